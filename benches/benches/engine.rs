@@ -92,7 +92,7 @@ impl Resident for Load {
         }
         self.done.0.lock().unwrap().push((self.ios, now.since(start).0));
         self.done.1.notify_all();
-        Turn::Leaves
+        Turn::Detached
     }
 }
 
@@ -178,7 +178,7 @@ fn clients() {
             }
             let spent = [begin.elapsed().as_nanos() as f64, cpu_time_ns() - cpu_ns];
             figures.push(spent.map(|ns| ns / f64::from(ios)));
-            while client.unanswered() > 0 && completions.wait(&mut ended) {}
+            while client.uncompleted_requests() > 0 && completions.wait(&mut ended) {}
         }
         told(&format!("null none, a client of depth {depth}"), &figures);
     }

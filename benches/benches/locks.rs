@@ -167,7 +167,7 @@ impl Client<'_> {
                 random ^= random << 17;
                 let bio = Bio { owner: me as u64, ..Bio::new(Op::Read, Sector(random % (1 << 24) * 8), 8) };
                 submitter.begin(bio);
-                while self.call(|queue, cx| submitter.go_on(queue, cx)) == Submitted::Parked {
+                while self.call(|queue, cx| submitter.make_progress(queue, cx)) == Submitted::Parked {
                     self.wait_until(|shared| shared.woken[me].swap(false, Acquire));
                 }
             }

@@ -75,7 +75,7 @@ impl Cpu<'_> {
 
     fn submit(&mut self, submitter: &mut Submitter<AnyQueue<Checked>>, bio: Bio) {
         submitter.begin(bio);
-        while self.call(|front, cx| submitter.go_on(front, cx)) == Submitted::Parked {
+        while self.call(|front, cx| submitter.make_progress(front, cx)) == Submitted::Parked {
             self.serve();
             self.served.beds.sleep(self.number);
         }

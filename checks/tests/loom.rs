@@ -178,7 +178,7 @@ impl OneTag {
 }
 
 #[test]
-fn whoever_joins_the_sleepers_gets_the_tag_that_is_freed_or_is_woken() {
+fn a_new_tag_sleeper_gets_the_freed_tag_or_is_woken() {
     let sleeps = |shared: &OneTag| {
         shared.tags.wait(&NoMeter, SLEEPER);
         if shared.take() {
@@ -358,7 +358,7 @@ impl Gated {
 }
 
 #[test]
-fn a_submission_passes_the_gate_under_one_scheduler_or_the_next_or_is_woken() {
+fn a_submission_during_a_scheduler_switch_enters_or_is_woken() {
     check(2, Gated::new, Gated::submit, Gated::switch, |shared| {
         let shut_out = shared.shut_out.lock().unwrap().take();
         assert_eq!(u64::from(shut_out.is_some()), shared.let_in.load(SeqCst), "who is shut out is let in");

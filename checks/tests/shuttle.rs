@@ -131,7 +131,7 @@ const TECHNIQUES: [ContentionOptions; 7] = [
 ];
 
 #[test]
-fn whoever_inserts_and_then_runs_leaves_no_work_behind_and_each_request_is_given_out_once() {
+fn insert_and_run_dispatches_every_request_exactly_once() {
     for techniques in TECHNIQUES {
         check(move || inserts_and_runs(techniques));
     }
@@ -194,7 +194,7 @@ impl Contended {
     }
 }
 
-fn nobody_sleeps_for_ever(threads: u32, depth: u32, rounds: u32) {
+fn no_thread_sleeps_forever(threads: u32, depth: u32, rounds: u32) {
     check(move || {
         let tags = Tags::new(depth, threads as usize, ShallowRule::WholeMap, None);
         let shared = Arc::new(Contended { tags, beds: Beds::new(threads) });
@@ -210,12 +210,12 @@ fn nobody_sleeps_for_ever(threads: u32, depth: u32, rounds: u32) {
 
 #[test]
 fn three_threads_share_one_tag_and_no_wake_up_is_lost() {
-    nobody_sleeps_for_ever(3, 1, 2);
+    no_thread_sleeps_forever(3, 1, 2);
 }
 
 #[test]
 fn four_threads_share_two_tags_and_no_wake_up_is_lost() {
-    nobody_sleeps_for_ever(4, 2, 2);
+    no_thread_sleeps_forever(4, 2, 2);
 }
 
 // --- a whole queue ---
@@ -278,7 +278,7 @@ impl<'a> Cpu<'a> {
 
     fn submit(&mut self, submitter: &mut Submitter<Queue<Checked>>, bio: Bio) {
         submitter.begin(bio);
-        while self.call(|queue, cx| submitter.go_on(queue, cx)) == Submitted::Parked {
+        while self.call(|queue, cx| submitter.make_progress(queue, cx)) == Submitted::Parked {
             self.serve();
             self.served.beds.sleep(self.number);
         }
@@ -326,20 +326,20 @@ fn without_a_scheduler_every_sleeping_submitter_is_woken() {
 }
 
 #[test]
-fn with_mq_deadline_a_request_left_over_is_followed_by_a_run() {
+fn with_mq_deadline_a_request_on_the_dispatch_list_is_followed_by_a_run() {
     a_queue_serves_everything("mq-deadline", Kernel::V6_18, 2, 1);
     a_queue_serves_everything("mq-deadline", Kernel::V6_18, 3, 2);
 }
 
 #[test]
-fn with_mq_deadline_on_older_kernels_a_request_left_over_is_followed_by_a_run() {
+fn on_older_kernels_mq_deadline_reruns_the_queue_for_the_dispatch_list() {
     for kernel in [Kernel::V4_19, Kernel::V5_10, Kernel::V6_3] {
         a_queue_serves_everything("mq-deadline", kernel, 2, 1);
     }
 }
 
 #[test]
-fn write_back_that_waits_for_other_write_back_is_woken_whoever_ends_that() {
+fn throttled_write_back_is_woken_when_any_other_write_back_ends() {
     let write_back = Bio { flags: BioFlags::BACKGROUND, ..Bio::new(Op::Write, Sector(0), 8) };
     for scheduler in ["none", "mq-deadline"] {
         // Of 2 tags, 1 may be in flight.

@@ -18,7 +18,7 @@ use hoistway_blk::watch::NoProbe;
 use hoistway_legacy::{AnyQueue, LEGACY_SCHEDULERS, all_schedulers};
 
 /// A hung test ends after this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 const BIOS_PER_THREAD: u64 = 20_000;
 
 /// Takes everything; what it holds is completed by its thread.
@@ -118,7 +118,7 @@ impl Worker {
 
     fn submit(&mut self, submitter: &mut Submitter<AnyQueue<Threads>>, bio: Bio) {
         submitter.begin(bio);
-        while self.call(|queue, cx| submitter.go_on(queue, cx)) == Submitted::Parked {
+        while self.call(|queue, cx| submitter.make_progress(queue, cx)) == Submitted::Parked {
             self.sleep();
             if self.shared.failed.load(Ordering::Relaxed) {
                 return;
@@ -180,7 +180,7 @@ fn drive(config: &QueueConfig, scheduler: &str, lag: usize) {
 
 fn watch(finished: &Receiver<()>, threads: u32, shared: &Shared, what: &str) {
     for _ in 0..threads {
-        let Err(problem) = finished.recv_timeout(PATIENCE) else { continue };
+        let Err(problem) = finished.recv_timeout(HANG_TIMEOUT) else { continue };
         shared.failed.store(true, Ordering::Relaxed);
         let left = shared.left.load(Ordering::Relaxed);
         let (requests, tags) = (shared.queue.requests_in_use(), shared.queue.driver_tags_in_use());

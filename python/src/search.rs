@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use hoistway_answer::tuning::{Budget, Setting, TuneRun};
 use hoistway_experiment::sweep::{Inputs, VERSION};
 use hoistway_experiment::tune::{
-    Evaluate, Evaluator, Search as Searched, SearchObserver, State, Trials, TuneError, tune_by,
+    Evaluate, Evaluator, Search as Searched, SearchObserver, SearchState, Trials, TuneError, tune_by,
 };
 use hoistway_experiment::{self as lab, Comparison, Vary};
 use pyo3::exceptions::PyValueError;
@@ -129,7 +129,7 @@ impl Search {
     ) -> PyResult<Tuned> {
         let (seeker, stop) = (Seeker::default(), Stop::default());
         let evaluator = self.evaluator(py, &seeker)?;
-        let fresh = py.detach(|| State::of(&self.search, &seeker)).map_err(|error| refused(py, &error))?;
+        let fresh = py.detach(|| SearchState::of(&self.search, &seeker)).map_err(|error| refused(py, &error))?;
         let (kept, known) = match state {
             Some(file) => state_file::StateFile::open(py, file, fresh)?,
             None => (None, Vec::new()),
@@ -166,7 +166,7 @@ impl Search {
         let collector = Collector { stop: &stop, known: &self.known };
         let known: Vec<TuneRun> = {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_of_use = |run: &&TuneRun| run.setting == setting || run.setting.is_untouched();
+            let is_of_use = |run: &&TuneRun| run.setting == setting || run.setting.is_kernel_default();
             known.values().filter(is_of_use).cloned().collect()
         };
         let pool = pool(threads)?;

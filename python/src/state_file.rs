@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use hoistway_answer::tuning::TuneRun;
 use hoistway_experiment::store::{DatasetError, complete_file};
-use hoistway_experiment::tune::State;
+use hoistway_experiment::tune::SearchState;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
@@ -15,15 +15,19 @@ use crate::errors;
 /// The state file.
 pub(crate) struct StateFile {
     name: PathBuf,
-    state: State,
+    state: SearchState,
 }
 
 impl StateFile {
     /// Reads the state if the file exists, and checks that it can be written. Also returns the runs in it.
-    pub(crate) fn open(py: Python<'_>, name: PathBuf, mut state: State) -> PyResult<(Option<Self>, Vec<TuneRun>)> {
+    pub(crate) fn open(
+        py: Python<'_>,
+        name: PathBuf,
+        mut state: SearchState,
+    ) -> PyResult<(Option<Self>, Vec<TuneRun>)> {
         let refuse = |problem: String| errors::argument(py, "state", &format!("state {}: {problem}", name.display()));
         match fs::read_to_string(&name) {
-            Ok(text) => state.take_up(&text).map_err(refuse)?,
+            Ok(text) => state.resume_from(&text).map_err(refuse)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 let expected = "expected the state of a search, or no such file";

@@ -22,12 +22,12 @@ use crate::tables::Rows;
 pub(crate) struct Sweep(Planned);
 
 /// The environment of a plan, with file names relative to its folder.
-struct Beside {
+struct PlanEnvironment {
     caller: Caller,
     folder: PathBuf,
 }
 
-impl CallerEnvironment for Beside {
+impl CallerEnvironment for PlanEnvironment {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.caller.read(&self.folder.join(path))
     }
@@ -42,7 +42,7 @@ impl CallerEnvironment for Beside {
 pub(crate) fn plan(py: Python<'_>, space: &str, folder: PathBuf, limit: u64) -> PyResult<(Sweep, Vec<String>)> {
     let space: Space =
         serde_json::from_str(space).map_err(|error| errors::argument(py, "space", &format!("space: {error}")))?;
-    let beside = Beside { caller: Caller { schedulers: all_schedulers() }, folder };
+    let beside = PlanEnvironment { caller: Caller { schedulers: all_schedulers() }, folder };
     let planned = py.detach(|| Planned::of(space, &beside, limit));
     planned.map(|(sweep, notices)| (Sweep(sweep), notices)).map_err(|error| refused(py, error))
 }

@@ -48,7 +48,10 @@ pub(crate) fn added(registry: Registry, classes: Vec<Class>, stop: &Arc<Stop>) -
         let (class, stop) = (Arc::new(class), Arc::clone(stop));
         // The registry creates it: this function is only for a row without a maker.
         let row = Row::new(name(&class.name), |_| Policy::None);
-        registry.with_made(row, Arc::new(move |_| Policy::boxed(Written::new(Arc::clone(&class), Arc::clone(&stop)))))
+        registry.with_row_and_maker(
+            row,
+            Arc::new(move |_| Policy::boxed(Written::new(Arc::clone(&class), Arc::clone(&stop)))),
+        )
     })
 }
 

@@ -12,7 +12,7 @@ import pytest
 import hoistway
 
 
-def test_a_comparison_has_the_runs_that_were_asked_for(comparison: hoistway.Comparison) -> None:
+def test_a_comparison_has_the_requested_runs(comparison: hoistway.Comparison) -> None:
     runs = comparison.document["runs"]
     assert [(run["scheduler"], run["repeat"]) for run in runs[:3]] == [("none", 0), ("mq-deadline", 0), ("none", 1)]
     assert len(runs) == 6
@@ -77,7 +77,7 @@ def test_every_argument_reaches_the_simulation(job: str) -> None:
     assert any("io.prio.class" in notice or "io_prio_class" in notice for notice in document["notices"])
 
 
-def test_techniques_against_waiting_for_a_lock_are_used_and_told(job: str) -> None:
+def test_contention_options_are_used_and_reported(job: str) -> None:
     batches = "iodepth=4\niodepth_batch_submit=4\niodepth_batch_complete=4\nnumjobs=8"
     flood = job.replace("iodepth=64", batches).replace("100ms", "20ms")
 
@@ -162,7 +162,7 @@ def test_jobs_are_paths_texts_bundled_loads_or_objects(job: str, tmp_path: pathl
     assert names == ["example.fio (bundled)", "(text)", str(file), str(file), "database.fio (bundled)", "(load)"]
 
 
-def test_a_load_is_what_its_jobs_say() -> None:
+def test_a_load_matches_its_jobs() -> None:
     load = hoistway.Load(
         [
             hoistway.Job(name="w", rw="randwrite", bs="64k", size="1g", iodepth=4, numjobs=2, rate="8m", fsync=8, runtime=0.2),
@@ -179,7 +179,7 @@ def test_a_load_is_what_its_jobs_say() -> None:
     assert document["job_text"] == load.fio()
 
 
-def test_what_is_saved_is_loaded_and_is_what_the_command_line_writes(
+def test_a_saved_comparison_loads_and_equals_the_command_line_output(
     comparison: hoistway.Comparison, tmp_path: pathlib.Path
 ) -> None:
     file = tmp_path / "results.json"
@@ -197,13 +197,13 @@ def _in_a_process(job: str) -> hoistway.Comparison:
 
 
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
-def test_processes_that_forked_off_after_a_comparison_can_compare_too_and_hand_over_what_came_out(job: str) -> None:
+def test_forked_processes_can_compare_after_a_comparison_and_return_results(job: str) -> None:
     here = _in_a_process(job).json(stable=True)
     with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as pool:
         assert [there.json(stable=True) for there in pool.map(_in_a_process, [job] * 3)] == [here] * 3
 
 
-def test_progress_is_told_as_it_comes(job: str) -> None:
+def test_progress_is_reported_during_the_comparison(job: str) -> None:
     told: list[tuple[float, float | None]] = []
     hoistway.compare(job, device="intel-s3520-1600gb", repeats=3, runtime=2.0, progress=lambda *now: told.append(now))
     assert told and told == sorted(told)
@@ -211,7 +211,7 @@ def test_progress_is_told_as_it_comes(job: str) -> None:
     assert told[-1][0] <= 24.1
 
 
-def test_an_exception_of_whoever_is_told_ends_the_comparison(job: str) -> None:
+def test_an_exception_in_the_progress_callback_ends_the_comparison(job: str) -> None:
     def tell(reached: float, expected: float | None) -> None:
         raise RuntimeError("enough")
 
@@ -219,13 +219,13 @@ def test_an_exception_of_whoever_is_told_ends_the_comparison(job: str) -> None:
         hoistway.compare(job, runtime=3600.0, progress=tell)
 
 
-def test_a_program_that_is_read_by_nobody_shows_no_progress(job: str) -> None:
+def test_no_progress_is_shown_without_a_terminal(job: str) -> None:
     script = f"import hoistway; hoistway.compare({job!r}, device='null', repeats=1)"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert (ended.stdout, ended.stderr) == (b"", b"")
 
 
-def test_names_of_what_is_built_in_are_there() -> None:
+def test_names_of_built_in_devices_hosts_and_loads_are_available() -> None:
     assert "intel-s3520-1600gb" in hoistway.devices() and "server" in hoistway.hosts()
     assert "database" in hoistway.scenarios() and "bfq" in hoistway.schedulers()
     assert hoistway.load.__doc__ and hoistway.__version__

@@ -82,12 +82,12 @@ def test_a_profile_that_is_wrong_says_where() -> None:
         ({"shared_tags": 1}, "shared_tags", "expected True or False"),
     ],
 )
-def test_an_argument_that_cannot_be_is_named(keywords: dict[str, Any], option: str, words: str) -> None:
+def test_an_invalid_argument_is_named(keywords: dict[str, Any], option: str, words: str) -> None:
     error = refused(**({"repeats": 1, "runtime": 0.01} | keywords))
     assert error.option == option and words in str(error), str(error)
 
 
-def test_jobs_that_are_no_lines_of_a_job_file_are_refused() -> None:
+def test_jobs_with_invalid_fields_are_refused() -> None:
     assert refused(hoistway.Job(name="a\nrw=write")).option == "name"
     assert refused(hoistway.Job(name="a", bs="4k\nrw=write")).option == "bs"
     assert refused(hoistway.Job(name="a", rw="sideways")).line == 5
@@ -126,7 +126,7 @@ def test_a_file_that_holds_no_results_is_refused_by_name(tmp_path: pathlib.Path)
         hoistway.load(0)  # type: ignore[arg-type]
 
 
-def test_a_name_that_is_no_text_is_a_name_all_the_same(comparison: hoistway.Comparison, tmp_path: pathlib.Path) -> None:
+def test_a_path_that_is_not_utf_8_is_accepted(comparison: hoistway.Comparison, tmp_path: pathlib.Path) -> None:
     file = os.path.join(os.fsencode(tmp_path), b"r\xff.json")
     comparison.save(os.fsdecode(file))
     assert hoistway.load(os.fsdecode(file)).document == comparison.document
@@ -147,7 +147,7 @@ def test_errors_come_whole_from_other_processes() -> None:
     assert (str(error), error.file, error.line, error.option) == ("a.fio:3: wrong", "a.fio", 3, "bs")
 
 
-def test_trace_refuses_what_it_does_not_know() -> None:
+def test_trace_refuses_unsupported_arguments() -> None:
     with pytest.raises(TypeError, match="'thread'"):
         hoistway.trace(thread=1)
     with pytest.raises(Error, match="a trace covers one kernel"):

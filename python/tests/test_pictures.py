@@ -55,7 +55,7 @@ def test_the_pareto_front_joins_those_that_no_other_beats(comparison: Comparison
     assert given.get_xlabel() == "quiet, read: max, ms" and given.get_ylabel() == "flood, read: p99, ms"
 
 
-def test_a_picture_of_what_is_not_there_is_refused(comparison: Comparison) -> None:
+def test_a_plot_of_a_missing_figure_is_refused(comparison: Comparison) -> None:
     for draw in (
         lambda: comparison.plot.latency("nobody:read:p99"),
         lambda: comparison.plot.latency("quiet:write:p99"),

@@ -74,7 +74,7 @@ def test_a_file_is_made_and_only_overwritten_if_that_is_allowed(tmp_path: pathli
         ({"job": JOB.replace("direct=1", "direct=0")}, "job", "I/O through the page cache"),
     ],
 )
-def test_what_cannot_be_is_refused_by_its_argument(arguments: dict[str, object], option: str, message: str) -> None:
+def test_invalid_run_arguments_are_refused_by_name(arguments: dict[str, object], option: str, message: str) -> None:
     given: dict[str, object] = {"job": JOB, "target": "mem:8M"} | arguments
     with pytest.raises(hoistway.Error) as raised:
         hoistway.run(**given)  # type: ignore[arg-type]

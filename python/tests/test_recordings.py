@@ -27,7 +27,7 @@ def test_a_recording_is_compared_under_its_task_names() -> None:
         ({"streams": ["python4"]}, "did you mean"),
     ],
 )
-def test_options_of_a_replay_are_refused_with_what_was_expected(replay: dict[str, object], words: str) -> None:
+def test_invalid_replay_options_are_refused_with_what_was_expected(replay: dict[str, object], words: str) -> None:
     with pytest.raises(hoistway.Error, match=words):
         hoistway.compare(RECORDING, replay=replay, repeats=1)
 

@@ -68,7 +68,7 @@ def test_a_scheduler_in_python_gives_the_same_bytes_with_any_number_of_threads(j
     assert len(texts) == 1
 
 
-def test_requests_say_what_they_are_and_are_the_same_objects_throughout() -> None:
+def test_requests_keep_their_attributes_and_identity() -> None:
     seen: list[Request] = []
 
     class Looks(Fifo):
@@ -100,7 +100,7 @@ def test_requests_say_what_they_are_and_are_the_same_objects_throughout() -> Non
     assert all(request.sector % 8 == 0 for request in seen) and "read of 8192 bytes" in repr(reads[0])
 
 
-def test_what_is_held_back_waits_until_another_request_ends(job: str) -> None:
+def test_held_back_requests_wait_until_another_ends(job: str) -> None:
     class OneAtATime(Fifo):
         name = "one"
 
@@ -125,7 +125,7 @@ def test_what_is_held_back_waits_until_another_request_ends(job: str) -> None:
     assert 0 < alone < many / 3, "the device can do several at a time"
 
 
-def test_requests_are_merged_only_for_schedulers_that_can_be_told_so() -> None:
+def test_requests_are_merged_only_for_schedulers_that_implement_absorbed() -> None:
     class Merges(Fifo):
         def absorbed(self, survivor: Request, absorbed: Request) -> None:
             assert survivor in self.queue
@@ -139,7 +139,7 @@ def test_requests_are_merged_only_for_schedulers_that_can_be_told_so() -> None:
     assert merges["merges"] > 0 and merges["fifo"] == 0, merges
 
 
-def test_a_scheduler_of_ones_own_stands_beside_any_in_settings_and_is_a_baseline(job: str) -> None:
+def test_a_custom_scheduler_can_be_compared_and_be_the_baseline(job: str) -> None:
     document = run(job, "bfq", Turns, baseline=Turns, repeats=2).document
     assert document["baseline"] == "turns"
     with pytest.raises(hoistway.Error, match="turns has no tunables"):
@@ -152,7 +152,7 @@ def test_it_is_compared_over_guests_and_on_old_kernels(job: str) -> None:
     assert run(job, Fifo, kernels=["4.4"]).document["kernel"] == "4.4"
 
 
-def test_a_scheduler_that_is_changed_for_another_gives_out_what_it_holds(job: str) -> None:
+def test_a_replaced_scheduler_dispatches_the_requests_it_holds(job: str) -> None:
     class Keeps(Fifo):
         """Holds everything back but one."""
 
@@ -205,7 +205,7 @@ def test_an_exception_in_a_scheduler_ends_the_comparison_and_is_raised(job: str)
             run(job, "none", scheduler, repeats=3, runtime=3600.0)
 
 
-def test_a_request_that_is_lost_or_given_twice_is_told_and_nothing_hangs(job: str) -> None:
+def test_a_lost_or_repeated_request_is_reported_and_nothing_hangs(job: str) -> None:
     class Loses(Fifo):
         def insert(self, request: Request) -> None:
             if request.id != 5:

@@ -92,7 +92,7 @@ def test_two_processes_share_a_study_by_its_storage(job: str, tmp_path: Path) ->
         assert (trial.value, list(trial.constraints.values())) == (judged.value, judged.violations), "the same bits, wherever it was made"
 
 
-def test_what_cannot_be_is_refused_before_any_trial(job: str) -> None:
+def test_an_impossible_objective_is_refused_before_any_trial(job: str) -> None:
     with pytest.raises(hoistway.Error, match="over nine: unknown scheduler"):
         Objective(job, **PLACE | {"over": ["nine"]})
     with pytest.raises(hoistway.Error, match="seeds 0: expected a whole number of at least 1"):

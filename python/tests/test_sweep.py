@@ -72,7 +72,7 @@ def alone() -> str:
 
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.5])
-def test_a_number_of_threads_that_cannot_be_is_refused_by_name(threads: Any) -> None:
+def test_an_invalid_number_of_threads_is_refused_by_name(threads: Any) -> None:
     with pytest.raises(hoistway.Error, match="expected a whole number of at least 1") as raised:
         hoistway.sweep(space(), threads=threads)
     assert raised.value.option == "threads"
@@ -151,7 +151,7 @@ def test_when_a_worker_dies_its_runs_are_made_again(alone: str) -> None:
     assert len(made) == 2
 
 
-def test_what_was_finished_when_an_executor_broke_is_in_the_cache(tmp_path: Path, alone: str) -> None:
+def test_runs_finished_before_an_executor_broke_are_in_the_cache(tmp_path: Path, alone: str) -> None:
     done_before = 0
 
     def killing(done: int, all: int) -> None:
@@ -170,7 +170,7 @@ def test_what_was_finished_when_an_executor_broke_is_in_the_cache(tmp_path: Path
     assert (again.made, again.runs) == (0, 60)
 
 
-def test_what_always_kills_its_worker_ends_the_sweep() -> None:
+def test_a_task_that_always_kills_its_worker_ends_the_sweep() -> None:
     with pytest.raises(BrokenExecutor, match="died 4 times"):
         hoistway.sweep(space(), executor=lambda: processes(initializer=os._exit, initargs=(1,)))
 
@@ -307,7 +307,7 @@ def test_a_damaged_cache_is_named_and_left_alone(tmp_path: Path) -> None:
     assert file.read_bytes() == damaged
 
 
-def test_what_cannot_be_is_refused_with_the_words_of_the_command_line(tmp_path: Path) -> None:
+def test_invalid_settings_are_refused_with_the_command_lines_messages(tmp_path: Path) -> None:
     with pytest.raises(hoistway.Error, match=r"`schedulers` non: unknown scheduler \(did you mean \"none\"\?"):
         hoistway.sweep(space(schedulers=["non"], settings={}))
     with pytest.raises(hoistway.Error, match=r"the space has 60 runs, more than 59 .* limit=60\)") as refused:

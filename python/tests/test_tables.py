@@ -93,7 +93,7 @@ def test_pyarrow_polars_pandas_and_duckdb_read_the_same_values(comparison: Compa
     assert best[0] == min(row["value"] for row in dictionaries(rows) if (row["figure"], row["job"]) == ("p99", "quiet"))
 
 
-def test_a_table_is_read_where_it_lies_and_as_often_as_one_likes(comparison: Comparison) -> None:
+def test_a_table_is_read_without_copying_and_repeatedly(comparison: Comparison) -> None:
     table = comparison.figures()
     first, second = pyarrow.table(table), pyarrow.table(table)
     del table
@@ -117,7 +117,7 @@ def test_a_trace_has_every_event_and_why_each_request_was_chosen(job: str) -> No
     assert set(events["job"].drop_nulls().cast(polars.String)) == {"quiet", "flood"}
 
 
-def test_a_trace_is_what_the_run_without_it_was(job: str) -> None:
+def test_a_trace_matches_the_untraced_run(job: str) -> None:
     arguments = {"device": "intel-s3520-1600gb", "schedulers": ["bfq"], "runtime": 0.05}
     events = polars.DataFrame(trace(job, **arguments))
     run = hoistway.compare(job, repeats=1, **arguments).document["runs"][0]  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def test_a_search_finds_the_setting_that_a_comparison_of_all_finds(job: str, fou
         assert (run["scheduler"], files) == (setting.scheduler, setting.queue)
 
 
-def test_it_says_what_to_do_and_shows_it(found: hoistway.Tuning) -> None:
+def test_a_search_shows_its_conclusion_and_page(found: hoistway.Tuning) -> None:
     assert found.conclusion[0] in " ".join(str(found).split()) and str(found.best) in str(found)
     page = found._repr_html_()
     assert "<svg" in page and str(found.best) in page and "the last round" in page and found.conclusion[0].split(":")[0] in page
@@ -117,7 +117,7 @@ def test_processes_of_which_one_is_killed_find_the_same(job: str, found: hoistwa
     assert len(made) == 2
 
 
-def test_a_broken_executor_is_told_and_what_was_finished_is_kept(job: str, found: hoistway.Tuning, tmp_path: Path) -> None:
+def test_a_broken_executor_is_reported_and_finished_runs_are_kept(job: str, found: hoistway.Tuning, tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     with pytest.raises(BrokenExecutor, match="a function that makes executors"):
         with Killing() as executor:
@@ -211,7 +211,7 @@ def test_documents_are_those_of_the_command_line_and_travel(found: hoistway.Tuni
         ({"threads": 0}, "threads", "threads 0: expected a whole number of at least 1"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_words_of_the_command_line(job: str, changed: dict[str, Any], option: str, message: str) -> None:
+def test_invalid_settings_are_refused_with_the_command_lines_messages(job: str, changed: dict[str, Any], option: str, message: str) -> None:
     with pytest.raises(hoistway.Error) as refused:
         hoistway.tune(job, **PLACE | changed)
     assert message in str(refused.value)

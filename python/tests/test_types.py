@@ -16,7 +16,7 @@ def test_the_package_is_typed() -> None:
     assert checked.returncode == 0, checked.stdout
 
 
-def test_the_stub_of_the_native_half_names_what_is_there(tmp_path: pathlib.Path) -> None:
+def test_the_native_stub_matches_the_module(tmp_path: pathlib.Path) -> None:
     # Attributes of one's own are in the object's dictionary.
     allowed = tmp_path / "allowed"
     allowed.write_text("hoistway._hoistway.Request.__getattr__\nhoistway._hoistway.Request.__setattr__\n")
@@ -26,7 +26,7 @@ def test_the_stub_of_the_native_half_names_what_is_there(tmp_path: pathlib.Path)
     assert checked.returncode == 0, checked.stdout
 
 
-def test_everything_public_says_what_it_is() -> None:
+def test_everything_public_is_documented() -> None:
     for name in hoistway.__all__:
         assert name == "__version__" or getattr(hoistway, name).__doc__, name
     assert _hoistway.__doc__

@@ -9,7 +9,7 @@ impl Cpu<'_> {
     /// Submits; a submission that has to wait departs, or not. Returns whether it has.
     fn submit_or_depart(&mut self, submitter: &mut Submitter<Queue<Checked>>, bio: Bio) -> bool {
         submitter.begin(bio);
-        while self.call(|queue, cx| submitter.go_on(queue, cx)) == Submitted::Parked {
+        while self.call(|queue, cx| submitter.make_progress(queue, cx)) == Submitted::Parked {
             self.serve();
             if shuttle::rand::thread_rng().gen_bool(0.5) {
                 let bio = self.call(|queue, cx| submitter.cancel(queue, cx));
@@ -103,7 +103,7 @@ fn a_freeze_ends_and_the_scheduler_changes_although_clients_depart() {
 }
 
 #[test]
-fn write_back_goes_on_when_others_depart_from_its_line() {
+fn throttled_write_back_continues_when_other_waiters_depart() {
     let write_back = Bio { flags: BioFlags::BACKGROUND, ..Bio::new(Op::Write, Sector(0), 8) };
     clients_may_depart(write_back, "none", 3, 2, None);
 }

@@ -66,7 +66,7 @@ impl Reused {
 }
 
 #[test]
-fn whatever_waits_for_the_policy_it_hears_of_the_end_of_a_slot_before_that_is_used_again() {
+fn the_policy_is_notified_of_a_completion_before_its_slot_is_reused() {
     for techniques in TECHNIQUES {
         check(move || {
             let shared = Arc::new(Reused {

@@ -26,7 +26,7 @@ impl Driver for Keeper {
         let rq = self.kept.as_ref().filter(|rq| rq.id() == id).expect("only its own, and only while it has it");
         assert!(now.since(rq.issued) >= TIMEOUT, "it has its whole time");
         self.told += 1;
-        Expired::GoesOn
+        Expired::RestartTimeout
     }
 }
 
@@ -79,7 +79,7 @@ impl Watched {
 }
 
 #[test]
-fn whatever_a_scan_finds_a_driver_is_told_only_of_its_own_and_never_too_soon() {
+fn a_timeout_scan_reports_only_expired_requests_at_the_driver() {
     check(|| {
         let config = QueueConfig { cpus: 2, queue_depth: 1, ..QueueConfig::new(Kernel::V6_18) };
         let queue = Queue::new(&config, "none").expect("a valid configuration");

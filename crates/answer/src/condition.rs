@@ -198,7 +198,7 @@ pub(crate) fn contradiction(conditions: &[Condition]) -> Option<(&Condition, &Co
         .iter()
         .enumerate()
         .flat_map(|(place, one)| conditions[place + 1..].iter().map(move |other| (one, other)));
-    pairs.into_iter().find(|(one, other)| one.excludes(other) || other.excludes(one))
+    pairs.into_iter().find(|(one, other)| one.rules_out_condition(other) || other.rules_out_condition(one))
 }
 
 impl Condition {
@@ -229,12 +229,12 @@ impl Condition {
     }
 
     /// Whether more of the figure is needed.
-    pub fn wants_more(&self) -> bool {
+    pub fn is_lower_bound(&self) -> bool {
         matches!(self.relation, Relation::Above | Relation::AtLeast)
     }
 
     /// Whether it wants more than the other allows.
-    fn excludes(&self, other: &Condition) -> bool {
+    fn rules_out_condition(&self, other: &Condition) -> bool {
         let (least, most) = match (&self.limit, &other.limit) {
             (Limit::Value(least), Limit::Value(most)) => (*least, *most),
             (Limit::Under { factor: least, scheduler: one }, Limit::Under { factor: most, scheduler: other })
@@ -245,14 +245,14 @@ impl Condition {
             _ => return false,
         };
         let is_strict = self.relation == Relation::Above || other.relation == Relation::Below;
-        let is_range = self.wants_more() && !other.wants_more();
+        let is_range = self.is_lower_bound() && !other.is_lower_bound();
         is_range && self.figure == other.figure && (least > most || least == most && is_strict)
     }
 
     /// By what factor a value is on the right side of a limit, as a logarithm: below 0 on the wrong one.
     pub fn margin(&self, value: f64, limit: f64) -> f64 {
         let margin = if value == limit { 0.0 } else { (value / limit).ln().clamp(-MARGIN_MAX, MARGIN_MAX) };
-        if self.wants_more() { margin } else { -margin }
+        if self.is_lower_bound() { margin } else { -margin }
     }
 
     /// Whether such a margin is enough.
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_may_be_so_many_times_what_a_scheduler_has() {
+    fn a_limit_may_be_a_multiple_of_a_schedulers_figure() {
         for (text, times, of) in [
             ("reader:read:p99 > 2x none", 2.0, "none"),
             ("reader:read:p95 > 2 x none", 2.0, "none"),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_condition_is_told_with_the_grammar() {
+    fn an_invalid_condition_is_refused_with_the_grammar() {
         for (text, problem) in [
             ("a:read:p99", "compares nothing"),
             ("a:read>2ms", "it has no operation and figure"),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_at_the_limit_breaks_it_only_if_that_was_said() {
+    fn a_value_equal_to_the_limit_satisfies_only_non_strict_relations() {
         let holds = |relation: Relation| [1.0, 2.0, 3.0].map(|value| relation.holds(value, 2.0));
         assert_eq!(holds(Relation::Above), [false, false, true]);
         assert_eq!(holds(Relation::AtLeast), [false, true, true]);

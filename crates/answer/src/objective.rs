@@ -105,7 +105,7 @@ impl Objective {
     }
 
     /// How bad a value is, as a logarithm: the smallest is wanted.
-    pub fn badness(&self, value: f64) -> f64 {
+    pub fn log_cost(&self, value: f64) -> f64 {
         let logarithm = value.ln().clamp(-MARGIN_MAX, MARGIN_MAX);
         if self.goal == Goal::Min { logarithm } else { -logarithm }
     }
@@ -153,13 +153,13 @@ mod tests {
         );
         assert_eq!(read.figures().len(), 3);
         let alone: Objective = "max a:read:bandwidth".parse().unwrap();
-        assert!(alone.conditions.is_empty() && alone.badness(2.0) < alone.badness(1.0));
+        assert!(alone.conditions.is_empty() && alone.log_cost(2.0) < alone.log_cost(1.0));
         let json = serde_json::to_string(&read).unwrap();
         assert_eq!(serde_json::from_str::<Objective>(&json).unwrap(), read);
     }
 
     #[test]
-    fn what_is_no_objective_is_told_with_the_grammar() {
+    fn an_invalid_objective_is_refused_with_the_grammar() {
         for (text, problem) in [
             ("", "it is empty"),
             ("minimise a:read:p99", "it begins with \"minimise\""),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn margins_are_above_zero_on_the_right_side() {
+    fn margins_are_positive_where_the_condition_is_met() {
         let of =
             |text: &str| format!("min a:read:p99 subject to {text}").parse::<Objective>().unwrap().conditions.remove(0);
         let (least, below) = (of("b:read:iops>=100"), of("b:read:p99<1ms"));

@@ -53,7 +53,7 @@ fn times(factors: [f64; 3], seeds: u64) -> Vec<(u64, f64)> {
 }
 
 #[test]
-fn pairs_see_what_independent_samples_cannot() {
+fn paired_runs_detect_what_independent_samples_cannot() {
     let five_percent = [1.05, 1.051, 1.049];
     let paired = change(&BASE, &times(five_percent, 0), "iops");
     assert_eq!((paired.outcome, paired.paired), (Outcome::Better, true));
@@ -84,7 +84,7 @@ fn small_uncertain_and_single_changes_are_not_claimed() {
 }
 
 #[test]
-fn inputs_are_told_by_their_place() {
+fn changed_inputs_are_reported_with_their_location() {
     let before = document(&BASE);
     let mut after = before.clone();
     after.device["read_ns"] = 9.into();
@@ -110,7 +110,7 @@ fn inputs_are_told_by_their_place() {
 
 proptest! {
     #[test]
-    fn the_other_way_round_everything_is_inverse(
+    fn swapping_the_documents_inverts_every_change(
         before in prop::collection::vec(500.0..2000.0_f64, 1..5), after in prop::collection::vec(500.0..2000.0_f64, 1..5),
         shift in 0_u64..6,
     ) {

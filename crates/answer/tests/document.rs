@@ -150,7 +150,7 @@ fn one_scheduler_on_several_kernels_is_several_variants() {
 }
 
 #[test]
-fn an_unknown_format_is_named_whatever_else_is_wrong() {
+fn an_unknown_format_is_reported_before_any_other_error() {
     let error = ResultsDocument::from_json(r#"{"runs": 5, "format": "hoistway-results/9"}"#).unwrap_err();
     assert!(matches!(&error, ReadError::UnknownFormat { found } if found == "hoistway-results/9"));
     assert_eq!(
@@ -161,7 +161,7 @@ fn an_unknown_format_is_named_whatever_else_is_wrong() {
 }
 
 #[test]
-fn what_is_no_document_is_refused_with_the_reason() {
+fn an_invalid_document_is_refused_with_the_reason() {
     for text in ["[]", "5", "{}", r#"{"format": 5}"#, r#"{"fio version": "fio-3.33", "jobs": []}"#] {
         assert!(matches!(ResultsDocument::from_json(text), Err(ReadError::NotADocument)), "{text}");
     }
@@ -225,7 +225,7 @@ fn a_series_ends_with_the_last_process_of_a_job_and_settling_is_judged_by_the_fi
 }
 
 #[test]
-fn an_interval_of_a_series_tells_the_mean_latency_of_what_ended_in_it() {
+fn a_series_interval_holds_the_mean_latency_of_ios_completed_in_it() {
     let mut processes = processes();
     processes.truncate(1);
     let reads = processes[0].direction_mut(Direction::Read);

@@ -22,7 +22,7 @@ fn a_name_says_job_operation_and_figure() {
 }
 
 #[test]
-fn what_names_no_figure_is_told_with_the_grammar_and_what_there_is() {
+fn an_invalid_figure_name_is_refused_with_the_grammar_and_known_names() {
     for (text, problem) in [
         ("", "it has no job"),
         (":read:p99", "it has no job"),
@@ -76,7 +76,7 @@ fn a_figure_is_found_under_each_scheduler() {
 }
 
 #[test]
-fn a_figure_that_results_do_not_have_is_told_with_those_that_they_have() {
+fn a_figure_absent_from_results_is_refused_with_the_available_ones() {
     let document = document();
     for name in ["log:read:p99", "logs:write:p99"] {
         let error = Analysis::of(&document).figure(&name.parse().unwrap()).unwrap_err().to_string();
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_read_means_the_same_when_it_is_written(text in r#"("[a-z:"\\ ]{0,6}"|[a-z" ]{1,6}):(read|write|trim|sync):(p99|p99\.9|iops|x)"#) {
+    fn a_parsed_figure_name_round_trips(text in r#"("[a-z:"\\ ]{0,6}"|[a-z" ]{1,6}):(read|write|trim|sync):(p99|p99\.9|iops|x)"#) {
         if let Ok(name) = text.parse::<FigureName>() {
             prop_assert_eq!(name.to_string().parse::<FigureName>().unwrap(), name);
         }

@@ -39,7 +39,7 @@ fn a_document_of_format_1_is_read_whole_and_written_in_todays_format() {
 }
 
 #[test]
-fn what_was_edited_in_a_document_of_format_1_is_named_as_it_is_called_there() {
+fn errors_in_format_1_documents_use_the_field_names_of_format_1() {
     for (at, value, field) in [
         ("/runs/0/jobs/0/directions/1/iops", json!("many"), "runs[0].jobs[0].directions[1].iops"),
         ("/runs/0/jobs/0/directions/1/direction", json!("up"), "runs[0].jobs[0].directions[1].direction"),

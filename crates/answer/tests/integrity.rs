@@ -54,7 +54,7 @@ fn seeds_repeats_and_statistics_are_those_of_the_runs() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_when_it_is_read() {
+fn impossible_values_are_refused_on_reading() {
     let read = |at: &str, value: Value| {
         let mut written = serde_json::to_value(whole()).unwrap();
         let (parent, key) = at.rsplit_once('/').unwrap();
@@ -102,7 +102,7 @@ fn search() -> Value {
 }
 
 #[test]
-fn a_search_says_of_its_settings_what_their_runs_say() {
+fn settings_of_a_search_must_agree_with_their_runs() {
     let contradiction = |at: &str, value: Value| {
         let mut search = search();
         *search.pointer_mut(at).unwrap_or_else(|| panic!("{at}")) = value;
@@ -124,10 +124,14 @@ fn a_search_says_of_its_settings_what_their_runs_say() {
 #[test]
 fn a_search_is_known_by_its_format_even_if_it_breaks_off() {
     let text = search().to_string();
-    assert!(Tuning::is_meant_by(&text) && Tuning::is_meant_by(&text.replace("tune/1", "tune/9")));
+    assert!(Tuning::is_search_document(&text) && Tuning::is_search_document(&text.replace("tune/1", "tune/9")));
     let begin = text.find("hoistway-tune").unwrap();
-    assert!(Tuning::is_meant_by(&text[begin - 1..begin + 100]), "cut");
-    assert!(!Tuning::is_meant_by(&serde_json::to_string(&whole()).unwrap()));
-    assert!(!Tuning::is_meant_by("{}") && !Tuning::is_meant_by("") && !Tuning::is_meant_by("{\"format\": 5}"));
+    assert!(Tuning::is_search_document(&text[begin - 1..begin + 100]), "cut");
+    assert!(!Tuning::is_search_document(&serde_json::to_string(&whole()).unwrap()));
+    assert!(
+        !Tuning::is_search_document("{}")
+            && !Tuning::is_search_document("")
+            && !Tuning::is_search_document("{\"format\": 5}")
+    );
     assert!(Tuning::from_json(&text.replace("tune/1", "tune/9")).unwrap_err().to_string().contains("hoistway-tune/9"));
 }

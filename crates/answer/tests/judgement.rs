@@ -42,7 +42,7 @@ fn listed(shifts: &[Shift]) -> Vec<(&str, Aspect)> {
 }
 
 #[test]
-fn the_best_is_taken_even_if_another_loses_less_unless_the_two_cannot_be_told_apart() {
+fn the_best_wins_unless_indistinguishable_from_one_that_loses_less() {
     let clear = verdict(&compared(&[[0.25, 1.05], [0.8, 1.0]]));
     assert_eq!((clear.decision, clear.recommended.as_str()), (Decision::Change, "none"));
     let alike = verdict(&compared(&[[0.5, 1.05], [0.5, 1.0]]));
@@ -50,7 +50,7 @@ fn the_best_is_taken_even_if_another_loses_less_unless_the_two_cannot_be_told_ap
 }
 
 #[test]
-fn what_is_worse_beyond_the_noise_is_told_from_what_may_be_chance_and_from_what_is_no_difference() {
+fn clear_losses_chance_and_no_difference_are_distinguished() {
     let outcomes = |document: &ResultsDocument| {
         let verdict = verdict(document);
         assert_eq!((verdict.decision, verdict.recommended.as_str()), (Decision::Keep, "mq-deadline"));
@@ -70,7 +70,7 @@ fn what_is_worse_beyond_the_noise_is_told_from_what_may_be_chance_and_from_what_
 }
 
 #[test]
-fn bulk_work_has_half_a_vote_beside_somebody_who_waits() {
+fn bulk_work_has_half_a_vote_beside_a_job_that_waits() {
     let outcome = |slower| of(&verdict(&compared(&[slower])), "none").outcome;
     assert_eq!(outcome([0.5, 3.0]), Outcome::Better);
     assert_eq!(outcome([0.5, 4.1]), Outcome::Outweighed);
@@ -117,7 +117,7 @@ fn what_is_better_on_balance_alone_has_a_gain_to_show_for_it() {
 }
 
 #[test]
-fn what_bulk_work_gains_counts_where_those_that_wait_lose_nothing() {
+fn gains_of_bulk_work_count_when_waiting_jobs_lose_nothing() {
     let outcome = |slower| of(&verdict(&compared(&[slower])), "none").outcome;
     assert_eq!(outcome([1.0, 0.8]), Outcome::BetterElsewhere);
     assert_eq!(outcome([1.0, 0.95]), Outcome::NoDifference);
@@ -129,7 +129,7 @@ fn what_bulk_work_gains_counts_where_those_that_wait_lose_nothing() {
 }
 
 #[test]
-fn a_single_io_of_somebody_else_is_no_reason_to_change() {
+fn a_single_io_of_another_job_is_no_reason_to_change() {
     let with_writes = |change: fn(&mut LatencySummary)| {
         let mut document = compared(&[[1.0, 1.0]]);
         for run in document.runs.iter_mut().filter(|run| run.scheduler == "none") {
@@ -145,7 +145,7 @@ fn a_single_io_of_somebody_else_is_no_reason_to_change() {
 }
 
 #[test]
-fn what_a_verdict_is_judged_by_is_not_told_again_but_the_same_figure_of_another_job_is() {
+fn the_judged_figure_is_not_listed_again_but_that_of_another_job_is() {
     let both_read = each(compared(&[[0.5, 0.5]]), |run| {
         let reads = run.jobs[0].operations[0].operation;
         run.jobs[1].operations[0].operation = reads;
@@ -177,7 +177,7 @@ fn the_throughput_of_streams_is_their_bandwidth() {
 }
 
 #[test]
-fn jobs_that_are_alike_are_judged_by_their_median_and_the_one_that_is_worst_off_is_looked_at() {
+fn equivalent_jobs_are_judged_by_their_median_and_the_worst_is_examined() {
     let alike = each(compared(&[[0.5, 0.5]]), |run| {
         let mut slow = run.jobs[0].clone();
         slow.operations[0].lat_ns.p99 *= 3;

@@ -100,7 +100,7 @@ fn focus(verdict: &Verdict) -> String {
 }
 
 #[test]
-fn a_write_and_its_sync_are_one_wait_and_a_write_into_memory_is_nobodys() {
+fn a_write_and_its_sync_count_as_one_wait_and_buffered_writes_as_none() {
     let commit = job(
         "commit",
         JobDemand { syncs: true, thinks: true, is_buffered: true, ..SHALLOW },
@@ -124,7 +124,7 @@ fn a_write_and_its_sync_are_one_wait_and_a_write_into_memory_is_nobodys() {
 }
 
 #[test]
-fn shops_that_wait_for_reads_and_writes_are_judged_by_all_of_them_together() {
+fn equivalent_jobs_that_wait_for_reads_and_writes_are_judged_together() {
     let shop = |number: u32, name| Job {
         alike: Some(0),
         ..job(
@@ -149,7 +149,7 @@ fn shops_that_wait_for_reads_and_writes_are_judged_by_all_of_them_together() {
 }
 
 #[test]
-fn who_reads_is_waited_for_before_who_only_writes_however_little_of_its_time_are_reads() {
+fn a_job_with_any_reads_is_judged_before_write_only_jobs() {
     let mixed = |reads_ms: f64| {
         let under = vec![ios(Direction::Read, 400.0, reads_ms, 4.0), ios(Direction::Write, 1600.0, 2.0, 8.0)];
         job("mixed", JobDemand { depth: 4, ..SHALLOW }, vec![under.clone(), under])
@@ -162,7 +162,7 @@ fn who_reads_is_waited_for_before_who_only_writes_however_little_of_its_time_are
 }
 
 #[test]
-fn who_is_better_in_the_figure_that_was_named_goes_before_who_is_better_elsewhere_alone() {
+fn a_gain_in_the_named_figure_outranks_gains_elsewhere() {
     // None serves the database better. Under bfq that is as before, but a guest that hardly did anything gets thirty times as much.
     let database =
         || job("database", SHALLOW, vec![reads(1000.0, 1.0, 8.0), reads(1000.0, 1.0, 6.0), reads(1000.0, 1.0, 8.0)]);
@@ -193,7 +193,7 @@ fn equals_that_are_deep_are_judged_by_their_rate_and_by_no_percentile_that_is_cu
 }
 
 #[test]
-fn a_limited_rate_counts_by_what_was_reached_of_it() {
+fn a_rate_limited_job_is_judged_by_the_share_of_its_rate_reached() {
     let paced = |reached: [f64; 2]| {
         job(
             "paced",
@@ -227,7 +227,7 @@ fn a_tunables_default_is_the_reference_wherever_it_stands_and_a_guests_host_has_
 }
 
 #[test]
-fn a_job_that_did_nothing_at_all_is_no_reason_to_leave_it_out() {
+fn a_job_without_any_io_still_counts_in_the_verdict() {
     let starved = job("starved", SHALLOW, vec![reads(10.0, 100.0, 200.0), Vec::new()]);
     let bulk = job("bulk", DEEP, vec![reads(1000.0, 32.0, 40.0), reads(3000.0, 10.0, 14.0)]);
     let verdict = verdict(&compared(&["mq-deadline", "none"], &[starved, bulk]));
@@ -291,7 +291,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_named_is_the_part_of_a_loop_that_the_change_acts_on(
+    fn the_named_gain_is_the_part_of_a_loop_that_the_change_affects(
         read_ms in 1.0..100.0_f64, write_ms in 1.0..100.0_f64, by in 2.0..50.0_f64, moves_reads in any::<bool>(), rest_by in 2.0..50.0_f64,
     ) {
         let under = |read_ms: f64, write_ms: f64| {

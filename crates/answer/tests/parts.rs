@@ -32,7 +32,7 @@ fn check(parts: &[u64; 10]) -> PartsCheck {
 }
 
 #[test]
-fn what_one_part_alone_gains_may_be_chance() {
+fn a_gain_in_a_single_part_may_be_chance() {
     let mut parts = [10_000_000; 10];
     parts[4] = 1_000_000;
     let check = check(&parts);
@@ -88,7 +88,7 @@ fn nothing_is_checked_if_nothing_is_recommended() {
 proptest! {
     /// Whatever the order of the parts is.
     #[test]
-    fn what_all_parts_gain_is_beyond_chance(mut parts in prop::array::uniform10(6_000_000_u64..8_000_000), turn in 0usize..10) {
+    fn a_gain_in_all_parts_is_beyond_chance(mut parts in prop::array::uniform10(6_000_000_u64..8_000_000), turn in 0usize..10) {
         let one = check(&parts);
         prop_assert!(one.is_beyond_chance && one.parts == 10 && one.ios == 1234, "{:?}", one);
         let (low, high) = (one.change.low.unwrap(), one.change.high.unwrap());

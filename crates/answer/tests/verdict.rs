@@ -58,7 +58,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn nobody_is_recommended_who_is_worse_than_another_at_everything(figures in figures()) {
+    fn the_recommended_scheduler_is_not_worse_than_another_at_everything(figures in figures()) {
         let document = document(&figures);
         let recommended = verdict(&document).recommended;
         for name in NAMES.iter().take(figures.len()).filter(|name| **name != recommended) {
@@ -69,7 +69,7 @@ proptest! {
     }
 
     #[test]
-    fn a_judged_figure_whose_repeats_differ_twofold_is_told_with_both_ends_and_no_other(
+    fn only_judged_figures_differing_twofold_between_repeats_show_both_ends(
         iops in prop::collection::vec(prop::collection::vec(100.0..1000.0_f64, 2..5), 1..4),
     ) {
         let repeats = iops.iter().map(Vec::len).min().unwrap();
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_recommended_is_better_on_balance_beyond_the_noise_and_the_smallest_effect(figures in figures()) {
+    fn the_recommendation_gains_more_than_noise_and_the_smallest_effect(figures in figures()) {
         let verdict = verdict(&document(&figures));
         let recommended = verdict.candidates.iter().find(|candidate| candidate.scheduler == verdict.recommended);
         prop_assert_eq!(recommended.is_some(), verdict.decision == Decision::Change);

@@ -35,7 +35,7 @@ fn main() {
                 queue.switch_scheduler("bfq", cx.effects).unwrap();
                 queue.unfreeze(&mut cx);
             } else if submitter.is_parked() {
-                woken[cpu.index()].swap(false, SeqCst).then(|| submitter.go_on(queue, &mut cx));
+                woken[cpu.index()].swap(false, SeqCst).then(|| submitter.make_progress(queue, &mut cx));
             } else if let Some(owner) = blocks.next() {
                 submitter.submit(queue, &mut cx, Bio { owner, ..Bio::new(Op::Write, Sector(owner * 8), 8) });
                 if owner == BLOCKS / 2 {

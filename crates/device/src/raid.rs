@@ -83,7 +83,7 @@ impl Raid {
     }
 
     /// Passes on as many commands as the inner device has room for.
-    fn pass_on(&mut self, now: Instant, schedule: &mut Schedule) {
+    fn submit_to_inner_device(&mut self, now: Instant, schedule: &mut Schedule) {
         while let (Some(&command), Some(&tag)) = (self.waiting.front(), self.free.last()) {
             let queue = command.queue % self.inner.shape().hw_queues.max(1);
             let (completions, alarms) = (schedule.completions.len(), schedule.alarms.len());
@@ -131,7 +131,7 @@ impl Device for Raid {
         }
         self.held += 1;
         self.waiting.push_back(command);
-        self.pass_on(now, schedule);
+        self.submit_to_inner_device(now, schedule);
         Ok(())
     }
 
@@ -146,6 +146,6 @@ impl Device for Raid {
             self.translate(completions, alarms, schedule);
         }
         self.settle(now);
-        self.pass_on(now, schedule);
+        self.submit_to_inner_device(now, schedule);
     }
 }

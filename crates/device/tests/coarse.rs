@@ -31,7 +31,7 @@ fn simulated(preset: &Preset) -> [f64; 4] {
 }
 
 #[test]
-fn there_are_36_coarse_presets_and_each_is_within_ten_percent_of_what_was_measured() {
+fn the_36_coarse_presets_are_within_ten_percent_of_the_measurements() {
     assert_eq!(coarse().count(), 36);
     let mut table = "device,read_mb_per_s,random_read_kiops,write_mb_per_s,random_write_kiops\n".to_owned();
     let mut wrong = Vec::new();
@@ -53,7 +53,7 @@ fn there_are_36_coarse_presets_and_each_is_within_ten_percent_of_what_was_measur
 }
 
 #[test]
-fn models_of_classes_do_what_data_sheets_of_their_class_say_and_that_nobody_measured_it() {
+fn class_models_match_data_sheets_and_are_marked_as_not_measured() {
     // MB/s, kIOPS, MB/s, kIOPS: large reads, random reads, large writes, random writes.
     for (name, expected) in [
         ("usb-stick", [100.0, 1.5, 30.0, 0.05]),

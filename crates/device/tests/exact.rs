@@ -62,7 +62,7 @@ fn card(queue_depth: u32, holds_commands: Option<u32>) -> Raid {
 }
 
 #[test]
-fn a_card_passes_on_what_the_device_behind_it_holds_and_keeps_the_rest_in_order() {
+fn a_card_forwards_up_to_its_devices_depth_and_queues_the_rest_in_order() {
     let reads: Vec<(u64, Command)> = (0..5).map(|tag| (0, command(tag, Op::Read, 0, 8))).collect();
     for holds_commands in [None, Some(2), Some(1)] {
         let ended = serve(&mut card(8, holds_commands), &reads);
@@ -76,7 +76,7 @@ fn a_card_passes_on_what_the_device_behind_it_holds_and_keeps_the_rest_in_order(
 }
 
 #[test]
-fn a_card_whose_tags_are_used_up_refuses_until_the_host_has_seen_a_completion() {
+fn a_card_out_of_tags_refuses_until_the_host_sees_a_completion() {
     let (mut card, mut schedule) = (card(2, None), Schedule::default());
     let mut submit = |at, tag| card.submit(Instant(at), command(tag, Op::Read, 0, 8), &mut schedule);
     assert_eq!([submit(0, 0), submit(500, 1)], [Ok(()), Ok(())]);
@@ -98,7 +98,7 @@ const NO_FAULTS: FaultParameters = FaultParameters {
 };
 
 #[test]
-fn of_a_torn_write_whole_blocks_are_written_at_least_one_and_not_all() {
+fn a_torn_write_writes_whole_blocks_at_least_one_and_not_all() {
     let torn = FaultParameters { torn_writes_per_million: 1e6, ..NO_FAULTS };
     let blocks = Shape { logical_block_bytes: 4096, physical_block_bytes: 4096, ..shape(32) };
     let traced = Tracer::new(Box::new(Null::new(blocks, &null(1), 1)), &TracerParameters { keeps_events: 4096 });
@@ -119,7 +119,7 @@ fn of_a_torn_write_whole_blocks_are_written_at_least_one_and_not_all() {
 }
 
 #[test]
-fn a_throttle_lets_so_many_ios_and_bytes_pass_and_what_is_within_it_is_still_traced() {
+fn a_throttle_limits_ios_and_bytes_and_the_inner_device_is_still_traced() {
     let throttled = |iops, mb_per_s| {
         let traced =
             Tracer::new(Box::new(Null::new(shape(32), &null(1000), 1)), &TracerParameters { keeps_events: 64 });
@@ -138,7 +138,7 @@ fn a_throttle_lets_so_many_ios_and_bytes_pass_and_what_is_within_it_is_still_tra
 }
 
 #[test]
-fn what_the_device_behind_it_only_tells_later_goes_wrong_as_well() {
+fn faults_also_affect_completions_that_the_inner_device_reports_later() {
     let reads: Vec<(u64, Command)> = (0..5).map(|tag| (0, command(tag, Op::Read, 0, 8))).collect();
     let ended = |parameters| serve(&mut FaultInjector::new(Box::new(card(8, Some(1))), &parameters, 1), &reads);
     let well = ended(NO_FAULTS);
@@ -153,7 +153,7 @@ fn what_the_device_behind_it_only_tells_later_goes_wrong_as_well() {
 }
 
 #[test]
-fn what_a_throttle_lets_pass_while_the_device_refuses_is_tried_again_in_order() {
+fn a_throttled_command_that_the_device_refuses_is_retried_in_order() {
     // One command at a time for 11 us behind a throttle of one a microsecond, which tries again after 20 us.
     let throttle = ThrottleParameters { iops: 1e6, io_kib: 256, mb_per_s: 1e6, burst: None };
     let mut volume = Throttle::new(Box::new(card(1, None)), &throttle);
@@ -164,7 +164,7 @@ fn what_a_throttle_lets_pass_while_the_device_refuses_is_tried_again_in_order() 
 }
 
 #[test]
-fn a_trace_has_the_ends_that_a_device_only_tells_later() {
+fn a_trace_includes_completions_that_the_device_reports_later() {
     let parameters = TracerParameters { keeps_events: 64 };
     let mut traced = Tracer::new(Box::new(card(8, Some(1))), &parameters);
     let reads: Vec<(u64, Command)> = (0..5).map(|tag| (0, command(tag, Op::Read, 0, 8))).collect();

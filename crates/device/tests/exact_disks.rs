@@ -30,7 +30,7 @@ fn a_write_into_the_cache_of_a_disk_takes_its_access_and_the_link() {
 }
 
 #[test]
-fn what_needs_no_platters_takes_an_access_and_its_transfer() {
+fn commands_without_platter_access_take_an_access_and_their_transfer() {
     let beyond = disk(|_| {}).shape().capacity_sectors;
     for (what, expected, status) in [
         (command(1, Op::Discard, 0, 800), 30_000, Status::Ok),
@@ -52,7 +52,7 @@ fn what_needs_no_platters_takes_an_access_and_its_transfer() {
 }
 
 #[test]
-fn what_needs_the_platters_ends_an_access_after_the_head_is_free() {
+fn commands_on_the_platters_end_one_access_after_the_head_is_free() {
     let through = Command { fua: true, ..command(0, Op::Write, 1 << 30, 8) };
     for what in [command(0, Op::Read, 1 << 30, 8), through] {
         let (mut disk, mut schedule) = (disk(|_| {}), Schedule::default());

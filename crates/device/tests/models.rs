@@ -321,7 +321,7 @@ fn a_large_write_of_a_striped_drive_ends_when_it_is_in_the_flash_and_a_small_one
 }
 
 #[test]
-fn a_program_of_a_striped_drive_holds_what_has_come_meanwhile() {
+fn a_program_of_a_striped_drive_includes_data_that_arrived_meanwhile() {
     let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
     let Parameters::Flash(p) = preset.parameters() else { unreachable!() };
     let mb_per_s =
@@ -372,7 +372,7 @@ fn a_drive_that_collects_as_long_as_it_programs_loses_half_of_its_writes_once_di
 }
 
 #[test]
-fn a_lone_write_comes_back_at_a_pace_of_its_own() {
+fn write_to_host_us_sets_the_latency_of_a_lone_write() {
     let took_us = |op, to_host_us| {
         let command = Command { tag: 0, queue: 0, op, sector: Sector(0), sectors: 8, fua: false };
         let mut drive = striped(|parameters| parameters.write_to_host_us = to_host_us);

@@ -373,7 +373,7 @@ fn keys_of_the_other_models_are_checked_as_well() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_those_that_exist() {
+fn an_unknown_name_is_refused_with_the_known_ones() {
     let error = Preset::builtin("floppy").unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -453,7 +453,7 @@ fn any_value() -> impl Strategy<Value = String> {
 }
 
 /// Reads the text; a device that comes of it must work. Returns the error.
-fn try_out(text: &str) -> Option<PresetError> {
+fn validate_settings(text: &str) -> Option<PresetError> {
     match Preset::from_toml(text, "fuzz.toml") {
         Ok(preset) => {
             let mut device = preset.build(1);
@@ -484,7 +484,7 @@ proptest! {
 
     #[test]
     fn a_mutated_preset_gives_a_working_device_or_one_error(text in mutated()) {
-        if let Some(PresetError::Text { problem, .. }) = try_out(&text) {
+        if let Some(PresetError::Text { problem, .. }) = validate_settings(&text) {
             // What is TOML must be reported with its key.
             prop_assert!(text.parse::<toml::Table>().is_err(), "{problem}\n{text}");
         }
@@ -492,26 +492,26 @@ proptest! {
 
     #[test]
     fn no_text_makes_the_reader_panic(text in "\\PC*", bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        try_out(&text);
-        try_out(&String::from_utf8_lossy(&bytes));
+        validate_settings(&text);
+        validate_settings(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
     fn no_jumble_of_toml_makes_the_reader_panic(text in "[\\[\\]{}=.,\"'#\n a-c0-9_+-]{0,200}") {
-        try_out(&text);
+        validate_settings(&text);
     }
 }
 
 #[test]
 fn deep_nesting_is_an_error_and_no_overflow() {
     for text in [format!("a = {}", "[".repeat(100_000)), format!("a = {}", "{a=".repeat(100_000))] {
-        assert!(try_out(&text).is_some());
+        assert!(validate_settings(&text).is_some());
     }
-    assert!(try_out(&format!("{} = 1", vec!["a"; 100_000].join("."))).is_some());
+    assert!(validate_settings(&format!("{} = 1", vec!["a"; 100_000].join("."))).is_some());
 }
 
 #[test]
-fn a_preset_of_ones_own_has_a_calibrated_range_like_a_built_in_one() {
+fn a_custom_preset_has_a_calibrated_range_like_a_built_in_one() {
     let range = "valid_range = \"4 KiB random\"\n\n[calibration.range]\nio_bytes = [4096, 8192]\noutstanding = [1, 32]\n\
                  reads_percent = [70, 100]\nflushes = true\n";
     let preset = Preset::from_toml(&GOOD.replace("valid_range = \"4 KiB random\"\n", range), "my.toml").unwrap();
@@ -565,7 +565,7 @@ fn every_builtin_preset_has_a_range_or_says_that_it_was_made_without_measurement
 }
 
 #[test]
-fn a_built_in_preset_with_other_numbers_no_longer_says_what_was_measured_of_it() {
+fn a_modified_built_in_preset_drops_the_measurement_claims() {
     let original = Preset::builtin("hgst-he10-8tb").unwrap();
     assert_eq!(original.clone().without_borrowed_claims(), original);
     let text = Preset::builtin_toml("hgst-he10-8tb").unwrap();

@@ -3,7 +3,7 @@
 use hoistway_device::{Parameters, Preset};
 
 #[test]
-fn parameters_of_a_coarse_preset_are_reckoned_from_what_was_measured_of_its_drive() {
+fn coarse_preset_parameters_follow_from_the_measurements_of_the_drive() {
     let presets = Preset::builtin_names().map(|name| Preset::builtin(name).unwrap());
     for preset in presets.filter(|preset| preset.title.contains("(coarse")) {
         let name = &preset.name;

@@ -17,7 +17,7 @@ pub struct Client {
     worker: usize,
     number: u32,
     depth: u32,
-    unanswered: Arc<AtomicU32>,
+    uncompleted_requests: Arc<AtomicU32>,
 }
 
 /// A request that was not accepted, and why: [`AGAIN`](Refused::AGAIN), or [`Errno::SHUTDOWN`].
@@ -35,8 +35,14 @@ impl Refused {
 }
 
 impl Client {
-    pub(crate) fn new(shared: Arc<Shared>, worker: usize, number: u32, depth: u32, unanswered: Arc<AtomicU32>) -> Self {
-        Client { shared, worker, number, depth, unanswered }
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        worker: usize,
+        number: u32,
+        depth: u32,
+        uncompleted_requests: Arc<AtomicU32>,
+    ) -> Self {
+        Client { shared, worker, number, depth, uncompleted_requests }
     }
 
     /// Submits a request, which completes exactly once.
@@ -51,7 +57,7 @@ impl Client {
         let message = Message::Submit { client: self.number, request };
         match self.shared.mailboxes[self.worker].send_one(message) {
             Err(Message::Submit { request, .. }) => {
-                self.unanswered.fetch_sub(1, Relaxed);
+                self.uncompleted_requests.fetch_sub(1, Relaxed);
                 Err(Refused { request, why: Errno::SHUTDOWN })
             }
             _ => Ok(()),
@@ -72,18 +78,18 @@ impl Client {
         if self.shared.mailboxes[self.worker].send_with(leave) {
             return Ok(requests.is_empty());
         }
-        self.unanswered.fetch_sub(taken, Relaxed);
+        self.uncompleted_requests.fetch_sub(taken, Relaxed);
         Err(Errno::SHUTDOWN)
     }
 
     /// Reserves room for at most `wanted` requests. Returns the number reserved.
     fn take_room(&self, wanted: u32) -> u32 {
         let mut taken = 0;
-        let grow = |unanswered| {
-            taken = wanted.min(self.depth.saturating_sub(unanswered));
-            (taken > 0).then_some(unanswered + taken)
+        let grow = |uncompleted_requests| {
+            taken = wanted.min(self.depth.saturating_sub(uncompleted_requests));
+            (taken > 0).then_some(uncompleted_requests + taken)
         };
-        let _ = self.unanswered.fetch_update(Acquire, Relaxed, grow);
+        let _ = self.uncompleted_requests.fetch_update(Acquire, Relaxed, grow);
         taken
     }
 
@@ -106,8 +112,8 @@ impl Client {
 
     /// Current number of uncompleted requests.
     #[must_use]
-    pub fn unanswered(&self) -> u32 {
-        self.unanswered.load(Relaxed)
+    pub fn uncompleted_requests(&self) -> u32 {
+        self.uncompleted_requests.load(Relaxed)
     }
 }
 

@@ -63,7 +63,7 @@ impl Engine {
     }
 
     /// Prepares an engine with another clock and without threads: the caller [runs](Worker::run) the workers, or lets them
-    /// [step](Worker::step) in turn, until all have [stopped](crate::Stepped::Stopped), which happens after the engine is
+    /// [step](Worker::step) in turn, until all have [stopped](crate::StepOutcome::Stopped), which happens after the engine is
     /// dropped.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl Engine {
             hz: Hz::DEFAULT,
             statistics: config.keeps_statistics.then(|| Arc::new(DiskCounters::new(workers))),
             timer_ns: AtomicU64::new(Instant::NEVER.0),
-            quiet: AtomicUsize::new(0),
+            drained_workers: AtomicUsize::new(0),
             client_numbers: (0..workers).map(|_| Mutex::default()).collect(),
             io_contexts: AtomicU32::new(1),
             unaligned: Mutex::default(),
@@ -290,7 +290,7 @@ impl Engine {
     ) -> (usize, u32, Arc<AtomicU32>) {
         let worker = at.unwrap_or_else(|| self.next_worker.fetch_add(1, Relaxed)) % self.workers();
         let client = self.shared.client_numbers[worker].lock().unwrap_or_else(PoisonError::into_inner).take();
-        let unanswered: Arc<AtomicU32> = Arc::default();
+        let uncompleted_requests: Arc<AtomicU32> = Arc::default();
         let member = Member {
             submitter: Submitter::new(&self.shared.queue, waiter(worker, client)),
             context,
@@ -301,19 +301,19 @@ impl Engine {
             block_bytes: u64::from(volume.block_bytes()),
             backlog: Default::default(),
             parts: Default::default(),
-            in_hand: None,
+            partially_submitted: None,
             rest: None,
             in_flight: 0,
             done: Vec::new(),
-            turn_at: Instant::ZERO,
+            next_turn_at: Instant::ZERO,
             sink,
-            unanswered: Arc::clone(&unanswered),
+            uncompleted_requests: Arc::clone(&uncompleted_requests),
             has_departed: false,
             is_listed: false,
             has_completions: false,
         };
         let _ = self.shared.mailboxes[worker].send_one(Message::Attach { client, member: Box::new(member) });
-        (worker, client, unanswered)
+        (worker, client, uncompleted_requests)
     }
 }
 
@@ -491,8 +491,8 @@ impl Volume<'_> {
 
     fn client_at(&self, at: Option<usize>, context: Context, depth: u32, handler: impl Handler + 'static) -> Client {
         let sink = Sink::Handler(Box::new(handler));
-        let (worker, client, unanswered) = self.engine.attach(self, context, sink, at);
-        Client::new(Arc::clone(&self.engine.shared), worker, client, depth.max(1), unanswered)
+        let (worker, client, uncompleted_requests) = self.engine.attach(self, context, sink, at);
+        Client::new(Arc::clone(&self.engine.shared), worker, client, depth.max(1), uncompleted_requests)
     }
 
     /// Adds a client that runs on a worker's thread: the worker with this number, modulo the number of workers. Its

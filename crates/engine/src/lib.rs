@@ -80,4 +80,4 @@ pub use request::{Completion, Errno, Operation, Request, TRANSFER_BYTES_MAX};
 pub use resident::{Resident, Turn};
 pub use target::{Target, parse_fixed_buffers, parse_size};
 pub use wake::{Parker, Wake};
-pub use worker::{Stepped, Worker};
+pub use worker::{StepOutcome, Worker};

@@ -88,7 +88,7 @@ impl<T> Mailbox<T> {
     }
 
     /// The worker is awake again.
-    pub fn woke_up(&self) {
+    pub fn clear_wakeup(&self) {
         self.lock().sleeps = false;
     }
 

@@ -10,7 +10,7 @@ pub enum Turn {
     /// When one of its requests has completed, or at this time at the latest; [`Instant::NEVER`] for no time limit.
     By(Instant),
     /// Never: it leaves. Its requests in flight end without a completion.
-    Leaves,
+    Detached,
 }
 
 /// A client on the thread of its worker. Other clients wait during its turn.

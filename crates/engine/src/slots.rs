@@ -10,7 +10,7 @@ use crate::backend::Zeroing;
 use crate::memory::RawSegment;
 
 const MAY_UNMAP: u32 = 1;
-const FAST_ONLY: u32 = 2;
+const NON_BLOCKING_ONLY: u32 = 2;
 
 /// A request in flight. Its fields are accessed `Relaxed`: the request passes between workers under the locks of the
 /// queue, which order the accesses.
@@ -56,7 +56,7 @@ impl Slots {
         let slot = &self.slots[slot as usize];
         slot.address.store(address, Relaxed);
         slot.first_sector.store(first_sector, Relaxed);
-        let zeroing = (u32::from(zeroing.may_unmap) * MAY_UNMAP) | (u32::from(zeroing.fast_only) * FAST_ONLY);
+        let zeroing = (u32::from(zeroing.may_unmap) * MAY_UNMAP) | (u32::from(zeroing.fast_only) * NON_BLOCKING_ONLY);
         slot.zeroing.store(zeroing, Relaxed);
     }
 
@@ -76,6 +76,6 @@ impl Slots {
     /// How a write-zeroes may zero.
     pub fn zeroing(&self, bio: &Bio) -> Zeroing {
         let bits = self.slots[bio.owner as usize].zeroing.load(Relaxed);
-        Zeroing { may_unmap: bits & MAY_UNMAP != 0, fast_only: bits & FAST_ONLY != 0 }
+        Zeroing { may_unmap: bits & MAY_UNMAP != 0, fast_only: bits & NON_BLOCKING_ONLY != 0 }
     }
 }

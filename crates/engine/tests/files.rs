@@ -42,7 +42,7 @@ fn extents(volume: &Volume<'_>) -> Vec<(u64, bool)> {
 }
 
 #[test]
-fn holes_are_told_where_nothing_was_written_and_where_something_was_discarded() {
+fn extents_report_unwritten_and_discarded_ranges_as_holes() {
     let file = temporary(4 * MIB);
     let engine = over(&[&file]);
     let volume = engine.volume();
@@ -82,7 +82,7 @@ fn zeroes_keep_their_space_unless_it_may_go() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_it_reaches_the_file() {
+fn invalid_requests_are_refused_before_they_reach_the_file() {
     let file = temporary(MIB);
     let engine = over(&[&file]);
     let volume = engine.volume();
@@ -109,7 +109,7 @@ fn a_file_that_becomes_shorter_fails_its_reads_and_nothing_else() {
 }
 
 #[test]
-fn behind_the_end_of_a_file_that_became_shorter_is_no_hole_that_reads_as_zeroes() {
+fn the_lost_tail_of_a_truncated_file_is_data_not_a_hole() {
     let file = temporary(4 * MIB);
     let engine = over(&[&file]);
     let volume = engine.volume();
@@ -274,7 +274,7 @@ fn files_that_cannot_be_targets_say_why() {
 }
 
 #[test]
-fn who_writes_a_file_has_it_alone_and_readers_share_it() {
+fn a_file_has_one_writer_or_many_readers() {
     let (file, folder) = (temporary(MIB), tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
     let link = folder.path().join("link");
     std::fs::hard_link(file.path(), &link).unwrap();

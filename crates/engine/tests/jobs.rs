@@ -63,7 +63,7 @@ fn phases_follow_each_other_and_the_first_to_end_takes_the_others_along() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_by_name() {
+fn unsupported_job_options_are_refused_by_name() {
     let refused = |text: &str| check(&load(text)).unwrap_err().to_string();
     assert!(refused("[a]\nfilename=/dev/sda\n").starts_with("a: I/O through the page cache"));
     assert!(
@@ -76,17 +76,17 @@ fn what_cannot_be_done_is_refused_by_name() {
 }
 
 #[test]
-fn a_run_that_is_cancelled_returns_what_it_has() {
+fn a_cancelled_run_returns_its_partial_results() {
     let config = Config::default();
     let engine = Engine::start(&config, Memory::new(1 << 20)).unwrap();
     let load = load(&format!("{HEAD}[a]\nrw=randread\ntime_based\nruntime=1h\n[b]\nstonewall\n"));
     let shared = Arc::new(LoadRun::new(&load));
-    let canceller = Arc::clone(&shared);
+    let cancel_handle = Arc::clone(&shared);
     let watcher = std::thread::spawn(move || {
-        while canceller.ios() < 100 {
+        while cancel_handle.ios() < 100 {
             std::thread::yield_now();
         }
-        canceller.cancel();
+        cancel_handle.cancel();
     });
     let results = run(&engine, &load, &JobSettings::default(), &shared).unwrap();
     watcher.join().unwrap();
@@ -138,7 +138,7 @@ fn a_process_that_spins_keeps_its_cpu_busy_beside_others() {
 #[test]
 fn ios_with_a_priority_of_their_own_overtake_others() {
     let jobs = "[p]\nrw=randread\nnumber_ios=600\niodepth=32\ncmdprio_percentage=30\n";
-    let target = Simulated::new(Preset::builtin("micron-9100-1600gb").unwrap().build(1)).forgetful();
+    let target = Simulated::new(Preset::builtin("micron-9100-1600gb").unwrap().build(1)).discarding_data();
     let config = Config { scheduler: "mq-deadline".into(), queue_depth: Some(1), ..Config::default() };
     let engine = Engine::start(&config, target).unwrap();
     // A depth of one gives two requests: the scheduler would hardly ever have a choice.
@@ -161,12 +161,12 @@ fn an_io_that_overlaps_another_waits_for_it() {
 }
 
 #[test]
-fn statistics_count_what_all_workers_did() {
+fn statistics_count_the_work_of_all_workers() {
     let jobs =
         "[r]\nrw=randread\nbs=8k\nnumber_ios=300\niodepth=16\nnumjobs=3\n[w]\nrw=write\nbs=4k\nsize=400k\nfsync=10\n";
     let text = HEAD.to_owned() + jobs;
     for (scheduler, workers) in [("none", 1), ("none", 4), ("mq-deadline", 3), ("bfq", 2), ("kyber", 2)] {
-        let target = Simulated::new(Preset::builtin("micron-9100-1600gb").unwrap().build(1)).forgetful();
+        let target = Simulated::new(Preset::builtin("micron-9100-1600gb").unwrap().build(1)).discarding_data();
         let config = Config {
             workers,
             scheduler: scheduler.into(),

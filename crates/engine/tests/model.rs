@@ -125,12 +125,12 @@ impl Peer {
                 }
             }
             assert_eq!(self.client.submit_all(&mut batch), Ok(true), "there is room for what is not completed");
-            if self.client.unanswered() > 0 || self.completed < submitted {
+            if self.client.uncompleted_requests() > 0 || self.completed < submitted {
                 assert!(self.completions.wait(&mut ended));
                 ended.drain(..).for_each(|completion| self.check(&completion));
             }
         }
-        assert_eq!(self.client.unanswered(), 0);
+        assert_eq!(self.client.uncompleted_requests(), 0);
     }
 }
 
@@ -185,7 +185,7 @@ fn disk() -> Memory {
 }
 
 #[test]
-fn under_every_scheduler_clients_read_what_they_have_written() {
+fn clients_read_back_their_writes_under_every_scheduler() {
     for scheduler in hoistway_blk::queue::SCHEDULERS {
         for workers in 1..=3 {
             beside_the_model((scheduler, workers, 3000), disk(), &[]);
@@ -194,7 +194,7 @@ fn under_every_scheduler_clients_read_what_they_have_written() {
 }
 
 #[test]
-fn so_they_do_over_a_file() {
+fn clients_read_back_their_writes_from_a_file() {
     for scheduler in hoistway_blk::queue::SCHEDULERS {
         let (_file, files) = file();
         beside_the_model((scheduler, 2, 500), files, &[]);
@@ -202,7 +202,7 @@ fn so_they_do_over_a_file() {
 }
 
 #[test]
-fn so_they_do_where_io_uring_is_forbidden() {
+fn clients_read_back_their_writes_without_io_uring() {
     let (_file, files) = file();
     beside_the_model(("mq-deadline", 2, 500), files.without_io_uring(), &[]);
 }

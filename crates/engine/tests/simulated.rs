@@ -5,7 +5,7 @@ use hoistway_engine::{Buffer, Config, Context, Engine, Operation, Request, Simul
 
 /// Every preset holds what is written to it, under every scheduler, and takes at least as long as its model does.
 #[test]
-fn a_simulated_device_keeps_what_is_written_and_takes_its_time() {
+fn a_simulated_device_keeps_its_data_and_is_no_faster_than_its_model() {
     for preset in ["micron-9100-1600gb", "intel-s3520-1600gb", "hgst-he10-8tb", "raid-64-queues"] {
         for scheduler in hoistway_blk::queue::SCHEDULERS {
             let config = Config { workers: 2, scheduler: scheduler.into(), ..Config::default() };

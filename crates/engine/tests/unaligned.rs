@@ -185,7 +185,7 @@ fn shared_bytes(backend: impl Backend + 'static, scheduler: &str) {
 }
 
 #[test]
-fn clients_that_share_blocks_lose_none_of_their_bytes() {
+fn clients_sharing_blocks_lose_no_bytes() {
     for scheduler in ["none", "bfq"] {
         shared_bytes(Memory::new(64 << 10), scheduler);
     }

@@ -19,7 +19,7 @@ fn main() {
             score.null
         );
         for difference in differences.iter().take(SHOWN) {
-            let show = |line: &Option<hoistway_evidence::conform::bfq::Line>| {
+            let show = |line: &Option<hoistway_evidence::conform::bfq::ComparedLine>| {
                 line.as_ref().map_or("-".to_owned(), ToString::to_string)
             };
             println!(

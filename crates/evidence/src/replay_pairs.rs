@@ -68,7 +68,7 @@ impl Figure {
 }
 
 /// A recording with the settings of its queue.
-struct Recorded {
+struct RecordingWithQueue {
     scheduler: String,
     program: Program,
     preset: Preset,
@@ -108,7 +108,7 @@ pub fn predictions(folder: &Path) -> Result<Vec<Prediction>> {
             .collect();
         schedulers.sort();
         for scheduler in schedulers {
-            recordings.push(Recorded::read(folder, &pair, &scheduler)?);
+            recordings.push(RecordingWithQueue::read(folder, &pair, &scheduler)?);
         }
         for from in &recordings {
             for to in &recordings {
@@ -126,8 +126,8 @@ fn settings_of(path: &Path) -> Option<(String, String)> {
     Some((pair.to_owned(), scheduler.to_owned()))
 }
 
-impl Recorded {
-    fn read(folder: &Path, pair: &str, scheduler: &str) -> Result<Recorded> {
+impl RecordingWithQueue {
+    fn read(folder: &Path, pair: &str, scheduler: &str) -> Result<RecordingWithQueue> {
         let base = format!("{pair}.{scheduler}");
         let settings = folder.join(format!("{base}.settings"));
         let shown = settings.display().to_string();
@@ -173,7 +173,7 @@ impl Recorded {
         let clock_hz = value("clock_hz").unwrap_or(CLOCK_HZ).parse().with_context(|| format!("{shown}: clock_hz"))?;
         let mut recording = Recording::open(&path)?.with_clock_hz(clock_hz);
         let program = Program::infer(&mut recording, &path.display().to_string(), &Options::default())?;
-        Ok(Recorded { scheduler: scheduler.to_owned(), program, preset, queue, tunables })
+        Ok(RecordingWithQueue { scheduler: scheduler.to_owned(), program, preset, queue, tunables })
     }
 
     /// The streams that can be compared: by name, those of one name in the order of their tasks.
@@ -202,7 +202,7 @@ impl Recorded {
 }
 
 /// The streams of `to`, predicted from `from`.
-fn predict(pair: &str, from: &Recorded, to: &Recorded) -> Result<Vec<Prediction>> {
+fn predict(pair: &str, from: &RecordingWithQueue, to: &RecordingWithQueue) -> Result<Vec<Prediction>> {
     let is_hidden = from.program.streams.iter().any(|stream| stream.hidden_depth.is_some());
     let base = replayed(from, to, &[])?;
     let others = from
@@ -237,7 +237,7 @@ fn predict(pair: &str, from: &Recorded, to: &Recorded) -> Result<Vec<Prediction>
 }
 
 /// Runs the program of one recording under the scheduler of another: figures of its streams, by their numbers.
-fn replayed(from: &Recorded, to: &Recorded, changes: &[Change]) -> Result<Vec<Option<Figures>>> {
+fn replayed(from: &RecordingWithQueue, to: &RecordingWithQueue, changes: &[Change]) -> Result<Vec<Option<Figures>>> {
     let shape = to.preset.shape();
     let options = ReplayOptions {
         changes: changes.to_vec(),

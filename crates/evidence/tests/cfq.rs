@@ -37,7 +37,7 @@ fn every_decision_refusal_and_slice_length_is_the_kernels() {
 }
 
 #[test]
-fn driven_freely_cfq_decides_and_says_what_the_kernel_did() {
+fn cfq_driven_freely_matches_the_kernels_decisions_and_messages() {
     for (name, trace) in recordings() {
         let recording = Consistent::check(&trace).expect("a kernel does not contradict itself");
         let difference = cfq::first_difference(&recording);
@@ -46,7 +46,7 @@ fn driven_freely_cfq_decides_and_says_what_the_kernel_did() {
 }
 
 #[test]
-fn a_replay_goes_on_from_the_kernels_answer_after_a_different_one() {
+fn a_replay_continues_from_the_kernels_decision_after_a_different_one() {
     let mut pooled = Score::default();
     for (name, mut trace) in recordings().into_iter().step_by(5) {
         trace.header.tunables.insert("fifo_expire_sync".to_owned(), 20);

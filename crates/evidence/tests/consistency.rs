@@ -1,6 +1,6 @@
 //! What a recording may not say, in small recordings that say it: one error with the line, and what was expected there.
 
-use hoistway_evidence::conform::{Consistent, NotReplayed, Outcome, replay};
+use hoistway_evidence::conform::{Consistent, NotReplayed, ReplayOutcome, replay};
 use hoistway_trace::iosched::Trace;
 
 /// A recording of a scheduler with these events, one every 100 us.
@@ -34,7 +34,7 @@ fn insert(rq: u32) -> String {
     event("insert", rq, r#","by":"sched""#)
 }
 
-fn score(scheduler: &str, events: &[String]) -> Result<Outcome, String> {
+fn score(scheduler: &str, events: &[String]) -> Result<ReplayOutcome, String> {
     replay(&recording(scheduler, events)).map_err(|refused| match refused {
         NotReplayed::Inconsistent(inconsistency) => inconsistency.to_string(),
         other @ NotReplayed::Unsupported { .. } => panic!("{other}"),
@@ -79,7 +79,7 @@ fn a_request_that_is_given_out_was_inside() {
 }
 
 #[test]
-fn an_insertion_that_was_lost_while_recording_is_no_contradiction() {
+fn an_insertion_lost_while_recording_is_not_a_contradiction() {
     let mut trace = recording("mq-deadline", &[event("dispatch", 1, "")]);
     trace.header.dropped = 1;
     assert!(Consistent::check(&trace).is_ok());
@@ -118,7 +118,7 @@ fn a_request_grows_no_longer_than_a_kernel_can_count() {
 }
 
 #[test]
-fn kyber_adjusts_a_depth_to_what_it_can_be() {
+fn kyber_depth_adjustments_outside_the_range_are_refused() {
     let adjust =
         |depth: u64| format!(r#"{{"t":NOW,"e":"kyber_adjust","cpu":0,"pid":0,"domain":"WRITE","depth":{depth}}}"#);
     assert!(score("kyber", &[adjust(128)]).is_ok());
@@ -155,7 +155,7 @@ fn a_queue_that_is_too_large_to_be_built_is_refused() {
 }
 
 #[test]
-fn what_is_odd_but_can_be_replayed_passes() {
+fn unusual_but_replayable_events_pass_the_check() {
     for scheduler in SCHEDULERS {
         let events = ["complete", "finish", "free", "requeue", "issue"].map(|kind| event(kind, 1, ""));
         assert!(score(scheduler, &events).is_ok(), "{scheduler}: about a request that is not known");

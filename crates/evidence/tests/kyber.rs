@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use hoistway_evidence::conform::{Outcome, replay};
+use hoistway_evidence::conform::{ReplayOutcome, replay};
 use hoistway_trace::iosched::Trace;
 
-fn outcome(name: &str) -> Outcome {
+fn outcome(name: &str) -> ReplayOutcome {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/kyber").join(name).with_extension("jsonl.gz");
     let trace = Trace::open(&file).unwrap_or_else(|error| panic!("{error}"));
     replay(&trace).expect("kyber can be replayed")

@@ -36,7 +36,7 @@ fn schedulers_are_predicted_from_a_recording_under_another_one() {
 }
 
 #[test]
-fn the_readings_of_a_recording_that_hides_the_depth_enclose_what_happens() {
+fn readings_of_a_recording_with_hidden_depth_enclose_the_real_outcome() {
     let all = all();
     let hidden: Vec<&Prediction> = all.iter().filter(|of| of.from == "none" && of.to != "none").collect();
     assert!(hidden.len() == 10 && hidden.iter().all(|of| of.is_hidden));

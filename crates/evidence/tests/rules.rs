@@ -100,7 +100,7 @@ fn assert_none(faults: &[String], what: &str) {
 }
 
 #[test]
-fn every_rule_that_is_cited_stands_in_docs_rules_under_a_number_of_its_own() {
+fn every_cited_rule_exists_once_in_docs_rules() {
     let repository = Repository::read();
     let (rules, mut faults) = repository.rules();
     let prefixes: BTreeSet<&str> = rules.keys().filter_map(|rule| parts(rule)).map(|(prefix, _)| prefix).collect();

@@ -55,7 +55,7 @@ fn spun_us(run: &Run, cpus: f64) -> f64 {
 }
 
 #[test]
-fn no_technique_loses_where_many_cpus_want_one_lock_and_all_together_gain() {
+fn no_contention_option_loses_under_lock_contention_and_all_together_gain() {
     for scheduler in ["mq-deadline", "bfq"] {
         let gain = |techniques| iops(8, scheduler, "server", techniques) / iops(8, scheduler, "server", "none");
         let each = SINGLE.map(gain);
@@ -68,7 +68,7 @@ fn no_technique_loses_where_many_cpus_want_one_lock_and_all_together_gain() {
 }
 
 #[test]
-fn alone_a_process_gains_nothing_and_where_locks_cost_nothing_nobody_does() {
+fn contention_options_gain_nothing_for_one_process_or_free_locks() {
     for (processes, host) in [(1, "server"), (8, "instant")] {
         let [plain, with] = ["none", "all"].map(|techniques| iops(processes, "mq-deadline", host, techniques));
         // A draw that finds nothing needs no hold of its own.
@@ -87,7 +87,7 @@ fn the_patches_against_contention_show_in_the_published_direction() {
 }
 
 #[test]
-fn insertion_buckets_take_waiting_away_where_many_insert_at_once_and_none_where_one_does() {
+fn insertion_buckets_reduce_waiting_with_many_inserters_and_not_with_one() {
     let [plain, buckets] = ["single-dispatcher,try-merge,batch-dispatch", "all"].map(|techniques| {
         let run = readers(32, "mq-deadline", "server", techniques);
         (iops_of(&run), spun_us(&run, 32.0), run.locks.unwrap())
@@ -111,7 +111,7 @@ fn requests_wait_in_pending_lists_for_the_next_dispatcher_and_not_for_the_schedu
 }
 
 #[test]
-fn whatever_is_left_to_others_every_io_is_done_once() {
+fn every_io_is_done_once_with_any_contention_option() {
     let job = |processes: u32| {
         format!(
             "[global]\nfilename=/dev/sda\nioengine=io_uring\ndirect=1\nbs=4k\niodepth=8\niodepth_batch_submit=4\n\

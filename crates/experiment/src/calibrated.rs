@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_of_the_range_is_named() {
+    fn load_figures_outside_the_calibrated_range_are_named() {
         let found = doubts_of("rw=write\nbs=1m\niodepth=64\nfsync=1", "intel-s3520-1600gb", 0.6);
         assert_eq!(
             found,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_runs_at_a_time_is_outstanding_at_a_time() {
+    fn only_jobs_that_run_concurrently_add_their_outstanding_ios() {
         let two = |second: &str| {
             let first = "rw=randwrite\niodepth=40\nruntime=5\ntime_based";
             let found = doubts_of(
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn of_models_without_a_range_the_words_or_the_lack_of_measurements_are_reported() {
+    fn models_without_a_range_report_their_words_or_missing_measurements() {
         assert!(doubts_of("rw=randread", "throttled-cloud-volume", 1.0)[0].contains("without measurements"));
         assert!(doubts_of("rw=randread", "raid-64-queues", 1.0)[0].contains("without measurements"));
         let is_coarse = |name: &&str| Preset::builtin(name).unwrap().calibration().on.contains("iocost-benchmarks");

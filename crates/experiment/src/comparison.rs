@@ -68,7 +68,7 @@ pub struct Comparison {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub techniques: Option<String>,
     /// Files of `queue/` of every device that are written while the load runs.
-    pub writes: Vec<Write>,
+    pub writes: Vec<QueueWrite>,
     /// `io.max` of cgroups that the load names, on every device.
     pub io_max: Vec<CgroupFile>,
     /// `io.prio.class` of cgroups that the load names.
@@ -337,7 +337,7 @@ impl fmt::Display for Vary {
 /// A file of `queue/` that is written while the load runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Write {
+pub struct QueueWrite {
     /// When, since the start of the load.
     pub at_ns: u64,
     /// Write only if this scheduler is active at that time.

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_asks_for_is_read_from_its_options() {
+    fn the_demand_of_a_job_is_read_from_its_options() {
         let plain = of("direct=1 rw=randread ioengine=libaio iodepth=32 runtime=5 time_based");
         assert_eq!(plain, JobDemand { depth: 32, ..JobDemand::default() });
         assert!(of("rw=write").ends && of("rw=write").is_buffered && of("rw=read runtime=5").ends);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_that_is_asked_for_is_that_of_all_processes_and_directions_in_ios() {
+    fn the_requested_rate_sums_processes_and_directions_in_iops() {
         assert_eq!(of("rw=randread rate_iops=100 numjobs=3").asked_iops, Some(300.0));
         assert_eq!(of("rw=randrw bs=4k rate=400k,40k").asked_iops, Some(110.0));
         assert_eq!(of("rw=randrw rate_iops=100,0").asked_iops, None, "its writes have no limit");

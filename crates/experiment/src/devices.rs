@@ -40,7 +40,7 @@ fn behind(name: &str, known: impl Iterator<Item = &'static str>) -> String {
 }
 
 /// The only device of a host with guests. `fitting` is the device of a bundled load.
-pub(crate) fn choose_one(
+pub(crate) fn choose_guest_host_device(
     options: &Options<'_>,
     wanted: &Devices,
     fitting: Option<&str>,

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_and_journal_of_a_page_cache_that_nobody_uses_are_reported() {
+    fn memory_and_journal_options_of_an_unused_page_cache_are_reported() {
         let notice_of = |comparison: Comparison, direct: bool| {
             let text = format!("[a]\nfilename=/dev/sda\nioengine=psync\ndirect={}\n", u8::from(direct));
             let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_differ_in_names_files_and_places_only_are_alike() {
+    fn jobs_that_differ_only_in_names_files_and_places_are_equivalent() {
         let text = "[global]\ndirect=1\nrw=randread\n[a]\nfilename=/dev/vda\n[b]\nfilename=/dev/vdb\noffset=1g\ncgroup=b\n\
                     [log]\nfilename=/dev/vda\nrw=write\n[c]\nfilename=/dev/vda\nnumjobs=2\n[d]\nfilename=/dev/vdc\nstartdelay=1\n";
         assert_eq!(first_equivalents(text), [Some(0), Some(0), None, None, Some(0)]);

@@ -4,7 +4,7 @@ use hoistway_fio::options;
 use hoistway_measure::fio::Output;
 
 /// Without these fio-plot draws nothing. fio lists only the options of the job file.
-const LOOKED_FOR: [&str; 4] = ["rw", "bs", "iodepth", "numjobs"];
+const FIO_PLOT_OPTIONS: [&str; 4] = ["rw", "bs", "iodepth", "numjobs"];
 
 /// Adds the default values of missing options.
 pub(crate) fn complete(output: &mut Output) {
@@ -15,7 +15,7 @@ pub(crate) fn complete(output: &mut Output) {
         if has("read_iolog") {
             continue;
         }
-        let missing = options().filter(|option| LOOKED_FOR.contains(&option.name) && !has(option.name));
+        let missing = options().filter(|option| FIO_PLOT_OPTIONS.contains(&option.name) && !has(option.name));
         let missing: Vec<_> = missing.map(|option| (option.name.to_owned(), option.default.to_owned())).collect();
         job.job_options.extend(missing);
     }

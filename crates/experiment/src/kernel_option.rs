@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_release_is_taken_for_is_said_unless_it_has_a_name() {
+    fn a_release_simulated_as_another_is_reported_unless_it_has_a_name() {
         let notice = |words: &str| words.parse::<KernelOption>().unwrap().notice();
         for kernel in Kernel::EXAMPLES {
             assert_eq!(notice(&kernel.to_string()), None, "{kernel}");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_named_as_it_was_asked_for() {
+    fn a_kernel_option_prints_the_name_it_was_given() {
         assert_eq!("6.1.0-25-amd64".parse::<KernelOption>().unwrap().to_string(), "6.1.0-25-amd64");
     }
 }

@@ -81,7 +81,7 @@ pub mod verify;
 mod writes;
 
 pub use comparison::{
-    CgroupFile, Comparison, Devices, Guests, Load, Mode, Profile, QueueFile, Replay, Sysctl, Tunable, Vary, Write,
+    CgroupFile, Comparison, Devices, Guests, Load, Mode, Profile, QueueFile, QueueWrite, Replay, Sysctl, Tunable, Vary,
 };
 pub use devices::preset;
 pub use document::DocumentHead;
@@ -97,7 +97,7 @@ pub use outcome::RunOutcome;
 pub use plan::Plan;
 pub use repeats::seeds;
 pub use rounds::carry_out;
-pub use runner::{Measured, RunOrder, RunRow, Runner};
+pub use runner::{PlannedRun, RunMeasurements, RunOrder, Runner};
 pub use trace::TraceError;
 
 /// Ranges of fields of a comparison, for parsers.

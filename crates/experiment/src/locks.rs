@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_price_there_is_nothing_to_tell_and_with_several_locks_no_ceiling() {
+    fn without_lock_costs_there_is_no_summary_and_with_several_locks_no_bound() {
         assert_eq!(summary(LockUse::default(), SECOND, 1, 4, 1), None);
         let one = LockUse { elevators: SECOND, held: SECOND, ..LockUse::default() };
         assert_eq!(summary(one, SECOND, 1000, 4, 1).and_then(|summary| summary.bound_iops()), Some(1000.0));

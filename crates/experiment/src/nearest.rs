@@ -1,7 +1,7 @@
 //! Suggests the known name that is closest to an unknown one.
 
 /// Minimum similarity of two names.
-const ALIKE: f64 = 0.75;
+const SUGGESTION_SIMILARITY: f64 = 0.75;
 
 /// `did you mean "none"? ` if a known name is similar; otherwise an empty text. Comes before the expected values.
 #[must_use]
@@ -9,7 +9,7 @@ pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String 
     // A known name that equals the given one is not available here, so it is no suggestion.
     let others = known.into_iter().filter(|known| *known != name);
     let scored = others.map(|known| (strsim::jaro_winkler(known, name), known));
-    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness >= ALIKE);
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness >= SUGGESTION_SIMILARITY);
     best.map(|(_, known)| format!("did you mean \"{known}\"? ")).unwrap_or_default()
 }
 

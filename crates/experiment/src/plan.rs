@@ -96,7 +96,7 @@ impl<'a> Plan<'a> {
             // Name the key and value that were given twice, without the scheduler.
             let twice = label.strip_prefix(&*of_repeat[place].spec.label()).unwrap_or(label).trim_start();
             let problem = "duplicate variant name (expected kernels, devices and hosts with distinct names)";
-            return Err(self.options.refuse(self.given_twice(), twice, problem));
+            return Err(self.options.refuse(self.field_with_duplicates(), twice, problem));
         }
         match &self.options.comparison.baseline {
             Some(name) if !self.runs.iter().any(|run| run.variant.label == *name || run.spec.label() == *name) => {
@@ -109,7 +109,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The field that holds duplicates if variants have the same label: the one with fewer distinct names than entries.
-    fn given_twice(&self) -> Field {
+    fn field_with_duplicates(&self) -> Field {
         let comparison = self.options.comparison;
         let given =
             [("kernel", Field::Kernels, comparison.kernels.len()), ("host", Field::Hosts, comparison.hosts.len())];

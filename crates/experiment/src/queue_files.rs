@@ -63,18 +63,18 @@ pub(crate) fn write(options: &Options<'_>, writing: &Writing<'_>, queue: &mut Qu
 
 /// Tries the settings of a comparison on a queue of each scheduler, so that a mistake is rejected at once with the possible
 /// values. Returns a notice for each value that the kernel changes.
-pub(crate) fn try_out(
+pub(crate) fn validate_settings(
     options: &Options<'_>,
     queue: &QueueSettings,
     config: &QueueConfig,
     schedulers: &[String],
 ) -> Result<Vec<String>, Error> {
     let given = |file: &str, text: &str| format!("{file}={text}");
-    try_out_as(options, Field::QueueFiles, &given, queue, config, schedulers)
+    validate_field(options, Field::QueueFiles, &given, queue, config, schedulers)
 }
 
 /// The same for settings from another field; `given` is their text in messages.
-pub(crate) fn try_out_as(
+pub(crate) fn validate_field(
     options: &Options<'_>,
     field: Field,
     given: &dyn Fn(&str, &str) -> String,

@@ -53,7 +53,10 @@ pub(crate) fn choose(
 }
 
 /// Sets the requested contention options of the queues. Returns a notice about them.
-pub(crate) fn use_techniques(options: &Options<'_>, queue: &mut QueueSettings) -> Result<Option<String>, Error> {
+pub(crate) fn apply_contention_options(
+    options: &Options<'_>,
+    queue: &mut QueueSettings,
+) -> Result<Option<String>, Error> {
     let Some(wanted) = &options.comparison.techniques else { return Ok(None) };
     let refuse = |problem: String| options.refuse(Field::Techniques, wanted, problem);
     queue.techniques = wanted.parse().map_err(refuse)?;

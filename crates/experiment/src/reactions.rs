@@ -19,9 +19,9 @@ use crate::observer::{Controls, Unobserved};
 use crate::plan::{Plan, Planned};
 
 /// The reaction times as `[numerator, denominator]` of those of the profile.
-const MOVES: [[u64; 2]; 2] = [[1, 2], [2, 1]];
+const REACTION_FACTORS: [[u64; 2]; 2] = [[1, 2], [2, 1]];
 /// The factor between the least and the most I/Os a second from which on the times decide.
-const DECIDES: f64 = 1.25;
+const DECISIVE_RATIO: f64 = 1.25;
 /// I/Os of a run, from which on their number does not hang on one of them.
 const IOS_MIN: u64 = 100;
 
@@ -38,14 +38,14 @@ impl Plan<'_> {
                 continue;
             }
             let mut runs = Vec::new();
-            for by in MOVES {
+            for by in REACTION_FACTORS {
                 let mut scenario = self.scenario(planned);
-                scenario.host = reacting(scenario.host, by);
+                scenario.host = with_scaled_reaction_times(scenario.host, by);
                 runs.push(self.of_scenario(&scenario, planned, &Control::default(), &Unobserved, &mut [])?.run);
             }
             let is_own = |run: &&Run| run.repeat == planned.repeat && run.variant.label == planned.variant.label;
             runs.extend(document.runs.iter().find(is_own).cloned());
-            if let Some(most) = most_moved(&runs) {
+            if let Some(most) = most_affected_job(&runs) {
                 let host = &self.setups[planned.setup].host.name;
                 document.doubts.push(format!("{most} with half to twice the reaction times of the host ({host}), depending on timing that a simulation cannot know"));
             }
@@ -73,7 +73,7 @@ fn has_classes(load: &Load) -> bool {
 }
 
 /// The host with other times from the end of an I/O until a task or worker acts on it.
-fn reacting(mut host: Host, [numerator, denominator]: [u64; 2]) -> Host {
+fn with_scaled_reaction_times(mut host: Host, [numerator, denominator]: [u64; 2]) -> Host {
     let moved = |ns: u64| ns * numerator / denominator;
     host.switch_ns = Some(moved(host.switch_ns()));
     host.wake_ns = host.wake_ns.map(moved);
@@ -85,7 +85,7 @@ fn reacting(mut host: Host, [numerator, denominator]: [u64; 2]) -> Host {
 }
 
 /// The job whose I/Os a second differ most between these runs of a variant, in words, if they differ by much.
-fn most_moved(runs: &[Run]) -> Option<String> {
+fn most_affected_job(runs: &[Run]) -> Option<String> {
     let first = runs.first()?;
     let mut most: Option<(f64, String)> = None;
     for job in &first.jobs {
@@ -98,7 +98,7 @@ fn most_moved(runs: &[Run]) -> Option<String> {
         let [least, greatest] =
             all.iter().fold([f64::INFINITY, 0.0_f64], |[low, high], (_, iops)| [low.min(*iops), high.max(*iops)]);
         let factor = greatest / least;
-        if ios >= IOS_MIN && factor >= DECIDES && most.as_ref().is_none_or(|(known, _)| factor > *known) {
+        if ios >= IOS_MIN && factor >= DECISIVE_RATIO && most.as_ref().is_none_or(|(known, _)| factor > *known) {
             let [least, greatest] = [least, greatest].map(units::rate);
             most = Some((
                 factor,
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaction_times_decide_is_told_where_one_class_goes_before_another_and_nowhere_else() {
+    fn reaction_time_doubts_appear_only_where_one_class_precedes_another() {
         let doubts = doubts_of(1, "mq-deadline", "7.2");
         assert_eq!(doubts.len(), 1);
         assert!(doubts[0].starts_with("crowd under mq-deadline gets between "), "{doubts:?}");
@@ -142,11 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn times_from_an_end_until_somebody_acts_are_moved_and_no_cpu_time_of_an_io() {
+    fn reaction_times_scale_wake_ups_and_workers_but_no_cpu_time_per_io() {
         let host = Host::builtin(Host::DEFAULT).unwrap();
-        let twice = reacting(host.clone(), MOVES[1]);
+        let twice = with_scaled_reaction_times(host.clone(), REACTION_FACTORS[1]);
         assert_eq!((twice.wake_ns, twice.worker_ns), (host.wake_ns.map(|ns| 2 * ns), host.worker_ns.map(|ns| 2 * ns)));
         assert_eq!((twice.submit_ns, twice.complete_ns), (host.submit_ns, host.complete_ns));
-        assert!(reacting(twice, MOVES[0]).idle_ns == host.idle_ns);
+        assert!(with_scaled_reaction_times(twice, REACTION_FACTORS[0]).idle_ns == host.idle_ns);
     }
 }

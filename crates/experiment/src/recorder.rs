@@ -23,7 +23,7 @@ const FIRST_NS: u64 = 1_000_000;
 pub(crate) struct Recorder {
     device: u32,
     /// Requests from allocation to completion, by device and slot.
-    alive: BTreeMap<(u32, u32), Alive>,
+    alive: BTreeMap<(u32, u32), InFlightRequest>,
     /// When bios that wait for a request were submitted, by device, owner and first sector.
     queued: HashMap<(u32, IoContextId, u64), u64>,
     /// Reasons that occur in decisions.
@@ -36,13 +36,13 @@ pub(crate) struct Recorder {
 
 /// A request in flight.
 #[derive(Debug)]
-struct Alive {
+struct InFlightRequest {
     so_far: ExcerptRequest,
     /// Index into the requests of the current window, if it is in it.
     index: Option<usize>,
 }
 
-impl Alive {
+impl InFlightRequest {
     /// Whether the window waits for it.
     fn waits(&self) -> bool {
         self.index.is_some() && self.so_far.chosen_ns.is_none()
@@ -97,7 +97,7 @@ impl Recorder {
     fn begin_window(&mut self, at_ns: u64) {
         let begun = Window { begin_ns: at_ns, ..Window::default() };
         self.last = std::mem::replace(&mut self.current, begun);
-        let mut there: Vec<&mut Alive> = self.alive.values_mut().collect();
+        let mut there: Vec<&mut InFlightRequest> = self.alive.values_mut().collect();
         there.sort_by_key(|alive| alive.so_far.made_ns);
         for alive in there {
             alive.index = self.current.add(&alive.so_far, at_ns);
@@ -126,7 +126,7 @@ impl Recorder {
             ..ExcerptRequest::default()
         };
         let index = self.current.add(&so_far, at_ns);
-        self.alive.insert((self.device, rq.id().0), Alive { so_far, index });
+        self.alive.insert((self.device, rq.id().0), InFlightRequest { so_far, index });
     }
 
     /// The request has completed.
@@ -155,7 +155,7 @@ impl Recorder {
         }
         if let Some(rq) = rq {
             let alive = self.alive.get(&(self.device, rq.id().0));
-            if alive.is_some_and(Alive::waits) {
+            if alive.is_some_and(InFlightRequest::waits) {
                 self.current.waiting -= 1;
             }
             // A request that the device returned was in the scheduler before.
@@ -167,7 +167,7 @@ impl Recorder {
         self.current.close_answers(at_ns);
     }
 
-    fn came_in(&mut self, bio: &Bio, sector: u64, at_ns: u64) {
+    fn record_arrival(&mut self, bio: &Bio, sector: u64, at_ns: u64) {
         self.queued.insert((self.device, bio.io_context, sector), at_ns);
     }
 }
@@ -208,11 +208,11 @@ impl Probe for Recorder {
             }
         }
         match event {
-            Event::Queue(bio) => self.came_in(bio, bio.sector.0, at_ns),
+            Event::Queue(bio) => self.record_arrival(bio, bio.sector.0, at_ns),
             Event::Split(front) => {
                 let device = self.device;
                 let since = self.queued.get(&(device, front.io_context, front.sector.0)).copied().unwrap_or(at_ns);
-                self.came_in(front, front.end().0, since);
+                self.record_arrival(front, front.end().0, since);
             }
             Event::Merge(_, bio) => {
                 self.queued.remove(&(self.device, bio.io_context, bio.sector.0));

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeats_go_on_until_the_decision_is_sure_or_the_ios_are_spent() {
+    fn repeats_continue_until_the_decision_is_sure_or_the_ios_are_spent() {
         let rounds = |ios_of_repeat: u64, of_repeat: usize, most: u32, sure_from: u32| {
             let (mut done, mut rounds) = (0, Vec::new());
             let goes_on =
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn of_interrupted_repeats_only_those_count_that_every_scheduler_finished() {
+    fn an_interrupted_repeat_counts_only_if_every_scheduler_finished_it() {
         // Two schedulers, three repeats; the last run never began.
         let counted = |cut: &[u32]| {
             let runs = vec![Some(0), Some(1), Some(2), Some(3), Some(4), None];

@@ -16,12 +16,12 @@ pub fn carry_out<R: Runner>(
     order: &RunOrder<'_>,
     observer: &dyn RunObserver,
 ) -> Result<Vec<Option<RunOutcome>>, R::Error> {
-    in_rounds(runner, order, observer, |ended| ended.is_empty().then_some(order.repeats.len()))
+    run_in_rounds(runner, order, observer, |ended| ended.is_empty().then_some(order.repeats.len()))
 }
 
 /// Carries out runs in rounds: before each, `goes_on` gets the outcomes of all earlier runs and returns the total number of runs wanted.
 /// The rounds end when this number does not grow.
-pub(crate) fn in_rounds<R: Runner>(
+pub(crate) fn run_in_rounds<R: Runner>(
     runner: &R,
     order: &RunOrder<'_>,
     observer: &dyn RunObserver,
@@ -90,7 +90,7 @@ mod tests {
             let order = RunOrder { repeats: &repeats, is_parallel };
             let mut rounds = rounds.iter().copied();
             let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-            let ended = pool.install(|| in_rounds(&notes, &order, &Unobserved, |_| rounds.next()));
+            let ended = pool.install(|| run_in_rounds(&notes, &order, &Unobserved, |_| rounds.next()));
             (notes.0.into_inner().unwrap(), ended.map(|runs| runs.len()))
         };
         assert_eq!(begun(true, &[4, 8]), (vec![3, 1, 0, 2, 7, 5, 4, 6], Ok(8)));

@@ -17,8 +17,8 @@ use crate::observer::{Controls, RunObserver, Unobserved};
 use crate::outcome::RunOutcome;
 use crate::plan::{Plan, Planned};
 use crate::recorder::Recorder;
-use crate::rounds::in_rounds;
-use crate::runner::{Measured, RunOrder, RunRow, Runner};
+use crate::rounds::run_in_rounds;
+use crate::runner::{PlannedRun, RunMeasurements, RunOrder, Runner};
 use crate::{document, repeats};
 
 impl Comparison {
@@ -114,12 +114,12 @@ impl Plan<'_> {
         let repeats: Vec<u32> = self.runs.iter().map(|run| run.repeat).collect();
         let simulator = Simulator { plan: self, controls, observer };
         let order = RunOrder { repeats: &repeats, is_parallel: true };
-        let outcomes = in_rounds(&simulator, &order, observer, |outcomes| self.runs_until(outcomes))?;
+        let outcomes = run_in_rounds(&simulator, &order, observer, |outcomes| self.wanted_run_count(outcomes))?;
         document::of(self, outcomes, observer.seconds() - begin)
     }
 
     /// The total number of runs wanted after these outcomes; `None` if there are enough.
-    fn runs_until(&self, outcomes: &[Option<RunOutcome>]) -> Option<usize> {
+    fn wanted_run_count(&self, outcomes: &[Option<RunOutcome>]) -> Option<usize> {
         let (most, of_repeat) = (self.seeds.len() as u32, self.runs_of_repeat());
         if !self.options.comparison.until_sure {
             return outcomes.is_empty().then_some(self.runs.len());
@@ -190,10 +190,10 @@ impl Plan<'_> {
         let wall_seconds = observer.seconds() - begin;
         let RunResult { processes, simulated, ios, locks, refused, fates, page_cache, partial } = result;
         let setup = &self.setups[planned.setup];
-        let row = RunRow {
+        let row = PlannedRun {
             scheduler: spec.label(),
             front: if scenario.queue.schedulers.is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
-            ran_as: setup.stands_in(&spec.scheduler),
+            ran_as: setup.substitute_kernel(&spec.scheduler),
             research: setup.research(spec),
             tunables: spec.tunables.clone(),
             queue_files: queue_files(&planned.queue),
@@ -202,7 +202,7 @@ impl Plan<'_> {
             repeat: planned.repeat,
             seed: spec.seed,
         };
-        let measured = Measured {
+        let measured = RunMeasurements {
             processes,
             seconds: simulated.as_secs_f64(),
             ios,

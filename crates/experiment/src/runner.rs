@@ -44,7 +44,7 @@ pub(crate) type RunEnd<E> = Result<Option<RunOutcome>, E>;
 
 /// The row of the tables that a run belongs to, and its repeat.
 #[derive(Clone, Debug)]
-pub struct RunRow {
+pub struct PlannedRun {
     /// The scheduler's name, as in sysfs; with guests `GUEST-over-HOST`.
     pub scheduler: String,
     /// The block layer that it runs on.
@@ -69,7 +69,7 @@ pub struct RunRow {
 
 /// The measurements of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Measured {
+pub struct RunMeasurements {
     /// The results of each process, in the order of the load.
     pub processes: Vec<ProcessResult>,
     /// The statistics of its devices, if they were collected.
@@ -92,11 +92,27 @@ pub struct Measured {
     pub fates: Vec<Fate>,
 }
 
-impl RunRow {
+impl PlannedRun {
     /// Makes the outcome of this run for the document, and notifies the observer.
-    pub fn outcome(self, load: &Load, facts: &JobFacts, measured: Measured, observer: &dyn RunObserver) -> RunOutcome {
-        let Measured { processes, disks, seconds, ios, wall_seconds, locks, page_cache, is_partial, refused, fates } =
-            measured;
+    pub fn outcome(
+        self,
+        load: &Load,
+        facts: &JobFacts,
+        measured: RunMeasurements,
+        observer: &dyn RunObserver,
+    ) -> RunOutcome {
+        let RunMeasurements {
+            processes,
+            disks,
+            seconds,
+            ios,
+            wall_seconds,
+            locks,
+            page_cache,
+            is_partial,
+            refused,
+            fates,
+        } = measured;
         let mut jobs = JobSummary::from_processes(&processes);
         jobs.iter_mut().for_each(|summary| facts.complete(summary));
         let run = Run {

@@ -79,7 +79,7 @@ pub(crate) fn of_kernel(queue: &QueueSettings, is_meant: impl Fn(&Row) -> bool) 
 }
 
 /// Whether a kernel is older than a scheduler. For newer kernels without it, the last kernel that had it is used.
-fn is_yet_to_come(row: &Row, kernel: Kernel) -> bool {
+fn is_newer_than_kernel(row: &Row, kernel: Kernel) -> bool {
     kernel < row.since && !row.exists_in(kernel)
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn choose(
         } else if let Some(belongs) = group(name) {
             let of_kind = known.rows().iter().filter(|row| belongs(row));
             let (later, there): (Vec<&Row>, Vec<&Row>) =
-                of_kind.partition(|row| is_yet_to_come(row, default.queue.kernel));
+                of_kind.partition(|row| is_newer_than_kernel(row, default.queue.kernel));
             chosen.extend(there.iter().map(|row| row.name.to_owned()));
             if !later.is_empty() {
                 let later: Vec<_> = later.iter().map(|row| format!("{} ({})", row.name, row.since)).collect();
@@ -115,7 +115,7 @@ pub(crate) fn choose(
             }
         } else if let Some(row) = known.find(name) {
             let kernel = default.queue.kernel;
-            if is_yet_to_come(row, kernel) {
+            if is_newer_than_kernel(row, kernel) {
                 let there = of_kernel(default.queue, |_| true).join(", ");
                 let later = options.given(Field::Kernels, row.since);
                 let problem =

@@ -81,11 +81,11 @@ impl Setup {
             None => load.job_file(options, cpus, host.memory_bytes)?,
         };
         let fitting = match recorded {
-            Some(recorded) => Some(recorded.fitting_device()),
+            Some(recorded) => Some(recorded.suggested_device_class()),
             None => load.page.as_ref().map(|page| page.device.as_str()),
         };
         let (devices, mut notices) = if in_guests {
-            devices::choose_one(options, wanted, fitting)?
+            devices::choose_guest_host_device(options, wanted, fitting)?
         } else {
             devices::choose(options, wanted, &workload, fitting)?
         };
@@ -120,14 +120,14 @@ impl Setup {
         let settings = tunables::settings(options, &all, &queue.schedulers)?;
         queue.shared_tags = comparison.shared_tags;
         queue.submitter_dispatches = host.submitter_dispatches;
-        notices.extend(queues::use_techniques(options, &mut queue)?);
+        notices.extend(queues::apply_contention_options(options, &mut queue)?);
         queues::check_shared_tags(options, &queue, &devices, &schedulers)?;
         queue_files::add(options, &mut queue)?;
         queue.io_max = io_max::limits(options, &workload)?;
         queue.io_prio_class = io_prio_class::classes(options, &workload, kernel)?;
         let config = queue.config(&first.shape());
-        notices.extend(queue_files::try_out(options, &queue, &config, &schedulers)?);
-        notices.extend(tunables::try_out(options, &config)?);
+        notices.extend(queue_files::validate_settings(options, &queue, &config, &schedulers)?);
+        notices.extend(tunables::validate_settings(options, &config)?);
         let bench = Bench {
             options,
             schedulers: &all,
@@ -140,7 +140,7 @@ impl Setup {
         let knobs = Varied::of(&bench, &mut notices)?;
         queue.writes = writes::ordered(options, &queue.schedulers, &schedulers)?;
         writes::check_times(options, &queue.writes, load::expected_ns(&workload, comparison.runtime_ns.map(Nanos)))?;
-        writes::try_out(options, &queue.writes, &config, &schedulers)?;
+        writes::validate_settings(options, &queue.writes, &config, &schedulers)?;
         for name in writes::switched_to(&queue.writes).filter(|_| !in_guests) {
             if !of_processes.iter().any(|known| known == name) {
                 of_processes.push(name.to_owned());
@@ -243,7 +243,7 @@ impl Setup {
         });
         let spec = RunSpec { scheduler: host.clone(), tunables, guest, seed: 0 };
         let values = wanted.knobs().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
-        let description = RunVariant { is_default: wanted.is_untouched(), ..RunVariant::new(host, values) };
+        let description = RunVariant { is_default: wanted.is_kernel_default(), ..RunVariant::new(host, values) };
         Ok(Variant { spec, queue: Arc::new(queue), description })
     }
 
@@ -258,7 +258,7 @@ impl Setup {
     }
 
     /// The kernel whose block layer a scheduler runs on, if the requested kernel lacks the scheduler.
-    pub(crate) fn stands_in(&self, scheduler: &str) -> Option<String> {
+    pub(crate) fn substitute_kernel(&self, scheduler: &str) -> Option<String> {
         let row = self.queue.schedulers.find(scheduler)?;
         (!row.exists_in(self.queue.kernel)).then(|| row.kernel(self.queue.kernel).to_string())
     }

@@ -46,7 +46,7 @@ impl Plan<'_> {
         }
         let begin = observer.seconds();
         let mut writer = Writer::new(sink, &self.header())?;
-        let outcomes = self.one_by_one(controls, |number, planned, control| {
+        let outcomes = self.run_sequentially(controls, |number, planned, control| {
             writer.begin_run(number, &control.cancelled);
             let outcome = self.seen(planned, control, observer, Some(&mut writer))?;
             let reached_ns = control.reached_ns.load(Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl Plan<'_> {
         observer: &dyn RunObserver,
     ) -> Result<ResultsDocument, TraceError> {
         let begin = observer.seconds();
-        let outcomes = self.one_by_one(controls, |_, planned, control| {
+        let outcomes = self.run_sequentially(controls, |_, planned, control| {
             let files = open(&planned.variant.label, planned.repeat, self.setups[planned.setup].queue.cpus)?;
             let processes = self.processes(planned.setup);
             let jobs = processes.iter().map(|process| process.job.as_str());
@@ -85,7 +85,7 @@ impl Plan<'_> {
     }
 
     /// Makes one run after the other. Runs that were cancelled before they began have no outcome.
-    fn one_by_one<'c>(
+    fn run_sequentially<'c>(
         &self,
         controls: &'c Controls,
         mut one: impl FnMut(u32, &Planned, &'c Control) -> Result<RunOutcome, TraceError>,

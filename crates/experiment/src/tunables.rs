@@ -50,7 +50,7 @@ impl fmt::Display for Tunable {
 
 /// Tries the settings on separate queues, so that a mistake is rejected at once with the possible values. Returns a
 /// notice for each value that the kernel changes.
-pub(crate) fn try_out(options: &Options<'_>, config: &QueueConfig) -> Result<Vec<String>, Error> {
+pub(crate) fn validate_settings(options: &Options<'_>, config: &QueueConfig) -> Result<Vec<String>, Error> {
     let mut notices = Vec::new();
     // By scheduler, in the order of writing.
     let mut wanted: Vec<&Tunable> = options.comparison.tunables.iter().collect();

@@ -86,8 +86,8 @@ impl Varied {
         let mut knobs = Vec::with_capacity(wanted.len());
         for (place, vary) in wanted.iter().enumerate() {
             bench.check(vary, &wanted[..place])?;
-            let try_out = if vary.of == Vary::QUEUE { Bench::file } else { Bench::tunable };
-            let tried = vary.texts.iter().map(|text| try_out(bench, vary, text, notices));
+            let validate_settings = if vary.of == Vary::QUEUE { Bench::file } else { Bench::tunable };
+            let tried = vary.texts.iter().map(|text| validate_settings(bench, vary, text, notices));
             knobs.push(Knob { vary: vary.clone(), values: tried.collect::<Result<_, _>>()? });
         }
         Ok(Varied(knobs))
@@ -222,7 +222,7 @@ impl Bench<'_> {
         let (mut tried, mut refusals) = (Tried::default(), Vec::new());
         for scheduler in self.on_host {
             let alone = std::slice::from_ref(scheduler);
-            match queue_files::try_out_as(self.options, Field::Vary, &given, &queue, &config, alone) {
+            match queue_files::validate_field(self.options, Field::Vary, &given, &queue, &config, alone) {
                 Ok(new) => {
                     notices.extend(new.into_iter().filter(|notice| !notices.contains(notice)).collect::<Vec<_>>())
                 }

@@ -29,11 +29,11 @@ pub struct Key {
 pub type Figures = BTreeMap<Key, f64>;
 
 /// Measurements on the kernel: for each scheduler its figures, round by round.
-pub type Measured = BTreeMap<String, Vec<Figures>>;
+pub type KernelFigures = BTreeMap<String, Vec<Figures>>;
 
 /// A figure under a scheduler, predicted and measured.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Checked {
+pub struct FigureCheck {
     /// The figure.
     #[serde(flatten)]
     pub key: Key,
@@ -99,7 +99,7 @@ pub struct Verification {
     /// Why the prediction is doubtful, if it is.
     pub doubts: Vec<String>,
     /// Each figure under each scheduler.
-    pub figures: Vec<Checked>,
+    pub figures: Vec<FigureCheck>,
     /// Each pair of schedulers, for each figure.
     pub pairs: Vec<Pair>,
 }
@@ -178,7 +178,7 @@ fn for_each(analysis: &Analysis<'_>, call: &mut dyn FnMut(Key, Vec<(usize, f64)>
 impl Verification {
     /// Compares predictions with measurements. Figures that only one side has are left out.
     #[must_use]
-    pub fn of(predicted: &ResultsDocument, measured: &Measured, about: About) -> Verification {
+    pub fn of(predicted: &ResultsDocument, measured: &KernelFigures, about: About) -> Verification {
         let analysis = Analysis::of(predicted);
         let rounds = measured.values().map(Vec::len).min().unwrap_or(0);
         let values = |scheduler: &str, key: &Key| -> Vec<f64> {
@@ -193,7 +193,7 @@ impl Verification {
                 let Some(mean) = stats::mean(&values).filter(|mean| *mean > 0.0) else { continue };
                 let (least, most) = ends(&values);
                 let (error, spread) = (predicted / mean - 1.0, (most - least) / mean);
-                figures.push(Checked { key: key.clone(), scheduler, predicted, measured: mean, error, spread });
+                figures.push(FigureCheck { key: key.clone(), scheduler, predicted, measured: mean, error, spread });
             }
         });
         let mut pairs = Vec::new();

@@ -103,7 +103,7 @@ pub(crate) fn not_done(options: &Options<'_>, writes: &[Write], fates: &[(&str, 
 }
 
 /// Tries the writes in order on a queue of each scheduler, so that a mistake is rejected at once.
-pub(crate) fn try_out(
+pub(crate) fn validate_settings(
     options: &Options<'_>,
     writes: &[Write],
     config: &QueueConfig,

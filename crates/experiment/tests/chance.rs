@@ -91,7 +91,7 @@ fn is_as_good(all: &Verdict, few: &Verdict) -> bool {
 }
 
 #[test]
-fn a_few_runs_seldom_say_what_many_do_not() {
+fn a_few_runs_seldom_claim_what_many_runs_do_not_confirm() {
     let shown: Option<u32> = std::env::var("HOISTWAY_REPEATS").ok().map(|repeats| repeats.parse().expect("a number"));
     let loads: Vec<&str> =
         if shown.is_some() { [EXAMPLE].into_iter().chain(scenarios::names()).collect() } else { vec![EXAMPLE] };

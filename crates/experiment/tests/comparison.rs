@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_blk::schedulers::{MQ_DEADLINE, Registry, Row};
 use hoistway_experiment::{
-    Alone, CallerEnvironment, Comparison, Controls, Devices, Ended, Field, Guests, Load, Plan, RunObserver, Tunable,
-    Unobserved, Write,
+    Alone, CallerEnvironment, Comparison, Controls, Devices, Ended, Field, Guests, Load, Plan, QueueWrite, RunObserver,
+    Tunable, Unobserved,
 };
 use hoistway_legacy::all_schedulers;
 
@@ -67,7 +67,7 @@ fn a_comparison_can_be_written_down_and_read_again() {
         }],
         kernels: names(&["4.19", "6.18"]),
         tunables: vec![Tunable { scheduler: "bfq".to_owned(), name: "slice_idle".to_owned(), text: "0".to_owned() }],
-        writes: vec![Write { at_ns: 5, under: None, file: "scheduler".to_owned(), text: "bfq".to_owned() }],
+        writes: vec![QueueWrite { at_ns: 5, under: None, file: "scheduler".to_owned(), text: "bfq".to_owned() }],
         guests: Guests { weights: vec![("/dev/sda".to_owned(), 300)], ..Guests::default() },
         ..small()
     };
@@ -131,7 +131,7 @@ fn several_devices_and_hosts_are_compared_in_one_document() {
 }
 
 #[test]
-fn variants_that_nobody_could_tell_apart_are_refused() {
+fn indistinguishable_variants_are_refused() {
     let twice = Comparison { kernels: names(&["6.18", "6.18"]), ..small() };
     let error = twice.run(&Alone).unwrap_err();
     assert!(error.message.contains(" kernel=6.18: duplicate variant name"), "{error}");
@@ -191,7 +191,7 @@ fn an_observer_sees_each_run_may_end_all_and_brings_the_clock() {
 }
 
 #[test]
-fn events_are_written_to_whatever_takes_them() {
+fn events_are_written_to_any_writer() {
     let comparison = small();
     let plan = Plan::of(&comparison, &Alone).unwrap();
     let (document, bytes) = plan.traced(Vec::new(), &plan.controls(), &Unobserved).unwrap();
@@ -229,7 +229,7 @@ impl CallerEnvironment for Notebook {
 }
 
 #[test]
-fn what_a_comparison_names_is_read_by_its_surroundings() {
+fn the_environment_reads_the_files_named_by_a_comparison() {
     let load = Load::File("my.fio".into());
     let comparison = Comparison { load: load.clone(), ..small() };
     let document = comparison.run(&Notebook).unwrap();
@@ -254,7 +254,7 @@ impl CallerEnvironment for Workshop {
 }
 
 #[test]
-fn a_scheduler_of_ones_own_is_compared_with_the_others_on_hosts_and_in_guests() {
+fn a_custom_scheduler_is_compared_with_the_others_on_hosts_and_in_guests() {
     let wanted = names(&["mine", "mq-deadline", "none"]);
     let tunables = ["mine", "mq-deadline"].map(|scheduler| Tunable {
         scheduler: scheduler.to_owned(),
@@ -294,7 +294,7 @@ fn every_bundled_load_runs_and_has_the_figure_that_it_is_about() {
 }
 
 #[test]
-fn research_names_what_no_kernel_has_and_neither_the_default_nor_all_do() {
+fn research_selects_schedulers_outside_linux_and_default_and_all_do_not() {
     let of = |schedulers: &[&str]| {
         let comparison = Comparison { schedulers: names(schedulers), repeats: 1, ..small() };
         labels(&run(&comparison)).into_iter().map(str::to_owned).collect::<Vec<_>>()
@@ -318,7 +318,7 @@ fn research_names_what_no_kernel_has_and_neither_the_default_nor_all_do() {
 }
 
 #[test]
-fn a_bound_that_is_no_bound_is_refused_with_what_is_possible() {
+fn an_invalid_bound_is_refused_with_the_valid_range() {
     for text in ["0", "-1", "65536", "few", ""] {
         let tunables = vec![Tunable { scheduler: "k2".into(), name: "max_inflight".into(), text: text.into() }];
         let comparison = Comparison { schedulers: names(&["k2"]), tunables, ..small() };

@@ -23,7 +23,7 @@ fn cpu_us(cpus: u16, host: &str, schedulers: &[&str]) -> Vec<f64> {
 }
 
 #[test]
-fn an_io_on_a_saturated_core_costs_under_each_scheduler_what_was_measured() {
+fn cpu_cost_per_io_on_a_saturated_core_matches_the_measurement() {
     let measured = [("none", 2.62), ("mq-deadline", 3.23), ("kyber", 3.29), ("bfq", 4.15)];
     let ours = cpu_us(10, "server", &measured.map(|(scheduler, _)| scheduler));
     let rows: Vec<_> = measured.into_iter().zip(ours).map(|((name, us), ours)| (name, us, ours)).collect();
@@ -31,7 +31,7 @@ fn an_io_on_a_saturated_core_costs_under_each_scheduler_what_was_measured() {
 }
 
 #[test]
-fn on_a_host_whose_schedulers_cost_nothing_all_cost_the_same() {
+fn schedulers_without_cost_on_a_host_all_cost_the_same() {
     let ours = cpu_us(10, "instant", &["none", "bfq"]);
     assert_eq!(ours[0].to_bits(), ours[1].to_bits());
 }

@@ -36,6 +36,6 @@ fn deep_reads_of_many_processes_are_bound_by_a_schedulers_one_lock_and_those_of_
 }
 
 #[test]
-fn a_host_whose_locks_cost_nothing_has_nothing_to_tell() {
+fn a_host_with_free_locks_reports_no_lock_summary() {
     assert_eq!(locks(2, "instant"), vec![None; 4]);
 }

@@ -114,7 +114,7 @@ fn a_program_on_a_slower_device_waits_longer_and_thinks_as_long() {
 }
 
 #[test]
-fn a_stream_waits_for_another_and_goes_on_when_that_has_ended() {
+fn a_stream_waits_for_another_and_continues_when_that_has_ended() {
     // Each burst of 2 comes after one of 1 has ended, and the other way round: 200 times.
     let mut rows = Vec::new();
     for turn in 0..200 {
@@ -183,7 +183,7 @@ fn compared_beside(
 }
 
 #[test]
-fn a_document_says_what_the_recording_holds_and_how_well_it_is_repeated() {
+fn a_document_describes_the_recording_and_the_quality_of_its_replay() {
     let document = compared(|_| ()).unwrap();
     let summary = document.recording.as_deref().unwrap();
     assert_eq!((summary.ios, &*summary.device, summary.recorded_under.as_deref()), (700, "8,0", Some("none")));
@@ -205,7 +205,7 @@ fn a_document_says_what_the_recording_holds_and_how_well_it_is_repeated() {
 }
 
 #[test]
-fn the_host_beside_a_recording_says_what_it_was_recorded_under() {
+fn the_host_file_beside_a_recording_gives_its_scheduler_and_settings() {
     const HOST: &str = r#"{"format": "hoistway-recording-host/1", "device": {"number": "8,0"}, "scheduler": "bfq",
         "queue": {"nr_requests": "64"}, "tunables": {"slice_idle": "0", "of_another_kernel": "7"},
         "tasks": [{"pid": 1, "name": "task1"}, {"pid": 2, "name": "task2", "io_priority": "PRIORITY"}]}"#;
@@ -252,7 +252,7 @@ fn a_replay_that_runs_faster_or_more_than_once_does_more() {
 }
 
 #[test]
-fn options_of_a_replay_that_cannot_be_are_refused_by_name() {
+fn impossible_replay_options_are_refused_by_name() {
     type Change = fn(&mut Replay);
     let cases: [(Change, &str); 8] = [
         (|replay| replay.speed = 0.0, "`replay.speed`"),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use hoistway_answer::WeightedFigure;
 use hoistway_experiment::{
-    Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, Plan, Profile, QueueFile, Replay, Sysctl, Tunable,
-    Vary, Write,
+    Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, Plan, Profile, QueueFile, QueueWrite, Replay, Sysctl,
+    Tunable, Vary,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -68,7 +68,7 @@ fn texts_and_profiles_that_are_wrong_say_where() {
 }
 
 #[test]
-fn numbers_that_cannot_be_name_their_field() {
+fn invalid_numbers_name_their_field() {
     refused_by_name(Comparison { cpus: Some(0), ..base() }, Field::Cpus, "0: expected 1 to 1024");
     refused_by_name(Comparison { memory_bytes: Some(1), ..base() }, Field::MemoryBytes, "1: expected 16777216 to");
     refused_by_name(Comparison { hw_queues: Some(0), ..base() }, Field::HwQueues, "0: expected 1 to 2048");
@@ -86,7 +86,7 @@ fn numbers_that_cannot_be_name_their_field() {
 }
 
 #[test]
-fn names_and_settings_that_cannot_be_name_their_field() {
+fn invalid_names_and_settings_name_their_field() {
     refused_by_name(Comparison { schedulers: names(&["x"]), ..base() }, Field::Schedulers, "x: unknown scheduler");
     refused_by_name(
         Comparison { elevator: Some("cfq".to_owned()), ..base() },
@@ -103,7 +103,7 @@ fn names_and_settings_that_cannot_be_name_their_field() {
     let file = |file: &str| vec![QueueFile { file: file.to_owned(), text: "1".to_owned() }];
     refused_by_name(Comparison { queue_files: file("x"), ..base() }, Field::QueueFiles, "x=1: no such file");
     refused_by_name(Comparison { queue_files: file("scheduler"), ..base() }, Field::QueueFiles, "use `schedulers`");
-    let write = Write { at_ns: 1, under: Some("x".to_owned()), file: "iosched/y".to_owned(), text: String::new() };
+    let write = QueueWrite { at_ns: 1, under: Some("x".to_owned()), file: "iosched/y".to_owned(), text: String::new() };
     refused_by_name(Comparison { writes: vec![write], ..base() }, Field::Writes, "unknown scheduler \"x\"");
     let group = |cgroup: &str| vec![CgroupFile { cgroup: cgroup.to_owned(), text: "x".to_owned() }];
     refused_by_name(Comparison { io_max: group("h"), ..base() }, Field::IoMax, "no job is in cgroup \"h\"");
@@ -171,7 +171,7 @@ prop_compose! {
             shared_tags,
             submitter_dispatches: shared_tags,
             techniques,
-            writes: writes.into_iter().map(|(at_ns, under, file, text)| Write { at_ns, under, file, text }).collect(),
+            writes: writes.into_iter().map(|(at_ns, under, file, text)| QueueWrite { at_ns, under, file, text }).collect(),
             io_max: groups.clone(),
             io_prio_class: groups,
             runtime_ns,
@@ -190,7 +190,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn whatever_is_asked_for_is_planned_or_refused(comparison in any_comparison()) {
+    fn every_comparison_is_planned_or_refused(comparison in any_comparison()) {
         match Plan::of(&comparison, &Alone) {
             Ok(plan) => prop_assert!(plan.run_count() > 0),
             Err(error) => prop_assert!(!error.message.is_empty()),

@@ -60,7 +60,7 @@ fn records(sweep: &Sweep, points: impl IntoIterator<Item = u64>) -> Vec<(u64, Ke
 }
 
 #[test]
-fn a_sweep_that_was_sent_elsewhere_needs_no_surroundings_and_makes_the_same_runs_in_any_order() {
+fn a_sweep_sent_elsewhere_needs_no_environment_and_makes_the_same_runs() {
     let sweep = sweep(&FILES);
     assert_eq!(sweep.points(), 2 * 2 * 3 * 3);
     let sent = Sweep::from_json(&sweep.to_json().unwrap()).unwrap();
@@ -94,7 +94,7 @@ fn a_run_has_the_figures_of_the_comparison_that_it_is() {
 }
 
 #[test]
-fn keys_change_with_what_a_run_reads_and_with_nothing_else() {
+fn keys_change_with_the_inputs_of_a_run_and_with_nothing_else() {
     let before = keys(&sweep(&FILES));
     assert_eq!(before.iter().collect::<std::collections::BTreeSet<_>>().len(), before.len());
     let changed = |files: &Files| {

@@ -64,7 +64,7 @@ fn a_setting_stands_as_it_does_in_a_round_of_the_search() {
 }
 
 #[test]
-fn what_is_known_runs_no_more_and_what_conditions_name_runs_too() {
+fn known_figures_are_not_run_again_and_figures_of_conditions_are_run() {
     struct Never;
     impl hoistway_experiment::tune::Evaluate for Never {
         fn figures(

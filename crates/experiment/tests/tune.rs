@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use hoistway_answer::tuning::{Budget, Setting, TuneRun, Tuning};
 use hoistway_answer::{Analysis as Results, FigureName, Objective};
 use hoistway_experiment::tune::{
-    Evaluate, Evaluator, Figures, Search, SearchObserver, State, TuneError, tune, tune_by,
+    Evaluate, Evaluator, Figures, Search, SearchObserver, SearchState, TuneError, tune, tune_by,
 };
 use hoistway_experiment::{Alone, Comparison, Error, Field, Load, Unobserved, Vary};
 
@@ -48,7 +48,7 @@ fn trade(budget: u64) -> Search {
 // --- what is found ---
 
 #[test]
-fn it_finds_the_best_of_what_trying_everything_shows() {
+fn a_search_finds_the_best_of_an_exhaustive_comparison() {
     let search = trade(300);
     let document =
         Comparison { vary: search.knobs.clone(), repeats: 8, ..search.comparison.clone() }.run(&Alone).unwrap();
@@ -88,7 +88,7 @@ fn a_search_names_the_schedulers_that_no_kernel_has_and_where_they_come_from() {
 }
 
 #[test]
-fn what_no_setting_keeps_ends_with_the_closest() {
+fn unsatisfiable_conditions_yield_the_closest_setting() {
     let knobs = vec![vary("queue", "nr_requests", &["4", "48"])];
     let objective = "min readers:read:mean subject to writers:write:iops >= 5*none and readers:read:mean <= 1s";
     let tuning = found(&search(objective, &["mq-deadline"], knobs, 60));
@@ -152,7 +152,7 @@ impl SearchObserver for Impatient {
 }
 
 #[test]
-fn an_ended_search_goes_on_without_a_run_twice_and_finds_the_same() {
+fn an_ended_search_resumes_without_repeating_runs_and_finds_the_same() {
     let search = trade(120);
     let comparison = search.comparison.clone();
     let counted = Counted { evaluator: Evaluator::new(&comparison, &Alone).unwrap(), runs: AtomicUsize::new(0) };
@@ -177,17 +177,17 @@ fn an_ended_search_goes_on_without_a_run_twice_and_finds_the_same() {
 #[test]
 fn the_state_of_another_search_or_a_broken_one_is_refused_with_the_field() {
     let search = trade(120);
-    let mut state = State::of(&search, &Alone).unwrap();
+    let mut state = SearchState::of(&search, &Alone).unwrap();
     state.runs = found(&search).runs;
     let text = serde_json::to_string(&state).unwrap();
-    let take_up = |search: &Search, text: &str| {
-        let mut fresh = State::of(search, &Alone).unwrap();
-        fresh.take_up(text).map(|()| fresh.runs)
+    let resume_from = |search: &Search, text: &str| {
+        let mut fresh = SearchState::of(search, &Alone).unwrap();
+        fresh.resume_from(text).map(|()| fresh.runs)
     };
-    assert_eq!(take_up(&search, &text).unwrap(), state.runs);
-    assert_eq!(take_up(&trade(500), &text).unwrap(), state.runs, "the budget may be another");
+    assert_eq!(resume_from(&search, &text).unwrap(), state.runs);
+    assert_eq!(resume_from(&trade(500), &text).unwrap(), state.runs, "the budget may be another");
     let refused = |search: &Search, text: &str, words: &str| {
-        let error = take_up(search, text).unwrap_err();
+        let error = resume_from(search, text).unwrap_err();
         assert!(error.contains(words), "{error}");
     };
     let other = |change: &dyn Fn(&mut Search)| {
@@ -255,7 +255,7 @@ impl Evaluate for Valley {
 }
 
 #[test]
-fn among_thousands_it_comes_close_to_the_best_and_says_what_mattered() {
+fn among_thousands_the_search_nears_the_best_and_reports_what_mattered() {
     let mut search = search("min readers:read:p99", &["none", "mq-deadline", "kyber"], Vec::new(), 300);
     search.comparison.runtime_ns = Some(60_000_000_000);
     let tuning = tune_by(&search, &Alone, &Valley, Vec::new(), &Unobserved).unwrap();
@@ -316,7 +316,7 @@ fn a_search_can_be_written_down_and_read_again() {
 // --- refusals ---
 
 #[test]
-fn what_cannot_be_searched_is_refused_with_what_there_is() {
+fn an_impossible_search_is_refused_with_the_available_options() {
     #[track_caller]
     fn refused(search: Search, field: Field, words: &[&str]) {
         match tune(&search, &Alone, Vec::new(), &Unobserved) {

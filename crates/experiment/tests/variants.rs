@@ -65,7 +65,7 @@ fn a_scheduler_runs_with_each_combination_and_others_as_they_are() {
 }
 
 #[test]
-fn what_a_scheduler_has_anyway_comes_first_if_it_is_not_among_the_values() {
+fn the_default_of_a_scheduler_comes_first_if_not_among_the_values() {
     let batch = || vec![vary("mq-deadline", "fifo_batch", &["1", "4"])];
     let three = ["mq-deadline", "mq-deadline fifo_batch=1", "mq-deadline fifo_batch=4"];
     let document = run(&Comparison { vary: batch(), ..small(&["mq-deadline"]) });
@@ -129,7 +129,7 @@ fn refused(comparison: Comparison, words: &[&str]) {
 }
 
 #[test]
-fn what_cannot_be_varied_is_refused_before_anything_runs() {
+fn an_invalid_variation_is_refused_before_anything_runs() {
     let of = |varied: &[Vary]| Comparison { vary: varied.to_vec(), ..small(&["none", "mq-deadline"]) };
     let batch = vary("mq-deadline", "fifo_batch", &["1", "4"]);
     refused(of(&[vary("mq-deadline", "fifo_batch", &["1", "x"])]), &["fifo_batch=x", "expected 0 to 2147483647"]);

@@ -158,7 +158,7 @@ fn slower(document: &ResultsDocument, by: u64) -> ResultsDocument {
 }
 
 #[test]
-fn nobody_is_recommended_who_is_worse_than_another_at_everything_however_the_document_is_turned() {
+fn no_transformed_document_recommends_a_scheduler_worse_at_everything() {
     for (of, document) in documents() {
         for (how, document) in [
             ("as it is", document.clone()),
@@ -207,7 +207,7 @@ fn only_schedulers_of_the_kernel_are_judged() {
 }
 
 #[test]
-fn nobody_is_recommended_who_is_not_better_on_balance_beyond_the_noise() {
+fn the_recommended_scheduler_is_better_on_balance_beyond_the_noise() {
     let mut changes = 0;
     for (of, document) in documents() {
         let verdict = verdict(document);
@@ -223,7 +223,7 @@ fn nobody_is_recommended_who_is_not_better_on_balance_beyond_the_noise() {
 }
 
 #[test]
-fn that_there_was_no_choice_is_said_only_where_hardly_a_request_waited() {
+fn no_choice_is_reported_only_where_hardly_a_request_waited() {
     let waited = |document: &ResultsDocument| {
         let runs = document.runs.iter().filter(|run| run.scheduler != "none" && run.ran_as.is_none());
         let (choices, ios) = runs.fold((0, 0), |(choices, ios), run| {

@@ -1,7 +1,7 @@
 //! Predictions beside what a kernel did.
 
 use hoistway_answer::ResultsDocument;
-use hoistway_experiment::verify::{About, Figures, Measured, Order, Verification, of_run};
+use hoistway_experiment::verify::{About, Figures, KernelFigures, Order, Verification, of_run};
 use hoistway_experiment::{Alone, Comparison};
 
 /// The bundled example, where kyber shortens the tail of writes by a third.
@@ -11,7 +11,7 @@ fn predicted() -> ResultsDocument {
     asked.run(&Alone).unwrap()
 }
 
-fn verified(document: &ResultsDocument, measured: &Measured) -> Verification {
+fn verified(document: &ResultsDocument, measured: &KernelFigures) -> Verification {
     let [load, model, target, kernel] = ["load", "model", "target", "kernel"].map(str::to_owned);
     Verification::of(document, measured, About { load, model, target, kernel })
 }
@@ -24,7 +24,7 @@ fn figures(document: &ResultsDocument, scheduler: &str) -> Figures {
 }
 
 /// A kernel that does what was predicted under the scheduler that `of` names, in three rounds that differ by 1 %.
-fn kernel(document: &ResultsDocument, of: impl Fn(&str) -> &'static str) -> Measured {
+fn kernel(document: &ResultsDocument, of: impl Fn(&str) -> &'static str) -> KernelFigures {
     let rounds = |figures: &Figures| {
         let round = |factor: f64| figures.iter().map(|(key, value)| (key.clone(), value * factor)).collect();
         [0.99, 1.0, 1.01].map(round).to_vec()
@@ -37,7 +37,7 @@ fn orders(verification: &Verification) -> Vec<Order> {
 }
 
 #[test]
-fn only_what_was_certain_and_is_the_other_way_round_is_refuted() {
+fn only_certain_predictions_with_the_opposite_outcome_are_refuted() {
     let mut document = predicted();
     assert_eq!(document.doubts, [""; 0]);
     let same = kernel(&document, |name| if name == "none" { "none" } else { "kyber" });

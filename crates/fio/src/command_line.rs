@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_starts_fio_is_left_out() {
+    fn prefixes_such_as_sudo_and_nice_are_dropped() {
         let bare = job_file("fio --name=a --rw=read");
         assert!(bare.is_ok());
         for start in
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_begins_a_job_and_what_stands_before_is_for_all() {
+    fn each_name_starts_a_job_and_earlier_options_are_global() {
         let line =
             "fio --ioengine=libaio --direct 1 --name=a --rw=randread --group_reporting --name=b -rw=write --output=x";
         let text = "[global]\nioengine=libaio\ndirect=1\n\n[a]\nrw=randread\ngroup_reporting\n\n[b]\nrw=write\n";
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_line_of_fio_is_refused() {
+    fn an_invalid_fio_command_line_is_refused() {
         for (line, words) in [
             ("fio --name=a --iodpeth=4", "did you mean --iodepth? "),
             ("fio job.fio", "`hoistway compare FILE` takes a job file"),

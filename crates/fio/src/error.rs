@@ -50,7 +50,7 @@ impl JobFileError {
         self
     }
 
-    pub(crate) fn hinting(mut self, hint: impl Into<Box<str>>) -> JobFileError {
+    pub(crate) fn with_hint(mut self, hint: impl Into<Box<str>>) -> JobFileError {
         self.hint = Some(hint.into());
         self
     }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_escaped() {
+    fn terminal_control_characters_are_escaped() {
         let file: Arc<str> = "jobs.fio".into();
         let section: Arc<str> = "a\u{1b}[2J".into();
         let error = JobFileError::new(&file, "wrong").at_line(3).in_section(Some(&section)).on_option("b\rs");

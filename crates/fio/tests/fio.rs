@@ -149,7 +149,7 @@ fn zones_are_used_one_after_the_other_io_for_io() {
 }
 
 #[test]
-fn random_jobs_visit_the_blocks_of_a_zone_before_they_go_on() {
+fn random_jobs_visit_all_blocks_of_a_zone_before_the_next_zone() {
     for (i, options) in [
         "rw=randread\nsize=1m\nzonesize=64k\nzonerange=128k",
         "rw=randread\nsize=1088k\nzonesize=128k\nzoneskip=64k\nio_size=4m",
@@ -308,7 +308,7 @@ fn zones_have_the_same_shares_and_the_same_borders() {
 }
 
 #[test]
-fn what_fio_refuses_of_a_distribution_is_refused() {
+fn distributions_that_fio_refuses_are_refused() {
     if !fio_run::is_installed() {
         return;
     }
@@ -358,7 +358,7 @@ fn done_by_fio(test: &str, options: &str) -> Option<Vec<Io>> {
 }
 
 #[test]
-fn what_was_written_is_read_again_when_fio_does_it() {
+fn written_blocks_are_verified_when_fio_does_it() {
     for (i, options) in [
         "rw=write\nsize=64k",
         "rw=write\nsize=64k\nloops=2",
@@ -389,7 +389,7 @@ fn what_was_written_is_read_again_when_fio_does_it() {
 }
 
 #[test]
-fn plausible_jobs_of_strangers_do_the_same_ios() {
+fn plausible_mixed_jobs_issue_the_same_ios_as_fio() {
     for (i, options) in [
         // A database: small random writes and large reads, each with its own sizes.
         "rw=randrw\nrwmixread=70\nbssplit=4k/60:16k/40,8k/90:64k/10\nnorandommap\nsize=64m\nio_size=32m",
@@ -437,7 +437,7 @@ fn plausible_jobs_of_strangers_do_the_same_ios() {
 }
 
 #[test]
-fn jobs_whose_sizes_leave_a_rest_issue_as_many_ios() {
+fn jobs_whose_sizes_leave_a_remainder_issue_as_many_ios_as_fio() {
     let mut wrong = Vec::new();
     for (i, options) in [
         "rw=trimwrite\nsize=64k\nnumber_ios=5",
@@ -498,7 +498,7 @@ fn jobs_whose_sizes_leave_a_rest_issue_as_many_ios() {
 }
 
 #[test]
-fn zones_with_a_rest_issue_as_many_ios() {
+fn zones_with_a_remainder_issue_as_many_ios_as_fio() {
     let mut wrong = Vec::new();
     // How many I/Os may lie between: a random job ends with the first draw of a block that the end of the region cuts off.
     for (i, (slack, options)) in [

@@ -69,7 +69,7 @@ fn sequential_jobs_of_any_size_are_the_same_io_for_io() {
 }
 
 #[test]
-fn zones_go_on_behind_the_region() {
+fn zones_continue_beyond_the_region_as_in_fio() {
     let strategy = (prop::sample::select(vec!["read", "randread", "randwrite"]), 1..6_u64, any::<bool>());
     let options = strategy.prop_map(|(mode, halves, has_map)| {
         format!(

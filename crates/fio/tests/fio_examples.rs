@@ -77,7 +77,7 @@ fn compared(path: &Path, shrink: u64, defaults: &str) -> Result<(), String> {
 }
 
 #[test]
-fn every_process_of_the_examples_of_fio_issues_what_fio_issues() {
+fn processes_of_fios_examples_issue_the_same_ios_as_in_fio() {
     if !fio_run::is_installed() {
         return;
     }

@@ -179,7 +179,7 @@ fn compared(name: &str, text: &str, device_mib: u64) -> Result<(), String> {
 }
 
 /// Fails with the first difference of every file that has one.
-fn assert_alike(set: &str, files: &[OurFile]) {
+fn assert_same_ios_as_fio(set: &str, files: &[OurFile]) {
     if !fio_run::is_installed() {
         return;
     }
@@ -198,17 +198,17 @@ fn assert_alike(set: &str, files: &[OurFile]) {
 }
 
 #[test]
-fn every_process_of_our_job_files_issues_what_fio_issues() {
-    assert_alike("ours", OURS);
+fn processes_of_our_job_files_issue_the_same_ios_as_in_fio() {
+    assert_same_ios_as_fio("ours", OURS);
 }
 
 #[test]
-fn sections_includes_variables_clones_phases_and_files_mean_what_they_mean_to_fio() {
-    assert_alike("grammar", GRAMMAR);
+fn sections_includes_variables_clones_phases_and_files_work_as_in_fio() {
+    assert_same_ios_as_fio("grammar", GRAMMAR);
 }
 
 #[test]
-fn the_trace_of_fio_has_what_its_log_has() {
+fn the_trace_of_fio_matches_its_log() {
     if !fio_run::is_installed() {
         return;
     }

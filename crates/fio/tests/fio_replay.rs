@@ -111,7 +111,7 @@ fn clones_take_the_logs_in_turn_by_the_numbers_of_fio() {
 }
 
 #[test]
-fn what_is_wrong_with_a_log_is_reported_with_its_line() {
+fn log_errors_are_reported_with_their_line() {
     let refused = |log: &[u8], options: &str| {
         let read = |_: &Path| Ok(log_in_memory(log));
         let environment = Environment { log: &read, ..Environment::empty() };
@@ -182,7 +182,7 @@ fn what_is_wrong_with_a_log_is_reported_with_its_line() {
 }
 
 #[test]
-fn what_is_skipped_keeps_its_time() {
+fn skipped_replay_entries_keep_their_time() {
     let times: Vec<_> = replayed(VERSION_3, "replay_skip=write,sync").into_iter().map(|io| io.2).collect();
     assert_eq!(times, [0.0, 10.0, 50.0, 50.0, 90.0]);
 }

@@ -46,7 +46,7 @@ fn share_of(op: Op, ios: &[Io]) -> f64 {
 }
 
 #[test]
-fn sequential_jobs_go_through_their_region_and_their_last_block_reaches_over_its_end_where_the_device_goes_on() {
+fn sequential_jobs_cover_their_region_and_overrun_its_end_if_possible() {
     assert_eq!(shown(&ios("size=16k")), "r0 r4 r8 r12");
     assert_eq!(shown(&ios("rw=write\nsize=10k\noffset=8k")), "w8 w12 w16");
     assert_eq!(shown(&generator_on("rw=write\nsize=10k\noffset=8k", 18 * KIB, 1).collect::<Vec<_>>()), "w8 w12");
@@ -78,7 +78,7 @@ fn each_direction_of_a_sequential_mix_goes_through_the_region_by_itself() {
 }
 
 #[test]
-fn a_time_based_job_goes_on_for_ever() {
+fn a_time_based_job_never_ends() {
     let repeated: Vec<Io> = generator_on("size=8k\ntime_based\nruntime=1\nnumber_ios=1", 1 << 20, 1).take(5).collect();
     assert_eq!(shown(&repeated), "r0 r4 r0 r4 r0");
     let random: Vec<Io> = generator_on("rw=randread\nsize=64k\ntime_based\nruntime=1", 1 << 20, 1).take(160).collect();
@@ -145,7 +145,7 @@ fn in_a_mix_the_flush_is_repeated_after_reads_as_in_fio() {
 }
 
 #[test]
-fn trimwrite_writes_what_it_trimmed_and_counts_the_writes() {
+fn trimwrite_writes_the_trimmed_blocks_and_counts_the_writes() {
     assert_eq!(shown(&ios("rw=trimwrite\nsize=12k")), "t0 w0 t4 w4 t8 w8");
     let random = ios("rw=randtrimwrite\nsize=64k\nbssplit=4k/50:8k/50");
     for pair in random.chunks(2) {
@@ -155,7 +155,7 @@ fn trimwrite_writes_what_it_trimmed_and_counts_the_writes() {
 }
 
 #[test]
-fn random_runs_go_on_sequentially_or_stay() {
+fn random_runs_continue_sequentially_or_stay_at_their_offset() {
     let runs = ios("rw=randread:4");
     for run in runs.chunks(4) {
         let steps = run.windows(2).all(|pair| pair[1].offset_bytes == pair[0].offset_bytes + 4096);
@@ -189,7 +189,7 @@ fn block_sizes_have_their_shares_and_lists_their_directions() {
 }
 
 #[test]
-fn an_alignment_of_its_own_moves_random_blocks_off_their_grid() {
+fn blockalign_moves_random_blocks_off_their_grid() {
     let ios = ios("rw=randread\nbs=8k\nba=4k");
     assert!(ios.iter().any(|io| io.offset_bytes % 8192 == 4096));
     assert!(ios.iter().all(|io| io.offset_bytes % 4096 == 0));
@@ -222,7 +222,7 @@ fn reads_and_writes_may_have_zones_of_their_own() {
 }
 
 #[test]
-fn what_was_written_is_read_again_after_each_pass_or_backlog() {
+fn written_blocks_are_verified_after_each_pass_or_backlog() {
     let of = |options: &str| shown(&ios(&format!("verify=crc32c\nsize=16k\n{options}")));
     assert_eq!(of("rw=write"), "w0 w4 w8 w12 r0 r4 r8 r12");
     assert_eq!(of("rw=write\nnumber_ios=2\nloops=2"), "w0 w4 r0 r4 w8 w12 r8 r12");
@@ -255,7 +255,7 @@ fn the_same_seed_gives_the_same_ios_and_clones_differ() {
 }
 
 #[test]
-fn a_seed_of_ones_own_counts_without_randrepeat() {
+fn randseed_counts_only_without_randrepeat() {
     let first = |options: &str| generator_on(&format!("rw=randread\n{options}"), 1 << 30, 1).next();
     assert_eq!(first("randseed=7"), first(""));
     assert_ne!(first("randseed=7\nrandrepeat=0"), first("randseed=8\nrandrepeat=0"));

@@ -91,7 +91,7 @@ fn published_job_files_are_understood() {
 }
 
 #[test]
-fn what_is_simulated_instead_is_reported_once_and_not_of_what_is_off() {
+fn options_simulated_differently_are_reported_once_and_not_when_disabled() {
     let notices = valid(
         "[global]\nfilename=x\ndirect=1\nhipri_percentage=9\nrate_min=1m\ncontinue_on_error=none\nnowait=0\n[a]\nrate_iops_min=1\nhipri_percentage=9\n[b]\n",
     )
@@ -106,7 +106,7 @@ fn what_is_simulated_instead_is_reported_once_and_not_of_what_is_off() {
 }
 
 #[test]
-fn jobs_wait_for_others_by_name_and_end_whom_they_say() {
+fn jobs_wait_for_others_by_name_and_end_those_named_by_exit_what() {
     let text = "[global]\nfilename=x\ndirect=1\n[a]\nname=first\n[b]\nwait_for=first\nexit_what=all\n[c]\nexitall\nwait_for=b\n";
     let processes = valid(text).load.processes;
     assert_eq!(processes.iter().map(|process| process.schedule.wait_for).collect::<Vec<_>>(), [None, Some(0), Some(1)]);
@@ -122,7 +122,7 @@ fn a_mask_of_cpus_is_a_list_of_them() {
 }
 
 #[test]
-fn options_without_effect_are_told_in_one_notice_and_the_scheduler_in_another() {
+fn ignored_options_share_one_notice_and_the_scheduler_has_another() {
     let job_file = valid(include_str!("data/icpe24-lapp-inter-1core.fio"));
     assert_eq!(
         job_file.notices,
@@ -210,7 +210,7 @@ fn the_files_of_a_process_without_filename_have_a_place_of_their_own() {
 }
 
 #[test]
-fn priorities_are_what_fio_sets() {
+fn priorities_are_set_as_in_fio() {
     let priority = |options: &str| process(options).standing.io_priority;
     assert_eq!(priority(""), None);
     assert_eq!(priority("prio=3"), Some(IoPriority(0x4003)));
@@ -406,7 +406,7 @@ fn errors_name_place_option_fault_and_remedy() {
 }
 
 #[test]
-fn faults_of_the_whole_file_are_told() {
+fn faults_of_the_whole_file_are_reported() {
     for (text, message) in [
         ("", "jobs.fio: no jobs are defined (a job starts with a line [name])"),
         ("[global]\nbs=4k\n", "jobs.fio: no jobs are defined (add a job section)"),
@@ -430,7 +430,7 @@ fn faults_of_the_whole_file_are_told() {
 }
 
 #[test]
-fn what_does_not_fit_the_device_is_an_error_with_its_line() {
+fn a_job_that_does_not_fit_the_device_is_refused_with_its_line() {
     let error = |options: &str, device_bytes: u64| {
         process(options).generator(0, 1, |_| device_bytes).map(|_| ()).unwrap_err().to_string()
     };
@@ -474,7 +474,7 @@ fn regions_follow_offset_size_and_increment() {
 }
 
 #[test]
-fn reversed_units_and_overruled_options_are_told() {
+fn reversed_units_and_overruled_options_get_a_notice() {
     for (options, notice) in [
         ("bs=4KiB\nkb_base=1000", None),
         ("size=512kib", Some("size=512kib: as in fio, kib is 1000 bytes and k is 1024, unless kb_base=1000 is set.")),
@@ -491,7 +491,7 @@ fn reversed_units_and_overruled_options_are_told() {
 }
 
 #[test]
-fn a_runtime_from_outside_is_that_of_every_job_and_what_goes_on_until_then_does() {
+fn a_runtime_from_outside_applies_to_every_job_and_keeps_time_based() {
     let environment = Environment { runtime: Some(Nanos::from_millis(5)), ..Environment::empty() };
     let text = "[global]\nfilename=x\ndirect=1\nsize=64k\n[a]\ntime_based\n[b]\nruntime=9\n";
     let job_file = JobFile::parse(text, "jobs.fio", &environment).unwrap();
@@ -502,7 +502,7 @@ fn a_runtime_from_outside_is_that_of_every_job_and_what_goes_on_until_then_does(
 }
 
 #[test]
-fn trims_of_what_is_verified_are_refused_with_what_fio_makes_of_them() {
+fn trims_of_verified_blocks_are_refused_because_fio_aborts() {
     let parsed = |percentage: u32| {
         let text =
             format!("[a]\nfilename=x\ndirect=1\nrw=write\nverify=meta\ntrim_backlog=4\ntrim_percentage={percentage}\n");
@@ -528,7 +528,7 @@ fn jobs_of_a_flow_have_to_run_together() {
 }
 
 #[test]
-fn zones_are_refused_or_told_of_where_they_cannot_do_what_they_say() {
+fn zone_options_that_cannot_work_are_refused_or_reported() {
     let parsed =
         |options: &str| JobFile::parse(&format!("[a]\nfilename=x\n{options}\n"), "jobs.fio", &Environment::empty());
     for (options, expected) in [
@@ -577,7 +577,7 @@ fn pauses_by_time_count_ios_only_if_asked_to() {
 }
 
 #[test]
-fn what_a_job_must_keep_is_read_with_its_units_and_refused_with_its_line() {
+fn latency_and_steady_state_limits_have_units_and_errors_their_line() {
     let parsed =
         |options: &str| JobFile::parse(&format!("[a]\nfilename=x\n{options}\n"), "jobs.fio", &Environment::empty());
     let process = |options: &str| parsed(options).unwrap().load.processes.remove(0);
@@ -625,7 +625,7 @@ fn an_engine_that_is_not_supported_is_the_reason_and_not_its_options() {
 }
 
 #[test]
-fn threads_that_submit_give_a_synchronous_engine_a_depth_and_are_told_of() {
+fn offload_submit_threads_give_a_synchronous_engine_a_depth_and_a_notice() {
     let job_file =
         valid("[a]\nfilename=x\ndirect=1\niodepth=8\nio_submit_mode=offload\n[b]\nfilename=x\ndirect=1\niodepth=8\n");
     assert_eq!([job_file.load.processes[0].issue.depth, job_file.load.processes[1].issue.depth], [8, 1]);

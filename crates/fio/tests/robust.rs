@@ -132,17 +132,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn random_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn parsing_random_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         survives(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
-    fn random_lines_of_plausible_text_are_survived(text in "(\\[[a-z]{0,6}\\]?\n|(rw|bs|size|offset|include|bssplit|filename|numjobs|direct|loops) ?=? ?[0-9a-z%$\\{\\}:,/.*;#-]{0,12}\n){0,12}") {
+    fn parsing_random_plausible_lines_never_panics(text in "(\\[[a-z]{0,6}\\]?\n|(rw|bs|size|offset|include|bssplit|filename|numjobs|direct|loops) ?=? ?[0-9a-z%$\\{\\}:,/.*;#-]{0,12}\n){0,12}") {
         survives(&text);
     }
 
     #[test]
-    fn mutated_logs_are_survived(
+    fn parsing_mutated_logs_never_panics(
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         is_2 in any::<bool>(),
     ) {
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_files_are_survived(
+    fn parsing_mutated_job_files_never_panics(
         which in 0..VALID.len(),
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..4), 1..8),
     ) {

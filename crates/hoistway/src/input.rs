@@ -17,7 +17,7 @@ use hoistway_trace::block::{Columns, Input, ReadError, Recording};
 const BYTES_MAX: u64 = 64 << 20;
 
 /// After waiting this long for a file, its name is printed.
-const PATIENCE: Duration = Duration::from_secs(1);
+const OPEN_NOTICE_DELAY: Duration = Duration::from_secs(1);
 
 /// The environment of the command line.
 #[derive(Default)]
@@ -54,7 +54,7 @@ impl CallerEnvironment for CommandLine {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         let bytes = match kept.filter(|(of, _)| of == path) {
             Some((_, bytes)) => bytes,
-            None => patiently(path, limited)??,
+            None => read_with_notice(path, limited)??,
         };
         if bytes.len() as u64 > BYTES_MAX {
             return Err(io::Error::other("longer than 64 MiB"));
@@ -77,7 +77,7 @@ impl CallerEnvironment for CommandLine {
         let name = if is_standard_input { "standard input".to_owned() } else { path.display().to_string() };
         let unreadable = |error: io::Error| ReadError::file(&name, error.to_string(), "a recording or a job file");
         let (of, columns) = (name.clone(), columns.cloned());
-        let first = patiently(path, move |reader| {
+        let first = read_with_notice(path, move |reader| {
             let input = Input::new(&of, reader)?;
             match columns {
                 Some(columns) => Recording::table(input, &columns).map(Ok),
@@ -122,7 +122,7 @@ impl LogSource for LogFile {
 }
 
 /// Reads a file, or standard input for `-`, on a separate thread, and prints its name if that takes long.
-fn patiently<T: Send + 'static>(
+fn read_with_notice<T: Send + 'static>(
     path: &Path,
     read: impl FnOnce(Box<dyn Read + Send>) -> T + Send + 'static,
 ) -> io::Result<T> {
@@ -137,7 +137,7 @@ fn patiently<T: Send + 'static>(
         // Fails only if the program is ending.
         sender.send(reader.map(read)).ok();
     });
-    let found = receiver.recv_timeout(PATIENCE).or_else(|_| {
+    let found = receiver.recv_timeout(OPEN_NOTICE_DELAY).or_else(|_| {
         let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
         eprintln!("waiting for the end of {name:?}");
         receiver.recv()

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_shows_what_is_done_and_estimates_no_end() {
+    fn progress_shows_completed_work_and_estimates_no_end() {
         for template in [BAR, SPINNER] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
             assert!(!["{eta", "{duration", "left"].iter().any(|word| template.contains(word)), "{template}");

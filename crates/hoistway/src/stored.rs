@@ -23,7 +23,7 @@ pub(crate) fn document(environment: &CommandLine, file: &Path) -> Result<Results
 /// Reads such a document, or one of a search.
 pub(crate) fn any(environment: &CommandLine, file: &Path) -> Result<Stored> {
     let text = text(environment, file, "expected a document of hoistway compare or hoistway tune --format json")?;
-    if !Tuning::is_meant_by(&text) {
+    if !Tuning::is_search_document(&text) {
         return Ok(Stored::Results(Box::new(results(&text, file)?)));
     }
     let name = || file.display().to_string();

@@ -16,7 +16,7 @@ use crate::numbered_files::{NumberedFiles, name_of_label};
 /// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 18;
 /// Warn when the file exceeds this many bytes.
-const HUGE_BYTES: u64 = 256 << 20;
+const WARN_ABOVE_BYTES: u64 = 256 << 20;
 
 /// The destination of the events.
 pub(crate) enum TraceFile {
@@ -110,7 +110,7 @@ fn write_lines(
     let (document, sink) = plan.traced(sink, controls, observer).map_err(|error| failed(error, &name))?;
     let stream = sink.finish().map_err(|error| failed(error.into(), &name))?;
     let bytes = stream.finish()?;
-    if bytes >= HUGE_BYTES {
+    if bytes >= WARN_ABOVE_BYTES {
         warn(&name, &format!("{} MiB were written", bytes >> 20));
     }
     Ok(document)

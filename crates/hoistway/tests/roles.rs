@@ -68,7 +68,7 @@ fn anew(page: &str) -> (String, usize) {
 }
 
 #[test]
-fn every_command_on_the_pages_prints_what_stands_there() {
+fn every_command_on_the_role_pages_prints_the_documented_output() {
     let pages = files_that_end_with("md");
     assert_eq!(pages.len(), 8, "seven roles and a list of them");
     for page in pages {

@@ -3,8 +3,8 @@
 //! BL-109, LQ-32 to LQ-34).
 //!
 //! ```text
-//! AnyQueue::begin_change -> done, or a Change: call AnyQueue::poll_change after each completion, or periodically, until it is
-//! done
+//! AnyQueue::begin_change -> done, or a PendingWrite: call AnyQueue::poll_change after each completion, or periodically,
+//! until it is done
 //! ```
 
 use hoistway_blk::caller::{Cx, Env};
@@ -17,13 +17,13 @@ use crate::queue::SWITCH_POLL;
 
 /// A write that waits for the queue to empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Change {
+pub struct PendingWrite {
     file: String,
     text: String,
-    look_again: Option<Nanos>,
+    poll_interval: Option<Nanos>,
 }
 
-impl Change {
+impl PendingWrite {
     /// The file being written.
     #[must_use]
     pub fn file(&self) -> &str {
@@ -32,13 +32,13 @@ impl Change {
 
     /// How often to poll; `None` to poll after each completion.
     #[must_use]
-    pub fn look_again(&self) -> Option<Nanos> {
-        self.look_again
+    pub fn poll_interval(&self) -> Option<Nanos> {
+        self.poll_interval
     }
 }
 
 impl<Sh: Sharing> AnyQueue<Sh> {
-    /// Writes `text` to a file of `queue/`. If the change requires an empty queue it returns a [`Change`] that must be
+    /// Writes `text` to a file of `queue/`. If the change requires an empty queue it returns a [`PendingWrite`] that must be
     /// polled until it is done. Other threads may submit, complete and write meanwhile.
     ///
     /// # Errors
@@ -48,8 +48,8 @@ impl<Sh: Sharing> AnyQueue<Sh> {
         cx: &mut Cx<'_, E>,
         file: &str,
         text: &str,
-    ) -> Result<Option<Change>, AttributeError> {
-        let waits = |look_again| Change { file: file.to_owned(), text: text.to_owned(), look_again };
+    ) -> Result<Option<PendingWrite>, AttributeError> {
+        let waits = |poll_interval| PendingWrite { file: file.to_owned(), text: text.to_owned(), poll_interval };
         match self {
             AnyQueue::Mq(queue) if matches!(file, "scheduler" | "nr_requests" | "async_depth") => {
                 if !queue.would_change(file, text)? {
@@ -78,7 +78,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
     ///
     /// # Errors
     /// If the change is impossible. It is over then, too.
-    pub fn poll_change<E: Env>(&self, cx: &mut Cx<'_, E>, change: &Change) -> Result<Step, AttributeError> {
+    pub fn poll_change<E: Env>(&self, cx: &mut Cx<'_, E>, change: &PendingWrite) -> Result<Step, AttributeError> {
         match self {
             AnyQueue::Mq(queue) => {
                 if !queue.is_drained() {

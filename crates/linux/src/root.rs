@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leads_out_of_the_root() {
+    fn no_path_escapes_the_root() {
         let (_folder, root) = folder();
         for path in
             ["out", "a/far-out", "through", "../secret", "a/../../secret", "..", "ring", "nowhere", "a/b/file/x"]
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_remembered_with_the_links_that_led_there() {
+    fn read_files_are_remembered_with_the_links_that_led_there() {
         let (folder, root) = folder();
         root.read("absolute").unwrap();
         assert!(root.found().is_empty(), "only a root that was asked to remembers");

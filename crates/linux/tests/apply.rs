@@ -67,7 +67,7 @@ fn every_scheduler_and_its_tunables_are_applied_over_every_other_and_undone() {
 }
 
 #[test]
-fn changes_are_undone_in_reverse_order_and_what_another_program_has_changed_is_left() {
+fn changes_are_undone_in_reverse_and_foreign_changes_are_left_alone() {
     let Some(device) = Loop::new() else { return };
     let (system, folder) = (live(), tempdir().unwrap());
     let before = device.state();
@@ -102,7 +102,10 @@ fn a_value_that_is_refused_rolls_back_all_and_one_that_is_cut_is_reported() {
         let plan =
             plan(&device.name, &[("scheduler", "mq-deadline"), ("nr_requests", "96"), bad], Persist::No).unwrap();
         let error = applier.apply(from_ref(&plan)).unwrap_err();
-        assert!(matches!(&error, ApplyError::NotTaken { back, .. } if back == "everything was rolled back"), "{error}");
+        assert!(
+            matches!(&error, ApplyError::ValueRejected { back, .. } if back == "everything was rolled back"),
+            "{error}"
+        );
         assert_eq!(device.state(), before, "{bad:?}");
         assert!(applier.status().unwrap().is_empty());
     }
@@ -212,7 +215,7 @@ fn a_rule_is_made_and_removed_and_one_that_was_edited_is_left() {
     // A folder that cannot be written to: nothing is applied.
     let before = device.state();
     fs::remove_dir_all(place.path().join("etc")).unwrap();
-    assert!(matches!(applier.apply(from_ref(&plan)), Err(ApplyError::NotTaken { .. })));
+    assert!(matches!(applier.apply(from_ref(&plan)), Err(ApplyError::ValueRejected { .. })));
     assert_eq!(device.state(), before);
 }
 
@@ -320,7 +323,7 @@ fn a_setting_for_a_time_is_restored_when_it_is_dropped_and_after_a_kill() {
         || !Command::new("flock").args(["--nonblock", "--shared", &path, "true"]).status().unwrap().success();
     for is_killed in [false, true] {
         assert!(!is_locked());
-        let mut time = applier.for_a_time(&device.name).unwrap();
+        let mut time = applier.begin_temporary(&device.name).unwrap();
         assert!(is_locked(), "udevd takes a shared lock for each event");
         for settings in SETTINGS {
             time.set(&plan(&device.name, settings, Persist::No).unwrap()).unwrap();

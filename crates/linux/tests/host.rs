@@ -34,7 +34,7 @@ fn json(host: &Host) -> String {
 
 /// The JSON document is what programs read: nothing in it may change unseen. `UPDATE=1` writes the files anew.
 #[test]
-fn the_document_of_each_host_stays_what_it_is() {
+fn the_document_of_each_host_does_not_change() {
     for name in FIXTURES {
         let (file, now) = (fixture(&format!("{name}.json")), json(&host(name)));
         if std::env::var_os("UPDATE").is_some() {
@@ -65,7 +65,7 @@ fn findings_stand_worst_first_and_each_has_evidence_and_a_command() {
 }
 
 #[test]
-fn a_desktop_with_bfq_everywhere_is_seen_through() {
+fn bfq_on_every_device_of_a_desktop_is_found_through_stacked_devices() {
     let host = host("desktop");
     let fast = found(&host, Rule::BfqOnFastDevice);
     assert_eq!((fast.len(), fast[0].severity, fast[0].devices[0].as_str()), (1, Severity::High, "nvme0n1"));
@@ -131,7 +131,7 @@ fn rules_and_profiles_that_set_something_else_are_named_with_file_and_line() {
 }
 
 #[test]
-fn paths_under_bfq_are_found_and_a_multipath_device_with_requests_is_no_place_where_nothing_acts() {
+fn bfq_on_paths_is_found_and_request_based_multipath_is_no_finding() {
     let host = host("multipath");
     let parts = found(&host, Rule::BfqOnMultipathPart);
     assert_eq!((parts.len(), parts[0].devices.join(" ")), (1, "sda sdb".to_owned()));
@@ -149,7 +149,7 @@ fn paths_under_bfq_are_found_and_a_multipath_device_with_requests_is_no_place_wh
 }
 
 #[test]
-fn devices_are_named_as_people_name_them() {
+fn devices_are_accepted_by_kernel_name_path_partition_or_mapper_name() {
     let all = host("desktop");
     for (given, kept) in [
         ("nvme0n1", vec!["nvme0n1"]),
@@ -232,7 +232,7 @@ fn archive_with(path: &str, kind: tar::EntryType, target: &str) -> Vec<u8> {
 }
 
 #[test]
-fn an_archive_with_ways_out_is_refused_and_writes_nothing() {
+fn an_archive_with_escaping_paths_is_refused_and_writes_nothing() {
     use tar::EntryType;
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("bad.tar.zst");
@@ -259,7 +259,7 @@ fn an_archive_with_ways_out_is_refused_and_writes_nothing() {
 }
 
 #[test]
-fn what_is_missing_or_unreadable_is_said_and_the_rest_is_read() {
+fn missing_or_unreadable_files_are_reported_and_the_rest_is_read() {
     let folder = folder_of("server");
     let place = |path: &str| folder.path().join(path);
     // It vanishes while it is read: its link is still there, or some of its files are.
@@ -283,7 +283,7 @@ fn what_is_missing_or_unreadable_is_said_and_the_rest_is_read() {
 }
 
 #[test]
-fn a_ring_of_devices_ends() {
+fn a_cycle_of_stacked_devices_terminates() {
     let folder = folder_of("desktop");
     let place = folder.path().join("sys/devices/virtual/block/dm-0/slaves/dm-1");
     std::os::unix::fs::symlink("../../dm-1", place).unwrap();

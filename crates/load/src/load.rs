@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_its_default_and_what_is_unknown_is_an_error() {
+    fn omitted_fields_have_defaults_and_unknown_fields_are_errors() {
         let read = |text: &str| serde_json::from_str::<Load>(text);
         let load =
             read(r#"{"files": ["x"], "processes": [{"name": "a", "files": [0], "issue": {"depth": 2}}]}"#).unwrap();

@@ -107,7 +107,7 @@ pub enum RateProcess {
 #[derive(Clone, Debug)]
 pub struct Pacer {
     /// Reads, writes, trims.
-    lanes: [Lane; 3],
+    lanes: [RateState; 3],
     process: RateProcess,
     stream: Stream,
     /// When the last I/O was issued.
@@ -115,7 +115,7 @@ pub struct Pacer {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Lane {
+struct RateState {
     /// Units (bytes or I/Os) per second; 0 for no limit.
     per_second: u64,
     /// Units per I/O: 0 if its bytes count.
@@ -133,7 +133,7 @@ impl Pacer {
             RateLimits::Ios(limits) => (limits, 1),
         };
         let units = if fixed == 0 { f64::from(block_bytes) } else { 1.0 };
-        let lane = |per_second: u64| Lane {
+        let lane = |per_second: u64| RateState {
             per_second,
             fixed,
             gap_ns: units * 1e9 / per_second.max(1) as f64,

@@ -161,7 +161,7 @@ pub struct Summary {
     follows: u64,
     last_end: Option<u64>,
     /// An offset that is not a multiple of a sector, if there is one.
-    crooked: Option<u64>,
+    unaligned_offset: Option<u64>,
 }
 
 impl Summary {
@@ -189,7 +189,7 @@ impl Summary {
         self.follows += u64::from(self.last_end == Some(io.offset_bytes));
         self.last_end = Some(end);
         if !io.offset_bytes.is_multiple_of(512) {
-            self.crooked.get_or_insert(io.offset_bytes);
+            self.unaligned_offset.get_or_insert(io.offset_bytes);
         }
     }
 
@@ -221,7 +221,7 @@ impl Summary {
                 return complain(message, "use a larger device, or scale the offsets down (replay_scale)");
             }
         }
-        match self.crooked {
+        match self.unaligned_offset {
             Some(offset) => complain(
                 format!("the offset {offset} is not a multiple of a sector of 512"),
                 "direct I/O needs whole sectors: align the offsets (replay_align=512)",

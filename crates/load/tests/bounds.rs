@@ -99,7 +99,7 @@ fn depths_standings_and_devices_have_their_ranges() {
 }
 
 #[test]
-fn files_and_what_is_done_in_them_are_no_larger_than_any_device_and_of_whole_sectors() {
+fn files_and_their_ios_fit_any_device_in_whole_sectors() {
     ends_at("plan.files", &[1, FILES], &[0, FILES + 1], |process, files| {
         process.plan.files = vec![PlacedFile::default(); files].into();
     });

@@ -40,7 +40,7 @@ fn each_pass_is_read_when_it_is_over() {
 }
 
 #[test]
-fn with_a_backlog_it_is_read_after_so_many_writes_and_the_rest_at_the_end() {
+fn verify_backlog_reads_after_every_n_writes_and_the_rest_at_the_end() {
     assert_eq!(ios(1, Pattern::write(4096)), "W0 R0 W1 R1 W2 R2 W3 R3");
     assert_eq!(ios(3, Pattern::write(4096)), "W0 W1 W2 R0 R1 R2 W3 R3");
     assert_eq!(ios(4, Pattern::write(4096)), "W0 W1 W2 W3 R0 R1 R2 R3");

@@ -56,7 +56,7 @@ fn files_take_turns_or_come_one_after_the_other() {
 }
 
 #[test]
-fn each_pass_goes_over_all_files_and_its_turns_go_on_from_the_last() {
+fn each_pass_covers_all_files_and_turns_resume_from_the_last() {
     let passes =
         |service, loops| turns(&[2, 2], service, Pattern { volume: Volume { loops, ..Volume::default() }, ..reads() });
     assert_eq!(passes(ONE_BY_ONE, 2), "a0 a1 b0 b1 a0 a1 b0 b1");
@@ -138,7 +138,7 @@ fn single_ios_have_the_priorities_of_the_rules_in_one_file_and_in_several() {
 }
 
 #[test]
-fn a_seed_of_its_own_makes_a_process_differ_and_says_nothing_about_the_seed_of_the_run() {
+fn an_own_seed_changes_a_process_independently_of_the_run_seed() {
     let first = |own: Option<i64>, seed| {
         let pattern = Pattern { seed: own, ..reads().random() };
         let ios = process(&[200], EACH, pattern).generator(0, seed, |_| 16 * APART).unwrap();
@@ -153,7 +153,7 @@ fn a_seed_of_its_own_makes_a_process_differ_and_says_nothing_about_the_seed_of_t
 }
 
 #[test]
-fn what_a_plan_says_of_itself_is_what_its_pattern_does() {
+fn the_properties_of_a_plan_match_its_pattern() {
     let plan = |pattern: Pattern| process(&[8], EACH, pattern).plan;
     let (sequential, random) = (plan(reads()), plan(reads().random()));
     assert!(!sequential.is_random() && random.is_random() && !sequential.is_replay());
@@ -173,7 +173,7 @@ fn what_a_plan_says_of_itself_is_what_its_pattern_does() {
 }
 
 #[test]
-fn a_time_based_process_goes_on_file_by_file_at_random_and_in_passes_otherwise() {
+fn a_time_based_process_repeats_random_files_singly_and_others_in_passes() {
     let endless = |pattern| Pattern { volume: Volume { time_based: true, ..Volume::default() }, ..pattern };
     let first = |service, pattern| ios(&process(&[1, 3], service, endless(pattern)), 10).join(" ");
     assert_eq!(first(EACH, reads()), "a0 b0 b1 b2 a0 b0 b1 b2 a0 b0", "all begin again when all are done");

@@ -106,7 +106,7 @@ fn libaio_sleeps_in_an_fsync_beside_writes_in_flight() {
 }
 
 #[test]
-fn io_uring_goes_on_beside_an_fsync() {
+fn io_uring_continues_beside_an_fsync() {
     let mut writer = syncing(Engine::IoUring);
     // As in fio another one is due until the first has ended.
     assert_eq!(writer.goes_on(&[]), "0 | 1 | s | s | -");
@@ -114,7 +114,7 @@ fn io_uring_goes_on_beside_an_fsync() {
 }
 
 #[test]
-fn an_fsync_of_posixaio_waits_for_what_was_submitted_before() {
+fn an_fsync_of_posixaio_waits_for_earlier_submissions() {
     let mut writer = syncing(Engine::Posixaio);
     assert_eq!(writer.goes_on(&[]), "0 | 1 | -");
     assert_eq!(writer.goes_on(&[0]), " -");
@@ -123,7 +123,7 @@ fn an_fsync_of_posixaio_waits_for_what_was_submitted_before() {
 }
 
 #[test]
-fn a_durable_write_of_a_synchronous_engine_goes_on_with_a_flush() {
+fn a_durable_write_of_a_synchronous_engine_is_followed_by_a_flush() {
     let mut writer = Single::new(Pattern::write(4096), 2, |process| process.caching.write_sync = WriteSync::Dsync);
     assert_eq!(writer.goes_on(&[]), "0 | -");
     assert_eq!(writer.goes_on(&[0]), "s | -");
@@ -235,7 +235,7 @@ fn processes_of_a_balance_wait_for_each_other() {
             RunningProcess::new(process, number, generator, 1, None)
         })
         .collect();
-    assert!(processes.iter().all(RunningProcess::is_tied));
+    assert!(processes.iter().all(RunningProcess::depends_on_other_processes));
     let mut submits = |process: usize, flows: &mut Flows| {
         let (process, mut count) = (&mut processes[process], 0);
         loop {
@@ -270,7 +270,7 @@ fn phases<const N: usize>(schedules: [(u32, usize, Option<usize>, Option<Ends>);
 }
 
 #[test]
-fn a_phase_starts_when_the_one_before_has_ended_and_who_waits_when_its_job_has() {
+fn a_phase_starts_after_the_previous_one_and_a_waiter_after_its_job() {
     let mut phases = phases([
         (0, 0, None, None),
         (0, 0, None, None),
@@ -288,7 +288,7 @@ fn a_phase_starts_when_the_one_before_has_ended_and_who_waits_when_its_job_has()
 }
 
 #[test]
-fn who_ends_others_ends_its_group_its_phase_or_all() {
+fn an_exiting_job_ends_its_group_its_phase_or_all() {
     for (ends, expected) in [(Ends::Group, vec![0, 1, 2]), (Ends::Phase, vec![0, 1]), (Ends::All, vec![0, 1, 2])] {
         let mut phases = phases([(0, 0, None, Some(ends)), (0, 1, None, None), (1, 2, None, None)]);
         phases.start();

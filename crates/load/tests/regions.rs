@@ -91,7 +91,7 @@ fn every_direction_has_a_block_that_fits() {
 }
 
 #[test]
-fn a_size_that_no_io_has_lets_none_begin_where_only_it_would_fit() {
+fn a_size_with_no_share_allows_no_io_where_only_it_would_fit() {
     let shares = [(4096, 0.0), (98_304, 100.0)].map(|(bytes, percent)| Share { bytes, percent });
     let sizes = Sizes::Split(shares.into());
     for pattern in [Pattern::read(4096), Pattern::read(4096).random()] {
@@ -128,7 +128,7 @@ fn blocks_on(process: &Process, device_bytes: u64, count: usize) -> Vec<u64> {
 }
 
 #[test]
-fn strided_zones_follow_each_other_over_what_is_skipped_and_begin_again_behind_the_last() {
+fn strided_zones_skip_the_gaps_and_restart_after_the_last_zone() {
     let strided = |range: u64, skip: u64, zone: u64, size: u64| {
         let (range_bytes, skip_bytes, zone_bytes) = (range * 4096, skip * 4096, zone * 4096);
         let volume = Volume { size: Some(Amount::Bytes(size * 4096)), time_based: true, ..Volume::default() };
@@ -158,7 +158,7 @@ fn at_random(size: u64, time_based: bool, change: impl Fn(&mut Random)) -> Proce
 }
 
 #[test]
-fn a_random_job_visits_each_block_once_and_again_only_if_it_goes_on() {
+fn a_random_job_visits_each_block_once_and_again_only_if_time_based() {
     let once = blocks(&at_random(16, false, |_| ()), 100);
     assert_eq!(once.iter().collect::<std::collections::BTreeSet<_>>().len(), 16);
     assert_eq!(once.len(), 16);
@@ -214,7 +214,7 @@ fn sequential_jobs_skip_forwards_and_backwards() {
 }
 
 #[test]
-fn who_skips_beyond_a_region_of_a_larger_device_is_done() {
+fn a_sequential_job_that_skips_past_its_region_is_done() {
     for size in [4, 5, 6] {
         let volume = Volume { size: Some(Amount::Bytes(size * 4096)), ..Volume::default() };
         let offsets = Offsets::Sequential { skip_bytes: 2 * 4096 };
@@ -227,7 +227,7 @@ fn who_skips_beyond_a_region_of_a_larger_device_is_done() {
 }
 
 #[test]
-fn who_skips_does_as_many_bytes_as_there_are_rounded_up() {
+fn a_skipping_job_does_as_many_bytes_as_its_size_rounded_up() {
     let volume = Volume { size: Some(Amount::Bytes(2 << 20)), ..Volume::default() };
     for skip_bytes in [4096, -4096] {
         let pattern =

@@ -30,7 +30,7 @@ fn summary(records: &[Record]) -> Summary {
 }
 
 #[test]
-fn it_is_what_was_recorded_but_for_priorities_which_the_pattern_gives() {
+fn a_replay_repeats_the_recording_except_for_priorities_of_the_pattern() {
     let urgent = IoPriority::new(PriorityClass::RealTime, 3);
     let recorded = [
         record(Op::Read, 0, 4096, 4096),
@@ -50,7 +50,7 @@ fn it_is_what_was_recorded_but_for_priorities_which_the_pattern_gives() {
 }
 
 #[test]
-fn of_a_recording_is_known_what_loads_are_judged_by() {
+fn a_recording_summary_has_the_figures_that_loads_are_judged_by() {
     let (read, write) = (record(Op::Read, 0, 0, 4096), record(Op::Write, 1, 8192, 512));
     let nothing = summary(&[]);
     assert_eq!((nothing.ios, nothing.sizes, nothing.modifies, nothing.flushes), (0, None, false, false));

@@ -15,9 +15,9 @@ use crate::series::Interval;
 /// With fewer intervals the result is unknown.
 const INTERVALS_MIN: usize = 16;
 /// A relative change of the mean that is worth reporting.
-const MATERIAL: f64 = 0.02;
+const MATERIAL_CHANGE: f64 = 0.02;
 /// A difference of more standard errors than this is not noise.
-const BEYOND_NOISE: f64 = 3.0;
+const SIGNIFICANT_ERRORS: f64 = 3.0;
 
 /// What is known about the start of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -90,11 +90,11 @@ fn judged(values: &[f64], length_ns: u64, figure: SettlingFigure) -> Settling {
     let (whole, of_beginning, of_rest) = (Moments::of(values), Moments::of(beginning), Moments::of(rest));
     let distance = of_beginning.mean - of_rest.mean;
     let error = of_rest.variance() * (1.0 / of_beginning.count + 1.0 / of_rest.count);
-    let is_beyond_noise = distance.abs() > BEYOND_NOISE * error.sqrt();
+    let is_beyond_noise = distance.abs() > SIGNIFICANT_ERRORS * error.sqrt();
     let shift = ((whole.mean - of_rest.mean) / of_rest.mean).abs();
     let difference = distance / of_rest.mean;
     // Written so that a mean of zero is not significant.
-    if !(shift >= MATERIAL && difference.is_finite() && is_beyond_noise) {
+    if !(shift >= MATERIAL_CHANGE && difference.is_finite() && is_beyond_noise) {
         Settling::Settled
     } else if cut > values.len() / 2 {
         Settling::Unsettled { figure, difference }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_to_the_end_has_not_settled() {
+    fn a_series_that_changes_until_its_end_is_unsettled() {
         assert!(matches!(settling(|index| 1000 + 10 * index as u64), Settling::Unsettled { .. }));
         assert!(
             matches!(settling(|index| 5000 - 20 * index as u64), Settling::Unsettled { difference, .. } if difference > 0.0)
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_judged_does_not_depend_on_the_unit() {
+    fn settling_does_not_depend_on_the_unit() {
         for unit in [0.01, 1.0, 1000.0] {
             let value = |index: usize| {
                 let noise = if index.is_multiple_of(2) { 0.95 } else { 1.05 };
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_intervals_tell_nothing() {
+    fn too_few_intervals_leave_settling_unknown() {
         assert_eq!(Settling::of(&[], LENGTH_NS), Settling::Unknown);
         assert_eq!(Settling::of(&[Interval { ios: 1, lat_ns: 1 }; 15], LENGTH_NS), Settling::Unknown);
         assert_eq!(Settling::of(&[Interval { ios: 1, lat_ns: 1 }; 16], LENGTH_NS), Settling::Settled);

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nearly_gone_is_not_told_as_gone() {
+    fn a_difference_close_to_minus_100_percent_is_not_rounded_to_it() {
         assert_eq!(difference(-1.0), "-100%");
         // 75.5 ms -> 16.3 us.
         assert_eq!(difference(16.3 / 75_500.0 - 1.0), "-99.98%");

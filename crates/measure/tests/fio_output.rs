@@ -166,7 +166,7 @@ fn without_group_reporting_every_process_has_an_entry() {
 }
 
 #[test]
-fn what_fio_wrote_survives_our_types() {
+fn fio_output_round_trips_through_our_types() {
     for text in [ERROR, TWO_GROUPS, NO_GROUP_REPORTING, JSON_PLUS] {
         let output: Output = serde_json::from_str(text).unwrap();
         let again = serde_json::to_string(&output).unwrap();
@@ -279,7 +279,7 @@ fn a_process_has_one_cpu_at_a_time() {
 }
 
 #[test]
-fn directions_are_reported_apart_as_one_or_both_ways_and_fdatasyncs_are_no_syncs() {
+fn directions_may_be_separate_or_unified_and_fdatasyncs_are_no_syncs() {
     for (reporting, keys) in [
         (Reporting::Separate, &["read", "write", "trim"][..]),
         (Reporting::Unified, &["mixed"]),

@@ -98,7 +98,7 @@ fn values_beyond_the_last_bin_are_counted_there() {
 }
 
 #[test]
-fn what_fio_has_no_bins_for_is_in_its_last_one_and_has_percentiles_all_the_same() {
+fn latencies_beyond_fios_bins_are_in_the_last_one_and_keep_percentiles() {
     let hours = 3_600_000_000_000;
     let histogram = recorded(&[1000, 17_150_000_000, 30_000_000_000, hours, 2 * hours]);
     assert_eq!(histogram.fio_bins().map(|(_, count)| count).collect::<Vec<_>>(), [1, 4]);

@@ -3,7 +3,7 @@
 use crate::agreed::{Agreed, Replies};
 use crate::export::{Export, named};
 use crate::fields::{Fields, Put as _};
-use crate::options::{Asked, Queries, bare_name};
+use crate::options::{Queries, RequestedExport, export_name_of_data};
 use crate::wire::{
     BASE_ALLOCATION, BASE_ALLOCATION_ID, GREETING_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake_flag, info,
     option, option_reply,
@@ -63,7 +63,7 @@ pub enum Departure {
     /// EXPORT_NAME before TLS, which the server requires.
     TlsRequired,
     /// The server has no room for the client.
-    TurnedAway,
+    ServerFull,
 }
 
 impl std::fmt::Display for Departure {
@@ -75,7 +75,7 @@ impl std::fmt::Display for Departure {
             Departure::OversizedOption(bytes) => write!(f, "an option with {bytes} bytes of data"),
             Departure::UnknownExport => f.write_str("unknown export"),
             Departure::TlsRequired => f.write_str("an export was asked for without TLS"),
-            Departure::TurnedAway => f.write_str("turned away"),
+            Departure::ServerFull => f.write_str("turned away"),
         }
     }
 }
@@ -116,7 +116,7 @@ impl Handshake {
 
     /// Refuses all options with this text; the handshake ends when the client chooses or lists exports.
     #[must_use]
-    pub fn turning_away(self, why: &'static str) -> Handshake {
+    pub fn refusing_all_options(self, why: &'static str) -> Handshake {
         Handshake { refusal: Some(why), ..self }
     }
 
@@ -190,7 +190,7 @@ impl Handshake {
                 refuse(out, code, option_reply::ERR_POLICY, why);
             }
             let is_last = matches!(code, option::EXPORT_NAME | option::GO | option::INFO | option::LIST);
-            return if is_last { Progress::Closed(Departure::TurnedAway) } else { Progress::Unfinished };
+            return if is_last { Progress::Closed(Departure::ServerFull) } else { Progress::Unfinished };
         }
         if self.tls == Tls::Required {
             match code {
@@ -211,14 +211,14 @@ impl Handshake {
             option::LIST => list(data, exports, out),
             option::STARTTLS => return self.start_tls(data, out),
             option::INFO | option::GO => {
-                if let Some(agreed) = self.inform(code, data, exports, out)
+                if let Some(agreed) = self.reply_to_info_or_go(code, data, exports, out)
                     && code == option::GO
                 {
                     return Progress::Transmission(agreed);
                 }
             }
-            option::STRUCTURED_REPLY => self.improve_replies(code, data, Replies::Chunks, out),
-            option::EXTENDED_HEADERS => self.improve_replies(code, data, Replies::ExtendedChunks, out),
+            option::STRUCTURED_REPLY => self.negotiate_reply_format(code, data, Replies::Chunks, out),
+            option::EXTENDED_HEADERS => self.negotiate_reply_format(code, data, Replies::ExtendedChunks, out),
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(code, data, exports, out),
             _ => refuse(out, code, option_reply::ERR_UNSUP, "unknown option"),
         }
@@ -227,7 +227,7 @@ impl Handshake {
 
     /// EXPORT_NAME.
     fn export_name(&self, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Progress {
-        let Some((index, export)) = bare_name(data).ok().and_then(|name| named(exports, name)) else {
+        let Some((index, export)) = export_name_of_data(data).ok().and_then(|name| named(exports, name)) else {
             return Progress::Closed(Departure::UnknownExport);
         };
         out.put_u64(export.size_bytes);
@@ -253,8 +253,8 @@ impl Handshake {
     }
 
     /// INFO and GO; returns the agreement if the export exists.
-    fn inform(&self, code: u32, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Option<Agreed> {
-        let asked = match Asked::read(data) {
+    fn reply_to_info_or_go(&self, code: u32, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Option<Agreed> {
+        let asked = match RequestedExport::read(data) {
             Ok(asked) => asked,
             Err(complaint) => {
                 refuse(out, code, option_reply::ERR_INVALID, complaint);
@@ -291,7 +291,7 @@ impl Handshake {
     }
 
     /// STRUCTURED_REPLY and EXTENDED_HEADERS.
-    fn improve_replies(&mut self, code: u32, data: &[u8], wanted: Replies, out: &mut Vec<u8>) {
+    fn negotiate_reply_format(&mut self, code: u32, data: &[u8], wanted: Replies, out: &mut Vec<u8>) {
         if !data.is_empty() {
             refuse(out, code, option_reply::ERR_INVALID, "this option has no data");
             return;

@@ -4,17 +4,17 @@ use crate::fields::Fields;
 use crate::wire::STRING_BYTES_MAX;
 
 /// An error in the data of an option, as text for the client's user.
-pub(crate) type Complaint = &'static str;
+pub(crate) type OptionError = &'static str;
 
 /// The data of INFO and GO.
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestedExport<'a> {
     pub name: &'a str,
     /// The requested types of information.
     types: &'a [u8],
 }
 
-impl<'a> Asked<'a> {
-    pub fn read(data: &'a [u8]) -> Result<Asked<'a>, Complaint> {
+impl<'a> RequestedExport<'a> {
+    pub fn read(data: &'a [u8]) -> Result<RequestedExport<'a>, OptionError> {
         let mut fields = Fields(data);
         let name = string(&mut fields)?;
         let count = fields.u16().ok_or("the number of information requests is missing")?;
@@ -22,7 +22,7 @@ impl<'a> Asked<'a> {
         if !fields.is_empty() {
             return Err("more data than announced");
         }
-        Ok(Asked { name, types })
+        Ok(RequestedExport { name, types })
     }
 
     pub fn wants(&self, info: u16) -> bool {
@@ -38,7 +38,7 @@ pub(crate) struct Queries<'a> {
 }
 
 impl<'a> Queries<'a> {
-    pub fn read(data: &'a [u8]) -> Result<Queries<'a>, Complaint> {
+    pub fn read(data: &'a [u8]) -> Result<Queries<'a>, OptionError> {
         let mut fields = Fields(data);
         let name = string(&mut fields)?;
         let count = fields.u32().ok_or("the number of queries is missing")?;
@@ -60,18 +60,18 @@ impl<'a> Queries<'a> {
 }
 
 /// The name in EXPORT_NAME, which is its whole data.
-pub(crate) fn bare_name(data: &[u8]) -> Result<&str, Complaint> {
+pub(crate) fn export_name_of_data(data: &[u8]) -> Result<&str, OptionError> {
     checked(data)
 }
 
 /// A string with a length prefix.
-fn string<'a>(fields: &mut Fields<'a>) -> Result<&'a str, Complaint> {
+fn string<'a>(fields: &mut Fields<'a>) -> Result<&'a str, OptionError> {
     let length = fields.u32().ok_or("a string is missing")?;
     let bytes = usize::try_from(length).ok().and_then(|length| fields.bytes(length));
     checked(bytes.ok_or("a string is longer than the option")?)
 }
 
-fn checked(bytes: &[u8]) -> Result<&str, Complaint> {
+fn checked(bytes: &[u8]) -> Result<&str, OptionError> {
     if bytes.len() > STRING_BYTES_MAX {
         return Err("a string is longer than 4096 bytes");
     }

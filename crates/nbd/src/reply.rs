@@ -88,7 +88,7 @@ impl ReplyWriter {
     ) {
         // 32-bit lengths have to stay multiples of any block size.
         let longest = if self.0 == Replies::ExtendedChunks { u64::MAX } else { u64::from(u32::MAX) & !0xffff };
-        let extents = tidy(extents, length, longest, if one { 1 } else { EXTENTS_MAX });
+        let extents = clip_extents(extents, length, longest, if one { 1 } else { EXTENTS_MAX });
         let count = extents.len() as u64;
         if self.0 == Replies::ExtendedChunks {
             self.chunk(CHUNK_DONE, chunk::BLOCK_STATUS_EXT, origin, 8 + 16 * count, out);
@@ -134,7 +134,7 @@ const fn done_if(last: bool) -> u16 {
 }
 
 /// Lengths and flags to send: at most `most`, none longer than `longest` or beyond `length`, and at least one.
-fn tidy(extents: impl IntoIterator<Item = Extent>, length: u64, longest: u64, most: usize) -> Vec<(u64, u32)> {
+fn clip_extents(extents: impl IntoIterator<Item = Extent>, length: u64, longest: u64, most: usize) -> Vec<(u64, u32)> {
     let mut tidied: Vec<(u64, u32)> = Vec::new();
     let mut left = length;
     for extent in extents {

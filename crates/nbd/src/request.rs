@@ -162,7 +162,7 @@ impl Requests {
         if magic != if self.extended { EXTENDED_REQUEST_MAGIC } else { REQUEST_MAGIC } {
             return Some(Received::Violation(Violation::NotARequest(magic)));
         }
-        let header = Header {
+        let header = RequestHeader {
             flags: fields.u16()?,
             kind: fields.u16()?,
             cookie: fields.u64()?,
@@ -172,7 +172,7 @@ impl Requests {
         Some(self.judge(header))
     }
 
-    fn judge(&self, header: Header) -> Received {
+    fn judge(&self, header: RequestHeader) -> Received {
         // Only extended headers have a flag for data after the header.
         let carries = if self.extended { header.has(flag::PAYLOAD_LEN) } else { header.kind == command::WRITE };
         let payload_bytes = if carries && header.kind != command::DISCONNECT { header.length } else { 0 };
@@ -186,7 +186,7 @@ impl Requests {
             self.check_range(command, header)?;
             Ok(command)
         });
-        let Header { cookie, offset, length, .. } = header;
+        let RequestHeader { cookie, offset, length, .. } = header;
         match checked {
             // The range of a flush has no meaning.
             Ok(Command::Flush) => Received::Request(Request { cookie, command: Command::Flush, offset, length: 0 }),
@@ -199,7 +199,7 @@ impl Requests {
     }
 
     /// The command, if it was negotiated and its flags are allowed.
-    fn command(&self, header: Header) -> Result<Command, Refusal> {
+    fn command(&self, header: RequestHeader) -> Result<Command, Refusal> {
         let fua = header.has(flag::FUA);
         let (allowed, command) = match header.kind {
             command::READ => {
@@ -231,7 +231,7 @@ impl Requests {
         Ok(command)
     }
 
-    fn check_range(&self, command: Command, header: Header) -> Result<(), Refusal> {
+    fn check_range(&self, command: Command, header: RequestHeader) -> Result<(), Refusal> {
         let writes = matches!(command, Command::Write { .. } | Command::Trim { .. } | Command::WriteZeroes { .. });
         if writes && self.read_only {
             return Err(Refusal::NotPermitted);
@@ -239,7 +239,7 @@ impl Requests {
         if command == Command::Flush {
             return Ok(());
         }
-        let Header { offset, length, .. } = header;
+        let RequestHeader { offset, length, .. } = header;
         if length == 0 || !offset.is_multiple_of(self.block_bytes_min) || !length.is_multiple_of(self.block_bytes_min) {
             return Err(Refusal::Invalid);
         }
@@ -257,7 +257,7 @@ impl Requests {
 
 /// A header as received.
 #[derive(Clone, Copy)]
-struct Header {
+struct RequestHeader {
     flags: u16,
     kind: u16,
     cookie: u64,
@@ -265,7 +265,7 @@ struct Header {
     length: u64,
 }
 
-impl Header {
+impl RequestHeader {
     const fn has(self, flag: u16) -> bool {
         self.flags & flag != 0
     }

@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn any_header_is_taken_or_refused_and_never_leads_out_of_the_export(
+    fn any_request_header_is_refused_or_stays_within_the_export(
         header in prop::collection::vec(any::<u8>(), 32),
         read_only: bool,
         size_bytes in prop_oneof![0_u64..1 << 20, any::<u64>()],

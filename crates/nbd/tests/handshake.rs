@@ -85,7 +85,7 @@ fn querying(name: &str, queries: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn go_tells_about_the_export_and_ends_the_handshake() {
+fn go_describes_the_export_and_ends_the_handshake() {
     let (answers, progress) = usual().sends(option::GO, &asking("vm2", &[info::NAME, info::DESCRIPTION]));
     let infos: Vec<_> = answers[..4].iter().map(|(kind, data)| (*kind, data[..2].to_vec())).collect();
     let expected = [info::EXPORT, info::NAME, info::DESCRIPTION, info::BLOCK_SIZE];
@@ -101,7 +101,7 @@ fn go_tells_about_the_export_and_ends_the_handshake() {
 }
 
 #[test]
-fn info_tells_the_same_and_goes_on() {
+fn info_describes_the_export_and_the_handshake_continues() {
     let mut client = usual();
     let (answers, progress) = client.sends(option::INFO, &asking("vm2", &[]));
     assert_eq!((answers.len(), progress), (3, Progress::Unfinished));
@@ -120,7 +120,7 @@ fn the_empty_name_is_the_first_export_unless_one_is_called_so() {
 }
 
 #[test]
-fn an_unknown_export_leaves_the_client_haggling() {
+fn after_an_unknown_export_the_client_may_continue_negotiating() {
     let mut client = usual();
     for code in [option::GO, option::INFO] {
         assert_eq!(client.is_told(code, &asking("vm3", &[])), option_reply::ERR_UNKNOWN);
@@ -131,7 +131,7 @@ fn an_unknown_export_leaves_the_client_haggling() {
 }
 
 #[test]
-fn export_name_answers_without_a_header_and_with_zeroes_unless_agreed() {
+fn export_name_replies_without_a_header_and_pads_zeroes_unless_agreed() {
     for (client_flags, length) in [(0, 134), (handshake_flag::FIXED_NEWSTYLE, 134), (3, 10)] {
         let (mut client, mut out) = (begun(Tls::Off, client_flags), Vec::new());
         let option = an_option(option::EXPORT_NAME, b"vm1");
@@ -227,7 +227,7 @@ fn data_that_does_not_fit_its_option_is_invalid_and_the_next_option_is_understoo
 }
 
 #[test]
-fn who_asks_for_more_than_is_given_at_once_has_to_take_that_first() {
+fn a_client_must_read_the_replies_before_more_options_are_accepted() {
     let mut client = usual();
     let asked = an_option(option::LIST, b"").repeat(4000);
     let (mut rest, mut rounds, mut all) = (&asked[..], 0, Vec::new());
@@ -270,7 +270,7 @@ fn abort_is_acknowledged_and_ends_it() {
 }
 
 #[test]
-fn without_tls_it_is_refused_and_where_it_is_required_nothing_else_is_answered() {
+fn starttls_is_refused_without_tls_and_required_before_other_options() {
     assert_eq!(usual().is_told(option::STARTTLS, b""), option_reply::ERR_POLICY);
     let mut client = begun(Tls::Required, 3);
     for code in [option::GO, option::LIST, option::STRUCTURED_REPLY] {
@@ -287,7 +287,7 @@ fn without_tls_it_is_refused_and_where_it_is_required_nothing_else_is_answered()
 }
 
 #[test]
-fn tls_forgets_what_was_agreed_before_it() {
+fn starttls_resets_what_was_negotiated_before_it() {
     let mut client = begun(Tls::Offered, 3);
     client.sends(option::STRUCTURED_REPLY, b"");
     client.sends(option::SET_META_CONTEXT, &querying("vm1", &["base:allocation"]));
@@ -298,7 +298,7 @@ fn tls_forgets_what_was_agreed_before_it() {
 }
 
 #[test]
-fn who_speaks_something_else_is_sent_away() {
+fn a_client_of_another_protocol_is_disconnected() {
     let mut out = Vec::new();
     let mut handshake = Handshake::new(Tls::Off, &mut out);
     let (_, progress) = handshake.receive(&[0, 0, 0, 8], &exports(), &mut out);
@@ -309,7 +309,7 @@ fn who_speaks_something_else_is_sent_away() {
 }
 
 #[test]
-fn what_a_read_only_export_cannot_is_not_announced() {
+fn operations_a_read_only_export_lacks_are_not_announced() {
     let export = Export { read_only: true, rotational: true, ..Export::new("iso", 1 << 20) };
     assert_eq!((export.flags(false), export.flags(true)), (0x0517, 0x0597));
 }
@@ -318,7 +318,7 @@ fn what_a_read_only_export_cannot_is_not_announced() {
 fn a_client_that_is_turned_away_reads_why_before_the_end() {
     let turned_away = |tls| {
         let mut client = begun(tls, 3);
-        client.handshake = client.handshake.turning_away("too many");
+        client.handshake = client.handshake.refusing_all_options("too many");
         client
     };
     let refusal = vec![(option_reply::ERR_POLICY, b"too many".to_vec())];
@@ -326,9 +326,9 @@ fn a_client_that_is_turned_away_reads_why_before_the_end() {
         let mut client = turned_away(tls);
         assert_eq!(client.sends(option::STRUCTURED_REPLY, b""), (refusal.clone(), Progress::Unfinished));
         let go = [&3_u32.to_be_bytes()[..], b"vm1", &[0, 0]].concat();
-        assert_eq!(client.sends(option::GO, &go), (refusal.clone(), Progress::Closed(Departure::TurnedAway)));
+        assert_eq!(client.sends(option::GO, &go), (refusal.clone(), Progress::Closed(Departure::ServerFull)));
     }
-    let closed = Progress::Closed(Departure::TurnedAway);
+    let closed = Progress::Closed(Departure::ServerFull);
     assert_eq!(turned_away(Tls::Off).sends(option::LIST, b""), (refusal, closed.clone()));
     assert_eq!(turned_away(Tls::Off).sends(option::EXPORT_NAME, b"vm1").1, closed);
     assert_eq!(turned_away(Tls::Off).sends(option::ABORT, b"").1, Progress::Closed(Departure::Aborted));

@@ -81,7 +81,7 @@ fn fua_may_come_with_every_command() {
 }
 
 #[test]
-fn what_was_not_negotiated_and_what_nobody_knows_is_invalid() {
+fn unnegotiated_and_unknown_flags_and_commands_are_invalid() {
     let invalid = Err((Refusal::Invalid, 0));
     assert_eq!(asked(Replies::Simple, flag::DF, command::READ, 0, 512), invalid);
     assert_eq!(asked(Replies::Simple, 0, command::BLOCK_STATUS, 0, 512), invalid);
@@ -137,7 +137,7 @@ fn lengths_have_limits() {
 }
 
 #[test]
-fn nothing_is_written_to_what_is_read_only_and_its_data_is_dropped() {
+fn writes_to_a_read_only_export_are_refused_and_their_data_dropped() {
     let export = Export { read_only: true, ..Export::new("", SIZE) };
     for (kind, expected) in [(command::WRITE, 512), (command::TRIM, 0), (command::WRITE_ZEROES, 0)] {
         let received = received_by(&export, Replies::Simple, 0, kind, 0, 512);
@@ -149,7 +149,7 @@ fn nothing_is_written_to_what_is_read_only_and_its_data_is_dropped() {
 }
 
 #[test]
-fn a_wrong_magic_ends_it_before_the_rest_has_come_and_a_disconnect_has_no_answer() {
+fn a_wrong_magic_closes_the_session_early_and_a_disconnect_gets_no_reply() {
     let requests = Requests::new(agreed(Replies::Simple), &Export::new("", SIZE));
     assert_eq!(requests.read(b"GET /"), Some(Received::Violation(Violation::NotARequest(0x4745_5420))));
     assert_eq!(received_by(&Export::new("", 0), Replies::Simple, 0, command::DISCONNECT, 1, 1), Received::Disconnect);
@@ -167,7 +167,7 @@ fn written(replies: Replies, write: impl FnOnce(ReplyWriter, &mut Vec<u8>)) -> S
 }
 
 #[test]
-fn answers_have_the_form_that_was_agreed() {
+fn replies_have_the_negotiated_form() {
     let (cookie, range) = ("11223344 55667788", "00000000 00001000");
     let done = |replies| written(replies, |writer, out| writer.done(ORIGIN, out));
     assert_eq!(done(Replies::Simple), format!("67446698 00000000 {cookie}"));

@@ -7,7 +7,7 @@ const BATCH_NS: u64 = 50_000;
 /// The same of one that continues where that ended: bios of one large I/O.
 const CONTINUED_NS: u64 = 1_000_000;
 /// Longest time after a completion that counts as on its heels.
-const HEELS_NS_MAX: u64 = 200_000;
+const FOLLOW_UP_NS_MAX: u64 = 200_000;
 
 /// Followed from entry to entry.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,7 @@ impl Activity {
     pub(crate) fn again(&self) -> Activity {
         let active_ns = self.active_ns();
         let between_ns = active_ns.checked_div(self.batches).unwrap_or(0);
-        Activity { heels_ns: HEELS_NS_MAX.min(between_ns / 5), ..Activity::default() }
+        Activity { heels_ns: FOLLOW_UP_NS_MAX.min(between_ns / 5), ..Activity::default() }
     }
 
     fn active_ns(&self) -> u64 {

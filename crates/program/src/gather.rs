@@ -8,8 +8,8 @@ use hoistway_trace::block::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::log::{Busiest, Entry, Kind, Log, Writer};
-use crate::ticks::{Clock, CoarseClock};
+use crate::log::{Busiest, Entry, EntryLog, Kind, Writer};
+use crate::ticks::{CoarseClock, TickEstimate};
 
 /// Events that decide whether a recording has submissions, or begins with requests (RP29).
 const LOOKAHEAD: usize = 4096;
@@ -31,7 +31,7 @@ pub(crate) struct Task {
 
 /// Requests and bios of a device.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct DeviceCounts {
     pub(crate) queued: u64,
     pub(crate) inserted: u64,
     pub(crate) issued: u64,
@@ -40,10 +40,10 @@ pub(crate) struct Seen {
 
 /// What the recording holds.
 #[derive(Debug)]
-pub(crate) struct Gathered {
-    pub(crate) log: Log,
+pub(crate) struct GatheredRecording {
+    pub(crate) log: EntryLog,
     pub(crate) tasks: Vec<Task>,
-    pub(crate) devices: Vec<(Device, Seen)>,
+    pub(crate) devices: Vec<(Device, DeviceCounts)>,
     pub(crate) counts: Counts,
     pub(crate) losses: Losses,
     pub(crate) names: FxHashMap<u32, String>,
@@ -57,7 +57,7 @@ pub(crate) struct Gathered {
     pub(crate) tick: Option<CoarseClock>,
 }
 
-impl Gathered {
+impl GatheredRecording {
     /// Leaves only the busiest stretch of this many I/Os of a device, if there are more. Returns its times and the I/Os of all.
     pub(crate) fn keep_busiest(&mut self, device: Device, ios: usize) -> io::Result<Option<Busiest>> {
         let tasks = &self.tasks;
@@ -93,7 +93,7 @@ struct Gathering {
     /// The task of each I/O in flight and its entry in the log, by its number.
     of_flight: Vec<(u32, u64)>,
     failure: Option<io::Error>,
-    clock: Clock,
+    clock: TickEstimate,
 }
 
 impl Gathering {
@@ -129,7 +129,7 @@ impl Gathering {
             if self.of_flight.len() <= id {
                 self.of_flight.resize(id + 1, (0, 0));
             }
-            self.clock.saw(now_ns);
+            self.clock.add_time(now_ns);
             self.of_flight[id].0 = self.task(flight);
             self.tasks[self.of_flight[id].0 as usize].ios += 1;
         }
@@ -193,7 +193,7 @@ pub(crate) fn gather(
     file: &str,
     mut intervals: Option<Intervals>,
     window_ns: Option<(u64, u64)>,
-) -> Result<Gathered, ReadError> {
+) -> Result<GatheredRecording, ReadError> {
     let cannot = |error: io::Error| {
         ReadError::file(file, format!("no temporary file can be written: {error}"), "room in the folder for them")
     };
@@ -212,9 +212,9 @@ pub(crate) fn gather(
         by_pid: FxHashMap::default(),
         of_flight: Vec::new(),
         failure: None,
-        clock: Clock::default(),
+        clock: TickEstimate::default(),
     };
-    let mut devices: Vec<(Device, Seen)> = Vec::new();
+    let mut devices: Vec<(Device, DeviceCounts)> = Vec::new();
     let (mut has_plugs, mut first_ns, mut last_ns) = (false, None, 0);
     let begin_ns = first.first().map_or(0, |event| event.time_ns);
     let mut early = first.into_iter();
@@ -251,7 +251,7 @@ pub(crate) fn gather(
         .tasks
         .iter()
         .filter_map(|task| recording.names().get(task.pid).map(|name| (task.pid, name.to_owned())));
-    Ok(Gathered {
+    Ok(GatheredRecording {
         names: names.collect(),
         log: gathering.writer.finish().map_err(cannot)?,
         tasks: gathering.tasks,
@@ -269,12 +269,12 @@ pub(crate) fn gather(
 }
 
 /// The same few devices come again and again.
-fn count(devices: &mut Vec<(Device, Seen)>, event: &Event) {
+fn count(devices: &mut Vec<(Device, DeviceCounts)>, event: &Event) {
     const DEVICES_MAX: usize = 1 << 12;
     let at = match devices.iter().position(|(device, _)| *device == event.device) {
         Some(at) => at,
         None if devices.len() < DEVICES_MAX => {
-            devices.push((event.device, Seen::default()));
+            devices.push((event.device, DeviceCounts::default()));
             devices.len() - 1
         }
         None => return,

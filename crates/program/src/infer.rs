@@ -11,16 +11,16 @@ use rustc_hash::FxHashMap;
 use crate::activity::Activity;
 use crate::alternatives::{self, Alternative, Change};
 use crate::class::{Class, Evidence};
-use crate::gather::{self, Gathered};
+use crate::gather::{self, GatheredRecording};
 use crate::histogram::Histogram;
-use crate::log::{Entry, Kind as EntryKind, Log};
+use crate::log::{Entry, EntryLog, Kind as EntryKind};
 use crate::sort::{Sorted, sort};
 use crate::steps::{Plug, Reading, Step, Steps, Store, Writer};
 use crate::stream::{Kind, Latency, Stream};
 use crate::ticks::CoarseClock;
 use crate::timeline::{self, Slice, Timeline};
-use crate::track::{self, Track};
-use crate::waits::Meetings;
+use crate::track::{self, StreamCursor};
+use crate::waits::BurstOverlaps;
 
 /// Linux has no larger devices: their sizes in bytes are signed numbers of 64 bits.
 const END_BYTES_MAX: u64 = i64::MAX as u64;
@@ -120,7 +120,7 @@ impl Program {
         let busiest =
             options.ios_max.map(|ios| gathered.keep_busiest(device, ios)).transpose().map_err(cannot)?.flatten();
         let sorted = sort(&gathered, device, options.ios_min);
-        let mut found = Found::new(&gathered, &sorted);
+        let mut found = StreamFindings::new(&gathered, &sorted);
         let log = &mut gathered.log;
         let span_ns = gathered.last_ns - gathered.first_ns;
         let (slices, sizes) = found.follow(log, &sorted, span_ns).map_err(cannot)?;
@@ -200,7 +200,7 @@ impl Program {
 }
 
 /// The device: the one that was named, or the only one with requests (RP2).
-fn choose(gathered: &Gathered, file: &str, options: &Options) -> Result<Device, ReadError> {
+fn choose(gathered: &GatheredRecording, file: &str, options: &Options) -> Result<Device, ReadError> {
     let named = |devices: &[Device]| {
         const SHOWN: usize = 8;
         let names: Vec<String> = devices.iter().take(SHOWN).map(ToString::to_string).collect();
@@ -243,7 +243,7 @@ fn again(activities: &[Activity]) -> Vec<Activity> {
 type Sizes = Vec<(u64, u64)>;
 
 /// What is found on the ways through the log.
-struct Found {
+struct StreamFindings {
     streams: Vec<Stream>,
     activities: Vec<Activity>,
     jobs: Vec<Activity>,
@@ -254,8 +254,8 @@ struct Found {
     start_ns: u64,
 }
 
-impl Found {
-    fn new(gathered: &Gathered, sorted: &Sorted) -> Found {
+impl StreamFindings {
+    fn new(gathered: &GatheredRecording, sorted: &Sorted) -> StreamFindings {
         let span_ns = gathered.last_ns - gathered.first_ns;
         let mut streams: Vec<Stream> =
             sorted.streams.iter().map(|(name, pid, kind, tasks)| blank(name, *pid, *kind, *tasks, span_ns)).collect();
@@ -266,7 +266,7 @@ impl Found {
             }
         }
         let count = streams.len();
-        Found {
+        StreamFindings {
             activities: vec![Activity::default(); count],
             jobs: vec![Activity::default(); sorted.streams_of_job.len()],
             read_latency: vec![Histogram::default(); count],
@@ -279,7 +279,7 @@ impl Found {
     }
 
     /// The first way: what there is.
-    fn follow(&mut self, log: &mut Log, sorted: &Sorted, span_ns: u64) -> io::Result<(Vec<Slice>, Sizes)> {
+    fn follow(&mut self, log: &mut EntryLog, sorted: &Sorted, span_ns: u64) -> io::Result<(Vec<Slice>, Sizes)> {
         let mut timeline = Timeline::new(span_ns);
         log.each(|entry| {
             if let Some(stream) = sorted.of_task[entry.task as usize] {
@@ -343,8 +343,8 @@ impl Found {
     }
 
     /// The second way: how batches and completions lie, and which streams meet which.
-    fn meet(&mut self, log: &mut Log, sorted: &Sorted) -> io::Result<Meetings> {
-        let mut meetings = Meetings::new(&self.streams);
+    fn meet(&mut self, log: &mut EntryLog, sorted: &Sorted) -> io::Result<BurstOverlaps> {
+        let mut meetings = BurstOverlaps::new(&self.streams);
         log.each(|entry| {
             let Some(stream) = sorted.of_task[entry.task as usize] else { return Ok(()) };
             let now_ns = entry.time_ns - self.start_ns;
@@ -384,10 +384,16 @@ impl Found {
     }
 
     /// The last way: what each I/O waits for.
-    fn write(&mut self, log: &mut Log, sorted: &Sorted, tasks: &[gather::Task], has_plugs: bool) -> io::Result<Store> {
+    fn write(
+        &mut self,
+        log: &mut EntryLog,
+        sorted: &Sorted,
+        tasks: &[gather::Task],
+        has_plugs: bool,
+    ) -> io::Result<Store> {
         let sizes = self.streams.iter().map(|stream| (stream.ios, stream.may_wait_for().count()));
         let mut writer = Writer::new(sizes)?;
-        let mut tracks: Vec<Track> = self.streams.iter().map(|_| Track::default()).collect();
+        let mut tracks: Vec<StreamCursor> = self.streams.iter().map(|_| StreamCursor::default()).collect();
         log.each(|entry| {
             let Some(stream) = sorted.of_task[entry.task as usize] else { return Ok(()) };
             let now_ns = entry.time_ns - self.start_ns;

@@ -131,21 +131,21 @@ impl Writer {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self) -> io::Result<Log> {
+    pub(crate) fn finish(mut self) -> io::Result<EntryLog> {
         self.flush()?;
-        Ok(Log { file: self.file, window_ns: None })
+        Ok(EntryLog { file: self.file, window_ns: None })
     }
 }
 
 /// A log that can be read as often as wanted.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct EntryLog {
     file: File,
     /// The times that are shown, of the recording's clock; none for all.
     window_ns: Option<(u64, u64)>,
 }
 
-impl Log {
+impl EntryLog {
     /// Shows from now on only I/Os that are submitted between two times, and what happens to them until the second one.
     pub(crate) fn keep(&mut self, from_ns: u64, to_ns: u64) {
         self.window_ns = Some((from_ns, to_ns));
@@ -236,7 +236,7 @@ impl Entry {
 mod tests {
     use super::*;
 
-    fn log(times: &[(Kind, u64, u64)]) -> Log {
+    fn log(times: &[(Kind, u64, u64)]) -> EntryLog {
         let mut writer = Writer::new().unwrap();
         for &(kind, time_ns, value) in times {
             writer.add(Entry { kind, time_ns, value, bytes: 0, task: 0, flags: 0, priority: 0 }).unwrap();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_stretch_is_the_shortest_with_so_many_ios() {
+    fn the_busiest_stretch_is_the_shortest_with_a_number_of_ios() {
         let queued = |time_ns: &u64| (Kind::Queued, *time_ns, 0);
         let mut log = log(&[0, 10, 20, 100, 101, 103, 200].iter().map(queued).collect::<Vec<_>>());
         let busiest = Busiest { from_ns: 100, to_ns: 103, all_ios: 7 };
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_withdrawn_is_not_shown_wherever_it_is() {
+    fn withdrawn_entries_are_not_shown_wherever_they_are() {
         let mut writer = Writer::new().unwrap();
         let count = 3 * (BUFFER_BYTES / BYTES) as u64 / 2;
         for time_ns in 0..count {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_before_the_kept_time_is_left_out_to_its_end() {
+    fn ios_begun_before_the_kept_period_are_left_out_completely() {
         let all = [
             (Kind::Queued, 10, 0),
             (Kind::Queued, 50, 0),

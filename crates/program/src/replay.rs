@@ -15,7 +15,7 @@ use crate::alternatives::Change;
 use crate::infer::Program;
 use crate::steps::{Plug, Step, Steps};
 use crate::stream::{Kind, Stream};
-use crate::ticks::Spread;
+use crate::ticks::TimeSpread;
 
 /// I/Os that a stream with arrivals from outside has in flight at most.
 const OPEN_DEPTH: u32 = 4096;
@@ -185,7 +185,7 @@ impl Program {
             waits_on.push(number.unwrap_or_default());
         }
         let copies = u64::from(options.copies.max(1));
-        let place = Place {
+        let place = ReplayMapping {
             shift_bytes: options.device_bytes / copies / BLOCK_BYTES * BLOCK_BYTES * u64::from(copy),
             device_bytes: options.device_bytes,
             shrink: options.shrink,
@@ -222,13 +222,13 @@ fn named<T: Copy>(list: &[(String, T)], name: &str) -> Option<T> {
 
 /// Where the I/Os of a copy lie on the device.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ReplayMapping {
     shift_bytes: u64,
     device_bytes: u64,
     shrink: f64,
 }
 
-impl Place {
+impl ReplayMapping {
     fn offset_bytes(&self, io: &Io) -> u64 {
         let mut offset_bytes = io.offset_bytes;
         if self.shrink != 1.0 {
@@ -249,7 +249,7 @@ struct StreamRecords {
     steps: Steps,
     mode: Mode,
     speed: f64,
-    place: Place,
+    place: ReplayMapping,
     is_background: bool,
     is_direct: bool,
     /// Length of the recording's ticks, if they are coarse; else 0.
@@ -321,7 +321,7 @@ impl Records for StreamRecords {
         let stream = self.clone();
         let steps: Box<dyn Iterator<Item = io::Result<Step>> + Send> = match self.tick_ns {
             0 => Box::new(self.steps.clone()),
-            tick_ns => Box::new(Spread::new(self.steps.clone(), tick_ns, seed)),
+            tick_ns => Box::new(TimeSpread::new(self.steps.clone(), tick_ns, seed)),
         };
         let records = steps.zip(0u64..).map(move |(step, number)| match step {
             Ok(step) => Ok(stream.record(&step, number)),

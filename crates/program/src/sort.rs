@@ -3,7 +3,7 @@
 use hoistway_trace::block::Device;
 use rustc_hash::FxHashMap;
 
-use crate::gather::{self, Gathered};
+use crate::gather::{self, GatheredRecording};
 use crate::stream::{self, Kind};
 
 /// Streams at most; the tasks beyond are `others`.
@@ -21,13 +21,13 @@ pub(crate) struct Sorted {
 
 /// What makes tasks one stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
+enum SortKey {
     Task(u32),
     WriteBack,
     Device,
 }
 
-pub(crate) fn sort(gathered: &Gathered, device: Device, ios_min: u64) -> Sorted {
+pub(crate) fn sort(gathered: &GatheredRecording, device: Device, ios_min: u64) -> Sorted {
     let on_device = |task: &&gather::Task| task.device == device;
     let has_task = |pid: u32| gathered.tasks.iter().any(|task| task.device == device && task.pid == pid);
     let name_of = |pid: u32| gathered.names.get(&pid).map(String::as_str);
@@ -46,33 +46,33 @@ pub(crate) fn sort(gathered: &Gathered, device: Device, ios_min: u64) -> Sorted 
     let key = |task: &gather::Task| {
         let name = name_of(task.pid).unwrap_or_default();
         if has_no_tasks {
-            return Key::Device;
+            return SortKey::Device;
         }
         if task.is_async_write && stream::is_flusher(name) {
-            return Key::WriteBack;
+            return SortKey::WriteBack;
         }
-        match stream::worked_for(name) {
-            Some(parent) if has_task(parent) => Key::Task(parent),
-            _ => Key::Task(task.pid),
+        match stream::task_of_io_worker(name) {
+            Some(parent) if has_task(parent) => SortKey::Task(parent),
+            _ => SortKey::Task(task.pid),
         }
     };
-    let mut sums: FxHashMap<Key, u64> = FxHashMap::default();
+    let mut sums: FxHashMap<SortKey, u64> = FxHashMap::default();
     for task in gathered.tasks.iter().filter(on_device) {
         *sums.entry(key(task)).or_default() += task.ios;
     }
-    let mut large: Vec<(Key, u64)> =
+    let mut large: Vec<(SortKey, u64)> =
         sums.iter().map(|(key, ios)| (*key, *ios)).filter(|(_, ios)| *ios >= ios_min).collect();
-    let order = |key: Key| if let Key::Task(pid) = key { u64::from(pid) } else { u64::MAX };
+    let order = |key: SortKey| if let SortKey::Task(pid) = key { u64::from(pid) } else { u64::MAX };
     large.sort_by_key(|(key, ios)| (std::cmp::Reverse(*ios), order(*key)));
     large.truncate(STREAMS_MAX);
     let mut streams: Vec<(String, Option<u32>, Kind, u64)> = Vec::new();
-    let mut index: FxHashMap<Key, usize> = FxHashMap::default();
+    let mut index: FxHashMap<SortKey, usize> = FxHashMap::default();
     for (at, (key, _)) in large.iter().enumerate() {
         index.insert(*key, at);
         streams.push(match key {
-            Key::WriteBack => ("(write-back)".to_owned(), None, Kind::WriteBack, 0),
-            Key::Device => (device.to_string(), None, Kind::Task, 0),
-            Key::Task(pid) => {
+            SortKey::WriteBack => ("(write-back)".to_owned(), None, Kind::WriteBack, 0),
+            SortKey::Device => (device.to_string(), None, Kind::Task, 0),
+            SortKey::Task(pid) => {
                 let name = name_of(*pid).map_or_else(|| format!("task {pid}"), str::to_owned);
                 let kind = if stream::is_helper(&name) { Kind::Helper } else { Kind::Task };
                 (name, Some(*pid), kind, 0)

@@ -165,7 +165,7 @@ fn decode(bytes: &[u8], waits: usize, reading: &Reading) -> Step {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct StepRun {
     start: u64,
     ios: u64,
     waits: usize,
@@ -175,7 +175,7 @@ struct Run {
 #[derive(Debug)]
 pub(crate) struct Writer {
     file: File,
-    runs: Vec<Run>,
+    runs: Vec<StepRun>,
     /// Bytes written of each run, and those that are not yet.
     parts: Vec<(u64, Vec<u8>)>,
 }
@@ -184,9 +184,9 @@ impl Writer {
     /// For streams with this many I/Os and waits each.
     pub(crate) fn new(streams: impl Iterator<Item = (u64, usize)>) -> io::Result<Writer> {
         let mut start = 0;
-        let runs: Vec<Run> = streams
+        let runs: Vec<StepRun> = streams
             .map(|(ios, waits)| {
-                let run = Run { start, ios, waits };
+                let run = StepRun { start, ios, waits };
                 start += ios * record_bytes(waits) as u64;
                 run
             })
@@ -220,7 +220,7 @@ impl Writer {
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     file: Arc<File>,
-    runs: Vec<Run>,
+    runs: Vec<StepRun>,
 }
 
 impl Store {
@@ -234,7 +234,7 @@ impl Store {
 #[derive(Clone, Debug)]
 pub struct Steps {
     file: Arc<File>,
-    run: Run,
+    run: StepRun,
     reading: Reading,
     /// Steps that were read.
     at: u64,

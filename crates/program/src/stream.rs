@@ -40,7 +40,7 @@ pub(crate) fn is_flusher(name: &str) -> bool {
 }
 
 /// The task that a worker of io_uring works for.
-pub(crate) fn worked_for(name: &str) -> Option<u32> {
+pub(crate) fn task_of_io_worker(name: &str) -> Option<u32> {
     name.strip_prefix("iou-wrk-").or_else(|| name.strip_prefix("iou-sqp-"))?.parse().ok()
 }
 
@@ -149,7 +149,10 @@ mod tests {
         for name in ["python3", "kworker/u8:3", "kworker/0:1", "looper", "mdadm"] {
             assert!(!is_helper(name), "{name}");
         }
-        assert_eq!((worked_for("iou-wrk-123"), worked_for("iou-sqp-7"), worked_for("fio")), (Some(123), Some(7), None));
+        assert_eq!(
+            (task_of_io_worker("iou-wrk-123"), task_of_io_worker("iou-sqp-7"), task_of_io_worker("fio")),
+            (Some(123), Some(7), None)
+        );
         assert_eq!((is_flusher("kworker/u8:3"), is_dispatcher("kworker/0:2H-kblockd")), (true, false));
     }
 }

@@ -15,7 +15,7 @@ const IOS_PER_SHARED: u64 = 10;
 
 /// How far apart times are.
 #[derive(Debug, Default)]
-pub(crate) struct Clock {
+pub(crate) struct TickEstimate {
     last_ns: Option<u64>,
     /// What all gaps are multiples of; 0 before the first one.
     tick_ns: u64,
@@ -24,9 +24,9 @@ pub(crate) struct Clock {
     shared: u64,
 }
 
-impl Clock {
+impl TickEstimate {
     #[inline]
-    pub(crate) fn saw(&mut self, time_ns: u64) {
+    pub(crate) fn add_time(&mut self, time_ns: u64) {
         let Some(last_ns) = self.last_ns.replace(time_ns) else { return };
         let gap_ns = time_ns.abs_diff(last_ns);
         self.gaps += 1;
@@ -61,7 +61,7 @@ pub struct CoarseClock {
 }
 
 /// Steps that come at their times, moved to even draws from the tick that they are recorded at. Their order stays.
-pub(crate) struct Spread {
+pub(crate) struct TimeSpread {
     steps: Steps,
     /// Reads each tick before its steps are returned.
     ahead: std::iter::Peekable<Steps>,
@@ -70,10 +70,10 @@ pub(crate) struct Spread {
     random: Stream,
 }
 
-impl Spread {
-    pub(crate) fn new(steps: Steps, tick_ns: u64, seed: u64) -> Spread {
+impl TimeSpread {
+    pub(crate) fn new(steps: Steps, tick_ns: u64, seed: u64) -> TimeSpread {
         let (ahead, random) = (steps.clone().peekable(), Stream::new(seed, 0, Purpose::Records));
-        Spread { steps, ahead, draws: VecDeque::new(), tick_ns, random }
+        TimeSpread { steps, ahead, draws: VecDeque::new(), tick_ns, random }
     }
 
     /// Draws a place for each step of the tick that comes next.
@@ -95,7 +95,7 @@ impl Spread {
     }
 }
 
-impl Iterator for Spread {
+impl Iterator for TimeSpread {
     type Item = io::Result<Step>;
 
     fn next(&mut self) -> Option<io::Result<Step>> {
@@ -118,8 +118,8 @@ mod tests {
     #[test]
     fn a_clock_is_coarse_if_its_ticks_are_long_and_shared() {
         let of = |times: &[u64]| {
-            let mut clock = Clock::default();
-            times.iter().for_each(|time_ns| clock.saw(*time_ns));
+            let mut clock = TickEstimate::default();
+            times.iter().for_each(|time_ns| clock.add_time(*time_ns));
             clock.coarse()
         };
         let second = 1_000_000_000;

@@ -16,7 +16,7 @@ const TOGETHER_NS: u64 = 100_000;
 
 /// Where a stream stands on the last way through the log.
 #[derive(Debug, Default)]
-pub(crate) struct Track {
+pub(crate) struct StreamCursor {
     outstanding: u64,
     completed: u64,
     last_completion_ns: Option<u64>,
@@ -34,7 +34,7 @@ pub(crate) struct Track {
     pub(crate) thinks: Histogram,
 }
 
-impl Track {
+impl StreamCursor {
     pub(crate) fn note(&mut self, kind: EntryKind, now_ns: u64) {
         match kind {
             EntryKind::Submitted => self.submitted_ns = Some(now_ns),
@@ -102,7 +102,7 @@ impl Track {
 }
 
 /// What came before an I/O of a stream that is queued now (RP6 to RP10, RP16, RP18).
-pub(crate) fn causes(stream: &Stream, at: usize, tracks: &mut [Track], now_ns: u64) -> Causes {
+pub(crate) fn causes(stream: &Stream, at: usize, tracks: &mut [StreamCursor], now_ns: u64) -> Causes {
     let completion = tracks[at].completion();
     let own = &tracks[at];
     let mut of = [None; WAITS_MAX];

@@ -18,7 +18,7 @@ const BURST_SHARE_MIN: f64 = 0.05;
 
 /// Bursts of each stream, and what the others did then.
 #[derive(Debug)]
-pub(crate) struct Meetings {
+pub(crate) struct BurstOverlaps {
     /// First and last time of each.
     active_ns: Vec<(u64, u64)>,
     /// For each pair (waiting, on): bursts while both are active.
@@ -32,13 +32,13 @@ pub(crate) struct Meetings {
 
 /// How a pair stands.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Pair {
+pub(crate) struct StreamPair {
     pub(crate) observed: u64,
     pub(crate) expected: f64,
 }
 
-impl Meetings {
-    pub(crate) fn new(streams: &[Stream]) -> Meetings {
+impl BurstOverlaps {
+    pub(crate) fn new(streams: &[Stream]) -> BurstOverlaps {
         let active_ns: Vec<_> =
             streams.iter().take(COMPARED_MAX).map(|stream| (stream.first_ns, stream.last_ns)).collect();
         let mut times: Vec<u64> = active_ns.iter().flat_map(|(first, last)| [*first, *last]).collect();
@@ -46,7 +46,13 @@ impl Meetings {
         times.dedup();
         let count = active_ns.len();
         let marks = times.into_iter().map(|time| (time, Vec::new())).collect();
-        Meetings { active_ns, bursts: vec![0; count * count], observed: vec![0; count * count], marks, next_mark: 0 }
+        BurstOverlaps {
+            active_ns,
+            bursts: vec![0; count * count],
+            observed: vec![0; count * count],
+            marks,
+            next_mark: 0,
+        }
     }
 
     /// Says that the log has come to this time, before what happens then.
@@ -81,7 +87,7 @@ impl Meetings {
     }
 
     /// How often bursts of one stream met the other.
-    pub(crate) fn pair(&self, waiting: usize, on: usize) -> Option<Pair> {
+    pub(crate) fn pair(&self, waiting: usize, on: usize) -> Option<StreamPair> {
         let count = self.active_ns.len();
         if waiting >= count || on >= count {
             return None;
@@ -89,12 +95,12 @@ impl Meetings {
         let (one, other) = (self.active_ns[waiting], self.active_ns[on]);
         let (first, last) = (one.0.max(other.0), one.1.min(other.1));
         if first >= last {
-            return Some(Pair { observed: 0, expected: 0.0 });
+            return Some(StreamPair { observed: 0, expected: 0.0 });
         }
         let busy = self.busy_ns(on, last).saturating_sub(self.busy_ns(on, first));
         let share = busy as f64 / (last - first) as f64;
         let bursts = self.bursts[waiting * count + on] as f64;
-        Some(Pair { observed: self.observed[waiting * count + on], expected: share * bursts })
+        Some(StreamPair { observed: self.observed[waiting * count + on], expected: share * bursts })
     }
 
     /// Whether the bursts of a stream that may wait for another are a part of its I/Os that matters: one that always has something
@@ -113,7 +119,7 @@ impl Meetings {
                 continue;
             }
             for on in (0..streams.len()).filter(|on| *on != waiting && streams[*on].kind != Kind::Others) {
-                let Some(Pair { observed, expected }) = self.pair(waiting, on) else { continue };
+                let Some(StreamPair { observed, expected }) = self.pair(waiting, on) else { continue };
                 let (one, other) = (&streams[waiting], &streams[on]);
                 let has_helper = one.kind == Kind::Helper || other.kind == Kind::Helper;
                 let least = if has_helper { EXPECTED_MIN_OF_HELPER } else { EXPECTED_MIN };

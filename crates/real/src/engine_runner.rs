@@ -6,7 +6,7 @@ use std::time::Instant as WallClock;
 use hoistway_blk::ground::Nanos;
 use hoistway_engine::job::{JobError, JobSettings, LoadRun};
 use hoistway_engine::{Config, Engine, StartError};
-use hoistway_experiment::{Error, Field, JobFacts, Measured, RunObserver, RunOutcome, RunRow, Runner};
+use hoistway_experiment::{Error, Field, JobFacts, PlannedRun, RunMeasurements, RunObserver, RunOutcome, Runner};
 use hoistway_measure::ProcessResult;
 
 use crate::{RealPlan, cpus, error};
@@ -18,7 +18,7 @@ pub(crate) struct EngineRunner<'a> {
     /// The run of each row's load.
     load_runs: &'a [Arc<LoadRun>],
     observer: &'a dyn RunObserver,
-    begun: &'a (dyn Fn(&RunRow, &Arc<LoadRun>) + Sync),
+    begun: &'a (dyn Fn(&PlannedRun, &Arc<LoadRun>) + Sync),
     found: Mutex<Found>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> EngineRunner<'a> {
         plan: &'a RealPlan<'a>,
         load_runs: &'a [Arc<LoadRun>],
         observer: &'a dyn RunObserver,
-        begun: &'a (dyn Fn(&RunRow, &Arc<LoadRun>) + Sync),
+        begun: &'a (dyn Fn(&PlannedRun, &Arc<LoadRun>) + Sync),
     ) -> Self {
         let (job_facts, found) = (JobFacts::of(&plan.file.load), Mutex::default());
         EngineRunner { plan, job_facts, load_runs, observer, begun, found }
@@ -47,7 +47,7 @@ impl<'a> EngineRunner<'a> {
     }
 
     /// An engine over the target, with all settings of a row.
-    fn engine(&self, row: &RunRow) -> Result<Engine, Error> {
+    fn engine(&self, row: &PlannedRun) -> Result<Engine, Error> {
         let (experiment, load) = (self.plan.experiment, &self.plan.file.load);
         let name = |field| self.plan.environment.name(field);
         let processes = &load.processes;
@@ -105,14 +105,14 @@ impl Runner for EngineRunner<'_> {
         let passed = begin.elapsed();
         let disk = engine.disk_summary(&self.plan.target.disk(load), Nanos(passed.as_nanos() as u64));
         let seconds = passed.as_secs_f64();
-        let measured = Measured {
+        let measured = RunMeasurements {
             processes,
             disks: disk.into_iter().collect(),
             seconds,
             ios: load_run.ios(),
             wall_seconds: seconds,
             is_partial: load_run.is_cancelled(),
-            ..Measured::default()
+            ..RunMeasurements::default()
         };
         Ok(Some(row.clone().outcome(load, &self.job_facts, measured, self.observer)))
     }

@@ -20,8 +20,8 @@ use hoistway_blk::ground::Nanos;
 use hoistway_blk::policy::ContentionOptions;
 use hoistway_engine::job::LoadRun;
 use hoistway_experiment::{
-    CallerEnvironment, Comparison, DocumentHead, Error, Field, Load, LoadText, QueueFile, Replay, RunObserver,
-    RunOrder, RunRow, Tunable, carry_out, seeds, unknown_job, unused_logs_notice,
+    CallerEnvironment, Comparison, DocumentHead, Error, Field, Load, LoadText, PlannedRun, QueueFile, Replay,
+    RunObserver, RunOrder, Tunable, carry_out, seeds, unknown_job, unused_logs_notice,
 };
 use hoistway_fio::JobFile;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ pub struct RealPlan<'a> {
     target: Target,
     text: LoadText,
     file: JobFile,
-    rows: Vec<RunRow>,
+    rows: Vec<PlannedRun>,
 }
 
 /// Controls that cancel the runs of a plan and report their progress.
@@ -180,7 +180,7 @@ impl<'a> RealPlan<'a> {
         &self,
         controls: &RealControls,
         observer: &dyn RunObserver,
-        begun: &(dyn Fn(&RunRow, &Arc<LoadRun>) + Sync),
+        begun: &(dyn Fn(&PlannedRun, &Arc<LoadRun>) + Sync),
     ) -> Result<ResultsDocument, Error> {
         let begin = observer.seconds();
         let runner = EngineRunner::new(self, &controls.0, observer, begun);

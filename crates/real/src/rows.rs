@@ -2,13 +2,13 @@
 
 use hoistway_answer::document::{Front, RunVariant};
 use hoistway_experiment::limits::REPEATS_MAX;
-use hoistway_experiment::{CallerEnvironment, Error, Field, RunRow, seeds};
+use hoistway_experiment::{CallerEnvironment, Error, Field, PlannedRun, seeds};
 use serde_json::Map;
 
 use crate::{RealExperiment, error};
 
 /// The runs in order: every scheduler of the list, as often as it is listed, then all of them again for the next repeat.
-pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironment) -> Result<Vec<RunRow>, Error> {
+pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironment) -> Result<Vec<PlannedRun>, Error> {
     let RealExperiment { schedulers, tunables, queue_files, .. } = experiment;
     let refuse = |field: Field, given: &str, problem: String| {
         Err(error(field, format!("{} {given}: {problem}", environment.name(field))))
@@ -37,12 +37,12 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
         return refuse(Field::Baseline, baseline, problem);
     }
     let registry = environment.schedulers();
-    let mut rows: Vec<RunRow> = Vec::new();
+    let mut rows: Vec<PlannedRun> = Vec::new();
     let seeds = seeds(experiment.seed, experiment.repeats.saturating_mul(schedulers.len() as u32));
     for scheduler in (0..experiment.repeats).flat_map(|_| schedulers) {
         let repeat = rows.iter().filter(|row| row.scheduler == *scheduler).count();
         let own = tunables.iter().filter(|tunable| tunable.scheduler == *scheduler);
-        rows.push(RunRow {
+        rows.push(PlannedRun {
             scheduler: scheduler.clone(),
             front: Front::Mq,
             ran_as: None,

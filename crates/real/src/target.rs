@@ -129,7 +129,7 @@ impl Target {
             }
             Target::Memory(bytes) => (Box::new(Memory::new(*bytes)), Vec::new()),
             Target::Null(bytes) => (Box::new(Null::new(bytes / 512)), Vec::new()),
-            Target::Simulated(preset) => (Box::new(Simulated::new(preset.build(seed)).forgetful()), Vec::new()),
+            Target::Simulated(preset) => (Box::new(Simulated::new(preset.build(seed)).discarding_data()), Vec::new()),
         })
     }
 }

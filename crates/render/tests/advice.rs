@@ -97,7 +97,7 @@ fn a_change_comes_with_the_file_to_write_a_rule_and_how_to_undo_both() {
 }
 
 #[test]
-fn only_names_that_move_are_told_to_move() {
+fn only_unstable_device_names_get_a_warning() {
     let is_told = |device| line(&advised(two("mq-deadline", "none"), device)).contains("may be another disk");
     assert_eq!(["sda", "sdb3", "vda", "mmcblk0", "nvme0n1"].map(is_told), [true, true, false, false, false]);
 }
@@ -150,7 +150,7 @@ fn settings_of_one(name: &str, before: Option<i64>, after: i64) -> ResultsDocume
 }
 
 #[test]
-fn a_setting_of_the_default_is_undone_by_what_it_was_or_by_a_fresh_start_of_the_scheduler() {
+fn a_default_setting_is_undone_by_its_old_value_or_a_scheduler_restart() {
     let of = |name, before| only(&advised(settings_of_one(name, before, 1), "vda")).clone();
     let advice = of("fifo_batch", Some(16));
     assert_eq!(advice.now, ["echo 1 > /sys/block/vda/queue/iosched/fifo_batch"], "the scheduler is there");
@@ -185,7 +185,7 @@ fn single_runs_and_single_schedulers_are_advised_nothing() {
 }
 
 #[test]
-fn what_lies_on_other_devices_or_has_no_scheduler_gets_no_lines_but_the_reason() {
+fn stacked_devices_and_those_without_scheduler_get_only_the_reason() {
     for (device, reason) in [
         (
             "dm-0",
@@ -215,7 +215,7 @@ fn a_partition_is_taken_for_its_disk_and_that_is_said() {
 }
 
 #[test]
-fn an_nvme_drive_has_none_by_itself_and_nobody_is_told_otherwise() {
+fn only_advice_for_nvme_notes_that_none_is_the_default() {
     let is_default = "Linux gives NVMe drives none by default: check the current scheduler first (below).";
     assert!(line(&advised(two("mq-deadline", "none"), "nvme0n1")).contains(is_default));
     assert!(!line(&advised(two("mq-deadline", "none"), "sda")).contains(is_default));
@@ -229,7 +229,7 @@ fn an_nvme_drive_has_none_by_itself_and_nobody_is_told_otherwise() {
 }
 
 #[test]
-fn what_distributions_have_as_modules_is_told_how_to_load() {
+fn advice_for_schedulers_built_as_modules_includes_modprobe() {
     let is_told = |better, module: &str| {
         line(&advised(two("mq-deadline", better), "vda")).contains(&format!("try modprobe {module};"))
     };
@@ -281,7 +281,7 @@ fn between_the_two_queues_of_old_kernels_there_is_a_boot() {
 }
 
 #[test]
-fn without_a_name_the_devices_of_the_load_are_taken_or_a_place_is_left_for_it() {
+fn without_a_name_advice_uses_the_devices_of_the_load_or_a_placeholder() {
     let with_files = |files: &[&str]| {
         let mut document = two("mq-deadline", "bfq");
         let disk = |file: &&str| {
@@ -355,7 +355,7 @@ fn the_table_says_where_advice_is_to_be_had_if_there_is_something_to_write() {
 }
 
 #[test]
-fn what_is_no_name_of_a_device_is_refused() {
+fn an_invalid_device_name_is_refused() {
     assert!(check_name("nvme0n1").is_ok() && check_name("/dev/sda").is_ok());
     let error = check_name("sda; reboot").unwrap_err().to_string();
     assert_eq!(
@@ -365,7 +365,7 @@ fn what_is_no_name_of_a_device_is_refused() {
 }
 
 #[test]
-fn who_keeps_what_the_kernel_does_not_give_by_itself_has_to_write_it() {
+fn keeping_a_scheduler_that_is_not_the_default_requires_a_write() {
     let mut unknown = keep("none", "kyber");
     unknown.default_scheduler = Some("mq-deadline".to_owned());
     let document = advised(unknown.clone(), "vda");
@@ -382,7 +382,7 @@ fn who_keeps_what_the_kernel_does_not_give_by_itself_has_to_write_it() {
 }
 
 #[test]
-fn a_change_from_what_was_only_the_first_leads_back_to_what_the_kernel_gives() {
+fn undoing_a_change_leads_back_to_the_kernel_default_not_the_first_row() {
     let mut document = two("none", "kyber");
     document.default_scheduler = Some("mq-deadline".to_owned());
     let document = advised(document, "vda");
@@ -392,7 +392,7 @@ fn a_change_from_what_was_only_the_first_leads_back_to_what_the_kernel_gives() {
 }
 
 #[test]
-fn what_is_kept_in_a_place_is_named_without_the_place() {
+fn advice_to_keep_a_scheduler_in_a_place_omits_the_place() {
     let mut document = keep("none", "kyber");
     for run in &mut document.runs {
         let settings = Map::from_iter([("kernel".to_owned(), json!("6.18"))]);

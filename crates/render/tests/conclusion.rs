@@ -26,7 +26,7 @@ fn repeated(schedulers: &[(&str, &[f64])]) -> ResultsDocument {
 }
 
 #[test]
-fn a_figure_that_differs_twofold_between_repeats_is_told_with_both_ends() {
+fn figures_differing_twofold_between_repeats_show_both_ends() {
     let conclusion_text = |iops: &[f64]| {
         let sentences = conclusion(&Analysis::of(&repeated(&[("none", iops)])));
         sentences.into_iter().find(|sentence| sentence.contains("is between"))
@@ -41,7 +41,7 @@ fn a_figure_that_differs_twofold_between_repeats_is_told_with_both_ends() {
 }
 
 #[test]
-fn whoever_is_better_beyond_the_noise_is_worth_a_change() {
+fn a_scheduler_better_beyond_the_noise_is_worth_a_change() {
     let document = repeated(&[
         ("none", &[1000.0, 1010.0, 990.0]),
         ("kyber", &[2000.0, 2020.0, 1985.0]),
@@ -89,7 +89,7 @@ fn within_the_noise_or_below_the_smallest_effect_the_default_stays() {
 }
 
 #[test]
-fn single_runs_are_told_as_what_they_are() {
+fn single_runs_are_described_as_such() {
     let text = conclusion_text(&repeated(&[("none", &[1000.0]), ("kyber", &[2000.0])]));
     assert!(
         text.contains("in this one run kyber was ahead of none: p99 read latency of a 4.00 ms -> 2.00 ms, -50.0%."),
@@ -101,7 +101,7 @@ fn single_runs_are_told_as_what_they_are() {
 }
 
 #[test]
-fn whoever_lost_more_than_it_gained_is_not_ahead_of_one_run_either() {
+fn a_scheduler_that_lost_more_than_it_gained_is_not_ahead_in_one_run() {
     let of = |scheduler: &str, reader_ns: f64, writer_iops: f64| {
         let reader = ("reader", 1, vec![direction(Direction::Read, 1e9 / reader_ns, reader_ns)]);
         run(scheduler, vec![reader, ("writer", 1, vec![direction(Direction::Write, writer_iops, 1e6)])])
@@ -116,7 +116,7 @@ fn whoever_lost_more_than_it_gained_is_not_ahead_of_one_run_either() {
 }
 
 #[test]
-fn one_scheduler_alone_is_told_with_its_interval_and_its_doubts() {
+fn a_single_scheduler_is_reported_with_its_interval_and_doubts() {
     let mut document = repeated(&[("none", &[1000.0, 1010.0, 990.0])]);
     document.doubts = vec!["the device is unlike yours".to_owned()];
     let text = conclusion_text(&document);
@@ -158,7 +158,7 @@ fn a_better_mean_with_a_much_worse_p99_and_stalls_is_no_reason_to_change() {
 }
 
 #[test]
-fn what_the_recommended_one_costs_is_told_worst_first_commits_and_others_throughput_included() {
+fn recommended_costs_are_listed_worst_first_with_commits_and_other_jobs() {
     let with_syncs = |summary: &mut JobSummary, ms: f64| {
         let lat_ns = LatencySummary {
             mean: ms * 1e6,
@@ -193,7 +193,7 @@ fn what_the_recommended_one_costs_is_told_worst_first_commits_and_others_through
 }
 
 #[test]
-fn jobs_that_are_alike_are_judged_as_one_and_unfairness_among_them_is_a_loss() {
+fn equivalent_jobs_are_judged_as_one_and_their_unfairness_is_a_loss() {
     let guests = |means: [f64; 3]| {
         move |factor: f64| {
             (0..3)
@@ -222,7 +222,7 @@ fn jobs_that_are_alike_are_judged_as_one_and_unfairness_among_them_is_a_loss() {
 }
 
 #[test]
-fn whoever_asked_for_a_focus_gets_it_and_the_author_of_a_load_may_say_what_it_is_about() {
+fn a_requested_focus_wins_and_a_loads_author_may_name_one() {
     let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
     let focus: FigureName = "a:read:iops".parse().unwrap();
     assert_eq!(figure_in_words(&focus), "read IOPS of a");
@@ -254,7 +254,7 @@ fn schedulers_that_the_kernel_lacks_have_no_part_in_it() {
 }
 
 #[test]
-fn a_scheduler_that_never_had_a_choice_is_told() {
+fn a_scheduler_with_nothing_to_reorder_is_reported() {
     let without_choices = |schedulers: &[(&str, &[f64])]| {
         let mut document = repeated(schedulers);
         for run in &mut document.runs {
@@ -294,7 +294,7 @@ fn a_scheduler_that_may_be_better_is_why_the_default_is_kept() {
 }
 
 #[test]
-fn each_place_has_a_verdict_of_its_own() {
+fn each_place_has_a_separate_verdict() {
     let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
     let elsewhere = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[500.0, 505.0])]);
     let settings = |kernel: &str| serde_json::Map::from_iter([("kernel".to_owned(), json!(kernel))]);
@@ -349,7 +349,7 @@ fn runs_that_had_not_settled_are_named() {
 }
 
 #[test]
-fn one_run_of_three_that_looks_unsettled_is_no_reason_to_doubt_and_two_are() {
+fn one_unsettled_run_of_three_raises_no_doubt_and_two_do() {
     let mut document = repeated(&[("none", &[1000.0, 1010.0, 990.0]), ("kyber", &[2000.0, 2010.0, 1990.0])]);
     let figure = hoistway_measure::settling::SettlingFigure::Iops;
     for (repeats, is_told) in [(1, false), (2, true)] {
@@ -371,7 +371,7 @@ fn nothing_is_concluded_from_nothing() {
 }
 
 #[test]
-fn a_setting_is_recommended_in_words_and_what_the_scheduler_has_anyway_is_the_default() {
+fn a_setting_is_recommended_in_words_and_default_values_as_the_default() {
     let one = [("mq-deadline", &[1000.0, 1010.0][..]), ("none", &[1000.0, 1010.0]), ("a", &[2000.0, 2010.0])];
     let mut document = repeated(&one);
     for run in document.runs.iter_mut().filter(|run| run.scheduler != "none") {
@@ -414,7 +414,7 @@ fn with_locks(busy_percents: [f64; 2]) -> Vec<String> {
 }
 
 #[test]
-fn a_lock_that_is_held_all_the_time_is_told_with_what_it_allows() {
+fn a_lock_held_all_the_time_is_reported_with_its_throughput_ceiling() {
     let conclusion_text = with_locks([100.0, 99.0]);
     let sentences: Vec<_> = conclusion_text.iter().filter(|sentence| sentence.contains("cannot give more")).collect();
     assert_eq!(sentences.len(), 1, "{conclusion_text:?}");
@@ -425,7 +425,7 @@ fn a_lock_that_is_held_all_the_time_is_told_with_what_it_allows() {
 }
 
 #[test]
-fn a_lock_that_leaves_room_in_any_repeat_is_not_told_of() {
+fn a_lock_with_headroom_in_any_repeat_is_not_reported() {
     for busy in [[100.0, 80.0], [50.0, 50.0]] {
         let conclusion_text = with_locks(busy);
         assert!(!conclusion_text.iter().any(|sentence| sentence.contains("cannot give more")), "{conclusion_text:?}");
@@ -454,7 +454,7 @@ fn a_mean_of_a_handful_of_ios_is_in_doubt() {
 }
 
 #[test]
-fn two_jobs_that_are_alike_are_one_and_the_job_like_it() {
+fn two_equivalent_jobs_are_described_as_one_and_the_job_like_it() {
     let both = |mean: f64| {
         move |factor: f64| {
             let one = |name, number| job(name, number, mean * factor, |summary| summary.alike = Some(0));

@@ -38,7 +38,7 @@ fn comma_separated_values_have_one_line_for_each_scheduler_job_and_direction() {
 }
 
 #[test]
-fn comma_separated_values_tell_of_processes_that_failed_even_before_any_io() {
+fn csv_reports_failed_processes_even_before_any_io() {
     let failed = |errno, processes| FailedProcesses { errno, processes };
     let mut document = two_repeats();
     document.runs[2].jobs[0].failed = vec![failed(5, 1)];
@@ -55,7 +55,7 @@ fn comma_separated_values_tell_of_processes_that_failed_even_before_any_io() {
 }
 
 #[test]
-fn nothing_makes_only_the_header() {
+fn an_empty_document_makes_only_the_header() {
     assert_eq!(csv(&Analysis::of(&document(Vec::new()))).lines().count(), 1);
 }
 
@@ -72,7 +72,7 @@ fn markdown_is_a_table_in_which_names_mean_nothing() {
 }
 
 #[test]
-fn the_document_says_what_is_significant() {
+fn the_document_marks_significant_differences() {
     let statistics = Statistics::of(&Analysis::of(&two_repeats()));
     assert_eq!((statistics.repeats, statistics.baseline.as_str()), (2, "none"));
     let iops = statistics.rows[1].figures.get("iops").unwrap();

@@ -50,7 +50,7 @@ fn compared(document: &ResultsDocument) -> Vec<(String, Option<String>, Option<i
 }
 
 #[test]
-fn each_row_is_compared_with_the_default_of_its_own_place() {
+fn each_row_is_compared_with_the_default_of_its_place() {
     let two = of_places(TWO);
     let owned = |rows: [(&str, &str, Option<i64>); 4]| {
         rows.map(|(row, with, difference)| (row.to_owned(), Some(with.to_owned()), difference)).to_vec()
@@ -77,7 +77,7 @@ fn each_row_is_compared_with_the_default_of_its_own_place() {
 }
 
 #[test]
-fn where_all_places_have_the_same_default_the_header_names_it() {
+fn the_header_names_a_default_common_to_all_places() {
     let places: &Places<'_> =
         &[("hdd", "none", &[("none", 100.0), ("bfq", 200.0)]), ("nvme", "none", &[("none", 1000.0), ("bfq", 500.0)])];
     let text = table(&Analysis::of(&of_places(places)), &Style::default());
@@ -116,7 +116,7 @@ fn a_place_that_lacks_the_default_compares_with_its_first_row() {
 }
 
 #[test]
-fn what_places_have_in_common_is_said_once_and_the_slowest_is_named() {
+fn common_settings_of_places_are_stated_once_and_the_slowest_is_named() {
     let mut document = of_places(&[("hdd", "none", &[("none", 100.0)]), ("hdd", "none", &[("none", 160.0)])]);
     document.setups[0].kernel = "6.1".to_owned();
     for (setup, run) in document.runs.iter_mut().enumerate() {
@@ -132,7 +132,7 @@ fn what_places_have_in_common_is_said_once_and_the_slowest_is_named() {
 }
 
 #[test]
-fn where_the_judged_figure_is_alike_the_rate_that_is_not_is_named() {
+fn if_the_judged_figure_is_equal_a_differing_rate_is_named() {
     let sentences = |of_others: f64| {
         let mut document = of_places(&[("hdd", "none", &[("none", 100.0)]), ("hdd", "none", &[("none", 104.0)])]);
         document.setups[0].kernel = "6.1".to_owned();
@@ -154,7 +154,7 @@ fn where_the_judged_figure_is_alike_the_rate_that_is_not_is_named() {
 }
 
 #[test]
-fn where_each_place_has_one_row_places_are_compared() {
+fn places_with_one_row_each_are_compared_with_each_other() {
     let document = of_places(&[("hdd", "none", &[("none", 100.0)]), ("nvme", "none", &[("none", 1000.0)])]);
     let expected = [("none device=hdd", None), ("none device=nvme", Some(900))];
     let shown: Vec<(String, Option<i64>)> = compared(&document).into_iter().map(|one| (one.0, one.2)).collect();

@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_called_no_different_is_better_at_nothing_by_much(shapes in prop::collection::vec(shape(), 1..4)) {
+    fn a_scheduler_called_no_different_has_no_large_gains(shapes in prop::collection::vec(shape(), 1..4)) {
         let document = compared(&shapes);
         let text = conclusion_text(&document);
         for (scheduler, name) in NAMES.iter().enumerate().skip(1) {
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn the_first_sentence_says_what_is_recommended(shapes in prop::collection::vec(shape(), 1..4)) {
+    fn the_first_sentence_names_the_recommendation(shapes in prop::collection::vec(shape(), 1..4)) {
         let document = compared(&shapes);
         let verdict = hoistway_answer::verdict::verdicts(&Analysis::of(&document)).remove(0);
         let text = conclusion_text(&document);

@@ -38,7 +38,7 @@ fn a_table_for_each_job() {
 }
 
 #[test]
-fn several_places_are_told_and_their_rows_are_apart() {
+fn several_places_are_listed_and_their_rows_separated() {
     let reads = |iops| vec![("a", 1, vec![direction(Direction::Read, iops, 1e9 / iops)])];
     let place = |kernel: &str, setup, iops| Run {
         variant: RunVariant::new("none", Map::from_iter([("kernel".to_owned(), json!(kernel))])),
@@ -79,7 +79,7 @@ fn a_usual_terminal_is_wide_enough() {
 }
 
 #[test]
-fn the_first_look_leaves_out_what_most_readers_can_do_without() {
+fn the_default_table_omits_columns_that_most_readers_do_not_need() {
     let text = table(&Analysis::of(&two_jobs()), &Style { wide: false, ..PLAIN });
     assert!(!text.contains("p50") && !text.contains("p99.9"), "{text}");
     assert!(text.contains("p99") && text.contains("max") && !text.contains("no room"), "{text}");
@@ -223,7 +223,7 @@ fn twenty_drives_of_one_kind_are_counted_in_the_header_and_not_listed() {
 }
 
 #[test]
-fn a_run_that_has_ended_is_a_line_whatever_it_did() {
+fn every_ended_run_is_a_line_even_without_io() {
     let document = two_jobs();
     let run = &document.runs[0];
     let line = hoistway_render::text::run_line("bfq", run);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hoistway_answer::analysis::Estimate;
 use hoistway_answer::document::{Aspect, Change, Shift};
-use hoistway_answer::tuning::{Budget, FORMAT, Found, Round, Setting, Standing, Tuning};
+use hoistway_answer::tuning::{Budget, FORMAT, Round, SearchOutcome, Setting, SettingResult, Tuning};
 use hoistway_answer::{Figure, FigureName};
 use hoistway_measure::Operation;
 use hoistway_render::text::{tuning, tuning_conclusion};
@@ -25,9 +25,9 @@ fn change(factor: f64, half: f64) -> Change {
     Change { factor, low: Some(factor / half), high: Some(factor * half) }
 }
 
-fn standing(setting: Setting, p99_ns: f64, margin: Change) -> Standing {
+fn standing(setting: Setting, p99_ns: f64, margin: Change) -> SettingResult {
     let spread = |mean: f64| Estimate { mean, half_width: Some(mean / 100.0) };
-    Standing {
+    SettingResult {
         setting,
         seeds: 5,
         figures: BTreeMap::from([(name(READS), spread(p99_ns)), (name(WRITES), spread(1000.0))]),
@@ -37,11 +37,17 @@ fn standing(setting: Setting, p99_ns: f64, margin: Change) -> Standing {
     }
 }
 
-fn found(best: Standing, gain: Change) -> Tuning {
+fn found(best: SettingResult, gain: Change) -> Tuning {
     let reference = standing(Setting::untouched("mq-deadline"), 2e6, change(1.2, 1.01));
     let settings = vec![best.clone(), reference.clone()];
-    let found =
-        Found { holds: best.holds, best, reference, gain: Some(gain), undecided: Vec::new(), losses: Some(Vec::new()) };
+    let found = SearchOutcome {
+        holds: best.holds,
+        best,
+        reference,
+        gain: Some(gain),
+        undecided: Vec::new(),
+        losses: Some(Vec::new()),
+    };
     Tuning {
         format: FORMAT.to_owned(),
         version: "1".to_owned(),
@@ -74,7 +80,7 @@ fn shown(tuning: &Tuning) -> String {
 }
 
 #[test]
-fn what_is_better_beyond_the_noise_is_worth_a_change() {
+fn a_setting_better_beyond_the_noise_is_worth_a_change() {
     let mut document = found(standing(batch("1"), 1e6, change(1.1, 1.01)), change(2.0, 1.1));
     let text = shown(&document);
     let change_to = "For this load on hdd: change from mq-deadline to mq-deadline with fifo_batch=1: p99 read latency of a 2.00 ms \
@@ -95,7 +101,7 @@ fn what_is_better_beyond_the_noise_is_worth_a_change() {
 }
 
 #[test]
-fn what_is_no_gain_is_no_reason_to_change() {
+fn a_setting_without_a_gain_is_no_reason_to_change() {
     let best = || standing(batch("1"), 1.9e6, change(1.1, 1.01));
     for gain in [change(1.3, 1.5), change(1.01, 1.001), change(0.9, 1.01)] {
         let text = shown(&found(best(), gain));
@@ -114,7 +120,7 @@ fn what_is_no_gain_is_no_reason_to_change() {
 }
 
 #[test]
-fn what_a_change_costs_is_told_and_only_if_somebody_looked() {
+fn costs_of_a_change_are_reported_only_if_they_were_examined() {
     let loss = Shift {
         job: "c".to_owned(),
         jobs: 1,
@@ -165,7 +171,7 @@ fn a_reference_that_does_not_keep_the_conditions_is_not_kept() {
 }
 
 #[test]
-fn what_cannot_be_met_names_the_closest_and_what_it_misses() {
+fn unmet_conditions_name_the_closest_setting_and_what_it_misses() {
     let text = shown(&found(standing(batch("1"), 1e6, change(0.8, 1.01)), change(2.0, 1.1)));
     assert_eq!(
         text,

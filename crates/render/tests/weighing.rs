@@ -37,7 +37,7 @@ fn a_better_p99_with_progress_that_is_worse_by_more_is_no_reason_to_change() {
 }
 
 #[test]
-fn a_longest_wait_is_told_and_does_not_weigh() {
+fn a_longest_wait_is_reported_without_weight() {
     let text = conclusion_text(&halved_p99(|_, others| others.operations[0].lat_ns.max *= 10));
     assert!(text.contains("change from none to bfq"), "{text}");
     assert!(
@@ -51,7 +51,7 @@ fn a_longest_wait_is_told_and_does_not_weigh() {
 }
 
 #[test]
-fn a_longest_wait_of_ones_own_that_came_in_one_run_and_not_in_the_next_is_told_and_does_not_weigh() {
+fn a_longest_wait_seen_in_some_runs_only_is_reported_without_weight() {
     let mut document = halved_p99(|_, _| {});
     // As where a read meets the drive's collection in some runs, under any scheduler.
     for (run, factor) in document.runs.iter_mut().filter(|run| run.scheduler == "bfq").zip([1.0, 20.0, 20.0]) {
@@ -68,7 +68,7 @@ fn a_longest_wait_of_ones_own_that_came_in_one_run_and_not_in_the_next_is_told_a
 }
 
 #[test]
-fn what_is_less_than_the_smallest_effect_is_no_loss() {
+fn a_loss_below_the_smallest_effect_is_no_loss() {
     let slower = |by: f64| halved_p99(move |_, others| others.operations[0].iops /= by);
     assert!(
         conclusion_text(&slower(1.01)).contains("Nothing else gets worse by 2 % or more beyond the noise."),
@@ -90,7 +90,7 @@ fn what_is_less_than_the_smallest_effect_is_no_loss() {
 }
 
 #[test]
-fn whoever_is_no_different_in_focus_and_far_better_elsewhere_is_named_with_that() {
+fn a_scheduler_equal_in_focus_but_far_better_elsewhere_is_recommended() {
     let jobs = |iops: f64| {
         move |factor: f64| {
             let others = job("strangers", 1, 1e7, |summary| {
@@ -164,7 +164,7 @@ fn a_loss_on_which_runs_do_not_agree_counts_if_it_is_large_and_a_gain_never() {
 }
 
 #[test]
-fn a_loss_that_may_be_chance_and_would_be_more_than_a_small_gain_is_told_and_does_not_weigh() {
+fn an_uncertain_loss_above_a_small_gain_is_reported_without_weight() {
     let conclusion_text = |p99| {
         let mut document = p99_of(p99, |_, _| {});
         for (run, factor) in document.runs.iter_mut().filter(|run| run.scheduler == "bfq").zip([0.97, 1.15, 1.25]) {
@@ -185,7 +185,7 @@ fn a_loss_that_may_be_chance_and_would_be_more_than_a_small_gain_is_told_and_doe
 }
 
 #[test]
-fn of_two_jobs_of_a_kind_the_one_with_more_processes_is_judged_and_then_the_one_with_more_ios() {
+fn of_two_similar_jobs_the_one_with_more_processes_then_ios_is_judged() {
     let focus = |processes: [u32; 2], ios: [u64; 2]| {
         let jobs = move |factor: f64| {
             let of = |name: &str, number: usize| {
@@ -206,7 +206,7 @@ fn of_two_jobs_of_a_kind_the_one_with_more_processes_is_judged_and_then_the_one_
 }
 
 #[test]
-fn of_two_the_fairer_one_is_named_though_the_other_has_better_figures() {
+fn the_fairer_of_two_schedulers_is_recommended_despite_worse_figures() {
     // Both halve the latency; one of them is 5 % better than the other at each figure, and lets one process starve.
     let jobs = |by: f64, fairness: f64| {
         move |factor: f64| {
@@ -229,7 +229,7 @@ fn of_two_the_fairer_one_is_named_though_the_other_has_better_figures() {
 }
 
 #[test]
-fn of_two_that_are_as_good_the_one_that_loses_less_is_named() {
+fn of_two_equally_good_schedulers_the_one_that_loses_less_is_recommended() {
     let jobs = |p99: f64, others: f64| {
         move |factor: f64| {
             let iops = |summary: &mut JobSummary| summary.operations[0].iops *= others;
@@ -264,7 +264,7 @@ fn a_largest_latency_alone_is_no_reason_to_change() {
 }
 
 #[test]
-fn what_is_better_elsewhere_is_told_with_its_reason_first() {
+fn a_scheduler_better_elsewhere_is_listed_with_its_main_reason() {
     let text = elsewhere(|others| {
         others.operations[0].lat_ns.max /= 40;
         others.operations[0].lat_ns.p99 /= 2;
@@ -276,7 +276,7 @@ fn what_is_better_elsewhere_is_told_with_its_reason_first() {
 }
 
 #[test]
-fn whoever_is_no_better_by_what_is_judged_is_not_told_to_be() {
+fn a_scheduler_not_better_in_the_judged_figure_is_not_called_so() {
     let better = |by: u64| {
         move |factor: f64| {
             let others = job("strangers", 1, 1e7 * factor, |others| others.operations[0].lat_ns.p99 /= by);

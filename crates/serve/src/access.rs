@@ -7,7 +7,7 @@ use crate::clients::{Client, Origin};
 
 /// A client that may use an export.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Who {
+enum AllowedClient {
     /// A user of this machine, over a Unix socket.
     User(u32),
     /// A client whose certificate has this DNS name.
@@ -16,7 +16,7 @@ enum Who {
 
 /// Clients that may use an export; without any, all may.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Access(Vec<Who>);
+pub struct Access(Vec<AllowedClient>);
 
 impl Access {
     /// Reads `user:NAME+cert:NAME`, or `all`.
@@ -30,13 +30,15 @@ impl Access {
         let who = |text: &str| match text.split_once(':') {
             Some(("user", name)) => {
                 if let Ok(user) = name.parse() {
-                    return Ok(Who::User(user));
+                    return Ok(AllowedClient::User(user));
                 }
                 let found = User::from_name(name).ok().flatten();
-                found.map(|user| Who::User(user.uid.as_raw())).ok_or_else(|| format!("there is no user {name:?}"))
+                found
+                    .map(|user| AllowedClient::User(user.uid.as_raw()))
+                    .ok_or_else(|| format!("there is no user {name:?}"))
             }
             Some(("cert", name)) if !name.is_empty() && name.len() <= STRING_BYTES_MAX => {
-                Ok(Who::Certificate(name.to_ascii_lowercase()))
+                Ok(AllowedClient::Certificate(name.to_ascii_lowercase()))
             }
             _ => Err(format!(
                 "{text:?} names no client (expected all, or some of user:NAME, user:UID and cert:DNS-NAME with + between them)"
@@ -54,9 +56,11 @@ impl Access {
     /// Whether this client may use it.
     #[must_use]
     pub fn allows(&self, client: &Client) -> bool {
-        let is_it = |who: &Who| match who {
-            Who::User(user) => client.peer.origin == Origin::User(*user),
-            Who::Certificate(name) => client.certificate().iter().any(|other| other.eq_ignore_ascii_case(name)),
+        let is_it = |who: &AllowedClient| match who {
+            AllowedClient::User(user) => client.peer.origin == Origin::User(*user),
+            AllowedClient::Certificate(name) => {
+                client.certificate().iter().any(|other| other.eq_ignore_ascii_case(name))
+            }
         };
         self.is_open() || self.0.iter().any(is_it)
     }
@@ -70,8 +74,8 @@ impl std::fmt::Display for Access {
         for (at, who) in self.0.iter().enumerate() {
             f.write_str(if at == 0 { "" } else { "+" })?;
             match who {
-                Who::User(user) => write!(f, "user:{user}")?,
-                Who::Certificate(name) => write!(f, "cert:{name}")?,
+                AllowedClient::User(user) => write!(f, "user:{user}")?,
+                AllowedClient::Certificate(name) => write!(f, "cert:{name}")?,
             }
         }
         Ok(())
@@ -83,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_read_and_written() {
+    fn access_rules_are_parsed_and_printed() {
         for text in ["all", "user:7", "user:0+cert:vm1.example.com"] {
             assert_eq!(Access::parse(text).unwrap().to_string(), text);
         }

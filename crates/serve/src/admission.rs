@@ -6,7 +6,7 @@ use crate::clients::{Client, ClientState, Origin, Peer};
 use crate::site::Site;
 
 /// Most clients at a time that are turned away with the protocol's error: each keeps a descriptor until it has read the error. Further clients are closed at once.
-const TURNED_AWAY_MAX: usize = 16;
+const REFUSED_CLIENTS_MAX: usize = 16;
 
 /// Counts a connected client against the limits; dropping it ends that.
 pub struct Admission {
@@ -40,7 +40,7 @@ impl Drop for Admission {
     fn drop(&mut self) {
         let connected = &mut *self.site.connected.lock();
         if self.refusal.is_some() {
-            connected.turned_away -= 1;
+            connected.refused_clients -= 1;
             return;
         }
         connected.clients.remove(&self.client.number);
@@ -75,16 +75,16 @@ impl Site {
             ));
             Some("too many clients of this address or user are connected")
         } else {
-            self.say_of_client(format_args!("{name}: connected"));
+            self.log_info_of_client(format_args!("{name}: connected"));
             connected.clients.insert(number, Arc::clone(&client));
             *connected.of_origin.entry(origin).or_default() += 1;
             None
         };
         if refusal.is_some() {
-            if connected.turned_away >= TURNED_AWAY_MAX {
+            if connected.refused_clients >= REFUSED_CLIENTS_MAX {
                 return None;
             }
-            connected.turned_away += 1;
+            connected.refused_clients += 1;
         }
         Some(Admission { site: Arc::clone(self), client, refusal })
     }

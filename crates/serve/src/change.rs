@@ -9,7 +9,7 @@ use hoistway_nbd::Export;
 use crate::clients::Client;
 use crate::control::ExportState;
 use crate::guest::GuestListener;
-use crate::served::{LaidOut, Offer, Served};
+use crate::served::{ExportLayout, Offer, Served};
 use crate::server::ServerError;
 use crate::site::Site;
 use crate::spec::{Placed, check_names, check_overlaps};
@@ -26,7 +26,7 @@ pub struct Wanted {
     pub settings: Vec<(String, String)>,
 }
 
-fn lay_out(placed: &Placed, engine: &Engine) -> Result<LaidOut, ServerError> {
+fn export_layout(placed: &Placed, engine: &Engine) -> Result<ExportLayout, ServerError> {
     let Placed { spec, volume, .. } = placed;
     let on = engine.volumes().into_iter().nth(*volume).ok_or(std::io::ErrorKind::NotFound);
     let on = on.map_err(std::io::Error::from)?;
@@ -45,14 +45,14 @@ fn lay_out(placed: &Placed, engine: &Engine) -> Result<LaidOut, ServerError> {
         block_bytes_preferred: on.preferred_block_bytes().max(4096),
         ..Export::new(&spec.name, range.end - range.start)
     };
-    Ok(LaidOut { export, range, block_bytes: on.block_bytes() })
+    Ok(ExportLayout { export, range, block_bytes: on.block_bytes() })
 }
 
 /// An export before and after a change.
 enum Step {
     /// It stays, with this size.
-    Stays(Arc<Served>, u64),
-    Begins(Box<LaidOut>),
+    KeepExport(Arc<Served>, u64),
+    AddExport(Box<ExportLayout>),
 }
 
 impl Site {
@@ -60,7 +60,7 @@ impl Site {
     ///
     /// # Errors
     /// If one of them is invalid, or is a different part of the target than before: then nothing has changed.
-    pub fn offer_these(&self, exports: &[Placed]) -> Result<(), ServerError> {
+    pub fn replace_exports(&self, exports: &[Placed]) -> Result<(), ServerError> {
         self.carry_out(exports, self.plan(exports)?)
     }
 
@@ -73,19 +73,19 @@ impl Site {
             grown.map_err(|why| ServerError::Refused(format!("export {:?}: {why}", spec.name)))?;
         }
         let laid_out =
-            exports.iter().map(|placed| Ok((&placed.spec, placed.volume, lay_out(placed, &self.engine)?.range)));
+            exports.iter().map(|placed| Ok((&placed.spec, placed.volume, export_layout(placed, &self.engine)?.range)));
         check_overlaps(&laid_out.collect::<Result<Vec<_>, ServerError>>()?)?;
         let offer = self.offer();
         let step = |placed: &Placed| {
-            let laid_out = lay_out(placed, &self.engine)?;
-            let Some(served) = offer.named(&placed.spec.name) else { return Ok(Step::Begins(Box::new(laid_out))) };
-            if !served.is_like(placed, &laid_out) {
+            let laid_out = export_layout(placed, &self.engine)?;
+            let Some(served) = offer.named(&placed.spec.name) else { return Ok(Step::AddExport(Box::new(laid_out))) };
+            if !served.is_compatible_with(placed, &laid_out) {
                 let name = &placed.spec.name;
                 return Err(ServerError::Refused(format!(
                     "export {name:?}: path, offset, description, vhost-user and read-only cannot change while the server runs"
                 )));
             }
-            Ok(Step::Stays(Arc::clone(served), laid_out.export.size_bytes))
+            Ok(Step::KeepExport(Arc::clone(served), laid_out.export.size_bytes))
         };
         exports.iter().map(step).collect()
     }
@@ -96,7 +96,7 @@ impl Site {
         for (placed, step) in exports.iter().zip(steps) {
             let spec = &placed.spec;
             let served = match step {
-                Step::Stays(served, bytes) => {
+                Step::KeepExport(served, bytes) => {
                     if bytes < served.size_bytes() {
                         // Their part of the target may become another export's.
                         shrunk.push(served.name.clone());
@@ -106,7 +106,7 @@ impl Site {
                     served.set(spec.settings);
                     served
                 }
-                Step::Begins(laid_out) => {
+                Step::AddExport(laid_out) => {
                     let group = self.engine.add_group(spec.settings.weight)?;
                     Arc::new(Served::new(placed, *laid_out, group))
                 }

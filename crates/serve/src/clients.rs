@@ -148,7 +148,7 @@ impl Client {
     }
 
     /// Sets the connection that serves the client.
-    pub fn served_by(&self, id: ConnectionId) {
+    pub fn set_connection(&self, id: ConnectionId) {
         let _ = self.id.set(id);
     }
 
@@ -214,7 +214,7 @@ pub(crate) struct Connected {
     /// The number of them per origin.
     pub(crate) of_origin: FxHashMap<Origin, usize>,
     /// The number of clients that are being turned away.
-    pub(crate) turned_away: usize,
+    pub(crate) refused_clients: usize,
 }
 
 impl Clients {

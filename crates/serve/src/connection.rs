@@ -18,7 +18,7 @@ use hoistway_nbd::{Handshake, Progress, Requests, Tls};
 
 use crate::admission::Admission;
 use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection};
-use crate::input::{Input, Receipt};
+use crate::input::{Input, ReceiveStatus};
 use crate::memory::Account;
 use crate::outbox::Outbox;
 use crate::served::Offer;
@@ -39,7 +39,7 @@ pub struct NbdConnection {
     site: Arc<Site>,
     id: ConnectionId,
     admission: Admission,
-    me: Weak<Mutex<NbdConnection>>,
+    weak_self: Weak<Mutex<NbdConnection>>,
     socket: Socket,
     input: Input,
     outbox: Outbox,
@@ -50,7 +50,7 @@ pub struct NbdConnection {
     is_readable: bool,
     /// Whether the client has closed its side: the end of the stream will not be reported again.
     has_hung_up: bool,
-    has_said_farewell: bool,
+    has_announced_end: bool,
     /// When the client last read a waiting reply, to within [`ACTIVITY_STEP`]; never if no reply waits.
     unread_since: Instant,
     /// Its account in the shared memory, as long as there are replies to be sent.
@@ -70,22 +70,22 @@ impl NbdConnection {
     /// A client at this socket; the greeting is sent first.
     pub fn begin(admission: Admission, id: ConnectionId, socket: Socket, tls: Tls) -> SharedConnection {
         let site = Arc::clone(admission.site());
-        admission.client().served_by(id);
+        admission.client().set_connection(id);
         let mut outbox = Outbox::default();
         let mut handshake = None;
         outbox.header(|out| handshake = Some(Handshake::new(tls, out)));
         let until = site.engine.now() + HANDSHAKE_MAX;
         let phase = handshake
-            .map(|handshake| admission.refusal().map_or(handshake.clone(), |why| handshake.turning_away(why)))
+            .map(|handshake| admission.refusal().map_or(handshake.clone(), |why| handshake.refusing_all_options(why)))
             .map_or(Phase::Leaving(until), |handshake| {
                 Phase::Handshake(Box::new(handshake), site.offer().allowed(admission.client()), until)
             });
-        Arc::new_cyclic(|me| {
+        Arc::new_cyclic(|weak_self| {
             Mutex::new(NbdConnection {
                 site,
                 id,
                 admission,
-                me: me.clone(),
+                weak_self: weak_self.clone(),
                 socket,
                 input: Input::default(),
                 outbox,
@@ -93,7 +93,7 @@ impl NbdConnection {
                 tls_begins: false,
                 is_readable: true,
                 has_hung_up: false,
-                has_said_farewell: false,
+                has_announced_end: false,
                 unread_since: Instant::NEVER,
                 account: None,
             })
@@ -110,20 +110,20 @@ impl NbdConnection {
             if self.tls_begins && self.outbox.is_empty() {
                 self.begin_tls()?;
             }
-            if self.phase.is_leaving() {
+            if self.phase.is_disconnecting() {
                 return if self.is_over() { Err(End::Done) } else { Ok(()) };
             }
             let may_receive = match &mut self.phase {
                 Phase::Transmission(session) => {
                     session.client.submit(&self.site, now);
-                    if session.is_leaving() && session.is_idle() {
+                    if session.is_disconnecting() && session.is_idle() {
                         self.leave(now);
                         continue;
                     }
-                    if session.has_had_its_turn() {
+                    if session.take_turn_limit() {
                         break;
                     }
-                    !session.is_leaving() && !session.is_full(&self.site.bounds, self.outbox.bytes())
+                    !session.is_disconnecting() && !session.is_full(&self.site.bounds, self.outbox.bytes())
                 }
                 // A client that does not read its replies has to wait.
                 Phase::Handshake(..) => self.outbox.is_empty(),
@@ -131,7 +131,7 @@ impl NbdConnection {
             };
             if self.site.is_draining() || self.admission.client().is_to_disconnect() || self.phase.is_withdrawn() {
                 self.drain(now);
-                if !self.phase.is_leaving() {
+                if !self.phase.is_disconnecting() {
                     return Ok(());
                 }
                 continue;
@@ -162,7 +162,7 @@ impl NbdConnection {
     fn leave(&mut self, now: Instant) {
         let leaving = Phase::Leaving(now + FAREWELL_MAX);
         if let Phase::Transmission(session) = std::mem::replace(&mut self.phase, leaving) {
-            self.site.say_of_client(format_args!(
+            self.site.log_info_of_client(format_args!(
                 "{}: disconnected after {} requests",
                 self.admission.client().name,
                 session.completed
@@ -192,9 +192,9 @@ impl NbdConnection {
         {
             self.unread_since = now;
         }
-        if self.phase.is_leaving() && self.outbox.is_empty() && !self.has_said_farewell {
-            self.has_said_farewell = true;
-            self.socket.say_farewell();
+        if self.phase.is_disconnecting() && self.outbox.is_empty() && !self.has_announced_end {
+            self.has_announced_end = true;
+            self.socket.announce_end_of_stream();
         }
         self.socket.push().map_err(End::Broken)?;
         Ok(may_take_more)
@@ -224,15 +224,15 @@ impl NbdConnection {
         if let Phase::Transmission(session) = &mut self.phase {
             session.filled(now, filled);
         }
-        self.is_readable = receipt == Receipt::More || (self.has_hung_up && receipt != Receipt::End);
-        if receipt == Receipt::End {
+        self.is_readable = receipt == ReceiveStatus::More || (self.has_hung_up && receipt != ReceiveStatus::End);
+        if receipt == ReceiveStatus::End {
             // The client may still read, so its requests are replied to.
             match &mut self.phase {
                 Phase::Transmission(session) => session.stop_taking(),
                 _ => return Err(End::Gone),
             }
         }
-        Ok(filled > 0 || !self.input.held().is_empty() || receipt != Receipt::All)
+        Ok(filled > 0 || !self.input.held().is_empty() || receipt != ReceiveStatus::All)
     }
 
     /// Handles received data. Returns whether there was enough for anything.
@@ -254,7 +254,7 @@ impl NbdConnection {
                         let requests = Requests::new(agreed, &offer.exports[agreed.export]);
                         let client = self.admission.client();
                         client.opened(&served.name);
-                        self.site.say_of_client(format_args!("{}: opened export {:?}", client.name, served.name));
+                        self.site.log_info_of_client(format_args!("{}: opened export {:?}", client.name, served.name));
                         let account = Account::new(Arc::clone(&self.site.memory), self.id);
                         self.account = Some(Arc::clone(&account));
                         let handler = self.handler(Arc::clone(&account), served.file());
@@ -268,7 +268,7 @@ impl NbdConnection {
                         self.tls_begins = true;
                     }
                     Progress::Closed(departure) => {
-                        self.site.say_of_client(format_args!("{}: {departure}", self.admission.client().name));
+                        self.site.log_info_of_client(format_args!("{}: {departure}", self.admission.client().name));
                         self.leave(now);
                     }
                 }
@@ -289,10 +289,10 @@ impl NbdConnection {
         account: Arc<Account>,
         file: Option<Arc<OpenVolume>>,
     ) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
-        let (me, site) = (self.me.clone(), Arc::clone(&self.site));
+        let (weak_self, site) = (self.weak_self.clone(), Arc::clone(&self.site));
         move |batch: &mut Vec<Completion>| {
             let _ = (&account, &file);
-            let Some(connection) = me.upgrade() else { return };
+            let Some(connection) = weak_self.upgrade() else { return };
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
             let (now, until) = (site.engine.now(), connection.until());
             // As in the event loop, a panic ends this connection only.
@@ -326,9 +326,9 @@ impl NbdConnection {
             // It has been logged already, or there is nothing to log.
             End::Done | End::Panicked => {}
             End::BeforeTls => self.site.warn_of_client(format_args!("{}: sent data before TLS; closed", name)),
-            End::Gone => self.site.say_of_client(format_args!("{}: disconnected during handshake", name)),
+            End::Gone => self.site.log_info_of_client(format_args!("{}: disconnected during handshake", name)),
             End::Late => self.site.warn_of_client(format_args!("{}: timed out after 10 s; closed", name)),
-            End::Deaf => self.site.warn_of_client(format_args!(
+            End::NotReading => self.site.warn_of_client(format_args!(
                 "{}: read no replies for 30 s while others waited for memory (see --memory); closed",
                 name
             )),
@@ -345,11 +345,11 @@ impl NbdConnection {
     }
 
     fn is_over(&self) -> bool {
-        self.phase.is_leaving() && self.outbox.is_empty() && !self.socket.has_unsent()
+        self.phase.is_disconnecting() && self.outbox.is_empty() && !self.socket.has_unsent()
     }
 
     /// When it has to be checked whether the client still reads.
-    fn deaf_at(&self) -> Instant {
+    fn unread_deadline(&self) -> Instant {
         if self.unread_since == Instant::NEVER { Instant::NEVER } else { self.unread_since + STALL_MAX }
     }
 
@@ -357,7 +357,9 @@ impl NbdConnection {
     fn until(&self) -> Instant {
         match &self.phase {
             Phase::Handshake(_, _, until) | Phase::Leaving(until) => *until,
-            Phase::Transmission(session) => session.client.release_at().min(session.stalls_at()).min(self.deaf_at()),
+            Phase::Transmission(session) => {
+                session.client.release_at().min(session.write_stall_deadline()).min(self.unread_deadline())
+            }
         }
     }
 }
@@ -373,7 +375,7 @@ enum End {
     /// It took too long to choose an export, or to receive its replies.
     Late,
     /// It did not read its replies, and others wait for the memory.
-    Deaf,
+    NotReading,
     /// It stopped in the middle of a write.
     Stalled,
     /// It violated the protocol.
@@ -385,7 +387,7 @@ enum End {
 }
 
 impl Phase {
-    fn is_leaving(&self) -> bool {
+    fn is_disconnecting(&self) -> bool {
         matches!(self, Phase::Leaving(_))
     }
 
@@ -409,12 +411,12 @@ impl Connection for NbdConnection {
         }
         let mut advanced = if is_late { Err(End::Late) } else { self.advance(now) };
         // Checked only now: data that has arrived in time counts, even if this thread was busy.
-        if matches!(&self.phase, Phase::Transmission(session) if session.stalls_at() <= now) {
+        if matches!(&self.phase, Phase::Transmission(session) if session.write_stall_deadline() <= now) {
             advanced = advanced.and(Err(End::Stalled));
         }
-        if matches!(self.phase, Phase::Transmission(_)) && self.deaf_at() <= now {
+        if matches!(self.phase, Phase::Transmission(_)) && self.unread_deadline() <= now {
             if self.site.memory.has_waiters() {
-                advanced = advanced.and(Err(End::Deaf));
+                advanced = advanced.and(Err(End::NotReading));
             }
             self.unread_since = now;
         }

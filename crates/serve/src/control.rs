@@ -26,7 +26,7 @@ use crate::stop::Stop;
 use crate::timed_stream::TimedStream;
 
 /// The mode of the socket unless another one is asked for.
-const OWNER_ONLY: u32 = 0o600;
+const SOCKET_MODE: u32 = 0o600;
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
 /// Maximum reply in bytes: enough for a hundred thousand exports.
@@ -36,7 +36,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause before retrying to connect when the backlog is full.
 const RETRY: Duration = Duration::from_millis(20);
 /// The error if a server closes the connection without a reply.
-const HUNG_UP: &str = "the server closed the connection without a reply";
+const NO_REPLY: &str = "the server closed the connection without a reply";
 
 /// A request to a running server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -348,7 +348,7 @@ impl Control {
     /// # Errors
     /// If the path is in use, or the system refuses.
     pub fn listen(path: &Path, access: SocketAccess) -> Result<Control, ServerError> {
-        let access = SocketAccess { mode: access.mode.or(Some(OWNER_ONLY)), ..access };
+        let access = SocketAccess { mode: access.mode.or(Some(SOCKET_MODE)), ..access };
         let (listener, socket) = bind(path, access)?;
         Ok(Control { listener, _socket: Some(socket) })
     }
@@ -369,13 +369,18 @@ impl Control {
         let one_at_a_time = Mutex::new(site);
         request_threads::serve(&self.listener, site, stop, accept, |stream| {
             // A peer that is too slow or gone gets no reply.
-            let _ = converse(&one_at_a_time, stream, stop, operator);
+            let _ = serve_control_connection(&one_at_a_time, stream, stop, operator);
         });
     }
 }
 
 /// The lock serializes changes, since a change is based on the current state.
-fn converse(site: &Mutex<&Arc<Site>>, stream: &UnixStream, stop: &Stop, operator: &dyn Operator) -> io::Result<()> {
+fn serve_control_connection(
+    site: &Mutex<&Arc<Site>>,
+    stream: &UnixStream,
+    stop: &Stop,
+    operator: &dyn Operator,
+) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     let mut line = Vec::new();
     let asks = TimedStream::new(stream, TIMEOUT, Some(stop));
@@ -412,11 +417,11 @@ pub fn ask(path: &Path, ask: &Ask, timeout: Duration) -> io::Result<Answer> {
     heard.map_err(|error| match error.kind() {
         ErrorKind::TimedOut => io::Error::other(format!("no reply within {} s", timeout.as_secs())),
         // Do not return it unchanged: callers take a broken pipe for a closed standard output, which is not an error.
-        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => io::Error::other(HUNG_UP),
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => io::Error::other(NO_REPLY),
         _ => error,
     })?;
     if text.is_empty() {
-        return Err(io::Error::other(HUNG_UP));
+        return Err(io::Error::other(NO_REPLY));
     }
     serde_json::from_str(&text).map_err(|error| io::Error::other(format!("invalid reply from the server: {error}")))
 }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn releasing_names_other_connections_but_those_that_have_ended() {
+    fn a_release_names_other_waiting_connections_except_ended_ones() {
         let throttle = ExportThrottle::new();
         throttle.set_limits(Instant::ZERO, IoMax { riops: Some(10), ..IoMax::default() });
         let ended = ConnectionId { worker: 1, number: 2 };
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_the_same_limit_again_gives_nothing_away() {
+    fn setting_the_same_limit_again_grants_no_extra_credit() {
         let (throttle, limits) = (ExportThrottle::new(), IoMax { riops: Some(10), ..IoMax::default() });
         for number in 0..100 {
             throttle.set_limits(Instant::ZERO, limits);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_the_limit_releases_what_waits() {
+    fn removing_the_limit_releases_waiting_requests() {
         let throttle = ExportThrottle::new();
         throttle.set_limits(Instant::ZERO, IoMax { rbps: Some(4096), ..IoMax::default() });
         assert!(!throttle.allows(Instant::ZERO, Op::Read, 1 << 20, ONE, 0));

@@ -24,7 +24,7 @@ impl Default for Input {
 
 /// The result of receiving.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Receipt {
+pub enum ReceiveStatus {
     /// There may be more data.
     More,
     /// Everything that has arrived so far.
@@ -60,7 +60,7 @@ impl Input {
     ///
     /// # Errors
     /// If the socket is broken.
-    pub fn receive(&mut self, socket: &mut Socket, first: &mut [u8]) -> io::Result<(usize, Receipt)> {
+    pub fn receive(&mut self, socket: &mut Socket, first: &mut [u8]) -> io::Result<(usize, ReceiveStatus)> {
         debug_assert!(first.is_empty() || self.start == self.end, "what came before goes before");
         if self.start > 0 {
             self.memory.copy_within(self.start..self.end, 0);
@@ -71,16 +71,16 @@ impl Input {
         let received = loop {
             let mut slices = [IoSliceMut::new(first), IoSliceMut::new(&mut self.memory[self.end..])];
             match socket.receive(if wanted == 0 { &mut slices[1..] } else { &mut slices }) {
-                Ok(0) => return Ok((0, Receipt::End)),
+                Ok(0) => return Ok((0, ReceiveStatus::End)),
                 Ok(received) => break received,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok((0, Receipt::All)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok((0, ReceiveStatus::All)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         };
         self.end += received.saturating_sub(wanted);
         // A short read has emptied the socket; the poller reports later data.
-        let receipt = if received < room && !socket.has_ended() { Receipt::All } else { Receipt::More };
+        let receipt = if received < room && !socket.has_ended() { ReceiveStatus::All } else { ReceiveStatus::More };
         Ok((received.min(wanted), receipt))
     }
 }

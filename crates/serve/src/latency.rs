@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bin_ends_at_most_an_eighth_above_what_is_in_it() {
+    fn a_latency_bin_ends_at_most_an_eighth_above_its_values() {
         for ns in (0..40).flat_map(|bits| [(1_u64 << bits) - 1, 1 << bits, (1 << bits) + 1, (1 << bits) * 7 / 5]) {
             let at = bin(ns);
             assert!(ns <= bound_ns(at) && (at == 0 || ns > bound_ns(at - 1)), "{ns} in {at}");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_is_read_and_exact_at_powers_of_two() {
+    fn counted_latencies_read_back_and_are_exact_at_powers_of_two() {
         let latency = Latency::default();
         (1..=100).for_each(|us| latency.count(Nanos(us * 1024)));
         let read = latency.read();

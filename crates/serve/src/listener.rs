@@ -139,7 +139,7 @@ impl FrontEnd for Listener {
             match self.accept() {
                 Ok((socket, peer)) => admit(site, socket, peer, self.requires_tls),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => pause_after(site, &error),
+                Err(error) => back_off_after(site, &error),
             }
         }
     }
@@ -164,7 +164,7 @@ pub(crate) fn user_of(stream: &UnixStream) -> Option<u32> {
 }
 
 /// Accepting failed, most likely for lack of descriptors: retrying at once would fail again.
-pub(crate) fn pause_after(site: &Site, error: &io::Error) {
+pub(crate) fn back_off_after(site: &Site, error: &io::Error) {
     let logged = site.accept_failures.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now());
     match logged {
         Some(0) => site.error(format_args!("cannot accept a connection: {error}")),
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_goes_with_its_listener_and_another_ones_does_not() {
+    fn a_listener_removes_its_own_socket_and_no_other() {
         let folder = std::env::temp_dir().join(format!("hoistway-listener-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("socket");

@@ -25,13 +25,13 @@ pub(crate) struct Lines {
     most: u32,
     began: Option<Instant>,
     logged: u32,
-    left_out: u64,
+    dropped_lines: u64,
 }
 
 impl Lines {
     /// At most this many lines in a period.
     pub(crate) fn at_most(most: u32) -> Lines {
-        Lines { most, began: None, logged: 0, left_out: 0 }
+        Lines { most, began: None, logged: 0, dropped_lines: 0 }
     }
 
     /// Counts a line. Returns how many were dropped before it, or `None` if it must be dropped.
@@ -40,16 +40,16 @@ impl Lines {
             (self.began, self.logged) = (Some(now), 0);
         }
         if self.logged >= self.most {
-            self.left_out += 1;
+            self.dropped_lines += 1;
             return None;
         }
         self.logged += 1;
-        Some(self.take_left_out())
+        Some(self.take_dropped_lines())
     }
 
     /// The number of lines dropped since the last call.
-    pub(crate) fn take_left_out(&mut self) -> u64 {
-        std::mem::take(&mut self.left_out)
+    pub(crate) fn take_dropped_lines(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped_lines)
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_lines_are_logged_in_a_period_and_the_others_are_counted() {
+    fn log_lines_beyond_the_limit_of_a_period_are_counted_instead() {
         let (mut lines, now) = (Lines::at_most(2), Instant::now());
         assert_eq!([0, 1, 9].map(|s| lines.count(now + Duration::from_secs(s))), [Some(0), Some(0), None]);
         assert_eq!(lines.count(now + Duration::from_secs(9)), None);

@@ -207,7 +207,7 @@ impl Account {
     }
 
     /// Takes memory even if none is free.
-    pub fn take_anyway(&self, bytes: usize) {
+    pub fn take_over_limit(&self, bytes: usize) {
         self.memory.used.fetch_add(bytes, SeqCst);
         self.own.fetch_add(bytes, Relaxed);
     }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn however_greedy_many_clients_are_there_is_memory_for_one_that_needs_little() {
+    fn greedy_clients_leave_memory_for_one_that_needs_little() {
         let memory = memory(100);
         let greedy: Vec<_> = (0..50).map(|number| account(&memory, number)).collect();
         for _ in 0..1000 {

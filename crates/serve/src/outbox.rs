@@ -19,10 +19,10 @@ pub struct Outbox {
     /// All unsent headers, contiguous, preceded by at most as many bytes of sent ones.
     headers: Vec<u8>,
     /// Bytes of `headers` that have been sent.
-    headers_gone: usize,
+    headers_sent: usize,
     pieces: VecDeque<Piece>,
     /// Bytes of the first piece that have been sent, if it is data.
-    first_gone: usize,
+    first_sent: usize,
     /// Unsent bytes of all pieces.
     left: usize,
 }
@@ -85,7 +85,7 @@ impl Outbox {
             }
             let mut slices: [IoSlice<'_>; PIECES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
             let mut count = 0;
-            let mut header_at = self.headers_gone;
+            let mut header_at = self.headers_sent;
             for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
                 let whole: &[u8] = match piece {
                     Piece::Header(len) => {
@@ -95,7 +95,7 @@ impl Outbox {
                     }
                     Piece::Data(buffer) => buffer,
                 };
-                *slice = IoSlice::new(if count == 0 { &whole[self.first_gone..] } else { whole });
+                *slice = IoSlice::new(if count == 0 { &whole[self.first_sent..] } else { whole });
                 count += 1;
             }
             match socket.send(&slices[..count]) {
@@ -112,7 +112,7 @@ impl Outbox {
     /// Removes bytes that have been sent.
     fn forget(&mut self, mut sent: usize, spent: &mut impl FnMut(Buffer)) {
         self.left -= sent;
-        sent += self.first_gone;
+        sent += self.first_sent;
         while let Some(first) = self.pieces.front() {
             let len = first.len();
             if sent < len {
@@ -120,24 +120,24 @@ impl Outbox {
             }
             sent -= len;
             match self.pieces.pop_front() {
-                Some(Piece::Header(len)) => self.headers_gone += len,
+                Some(Piece::Header(len)) => self.headers_sent += len,
                 Some(Piece::Data(buffer)) => spent(buffer),
                 None => {}
             }
         }
-        self.first_gone = match self.pieces.front_mut() {
+        self.first_sent = match self.pieces.front_mut() {
             // The header piece may never be sent completely: later replies are added to it.
             Some(Piece::Header(len)) => {
                 *len -= sent;
-                self.headers_gone += sent;
+                self.headers_sent += sent;
                 0
             }
             _ => sent,
         };
         // Moves at most as many bytes as have been sent.
-        if self.headers_gone > self.headers.len() / 2 {
-            self.headers.drain(..self.headers_gone);
-            self.headers_gone = 0;
+        if self.headers_sent > self.headers.len() / 2 {
+            self.headers.drain(..self.headers_sent);
+            self.headers_sent = 0;
         }
     }
 }
@@ -149,7 +149,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn whatever_a_socket_takes_at_a_time_all_of_it_comes_in_order_and_buffers_come_back() {
+    fn an_outbox_delivers_all_in_order_and_returns_its_buffers() {
         let (near, mut far) = UnixStream::pair().unwrap();
         let mut socket = Socket::unix(near).unwrap();
         far.set_nonblocking(true).unwrap();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_been_sent_takes_no_memory_though_the_reader_never_has_it_all() {
+    fn sent_data_takes_no_memory_even_if_the_reader_lags() {
         let (near, mut far) = UnixStream::pair().unwrap();
         let mut socket = Socket::unix(near).unwrap();
         far.set_nonblocking(true).unwrap();

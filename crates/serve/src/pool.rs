@@ -84,10 +84,10 @@ impl Pool {
     }
 
     /// A buffer of this length, even if no memory is free.
-    pub fn take_anyway(&mut self, len: usize) -> Buffer {
+    pub fn take_over_limit(&mut self, len: usize) -> Buffer {
         let place = Place { before: 0, len, behind: 0 };
         self.kept(place).unwrap_or_else(|| {
-            self.account.take_anyway(len);
+            self.account.take_over_limit(len);
             self.paid(place)
         })
     }
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(pool.take(plain(512)).unwrap()[0], 0);
         assert_eq!(pool.take(plain(4096)).unwrap()[0], 7);
         for _ in 0..1000 {
-            let two = [pool.take_anyway(64 << 10), pool.take_anyway(64 << 10)];
+            let two = [pool.take_over_limit(64 << 10), pool.take_over_limit(64 << 10)];
             two.into_iter().for_each(|buffer| pool.give_back(buffer));
             assert!(pool.bytes <= BYTES && pool.buffers.len() <= BUFFERS);
         }

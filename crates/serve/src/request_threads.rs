@@ -8,22 +8,22 @@ use std::thread;
 
 use rustix::net::{Shutdown, shutdown};
 
-use crate::listener::pause_after;
+use crate::listener::back_off_after;
 use crate::site::Site;
 use crate::stop::Stop;
 
 /// Maximum simultaneous requests. A further one replaces the oldest.
-const AT_ONCE: usize = 16;
+const CONCURRENT_REQUESTS_MAX: usize = 16;
 
-/// Serves each accepted stream on its own thread until `stop` is set; `attend` must return when its stream ends.
+/// Serves each accepted stream on its own thread until `stop` is set; `serve_stream` must return when its stream ends.
 pub(crate) fn serve<L: AsFd, S: AsFd + Send + Sync>(
     listener: &L,
     site: &Site,
     stop: &Stop,
     accept: impl Fn(&L) -> io::Result<S>,
-    attend: impl Fn(&S) + Sync,
+    serve_stream: impl Fn(&S) + Sync,
 ) {
-    let attend = &attend;
+    let serve_stream = &serve_stream;
     thread::scope(|scope| {
         let mut there: VecDeque<Weak<S>> = VecDeque::new();
         while !stop.is_stopped() {
@@ -32,12 +32,12 @@ pub(crate) fn serve<L: AsFd, S: AsFd + Send + Sync>(
                 Ok(stream) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => {
-                    pause_after(site, &error);
+                    back_off_after(site, &error);
                     continue;
                 }
             };
             there.retain(|asker| asker.strong_count() > 0);
-            if there.len() >= AT_ONCE
+            if there.len() >= CONCURRENT_REQUESTS_MAX
                 && let Some(oldest) = there.pop_front().and_then(|asker| asker.upgrade())
             {
                 let _ = shutdown(&*oldest, Shutdown::Both);
@@ -45,7 +45,7 @@ pub(crate) fn serve<L: AsFd, S: AsFd + Send + Sync>(
             let stream = Arc::new(stream);
             there.push_back(Arc::downgrade(&stream));
             // If no thread can be created, the stream is closed.
-            let _ = thread::Builder::new().spawn_scoped(scope, move || attend(&stream));
+            let _ = thread::Builder::new().spawn_scoped(scope, move || serve_stream(&stream));
         }
     });
 }

@@ -14,7 +14,7 @@ use crate::spec::{ExportSpec, Placed, Settings};
 
 /// The layout of an export on its volume.
 #[derive(Clone, Debug)]
-pub(crate) struct LaidOut {
+pub(crate) struct ExportLayout {
     /// The export as clients see it.
     pub(crate) export: Export,
     /// Its bytes on the volume.
@@ -58,8 +58,8 @@ pub struct Served {
 impl Served {
     /// A new export on these bytes of a volume with blocks of this size.
     #[must_use]
-    pub(crate) fn new(placed: &Placed, laid_out: LaidOut, group: Group) -> Served {
-        let LaidOut { export, range, block_bytes } = laid_out;
+    pub(crate) fn new(placed: &Placed, laid_out: ExportLayout, group: Group) -> Served {
+        let ExportLayout { export, range, block_bytes } = laid_out;
         Served {
             name: export.name.clone(),
             volume: placed.volume,
@@ -113,7 +113,7 @@ impl Served {
     }
 
     /// Whether it is the same part of the same volume, except for its size, and agrees in everything that cannot change.
-    pub(crate) fn is_like(&self, placed: &Placed, laid_out: &LaidOut) -> bool {
+    pub(crate) fn is_compatible_with(&self, placed: &Placed, laid_out: &ExportLayout) -> bool {
         let export = Export { size_bytes: self.export.size_bytes, ..laid_out.export.clone() };
         (&self.export, self.volume, self.first_byte) == (&export, placed.volume, laid_out.range.start)
             && self.spec.vhost_user == placed.spec.vhost_user

@@ -68,7 +68,7 @@ impl Server {
         let site = Site::new(engine, inboxes, bounds, log);
         site.remember_defaults();
         let exports: Vec<_> = exports.iter().map(|placed| site.take_over(placed)).collect();
-        site.offer_these(&exports)?;
+        site.replace_exports(&exports)?;
         Ok(Server { site: Arc::new(site) })
     }
 

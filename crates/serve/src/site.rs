@@ -122,9 +122,11 @@ impl Site {
 
     /// Starts draining: in-flight requests complete, new ones are refused.
     pub(crate) fn drain(&self) {
-        let left_out =
-            self.client_lines.iter().map(|lines| lines.lock().unwrap_or_else(PoisonError::into_inner).take_left_out());
-        self.say_left_out(left_out.sum());
+        let dropped_lines = self
+            .client_lines
+            .iter()
+            .map(|lines| lines.lock().unwrap_or_else(PoisonError::into_inner).take_dropped_lines());
+        self.log_dropped_lines(dropped_lines.sum());
         self.is_draining.store(true, Relaxed);
         self.inboxes.notify_all();
     }
@@ -142,7 +144,7 @@ impl Site {
     }
 
     /// Writes a log line about a client, unless there were too many lately.
-    pub fn say_of_client(&self, what: std::fmt::Arguments<'_>) {
+    pub fn log_info_of_client(&self, what: std::fmt::Arguments<'_>) {
         self.log_of_client(Level::Info, what);
     }
 
@@ -154,12 +156,12 @@ impl Site {
     fn log_of_client(&self, level: Level, what: std::fmt::Arguments<'_>) {
         let lines = &self.client_lines[level as usize];
         let logged = lines.lock().unwrap_or_else(PoisonError::into_inner).count(std::time::Instant::now());
-        let Some(left_out) = logged else { return };
-        self.say_left_out(left_out);
+        let Some(dropped_lines) = logged else { return };
+        self.log_dropped_lines(dropped_lines);
         (self.log)(level, &what.to_string());
     }
 
-    fn say_left_out(&self, lines: u64) {
+    fn log_dropped_lines(&self, lines: u64) {
         if lines > 0 {
             self.warn(format_args!(
                 "left out {lines} lines about clients (at most {CLIENT_LINES_MAX} of a level in 10 s)"

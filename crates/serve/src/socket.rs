@@ -102,9 +102,9 @@ impl Socket {
     }
 
     /// Announces the end of the stream, if the protocol supports that.
-    pub fn say_farewell(&mut self) {
+    pub fn announce_end_of_stream(&mut self) {
         if let Some(tls) = &mut self.tls {
-            tls.say_farewell();
+            tls.announce_end_of_stream();
         }
     }
 

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_export_settings_are_reported() {
         for (text, said) in [
             ("name=a,weight=0", "weight \"0\" is not a number from 1 to 1000"),
             ("weight=1001", "from 1 to 1000"),

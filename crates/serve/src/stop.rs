@@ -9,9 +9,9 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 /// Stops a loop of [`Server::accept`](crate::Server::accept), from any thread.
 #[derive(Clone)]
-pub struct Stop(Arc<StopInside>);
+pub struct Stop(Arc<StopState>);
 
-struct StopInside {
+struct StopState {
     event_fd: OwnedFd,
     is_stopped: AtomicBool,
 }
@@ -23,7 +23,7 @@ impl Stop {
     /// If the system refuses a descriptor.
     pub fn new() -> io::Result<Stop> {
         let event_fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Stop(Arc::new(StopInside { event_fd, is_stopped: AtomicBool::new(false) })))
+        Ok(Stop(Arc::new(StopState { event_fd, is_stopped: AtomicBool::new(false) })))
     }
 
     /// Sets the flag.

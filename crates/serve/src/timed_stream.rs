@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_a_byte_now_and_then_has_no_more_time_than_who_sends_nothing() {
+    fn a_dripping_sender_gets_no_more_time_than_a_silent_one() {
         let (near, far) = pair();
         let drip = thread::spawn(move || {
             let mut far = &far;
@@ -102,14 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_listen_is_told_so_much_as_fits() {
+    fn a_write_to_a_peer_that_does_not_read_times_out() {
         let (near, _far) = pair();
         let said = TimedStream::new(&near, Duration::from_millis(50), None).write_all(&vec![0; 16 << 20]);
         assert_eq!(said.unwrap_err().kind(), ErrorKind::TimedOut);
     }
 
     #[test]
-    fn the_servers_end_is_the_conversations_end() {
+    fn stopping_the_server_ends_a_blocked_read() {
         let (near, _far) = pair();
         let stop = Stop::new().unwrap();
         let ends = stop.clone();

@@ -171,7 +171,7 @@ impl TlsLayer {
         self.connection.wants_write()
     }
 
-    pub(crate) fn say_farewell(&mut self) {
+    pub(crate) fn announce_end_of_stream(&mut self) {
         self.connection.send_close_notify();
     }
 

@@ -11,7 +11,7 @@ use crate::running::{Running, hoistway};
 use crate::wire::Client;
 
 #[test]
-fn a_log_that_nobody_reads_keeps_no_client_waiting_and_not_the_end() {
+fn an_unread_log_delays_no_client_and_no_shutdown() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("nbd.sock");
     let mut command = hoistway();
@@ -82,7 +82,7 @@ fn a_thousand_clients_are_served_and_one_more_is_turned_away() {
 }
 
 #[test]
-fn a_signal_ends_it_when_what_is_under_way_is_answered_and_a_second_one_at_once() {
+fn a_signal_stops_the_server_after_in_flight_replies_and_a_second_at_once() {
     let mut server = Running::start(&["--target", "mem:1M", "--export", "name=slow,riops=2"]);
     let mut client = server.connect();
     client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0").unwrap();

@@ -135,7 +135,7 @@ fn qemu_io_and_fio_begin_and_end_anywhere() {
 }
 
 #[test]
-fn libnbd_finds_what_a_byte_array_would_have() {
+fn libnbd_reads_the_same_as_from_a_byte_array() {
     let python = "/usr/bin/python3";
     let has_libnbd = std::process::Command::new(python).args(["-c", "import nbd"]).output();
     let has_libnbd = has_libnbd.is_ok_and(|output| output.status.success());
@@ -200,7 +200,7 @@ fn qemu_img_converts_and_finds_no_difference() {
 }
 
 #[test]
-fn fio_verifies_what_it_wrote_under_every_scheduler_and_when_they_change() {
+fn fio_verifies_its_writes_under_every_scheduler_and_during_switches() {
     if !is_installed("fio") {
         return;
     }

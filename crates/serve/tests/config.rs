@@ -70,7 +70,7 @@ fn reload(server: &mut Running, text: &str) -> String {
 }
 
 #[test]
-fn a_file_says_what_the_command_line_would_and_the_command_line_has_the_last_word() {
+fn a_config_file_equals_the_command_line_which_overrides_it() {
     let server = start(BEFORE);
     let state = shown(&server);
     assert!(state["schedulers"].as_str().unwrap().contains("[mq-deadline]"));
@@ -94,7 +94,7 @@ fn a_file_says_what_the_command_line_would_and_the_command_line_has_the_last_wor
 }
 
 #[test]
-fn what_can_change_does_when_it_is_read_again_and_clients_stay() {
+fn a_reload_applies_changeable_settings_and_clients_stay_connected() {
     let mut server = start(BEFORE);
     let defaults = shown(&Running::start(&["--target", "mem:4M", "--scheduler", "bfq"]));
     let (mut stays, mut leaves) = (Client::at(&server, "vm1").unwrap(), Client::at(&server, "vm2").unwrap());
@@ -132,7 +132,7 @@ fn what_can_change_does_when_it_is_read_again_and_clients_stay() {
 }
 
 #[test]
-fn that_another_export_is_the_first_one_is_told() {
+fn a_reload_reports_a_new_export_order() {
     let mut server = start(BEFORE);
     let at = BEFORE.find("[[export]]\nname = \"vm2\"").unwrap();
     let first = BEFORE.find("[[export]]").unwrap();
@@ -144,7 +144,7 @@ fn that_another_export_is_the_first_one_is_told() {
 }
 
 #[test]
-fn of_a_file_with_something_that_cannot_be_nothing_holds() {
+fn a_reload_with_any_invalid_setting_changes_nothing() {
     let mut server = start(BEFORE);
     let before = shown(&server);
     let lighter = BEFORE.replace("200", "100");
@@ -238,7 +238,7 @@ fn files_are_opened_and_closed_by_a_reload() {
 }
 
 #[test]
-fn what_is_wrong_in_a_file_is_said_with_its_line() {
+fn config_file_errors_are_reported_with_their_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("serve.toml");
     for (text, said) in [

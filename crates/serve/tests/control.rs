@@ -55,7 +55,7 @@ fn it_shows_and_changes_scheduler_tunables_and_exports() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_changes_nothing() {
+fn invalid_control_requests_are_reported_and_change_nothing() {
     let server = Running::start(&["--target", "mem:8M", "--export", "name=vm1"]);
     let before = shown(&server);
     for (arguments, said) in [
@@ -111,7 +111,7 @@ fn a_server_that_hangs_up_or_says_nonsense_is_an_error() {
 }
 
 #[test]
-fn who_says_little_and_slowly_keeps_neither_others_nor_the_end_waiting() {
+fn a_slow_talking_client_delays_neither_others_nor_shutdown() {
     let server = Running::start(&["--target", "mem:8M", "--metrics", "127.0.0.1:0"]);
     let log = server.log();
     let metrics = log.split_once("metrics at http://").unwrap().1.split_once("/metrics").unwrap().0;
@@ -137,7 +137,7 @@ fn who_says_little_and_slowly_keeps_neither_others_nor_the_end_waiting() {
 }
 
 #[test]
-fn however_many_say_nothing_figures_are_answered() {
+fn metrics_are_served_despite_many_silent_connections() {
     let server = Running::start(&["--target", "mem:8M", "--metrics", "127.0.0.1:0"]);
     let log = server.log();
     let metrics = log.split_once("metrics at http://").unwrap().1.split_once("/metrics").unwrap().0;
@@ -157,7 +157,7 @@ fn however_many_say_nothing_figures_are_answered() {
 }
 
 #[test]
-fn without_descriptors_it_says_so_and_answers_when_it_has_some() {
+fn running_out_of_descriptors_is_logged_and_service_resumes_later() {
     let mut server = Running::start(&["--target", "mem:8M"]);
     let limit = |new| prlimit(Some(server.id()), Resource::Nofile, new).unwrap();
     let before = limit(Rlimit { current: Some(0), maximum: getrlimit(Resource::Nofile).maximum });

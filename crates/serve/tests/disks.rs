@@ -44,7 +44,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn a_block_device_is_read_and_written_and_is_nobody_elses_meanwhile() {
+fn a_served_block_device_is_readable_writable_and_exclusive() {
     if !is_installed("qemu-io") {
         return;
     }
@@ -82,7 +82,7 @@ fn a_block_device_is_read_and_written_and_is_nobody_elses_meanwhile() {
 
 /// A file system of 2 MiB that only the server sees, within a name space of its own.
 #[test]
-fn a_full_disk_is_told_to_who_writes_there_and_when_there_is_space_again_it_is_written() {
+fn a_full_disk_is_reported_to_the_writer_and_writing_resumes_with_space() {
     if !is_installed("qemu-io") {
         return;
     }
@@ -130,7 +130,7 @@ fn a_full_disk_is_told_to_who_writes_there_and_when_there_is_space_again_it_is_w
 
 /// Its device is there, but has no blocks any more, as that of a drive that was pulled out.
 #[test]
-fn a_disk_that_is_pulled_out_fails_what_is_asked_of_it_and_nobody_else_and_may_come_back() {
+fn a_removed_disk_fails_only_its_own_requests_and_may_return() {
     if !is_installed("qemu-io") {
         return;
     }
@@ -187,7 +187,7 @@ fn a_server_that_may_not_lock_memory_says_so_and_serves_all_the_same() {
 }
 
 #[test]
-fn qemu_does_not_open_what_we_serve_nor_do_we_what_it_has_open() {
+fn qemu_and_the_server_never_open_the_same_disk() {
     if !is_installed("qemu-io") || !is_installed("qemu-storage-daemon") {
         return;
     }

@@ -76,7 +76,7 @@ fn a_panic_ends_one_connection_only() {
 }
 
 #[test]
-fn who_leaves_is_not_counted_any_more_and_workers_have_as_many_as_each_other() {
+fn closed_connections_are_not_counted_and_workers_stay_balanced() {
     let (_engine, inboxes) = engine(2);
     let mut connections: Vec<_> = (0..10).map(|_| enter(&inboxes, Instant::NEVER)).collect();
     assert!(connections.iter_mut().all(echoes));
@@ -150,7 +150,7 @@ fn a_connection_that_keeps_notifying_itself_does_not_starve_others() {
 }
 
 #[test]
-fn who_is_called_many_times_at_a_time_is_attended_to_once() {
+fn repeated_notifications_of_a_connection_are_handled_once() {
     let (_engine, inboxes) = engine(1);
     let [once, twice] = [1, 2].map(|times| Called::enter(&inboxes, times));
     while once.load(SeqCst) < 1000 {

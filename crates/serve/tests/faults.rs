@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::running::{Running, is_installed, succeeded};
 
 #[test]
-fn what_was_written_before_an_answered_fsync_survives_a_kill() {
+fn data_written_before_a_completed_fsync_survives_a_kill() {
     if !is_installed("fio") {
         return;
     }

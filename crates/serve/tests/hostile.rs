@@ -89,7 +89,7 @@ fn frame(noise: &mut Noise) -> Vec<u8> {
 }
 
 #[test]
-fn a_hundred_thousand_frames_of_noise_disturb_nobody_else() {
+fn a_hundred_thousand_random_frames_disturb_no_other_client() {
     const FRAMES: usize = 100_000;
     let server = Running::start(&["--target", "mem:8M", "--scheduler", "bfq", "--workers", "2"]);
     let is_over = AtomicBool::new(false);
@@ -158,7 +158,7 @@ fn honest_round(server: &Running) {
 }
 
 #[test]
-fn who_never_reads_answers_costs_what_the_bounds_allow_and_others_are_served() {
+fn a_client_that_never_reads_is_bounded_and_others_are_served() {
     let server = Running::start(&["--target", "mem:64M", "--max-in-flight", "8"]);
     let mut deaf: Vec<_> = (0..4).map(|_| begun(&server)).collect();
     for stream in &mut deaf {
@@ -182,7 +182,7 @@ fn who_never_reads_answers_costs_what_the_bounds_allow_and_others_are_served() {
 }
 
 #[test]
-fn who_asks_a_fragmented_file_for_its_holes_again_and_again_keeps_nobody_else_waiting() {
+fn repeated_block_status_on_a_fragmented_file_delays_no_other_client() {
     let folder = tempfile::tempdir().unwrap();
     let file = File::create(folder.path().join("disk")).unwrap();
     file.set_len(64 << 20).unwrap();
@@ -239,7 +239,7 @@ fn flood(stream: &UnixStream, bytes: &[u8], answered: &AtomicUsize, is_over: &At
 }
 
 #[test]
-fn who_asks_without_end_for_what_is_answered_as_it_comes_keeps_nobody_else_waiting() {
+fn endless_immediately_answered_requests_delay_no_other_client() {
     let server = Running::start(&["--target", "mem:64M"]);
     let in_chunks = || Client::in_chunks(&server, "").unwrap().0;
     let greeted = || {

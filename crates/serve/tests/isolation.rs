@@ -220,7 +220,7 @@ const ALLOWANCE: Duration = Duration::from_millis(25);
 const RATIO_MAX: f64 = 3.0;
 
 #[test]
-fn whatever_one_client_sends_another_one_hardly_waits_for_it() {
+fn no_input_of_one_client_delays_another_noticeably() {
     let rounds = number("HOISTWAY_ISOLATION_ROUNDS", 3) as usize;
     let window = Duration::from_millis(number("HOISTWAY_ISOLATION_MS", 25));
     let is_long = rounds > 3;

@@ -19,7 +19,7 @@ fn heard(manager: &UnixDatagram) -> String {
 }
 
 #[test]
-fn sockets_of_systemd_are_served_and_it_is_told_when_that_begins_and_ends() {
+fn systemd_sockets_are_served_with_ready_and_stopping_notifications() {
     let folder = tempfile::tempdir().unwrap();
     let (theirs, notify) = (folder.path().join("activated"), folder.path().join("notify"));
     let listener = UnixListener::bind(&theirs).unwrap();
@@ -95,7 +95,7 @@ fn a_service_manager_that_does_not_listen_keeps_neither_clients_nor_the_end_wait
 }
 
 #[test]
-fn what_does_not_end_in_time_does_not_keep_the_server() {
+fn unfinished_requests_do_not_delay_the_stop_beyond_the_grace_period() {
     let mut server = Running::start(&["--target", "mem:64M", "--grace", "0"]);
     let mut deaf = Client::at(&server, "").unwrap();
     // An answer of 32 MiB, which is not taken.
@@ -111,7 +111,7 @@ fn what_does_not_end_in_time_does_not_keep_the_server() {
 }
 
 #[test]
-fn without_a_configuration_a_hang_up_is_the_end() {
+fn without_a_configuration_sighup_stops_the_server() {
     let mut server = Running::start(&["--target", "mem:1M"]);
     kill_process(server.id(), Signal::HUP).unwrap();
     assert!(server.ended().ends_with("stopped\nSome(0)"));
@@ -146,7 +146,7 @@ fn all_threads_become_another_user_when_everything_is_open() {
 }
 
 #[test]
-fn nobody_can_become_somebody_whom_the_system_does_not_know() {
+fn switching_to_an_unknown_user_is_refused() {
     let socket = "/nonexistent/s";
     let output =
         hoistway().args(["serve", "--target", "mem:1M", "--socket", socket, "--user", "no-such-user"]).output();
@@ -265,7 +265,7 @@ fn a_check_says_whether_a_server_would_start_and_opens_nothing() {
 }
 
 #[test]
-fn sockets_have_the_modes_that_are_asked_for() {
+fn sockets_get_the_requested_modes() {
     use std::os::unix::fs::PermissionsExt as _;
     let modes = ["--socket-mode", "660", "--control-mode", "0606"];
     let server = Running::start(&[&["--target", "mem:1M", "--vhost-user", "{}/vm"][..], &modes].concat());

@@ -30,7 +30,7 @@ fn is_served_soon(calm: &mut Client) {
 }
 
 #[test]
-fn clients_that_begin_long_writes_and_stall_take_what_they_have_sent_and_no_more() {
+fn stalled_long_writes_occupy_only_the_memory_of_data_received() {
     let server = server(&[]);
     let mut calm = Client::at(&server, "").unwrap();
     let before = resident(&server);

@@ -38,7 +38,7 @@ fn value(text: &str, sample: &str) -> f64 {
 }
 
 #[test]
-fn figures_are_what_a_client_did() {
+fn metrics_match_what_a_client_did() {
     let exports = ["--export", "name=vm\"1,size=1M,weight=300", "--export", "name=vm2,offset=1M,riops=2"];
     let arguments = ["--target", "mem:4M", "--scheduler", "kyber", "--metrics", "127.0.0.1:0"];
     let mut server = Running::start(&[&arguments[..], &exports].concat());
@@ -141,7 +141,7 @@ fn prometheus_own_reader_reads_it() {
 }
 
 #[test]
-fn whoever_asks_for_something_else_is_told_so_and_it_goes_on() {
+fn other_http_requests_are_refused_and_metrics_stay_available() {
     let server = Running::start(&["--target", "mem:1M", "--metrics", "127.0.0.1:0"]);
     for (request, status) in [
         ("GET / HTTP/1.1\r\n\r\n", "404"),
@@ -159,7 +159,7 @@ fn whoever_asks_for_something_else_is_told_so_and_it_goes_on() {
 }
 
 #[test]
-fn only_an_address_of_this_machine_will_do() {
+fn metrics_listen_only_on_an_address_of_this_machine() {
     for (address, said) in [
         ("0.0.0.0:9809", "--metrics 0.0.0.0:9809: other machines could read it"),
         ("localhost:9809", "invalid value 'localhost:9809'"),

@@ -89,14 +89,14 @@ fn a_socket_that_was_left_behind_is_replaced() {
 }
 
 #[test]
-fn an_export_that_there_is_not_is_refused_and_the_next_one_asked_for_is_served() {
+fn an_unknown_export_is_refused_and_a_known_one_still_served() {
     let server = Running::start(&["--target", "mem:1M", "--export", "name=vm1"]);
     assert!(Client::at(&server, "vm2").is_none());
     assert!(Client::at(&server, "vm1").unwrap().is_served());
 }
 
 #[test]
-fn a_file_that_is_served_is_nobody_elses_until_the_server_has_ended_however_that_was() {
+fn a_served_file_is_locked_until_the_server_ends_in_any_way() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::File::create(folder.path().join("disk")).unwrap().set_len(1 << 20).unwrap();
     let disk = folder.path().join("disk").display().to_string();
@@ -125,7 +125,7 @@ fn a_file_that_is_served_is_nobody_elses_until_the_server_has_ended_however_that
 }
 
 #[test]
-fn a_disk_that_somebody_else_has_is_refused() {
+fn a_disk_in_use_by_another_program_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("image");
     std::fs::File::create(&image).unwrap().set_len(1 << 20).unwrap();

@@ -90,7 +90,7 @@ fn nbdcopy_copies_there_and_back_through_tls() {
 }
 
 #[test]
-fn who_has_no_certificate_or_another_ones_is_refused_and_so_is_who_does_without_tls() {
+fn clients_without_tls_or_a_valid_certificate_are_refused() {
     if !is_installed("nbdinfo") {
         return;
     }
@@ -112,7 +112,7 @@ fn who_has_no_certificate_or_another_ones_is_refused_and_so_is_who_does_without_
 }
 
 #[test]
-fn where_tls_is_allowed_both_are_served_and_without_an_authority_nobody_is_asked_who_he_is() {
+fn optional_tls_serves_both_and_without_a_ca_asks_for_no_certificate() {
     if !is_installed("nbdinfo") {
         return;
     }
@@ -124,7 +124,7 @@ fn where_tls_is_allowed_both_are_served_and_without_an_authority_nobody_is_asked
 }
 
 #[test]
-fn a_client_that_does_not_know_our_authority_is_not_fooled() {
+fn a_client_without_our_ca_rejects_the_server() {
     if !is_installed("nbdinfo") {
         return;
     }
@@ -167,7 +167,7 @@ fn certificates_are_read_again_with_the_configuration() {
 }
 
 #[test]
-fn what_comes_between_the_question_for_tls_and_its_beginning_ends_the_connection() {
+fn data_between_starttls_and_the_tls_handshake_ends_the_connection() {
     use std::io::{Read as _, Write as _};
     let mut server = Running::start_in(certificates(), &TLS);
     let mut stream = server.connect();
@@ -212,7 +212,7 @@ fn a_key_that_cannot_be_used_is_refused_with_those_that_can() {
 }
 
 #[test]
-fn files_that_will_not_do_are_named() {
+fn unusable_certificate_and_key_files_are_named() {
     let folder = certificates();
     let place = folder.path().display().to_string();
     let at = |name: &str| format!("{place}/{name}");
@@ -249,7 +249,7 @@ fn files_that_will_not_do_are_named() {
 }
 
 #[test]
-fn an_export_is_for_clients_whose_certificate_has_its_name() {
+fn an_export_serves_only_clients_with_the_certificate_name_it_lists() {
     if !is_installed("nbdinfo") {
         return;
     }

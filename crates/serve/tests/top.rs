@@ -55,7 +55,7 @@ fn it_shows_the_exports_and_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn a_server_that_says_nothing_any_more_keeps_nobody_from_leaving() {
+fn top_can_quit_while_the_server_is_silent() {
     let arguments = ["--target", "mem:4M", "--scheduler", "mq-deadline", "--export", "name=vm1"];
     let server = Running::start(&arguments);
     let place = server.folder().join("between.sock");
@@ -79,7 +79,7 @@ fn a_server_that_says_nothing_any_more_keeps_nobody_from_leaving() {
 }
 
 #[test]
-fn without_a_server_or_a_terminal_it_says_so() {
+fn top_reports_a_missing_server_or_terminal() {
     let nobody = hoistway().args(["top", "--control", "/nonexistent"]).output().unwrap();
     assert!(refused(&nobody).contains("/nonexistent: cannot connect to the server"));
     let server = Running::start(&["--target", "mem:1M"]);

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use hoistway_blk::caller::{Cx, Env};
 use hoistway_blk::ground::{Local, Nanos};
 use hoistway_blk::queue::Step;
-use hoistway_legacy::{AnyQueue, Change};
+use hoistway_legacy::{AnyQueue, PendingWrite};
 
 /// A write that is to happen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,17 +40,17 @@ pub(crate) struct Administration {
     /// By their places among all.
     waiting: VecDeque<(u32, Write)>,
     /// The one that waits for the queue to empty.
-    change: Option<Change>,
+    change: Option<PendingWrite>,
     /// Writes that the kernel refuses, and why.
     pub(crate) refused: Vec<String>,
 }
 
 /// What is left to be done after a look at the writes.
-pub(crate) enum Left {
+pub(crate) enum PendingAdministration {
     /// Nothing, or nothing before the next completion.
     Nothing,
     /// To look again after this time.
-    LookAgain(Nanos),
+    PollAfter(Nanos),
 }
 
 impl Administration {
@@ -66,18 +66,20 @@ impl Administration {
 
     /// Does what can be done now, and notes what became of it in `fates`, by the places of the writes. Returns whether the scheduler
     /// has changed, and what is left.
-    pub(crate) fn go_on<E: Env>(
+    pub(crate) fn make_progress<E: Env>(
         &mut self,
         cx: &mut Cx<'_, E>,
         front: &AnyQueue<Local>,
         fates: &mut [Fate],
-    ) -> (bool, Left) {
+    ) -> (bool, PendingAdministration) {
         let before = front.scheduler();
         loop {
             if let Some(change) = self.change.take() {
                 match front.poll_change(cx, &change) {
                     Ok(Step::More) => {
-                        let left = change.look_again().map_or(Left::Nothing, Left::LookAgain);
+                        let left = change
+                            .poll_interval()
+                            .map_or(PendingAdministration::Nothing, PendingAdministration::PollAfter);
                         self.change = Some(change);
                         return (front.scheduler() != before, left);
                     }
@@ -86,7 +88,7 @@ impl Administration {
                 }
             }
             let Some((place, write)) = self.waiting.pop_front() else {
-                return (front.scheduler() != before, Left::Nothing);
+                return (front.scheduler() != before, PendingAdministration::Nothing);
             };
             let is_for_another = write.only_under.as_ref().is_some_and(|name| name != front.scheduler());
             let fate = &mut fates[place as usize];

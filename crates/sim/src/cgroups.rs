@@ -12,16 +12,16 @@ use hoistway_cgroup::{IoMax, THROTTLE_SLICE, Throttle};
 use hoistway_legacy::AnyQueue;
 use hoistway_load::Load;
 
-use crate::disk::Disk;
+use crate::disk::SimulatedDisk;
 
 /// All cgroups of a load but the root, parents first.
 #[derive(Debug, Default)]
 pub(crate) struct Cgroups {
-    groups: Vec<Group>,
+    groups: Vec<CgroupEntry>,
 }
 
 #[derive(Debug)]
-struct Group {
+struct CgroupEntry {
     path: String,
     parent: CgroupId,
     weight: Option<u32>,
@@ -52,13 +52,13 @@ impl Cgroups {
             return known;
         }
         let parent = path.rsplit_once('/').map_or(CgroupId::ROOT, |(above, _)| self.add(above));
-        self.groups.push(Group { path: path.to_owned(), parent, weight: None });
+        self.groups.push(CgroupEntry { path: path.to_owned(), parent, weight: None });
         CgroupId(self.groups.len() as u32)
     }
 
     /// Another group below the root, of this name.
     pub(crate) fn add_child(&mut self, name: &str, weight: Option<u32>) {
-        self.groups.push(Group { path: name.to_owned(), parent: CgroupId::ROOT, weight });
+        self.groups.push(CgroupEntry { path: name.to_owned(), parent: CgroupId::ROOT, weight });
     }
 
     /// The group of this path.
@@ -70,11 +70,11 @@ impl Cgroups {
         self.groups.iter().position(|group| group.path == path).map(|at| CgroupId(at as u32 + 1))
     }
 
-    fn group_mut(&mut self, id: CgroupId) -> Option<&mut Group> {
+    fn group_mut(&mut self, id: CgroupId) -> Option<&mut CgroupEntry> {
         self.groups.get_mut((id.0 as usize).checked_sub(1)?)
     }
 
-    fn iter(&self) -> impl Iterator<Item = (CgroupId, &Group)> {
+    fn iter(&self) -> impl Iterator<Item = (CgroupId, &CgroupEntry)> {
         self.groups.iter().enumerate().map(|(at, group)| (CgroupId(at as u32 + 1), group))
     }
 
@@ -105,7 +105,7 @@ impl Cgroups {
         &self,
         id: CgroupId,
         classes: &[(String, CgroupPriority)],
-        disks: &[Disk],
+        disks: &[SimulatedDisk],
     ) -> CgroupPriority {
         // Linux 5.14 brought it.
         let has_file = disks.iter().all(|disk| disk.front.generation().kernel.is_from(5, 14));

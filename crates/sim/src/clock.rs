@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_tick_is_that_of_a_division_within_a_tick_at_its_ends_and_after_a_leap() {
+    fn the_tick_clock_matches_division_within_ticks_at_edges_and_after_leaps() {
         for hz in [Hz(100), Hz(250), Hz(1000)] {
             let (mut clock, tick) = (TickClock::new(hz), hz.tick_ns());
             for at in [0, 1, tick - 1, tick, tick, tick + 1, 2 * tick - 1, 5 * tick, 6 * tick - 1, 6 * tick] {

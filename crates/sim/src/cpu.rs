@@ -53,25 +53,25 @@ use crate::host::Host;
 use crate::span::Span;
 use crate::task::Task;
 pub(crate) use preemption::Enqueued;
-use sleep::{Chance, IdleStates, part_of};
+use sleep::{CpuRandomness, IdleStates, part_of};
 pub(crate) use wakes::Woken;
 
 /// Interrupts go before tasks, but keep one no longer than this: then Linux makes the work of interrupts wait as well. The
 /// length is assumed.
-const PATIENCE: Nanos = Nanos::from_millis(2);
+const INTERRUPT_TIME_MAX: Nanos = Nanos::from_millis(2);
 
 /// The slice of a task on a host of one CPU, and how much longer it is for each doubling up to eight: EEVDF's base slice
 /// (`/sys/kernel/debug/sched/base_slice_ns`).
 const SLICE: Nanos = Nanos(700_000);
 
 /// Whose turn it is on a CPU that tasks wait for.
-pub(crate) enum Turn {
+pub(crate) enum NextTurn {
     /// This task's.
     Run(u32),
     /// No task's before this moment.
     Later(Instant),
     /// No task waits.
-    Nobodys,
+    NoTask,
 }
 
 /// What comes of a task's time in the middle of its turn.
@@ -104,7 +104,7 @@ pub(crate) struct Cpus {
     worker: Span,
     idle_states: IdleStates,
     /// What chance decides on each CPU.
-    chances: Box<[Chance]>,
+    chances: Box<[CpuRandomness]>,
     /// Tasks stay where they are.
     keeps: bool,
 }
@@ -155,27 +155,34 @@ struct Cpu {
 struct Coming {
     task: u32,
     /// It is not among those who wait: it woke alone, or its time is counted, because others have woken meanwhile.
-    is_apart: bool,
+    is_outside_run_queue: bool,
     /// Its turn began, or begins.
     began: Instant,
     /// What it does first, and the last part of that, in which it is in a system call.
     entry: Nanos,
     in_call: Nanos,
     /// It has it then, whatever interrupts come.
-    at_last: Instant,
+    latest_start: Instant,
 }
 
 impl Cpu {
     /// It turns to a task, from then on, whose turn began or begins: returns when that has done what it does first.
     #[inline]
-    fn turns_to(
+    fn switch_to_task(
         &mut self,
         task: u32,
-        is_apart: bool,
+        is_outside_run_queue: bool,
         (began, from): (Instant, Instant),
         [entry, in_call]: [Nanos; 2],
     ) -> Instant {
-        self.coming = Some(Coming { task, is_apart, began, entry, in_call, at_last: began + PATIENCE.max(entry) });
+        self.coming = Some(Coming {
+            task,
+            is_outside_run_queue,
+            began,
+            entry,
+            in_call,
+            latest_start: began + INTERRUPT_TIME_MAX.max(entry),
+        });
         self.free_at = self.free_at.max(from) + entry;
         self.free_at
     }
@@ -196,7 +203,7 @@ impl Cpu {
     /// The turn of a task is over.
     #[inline]
     fn end_turn(&mut self, now: Instant, task: &mut Task) {
-        task.has_its_turn = false;
+        task.is_in_turn = false;
         self.is_taken = false;
         self.free_at = self.free_at.max(now) + std::mem::take(&mut task.spin);
         self.task = task.number;
@@ -209,7 +216,7 @@ impl Cpus {
     /// What chance decides about CPUs is drawn from `seed`.
     pub(crate) fn new(host: &Host, cpus: u16, seed: u64) -> Self {
         let cache_cpus = host.cache_cpus.unwrap_or(cpus).max(1);
-        let chance = |cpu| Chance::new(seed ^ CPU_STREAM ^ u64::from(cpu) << 32);
+        let chance = |cpu| CpuRandomness::new(seed ^ CPU_STREAM ^ u64::from(cpu) << 32);
         Cpus {
             cpus: (0..cpus).map(|cpu| Cpu { cache: cpu / cache_cpus, ..Cpu::default() }).collect(),
             interrupts_until: Instant::ZERO,
@@ -241,12 +248,12 @@ impl Cpus {
     }
 
     /// How long a process takes to wake up that begins on a CPU that has long been idle.
-    pub(crate) fn first_wake(&self, random: &mut Xoshiro256PlusPlus) -> Nanos {
+    pub(crate) fn first_wake_latency(&self, random: &mut Xoshiro256PlusPlus) -> Nanos {
         self.wake.draw(random) + part_of(self.idle_states.deepest(), random)
     }
 
     /// By when a worker has come that was called before, if its CPU was awake.
-    pub(crate) fn worker_comes_by(&self, now: Instant) -> Instant {
+    pub(crate) fn called_worker_ready_by(&self, now: Instant) -> Instant {
         now.max(self.interrupts_until) + self.worker.max() + self.submit + self.dispatch
     }
 
@@ -262,7 +269,7 @@ impl Cpus {
 
     /// A worker has run on this CPU until now.
     #[inline]
-    pub(crate) fn worker_ran(&mut self, now: Instant, cpu: CpuId) {
+    pub(crate) fn charge_worker_until(&mut self, now: Instant, cpu: CpuId) {
         let began = Instant(now.0.saturating_sub(self.dispatch.0));
         let dispatch = self.dispatch;
         self.on(cpu).interrupt(began, dispatch);
@@ -302,7 +309,7 @@ impl Cpus {
     /// The interrupt of a completion has its turn, and passes the work on to another CPU. Returns when it comes to its turn there,
     /// if that CPU still works on earlier ones: the turn is its own then, and what is done here has been paid.
     #[inline]
-    pub(crate) fn passes_on_to_busy(&mut self, now: Instant, interrupted: CpuId, to: CpuId) -> Option<Instant> {
+    pub(crate) fn redirect_to_busy_cpu(&mut self, now: Instant, interrupted: CpuId, to: CpuId) -> Option<Instant> {
         let turn = self.interrupt_waits(now, to, CompletionPlace::Interrupt)?;
         self.take_interrupt(now, interrupted, self.redirect);
         Some(turn)
@@ -333,7 +340,7 @@ impl Cpus {
     }
 
     /// A completion that was passed on to a busy CPU has its turn there.
-    pub(crate) fn complete_passed_on(&mut self, now: Instant, cpu: CpuId) {
+    pub(crate) fn complete_redirected(&mut self, now: Instant, cpu: CpuId) {
         self.take_interrupt(now, cpu, self.complete);
     }
 
@@ -349,7 +356,7 @@ impl Cpus {
 
     /// The interrupt that has its turn on a CPU takes so much longer, for locks: all that wait for theirs come later.
     #[inline]
-    pub(crate) fn interrupt_spends(&mut self, now: Instant, cpu: CpuId, time: Nanos) {
+    pub(crate) fn charge_interrupt(&mut self, now: Instant, cpu: CpuId, time: Nanos) {
         let on = self.on(cpu);
         on.interrupt(now, time);
         on.interrupts_until = on.interrupts_until.max(now) + time;
@@ -361,7 +368,7 @@ impl Cpus {
 
     /// Whether the turn of an interrupt may be later than was said, on any CPU.
     #[inline]
-    pub(crate) fn any_is_late(&self, now: Instant) -> bool {
+    pub(crate) fn may_delay_interrupts(&self, now: Instant) -> bool {
         now < self.late_until
     }
 
@@ -398,7 +405,7 @@ impl Cpus {
 
     /// Whether submissions take time, so that those of a turn are apart.
     #[inline]
-    pub(crate) fn submissions_take_time(&self) -> bool {
+    pub(crate) fn has_submission_cost(&self) -> bool {
         self.submit > Nanos::ZERO
     }
 
@@ -411,34 +418,36 @@ impl Cpus {
 
     /// The event in which a CPU turns to the task that it has chosen.
     #[inline]
-    pub(crate) fn turn_of(&self, cpu: CpuId) -> Event {
+    pub(crate) fn task_switch_event(&self, cpu: CpuId) -> Event {
         Event::of(Kind::Cpu, cpu.0).with_setting(self.cpus[cpu.index()].setting)
     }
 
     /// Whose turn it is now, if the event of this setting still counts.
     #[inline]
-    pub(crate) fn next(&mut self, now: Instant, cpu: CpuId, setting: u32) -> Turn {
+    pub(crate) fn next(&mut self, now: Instant, cpu: CpuId, setting: u32) -> NextTurn {
         let on = self.on(cpu);
-        let Some(Coming { task, is_apart, began, at_last, .. }) = on.coming.filter(|_| on.setting == setting) else {
-            return Turn::Nobodys;
+        let Some(Coming { task, is_outside_run_queue, began, latest_start, .. }) =
+            on.coming.filter(|_| on.setting == setting)
+        else {
+            return NextTurn::NoTask;
         };
-        let at = on.free_at.min(at_last);
+        let at = on.free_at.min(latest_start);
         if at > now {
-            return Turn::Later(at);
+            return NextTurn::Later(at);
         }
         on.coming = None;
-        if !is_apart {
+        if !is_outside_run_queue {
             on.waiting.runs(began, task);
         }
-        Turn::Run(task)
+        NextTurn::Run(task)
     }
 
     /// A task has the CPU, and has done what it does first.
     #[inline]
     pub(crate) fn enter(&mut self, now: Instant, task: &mut Task) {
-        let prepaid = std::mem::take(&mut task.prepaid);
-        task.charge(now, Nanos((task.switch + task.entry).0.saturating_sub(prepaid.0)));
-        task.has_its_turn = true;
+        let precharged = std::mem::take(&mut task.precharged);
+        task.charge(now, Nanos((task.switch + task.entry).0.saturating_sub(precharged.0)));
+        task.is_in_turn = true;
         let on = self.on(task.cpu);
         on.is_taken = true;
         on.turn_began = now;
@@ -447,13 +456,13 @@ impl Cpus {
     /// CPU time of the submission of the I/O that a task has in hand, or of its next one, as large as its last one.
     #[inline]
     pub(crate) fn submission(&self, task: &Task) -> Nanos {
-        Nanos(self.submit.0 + self.pinning(task).0)
+        Nanos(self.submit.0 + self.extra_page_pin_time(task).0)
     }
 
     /// The part of it that its pages take beyond the first.
     #[inline]
-    fn pinning(&self, task: &Task) -> Nanos {
-        Nanos(self.page.0 * u64::from(task.more_pages))
+    fn extra_page_pin_time(&self, task: &Task) -> Nanos {
+        Nanos(self.page.0 * u64::from(task.extra_pages))
     }
 
     /// A task continues its turn, which takes `time` until it submits another I/O or ends its call. Returns when that is, unless
@@ -462,8 +471,8 @@ impl Cpus {
     #[inline]
     pub(crate) fn goes_on(&mut self, now: Instant, task: &mut Task, time: Nanos) -> Result<Instant, Option<Instant>> {
         task.entry = self.submission(task);
-        if self.gives_way(now, task) {
-            return Err(self.put_off(now, task));
+        if self.is_to_be_preempted(now, task) {
+            return Err(self.preempt_task(now, task));
         }
         // Without time of its own it is what is left of a call.
         let in_call = if time > Nanos::ZERO { self.in_call(task) } else { Nanos(u64::MAX) };
@@ -480,9 +489,9 @@ impl Cpus {
 
     /// The time of a step of a task is over: whether it submits, or interrupts have come before.
     #[inline]
-    pub(crate) fn step_ends(&self, now: Instant, task: &Task) -> StepEnd {
+    pub(crate) fn end_of_task_step(&self, now: Instant, task: &Task) -> StepEnd {
         let on = &self.cpus[task.cpu.index()];
-        let until = on.task_until.min(on.step_began + PATIENCE);
+        let until = on.task_until.min(on.step_began + INTERRUPT_TIME_MAX);
         if until > now { StepEnd::Later(until) } else { StepEnd::Submits }
     }
 
@@ -522,7 +531,7 @@ impl Cpus {
         }
         let (task, wait) = on.waiting.next()?;
         let began = on.turn_ended.max(wait.since);
-        Some(on.turns_to(task, false, (began, now), [wait.entry + wait.switch, wait.in_call]))
+        Some(on.switch_to_task(task, false, (began, now), [wait.entry + wait.switch, wait.in_call]))
     }
 
     /// What a completion costs the interrupted CPU if its work is done elsewhere.
@@ -531,7 +540,7 @@ impl Cpus {
     }
 
     /// What each process costs that one interrupt wakes beyond the first.
-    pub(crate) fn one_more_waking(&self) -> Nanos {
+    pub(crate) fn extra_waking_cost(&self) -> Nanos {
         self.waking
     }
 

@@ -24,7 +24,7 @@ use crate::span::Span;
 use crate::throttling::Throttling;
 
 /// One device under test.
-pub(crate) struct Disk {
+pub(crate) struct SimulatedDisk {
     pub(crate) front: AnyQueue<Local>,
     /// Which system calls plug, on the kernel that the front is of.
     pub(crate) plug_use: PlugUse,
@@ -145,7 +145,7 @@ impl QueueSettings {
     }
 }
 
-impl Disk {
+impl SimulatedDisk {
     /// The device of this `number` among the host's; its interrupts are spread from there on. `tags` are those that the devices share, if they do: the first one makes
     /// them.
     pub(crate) fn new(
@@ -164,7 +164,7 @@ impl Disk {
             AnyQueue::new(&config, scheduler)?
         };
         let interrupts = interrupts(&front, config.cpus, number);
-        Ok(Disk {
+        Ok(SimulatedDisk {
             driver: DiskDriver::new(backing),
             interrupts,
             plug_use: front.generation().plug_use,

@@ -26,7 +26,7 @@ pub(crate) struct DiskDriver {
     /// What the model has announced and the event loop has not yet taken.
     pub(crate) schedule: Schedule,
     /// Where each command was sent from, if the device completes them there.
-    senders: Option<Vec<CpuId>>,
+    submitting_cpus: Option<Vec<CpuId>>,
     /// Commands in flight that will end badly: few, if any.
     pub(crate) failed: Vec<(u32, Status)>,
     /// Requests at the device, by command tag.
@@ -79,7 +79,7 @@ impl DiskDriver {
         let tag_stride = if shape.host_wide_tags { 0 } else { queue_depth };
         let tags = u32::from(shape.hw_queues - 1) * tag_stride + queue_depth;
         DiskDriver {
-            senders: (!backing.interrupts()).then(|| vec![CpuId(0); tags as usize]),
+            submitting_cpus: (!backing.interrupts()).then(|| vec![CpuId(0); tags as usize]),
             schedule: Schedule::default(),
             failed: Vec::new(),
             in_flight: (0..tags).map(|_| None).collect(),
@@ -95,18 +95,18 @@ impl DiskDriver {
 
     /// A CPU has sent commands, whose ends the device has announced.
     #[inline]
-    pub(crate) fn sent_from(&mut self, cpu: CpuId) {
-        if let Some(senders) = &mut self.senders {
+    pub(crate) fn record_submitting_cpu(&mut self, cpu: CpuId) {
+        if let Some(submitting_cpus) = &mut self.submitting_cpus {
             for completion in &self.schedule.completions {
-                senders[completion.tag as usize] = cpu;
+                submitting_cpus[completion.tag as usize] = cpu;
             }
         }
     }
 
     /// The CPU that a command was sent from, if it completes there.
     #[inline]
-    pub(crate) fn completes_on(&self, tag: u32) -> Option<CpuId> {
-        self.senders.as_ref().map(|senders| senders[tag as usize])
+    pub(crate) fn completion_cpu_of_command(&self, tag: u32) -> Option<CpuId> {
+        self.submitting_cpus.as_ref().map(|submitting_cpus| submitting_cpus[tag as usize])
     }
 
     /// The request at the device with this command tag.
@@ -122,11 +122,11 @@ impl DiskDriver {
         if let Some(budget) = &mut self.budget {
             budget.taken = budget.taken.saturating_sub(1);
         }
-        Some((rq, if self.failed.is_empty() { Status::Ok } else { self.take_failure(tag) }))
+        Some((rq, if self.failed.is_empty() { Status::Ok } else { self.take_injected_failure(tag) }))
     }
 
     #[cold]
-    fn take_failure(&mut self, tag: u32) -> Status {
+    fn take_injected_failure(&mut self, tag: u32) -> Status {
         let at = self.failed.iter().position(|&(other, _)| other == tag);
         at.map_or(Status::Ok, |at| self.failed.swap_remove(at).1)
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scsi_disk_is_offered_no_more_than_it_takes_and_who_was_refused_is_asked_again_once() {
+    fn a_scsi_disk_is_offered_only_its_depth_and_restarted_once_after_refusal() {
         let mut disk = driver("intel-s3520-1600gb");
         assert_eq!((0..100).filter(|_| disk.get_budget(HctxId(0))).count(), 32);
         assert!(disk.take_restart() && !disk.take_restart());

@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     /// A task's wake-up is over.
     Run,
     /// A task in the middle of its turn has put another I/O forward.
-    GoOn,
+    NextIoOfTurn,
     /// Something on a disk's agenda: disk, its place there and the setting.
     Due,
     /// A CPU turns to the task that it has chosen: CPU and setting.
@@ -51,7 +51,7 @@ impl Kind {
             0 => Kind::Complete,
             1 => Kind::Alarm,
             2 => Kind::Run,
-            3 => Kind::GoOn,
+            3 => Kind::NextIoOfTurn,
             4 => Kind::Due,
             5 => Kind::Cpu,
             6 => Kind::Task,
@@ -220,13 +220,13 @@ impl EventQueue {
             self.slab[number as usize].next = first;
             self.lists[slot].first = number;
         } else {
-            self.put_between(first, number);
+            self.insert_in_span(first, number);
         }
     }
 
     /// Puts a node behind the first of a span and before its last.
     #[inline(never)]
-    fn put_between(&mut self, first: u32, number: u32) {
+    fn insert_in_span(&mut self, first: u32, number: u32) {
         let (mut before, at) = (first, self.slab[number as usize].at);
         loop {
             let next = self.slab[before as usize].next;
@@ -243,7 +243,7 @@ impl EventQueue {
     pub(crate) fn pop(&mut self) -> Option<(Instant, Event)> {
         let mut slot = self.span as usize % SPANS;
         if self.lists[slot].first == NONE {
-            slot = self.next_span()?;
+            slot = self.advance_to_next_span()?;
         }
         let number = self.lists[slot].first;
         let node = &mut self.slab[number as usize];
@@ -262,10 +262,10 @@ impl EventQueue {
 
     /// Nothing is left of the present span: the next one begins that has events. Returns where its list is.
     #[inline(always)]
-    fn next_span(&mut self) -> Option<usize> {
+    fn advance_to_next_span(&mut self) -> Option<usize> {
         let (near, far) = (self.next_in_wheel(), self.far.span);
         if near >= far {
-            return self.begin_with_far();
+            return self.refill_from_heap();
         }
         self.span = near;
         Some(near as usize % SPANS)
@@ -294,7 +294,7 @@ impl EventQueue {
 
     /// The next span begins with events of the heap, and may have others in the wheel.
     #[cold]
-    fn begin_with_far(&mut self) -> Option<usize> {
+    fn refill_from_heap(&mut self) -> Option<usize> {
         let &Entry { at, .. } = self.far.first()?;
         self.span = at >> SPAN_BITS;
         let slot = self.span as usize % SPANS;
@@ -398,7 +398,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn an_event_is_what_it_was_made_of() {
+    fn an_event_returns_the_parts_it_was_built_from() {
         for number in 0..=Kind::Round as u64 {
             let kind = Kind::numbered(number);
             assert_eq!(kind as u64, number);

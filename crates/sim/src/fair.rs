@@ -84,7 +84,7 @@ impl FairQueue {
     /// A task has woken, and waits. The time of the one that runs has been counted, if there is one.
     pub(crate) fn wakes(&mut self, task: u32, lag_ns: i64, slice: Nanos, wait: Wait) {
         let virtual_time = self.take_sleeping(task).unwrap_or_else(|| {
-            let count = self.count_of_all();
+            let count = self.entity_count();
             // It pulls the average towards itself.
             let of_others = self.total().checked_div(count);
             of_others.map_or(0, |average| average - lag_ns * (count + 1) / count)
@@ -98,7 +98,7 @@ impl FairQueue {
     }
 
     /// The task that runs, and whose time has been counted, waits for another turn.
-    pub(crate) fn put_off(&mut self, task: u32, slice: Nanos, wait: Wait) {
+    pub(crate) fn preempt_task(&mut self, task: u32, slice: Nanos, wait: Wait) {
         self.preempted = None;
         let Some((mut times, _)) = self.running.take() else { return };
         if times.virtual_time >= times.deadline {
@@ -110,12 +110,12 @@ impl FairQueue {
     /// The task that runs, and whose time has been counted if others wait, falls asleep. Returns its lag.
     #[inline]
     pub(crate) fn sleeps(&mut self, task: u32) -> i64 {
-        if self.running.is_some() { self.sleeps_beside_others(task) } else { 0 }
+        if self.running.is_some() { self.sleep_and_return_lag(task) } else { 0 }
     }
 
-    fn sleeps_beside_others(&mut self, task: u32) -> i64 {
+    fn sleep_and_return_lag(&mut self, task: u32) -> i64 {
         self.preempted = None;
-        let average = self.total() / self.count_of_all();
+        let average = self.total() / self.entity_count();
         let Some((times, _)) = self.running.take() else { return 0 };
         let lag = average - times.virtual_time;
         if self.waiting == 0 {
@@ -146,7 +146,7 @@ impl FairQueue {
         }
     }
 
-    fn count_of_all(&self) -> i64 {
+    fn entity_count(&self) -> i64 {
         self.tasks.len() as i64 + i64::from(self.running.is_some())
     }
 
@@ -156,7 +156,7 @@ impl FairQueue {
 
     /// Whether a virtual time is not beyond the average.
     fn is_eligible(&self, times: Times) -> bool {
-        times.virtual_time * self.count_of_all() <= self.total()
+        times.virtual_time * self.entity_count() <= self.total()
     }
 
     /// Of those that are eligible the one with the earliest deadline.
@@ -223,19 +223,19 @@ mod tests {
     }
 
     #[test]
-    fn who_wakes_and_is_owed_nothing_waits_until_the_other_sleeps_or_has_had_its_slice() {
+    fn a_woken_task_owed_nothing_waits_for_the_sleep_or_slice_end_of_the_other() {
         let mut queue = one_runs_and_another_waits();
         assert_eq!(queue.preempted(), None);
         queue.count(Instant(999), Instant::ZERO, SLICE);
         assert!(!queue.slice_is_over());
         queue.count(Instant(1000), Instant::ZERO, SLICE);
         assert!(queue.slice_is_over());
-        queue.put_off(1, SLICE, at(1000));
+        queue.preempt_task(1, SLICE, at(1000));
         assert_eq!(next(&mut queue, 1000), Some(2));
     }
 
     #[test]
-    fn who_has_waited_is_owed_half_of_it_and_goes_before_the_other_next_time() {
+    fn a_waiting_task_is_owed_half_its_wait_and_runs_first_next_time() {
         let mut queue = one_runs_and_another_waits();
         queue.count(Instant(500), Instant::ZERO, SLICE);
         assert_eq!(queue.sleeps(1), 0, "it has had 400 ns, and the other one nothing");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_had_too_much_and_sleeps_comes_back_where_it_was() {
+    fn a_task_that_overran_its_share_returns_from_sleep_where_it_was() {
         let mut queue = one_runs_and_another_waits();
         queue.wakes(3, 0, SLICE, at(110));
         queue.count(Instant(400), Instant::ZERO, SLICE);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_had_just_its_share_and_sleeps_comes_back_where_the_others_are() {
+    fn a_task_that_had_exactly_its_share_returns_from_sleep_at_the_average() {
         let mut queue = FairQueue::default();
         queue.count(Instant::ZERO, Instant::ZERO, SLICE);
         queue.wakes(2, 0, SLICE, at(0));
@@ -278,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_owed_anything_who_ran_alone() {
+    fn a_task_that_ran_alone_is_owed_nothing() {
         let mut queue = FairQueue::default();
         assert_eq!(queue.sleeps(1), 0);
         assert_eq!(next(&mut queue, 0), None);
     }
 
     #[test]
-    fn who_wakes_is_owed_among_any_number_of_others_what_it_was_owed_when_it_fell_asleep() {
+    fn a_woken_task_keeps_its_lag_among_any_number_of_others() {
         for others in 1..6 {
             let mut queue = FairQueue::default();
             queue.count(Instant(600), Instant::ZERO, SLICE);
@@ -293,7 +293,7 @@ mod tests {
             queue.count(Instant(900), Instant::ZERO, SLICE);
             queue.wakes(9, 120, SLICE, at(900));
             let woken = queue.tasks.iter().find(|entity| entity.task == 9).unwrap().times;
-            let owed = queue.total() / queue.count_of_all() - woken.virtual_time;
+            let owed = queue.total() / queue.entity_count() - woken.virtual_time;
             assert!((owed - 120).abs() <= 1, "{owed} beside {others}");
         }
     }

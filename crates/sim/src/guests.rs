@@ -5,7 +5,7 @@
 use hoistway_blk::ground::{CgroupId, CpuId, IoContextId};
 
 use crate::cgroups::Cgroups;
-use crate::io_thread::Place;
+use crate::io_thread::IoThreadIdentity;
 use crate::virtual_disk::VirtualDisk;
 
 /// The guests of a scenario.
@@ -41,10 +41,10 @@ impl Guests {
     }
 
     /// Where the virtual disk of this number lies, on a device of the host that comes after all of them.
-    pub(crate) fn place(&self, number: u32, disks: usize, processes: usize, cpus: u16) -> Place {
+    pub(crate) fn place(&self, number: u32, disks: usize, processes: usize, cpus: u16) -> IoThreadIdentity {
         // I/O contexts: those of the processes come first, then those of the guests' flushers.
         let io_context = (processes + disks) as u32 + number + 1;
-        Place {
+        IoThreadIdentity {
             number,
             lower: disks as u32,
             io_context: IoContextId(io_context),

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_line_and_what_was_expected() {
+    fn an_error_names_its_line_and_what_was_expected() {
         let cases = [
             (RIGHT.replace("submit_ns = 1", "submit_ns = -1"), "my.toml:3: `submit_ns` is -1; expected a whole number"),
             (RIGHT.replace("[3, 4]", "[4, 3]"), "my.toml:5: `wake_ns` is [4, 3]; expected two whole numbers"),
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_those_that_exist() {
+    fn an_unknown_name_is_refused_with_the_known_ones() {
         let told = Host::builtin("sever").unwrap_err().to_string();
         assert!(told.contains("`sever`") && told.contains("desktop, instant, server, vm"), "{told}");
     }

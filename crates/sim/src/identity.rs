@@ -103,7 +103,7 @@ mod tests {
     use hoistway_blk::ground::Sector;
 
     #[test]
-    fn who_sleeps_is_known_again() {
+    fn a_sleeper_is_recognised_by_its_waiter_number() {
         for sleeper in
             [Sleeper::Task(7), Sleeper::Flusher(0), Sleeper::Limits(3), Sleeper::IoThread(12), Sleeper::Journal(1)]
         {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_a_bio_is_is_known_again() {
+    fn the_owner_of_a_bio_is_recognised() {
         let bio = |owner| Bio { owner, ..Bio::new(Op::Read, Sector(0), 8) };
         let (task, cache, thread) = (bio(owner_task(5, 9)), bio(owner_page_cache(9)), bio(owner_io_thread(2, 9)));
         assert_eq!([&task, &cache, &thread].map(is_of_task), [true, false, false]);

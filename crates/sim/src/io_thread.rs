@@ -56,7 +56,7 @@ pub(crate) struct IoThread {
 }
 
 /// Where a virtual disk lies, and what its thread is to the host.
-pub(crate) struct Place {
+pub(crate) struct IoThreadIdentity {
     /// Its own number, and that of the disk it lies on.
     pub(crate) number: u32,
     pub(crate) lower: u32,
@@ -67,7 +67,13 @@ pub(crate) struct Place {
 
 impl IoThread {
     /// `shape` is the virtual disk's, and `lower` the queue that it submits to.
-    pub(crate) fn new(profile: &VirtualDisk, shape: Shape, lower: &AnyQueue<Local>, place: &Place, seed: u64) -> Self {
+    pub(crate) fn new(
+        profile: &VirtualDisk,
+        shape: Shape,
+        lower: &AnyQueue<Local>,
+        place: &IoThreadIdentity,
+        seed: u64,
+    ) -> Self {
         let tags = u32::from(shape.hw_queues) * shape.queue_depth;
         IoThread {
             first: Sector(shape.capacity_sectors * u64::from(place.number)),
@@ -151,7 +157,7 @@ impl IoThread {
             }
             // One that it slept with is the first of this run.
             submitted += 1;
-            if self.submitter.go_on(front, cx) == Submitted::Parked {
+            if self.submitter.make_progress(front, cx) == Submitted::Parked {
                 break;
             }
         }
@@ -204,14 +210,14 @@ mod tests {
     use hoistway_device::Preset;
 
     use super::*;
-    use crate::disk::{Disk, QueueSettings};
+    use crate::disk::{QueueSettings, SimulatedDisk};
     use crate::driver::Backing;
     use crate::locks::LockMeter;
 
     /// A thread over a disk of the host, with plain times: wake-up 7000 ns, submission 300, completion 20.
     struct Bench {
         /// Before its thread, which may still sleep for something of it at the end.
-        lower: Disk,
+        lower: SimulatedDisk,
         thread: IoThread,
         caller: Caller,
         schedule: Schedule,
@@ -223,9 +229,9 @@ mod tests {
             let profile = VirtualDisk { wake_ns: [7000, 7000], submit_ns: 300, complete_ns: 20, ..builtin };
             let settings = QueueSettings { nr_requests, ..QueueSettings::new(Kernel::V6_18, 1) };
             let device = Backing::Device(Preset::builtin("null").unwrap().build(1));
-            let lower = Disk::new(device, &settings, "mq-deadline", (0, 1), &mut None).unwrap();
+            let lower = SimulatedDisk::new(device, &settings, "mq-deadline", (0, 1), &mut None).unwrap();
             let (io_context, cgroup) = (IoContextId(1), CgroupId::ROOT);
-            let place = Place { number: 1, lower: 2, io_context, cgroup, cpu: CpuId(0) };
+            let place = IoThreadIdentity { number: 1, lower: 2, io_context, cgroup, cpu: CpuId(0) };
             let shape = profile.shape(lower.driver.shape(), 2);
             let thread = IoThread::new(&profile, shape, &lower.front, &place, 1);
             Bench { thread, lower, caller: Caller::new(), schedule: Schedule::default() }
@@ -238,7 +244,7 @@ mod tests {
 
         fn run(&mut self, at_ns: u64) {
             let now = Hz(1000).now(Instant(at_ns));
-            let Disk { front, driver, .. } = &mut self.lower;
+            let SimulatedDisk { front, driver, .. } = &mut self.lower;
             let probe = &mut NoProbe;
             let meter = LockMeter::new(1);
             let mut cx = self.caller.cx::<crate::driver::Machine<NoProbe>>(now, CpuId(0), driver, probe, &meter);
@@ -269,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_while_it_is_on_its_way_needs_no_wake_up_of_its_own_and_keeps_it() {
+    fn completions_before_the_io_thread_wakes_need_no_further_wake_up() {
         let mut bench = Bench::new(None);
         bench.queue(0, 0, Op::Read, 8);
         bench.run(7300);
@@ -284,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn while_it_sleeps_for_a_request_of_the_host_no_command_wakes_it() {
+    fn an_io_thread_sleeping_for_a_host_request_is_not_woken_by_commands() {
         let mut bench = Bench::new(Some(1));
         let most = (0..8).take_while(|&tag| {
             bench.queue(10_000 * u64::from(tag), tag, Op::Read, 8);
@@ -319,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_direct_io_at_their_place_on_the_device_and_flushes_have_none() {
+    fn commands_become_direct_io_at_their_offset_and_flushes_have_none() {
         let bench = Bench::new(None);
         let first = bench.thread.shape.capacity_sectors;
         let bio = |op, sectors, fua| {

@@ -24,10 +24,10 @@ use std::cell::{Cell, RefCell};
 
 use hoistway_blk::ground::{CpuId, Held, Instant, Meter, Nanos, Site};
 
-use self::left::{TakingIn, place_of};
+use self::left::{DelegationHold, place_of};
 use self::usage::{Used, add};
 
-pub(crate) use self::left::Left;
+pub(crate) use self::left::DelegatedWork;
 pub(crate) use self::price::SectionCost;
 pub use self::usage::LockUse;
 
@@ -36,14 +36,14 @@ mod price;
 mod usage;
 
 /// What is special about the hold of a lock that is open: how many requests beyond the first (the lowest bits), ...
-const MORE: u64 = 1;
+const EXTRA_REQUEST: u64 = 1;
 /// ... how many that others had left, ...
-const TAKEN: u64 = 1 << 30;
-const COUNTS: u64 = TAKEN - 1;
+const DELEGATED_REQUEST: u64 = 1 << 30;
+const EXTRA_REQUEST_MASK: u64 = DELEGATED_REQUEST - 1;
 /// ... that more of them are taken in, ...
-const TAKES_IN: u64 = 1 << 60;
+const ACCEPTS_DELEGATED: u64 = 1 << 60;
 /// ... and that another CPU carries it out.
-const JOINED: u64 = 1 << 61;
+const RUN_BY_OTHER_CPU: u64 = 1 << 61;
 
 /// The meter of one caller after the other.
 pub(crate) struct LockMeter {
@@ -63,9 +63,9 @@ pub(crate) struct LockMeter {
     /// What is special about the hold of a lock that is open, if anything is.
     special: Cell<u64>,
     /// The caller has left its work to others.
-    left: Cell<Option<Left>>,
+    left: Cell<Option<DelegatedWork>>,
     /// What takes in what others leave, now and later.
-    taking_in: RefCell<Vec<TakingIn>>,
+    taking_in: RefCell<Vec<DelegationHold>>,
     /// Whose hold this is about, and the caller's own time meanwhile.
     joined: Cell<(u32, Instant)>,
     used: Used,
@@ -128,13 +128,13 @@ impl LockMeter {
     }
 
     /// Whether the call has had to wait for a lock.
-    pub(crate) fn has_waited(&self) -> bool {
+    pub(crate) fn has_waited_for_lock(&self) -> bool {
         self.is_contended.get()
     }
 
     /// What the call has left to another CPU.
     #[inline]
-    pub(crate) fn take_left(&self) -> Option<Left> {
+    pub(crate) fn take_delegated_work(&self) -> Option<DelegatedWork> {
         // Looked at first: nearly always there is nothing, and nothing need be written then.
         self.left.get().and_then(|_| self.left.take())
     }
@@ -147,7 +147,7 @@ impl LockMeter {
 
     /// What sections have taken so far, all calls together.
     pub(crate) fn used(&self) -> LockUse {
-        self.used.so_far()
+        self.used.current_use()
     }
 
     /// Whether what is done at this site is under a lock of a scheduler in Linux, too: there allocation asks for limits and tells of
@@ -162,18 +162,18 @@ impl LockMeter {
     fn pass(&self, lock: &Held, site: Site) {
         let at = self.at.get();
         if lock.until.get() > at {
-            return self.wait_and_pass(lock, site);
+            return self.wait_for_lock(lock, site);
         }
         self.have(lock, site, at, Nanos::ZERO);
     }
 
     /// Another CPU has the lock.
     #[cold]
-    fn wait_and_pass(&self, lock: &Held, site: Site) {
+    fn wait_for_lock(&self, lock: &Held, site: Site) {
         let (cost, at, granted) = (self.cost.get(), self.at.get(), lock.until.get());
         self.is_contended.set(true);
         add(&self.used.waited, granted.since(at));
-        let waiters = cost.waiters_in(granted.since(at)).min(self.ends.len() as u64);
+        let waiters = cost.waiters_during(granted.since(at)).min(self.ends.len() as u64);
         self.have(lock, site, granted, Nanos(cost.waiter.0 * waiters));
     }
 
@@ -211,10 +211,10 @@ impl LockMeter {
 
     /// Something was special about the hold of a lock.
     #[cold]
-    fn was_special(&self, lock: &Held, site: Site, special: u64) {
+    fn record_hold_flags(&self, lock: &Held, site: Site, special: u64) {
         self.special.set(0);
         let cost = self.cost.get();
-        let (more, taken) = (special & COUNTS, (special / TAKEN) & COUNTS);
+        let (more, taken) = (special & EXTRA_REQUEST_MASK, (special / DELEGATED_REQUEST) & EXTRA_REQUEST_MASK);
         if site == Site::Leave {
             let longer = Nanos(cost.list.0 * more);
             add(&self.used.held, longer);
@@ -228,15 +228,15 @@ impl LockMeter {
         let longer = until.since(before);
         add(&self.used.held, longer);
         add(&self.used.elevators, longer);
-        if special & JOINED != 0 {
-            return self.end_joined(lock, longer);
+        if special & RUN_BY_OTHER_CPU != 0 {
+            return self.end_delegated_section(lock, longer);
         }
         self.hold(lock, site, until, Nanos(cost.beside.0 * more));
-        if special & TAKES_IN != 0 {
+        if special & ACCEPTS_DELEGATED != 0 {
             let mut taking_in = self.taking_in.borrow_mut();
             taking_in.retain(|other| other.until > self.now.get());
             let (lock, cpu) = (place_of(lock), CpuId(self.by.get()));
-            taking_in.push(TakingIn { lock, cpu, from: self.granted.get(), until });
+            taking_in.push(DelegationHold { lock, cpu, from: self.granted.get(), until });
         }
     }
 }
@@ -250,7 +250,7 @@ impl Meter for LockMeter {
         if Self::is_of_scheduler(site) {
             self.pass(lock, site);
         } else if matches!(site, Site::Leave | Site::Take) {
-            self.pass_list(lock, site);
+            self.charge_list_lock(lock, site);
         }
     }
 
@@ -268,44 +268,45 @@ impl Meter for LockMeter {
         let special = self.special.get();
         // A list's lock can be taken under another one, whose affair this is then.
         if special > 0 && site != Site::Take {
-            self.was_special(lock, site, special);
+            self.record_hold_flags(lock, site, special);
         }
     }
 
     #[inline]
     fn another(&self) {
         if self.cost.get().section > Nanos::ZERO {
-            self.special.set(self.special.get() + MORE);
+            self.special.set(self.special.get() + EXTRA_REQUEST);
         }
     }
 
-    fn may_ask(&self, lock: &Held) -> bool {
+    fn may_become_dispatcher(&self, lock: &Held) -> bool {
         let (by, until) = lock.asked.get();
         let may = self.cost.get().section == Nanos::ZERO || until <= self.at.get();
         if !may {
-            self.left.set(Some(Left { asker: Some((CpuId(by), until)), ..self.left.get().unwrap_or_default() }));
+            self.left
+                .set(Some(DelegatedWork { asker: Some((CpuId(by), until)), ..self.left.get().unwrap_or_default() }));
         }
         may
     }
 
-    fn takes_in(&self) {
+    fn accepts_delegated_work(&self) {
         if self.cost.get().section > Nanos::ZERO {
-            self.special.set(self.special.get() | TAKES_IN);
+            self.special.set(self.special.get() | ACCEPTS_DELEGATED);
         }
     }
 
-    fn taken_in(&self) {
+    fn count_delegated_request(&self) {
         if self.cost.get().section > Nanos::ZERO {
-            self.special.set(self.special.get() + TAKEN);
+            self.special.set(self.special.get() + DELEGATED_REQUEST);
         }
     }
 
-    fn is_taking_in(&self, lock: &Held) -> bool {
-        self.somebody_takes_in(lock)
+    fn is_accepting_delegated_work(&self, lock: &Held) -> bool {
+        self.is_accepting_delegated(lock)
     }
 
     fn join(&self, lock: &Held) {
-        self.begin_joined(lock);
+        self.begin_delegated_section(lock);
     }
 }
 

@@ -68,7 +68,7 @@ pub enum ProfileError {
 impl Format {
     /// Reads a profile. `file_name` is only for the error.
     pub(crate) fn read<T: DeserializeOwned>(&self, text: &str, file_name: &str) -> Result<T, ProfileError> {
-        let read = self.check(text).and_then(|()| toml::from_str(text).map_err(|e| Problem::from_toml(&e)));
+        let read = self.check(text).and_then(|()| toml::from_str(text).map_err(|e| ProfileProblem::from_toml(&e)));
         read.map_err(|problem| ProfileError::Text {
             file: file_name.to_owned(),
             line: problem.line(text),
@@ -93,14 +93,14 @@ impl Format {
     }
 
     /// Checks the whole text.
-    fn check(&self, text: &str) -> Result<(), Problem> {
-        let document = DeTable::parse(text).map_err(|e| Problem::from_toml(&e))?;
+    fn check(&self, text: &str) -> Result<(), ProfileProblem> {
+        let document = DeTable::parse(text).map_err(|e| ProfileProblem::from_toml(&e))?;
         for (name, value) in document.get_ref() {
             let Some((key, kind, _)) = self.keys.iter().find(|(key, ..)| key == name.get_ref()) else {
                 let known: Vec<_> = self.keys.iter().map(|(key, ..)| format!("`{key}`")).collect();
                 let what = format!("is not a key of a {} profile", self.what);
                 let expected = format!("one of {}", known.join(", "));
-                return Err(Problem::of_key(&name.span(), name.get_ref(), &what, &expected));
+                return Err(ProfileProblem::of_key(&name.span(), name.get_ref(), &what, &expected));
             };
             check(key, *kind, value)?;
             if let (Kind::Sources, DeValue::Table(sources)) = (*kind, value.get_ref()) {
@@ -108,14 +108,19 @@ impl Format {
                     let path = format!("sources.{}", name.get_ref());
                     if !self.keys.iter().any(|(key, kind, _)| key == name.get_ref() && kind.is_figure()) {
                         let expected = "one of those that this file gives";
-                        return Err(Problem::of_key(&name.span(), &path, "is not the key of a figure", expected));
+                        return Err(ProfileProblem::of_key(
+                            &name.span(),
+                            &path,
+                            "is not the key of a figure",
+                            expected,
+                        ));
                     }
                     check(&path, Kind::Text, value)?;
                 }
             }
         }
         match self.keys.iter().find(|(key, _, is_required)| *is_required && !document.get_ref().contains_key(*key)) {
-            Some((key, kind, _)) => Err(Problem::of_key(&(0..0), key, "is missing", &kind.expected())),
+            Some((key, kind, _)) => Err(ProfileProblem::of_key(&(0..0), key, "is missing", &kind.expected())),
             None => Ok(()),
         }
     }
@@ -172,22 +177,22 @@ impl Kind {
 }
 
 /// What is wrong, and at which byte of the text.
-struct Problem {
+struct ProfileProblem {
     at: usize,
     key: Option<String>,
     problem: String,
 }
 
-impl Problem {
-    fn from_toml(error: &toml::de::Error) -> Problem {
+impl ProfileProblem {
+    fn from_toml(error: &toml::de::Error) -> ProfileProblem {
         let problem = error.message().replace('\n', ", ");
-        Problem { at: error.span().map_or(0, |span| span.start), key: None, problem }
+        ProfileProblem { at: error.span().map_or(0, |span| span.start), key: None, problem }
     }
 
-    fn of_key(span: &Range<usize>, key: &str, what: &str, expected: &str) -> Problem {
+    fn of_key(span: &Range<usize>, key: &str, what: &str, expected: &str) -> ProfileProblem {
         let key: String = key.chars().take(60).flat_map(char::escape_debug).collect();
         let problem = format!("`{key}` {what}; expected {expected}");
-        Problem { at: span.start, key: Some(key), problem }
+        ProfileProblem { at: span.start, key: Some(key), problem }
     }
 
     fn line(&self, text: &str) -> usize {
@@ -195,11 +200,11 @@ impl Problem {
     }
 }
 
-fn check(path: &str, kind: Kind, value: &Spanned<DeValue<'_>>) -> Result<(), Problem> {
+fn check(path: &str, kind: Kind, value: &Spanned<DeValue<'_>>) -> Result<(), ProfileProblem> {
     if kind.allows(value.get_ref()) {
         return Ok(());
     }
-    Err(Problem::of_key(&value.span(), path, &format!("is {}", shown(value.get_ref())), &kind.expected()))
+    Err(ProfileProblem::of_key(&value.span(), path, &format!("is {}", shown(value.get_ref())), &kind.expected()))
 }
 
 /// A whole number that is not negative.

@@ -19,11 +19,11 @@ use hoistway_load::Load;
 use hoistway_load::process::{Flows, Phases, SteadyStates};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::administration::{Fate, Left, Write};
+use crate::administration::{Fate, PendingAdministration, Write};
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
-use crate::cpu::{Cpus, Enqueued, StepEnd, Turn, Woken};
-use crate::disk::Disk;
+use crate::cpu::{Cpus, Enqueued, NextTurn, StepEnd, Woken};
+use crate::disk::SimulatedDisk;
 use crate::driver::{Backing, Machine};
 use crate::events::{Event, EventQueue, Kind};
 use crate::host::Host;
@@ -32,7 +32,7 @@ use crate::locks::{LockMeter, SectionCost};
 use crate::page_cache::PageCache;
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::statistics::Statistics;
-use crate::task::{Next, Task};
+use crate::task::{NextAction, Task};
 
 /// Events between two looks at [`Control`].
 const CHECK_EVERY: u32 = 1 << 14;
@@ -89,7 +89,7 @@ struct Simulation<'a, P> {
     schedulers: &'a Registry,
     /// The last submitter pays for the workers.
     last_submitter: u32,
-    disks: Vec<Disk>,
+    disks: Vec<SimulatedDisk>,
     /// The cgroups that tasks are in.
     cgroups: Cgroups,
     /// Those of the guests on the host, if there are guests.
@@ -99,7 +99,7 @@ struct Simulation<'a, P> {
     /// What has become of each.
     fates: Vec<Fate>,
     /// Whether a CPU that inserts when another does leaves it to that one.
-    inserts_in_time: bool,
+    may_delegate_insertion: bool,
     tasks: Vec<Task>,
     flows: Flows,
     steady: SteadyStates,
@@ -153,27 +153,27 @@ impl<'a, P: Probe> Simulation<'a, P> {
     }
 
     /// The disks whose files are written: those of the host.
-    fn administered(&self) -> std::ops::Range<usize> {
+    fn host_disks(&self) -> std::ops::Range<usize> {
         let first = if self.host_cgroups.is_some() { self.workload.files.len() } else { 0 };
         first..self.disks.len()
     }
 
     /// Files of a device's queue are written, or it is looked whether what was written can be done.
     #[cold]
-    fn administer(&mut self, disk: u32) {
+    fn poll_queue_writes(&mut self, disk: u32) {
         let now = self.clock.now;
         self.probe.enter(disk, None);
         self.begin_call(disk, CpuId(0));
         let on = &mut self.disks[disk as usize];
         let mut cx = self.caller.cx::<Machine<P>>(now, CpuId(0), &mut on.driver, &mut self.probe, &self.meter);
-        let (switched, left) = on.administration.go_on(&mut cx, &on.front, &mut self.fates);
+        let (switched, left) = on.administration.make_progress(&mut cx, &on.front, &mut self.fates);
         if switched {
             on.section = SectionCost::of(self.host, self.schedulers, on.front.scheduler());
             let of_host = self.host_cgroups.as_ref().filter(|_| !on.is_used_by_tasks);
             let cgroups = of_host.unwrap_or(&self.cgroups);
             cgroups.introduce(&on.front, now, &mut self.caller.effects);
         }
-        if let Left::LookAgain(after) = left {
+        if let PendingAdministration::PollAfter(after) = left {
             self.events.push(self.now + after, Event::of(Kind::Administer, disk));
         }
         self.settle(disk, CpuId(0));
@@ -184,8 +184,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
         match event.kind() {
             Kind::Complete => self.complete(place, what, setting),
             Kind::Run => self.woken(place),
-            Kind::GoOn => self.go_on(place, setting),
-            Kind::Due => self.due(place, Due::at_place(what as usize), setting),
+            Kind::NextIoOfTurn => self.make_progress(place, setting),
+            Kind::Due => self.due(place, Due::due_from_index(what as usize), setting),
             Kind::Cpu => self.next_on(CpuId(place), setting),
             Kind::Task => {
                 if self.tasks[place as usize].alarm_setting == setting {
@@ -205,16 +205,16 @@ impl<'a, P: Probe> Simulation<'a, P> {
             }
             Kind::Actor => self.act(Sleeper::of(Waiter(place)), setting),
             Kind::Write => {
-                for disk in self.administered() {
+                for disk in self.host_disks() {
                     self.disks[disk].administration.ask(place, self.writes[place as usize].clone());
                     if !self.disks[disk].administration.waits() {
-                        self.administer(disk as u32);
+                        self.poll_queue_writes(disk as u32);
                     }
                 }
             }
-            Kind::Administer => self.administer(place),
+            Kind::Administer => self.poll_queue_writes(place),
             Kind::Steady => self.watch(place),
-            Kind::Round => self.go_round(place, CpuId(what)),
+            Kind::Round => self.continue_dispatching(place, CpuId(what)),
         }
     }
 
@@ -248,7 +248,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         } else {
             let Enqueued { stopped, next } = self.cpus.enqueue(self.now, task);
             if let Some(at) = next {
-                self.events.push(at, self.cpus.turn_of(task.cpu));
+                self.events.push(at, self.cpus.task_switch_event(task.cpu));
             }
             if let Some((other, left)) = stopped {
                 self.tasks[other as usize].stop(left);
@@ -260,9 +260,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
     #[inline]
     fn next_on(&mut self, cpu: CpuId, setting: u32) {
         match self.cpus.next(self.now, cpu, setting) {
-            Turn::Run(task) => self.occupy(task),
-            Turn::Later(at) => self.events.push(at, self.cpus.turn_of(cpu)),
-            Turn::Nobodys => {}
+            NextTurn::Run(task) => self.occupy(task),
+            NextTurn::Later(at) => self.events.push(at, self.cpus.task_switch_event(cpu)),
+            NextTurn::NoTask => {}
         }
     }
 
@@ -276,27 +276,27 @@ impl<'a, P: Probe> Simulation<'a, P> {
     }
 
     /// A task in the middle of its turn continues, unless interrupts have kept its CPU.
-    fn go_on(&mut self, number: u32, setting: u32) {
+    fn make_progress(&mut self, number: u32, setting: u32) {
         let task = &mut self.tasks[number as usize];
         if task.step_setting != setting {
             return;
         }
-        match self.cpus.step_ends(self.now, task) {
+        match self.cpus.end_of_task_step(self.now, task) {
             StepEnd::Submits => {
                 task.is_running = false;
                 self.step(number);
             }
-            StepEnd::Later(at) => self.events.push(at, Event::of(Kind::GoOn, number).with_setting(setting)),
+            StepEnd::Later(at) => self.events.push(at, Event::of(Kind::NextIoOfTurn, number).with_setting(setting)),
         }
     }
 
     /// A task in the middle of its turn waits until others have had its CPU: it is as good as woken.
-    fn put_off(&mut self, number: u32, next: Option<Instant>) {
+    fn preempt_task(&mut self, number: u32, next: Option<Instant>) {
         let task = &mut self.tasks[number as usize];
         task.is_running = false;
         task.is_woken = true;
         if let Some(at) = next {
-            self.events.push(at, self.cpus.turn_of(task.cpu));
+            self.events.push(at, self.cpus.task_switch_event(task.cpu));
         }
     }
 
@@ -312,16 +312,16 @@ impl<'a, P: Probe> Simulation<'a, P> {
             match self.cpus.goes_on(self.now, task, time) {
                 Ok(at) => {
                     task.is_running = true;
-                    self.events.push(at, Event::of(Kind::GoOn, number).with_setting(task.step_setting));
+                    self.events.push(at, Event::of(Kind::NextIoOfTurn, number).with_setting(task.step_setting));
                     return;
                 }
-                Err(next) => return self.put_off(number, next),
+                Err(next) => return self.preempt_task(number, next),
             }
         } else {
             self.cpus.ran(self.now, task)
         };
         if let Some(at) = next {
-            self.events.push(at, self.cpus.turn_of(task.cpu));
+            self.events.push(at, self.cpus.task_switch_event(task.cpu));
         }
     }
 
@@ -334,7 +334,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     /// A call on a CPU has taken time beyond what the host profile says of every scheduler: for locks. A task pays.
     #[inline]
-    fn pay_for_locks(&mut self, cpu: CpuId, payer: u32) {
+    fn charge_lock_time(&mut self, cpu: CpuId, payer: u32) {
         let spent = self.meter.spent();
         if spent > Nanos::ZERO {
             self.cpus.spend(self.now, cpu, spent);
@@ -344,10 +344,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     /// The same of an interrupt: those that wait for it come later.
     #[inline]
-    fn pay_in_interrupt(&mut self, cpu: CpuId, payer: u32) {
+    fn charge_lock_time_in_interrupt(&mut self, cpu: CpuId, payer: u32) {
         let spent = self.meter.spent();
         if spent > Nanos::ZERO {
-            self.cpus.interrupt_spends(self.now, cpu, spent);
+            self.cpus.charge_interrupt(self.now, cpu, spent);
             self.tasks[payer as usize].charge(self.now, spent);
         }
     }
@@ -361,7 +361,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     ) -> R {
         let now = self.clock.now;
         self.probe.enter(disk, None);
-        let Disk { front, driver, section, .. } = &mut self.disks[disk as usize];
+        let SimulatedDisk { front, driver, section, .. } = &mut self.disks[disk as usize];
         self.meter.begin(self.now, cpu, *section);
         body(front, &mut self.caller.cx(now, cpu, driver, &mut self.probe, &self.meter))
     }
@@ -373,12 +373,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
             let cpu = on.cpu_of(due);
             let is_worker = matches!(due, Due::Run(_)) && on.host_worker.is_none();
             if is_worker && !on.submitter_dispatches {
-                self.cpus.worker_ran(self.now, cpu);
+                self.cpus.charge_worker_until(self.now, cpu);
             }
             self.with_front(disk, cpu, |front, cx| due.carry_out(front, cx));
             self.settle(disk, cpu);
             if is_worker {
-                self.pay_for_locks(cpu, self.last_submitter);
+                self.charge_lock_time(cpu, self.last_submitter);
             }
         }
     }
@@ -397,8 +397,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
             // A task of several disks may have turned to another one.
             let (disk, cpu, now) = (task.lane.disk, task.cpu, self.clock.now);
             match next {
-                Next::Submit => {
-                    if std::mem::replace(&mut has_submitted, true) && self.cpus.submissions_take_time() {
+                NextAction::Submit => {
+                    if std::mem::replace(&mut has_submitted, true) && self.cpus.has_submission_cost() {
                         task.resume_call();
                         return Some(self.cpus.submission(task));
                     }
@@ -412,17 +412,17 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         continue;
                     }
                     self.last_submitter = number;
-                    let Disk { front, driver, plug_use, section, .. } = on;
+                    let SimulatedDisk { front, driver, plug_use, section, .. } = on;
                     self.meter.begin(self.now, cpu, *section);
                     if task.recorded_plug().unwrap_or_else(|| opens_plug(*plug_use, task.call_size())) {
                         task.lane.submitter.plug();
                     }
                     self.probe.enter(disk, Some(Waiter(number)));
                     let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &self.meter);
-                    let submitted = task.lane.submitter.go_on(front, &mut cx);
+                    let submitted = task.lane.submitter.make_progress(front, &mut cx);
                     let has_announced = !driver.schedule.is_empty();
-                    self.settle_call(disk, cpu, has_announced);
-                    self.pay_for_locks(cpu, number);
+                    self.finish_device_call(disk, cpu, has_announced);
+                    self.charge_lock_time(cpu, number);
                     if submitted == Submitted::Parked {
                         if self.tasks[number as usize].has_other_disks() {
                             self.flush_other_plugs(number);
@@ -430,23 +430,23 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         return None;
                     }
                 }
-                Next::EndCall => {
+                NextAction::EndCall => {
                     if task.lane.submitter.is_plugged() {
                         // It has waited for a lock, and others have it before it inserts: which it meets depends on the time.
-                        if has_submitted && self.inserts_in_time && self.meter.has_waited() {
+                        if has_submitted && self.may_delegate_insertion && self.meter.has_waited_for_lock() {
                             return Some(Nanos::ZERO);
                         }
-                        let Disk { front, driver, section, .. } = &mut self.disks[disk as usize];
+                        let SimulatedDisk { front, driver, section, .. } = &mut self.disks[disk as usize];
                         self.meter.begin(self.now, cpu, *section);
                         self.probe.enter(disk, Some(Waiter(number)));
                         let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &self.meter);
                         task.lane.submitter.unplug(front, &mut cx);
                         self.settle(disk, cpu);
-                        self.pay_for_locks(cpu, number);
+                        self.charge_lock_time(cpu, number);
                     }
                     self.tasks[number as usize].call_ended(self.now);
                 }
-                Next::Wait(alarm) => {
+                NextAction::Wait(alarm) => {
                     // Whatever alarm was set before is void.
                     task.alarm_setting = task.alarm_setting.wrapping_add(1);
                     let event = Event::of(Kind::Task, number).with_setting(task.alarm_setting);
@@ -455,7 +455,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     }
                     return None;
                 }
-                Next::Exit => {
+                NextAction::Exit => {
                     let io_context = task.io_context();
                     let disks: Vec<u32> = task.disks().collect();
                     for disk in disks {
@@ -474,15 +474,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
     #[cold]
     fn flush_other_plugs(&mut self, number: u32) {
         let cpu = self.tasks[number as usize].cpu;
-        while let Some(lane) = self.tasks[number as usize].other_plugged() {
+        while let Some(lane) = self.tasks[number as usize].other_plugged_disk() {
             let disk = lane.disk;
-            let Disk { front, driver, section, .. } = &mut self.disks[disk as usize];
+            let SimulatedDisk { front, driver, section, .. } = &mut self.disks[disk as usize];
             self.meter.begin(self.now, cpu, *section);
             self.probe.enter(disk, Some(Waiter(number)));
             let mut cx = self.caller.cx::<Machine<P>>(self.clock.now, cpu, driver, &mut self.probe, &self.meter);
             lane.submitter.unplug(front, &mut cx);
             self.settle(disk, cpu);
-            self.pay_for_locks(cpu, number);
+            self.charge_lock_time(cpu, number);
         }
     }
 }
@@ -495,7 +495,7 @@ fn wake(now: Instant, task: &mut Task, cpus: &mut Cpus, events: &mut EventQueue)
         task.is_woken = true;
         match cpus.wake(now, task) {
             Woken::Arrives(at) => events.push(at, Event::of(Kind::Run, task.number)),
-            Woken::Chooses(at) => events.push(at, cpus.turn_of(task.cpu)),
+            Woken::Chooses(at) => events.push(at, cpus.task_switch_event(task.cpu)),
             Woken::Joins => {}
         }
     }

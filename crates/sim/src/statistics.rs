@@ -12,22 +12,22 @@ use crate::scenario::{RunSpec, Scenario};
 
 /// What is kept of a device.
 #[derive(Debug)]
-struct OfDisk {
+struct DeviceStatistics {
     disk: DiskStats,
     groups: CgroupStats,
-    choices: Choices,
+    choices: ReorderCounts,
 }
 
 /// How often a scheduler could choose.
 #[derive(Debug, Default)]
-struct Choices {
+struct ReorderCounts {
     /// Requests that it holds. Those that were absorbed by others there stay counted: they did wait together.
     held: u64,
     /// Times that it gave one of several out, or none of those that it had.
     count: u64,
 }
 
-impl Choices {
+impl ReorderCounts {
     #[inline(always)]
     fn event(&mut self, event: &Event<'_>) {
         match event {
@@ -45,7 +45,7 @@ impl Choices {
 /// The statistics of all devices of a run: a probe that keeps them.
 #[derive(Debug)]
 pub struct Statistics {
-    disks: Vec<OfDisk>,
+    disks: Vec<DeviceStatistics>,
     hz: Hz,
     /// The device that events are about.
     device: usize,
@@ -57,10 +57,10 @@ impl Statistics {
     pub fn new(scenario: &Scenario<'_>, spec: &RunSpec) -> Self {
         let queue = &scenario.queue;
         let kernel_under = |scheduler: &str| queue.schedulers.kernel_under(queue.kernel, scheduler);
-        let disk = |scheduler: &str| OfDisk {
+        let disk = |scheduler: &str| DeviceStatistics {
             disk: DiskStats::new(kernel_under(scheduler)),
             groups: CgroupStats::default(),
-            choices: Choices::default(),
+            choices: ReorderCounts::default(),
         };
         let of_files = spec.guest.as_ref().map_or(&spec.scheduler, |guest| &guest.scheduler);
         let mut disks: Vec<_> = scenario.workload.files.iter().map(|_| disk(of_files)).collect();
@@ -75,8 +75,8 @@ impl Statistics {
         let files = scenario.workload.files.len();
         let of_load = Cgroups::of(scenario.workload);
         let of_host = scenario.guests.as_ref().map(|guests| guests.cgroups(&scenario.workload.files));
-        let summary = |(number, (of_disk, file)): (usize, (OfDisk, &str))| {
-            let OfDisk { mut disk, groups, choices } = of_disk;
+        let summary = |(number, (of_disk, file)): (usize, (DeviceStatistics, &str))| {
+            let DeviceStatistics { mut disk, groups, choices } = of_disk;
             let cgroups = of_host.as_ref().filter(|_| number == files).unwrap_or(&of_load);
             let ios = |counts: IoCounts| DiskIos { ios: counts.ios, merges: counts.merges, nanos: counts.nanos };
             let times = DiskTimes {
@@ -109,7 +109,7 @@ impl Probe for Statistics {
 
     #[inline(always)]
     fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
-        let OfDisk { disk, groups, choices } = &mut self.disks[self.device];
+        let DeviceStatistics { disk, groups, choices } = &mut self.disks[self.device];
         choices.event(&event);
         disk.event(now, cpu, event);
         groups.event(now, cpu, event);

@@ -18,11 +18,11 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::identity::{owner_task, place_of};
 use crate::submitter::Submitter;
-use lanes::Lane;
+use lanes::TaskDisk;
 
 /// What a task wants next.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub(crate) enum NextAction {
     /// Go on with the task's submission; it may have been parked before.
     Submit,
     /// The system call ends: flush the plug, if there is one.
@@ -38,25 +38,25 @@ pub(crate) struct Task {
     pub(crate) number: u32,
     pub(crate) cpu: CpuId,
     /// The disk that it submits to.
-    pub(crate) lane: Lane,
-    other_lanes: Vec<Lane>,
+    pub(crate) lane: TaskDisk,
+    other_lanes: Vec<TaskDisk>,
     /// Woken and not yet running.
     pub(crate) is_woken: bool,
     /// In the middle of its turn on its CPU.
     pub(crate) is_running: bool,
     /// It is having its turn on its CPU, or had at this moment: it does not move.
-    pub(crate) has_its_turn: bool,
+    pub(crate) is_in_turn: bool,
     /// The CPUs that it may run on, if not all.
     cpus: Option<Arc<[u32]>>,
     /// CPU time of what it does first in its turn, and of switching to it before that.
     pub(crate) entry: Nanos,
     pub(crate) switch: Nanos,
     /// Pages of the I/O in hand, or of the last one, beyond the first: those that a direct I/O has to hold on to.
-    pub(crate) more_pages: u16,
+    pub(crate) extra_pages: u16,
     /// The setting of the end of its step that counts.
     pub(crate) step_setting: u32,
     /// CPU time of what it does first that has been charged.
-    pub(crate) prepaid: Nanos,
+    pub(crate) precharged: Nanos,
     /// How long its CPU had been interrupted when it was woken.
     pub(crate) interrupted: Nanos,
     /// CPU time that it was owed when it fell asleep.
@@ -75,7 +75,7 @@ pub(crate) struct Task {
     /// Its I/O goes through the page cache.
     pub(crate) is_buffered: bool,
     /// Its call has something left to do when it is woken, or in its next step.
-    resumes_call: bool,
+    has_unfinished_call: bool,
     /// How much longer it keeps its CPU busy.
     pub(crate) spin: Nanos,
     read_flags: BioFlags,
@@ -111,7 +111,7 @@ impl Task {
         submitter: impl Fn(u32) -> Submitter,
         placement: &Placement,
     ) -> Self {
-        let (lane, other_lanes) = Lane::of(&process.files, submitter);
+        let (lane, other_lanes) = TaskDisk::of(&process.files, submitter);
         let polled = if placement.polls { BioFlags::POLLED } else { BioFlags::NONE };
         // What a stream of a program writes has the modifiers that were recorded.
         let is_recorded = process.plan.replay.as_ref().is_some_and(|replay| replay.waits_on.is_some());
@@ -127,13 +127,13 @@ impl Task {
             other_lanes,
             is_woken: false,
             is_running: false,
-            has_its_turn: false,
+            is_in_turn: false,
             cpus: process.standing.cpus.clone(),
             entry: Nanos::ZERO,
             switch: Nanos::ZERO,
-            more_pages: 0,
+            extra_pages: 0,
             step_setting: 0,
-            prepaid: Nanos::ZERO,
+            precharged: Nanos::ZERO,
             interrupted: Nanos::ZERO,
             lag_ns: 0,
             spins_since: None,
@@ -145,7 +145,7 @@ impl Task {
             parts: vec![Parts::of_sectors(0); process.issue.depth.max(1) as usize],
             is_recorded,
             is_buffered: !process.caching.direct,
-            resumes_call: false,
+            has_unfinished_call: false,
             spin: Nanos::ZERO,
             read_flags: polled,
             write_flags,
@@ -196,8 +196,8 @@ impl Task {
 
     /// It is stopped in the middle of its turn, and does what is left of its step when it has its CPU again: it is as good as woken.
     pub(crate) fn stop(&mut self, left: Nanos) {
-        (self.is_running, self.is_woken, self.has_its_turn) = (false, true, false);
-        (self.entry, self.prepaid) = (left, left);
+        (self.is_running, self.is_woken, self.is_in_turn) = (false, true, false);
+        (self.entry, self.precharged) = (left, left);
         self.step_setting = self.step_setting.wrapping_add(1);
     }
 
@@ -243,21 +243,21 @@ impl Task {
 
     /// Continues until something outside has to happen.
     #[inline(always)]
-    pub(crate) fn next(&mut self, now: Instant, flows: &mut Flows) -> Next {
-        if self.lane.submitter.is_parked() || std::mem::take(&mut self.resumes_call) {
-            return Next::Submit;
+    pub(crate) fn next(&mut self, now: Instant, flows: &mut Flows) -> NextAction {
+        if self.lane.submitter.is_parked() || std::mem::take(&mut self.has_unfinished_call) {
+            return NextAction::Submit;
         }
         match self.process.next(now, flows) {
             Step::Submit(slot) => {
                 self.begin(slot);
-                Next::Submit
+                NextAction::Submit
             }
-            Step::EndCall => Next::EndCall,
+            Step::EndCall => NextAction::EndCall,
             Step::Wait(alarm) => {
                 self.spin = self.process.take_spin();
-                Next::Wait(alarm)
+                NextAction::Wait(alarm)
             }
-            Step::Exit => Next::Exit,
+            Step::Exit => NextAction::Exit,
         }
     }
 
@@ -265,12 +265,12 @@ impl Task {
     fn begin(&mut self, slot: u32) {
         let device = self.process.io(slot).device;
         if device != self.lane.device {
-            self.turn_to(|lane| lane.device == device);
+            self.switch_to_disk(|lane| lane.device == device);
         }
         let bio = self.bio(self.process.io(slot), slot);
         self.parts[slot as usize] = Parts::of(&bio);
         let has_pages = !self.is_buffered && matches!(bio.op, Op::Read | Op::Write);
-        self.more_pages = if has_pages { bio.segments - 1 } else { 0 };
+        self.extra_pages = if has_pages { bio.segments - 1 } else { 0 };
         self.lane.submitter.begin(bio);
     }
 
@@ -282,13 +282,13 @@ impl Task {
 
     /// Its call continues when it is woken, or in its next step.
     pub(crate) fn resume_call(&mut self) {
-        self.resumes_call = true;
+        self.has_unfinished_call = true;
     }
 
     /// Whether it sleeps in the middle of a call.
     #[inline]
     fn is_parked(&self) -> bool {
-        self.lane.submitter.is_parked() || self.resumes_call
+        self.lane.submitter.is_parked() || self.has_unfinished_call
     }
 
     /// Whether the I/O in submission is under a plug, if it is that of a recorded program.
@@ -307,7 +307,7 @@ impl Task {
     #[inline]
     pub(crate) fn call_ended(&mut self, now: Instant) {
         // The call ends when the plugs of all disks are flushed: it continues with the next.
-        if !self.other_lanes.is_empty() && self.turn_to(|lane| lane.submitter.is_plugged()) {
+        if !self.other_lanes.is_empty() && self.switch_to_disk(|lane| lane.submitter.is_plugged()) {
             return;
         }
         self.process.call_ended(now);

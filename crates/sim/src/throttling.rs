@@ -50,7 +50,7 @@ impl Throttling {
                 let Some(bio) = self.released.pop_front() else { break };
                 self.worker.begin(bio);
             }
-            if self.worker.go_on(front, cx) == Submitted::Parked {
+            if self.worker.make_progress(front, cx) == Submitted::Parked {
                 return false;
             }
         }

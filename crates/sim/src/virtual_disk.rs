@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_ones_can_be_read_and_give_a_source_for_every_figure() {
+    fn built_in_virtual_disks_are_readable_and_cite_a_source_per_figure() {
         for name in VirtualDisk::builtin_names() {
             let disk = VirtualDisk::builtin(name).unwrap();
             assert_eq!(disk.name, name);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_line_and_what_was_expected() {
+    fn an_error_names_its_line_and_what_was_expected() {
         let right = include_str!("../virtual_disks/virtio-blk.toml");
         let refused =
             |from: &str, to: &str| VirtualDisk::from_toml(&right.replace(from, to), "my.toml").unwrap_err().to_string();

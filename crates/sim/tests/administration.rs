@@ -43,7 +43,7 @@ fn simulate(scheduler: &str, seconds: u64, writes: Vec<Write>) -> (RunResult, Di
 }
 
 #[test]
-fn the_scheduler_can_be_changed_under_load_from_each_to_each_of_its_front_and_no_process_is_left_behind() {
+fn under_load_no_scheduler_switch_within_a_queue_kind_strands_a_process() {
     for from in ALL_SCHEDULERS {
         let others: &[&str] = if LEGACY_SCHEDULERS.contains(&from) { &LEGACY_SCHEDULERS } else { &SCHEDULERS };
         let writes = others.iter().enumerate().map(|(n, to)| write(500 * (n as u64 + 1), "scheduler", to)).collect();
@@ -78,7 +78,7 @@ fn fewer_requests_bound_the_load_from_the_moment_on() {
 }
 
 #[test]
-fn what_the_kernel_refuses_during_a_run_is_told_and_changes_nothing() {
+fn a_setting_refused_by_the_kernel_during_a_run_is_reported_and_ignored() {
     let (result, _) = simulate("kyber", 1, vec![write(100, "scheduler", "cfq"), write(200, "nr_requests", "5000")]);
     assert_eq!(
         result.refused,

@@ -116,7 +116,7 @@ fn show(name: &str, start: &[Rates]) {
 
 /// Prints all windows, recorded and simulated: writes and reads a second, and the most of a writer over their median.
 #[test]
-fn writers_that_begin_apart_share_what_is_left_as_they_do_on_a_real_kernel() {
+fn staggered_writers_share_the_remaining_bandwidth_as_on_a_real_kernel() {
     let recorded: Vec<Vec<Rates>> = recorded().into_values().collect();
     recorded.iter().for_each(|start| show("recorded", start));
     let ours: Vec<Vec<Rates>> = (1..=SEEDS).map(|seed| simulate("bfq", seed)).collect();

@@ -39,7 +39,7 @@ fn a_sequential_writer_does_not_stop_readers_under_bfq_on_any_kernel() {
 }
 
 #[test]
-fn nor_does_one_that_begins_together_with_them_and_shares_their_queue_since_5_13() {
+fn since_5_13_a_writer_merged_with_readers_at_start_does_not_stop_them() {
     for kernel in KERNELS_WITH_BFQ {
         let longest = longest_read_ms(kernel, TOGETHER, &[]);
         assert!(longest < 1000.0, "{kernel:?}: {longest} ms");

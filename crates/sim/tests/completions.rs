@@ -61,14 +61,14 @@ fn rq_affinity_says_where_the_one_interrupt_of_a_device_passes_its_work_to() {
 }
 
 #[test]
-fn a_hardware_queue_of_ones_own_interrupts_the_submitter_whatever_rq_affinity_says() {
+fn a_private_hardware_queue_interrupts_the_submitter_for_any_rq_affinity() {
     for affinity in ["0", "1", "2"] {
         assert_eq!(completed("micron-9100-1600gb", "none", affinity, 3, Some(1)), (vec![3], 1300), "{affinity}");
     }
 }
 
 #[test]
-fn devices_that_are_alike_interrupt_a_cpu_each_unless_they_are_behind_one_controller() {
+fn equal_devices_interrupt_one_cpu_each_unless_behind_one_controller() {
     let job = |number: u32| format!("[j{number}]\nfilename=/dev/d{number}\nrw=randread\nsize=40k\n");
     let jobs: String = (0..3).map(job).collect();
     let text = format!("[global]\nioengine=libaio\ndirect=1\ncpus_allowed=1\n{jobs}");

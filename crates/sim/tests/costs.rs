@@ -33,7 +33,7 @@ fn events(host: Host, scheduler: &str) -> (Vec<String>, LockUse) {
 }
 
 #[test]
-fn where_locks_cost_nothing_every_event_is_where_it_is_without_a_meter() {
+fn with_free_locks_every_event_is_as_without_a_meter() {
     let server = Host::builtin(Host::DEFAULT).unwrap();
     let unmetered = Host { sections_ns: BTreeMap::new(), handover_ns: 0, waiter_ns: 0, ..server.clone() };
     let named = server.sections_ns.keys().map(|name| (name.clone(), 0)).collect();

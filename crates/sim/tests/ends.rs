@@ -54,7 +54,7 @@ fn the_runtime_begins_again_when_the_depth_is_found() {
 }
 
 #[test]
-fn a_search_that_goes_on_lasts_as_long_as_the_job() {
+fn a_continuing_latency_search_lasts_as_long_as_the_job() {
     let search = "time_based\nruntime=3\niodepth=32\nlatency_target=300\nlatency_window=100ms\nlatency_percentile=95\n";
     let process = &simulated(&format!("{search}latency_run=1\n[a]\n"))[0];
     assert_eq!(process.runtime_ns / 1_000_000, 3000);
@@ -66,7 +66,7 @@ fn a_search_that_goes_on_lasts_as_long_as_the_job() {
 }
 
 #[test]
-fn a_job_with_an_io_above_its_latency_fails_as_in_fio_and_others_go_on() {
+fn a_job_exceeding_its_max_latency_fails_as_in_fio_and_others_continue() {
     let jobs = "time_based\nruntime=200ms\niodepth=4\n[a]\nmax_latency=10\n[b]\nmax_latency=10s\n[c]\nmax_latency=0,10\n\
                 [d]\nlatency_target=10\nlatency_window=1s\n";
     let jobs = documents(&simulated(jobs));

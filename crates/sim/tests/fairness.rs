@@ -78,7 +78,7 @@ fn tags_are_shared_evenly_even_where_all_react_at_once() {
 }
 
 #[test]
-fn cfq_gives_those_who_also_read_less_as_was_measured() {
+fn cfq_gives_processes_that_also_read_less_as_measured() {
     let processes = simulate(S3520, "cfq", Kernel::V4_12, 30);
     let mean = |name: &str| {
         let of_job: Vec<f64> = processes.iter().filter(|process| process.name == name).map(ios).collect();

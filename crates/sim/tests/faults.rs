@@ -21,7 +21,7 @@ fn errors(job: &str, faults: &str, scheduler: &str) -> Vec<i32> {
 }
 
 #[test]
-fn a_process_whose_io_fails_learns_of_it_and_stops() {
+fn a_process_whose_io_fails_gets_the_error_and_stops() {
     for scheduler in ALL_SCHEDULERS {
         assert_eq!(errors(JOB, "", scheduler), [0, 0], "{scheduler}");
         assert!(errors(JOB, FAULTS, scheduler).iter().all(|&errno| errno != 0), "{scheduler}");
@@ -29,7 +29,7 @@ fn a_process_whose_io_fails_learns_of_it_and_stops() {
 }
 
 #[test]
-fn without_direct_io_a_failed_write_is_learned_of_by_who_waits_for_it() {
+fn a_failed_buffered_write_is_reported_only_to_a_process_that_syncs() {
     let job = JOB.replace("direct=1\n", "").replace("[reader]", "[reader]\nsize=10g")
         + "fsync=8\n[careless]\nrw=write\noffset=50%\nsize=1g\nnumber_ios=200\n";
     for scheduler in ALL_SCHEDULERS {

@@ -147,7 +147,7 @@ impl Probe for Issues {
 }
 
 #[test]
-fn a_thread_that_completions_have_kept_goes_on_when_it_can_though_the_guests_cpu_has_no_time_for_them() {
+fn a_thread_delayed_by_completions_continues_even_on_a_busy_guest_cpu() {
     let job = "[a]\nfilename=/dev/vda\nioengine=libaio\ndirect=1\nrw=randread\niodepth=16\nruntime=100ms\ntime_based\n";
     let host = Host { complete_ns: 50_000, ..Host::builtin("instant").unwrap() };
     let mut setup = Setup { host, disk: plain_disk(), ..Setup::new(job, SSD, "none", "none") };
@@ -175,7 +175,7 @@ fn workers_of_the_host_take_its_own_time_and_not_that_of_the_guests() {
 }
 
 #[test]
-fn what_is_in_the_ring_is_submitted_in_one_call_so_that_neighbours_become_one_on_the_host() {
+fn ring_entries_are_submitted_in_one_call_so_neighbours_merge_on_the_host() {
     let job =
         "[a]\nfilename=/dev/vda\nioengine=libaio\ndirect=1\nrw=read\nbs=4k\nsize=1m\niodepth=32\niodepth_batch=1\n";
     let host = Host::builtin("instant").unwrap();
@@ -229,7 +229,7 @@ fn every_io_ends_once_under_every_pair_of_schedulers_even_if_the_host_has_few_re
 }
 
 #[test]
-fn the_host_cuts_what_is_too_large_for_its_device_and_the_guest_hears_of_the_whole() {
+fn the_host_splits_large_ios_and_the_guest_sees_one_completion() {
     let job = "[a]\nfilename=/dev/vda\ndirect=1\nrw=read\nbs=512k\nsize=8m\n[b]\nfilename=/dev/vdb\ndirect=1\nrw=read\nbs=512k\nsize=8m\n";
     let mut setup = Setup::new(job, "null", "none", "none");
     setup.queue.attributes.push(("max_sectors_kb".to_owned(), "128".to_owned()));

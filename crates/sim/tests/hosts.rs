@@ -51,7 +51,7 @@ fn of_more_pages_ns(options: &str) -> u64 {
 }
 
 #[test]
-fn a_direct_read_or_write_takes_longer_for_each_page_that_it_holds_on_to_and_a_trim_has_none() {
+fn direct_io_costs_time_per_page_held_and_a_trim_holds_none() {
     let page_ns = Host::builtin("server").unwrap().submit_ns / 20;
     for rw in ["read", "write", "randread"] {
         let took = of_more_pages_ns(&format!("rw={rw}\nbs=64k"));

@@ -79,7 +79,7 @@ fn without_a_journal_or_without_a_change_an_fsync_flushes_the_device() {
 }
 
 #[test]
-fn who_comes_while_a_commit_is_under_way_shares_the_next_with_all_others() {
+fn fsyncs_during_a_commit_share_the_next_commit() {
     for scheduler in ALL_SCHEDULERS {
         let job = "[many]\nnumjobs=8\noffset_increment=1g\nsize=1m\nrw=write\nfsync=1\nruntime=200ms\ntime_based\n";
         let (syncs, cache, _) = simulate(job, scheduler, true);
@@ -94,7 +94,7 @@ fn who_comes_while_a_commit_is_under_way_shares_the_next_with_all_others() {
 }
 
 #[test]
-fn what_nobody_has_synced_is_committed_after_five_seconds() {
+fn unsynced_changes_are_committed_after_five_seconds() {
     let job = "[slow]\nrw=write\nsize=1g\nrate_iops=10\nruntime=4\ntime_based\n";
     assert_eq!(simulate(job, "none", true).1.commits, 0);
     assert_eq!(simulate(&job.replace("runtime=4", "runtime=11"), "none", true).1.commits, 2);
@@ -126,7 +126,7 @@ fn the_blocks_of_a_commit_are_put_forward_in_one_plug() {
 }
 
 #[test]
-fn what_an_fsync_writes_of_a_file_is_put_forward_in_one_plug() {
+fn an_fsync_submits_the_data_of_a_file_in_one_plug() {
     let job = "[one]\nrw=randwrite\nsize=1g\nnumber_ios=5\nfsync=4\n";
     let Order(order) = simulate_probed(job, "none", false, Order::default()).1;
     assert_eq!(order.iter().position(|(is_issued, _)| *is_issued), Some(4), "{order:?}");

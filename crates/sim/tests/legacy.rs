@@ -35,7 +35,7 @@ fn the_device_does_about_as_much_as_was_published() {
 }
 
 #[test]
-fn noop_and_deadline_treat_processes_alike() {
+fn noop_and_deadline_treat_processes_equally() {
     for scheduler in ["noop", "deadline"] {
         let processes = simulate(Kernel::V4_12, scheduler, 1);
         let mean = processes.iter().map(iops).sum::<f64>() / processes.len() as f64;

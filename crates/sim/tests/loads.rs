@@ -90,7 +90,7 @@ impl Records for Vanishing {
 }
 
 #[test]
-fn a_recording_is_read_anew_in_each_run_and_one_that_is_gone_fails_its_process() {
+fn a_recording_is_reread_in_each_run_and_a_missing_one_fails_its_process() {
     let mut load = Load::new();
     let disk = load.file("/dev/sda");
     let mut process = Process::new("replay", disk, Pattern::default());

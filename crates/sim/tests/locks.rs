@@ -26,7 +26,7 @@ fn simulated(job: &str, scheduler: &str, cpus: u16, techniques: ContentionOption
 const MANY: &str = "[a]\niodepth=16\nnumjobs=8\nnumber_ios=500\n";
 
 #[test]
-fn processes_pay_for_each_section_and_for_waiting_whoever_goes_through_it() {
+fn processes_pay_for_every_lock_section_and_wait_on_any_path() {
     let alone = "[a]\nnumber_ios=200\n";
     let deep = "[a]\niodepth=64\niodepth_batch=8\nnumber_ios=2000\n";
     let two_disks = "[a]\nfilename=/dev/sda:/dev/sdb\niodepth=512\niodepth_batch=256\nnumber_ios=2000\n";
@@ -39,7 +39,7 @@ fn processes_pay_for_each_section_and_for_waiting_whoever_goes_through_it() {
 }
 
 #[test]
-fn so_they_do_for_what_is_left_to_others() {
+fn processes_pay_for_lock_sections_of_work_left_to_others() {
     for insertion in [Insertion::Direct, Insertion::Buckets, Insertion::Pending] {
         let techniques =
             ContentionOptions { single_dispatcher: true, batch_dispatch: true, insertion, ..ContentionOptions::NONE };

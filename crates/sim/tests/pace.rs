@@ -79,7 +79,7 @@ fn a_process_that_is_ahead_sleeps_as_long_as_it_should() {
 }
 
 #[test]
-fn nobody_is_more_than_one_io_ahead_just_as_in_fio() {
+fn no_process_is_more_than_one_io_ahead_as_in_fio() {
     let sets = [&[3, 1][..], &[8, 1], &[5, 2], &[1, 1], &[1, 3], &[10, 10], &[3, 2, 1]];
     let mut jobs = String::from("flow_sleep=1000\n");
     for (id, weights) in sets.into_iter().enumerate() {

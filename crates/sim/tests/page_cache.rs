@@ -93,7 +93,7 @@ fn a_second_reading_of_a_small_file_needs_no_device() {
 }
 
 #[test]
-fn a_job_begins_with_what_an_earlier_one_has_read_only_without_invalidate() {
+fn a_job_finds_pages_cached_by_an_earlier_one_only_without_invalidate() {
     for (invalidate, kib) in [(0, 4096), (1, 8192)] {
         let second = format!("[second]\nwait_for=first\nrw=read\nsize=4m\ninvalidate={invalidate}\n");
         let outcome = simulate(&format!("[first]\nrw=read\nsize=4m\n{second}"), "mq-deadline", 64);
@@ -104,7 +104,7 @@ fn a_job_begins_with_what_an_earlier_one_has_read_only_without_invalidate() {
 }
 
 #[test]
-fn what_does_not_fit_into_memory_is_read_again() {
+fn data_that_exceeds_memory_is_read_again() {
     let outcome = simulate("[reader]\nrw=read\nsize=64m\nloops=2\n", "none", 16);
     let read = outcome.requests.kib(Op::Read) / 1024;
     assert!((127..=130).contains(&read), "{read} MiB");
@@ -148,7 +148,7 @@ fn a_writer_is_as_fast_as_memory_at_first_and_as_the_device_in_the_long_run() {
 }
 
 #[test]
-fn what_few_have_written_goes_to_the_device_after_half_a_minute_in_the_background() {
+fn a_little_dirty_data_is_written_in_the_background_after_30_s() {
     for scheduler in ["none", "bfq", "cfq"] {
         let load = |seconds: u32| {
             let job =
@@ -193,7 +193,7 @@ fn each_disk_has_a_flusher_and_an_fsync_is_for_one_of_them() {
 }
 
 #[test]
-fn an_fsync_writes_what_is_dirty_and_then_flushes() {
+fn an_fsync_writes_dirty_pages_and_then_flushes() {
     for scheduler in ALL_SCHEDULERS {
         let outcome = simulate("[wal]\nrw=write\nsize=1m\nfsync=16\nend_fsync=1\n", scheduler, 64);
         // The last one is not measured.
@@ -224,7 +224,7 @@ fn end_fsync_leaves_nothing_dirty_in_its_own_files_and_the_rest_alone() {
 }
 
 #[test]
-fn a_trim_drops_what_is_dirty() {
+fn a_trim_drops_dirty_pages() {
     let outcome = simulate("[trim]\nrw=trimwrite\nsize=1m\nloops=2\n", "none", 64);
     assert_eq!(outcome.cache.discarded_bytes, MIB, "the second pass discards what the first one wrote");
     assert_eq!(outcome.requests.kib(Op::Discard), 2048);

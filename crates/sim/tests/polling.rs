@@ -50,7 +50,7 @@ fn reads_writes_and_polled_io_take_the_hardware_queues_of_their_type() {
 }
 
 #[test]
-fn who_polls_is_not_woken_and_spends_all_of_its_cpu_time_on_it() {
+fn a_polling_process_is_not_woken_and_spends_its_cpu_time_polling() {
     let mean_ns = |process: &ProcessResult| process.direction(Direction::Read).lat.mean();
     let busy = |process: &ProcessResult| process.cpu.system_ns as f64 / process.runtime_ns as f64;
     for scheduler in ["none", "mq-deadline"] {

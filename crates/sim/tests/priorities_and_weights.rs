@@ -38,7 +38,7 @@ fn assert_ratios(options: [&str; 2], tolerance: f64, expected: impl Fn(&str) -> 
 }
 
 #[test]
-fn levels_count_for_cfq_as_180_to_40_and_for_bfq_as_80_to_10_and_for_nobody_else() {
+fn levels_weigh_180_to_40_in_cfq_and_80_to_10_in_bfq_and_nothing_elsewhere() {
     // For bfq somewhat more: a slot of the lighter one begins with what the other still has in the device, and if it lasts
     // more than 20 ms by that it is charged for its time.
     assert_ratios(["prio=0", "prio=7"], 0.1, |scheduler| match scheduler {

@@ -40,7 +40,7 @@ fn runtime_ms(process: &ProcessResult) -> u64 {
 const LONG: &str = "time_based\nruntime=500ms\n";
 
 #[test]
-fn without_exitall_everybody_ends_by_himself() {
+fn without_exitall_every_process_ends_by_itself() {
     let (processes, _, ms) = simulate(&format!("[short]\nnumber_ios=10\n[long]\n{LONG}"));
     assert_eq!(ios(&processes[0]), 10);
     assert!((500..510).contains(&runtime_ms(&processes[1])) && ms >= 500, "{ms}");
@@ -63,7 +63,7 @@ fn exitall_of_any_job_ends_the_group_of_the_first_process_that_ends() {
 }
 
 #[test]
-fn exit_what_says_whom() {
+fn exit_what_selects_the_jobs_to_end() {
     let jobs = |what: &str| {
         let jobs = format!(
             "exitall\nexit_what={what}\n[short]\nnumber_ios=10\n[long]\nnew_group\n{LONG}[later]\nstonewall\nnumber_ios=7\n"

@@ -5,7 +5,7 @@ use hoistway_device::Preset;
 use hoistway_sim::QueueSettings;
 
 #[test]
-fn a_sata_disk_takes_its_flushes_alone_as_ncq_knows_none_and_an_nvme_drive_beside_others() {
+fn a_sata_disk_takes_flushes_alone_and_an_nvme_drive_beside_other_ios() {
     let queueable = |device: &str| {
         let preset = Preset::builtin(device).unwrap();
         QueueSettings::new(Kernel::V4_12, 4).config(&preset.shape()).limits.flush_queueable
@@ -15,7 +15,7 @@ fn a_sata_disk_takes_its_flushes_alone_as_ncq_knows_none_and_an_nvme_drive_besid
 }
 
 #[test]
-fn hardware_queues_for_reads_and_for_who_polls_are_taken_from_those_that_a_device_has() {
+fn read_and_poll_queues_are_taken_from_the_hardware_queues_of_a_device() {
     let shape = Preset::builtin("samsung-980pro-1tb").unwrap().shape();
     let left = |read_queues, poll_queues| {
         let queue = QueueSettings { read_queues, poll_queues, ..QueueSettings::new(Kernel::V6_18, 4) };

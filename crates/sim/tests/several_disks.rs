@@ -63,7 +63,7 @@ fn a_process_in_turns_is_held_up_by_its_slowest_disk() {
 }
 
 #[test]
-fn every_io_of_a_batch_ends_on_every_kernel_whatever_disks_it_goes_to() {
+fn every_io_of_a_batch_ends_on_every_kernel_for_any_mix_of_disks() {
     for kernel in
         [Kernel::V4_4, Kernel::V4_12, Kernel::V4_19, Kernel::V5_10, Kernel::V6_3, Kernel::V6_12, Kernel::V6_18]
     {
@@ -134,7 +134,7 @@ impl Probe for InFlight {
 }
 
 #[test]
-fn disks_behind_one_controller_have_no_more_in_flight_together_than_one_alone_and_none_of_them_stands_still() {
+fn disks_behind_one_controller_share_its_depth_and_none_stalls() {
     let job = "[global]\nioengine=libaio\ndirect=1\nrw=randread\niodepth=64\nruntime=2\ntime_based\n[a]\nfilename=/dev/a\n\
          [b]\nfilename=/dev/b\n[c]\nfilename=/dev/c\n";
     let workload = JobFile::parse(job, "job.fio", &Environment::empty()).unwrap().load;
@@ -186,7 +186,7 @@ impl Probe for Commands {
 }
 
 #[test]
-fn what_is_plugged_for_other_disks_goes_out_before_a_process_sleeps_for_a_tag() {
+fn requests_plugged_for_other_disks_are_issued_before_a_tag_sleep() {
     let reads = |disk: &str, count: u64| {
         (0..count).map(|number| format!("0 {disk} read {} 4096\n", number << 20)).collect::<String>()
     };

@@ -94,7 +94,7 @@ fn cfq_divides_the_time_of_a_disk_by_the_weights_of_groups_and_the_levels_of_pri
 }
 
 #[test]
-fn bfq_divides_below_a_group_what_the_group_got() {
+fn bfq_divides_the_share_of_a_group_among_its_children() {
     let jobs =
         readers(&["cgroup=a/x\ncgroup_weight=100", "cgroup=a/y\ncgroup_weight=300", "cgroup=b\ncgroup_weight=100"]);
     let got = shares(&simulate(&jobs, "bfq", &EXACT, &[]));
@@ -125,7 +125,7 @@ fn real_time_goes_before_best_effort_and_that_before_idle() {
 }
 
 #[test]
-fn a_limit_of_operations_holds_whatever_the_scheduler() {
+fn an_iops_limit_holds_under_every_scheduler() {
     let jobs =
         "[limited]\nrw=randread\nbs=4k\niodepth=4\nruntime=10\ncgroup=slow\n[free]\nrw=randread\nbs=4k\nruntime=10\n";
     for scheduler in ALL_SCHEDULERS {

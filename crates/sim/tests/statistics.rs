@@ -32,7 +32,7 @@ fn of_all(job: &str, scheduler: &str, writes: Vec<Write>) -> Vec<DiskSummary> {
 }
 
 #[test]
-fn a_device_and_its_cgroups_count_what_their_processes_did() {
+fn a_device_and_its_cgroups_count_the_ios_of_their_processes() {
     let job =
         "[r]\ncgroup=a\nrw=randread\nbs=4k\nnumber_ios=200\n[w]\ncgroup=a/b\nrw=randwrite\nbs=8k\nnumber_ios=100\n";
     for scheduler in ["none", "mq-deadline", "bfq", "cfq"] {
@@ -77,7 +77,7 @@ fn a_scheduler_can_choose_only_where_requests_wait_for_it() {
 }
 
 #[test]
-fn each_device_counts_what_is_its_own_also_while_its_scheduler_is_taken_away() {
+fn each_device_counts_its_own_ios_even_during_scheduler_changes() {
     let jobs = "rw=randread\nbs=4k\niodepth=128\n[a]\nfilename=/dev/sda\nnumber_ios=3000\n[b]\nfilename=/dev/sdb\nnumber_ios=2000\n";
     for scheduler in ["mq-deadline", "bfq", "kyber"] {
         let write = |ms, to: &str| Write {

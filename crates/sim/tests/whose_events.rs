@@ -91,7 +91,7 @@ fn told(job: &str, scheduler: &str, change: impl FnOnce(&mut QueueSettings)) -> 
 const SCHEDULERS: [&str; 5] = ["none", "mq-deadline", "kyber", "bfq", "cfq"];
 
 #[test]
-fn what_a_process_of_several_disks_submits_in_one_call_is_told_of_each_disk_apart() {
+fn events_of_one_submission_to_several_disks_are_attributed_per_disk() {
     let job = "[replay]\nread_iolog=disks.log\nreplay_no_stall=1\nioengine=libaio\ndirect=1\niodepth=256\n\
                iodepth_batch=96\niodepth_low=100\n";
     for scheduler in SCHEDULERS {
@@ -102,7 +102,7 @@ fn what_a_process_of_several_disks_submits_in_one_call_is_told_of_each_disk_apar
 }
 
 #[test]
-fn so_it_is_while_files_of_their_queues_are_written() {
+fn events_are_attributed_per_disk_while_queue_files_are_written() {
     let job = "[global]\nioengine=libaio\ndirect=1\nrw=randread\niodepth=64\nsize=64m\nruntime=100ms\ntime_based\n\
                [a]\nfilename=/dev/a\n[b]\nfilename=/dev/b\noffset=1g\n[c]\nfilename=/dev/c\noffset=2g\n";
     let write = |ms, file: &str, text: &str| Write {
@@ -127,7 +127,7 @@ fn so_it_is_while_files_of_their_queues_are_written() {
 }
 
 #[test]
-fn so_it_is_of_what_the_page_cache_submits_and_of_what_limits_have_kept() {
+fn events_of_page_cache_and_throttled_io_are_attributed_per_disk() {
     let job = "[global]\nruntime=300ms\ntime_based\nsize=128m\n[a]\nfilename=/dev/a\nrw=write\nbs=64k\nfsync=200\n\
                [b]\nfilename=/dev/b\nrw=randwrite\nbs=64k\noffset=1g\n\
                [c]\nfilename=/dev/c\nrw=randread\ndirect=1\nioengine=libaio\niodepth=8\noffset=2g\ncgroup=slow\n";

@@ -95,7 +95,7 @@ fn write_back_alone_takes_three_quarters_of_the_tags_at_most() {
 }
 
 #[test]
-fn it_goes_with_a_scheduler_that_switches_it_off_and_comes_back_after_it() {
+fn throttling_stops_under_a_scheduler_that_disables_it_and_returns_after() {
     let most = |first, next| simulate_with(WRITER, SSD, &spec(first, &[], 1), None, Some(next)).1.most;
     assert!(most("mq-deadline", "bfq") > 24);
     for next in ["none", "mq-deadline"] {
@@ -105,7 +105,7 @@ fn it_goes_with_a_scheduler_that_switches_it_off_and_comes_back_after_it() {
 }
 
 #[test]
-fn direct_io_never_meets_it() {
+fn direct_io_is_never_throttled() {
     let jobs = "[w]\ndirect=1\nrw=randrw\nbs=4k\nioengine=libaio\niodepth=64\nnumber_ios=4000\n\
                 [s]\ndirect=1\nsync=1\nrw=write\nnumber_ios=200\n";
     for scheduler in ["none", "mq-deadline", "kyber"] {

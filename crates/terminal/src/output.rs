@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 
 /// If a FIFO has no reader for this long, its name is printed.
-const PATIENCE: Duration = Duration::from_secs(1);
+const FIFO_NOTICE_DELAY: Duration = Duration::from_secs(1);
 
 /// How results are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -70,11 +70,11 @@ impl Output {
             && !kind.is_file()
         {
             // Opening a FIFO waits for its reader.
-            let opened = patiently(kind.is_fifo(), &name, || fs::OpenOptions::new().write(true).open(&name));
+            let opened = open_with_notice(kind.is_fifo(), &name, || fs::OpenOptions::new().write(true).open(&name));
             let file = opened.with_context(|| cannot_be_written(&name))?;
             return Ok(Output::Special { name, file });
         }
-        let place = behind_links(&name).with_context(|| cannot_be_written(&name))?;
+        let place = resolve_links(&name).with_context(|| cannot_be_written(&name))?;
         let last = place
             .file_name()
             .ok_or_else(|| anyhow!("{}: expected the name of a file to write the results to", name.display()))?;
@@ -101,15 +101,15 @@ impl Output {
         match &self {
             Output::File { name, place, beside } => replace(place, beside, content.as_ref()).or_else(|error| {
                 // The folder has disappeared or is full: print the results rather than lose them.
-                Output::Standard.write_there(content.as_ref())?;
+                Output::Standard.write_to_file_only(content.as_ref())?;
                 Err(error).context("the results are on standard output instead").context(cannot_be_written(name))
             }),
-            Output::Standard | Output::Special { .. } => self.write_there(content),
+            Output::Standard | Output::Special { .. } => self.write_to_file_only(content),
         }
     }
 
     /// Writes additional output to its file only: a page or picture is useless on a terminal.
-    pub fn write_there(self, content: impl AsRef<[u8]>) -> Result<()> {
+    pub fn write_to_file_only(self, content: impl AsRef<[u8]>) -> Result<()> {
         let bytes = content.as_ref();
         match &self {
             Output::Standard => {
@@ -137,7 +137,7 @@ impl Output {
     /// Whether both are the same file.
     pub fn is_same_file(&self, other: &Output) -> bool {
         match (self, other) {
-            (Output::File { name: one, .. }, Output::File { name: other, .. }) => is_one_place(one, other),
+            (Output::File { name: one, .. }, Output::File { name: other, .. }) => is_same_path(one, other),
             _ => false,
         }
     }
@@ -219,14 +219,14 @@ impl Write for Stream {
 }
 
 /// Opens a file; after a second, prints the name of a FIFO without a reader.
-fn patiently<T>(is_fifo: bool, name: &Path, open: impl FnOnce() -> T) -> T {
+fn open_with_notice<T>(is_fifo: bool, name: &Path, open: impl FnOnce() -> T) -> T {
     if !is_fifo {
         return open();
     }
     let (opened, waits) = mpsc::channel::<()>();
     let shown = name.display().to_string();
     let watch = thread::spawn(move || {
-        if waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        if waits.recv_timeout(FIFO_NOTICE_DELAY) == Err(RecvTimeoutError::Timeout) {
             eprintln!("waiting for a reader of the FIFO {shown:?}");
         }
     });
@@ -238,7 +238,7 @@ fn patiently<T>(is_fifo: bool, name: &Path, open: impl FnOnce() -> T) -> T {
 }
 
 /// The path after resolving symbolic links, including a dangling one.
-fn behind_links(name: &Path) -> io::Result<PathBuf> {
+fn resolve_links(name: &Path) -> io::Result<PathBuf> {
     const LINKS_MAX: usize = 40;
     let mut place = name.to_owned();
     for _ in 0..LINKS_MAX {
@@ -260,9 +260,9 @@ fn replace(place: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Whether both names resolve to the same path.
-pub fn is_one_place(one: &Path, other: &Path) -> bool {
+pub fn is_same_path(one: &Path, other: &Path) -> bool {
     let place = |name: &Path| {
-        let place = std::path::absolute(behind_links(name).ok()?).ok()?;
+        let place = std::path::absolute(resolve_links(name).ok()?).ok()?;
         Some(fs::canonicalize(place.parent()?).ok()?.join(place.file_name()?))
     };
     one == other || place(one).is_some_and(|one| place(other) == Some(one))
@@ -272,7 +272,7 @@ pub fn is_one_place(one: &Path, other: &Path) -> bool {
 pub fn different(files: &[(&str, &Option<PathBuf>)]) -> Result<()> {
     let given: Vec<_> = files.iter().filter_map(|(option, file)| Some((option, file.as_ref()?))).collect();
     for (number, (option, file)) in given.iter().enumerate() {
-        if let Some((other, _)) = given[..number].iter().find(|(_, other)| is_one_place(other, file)) {
+        if let Some((other, _)) = given[..number].iter().find(|(_, other)| is_same_path(other, file)) {
             return Err(anyhow!("{option} {}: {other} goes to this file (expected another one)", file.display()));
         }
     }

@@ -10,10 +10,10 @@ use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 
 /// A text for display. A control character is shown as its Unicode picture, which has no meaning in any grammar.
 pub fn text(text: &str) -> String {
-    text.chars().map(|character| if is_obeyed(character) { picture(character) } else { character }).collect()
+    text.chars().map(|character| if is_terminal_control(character) { picture(character) } else { character }).collect()
 }
 
-fn is_obeyed(character: char) -> bool {
+fn is_terminal_control(character: char) -> bool {
     // Bidirectional control characters, which Unicode does not classify as control characters, can reorder text.
     let turns =
         matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -54,7 +54,7 @@ struct Pictures<'a> {
 
 impl Formatter for Pictures<'_> {
     fn write_string_fragment<W: io::Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        if !fragment.contains(is_obeyed) {
+        if !fragment.contains(is_terminal_control) {
             return writer.write_all(fragment.as_bytes());
         }
         self.is_any.set(true);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_obeys_is_shown_in_names_and_texts_and_nothing_else_is_touched() {
+    fn control_characters_are_made_visible_and_other_text_is_unchanged() {
         for fine in ["plain", "two\nlines\tand a tab", "\"quoted\" \\u001b", "\u{e9}\u{a0}\u{4e00}\u{1f600}", ""] {
             assert_eq!(shown("name", fine), None, "{fine:?}");
             assert_eq!(shown(fine, "text"), None, "{fine:?}");

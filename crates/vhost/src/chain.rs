@@ -3,7 +3,7 @@
 use virtio_bindings::bindings::virtio_ring::{VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
 
 use crate::config_space::SEGMENTS_MAX;
-use crate::memory::Space;
+use crate::memory::GuestAddressSpace;
 
 /// Bytes of a descriptor.
 const DESCRIPTOR_BYTES: u64 = 16;
@@ -12,7 +12,7 @@ const WINDOW: usize = 4;
 
 /// A range of guest memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub struct DescriptorSegment {
     /// Guest-physical address.
     pub address: u64,
     /// Length in bytes.
@@ -23,8 +23,8 @@ pub struct Piece {
 /// between descriptors have no meaning.
 #[derive(Clone, Default, Debug)]
 pub struct Chain {
-    readable: Vec<Piece>,
-    writable: Vec<Piece>,
+    readable: Vec<DescriptorSegment>,
+    writable: Vec<DescriptorSegment>,
     readable_bytes: u64,
     writable_bytes: u64,
     is_out_of_order: bool,
@@ -59,15 +59,21 @@ impl Descriptor {
 
 /// Some descriptors of a table, read at once: those of a chain are usually adjacent.
 #[derive(Default)]
-struct Window {
+struct DescriptorWindow {
     bytes: [[u8; DESCRIPTOR_BYTES as usize]; WINDOW],
     /// The index of the first one, and their number.
     first: u16,
     count: u16,
 }
 
-impl Window {
-    fn descriptor(&mut self, space: &impl Space, table: u64, size: u16, index: u16) -> Result<Descriptor, Malformed> {
+impl DescriptorWindow {
+    fn descriptor(
+        &mut self,
+        space: &impl GuestAddressSpace,
+        table: u64,
+        size: u16,
+        index: u16,
+    ) -> Result<Descriptor, Malformed> {
         if index.wrapping_sub(self.first) >= self.count {
             let at = table.checked_add(u64::from(index) * DESCRIPTOR_BYTES).ok_or(Malformed::Unreadable)?;
             let count = usize::from(size - index).min(WINDOW);
@@ -94,7 +100,7 @@ impl Chain {
     /// If no end can be found.
     pub fn walk(
         &mut self,
-        space: &impl Space,
+        space: &impl GuestAddressSpace,
         table: u64,
         size: u16,
         head: u16,
@@ -103,7 +109,7 @@ impl Chain {
         self.clear();
         let most = u32::from(size).max(SEGMENTS_MAX + 2);
         let (mut table, mut size, mut index, mut is_indirect) = (table, size, head, false);
-        let (mut count, mut window) = (0, Window::default());
+        let (mut count, mut window) = (0, DescriptorWindow::default());
         loop {
             if index >= size {
                 return Err(Malformed::Index);
@@ -125,7 +131,7 @@ impl Chain {
                 // Indices cannot reach more entries than this.
                 size = u16::try_from(entries).unwrap_or(u16::MAX);
                 (table, index, is_indirect) = (descriptor.address, 0, true);
-                window = Window::default();
+                window = DescriptorWindow::default();
                 continue;
             }
             count += 1;
@@ -144,7 +150,7 @@ impl Chain {
     }
 
     fn add(&mut self, descriptor: &Descriptor) {
-        let piece = Piece { address: descriptor.address, len: descriptor.len };
+        let piece = DescriptorSegment { address: descriptor.address, len: descriptor.len };
         if descriptor.has(VRING_DESC_F_WRITE) {
             self.writable.push(piece);
             self.writable_bytes += u64::from(piece.len);
@@ -188,7 +194,7 @@ impl Chain {
 
     /// Fills `into` with the driver's data after the first `skip` bytes. Returns whether there was enough.
     #[must_use]
-    pub fn gather(&self, space: &impl Space, skip: u64, into: &mut [u8]) -> bool {
+    pub fn gather(&self, space: &impl GuestAddressSpace, skip: u64, into: &mut [u8]) -> bool {
         let mut done = 0;
         for piece in behind(&self.readable, skip) {
             if done == into.len() {
@@ -205,7 +211,7 @@ impl Chain {
 
     /// Writes `from` to the writable descriptors. Returns whether everything could be written.
     #[must_use]
-    pub fn scatter(&self, space: &impl Space, from: &[u8]) -> bool {
+    pub fn scatter(&self, space: &impl GuestAddressSpace, from: &[u8]) -> bool {
         let mut done = 0;
         for piece in &self.writable {
             if done == from.len() {
@@ -222,11 +228,11 @@ impl Chain {
 }
 
 /// Pieces without the first bytes. A piece that would wrap around is out of memory anyway.
-fn behind(pieces: &[Piece], skip: u64) -> impl Iterator<Item = Piece> + '_ {
+fn behind(pieces: &[DescriptorSegment], skip: u64) -> impl Iterator<Item = DescriptorSegment> + '_ {
     let mut skip = skip;
     pieces.iter().map(move |piece| {
         let now = skip.min(u64::from(piece.len));
         skip -= now;
-        Piece { address: piece.address.saturating_add(now), len: piece.len - now as u32 }
+        DescriptorSegment { address: piece.address.saturating_add(now), len: piece.len - now as u32 }
     })
 }

@@ -24,11 +24,11 @@ mod record;
 mod request;
 mod ring;
 
-pub use chain::{Chain, Malformed, Piece};
+pub use chain::{Chain, DescriptorSegment, Malformed};
 pub use config_space::{CONFIG_BYTES, DISCARD_SECTORS_MAX, Disk, ID_BYTES, SEGMENTS_MAX, ZERO_SECTORS_MAX};
 pub use device::{Device, Head, Problem, Taken};
 pub use features::{Features, offered_protocol};
-pub use memory::{Memory, MemoryError, RegionSpec, Space};
-pub use record::{QUEUE_SIZE_MAX, QUEUES_MAX, Record, RecordError, Recovered};
-pub use request::{Limits, Range, Request, Status, Verdict, parse};
+pub use memory::{GuestAddressSpace, Memory, MemoryError, RegionSpec};
+pub use record::{InflightRecordError, QUEUE_SIZE_MAX, QUEUES_MAX, Record, Recovered};
+pub use request::{Limits, Range, Request, RequestRejection, Status, parse};
 pub use ring::{Addresses, Broken, Ring};

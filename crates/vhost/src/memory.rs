@@ -13,7 +13,7 @@ use vm_memory::{
 pub(crate) const REGIONS_MAX: usize = 32;
 
 /// Bytes at guest-physical addresses.
-pub trait Space {
+pub trait GuestAddressSpace {
     /// Fills `into` from `address` on. Returns whether the whole range exists; if not, the content of `into` is
     /// undefined.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
@@ -145,7 +145,7 @@ impl Memory {
     }
 }
 
-impl Space for Memory {
+impl GuestAddressSpace for Memory {
     #[inline]
     fn read(&self, address: u64, into: &mut [u8]) -> bool {
         match self.slice(address, into.len()) {

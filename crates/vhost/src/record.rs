@@ -36,7 +36,7 @@ const COUNTER_AT: usize = 8;
 
 /// An error of a record.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordError {
+pub enum InflightRecordError {
     /// Impossible sizes.
     #[error("a record of {queues} queues of {size} in {bytes} bytes cannot be")]
     Shape {
@@ -91,7 +91,7 @@ impl Record {
     ///
     /// # Errors
     /// If there are no such queues, or the system refuses.
-    pub fn create(queues: u16, size: u16) -> Result<(File, u64), RecordError> {
+    pub fn create(queues: u16, size: u16) -> Result<(File, u64), InflightRecordError> {
         let len = check(queues, size, u64::MAX)?;
         let make = || -> rustix::io::Result<File> {
             let file = memfd_create("hoistway-in-flight", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
@@ -100,16 +100,16 @@ impl Record {
             fcntl_add_seals(file.as_fd(), SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
             Ok(file.into())
         };
-        Ok((make().map_err(|error| RecordError::System(error.to_string()))?, len as u64))
+        Ok((make().map_err(|error| InflightRecordError::System(error.to_string()))?, len as u64))
     }
 
     /// Opens a record that the front end has kept, from this server or an earlier one.
     ///
     /// # Errors
     /// If it is not a valid record.
-    pub fn open(file: File, offset: u64, len: u64, queues: u16, size: u16) -> Result<Record, RecordError> {
+    pub fn open(file: File, offset: u64, len: u64, queues: u16, size: u16) -> Result<Record, InflightRecordError> {
         let len = check(queues, size, len)?;
-        let map = Arc::new(map_file(file, offset, len as u64).map_err(RecordError::System)?);
+        let map = Arc::new(map_file(file, offset, len as u64).map_err(InflightRecordError::System)?);
         let record = Record { map, size, queues };
         for queue in 0..queues {
             match (record.queue_get(queue, VERSION_AT), record.queue_get(queue, DESC_NUM_AT)) {
@@ -119,7 +119,7 @@ impl Record {
                     record.queue_set(queue, VERSION_AT, VERSION);
                 }
                 (VERSION, found) if found == size => {}
-                (version, size) => return Err(RecordError::Version { version, size }),
+                (version, size) => return Err(InflightRecordError::Version { version, size }),
             }
         }
         Ok(record)
@@ -165,7 +165,7 @@ impl Record {
     /// completes the step.
     /// for.
     #[inline]
-    pub fn gives_back(&self, queue: u16, head: u16) {
+    pub fn begin_return(&self, queue: u16, head: u16) {
         self.queue_set(queue, LAST_BATCH_HEAD_AT, head);
     }
 
@@ -199,26 +199,26 @@ impl Record {
         Recovered { heads: heads.into_iter().map(|(_, head)| head).collect(), counter }
     }
 
-    fn own_at(&self) -> usize {
+    fn own_region_offset(&self) -> usize {
         bytes(self.queues, self.size) - OWN_BYTES
     }
 
     /// Whether the driver had chosen write-through mode.
     #[must_use]
     pub fn writes_through(&self) -> bool {
-        self.get::<u8>(self.own_at()) == 1
+        self.get::<u8>(self.own_region_offset()) == 1
     }
 
     /// Records the mode that the driver has chosen.
     pub fn set_writes_through(&self, writes_through: bool) {
-        self.set(self.own_at(), u8::from(writes_through));
+        self.set(self.own_region_offset(), u8::from(writes_through));
     }
 }
 
-fn check(queues: u16, size: u16, len: u64) -> Result<usize, RecordError> {
+fn check(queues: u16, size: u16, len: u64) -> Result<usize, InflightRecordError> {
     let needed = bytes(queues, size);
     if queues == 0 || queues > QUEUES_MAX || size == 0 || size > QUEUE_SIZE_MAX || len < needed as u64 {
-        return Err(RecordError::Shape { queues, size, bytes: len });
+        return Err(InflightRecordError::Shape { queues, size, bytes: len });
     }
     Ok(needed)
 }
@@ -233,26 +233,26 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_and_not_given_back_is_found_in_the_order_in_which_it_was_taken() {
+    fn unreturned_requests_are_recovered_in_the_order_they_were_taken() {
         let record = record();
         for (counter, head) in [5, 2, 7, 0].into_iter().enumerate() {
             record.taken(1, head, counter as u64);
         }
-        record.gives_back(1, 2);
+        record.begin_return(1, 2);
         record.given_back(1, 2, 1);
         assert_eq!(record.recover(1, 1), Recovered { heads: vec![5, 7, 0], counter: 4 });
         assert_eq!(record.recover(0, 0), Recovered { heads: vec![], counter: 0 });
     }
 
     #[test]
-    fn wherever_giving_back_was_cut_short_the_ring_decides() {
+    fn an_interrupted_completion_is_resolved_by_the_ring() {
         for steps in 0..3 {
             let record = record();
             record.taken(0, 3, 0);
             record.taken(0, 4, 1);
             let mut used_idx = 9;
             record.queue_set(0, USED_IDX_AT, used_idx);
-            record.gives_back(0, 3);
+            record.begin_return(0, 3);
             if steps > 0 {
                 used_idx += 1;
             }
@@ -268,16 +268,22 @@ mod tests {
     #[test]
     fn a_record_of_nonsense_is_refused_or_means_something_that_is_inside() {
         for (queues, size) in [(0, 8), (QUEUES_MAX + 1, 8), (1, 0), (1, QUEUE_SIZE_MAX + 1)] {
-            assert!(matches!(Record::create(queues, size), Err(RecordError::Shape { .. })));
+            assert!(matches!(Record::create(queues, size), Err(InflightRecordError::Shape { .. })));
         }
         let (file, len) = Record::create(1, 8).unwrap();
-        assert!(matches!(Record::open(file.try_clone().unwrap(), 0, len - 1, 1, 8), Err(RecordError::Shape { .. })));
-        assert!(matches!(Record::open(file.try_clone().unwrap(), 0, 1 << 20, 2, 128), Err(RecordError::System(_))));
+        assert!(matches!(
+            Record::open(file.try_clone().unwrap(), 0, len - 1, 1, 8),
+            Err(InflightRecordError::Shape { .. })
+        ));
+        assert!(matches!(
+            Record::open(file.try_clone().unwrap(), 0, 1 << 20, 2, 128),
+            Err(InflightRecordError::System(_))
+        ));
         let record = Record::open(file.try_clone().unwrap(), 0, len, 1, 8).unwrap();
         record.queue_set(0, LAST_BATCH_HEAD_AT, 3);
         record.set(record.descriptor_at(0, 3) + NEXT_AT, 60_000_u16);
         assert!(record.recover(0, 40_000).heads.is_empty());
         record.queue_set(0, VERSION_AT, 2);
-        assert!(matches!(Record::open(file, 0, len, 1, 8), Err(RecordError::Version { version: 2, size: 8 })));
+        assert!(matches!(Record::open(file, 0, len, 1, 8), Err(InflightRecordError::Version { version: 2, size: 8 })));
     }
 }

@@ -4,7 +4,7 @@ use virtio_bindings::bindings::virtio_blk as blk;
 
 use crate::chain::Chain;
 use crate::config_space::{DISCARD_SECTORS_MAX, DISCARD_SEGMENTS_MAX, Disk, ID_BYTES, ZERO_SECTORS_MAX};
-use crate::memory::Space;
+use crate::memory::GuestAddressSpace;
 
 const HEADER_BYTES: u64 = 16;
 const RANGE_BYTES: u64 = 16;
@@ -62,7 +62,7 @@ pub enum Request {
 
 /// Why a chain is not a valid request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum RequestRejection {
     /// It completes with this status.
     Complete(Status),
     /// There is no room for a status: the head is only returned.
@@ -76,17 +76,22 @@ pub struct Limits {
     pub data_bytes_max: u32,
 }
 
-const REFUSED: Verdict = Verdict::Complete(Status::IoError);
+const REFUSED: RequestRejection = RequestRejection::Complete(Status::IoError);
 
 /// Parses the request of a chain.
 ///
 /// # Errors
 /// How to complete the request instead.
-pub fn parse(chain: &Chain, space: &impl Space, disk: &Disk, limits: Limits) -> Result<Request, Verdict> {
+pub fn parse(
+    chain: &Chain,
+    space: &impl GuestAddressSpace,
+    disk: &Disk,
+    limits: Limits,
+) -> Result<Request, RequestRejection> {
     // Checked first: without room for the status, the disk is not written.
-    let status_at = chain.status_address().ok_or(Verdict::NoStatus)?;
+    let status_at = chain.status_address().ok_or(RequestRejection::NoStatus)?;
     if !space.write(status_at, &[Status::IoError as u8]) {
-        return Err(Verdict::NoStatus);
+        return Err(RequestRejection::NoStatus);
     }
     let mut header = [0; HEADER_BYTES as usize];
     if chain.is_out_of_order() || !chain.gather(space, 0, &mut header) {
@@ -121,7 +126,7 @@ pub fn parse(chain: &Chain, space: &impl Space, disk: &Disk, limits: Limits) -> 
             let flags = blk::VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP;
             ranges(chain, space, disk, sent, ZERO_SECTORS_MAX, flags).map(Request::WriteZeroes)
         }
-        _ => Err(Verdict::Complete(Status::Unsupported)),
+        _ => Err(RequestRejection::Complete(Status::Unsupported)),
     }
 }
 
@@ -132,12 +137,12 @@ fn exists(sector: u64, sectors: u64, disk: &Disk) -> bool {
 /// The ranges of a discard or write-zeroes, all checked.
 fn ranges(
     chain: &Chain,
-    space: &impl Space,
+    space: &impl GuestAddressSpace,
     disk: &Disk,
     bytes: u64,
     sectors_max: u32,
     flags_known: u32,
-) -> Result<Vec<Range>, Verdict> {
+) -> Result<Vec<Range>, RequestRejection> {
     if bytes == 0 || !bytes.is_multiple_of(RANGE_BYTES) || bytes / RANGE_BYTES > u64::from(DISCARD_SEGMENTS_MAX) {
         return Err(REFUSED);
     }
@@ -151,7 +156,7 @@ fn ranges(
             |part: std::ops::Range<usize>| bytes[part].iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte));
         let (sector, sectors, flags) = (number(0..8), number(8..12) as u32, number(12..16) as u32);
         if flags & !flags_known != 0 {
-            return Err(Verdict::Complete(Status::Unsupported));
+            return Err(RequestRejection::Complete(Status::Unsupported));
         }
         let blocks = u64::from(disk.block_bytes) / SECTOR_BYTES;
         let is_whole = sector.is_multiple_of(blocks) && u64::from(sectors).is_multiple_of(blocks);
@@ -165,7 +170,7 @@ fn ranges(
 
 /// Writes the disk's id, truncated to the driver's buffer. Returns the number of bytes; `None` if the buffer is not in
 /// memory.
-pub(crate) fn write_id(chain: &Chain, space: &impl Space, disk: &Disk) -> Option<u32> {
+pub(crate) fn write_id(chain: &Chain, space: &impl GuestAddressSpace, disk: &Disk) -> Option<u32> {
     let bytes = (ID_BYTES as u64).min(chain.writable_bytes() - 1) as usize;
     chain.scatter(space, &disk.id[..bytes]).then_some(bytes as u32)
 }

@@ -11,7 +11,7 @@ use vm_memory::Bytes as _;
 
 use crate::chain::{Chain, Malformed};
 use crate::features::Features;
-use crate::memory::{Memory, Space as _};
+use crate::memory::{GuestAddressSpace as _, Memory};
 use crate::record::{QUEUE_SIZE_MAX, Record};
 
 // Offsets in the available and the used ring, in bytes: the index, and the entries. Entries of the available ring are
@@ -44,7 +44,7 @@ pub enum Broken {
     Head,
     /// A head that is in flight already.
     #[error("a request has been made available twice")]
-    Twice,
+    AlreadyInFlight,
     /// The ring is no longer in memory.
     #[error("the ring is not in memory")]
     Memory,
@@ -123,7 +123,7 @@ impl Ring {
 
     pub(crate) fn set_addresses(&mut self, addresses: Addresses, memory: &Memory) {
         self.addresses = Some(addresses);
-        self.relocate(memory);
+        self.remap_ring(memory);
     }
 
     /// Sets the start index. Returns false if that is not possible now.
@@ -182,7 +182,7 @@ impl Ring {
     }
 
     /// Memory has changed: finds the ring again, or stops it if it is no longer in memory.
-    pub(crate) fn relocate(&mut self, memory: &Memory) {
+    pub(crate) fn remap_ring(&mut self, memory: &Memory) {
         if self.is_running && !self.locate(memory) {
             self.is_running = false;
         }
@@ -235,7 +235,7 @@ impl Ring {
         };
         let is_taken = self.taken.get_mut(usize::from(head)).ok_or(Broken::Head)?;
         if std::mem::replace(is_taken, true) {
-            return Err(Broken::Twice);
+            return Err(Broken::AlreadyInFlight);
         }
         self.in_flight += 1;
         if let Some(record) = self.own(record) {
@@ -266,7 +266,7 @@ impl Ring {
         self.forget(head);
         let record = self.own(record);
         if let Some(record) = record {
-            record.gives_back(self.index, head);
+            record.begin_return(self.index, head);
         }
         let (ring, next) = (self.queue.used_ring(), self.queue.next_used());
         let (size, used) = (self.queue.size(), u64::from(written) << 32 | u64::from(head));
@@ -300,7 +300,7 @@ impl Ring {
     }
 
     /// Notifies the driver that it need not kick from now on.
-    pub(crate) fn be_quiet(&mut self, memory: &Memory) {
+    pub(crate) fn suppress_kicks(&mut self, memory: &Memory) {
         let _ = self.queue.disable_notification(memory.map());
     }
 
@@ -343,7 +343,7 @@ impl Ring {
     }
 
     /// The driver has broken it: stops it until it is restarted. Returns whether this is new.
-    pub(crate) fn break_down(&mut self) -> bool {
+    pub(crate) fn stop_broken_ring(&mut self) -> bool {
         self.is_running = false;
         if let Some(error) = &self.error {
             signal(error);

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use hoistway_vhost::{Chain, Disk, Limits, Request, Space, Verdict, parse};
+use hoistway_vhost::{Chain, Disk, GuestAddressSpace, Limits, Request, RequestRejection, parse};
 use proptest::prelude::*;
 
 const BYTES: usize = 4096;
@@ -11,7 +11,7 @@ const LIMITS: Limits = Limits { data_bytes_max: 1 << 20 };
 /// Memory from address 0 on.
 struct Bytes(RefCell<Vec<u8>>);
 
-impl Space for Bytes {
+impl GuestAddressSpace for Bytes {
     fn read(&self, address: u64, into: &mut [u8]) -> bool {
         let bytes = self.0.borrow();
         let start = usize::try_from(address).unwrap_or(usize::MAX);
@@ -95,11 +95,11 @@ proptest! {
                     let writes = matches!(request, Request::Write { .. } | Request::Discard(_) | Request::WriteZeroes(_));
                     prop_assert!(!(writes && read_only));
                 }
-                Err(Verdict::NoStatus) => {
+                Err(RequestRejection::NoStatus) => {
                     let status = chain.status_address();
                     prop_assert!(status.is_none_or(|at| !space.write(at, &[0])));
                 }
-                Err(Verdict::Complete(_)) => prop_assert!(chain.writable_bytes() > 0),
+                Err(RequestRejection::Complete(_)) => prop_assert!(chain.writable_bytes() > 0),
             }
         }
     }

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_layers_are_known_and_those_of_disks_are_none() {
+    fn layer_names_are_recognised_and_disk_names_are_not_layers() {
         for (file, words) in [
             ("/dev/md0", "md RAID"),
             ("/dev/md127", "md RAID"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_tells_what_has_no_scheduler_of_its_own() {
+    fn stacked_devices_without_their_own_scheduler_are_recognised_by_name() {
         let kind = |name: &str| BlockDevice::named(name).unwrap().kind;
         assert_eq!(["dm-3", "/dev/mapper/vg-root"].map(kind), [Kind::OnOthers(Stack::DeviceMapper); 2]);
         assert_eq!(["mpatha", "mapper/mpathb"].map(kind), [Kind::OnOthers(Stack::Multipath); 2]);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_of_a_device_is_refused() {
+    fn an_invalid_device_name_is_refused() {
         for given in ["", "/dev/", "disk/by-id/x", "a b", "sda;reboot", "-x", "..", "$(x)", "/sys/block/sda"] {
             assert_eq!(BlockDevice::named(given), None, "{given}");
         }

@@ -185,7 +185,7 @@ impl<'a> Adviser<'a> {
             advice.cautions.push(Caution::Unnamed);
         }
         advice.cautions.extend(device.partition.clone().map(|partition| Caution::Partition { partition }));
-        if let Some(why) = self.in_vain(device) {
+        if let Some(why) = self.reason_without_effect(device) {
             advice.cautions.push(why);
             return Some(advice);
         }
@@ -204,7 +204,7 @@ impl<'a> Adviser<'a> {
     }
 
     /// Why a change would do nothing, or could not be made.
-    fn in_vain(&self, device: &BlockDevice) -> Option<Caution> {
+    fn reason_without_effect(&self, device: &BlockDevice) -> Option<Caution> {
         let (scheduler, kernel) = (self.to.scheduler.clone(), self.kernel.to_owned());
         match device.kind {
             Kind::OnOthers(what) => Some(Caution::OnOthers { what }),

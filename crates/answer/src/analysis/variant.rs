@@ -78,7 +78,7 @@ impl<'a> Variant<'a> {
     }
 
     /// Whether it is what the kernel would do by itself, with this scheduler.
-    pub fn is_untouched(&self) -> bool {
+    pub fn is_kernel_default(&self) -> bool {
         let run = self.first();
         let is_varied = |name: &String| run.variant.settings.contains_key(name);
         run.variant.is_usual() && run.tunables.keys().chain(run.queue_files.keys()).all(is_varied)

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_told_with_its_path() {
+    fn every_difference_is_reported_with_its_path() {
         let before = json!({"a": 1, "b": {"c": [1, 2]}, "d": {"e": 1}, "same": [{}]});
         let after = json!({"a": 1, "b": {"c": [1, 3, 4]}, "d": 5, "new": true, "same": [{}]});
         let found = differences("x", &before, &after);

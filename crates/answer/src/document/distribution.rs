@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_percentiles_that_people_name_are_among_the_points_and_are_the_histograms() {
+    fn common_percentiles_are_among_the_points_and_match_the_histogram() {
         let distribution = of(100_000);
         for (percent, us) in [(50.0, 50_000), (90.0, 90_000), (99.0, 99_000), (99.9, 99_900), (99.99, 99_990)] {
             let point = distribution.percent.iter().position(|known| *known == percent).unwrap();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_so_few_ios_cannot_say_is_left_out() {
+    fn percentiles_beyond_the_sample_count_are_left_out() {
         for (count, last) in [(1, 0.0), (10, 90.0), (100, 99.0), (1000, 99.9), (10_000, 99.99), (1_000_000, 99.99)] {
             assert_eq!(of(count).percent.last(), Some(&last), "of {count}");
         }

@@ -304,17 +304,17 @@ impl ResultsDocument {
             Ok(header) => header,
             Err(error) if error.classify() == serde_json::error::Category::Data => return Err(ReadError::NotADocument),
             // Where it breaks off.
-            Err(error) => return Self::of_this_format(text).and(Err(error.into())),
+            Err(error) => return Self::parse_current_format(text).and(Err(error.into())),
         };
         match header.format {
-            Some(Value::String(found)) if found == FORMAT => Self::of_this_format(text),
+            Some(Value::String(found)) if found == FORMAT => Self::parse_current_format(text),
             Some(Value::String(found)) if found == format1::FORMAT => Self::of_format1(serde_json::from_str(text)?),
             Some(Value::String(found)) => Err(ReadError::UnknownFormat { found }),
             _ => Err(ReadError::NotADocument),
         }
     }
 
-    fn of_this_format(text: &str) -> Result<Self, ReadError> {
+    fn parse_current_format(text: &str) -> Result<Self, ReadError> {
         let document = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text));
         Self::checked(document)
     }

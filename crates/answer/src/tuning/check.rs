@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{FORMAT, Round, Setting, Standing, TuneRun, Tuning};
+use super::{FORMAT, Round, Setting, SettingResult, TuneRun, Tuning};
 use crate::check::Contradiction;
 use crate::document::ReadError;
 use crate::figure::Figure;
@@ -13,7 +13,7 @@ use hoistway_measure::stats;
 
 impl Tuning {
     /// Whether a text calls itself the document of a search, of this version or another.
-    pub fn is_meant_by(text: &str) -> bool {
+    pub fn is_search_document(text: &str) -> bool {
         #[derive(Deserialize)]
         struct Header {
             format: Option<Value>,
@@ -64,7 +64,7 @@ impl Tuning {
             };
             used += count;
             for (number, standing) in round.settings.iter().enumerate() {
-                if !is_as_it_ran(standing, round, of_round, &values) {
+                if !matches_run(standing, round, of_round, &values) {
                     return wrong(format!("rounds[{place}].settings[{number}].figures"), "is not what `runs` say");
                 }
             }
@@ -88,12 +88,12 @@ impl Tuning {
 /// In which a document says what it is.
 const HEAD_CHARACTERS: usize = 200;
 
-fn settings(round: &Round) -> &[Standing] {
+fn settings(round: &Round) -> &[SettingResult] {
     &round.settings
 }
 
-fn is_as_it_ran(
-    standing: &Standing,
+fn matches_run(
+    standing: &SettingResult,
     round: &Round,
     seeds: &[u64],
     runs: &BTreeMap<(&Setting, u64, Option<u64>), &TuneRun>,

@@ -6,13 +6,13 @@ use crate::document::{Aspect, Change, Shift};
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
 use crate::objective::Objective;
-use crate::verdict::{SMALLEST_EFFECT, can_outweigh, is_told_though_uncertain, logarithm, shown};
+use crate::verdict::{SMALLEST_EFFECT, can_outweigh, is_reported_though_uncertain, logarithm, shown};
 
 /// The figures of a run.
 type Figures = BTreeMap<FigureName, f64>;
 
 /// What is looked at: bandwidth goes with I/Os a second, and percentiles between with those at the ends.
-const LOOKED_AT: [Figure; 4] = [Figure::Iops, Figure::Mean, Figure::P99, Figure::Max];
+const COMPARED_FIGURES: [Figure; 4] = [Figure::Iops, Figure::Mean, Figure::P99, Figure::Max];
 
 /// All figures that are worse in the second run of pairs with the same seed than in the first, by at least 2 %, worst first. None if the
 /// runs have no figures but those of the objective, by which the second is better by `gain`.
@@ -22,7 +22,7 @@ pub fn losses(objective: &Objective, pairs: &[(Figures, Figures)], gain: Option<
     if first.keys().all(|name| known.contains(&name)) {
         return None;
     }
-    let others = first.keys().filter(|name| LOOKED_AT.contains(&name.figure) && **name != objective.figure);
+    let others = first.keys().filter(|name| COMPARED_FIGURES.contains(&name.figure) && **name != objective.figure);
     let gain = gain.filter(|gain| gain.is_better() && gain.factor >= 1.0 + SMALLEST_EFFECT).map(|gain| gain.factor);
     let mut losses: Vec<Shift> = others.filter_map(|name| loss(objective, name, pairs, gain)).collect();
     losses.sort_by(|a, b| b.factor.total_cmp(&a.factor));
@@ -37,7 +37,7 @@ fn loss(objective: &Objective, name: &FigureName, pairs: &[(Figures, Figures)], 
         values.iter().map(|[from, to]| logarithm(*from, *to, name.figure.higher_is_better())).collect();
     let change = Change::of(&logarithms?)?;
     let (aspect, factor, is_certain) = (Aspect::Figure(name.figure), 1.0 / change.factor, change.is_worse());
-    let is_told = factor >= 1.0 + SMALLEST_EFFECT && (is_certain || is_told_though_uncertain(aspect, factor, gain));
+    let is_told = factor >= 1.0 + SMALLEST_EFFECT && (is_certain || is_reported_though_uncertain(aspect, factor, gain));
     let shown = |side: usize| shown(aspect, &values.iter().map(|pair| pair[side]).collect::<Vec<_>>());
     let significant = change.low.map(|_| is_certain);
     // What may be lost of a figure with a condition is said by that.
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gets_worse_is_told_worst_first_and_what_may_be_chance_only_if_it_is_large() {
+    fn losses_are_reported_worst_first_and_uncertain_ones_only_if_large() {
         let objective: Objective = "min a:read:p99".parse().unwrap();
         let before = || run(9.0, [1000.0, 5.0, 50.0, 1.0]);
         let reported = |after: [[f64; 4]; 3]| -> Vec<(String, Option<bool>)> {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_chance_is_told_but_does_not_weigh_if_it_would_be_more_than_the_gain() {
+    fn an_uncertain_loss_larger_than_the_gain_is_reported_without_weight() {
         let objective: Objective = "min a:read:p99".parse().unwrap();
         let pair = |mean| (run(9.0, [1000.0, 5.0, 50.0, 1.0]), run(8.5, [1000.0, mean, 50.0, 1.0]));
         let pairs = [pair(6.0), pair(5.0), pair(5.6)];
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_told_from_and_to_the_mean_of_the_runs_and_of_largest_latencies_the_geometric_one() {
+    fn losses_use_the_mean_of_runs_and_the_geometric_mean_of_max_latencies() {
         let objective: Objective = "min a:read:p99".parse().unwrap();
         let pair = |iops, max| (run(9.0, [1000.0, 5.0, 50.0, 1.0]), run(9.0, [iops, 5.0, max, 1.0]));
         let losses = losses(&objective, &[pair(400.0, 400.0), pair(600.0, 900.0)], None).unwrap();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_condition_does_not_weigh_and_neither_does_a_single_io_of_somebody_else() {
+    fn figures_with_a_condition_and_single_ios_of_other_jobs_do_not_weigh() {
         let weighing = |objective: &str| -> Vec<String> {
             let pair = || (run(9.0, [1000.0, 5.0, 50.0, 1.0]), run(9.0, [500.0, 10.0, 500.0, 1.0]));
             let losses = losses(&objective.parse().unwrap(), &[pair(), pair(), pair()], None).unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_nobody_looked_at_nothing_is_said() {
+    fn losses_are_none_when_nothing_else_was_measured() {
         let objective: Objective = "min a:read:p99".parse().unwrap();
         let only = |value| BTreeMap::from([(objective.figure.clone(), value)]);
         assert_eq!(losses(&objective, &[(only(1.0), only(2.0))], None), None);

@@ -40,7 +40,7 @@ impl Setting {
     }
 
     /// Whether it is a scheduler as it is.
-    pub fn is_untouched(&self) -> bool {
+    pub fn is_kernel_default(&self) -> bool {
         self.tunables.is_empty() && self.queue_files.is_empty()
     }
 
@@ -122,11 +122,11 @@ pub struct Tuning {
     /// The rounds: each has fewer settings than the one before, longer runs and more seeds, none of which was used before.
     pub rounds: Vec<Round>,
     /// The outcome; none if the search was cut short before its last round.
-    pub found: Option<Found>,
+    pub found: Option<SearchOutcome>,
     /// The settings of the first round that no other of it beats in all figures of the objective.
-    pub front: Vec<Standing>,
+    pub front: Vec<SettingResult>,
     /// What each knob did to the figure in the first round, the most first.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<KnobEffect>,
     /// Remarks about the figures.
     pub notices: Vec<String>,
     /// What it means, a sentence each.
@@ -154,12 +154,12 @@ pub struct Round {
     /// What replaced the runtime of every process; none if it was as the load says.
     pub runtime_ns: Option<u64>,
     /// The settings, best first.
-    pub settings: Vec<Standing>,
+    pub settings: Vec<SettingResult>,
 }
 
 /// How a setting stands in a round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Standing {
+pub struct SettingResult {
     /// The setting.
     pub setting: Setting,
     /// How many seeds it ran with.
@@ -176,13 +176,13 @@ pub struct Standing {
 
 /// What a search found.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Found {
+pub struct SearchOutcome {
     /// The best setting, or, if none keeps the conditions, the one that comes closest.
-    pub best: Standing,
+    pub best: SettingResult,
     /// Whether it keeps the conditions.
     pub holds: bool,
     /// What was compared with: the kernel's default scheduler with its default settings, or the first one.
-    pub reference: Standing,
+    pub reference: SettingResult,
     /// By what factor the best is better than that, by the objective.
     pub gain: Option<Change>,
     /// Settings that keep the conditions and differ from the best by no more than the noise.
@@ -195,7 +195,7 @@ pub struct Found {
 
 /// What a knob did.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Effect {
+pub struct KnobEffect {
     /// The scheduler; none of the choice of a scheduler itself.
     pub scheduler: Option<String>,
     /// The knob; `scheduler` of that choice.

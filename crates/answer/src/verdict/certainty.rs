@@ -10,14 +10,14 @@ use crate::figure::Figure;
 /// Resamplings: their share is known to about a percent.
 const RESAMPLINGS: u64 = 1000;
 /// A decision that is the same in this share of the resamplings is sure.
-const SURE: f64 = 0.99;
+const CERTAIN_SHARE: f64 = 0.99;
 /// The same quantile of the normal distribution as that of Student's t in intervals.
 const NORMAL_QUANTILE: f64 = 1.959_964;
 
 /// What is decided by of a variant, repeat by repeat.
 struct Series {
     /// Whether it goes before those that are better elsewhere alone.
-    goes_first: bool,
+    precedes_better_elsewhere: bool,
     balance: Vec<f64>,
     /// What the parties that wait gain together, if they can outvote the balance.
     waiting: Option<Vec<f64>>,
@@ -49,9 +49,11 @@ impl Judge<'_> {
                 all + stretch * (drawn.iter().map(|index| values[*index]).sum::<f64>() / repeats as f64 - all)
             };
             let worth = |one: &Series| {
-                let is_outvoted = one.waiting.as_ref().is_some_and(|waiting| mean_of(waiting) <= -smallest);
-                let worth = Some(mean_of(&one.balance)).filter(|balance| *balance >= smallest && !is_outvoted);
-                worth.map(|worth| (one.goes_first, worth))
+                let is_rejected_by_waiting_parties =
+                    one.waiting.as_ref().is_some_and(|waiting| mean_of(waiting) <= -smallest);
+                let worth = Some(mean_of(&one.balance))
+                    .filter(|balance| *balance >= smallest && !is_rejected_by_waiting_parties);
+                worth.map(|worth| (one.precedes_better_elsewhere, worth))
             };
             let worths: Vec<Option<(bool, f64)>> = series.iter().map(worth).collect();
             let top = worths.iter().flatten().copied().max_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
@@ -72,7 +74,7 @@ impl Judge<'_> {
         let of_waiting = |repeat| self.place.gain_of(self.stakes, variant, repeat, |role| role != Role::Bulk);
         let waiting =
             if self.focus.from == FocusFrom::Asked { None } else { self.place.repeats().map(of_waiting).collect() };
-        Some(Series { goes_first: self.goes_first(outcome), balance, waiting })
+        Some(Series { precedes_better_elsewhere: self.precedes_better_elsewhere(outcome), balance, waiting })
     }
 }
 
@@ -80,7 +82,7 @@ impl Verdict {
     /// Whether other runs would hardly decide otherwise, or show that the change costs more than it gains. Also where there is nothing to
     /// decide.
     pub fn is_sure(&self) -> bool {
-        let is_certain = self.certainty.is_some_and(|certainty| certainty >= SURE);
+        let is_certain = self.certainty.is_some_and(|certainty| certainty >= CERTAIN_SHARE);
         match self.decision {
             Decision::Alone => true,
             Decision::OneRun => false,

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::SMALLEST_EFFECT;
 use super::party::Party;
 use super::place::Place;
-use super::score::Stake;
+use super::score::WeightedParty;
 use super::turn::IOS_MIN;
 use super::waiting::Role;
 use crate::analysis::Analysis;
@@ -37,7 +37,7 @@ impl Part<'_> {
     }
 
     /// Whether this is what an aspect of a party shows.
-    pub(super) fn is_shown_by(&self, party: &Party<'_>, operation: Option<Operation>, aspect: Aspect) -> bool {
+    pub(super) fn is_covered_by(&self, party: &Party<'_>, operation: Option<Operation>, aspect: Aspect) -> bool {
         let is_throughput = |figure: Figure| !figure.is_latency();
         let is_same = |figure: Figure| figure == self.figure || is_throughput(figure) && is_throughput(self.figure);
         party.jobs[0].job == self.party.jobs[0].job
@@ -47,7 +47,11 @@ impl Part<'_> {
 }
 
 /// What was asked for, as far as the results have it; or what the load's author says; or the party that waits.
-pub(super) fn chosen<'a>(analysis: &'a Analysis<'a>, stakes: &[Stake<'a>], places: &[Place<'a>]) -> Option<Focus<'a>> {
+pub(super) fn chosen<'a>(
+    analysis: &'a Analysis<'a>,
+    stakes: &[WeightedParty<'a>],
+    places: &[Place<'a>],
+) -> Option<Focus<'a>> {
     let document = analysis.document;
     let asked = document.focuses.iter().filter_map(|wanted| {
         let (job, operation) = analysis.find(&wanted.figure).ok()?;
@@ -97,8 +101,8 @@ impl Kind {
 /// The figure that is named first: of a party that waits before bulk work, of small random reads before commits, those before other reads, and
 /// of writes last. Of several parties that with the most processes, then that with the most I/Os. Of its operations the one that changes its
 /// loop most.
-fn waited_for<'a>(stakes: &[Stake<'a>], places: &[Place<'a>]) -> Option<Part<'a>> {
-    let rank = |stake: &&Stake<'a>| {
+fn waited_for<'a>(stakes: &[WeightedParty<'a>], places: &[Place<'a>]) -> Option<Part<'a>> {
+    let rank = |stake: &&WeightedParty<'a>| {
         let party = &stake.party;
         let is_realtime = party.demand().is_some_and(|demand| demand.is_realtime);
         let processes: u32 = party.jobs.iter().map(|job| job.processes).sum();
@@ -110,7 +114,7 @@ fn waited_for<'a>(stakes: &[Stake<'a>], places: &[Place<'a>]) -> Option<Part<'a>
     let stake = stakes.iter().min_by_key(rank)?;
     let party = stake.party.clone();
     let contenders: Vec<[usize; 2]> = places.iter().filter_map(|place| place.contenders(stakes)).collect();
-    let operation = most_moved(stake, &contenders).unwrap_or_else(|| main_operation(&party));
+    let operation = most_shifted_operation(stake, &contenders).unwrap_or_else(|| main_operation(&party));
     let figure = match stake.role {
         Role::Waits if has_percentiles(&party, operation) => Figure::P99,
         Role::Waits => Figure::Mean,
@@ -120,7 +124,7 @@ fn waited_for<'a>(stakes: &[Stake<'a>], places: &[Place<'a>]) -> Option<Part<'a>
 }
 
 /// The operation whose time in a party's loop differs most between the variants of each pair, if the loop differs at all.
-fn most_moved(stake: &Stake<'_>, pairs: &[[usize; 2]]) -> Option<Operation> {
+fn most_shifted_operation(stake: &WeightedParty<'_>, pairs: &[[usize; 2]]) -> Option<Operation> {
     let parts = |operation| pairs.iter().map(move |pair| pair.map(|variant| stake.loop_part_ns(operation, variant)));
     let moved = |operation| parts(operation).map(|[from, to]| (to - from).abs()).sum::<f64>();
     let longer = |operation| parts(operation).map(|[from, to]| from.max(to)).sum::<f64>();

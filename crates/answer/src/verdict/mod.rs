@@ -31,9 +31,9 @@ use self::party::Party;
 use self::place::Place;
 pub(crate) use self::ratio::logarithm;
 use self::ratio::{Ratio, rounded};
-use self::score::Stake;
+use self::score::WeightedParty;
 use self::shifts::shifts;
-pub(crate) use self::shifts::{can_outweigh, is_told_though_uncertain, shown};
+pub(crate) use self::shifts::{can_outweigh, is_reported_though_uncertain, shown};
 pub use self::spread::WIDE_SPREAD;
 use self::waiting::Role;
 use crate::analysis::{Analysis, Estimate};
@@ -56,7 +56,7 @@ pub fn verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
     if !document.writes.is_empty() {
         return Vec::new();
     }
-    let stakes = Stake::all(analysis);
+    let stakes = WeightedParty::all(analysis);
     let mut setups: Vec<u32> = analysis.variants.iter().map(|variant| variant.first().setup).collect();
     setups.dedup();
     setups.sort_unstable();
@@ -102,7 +102,7 @@ impl Verdict {
 struct Judge<'a> {
     analysis: &'a Analysis<'a>,
     focus: &'a Focus<'a>,
-    stakes: &'a [Stake<'a>],
+    stakes: &'a [WeightedParty<'a>],
     place: &'a Place<'a>,
     smallest_effect: f64,
 }
@@ -112,7 +112,7 @@ impl Judge<'_> {
         let [first, ..] = &self.focus.parts[..] else { return None };
         let mut candidates: Vec<(usize, Candidate)> =
             self.place.others().map(|variant| (variant, self.candidate(variant))).collect();
-        candidates.sort_by(|a, b| self.by_balance(a, b));
+        candidates.sort_by(|a, b| self.compare_by_balance(a, b));
         let is_single = self.place.variants.iter().all(|index| self.analysis.variants[*index].runs.len() < 2);
         let best = self.best(&candidates);
         let decision = match best {
@@ -191,12 +191,8 @@ impl Judge<'_> {
         let may_be_outvoted = self.waiting(variant).is_some_and(|waiting| -waiting.mean >= smallest);
         let outcome = match balance {
             None => Outcome::Incomparable,
-            Some(balance) if is_better(&balance) && !self.is_outvoted(variant) => {
-                if gained.is_some() {
-                    Outcome::Better
-                } else {
-                    Outcome::BetterElsewhere
-                }
+            Some(balance) if is_better(&balance) && !self.is_rejected_by_waiting_parties(variant) => {
+                if gained.is_some() { Outcome::Better } else { Outcome::BetterElsewhere }
             }
             // What it gains is more than what it loses, as far as the runs can tell, which are too few or differ too much.
             Some(balance) if balance.mean >= smallest && !is_better(&balance) && !may_be_outvoted => {
@@ -235,7 +231,7 @@ impl Judge<'_> {
     }
 
     /// Whether they lose, beyond the noise or by much.
-    fn is_outvoted(&self, variant: usize) -> bool {
+    fn is_rejected_by_waiting_parties(&self, variant: usize) -> bool {
         self.waiting(variant).is_some_and(|waiting| {
             let is_certain = waiting.is_significant() != Some(false) || -waiting.mean >= UNCERTAIN_FACTOR.ln();
             -waiting.mean >= self.smallest_effect.ln_1p() && is_certain
@@ -249,31 +245,31 @@ impl Judge<'_> {
             is_better && !self.place.variants.iter().any(|other| self.beats(*other, *variant))
         };
         let mut worth_it: Vec<_> = candidates.iter().filter(is_worth_it).collect();
-        worth_it.sort_by_key(|(_, candidate)| !self.goes_first(candidate.outcome));
+        worth_it.sort_by_key(|(_, candidate)| !self.precedes_better_elsewhere(candidate.outcome));
         worth_it.first().map(|(variant, _)| *variant)
     }
 
     /// Whether a candidate with this outcome precedes those that are better elsewhere alone: if it is better in a named figure.
-    fn goes_first(&self, outcome: Outcome) -> bool {
+    fn precedes_better_elsewhere(&self, outcome: Outcome) -> bool {
         self.focus.from != FocusFrom::Figures && outcome == Outcome::Better
     }
 
     /// The best of those that no kernel has, if it would be better than the reference and than what is recommended.
     fn unavailable(&self, recommended: Option<usize>, is_single: bool) -> Option<Candidate> {
-        let is_ahead = |variant: usize, of: usize| {
+        let is_better_on_balance = |variant: usize, of: usize| {
             let ahead = |repeat| Some(self.balance(variant, repeat)? - self.balance(of, repeat)?);
             self.ratio(ahead).is_some_and(|ratio| if is_single { ratio.mean > 0.0 } else { ratio.is_better() })
         };
         let candidates = self.place.unavailable.iter().map(|&variant| (variant, self.candidate(variant)));
         let is_better = |(variant, candidate): &(usize, Candidate)| {
             matches!(candidate.outcome, Outcome::Better | Outcome::BetterElsewhere)
-                && recommended.is_none_or(|recommended| is_ahead(*variant, recommended))
+                && recommended.is_none_or(|recommended| is_better_on_balance(*variant, recommended))
         };
-        candidates.filter(is_better).min_by(|a, b| self.by_balance(a, b)).map(|(_, candidate)| candidate)
+        candidates.filter(is_better).min_by(|a, b| self.compare_by_balance(a, b)).map(|(_, candidate)| candidate)
     }
 
     /// The best balance first; among equals the kernel's default, then the one with the fewest settings, then by name.
-    fn by_balance(&self, (a, of_a): &(usize, Candidate), (b, of_b): &(usize, Candidate)) -> Ordering {
+    fn compare_by_balance(&self, (a, of_a): &(usize, Candidate), (b, of_b): &(usize, Candidate)) -> Ordering {
         let balance = |candidate: &Candidate| candidate.balance.map_or(i64::MIN, |gain| rounded(gain.factor.ln()));
         let variant = |index: usize| &self.analysis.variants[index];
         let rank =

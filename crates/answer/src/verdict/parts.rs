@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_have_all_ios_whatever_the_number_of_intervals() {
+    fn parts_contain_all_ios_for_any_number_of_intervals() {
         for count in [3, 10, 64, 127] {
             let ios: Vec<u64> = (1..=count).collect();
             let of = series(&ios, &vec![500; count as usize]);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_without_ios_is_none() {
+    fn a_part_without_ios_has_no_mean() {
         let of = series(&[1, 0, 2, 2, 2, 2, 2, 2, 2, 2], &[5, 0, 7, 7, 7, 7, 7, 7, 7, 7]);
         assert_eq!(parts(&of, Figure::Mean)[..3], [Some(5.0), None, Some(7.0)]);
         assert_eq!(mean(vec![parts(&of, Figure::Mean), parts(&of, Figure::Mean)]).unwrap()[..2], [Some(5.0), None]);

@@ -1,6 +1,6 @@
 //! The variants of one place, with the one that others are compared with.
 
-use super::score::Stake;
+use super::score::WeightedParty;
 use super::waiting::Role;
 use crate::analysis::{Analysis, Variant, of_scheduler, usual};
 
@@ -62,13 +62,13 @@ impl<'a> Place<'a> {
 
     /// Whether it is what the kernel gives the devices by itself.
     pub(super) fn is_default(&self, variant: &Variant<'_>) -> bool {
-        self.default.is_some_and(|default| variant.is_of(default)) && variant.is_untouched()
+        self.default.is_some_and(|default| variant.is_of(default)) && variant.is_kernel_default()
     }
 
     /// How much better off the parties are than under the reference, of those that are meant: the mean by their votes.
     pub(super) fn gain_of(
         &self,
-        stakes: &[Stake<'_>],
+        stakes: &[WeightedParty<'_>],
         to: usize,
         repeat: u32,
         is_meant: impl Fn(Role) -> bool,
@@ -82,7 +82,7 @@ impl<'a> Place<'a> {
     }
 
     /// The reference and the variant under which the parties are best off; None if there is none to compare.
-    pub(super) fn contenders(&self, stakes: &[Stake<'_>]) -> Option<[usize; 2]> {
+    pub(super) fn contenders(&self, stakes: &[WeightedParty<'_>]) -> Option<[usize; 2]> {
         let gain = |variant: usize| {
             let gains = self.repeats().filter_map(|repeat| self.gain_of(stakes, variant, repeat, |_| true));
             hoistway_measure::stats::mean(&gains.collect::<Vec<_>>())

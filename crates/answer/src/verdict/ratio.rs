@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_of_rounding_is_no_difference() {
+    fn a_rounding_error_does_not_count_as_a_difference() {
         // The same steps there and back, in another order: not 0, but no step either.
         let left = (0.1 + 0.2 + 0.3) - (0.3 + 0.2 + 0.1_f64);
         assert!(left > 0.0);

@@ -8,7 +8,7 @@ use crate::document::{JobSummary, Run};
 use hoistway_measure::{Operation, stats};
 
 /// A party with what counts of it.
-pub(super) struct Stake<'a> {
+pub(super) struct WeightedParty<'a> {
     analysis: &'a Analysis<'a>,
     pub(super) party: Party<'a>,
     pub(super) role: Role,
@@ -16,7 +16,7 @@ pub(super) struct Stake<'a> {
     pub(super) has_p99: bool,
 }
 
-impl<'a> Stake<'a> {
+impl<'a> WeightedParty<'a> {
     /// Those of all parties that did anything, in the order of their first jobs.
     pub(super) fn all(analysis: &'a Analysis<'a>) -> Vec<Self> {
         let parties = Party::all(analysis);

@@ -3,7 +3,7 @@
 use super::focus::{Focus, has_percentiles, throughput};
 use super::party::Party;
 use super::ratio::{Ratio, logarithm};
-use super::score::Stake;
+use super::score::WeightedParty;
 use super::turn::NOTICED_SHARE;
 use super::waiting::Role;
 use crate::analysis::Analysis;
@@ -28,7 +28,7 @@ fn is_max(aspect: Aspect) -> bool {
 }
 
 /// Whether a loss by this factor is reported although it may be chance. `gain` is what is gained for it, as a factor, if anything.
-pub(crate) fn is_told_though_uncertain(aspect: Aspect, factor: f64, gain: Option<f64>) -> bool {
+pub(crate) fn is_reported_though_uncertain(aspect: Aspect, factor: f64, gain: Option<f64>) -> bool {
     match gain {
         _ if is_max(aspect) => factor >= LARGE_FACTOR_OF_MAX,
         Some(gain) => factor >= UNCERTAIN_FACTOR.min(gain),
@@ -67,7 +67,7 @@ pub(super) struct Shifts {
 /// All changes of at least `smallest_effect`. `gain` is what the change brings in the focus, as a factor, if anything.
 pub(super) fn shifts(
     analysis: &Analysis<'_>,
-    (focus, stakes): (&Focus<'_>, &[Stake<'_>]),
+    (focus, stakes): (&Focus<'_>, &[WeightedParty<'_>]),
     [from, to]: [usize; 2],
     smallest_effect: f64,
     gain: Option<f64>,
@@ -78,13 +78,13 @@ pub(super) fn shifts(
         let loop_ns = stake.loop_ns([from, to]);
         for (operation, aspect) in aspects(stake) {
             // With one figure in focus, that is what everything else is weighed against.
-            let is_focus = focus.parts.iter().any(|part| part.is_shown_by(party, operation, aspect));
+            let is_focus = focus.parts.iter().any(|part| part.is_covered_by(party, operation, aspect));
             if is_focus && focus.parts.len() == 1 {
                 continue;
             }
             let Some((shift, ratio)) = shift(analysis, party, operation, aspect, [from, to]) else { continue };
             if shift.factor < 1.0 + smallest_effect
-                || is_unnoticed(&shift, loop_ns)
+                || is_too_short_to_notice(&shift, loop_ns)
                 || is_hidden(party, &shift, [from, to])
             {
                 continue;
@@ -93,7 +93,7 @@ pub(super) fn shifts(
                 let is_certain = shift.significant != Some(false);
                 let gains = if is_certain { &mut shifts.gains } else { &mut shifts.uncertain_gains };
                 gains.push(Shift { weighs: !is_focus && !is_max(aspect), ..shift });
-            } else if shift.significant != Some(false) || is_told_though_uncertain(aspect, shift.factor, gain) {
+            } else if shift.significant != Some(false) || is_reported_though_uncertain(aspect, shift.factor, gain) {
                 let is_own = focus.parts.iter().any(|part| part.party.jobs[0].job == party.jobs[0].job);
                 let weighs = !is_focus && can_outweigh(aspect, is_own, shift.significant, shift.factor);
                 shifts.losses.push(Shift { weighs, ..shift });
@@ -111,7 +111,7 @@ pub(super) fn shifts(
 
 /// Whether a latency is too short on both sides, by itself or beside the loop that it is part of, for its ratio to mean anything; or
 /// whether it is a percentile that the histogram cut off.
-fn is_unnoticed(shift: &Shift, loop_ns: f64) -> bool {
+fn is_too_short_to_notice(shift: &Shift, loop_ns: f64) -> bool {
     let (Aspect::Figure(figure) | Aspect::Worst(figure)) = shift.aspect else { return false };
     let longer = shift.from.max(shift.to);
     let is_short = longer < UNNOTICED_NS || longer < NOTICED_SHARE * loop_ns;
@@ -132,7 +132,7 @@ fn is_hidden(party: &Party<'_>, shift: &Shift, variants: [usize; 2]) -> bool {
 }
 
 /// By how much a party waits longer or shorter, ns, if that is long; else 0.
-fn long_wait_ns(shift: &Shift, stakes: &[Stake<'_>]) -> f64 {
+fn long_wait_ns(shift: &Shift, stakes: &[WeightedParty<'_>]) -> f64 {
     let waits = stakes.iter().any(|stake| stake.role == Role::Waits && stake.party.name() == shift.job);
     let is_latency = matches!(shift.aspect, Aspect::Figure(figure) if figure.is_latency() && figure != Figure::Max);
     let difference = (shift.to - shift.from).abs();
@@ -140,7 +140,7 @@ fn long_wait_ns(shift: &Shift, stakes: &[Stake<'_>]) -> f64 {
 }
 
 /// What is looked at of a party: 99th percentiles also where few I/Os lie behind them, if its wait is judged by them.
-fn aspects(stake: &Stake<'_>) -> Vec<(Option<Operation>, Aspect)> {
+fn aspects(stake: &WeightedParty<'_>) -> Vec<(Option<Operation>, Aspect)> {
     let party = &stake.party;
     let is_judged = stake.role == Role::Waits && stake.has_p99;
     let mut aspects = vec![(None, Aspect::Fairness)];

@@ -6,7 +6,7 @@ use hoistway_measure::Operation;
 /// Bytes of an I/O from which on a party moves a stream: what counts of it is how fast that goes.
 const STREAM_BYTES: f64 = 65_536.0;
 /// I/Os in flight up to which a process may wait for each of them.
-const FEW: u32 = 8;
+const LOW_DEPTH_MAX: u32 = 8;
 
 /// What an I/O means to a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Role {
 
 /// The roles of all parties of a load, in their order.
 pub(super) fn roles(parties: &[Party<'_>]) -> Vec<Role> {
-    let depth = |party: &Party<'_>| party.demand().filter(|_| !writes_behind(party)).map(|demand| demand.depth);
+    let depth = |party: &Party<'_>| party.demand().filter(|_| !only_fills_page_cache(party)).map(|demand| demand.depth);
     let least = parties.iter().filter_map(depth).min();
     parties.iter().map(|party| role(party, least)).collect()
 }
@@ -40,7 +40,7 @@ fn role(party: &Party<'_>, least_depth: Option<u32>) -> Role {
         let reads = party.operations().any(|operation| operation == Operation::Read && !party.is_stream_of(operation));
         return if syncs || reads { Role::Waits } else { Role::Bulk };
     };
-    if demand.depth > FEW || writes_behind(party) {
+    if demand.depth > LOW_DEPTH_MAX || only_fills_page_cache(party) {
         return Role::Bulk;
     }
     let syncs = syncs || demand.syncs;
@@ -56,7 +56,7 @@ fn role(party: &Party<'_>, least_depth: Option<u32>) -> Role {
 }
 
 /// Whether it only fills the page cache: what is written later is not waited for.
-fn writes_behind(party: &Party<'_>) -> bool {
+fn only_fills_page_cache(party: &Party<'_>) -> bool {
     let is_buffered = party.demand().is_some_and(|demand| demand.is_buffered && !demand.syncs);
     is_buffered && party.operations().all(|operation| operation == Operation::Write)
 }

@@ -7,7 +7,7 @@ use crate::bio::{Bio, BioFlags, Op, Status};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checked {
     /// It goes on.
-    Goes,
+    Proceeds,
     /// It ends at once.
     Ends(Status),
 }
@@ -76,7 +76,7 @@ pub(crate) fn check_bio(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> C
         Op::Discard => limits.max_discard_sectors > 0,
         Op::WriteZeroes => limits.max_write_zeroes_sectors > 0,
     };
-    if supported { Checked::Goes } else { Checked::Ends(Status::NotSupported) }
+    if supported { Checked::Proceeds } else { Checked::Ends(Status::NotSupported) }
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
         fn a_plain_bio_passes_as_it_is_fits_and_is_not_throttled(limits in limits(), bio in bio()) {
             if is_plain(&limits, &bio) {
                 let mut checked = bio.clone();
-                prop_assert!(check(&limits, false, &mut checked) == Checked::Goes);
+                prop_assert!(check(&limits, false, &mut checked) == Checked::Proceeds);
                 prop_assert_eq!(&checked, &bio);
                 prop_assert_eq!(split_point(&bio, &limits), None);
                 prop_assert!(Kind::of(bio.op, bio.flags).is_none());
@@ -137,7 +137,7 @@ mod tests {
     fn a_bio_ends_at_the_end_of_the_device_at_the_latest_and_an_empty_one_may_be_anywhere() {
         let limits = Limits { capacity: Sector(100), ..Limits::default() };
         let goes = |sector, sectors| {
-            check_bio(&limits, false, &mut Bio::new(Op::Write, Sector(sector), sectors)) == Checked::Goes
+            check_bio(&limits, false, &mut Bio::new(Op::Write, Sector(sector), sectors)) == Checked::Proceeds
         };
         assert!(goes(92, 8) && !goes(93, 8) && !goes(101, 8) && !goes(u64::MAX, 8));
         assert!(goes(100, 0) && goes(101, 0));

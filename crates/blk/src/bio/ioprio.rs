@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn restrict_to_be_turns_rt_and_none_into_be_and_leaves_idle_and_promote_to_rt_turns_all_but_rt_into_rt_4() {
+    fn restrict_to_be_and_promote_to_rt_replace_the_priority_class() {
         use PriorityClass::{BestEffort, Idle, None, RealTime};
         let applied = |text: &str, class, level| {
             let policy = CgroupPriority::parse(text).expect("a policy");

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn begin_and_length_are_multiples_of_the_block_also_if_that_is_no_power_of_two() {
+    fn alignment_is_checked_also_for_blocks_that_are_no_power_of_two() {
         for (block, sector, sectors, expected) in [
             (8, 8, 16, true),
             (8, 4, 8, false),

@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_and_whatever_is_waited_for_are_sync() {
+    fn reads_and_sync_fua_or_preflush_writes_are_sync() {
         assert!(is_sync(Op::Read, BioFlags::NONE) && is_sync(Op::Read, BioFlags::RAHEAD));
         for flag in [BioFlags::SYNC, BioFlags::FUA, BioFlags::PREFLUSH] {
             assert!(is_sync(Op::Write, flag));

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_part_could_end_at_a_physical_block_it_ends_at_a_logical_one() {
+    fn a_part_ends_at_a_logical_block_if_it_cannot_end_at_a_physical_one() {
         let limits = Limits { logical_block: 4, physical_block: 16, max_sectors: 6, ..Limits::default() };
         let parts = parts(Bio::new(Op::Write, Sector(4), 16), &limits);
         assert_eq!(parts.iter().map(|part| (part.0, part.1)).collect::<Vec<_>>(), [(4, 4), (8, 4), (12, 4), (16, 4)]);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_split_can_be_rejoined() {
+    fn a_split_bio_can_be_rejoined() {
         let whole = Bio { segments: 5, flags: BioFlags::SYNC, ..Bio::new(Op::Write, Sector(8), 40) };
         let mut rest = whole.clone();
         let front = split(&mut rest, 16);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn into_how_many_parts_a_bio_will_be_cut_is_known_before() {
+    fn the_number_of_parts_of_a_split_is_known_in_advance() {
         let limits = Limits { max_sectors: 256, ..Limits::default() };
         let counted = [8, 256, 257, 600].map(|sectors| super::parts(&Bio::new(Op::Write, Sector(0), sectors), &limits));
         assert_eq!(counted, [1, 1, 2, 3]);

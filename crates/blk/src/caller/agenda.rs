@@ -75,7 +75,7 @@ pub trait Workers {
     fn come(&mut self, cpu: CpuId) -> Instant;
 
     /// By when one that was called before is there.
-    fn come_by(&self) -> Instant;
+    fn called_worker_starts_by(&self) -> Instant;
 
     /// Something will be due, instead of what was set for it before. The number of the setting distinguishes the two.
     fn set(&mut self, _at: Instant, _due: Due, _setting: u32) {}
@@ -86,7 +86,7 @@ impl Workers for Instant {
         *self
     }
 
-    fn come_by(&self) -> Instant {
+    fn called_worker_starts_by(&self) -> Instant {
         *self
     }
 }
@@ -130,7 +130,7 @@ impl Due {
     /// What has this number.
     #[inline]
     #[must_use]
-    pub fn at_place(place: usize) -> Due {
+    pub fn due_from_index(place: usize) -> Due {
         match place {
             0 => Due::Timer,
             1 => Due::Timeouts,
@@ -224,7 +224,7 @@ impl Agenda {
         let calls = &mut self.calls[hctx.index()];
         let call = *calls;
         *calls = call.wrapping_add(1);
-        if self.at(Due::Run(hctx)) > workers.come_by() {
+        if self.at(Due::Run(hctx)) > workers.called_worker_starts_by() {
             let at = workers.come(queue.worker_cpu(hctx, call)) + delay;
             self.set(at, Due::Run(hctx), workers);
         }
@@ -332,7 +332,7 @@ impl Agenda {
         let is_due = |(_, slot): &(usize, &Slot)| slot.at <= now && slot.at != Instant::NEVER;
         let due = self.slots.iter().enumerate().filter(is_due);
         let (place, _) = due.min_by_key(|(_, slot)| (slot.at, std::cmp::Reverse(age(slot))))?;
-        let due = Due::at_place(place);
+        let due = Due::due_from_index(place);
         self.take_back(due).map(|_| due)
     }
 }
@@ -358,10 +358,10 @@ mod tests {
     impl Workers for Slow {
         fn come(&mut self, cpu: CpuId) -> Instant {
             self.came_to.push(cpu.0);
-            self.come_by()
+            self.called_worker_starts_by()
         }
 
-        fn come_by(&self) -> Instant {
+        fn called_worker_starts_by(&self) -> Instant {
             self.now + Nanos::from_micros(10)
         }
 
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delayed_run_of_all_queues_is_for_those_that_have_none_however_many_there_are() {
+    fn a_delayed_run_of_all_queues_skips_those_that_already_have_one() {
         let config = QueueConfig { cpus: 70, hw_queues: 70, ..QueueConfig::new(Kernel::V6_18) };
         let mut bench = Bench {
             queue: Queue::new(&config, "none").unwrap(),
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_of_a_hardware_queue_go_round_its_cpus_with_eight_calls_on_each() {
+    fn workers_of_a_hardware_queue_rotate_over_its_cpus_every_eight_calls() {
         let config = QueueConfig { cpus: 4, hw_queues: 2, ..QueueConfig::new(Kernel::V6_18) };
         let mut bench = Bench { queue: Queue::new(&config, "none").unwrap(), ..Bench::new() };
         let cpus: Vec<u32> = bench.queue.hctx(HCTX).cpus().iter().map(|cpu| cpu.0).collect();
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_no_event_queue_learns_when_to_come_back_and_what_is_due_first() {
+    fn a_caller_without_event_queue_gets_the_next_due_time_and_action() {
         let mut bench = Bench::new();
         assert_eq!(bench.agenda.next_at(), None);
         bench.note(0, Effect::SetTimer(Instant(90_000)));
@@ -494,9 +494,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_has_a_number() {
+    fn every_due_action_maps_to_a_number_and_back() {
         for due in [Due::Timer, Due::Timeouts, Due::Window, Due::Requeue, Due::Run(HctxId(0)), Due::Run(HctxId(2047))] {
-            assert_eq!(Due::at_place(due.place()), due);
+            assert_eq!(Due::due_from_index(due.place()), due);
         }
     }
 }

@@ -73,7 +73,7 @@ impl<E: Env> Cx<'_, E> {
         let RequestedActions { set_timer, cancel_timer, run_queues, run_hctxs } = &self.scratch.requested;
         if set_timer.is_some() || *cancel_timer | *run_queues | !run_hctxs.is_empty() {
             let requested = std::mem::take(&mut self.scratch.requested);
-            self.effects.push_wishes(requested);
+            self.effects.push_requested_actions(requested);
         }
     }
 }

@@ -44,7 +44,7 @@ impl<Q: BlockQueue> Submitter<Q> {
         }
     }
 
-    /// Whether it sleeps with a bio: a wake-up is going to come, then it [goes on](Self::go_on).
+    /// Whether it sleeps with a bio: a wake-up is going to come, then it [goes on](Self::make_progress).
     #[inline]
     #[must_use]
     pub fn is_parked(&self) -> bool {
@@ -58,10 +58,10 @@ impl<Q: BlockQueue> Submitter<Q> {
     #[inline]
     pub fn submit<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>, bio: Bio) -> Submitted {
         self.begin(bio);
-        self.go_on(queue, cx)
+        self.make_progress(queue, cx)
     }
 
-    /// Takes a bio in hand, to be submitted by [`go_on`](Self::go_on).
+    /// Takes a bio in hand, to be submitted by [`make_progress`](Self::make_progress).
     ///
     /// # Panics
     /// In debug builds if the previous bio is still in progress.
@@ -79,7 +79,7 @@ impl<Q: BlockQueue> Submitter<Q> {
 
     /// Goes on with the bio in hand, as far as it gets.
     #[inline]
-    pub fn go_on<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>) -> Submitted {
+    pub fn make_progress<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>) -> Submitted {
         let plug = self.is_plugged.then_some(&mut self.plug);
         let submitted = queue.submit(cx, &mut self.submission, plug);
         self.is_parked = submitted == Submitted::Parked;

@@ -29,7 +29,7 @@ pub enum Refusal {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expired {
     /// It waits on: the whole timeout begins anew.
-    GoesOn,
+    RestartTimeout,
     /// The driver ends or requeues it itself.
     Handled,
 }
@@ -52,7 +52,7 @@ pub trait Driver {
     /// A request that was started on this CPU has been at the device for longer than the queue's timeout. Called once for each
     /// expiry. It may have ended in the meantime: then it goes on, too.
     fn timed_out(&mut self, _now: Instant, _id: RqId) -> Expired {
-        Expired::GoesOn
+        Expired::RestartTimeout
     }
 
     /// A list ended early although its last request was not announced as such: ring the doorbell.

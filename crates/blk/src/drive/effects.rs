@@ -180,14 +180,14 @@ impl Effects {
     pub(crate) fn call<R>(&mut self, now: Now, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
         ElevatorCx::alone(now, |cx| {
             let answer = body(cx);
-            self.push_wishes(std::mem::take(cx.requested));
+            self.push_requested_actions(std::mem::take(cx.requested));
             answer
         })
     }
 
     /// Turns what a policy asked for during a call into effects.
     #[cold]
-    pub(crate) fn push_wishes(&mut self, requested: RequestedActions) {
+    pub(crate) fn push_requested_actions(&mut self, requested: RequestedActions) {
         if let Some(at) = requested.set_timer {
             self.push(Effect::SetTimer(at));
         } else if requested.cancel_timer {
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_policy_wishes_apart_from_the_way_of_an_io_is_done_as_well() {
+    fn requested_actions_of_a_policy_become_effects() {
         let mut effects = Effects::new();
         let answer = effects.call(Now::default(), |cx| {
             cx.requested.run_queues = true;
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_up_is_taken_apart_only_when_it_is_the_oldest() {
+    fn a_wake_up_is_popped_separately_only_if_it_is_the_oldest_effect() {
         let mut effects = Effects::new();
         assert_eq!(effects.pop_wake(), None);
         effects.push(Effect::Wake(Waiter(1)));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_something_to_do_while_a_bio_has_to_be_told_of_or_an_effect_is_left() {
+    fn effects_are_pending_while_a_bio_end_or_another_effect_remains() {
         let mut effects = Effects::new();
         let mut bios = vec![Bio::new(crate::bio::Op::Read, crate::ground::ids::Sector(8), 8)];
         effects.end(&mut bios, Status::IoError);

@@ -21,10 +21,10 @@ const READ: u64 = 1 << 32;
 pub struct Flights<Sh: Sharing> {
     /// Those of the sequencers' flush commands, whose ids are the last ones that there are, come first.
     commands: u32,
-    flights: Vec<Flight<Sh>>,
+    flights: Vec<IssuedRequest<Sh>>,
 }
 
-struct Flight<Sh: Sharing> {
+struct IssuedRequest<Sh: Sharing> {
     /// When the driver was given it, ns. Written last (`Release`) and read first (`Acquire`): who sees it sees the rest, too,
     /// or what was written even later. Who begins and ends one flight after the other hand the request over.
     issued_ns: Sh::Word,
@@ -34,9 +34,9 @@ struct Flight<Sh: Sharing> {
     issuer: Sh::Word,
 }
 
-impl<Sh: Sharing> Flight<Sh> {
+impl<Sh: Sharing> IssuedRequest<Sh> {
     fn none() -> Self {
-        Flight { issued_ns: Sh::Word::new(NEVER), deadline_ns: Sh::Word::new(NEVER), issuer: Sh::Word::new(0) }
+        IssuedRequest { issued_ns: Sh::Word::new(NEVER), deadline_ns: Sh::Word::new(NEVER), issuer: Sh::Word::new(0) }
     }
 
     fn issuer(&self) -> CpuId {
@@ -66,11 +66,11 @@ impl<Sh: Sharing> Flights<Sh> {
 
     /// There are `slots` slots from now on.
     pub fn grow(&mut self, slots: u32) {
-        self.flights.resize_with((self.commands + slots) as usize, Flight::none);
+        self.flights.resize_with((self.commands + slots) as usize, IssuedRequest::none);
     }
 
     #[inline]
-    fn of(&self, id: RqId) -> &Flight<Sh> {
+    fn of(&self, id: RqId) -> &IssuedRequest<Sh> {
         &self.flights[id.0.wrapping_add(self.commands) as usize]
     }
 
@@ -112,7 +112,7 @@ impl<Sh: Sharing> Flights<Sh> {
     }
 
     /// Gives it another deadline, unless it has ended meanwhile, and perhaps begun again.
-    pub fn put_off(&self, id: RqId, deadline: Instant, next: Instant) {
+    pub fn extend_deadline(&self, id: RqId, deadline: Instant, next: Instant) {
         self.of(id).deadline_ns.compare_exchange(deadline.0, next.0, Relaxed);
     }
 

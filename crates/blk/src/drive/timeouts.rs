@@ -16,11 +16,11 @@ use crate::request::Request;
 /// `queue/io_timeout` of a device whose driver says nothing else.
 const DEFAULT: Nanos = Nanos::from_secs(30);
 /// The timer is set no further ahead.
-const AHEAD_MAX: Nanos = Nanos::from_secs(5);
+const TIMER_AHEAD_MAX: Nanos = Nanos::from_secs(5);
 /// The timer's moments are whole seconds.
 const ROUND: u64 = Nanos::from_secs(1).0;
 /// A timer that is set is moved only if this much is gained.
-const GAIN_MIN: Nanos = Nanos::from_millis(500);
+const TIMER_MOVE_MIN: Nanos = Nanos::from_millis(500);
 
 /// The timer of a queue.
 pub struct Timeouts<Sh: Sharing> {
@@ -61,7 +61,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
         rq.issued = now;
         let deadline = now + self.timeout();
         flights.begin(cpu, rq, deadline);
-        if deadline.0 + GAIN_MIN.0 < self.due_ns.load(Relaxed) {
+        if deadline.0 + TIMER_MOVE_MIN.0 < self.due_ns.load(Relaxed) {
             self.set_timer(now, deadline, effects);
         }
     }
@@ -70,9 +70,9 @@ impl<Sh: Sharing> Timeouts<Sh> {
     #[cold]
     fn set_timer(&self, now: Instant, deadline: Instant, effects: &mut Effects) {
         let rounded = Instant(deadline.0.div_ceil(ROUND) * ROUND);
-        let due = rounded.min(now + AHEAD_MAX);
+        let due = rounded.min(now + TIMER_AHEAD_MAX);
         let set = Instant(self.due_ns.load(Relaxed));
-        if set == Instant::NEVER || due + GAIN_MIN <= set {
+        if set == Instant::NEVER || due + TIMER_MOVE_MIN <= set {
             self.due_ns.store(due.0, Relaxed);
             effects.push(Effect::SetTimeout(due));
         }
@@ -84,7 +84,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
         self.due_ns.store(Instant::NEVER.0, Relaxed);
         let seen = flights.look(now, now + self.timeout(), |cpu, id| effects.push(Effect::TimedOut { cpu, id }));
         if seen.any {
-            self.set_timer(now, seen.next.min(now + AHEAD_MAX), effects);
+            self.set_timer(now, seen.next.min(now + TIMER_AHEAD_MAX), effects);
         }
         seen.any
     }
@@ -92,7 +92,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
     /// Asks the driver about an overdue request of its own; returns the next deadline.
     pub fn ask<D: Driver>(&self, now: Instant, id: RqId, driver: &mut D) -> Instant {
         match driver.timed_out(now, id) {
-            Expired::GoesOn => now + self.timeout(),
+            Expired::RestartTimeout => now + self.timeout(),
             Expired::Handled => Instant::NEVER,
         }
     }

@@ -103,21 +103,21 @@ pub trait Meter {
     /// Whether no other call asks for requests under this lock now. If one does, it continues with what was brought
     /// meanwhile.
     #[inline(always)]
-    fn may_ask(&self, _lock: &Held) -> bool {
+    fn may_become_dispatcher(&self, _lock: &Held) -> bool {
         true
     }
 
     /// The last taker of a lock takes in what others leave to it, for as long as it has the lock.
     #[inline(always)]
-    fn takes_in(&self) {}
+    fn accepts_delegated_work(&self) {}
 
     /// A request that another call has left is dealt with under the lock that was taken last.
     #[inline(always)]
-    fn taken_in(&self) {}
+    fn count_delegated_request(&self) {}
 
     /// Whether a call has this lock now that takes in what others leave, although it is over.
     #[inline(always)]
-    fn is_taking_in(&self, _lock: &Held) -> bool {
+    fn is_accepting_delegated_work(&self, _lock: &Held) -> bool {
         false
     }
 
@@ -145,7 +145,7 @@ impl Meter for NoMeter {
 
 /// To be called for each request under a hold of a lock: reports those beyond the first to a meter.
 #[inline]
-pub(crate) fn beyond_the_first(meter: &impl Meter) -> impl FnMut() {
+pub(crate) fn extra_request_counter(meter: &impl Meter) -> impl FnMut() {
     let mut is_first = true;
     move || {
         if !std::mem::take(&mut is_first) {
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn the_first_request_under_a_hold_is_paid_for_with_the_lock_and_each_other_by_itself() {
         let meter = Beyond::default();
-        let mut tell = beyond_the_first(&meter);
+        let mut tell = extra_request_counter(&meter);
         let told = [(); 4].map(|()| {
             tell();
             meter.0.get()
@@ -188,9 +188,9 @@ mod tests {
     }
 
     #[test]
-    fn without_a_meter_each_lock_is_free_and_anybody_may_ask() {
+    fn without_a_meter_locks_are_free_and_any_caller_may_ask() {
         let held = Held::default();
-        assert!(NoMeter.try_enter(&held, Site::Merge) && NoMeter.may_ask(&held));
-        assert!(!NoMeter.is_taking_in(&held));
+        assert!(NoMeter.try_enter(&held, Site::Merge) && NoMeter.may_become_dispatcher(&held));
+        assert!(!NoMeter.is_accepting_delegated_work(&held));
     }
 }

@@ -40,13 +40,13 @@ pub trait Lock<T> {
     fn try_with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> Option<R>;
     /// Whether no other call asks for requests under this lock, as far as `meter` knows.
     #[inline]
-    fn may_ask<M: Meter>(&self, _meter: &M) -> bool {
+    fn may_become_dispatcher<M: Meter>(&self, _meter: &M) -> bool {
         true
     }
     /// Whether `meter` knows of a call that has the lock now and takes in what others leave to it, although it is over: in
     /// virtual time a call is carried out at one moment, and takes longer.
     #[inline]
-    fn is_taking_in<M: Meter>(&self, _meter: &M) -> bool {
+    fn is_accepting_delegated_work<M: Meter>(&self, _meter: &M) -> bool {
         false
     }
     /// Has that one run `body`, under its hold. Where calls take the time that they take, it does so by itself: nothing happens.
@@ -140,13 +140,13 @@ impl<T> Lock<T> for MeteredCell<T> {
     }
 
     #[inline]
-    fn may_ask<M: Meter>(&self, meter: &M) -> bool {
-        meter.may_ask(&self.held)
+    fn may_become_dispatcher<M: Meter>(&self, meter: &M) -> bool {
+        meter.may_become_dispatcher(&self.held)
     }
 
     #[inline]
-    fn is_taking_in<M: Meter>(&self, meter: &M) -> bool {
-        meter.is_taking_in(&self.held)
+    fn is_accepting_delegated_work<M: Meter>(&self, meter: &M) -> bool {
+        meter.is_accepting_delegated_work(&self.held)
     }
 
     #[inline]

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_told_in_seconds_as_well() {
+    fn a_duration_is_also_available_in_seconds() {
         assert_eq!([0, 1_500_000_000, 250_000_000].map(|ns| Nanos(ns).as_secs_f64()), [0.0, 1.5, 0.25]);
     }
 }

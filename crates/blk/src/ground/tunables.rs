@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grammar_of_a_range_refuses_what_others_clamp() {
+    fn a_range_grammar_refuses_out_of_range_values() {
         let bound = Tunable { min: 1, max: 9, ..EXPIRE };
         let parse = |text| bound.parse(Grammar::InRange, text);
         assert_eq!((parse("1"), parse("9\n")), (Ok(1), Ok(9)));

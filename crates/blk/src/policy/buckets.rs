@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::ground::ids::CpuId;
-use crate::ground::meter::{Meter, Site, beyond_the_first};
+use crate::ground::meter::{Meter, Site, extra_request_counter};
 use crate::ground::sharing::{Lock, Padded, Sharing, Word};
 use crate::request::Rq;
 
@@ -58,7 +58,7 @@ impl<Sh: Sharing> Buckets<Sh> {
             return false;
         }
         let place = cpu.index() % BUCKETS;
-        let mut count = beyond_the_first(meter);
+        let mut count = extra_request_counter(meter);
         self.lists[place].with(meter, Site::Leave, |bucket| {
             bucket.extend(list.inspect(|_| count()));
         });
@@ -106,7 +106,7 @@ mod tests {
     use crate::request::RequestPool;
 
     #[test]
-    fn cpus_share_the_buckets_and_who_inserts_takes_them_in_order_and_has_then_gone() {
+    fn cpus_share_buckets_and_an_insertion_drains_them_in_order() {
         let (buckets, pool) = (Buckets::<Local>::default(), RequestPool::<Local>::new(3));
         let rq = |id| {
             let mut rq = pool.take(RqId(id));

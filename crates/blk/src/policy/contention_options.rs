@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn techniques_are_all_none_or_some() {
+    fn contention_options_are_all_none_or_a_list() {
         assert_eq!("all".parse(), Ok(ContentionOptions::ALL));
         assert_eq!("none".parse(), Ok(ContentionOptions::default()));
         assert_eq!("single-dispatcher,try-merge,batch-dispatch,insertion-buckets".parse(), Ok(ContentionOptions::ALL));

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use crate::ground::meter::{Meter, Site, beyond_the_first};
+use crate::ground::meter::{Meter, Site, extra_request_counter};
 use crate::ground::sharing::{Lock, Padded, Sharing, Word};
 use crate::request::Rq;
 use crate::request::merge::{self, MergeRules, NoMerges};
@@ -59,7 +59,7 @@ impl<Sh: Sharing> Pending<Sh> {
         freed: &mut Vec<Rq>,
     ) {
         let joins = joins && rules.nomerges != NoMerges::Nothing;
-        let mut count = beyond_the_first(meter);
+        let mut count = extra_request_counter(meter);
         self.lists.with(meter, Site::Leave, |lists| {
             for mut rq in list {
                 count();

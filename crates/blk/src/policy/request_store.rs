@@ -63,14 +63,14 @@ pub struct RequestStore<S> {
     requests: Requests,
     index: MergeIndex,
     /// Whether the policy wants to know of every bio.
-    tells_bios: bool,
+    wants_bio_events: bool,
 }
 
 impl<S: OwnedPolicy> RequestStore<S> {
     /// Takes requests with ids below `capacity` for this policy.
     pub fn new(policy: S, capacity: u32) -> Self {
-        let tells_bios = policy.policy().needs().bios;
-        RequestStore { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity), tells_bios }
+        let wants_bio_events = policy.policy().needs().bios;
+        RequestStore { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity), wants_bio_events }
     }
 
     /// The policy, for questions that need no context.
@@ -82,7 +82,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
     /// Whether a bio could meet anything here: a request to be merged with, or a policy that wants to know of it.
     #[inline]
     pub fn meets_bios(&self) -> bool {
-        self.tells_bios || !self.requests.is_empty()
+        self.wants_bio_events || !self.requests.is_empty()
     }
 
     /// Makes room for requests with ids below `capacity`.
@@ -105,7 +105,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
     #[inline]
     pub fn merge_bio(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
         let candidate = bio.as_ref()?;
-        if self.tells_bios {
+        if self.wants_bio_events {
             self.call(cx, |policy, cx| policy.on_bio(cx, candidate));
         }
         let id = self.candidate(cx, rules, candidate)?;
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bio_meets_something_where_requests_are_held_or_where_the_policy_wants_to_know_of_it() {
+    fn a_bio_may_merge_if_requests_are_held_or_the_policy_asks_for_bios() {
         let mut bench = Bench::new(Table::default());
         assert!(!bench.store.meets_bios());
         bench.insert(100, 8);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_on_its_way_in_is_told_of_whether_it_is_absorbed_or_not() {
+    fn every_incoming_request_is_announced_whether_absorbed_or_not() {
         let mut bench = Bench::new(Table::default());
         [100, 108, 300].into_iter().for_each(|sector| {
             bench.insert(sector, 8);
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn who_absorbs_a_newcomer_is_the_last_merged_one() {
+    fn a_request_that_absorbs_a_newcomer_becomes_the_last_merged_one() {
         let mut bench = Bench::new(Table::default());
         let one = bench.insert(100, 8);
         let last = bench.insert(5000, 8);
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_become_too_long_makes_room_in_the_cache_for_the_next_that_comes() {
+    fn a_full_request_yields_the_merge_cache_to_the_next_one() {
         let mut bench = Bench::new(Table::default());
         bench.rules.nomerges = NoMerges::Cheap;
         bench.insert(100, 32);

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_begins_is_mostly_known_without_a_search() {
+    fn a_sector_where_no_request_begins_is_mostly_known_without_a_search() {
         let mut starts = Starts::default();
         starts.add(4711);
         assert!(starts.may_have(4711));

@@ -138,7 +138,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         body: impl FnOnce(&mut RequestStore<S>, &mut ElevatorCx<'_>) -> R,
     ) -> R {
         if self.defers() {
-            self.learn_ends(store, cx);
+            self.deliver_completions(store, cx);
         }
         let answer = body(store, cx);
         self.has_work.store(u64::from(store.policy().has_work()), Relaxed);
@@ -251,7 +251,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
                 body(store, cx)
             }));
         }
-        if !self.store.may_ask(meter) {
+        if !self.store.may_become_dispatcher(meter) {
             return None;
         }
         // Looked at first, so that those who come in vain leave the cache line where it is.
@@ -264,7 +264,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
             let mut answer = body(store, cx);
             drop(turn);
             // What ended or came meanwhile may be what the policy waits for, and the CPU that brought it has met the turn.
-            while is_nothing(&answer) && self.learn_news(meter, store, cx) {
+            while is_nothing(&answer) && self.deliver_pending_events(meter, store, cx) {
                 answer = body(store, cx);
             }
             answer
@@ -272,10 +272,10 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     }
 
     /// Passes on to the policy what ended and came without its lock. Returns whether anything did.
-    fn learn_news(&self, meter: &impl Meter, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) -> bool {
+    fn deliver_pending_events(&self, meter: &impl Meter, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) -> bool {
         let (has_ended, has_come) = (self.defers() && !self.finished.is_empty(), self.pending.is_filled());
         if has_ended {
-            self.learn_ends(store, cx);
+            self.deliver_completions(store, cx);
         }
         self.take_pending(meter, store, cx);
         has_ended || has_come
@@ -283,7 +283,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
 
     /// Notifies the policy of completions.
     #[inline]
-    fn learn_ends(&self, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) {
+    fn deliver_completions(&self, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) {
         self.finished.drain(|id| store.call(cx, |policy, cx| policy.finish(cx, id)));
     }
 

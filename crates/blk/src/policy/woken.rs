@@ -3,12 +3,12 @@
 use crate::ground::ids::HctxId;
 
 /// How many are kept without memory of their own: the largest wake-up batch of a tag bitmap.
-const FEW: usize = 8;
+const INLINE_WOKEN_MAX: usize = 8;
 
 /// Some hardware queues, nearly always a few, in the order in which they were woken.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct WokenHctxs {
-    first: [HctxId; FEW],
+    first: [HctxId; INLINE_WOKEN_MAX],
     count: usize,
     more: Vec<HctxId>,
 }
@@ -32,7 +32,7 @@ impl WokenHctxs {
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = HctxId> + '_ {
-        self.first[..self.count.min(FEW)].iter().chain(&self.more).copied()
+        self.first[..self.count.min(INLINE_WOKEN_MAX)].iter().chain(&self.more).copied()
     }
 }
 
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_and_many_come_out_in_their_order() {
+    fn woken_hctxs_keep_their_order_in_short_and_long_lists() {
         for count in [0, 1, 8, 9, 64] {
             let mut woken = WokenHctxs::default();
             (0..count).for_each(|n| woken.push(HctxId(n)));

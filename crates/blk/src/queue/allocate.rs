@@ -66,7 +66,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Wanted { hctx, uses_elevator, .. }: Wanted,
         tag: u32,
     ) -> Rq {
-        let now = self.time_under(plug, cx.now);
+        let now = self.time_under_plug(plug, cx.now);
         let mut rq = self.state.pool.take(self.state.slot(hctx, tag));
         rq.found(bio, now.at);
         rq.ctx = cx.cpu;
@@ -83,14 +83,14 @@ impl<Sh: Sharing> Current<'_, Sh> {
         rq
     }
 
-    fn time_under(self, plug: Option<&mut Plug>, now: Now) -> Now {
+    fn time_under_plug(self, plug: Option<&mut Plug>, now: Now) -> Now {
         plug.map_or(now, |plug| plug.now(&self.generation, now))
     }
 
     /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for other tags than those of the `wanted`
     /// hardware queue goes to the next sleeper.
     #[inline]
-    pub(super) fn leave_line<E: Env>(
+    pub(super) fn leave_wait_queue<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
         submission: &mut QueueSubmission,
@@ -98,11 +98,11 @@ impl<Sh: Sharing> Current<'_, Sh> {
     ) {
         let Some((hctx, place)) = submission.slept.take() else { return };
         let tags = self.allocation_tags(hctx);
-        let was_woken = !tags.leave_place(cx.meter, place);
+        let was_woken = !tags.remove_sleeper_at(cx.meter, place);
         if was_woken && wanted != Some(hctx) {
             let is_of_use = wanted.is_some_and(|wanted| std::ptr::eq(tags, self.allocation_tags(wanted)));
             if !is_of_use {
-                self.pass_wake_up_on(cx, tags);
+                self.forward_wakeup(cx, tags);
             }
         }
     }

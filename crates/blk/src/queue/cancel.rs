@@ -24,11 +24,11 @@ impl<Sh: Sharing> Queue<Sh> {
 impl<Sh: Sharing> Current<'_, Sh> {
     fn cancel<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Bio> {
         match submission.stage {
-            Stage::ShutOut => self.freeze.forget(cx.meter, submission.waiter),
+            Stage::WaitingForThaw => self.freeze.forget(cx.meter, submission.waiter),
             Stage::Waiting => self.depart_from_line(cx, submission),
             Stage::Woken => {
                 self.forget_admission(cx, submission);
-                self.leave_line(cx, submission, None);
+                self.leave_wait_queue(cx, submission, None);
             }
             _ => {}
         }

@@ -112,8 +112,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
     }
 
     /// Wakes another sleeper: a wake-up reached a sleeper that has no use for these tags.
-    pub(super) fn pass_wake_up_on<E: Env>(self, cx: &mut Cx<'_, E>, tags: &Tags<Sh>) {
-        tags.pass_on(cx.meter, |sleeper| cx.effects.push(self.wake_up(sleeper)));
+    pub(super) fn forward_wakeup<E: Env>(self, cx: &mut Cx<'_, E>, tags: &Tags<Sh>) {
+        tags.forward_tag_wakeup(cx.meter, |sleeper| cx.effects.push(self.wake_up(sleeper)));
     }
 
     fn wake_up(self, sleeper: Sleeper) -> Effect {

@@ -22,7 +22,7 @@ mod tests {
     }
 
     #[test]
-    fn one_hardware_queue_or_from_5_14_on_host_wide_tags_mean_mq_deadline_and_all_else_none() {
+    fn mq_deadline_is_the_default_for_one_queue_or_host_wide_tags_since_5_14() {
         assert_eq!(mq(Kernel::V4_4, 1, false), "none", "there is no other");
         for kernel in Kernel::EXAMPLES.into_iter().filter(|kernel| *kernel > Kernel::V4_4) {
             assert_eq!((mq(kernel, 1, false), mq(kernel, 8, false)), ("mq-deadline", "none"), "{kernel}");

@@ -42,7 +42,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let now = cx.now.at;
         let next = self.state.flush_queues[hctx.index()]
             .with(cx.meter, Site::FlushQueue, |queue| queue.advance(now, rq, Status::Ok));
-        self.go_on(cx, next);
+        self.make_progress(cx, next);
         self.kick(cx, hctx);
         None
     }
@@ -58,7 +58,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             let mut waiters = queue.with(cx.meter, Site::FlushQueue, |queue| queue.flushed(rq));
             for rq in waiters.drain(..) {
                 let next = queue.with(cx.meter, Site::FlushQueue, |queue| queue.flush_done(now, rq, status));
-                self.go_on(cx, next);
+                self.make_progress(cx, next);
             }
             queue.with(cx.meter, Site::FlushQueue, |queue| queue.keep(waiters));
         } else {
@@ -69,13 +69,13 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 self.finish(cx, &mut rq);
             }
             let next = queue.with(cx.meter, Site::FlushQueue, |queue| queue.data_done(now, rq, status));
-            self.go_on(cx, next);
+            self.make_progress(cx, next);
         }
         self.kick(cx, hctx);
         self.restart(cx, hctx);
     }
 
-    fn go_on<E: Env>(self, cx: &mut Cx<'_, E>, next: Option<Next>) {
+    fn make_progress<E: Env>(self, cx: &mut Cx<'_, E>, next: Option<Next>) {
         match next {
             Some(Next::Data(rq)) => {
                 self.requeued.with(cx.meter, Site::RequeueList, |list| list.push(rq));

@@ -8,7 +8,7 @@ use crate::ground::time::{Instant, Nanos};
 use crate::request::{FlushSteps, Marks, Request, Rq};
 
 /// A flush is put off while sequenced data is in flight, but no longer than this.
-const PATIENCE: Nanos = Nanos::from_secs(5);
+const PENDING_FLUSH_DELAY_MAX: Nanos = Nanos::from_secs(5);
 
 /// Prepares a write for its steps: what a step does is no longer a flag of the request.
 pub fn begin(rq: &mut Request, steps: FlushSteps, fua: bool) {
@@ -95,7 +95,7 @@ impl FlushQueue {
     /// will need a flush too, there is none. `defer`: whether data in flight counts.
     pub fn kick(&mut self, now: Instant, defer: bool) -> Option<Rq> {
         let first = self.pending.first()?;
-        if defer && self.data_in_flight > 0 && now.since(self.pending_since) < PATIENCE {
+        if defer && self.data_in_flight > 0 && now.since(self.pending_since) < PENDING_FLUSH_DELAY_MAX {
             return None;
         }
         let mut command = self.command.take()?;

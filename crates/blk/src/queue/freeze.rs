@@ -27,7 +27,7 @@ pub(super) struct Freeze<Sh: Sharing> {
     /// Submissions that are parked inside.
     parked: Sh::Word,
     /// Submissions that wait for the queue to thaw.
-    shut_out: Sh::Lock<Vec<Waiter>>,
+    thaw_waiters: Sh::Lock<Vec<Waiter>>,
 }
 
 impl<Sh: Sharing> Freeze<Sh> {
@@ -36,7 +36,7 @@ impl<Sh: Sharing> Freeze<Sh> {
             home: Home::default(),
             frozen: Sh::Word::new(0),
             parked: Sh::Word::new(0),
-            shut_out: Sh::Lock::new(Vec::new()),
+            thaw_waiters: Sh::Lock::new(Vec::new()),
         }
     }
 
@@ -58,7 +58,7 @@ impl<Sh: Sharing> Freeze<Sh> {
 
     /// Lines up a submission that was not let in. Returns whether it must wait; else the queue has thawed meanwhile.
     pub(super) fn wait(&self, meter: &impl Meter, waiter: Waiter) -> bool {
-        self.shut_out.with(meter, Site::Freeze, |waiters| {
+        self.thaw_waiters.with(meter, Site::Freeze, |waiters| {
             // unfreeze() takes this lock after it has thawed the queue, so it finds a waiter that finds the queue frozen here.
             let must_wait = !self.is_open();
             if must_wait {
@@ -70,7 +70,7 @@ impl<Sh: Sharing> Freeze<Sh> {
 
     /// A waiter in line no longer waits.
     pub(super) fn forget(&self, meter: &impl Meter, waiter: Waiter) {
-        self.shut_out.with(meter, Site::Freeze, |waiters| waiters.retain(|&other| other != waiter));
+        self.thaw_waiters.with(meter, Site::Freeze, |waiters| waiters.retain(|&other| other != waiter));
     }
 }
 
@@ -97,7 +97,7 @@ impl<Sh: Sharing> Queue<Sh> {
     pub fn unfreeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
         let freeze = &self.device.freeze;
         if freeze.frozen.fetch_sub(1, Relaxed) == 1 {
-            for waiter in freeze.shut_out.with(cx.meter, Site::Freeze, std::mem::take) {
+            for waiter in freeze.thaw_waiters.with(cx.meter, Site::Freeze, std::mem::take) {
                 cx.effects.push(Effect::Wake(waiter));
             }
         }

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn one_by_one_goes_round_and_its_position_persists() {
+    fn one_by_one_dispatch_is_round_robin_and_keeps_its_position() {
         let mut bench = Bench::new();
         bench.arrivals();
         bench.hctx.dispatch_from.store(1, Relaxed);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn leftovers_keep_their_order_at_either_end() {
+    fn dispatch_list_requests_keep_their_order_at_either_end() {
         let mut bench = Bench::new();
         bench.arrivals();
         let mut first =
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn with_more_than_64_cpus_each_software_queue_is_known_by_itself() {
-        for one_by_one in [false, true] {
+        for run_sequentially in [false, true] {
             let cpus = (0..130).map(CpuId).collect();
             let mut bench = Bench { pool: RequestPool::new(32), hctx: HardwareQueue::new(HctxId(0), cpus), next: 0 };
             for cpu in [3, 67, 129] {
@@ -395,7 +395,7 @@ mod tests {
             assert!(bench.merges(67, 67_008), "it is looked for where it is");
             assert!(!bench.merges(4, 67_016) && !bench.merges(65, 3_008));
             let mut out = VecDeque::new();
-            if one_by_one {
+            if run_sequentially {
                 for left in [true, true, false] {
                     out.extend(bench.hctx.take_next(&NoMeter));
                     assert_eq!(bench.hctx.has_queued(), left, "{} taken", out.len());

@@ -54,7 +54,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If there is no such scheduler; nothing changes then.
     pub fn would_switch(&self, text: &str) -> Result<bool, ChangeError> {
-        let name = self.device.asked_for(text).ok_or(ChangeError::Invalid)?;
+        let name = self.device.resolve_scheduler_name(text).ok_or(ChangeError::Invalid)?;
         Ok(name != self.scheduler())
     }
 
@@ -81,7 +81,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// If there is no such scheduler, the queue is in use, or the new one cannot be made; nothing changes then.
     pub fn switch_scheduler(&self, text: &str, effects: &mut Effects) -> Result<(), ChangeError> {
         let device = &self.device;
-        let name = device.asked_for(text).ok_or(ChangeError::Invalid)?;
+        let name = device.resolve_scheduler_name(text).ok_or(ChangeError::Invalid)?;
         self.state.change(|state| {
             if name == state.elevator.name() {
                 return Ok(());
@@ -145,7 +145,7 @@ impl<Sh: Sharing> Queue<Sh> {
 impl<Sh: Sharing> Device<Sh> {
     /// The scheduler that a write to `queue/scheduler` asks for: the kernel strips white space, looks at 15 characters,
     /// knows aliases, and takes anything that begins with "none" for "none".
-    fn asked_for(&self, text: &str) -> Option<&'static str> {
+    fn resolve_scheduler_name(&self, text: &str) -> Option<&'static str> {
         let name = text.trim();
         let name = name.char_indices().nth(NAME_MAX).map_or(name, |(end, _)| &name[..end]);
         if name.starts_with(NONE.name) {

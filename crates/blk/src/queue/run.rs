@@ -100,16 +100,16 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let mut list = cx.scratch.take_list();
         // A dispatch list makes the whole run careful.
         let mut careful = false;
-        if self.run_once(cx, hctx, &mut list, &mut careful) == Pass::Again {
-            self.start_over(cx, hctx, &mut list, &mut careful);
+        if self.run_dispatch_pass(cx, hctx, &mut list, &mut careful) == Pass::Again {
+            self.restart_run(cx, hctx, &mut list, &mut careful);
         }
         cx.scratch.give_list(list);
     }
 
     /// A run starts over once, and then leaves it to a worker.
     #[cold]
-    fn start_over<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, careful: &mut bool) {
-        if self.may_run(hctx) && self.run_once(cx, hctx, list, careful) == Pass::Again {
+    fn restart_run<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, careful: &mut bool) {
+        if self.may_run(hctx) && self.run_dispatch_pass(cx, hctx, list, careful) == Pass::Again {
             self.run_async(cx, hctx);
         }
     }
@@ -120,7 +120,13 @@ impl<Sh: Sharing> Current<'_, Sh> {
     }
 
     #[inline(always)]
-    fn run_once<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, careful: &mut bool) -> Pass {
+    fn run_dispatch_pass<E: Env>(
+        self,
+        cx: &mut Cx<'_, E>,
+        hctx: HctxId,
+        list: &mut VecDeque<Rq>,
+        careful: &mut bool,
+    ) -> Pass {
         let queue = &self.hctxs[hctx.index()];
         if queue.has_dispatch_list() {
             *careful = true;
@@ -147,7 +153,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let queue = &self.hctxs[hctx.index()];
         queue.take_dispatch_list(cx.meter, list);
         queue.mark_restart();
-        let sent = self.send(cx, hctx, list).all_gone;
+        let sent = self.send(cx, hctx, list).all_sent;
         match self.generation.after_dispatch_list {
             AfterDispatchList::AskIfSent => sent,
             AfterDispatchList::AskIfStuck => !sent,
@@ -263,7 +269,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[inline(never)]
     fn send_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         if list.iter().all(|rq| rq.hctx == hctx) {
-            return self.send(cx, hctx, list).all_gone;
+            return self.send(cx, hctx, list).all_sent;
         }
         list.make_contiguous().sort_by_key(|rq| rq.hctx);
         let mut progress = true;
@@ -272,7 +278,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             let mut group = cx.scratch.take_list();
             let members = list.iter().take_while(|rq| rq.hctx == hctx).count();
             group.extend(list.drain(..members));
-            progress &= self.send(cx, hctx, &mut group).all_gone;
+            progress &= self.send(cx, hctx, &mut group).all_sent;
             cx.scratch.give_list(group);
         }
         progress
@@ -300,7 +306,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             };
             self.set_budget(&mut rq);
             list.push_back(rq);
-            if !self.send(cx, hctx, list).all_gone {
+            if !self.send(cx, hctx, list).all_sent {
                 return Pass::Done;
             }
         }

@@ -19,7 +19,7 @@ use crate::watch::probe::Event;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sent {
     /// Nothing is left over.
-    pub(super) all_gone: bool,
+    pub(super) all_sent: bool,
 }
 
 /// What kept a request from the driver.
@@ -65,15 +65,15 @@ impl<Sh: Sharing> Current<'_, Sh> {
             }
         }
         let queue = &self.hctxs[hctx.index()];
-        let all_gone = list.is_empty();
-        if !all_gone {
+        let all_sent = list.is_empty();
+        if !all_sent {
             if queued > 0 {
                 cx.driver.commit(hctx);
             }
             self.return_to_dispatch_list(cx, queue, list, missing);
         }
-        self.update_busy(queue, !all_gone);
-        Sent { all_gone }
+        self.update_busy(queue, !all_sent);
+        Sent { all_sent }
     }
 
     /// Gets a request what it needs to be sent: budget and a driver tag. Returns what is missing.
@@ -85,8 +85,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
         if self.take_driver_tag(cx.cpu, rq) {
             return None;
         }
-        if self.driver_tags.has_rivals() {
-            return self.lacks_shared_tag(cx.meter, cx.cpu, rq);
+        if self.driver_tags.shares_tags_with_other_queues() {
+            return self.wait_for_shared_tag(cx.meter, cx.cpu, rq);
         }
         // Marked first, tried once more after: a completion in between either frees the tag in time or sees the mark.
         self.hctxs[rq.hctx.index()].mark_restart();
@@ -95,9 +95,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     /// Gets in line for a tag that completions elsewhere may free, and tries once more.
     #[cold]
-    fn lacks_shared_tag(self, meter: &impl Meter, cpu: CpuId, rq: &mut Rq) -> Option<Missing> {
+    fn wait_for_shared_tag(self, meter: &impl Meter, cpu: CpuId, rq: &mut Rq) -> Option<Missing> {
         let (tags, sleeper) = (self.driver_tags.of(rq.hctx), Sleeper::HctxOf(self.driver_tags.id(), rq.hctx));
-        let joined = tags.wait_once(meter, sleeper);
+        let joined = tags.enqueue_sleeper(meter, sleeper);
         if !self.take_driver_tag(cpu, rq) {
             return Some(Missing::SharedTag);
         }

@@ -65,7 +65,7 @@ impl<Sh: Sharing> QueueState<Sh> {
         let scheduler_map = |map| {
             let tags = Tags::new(nr_requests, cpus, shallow, elevator.min_shallow());
             // Other hints than those of the driver's tags.
-            tags.draw_hints(config.hint_seed.map(|seed| !seed), map);
+            tags.randomize_hints(config.hint_seed.map(|seed| !seed), map);
             Padded(tags)
         };
         // Behind the ids that tags name.
@@ -75,7 +75,7 @@ impl<Sh: Sharing> QueueState<Sh> {
             pool: RequestPool::of_queue(of_space * spaces),
             nr_requests,
             async_depth: config.async_depth(elevator.async_percent(), elevator.is_none()),
-            driver_depth: device.driver_tags.use_only(if elevator.is_none() { nr_requests } else { depth }),
+            driver_depth: device.driver_tags.limit_tags_in_use(if elevator.is_none() { nr_requests } else { depth }),
             slots_per_hctx: if spaces == 1 { 0 } else { of_space },
             flights: Flights::new(of_space * spaces, hctxs),
             scheduler_tags: (0..scheduler_maps).map(scheduler_map).collect(),

@@ -35,7 +35,7 @@ pub(super) enum Stage {
     /// Announce.
     Enter,
     /// In line for the end of a freeze, or let in meanwhile.
-    ShutOut,
+    WaitingForThaw,
     /// Split.
     Split,
     /// Look for a request to join.

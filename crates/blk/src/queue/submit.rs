@@ -39,11 +39,11 @@ impl<Sh: Sharing> Current<'_, Sh> {
         submission: &mut QueueSubmission,
         plug: Option<&mut Plug>,
     ) -> Submitted {
-        let submitted = self.go_on_with(cx, submission, plug);
+        let submitted = self.continue_submission(cx, submission, plug);
         match submitted {
             Submitted::Parked => {
                 // A submission that was shut out is in the way of none.
-                if submission.stage != Stage::ShutOut && !std::mem::replace(&mut submission.is_inside, true) {
+                if submission.stage != Stage::WaitingForThaw && !std::mem::replace(&mut submission.is_inside, true) {
                     self.freeze.stay();
                 }
                 self.freeze.home.keep(&mut submission.guard, submission.waiter);
@@ -59,7 +59,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     }
 
     #[inline]
-    fn go_on_with<E: Env>(
+    fn continue_submission<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
         submission: &mut QueueSubmission,
@@ -99,9 +99,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
         mut plug: Option<&mut Plug>,
     ) -> Submitted {
         let mut stage = submission.stage;
-        if let Stage::Enter | Stage::ShutOut = stage {
+        if let Stage::Enter | Stage::WaitingForThaw = stage {
             while !self.freeze.is_open() {
-                if let Some(submitted) = self.shut_out(cx, submission, plug.as_deref_mut()) {
+                if let Some(submitted) = self.wait_for_thaw(cx, submission, plug.as_deref_mut()) {
                     return submitted;
                 }
             }
@@ -111,7 +111,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 self.stage_of_plain(cx.cpu, bio, plug.as_deref())
             } else {
                 match check(&self.state.rules.limits, self.takes_polled, bio) {
-                    Checked::Goes => {
+                    Checked::Proceeds => {
                         cx.event(Event::Queue(bio));
                         Stage::Split
                     }
@@ -137,7 +137,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             let Some(wanted) = self.wanted(cx, submission) else { return Submitted::Done };
             if stage == Stage::Woken {
                 // The CPU may have changed, and everything was chosen anew.
-                self.leave_line(cx, submission, Some(wanted.hctx));
+                self.leave_wait_queue(cx, submission, Some(wanted.hctx));
             }
             let tag = match self.take_allocation_tag(cx.cpu, wanted) {
                 Some(tag) => tag,
@@ -158,7 +158,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// The queue is frozen: the submission waits, and what its task has plugged goes on without it. Returns `None` if it is
     /// no longer frozen.
     #[cold]
-    fn shut_out<E: Env>(
+    fn wait_for_thaw<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
         submission: &mut QueueSubmission,
@@ -172,7 +172,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         if !self.freeze.wait(cx.meter, submission.waiter) {
             return None;
         }
-        submission.stage = Stage::ShutOut;
+        submission.stage = Stage::WaitingForThaw;
         Some(Submitted::Parked)
     }
 
@@ -204,7 +204,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         if (Sh::CONTENDS || has_flushed)
             && let Some(tag) = self.take_allocation_tag(cx.cpu, wanted)
         {
-            tags.leave_place(cx.meter, place);
+            tags.remove_sleeper_at(cx.meter, place);
             return Ok(tag);
         }
         if let Some(plug) = plug {

@@ -109,7 +109,7 @@ impl Driver for Script {
 
     fn timed_out(&mut self, now: Instant, id: RqId) -> Expired {
         self.expired.push((now, id));
-        if self.keeps_expired { Expired::Handled } else { Expired::GoesOn }
+        if self.keeps_expired { Expired::Handled } else { Expired::RestartTimeout }
     }
 
     fn commit(&mut self, hctx: HctxId) {
@@ -245,10 +245,10 @@ impl Bench {
     /// Submits for this waiter, and keeps the submission if it sleeps.
     fn submit_as(&mut self, waiter: u32, bio: Bio) -> Submitted {
         let submission = QueueSubmission::new(bio, Waiter(waiter));
-        self.go_on(waiter, submission)
+        self.make_progress(waiter, submission)
     }
 
-    fn go_on(&mut self, waiter: u32, mut submission: QueueSubmission) -> Submitted {
+    fn make_progress(&mut self, waiter: u32, mut submission: QueueSubmission) -> Submitted {
         let submitted = self.call(|queue, cx, plug| queue.submit(cx, &mut submission, plug));
         if submitted == Submitted::Parked {
             self.parked.insert(waiter, submission);

@@ -23,7 +23,7 @@ impl<Sh: Sharing> Queue<Sh> {
             let flights = &queue.state.flights;
             if let Some(deadline) = flights.overdue(cx.now.at, cx.cpu, id) {
                 let next = queue.timeouts.ask(cx.now.at, id, cx.driver);
-                flights.put_off(id, deadline, next);
+                flights.extend_deadline(id, deadline, next);
             }
         });
     }

@@ -102,7 +102,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[cold]
     pub(super) fn depart_from_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &QueueSubmission) {
         if let Some((kind, _)) = submission.throttled_as()
-            && !self.wbt.with(cx.meter, |throttle| throttle.leave_line(kind, submission.waiter))
+            && !self.wbt.with(cx.meter, |throttle| throttle.leave_wait_queue(kind, submission.waiter))
         {
             self.count_down(cx, kind);
         }

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_data_does_not_merge() {
+    fn a_bio_without_data_does_not_merge() {
         assert!(bio_mergeable(&write(108)) && !bio_mergeable(&Bio { sectors: 0, ..write(108) }));
     }
 

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_outlives_its_queue_is_nobodys_loss() {
+    fn a_plug_that_outlives_its_queue_is_not_reported_as_lost() {
         let pool = RequestPool::of_queue(1);
         let plug = plugged(&pool);
         drop(pool);

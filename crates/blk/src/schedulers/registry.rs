@@ -123,7 +123,7 @@ pub struct Row {
     pub weights: bool,
     /// What a section under its lock takes in percent of mq-deadline's, where a host's profile does not name it.
     pub section_percent: u32,
-    /// Makes it for a queue, unless its [registry](Registry::with_made) has another maker for it.
+    /// Makes it for a queue, unless its [registry](Registry::with_row_and_maker) has another maker for it.
     pub make: fn(&Attachment<'_>) -> Policy,
 }
 
@@ -272,7 +272,7 @@ impl Registry {
 
     /// With one more, which `maker` makes and not the row's function. One of the same name and layer is replaced.
     #[must_use]
-    pub fn with_made(&self, row: Row, maker: Maker) -> Self {
+    pub fn with_row_and_maker(&self, row: Row, maker: Maker) -> Self {
         let Registry { rows, makers } = self.with(&[row]);
         Registry { rows, makers: makers.iter().cloned().chain([(row.name, row.layer, maker)]).collect() }
     }
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_of_ones_own_is_added_at_the_end_or_takes_the_place_of_one_of_its_name() {
+    fn a_custom_row_is_appended_or_replaces_the_one_of_its_name() {
         let mine = Row::new("mine", |_| Policy::None);
         let registry = Registry::multi_queue().with(&[mine]);
         assert_eq!(registry.names(), ["none", "mq-deadline", "kyber", "bfq", "k2", "adios", "mqfq", "mine"]);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_made_from_what_its_maker_knows_is_made_by_it_until_it_is_replaced() {
+    fn a_custom_constructor_builds_its_scheduler_until_the_row_is_replaced() {
         let (limits, generation) = (Limits::default(), Kernel::DEFAULT.generation());
         let queue = Attachment {
             generation: &generation,
@@ -355,12 +355,12 @@ mod tests {
         };
         let mine = Row::new("mine", |_| Policy::None);
         let config = BfqConfig::new(&generation, 1, false);
-        let made = Registry::multi_queue().with_made(mine, Arc::new(move |_| Policy::Bfq(config.clone())));
+        let made = Registry::multi_queue().with_row_and_maker(mine, Arc::new(move |_| Policy::Bfq(config.clone())));
         assert_eq!((is_bfq(&made), is_bfq(&made.with(&[mine]))), (true, false));
     }
 
     #[test]
-    fn rows_say_which_kernels_have_a_scheduler_and_on_whose_block_layer_it_runs_on_others() {
+    fn rows_name_the_kernels_of_a_scheduler_and_its_fallback_block_layer() {
         let kernels = [Kernel::V4_4, Kernel::V4_12.first_of_series(), Kernel::V4_12, Kernel::V6_18];
         assert_eq!(kernels.map(|kernel| BFQ.exists_in(kernel)), [false, true, true, true], "from 4.12.0 on");
         for row in OUTSIDE_LINUX {

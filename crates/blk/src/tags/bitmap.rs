@@ -65,7 +65,7 @@ pub fn word_bits(depth: u32) -> u32 {
 
 impl<Sh: Sharing> TagBitmap<Sh> {
     /// `depth` free bits. CPU hints are spread over the map, as the kernel's random ones are on average, until they are
-    /// [drawn](Self::draw_hints).
+    /// [drawn](Self::randomize_hints).
     #[must_use]
     pub fn new(depth: u32, cpus: usize, rule: ShallowRule) -> Self {
         TagBitmap::with_shift(depth, cpus, rule, word_shift(depth))
@@ -133,7 +133,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     }
 
     /// Gives each CPU a random hint, as the kernel does when it makes a map.
-    pub fn draw_hints(&self, seed: u64) {
+    pub fn randomize_hints(&self, seed: u64) {
         for (cpu, hint) in (1..).zip(&self.hints) {
             // SplitMix64 at this place of its sequence: a few hints need no generator.
             let mut drawn = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(cpu));
@@ -273,7 +273,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
 
     /// Takes this bit, if it is free.
     #[inline]
-    pub fn try_take_this(&self, tag: u32) -> bool {
+    pub fn try_take_exact(&self, tag: u32) -> bool {
         let bit = 1 << (tag & ((1 << WORD_SHIFT) - 1));
         tag < self.depth && self.words[(tag >> WORD_SHIFT) as usize].fetch_or(bit, Acquire) & bit == 0
     }
@@ -332,7 +332,7 @@ mod tests {
     fn hints_that_are_drawn_lie_anywhere_in_the_map_and_depend_on_the_seed_and_the_cpu() {
         let first_tags = |seed| {
             let map = TagBitmap::<Local>::new(48, 64, ShallowRule::WholeMap);
-            map.draw_hints(seed);
+            map.randomize_hints(seed);
             let take = |cpu| {
                 let tag = map.try_take(CpuId(cpu), Depth::Full).unwrap();
                 map.free(tag, CpuId(cpu));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_small_map_each_cpu_goes_on_where_it_was_and_around() {
+    fn in_a_small_map_each_cpu_resumes_at_its_hint_and_wraps_around() {
         let map = TagBitmap::<Local>::new(16, 2, ShallowRule::WholeMap);
         let take = |cpu| map.try_take(CpuId(cpu), Depth::Full);
         assert_eq!((0..16).map_while(|_| take(1)).collect::<Vec<_>>(), (8..16).chain(0..8).collect::<Vec<_>>());
@@ -418,7 +418,7 @@ mod tests {
     #[test]
     fn the_last_place_that_is_looked_at_is_below_the_hint_in_its_own_word() {
         let map = map(200, ShallowRule::PerWord);
-        (0..200).filter(|&tag| tag != 129).for_each(|tag| assert!(map.try_take_this(tag)));
+        (0..200).filter(|&tag| tag != 129).for_each(|tag| assert!(map.try_take_exact(tag)));
         map.hints[0].store(140, Relaxed);
         assert_eq!([(); 2].map(|()| map.try_take(CpuId(0), Depth::Full)), [Some(129), None]);
         // Of each word 10, and these are all taken, whatever is free below the hint.
@@ -441,9 +441,9 @@ mod tests {
     #[test]
     fn a_certain_tag_is_given_once() {
         let map = map(64, ShallowRule::PerWord);
-        assert!(map.try_take_this(37) && !map.try_take_this(37) && !map.try_take_this(64));
+        assert!(map.try_take_exact(37) && !map.try_take_exact(37) && !map.try_take_exact(64));
         map.free(37, CpuId(0));
-        assert!(map.try_take_this(37));
+        assert!(map.try_take_exact(37));
     }
 
     proptest! {
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_last_tag_a_cpu_goes_on_at_the_first_and_then_at_the_second() {
+    fn after_the_last_tag_a_cpu_continues_at_the_first_then_the_second() {
         let map = TagBitmap::<Local>::new(4, 1, ShallowRule::WholeMap);
         let take = || map.try_take(CpuId(0), Depth::Full);
         assert_eq!([(); 4].map(|()| take()), [0, 1, 2, 3].map(Some));
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_share_of_the_whole_map_what_lies_below_the_hint_is_looked_at_last_and_nothing_beyond_the_share() {
+    fn a_shallow_whole_map_search_wraps_below_the_hint_within_its_share() {
         let map = map(256, ShallowRule::WholeMap);
         let take = |hint| {
             map.hints[0].store(hint, Relaxed);

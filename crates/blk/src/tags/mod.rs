@@ -45,9 +45,9 @@ impl<Sh: Sharing> Tags<Sh> {
     }
 
     /// Draws the allocation hints of this map among the maps of its queue, if there is a seed for them.
-    pub(crate) fn draw_hints(&self, seed: Option<u64>, map: u32) {
+    pub(crate) fn randomize_hints(&self, seed: Option<u64>, map: u32) {
         if let Some(seed) = seed {
-            self.bitmap.draw_hints(seed.wrapping_add(u64::from(map) << 32));
+            self.bitmap.randomize_hints(seed.wrapping_add(u64::from(map) << 32));
         }
     }
 
@@ -77,8 +77,8 @@ impl<Sh: Sharing> Tags<Sh> {
 
     /// Takes the tag `tag`, if it is free.
     #[inline]
-    pub fn try_take_this(&self, tag: u32) -> bool {
-        self.bitmap.try_take_this(tag)
+    pub fn try_take_exact(&self, tag: u32) -> bool {
+        self.bitmap.try_take_exact(tag)
     }
 
     /// The smallest shallow depth that will be asked for from now on; see [`new`](Self::new).
@@ -119,13 +119,13 @@ impl<Sh: Sharing> Tags<Sh> {
 
     /// Puts a sleeper that goes round the wait queues by itself into the line of this one. It tries once more as others do.
     /// Returns its place.
-    pub(crate) fn wait_in(&self, meter: &impl Meter, queue: u64, sleeper: Sleeper) -> u64 {
+    pub(crate) fn enqueue_in_wait_queue(&self, meter: &impl Meter, queue: u64, sleeper: Sleeper) -> u64 {
         self.sleeping.fetch_add(1, SeqCst);
         self.wait.with(meter, Site::TagWaiters, |wait| wait.join_queue(queue, sleeper))
     }
 
     /// Puts a sleeper in line, unless it is there already. Returns whether it has joined.
-    pub(crate) fn wait_once(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
+    pub(crate) fn enqueue_sleeper(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
         self.sleeping.fetch_add(1, SeqCst);
         let joined = self.wait.with(meter, Site::TagWaiters, |wait| {
             let joins = !wait.contains(sleeper);
@@ -146,8 +146,8 @@ impl<Sh: Sharing> Tags<Sh> {
     }
 
     /// Like [`leave`](Self::leave), for a sleeper that knows its place.
-    pub fn leave_place(&self, meter: &impl Meter, place: u64) -> bool {
-        let left = self.wait.with(meter, Site::TagWaiters, |wait| wait.leave_place(place));
+    pub fn remove_sleeper_at(&self, meter: &impl Meter, place: u64) -> bool {
+        let left = self.wait.with(meter, Site::TagWaiters, |wait| wait.remove_sleeper_at(place));
         if left {
             self.sleeping.fetch_sub(1, Relaxed);
         }
@@ -155,7 +155,7 @@ impl<Sh: Sharing> Tags<Sh> {
     }
 
     /// A sleeper was woken and has no use for a tag: the wake-up counts for the others.
-    pub fn pass_on(&self, meter: &impl Meter, wake: impl FnMut(Sleeper)) {
+    pub fn forward_tag_wakeup(&self, meter: &impl Meter, wake: impl FnMut(Sleeper)) {
         if self.sleeping.load(SeqCst) > 0 {
             self.wake(meter, wake);
         }
@@ -185,14 +185,17 @@ mod tests {
     use crate::ground::sharing::Local;
 
     #[test]
-    fn who_is_in_line_is_waiting_until_it_leaves_or_is_woken() {
+    fn a_queued_sleeper_waits_until_it_leaves_or_is_woken() {
         let tags: Tags<Local> = Tags::new(1, 1, ShallowRule::WholeMap, None);
         let [one, other] = [Sleeper::Hctx(HctxId(1)), Sleeper::Hctx(HctxId(2))];
         assert!(!tags.is_waiting(&NoMeter, one));
-        assert!(tags.wait_once(&NoMeter, one) && !tags.wait_once(&NoMeter, one), "none stands in line twice");
+        assert!(
+            tags.enqueue_sleeper(&NoMeter, one) && !tags.enqueue_sleeper(&NoMeter, one),
+            "none stands in line twice"
+        );
         assert!(tags.is_waiting(&NoMeter, one) && !tags.is_waiting(&NoMeter, other));
         let place = tags.wait(&NoMeter, other);
-        assert!(tags.leave_place(&NoMeter, place) && !tags.leave_place(&NoMeter, place));
+        assert!(tags.remove_sleeper_at(&NoMeter, place) && !tags.remove_sleeper_at(&NoMeter, place));
         assert!(tags.is_waiting(&NoMeter, one) && !tags.is_waiting(&NoMeter, other));
         let tag = tags.try_take(CpuId(0), Depth::Full).expect("it is free");
         let mut woken = Vec::new();
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn one_freed_tag_wakes_somebody_only_if_so_few_tags_may_be_asked_for_that_all_sleepers_could_starve() {
+    fn one_freed_tag_wakes_a_sleeper_only_if_shallow_depths_could_starve_all() {
         for (min_shallow, woken) in [(None, 0), (Some(1), 1)] {
             let tags: Tags<Local> = Tags::new(64, 1, ShallowRule::WholeMap, None);
             tags.set_min_shallow(min_shallow);
@@ -215,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_tags_as_were_asked_for_are_there_and_no_more() {
+    fn exactly_the_requested_number_of_tags_exists() {
         let tags: Tags<Local> = Tags::new(3, 1, ShallowRule::WholeMap, None);
         assert_eq!((tags.depth(), tags.in_use()), (3, 0));
         assert_eq!([(); 4].map(|()| tags.try_take(CpuId(0), Depth::Full).is_some()), [true, true, true, false]);
@@ -226,11 +229,11 @@ mod tests {
     fn sleepers_are_counted_once_each_until_they_leave() {
         let tags: Tags<Local> = Tags::new(1, 1, ShallowRule::WholeMap, None);
         let one = Sleeper::Hctx(HctxId(1));
-        assert!(tags.wait_once(&NoMeter, one) && !tags.wait_once(&NoMeter, one));
+        assert!(tags.enqueue_sleeper(&NoMeter, one) && !tags.enqueue_sleeper(&NoMeter, one));
         assert_eq!(tags.sleepers(), 1);
         let place = tags.wait(&NoMeter, Sleeper::Hctx(HctxId(2)));
         assert_eq!(tags.sleepers(), 2);
-        assert!(tags.leave_place(&NoMeter, place) && !tags.leave_place(&NoMeter, place));
+        assert!(tags.remove_sleeper_at(&NoMeter, place) && !tags.remove_sleeper_at(&NoMeter, place));
         assert_eq!(tags.sleepers(), 1);
         assert!(tags.leave(&NoMeter, one) && !tags.leave(&NoMeter, one));
         assert_eq!(tags.sleepers(), 0);
@@ -251,14 +254,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_or_passed_on_while_nobody_sleeps_does_not_count_for_who_comes_later() {
+    fn tags_freed_or_passed_on_without_sleepers_do_not_count_for_later_ones() {
         let tags: Tags<Local> = Tags::new(64, 1, ShallowRule::WholeMap, None);
         let mut woken = 0;
-        (0..7).for_each(|_| tags.pass_on(&NoMeter, |_| woken += 1));
+        (0..7).for_each(|_| tags.forward_tag_wakeup(&NoMeter, |_| woken += 1));
         tags.wait(&NoMeter, Sleeper::Hctx(HctxId(1)));
-        tags.pass_on(&NoMeter, |_| woken += 1);
+        tags.forward_tag_wakeup(&NoMeter, |_| woken += 1);
         assert_eq!(woken, 0);
-        (0..7).for_each(|_| tags.pass_on(&NoMeter, |_| woken += 1));
+        (0..7).for_each(|_| tags.forward_tag_wakeup(&NoMeter, |_| woken += 1));
         assert_eq!((woken, tags.sleepers()), (1, 0), "a batch of eight");
     }
 }

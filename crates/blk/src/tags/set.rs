@@ -66,7 +66,7 @@ impl<Sh: Sharing> TagSet<Sh> {
         // Shallow depths of driver tags are not asked for, so their rule does not matter.
         let tags = |map| {
             let tags = Tags::new(depth, usize::from(cpus), ShallowRule::WholeMap, None);
-            tags.draw_hints(hint_seed, map);
+            tags.randomize_hints(hint_seed, map);
             tags
         };
         let space = |map: u16| Padded(Space { tags: tags(map.into()), active: Sh::Word::new(0) });
@@ -136,7 +136,7 @@ impl<Sh: Sharing> TagUser<Sh> {
     }
 
     /// Only `tags` tags of each space are used from now on: the depth to [allocate](Self::try_allocate) with.
-    pub(crate) fn use_only(&self, tags: u32) -> Depth {
+    pub(crate) fn limit_tags_in_use(&self, tags: u32) -> Depth {
         if !self.set.is_shared {
             for space in &self.set.spaces {
                 space.tags.set_wake_batch(wake_batch(tags));
@@ -214,7 +214,7 @@ impl<Sh: Sharing> TagUser<Sh> {
     /// Whether other queues take tags from the space of a hardware queue: then a completion here is not what brings the
     /// next one.
     #[inline]
-    pub(crate) fn has_rivals(&self) -> bool {
+    pub(crate) fn shares_tags_with_other_queues(&self) -> bool {
         (self.mask == 0 && self.set.hctxs > 1) || (self.set.is_shared && self.set.queues.load(Relaxed) > 1)
     }
 

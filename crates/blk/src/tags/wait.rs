@@ -76,12 +76,12 @@ impl WaitQueues {
     /// A sleeper leaves without being woken; `false` if it was not there.
     pub fn leave(&mut self, sleeper: Sleeper) -> bool {
         let found = self.queues.iter().flatten().find(|&&(_, other)| other == sleeper).copied();
-        found.is_some_and(|(place, _)| self.leave_place(place))
+        found.is_some_and(|(place, _)| self.remove_sleeper_at(place))
     }
 
     /// The sleeper at this place leaves without being woken; `false` if none is there any more. Does not look at others: there
     /// may be thousands.
-    pub fn leave_place(&mut self, place: u64) -> bool {
+    pub fn remove_sleeper_at(&mut self, place: u64) -> bool {
         let queue = self.queue_of(place);
         // A woken sleeper has left, as have all who came before it in its queue.
         if queue.front().is_none_or(|&(first, _)| first > place) {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_goes_on_with_the_following_queues_when_one_holds_fewer() {
+    fn a_wake_batch_continues_with_the_next_wait_queues_when_one_has_fewer() {
         let mut wait = WaitQueues::new(4);
         for n in 0..3 {
             wait.join(Sleeper::Submitter(Waiter(n)));
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_leaves_by_its_place_takes_nobody_elses() {
+    fn leaving_a_wait_queue_by_place_removes_no_other_sleeper() {
         let mut wait = WaitQueues::new(1);
         let places: Vec<u64> = (0..24).map(|n| wait.join(Sleeper::Submitter(Waiter(n)))).collect();
-        assert!(wait.leave_place(places[8]) && !wait.leave_place(places[8]), "queue 0 holds 0 and 16 now");
+        assert!(wait.remove_sleeper_at(places[8]) && !wait.remove_sleeper_at(places[8]), "queue 0 holds 0 and 16 now");
         assert_eq!(woken(&mut wait), [0]);
-        assert!(!wait.leave_place(places[0]), "it was woken");
+        assert!(!wait.remove_sleeper_at(places[0]), "it was woken");
         assert_eq!(wait.join(Sleeper::Submitter(Waiter(24))), 24);
-        assert!(wait.leave_place(24) && wait.contains(Sleeper::Submitter(Waiter(16))));
+        assert!(wait.remove_sleeper_at(24) && wait.contains(Sleeper::Submitter(Waiter(16))));
         let rest: Vec<u32> = (0..30).flat_map(|_| woken(&mut wait)).collect();
         assert_eq!((rest.len(), rest.contains(&8), rest.contains(&24)), (22, false, false));
     }

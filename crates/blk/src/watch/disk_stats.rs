@@ -227,7 +227,7 @@ impl DiskStats {
         counts.nanos += now.at.since(rq.start).0;
     }
 
-    fn left_the_driver(&mut self, direction: Direction) {
+    fn count_driver_exit(&mut self, direction: Direction) {
         let issued = &mut self.issued[direction.index()];
         *issued = issued.saturating_sub(1);
     }
@@ -244,9 +244,9 @@ impl Probe for DiskStats {
             Event::GetRq(_) => self.began(now),
             Event::Absorbed(_) => self.ended(now),
             Event::Issue(rq) => self.issued[rq.direction().index()] += 1,
-            Event::Requeue(rq) => self.left_the_driver(rq.direction()),
+            Event::Requeue(rq) => self.count_driver_exit(rq.direction()),
             Event::Complete(rq, status) => {
-                self.left_the_driver(rq.direction());
+                self.count_driver_exit(rq.direction());
                 if rq.op == Op::Flush && status == Status::Ok {
                     let counts = &mut self.kinds[Kind::Flush as usize];
                     counts.ios += 1;

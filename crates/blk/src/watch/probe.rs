@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn two_observers_are_told_the_same() {
+    fn two_observers_see_the_same_events() {
         let mut both = (Seen::default(), Seen::default());
         both.enter(3, Some(Waiter(5)));
         both.event(Now::default(), CpuId(0), Event::Plug);

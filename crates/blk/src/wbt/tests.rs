@@ -146,7 +146,7 @@ fn a_task_held_up_by_dirty_pages_raises_every_limit_for_another_second() {
 }
 
 #[test]
-fn who_has_to_wait_goes_in_the_order_of_arrival_and_nobody_overtakes() {
+fn throttled_waiters_go_in_arrival_order_and_are_never_overtaken() {
     let mut throttle = throttle();
     admitted(&mut throttle, ms(0), Kind::Normal, BioFlags::BACKGROUND);
     for (waiter, flags) in [(1, BioFlags::BACKGROUND), (2, BioFlags::SYNC), (3, BioFlags::BACKGROUND)] {
@@ -260,7 +260,7 @@ fn exceeded_goes_up_from_0_at_least_ok_and_writes_alone_go_down() {
 }
 
 #[test]
-fn five_windows_of_which_nothing_is_known_go_one_step_towards_0() {
+fn five_unknown_windows_move_the_step_one_towards_0() {
     for (verdict, end) in [(Verdict::Exceeded, 2), (Verdict::Ok, -2)] {
         let mut control = Control::default();
         (0..2).for_each(|_| control.next_window(verdict, 1023));
@@ -277,7 +277,7 @@ fn five_windows_of_which_nothing_is_known_go_one_step_towards_0() {
 }
 
 #[test]
-fn known_windows_in_between_are_no_reason_to_forget() {
+fn known_windows_in_between_restart_the_count_of_unknown_ones() {
     let mut control = Control::default();
     control.next_window(Verdict::Exceeded, 32);
     (0..4).for_each(|_| control.next_window(Verdict::Unknown, 32));
@@ -311,7 +311,7 @@ fn the_timer_runs_while_the_step_is_not_0_or_something_is_in_flight() {
 }
 
 #[test]
-fn switched_off_it_lets_go_who_waits_and_counts_only_those_that_it_has_counted() {
+fn disabling_throttling_releases_waiters_and_counts_only_counted_bios() {
     let mut throttle = throttle();
     admitted(&mut throttle, ms(0), Kind::Discard, NONE);
     throttle.begin_window(ms(0));
@@ -343,7 +343,7 @@ fn a_scheduler_may_switch_it_off_unless_the_target_was_written_by_hand() {
 }
 
 #[test]
-fn at_the_normal_limit_nobody_is_woken_and_below_it_whoever_has_room_is() {
+fn waiters_are_woken_only_below_the_normal_limit_and_if_they_have_room() {
     let mut throttle = throttle();
     (1..=2).for_each(|n| {
         window(&mut throttle, ms(100 * n), Nanos::from_millis(50));

@@ -110,7 +110,7 @@ impl Throttle {
         if !self.is_set_by_hand {
             self.target = if disables { Nanos::ZERO } else { default_target(rotational) };
             if disables {
-                self.begin_anew();
+                self.reset_learned_state();
             }
         }
     }
@@ -120,7 +120,7 @@ impl Throttle {
         self.target = target;
         self.is_set_by_hand = true;
         if target == Nanos::ZERO {
-            self.begin_anew();
+            self.reset_learned_state();
             for counter in &mut self.counters {
                 counter.in_flight += counter.waiting.len() as u32;
                 counter.waiting.drain(..).for_each(|(waiter, _)| wake(waiter));
@@ -129,7 +129,7 @@ impl Throttle {
     }
 
     /// What the control has learnt does not count any more.
-    fn begin_anew(&mut self) {
+    fn reset_learned_state(&mut self) {
         self.control = Control::default();
         self.depths = Depths::at(self.queue_depth, 0);
     }
@@ -165,7 +165,7 @@ impl Throttle {
     }
 
     /// A waiter leaves its line without being counted; `false` if it was not there any more, but has been counted.
-    pub(crate) fn leave_line(&mut self, kind: Kind, waiter: Waiter) -> bool {
+    pub(crate) fn leave_wait_queue(&mut self, kind: Kind, waiter: Waiter) -> bool {
         let waiting = &mut self.counters[kind as usize].waiting;
         let at = waiting.iter().position(|&(other, _)| other == waiter);
         at.is_some_and(|at| waiting.remove(at).is_some())

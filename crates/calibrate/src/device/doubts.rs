@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn rows(rates: &[f64]) -> Vec<MeasuredRow> {
-        let row = |load: loads::Load| MeasuredRow { row: load.row(1, Vec::new()), iops: rates.to_vec() };
+        let row = |load: loads::CalibrationLoad| MeasuredRow { row: load.row(1, Vec::new()), iops: rates.to_vec() };
         loads::all(false).map(row).collect()
     }
 

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::fit::{Measured, Row};
+use crate::fit::{MeasuredFigure, MeasurementRow};
 
 /// A load, convertible to fio's arguments and to a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Load {
+pub(super) struct CalibrationLoad {
     is_random: bool,
     reads_percent: u8,
     block_kib: u32,
@@ -14,15 +14,15 @@ pub(super) struct Load {
     jobs: u32,
 }
 
-const fn load(is_random: bool, reads_percent: u8, block_kib: u32, depth: u32, jobs: u32) -> Load {
-    Load { is_random, reads_percent, block_kib, depth, jobs }
+const fn load(is_random: bool, reads_percent: u8, block_kib: u32, depth: u32, jobs: u32) -> CalibrationLoad {
+    CalibrationLoad { is_random, reads_percent, block_kib, depth, jobs }
 }
 
 /// The first load: latency at depth 1.
-pub(super) const FIRST: Load = load(true, 100, 4, 1, 1);
+pub(super) const FIRST: CalibrationLoad = load(true, 100, 4, 1, 1);
 
 /// Latency at depth 1, a curve over depths, sizes, and a sequential load.
-const READS: [Load; 9] = [
+const READS: [CalibrationLoad; 9] = [
     FIRST,
     load(true, 100, 4, 4, 1),
     load(true, 100, 4, 16, 1),
@@ -34,7 +34,7 @@ const READS: [Load; 9] = [
     load(false, 100, 128, 8, 1),
 ];
 
-const WRITES: [Load; 5] = [
+const WRITES: [CalibrationLoad; 5] = [
     load(true, 0, 4, 1, 1),
     load(true, 0, 4, 32, 1),
     load(true, 0, 64, 8, 1),
@@ -43,16 +43,16 @@ const WRITES: [Load; 5] = [
 ];
 
 /// All loads, with those that write at the end: a drive behaves differently for a while after writes.
-pub(super) fn all(writes: bool) -> impl Iterator<Item = Load> {
+pub(super) fn all(writes: bool) -> impl Iterator<Item = CalibrationLoad> {
     READS.into_iter().chain(WRITES.into_iter().filter(move |_| writes))
 }
 
-impl Load {
+impl CalibrationLoad {
     /// The row with these figures; the index gives its line in the table.
-    pub(super) fn row(self, index: u64, figures: Vec<Measured>) -> Row {
-        let Load { is_random, reads_percent, block_kib, depth, jobs } = self;
+    pub(super) fn row(self, index: u64, figures: Vec<MeasuredFigure>) -> MeasurementRow {
+        let CalibrationLoad { is_random, reads_percent, block_kib, depth, jobs } = self;
         // The first line of the table is the header.
-        Row { line: index + 1, is_random, reads_percent, block_bytes: block_kib << 10, depth, jobs, figures }
+        MeasurementRow { line: index + 1, is_random, reads_percent, block_bytes: block_kib << 10, depth, jobs, figures }
     }
 
     /// The arguments of fio, except for the runtime.
@@ -82,7 +82,7 @@ impl Load {
 }
 
 /// fio's name for the direction of a row, and the share of reads if it is a mix.
-pub(super) fn names(row: &Row) -> (String, String) {
+pub(super) fn names(row: &MeasurementRow) -> (String, String) {
     let kind = match row.reads_percent {
         100 => "read",
         0 => "write",

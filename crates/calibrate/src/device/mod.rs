@@ -12,10 +12,10 @@ use std::time::Duration;
 use hoistway_measure::stats;
 
 use crate::fio::{self, FioError, JobFigures};
-use crate::fit::{Measured, Row, What};
+use crate::fit::{FigureKind, MeasuredFigure, MeasurementRow};
 
 pub use doubts::Doubt;
-use loads::Load;
+use loads::CalibrationLoad;
 
 /// The plan of a measurement.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl DevicePlan {
 #[derive(Clone, PartialEq, Debug)]
 pub struct MeasuredRow {
     /// The medians of the rounds.
-    pub row: Row,
+    pub row: MeasurementRow,
     /// I/Os a second in each round.
     pub iops: Vec<f64>,
 }
@@ -89,7 +89,7 @@ pub enum DeviceError {
 /// If fio cannot be run, or the figures are not those of the device alone.
 pub fn measure(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<Vec<MeasuredRow>, DeviceError> {
     let engine = engine(plan, observer)?;
-    let loads: Vec<Load> = loads::all(plan.writes).collect();
+    let loads: Vec<CalibrationLoad> = loads::all(plan.writes).collect();
     doubts::others(observer)?;
     let mut figures: Vec<Vec<JobFigures>> = loads.iter().map(|_| Vec::new()).collect();
     for round in 0..plan.rounds {
@@ -102,12 +102,12 @@ pub fn measure(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<Vec<M
             observer.ended(round as usize * loads.len() + index + 1);
         }
     }
-    let row = |(index, (load, samples)): (usize, (&Load, &Vec<JobFigures>))| {
+    let row = |(index, (load, samples)): (usize, (&CalibrationLoad, &Vec<JobFigures>))| {
         let iops: Vec<f64> = samples.iter().map(|sample| sample.iops).collect();
         let latencies: Vec<f64> = samples.iter().map(|sample| sample.mean_us).collect();
         let figures = vec![
-            Measured { what: What::Iops, value: rounded(median(&iops)) },
-            Measured { what: What::Mean, value: rounded(median(&latencies)) },
+            MeasuredFigure { what: FigureKind::Iops, value: rounded(median(&iops)) },
+            MeasuredFigure { what: FigureKind::Mean, value: rounded(median(&latencies)) },
         ];
         MeasuredRow { row: load.row(index as u64 + 1, figures), iops }
     };
@@ -118,7 +118,7 @@ pub fn measure(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<Vec<M
 
 fn sample(
     plan: &DevicePlan,
-    load: &Load,
+    load: &CalibrationLoad,
     engine: &str,
     observer: &dyn DeviceObserver,
 ) -> Result<JobFigures, DeviceError> {
@@ -159,16 +159,17 @@ fn rounded(value: f64) -> f64 {
 pub fn to_csv(rows: &[MeasuredRow]) -> String {
     let mut text = "rw,bs,iodepth,numjobs,rwmixread,iops,lat_mean_us\n".to_owned();
     for MeasuredRow { row, .. } in rows {
-        let of =
-            |wanted: What| row.figures.iter().find(|figure| figure.what == wanted).map_or(0.0, |figure| figure.value);
+        let of = |wanted: FigureKind| {
+            row.figures.iter().find(|figure| figure.what == wanted).map_or(0.0, |figure| figure.value)
+        };
         let (rw, mix) = loads::names(row);
         text += &format!(
             "{rw},{},{},{},{mix},{},{}\n",
             row.block_bytes,
             row.depth,
             row.jobs,
-            of(What::Iops),
-            of(What::Mean)
+            of(FigureKind::Iops),
+            of(FigureKind::Mean)
         );
     }
     text

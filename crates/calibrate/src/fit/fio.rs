@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::rows::{Row, RowsError, mixes, row};
+use super::rows::{MeasurementRow, RowsError, mixes, row};
 use crate::fio::JobFigures;
 
 /// Makes a row for each job. The jobs must have run one after the other (`stonewall`): the results of jobs that ran at the
@@ -12,7 +12,7 @@ use crate::fio::JobFigures;
 ///
 /// # Errors
 /// If the text is not a document of fio, or a job cannot be converted.
-pub fn from_fio_json(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError> {
+pub fn from_fio_json(text: &str, file_name: &str) -> Result<Vec<MeasurementRow>, RowsError> {
     let at = |line: usize, problem: String| RowsError { file: file_name.to_owned(), line: line as u64, problem };
     let document: Value = serde_json::from_str(text)
         .map_err(|error| at(error.line(), format!("{error}; expected the output of fio --output-format=json")))?;
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_ran_side_by_side_and_what_is_no_document_of_fio_are_refused() {
+    fn concurrent_jobs_and_documents_not_from_fio_are_refused() {
         let cases = [
             (
                 RIGHT.replace(r#", "stonewall": """#, ""),

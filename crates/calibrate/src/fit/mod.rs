@@ -1,6 +1,6 @@
 //! Fits the parameters of a device model to measurements without a scheduler.
 //!
-//! [`rows`](Row) are loads with their measurements. The fit takes a model from a preset, runs it under the same loads through
+//! [`rows`](MeasurementRow) are loads with their measurements. The fit takes a model from a preset, runs it under the same loads through
 //! the whole simulated block layer, without a scheduler, and adjusts its parameters until the figures are as close as possible.
 //! `sensitivity` finds the parameters that the figures do not determine.
 
@@ -18,7 +18,7 @@ use hoistway_device::{CalibratedRange, Calibration, Preset, PresetFile, Residual
 use hoistway_sim::Host;
 
 pub use fio::from_fio_json;
-pub use rows::{Measured, Row, RowsError, What, from_csv};
+pub use rows::{FigureKind, MeasuredFigure, MeasurementRow, RowsError, from_csv};
 
 use parameters::Changeable;
 use search::{derivatives, least_squares};
@@ -35,7 +35,7 @@ const SCATTER_LEAST: f64 = 0.01;
 #[derive(Clone, Debug)]
 pub struct FitPlan {
     /// The measurements.
-    pub rows: Vec<Row>,
+    pub rows: Vec<MeasurementRow>,
     /// The file name of the measurements, for the preset's description.
     pub source: String,
     /// The preset with the model and all numbers that are not fitted.
@@ -72,7 +72,7 @@ pub struct Fit {
     /// The parameters.
     pub parameters: Vec<Fitted>,
     /// The error of each figure: the row, the measurement, and the model's value.
-    pub residuals: Vec<(Row, Measured, f64)>,
+    pub residuals: Vec<(MeasurementRow, MeasuredFigure, f64)>,
     /// Whether the search has converged.
     pub has_converged: bool,
     /// Number of times that all rows were run.
@@ -183,7 +183,7 @@ fn miss(model: f64, measured: f64) -> f64 {
 }
 
 /// Checks that there are at least as many figures as parameters.
-fn enough(names: &[String], rows: &[Row]) -> Result<(), FitError> {
+fn enough(names: &[String], rows: &[MeasurementRow]) -> Result<(), FitError> {
     if names.is_empty() {
         return Err(FitError::Rows(
             "these rows determine no parameter of this model (expected --parameters)".to_owned(),
@@ -241,14 +241,14 @@ impl Fit {
 }
 
 /// The range of the loads in the rows, as data if possible, and in words.
-fn valid_range(rows: &[Row]) -> (Option<CalibratedRange>, String) {
-    let ends = |of: fn(&Row) -> u32| {
+fn valid_range(rows: &[MeasurementRow]) -> (Option<CalibratedRange>, String) {
+    let ends = |of: fn(&MeasurementRow) -> u32| {
         let values = rows.iter().map(of);
         [values.clone().min().unwrap_or(0), values.max().unwrap_or(0)]
     };
     let range = CalibratedRange {
         io_bytes: ends(|row| row.block_bytes),
-        outstanding: ends(Row::outstanding),
+        outstanding: ends(MeasurementRow::outstanding),
         reads_percent: ends(|row| row.reads_percent.into()),
         sequential: rows.iter().any(|row| !row.is_random),
         flushes: false,

@@ -3,7 +3,7 @@
 use hoistway_device::{Model, Parameters, Preset, PresetFile};
 use toml::{Table, Value};
 
-use super::rows::Row;
+use super::rows::MeasurementRow;
 
 /// The rows that a parameter depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,7 +76,7 @@ impl Changeable {
     }
 
     /// The parameters that these rows can determine, given their number of figures.
-    pub(super) fn shown_by(&self, rows: &[Row]) -> Vec<&'static str> {
+    pub(super) fn shown_by(&self, rows: &[MeasurementRow]) -> Vec<&'static str> {
         let table = match self.file.model {
             Model::Flash => FLASH,
             Model::Ssd => SSD,
@@ -132,7 +132,7 @@ impl Changeable {
 }
 
 impl Shows {
-    fn by(self, row: &Row) -> bool {
+    fn by(self, row: &MeasurementRow) -> bool {
         let is_large = row.block_bytes > 4096;
         match self {
             Shows::Any => true,
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_parameter_is_answered_with_those_that_are() {
+    fn an_unknown_parameter_is_refused_with_the_valid_ones() {
         let changeable = Changeable::new(&Preset::builtin("micron-9100-1600gb").unwrap()).unwrap();
         let error = changeable.value("placement").unwrap_err();
         assert!(error.contains("`placement` is no parameter") && error.contains("program_us"), "{error}");

@@ -17,7 +17,7 @@ pub struct RowsError {
 
 /// A row of measurements.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
+pub struct MeasurementRow {
     /// Its line in the file.
     pub line: u64,
     /// Whether offsets are random.
@@ -31,21 +31,21 @@ pub struct Row {
     /// Processes.
     pub jobs: u32,
     /// The measured figures, at least one.
-    pub figures: Vec<Measured>,
+    pub figures: Vec<MeasuredFigure>,
 }
 
 /// A figure of a row.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Measured {
+pub struct MeasuredFigure {
     /// The kind of figure.
-    pub what: What,
+    pub what: FigureKind,
     /// Its value: I/Os per second, or us.
     pub value: f64,
 }
 
 /// The kinds of figures, each of reads and writes together.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum What {
+pub enum FigureKind {
     /// I/Os a second of all processes.
     Iops,
     /// Mean of the total latency, us.
@@ -54,23 +54,23 @@ pub enum What {
     Percentile(f64),
 }
 
-impl std::fmt::Display for What {
+impl std::fmt::Display for FigureKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            What::Iops => write!(f, "IOPS"),
-            What::Mean => write!(f, "mean latency, us"),
-            What::Percentile(percent) => write!(f, "p{percent} of latency, us"),
+            FigureKind::Iops => write!(f, "IOPS"),
+            FigureKind::Mean => write!(f, "mean latency, us"),
+            FigureKind::Percentile(percent) => write!(f, "p{percent} of latency, us"),
         }
     }
 }
 
 /// Columns of figures.
-const FIGURES: [(&str, What); 5] = [
-    ("iops", What::Iops),
-    ("lat_mean_us", What::Mean),
-    ("lat_p50_us", What::Percentile(50.0)),
-    ("lat_p99_us", What::Percentile(99.0)),
-    ("lat_p999_us", What::Percentile(99.9)),
+const FIGURES: [(&str, FigureKind); 5] = [
+    ("iops", FigureKind::Iops),
+    ("lat_mean_us", FigureKind::Mean),
+    ("lat_p50_us", FigureKind::Percentile(50.0)),
+    ("lat_p99_us", FigureKind::Percentile(99.0)),
+    ("lat_p999_us", FigureKind::Percentile(99.9)),
 ];
 /// Columns of loads, and whether they are required.
 const LOADS: [(&str, bool); 6] =
@@ -94,7 +94,7 @@ const JOBS_MAX: u32 = 1024;
 ///
 /// # Errors
 /// The first error.
-pub fn from_csv(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError> {
+pub fn from_csv(text: &str, file_name: &str) -> Result<Vec<MeasurementRow>, RowsError> {
     let at = |line: u64, problem: String| RowsError { file: file_name.to_owned(), line, problem };
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
     let broken = |error: &csv::Error| {
@@ -153,7 +153,7 @@ fn line_of_row(text: &str, position: &csv::Position) -> u64 {
 }
 
 /// Makes the row from its values by column name.
-pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Result<Row, String> {
+pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Result<MeasurementRow, String> {
     let needed = |name: &str| value(name).ok_or_else(|| format!("`{name}` is missing"));
     if let Some(scheduler) = value("scheduler").filter(|name| *name != NONE.name) {
         return Err(format!(
@@ -184,14 +184,14 @@ pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Res
         let Some(text) = value(name) else { continue };
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
         let value = number.ok_or_else(|| format!("`{name}` is {text}; expected a number above 0"))?;
-        figures.push(Measured { what, value });
+        figures.push(MeasuredFigure { what, value });
     }
     if figures.is_empty() {
         return Err("has no figure; expected at least one, such as iops".to_owned());
     }
     let depth = number(needed("iodepth")?, "iodepth", 1, DEPTH_MAX)?;
     let jobs = value("numjobs").map_or(Ok(1), |text| number(text, "numjobs", 1, JOBS_MAX))?;
-    let row = Row { line, is_random: *is_random, reads_percent, block_bytes, depth, jobs, figures };
+    let row = MeasurementRow { line, is_random: *is_random, reads_percent, block_bytes, depth, jobs, figures };
     row.check_by_littles_law()?;
     row.check_percentiles()?;
     Ok(row)
@@ -220,7 +220,7 @@ fn bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-impl Row {
+impl MeasurementRow {
     /// I/Os in flight in all processes.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
@@ -241,8 +241,9 @@ impl Row {
 
     /// By Little's law, the figures cannot imply more I/Os in flight than the load keeps: this detects wrong units.
     fn check_by_littles_law(&self) -> Result<(), String> {
-        let of = |wanted: What| self.figures.iter().find(|figure| figure.what == wanted).map(|figure| figure.value);
-        let (Some(iops), Some(mean_us)) = (of(What::Iops), of(What::Mean)) else { return Ok(()) };
+        let of =
+            |wanted: FigureKind| self.figures.iter().find(|figure| figure.what == wanted).map(|figure| figure.value);
+        let (Some(iops), Some(mean_us)) = (of(FigureKind::Iops), of(FigureKind::Mean)) else { return Ok(()) };
         let in_flight = iops * mean_us / 1e6;
         if in_flight > 1.25 * f64::from(self.outstanding()) {
             return Err(format!(
@@ -256,8 +257,8 @@ impl Row {
 
     /// A percentile is at least as large as lower ones: this detects mixed-up columns.
     fn check_percentiles(&self) -> Result<(), String> {
-        let percentiles = self.figures.iter().filter(|figure| matches!(figure.what, What::Percentile(_)));
-        let percentiles: Vec<&Measured> = percentiles.collect();
+        let percentiles = self.figures.iter().filter(|figure| matches!(figure.what, FigureKind::Percentile(_)));
+        let percentiles: Vec<&MeasuredFigure> = percentiles.collect();
         match percentiles.windows(2).find(|pair| pair[0].value > pair[1].value) {
             Some([lower, higher]) => Err(format!(
                 "{} is {}, and {} {}; expected no less",
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_table_is_reported_with_its_line() {
+    fn table_errors_are_reported_with_their_line() {
         let cases = [
             ("", "m.csv:1: the column `rw` is missing"),
             ("rw,bs,iodepth,iops", "m.csv:1: there is no row"),

@@ -25,7 +25,7 @@ const NOWHERE: f64 = 1e6;
 
 /// The result of a search.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Found {
+pub(super) struct SearchMinimum {
     /// Logarithms of the parameters relative to their initial values.
     pub(super) at: Vec<f64>,
     /// Whether it has converged, rather than been stopped.
@@ -35,7 +35,7 @@ pub(super) struct Found {
 }
 
 /// The errors of all figures at these parameters, as logarithms; None if the parameters are invalid.
-pub(super) type Misses<'a> = dyn Fn(&[f64]) -> Option<Vec<f64>> + 'a;
+pub(super) type FigureErrors<'a> = dyn Fn(&[f64]) -> Option<Vec<f64>> + 'a;
 
 /// Finds the least sum of squares over `count` parameters; `goes_on` is called before each evaluation.
 ///
@@ -44,10 +44,10 @@ pub(super) type Misses<'a> = dyn Fn(&[f64]) -> Option<Vec<f64>> + 'a;
 pub(super) fn least_squares(
     count: usize,
     evaluations_max: u32,
-    misses: &Misses<'_>,
+    misses: &FigureErrors<'_>,
     goes_on: &dyn Fn(u32) -> bool,
-) -> Found {
-    let state = RefCell::new(State { evaluations: 0, best: (f64::INFINITY, vec![0.0; count]), is_stopped: false });
+) -> SearchMinimum {
+    let state = RefCell::new(FitState { evaluations: 0, best: (f64::INFINITY, vec![0.0; count]), is_stopped: false });
     let counted = |at: &[f64]| {
         let mut state = state.borrow_mut();
         state.is_stopped |= state.evaluations >= evaluations_max || !goes_on(state.evaluations);
@@ -83,11 +83,11 @@ pub(super) fn least_squares(
         let state = state.borrow();
         has_converged = !state.is_stopped && (state.best.0 > before * (1.0 - GAIN) || state.best.0 < EXACT);
     }
-    let State { evaluations, best, .. } = state.into_inner();
-    Found { at: best.1, has_converged, evaluations }
+    let FitState { evaluations, best, .. } = state.into_inner();
+    SearchMinimum { at: best.1, has_converged, evaluations }
 }
 
-struct State {
+struct FitState {
     evaluations: u32,
     /// The least error so far, and its parameters.
     best: (f64, Vec<f64>),
@@ -95,7 +95,7 @@ struct State {
 }
 
 /// A step from the best point so far, halved until it is an improvement. Returns the relative improvement.
-fn step_of_gauss_and_newton(state: &RefCell<State>, counted: &Misses<'_>) -> Option<f64> {
+fn step_of_gauss_and_newton(state: &RefCell<FitState>, counted: &FigureErrors<'_>) -> Option<f64> {
     let (before, at) = state.borrow().best.clone();
     let misses = counted(&at)?;
     let columns = derivatives(&at, &misses, counted);
@@ -113,7 +113,7 @@ fn step_of_gauss_and_newton(state: &RefCell<State>, counted: &Misses<'_>) -> Opt
 
 /// Derivatives of the figures' logarithms with respect to those of the parameters: a list for each parameter. `here` are the errors
 /// at this point.
-pub(super) fn derivatives(at: &[f64], here: &[f64], misses: &Misses<'_>) -> Vec<Vec<f64>> {
+pub(super) fn derivatives(at: &[f64], here: &[f64], misses: &FigureErrors<'_>) -> Vec<Vec<f64>> {
     let slope = |more: &[f64], less: &[f64], step: f64| {
         more.iter().zip(less).map(|(more, less)| (more - less) / step).collect::<Vec<f64>>()
     };

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_each_figure_shows_alone_is_known_as_well_as_the_figure() {
+    fn a_parameter_shown_by_one_figure_is_known_as_well_as_that_figure() {
         let found = identified(&[vec![1.0, 0.0], vec![0.0, 2.0]], 0.02);
         assert!((found[0].error - 0.02).abs() < 1e-12 && (found[1].error - 0.01).abs() < 1e-12, "{found:?}");
     }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_do_the_same_cannot_be_told_apart_and_one_that_does_nothing_is_not_known() {
+    fn collinear_parameters_are_indistinguishable_and_inert_ones_unknown() {
         let found =
             identified(&[vec![1.0, 1.0, 0.0], vec![2.0, 2.0, 0.0], vec![0.0, 0.0, 0.0], vec![0.0, 0.0, 1.0]], 0.02);
         assert!(found[0].error.is_infinite() && found[1].error.is_infinite() && found[2].error.is_infinite());

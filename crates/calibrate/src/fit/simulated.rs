@@ -8,7 +8,7 @@ use hoistway_device::Preset;
 use hoistway_measure::LatencyHistogram;
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
 
-use super::rows::{Row, What};
+use super::rows::{FigureKind, MeasurementRow};
 
 /// All parameters use the same random numbers, so that figures differ only because of the parameters.
 const SEED: u64 = 1;
@@ -22,7 +22,7 @@ const RAMP: f64 = 0.5;
 ///
 /// # Errors
 /// If the load cannot run on the device.
-pub(super) fn figures(row: &Row, device: &Preset, host: &Host) -> Result<Vec<f64>, String> {
+pub(super) fn figures(row: &MeasurementRow, device: &Preset, host: &Host) -> Result<Vec<f64>, String> {
     let mut load = row.load();
     let (ramp, runtime) = times(row);
     for process in &mut load.processes {
@@ -50,20 +50,20 @@ pub(super) fn figures(row: &Row, device: &Preset, host: &Host) -> Result<Vec<f64
             iops += direction.ios as f64 / seconds;
         }
     }
-    let of = |what: What| match what {
-        What::Iops => iops,
-        What::Mean => latency.mean() / 1e3,
-        What::Percentile(percent) => latency.percentile(percent).unwrap_or(0) as f64 / 1e3,
+    let of = |what: FigureKind| match what {
+        FigureKind::Iops => iops,
+        FigureKind::Mean => latency.mean() / 1e3,
+        FigureKind::Percentile(percent) => latency.percentile(percent).unwrap_or(0) as f64 / 1e3,
     };
     Ok(row.figures.iter().map(|figure| of(figure.what)).collect())
 }
 
 /// Ramp time and runtime, long enough for the number of I/Os.
-fn times(row: &Row) -> (Nanos, Nanos) {
+fn times(row: &MeasurementRow) -> (Nanos, Nanos) {
     let rates = row.figures.iter().map(|figure| match figure.what {
-        What::Iops => figure.value,
+        FigureKind::Iops => figure.value,
         // An estimate by Little's law.
-        What::Mean | What::Percentile(_) => f64::from(row.outstanding()) * 1e6 / figure.value,
+        FigureKind::Mean | FigureKind::Percentile(_) => f64::from(row.outstanding()) * 1e6 / figure.value,
     });
     let rate = rates.fold(f64::INFINITY, f64::min);
     let seconds = (IOS / rate).clamp(*SECONDS.start(), *SECONDS.end());

@@ -7,17 +7,19 @@ const LOADS: &str = "rw,bs,iodepth,iops\n\
     randwrite,4k,16,1\nrandwrite,4k,128,1\n";
 
 /// Rows as a device would be measured that is like `like` but for some values: IOPS and mean latency, each up to 2 % off.
-fn measured(like: &Preset, values: &[(&str, f64)]) -> Vec<Row> {
+fn measured(like: &Preset, values: &[(&str, f64)]) -> Vec<MeasurementRow> {
     let values: Vec<_> = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
     let device = Changeable::new(like).unwrap().with(&values).unwrap();
     let mut rows = from_csv(LOADS, "loads").unwrap();
     let mut noise = 1_u64;
     for row in &mut rows {
-        row.figures = vec![Measured { what: What::Iops, value: 5e4 }];
+        row.figures = vec![MeasuredFigure { what: FigureKind::Iops, value: 5e4 }];
         // As fast as that it takes this long.
         row.figures[0].value = simulated::figures(row, &device, &host()).unwrap()[0];
-        row.figures
-            .push(Measured { what: What::Mean, value: f64::from(row.outstanding()) * 1e6 / row.figures[0].value });
+        row.figures.push(MeasuredFigure {
+            what: FigureKind::Mean,
+            value: f64::from(row.outstanding()) * 1e6 / row.figures[0].value,
+        });
         let figures = simulated::figures(row, &device, &host()).unwrap();
         for (figure, model) in row.figures.iter_mut().zip(figures) {
             noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -35,7 +37,7 @@ fn like() -> Preset {
     Preset::builtin("CT1000P3PSSD8").unwrap()
 }
 
-fn plan(rows: Vec<Row>, parameters: &[&str]) -> FitPlan {
+fn plan(rows: Vec<MeasurementRow>, parameters: &[&str]) -> FitPlan {
     FitPlan {
         rows,
         source: "m.csv".to_owned(),
@@ -70,7 +72,7 @@ fn the_parameters_of_a_preset_are_found_again_from_its_own_noisy_rows() {
 }
 
 #[test]
-fn what_rows_do_not_show_is_reported_as_undetermined() {
+fn parameters_that_rows_do_not_determine_are_reported() {
     let rows = measured(&like(), &[]).into_iter().filter(|row| row.reads_percent == 100 && row.depth == 1).collect();
     let fit = fit(&plan(rows, &["read_us", "program_us"]), |_| true).unwrap();
     let [read, program] = &fit.parameters[..] else { panic!("two parameters") };
@@ -80,7 +82,7 @@ fn what_rows_do_not_show_is_reported_as_undetermined() {
 }
 
 #[test]
-fn two_parameters_that_do_the_same_are_told_to_stand_in_for_each_other() {
+fn two_parameters_with_the_same_effect_are_reported_as_interchangeable() {
     let rows = measured(&like(), &[]).into_iter().filter(|row| row.reads_percent == 100 && row.depth == 1).collect();
     let fit = fit(&plan(rows, &["read_us", "host_to_device_us"]), |_| true).unwrap();
     assert!(fit.parameters.iter().all(|parameter| !parameter.is_determined()), "{}", fit.report());
@@ -97,7 +99,7 @@ fn a_fit_that_is_stopped_has_the_best_so_far_and_is_marked() {
 }
 
 #[test]
-fn too_few_figures_are_told_with_the_parameters_that_get_none() {
+fn too_few_figures_are_refused_with_the_parameters_that_get_none() {
     let mut rows = from_csv("rw,bs,iodepth,iops\nrandread,4k,1,10000\n", "m.csv").unwrap();
     let error = fit(&plan(rows.clone(), &["read_us", "dies"]), |_| true).unwrap_err().to_string();
     assert!(

@@ -1,6 +1,6 @@
 //! The measured costs as plain data.
 
-use super::figure::Figure;
+use super::figure::MedianOfRounds;
 
 /// The costs of a machine. Times are ns.
 #[derive(Clone, Debug)]
@@ -10,26 +10,26 @@ pub struct Costs {
     /// Rounds measured, and rounds requested.
     pub rounds: [u32; 2],
     /// CPU time of an I/O through the engine over a null target, without a scheduler.
-    pub engine: Figure,
+    pub engine: MedianOfRounds,
     /// The share of submissions in the block layer's part of that time; the rest is completions.
-    pub submit_share: Figure,
+    pub submit_share: MedianOfRounds,
     /// The schedulers.
     pub schedulers: Vec<SchedulerCost>,
     /// Time in a critical section of the lock of a list in which requests are left for the holder of the scheduler's
     /// lock.
-    pub list: Figure,
+    pub list: MedianOfRounds,
     /// Figures that require at least two CPUs.
     pub contention: Option<Contention>,
     /// CPU time of a context switch between two threads on one CPU.
-    pub switch: Figure,
+    pub switch: MedianOfRounds,
     /// Time from a wake-up until the thread runs, on an otherwise idle CPU: tenth and ninetieth percentile.
-    pub wake: [Figure; 2],
+    pub wake: [MedianOfRounds; 2],
     /// CPU time that the wake-up costs the waker.
-    pub waker: Figure,
+    pub waker: MedianOfRounds,
     /// Wake-ups after longer sleeps, shortest first.
     pub sleeps: Vec<Sleep>,
     /// Time from a submission until a sleeping worker of the engine has carried it out: tenth and ninetieth percentile.
-    pub worker: [Figure; 2],
+    pub worker: [MedianOfRounds; 2],
     /// The kernel's schedulers, or why they were not measured.
     pub kernel: Result<KernelCost, String>,
 }
@@ -40,26 +40,26 @@ pub struct SchedulerCost {
     /// Its name.
     pub name: &'static str,
     /// CPU time of an I/O in the block layer.
-    pub per_io: Figure,
+    pub per_io: MedianOfRounds,
     /// Critical sections under its locks per I/O.
     pub sections_per_io: f64,
     /// Time in a critical section; None without a scheduler.
-    pub section: Option<Figure>,
+    pub section: Option<MedianOfRounds>,
     /// CPU time per I/O beyond that without a scheduler, excluding critical sections; None without a scheduler.
-    pub beside: Option<Figure>,
+    pub beside: Option<MedianOfRounds>,
     /// The operations that occur.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<MeasuredOperation>,
     /// Number of threads, and their I/Os per second together.
-    pub rates: Vec<(usize, Figure)>,
+    pub rates: Vec<(usize, MedianOfRounds)>,
 }
 
 /// An operation of a scheduler.
 #[derive(Clone, Debug)]
-pub struct Operation {
+pub struct MeasuredOperation {
     /// Its name.
     pub name: &'static str,
     /// Time under the lock.
-    pub time: Figure,
+    pub time: MedianOfRounds,
     /// Occurrences per I/O.
     pub per_io: f64,
 }
@@ -68,12 +68,12 @@ pub struct Operation {
 #[derive(Clone, Debug)]
 pub struct Contention {
     /// Time to get a lock from another CPU.
-    pub lock: Figure,
+    pub lock: MedianOfRounds,
     /// Time by which a critical section of mq-deadline is longer if its data comes from another CPU, too. None if none was
     /// seen.
-    pub data: Option<Figure>,
+    pub data: Option<MedianOfRounds>,
     /// Additional hand-over time per waiting CPU; None with two CPUs.
-    pub growth: Option<Figure>,
+    pub growth: Option<MedianOfRounds>,
 }
 
 /// Wake-up time of a thread after a sleep.
@@ -82,7 +82,7 @@ pub struct Sleep {
     /// Length of the sleep.
     pub slept_ns: u64,
     /// Median time until the thread runs.
-    pub wake: Figure,
+    pub wake: MedianOfRounds,
 }
 
 /// Costs of the kernel's schedulers, measured with a null device.
@@ -91,7 +91,7 @@ pub struct KernelCost {
     /// Its name, such as `nullb0`.
     pub device: String,
     /// CPU time of a read in the kernel, without the engine's own time, by scheduler.
-    pub per_io: Vec<(String, Figure)>,
+    pub per_io: Vec<(String, MedianOfRounds)>,
 }
 
 impl Costs {

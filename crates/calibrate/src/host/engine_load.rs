@@ -12,11 +12,11 @@ const BLOCK: usize = 4096;
 const DEPTH: usize = 32;
 
 /// The number of I/Os, set when all have completed; None if one failed.
-type Done = Arc<(Mutex<Option<Option<u64>>>, Condvar)>;
+type CompletedRequests = Arc<(Mutex<Option<Option<u64>>>, Condvar)>;
 
 /// Issues random reads and counts them.
-struct Reader {
-    done: Done,
+struct ReadingClient {
+    done: CompletedRequests,
     blocks: u64,
     length: Duration,
     state: u64,
@@ -27,7 +27,7 @@ struct Reader {
     has_failed: bool,
 }
 
-impl Resident for Reader {
+impl Resident for ReadingClient {
     fn turn(&mut self, now: Instant, ended: &mut Vec<Completion>, requests: &mut Vec<Request>) -> Turn {
         let start = *self.start.get_or_insert(now);
         self.ios += ended.len() as u64;
@@ -43,7 +43,7 @@ impl Resident for Reader {
             let (done, bell) = &*self.done;
             *done.lock().unwrap_or_else(PoisonError::into_inner) = Some((!self.has_failed).then_some(self.ios));
             bell.notify_all();
-            return Turn::Leaves;
+            return Turn::Detached;
         }
         while self.in_flight < DEPTH
             && let Some(buffer) = self.buffers.pop()
@@ -62,14 +62,14 @@ impl Resident for Reader {
 /// If the engine cannot be started, or an I/O fails.
 pub(super) fn cpu_ns_per_io(backend: impl Backend + 'static, length: Duration) -> Result<f64, String> {
     let engine = Engine::start(&Config::default(), backend).map_err(|error| error.to_string())?;
-    let done: Done = Arc::default();
+    let done: CompletedRequests = Arc::default();
     let volume = engine.volume();
     let blocks = volume.bytes() / BLOCK as u64;
     if blocks == 0 {
         return Err("it is smaller than a block of 4 KiB".to_owned());
     }
     let before = process_cpu_ns();
-    let reader = Reader {
+    let reader = ReadingClient {
         done: Arc::clone(&done),
         blocks,
         length,

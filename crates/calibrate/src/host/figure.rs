@@ -2,7 +2,7 @@
 
 /// The median, minimum and maximum of the rounds.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Figure {
+pub struct MedianOfRounds {
     /// Median.
     pub median: f64,
     /// Minimum.
@@ -11,13 +11,13 @@ pub struct Figure {
     pub most: f64,
 }
 
-impl Figure {
+impl MedianOfRounds {
     /// The figure of these rounds; None without any.
     #[must_use]
-    pub fn of(mut rounds: Vec<f64>) -> Option<Figure> {
+    pub fn of(mut rounds: Vec<f64>) -> Option<MedianOfRounds> {
         rounds.sort_by(f64::total_cmp);
         let (&least, &most) = (rounds.first()?, rounds.last()?);
-        Some(Figure { median: percentile(&rounds, 0.5), least, most })
+        Some(MedianOfRounds { median: percentile(&rounds, 0.5), least, most })
     }
 
     /// The median as a whole number, at least 0.
@@ -27,7 +27,7 @@ impl Figure {
     }
 }
 
-impl std::fmt::Display for Figure {
+impl std::fmt::Display for MedianOfRounds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:.0} ({:.0} to {:.0})", self.median, self.least, self.most)
     }
@@ -47,8 +47,11 @@ mod tests {
 
     #[test]
     fn a_figure_has_the_median_and_the_ends_of_its_rounds() {
-        assert_eq!(Figure::of(vec![3.0, 1.0, 2.0]), Some(Figure { median: 2.0, least: 1.0, most: 3.0 }));
-        assert_eq!(Figure::of(vec![3.0, 1.0, 2.4]).unwrap().to_string(), "2 (1 to 3)");
-        assert_eq!(Figure::of(Vec::new()), None);
+        assert_eq!(
+            MedianOfRounds::of(vec![3.0, 1.0, 2.0]),
+            Some(MedianOfRounds { median: 2.0, least: 1.0, most: 3.0 })
+        );
+        assert_eq!(MedianOfRounds::of(vec![3.0, 1.0, 2.4]).unwrap().to_string(), "2 (1 to 3)");
+        assert_eq!(MedianOfRounds::of(Vec::new()), None);
     }
 }

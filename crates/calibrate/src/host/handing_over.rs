@@ -14,7 +14,7 @@ const TIMES: u32 = 20_000;
 
 /// Data under the lock: the number of hand-overs between threads, and the last owner.
 #[derive(Default)]
-struct Inside {
+struct HandoverCount {
     handed: u64,
     last: usize,
 }
@@ -22,7 +22,7 @@ struct Inside {
 /// Time to take a contended lock, for threads on each of these CPUs, in ns per hand-over from another thread. With one CPU there
 /// are no hand-overs: ns per acquisition.
 pub(super) fn ns(cpus: &[usize], alone_ns: f64) -> Option<f64> {
-    let (lock, start) = (SpinLock::new(Inside::default()), Barrier::new(cpus.len()));
+    let (lock, start) = (SpinLock::new(HandoverCount::default()), Barrier::new(cpus.len()));
     let work = |me: usize, cpu: usize| {
         pin(cpu);
         start.wait();
@@ -66,14 +66,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_is_the_slope_over_those_who_wait() {
+    fn lock_growth_is_the_slope_over_the_waiting_cpus() {
         assert_eq!(growth_ns(&[[1.0, 100.0], [2.0, 110.0], [3.0, 120.0]]), Some(10.0));
         assert_eq!(growth_ns(&[[1.0, 100.0]]), None);
         assert_eq!(growth_ns(&[]), None);
     }
 
     #[test]
-    fn a_lock_that_is_nobody_elses_costs_no_hand_over() {
+    fn a_lock_used_by_one_cpu_costs_no_hand_over() {
         let cpu = super::super::machine::allowed_cpus()[0];
         assert!(ns(&[cpu], 0.0).unwrap() > 0.0);
     }

@@ -20,8 +20,8 @@ mod waking;
 
 use std::ops::ControlFlow;
 
-pub use costs::{Contention, Costs, KernelCost, Operation, SchedulerCost, Sleep};
-pub use figure::Figure;
+pub use costs::{Contention, Costs, KernelCost, MeasuredOperation, SchedulerCost, Sleep};
+pub use figure::MedianOfRounds;
 pub use kernel::Paths;
 
 /// Maximum rounds: they take a minute.

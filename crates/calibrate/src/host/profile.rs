@@ -6,7 +6,7 @@ use hoistway_blk::schedulers::NONE;
 use hoistway_sim::Host;
 
 use super::costs::{Costs, KernelCost, SchedulerCost};
-use super::figure::Figure;
+use super::figure::MedianOfRounds;
 
 /// The entry of profiles for schedulers that they do not name.
 const OTHERS: &str = "others";
@@ -92,9 +92,9 @@ impl Costs {
     fn sources(
         &self,
         whose: &str,
-        whole: &Figure,
+        whole: &MedianOfRounds,
         spreads: &[String],
-        growth: Option<Figure>,
+        growth: Option<MedianOfRounds>,
     ) -> BTreeMap<String, String> {
         let share = &self.submit_share;
         let parts = format!(
@@ -103,7 +103,7 @@ impl Costs {
             100.0 * share.least,
             100.0 * share.most
         );
-        let ends = |[low, high]: &[Figure; 2]| format!("tenth percentile {low}, ninetieth {high}");
+        let ends = |[low, high]: &[MedianOfRounds; 2]| format!("tenth percentile {low}, ninetieth {high}");
         let one_cpu = "not measured: this process may use one CPU only".to_owned();
         let handover = self.contention.as_ref().map_or_else(
             || one_cpu.clone(),
@@ -157,7 +157,7 @@ impl Costs {
 }
 
 impl KernelCost {
-    fn of(&self, scheduler: &str) -> Option<&Figure> {
+    fn of(&self, scheduler: &str) -> Option<&MedianOfRounds> {
         self.per_io.iter().find(|(name, _)| name == scheduler).map(|(_, figure)| figure)
     }
 }
@@ -177,17 +177,17 @@ fn section(scheduler: &SchedulerCost, kernel: Option<&KernelCost>) -> Option<(u6
     }
 }
 
-fn span([low, high]: &[Figure; 2]) -> [u64; 2] {
+fn span([low, high]: &[MedianOfRounds; 2]) -> [u64; 2] {
     [low.rounded(), high.rounded().max(low.rounded())]
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::costs::{Contention, Operation, Sleep};
+    use super::super::costs::{Contention, MeasuredOperation, Sleep};
     use super::*;
 
-    fn figure(median: f64) -> Figure {
-        Figure { median, least: median * 0.9, most: median * 1.2 }
+    fn figure(median: f64) -> MedianOfRounds {
+        MedianOfRounds { median, least: median * 0.9, most: median * 1.2 }
     }
 
     pub(in super::super) fn costs() -> Costs {
@@ -198,7 +198,7 @@ pub(super) mod tests {
             section: section.map(figure),
             beside: section.map(|_| figure(30.0)),
             operations: section
-                .map(|ns| Operation { name: "insert", time: figure(ns), per_io: 1.0 })
+                .map(|ns| MeasuredOperation { name: "insert", time: figure(ns), per_io: 1.0 })
                 .into_iter()
                 .collect(),
             rates: vec![(1, figure(5e6)), (2, figure(6e6))],
@@ -223,7 +223,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_profile_of_what_was_measured_can_be_read_again_and_gives_a_source_for_each_figure() {
+    fn a_measured_profile_reads_back_and_cites_a_source_for_each_figure() {
         let host = costs().profile("mine");
         assert_eq!(Host::from_toml(&toml::to_string(&host).unwrap(), "mine.toml").unwrap(), host);
         assert_eq!([host.submit_ns, host.complete_ns, host.handover_ns, host.waiter_ns], [180, 120, 130, 12]);
@@ -249,7 +249,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_one_or_two_cpus_cannot_show_is_said_and_not_made_up() {
+    fn figures_that_one_or_two_cpus_cannot_show_are_reported_as_unmeasured() {
         let one = Costs { contention: None, cpus: 1, ..costs() }.profile("mine");
         assert_eq!([one.handover_ns, one.waiter_ns], [0, 0]);
         assert!(one.sources["handover_ns"].starts_with("not measured: this process may use one CPU"));

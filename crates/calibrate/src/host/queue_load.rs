@@ -42,10 +42,10 @@ pub(super) struct Spent {
 }
 
 /// State shared by all threads.
-struct Crew {
+struct SharedLoopState {
     queue: Queue<Spinning>,
     begin: WallClock,
-    under_way: AtomicU64,
+    in_flight_requests: AtomicU64,
     is_over: AtomicBool,
     woken: Vec<AtomicBool>,
     start: Barrier,
@@ -87,10 +87,10 @@ pub(super) fn run<M: Meter + Send>(
         nr_requests: (scheduler != NONE.name).then_some(1024),
         ..QueueConfig::new(Kernel::DEFAULT)
     };
-    let crew = Crew {
+    let crew = SharedLoopState {
         queue: Queue::new(&config, scheduler)?,
         begin: WallClock::now(),
-        under_way: AtomicU64::new(0),
+        in_flight_requests: AtomicU64::new(0),
         is_over: AtomicBool::new(false),
         woken: cpus.iter().map(|_| AtomicBool::new(false)).collect(),
         start: Barrier::new(cpus.len()),
@@ -99,7 +99,7 @@ pub(super) fn run<M: Meter + Send>(
     let work = |index: usize, cpu: usize| {
         pin(cpu);
         let meter = meter(index as u32);
-        let spent = Hand::new(&crew, index as u16, limit, &meter).work(length);
+        let spent = LoopThread::new(&crew, index as u16, limit, &meter).work(length);
         (spent, meter)
     };
     Ok(thread::scope(|scope| {
@@ -113,8 +113,8 @@ pub(super) fn run<M: Meter + Send>(
 }
 
 /// One thread of the loop.
-struct Hand<'a, M: Meter> {
-    crew: &'a Crew,
+struct LoopThread<'a, M: Meter> {
+    crew: &'a SharedLoopState,
     meter: &'a M,
     cpu: CpuId,
     shelf: Shelf,
@@ -124,9 +124,9 @@ struct Hand<'a, M: Meter> {
     random: u64,
 }
 
-impl<'a, M: Meter> Hand<'a, M> {
-    fn new(crew: &'a Crew, cpu: u16, limit: usize, meter: &'a M) -> Self {
-        Hand {
+impl<'a, M: Meter> LoopThread<'a, M> {
+    fn new(crew: &'a SharedLoopState, cpu: u16, limit: usize, meter: &'a M) -> Self {
+        LoopThread {
             crew,
             meter,
             cpu: CpuId(cpu.into()),
@@ -152,7 +152,7 @@ impl<'a, M: Meter> Hand<'a, M> {
         spent.ns = begin.elapsed().as_nanos() as u64;
         spent.cpu_ns = thread_cpu_ns() - cpu_ns;
         self.crew.is_over.store(true, SeqCst);
-        while self.crew.under_way.load(SeqCst) > 0 || self.submitter.is_parked() {
+        while self.crew.in_flight_requests.load(SeqCst) > 0 || self.submitter.is_parked() {
             self.cycle(&mut Spent::default());
         }
         spent
@@ -176,7 +176,7 @@ impl<'a, M: Meter> Hand<'a, M> {
         if self.submitter.is_parked() {
             if self.crew.woken[self.cpu.index()].swap(false, SeqCst) {
                 self.call(|queue, cx, submitter| {
-                    submitter.go_on(queue, cx);
+                    submitter.make_progress(queue, cx);
                 });
             }
             return;
@@ -203,7 +203,7 @@ impl<'a, M: Meter> Hand<'a, M> {
         // A linear congruential generator scatters sectors well enough that nothing merges.
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let sector = Sector((self.random >> 30) & !(SECTORS - 1));
-        self.crew.under_way.fetch_add(1, SeqCst);
+        self.crew.in_flight_requests.fetch_add(1, SeqCst);
         self.call(|queue, cx, submitter| {
             submitter.submit(queue, cx, Bio::new(Op::Read, sector, SECTORS as u32));
         });
@@ -220,7 +220,7 @@ impl<'a, M: Meter> Hand<'a, M> {
         body(&crew.queue, &mut cx, &mut self.submitter);
         self.agenda.carry_out(&crew.queue, &mut cx, |_, action| match action {
             Action::End { .. } => {
-                crew.under_way.fetch_sub(1, SeqCst);
+                crew.in_flight_requests.fetch_sub(1, SeqCst);
             }
             Action::Wake(Waiter(thread)) => crew.woken[thread as usize].store(true, SeqCst),
             // Requests never time out at this driver, and no other queue shares its tags.

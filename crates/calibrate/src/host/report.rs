@@ -101,12 +101,12 @@ impl Costs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figure::Figure;
+    use super::super::figure::MedianOfRounds;
     use super::super::profile::tests::costs;
     use super::*;
 
     #[test]
-    fn the_report_tells_every_figure_and_what_is_missing() {
+    fn the_report_lists_every_figure_and_what_is_missing() {
         let report = costs().report();
         for expected in [
             "4 CPUs, medians of 15 rounds",
@@ -122,8 +122,8 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_was_busy_and_one_that_was_stopped_are_told() {
-        let switch = Figure { median: 2000.0, least: 1000.0, most: 4000.0 };
+    fn the_report_names_a_busy_machine_and_an_early_stop() {
+        let switch = MedianOfRounds { median: 2000.0, least: 1000.0, most: 4000.0 };
         let report = Costs { switch, rounds: [3, 15], ..costs() }.report();
         assert!(report.contains("Stopped: 15 rounds were requested."), "{report}");
         assert!(report.contains("better than a factor of 4.0"), "{report}");

@@ -8,9 +8,9 @@ use hoistway_blk::queue::SCHEDULERS;
 use hoistway_blk::schedulers::NONE;
 use hoistway_engine::Null;
 
-use super::costs::{Contention, Costs, KernelCost, Operation, SchedulerCost, Sleep};
+use super::costs::{Contention, Costs, KernelCost, MeasuredOperation, SchedulerCost, Sleep};
 use super::engine_load::cpu_ns_per_io;
-use super::figure::Figure;
+use super::figure::MedianOfRounds;
 use super::handing_over;
 use super::kernel::{self, NullDevice, Paths};
 use super::machine::allowed_cpus;
@@ -54,7 +54,7 @@ const OPERATIONS: [(Site, &str); 6] = [
 
 /// Measurements of a scheduler so far.
 #[derive(Default)]
-struct Seen {
+struct SchedulerMeasurements {
     per_io: Vec<f64>,
     section: Vec<f64>,
     beside: Vec<f64>,
@@ -71,7 +71,7 @@ pub(super) struct Rounds {
     threads: Vec<usize>,
     clock_ns: f64,
     device: Result<NullDevice, String>,
-    schedulers: [Seen; SCHEDULERS.len()],
+    schedulers: [SchedulerMeasurements; SCHEDULERS.len()],
     engine: Vec<f64>,
     submit_share: Vec<f64>,
     list: Vec<f64>,
@@ -244,29 +244,28 @@ impl Rounds {
             .collect::<Option<Vec<_>>>()?;
         let kernel = self.device.and_then(|device| {
             let figures = device.schedulers.iter().cloned().zip(self.kernel);
-            let per_io: Option<Vec<_>> = figures.map(|(name, seen)| Some((name, Figure::of(seen)?))).collect();
+            let per_io: Option<Vec<_>> = figures.map(|(name, seen)| Some((name, MedianOfRounds::of(seen)?))).collect();
             let per_io = per_io.ok_or_else(|| format!("{}: no round ended", device.name))?;
             Ok(KernelCost { device: device.name.clone(), per_io })
         });
-        let [low, high, waker] = self.wake.map(Figure::of);
-        let [worker_low, worker_high] = self.worker.map(Figure::of);
-        let sleeps = SLEEPS
-            .into_iter()
-            .zip(self.sleeps)
-            .map(|((slept, _), seen)| Some(Sleep { slept_ns: slept.as_nanos() as u64, wake: Figure::of(seen)? }));
+        let [low, high, waker] = self.wake.map(MedianOfRounds::of);
+        let [worker_low, worker_high] = self.worker.map(MedianOfRounds::of);
+        let sleeps = SLEEPS.into_iter().zip(self.sleeps).map(|((slept, _), seen)| {
+            Some(Sleep { slept_ns: slept.as_nanos() as u64, wake: MedianOfRounds::of(seen)? })
+        });
         Some(Costs {
             cpus: self.cpus.len(),
             rounds: [self.over, asked],
-            engine: Figure::of(self.engine)?,
-            submit_share: Figure::of(self.submit_share)?,
+            engine: MedianOfRounds::of(self.engine)?,
+            submit_share: MedianOfRounds::of(self.submit_share)?,
             schedulers,
-            list: Figure::of(self.list)?,
-            contention: Figure::of(self.lock).map(|lock| Contention {
+            list: MedianOfRounds::of(self.list)?,
+            contention: MedianOfRounds::of(self.lock).map(|lock| Contention {
                 lock,
-                data: Figure::of(self.data),
-                growth: Figure::of(self.growth),
+                data: MedianOfRounds::of(self.data),
+                growth: MedianOfRounds::of(self.growth),
             }),
-            switch: Figure::of(self.switch)?,
+            switch: MedianOfRounds::of(self.switch)?,
             wake: [low?, high?],
             waker: waker?,
             sleeps: sleeps.collect::<Option<_>>()?,
@@ -276,7 +275,7 @@ impl Rounds {
     }
 }
 
-impl Seen {
+impl SchedulerMeasurements {
     /// Records the meter readings of a scheduler, and the additional time per I/O.
     fn note(&mut self, (spent, watch): &(Spent, Stopwatch), clock_ns: f64, more_ns: f64) {
         let mut all = Tally::default();
@@ -296,16 +295,20 @@ impl Seen {
     fn end(self, name: &'static str, threads: &[usize]) -> Option<SchedulerCost> {
         let ios = self.ios.max(1) as f64;
         let operations = OPERATIONS.iter().zip(self.operations).filter_map(|((_, name), (means, times))| {
-            Some(Operation { name, time: Figure::of(means)?, per_io: times as f64 / ios })
+            Some(MeasuredOperation { name, time: MedianOfRounds::of(means)?, per_io: times as f64 / ios })
         });
         Some(SchedulerCost {
             name,
-            per_io: Figure::of(self.per_io)?,
+            per_io: MedianOfRounds::of(self.per_io)?,
             sections_per_io: self.sections as f64 / ios,
-            section: Figure::of(self.section),
-            beside: Figure::of(self.beside),
+            section: MedianOfRounds::of(self.section),
+            beside: MedianOfRounds::of(self.beside),
             operations: operations.collect(),
-            rates: threads.iter().zip(self.rates).filter_map(|(&n, rates)| Some((n, Figure::of(rates)?))).collect(),
+            rates: threads
+                .iter()
+                .zip(self.rates)
+                .filter_map(|(&n, rates)| Some((n, MedianOfRounds::of(rates)?)))
+                .collect(),
         })
     }
 }

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sections_are_told_apart_by_site_and_by_who_had_the_lock_before() {
+    fn lock_sections_are_distinguished_by_site_and_previous_holder() {
         let (one, other, held) = (Stopwatch::new(1), Stopwatch::new(2), Held::default());
         for watch in [&one, &one, &other, &one] {
             watch.enter(&held, Site::Insert);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_under_an_inner_lock_counts_there_and_nowhere_else() {
+    fn time_under_an_inner_lock_counts_only_for_that_lock() {
         let (watch, outer, inner) = (Stopwatch::new(0), Held::default(), Held::default());
         watch.enter(&outer, Site::HardwareQueue);
         watch.enter(&inner, Site::SoftwareQueue);

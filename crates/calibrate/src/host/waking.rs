@@ -149,7 +149,7 @@ pub(super) fn worker([client_cpu, worker_cpu]: [usize; 2], slept: Duration, time
                 }
             };
             took.push(done.saturating_sub(at) as f64);
-            while client.unanswered() > 0 {
+            while client.uncompleted_requests() > 0 {
                 thread::yield_now();
             }
         }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn any_subset_in_any_order_is_taken_and_what_is_not_named_stays() {
+    fn any_subset_of_limits_is_accepted_and_the_others_stay() {
         let mut limits = IoMax::default();
         limits.update("wiops=120  rbps=2097152\n").unwrap();
         assert_eq!(limits.to_string(), "rbps=2097152 wbps=max riops=max wiops=120");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_reads_back() {
+    fn printed_limits_read_back() {
         let limits = IoMax { rbps: Some(2), wbps: None, riops: Some(u32::MAX - 1), wiops: None };
         let mut read = IoMax { wbps: Some(3), ..IoMax::default() };
         read.update(&limits.to_string()).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_and_what_64_bits_do_not_hold_are_erange() {
+    fn zero_and_values_beyond_64_bits_are_erange() {
         for text in ["rbps=0", "wiops=0", "rbps=5 wbps=0", "unknown=0", "rbps=18446744073709551616"] {
             assert_eq!(refused(text), 34, "{text}");
         }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn more_operations_than_32_bits_hold_are_no_limit() {
+    fn an_operation_limit_beyond_32_bits_is_no_limit() {
         let mut limits = IoMax::default();
         limits.update("riops=4294967295 wiops=99999999999 rbps=18446744073709551615").unwrap();
         assert_eq!(limits, IoMax::default());

@@ -7,7 +7,7 @@ use hoistway_blk::ground::{IdList, Links};
 
 /// A bio (or another caller's request) that waits, with its cost at the levels that it has not passed.
 #[derive(Clone, Debug)]
-pub(super) struct Kept<T> {
+pub(super) struct QueuedBio<T> {
     pub bio: T,
     pub cost: Cost,
 }
@@ -27,7 +27,7 @@ pub(super) struct Line {
 /// once.
 #[derive(Clone, Debug)]
 pub(super) struct Lines<T> {
-    slots: Vec<Option<Kept<T>>>,
+    slots: Vec<Option<QueuedBio<T>>>,
     free: Vec<u32>,
     /// The order of the bios of a source, by slot.
     slot_links: Links,
@@ -85,7 +85,7 @@ impl<T> Lines<T> {
     }
 
     /// Adds a bio after the others of its source.
-    pub fn push(&mut self, line: &mut Line, Source(source): Source, kept: Kept<T>) {
+    pub fn push(&mut self, line: &mut Line, Source(source): Source, kept: QueuedBio<T>) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slot_links.grow(self.slots.len());
@@ -109,7 +109,7 @@ impl<T> Lines<T> {
     }
 
     /// Takes the next bio; its source goes to the end of the line.
-    pub fn pop(&mut self, line: &mut Line) -> Option<Kept<T>> {
+    pub fn pop(&mut self, line: &mut Line) -> Option<QueuedBio<T>> {
         let source = line.sources.first()?;
         let bios = &mut self.bios[source as usize];
         let slot = bios.first()?;

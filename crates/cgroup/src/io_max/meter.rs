@@ -103,11 +103,11 @@ impl Meter {
         self.spend(cost);
         self.trim(now, slice, rate);
         self.end = self.end.max(now + slice);
-        self.stay_open_for_debts(rate);
+        self.extend_slice_for_debt(rate);
     }
 
     /// Charges a bio that overtakes a waiting one. Nothing is trimmed: saved allowance belongs to the waiting one.
-    pub fn owe(&mut self, cost: Cost) {
+    pub fn charge_without_trim(&mut self, cost: Cost) {
         self.spend(cost);
     }
 
@@ -118,7 +118,7 @@ impl Meter {
 
     /// The limits change: a new slice begins, and the group's debt, or the allowance saved while something waited, is
     /// carried over.
-    pub fn carry_over(&mut self, now: Instant, slice: Nanos, old: Rate, new: Rate, is_waiting: bool) {
+    pub fn rescale_for_new_limits(&mut self, now: Instant, slice: Nanos, old: Rate, new: Rate, is_waiting: bool) {
         let elapsed = now.since(self.start);
         let carry = |spent: i128, rate: Option<u64>| match rate {
             Some(rate) if is_waiting => spent.saturating_sub(worth(rate, elapsed)),
@@ -127,7 +127,7 @@ impl Meter {
         };
         let (bytes, operations) = (carry(self.bytes, old.bps), carry(self.operations, old.iops));
         *self = Meter { start: now, end: now + slice, bytes, operations };
-        self.stay_open_for_debts(new);
+        self.extend_slice_for_debt(new);
     }
 
     /// Removes whole slices that have passed, with the I/O sent in them.
@@ -144,7 +144,7 @@ impl Meter {
     }
 
     /// A slice does not end before the I/O sent in it would have been allowed.
-    fn stay_open_for_debts(&mut self, rate: Rate) {
+    fn extend_slice_for_debt(&mut self, rate: Rate) {
         for (spent, rate) in [(self.bytes, rate.bps), (self.operations, rate.iops)] {
             if let Some(rate) = rate
                 && spent > worth(rate, self.end.since(self.start))

@@ -248,7 +248,7 @@ fn removed_limits_let_everything_go_at_once_and_in_order() {
 }
 
 #[test]
-fn a_waiting_bio_keeps_what_it_has_saved_when_the_limits_change() {
+fn a_waiting_bio_keeps_its_accrued_credit_when_the_limits_change() {
     let mut throttle = throttle(&[(P, "rbps=1048576")]);
     assert!(throttle.submit(at_ms(0), bio(Op::Read, P, 1024, 0), Charge::Whole).is_none());
     assert_eq!(throttle.due(), Some(at_ms(1_000)));
@@ -274,7 +274,7 @@ fn a_burst_is_not_forgotten_by_writing_the_same_limits_again() {
 }
 
 #[test]
-fn a_discard_costs_512_bytes_whatever_its_length() {
+fn a_discard_costs_512_bytes_regardless_of_length() {
     let mut throttle = throttle(&[(P, "wbps=10240")]);
     for _ in 0..2 {
         assert!(throttle.submit(at_ms(0), bio(Op::Discard, P, 1 << 20, 0), Charge::Whole).is_some());

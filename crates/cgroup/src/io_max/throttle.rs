@@ -1,7 +1,7 @@
 //! The throttle: decides which bios pass, which wait, and when they are released.
 
 use super::limits::IoMax;
-use super::lines::{Kept, Line, Lines, Source};
+use super::lines::{Line, Lines, QueuedBio, Source};
 use super::meter::{Cost, Meter};
 use hoistway_blk::bio::{Bio, BioFlags, Direction, Op};
 use hoistway_blk::ground::{CgroupId, Instant, Nanos, SECTOR_BYTES};
@@ -60,7 +60,7 @@ pub struct Throttle<T = Bio> {
     /// Length of the slices.
     slice: Nanos,
     /// The root first.
-    groups: Vec<Group>,
+    groups: Vec<ThrottledGroup>,
     /// Positions in `groups`, sorted by cgroup.
     by_cgroup: Vec<(CgroupId, usize)>,
     lines: Lines<T>,
@@ -70,7 +70,7 @@ pub struct Throttle<T = Bio> {
 
 /// A cgroup on this device.
 #[derive(Clone, Debug)]
-struct Group {
+struct ThrottledGroup {
     /// `None` for the root.
     parent: Option<usize>,
     limits: IoMax,
@@ -81,9 +81,9 @@ struct Group {
     throttled: [u64; 2],
 }
 
-impl Group {
+impl ThrottledGroup {
     fn new(parent: Option<usize>) -> Self {
-        Group {
+        ThrottledGroup {
             parent,
             limits: IoMax::default(),
             meters: Default::default(),
@@ -112,7 +112,7 @@ impl<T> Throttle<T> {
         lines.grow(1);
         Throttle {
             slice,
-            groups: vec![Group::new(None)],
+            groups: vec![ThrottledGroup::new(None)],
             by_cgroup: vec![(CgroupId::ROOT, 0)],
             lines,
             pending: Vec::with_capacity(1),
@@ -140,7 +140,7 @@ impl<T> Throttle<T> {
         for direction in Direction::BOTH {
             let is_waiting = !group.lines[direction.index()].is_empty();
             let (old, new) = (group.limits.rate(direction), limits.rate(direction));
-            group.meters[direction.index()].carry_over(now, self.slice, old, new, is_waiting);
+            group.meters[direction.index()].rescale_for_new_limits(now, self.slice, old, new, is_waiting);
         }
         group.limits = limits;
         self.reschedule(now, id);
@@ -183,13 +183,13 @@ impl<T> Throttle<T> {
                 let may_pass = must_pass || (is_first && meter.earliest(now, self.slice, rate, cost) == now);
                 if !may_pass {
                     self.groups[origin].throttled[direction.index()] += 1;
-                    self.keep(now, id, source, Kept { bio, cost }, direction);
+                    self.keep(now, id, source, QueuedBio { bio, cost }, direction);
                     return None;
                 }
                 if is_first {
                     meter.charge(now, self.slice, rate, cost);
                 } else {
-                    meter.owe(cost);
+                    meter.charge_without_trim(cost);
                     self.reschedule(now, id);
                 }
             }
@@ -248,7 +248,7 @@ impl<T> Throttle<T> {
         for (direction, most) in TURN {
             for _ in 0..most.min(left - moved) {
                 let Some((kept, since)) = self.take(now, id, direction) else { break };
-                self.pass_up(now, id, direction, kept, since, out);
+                self.enqueue_in_parent(now, id, direction, kept, since, out);
                 moved += 1;
             }
         }
@@ -256,8 +256,8 @@ impl<T> Throttle<T> {
     }
 
     /// Takes the next bio of a group if it is allowed; also returns since when the group has saved for it.
-    fn take(&mut self, now: Instant, id: usize, direction: Direction) -> Option<(Kept<T>, Instant)> {
-        let Group { limits, meters, lines, .. } = &mut self.groups[id];
+    fn take(&mut self, now: Instant, id: usize, direction: Direction) -> Option<(QueuedBio<T>, Instant)> {
+        let ThrottledGroup { limits, meters, lines, .. } = &mut self.groups[id];
         let (meter, line) = (&mut meters[direction.index()], &mut lines[direction.index()]);
         let (rate, cost) = (limits.rate(direction), self.lines.first(line)?);
         if meter.earliest(now, self.slice, rate, cost) > now {
@@ -270,12 +270,12 @@ impl<T> Throttle<T> {
 
     /// A bio leaves a group. In the next group above with limits it waits even if it could pass at once, so that bios
     /// of other children that are due now have their turns.
-    fn pass_up(
+    fn enqueue_in_parent(
         &mut self,
         now: Instant,
         from: usize,
         direction: Direction,
-        kept: Kept<T>,
+        kept: QueuedBio<T>,
         since: Instant,
         out: &mut Vec<T>,
     ) {
@@ -297,7 +297,7 @@ impl<T> Throttle<T> {
     }
 
     /// Adds a bio to a line of a group.
-    fn keep(&mut self, now: Instant, id: usize, source: Source, kept: Kept<T>, direction: Direction) {
+    fn keep(&mut self, now: Instant, id: usize, source: Source, kept: QueuedBio<T>, direction: Direction) {
         let line = &mut self.groups[id].lines[direction.index()];
         let was_empty = line.is_empty();
         self.lines.push(line, source, kept);
@@ -341,7 +341,7 @@ impl<T> Throttle<T> {
 
     fn create(&mut self, cgroup: CgroupId, parent: usize) -> usize {
         let id = self.groups.len();
-        self.groups.push(Group::new(Some(parent)));
+        self.groups.push(ThrottledGroup::new(Some(parent)));
         self.lines.grow(id + 1);
         // Reserved for every group, so that a bio never makes this grow.
         self.pending.reserve(id + 1 - self.pending.len());

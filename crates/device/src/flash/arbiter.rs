@@ -10,7 +10,7 @@ const CLASSES: usize = 4;
 
 #[derive(Clone, Debug)]
 pub(super) struct Arbiter {
-    queues: Vec<Queue>,
+    queues: Vec<FetchQueue>,
     /// For each class its non-empty queues, in the order of their turns.
     turns: [VecDeque<u16>; CLASSES],
     /// Commands of each class per round; the urgent class has no limit.
@@ -21,7 +21,7 @@ pub(super) struct Arbiter {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Queue {
+struct FetchQueue {
     class: usize,
     commands: VecDeque<Command>,
 }
@@ -37,7 +37,7 @@ impl Arbiter {
         let weights = parameters.map_or([1; CLASSES], |p| [1, p.high_weight, p.medium_weight, p.low_weight]);
         Arbiter {
             queues: (0..hw_queues.max(1))
-                .map(|queue| Queue { class: class_of(u32::from(queue)), commands: VecDeque::new() })
+                .map(|queue| FetchQueue { class: class_of(u32::from(queue)), commands: VecDeque::new() })
                 .collect(),
             turns: Default::default(),
             weights,

@@ -28,7 +28,7 @@ pub(super) struct Drain {
     stripes: Option<Stripes>,
     program: UniformTime,
     /// Running programs, ordered by end.
-    programs: BinaryHeap<Reverse<Program>>,
+    programs: BinaryHeap<Reverse<ProgramOperation>>,
     /// Total bytes ever put into the buffer.
     put: u64,
     /// The part of those that has reached the flash.
@@ -43,7 +43,7 @@ pub(super) struct Drain {
 
 /// A running program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Program {
+struct ProgramOperation {
     ends: Instant,
     die: u32,
     /// Total suspension of the die's programs when `ends` was computed.
@@ -169,7 +169,7 @@ impl Drain {
         let from = self.put;
         self.put(bytes, is_random);
         if let Some(stripes) = &mut self.stripes {
-            stripes.deal_through(tag, bytes, from, dies, random);
+            stripes.deal_write_through(tag, bytes, from, dies, random);
         }
     }
 
@@ -227,23 +227,23 @@ impl Drain {
 
     /// The next data goes to any die.
     #[inline]
-    fn start_next(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<Program> {
+    fn start_next(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<ProgramOperation> {
         let bytes = self.collected.min(self.program_bytes);
         let (time, is_fast) = self.program_time(at, bytes, random);
         let (die, ends) = dies.program(at, time, random)?;
         self.fill_fast(bytes, is_fast);
-        Some(Program { ends, die, suspended: dies.suspended(die), bytes, from: self.put - self.collected })
+        Some(ProgramOperation { ends, die, suspended: dies.suspended(die), bytes, from: self.put - self.collected })
     }
 
     /// Data waiting for a die goes to it.
-    fn start_batch(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<Program> {
+    fn start_batch(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<ProgramOperation> {
         let batch = self.stripes.as_mut()?.next_batch(at, self.program_bytes, dies)?;
         let (time, is_fast) = self.program_time(at, batch.bytes, random);
         let ends = dies.program_on(batch.die, at, time);
         self.fill_fast(batch.bytes, is_fast);
         self.stripes.as_mut()?.begin(&batch, ends);
         let suspended = dies.suspended(batch.die);
-        Some(Program { ends, die: batch.die, suspended, bytes: batch.bytes, from: batch.from })
+        Some(ProgramOperation { ends, die: batch.die, suspended, bytes: batch.bytes, from: batch.from })
     }
 
     /// The random part of the next program's bytes, assuming an even mix.

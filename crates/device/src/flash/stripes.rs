@@ -25,7 +25,7 @@ pub(super) struct Stripes {
     /// Bytes waiting for dies.
     bytes: u64,
     /// Writes that are acknowledged only when they are in the flash, in order of arrival.
-    through: VecDeque<Through>,
+    through: VecDeque<WriteThrough>,
     /// Number of the first of them.
     first: u32,
     /// When the last write removed from the list was acknowledged.
@@ -42,7 +42,7 @@ struct Unit {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Through {
+struct WriteThrough {
     tag: u32,
     bytes: u64,
     /// Units waiting for their dies.
@@ -94,10 +94,10 @@ impl Stripes {
     }
 
     /// Deals a write that is acknowledged only when it is in the flash.
-    pub(super) fn deal_through(&mut self, tag: u32, bytes: u64, from: u64, dies: &Dies, random: &mut Random) {
+    pub(super) fn deal_write_through(&mut self, tag: u32, bytes: u64, from: u64, dies: &Dies, random: &mut Random) {
         let units = bytes.div_ceil(self.through_unit_bytes);
         let number = self.first.wrapping_add(self.through.len() as u32);
-        self.through.push_back(Through { tag, bytes, units: units as u32, done: Instant::ZERO });
+        self.through.push_back(WriteThrough { tag, bytes, units: units as u32, done: Instant::ZERO });
         for unit in 0..units {
             let before = unit * self.through_unit_bytes;
             let bytes = (bytes - before).min(self.through_unit_bytes);
@@ -167,7 +167,7 @@ impl Stripes {
     /// bytes and time.
     #[inline]
     pub(super) fn pop_end(&mut self) -> Option<(u32, u64, Instant)> {
-        let &Through { tag, bytes, units: 0, done } = self.through.front()? else { return None };
+        let &WriteThrough { tag, bytes, units: 0, done } = self.through.front()? else { return None };
         self.through.pop_front();
         self.first = self.first.wrapping_add(1);
         self.acknowledged = self.acknowledged.max(done);

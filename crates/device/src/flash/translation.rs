@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn one_page_of_each_group_stands_for_it_and_no_stride_finds_all_or_none_of_them() {
+    fn one_page_represents_each_group_and_no_stride_hits_all_or_none_of_them() {
         assert_eq!(mapped(0..1600), 100);
         for first in 0..16 {
             let found = mapped((0..10_000).map(|group| group * 16 + first));

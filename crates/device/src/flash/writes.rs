@@ -10,7 +10,7 @@ use super::Flash;
 use crate::model::Schedule;
 
 /// A write that passes the front end within this time counts as arrived, which saves an alarm.
-const SOON: Nanos = Nanos::from_micros(10);
+const ARRIVAL_SLACK: Nanos = Nanos::from_micros(10);
 
 /// A write that is not completely in the buffer.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl Flash {
         }
         let mut drained_at = at;
         while let Some(write) = self.waiting.front_mut()
-            && write.ready <= at + SOON
+            && write.ready <= at + ARRIVAL_SLACK
         {
             drained_at = at.max(write.ready);
             let fits = write.left.min(self.drain.room());
@@ -65,7 +65,7 @@ impl Flash {
     fn deal(&mut self, at: Instant, through_bytes: u64, schedule: &mut Schedule) {
         let mut dealt_at = at;
         while let Some(&Waiting { tag, fua, is_random, bytes, ready, .. }) = self.waiting.front()
-            && ready <= at + SOON
+            && ready <= at + ARRIVAL_SLACK
         {
             dealt_at = at.max(ready);
             self.waiting.pop_front();

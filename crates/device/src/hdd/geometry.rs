@@ -10,11 +10,11 @@ use super::HddParameters;
 use crate::random::{from_ms, from_us};
 
 /// A sector that passed the head at most this long ago can still be read: times are rounded.
-pub(super) const JUST_NOW_NS: u64 = 2_000;
+pub(super) const PASSED_TOLERANCE_NS: u64 = 2_000;
 
 /// A position of head and platter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct HeadPosition {
     pub(super) cylinder: u64,
     pub(super) head: u64,
     /// When in a rotation the sector passes the head, ns after the index mark.
@@ -83,7 +83,7 @@ impl Geometry {
     }
 
     /// The position of a sector.
-    pub(super) fn place(&self, sector: u64) -> Place {
+    pub(super) fn place(&self, sector: u64) -> HeadPosition {
         let zone = self.zone(sector);
         let in_zone = sector - zone.first_sector;
         let (track, in_track) = (in_zone / zone.sectors_per_track, in_zone % zone.sectors_per_track);
@@ -91,7 +91,7 @@ impl Geometry {
         let head = track % self.heads;
         let skew_ns = (self.skew_ns(cylinder, head) % u128::from(self.rotation_ns)) as u64;
         let angle_ns = (in_track * self.rotation_ns / zone.sectors_per_track + skew_ns) % self.rotation_ns;
-        Place { cylinder, head, angle_ns }
+        HeadPosition { cylinder, head, angle_ns }
     }
 
     /// The total skew from the first track to this one, ns.
@@ -106,7 +106,11 @@ impl Geometry {
     }
 
     /// The same from one sector to a later one; both positions are known.
-    pub(super) fn transfer_between(&self, (first, first_at): (u64, &Place), (end, end_at): (u64, &Place)) -> Nanos {
+    pub(super) fn transfer_between(
+        &self,
+        (first, first_at): (u64, &HeadPosition),
+        (end, end_at): (u64, &HeadPosition),
+    ) -> Nanos {
         let mut passing_ns = 0;
         let mut from = first;
         while from < end {
@@ -115,7 +119,7 @@ impl Geometry {
             passing_ns += here * self.rotation_ns / self.zones[after.max(1) - 1].sectors_per_track;
             from += here;
         }
-        let skew_ns = |place: &Place| self.skew_ns(place.cylinder, place.head);
+        let skew_ns = |place: &HeadPosition| self.skew_ns(place.cylinder, place.head);
         Nanos(passing_ns + (skew_ns(end_at) - skew_ns(first_at)) as u64)
     }
 
@@ -148,10 +152,10 @@ pub(super) struct Arrival {
 impl Arrival {
     /// Time until the sector of `place` passes the head, ns.
     #[inline]
-    pub(super) fn wait_ns(self, place: &Place) -> u64 {
+    pub(super) fn wait_ns(self, place: &HeadPosition) -> u64 {
         let turns = if place.angle_ns >= self.angle_ns { 0 } else { self.rotation_ns };
         let wait_ns = place.angle_ns + turns - self.angle_ns;
-        if wait_ns + JUST_NOW_NS >= self.rotation_ns { 0 } else { wait_ns }
+        if wait_ns + PASSED_TOLERANCE_NS >= self.rotation_ns { 0 } else { wait_ns }
     }
 }
 

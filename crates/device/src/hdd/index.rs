@@ -1,19 +1,19 @@
 //! An index of a few hundred items by a key that need not be unique.
 
 /// A key and an item.
-type Entry = (u64, usize);
+type IndexEntry = (u64, usize);
 
 /// A sorted array: entries are few, so moving them costs less than a tree.
 #[derive(Clone, Debug)]
-pub(super) struct Index {
+pub(super) struct SortedIndex {
     /// Ascending.
-    entries: Vec<Entry>,
+    entries: Vec<IndexEntry>,
 }
 
-impl Index {
+impl SortedIndex {
     /// An index with room for this many items; it can grow.
-    pub(super) fn new(room: usize) -> Index {
-        Index { entries: Vec::with_capacity(room) }
+    pub(super) fn new(room: usize) -> SortedIndex {
+        SortedIndex { entries: Vec::with_capacity(room) }
     }
 
     pub(super) fn add(&mut self, key: u64, thing: usize) {
@@ -52,14 +52,14 @@ impl Index {
 mod tests {
     use super::*;
 
-    fn index(keys: &[u64]) -> Index {
-        let mut index = Index::new(keys.len());
+    fn index(keys: &[u64]) -> SortedIndex {
+        let mut index = SortedIndex::new(keys.len());
         keys.iter().enumerate().for_each(|(thing, &key)| index.add(key, thing));
         index
     }
 
     #[test]
-    fn a_range_has_both_its_ends() {
+    fn a_range_includes_both_ends() {
         let mut index = index(&[50, 10, 47, 30, 30, 58]);
         assert_eq!(index.within(30, 50).collect::<Vec<_>>(), [0, 2, 4, 3]);
         index.remove(30, 4);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thing_with_another_number_stands_where_that_number_stands() {
+    fn a_renumbered_entry_moves_to_its_sorted_place() {
         let mut index = index(&[30, 10, 30, 30, 58]);
         index.renumber(58, 4, 1);
         index.renumber(30, 3, 1);

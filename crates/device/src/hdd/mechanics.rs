@@ -3,7 +3,7 @@
 use hoistway_blk::ground::{Instant, Nanos};
 
 use super::HddParameters;
-use super::geometry::{Geometry, Place};
+use super::geometry::{Geometry, HeadPosition};
 
 /// The arm and the platters.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub(super) struct Mechanics {
     pub(super) geometry: Geometry,
     seek: SeekCurve,
     /// The position of the head: after the last sector that it accessed.
-    pub(super) head_at: Place,
+    pub(super) head_at: HeadPosition,
 }
 
 /// Time of a seek over a fraction `d` of all cylinders: `a + b * sqrt(d) + c * d`. The square root models acceleration
@@ -65,7 +65,7 @@ impl Mechanics {
 
     /// Time from `now` until the head is on the track of `to`.
     #[inline]
-    fn seek_ns(&self, to: &Place) -> u64 {
+    fn seek_ns(&self, to: &HeadPosition) -> u64 {
         match to.cylinder.abs_diff(self.head_at.cylinder) {
             0 if to.head == self.head_at.head => 0,
             0 => self.geometry.head_switch_ns,
@@ -75,13 +75,17 @@ impl Mechanics {
 
     /// Time from `now` until the sector of `to` passes the head.
     #[inline]
-    pub(super) fn positioning(&self, now: Instant, to: &Place) -> Nanos {
+    pub(super) fn positioning(&self, now: Instant, to: &HeadPosition) -> Nanos {
         let seek_ns = self.seek_ns(to);
         Nanos(seek_ns + self.geometry.arrival(now.0.saturating_add(seek_ns)).wait_ns(to))
     }
 
     /// The position that is reached first. Ties go to the first one.
-    pub(super) fn nearest<'a>(&self, now: Instant, places: impl Iterator<Item = (usize, &'a Place)>) -> Option<usize> {
+    pub(super) fn nearest<'a>(
+        &self,
+        now: Instant,
+        places: impl Iterator<Item = (usize, &'a HeadPosition)>,
+    ) -> Option<usize> {
         let mut best: Option<(u64, usize)> = None;
         for (index, place) in places {
             let least_ns = best.map_or(u64::MAX, |(ns, _)| ns);
@@ -99,7 +103,7 @@ impl Mechanics {
 
     /// Moves the head to `sector`, whose position is `from`, and over `sectors` of them, starting at `now`. Returns when the
     /// last one has passed.
-    pub(super) fn pass(&mut self, now: Instant, sector: u64, from: &Place, sectors: u64) -> Instant {
+    pub(super) fn pass(&mut self, now: Instant, sector: u64, from: &HeadPosition, sectors: u64) -> Instant {
         let to = self.geometry.place(sector + sectors);
         let begin = now + self.positioning(now, from);
         self.head_at = to;

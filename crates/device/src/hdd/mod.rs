@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::{Random, UniformTime, from_ms, from_us};
 
-use geometry::{Geometry, Place};
+use geometry::{Geometry, HeadPosition};
 use mechanics::Mechanics;
 use read_cache::{Lookup, ReadCache};
 use write_cache::WriteCache;
@@ -120,7 +120,7 @@ pub struct Hdd {
     /// Transfer time of a sector over the link, ns.
     link_sector_ns: f64,
     queue_age_limit: Nanos,
-    run: Run,
+    run: SequentialRun,
     read_cache: ReadCache,
     write_cache: Option<WriteCache>,
     /// See [`WriteCacheParameters::read_waits_ms`].
@@ -138,7 +138,7 @@ pub struct Hdd {
     /// are durable.
     flushes: VecDeque<Flush>,
     /// The activity of the head; nothing else starts before `busy_until`.
-    doing: Doing,
+    doing: HeadActivity,
     busy_until: Instant,
     last_was_write: bool,
     random: Random,
@@ -151,7 +151,7 @@ const RUN_COMMANDS: u64 = 256;
 
 /// A run of commands that continue each other, such as those of a sequential reader.
 #[derive(Clone, Debug)]
-struct Run {
+struct SequentialRun {
     /// See [`HddParameters::run_limit_ms`].
     limit: Nanos,
     /// When its first command started.
@@ -162,9 +162,9 @@ struct Run {
     next_sector: u64,
 }
 
-impl Run {
+impl SequentialRun {
     /// A read was served by read-ahead, without a seek.
-    fn went_on(&mut self, end_sector: u64) {
+    fn note_sequential_read(&mut self, end_sector: u64) {
         self.is_continued = true;
         self.next_sector = end_sector;
     }
@@ -196,7 +196,7 @@ impl Run {
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     command: Command,
-    place: Place,
+    place: HeadPosition,
     since: Instant,
 }
 
@@ -210,7 +210,7 @@ struct Flush {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Doing {
+enum HeadActivity {
     Nothing,
     Destage,
     /// A command or a pause, at whose end nothing has to be done.
@@ -225,7 +225,7 @@ struct Pause {
 }
 
 /// The only alarm: the head is free.
-const HEAD_IS_FREE: u32 = 0;
+const HEAD_FREE_ALARM: u32 = 0;
 
 impl Hdd {
     /// An idle disk of this shape with empty caches. `seed` determines all its random numbers.
@@ -248,7 +248,7 @@ impl Hdd {
             cache_access: from_us(parameters.cache_access_us),
             link_sector_ns: SECTOR_BYTES as f64 * 1e3 / parameters.link_mb_per_s,
             queue_age_limit: from_ms(parameters.queue_age_limit_ms),
-            run: Run {
+            run: SequentialRun {
                 limit: parameters.run_limit_ms.map_or(Nanos(u64::MAX), from_ms),
                 since: Instant::ZERO,
                 is_continued: false,
@@ -265,7 +265,7 @@ impl Hdd {
             queued: Vec::with_capacity(commands),
             waiting: VecDeque::with_capacity(commands),
             flushes: VecDeque::with_capacity(commands),
-            doing: Doing::Nothing,
+            doing: HeadActivity::Nothing,
             busy_until: Instant::ZERO,
             last_was_write: false,
             random,
@@ -307,9 +307,9 @@ impl Hdd {
     }
 
     /// Decides the next activity of the idle head, and starts it.
-    fn go_on(&mut self, now: Instant, schedule: &mut Schedule) {
-        let was_idle = self.doing == Doing::Nothing;
-        self.doing = Doing::Nothing;
+    fn make_progress(&mut self, now: Instant, schedule: &mut Schedule) {
+        let was_idle = self.doing == HeadActivity::Nothing;
+        self.doing = HeadActivity::Nothing;
         let has_dirty = self.write_cache.as_ref().is_some_and(|cache| !cache.is_empty());
         if self.queued.is_empty() && !has_dirty {
             return;
@@ -321,7 +321,7 @@ impl Hdd {
             // A pause that began in idle time has ended before.
             if !was_idle {
                 let until = now + pause.lasts;
-                self.begin(Doing::Other, until, schedule);
+                self.begin(HeadActivity::Other, until, schedule);
                 return;
             }
         }
@@ -331,10 +331,10 @@ impl Hdd {
         }
     }
 
-    fn begin(&mut self, doing: Doing, until: Instant, schedule: &mut Schedule) {
+    fn begin(&mut self, doing: HeadActivity, until: Instant, schedule: &mut Schedule) {
         self.doing = doing;
         self.busy_until = until;
-        schedule.alarms.push((until, HEAD_IS_FREE));
+        schedule.alarms.push((until, HEAD_FREE_ALARM));
     }
 
     /// The next command, if it goes before the next destage.
@@ -393,9 +393,9 @@ impl Hdd {
                 Lookup::Miss => None,
             };
             if let Some(at) = done {
-                self.run.went_on(sector + sectors);
+                self.run.note_sequential_read(sector + sectors);
                 schedule.complete(self.without_platters(at, 0), command.tag);
-                self.begin(Doing::Other, at, schedule);
+                self.begin(HeadActivity::Other, at, schedule);
                 return;
             }
         }
@@ -410,7 +410,7 @@ impl Hdd {
         }
         self.last_was_write = !is_read;
         schedule.complete(end + self.cache_access, command.tag);
-        self.begin(Doing::Other, end, schedule);
+        self.begin(HeadActivity::Other, end, schedule);
     }
 
     fn destage(&mut self, now: Instant, schedule: &mut Schedule) {
@@ -420,7 +420,7 @@ impl Hdd {
         let end = self.mechanics.pass(now, sector, &place, sectors);
         self.run.next_sector = u64::MAX;
         self.last_was_write = true;
-        self.begin(Doing::Destage, end, schedule);
+        self.begin(HeadActivity::Destage, end, schedule);
     }
 
     /// Queues a command that accesses the platters.
@@ -466,24 +466,24 @@ impl Device for Hdd {
             }
             Op::Write | Op::WriteZeroes => self.enqueue(now, command),
         }
-        if self.doing == Doing::Nothing {
-            self.go_on(now, schedule);
+        if self.doing == HeadActivity::Nothing {
+            self.make_progress(now, schedule);
         }
         Ok(())
     }
 
     fn wake(&mut self, now: Instant, _alarm: u32, schedule: &mut Schedule) {
-        if self.doing == Doing::Nothing || now < self.busy_until {
+        if self.doing == HeadActivity::Nothing || now < self.busy_until {
             return;
         }
-        if self.doing == Doing::Destage
+        if self.doing == HeadActivity::Destage
             && let Some(cache) = &mut self.write_cache
         {
             cache.destaged(&self.mechanics);
             self.end_flushes(now, schedule);
             self.admit_waiting(now, schedule);
         }
-        self.go_on(now, schedule);
+        self.make_progress(now, schedule);
     }
 }
 
@@ -598,8 +598,8 @@ mod tests {
 
     #[test]
     fn while_the_pressure_of_writes_lasts_a_destage_goes_before_a_young_read() {
-        let gives_way = read_beside_a_write_ends_at(Some(1.0));
-        assert!(read_beside_a_write_ends_at(None) < gives_way);
+        let is_to_be_preempted = read_beside_a_write_ends_at(Some(1.0));
+        assert!(read_beside_a_write_ends_at(None) < is_to_be_preempted);
         assert_eq!(read_beside_a_write_ends_at(Some(0.0)), read_beside_a_write_ends_at(None));
     }
 }

@@ -7,11 +7,11 @@
 
 use hoistway_blk::ground::Instant;
 
-use super::geometry::{Geometry, JUST_NOW_NS, Place};
+use super::geometry::{Geometry, HeadPosition, PASSED_TOLERANCE_NS};
 use super::mechanics::Mechanics;
 
 /// Items per slice when all items are present: with fewer items per slice there are more slices to go through.
-const THINGS_OF_A_SLICE: u64 = 4;
+const ITEMS_PER_SLICE: u64 = 4;
 
 /// Minimum and maximum number of slices.
 const SLICES_MIN: u64 = 16;
@@ -36,7 +36,7 @@ impl Slices {
     pub(super) fn new(things_max: u32, mechanics: &Mechanics) -> Slices {
         let Geometry { rotation_ns, cylinders, .. } = mechanics.geometry;
         let stroke_ns = mechanics.stroke_ns(cylinders);
-        let wanted = (u64::from(things_max) / THINGS_OF_A_SLICE).clamp(SLICES_MIN, SLICES_MAX);
+        let wanted = (u64::from(things_max) / ITEMS_PER_SLICE).clamp(SLICES_MIN, SLICES_MAX);
         let width_ns = rotation_ns.div_ceil(wanted).max(stroke_ns / SLICES_OF_A_STROKE_MAX);
         let slices = rotation_ns.div_ceil(width_ns);
         // A seek over more cylinders is never faster.
@@ -49,19 +49,19 @@ impl Slices {
             within
         };
         let last = stroke_ns.div_ceil(width_ns) + slices + 1;
-        let reach = (0..=last).map(|slice| reach_in((slice * width_ns).saturating_add(JUST_NOW_NS))).collect();
+        let reach = (0..=last).map(|slice| reach_in((slice * width_ns).saturating_add(PASSED_TOLERANCE_NS))).collect();
         // Some slices contain more than the average.
         let share = (2 * things_max.div_ceil(slices as u32)) as usize;
         Slices { width_ns, reach, slices: (0..slices).map(|_| Vec::with_capacity(share)).collect() }
     }
 
     /// The content of the slice of this position.
-    fn beside(&mut self, place: &Place) -> &mut Vec<(u64, usize)> {
+    fn beside(&mut self, place: &HeadPosition) -> &mut Vec<(u64, usize)> {
         &mut self.slices[(place.angle_ns / self.width_ns) as usize]
     }
 
     /// Adds an item at this position.
-    pub(super) fn add(&mut self, place: &Place, thing: usize) {
+    pub(super) fn add(&mut self, place: &HeadPosition, thing: usize) {
         self.beside(place).push((place.cylinder, thing));
     }
 
@@ -69,7 +69,7 @@ impl Slices {
     ///
     /// # Panics
     /// If the item was not there.
-    pub(super) fn remove(&mut self, place: &Place, thing: usize) {
+    pub(super) fn remove(&mut self, place: &HeadPosition, thing: usize) {
         let beside = self.beside(place);
         let at = beside.iter().position(|&(_, other)| other == thing).expect("everything is in its slice");
         beside.swap_remove(at);
@@ -79,7 +79,7 @@ impl Slices {
     ///
     /// # Panics
     /// If the item was not there.
-    pub(super) fn renumber(&mut self, place: &Place, thing: usize, now: usize) {
+    pub(super) fn renumber(&mut self, place: &HeadPosition, thing: usize, now: usize) {
         let found = self.beside(place).iter_mut().find(|(_, other)| *other == thing);
         found.expect("everything is in its slice").1 = now;
     }
@@ -89,7 +89,7 @@ impl Slices {
         &self,
         now: Instant,
         mechanics: &Mechanics,
-        place_of: impl Fn(usize) -> Option<&'a Place>,
+        place_of: impl Fn(usize) -> Option<&'a HeadPosition>,
     ) -> Option<usize> {
         let (rotation_ns, cylinder) = (mechanics.geometry.rotation_ns, mechanics.head_at.cylinder);
         let turned_ns = now.0 % rotation_ns;

@@ -5,8 +5,8 @@
 
 use hoistway_blk::ground::Instant;
 
-use super::geometry::Place;
-use super::index::Index;
+use super::geometry::HeadPosition;
+use super::index::SortedIndex;
 use super::mechanics::Mechanics;
 use super::slices::Slices;
 
@@ -15,16 +15,16 @@ const DESTAGE_SECTORS_MAX: u64 = 2048;
 
 /// Contiguous dirty sectors.
 #[derive(Clone, Debug)]
-struct Extent {
+struct DirtyExtent {
     sector: u64,
     sectors: u64,
     /// The position of its first sector.
-    place: Place,
+    place: HeadPosition,
     /// Number of flushes requested before it became dirty.
     epoch: u64,
 }
 
-impl Extent {
+impl DirtyExtent {
     fn end(&self) -> u64 {
         self.sector + self.sectors
     }
@@ -33,9 +33,9 @@ impl Extent {
 #[derive(Clone, Debug)]
 pub(super) struct WriteCache {
     /// At most `extents_max`, unordered; includes the one being destaged.
-    extents: Vec<Extent>,
+    extents: Vec<DirtyExtent>,
     /// By first sector.
-    by_sector: Index,
+    by_sector: SortedIndex,
     /// By position.
     by_place: Slices,
     /// Maximum length of an extent so far, in sectors.
@@ -56,7 +56,7 @@ impl WriteCache {
     pub(super) fn new(extents_max: u32, bytes_max: f64, mechanics: &Mechanics) -> WriteCache {
         WriteCache {
             extents: Vec::with_capacity(extents_max as usize),
-            by_sector: Index::new(extents_max as usize),
+            by_sector: SortedIndex::new(extents_max as usize),
             by_place: Slices::new(extents_max, mechanics),
             longest: 0,
             destaging: None,
@@ -69,7 +69,7 @@ impl WriteCache {
     }
 
     /// Extents that may contain `sector` or end at it.
-    fn around(&self, sector: u64) -> impl Iterator<Item = (usize, &Extent)> {
+    fn around(&self, sector: u64) -> impl Iterator<Item = (usize, &DirtyExtent)> {
         let around = self.by_sector.within(sector.saturating_sub(self.longest), sector);
         around.map(|index| (index, &self.extents[index]))
     }
@@ -101,7 +101,7 @@ impl WriteCache {
             self.by_sector.add(sector, index);
             self.by_place.add(&place, index);
             self.longest = self.longest.max(sectors);
-            self.extents.push(Extent { sector, sectors, place, epoch: self.epoch });
+            self.extents.push(DirtyExtent { sector, sectors, place, epoch: self.epoch });
         } else {
             return false;
         }
@@ -117,7 +117,7 @@ impl WriteCache {
     /// Starts to destage the extent that the head reaches first, and returns its first sector and number of sectors. During a
     /// flush only extents that the flush waits for are considered.
     /// what it waits for is considered.
-    pub(super) fn destage(&mut self, now: Instant, mechanics: &Mechanics) -> Option<(u64, Place, u64)> {
+    pub(super) fn destage(&mut self, now: Instant, mechanics: &Mechanics) -> Option<(u64, HeadPosition, u64)> {
         let flushing = self.older > 0;
         let (extents, epoch) = (&self.extents, self.epoch);
         let place_of = |index: usize| {
@@ -147,7 +147,7 @@ impl WriteCache {
             self.older -= usize::from(extent.epoch < self.epoch);
             let last = self.extents.len() - 1;
             self.extents.swap_remove(index);
-            if let Some(Extent { sector, place, .. }) = self.extents.get(index) {
+            if let Some(DirtyExtent { sector, place, .. }) = self.extents.get(index) {
                 self.by_sector.renumber(*sector, last, index);
                 self.by_place.renumber(place, last, index);
             }
@@ -159,14 +159,14 @@ impl WriteCache {
 
     /// Adds an extent to the indexes.
     fn index(&mut self, index: usize) {
-        let Extent { sector, place, .. } = self.extents[index];
+        let DirtyExtent { sector, place, .. } = self.extents[index];
         self.by_sector.add(sector, index);
         self.by_place.add(&place, index);
     }
 
     /// Removes an extent from the indexes.
     fn forget(&mut self, index: usize) {
-        let Extent { sector, place, .. } = self.extents[index];
+        let DirtyExtent { sector, place, .. } = self.extents[index];
         self.by_sector.remove(sector, index);
         self.by_place.remove(&place, index);
     }

@@ -47,7 +47,7 @@ pub struct FaultInjector {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
-    Well,
+    NoFault,
     Error,
     Stall,
     /// Given up at this time.
@@ -73,7 +73,7 @@ impl FaultInjector {
             torn: chance(parameters.torn_writes_per_million),
             stalls_for: from_ms(parameters.stall_ms),
             lost_after: from_ms(parameters.lost_after_ms),
-            fates: vec![Fate::Well; tags],
+            fates: vec![Fate::NoFault; tags],
             // Independent of the device's own random numbers.
             random: Random::from_seed(seed ^ 0x6661_756c_7473),
             inner,
@@ -94,13 +94,13 @@ impl FaultInjector {
         }
         below += self.error;
         if drawn < below {
-            return if transfers { Fate::Error } else { Fate::Well };
+            return if transfers { Fate::Error } else { Fate::NoFault };
         }
         below += self.torn;
         if drawn < below && command.op == Op::Write && command.sectors > self.block_sectors() {
             return Fate::Torn;
         }
-        Fate::Well
+        Fate::NoFault
     }
 
     fn block_sectors(&self) -> u32 {
@@ -116,11 +116,11 @@ impl FaultInjector {
     }
 
     /// Applies faults to the completions that the wrapped device has scheduled since.
-    fn spoil(&mut self, from: usize, schedule: &mut Schedule) {
+    fn inject_faults(&mut self, from: usize, schedule: &mut Schedule) {
         for completion in &mut schedule.completions[from..] {
             let Some(fate) = self.fates.get_mut(completion.tag as usize) else { continue };
-            match std::mem::replace(fate, Fate::Well) {
-                Fate::Well => {}
+            match std::mem::replace(fate, Fate::NoFault) {
+                Fate::NoFault => {}
                 Fate::Error => completion.status = Status::Medium,
                 Fate::Torn => completion.status = Status::IoError,
                 Fate::Stall => completion.at += self.stalls_for,
@@ -147,7 +147,7 @@ impl Device for FaultInjector {
         let tag = command.tag as usize;
         let passed = if fate == Fate::Torn { self.torn(command) } else { command };
         if tag >= self.fates.len() {
-            self.fates.resize(tag + 1, Fate::Well);
+            self.fates.resize(tag + 1, Fate::NoFault);
         }
         let before = std::mem::replace(&mut self.fates[tag], fate);
         let from = schedule.completions.len();
@@ -155,14 +155,14 @@ impl Device for FaultInjector {
             self.fates[tag] = before;
             return Err(refusal);
         }
-        self.spoil(from, schedule);
+        self.inject_faults(from, schedule);
         Ok(())
     }
 
     fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule) {
         let from = schedule.completions.len();
         self.inner.wake(now, alarm, schedule);
-        self.spoil(from, schedule);
+        self.inject_faults(from, schedule);
     }
 
     fn traced(&self) -> Option<&VecDeque<TraceEvent>> {

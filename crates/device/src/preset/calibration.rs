@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_that_is_too_fast_is_off_by_a_positive_part_of_what_was_measured() {
+    fn error_percent_is_positive_for_a_model_that_is_too_fast() {
         let off = |measured, model| Residual { what: "IOPS".to_owned(), measured, model }.error_percent();
         assert!((off(200.0, 250.0) - 25.0).abs() < 1e-9 && (off(200.0, 150.0) + 25.0).abs() < 1e-9);
         assert_eq!(off(200.0, 200.0), 0.0);

@@ -9,7 +9,7 @@ use hoistway_blk::ground::SECTOR_BYTES;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::Problem;
+use super::error::PresetProblem;
 use super::file::{Model, bytes_from_gb};
 use super::schema::{self, Key, Kind};
 use super::{Parameters, Preset};
@@ -18,8 +18,8 @@ use super::{Parameters, Preset};
 type Value<'a> = Spanned<DeValue<'a>>;
 
 /// Checks the whole text of a preset file.
-pub(super) fn document(text: &str) -> Result<(), Problem> {
-    let document = DeTable::parse(text).map_err(|e| Problem::from_toml(&e))?;
+pub(super) fn document(text: &str) -> Result<(), PresetProblem> {
+    let document = DeTable::parse(text).map_err(|e| PresetProblem::from_toml(&e))?;
     let table = document.get_ref();
     // The model comes first: it determines the sections.
     let model = match table.get(schema::MODEL.name) {
@@ -41,12 +41,17 @@ pub(super) fn document(text: &str) -> Result<(), Problem> {
 }
 
 /// Checks that a section has all required keys, no unknown ones, and only valid values.
-fn check_keys(table: &DeTable<'_>, place: &Range<usize>, keys: &[Key], section: &str) -> Result<(), Problem> {
+fn check_keys(table: &DeTable<'_>, place: &Range<usize>, keys: &[Key], section: &str) -> Result<(), PresetProblem> {
     for (name, value) in table {
         let path = path(section, name.get_ref());
         let Some(key) = keys.iter().find(|key| key.name == name.get_ref()) else {
             let expected = format!("one of {}", schema::names(keys));
-            return Err(Problem::with_key(&name.span(), path, "is not a key that this model knows".into(), expected));
+            return Err(PresetProblem::with_key(
+                &name.span(),
+                path,
+                "is not a key that this model knows".into(),
+                expected,
+            ));
         };
         match (key.kind, value.get_ref()) {
             // The position of a section is that of its name.
@@ -60,12 +65,12 @@ fn check_keys(table: &DeTable<'_>, place: &Range<usize>, keys: &[Key], section: 
     }
 }
 
-fn missing(place: &Range<usize>, section: &str, key: &Key) -> Problem {
-    Problem::with_key(place, path(section, key.name), "is missing".into(), key.kind.to_string())
+fn missing(place: &Range<usize>, section: &str, key: &Key) -> PresetProblem {
+    PresetProblem::with_key(place, path(section, key.name), "is missing".into(), key.kind.to_string())
 }
 
 /// Checks one value.
-fn check_value(value: &Value<'_>, kind: Kind, path: &str) -> Result<(), Problem> {
+fn check_value(value: &Value<'_>, kind: Kind, path: &str) -> Result<(), PresetProblem> {
     let right = match (kind, value.get_ref()) {
         (Kind::Text, DeValue::String(text)) => !text.trim().is_empty(),
         (Kind::Word(words), DeValue::String(word)) => words.contains(&word.as_ref()),
@@ -94,11 +99,11 @@ fn check_value(value: &Value<'_>, kind: Kind, path: &str) -> Result<(), Problem>
         return Ok(());
     }
     let problem = format!("is {}", shown(value.get_ref()));
-    Err(Problem::with_key(&value.span(), path.to_owned(), problem, kind.to_string()))
+    Err(PresetProblem::with_key(&value.span(), path.to_owned(), problem, kind.to_string()))
 }
 
 /// Checks that involve several keys of the shape. Single keys have been checked before.
-fn check_shape(table: &DeTable<'_>) -> Result<(), Problem> {
+fn check_shape(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     let value = |name| table.get("shape").and_then(|shape| shape.get_ref().as_table()?.get(name));
     let (Some(capacity), Some(logical), Some(physical)) =
         (value("capacity_gb"), value("logical_block_bytes"), value("physical_block_bytes"))
@@ -109,19 +114,19 @@ fn check_shape(table: &DeTable<'_>) -> Result<(), Problem> {
     if whole_of(physical.get_ref()) < Some(logical_bytes) {
         let problem = format!("is {}", shown(physical.get_ref()));
         let expected = format!("at least `shape.logical_block_bytes`, which is {logical_bytes}");
-        return Err(Problem::with_key(&physical.span(), "shape.physical_block_bytes".into(), problem, expected));
+        return Err(PresetProblem::with_key(&physical.span(), "shape.physical_block_bytes".into(), problem, expected));
     }
     let bytes = number_of(capacity.get_ref()).map_or(0, bytes_from_gb);
     if bytes == 0 || !bytes.is_multiple_of(logical_bytes) {
         let problem = format!("is {}, that is {bytes} bytes", shown(capacity.get_ref()));
         let expected = format!("a whole number of logical blocks of {logical_bytes} bytes");
-        return Err(Problem::with_key(&capacity.span(), "shape.capacity_gb".into(), problem, expected));
+        return Err(PresetProblem::with_key(&capacity.span(), "shape.capacity_gb".into(), problem, expected));
     }
     Ok(())
 }
 
 /// The three seek times of a disk must be consistent: a longer seek takes longer.
-fn check_seeks(table: &DeTable<'_>) -> Result<(), Problem> {
+fn check_seeks(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     let value = |name| table.get("hdd").and_then(|hdd| hdd.get_ref().as_table()?.get(name));
     let (Some(least), Some(average), Some(most)) =
         (value("seek_track_to_track_ms"), value("seek_average_ms"), value("seek_full_stroke_ms"))
@@ -134,7 +139,7 @@ fn check_seeks(table: &DeTable<'_>) -> Result<(), Problem> {
     let [line_ms, root_ms] = [1.0 / 3.0, 8.0 / 15.0].map(|part| least_ms + (most_ms - least_ms) * part);
     let refuse = |value: &Value<'_>, name: &str, expected: String| {
         let problem = format!("is {}", shown(value.get_ref()));
-        Err(Problem::with_key(&value.span(), format!("hdd.{name}"), problem, expected))
+        Err(PresetProblem::with_key(&value.span(), format!("hdd.{name}"), problem, expected))
     };
     if most_ms < least_ms {
         let expected = format!("at least `hdd.seek_track_to_track_ms`, which is {least_ms}");
@@ -151,7 +156,7 @@ fn check_seeks(table: &DeTable<'_>) -> Result<(), Problem> {
 }
 
 /// A program, and a unit dealt to a die, must fit into the write buffer of a flash drive, or it would never be full.
-fn check_buffer(table: &DeTable<'_>) -> Result<(), Problem> {
+fn check_buffer(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     let Some(flash) = table.get("flash").and_then(|flash| flash.get_ref().as_table()) else { return Ok(()) };
     let Some(buffer) = flash.get("buffer_kib") else { return Ok(()) };
     let unit = flash.get("striping").and_then(|striping| striping.get_ref().as_table()?.get("unit_kib"));
@@ -160,7 +165,7 @@ fn check_buffer(table: &DeTable<'_>) -> Result<(), Problem> {
         if whole_of(buffer.get_ref()) < Some(kib) {
             let problem = format!("is {}", shown(buffer.get_ref()));
             let expected = format!("at least `{key}`, which is {kib}");
-            return Err(Problem::with_key(&buffer.span(), "flash.buffer_kib".into(), problem, expected));
+            return Err(PresetProblem::with_key(&buffer.span(), "flash.buffer_kib".into(), problem, expected));
         }
     }
     Ok(())
@@ -168,7 +173,7 @@ fn check_buffer(table: &DeTable<'_>) -> Result<(), Problem> {
 
 /// A flash drive has the placement `striped` if, and only if, it has striping parameters, which collection parameters require. Writes that
 /// wait for their programs end at the programs' computed end, so no read may interrupt a program.
-fn check_striping(table: &DeTable<'_>) -> Result<(), Problem> {
+fn check_striping(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     let Some(flash) = table.get("flash").and_then(|flash| flash.get_ref().as_table()) else { return Ok(()) };
     let Some(placement) = flash.get("placement") else { return Ok(()) };
     let is_striped = placement.get_ref().as_str() == Some("striped");
@@ -184,18 +189,18 @@ fn check_striping(table: &DeTable<'_>) -> Result<(), Problem> {
         _ => return Ok(()),
     };
     let problem = format!("is {}", shown(refused.get_ref()));
-    Err(Problem::with_key(&refused.span(), format!("flash.{key}"), problem, expected.to_owned()))
+    Err(PresetProblem::with_key(&refused.span(), format!("flash.{key}"), problem, expected.to_owned()))
 }
 
 /// The device behind a RAID card must exist, must not be such a card, and must be at least as large as the card's
 /// capacity.
-fn check_inner(table: &DeTable<'_>) -> Result<(), Problem> {
+fn check_inner(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     let value = |section, name| table.get(section).and_then(|raid| raid.get_ref().as_table()?.get(name));
     let Some(inner) = value("raid", "inner") else { return Ok(()) };
     let name = inner.get_ref().as_str().unwrap_or_default();
     let refuse = |expected: String| {
         let problem = format!("is {}", shown(inner.get_ref()));
-        Err(Problem::with_key(&inner.span(), "raid.inner".into(), problem, expected))
+        Err(PresetProblem::with_key(&inner.span(), "raid.inner".into(), problem, expected))
     };
     let Ok(preset) = Preset::builtin(name) else {
         return refuse("the name of a built-in device (see `hoistway devices`)".into());
@@ -211,7 +216,7 @@ fn check_inner(table: &DeTable<'_>) -> Result<(), Problem> {
 }
 
 /// A preset with assumed numbers has no residuals.
-fn check_assumed(table: &DeTable<'_>) -> Result<(), Problem> {
+fn check_assumed(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     let Some(calibration) = table.get("calibration").and_then(|value| value.get_ref().as_table()) else {
         return Ok(());
     };
@@ -221,14 +226,14 @@ fn check_assumed(table: &DeTable<'_>) -> Result<(), Problem> {
                 && ["range", "residuals"].iter().any(|key| calibration.contains_key(*key)) =>
         {
             let expected = "false, or a section without `range` and `residuals`".to_owned();
-            Err(Problem::with_key(&assumed.span(), "calibration.assumed".into(), "is true".into(), expected))
+            Err(PresetProblem::with_key(&assumed.span(), "calibration.assumed".into(), "is true".into(), expected))
         }
         _ => Ok(()),
     }
 }
 
 /// A source must belong to a parameter; otherwise its key is misspelled.
-fn check_sources(table: &DeTable<'_>, model: Model) -> Result<(), Problem> {
+fn check_sources(table: &DeTable<'_>, model: Model) -> Result<(), PresetProblem> {
     let calibration = table.get("calibration").and_then(|value| value.get_ref().as_table());
     let Some(sources) = calibration.and_then(|table| table.get("sources")?.get_ref().as_table()) else {
         return Ok(());
@@ -239,7 +244,7 @@ fn check_sources(table: &DeTable<'_>, model: Model) -> Result<(), Problem> {
         if !parameters.iter().any(|parameter| parameter == name.get_ref()) {
             let problem = "is not the key of a parameter".into();
             let expected = format!("one of these in quotes: {}", parameters.join(", "));
-            return Err(Problem::with_key(&name.span(), path, problem, expected));
+            return Err(PresetProblem::with_key(&name.span(), path, problem, expected));
         }
         check_value(value, Kind::Text, &path)?;
     }

@@ -51,7 +51,7 @@ pub enum PresetError {
 
 /// An error and its byte offset in the text.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(super) struct PresetProblem {
     /// Byte offset in the text.
     pub(super) at: usize,
     /// The key with its section, if the error is about one.
@@ -60,21 +60,31 @@ pub(super) struct Problem {
     pub(super) expected: String,
 }
 
-impl Problem {
+impl PresetProblem {
     /// An error about a key: an invalid value, an unknown key, or a missing key (then `span` is its section's).
-    pub(super) fn with_key(span: &Range<usize>, key: String, problem: String, expected: impl Into<String>) -> Problem {
-        Problem { at: span.start, key: Some(key), problem, expected: expected.into() }
+    pub(super) fn with_key(
+        span: &Range<usize>,
+        key: String,
+        problem: String,
+        expected: impl Into<String>,
+    ) -> PresetProblem {
+        PresetProblem { at: span.start, key: Some(key), problem, expected: expected.into() }
     }
 
     /// An error of the TOML parser or serde.
-    pub(super) fn from_toml(error: &toml::de::Error) -> Problem {
+    pub(super) fn from_toml(error: &toml::de::Error) -> PresetProblem {
         let at = error.span().map_or(0, |span| span.start);
-        Problem { at, key: None, problem: error.message().to_owned(), expected: String::new() }
+        PresetProblem { at, key: None, problem: error.message().to_owned(), expected: String::new() }
     }
 
     /// The section of the model is missing, which the check excludes.
-    pub(super) fn without_section() -> Problem {
-        Problem { at: 0, key: None, problem: "the section of its model is missing".to_owned(), expected: String::new() }
+    pub(super) fn without_section() -> PresetProblem {
+        PresetProblem {
+            at: 0,
+            key: None,
+            problem: "the section of its model is missing".to_owned(),
+            expected: String::new(),
+        }
     }
 
     /// The error with the line in place of the offset.

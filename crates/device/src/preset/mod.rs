@@ -135,8 +135,8 @@ impl Preset {
     pub fn from_toml(text: &str, file_name: &str) -> Result<Preset, PresetError> {
         check::document(text).map_err(|problem| problem.in_text(text, file_name))?;
         let file: PresetFile =
-            toml::from_str(text).map_err(|e| error::Problem::from_toml(&e).in_text(text, file_name))?;
-        file.into_checked_preset().ok_or_else(|| error::Problem::without_section().in_text(text, file_name))
+            toml::from_str(text).map_err(|e| error::PresetProblem::from_toml(&e).in_text(text, file_name))?;
+        file.into_checked_preset().ok_or_else(|| error::PresetProblem::without_section().in_text(text, file_name))
     }
 
     /// The built-in preset with this name, of this class of devices ([`classes`](Self::classes)), or the only one whose name

@@ -85,7 +85,7 @@ mod tests {
     use crate::Preset;
 
     #[test]
-    fn classes_and_names_as_people_write_them_are_understood_if_they_mean_one_device() {
+    fn device_classes_and_informal_names_resolve_if_unambiguous() {
         let of = |name: &str| meant(name, &Preset::builtin_names().collect::<Vec<_>>());
         assert_eq!(of("null"), Some("null"));
         assert_eq!(of("hdd"), Some("hgst-he10-8tb"));

@@ -185,7 +185,7 @@ mod tests {
     use hoistway_blk::ground::Sector;
 
     #[test]
-    fn a_paused_drive_takes_what_its_queue_holds_and_completes_all_of_it_when_the_pause_is_over() {
+    fn a_paused_drive_accepts_its_queue_depth_and_completes_it_after_the_pause() {
         let shape = crate::Preset::builtin("intel-s3520-1600gb").unwrap().shape();
         let gc = GarbageCollection {
             background_pages_per_s: 1.0,

@@ -22,7 +22,7 @@ use crate::memory::Segments;
 use crate::wake::{Parker, Wake};
 
 /// For waits shorter than this a worker polls the clock: waking up takes longer than most devices do, and comes late.
-const WATCH: Duration = Duration::from_micros(60);
+const POLL_BELOW: Duration = Duration::from_micros(60);
 
 /// A simulated device. All workers share the model.
 pub struct Simulated {
@@ -44,7 +44,7 @@ struct Model {
     /// different order.
     now: Instant,
     /// Commands at the device, by their tag there.
-    at_device: Vec<AtDevice>,
+    at_device: Vec<SubmittedCommand>,
     workers: Vec<Due>,
     /// Number of announcements so far: of two for the same time the earlier one comes first.
     announced: u64,
@@ -52,7 +52,7 @@ struct Model {
 
 /// A command at the device.
 #[derive(Clone, Copy)]
-struct AtDevice {
+struct SubmittedCommand {
     worker: usize,
     ended: Ended,
     /// The status of the content access, if it failed.
@@ -102,7 +102,7 @@ impl Simulated {
             host_wide_tags: it.host_wide_tags,
         };
         let commands = u32::from(it.hw_queues) * it.queue_depth;
-        let nothing = AtDevice { worker: 0, ended: Ended { id: 0, status: Status::Ok }, failed: None };
+        let nothing = SubmittedCommand { worker: 0, ended: Ended { id: 0, status: Status::Ok }, failed: None };
         let model = Model {
             device,
             schedule: Schedule::default(),
@@ -118,7 +118,7 @@ impl Simulated {
     /// The same, but writes are discarded and reads leave their buffers unchanged: for loads that only measure time. It needs
     /// no memory.
     #[must_use]
-    pub fn forgetful(self) -> Self {
+    pub fn discarding_data(self) -> Self {
         Simulated { content: None, ..self }
     }
 
@@ -189,7 +189,7 @@ impl Model {
     }
 
     /// Records the events that the device announced during a call of this worker.
-    fn take_announced(&mut self, worker: usize) {
+    fn queue_announced_events(&mut self, worker: usize) {
         let Model { schedule, at_device, workers, announced, .. } = self;
         let mut enter = |to: usize, at: Instant, event| {
             *announced += 1;
@@ -230,8 +230,8 @@ impl Station for SimulatedStation {
             return Started::Full;
         }
         let ended = Ended { id: command.id, status: Status::Ok };
-        model.at_device[tag as usize] = AtDevice { worker: self.worker, ended, failed: None };
-        model.take_announced(self.worker);
+        model.at_device[tag as usize] = SubmittedCommand { worker: self.worker, ended, failed: None };
+        model.queue_announced_events(self.worker);
         drop(guard);
         // The device may access the content at any time until the command ends.
         match self.content.as_deref() {
@@ -256,14 +256,14 @@ impl Station for SimulatedStation {
             model.workers[self.worker].events.pop();
             match event {
                 Event::End(tag) => {
-                    let AtDevice { ended: as_modelled, failed, .. } = model.at_device[tag as usize];
+                    let SubmittedCommand { ended: as_modelled, failed, .. } = model.at_device[tag as usize];
                     ended.push(Ended { status: failed.unwrap_or(as_modelled.status), ..as_modelled });
                 }
                 Event::Alarm(alarm) => {
                     // Late by our clock, but on time by the device's.
                     let at = model.at(at);
                     model.device.wake(at, alarm, &mut model.schedule);
-                    model.take_announced(self.worker);
+                    model.queue_announced_events(self.worker);
                 }
             }
         }
@@ -274,7 +274,7 @@ impl Station for SimulatedStation {
     }
 
     fn sleep(&mut self, most: Option<Duration>) {
-        match most.map(|most| most.checked_sub(WATCH)) {
+        match most.map(|most| most.checked_sub(POLL_BELOW)) {
             None => self.parker.park(None),
             Some(Some(most)) => self.parker.park(Some(most)),
             Some(None) => std::hint::spin_loop(),

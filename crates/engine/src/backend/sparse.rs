@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_never_written_is_a_hole_and_reads_as_zeroes() {
+    fn unwritten_ranges_are_holes_and_read_as_zeroes() {
         let bytes = SparseBytes::new(4 * CHUNK);
         bytes.write(2 * CHUNK - 3, &[1, 2, 3, 4, 5]);
         let mut read = [9; 7];

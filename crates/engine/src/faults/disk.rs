@@ -22,7 +22,7 @@ pub(super) struct Content {
     /// Sectors that may differ between the two, and the last change of each.
     dirty: BTreeMap<usize, u64>,
     /// For each sector the change that is stable; it never reverts to an older one.
-    stable_at: Vec<u64>,
+    durable_change: Vec<u64>,
     changes: u64,
     /// Whether the disk is removed.
     pub is_gone: bool,
@@ -41,12 +41,12 @@ impl Disk {
     }
 
     fn of(bytes: Vec<u8>) -> Self {
-        let (stable, stable_at) = (bytes.clone(), vec![0; bytes.len() / SECTOR]);
+        let (stable, durable_change) = (bytes.clone(), vec![0; bytes.len() / SECTOR]);
         Disk(Arc::new(Mutex::new(Content {
             bytes,
             stable,
             dirty: BTreeMap::new(),
-            stable_at,
+            durable_change,
             changes: 0,
             is_gone: false,
         })))
@@ -59,12 +59,12 @@ impl Disk {
     }
 
     /// Removes the disk: from now on everything fails, including jobs in flight.
-    pub fn vanish(&self) {
+    pub fn remove_disk(&self) {
         self.lock().is_gone = true;
     }
 
     /// Puts the disk back, with its content.
-    pub fn come_back(&self) {
+    pub fn reinsert_disk(&self) {
         self.lock().is_gone = false;
     }
 
@@ -127,10 +127,10 @@ impl Content {
     /// The sync has ended.
     pub fn synced(&mut self, sectors: &[Unstable]) {
         for (sector, change, bytes) in sectors {
-            if *change <= self.stable_at[*sector] {
+            if *change <= self.durable_change[*sector] {
                 continue;
             }
-            self.stable_at[*sector] = *change;
+            self.durable_change[*sector] = *change;
             self.stable[sector * SECTOR..(sector + 1) * SECTOR].copy_from_slice(bytes);
             if self.dirty.get(sector) == Some(change) {
                 self.dirty.remove(sector);

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::memory::Buffer;
 use crate::request::{Completion, Errno, Operation, Request};
-use crate::worker::{Stepped, Worker};
+use crate::worker::{StepOutcome, Worker};
 
 const WORKERS: usize = 3;
 const BLOCK: usize = 512;
@@ -35,7 +35,7 @@ struct Peer {
 }
 
 /// Blocks of each client.
-const OWN: u64 = BLOCKS / CLIENTS as u64;
+const BLOCKS_PER_CLIENT: u64 = BLOCKS / CLIENTS as u64;
 
 struct World {
     engine: Engine,
@@ -68,7 +68,7 @@ impl World {
             completions: Arc::default(),
             next_token: 0,
             under_way: BTreeMap::new(),
-            may_hold: vec![vec![0]; OWN as usize],
+            may_hold: vec![vec![0]; BLOCKS_PER_CLIENT as usize],
             completed: 0,
         };
         let shift = if random.one_in(2) { 0 } else { 1 + random.below(BLOCK as u64 - 1) };
@@ -76,8 +76,8 @@ impl World {
     }
 
     fn attach(&mut self, index: usize) {
-        let start = index as u64 * OWN * BLOCK as u64 + self.shift;
-        let part = self.engine.volume().part(start..start + OWN * BLOCK as u64).unwrap();
+        let start = index as u64 * BLOCKS_PER_CLIENT * BLOCK as u64 + self.shift;
+        let part = self.engine.volume().part(start..start + BLOCKS_PER_CLIENT * BLOCK as u64).unwrap();
         let peer = &mut self.peers[index];
         peer.completions = Arc::default();
         let completions = Arc::clone(&peer.completions);
@@ -109,7 +109,7 @@ impl World {
             }
             13 => {
                 self.is_gone = !self.is_gone && self.random.one_in(3);
-                if self.is_gone { self.disk.vanish() } else { self.disk.come_back() }
+                if self.is_gone { self.disk.remove_disk() } else { self.disk.reinsert_disk() }
             }
             _ => self.submit(index),
         }
@@ -133,8 +133,8 @@ impl World {
 
     fn submit(&mut self, index: usize) {
         let random = &mut self.random;
-        let (first, count) = (random.below(OWN), 1 + random.below(12));
-        let count = count.min(OWN - first);
+        let (first, count) = (random.below(BLOCKS_PER_CLIENT), 1 + random.below(12));
+        let count = count.min(BLOCKS_PER_CLIENT - first);
         let peer = &mut self.peers[index];
         let touches = |&(other, len, _): &(u64, u64, Option<u8>)| first < other + len && other < first + count;
         if peer.under_way.values().any(touches) {
@@ -171,7 +171,7 @@ impl World {
     fn step(&mut self) -> Option<usize> {
         let worker = self.random.below(self.workers.len() as u64) as usize;
         self.clock.pass(Nanos(1 + self.random.below(20_000)));
-        (self.workers[worker].step() == Stepped::Stopped).then_some(worker)
+        (self.workers[worker].step() == StepOutcome::Stopped).then_some(worker)
     }
 
     fn check(&mut self) {
@@ -223,7 +223,7 @@ fn history(seed: u64) -> u64 {
     }
     for (index, peer) in world.peers.iter().enumerate() {
         assert!(peer.under_way.is_empty(), "client {index} waits for {:?}", peer.under_way);
-        assert!(peer.client.as_ref().is_none_or(|client| client.unanswered() == 0));
+        assert!(peer.client.as_ref().is_none_or(|client| client.uncompleted_requests() == 0));
     }
     let completed = world.peers.iter().map(|peer| peer.completed).sum();
     world.engine.begin_to_stop();
@@ -239,7 +239,7 @@ fn history(seed: u64) -> u64 {
 }
 
 #[test]
-fn whatever_goes_wrong_each_request_is_completed_once_and_data_is_what_was_written() {
+fn under_any_fault_each_request_completes_once_and_data_is_as_written() {
     let seeds = std::env::var("HOISTWAY_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
     let first = std::env::var("HOISTWAY_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     for seed in first..first + seeds {

@@ -23,12 +23,12 @@ pub struct FaultyRing {
     random: Random,
     /// Bytes in which nothing fails.
     sound: Range<u64>,
-    under_way: Vec<UnderWay>,
+    under_way: Vec<PendingJob>,
     parker: Arc<Parker>,
 }
 
 /// A job that has not come back.
-struct UnderWay {
+struct PendingJob {
     tag: u64,
     /// Polls until it comes back.
     looks: u64,
@@ -141,7 +141,7 @@ impl Ring for FaultyRing {
         };
         // Occasionally a job stalls for a long time.
         let looks = if self.random.one_in(50) { 3000 } else { self.random.below(20) };
-        self.under_way.push(UnderWay { tag, looks, rest });
+        self.under_way.push(PendingJob { tag, looks, rest });
         true
     }
 
@@ -153,7 +153,7 @@ impl Ring for FaultyRing {
                 at += 1;
                 continue;
             }
-            let UnderWay { tag, rest, .. } = self.under_way.remove(at);
+            let PendingJob { tag, rest, .. } = self.under_way.remove(at);
             let result = match rest {
                 Rest::Result(result) => result,
                 _ if self.disk.lock().is_gone => ENODEV,

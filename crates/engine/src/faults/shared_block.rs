@@ -65,7 +65,7 @@ fn history(seed: u64) -> u32 {
     while !workers.is_empty() {
         clock.pass(Nanos(1 + random.below(20_000)));
         let worker = random.below(workers.len() as u64) as usize;
-        if workers[worker].step() == crate::worker::Stepped::Stopped {
+        if workers[worker].step() == crate::worker::StepOutcome::Stopped {
             drop(workers.swap_remove(worker));
         }
     }

@@ -119,7 +119,7 @@ impl LoadRun {
     }
 
     /// A process has had its turn.
-    pub(super) fn had_its_turn(&self, number: u32, process: &RunningProcess) {
+    pub(super) fn process_step_done(&self, number: u32, process: &RunningProcess) {
         let shared = &self.processes[number as usize];
         if shared.is_watched {
             let (ios, bytes) = process.done();
@@ -130,7 +130,7 @@ impl LoadRun {
 
     /// A process has exited: some processes end with it, others start.
     pub(super) fn exited(&self, number: u32, process: RunningProcess, now: Instant) {
-        self.had_its_turn(number, &process);
+        self.process_step_done(number, &process);
         let mut state = self.lock();
         state.exited[number as usize] = Some((process, now));
         state.flows.leave(number);

@@ -117,22 +117,22 @@ impl JobProcess {
     fn next(&mut self, now: Instant) -> Step {
         match &mut self.process {
             None => Step::Exit,
-            Some(process) if process.is_tied() => self.shared.next_of_tied(process, now),
+            Some(process) if process.depends_on_other_processes() => self.shared.next_of_tied(process, now),
             Some(process) => process.next(now, &mut self.no_flows),
         }
     }
 
     /// Runs the process until it waits or its system call is complete.
-    fn go_on(&mut self, now: Instant, requests: &mut Vec<Request>) -> Turn {
+    fn make_progress(&mut self, now: Instant, requests: &mut Vec<Request>) -> Turn {
         loop {
             match self.next(now) {
                 Step::Submit(slot) => {
-                    let Some(process) = &self.process else { return Turn::Leaves };
+                    let Some(process) = &self.process else { return Turn::Detached };
                     let io = *process.io(slot);
                     requests.push(self.request(slot, io));
                 }
                 Step::EndCall => {
-                    let Some(process) = &mut self.process else { return Turn::Leaves };
+                    let Some(process) = &mut self.process else { return Turn::Detached };
                     process.call_ended(now);
                     // The next call is a separate turn: requests of one turn go through one plug.
                     if process.has_more_to_do(now) {
@@ -149,7 +149,7 @@ impl JobProcess {
                     if let Some(process) = self.process.take() {
                         self.shared.exited(self.number, process, now);
                     }
-                    return Turn::Leaves;
+                    return Turn::Detached;
                 }
             }
         }
@@ -157,8 +157,8 @@ impl JobProcess {
 
     /// Its next turn is at this time, unless an I/O completes earlier.
     fn by(&self, now: Instant, alarm: Option<Instant>) -> Turn {
-        let Some(process) = &self.process else { return Turn::Leaves };
-        let look = if process.is_tied() { WAIT_FOR_OTHERS } else { WAIT_FOR_END };
+        let Some(process) = &self.process else { return Turn::Detached };
+        let look = if process.depends_on_other_processes() { WAIT_FOR_OTHERS } else { WAIT_FOR_END };
         let deadline = if now < process.deadline() { process.deadline() } else { Instant::NEVER };
         Turn::By(alarm.unwrap_or(Instant::NEVER).min(deadline).min(now + look))
     }
@@ -177,9 +177,9 @@ impl Resident for JobProcess {
             // The worker does not sleep, but runs its other processes.
             return Turn::By(now);
         }
-        let turn = self.go_on(now, requests);
+        let turn = self.make_progress(now, requests);
         if let Some(process) = &self.process {
-            self.shared.had_its_turn(self.number, process);
+            self.shared.process_step_done(self.number, process);
         }
         turn
     }

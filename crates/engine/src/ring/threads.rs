@@ -35,12 +35,12 @@ struct Shared {
 
 #[derive(Default)]
 struct Jobs {
-    waiting: VecDeque<Posted>,
+    waiting: VecDeque<QueuedJob>,
     is_over: bool,
 }
 
 /// A job with the address of its segments, to be sent to another thread.
-struct Posted {
+struct QueuedJob {
     tag: u64,
     file: Option<Arc<File>>,
     at: u64,
@@ -102,7 +102,7 @@ impl Shared {
         }
     }
 
-    fn carry_out(&self, job: &Posted) -> Result<usize, Errno> {
+    fn carry_out(&self, job: &QueuedJob) -> Result<usize, Errno> {
         let (file, at) = (job.file.as_ref().ok_or(Errno::BADF)?, job.at);
         let allocate = |bytes, mode: FallocateFlags| fallocate(file, mode | FallocateFlags::KEEP_SIZE, at, bytes);
         match job.what {
@@ -151,7 +151,7 @@ impl Ring for ThreadRing {
             What::Zero(bytes) => Call::Zero(bytes),
         };
         let file = self.files.get(file as usize).cloned().flatten();
-        lock(&self.shared.jobs).waiting.push_back(Posted { tag, file, at, what });
+        lock(&self.shared.jobs).waiting.push_back(QueuedJob { tag, file, at, what });
         self.shared.pushed.notify_one();
         true
     }

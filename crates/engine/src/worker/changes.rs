@@ -10,7 +10,7 @@ use super::queue_calls::QueueCalls;
 use super::shared::Shared;
 
 /// How often to check whether a frozen queue is empty: other workers complete requests, too.
-const LOOK_AGAIN: Nanos = Nanos::from_micros(20);
+const DRAIN_CHECK_INTERVAL: Nanos = Nanos::from_micros(20);
 
 /// The pending changes, which are made one after the other.
 #[derive(Default)]
@@ -30,8 +30,8 @@ impl Changes {
     }
 
     /// When to check again.
-    pub fn look_again(&self, now: Instant) -> Instant {
-        if self.is_frozen { now + LOOK_AGAIN } else { Instant::NEVER }
+    pub fn next_check_at(&self, now: Instant) -> Instant {
+        if self.is_frozen { now + DRAIN_CHECK_INTERVAL } else { Instant::NEVER }
     }
 
     /// Advances as far as possible. Returns whether anything was done.

@@ -75,7 +75,7 @@ impl Driver for StationDriver {
             fua: rq.flags.contains(BioFlags::FUA),
             zeroing,
         };
-        match self.station.start(now.at, &command, lend(&self.segments)) {
+        match self.station.start(now.at, &command, segments_of_started_request(&self.segments)) {
             Started::Done(status) => Answer::Done(rq, status),
             Started::Queued => {
                 self.in_flight[id as usize] = Some(rq);
@@ -90,7 +90,7 @@ impl Driver for StationDriver {
 
 /// The data of a request that is being started.
 #[allow(unsafe_code)]
-fn lend(segments: &[RawSegment]) -> Segments<'_> {
+fn segments_of_started_request(segments: &[RawSegment]) -> Segments<'_> {
     // SAFETY: the segments are parts of buffers that stay with the worker of their request from submission until its last
     // bio has ended, which is after the command has ended; there is no reference to their content meanwhile.
     unsafe { Segments::new(segments) }

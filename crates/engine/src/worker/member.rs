@@ -47,7 +47,7 @@ pub struct Member {
     /// Parts of unaligned requests; they go before the backlog.
     pub parts: VecDeque<Part>,
     /// The slot of the request that its submitter is waiting with.
-    pub in_hand: Option<u32>,
+    pub partially_submitted: Option<u32>,
     /// The rest of a long request after its turn.
     pub rest: Option<Bio>,
     /// Slots in use.
@@ -55,10 +55,10 @@ pub struct Member {
     /// Completions that the handler has not received yet.
     pub done: Vec<Completion>,
     /// When it wants its next turn, if it is a resident.
-    pub turn_at: Instant,
+    pub next_turn_at: Instant,
     pub sink: Sink,
     /// Uncompleted requests; not used for residents.
-    pub unanswered: Arc<AtomicU32>,
+    pub uncompleted_requests: Arc<AtomicU32>,
     pub has_departed: bool,
     /// Whether it is on the worker's list of members with something to submit.
     pub is_listed: bool,
@@ -151,7 +151,7 @@ impl Member {
         if let Sink::Handler(handler) = &mut self.sink {
             let completions = self.done.len() as u32;
             // Counted first: the handler may submit the same number again.
-            self.unanswered.fetch_sub(completions, Release);
+            self.uncompleted_requests.fetch_sub(completions, Release);
             handler.completed(&mut self.done);
             self.done.clear();
         }

@@ -60,7 +60,7 @@ pub struct Worker {
     /// Members with more to submit than their turn allows.
     next_turn: Vec<u32>,
     /// Members that wait for a slot, in order.
-    starved: Vec<u32>,
+    slot_waiters: Vec<u32>,
     /// Members with completions.
     to_notify: Vec<u32>,
     /// Residents.
@@ -73,13 +73,13 @@ pub struct Worker {
     /// Outgoing messages for each worker.
     outbox: Vec<Vec<Message>>,
     is_stopping: bool,
-    is_quiet: bool,
+    has_reported_drained: bool,
     /// Sectors that a client may read or write per turn.
     turn_sectors: u32,
     /// How long it busy-polls before it sleeps.
     spin: Nanos,
     /// When it last had work.
-    busy_at: Instant,
+    last_busy: Instant,
     // Reused memory.
     inbox: Vec<Message>,
     ended: Vec<Ended>,
@@ -89,9 +89,9 @@ pub struct Worker {
 
 /// The result of a worker's step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stepped {
+pub enum StepOutcome {
     /// It did some work; there may be more.
-    Worked,
+    DidWork,
     /// It had no work, and will have some at this time at the latest.
     Idle(Instant),
     /// The engine was stopped, and all requests have completed.
@@ -114,7 +114,7 @@ impl Worker {
             in_flight: InFlight::new(shared.slots.of(index)),
             to_submit: Vec::new(),
             next_turn: Vec::new(),
-            starved: Vec::new(),
+            slot_waiters: Vec::new(),
             to_notify: Vec::new(),
             residents: Vec::new(),
             changes: Changes::default(),
@@ -122,10 +122,10 @@ impl Worker {
             fences: Fences::default(),
             outbox: shared.mailboxes.iter().map(|_| Vec::new()).collect(),
             is_stopping: false,
-            is_quiet: false,
+            has_reported_drained: false,
             turn_sectors: config.turn_bytes / SECTOR_BYTES as u32,
             spin: config.spin,
-            busy_at: Instant::ZERO,
+            last_busy: Instant::ZERO,
             inbox: Vec::new(),
             ended: Vec::new(),
             requests: Vec::new(),
@@ -138,9 +138,9 @@ impl Worker {
     pub fn run(mut self) {
         loop {
             match self.step() {
-                Stepped::Worked => {}
-                Stepped::Stopped => return,
-                Stepped::Idle(until) => self.idle(until),
+                StepOutcome::DidWork => {}
+                StepOutcome::Stopped => return,
+                StepOutcome::Idle(until) => self.idle(until),
             }
         }
     }
@@ -148,46 +148,46 @@ impl Worker {
     /// No work: busy-polls for a while, then sleeps.
     fn idle(&mut self, until: Instant) {
         let now = self.shared.clock.now();
-        if now.since(self.busy_at) < self.spin {
+        if now.since(self.last_busy) < self.spin {
             std::hint::spin_loop();
         } else if until > now && self.shared.mailboxes[self.index].may_sleep() {
             let most = (until != Instant::NEVER).then(|| Duration::from_nanos(until.since(now).0));
             self.calls.driver.station.sleep(most);
-            self.shared.mailboxes[self.index].woke_up();
+            self.shared.mailboxes[self.index].clear_wakeup();
         }
     }
 
     /// Does the work that is due now, and never sleeps. A whole engine can be run on one thread by calling this for one worker
     /// after the other, until all have stopped.
-    pub fn step(&mut self) -> Stepped {
+    pub fn step(&mut self) -> StepOutcome {
         let now = self.shared.now();
         self.calls.now = now;
         let mut worked = self.take_messages();
         worked |= self.take_completions();
-        worked |= self.begin_turns();
+        worked |= self.resume_deferred_members();
         worked |= self.changes.step(&self.shared, &mut self.calls);
         worked |= self.calls.carry_out_due(&self.shared);
         self.settle();
-        worked |= self.give_turns();
+        worked |= self.run_local_clients();
         self.settle();
         worked |= self.notify_handlers();
         self.send_messages();
         worked |= !self.next_turn.is_empty();
         if worked {
-            self.busy_at = now.at;
-            return Stepped::Worked;
+            self.last_busy = now.at;
+            return StepOutcome::DidWork;
         }
         if self.is_stopping && self.may_stop() {
-            return Stepped::Stopped;
+            return StepOutcome::Stopped;
         }
-        Stepped::Idle(self.next_at())
+        StepOutcome::Idle(self.next_at())
     }
 
     fn next_at(&self) -> Instant {
         let station = self.calls.driver.station.next_at().unwrap_or(Instant::NEVER);
         let turns = self.residents.iter().filter_map(|&client| self.members[client as usize].as_ref());
-        let turn = turns.map(|member| member.turn_at).min().unwrap_or(Instant::NEVER);
-        self.calls.next_at().min(station).min(turn).min(self.changes.look_again(self.calls.now.at))
+        let turn = turns.map(|member| member.next_turn_at).min().unwrap_or(Instant::NEVER);
+        self.calls.next_at().min(station).min(turn).min(self.changes.next_check_at(self.calls.now.at))
     }
 
     // --- messages ---
@@ -224,7 +224,7 @@ impl Worker {
             Message::Cancel { client, token } => self.cancel(client, token),
             Message::Context { client, context } => self.set_context(client, context),
             Message::Fence(fence) => self.fence(fence),
-            Message::Fenced { op } => self.fenced_by_one(op),
+            Message::Fenced { op } => self.fence_ready_on_worker(op),
             Message::Unfence { worker, op } => self.unfence(worker, op),
             Message::Event(event) => self.calls.notify_scheduler(&self.shared, event),
             Message::Change(change) => self.changes.add(change),
@@ -263,7 +263,7 @@ impl Worker {
         member.backlog.clear();
         member.done.clear();
         self.residents.retain(|&other| other != client);
-        self.take_back_in_hand(client, Errno::CANCELED);
+        self.abort_partially_submitted(client, Errno::CANCELED);
         self.list(client);
         self.leave_if_done(client);
     }
@@ -271,7 +271,7 @@ impl Worker {
     fn leave_if_done(&mut self, client: u32) {
         let Some(member) = self.members[client as usize].take_if(|member| member.is_done()) else { return };
         self.calls.notify_scheduler(&self.shared, SchedulerEvent::IoContextExited(member.io_context));
-        self.starved.retain(|&other| other != client);
+        self.slot_waiters.retain(|&other| other != client);
         self.to_submit.retain(|&other| other != client);
         self.next_turn.retain(|&other| other != client);
         self.to_notify.retain(|&other| other != client);
@@ -284,27 +284,30 @@ impl Worker {
         if let Some(at) = member.backlog.iter().position(|request| request.token == token) {
             let Some(request) = member.backlog.remove(at) else { return };
             self.complete(client, Completion { token, result: Err(Errno::CANCELED), buffer: request.buffer });
-        } else if self.at_hand(client).is_some_and(|slot| self.in_flight.token(slot as usize) == Some(token)) {
-            self.take_back_in_hand(client, Errno::CANCELED);
+        } else if self
+            .partially_submitted_slot(client)
+            .is_some_and(|slot| self.in_flight.token(slot as usize) == Some(token))
+        {
+            self.abort_partially_submitted(client, Errno::CANCELED);
             self.list(client);
         }
     }
 
     /// The slot of the request that a member has submitted in part.
-    fn at_hand(&self, client: u32) -> Option<u32> {
+    fn partially_submitted_slot(&self, client: u32) -> Option<u32> {
         let member = self.members[client as usize].as_ref()?;
         let rest = member.rest.as_ref().map(|rest| self.shared.slots.place(rest.owner as u32).1 as u32);
-        member.in_hand.or(rest)
+        member.partially_submitted.or(rest)
     }
 
     /// Takes back the part of a member's current request that the queue has not seen.
-    fn take_back_in_hand(&mut self, client: u32, errno: Errno) {
-        let Some(slot) = self.at_hand(client) else { return };
+    fn abort_partially_submitted(&mut self, client: u32, errno: Errno) {
+        let Some(slot) = self.partially_submitted_slot(client) else { return };
         let Some(member) = self.members[client as usize].as_mut() else { return };
         let rest = member.rest.take();
-        let is_parked = member.in_hand.take().is_some();
-        let in_hand = if is_parked { self.calls.cancel(&self.shared, &mut member.submitter) } else { None };
-        for bio in in_hand.into_iter().chain(rest) {
+        let is_parked = member.partially_submitted.take().is_some();
+        let partially_submitted = if is_parked { self.calls.cancel(&self.shared, &mut member.submitter) } else { None };
+        for bio in partially_submitted.into_iter().chain(rest) {
             self.part_ended(slot as usize, bio.sectors, Err(errno));
         }
     }
@@ -394,26 +397,26 @@ impl Worker {
             self.unaligned_part_ended(client, completion);
         } else if let Some(member) = self.members[client as usize].as_mut() {
             member.in_flight -= 1;
-            let is_leaving = member.has_departed;
+            let is_disconnecting = member.has_departed;
             self.complete(client, completion);
-            if is_leaving {
+            if is_disconnecting {
                 self.leave_if_done(client);
             }
         }
-        if !self.starved.is_empty() {
-            self.feed_a_starved_one();
+        if !self.slot_waiters.is_empty() {
+            self.wake_slot_waiter();
         }
     }
 
     /// A slot is free again.
     #[cold]
-    fn feed_a_starved_one(&mut self) {
+    fn wake_slot_waiter(&mut self) {
         let has_backlog = |&client: &u32| self.members[client as usize].as_ref().is_some_and(|it| it.has_requests());
-        let first = self.starved.iter().position(has_backlog);
+        let first = self.slot_waiters.iter().position(has_backlog);
         // The members before it have nothing to submit any more.
-        self.starved.drain(..first.unwrap_or(self.starved.len()));
+        self.slot_waiters.drain(..first.unwrap_or(self.slot_waiters.len()));
         if first.is_some() {
-            let client = self.starved.remove(0);
+            let client = self.slot_waiters.remove(0);
             self.list(client);
         }
     }
@@ -442,22 +445,22 @@ impl Worker {
     // --- residents ---
 
     /// Gives a turn to each resident that has completions or whose time has come.
-    fn give_turns(&mut self) -> bool {
+    fn run_local_clients(&mut self) -> bool {
         let mut clients = std::mem::take(&mut self.clients);
         let now = self.calls.now.at;
         clients.extend(self.residents.iter().copied().filter(|&client| {
             let member = self.members[client as usize].as_ref();
-            member.is_some_and(|member| member.turn_at <= now || !member.done.is_empty())
+            member.is_some_and(|member| member.next_turn_at <= now || !member.done.is_empty())
         }));
         let any = !clients.is_empty();
         for client in clients.drain(..) {
-            self.give_turn(client);
+            self.run_local_client(client);
         }
         self.clients = clients;
         any
     }
 
-    fn give_turn(&mut self, client: u32) {
+    fn run_local_client(&mut self, client: u32) {
         let Some(member) = self.members[client as usize].as_mut() else { return };
         let Sink::Resident(resident) = &mut member.sink else { return };
         let turn = resident.turn(self.calls.now.at, &mut member.done, &mut self.requests);
@@ -465,12 +468,12 @@ impl Worker {
         member.add(&mut self.requests);
         match turn {
             Turn::By(at) => {
-                member.turn_at = at;
+                member.next_turn_at = at;
                 if !member.backlog.is_empty() {
                     self.list(client);
                 }
             }
-            Turn::Leaves => self.detach(client),
+            Turn::Detached => self.detach(client),
         }
     }
 
@@ -487,7 +490,7 @@ impl Worker {
             for Request { token, buffer, .. } in backlog {
                 self.complete(client, Completion { token, result: Err(Errno::SHUTDOWN), buffer });
             }
-            self.take_back_in_hand(client, Errno::SHUTDOWN);
+            self.abort_partially_submitted(client, Errno::SHUTDOWN);
             if self.residents.contains(&client) {
                 self.detach(client);
             }
@@ -500,13 +503,13 @@ impl Worker {
             && self.calls.driver.count == 0
             && self.changes.is_empty()
             && self.unaligned.is_empty();
-        if has_nothing && !std::mem::replace(&mut self.is_quiet, true) {
-            let quiet = self.shared.quiet.fetch_add(1, AcqRel) + 1;
-            if quiet == self.shared.mailboxes.len() {
+        if has_nothing && !std::mem::replace(&mut self.has_reported_drained, true) {
+            let drained_workers = self.shared.drained_workers.fetch_add(1, AcqRel) + 1;
+            if drained_workers == self.shared.mailboxes.len() {
                 self.shared.mailboxes.iter().for_each(crate::mailbox::Mailbox::wake);
             }
         }
-        let all_are = self.shared.quiet.load(Acquire) == self.shared.mailboxes.len();
+        let all_are = self.shared.drained_workers.load(Acquire) == self.shared.mailboxes.len();
         if all_are {
             self.refuse_what_is_left();
         }

@@ -17,7 +17,7 @@ use super::shared::{Shared, cpu};
 type Machine = (StationDriver, WorkerProbe);
 
 /// A completed part of a request.
-pub struct EndedPart {
+pub struct CompletedPart {
     pub slot: u32,
     pub sectors: u32,
     pub status: Status,
@@ -27,7 +27,7 @@ pub struct EndedPart {
 pub struct QueueCalls {
     pub now: Now,
     pub driver: StationDriver,
-    pub ended: Vec<EndedPart>,
+    pub ended: Vec<CompletedPart>,
     pub woken: Vec<Waiter>,
     cpu: CpuId,
     caller: Caller,
@@ -46,7 +46,7 @@ impl Workers for AtOnce<'_> {
         self.now
     }
 
-    fn come_by(&self) -> Instant {
+    fn called_worker_starts_by(&self) -> Instant {
         self.now
     }
 
@@ -81,8 +81,8 @@ impl QueueCalls {
         self.call(|cx| submitter.submit(&shared.queue, cx, bio));
     }
 
-    pub fn go_on(&mut self, shared: &Shared, submitter: &mut Submitter<Queue<Threads>>) {
-        self.call(|cx| submitter.go_on(&shared.queue, cx));
+    pub fn make_progress(&mut self, shared: &Shared, submitter: &mut Submitter<Queue<Threads>>) {
+        self.call(|cx| submitter.make_progress(&shared.queue, cx));
     }
 
     #[inline]
@@ -155,7 +155,7 @@ impl QueueCalls {
     fn collect(&mut self, shared: &Shared) {
         let ended = &mut self.ended;
         let mut end = |bio: &Bio, status| {
-            ended.push(EndedPart { slot: bio.owner as u32, sectors: bio.sectors, status });
+            ended.push(CompletedPart { slot: bio.owner as u32, sectors: bio.sectors, status });
         };
         self.caller.effects.pop_ended(&mut end);
         let mut workers = AtOnce { now: self.now.at, shared };

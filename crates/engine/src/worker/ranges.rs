@@ -37,7 +37,7 @@ impl Fences {
 
     /// Whether a bio has to wait.
     #[cold]
-    pub fn keep_back(&self, bio: &Bio) -> bool {
+    pub fn must_wait_for_fence(&self, bio: &Bio) -> bool {
         let (start, end) = (bio.sector.0, bio.sector.0 + u64::from(bio.sectors));
         matches!(bio.op, Op::Write | Op::WriteZeroes)
             && end > start

@@ -29,7 +29,7 @@ pub struct Shared {
     /// another one may have changed it. `Relaxed`: a timer may be late by the time until the store becomes visible.
     pub timer_ns: AtomicU64,
     /// Number of stopping workers without requests in flight.
-    pub quiet: AtomicUsize,
+    pub drained_workers: AtomicUsize,
     /// For each worker, the numbers of its clients.
     pub client_numbers: Vec<Mutex<ClientNumbers>>,
     /// Locks of writes that change blocks in part.

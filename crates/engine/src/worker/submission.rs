@@ -16,7 +16,7 @@ const ZEROED_PER_WRITTEN: u32 = 16;
 
 impl Worker {
     /// Continues members that had more to submit than their last turn allowed.
-    pub(super) fn begin_turns(&mut self) -> bool {
+    pub(super) fn resume_deferred_members(&mut self) -> bool {
         let any = !self.next_turn.is_empty();
         while let Some(client) = self.next_turn.pop() {
             self.list(client);
@@ -29,11 +29,11 @@ impl Worker {
         let Some(member) = self.members[client as usize].as_mut() else { return };
         member.is_listed = false;
         if member.submitter.is_parked() {
-            self.calls.go_on(&self.shared, &mut member.submitter);
+            self.calls.make_progress(&self.shared, &mut member.submitter);
             if member.submitter.is_parked() {
                 return;
             }
-            member.in_hand = None;
+            member.partially_submitted = None;
         }
         if member.rest.is_some() {
             return self.submit_rest(client);
@@ -56,7 +56,7 @@ impl Worker {
                 break;
             }
             if self.in_flight.is_full() {
-                self.starve(client);
+                self.wait_for_slot(client);
                 break;
             }
             let Some(request) = member.backlog.pop_front() else { break };
@@ -70,9 +70,9 @@ impl Worker {
         }
     }
 
-    pub(super) fn starve(&mut self, client: u32) {
-        if !self.starved.contains(&client) {
-            self.starved.push(client);
+    pub(super) fn wait_for_slot(&mut self, client: u32) {
+        if !self.slot_waiters.contains(&client) {
+            self.slot_waiters.push(client);
         }
     }
 
@@ -92,7 +92,7 @@ impl Worker {
                 return self.submit_parts(client);
             }
         };
-        if !self.fences.is_empty() && self.fences.keep_back(&bio) {
+        if !self.fences.is_empty() && self.fences.must_wait_for_fence(&bio) {
             // It waits for its lock, like the requests that set the fences.
             self.begin_locked(client, request);
             return self.submit_parts(client);
@@ -136,8 +136,8 @@ impl Worker {
             self.next_turn.push(client);
         }
         self.calls.submit(&self.shared, &mut member.submitter, bio);
-        member.in_hand = member.submitter.is_parked().then_some(local);
-        member.in_hand.is_some() || member.rest.is_some()
+        member.partially_submitted = member.submitter.is_parked().then_some(local);
+        member.partially_submitted.is_some() || member.rest.is_some()
     }
 
     /// Continues a long request, which uses up the turn.

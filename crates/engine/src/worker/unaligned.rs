@@ -202,7 +202,7 @@ impl Worker {
         }
         let lock = Lock { worker: self.index, op: number, blocks, is_held: false };
         let held = self.locks(|locks| locks.add(lock));
-        held.into_iter().for_each(|lock| self.fence_everywhere(&lock));
+        held.into_iter().for_each(|lock| self.fence_on_all_workers(&lock));
     }
 
     fn locks<R>(&self, body: impl FnOnce(&mut RangeLocks) -> R) -> R {
@@ -210,7 +210,7 @@ impl Worker {
     }
 
     /// A request has its lock: all workers set a fence for it.
-    fn fence_everywhere(&mut self, lock: &Lock) {
+    fn fence_on_all_workers(&mut self, lock: &Lock) {
         let sectors = lock.blocks.start / SECTOR_BYTES..lock.blocks.end / SECTOR_BYTES;
         for worker in 0..self.outbox.len() {
             let fence = Fence { worker: lock.worker, op: lock.op, sectors: sectors.clone(), writes: Vec::new() };
@@ -248,7 +248,7 @@ impl Worker {
     }
 
     /// A worker has no more writes in flight to the blocks of a request.
-    pub(super) fn fenced_by_one(&mut self, number: u32) {
+    pub(super) fn fence_ready_on_worker(&mut self, number: u32) {
         let workers = self.outbox.len() as u32;
         let Some(op) = self.unaligned.ops[number as usize].as_mut() else { return };
         op.left += 1;
@@ -333,7 +333,7 @@ impl Worker {
                 return false;
             }
             if self.in_flight.is_full() {
-                self.starve(client);
+                self.wait_for_slot(client);
                 return true;
             }
             let Some(Part { request, first, sectors }) = member.parts.pop_front() else { return false };
@@ -379,15 +379,15 @@ impl Worker {
             }
             let (worker, held) = (self.index, self.locks(|locks| locks.remove(self.index, number)));
             debug_assert!(held.iter().all(|lock| (lock.worker, lock.op) != (worker, number)), "it was removed");
-            held.iter().for_each(|lock| self.fence_everywhere(lock));
+            held.iter().for_each(|lock| self.fence_on_all_workers(lock));
         }
         let (client, token, result) = (op.client, op.token, op.result);
         let completion = Completion { token, result, buffer: op.into_buffer() };
         let Some(member) = self.members[client as usize].as_mut() else { return };
         member.in_flight -= 1;
-        let is_leaving = member.has_departed;
+        let is_disconnecting = member.has_departed;
         self.complete(client, completion);
-        if is_leaving {
+        if is_disconnecting {
             self.leave_if_done(client);
         }
     }

@@ -17,8 +17,8 @@ use hoistway_blk::request::{Edge, NoMerges, RequestPool, Rq};
 use hoistway_trace::iosched::bounds::SECTORS_MAX;
 use hoistway_trace::iosched::{Dispatch, Event, Insert, Io, QueueSettings, RqMerge, RqNumber};
 
-use crate::conform::score::Outcome;
-use baseline::{Baseline, Candidate};
+use crate::conform::score::ReplayOutcome;
+use baseline::{Baseline, DecisionCandidate};
 
 /// The length of a growing request. A bio merged into a request that the recording leaves open may exceed the maximum,
 /// so the sum saturates.
@@ -116,7 +116,7 @@ pub(crate) struct Bench<S> {
     /// Requests that are not in the scheduler.
     pub(crate) outside: HashMap<RqNumber, Rq>,
     pub(crate) baseline: Baseline,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ReplayOutcome,
     /// Lines of decisions that were made before their position in the recording.
     decided: HashSet<u64>,
 }
@@ -131,7 +131,7 @@ impl<S: Replayable + Clone> Bench<S> {
             slots: Slots::new(capacity),
             outside: HashMap::new(),
             baseline: Baseline::default(),
-            outcome: Outcome::default(),
+            outcome: ReplayOutcome::default(),
             decided: HashSet::new(),
         }
     }
@@ -174,7 +174,7 @@ impl<S: Replayable + Clone> Bench<S> {
         let Some(rq) = self.outside.remove(&insert.rq) else { return };
         let id = rq.id();
         self.requests.hold(rq);
-        self.baseline.inside.push(Candidate::new(insert, pid));
+        self.baseline.inside.push(DecisionCandidate::new(insert, pid));
         let place = if insert.head { Place::Head } else { Place::Sorted };
         self.call(|policy, cx| policy.insert(cx, id, place));
     }
@@ -233,7 +233,7 @@ impl<S: Replayable + Clone> Bench<S> {
         event: &Event,
         dispatch: &Dispatch,
         in_doubt: bool,
-        show: impl Fn(&Self, &Candidate) -> String,
+        show: impl Fn(&Self, &DecisionCandidate) -> String,
     ) {
         let kernel = dispatch.chosen.as_ref().map(|chosen| chosen.rq);
         // A request that was never inserted (flush machinery) is not a decision of the scheduler.

@@ -18,15 +18,15 @@ use hoistway_trace::iosched::{
     BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, RqMerge, RqNumber, Submitted, Trace,
 };
 
-use crate::conform::bench::baseline::Candidate;
+use crate::conform::bench::baseline::DecisionCandidate;
 use crate::conform::bench::{Bench, bio_of};
 use crate::conform::consistency::Consistent;
 use crate::conform::kernel_of;
 use crate::conform::plugs::unplugged;
-use crate::conform::score::Outcome;
+use crate::conform::score::ReplayOutcome;
 use clock::{PlugClocks, TickPhase};
 
-pub use lines::{Difference, Line};
+pub use lines::{ComparedLine, LineDifference};
 
 /// Outside of a plug: time from the event of an insertion to the scheduler's reading of its clock for it, and from the
 /// creation of a new queue to that reading, ns (BFQ-6).
@@ -45,19 +45,19 @@ const INTERRUPT_ENTRY: u64 = 8_000;
 
 /// Replays a recording.
 #[must_use]
-pub fn replay(recording: &Consistent<'_>) -> Outcome {
+pub fn replay(recording: &Consistent<'_>) -> ReplayOutcome {
     replay_with_lines(recording).0
 }
 
 /// Replays a recording and returns all differences between our internal state and the recorded one, in order.
 #[must_use]
-pub fn replay_with_lines(recording: &Consistent<'_>) -> (Outcome, Vec<Difference>) {
+pub fn replay_with_lines(recording: &Consistent<'_>) -> (ReplayOutcome, Vec<LineDifference>) {
     let trace = recording.trace();
-    let mut replay = Replay::new(recording);
+    let mut replay = BfqReplay::new(recording);
     for step in schedule(trace, &replay.pid_of, &replay.unplugged) {
         replay.step(&step);
     }
-    let recorded: Vec<(u64, Line)> = trace
+    let recorded: Vec<(u64, ComparedLine)> = trace
         .events
         .iter()
         .filter_map(|event| match &event.kind {
@@ -72,17 +72,17 @@ pub fn replay_with_lines(recording: &Consistent<'_>) -> (Outcome, Vec<Difference
 }
 
 /// An event that the policy is notified of.
-struct Step<'a> {
+struct PolicyNotification<'a> {
     /// Position in time, ns.
     at: u64,
     /// The reading of the policy's nanosecond clock.
     ns: u64,
     /// The time that determines the tick, ns.
     tick_at: u64,
-    what: What<'a>,
+    what: PolicyEvent<'a>,
 }
 
-enum What<'a> {
+enum PolicyEvent<'a> {
     Event(&'a Event),
     /// A decision that may have been made here; otherwise it comes again at its event.
     InDoubt(&'a Event),
@@ -90,7 +90,11 @@ enum What<'a> {
 }
 
 /// All steps in the order in which they happened to the scheduler.
-fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>, unplugged: &HashSet<BioNumber>) -> Vec<Step<'a>> {
+fn schedule<'a>(
+    trace: &'a Trace,
+    pid_of: &HashMap<RqNumber, u32>,
+    unplugged: &HashSet<BioNumber>,
+) -> Vec<PolicyNotification<'a>> {
     let mut clocks = PlugClocks::new(unplugged);
     let mut steps = Vec::new();
     let mut completed = 0;
@@ -98,7 +102,12 @@ fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>, unplugged: &H
         let (at, real) = match &event.kind {
             EventKind::Dispatch(dispatch) if holds_another(&trace.events[..index], event, dispatch) => {
                 let (at, ns) = (dispatch.asked.0 + QUESTION, dispatch.asked.0);
-                steps.push(Step { at, ns: clocks.read(event, ns), tick_at: at, what: What::InDoubt(event) });
+                steps.push(PolicyNotification {
+                    at,
+                    ns: clocks.read(event, ns),
+                    tick_at: at,
+                    what: PolicyEvent::InDoubt(event),
+                });
                 (event.t.0, event.t.0)
             }
             EventKind::Insert(insert) if unplugged.contains(&insert.bio) => (event.t.0, event.t.0 + INSERTION),
@@ -116,10 +125,10 @@ fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>, unplugged: &H
             EventKind::Finish { .. } if at - completed < INTERRUPT => completed.saturating_sub(INTERRUPT_ENTRY),
             _ => at,
         };
-        steps.push(Step { at, ns, tick_at, what: What::Event(event) });
+        steps.push(PolicyNotification { at, ns, tick_at, what: PolicyEvent::Event(event) });
     }
     for (at, pid) in exits::exits(trace, pid_of) {
-        steps.push(Step { at, ns: at, tick_at: at, what: What::Exit(pid) });
+        steps.push(PolicyNotification { at, ns: at, tick_at: at, what: PolicyEvent::Exit(pid) });
     }
     steps.sort_by_key(|step| step.at);
     steps
@@ -134,7 +143,7 @@ fn holds_another(before: &[Event], outer: &Event, dispatch: &Dispatch) -> bool {
     })
 }
 
-struct Replay<'a> {
+struct BfqReplay<'a> {
     trace: &'a Trace,
     phase: TickPhase,
     bench: Bench<Bfq>,
@@ -152,10 +161,10 @@ struct Replay<'a> {
     unplugged: HashSet<BioNumber>,
     /// The request of the last merge, or the first one inserted since that request left.
     last_merged: Option<RqNumber>,
-    lines: Vec<Line>,
+    lines: Vec<ComparedLine>,
 }
 
-impl<'a> Replay<'a> {
+impl<'a> BfqReplay<'a> {
     fn new(recording: &Consistent<'a>) -> Self {
         let (trace, capacity) = (recording.trace(), recording.at_once());
         let header = &trace.header;
@@ -192,7 +201,7 @@ impl<'a> Replay<'a> {
                 _ => {}
             }
         }
-        let mut replay = Replay {
+        let mut replay = BfqReplay {
             trace,
             phase: TickPhase::of(trace, header.hz),
             bench: Bench::new(policy, capacity),
@@ -217,14 +226,14 @@ impl<'a> Replay<'a> {
         replay
     }
 
-    fn step(&mut self, step: &Step<'_>) {
+    fn step(&mut self, step: &PolicyNotification<'_>) {
         self.bench.now = Now { at: Instant(step.ns), tick: self.phase.at(step.tick_at) };
         match step.what {
-            What::Exit(pid) => {
+            PolicyEvent::Exit(pid) => {
                 self.bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(pid))))
             }
-            What::Event(event) => self.event(event, false),
-            What::InDoubt(event) => self.event(event, true),
+            PolicyEvent::Event(event) => self.event(event, false),
+            PolicyEvent::InDoubt(event) => self.event(event, true),
         }
         self.lines.extend(self.bench.policy.take_lines().iter().filter_map(lines::ours));
     }
@@ -333,7 +342,7 @@ impl<'a> Replay<'a> {
 
     fn ask(&mut self, event: &Event, dispatch: &Dispatch, in_doubt: bool) {
         self.bench.ask(event, dispatch, in_doubt, |_, candidate| {
-            let Candidate { rq, sector, sectors, op, pid, .. } = candidate;
+            let DecisionCandidate { rq, sector, sectors, op, pid, .. } = candidate;
             format!("rq {} {op:?} {}+{sectors} of {pid}", rq.0, sector.0)
         });
         self.last_merged = self.last_merged.filter(|&last| self.bench.inside(last).is_some());

@@ -21,11 +21,11 @@ use hoistway_trace::iosched::{
     Trace,
 };
 
-use crate::conform::bench::baseline::Candidate;
+use crate::conform::bench::baseline::DecisionCandidate;
 use crate::conform::bench::{Bench, bio_of};
 use crate::conform::consistency::Consistent;
 use crate::conform::kernel_of;
-use crate::conform::score::Outcome;
+use crate::conform::score::ReplayOutcome;
 
 /// Time from the attachment of the scheduler to the first event. Anything from 100 to 199 ms fits all recordings.
 const ATTACHED_BEFORE: Nanos = Nanos::from_millis(150);
@@ -40,8 +40,8 @@ const AFTER_EXIT: Nanos = Nanos::from_micros(2);
 
 /// Replays a recording and compares every decision; after a different one it continues from the kernel's.
 #[must_use]
-pub fn replay(recording: &Consistent<'_>) -> Outcome {
-    let mut replay = Replay::new(recording);
+pub fn replay(recording: &Consistent<'_>) -> ReplayOutcome {
+    let mut replay = CfqReplay::new(recording);
     for (index, event) in recording.trace().events.iter().enumerate() {
         replay.event(index, event);
     }
@@ -49,7 +49,7 @@ pub fn replay(recording: &Consistent<'_>) -> Outcome {
     replay.bench.outcome
 }
 
-struct Replay<'a> {
+struct CfqReplay<'a> {
     trace: &'a Trace,
     bench: Bench<Cfq<Vec<CfqMessage>>>,
     /// Cgroup and priority of each process.
@@ -60,7 +60,7 @@ struct Replay<'a> {
     said: Vec<CfqMessage>,
 }
 
-impl<'a> Replay<'a> {
+impl<'a> CfqReplay<'a> {
     fn new(recording: &Consistent<'a>) -> Self {
         let (trace, capacity) = (recording.trace(), recording.at_once());
         let header = &trace.header;
@@ -71,7 +71,7 @@ impl<'a> Replay<'a> {
         };
         let processes =
             header.processes.iter().map(|process| (process.pid, (process.cgroup, process.effective_ioprio())));
-        let mut replay = Replay {
+        let mut replay = CfqReplay {
             trace,
             bench: Bench::new(Cfq::with_log(config, Now::default(), capacity, Vec::new()), capacity),
             processes: processes.collect(),
@@ -246,7 +246,7 @@ impl<'a> Replay<'a> {
         self.until(self.moment_of_decision(index, dispatch.asked));
         let pids = &self.pids;
         self.bench.ask(event, dispatch, false, |bench, candidate| {
-            let Candidate { rq, sector, sectors, .. } = candidate;
+            let DecisionCandidate { rq, sector, sectors, .. } = candidate;
             let queue = bench.slots.id(*rq).and_then(|id: RqId| bench.policy.queue_of(id));
             let queue = queue.map_or_else(String::new, |mut name| {
                 pids.restore(&mut name);

@@ -54,7 +54,7 @@ impl<'a> Consistent<'a> {
     /// # Errors
     /// If an event contradicts earlier ones.
     pub fn check(trace: &'a Trace) -> Result<Self, Inconsistency> {
-        let mut ways = Ways::new(trace);
+        let mut ways = KnownRequestStates::new(trace);
         trace.events.iter().try_for_each(|event| ways.event(event))?;
         Ok(Consistent { trace, at_once: ways.most })
     }
@@ -103,7 +103,7 @@ impl fmt::Display for Whereabouts {
 
 /// The known state of a request.
 #[derive(Clone, Copy)]
-struct Way {
+struct KnownRequestState {
     at: Whereabouts,
     /// The line of the last state change.
     since: u64,
@@ -115,9 +115,9 @@ struct Way {
 }
 
 /// The states of all requests up to some event.
-struct Ways {
-    ways: HashMap<RqNumber, Way>,
-    scheduler: Kind,
+struct KnownRequestStates {
+    ways: HashMap<RqNumber, KnownRequestState>,
+    scheduler: SchedulerFamily,
     /// Whether events were lost while recording, so that an insertion may be missing.
     lossy: bool,
     /// kyber: the maximum tokens of each domain.
@@ -130,32 +130,32 @@ struct Ways {
 
 /// How a scheduler's events change the state of a request. Without a scheduler no request is ever inside it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SchedulerFamily {
     Kyber,
     MultiQueue,
     Cfq,
     Legacy,
 }
 
-impl Kind {
+impl SchedulerFamily {
     fn is_legacy(self) -> bool {
-        matches!(self, Kind::Cfq | Kind::Legacy)
+        matches!(self, SchedulerFamily::Cfq | SchedulerFamily::Legacy)
     }
 }
 
 type Fits = Result<(), Inconsistency>;
 
-impl Ways {
-    fn new(trace: &Trace) -> Ways {
+impl KnownRequestStates {
+    fn new(trace: &Trace) -> KnownRequestStates {
         let header = &trace.header;
         let scheduler = match header.scheduler.as_str() {
-            "kyber" => Kind::Kyber,
-            "cfq" => Kind::Cfq,
-            "noop" | "deadline" => Kind::Legacy,
-            _ => Kind::MultiQueue,
+            "kyber" => SchedulerFamily::Kyber,
+            "cfq" => SchedulerFamily::Cfq,
+            "noop" | "deadline" => SchedulerFamily::Legacy,
+            _ => SchedulerFamily::MultiQueue,
         };
         let tokens = kyber_domains::tokens(header);
-        Ways { ways: HashMap::new(), scheduler, lossy: header.dropped > 0, tokens, count: 0, most: 0 }
+        KnownRequestStates { ways: HashMap::new(), scheduler, lossy: header.dropped > 0, tokens, count: 0, most: 0 }
     }
 
     fn event(&mut self, event: &Event) -> Fits {
@@ -181,7 +181,7 @@ impl Ways {
                 self.release(line, free.rq);
                 Ok(())
             }
-            EventKind::KyberAdjust { domain, depth } if self.scheduler == Kind::Kyber => {
+            EventKind::KyberAdjust { domain, depth } if self.scheduler == SchedulerFamily::Kyber => {
                 let most = self.tokens[kyber_domains::domain_of(*domain).index()];
                 if (1..=most).contains(depth) {
                     return Ok(());
@@ -202,7 +202,7 @@ impl Ways {
     /// Adds a request at its first mention.
     fn begin(&mut self, line: u64, rq: RqNumber, at: Whereabouts, io: &Io) {
         let Io { op, sectors, .. } = *io;
-        self.ways.insert(rq, Way { at, since: line, op, sectors, counted: true });
+        self.ways.insert(rq, KnownRequestState { at, since: line, op, sectors, counted: true });
         self.count += 1;
         self.most = self.most.max(self.count);
     }
@@ -321,7 +321,7 @@ impl Ways {
             None if !io.flushseq && !self.scheduler.is_legacy() => {
                 self.begin(line, rq, Whereabouts::Out, io);
             }
-            Some(Whereabouts::Inside) if self.scheduler == Kind::Cfq => {
+            Some(Whereabouts::Inside) if self.scheduler == SchedulerFamily::Cfq => {
                 self.go(line, rq, Whereabouts::Out);
             }
             Some(Whereabouts::Requeued) => self.go(line, rq, Whereabouts::Out),
@@ -331,7 +331,7 @@ impl Ways {
 
     /// Legacy kernels release a request at its completion.
     fn complete(&mut self, line: u64, rq: RqNumber) -> Fits {
-        if self.scheduler == Kind::Cfq && self.at(rq) == Some(Whereabouts::Inside) {
+        if self.scheduler == SchedulerFamily::Cfq && self.at(rq) == Some(Whereabouts::Inside) {
             return Err(self.misplaced(line, "complete", rq, "a request that was issued"));
         }
         self.release(line, rq);
@@ -341,7 +341,7 @@ impl Ways {
     fn release(&mut self, line: u64, rq: RqNumber) {
         let Some(way) = self.ways.get_mut(&rq) else { return };
         // A request that kyber has not dispatched stays there, with its slot.
-        let stays = self.scheduler == Kind::Kyber && way.at == Whereabouts::Inside;
+        let stays = self.scheduler == SchedulerFamily::Kyber && way.at == Whereabouts::Inside;
         if way.counted && !stays {
             way.counted = false;
             self.count -= 1;

@@ -17,21 +17,21 @@ use hoistway_trace::iosched::{
     Submitted, Trace,
 };
 
-use crate::conform::bench::baseline::{Baseline, Candidate};
+use crate::conform::bench::baseline::{Baseline, DecisionCandidate};
 use crate::conform::bench::{Slots, bio_of, limits_of, longer};
 use crate::conform::consistency::Consistent;
 use crate::conform::kernel_of;
 use crate::conform::kyber_domains::domain_of;
 use crate::conform::plugs::hctx_of_cpu;
-use crate::conform::score::{Outcome, OwnController};
+use crate::conform::score::{OwnController, ReplayOutcome};
 use clock::{Moment, PlugClocks, moments};
 
 /// Replays a recording, with the recorded depths and then with the controller's own.
 #[must_use]
-pub fn replay(recording: &Consistent<'_>) -> Outcome {
+pub fn replay(recording: &Consistent<'_>) -> ReplayOutcome {
     let trace = recording.trace();
-    let mut outcome = Replay::new(recording, Depths::Recorded).run(trace).outcome;
-    let own = Replay::new(recording, Depths::Own).run(trace);
+    let mut outcome = KyberReplay::new(recording, Depths::Recorded).run(trace).outcome;
+    let own = KyberReplay::new(recording, Depths::Own).run(trace);
     let (recorded, found) = (recorded_findings(trace), own.findings);
     let pick = |wanted: fn(&Finding) -> bool| {
         let of = |findings: &[Finding]| findings.iter().copied().filter(wanted).collect::<Vec<_>>();
@@ -77,7 +77,7 @@ fn identical(one: &[Finding], other: &[Finding]) -> (u64, u64) {
     (same as u64, one.len().max(other.len()) as u64)
 }
 
-struct Replay {
+struct KyberReplay {
     kyber: Kyber<Local>,
     rules: MergeRules,
     depths: Depths,
@@ -96,10 +96,10 @@ struct Replay {
     /// When it last fired.
     last_round: Option<Tick>,
     findings: Vec<Finding>,
-    outcome: Outcome,
+    outcome: ReplayOutcome,
 }
 
-impl Replay {
+impl KyberReplay {
     fn new(recording: &Consistent<'_>, depths: Depths) -> Self {
         let (trace, capacity) = (recording.trace(), recording.at_once());
         let (queue, kernel) = (&trace.header.queue, kernel_of(&trace.header));
@@ -108,7 +108,7 @@ impl Replay {
             ..KyberConfig::new(&kernel.generation(), queue.nr_requests, queue.queue_depth)
         };
         let (limits, nomerges) = limits_of(queue);
-        let replay = Replay {
+        let replay = KyberReplay {
             kyber: Kyber::new(config, &CpuMap::of_one_type(&hctx_of_cpu(trace)), capacity),
             rules: MergeRules::new(&kernel.generation(), limits, nomerges),
             depths,
@@ -122,7 +122,7 @@ impl Replay {
             due: None,
             last_round: None,
             findings: Vec::new(),
-            outcome: Outcome::default(),
+            outcome: ReplayOutcome::default(),
         };
         for (name, value) in &trace.header.tunables {
             replay.set_tunable(name, &value.to_string());
@@ -193,7 +193,7 @@ impl Replay {
         // A requeued request is known already.
         let known = self.outside.remove(&insert.rq);
         let Some(rq) = known.or_else(|| self.found(insert.rq, start, &insert.io, pid)) else { return };
-        self.baseline.inside.push(Candidate::new(insert, pid));
+        self.baseline.inside.push(DecisionCandidate::new(insert, pid));
         let place = if insert.head { Place::Head } else { Place::Sorted };
         self.kyber.insert(&NoMeter, std::iter::once(rq), place);
     }
@@ -239,7 +239,8 @@ impl Replay {
             }
             rq
         } else {
-            self.outcome.note(|| self.baseline.explain(event, kernel, ours, reason.text(), Candidate::to_string));
+            self.outcome
+                .note(|| self.baseline.explain(event, kernel, ours, reason.text(), DecisionCandidate::to_string));
             self.kyber.undo(hctx, before, rq);
             self.kyber.adopt(hctx, choice)
         };

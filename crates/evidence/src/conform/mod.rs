@@ -31,7 +31,7 @@ use hoistway_trace::iosched::{Header, Trace};
 
 pub use consistency::{Consistent, Inconsistency};
 pub use report::{Interrupted, Refused, Report, TraceReport};
-pub use score::{Mismatch, Outcome, OwnController, Score};
+pub use score::{Mismatch, OwnController, ReplayOutcome, Score};
 
 /// Why a recording was not replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,11 +78,11 @@ pub fn kernel_of(header: &Header) -> Kernel {
 ///
 /// # Errors
 /// If the scheduler is not implemented here, or the events are inconsistent.
-pub fn replay(trace: &Trace) -> Result<Outcome, NotReplayed> {
+pub fn replay(trace: &Trace) -> Result<ReplayOutcome, NotReplayed> {
     if !parts::switches(trace) {
         return replay_one(trace);
     }
-    let mut outcome = Outcome::default();
+    let mut outcome = ReplayOutcome::default();
     for part in parts::parts(trace) {
         let of_part = replay_one(&part)?;
         outcome.score.add(&of_part.score);
@@ -93,7 +93,7 @@ pub fn replay(trace: &Trace) -> Result<Outcome, NotReplayed> {
     Ok(outcome)
 }
 
-fn replay_one(trace: &Trace) -> Result<Outcome, NotReplayed> {
+fn replay_one(trace: &Trace) -> Result<ReplayOutcome, NotReplayed> {
     let header = &trace.header;
     let check = || Consistent::check(trace);
     let mq_deadline = |generation| {

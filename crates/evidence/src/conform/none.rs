@@ -16,12 +16,12 @@ use hoistway_blk::request::{Plug, Rq};
 use hoistway_blk::watch::NoProbe;
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, QueueSettings, RqNumber, Submitted, Trace};
 
-use crate::conform::bench::baseline::{Baseline, Candidate};
+use crate::conform::bench::baseline::{Baseline, DecisionCandidate};
 use crate::conform::bench::{bio_of, limits_of};
 use crate::conform::consistency::{Consistent, Inconsistency};
 use crate::conform::kernel_of;
 use crate::conform::plugs::{hctx_of_cpu, unplugged};
-use crate::conform::score::Outcome;
+use crate::conform::score::ReplayOutcome;
 
 /// Maximum driver tags of all hardware queues together in a replay.
 const TAGS_MAX: u32 = 1 << 19;
@@ -46,8 +46,8 @@ fn check_size(queue: &QueueSettings, cpus: u16) -> Result<(), Inconsistency> {
 ///
 /// # Errors
 /// If the header describes a queue that is too large.
-pub fn replay(recording: &Consistent<'_>) -> Result<Outcome, Inconsistency> {
-    let mut replay = Replay::new(recording.trace())?;
+pub fn replay(recording: &Consistent<'_>) -> Result<ReplayOutcome, Inconsistency> {
+    let mut replay = NoneReplay::new(recording.trace())?;
     for event in &recording.trace().events {
         replay.event(event);
     }
@@ -96,7 +96,7 @@ impl Driver for ScriptedDriver {
     }
 }
 
-struct Replay {
+struct NoneReplay {
     queue: Queue<Local>,
     driver: ScriptedDriver,
     caller: Caller,
@@ -116,11 +116,11 @@ struct Replay {
     /// Requests that the kernel issued before we did.
     early: HashSet<RqNumber>,
     baseline: Baseline,
-    outcome: Outcome,
+    outcome: ReplayOutcome,
     tick: Tick,
 }
 
-impl Replay {
+impl NoneReplay {
     fn new(trace: &Trace) -> Result<Self, Inconsistency> {
         let queue = &trace.header.queue;
         check_size(queue, trace.header.cpus)?;
@@ -192,7 +192,7 @@ impl Replay {
                 _ => {}
             }
         }
-        Ok(Replay {
+        Ok(NoneReplay {
             queue,
             driver,
             caller: Caller::new(),
@@ -205,7 +205,7 @@ impl Replay {
             queued,
             early: HashSet::new(),
             baseline: Baseline::default(),
-            outcome: Outcome::default(),
+            outcome: ReplayOutcome::default(),
             tick: Tick(0),
         })
     }
@@ -234,7 +234,7 @@ impl Replay {
             EventKind::Insert(insert) if insert.by == InsertedBy::Core => {
                 // It was queued although its plug was flushed to be issued: the driver had stopped the hardware queue.
                 self.step_flush(event, cpu, pid, insert.rq, true);
-                self.baseline.inside.push(Candidate::new(insert, pid));
+                self.baseline.inside.push(DecisionCandidate::new(insert, pid));
             }
             EventKind::Issue(issue) if !issue.io.flushseq => {
                 self.tick = issue.io.j.unwrap_or(self.tick);
@@ -342,7 +342,7 @@ impl Replay {
         let ours = self.driver.started.front().copied();
         if ours != Some(rq) {
             let reason = "the order of dispatch list and software queues";
-            let mut mismatch = self.baseline.explain(event, Some(rq), ours, reason, Candidate::to_string);
+            let mut mismatch = self.baseline.explain(event, Some(rq), ours, reason, DecisionCandidate::to_string);
             if ours.and_then(|ours| self.baseline.candidate(ours)).is_none() {
                 mismatch.ours = "nothing yet".to_owned();
             }

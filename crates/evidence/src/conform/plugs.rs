@@ -15,12 +15,12 @@ use crate::conform::kernel_of;
 /// task's next allocation (BL-33).
 pub(crate) fn unplugged(trace: &Trace) -> HashSet<BioNumber> {
     #[derive(Default)]
-    struct Task {
+    struct TaskPlug {
         plug_is_open: bool,
         allocated: Option<BioNumber>,
     }
     let generation = kernel_of(&trace.header).generation();
-    let (mut tasks, mut unplugged): (HashMap<Option<u32>, Task>, HashSet<BioNumber>) = Default::default();
+    let (mut tasks, mut unplugged): (HashMap<Option<u32>, TaskPlug>, HashSet<BioNumber>) = Default::default();
     if generation.unplugged_runs_inline || !generation.plug_stops_clock {
         return unplugged;
     }

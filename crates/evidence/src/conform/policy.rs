@@ -4,13 +4,13 @@ use hoistway_blk::ground::Now;
 use hoistway_blk::policy::Replayable;
 use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Mark};
 
-use crate::conform::bench::baseline::Candidate;
+use crate::conform::bench::baseline::DecisionCandidate;
 use crate::conform::bench::{Bench, bio_of, doubts};
 use crate::conform::consistency::Consistent;
-use crate::conform::score::Outcome;
+use crate::conform::score::ReplayOutcome;
 
 /// Replays a recording with the policy made by `make` for this number of request ids.
-pub fn replay<S: Replayable + Clone>(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> Outcome {
+pub fn replay<S: Replayable + Clone>(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> ReplayOutcome {
     let capacity = recording.at_once();
     let trace = recording.trace();
     let mut bench = Bench::new(make(capacity), capacity);
@@ -49,7 +49,7 @@ fn step<S: Replayable + Clone>(bench: &mut Bench<S>, event: &Event, in_doubt: bo
         EventKind::Dispatch(dispatch) => {
             let tick = std::mem::replace(&mut bench.now, Now { at: dispatch.asked, tick: dispatch.j }).tick;
             bench.ask(event, dispatch, in_doubt, |_, candidate| {
-                let Candidate { rq, sector, sectors, op, prio, pid, .. } = candidate;
+                let DecisionCandidate { rq, sector, sectors, op, prio, pid, .. } = candidate;
                 format!("rq {} {op:?} {prio:?} {}+{sectors} of {pid}", rq.0, sector.0)
             });
             // The clock of a decision in doubt is ahead of earlier decisions.

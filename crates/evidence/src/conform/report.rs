@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use serde::Serialize;
 
-use crate::conform::score::{Mismatch, Outcome, Score};
+use crate::conform::score::{Mismatch, ReplayOutcome, Score};
 
 /// Name of the document's format.
 pub const FORMAT: &str = "hoistway-conformance/1";
@@ -19,7 +19,7 @@ pub struct TraceReport {
     /// Its scheduler; "switch" if the scheduler changes during the recording.
     pub scheduler: String,
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: ReplayOutcome,
 }
 
 /// The results of all recordings.
@@ -66,7 +66,7 @@ pub struct Interrupted {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ConformanceDocument<'a> {
     format: &'static str,
     traces: Vec<TraceRow<'a>>,
     by_scheduler: BTreeMap<&'a str, SchedulerRow>,
@@ -103,7 +103,7 @@ struct KyberRow {
 }
 
 impl KyberRow {
-    fn of(outcome: &Outcome) -> Option<KyberRow> {
+    fn of(outcome: &ReplayOutcome) -> Option<KyberRow> {
         outcome.own_controller.as_ref().map(|own| KyberRow {
             merges: outcome.merges,
             tokens: outcome.tokens,
@@ -180,7 +180,7 @@ impl Report {
             .by_scheduler()
             .into_iter()
             .map(|(name, (traces, score))| (name, SchedulerRow { traces, shares: (&score).into() }));
-        let document = Document {
+        let document = ConformanceDocument {
             format: FORMAT,
             traces: traces.collect(),
             by_scheduler: by_scheduler.collect(),

@@ -89,7 +89,7 @@ pub struct Mismatch {
 
 /// The result of one replay.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Outcome {
+pub struct ReplayOutcome {
     /// The counts.
     pub score: Score,
     /// The first decisions that differ.
@@ -122,7 +122,7 @@ pub struct OwnController {
 /// Maximum number of mismatches that are kept.
 pub const MISMATCHES_KEPT: usize = 5;
 
-impl Outcome {
+impl ReplayOutcome {
     /// Keeps a mismatch if it is among the first.
     pub fn note(&mut self, mismatch: impl FnOnce() -> Mismatch) {
         if self.mismatches.len() < MISMATCHES_KEPT {

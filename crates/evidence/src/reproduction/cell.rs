@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_calibrated_on_is_not_judged_and_all_else_by_what_is_claimed_of_it() {
+    fn calibration_cells_are_not_judged_and_others_by_their_claimed_error() {
         let cell = |judgement| Cell::new("kyber", "IOPS", 110.0, Some(100.0), judgement);
         assert_eq!((cell(Judgement::Calibration).within, cell(Judgement::Calibration).calibration), (None, true));
         assert_eq!((cell(Judgement::None).within, cell(Judgement::None).calibration), (None, false));

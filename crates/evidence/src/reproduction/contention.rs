@@ -11,7 +11,7 @@ use hoistway_measure::Operation;
 
 /// A row of the published table.
 #[derive(Deserialize)]
-struct Row {
+struct ContentionRow {
     state: String,
     device: String,
     kiops: f64,
@@ -89,7 +89,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
 fn published() -> Result<[[f64; 2]; 2], Error> {
     let mut found = [[0.0; 2]; 2];
     let text = include_str!("../../published/axboe_mq_deadline_contention.csv");
-    for row in csv::Reader::from_reader(text.as_bytes()).into_deserialize::<Row>() {
+    for row in csv::Reader::from_reader(text.as_bytes()).into_deserialize::<ContentionRow>() {
         let row = row.expect("the table is bundled and a test reads it");
         if row.device == "null_blk" {
             found[usize::from(row.state == "after")] = [row.kiops, row.lock_contention_pct];

@@ -39,14 +39,14 @@ pub(super) const KARA: Table = Table {
 
 /// A published row: times, less is better.
 #[derive(Deserialize)]
-struct Row {
+struct DbenchRow {
     clients: u32,
     stock: f64,
     single_queue: f64,
     patched: f64,
 }
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<DbenchRow> {
     let csv = include_str!("../../published/kara_dbench.csv");
     let rows = csv::Reader::from_reader(csv.as_bytes()).into_deserialize();
     rows.map(|row| row.expect("a test reads the bundled table")).collect()
@@ -66,7 +66,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     rows().into_iter().map(|row| of_row(&row, setting)).collect::<Result<Vec<_>, _>>().map(|cells| cells.concat())
 }
 
-fn of_row(row: &Row, setting: Setting) -> Result<Vec<Cell>, Error> {
+fn of_row(row: &DbenchRow, setting: Setting) -> Result<Vec<Cell>, Error> {
     let many = times(row.clients, &["5.10", "5.12"], None, setting)?;
     let (stock, patched) = (many[0], many[1]);
     let single_queue = times(row.clients, &["5.10"], Some(1), setting)?[0];

@@ -4,7 +4,7 @@ use hoistway_measure::fio::Output;
 
 use super::cell::{Cell, Judgement};
 use super::runs::{Setting, load, run};
-use super::{Change, Table, To, Unknown};
+use super::{Table, To, Unknown, Variation};
 use hoistway_experiment::Error;
 use hoistway_experiment::{Comparison, Devices, Tunable};
 
@@ -13,7 +13,7 @@ const DISK: &str = "laptop-hdd";
 
 /// The drive's cache is assumed to be full at the start: of its 64 MB there is only room for the data that is destaged at a
 /// time.
-const FULL_CACHE: Change = Change { unknown: Unknown("hdd.write_cache.mb"), to: To::Times(1.0 / 64.0) };
+const FULL_CACHE: Variation = Variation { unknown: Unknown("hdd.write_cache.mb"), to: To::Times(1.0 / 64.0) };
 
 pub(super) const DD: Table = Table {
     name: "suse-dd",

@@ -8,7 +8,7 @@ use hoistway_experiment::Error;
 
 use super::cell::Cell;
 use super::document::Reproduced;
-use super::watched::{Party, Watched};
+use super::watched::{FocusedLoad, Party};
 use super::{habr, heatmaps, one_drive, prose};
 
 /// A decision within this fraction of the best is right.
@@ -162,7 +162,7 @@ fn parts(cell: &Cell) -> Option<(&str, &str, f64)> {
 pub fn parties() -> Result<Vec<Party>, Error> {
     let loads =
         habr::watched().into_iter().chain(prose::watched()).chain(one_drive::watched()).chain(heatmaps::watched());
-    loads.map(Watched::party).collect()
+    loads.map(FocusedLoad::party).collect()
 }
 
 #[cfg(test)]
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_right_if_what_is_best_here_was_near_the_best() {
+    fn a_choice_is_right_if_our_best_was_near_the_published_best() {
         let choices = PublishedChoice::all(&table(&[
             ("none", "read, mean ms", 3.0, Some(2.00)),
             ("bfq", "read, mean ms", 2.0, Some(2.02)),

@@ -7,14 +7,14 @@ use serde::Deserialize;
 
 use super::cell::{Cell, Judgement, median};
 use super::runs::{Setting, load, of_job, run};
-use super::watched::Watched;
+use super::watched::FocusedLoad;
 use super::{Table, Unknown};
 use hoistway_experiment::Comparison;
 use hoistway_experiment::Error;
 
 /// A row of a published table: a job under a scheduler, one direction; the figures of one process.
 #[derive(Deserialize)]
-struct Row {
+struct HabrRow {
     scheduler: String,
     job: String,
     dir: String,
@@ -176,8 +176,8 @@ impl Article {
 }
 
 /// The articles are about the reading processes.
-pub(super) fn watched() -> Vec<Watched> {
-    let of = |article: Article, job, runtime_ms: u64| Watched {
+pub(super) fn watched() -> Vec<FocusedLoad> {
+    let of = |article: Article, job, runtime_ms: u64| FocusedLoad {
         name: article.job_name.to_owned(),
         comparison: Comparison { runtime_ns: Some(runtime_ms * 1_000_000), ..article.comparison() },
         variables: Vec::new(),
@@ -186,12 +186,12 @@ pub(super) fn watched() -> Vec<Watched> {
     vec![of(SSD_ARTICLE, "reader_20", 500), of(NVME_ARTICLE, "reader_20", 100), of(HDD_ARTICLE, "reader_40", 60_000)]
 }
 
-fn rows(csv: &str) -> Vec<Row> {
+fn rows(csv: &str) -> Vec<HabrRow> {
     let rows = csv::Reader::from_reader(csv.as_bytes()).into_deserialize();
     rows.map(|row| row.expect("a test reads the bundled tables")).collect()
 }
 
-fn direction<'a>(row: &Row, process: &'a Job) -> &'a DirectionStats {
+fn direction<'a>(row: &HabrRow, process: &'a Job) -> &'a DirectionStats {
     if row.dir == "read" { &process.read } else { &process.write }
 }
 
@@ -235,7 +235,7 @@ fn reproduce(article: &Article, setting: Setting) -> Result<Vec<Cell>, Error> {
 }
 
 /// The costs and gains of kyber: total IOPS and mean read latency, relative to none.
-fn kyber_ratios(rows: &[Row], outputs: &BTreeMap<&str, Output>, of_reads: f64) -> [Cell; 2] {
+fn kyber_ratios(rows: &[HabrRow], outputs: &BTreeMap<&str, Output>, of_reads: f64) -> [Cell; 2] {
     let published_total = |scheduler: &str| -> f64 {
         let of = rows.iter().filter(|row| row.scheduler == scheduler);
         of.map(|row| row.iops_from_bw * of_job(&outputs["none"], &row.job).count() as f64).sum()

@@ -4,14 +4,14 @@ use serde::Deserialize;
 
 use super::cell::{Cell, Judgement, median};
 use super::runs::{Setting, load, p99_us, run};
-use super::watched::Watched;
+use super::watched::FocusedLoad;
 use super::{Table, Unknown};
 use hoistway_experiment::Comparison;
 use hoistway_experiment::Error;
 
 /// A cell of a heatmap, relative to none at the lowest load.
 #[derive(Deserialize)]
-struct Row {
+struct HeatmapRow {
     axis_value: u32,
     scheduler: String,
     normalized_p99_latency: f64,
@@ -131,7 +131,7 @@ pub(super) const TEN_CORES: Table = Table {
 };
 
 /// A load on the study's drive, kernel and CPUs.
-pub(super) fn on_their_host(job_name: &str, job: &str) -> Comparison {
+pub(super) fn on_study_host(job_name: &str, job: &str) -> Comparison {
     Comparison {
         load: load(job_name, job),
         devices: vec![DRIVE.into()],
@@ -153,7 +153,7 @@ pub(super) fn p99_by_scheduler(
         // Until all 256 processes have started.
         ramp_ns: Some(setting.of_ms(200, 30_000)),
         runtime_ns: Some(setting.of(1, 120)),
-        ..on_their_host(job_name, job)
+        ..on_study_host(job_name, job)
     };
     let outputs = run(comparison, &SCHEDULERS, variables, setting)?;
     let mut p99 = [0.0; 4];
@@ -164,10 +164,10 @@ pub(super) fn p99_by_scheduler(
 }
 
 /// The only job of the heatmaps.
-pub(super) fn watched() -> Vec<Watched> {
-    let of = |map: Heatmap, value: u32| Watched {
+pub(super) fn watched() -> Vec<FocusedLoad> {
+    let of = |map: Heatmap, value: u32| FocusedLoad {
         name: format!("{}, {} {value}", map.job_name, map.what),
-        comparison: Comparison { runtime_ns: Some(50_000_000), ..on_their_host(map.job_name, map.job) },
+        comparison: Comparison { runtime_ns: Some(50_000_000), ..on_study_host(map.job_name, map.job) },
         variables: variables(map.variable, value).into(),
         job: "lapp",
     };
@@ -180,7 +180,7 @@ pub(super) fn variables(name: &'static str, value: u32) -> [(&'static str, Strin
 }
 
 fn reproduce(map: &Heatmap, setting: Setting) -> Result<Vec<Cell>, Error> {
-    let rows: Vec<Row> = csv::Reader::from_reader(map.csv.as_bytes())
+    let rows: Vec<HeatmapRow> = csv::Reader::from_reader(map.csv.as_bytes())
         .into_deserialize()
         .map(|row| row.expect("a test reads the bundled tables"))
         .collect();
@@ -211,7 +211,8 @@ mod tests {
     #[test]
     fn the_bundled_heatmaps_can_be_read_and_know_the_schedulers() {
         for map in [DEPTH_MAP, ONE_CORE_MAP, TEN_CORES_MAP] {
-            let rows: Result<Vec<Row>, _> = csv::Reader::from_reader(map.csv.as_bytes()).into_deserialize().collect();
+            let rows: Result<Vec<HeatmapRow>, _> =
+                csv::Reader::from_reader(map.csv.as_bytes()).into_deserialize().collect();
             let rows = rows.unwrap();
             assert_eq!(rows.len(), 36);
             assert!(rows.iter().all(|row| SCHEDULERS.contains(&row.scheduler.as_str())));

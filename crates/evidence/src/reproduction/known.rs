@@ -9,7 +9,7 @@ use super::runs::{Variables, load};
 const REPEATS: u32 = 3;
 
 /// A load with its right decision.
-struct Known {
+struct KnownDecisionCase {
     file: &'static str,
     text: &'static str,
     device: &'static str,
@@ -20,8 +20,8 @@ struct Known {
     asked: fn() -> Comparison,
 }
 
-const KNOWN: [Known; 6] = [
-    Known {
+const KNOWN: [KnownDecisionCase; 6] = [
+    KnownDecisionCase {
         file: "shops-one-dump.fio",
         text: include_str!("../../known/shops-one-dump.fio"),
         device: "sata-ssd",
@@ -30,7 +30,7 @@ const KNOWN: [Known; 6] = [
               stalls the shops for a second at times",
         asked: Comparison::default,
     },
-    Known {
+    KnownDecisionCase {
         file: "groups-one-noisy.fio",
         text: include_str!("../../known/groups-one-noisy.fio"),
         device: "sata-ssd",
@@ -38,7 +38,7 @@ const KNOWN: [Known; 6] = [
         why: "as above, of nineteen groups beside a noisy one",
         asked: Comparison::default,
     },
-    Known {
+    KnownDecisionCase {
         file: "twenty-guests.fio",
         text: include_str!("../../known/twenty-guests.fio"),
         device: "sata-ssd",
@@ -50,7 +50,7 @@ const KNOWN: [Known; 6] = [
             ..Comparison::default()
         },
     },
-    Known {
+    KnownDecisionCase {
         file: "commit-beside-copy.fio",
         text: include_str!("../../known/commit-beside-copy.fio"),
         device: "hdd",
@@ -58,7 +58,7 @@ const KNOWN: [Known; 6] = [
         why: "a commit is a write and its fsync: ten seconds fewer of these outweigh a few ms more of that",
         asked: || Comparison { journal: true, ..Comparison::default() },
     },
-    Known {
+    KnownDecisionCase {
         file: "small-sequential-reads.fio",
         text: include_str!("../../known/small-sequential-reads.fio"),
         device: "sata-ssd",
@@ -70,7 +70,7 @@ const KNOWN: [Known; 6] = [
             ..Comparison::default()
         },
     },
-    Known {
+    KnownDecisionCase {
         file: "kyber-targets.fio",
         text: include_str!("../../known/kyber-targets.fio"),
         device: "nvme",
@@ -129,10 +129,10 @@ impl KnownDecision {
 /// # Errors
 /// As [`Table::reproduce`](super::Table::reproduce).
 pub fn known() -> Result<Vec<KnownDecision>, Error> {
-    KNOWN.iter().map(Known::decide).collect()
+    KNOWN.iter().map(KnownDecisionCase::decide).collect()
 }
 
-impl Known {
+impl KnownDecisionCase {
     fn decide(&self) -> Result<KnownDecision, Error> {
         let comparison = Comparison {
             load: load(self.file, self.text),

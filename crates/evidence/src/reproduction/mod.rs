@@ -28,7 +28,7 @@ pub use cell::{Cell, Judgement};
 pub use document::{FORMAT, Reproduced, Reproduction};
 pub use known::{KnownDecision, known};
 pub use runs::Length;
-pub use sensitivity::{Change, Sensitivity, To, Unknown};
+pub use sensitivity::{Sensitivity, To, Unknown, Variation};
 pub use watched::Party;
 
 use hoistway_experiment::Error;
@@ -94,9 +94,9 @@ impl Table {
     }
 
     /// Half and double of each unknown, and the further values to try.
-    fn changes(&self) -> impl Iterator<Item = Change> {
-        let times = |&unknown| [0.5, 2.0].map(|factor| Change { unknown, to: To::Times(factor) });
-        let others = self.others.iter().map(|&(unknown, value)| Change { unknown, to: To::Value(value) });
+    fn changes(&self) -> impl Iterator<Item = Variation> {
+        let times = |&unknown| [0.5, 2.0].map(|factor| Variation { unknown, to: To::Times(factor) });
+        let others = self.others.iter().map(|&(unknown, value)| Variation { unknown, to: To::Value(value) });
         self.unknowns.iter().flat_map(times).chain(others)
     }
 

@@ -4,9 +4,9 @@ use hoistway_measure::fio::DirectionStats;
 use serde::Deserialize;
 
 use super::cell::{Cell, Judgement};
-use super::heatmaps::{DRIVE, on_their_host};
+use super::heatmaps::{DRIVE, on_study_host};
 use super::runs::{Setting, p99_us, run};
-use super::watched::Watched;
+use super::watched::FocusedLoad;
 use super::{Table, Unknown};
 use hoistway_experiment::Error;
 use hoistway_experiment::{Comparison, Tunable};
@@ -52,7 +52,7 @@ const STORY: &str = "The write side of the drive was fitted to the rows with 1, 
 
 /// A published row: one direction of a load.
 #[derive(Deserialize)]
-struct Row {
+struct DriveRow {
     figure: String,
     workload: String,
     dir: String,
@@ -83,13 +83,13 @@ const LOADS: [(&str, &str, &str, &str, Judgement); 2] = [
 ];
 
 /// The tables are about the effect of kyber's targets on the reader.
-pub(super) fn watched() -> Vec<Watched> {
-    let of = |(load, _, job_name, job, _): (&str, &str, &str, &str, Judgement)| Watched {
+pub(super) fn watched() -> Vec<FocusedLoad> {
+    let of = |(load, _, job_name, job, _): (&str, &str, &str, &str, Judgement)| FocusedLoad {
         name: format!("icpe24-one-drive, {load}"),
         comparison: Comparison {
             ramp_ns: Some(20_000_000),
             runtime_ns: Some(100_000_000),
-            ..on_their_host(job_name, job)
+            ..on_study_host(job_name, job)
         },
         variables: vec![("DEV", "/dev/nvme0n1".to_owned())],
         job: "reader",
@@ -98,11 +98,11 @@ pub(super) fn watched() -> Vec<Watched> {
 }
 
 /// The published rows of processes with a CPU of their own.
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<DriveRow> {
     let csv = include_str!("../../published/icpe24_single_drive.csv");
     let rows = csv::Reader::from_reader(csv.as_bytes()).into_deserialize();
     rows.map(|row| row.expect("a test reads the bundled tables"))
-        .filter(|row: &Row| row.workload == "separate")
+        .filter(|row: &DriveRow| row.workload == "separate")
         .collect()
 }
 
@@ -115,7 +115,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
             tunables: ["read_lat_nsec", "write_lat_nsec"].map(target).into(),
             ramp_ns: Some(setting.of(2, 360)),
             runtime_ns: Some(setting.of(8, 360)),
-            ..on_their_host(job_name, job)
+            ..on_study_host(job_name, job)
         };
         let outputs = run(comparison, &["kyber"], &[("DEV", "/dev/nvme0n1".to_owned())], setting)?;
         for row in rows().iter().filter(|row| row.figure == figure) {

@@ -1,11 +1,11 @@
 //! Figures in the text of the ICPE'24 slides.
 
 use super::cell::{Cell, Judgement};
-use super::heatmaps::{DRIVE, SCHEDULERS, on_their_host, p99_by_scheduler, variables};
+use super::heatmaps::{DRIVE, SCHEDULERS, on_study_host, p99_by_scheduler, variables};
 use super::one_drive::WRITE_LIMITS;
 use super::runs::{Setting, of_job, p99_us, run};
-use super::sensitivity::{Change, To};
-use super::watched::Watched;
+use super::sensitivity::{To, Variation};
+use super::watched::FocusedLoad;
 use super::{Table, Unknown};
 use hoistway_experiment::Error;
 use hoistway_experiment::{Comparison, Devices, Profile};
@@ -69,7 +69,7 @@ fn overhead(setting: Setting) -> Result<Vec<Cell>, Error> {
 fn eight_drives() -> Devices {
     let slower = [("flash.read_mb_per_s", 0.91), ("flash.collection.step_us", 1.9)];
     let slower = slower.into_iter().fold(Profile::Named(DRIVE.to_owned()), |drive, (key, times)| {
-        let change = Change { unknown: Unknown(key), to: To::Times(times) };
+        let change = Variation { unknown: Unknown(key), to: To::Times(times) };
         change.of_device(&drive).ok().flatten().expect("the preset has these numbers").0
     });
     Devices { files: [("/dev/nvme0n1".to_owned(), slower)].into(), ..DRIVE.into() }
@@ -88,14 +88,14 @@ fn beside(writers: u32) -> [(&'static str, String); 3] {
 }
 
 /// The study is about the effect of the writers on the reader.
-pub(super) fn watched() -> Vec<Watched> {
-    let of = |(figure, job_name, job): (&str, &str, &str)| Watched {
+pub(super) fn watched() -> Vec<FocusedLoad> {
+    let of = |(figure, job_name, job): (&str, &str, &str)| FocusedLoad {
         name: format!("icpe24-interference {figure}, 8 writers"),
         comparison: Comparison {
             devices: vec![eight_drives()],
             ramp_ns: Some(20_000_000),
             runtime_ns: Some(50_000_000),
-            ..on_their_host(job_name, job)
+            ..on_study_host(job_name, job)
         },
         variables: beside(8).into(),
         job: "lapp",
@@ -112,7 +112,7 @@ fn interference(setting: Setting) -> Result<Vec<Cell>, Error> {
                 devices: vec![eight_drives()],
                 ramp_ns: Some(setting.of(1, 600)),
                 runtime_ns: Some(setting.of(3, 600)),
-                ..on_their_host(job_name, job)
+                ..on_study_host(job_name, job)
             };
             let outputs = run(comparison, &SCHEDULERS, &variables, setting)?;
             let p99 = |place: usize| of_job(&outputs[place], "lapp").map(|job| p99_us(&job.read)).sum::<f64>();

@@ -5,7 +5,7 @@ use hoistway_measure::stats;
 use super::Table;
 use super::cell::Cell;
 use super::runs::{Length, Setting};
-use super::sensitivity::Change;
+use super::sensitivity::Variation;
 use hoistway_experiment::Error;
 use hoistway_experiment::seeds;
 
@@ -17,7 +17,7 @@ const NARROW: f64 = 0.01;
 
 /// Runs a table with one seed after the other until the confidence intervals of all its cells are narrow, at most `most` times;
 /// with the published runtime it is run once. Returns the means.
-pub(super) fn of(table: &Table, length: Length, change: Option<Change>, most: usize) -> Result<Vec<Cell>, Error> {
+pub(super) fn of(table: &Table, length: Length, change: Option<Variation>, most: usize) -> Result<Vec<Cell>, Error> {
     let most = if length == Length::Published { 1 } else { most };
     let mut runs = Vec::with_capacity(most);
     for seed in seeds(1, most as u32) {
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_out_alike_is_run_as_often_as_an_interval_takes_and_what_scatters_as_often_as_it_may() {
+    fn identical_results_need_few_repeats_and_scattered_ones_the_maximum() {
         let same = of(&table(|_| cell(104.0)), Length::Settled, None, 9).unwrap();
         assert_eq!((same[0].ours, same[0].interval, same[0].within), (104.0, Some(0.0), Some(true)));
         // The first seed is 1.
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_long_as_it_was_published_is_run_once() {
+    fn a_run_of_published_length_is_run_once() {
         let once = of(&table(|setting| cell(setting.seed as f64)), Length::Published, None, 9).unwrap();
         assert_eq!((once[0].ours, once[0].interval), (1.0, None));
     }

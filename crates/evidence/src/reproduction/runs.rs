@@ -2,7 +2,7 @@
 
 use hoistway_measure::fio::{DirectionStats, Job, Output};
 
-use super::sensitivity::Change;
+use super::sensitivity::Variation;
 use hoistway_experiment::CallerEnvironment;
 use hoistway_experiment::Error;
 use hoistway_experiment::{Comparison, FioOutputs, Load, Profile};
@@ -21,7 +21,7 @@ pub enum Length {
 pub(super) struct Setting {
     pub(super) length: Length,
     /// A change to the device or host.
-    pub(super) change: Option<Change>,
+    pub(super) change: Option<Variation>,
     /// The seed of all random numbers.
     pub(super) seed: u64,
 }

@@ -18,7 +18,7 @@ const OF_HOST: &str = "host.";
 
 /// A change of an unknown.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Change {
+pub struct Variation {
     /// The unknown.
     pub unknown: Unknown,
     /// Its new value.
@@ -73,7 +73,7 @@ pub struct Sensitivity {
     pub cells: Vec<Cell>,
 }
 
-impl Change {
+impl Variation {
     /// A built-in device with the change, and the value before and after. None if it has no such number.
     pub(super) fn of_preset(self, name: &str) -> Result<Option<(Profile, [f64; 2])>, PresetError> {
         self.of_device(&Profile::Named(name.to_owned()))
@@ -141,7 +141,7 @@ impl Sensitivity {
 
     /// The cell that changes most among those not used for calibration, before and after.
     #[must_use]
-    pub fn moved_most<'a>(&'a self, usual: &'a [Cell]) -> Option<[&'a Cell; 2]> {
+    pub fn most_changed_cell<'a>(&'a self, usual: &'a [Cell]) -> Option<[&'a Cell; 2]> {
         let moved = |[before, after]: &[&Cell; 2]| (after.ours / before.ours).ln().abs();
         let pairs = usual.iter().zip(&self.cells).filter(|(before, _)| !before.calibration);
         let pairs = pairs.map(|(before, after)| [before, after]).filter(|pair| moved(pair).is_finite());
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_change_is_of_the_one_number_and_the_device_can_still_be_read() {
-        let change = Change { unknown: Unknown("shape.hw_queues"), to: To::Times(0.5) };
+        let change = Variation { unknown: Unknown("shape.hw_queues"), to: To::Times(0.5) };
         let (profile, values) = change.of_preset("micron-9100-1600gb").unwrap().unwrap();
         assert_eq!(values, [12.0, 6.0]);
         let Profile::Text { text, .. } = profile else { unreachable!() };
@@ -166,12 +166,12 @@ mod tests {
         assert_eq!(changed.shape().hw_queues, 6);
         assert_eq!(changed.parameters(), usual.parameters());
         assert!(change.of_preset("no-such-drive").is_err());
-        let none = Change { unknown: Unknown("hdd.buffer_kib"), to: To::Times(2.0) };
+        let none = Variation { unknown: Unknown("hdd.buffer_kib"), to: To::Times(2.0) };
         assert_eq!(none.of_preset("micron-9100-1600gb").unwrap(), None);
     }
 
     /// The text of a profile with the change, and the values before and after.
-    fn text(table: &Table, change: Change) -> Option<(String, [f64; 2])> {
+    fn text(table: &Table, change: Variation) -> Option<(String, [f64; 2])> {
         let (profile, values) = change.of_table(table)?;
         let Profile::Text { text, .. } = profile else { unreachable!() };
         Some((text, values))
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_table_says_what_half_and_double_of_something_do() {
+    fn every_table_names_unknowns_to_halve_and_double() {
         for table in TABLES {
             assert!(!table.unknowns.is_empty(), "{}", table.name);
         }
@@ -204,13 +204,13 @@ mod tests {
 
     #[test]
     fn a_value_is_taken_as_it_is() {
-        let change = Change { unknown: Unknown("flash.fetches_write_kib"), to: To::Value(6000.0) };
+        let change = Variation { unknown: Unknown("flash.fetches_write_kib"), to: To::Value(6000.0) };
         let (_, values) = change.of_preset("samsung-980pro-1tb").unwrap().unwrap();
         assert_eq!(values, [8256.0, 6000.0]);
     }
 
     #[test]
-    fn the_cell_that_moves_most_is_none_that_was_calibrated_on() {
+    fn the_cell_that_moves_most_excludes_calibration_cells() {
         let cells = |figures: [f64; 3]| -> Vec<Cell> {
             let judgements = [Judgement::Calibration, Judgement::Error(0.1), Judgement::Error(0.1)];
             let of = |(figure, judgement): (f64, Judgement)| Cell::new("row", "IOPS", figure, Some(100.0), judgement);
@@ -219,7 +219,7 @@ mod tests {
         let usual = cells([100.0, 100.0, 110.0]);
         let changed =
             Sensitivity { key: "shape.hw_queues".into(), usual: 8.0, value: 4.0, cells: cells([900.0, 80.0, 109.0]) };
-        let [before, after] = changed.moved_most(&usual).unwrap();
+        let [before, after] = changed.most_changed_cell(&usual).unwrap();
         assert_eq!((before.ours, after.ours), (100.0, 80.0));
         assert!((Sensitivity::median_error(&changed.cells).unwrap() - 0.145).abs() < 1e-9);
     }

@@ -5,7 +5,7 @@ use hoistway_experiment::{Comparison, Error};
 use super::runs::Variables;
 
 /// A load of a source.
-pub(super) struct Watched {
+pub(super) struct FocusedLoad {
     pub(super) name: String,
     pub(super) comparison: Comparison,
     pub(super) variables: Vec<(&'static str, String)>,
@@ -34,9 +34,9 @@ impl Party {
     }
 }
 
-impl Watched {
+impl FocusedLoad {
     pub(super) fn party(self) -> Result<Party, Error> {
-        let Watched { name, comparison, variables, job } = self;
+        let FocusedLoad { name, comparison, variables, job } = self;
         let document = comparison.run(&Variables(&variables))?;
         let verdict = document.verdicts.first();
         let figure = verdict.and_then(|verdict| verdict.focus.first()).map(|focus| &focus.figure);

@@ -15,7 +15,7 @@ use flate2::read::GzDecoder;
 use judge::{Received, receive};
 
 /// After it a replay will never end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const REPLAY_TIMEOUT: Duration = Duration::from_secs(20);
 /// How many alterations each recording gets.
 const ALTERATIONS: u64 = 100;
 /// Lines that are taken of each recording.
@@ -40,7 +40,7 @@ fn check(names: &[&str]) {
             let altered = alter(&lines, &mut Random(seed));
             let (sender, receiver) = mpsc::channel();
             thread::spawn(move || sender.send(receive(&altered)));
-            match receiver.recv_timeout(PATIENCE) {
+            match receiver.recv_timeout(REPLAY_TIMEOUT) {
                 Ok(Ok(received)) => {
                     replayed += u32::from(received == Received::Replayed);
                     inconsistent += u32::from(received == Received::Inconsistent);

@@ -151,7 +151,7 @@ impl Host {
     }
 
     /// A process that was woken continues.
-    pub fn go_on(&mut self, pid: u32) {
+    pub fn make_progress(&mut self, pid: u32) {
         let Some(at) = self.woken.iter().position(|&woken| woken == pid) else { return };
         self.woken.remove(at);
         if let Some(submission) = self.parked.remove(&pid) {

@@ -311,7 +311,7 @@ impl<'a> Replay<'a> {
         }
         match kind {
             EventKind::Insert(_) | EventKind::Unplug { .. } => self.host.flush_plug(pid),
-            EventKind::Getrq { .. } => self.host.go_on(pid),
+            EventKind::Getrq { .. } => self.host.make_progress(pid),
             EventKind::Dispatch(_) | EventKind::Issue(_) => self.host.call(|queue, cx| queue.run(cx)),
             _ => {}
         }

@@ -59,7 +59,7 @@ fn the_table_names_each_recording_and_ends_with_the_pool() {
 }
 
 #[test]
-fn a_file_receives_what_would_be_printed() {
+fn a_file_receives_the_output_that_would_be_printed() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("scores.json");
     let recording = format!("{RECORDINGS}/mq-deadline/dd-flush.jsonl.gz");
@@ -99,7 +99,7 @@ fn damaged_recordings_are_listed_and_the_others_scored() {
 }
 
 #[test]
-fn what_is_not_supported_is_no_mistake() {
+fn an_unsupported_recording_is_not_an_error() {
     let folder = tempdir().unwrap();
     let mut text = String::new();
     let recording = fs::read(format!("{RECORDINGS}/mq-deadline/dd-flush.jsonl.gz")).unwrap();

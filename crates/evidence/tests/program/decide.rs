@@ -5,7 +5,7 @@ use tempfile::tempdir;
 use super::support::{printed, refused};
 
 #[test]
-fn decisions_are_scored_beside_rules_of_thumb_known_ones_are_right_and_loads_name_whom_their_source_watches() {
+fn decisions_are_scored_beside_rules_of_thumb_and_loads_name_their_focus() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("tables.json");
     let cell = |row: &str, ours: f64, published: f64| {

@@ -77,7 +77,7 @@ fn recordings_that_are_not_there() {
 }
 
 #[test]
-fn places_that_cannot_be_written() {
+fn unwritable_output_paths_are_refused() {
     let folder = tempdir().unwrap();
     let recording = format!("{RECORDINGS}/mq-deadline/dd-flush.jsonl.gz");
     fs::copy(&recording, folder.path().join("recording.jsonl.gz")).unwrap();

@@ -6,7 +6,7 @@ use tempfile::tempdir;
 use super::support::{printed, refused};
 
 #[test]
-fn every_table_is_listed_and_an_unknown_one_is_answered_with_those_that_exist() {
+fn every_table_is_listed_and_an_unknown_one_is_refused_with_the_known_ones() {
     let list = printed(&["reproduce", "--list"]);
     assert!(list.lines().count() >= 9, "{list}");
     refused(tempdir().unwrap().path(), &["reproduce", "habr-floppy"], &["habr-floppy", "habr-ssd, habr-nvme"]);
@@ -31,7 +31,7 @@ fn the_document_has_the_keys_that_readers_count_on() {
 }
 
 #[test]
-fn schedulers_that_linux_lacks_have_tables_of_their_own_which_nobody_gets_without_asking() {
+fn tables_of_schedulers_outside_linux_are_made_only_on_request() {
     let list = printed(&["reproduce", "--list"]);
     for name in ["research-k2", "research-mqfq", "research-adios", "research-tournament"] {
         assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
@@ -44,7 +44,7 @@ fn schedulers_that_linux_lacks_have_tables_of_their_own_which_nobody_gets_withou
 }
 
 #[test]
-fn half_and_double_of_what_nobody_has_measured_are_simulated_if_asked_for() {
+fn unmeasured_parameters_are_halved_and_doubled_on_request() {
     let arguments = ["reproduce", "suse-dd", "--sensitivity"];
     let text = printed(&arguments);
     assert!(text.contains("hdd.outer_mb_per_s = 70 instead of 140"), "{text}");

@@ -15,7 +15,7 @@ const HDD_NS: f64 = 1.5e6;
 const NVME_NS: f64 = 1.5e5;
 
 /// The class of the device, as a value of `--device`.
-pub(super) fn fitting(program: &Program) -> &'static str {
+pub(super) fn device_class(program: &Program) -> &'static str {
     let device_ns = program
         .intervals
         .as_ref()

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_counts_more_than_what_was_recorded() {
+    fn requested_queue_files_override_the_recorded_ones() {
         let mut host = RecordedHost::default();
         host.queue.insert("nr_requests".to_owned(), "48".to_owned());
         host.tunables.extend([("fifo_batch".to_owned(), "3".to_owned()), ("odd".to_owned(), "1".to_owned())]);

@@ -89,8 +89,8 @@ impl Recorded {
     }
 
     /// The class of device that the recording looks like.
-    pub(crate) fn fitting_device(&self) -> &'static str {
-        device::fitting(&self.program)
+    pub(crate) fn suggested_device_class(&self) -> &'static str {
+        device::device_class(&self.program)
     }
 
     /// A load without processes that has only the recorded device as its file.

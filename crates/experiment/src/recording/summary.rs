@@ -48,7 +48,7 @@ impl Recorded {
                 think_ns: thinks.get(thinks.len() / 2).copied(),
                 hidden_depth: its.iter().filter_map(|stream| stream.hidden_depth).max(),
                 waits_for,
-                over_time: if self.is_itself() { over_time(&its) } else { Vec::new() },
+                over_time: if self.is_replay_at_recorded_speed() { over_time(&its) } else { Vec::new() },
             });
         }
         RecordingSummary {
@@ -70,7 +70,7 @@ impl Recorded {
     }
 
     /// Whether it is replayed once, and as fast as it was recorded.
-    fn is_itself(&self) -> bool {
+    fn is_replay_at_recorded_speed(&self) -> bool {
         self.replay.speed == 1.0 && self.replay.copies <= 1
     }
 
@@ -95,7 +95,10 @@ impl Recorded {
     /// Compares the recording with the runs of its replay under `label`. None if the recording lacks completions, or was replayed
     /// faster or more than once.
     pub(crate) fn self_check(&self, replayed: &ResultsDocument, label: &str) -> Vec<SelfCheck> {
-        if !self.is_itself() || self.replay.mode != Mode::RecordedProgram || !self.program.has_completions {
+        if !self.is_replay_at_recorded_speed()
+            || self.replay.mode != Mode::RecordedProgram
+            || !self.program.has_completions
+        {
             return Vec::new();
         }
         let mut rows = Vec::new();

@@ -45,7 +45,7 @@ const BEFORE: [(&str, Kind); 11] = [
 ];
 
 /// Columns after those of the settings.
-const BEHIND: [(&str, Kind); 7] = [
+const COLUMNS_AFTER_SETTINGS: [(&str, Kind); 7] = [
     ("job", Kind::Text),
     ("operation", Kind::Text),
     ("figure", Kind::Text),
@@ -59,7 +59,7 @@ fn columns(sweep: &Sweep) -> Vec<Column> {
     let column = |&(name, kind): &(&str, Kind)| Column { name: name.to_owned(), kind, is_optional: false };
     let setting =
         sweep.settings().iter().map(|setting| Column { name: setting.label(), kind: Kind::Text, is_optional: true });
-    BEFORE.iter().map(column).chain(setting).chain(BEHIND.iter().map(column)).collect()
+    BEFORE.iter().map(column).chain(setting).chain(COLUMNS_AFTER_SETTINGS.iter().map(column)).collect()
 }
 
 /// Writes into the table that `table` makes once the columns are known.

@@ -9,7 +9,7 @@ pub(super) const QUEUE: &str = "queue";
 
 /// A tunable or a file of `queue/` with its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
+pub struct SweptSetting {
     /// The scheduler, or `queue`.
     pub of: String,
     /// The tunable or the file.
@@ -17,7 +17,7 @@ pub struct Setting {
     values: Vec<Value>,
 }
 
-impl Setting {
+impl SweptSetting {
     /// Its name in tables: `bfq.slice_idle`, `queue.nr_requests`.
     #[must_use]
     pub fn label(&self) -> String {
@@ -35,11 +35,11 @@ pub(super) struct Axes {
     kernels: usize,
     guest_schedulers: usize,
     /// For each scheduler its settings, and the number of their combinations.
-    schedulers: Vec<(Vec<Setting>, u64)>,
+    schedulers: Vec<(Vec<SweptSetting>, u64)>,
     /// Combinations of all schedulers in total.
     variants: u64,
     seeds: u64,
-    settings: Vec<Setting>,
+    settings: Vec<SweptSetting>,
 }
 
 /// The position of a point. Two points of one cell differ only in the seed.
@@ -59,11 +59,11 @@ pub(super) struct Place {
 
 impl Axes {
     pub(super) fn of(space: &Space, seeds: usize) -> Axes {
-        let settings: Vec<Setting> = space
+        let settings: Vec<SweptSetting> = space
             .settings
             .iter()
             .flat_map(|(of, names)| {
-                names.iter().map(|(name, values)| Setting {
+                names.iter().map(|(name, values)| SweptSetting {
                     of: of.clone(),
                     name: name.clone(),
                     values: values.clone(),
@@ -74,7 +74,7 @@ impl Axes {
             .schedulers
             .iter()
             .map(|scheduler| {
-                let its: Vec<Setting> =
+                let its: Vec<SweptSetting> =
                     settings.iter().filter(|one| one.of == *scheduler || one.of == QUEUE).cloned().collect();
                 let combinations = its.iter().fold(1, |all: u64, one| all.saturating_mul(one.values.len() as u64));
                 (its, combinations)
@@ -100,7 +100,7 @@ impl Axes {
     }
 
     /// All settings of the space, in the order of their names.
-    pub(super) fn settings(&self) -> &[Setting] {
+    pub(super) fn settings(&self) -> &[SweptSetting] {
         &self.settings
     }
 
@@ -134,7 +134,7 @@ impl Axes {
     }
 
     /// The settings of a position, each with its value.
-    pub(super) fn settings_of(&self, place: &Place) -> impl Iterator<Item = (&Setting, &Value)> {
+    pub(super) fn settings_of(&self, place: &Place) -> impl Iterator<Item = (&SweptSetting, &Value)> {
         let mut rest = place.combination;
         self.schedulers[place.scheduler].0.iter().map(move |setting| {
             let many = setting.values.len() as u64;
@@ -176,7 +176,7 @@ impl Axes {
         comparison.kernels = one(&space.kernels, place.kernel);
         comparison.schedulers = one(&space.schedulers, place.scheduler);
         comparison.guests.schedulers = one(&space.guest_schedulers, place.guest_scheduler);
-        for (Setting { of, name, .. }, Value(text)) in self.settings_of(place) {
+        for (SweptSetting { of, name, .. }, Value(text)) in self.settings_of(place) {
             let text = text.clone();
             if of == QUEUE {
                 comparison.queue_files.push(QueueFile { file: name.clone(), text });

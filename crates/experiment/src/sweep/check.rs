@@ -81,7 +81,7 @@ pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
         Seeds::List(seeds) => {
             let mut seen = BTreeSet::new();
             match seeds.iter().find(|seed| !seen.insert(**seed)) {
-                Some(twice) => Err(twice_given("`seeds`", Field::Repeats, twice)),
+                Some(twice) => Err(duplicate_value_error("`seeds`", Field::Repeats, twice)),
                 None => Ok(seeds.clone()),
             }
         }
@@ -109,7 +109,7 @@ fn settings(space: &Space) -> Result<(), Error> {
             }
             let mut seen = BTreeSet::new();
             if let Some(twice) = values.iter().find(|value| !seen.insert(*value)) {
-                return Err(twice_given(&whole, field, twice));
+                return Err(duplicate_value_error(&whole, field, twice));
             }
         }
     }
@@ -119,12 +119,12 @@ fn settings(space: &Space) -> Result<(), Error> {
 fn once(field: Field, axis: &[String]) -> Result<(), Error> {
     let mut seen = BTreeSet::new();
     match axis.iter().find(|value| !seen.insert(*value)) {
-        Some(twice) => Err(twice_given(&field_of_space(field), field, twice)),
+        Some(twice) => Err(duplicate_value_error(&field_of_space(field), field, twice)),
         None => Ok(()),
     }
 }
 
-fn twice_given(name: &str, field: Field, value: impl Display) -> Error {
+fn duplicate_value_error(name: &str, field: Field, value: impl Display) -> Error {
     Error::new(field, format_args!("{name} {value}: is given twice (expected each once)"))
 }
 

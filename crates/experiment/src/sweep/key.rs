@@ -31,7 +31,7 @@ impl Key {
     }
 
     /// The key of an experiment without its seed, in this version of Hoistway.
-    pub(super) fn of_cell(comparison: &str, inputs: &[u8]) -> Key {
+    pub(super) fn seedless_key(comparison: &str, inputs: &[u8]) -> Key {
         Key::of(&[b"hoistway-run/1", VERSION.as_bytes(), comparison.as_bytes(), inputs])
     }
 

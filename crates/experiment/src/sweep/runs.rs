@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::axes::{Axes, Place, Setting};
+use super::axes::{Axes, Place, SweptSetting};
 use super::inputs::{Inputs, Shared};
 use super::key::Key;
 use super::record::RunRecord;
@@ -153,7 +153,7 @@ impl Sweep {
 
     /// All varied tunables and files, in a fixed order.
     #[must_use]
-    pub fn settings(&self) -> &[Setting] {
+    pub fn settings(&self) -> &[SweptSetting] {
         self.axes.settings()
     }
 
@@ -172,14 +172,14 @@ impl Sweep {
     /// # Errors
     /// If a path is not Unicode.
     pub fn keys(&self, points: impl Iterator<Item = u64>) -> impl Iterator<Item = Result<(u64, Key), SweepError>> {
-        let mut of_cell: Option<(u64, Key)> = None;
+        let mut seedless_key: Option<(u64, Key)> = None;
         points.map(move |point| {
             let place = self.axes.place(point);
-            let key = match of_cell {
+            let key = match seedless_key {
                 Some((cell, key)) if cell == place.cell => key,
                 _ => self.cell_key(&place)?,
             };
-            of_cell = Some((place.cell, key));
+            seedless_key = Some((place.cell, key));
             Ok((point, key.with_seed(self.seeds[place.seed])))
         })
     }
@@ -191,7 +191,7 @@ impl Sweep {
         let comparison = json(&crate::Comparison { seed: 0, ..comparison })?;
         let inputs = &self.written.keys_of_inputs[(place.load * devices + place.devices) * hosts + place.host];
         let comparison = String::from_utf8_lossy(&comparison);
-        Ok(Key::of_cell(&comparison, inputs.bytes()))
+        Ok(Key::seedless_key(&comparison, inputs.bytes()))
     }
 
     /// Controls for [`run`](Sweep::run), for one caller at a time.

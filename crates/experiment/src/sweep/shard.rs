@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_point_is_in_one_shard_and_shards_are_alike() {
+    fn every_point_is_in_one_shard_and_shards_are_evenly_sized() {
         for (all, of) in [(0, 3), (1, 4), (7, 1), (100, 7), (1000, 64), (64, 64)] {
             let mut seen = vec![0; all as usize];
             let mut lengths = Vec::new();
@@ -94,13 +94,13 @@ mod tests {
     }
 
     #[test]
-    fn no_shard_gets_all_runs_of_what_comes_again_and_again() {
+    fn periodic_runs_are_spread_over_all_shards() {
         let firsts = Shard { number: 1, of: 4 }.points(400).filter(|point| point % 4 == 0).count();
         assert_eq!(firsts, 25);
     }
 
     #[test]
-    fn what_is_no_shard_is_told_what_one_is() {
+    fn an_invalid_shard_is_refused_with_an_example() {
         for text in ["", "1", "0/4", "5/4", "1/0", "-1/4", "a/b", "1/99999999"] {
             assert!(text.parse::<Shard>().unwrap_err().contains("such as 3/64"), "{text}");
         }

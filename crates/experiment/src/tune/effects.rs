@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_answer::tuning::{Effect, Knob, Standing};
+use hoistway_answer::tuning::{Knob, KnobEffect, SettingResult};
 use hoistway_measure::stats;
 
 use super::Search;
@@ -17,18 +17,18 @@ use super::space::{Branch, Space};
 const ALONE: &str = "default";
 
 /// The effects of the choice of the scheduler and of every knob, largest first.
-pub(super) fn effects(search: &Search, space: &Space, standings: &[Standing]) -> Vec<Effect> {
+pub(super) fn effects(search: &Search, space: &Space, standings: &[SettingResult]) -> Vec<KnobEffect> {
     let objective = &search.objective;
-    let rated: Vec<(&Standing, f64)> = standings
+    let rated: Vec<(&SettingResult, f64)> = standings
         .iter()
-        .filter_map(|one| Some((one, objective.badness(one.figures.get(&objective.figure)?.mean))))
+        .filter_map(|one| Some((one, objective.log_cost(one.figures.get(&objective.figure)?.mean))))
         .collect();
-    let mut effects: Vec<Effect> = Vec::new();
+    let mut effects: Vec<KnobEffect> = Vec::new();
     let of_schedulers = rated.iter().map(|(one, cost)| (one.setting.scheduler.as_str(), *cost));
     let of_schedulers: Vec<(&str, f64)> = of_schedulers.collect();
     effects.extend(effect(None, "scheduler", &of_schedulers, 1).map(|explained| explained.effect));
     for branch in &space.branches {
-        let of_scheduler: Vec<(&Standing, f64)> =
+        let of_scheduler: Vec<(&SettingResult, f64)> =
             rated.iter().filter(|(one, _)| one.setting.scheduler == branch.scheduler).copied().collect();
         effects.extend(of_branch(branch, of_scheduler));
     }
@@ -37,8 +37,8 @@ pub(super) fn effects(search: &Search, space: &Space, standings: &[Standing]) ->
 }
 
 /// The effects of a scheduler's knobs, one after the other.
-fn of_branch(branch: &Branch, mut rated: Vec<(&Standing, f64)>) -> Vec<Effect> {
-    let mut effects: Vec<Effect> = Vec::new();
+fn of_branch(branch: &Branch, mut rated: Vec<(&SettingResult, f64)>) -> Vec<KnobEffect> {
+    let mut effects: Vec<KnobEffect> = Vec::new();
     // The share of the variance that is not explained yet.
     let mut left = 1.0;
     loop {
@@ -49,7 +49,7 @@ fn of_branch(branch: &Branch, mut rated: Vec<(&Standing, f64)>) -> Vec<Effect> {
             Some((*knob, effect(Some(&branch.scheduler), &knob.name, &groups, open.len())?))
         });
         let Some((knob, most)) = explained.max_by(|a, b| a.1.effect.share.total_cmp(&b.1.effect.share)) else { break };
-        effects.push(Effect { share: most.effect.share * left, ..most.effect });
+        effects.push(KnobEffect { share: most.effect.share * left, ..most.effect });
         left *= 1.0 - most.of_sample;
         for (one, cost) in &mut rated {
             *cost -= most.means[value(one, knob)];
@@ -58,7 +58,7 @@ fn of_branch(branch: &Branch, mut rated: Vec<(&Standing, f64)>) -> Vec<Effect> {
     effects
 }
 
-fn value<'a>(standing: &'a Standing, knob: &Knob) -> &'a str {
+fn value<'a>(standing: &'a SettingResult, knob: &Knob) -> &'a str {
     let setting = &standing.setting;
     let side = if knob.is_queue_file { &setting.queue_files } else { &setting.tunables };
     side.get(&knob.name).map_or(ALONE, String::as_str)
@@ -66,7 +66,7 @@ fn value<'a>(standing: &'a Standing, knob: &Knob) -> &'a str {
 
 /// The effect of a knob.
 struct Explained {
-    effect: Effect,
+    effect: KnobEffect,
     /// The share of the variance in these very settings, including chance.
     of_sample: f64,
     /// The mean of each value's group.
@@ -101,7 +101,7 @@ fn effect(scheduler: Option<&str>, knob: &str, rated: &[(&str, f64)], knobs: usi
     }
     let best = means.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let worst = means.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let effect = Effect {
+    let effect = KnobEffect {
         scheduler: scheduler.map(str::to_owned),
         knob: knob.to_owned(),
         share: ((between - freedom[0] as f64 * chance) / all).clamp(0.0, 1.0),
@@ -130,7 +130,7 @@ mod tests {
     use hoistway_answer::tuning::Setting;
 
     #[test]
-    fn what_decides_has_all_of_the_variance_and_what_does_not_matter_none() {
+    fn a_deciding_tunable_has_all_of_the_variance_and_an_idle_one_none() {
         let rated = |decides: bool| -> Vec<(&'static str, f64)> {
             (0..40).map(|n| (["1", "2"][n % 2], if decides { (n % 2) as f64 } else { (n / 2 % 2) as f64 })).collect()
         };
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_setting_that_differs_from_a_few_alike_to_the_bit_tells_nothing_of_its_knobs() {
+    fn one_outlier_among_few_identical_settings_says_nothing_about_its_tunables() {
         // One of three differs, whatever its value: each knob that is set only there explains everything.
         let odd = |others: usize| {
             let mut rated = vec![("1", 2.0)];
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn none_has_what_is_anothers() {
+    fn a_tunable_correlated_with_another_gets_no_share_of_its_effect() {
         let knob = |name: &str| Knob {
             scheduler: "bfq".to_owned(),
             name: name.to_owned(),
@@ -163,7 +163,7 @@ mod tests {
             texts: vec!["1".to_owned()],
         };
         let branch = Branch { scheduler: "bfq".to_owned(), knobs: vec![knob("a"), knob("b"), knob("c")] };
-        let standing = |choices: [usize; 3]| Standing {
+        let standing = |choices: [usize; 3]| SettingResult {
             setting: branch.setting(&choices),
             seeds: 2,
             figures: BTreeMap::new(),
@@ -172,7 +172,7 @@ mod tests {
             beside_best: None,
         };
         // b is mostly correlated with a, which causes nearly all of the effect; c has a small effect.
-        let all: Vec<(Standing, f64)> = (0..64)
+        let all: Vec<(SettingResult, f64)> = (0..64)
             .map(|n| {
                 let (a, c) = (n % 2, n / 2 % 2);
                 let b = if n % 8 < 6 { a } else { 1 - a };

@@ -101,11 +101,11 @@ impl<'a> Evaluator<'a> {
 
     /// Ends all runs early, including those that begin later; their figures are then invalid.
     pub fn cancel(&self) {
-        self.canceller().cancel();
+        self.cancel_handle().cancel();
     }
 
     /// A handle that does what [`cancel`](Evaluator::cancel) does, for another thread.
-    pub(super) fn canceller(&self) -> Cancel {
+    pub(super) fn cancel_handle(&self) -> Cancel {
         Cancel(Arc::clone(&self.control))
     }
 
@@ -125,8 +125,8 @@ impl<'a> Evaluator<'a> {
         let all: Option<Vec<u64>> = processes.iter().map(of).collect();
         let wanted = self.plan.options.comparison.runtime_ns;
         // A write during the run happens at a fixed time.
-        let is_untouched = self.plan.options.comparison.writes.is_empty();
-        wanted.or_else(|| all?.into_iter().max()).filter(|_| is_even && is_untouched)
+        let is_kernel_default = self.plan.options.comparison.writes.is_empty();
+        wanted.or_else(|| all?.into_iter().max()).filter(|_| is_even && is_kernel_default)
     }
 }
 

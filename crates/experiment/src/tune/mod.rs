@@ -6,7 +6,7 @@
 //!
 //! Modules: `prepared` (the search with the settings that it is compared with), `space` (all settings to try), `ladder` (default candidate
 //! values), `sample` (chooses settings), `rounds` (spends the budget), [`Evaluate`] (measures a setting), `ledger` (keeps figures),
-//! `ranking` (compares settings), `front` (the Pareto front), `race` (the search itself), `effects` (which knobs mattered) and [`State`]
+//! `ranking` (compares settings), `front` (the Pareto front), `race` (the search itself), `effects` (which knobs mattered) and [`SearchState`]
 //! (the result of an ended search).
 //! Another search algorithm can use an [`Evaluator`], or [`Trials`] of settings from the same space.
 
@@ -34,7 +34,7 @@ use crate::comparison::{Comparison, Vary};
 pub use evaluate::{Evaluate, Evaluator, Figures};
 pub use observe::{Cancel, SearchObserver, TuneError};
 pub use race::{tune, tune_by};
-pub use state::State;
+pub use state::SearchState;
 pub use trials::Trials;
 
 /// What is searched, and for which objective.

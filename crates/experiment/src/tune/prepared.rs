@@ -6,7 +6,7 @@ use hoistway_blk::ground::Nanos;
 
 use super::Search;
 use super::evaluate::Evaluator;
-use crate::comparison::{Comparison, Vary, Write};
+use crate::comparison::{Comparison, QueueWrite, Vary};
 use crate::environment::CallerEnvironment;
 use crate::error::Error;
 use crate::fields::Field;
@@ -65,7 +65,7 @@ impl Prepared {
 
 /// Rejects timed writes to files that the search sets itself.
 fn check_writes(search: &Search, evaluator: &Evaluator<'_>) -> Result<(), Error> {
-    let is_searched = |write: &&Write| {
+    let is_searched = |write: &&QueueWrite| {
         let is_of_scheduler = write.file == "scheduler" || write.file.starts_with("iosched/");
         is_of_scheduler || search.knobs.iter().any(|knob| knob.of == Vary::QUEUE && knob.name == write.file)
     };

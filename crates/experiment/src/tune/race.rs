@@ -2,10 +2,10 @@
 
 use hoistway_answer::document::{Change, Shift};
 use hoistway_answer::quoted;
-use hoistway_answer::tuning::{FORMAT, Found, Round, Setting, Standing, TuneRun, Tuning, losses};
+use hoistway_answer::tuning::{FORMAT, Round, SearchOutcome, Setting, SettingResult, TuneRun, Tuning, losses};
 
 use super::evaluate::{Evaluate, Evaluator};
-use super::front::{does_the_same, front};
+use super::front::{front, is_equivalent_setting};
 use super::ledger::{Key, Ledger};
 use super::observe::{SearchObserver, TuneError};
 use super::prepared::Prepared;
@@ -30,7 +30,7 @@ pub fn tune(
 ) -> Result<Tuning, TuneError> {
     let prepared = Prepared::of(search, environment)?;
     let evaluator = Evaluator::new(&prepared.comparison, environment)?;
-    observe.begins(evaluator.canceller());
+    observe.begins(evaluator.cancel_handle());
     search_by(search, &prepared, &evaluator, environment, &evaluator, known, observe)
 }
 
@@ -82,7 +82,7 @@ fn search_by(
             race.check_figures(step)?;
         }
         let seeds = if place + 1 == steps.len() { race.decided(&contestants, step, seeds)? } else { seeds };
-        last = race.ranking(step, seeds.clone()).ranked(&race.ranked_ones(&contestants));
+        last = race.ranking(step, seeds.clone()).ranked(&race.contending_settings(&contestants));
         contestants = survivors(&last, contestants.len().div_ceil(KEPT));
         used = seeds.end;
         let settings = last.iter().map(|ranked| ranked.standing.clone()).collect();
@@ -152,7 +152,7 @@ impl Race<'_> {
     }
 
     /// The settings among these that may win.
-    fn ranked_ones(&self, contestants: &[Setting]) -> Vec<Setting> {
+    fn contending_settings(&self, contestants: &[Setting]) -> Vec<Setting> {
         let mut all = self.all(contestants);
         all.retain(|setting| self.prepared.over.contains(&setting.scheduler));
         all
@@ -178,7 +178,7 @@ impl Race<'_> {
         let of_seed = self.all(contestants).len() as u64 * cost(step.runtime_ns).unwrap_or(u64::MAX);
         let more = rounds::limit(self.search.budget).saturating_sub(spent) / of_seed.max(1);
         for _ in 0..more.min((SEEDS_MAX - step.seeds) as u64) {
-            let ranked = self.ranking(step, seeds.clone()).ranked(&self.ranked_ones(contestants));
+            let ranked = self.ranking(step, seeds.clone()).ranked(&self.contending_settings(contestants));
             if undecided(&ranked).is_empty() {
                 break;
             }
@@ -211,7 +211,7 @@ impl Race<'_> {
         ranked: &[RankedSetting],
         step: &Step,
         seeds: std::ops::Range<usize>,
-    ) -> Result<Option<Found>, TuneError> {
+    ) -> Result<Option<SearchOutcome>, TuneError> {
         let Some(best) = ranked.first().map(|best| best.standing.clone()) else { return Ok(None) };
         let ranking = self.ranking(step, seeds.clone());
         let reference = &self.prepared.fixed[0];
@@ -219,7 +219,7 @@ impl Race<'_> {
         let alone = || ranking.ranked(std::slice::from_ref(reference)).pop().map(|one| one.standing);
         let Some(standing) = standing.or_else(alone) else { return Ok(None) };
         let gain = ranking.change(reference, &best.setting);
-        Ok(Some(Found {
+        Ok(Some(SearchOutcome {
             holds: best.holds,
             gain,
             undecided: undecided(ranked),
@@ -248,9 +248,9 @@ impl Race<'_> {
 
 /// The settings that advance. A setting with exactly the same figures as an earlier one does not.
 fn survivors(ranked: &[RankedSetting], most: usize) -> Vec<Setting> {
-    let mut kept: Vec<&Standing> = Vec::new();
-    for one in ranked.iter().filter(|one| !one.is_beaten()).map(|one| &one.standing) {
-        if kept.len() < most.max(1) && !kept.iter().any(|other| does_the_same(other, one)) {
+    let mut kept: Vec<&SettingResult> = Vec::new();
+    for one in ranked.iter().filter(|one| !one.is_worse_than_best()).map(|one| &one.standing) {
+        if kept.len() < most.max(1) && !kept.iter().any(|other| is_equivalent_setting(other, one)) {
             kept.push(one);
         }
     }
@@ -261,8 +261,8 @@ fn survivors(ranked: &[RankedSetting], most: usize) -> Vec<Setting> {
 fn undecided(ranked: &[RankedSetting]) -> Vec<Setting> {
     let Some((best, others)) = ranked.split_first() else { return Vec::new() };
     let is_open = |one: &&RankedSetting| {
-        let is_other = !does_the_same(&best.standing, &one.standing);
-        is_other && one.standing.holds == best.standing.holds && !one.is_beaten()
+        let is_other = !is_equivalent_setting(&best.standing, &one.standing);
+        is_other && one.standing.holds == best.standing.holds && !one.is_worse_than_best()
     };
     others.iter().filter(is_open).map(|one| one.standing.setting.clone()).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hoistway_answer::analysis::Estimate;
 use hoistway_answer::document::Change;
-use hoistway_answer::tuning::{Setting, Standing};
+use hoistway_answer::tuning::{Setting, SettingResult};
 use hoistway_answer::{Condition, Figure, FigureName, Limit, Objective};
 use hoistway_measure::stats;
 
@@ -23,10 +23,10 @@ pub(super) struct Ranking<'a> {
 
 /// A setting with its rank criteria.
 pub(super) struct RankedSetting {
-    pub(super) standing: Standing,
+    pub(super) standing: SettingResult,
     /// By how much conditions are violated, as a logarithm; 0 if all are met.
     violation: f64,
-    /// Mean of [`Objective::badness`] over the seeds; infinite if a run is missing.
+    /// Mean of [`Objective::log_cost`] over the seeds; infinite if a run is missing.
     cost: f64,
 }
 
@@ -46,7 +46,7 @@ impl Ranking<'_> {
     /// The factor by which the second is better than the first in terms of the objective, seed by seed.
     pub(super) fn change(&self, from: &Setting, to: &Setting) -> Option<Change> {
         let of = |setting: &Setting, seed| {
-            Some(self.objective.badness(self.figure(setting, seed, &self.objective.figure)?))
+            Some(self.objective.log_cost(self.figure(setting, seed, &self.objective.figure)?))
         };
         Change::of(&self.seeds.iter().filter_map(|seed| Some(of(from, *seed)? - of(to, *seed)?)).collect::<Vec<_>>())
     }
@@ -62,11 +62,11 @@ impl Ranking<'_> {
         }
         let values = self.values(setting, &self.objective.figure);
         let is_whole = values.len() == self.seeds.len();
-        let cost = values.iter().map(|value| self.objective.badness(*value)).sum::<f64>() / values.len().max(1) as f64;
+        let cost = values.iter().map(|value| self.objective.log_cost(*value)).sum::<f64>() / values.len().max(1) as f64;
         let names = self.objective.figures().into_iter();
         let figures: BTreeMap<FigureName, Estimate> =
             names.filter_map(|name| Some((name.clone(), spread(name.figure, &self.values(setting, name))?))).collect();
-        let standing = Standing {
+        let standing = SettingResult {
             setting: setting.clone(),
             seeds: self.seeds.len() as u32,
             figures,
@@ -121,7 +121,7 @@ impl RankedSetting {
     }
 
     /// Whether it is worse than the best, beyond the noise.
-    pub(super) fn is_beaten(&self) -> bool {
+    pub(super) fn is_worse_than_best(&self) -> bool {
         self.standing.beside_best.is_none_or(Change::is_worse)
     }
 }

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_large_one_there_are_single_knobs_and_combinations_and_more_change_nothing_of_the_first() {
+    fn a_sample_has_single_tunables_and_combinations_and_grows_stably() {
         let space = space(9, 6);
         let many = settings(&space, 150, 7);
         assert_eq!(many.iter().collect::<BTreeSet<_>>().len(), 150);

@@ -11,13 +11,13 @@ use crate::error::{About as _, Error};
 use crate::fields::Field;
 use crate::sweep::VERSION;
 
-/// The value of [`State::format`].
+/// The value of [`SearchState::format`].
 const FORMAT: &str = "hoistway-tune-state/1";
 
 /// The runs of a search, with everything that their figures depend on.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub struct SearchState {
     format: String,
     version: String,
     search: Search,
@@ -28,15 +28,15 @@ pub struct State {
     pub runs: Vec<TuneRun>,
 }
 
-impl State {
+impl SearchState {
     /// The state of a search before its first run.
     ///
     /// # Errors
     /// If the search's comparison is invalid.
-    pub fn of(search: &Search, environment: &dyn CallerEnvironment) -> Result<State, Error> {
+    pub fn of(search: &Search, environment: &dyn CallerEnvironment) -> Result<SearchState, Error> {
         let evaluator = Evaluator::new(&search.comparison, environment)?;
         let setup = evaluator.plan.setups[0].summary()?;
-        let state = State {
+        let state = SearchState {
             format: FORMAT.to_owned(),
             version: VERSION.to_owned(),
             search: search.clone(),
@@ -53,9 +53,9 @@ impl State {
     ///
     /// # Errors
     /// Which field is invalid or differs.
-    pub fn take_up(&mut self, text: &str) -> Result<(), String> {
+    pub fn resume_from(&mut self, text: &str) -> Result<(), String> {
         let expected = "expected the state of an earlier run of the same search";
-        let written: State = serde_json::from_str(text).map_err(|error| format!("{error} ({expected})"))?;
+        let written: SearchState = serde_json::from_str(text).map_err(|error| format!("{error} ({expected})"))?;
         let budget = self.search.budget;
         let theirs = Search { budget, ..written.search.clone() };
         let fields = [

@@ -1,7 +1,7 @@
 //! Single settings of a search, ranked as in one of its rounds, for use by other search algorithms.
 
 use hoistway_answer::Limit;
-use hoistway_answer::tuning::{Knob, Setting, Standing, TuneRun};
+use hoistway_answer::tuning::{Knob, Setting, SettingResult, TuneRun};
 
 use super::Search;
 use super::evaluate::{Evaluate, Evaluator};
@@ -75,7 +75,7 @@ impl<'a> Trials<'a> {
         seeds: u32,
         known: Vec<TuneRun>,
         observe: &dyn SearchObserver,
-    ) -> Result<Standing, TuneError> {
+    ) -> Result<SettingResult, TuneError> {
         let objective = &self.search.objective;
         let options = Options { comparison: &self.prepared.comparison, environment: self.environment };
         if !(1..=REPEATS_MAX).contains(&seeds) {

@@ -120,7 +120,7 @@ fn check(scenario: &Scenario) -> Vec<errors::Cell> {
 }
 
 #[test]
-fn what_a_real_kernel_did_comes_out_here_too_within_bounds() {
+fn simulated_figures_match_the_real_kernels_within_bounds() {
     println!("{:46}      IOPS: here, kernel           mean lat us: here, kernel      p99 us: here, kernel", "");
     let cells: Vec<_> = scenarios().iter().flat_map(check).collect();
     let mut beyond = Vec::new();

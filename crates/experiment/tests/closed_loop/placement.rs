@@ -70,7 +70,7 @@ fn null(completion_us: u64) -> Profile {
 }
 
 #[test]
-fn processes_that_are_alike_are_no_less_equal_than_on_a_real_kernel() {
+fn identical_processes_are_served_no_less_fairly_than_on_a_real_kernel() {
     let rows: Vec<Row> = csv::Reader::from_reader(include_str!("data/placement.csv").as_bytes())
         .deserialize()
         .collect::<Result<_, _>>()

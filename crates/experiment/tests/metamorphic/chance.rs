@@ -28,7 +28,7 @@ pub fn differ(part: f64, mut sample: impl FnMut(bool, u64, u32) -> Vec<f64>) -> 
 }
 
 #[test]
-fn only_what_differs_beyond_chance_and_by_enough_is_told() {
+fn only_large_differences_beyond_chance_are_reported() {
     let noisy = |mean: f64, seed: u64, runs: u32| {
         let mut random = super::case::Random(seed);
         (0..runs).map(|_| mean * (0.8 + 0.4 * (random.number() % 1000) as f64 / 1000.0)).collect::<Vec<_>>()

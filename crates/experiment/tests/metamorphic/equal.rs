@@ -25,7 +25,7 @@ fn expect_equal_text(case: &Case, text: String) -> Result<(), String> {
 }
 
 #[test]
-fn names_of_jobs_decide_nothing() {
+fn job_names_do_not_change_results() {
     cases(25, |case| {
         let mut other = case.clone();
         for (index, section) in other.sections.iter_mut().enumerate() {
@@ -36,7 +36,7 @@ fn names_of_jobs_decide_nothing() {
 }
 
 #[test]
-fn units_decide_nothing() {
+fn units_do_not_change_results() {
     cases(25, |case| {
         let mut text = case.job_file().replace("size=256m", "size=262144k");
         text =
@@ -49,7 +49,7 @@ fn units_decide_nothing() {
 }
 
 #[test]
-fn sections_that_are_alike_are_one_with_numjobs() {
+fn equal_sections_are_equivalent_to_one_with_numjobs() {
     cases(25, |case| {
         let mut other = case.clone();
         other.sections.clear();

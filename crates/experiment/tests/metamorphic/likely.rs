@@ -8,7 +8,7 @@ use super::chance::differ;
 const SLACK: f64 = 0.05;
 
 /// The sections of a case get as many I/Os in another one, up to chance.
-fn expect_alike(case: &Case, other: &Case) -> Result<(), String> {
+fn expect_indistinguishable(case: &Case, other: &Case) -> Result<(), String> {
     for section in &case.sections {
         let sample = |is_other, seed, runs| {
             let of = if is_other { other } else { case };
@@ -23,11 +23,11 @@ fn expect_alike(case: &Case, other: &Case) -> Result<(), String> {
 }
 
 #[test]
-fn the_order_of_jobs_decides_nothing() {
+fn job_order_changes_nothing_beyond_chance() {
     cases(30, |case| {
         let mut other = case.clone();
         other.sections.reverse();
-        if other.sections.len() > 1 { expect_alike(case, &other) } else { Ok(()) }
+        if other.sections.len() > 1 { expect_indistinguishable(case, &other) } else { Ok(()) }
     });
 }
 
@@ -39,12 +39,12 @@ fn an_idle_job_before_others_changes_nothing_for_them() {
         let idle =
             Section { name: "idle".to_owned(), rw: "randread", block_kib: 4, depth: 1, numjobs: 1, disk: "sda", more };
         other.sections.insert(0, idle);
-        expect_alike(case, &other)
+        expect_indistinguishable(case, &other)
     });
 }
 
 #[test]
-fn the_first_of_two_processes_that_are_alike_has_no_advantage() {
+fn the_first_of_two_identical_processes_has_no_advantage() {
     cases(25, |case| {
         let mut twins = case.clone();
         twins.sections.truncate(1);
@@ -115,6 +115,6 @@ fn another_disk_changes_nothing_for_jobs_that_leave_it_cpus() {
             disk: "sdb",
             more: vec!["rate_iops=50".to_owned()],
         });
-        expect_alike(&alone, &beside)
+        expect_indistinguishable(&alone, &beside)
     });
 }

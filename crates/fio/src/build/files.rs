@@ -50,7 +50,7 @@ impl Files {
             });
         }
         let (devices, places) = distinct(&indices).ok_or_else(|| {
-            job.error("filename", &format!("more than {DEVICES_MAX} devices")).hinting("use several jobs")
+            job.error("filename", &format!("more than {DEVICES_MAX} devices")).with_hint("use several jobs")
         })?;
         let placed = places.into_iter().map(|device| PlacedFile { device, own: None }).collect();
         Ok(FilesOf { devices, placed })
@@ -101,7 +101,7 @@ impl Files {
                 let message = format!("{name:?} has {} bytes in an earlier process, and {bytes} here", known.bytes);
                 return Err(job
                     .error("filename_format", &message)
-                    .hinting("give the processes that share files the same size"));
+                    .with_hint("give the processes that share files the same size"));
             }
             return Ok(OwnFile { bytes, ..known });
         }
@@ -175,7 +175,7 @@ fn own_bytes(job: &Job<'_>, pattern: &Pattern, clone: u32, sizes: &mut Stream) -
         }
         _ => {
             let error = job.error("size", "the job has no filename, so its size must be given in bytes");
-            return Err(error.hinting("set filename to the device, or size to the bytes of each process"));
+            return Err(error.with_hint("set filename to the device, or size to the bytes of each process"));
         }
     };
     // A file occupies whole sectors.

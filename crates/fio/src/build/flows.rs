@@ -31,6 +31,6 @@ impl Flows {
         }
         let message =
             format!("the job starts later than others with flow_id={id}, which would be held up until then, as in fio");
-        Err(job.error("flow", &message).hinting("give jobs that do not run together different flow_ids"))
+        Err(job.error("flow", &message).with_hint("give jobs that do not run together different flow_ids"))
     }
 }

@@ -41,7 +41,7 @@ impl Groups {
             let earlier = self.names.iter().rposition(|known| known == name);
             earlier.ok_or_else(|| {
                 let error = job.error("wait_for", &format!("there is no job {} before this one", quoted(name)));
-                error.hinting("expected the name of an earlier job")
+                error.with_hint("expected the name of an earlier job")
             })
         });
         self.names.push(settings.name.clone().unwrap_or_else(|| job.section.name.to_string()));

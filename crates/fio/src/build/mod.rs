@@ -46,7 +46,7 @@ pub(crate) fn job_file(
     }
     if builder.load.processes.is_empty() {
         let hint = if document.sections.is_empty() { "a job starts with a line [name]" } else { "add a job section" };
-        return Err(JobFileError::new(&document.files[0], "no jobs are defined").hinting(hint));
+        return Err(JobFileError::new(&document.files[0], "no jobs are defined").with_hint(hint));
     }
     builder.exit_all();
     builder.load.files = builder.files.into_names();
@@ -103,8 +103,10 @@ impl Builder<'_> {
             let Some((id, spec)) = self.index.find(&entry.name) else {
                 let error = error("this option does not exist");
                 return Err(match self.index.nearest(&entry.name) {
-                    Some(known) => error.hinting(format!("did you mean {known:?}?")),
-                    None => error.hinting("check its name; options of engines that are not supported are unknown, too"),
+                    Some(known) => error.with_hint(format!("did you mean {known:?}?")),
+                    None => {
+                        error.with_hint("check its name; options of engines that are not supported are unknown, too")
+                    }
                 });
             };
             let value = entry.value.as_deref();
@@ -113,7 +115,7 @@ impl Builder<'_> {
                     if let Err(refusal) = setter.apply(settings, value) {
                         let error = error(&refusal.message);
                         return Err(match refusal.hint {
-                            Some(hint) => error.hinting(hint),
+                            Some(hint) => error.with_hint(hint),
                             None => error,
                         });
                     }
@@ -143,7 +145,7 @@ impl Builder<'_> {
                             Some(value) => format!("{} is not supported: it would change the results", quoted(value)),
                             None => "not supported: it would change the results".to_owned(),
                         };
-                        return Err(error(&message).hinting(hint));
+                        return Err(error(&message).with_hint(hint));
                     }
                 }
             }
@@ -174,7 +176,7 @@ impl Builder<'_> {
         let clones = settings.groups.numjobs.unwrap_or(1);
         if self.load.processes.len() + clones as usize > PROCESSES_MAX {
             let message = format!("the jobs make more than {PROCESSES_MAX} processes");
-            return Err(job.error("numjobs", &message).hinting("use fewer jobs or clones"));
+            return Err(job.error("numjobs", &message).with_hint("use fewer jobs or clones"));
         }
         self.groups.next(&settings.groups, &mut process.schedule);
         process.schedule.wait_for = self.groups.waited_for(&job)?;

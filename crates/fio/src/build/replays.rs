@@ -41,10 +41,10 @@ impl Replays {
         }
         let source = (environment.log)(Path::new(name)).map_err(|error| {
             let message = format!("cannot read the log {}: {error}", quoted(name));
-            job.error("read_iolog", &message).hinting("expected an I/O log of fio, version 2 or 3")
+            job.error("read_iolog", &message).with_hint("expected an I/O log of fio, version 2 or 3")
         })?;
         let found = iolog::find(&*source, settings).map_err(|RecordError { line, message, hint }| {
-            JobFileError::new(&name.as_str().into(), message).at_line(line).hinting(hint)
+            JobFileError::new(&name.as_str().into(), message).at_line(line).with_hint(hint)
         })?;
         if found.summary.ios == 0 {
             return Err(job.error("read_iolog", &format!("there is no I/O in the log {}", quoted(name))));

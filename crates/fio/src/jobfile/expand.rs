@@ -21,7 +21,7 @@ pub(super) fn expand<'v>(value: &'v str, environment: &Environment<'_>) -> Resul
         let name = &rest[start + 2..start + length];
         let Some(content) = (environment.variable)(name) else {
             let refusal = Refusal::new(format!("the environment variable {} is not set", quoted(name)));
-            return Err(refusal.hinting("set it, even if to nothing"));
+            return Err(refusal.with_hint("set it, even if to nothing"));
         };
         text.push_str(&rest[..start]);
         text.push_str(&content);
@@ -53,7 +53,7 @@ fn replace_words(mut text: String, environment: &Environment<'_>) -> Result<Stri
     if replaced && is_expression(&text) {
         let result = sum(&mut text.as_str()).ok_or_else(|| {
             Refusal::new(format!("{} cannot be computed", quoted(&text)))
-                .hinting("whole numbers, + - * / and a result from 0 to 2^64 - 1")
+                .with_hint("whole numbers, + - * / and a result from 0 to 2^64 - 1")
         })?;
         text = result.to_string();
     }

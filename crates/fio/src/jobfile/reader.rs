@@ -28,7 +28,7 @@ pub(crate) fn read(
 ) -> Result<Document, JobFileError> {
     let name: Arc<str> = file_name.into();
     if text.contains('\0') {
-        return Err(JobFileError::new(&name, "this is not a text file").hinting("a fio job file is expected"));
+        return Err(JobFileError::new(&name, "this is not a text file").with_hint("a fio job file is expected"));
     }
     let document = Document { files: vec![name], sections: Vec::new(), entries: Vec::new() };
     let mut reader = Reader { document, index, environment, including: Vec::new(), included_bytes: 0 };
@@ -63,16 +63,16 @@ impl Reader<'_> {
     fn section(&mut self, line: &str, place: Place) -> Result<(), JobFileError> {
         if !self.including.is_empty() {
             let error = self.error(place, "an included file cannot have sections");
-            return Err(error.hinting("fio reads only options from it"));
+            return Err(error.with_hint("fio reads only options from it"));
         }
         // As in fio, a name may contain brackets: the last bracket ends it.
         let Some(name) = line[1..].strip_suffix(']') else {
-            return Err(self.error(place, "a section needs a closing bracket").hinting("write [name]"));
+            return Err(self.error(place, "a section needs a closing bracket").with_hint("write [name]"));
         };
         let first = self.document.entries.len();
         if name != "global" && name.starts_with("global") {
             let message = format!("fio treats the section {} as [global]", quoted(name));
-            return Err(self.error(place, &message).hinting("write [global], or give the job another name"));
+            return Err(self.error(place, &message).with_hint("write [global], or give the job another name"));
         }
         self.document.sections.push(Section { name: name.into(), place, entries: first..first });
         Ok(())
@@ -87,7 +87,7 @@ impl Reader<'_> {
             // The text is not quoted, since it may come from any kind of file.
             let what = if self.index.find(name).is_some() { quoted(line) } else { "this line".to_owned() };
             let error = self.error(place, &format!("{what} stands outside of any section"));
-            return Err(error.hinting("put it after a [job] or [global] line"));
+            return Err(error.with_hint("put it after a [job] or [global] line"));
         }
         if let Some(path) = include_of(line) {
             return self.include(path, place);
@@ -95,7 +95,7 @@ impl Reader<'_> {
         if !self.including.is_empty() && self.index.find(name).is_none() && self.index.nearest(name).is_none() {
             // The same for included files: the author of the job may not be allowed to read the file.
             let error = self.error(place, "this line is no option of fio");
-            return Err(error.hinting("an included file has options, one a line"));
+            return Err(error.with_hint("an included file has options, one a line"));
         }
         let value = match value {
             None => None,
@@ -104,7 +104,7 @@ impl Reader<'_> {
                 Err(refusal) => {
                     let error = self.error(place, &refusal.message).on_option(name);
                     return Err(match refusal.hint {
-                        Some(hint) => error.hinting(hint),
+                        Some(hint) => error.with_hint(hint),
                         None => error,
                     });
                 }
@@ -140,7 +140,7 @@ impl Reader<'_> {
         self.included_bytes += text.len();
         if self.included_bytes > INCLUDED_BYTES_MAX {
             let error = self.error(place, &format!("with {} more than 64 MiB are included in all", quoted(name)));
-            return Err(error.hinting("fio reads a file anew each time that it is included"));
+            return Err(error.with_hint("fio reads a file anew each time that it is included"));
         }
         let file = self.document.files.len() as u16;
         self.document.files.push(name.into());
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_included_is_bounded_in_all() {
+    fn the_total_size_of_includes_is_bounded() {
         let large = "#".repeat(INCLUDED_BYTES_MAX / 3);
         let files = |_: &Path| Ok(large.clone());
         let environment = Environment { include: &files, ..Environment::empty() };
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_reported_of_a_file_that_is_no_part_of_a_job_file() {
+    fn the_content_of_an_include_that_is_no_job_file_is_not_reported() {
         for secret in ["root:$6$salt$hash:19000:0:99999:7:::", "password = hunter2", "KEY=${HOME}", "hunter2"] {
             let files = |_: &Path| Ok(format!("{secret}\n"));
             let environment = Environment { include: &files, ..Environment::empty() };

@@ -93,17 +93,17 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     issue.complete_min = issue.complete_min.min(depth);
     issue.complete_max = issue.complete_max.max(issue.complete_min).max(1).min(depth);
     if s.offload {
-        job.tell(
+        job.add_notice_of_job(
             "io_submit_mode=offload: iodepth holds for any engine, but the threads of the pool are not simulated: \
              the process submits its I/Os itself.",
         );
     }
     if !is_deep && wanted > 1 {
-        job.tell(&format!("ioengine={name} is synchronous: iodepth={wanted} becomes 1."));
+        job.add_notice_of_job(&format!("ioengine={name} is synchronous: iodepth={wanted} becomes 1."));
     }
     if !direct && issue.engine.is_asynchronous() && wanted > 1 {
         let like = if name == "libaio" { "as in Linux" } else { "here, unlike in Linux" };
-        job.tell(&format!(
+        job.add_notice_of_job(&format!(
             "ioengine={name} without direct=1 has one I/O in flight {like}: iodepth={wanted} becomes 1."
         ));
     }

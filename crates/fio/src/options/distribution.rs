@@ -14,7 +14,7 @@ pub(super) const FORM: &str = "random | zipf:THETA[:CENTRE] | pareto:H[:CENTRE] 
 pub(super) fn parse(text: &str, base: KbBase) -> Result<Distribution, Refusal> {
     let distribution = of_text(text, base)?;
     // Checked here, because fio also refuses it in sequential jobs, whose pattern does not contain it.
-    distribution.check().map_err(|error| Refusal::new(error.message).hinting(error.hint))?;
+    distribution.check().map_err(|error| Refusal::new(error.message).with_hint(error.hint))?;
     Ok(distribution)
 }
 
@@ -24,7 +24,9 @@ fn of_text(text: &str, base: KbBase) -> Result<Distribution, Refusal> {
         None => (text, None),
     };
     match word {
-        "random" if rest.is_some() => Err(Refusal::new("random has no parameter").hinting("leave out what follows it")),
+        "random" if rest.is_some() => {
+            Err(Refusal::new("random has no parameter").with_hint("leave out what follows it"))
+        }
         "random" => Ok(Distribution::Uniform),
         "zoned" | "zoned_abs" => zoned(rest.unwrap_or_default(), word == "zoned_abs", base),
         _ => skewed(word, rest),
@@ -38,7 +40,7 @@ fn skewed(word: &str, rest: Option<&str>) -> Result<Distribution, Refusal> {
     };
     let Some(popularity) = popularity(word, parameter)? else {
         return Err(
-            Refusal::new(format!("{} is not one of its values", quoted(word))).hinting(format!("expected {FORM}"))
+            Refusal::new(format!("{} is not one of its values", quoted(word))).with_hint(format!("expected {FORM}"))
         );
     };
     let default = if matches!(popularity, Popularity::Normal { .. }) { Some(0.5) } else { None };
@@ -61,7 +63,7 @@ fn zones(list: &str, is_absolute: bool, base: KbBase) -> Result<Arc<[Zone]>, Ref
         let Some((access, size)) = entry.split_once('/') else {
             let expected = if is_absolute { "60/20g" } else { "60/10" };
             return Err(Refusal::new(format!("{} is not a zone", quoted(entry)))
-                .hinting(format!("a zone is a share of the I/Os and a size, such as {expected}")));
+                .with_hint(format!("a zone is a share of the I/Os and a size, such as {expected}")));
         };
         accesses.push(values::whole(access.trim(), 0, 100)? as u32);
         if is_absolute {

@@ -105,25 +105,27 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let sizes = process.plan.pattern.volume.file_bytes;
     if !s.names.is_empty() && sizes.is_some_and(|(least, most)| least != most) {
         let error = job.error("filesize", "a range of sizes, but the files have names");
-        return Err(error.hinting("give one size, or leave filename out"));
+        return Err(error.with_hint("give one size, or leave filename out"));
     }
     if !process.caching.direct {
-        job.tell_all(
+        job.add_notice_for_all_jobs(
             "I/O that is not direct (direct=0, fio's default) goes through a page cache that is a sketch: see \
              docs/page-cache.md.",
         );
     }
     let count = s.count();
     if s.lines > 1 {
-        job.tell_unless_replay(&format!(
+        job.add_notice_unless_replay(&format!(
             "filename is given more than once: as in fio, the job uses all {count} names."
         ));
     }
     if s.nrfiles > Some(1) && !s.names.is_empty() {
-        job.tell_unless_replay(&format!("nrfiles has no effect with filename, as in fio: there are {count} files."));
+        job.add_notice_unless_replay(&format!(
+            "nrfiles has no effect with filename, as in fio: there are {count} files."
+        ));
     }
     if count == 1 {
-        job.tell_idle(&["file_service_type"], "on a job with one file");
+        job.add_notice_of_unused_options(&["file_service_type"], "on a job with one file");
     }
     Ok(())
 }
@@ -141,7 +143,7 @@ pub(super) fn names(text: &str, what: &str) -> Result<Vec<String>, Refusal> {
     }
     if names.iter().any(String::is_empty) {
         return Err(Refusal::new(format!("the name of a {what} is empty"))
-            .hinting("names stand between colons; write \\: for a colon in a name"));
+            .with_hint("names stand between colons; write \\: for a colon in a name"));
     }
     if names.len() > FILES_OF_A_PROCESS_MAX as usize {
         return Err(Refusal::new(format!("more than {FILES_OF_A_PROCESS_MAX} names")));
@@ -206,7 +208,7 @@ fn engine(s: &mut Settings, text: &str) -> Result<(), Refusal> {
                 "windowsaio" | "solarisaio" => "use libaio, which keeps as many I/Os in flight".to_owned(),
                 _ => format!("use one of {names}"),
             };
-            Err(Refusal::new(format!("the engine {} is not supported{reason}", quoted(text))).hinting(hint))
+            Err(Refusal::new(format!("the engine {} is not supported{reason}", quoted(text))).with_hint(hint))
         }
     }
 }
@@ -251,7 +253,7 @@ fn file_service(text: &str) -> Result<FileService, Refusal> {
             Some(popularity) => FileService::Skewed(popularity),
             None => {
                 return Err(Refusal::new(format!("{} is not one of its values", quoted(word)))
-                    .hinting("expected roundrobin, sequential, random, zipf, pareto, normal or gauss"));
+                    .with_hint("expected roundrobin, sequential, random, zipf, pareto, normal or gauss"));
             }
         },
     })

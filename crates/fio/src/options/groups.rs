@@ -137,7 +137,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let volume = &mut process.plan.pattern_mut().volume;
     if volume.time_based && !has_runtime {
         volume.time_based = false;
-        job.tell("time_based has no effect without runtime: the job runs once.");
+        job.add_notice_of_job("time_based has no effect without runtime: the job runs once.");
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ impl Job<'_> {
             Some(option) => self.error(option, &error.message),
             None => self.document.error_at(self.section.place, Some(self.section), &error.message),
         };
-        error_in.hinting(error.hint)
+        error_in.with_hint(error.hint)
     }
 
     fn option_of(&self, field: &str) -> Option<&'static str> {
@@ -67,26 +67,26 @@ impl Job<'_> {
     }
 
     /// Adds a notice about an option of this job.
-    pub(crate) fn tell(&self, sentence: &str) {
-        self.tell_all(&format!("[{}] {sentence}", printable(&self.section.name)));
+    pub(crate) fn add_notice_of_job(&self, sentence: &str) {
+        self.add_notice_for_all_jobs(&format!("[{}] {sentence}", printable(&self.section.name)));
     }
 
     /// The same, unless the job is a replay, on which the option has no effect anyway.
-    pub(crate) fn tell_unless_replay(&self, sentence: &str) {
+    pub(crate) fn add_notice_unless_replay(&self, sentence: &str) {
         if !self.is_replay() {
-            self.tell(sentence);
+            self.add_notice_of_job(sentence);
         }
     }
 
     /// Adds a notice that those of these options that are set have no effect, and why.
-    pub(crate) fn tell_idle(&self, options: &[&str], why: &str) {
+    pub(crate) fn add_notice_of_unused_options(&self, options: &[&str], why: &str) {
         for option in options.iter().filter(|option| self.is_given(option)) {
-            self.tell_unless_replay(&format!("{option} has no effect {why}."));
+            self.add_notice_unless_replay(&format!("{option} has no effect {why}."));
         }
     }
 
     /// Adds a notice about all jobs.
-    pub(crate) fn tell_all(&self, sentence: &str) {
+    pub(crate) fn add_notice_for_all_jobs(&self, sentence: &str) {
         self.notices.borrow_mut().add(sentence.to_owned());
     }
 }

@@ -36,14 +36,17 @@ const ROWS: &[OptionSpec] = &[
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let search = job.settings.latency;
     if search.target == Nanos::ZERO {
-        job.tell_idle(&["latency_window", "latency_percentile", "latency_run"], "without latency_target");
+        job.add_notice_of_unused_options(
+            &["latency_window", "latency_percentile", "latency_run"],
+            "without latency_target",
+        );
         return Ok(());
     }
     process.latency.target = Some(search);
     if search.percentile >= 100.0 {
         // Tried with fio 3.33: a target for 100 % of the I/Os acts as a limit, too.
         process.latency.max = [search.target; 3];
-        job.tell_unless_replay(
+        job.add_notice_unless_replay(
             "latency_target with latency_percentile=100: as in fio 3.33, the job fails at the first I/O above it.",
         );
     }
@@ -53,7 +56,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
 fn percentile(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     let percent = decimal(text)?;
     if !(0.0..=100.0).contains(&percent) {
-        return Err(Refusal::new("out of range").hinting("expected a percentage from 0 to 100"));
+        return Err(Refusal::new("out of range").with_hint("expected a percentage from 0 to 100"));
     }
     s.latency.percentile = percent;
     Ok(())

@@ -73,12 +73,12 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
         (bytes, [0, 0, 0]) => Some(RateLimits::Bytes(bytes)),
         ([0, 0, 0], ios) => Some(RateLimits::Ios(ios)),
         _ => {
-            return Err(job.error("rate_iops", "rate and rate_iops exclude each other").hinting("use one of them"));
+            return Err(job.error("rate_iops", "rate and rate_iops exclude each other").with_hint("use one of them"));
         }
     };
     process.pace.rate = limits.map(|limits| Rate { limits, process: rate_process });
     if limits.is_none() && rate_process == RateProcess::Poisson {
-        job.tell_idle(&["rate_process"], "without rate or rate_iops");
+        job.add_notice_of_unused_options(&["rate_process"], "without rate or rate_iops");
     }
     // So far `sleep` is the length of the whole pause.
     let Some(sleep_ns) = think.sleep.0.checked_sub(think.spin.0) else {
@@ -99,12 +99,12 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
             "thinktime_iotime",
             "rate_ignore_thinktime",
         ];
-        job.tell_idle(&idle, "without thinktime");
+        job.add_notice_of_unused_options(&idle, "without thinktime");
     }
     if flow.weight > 0 {
         process.pace.flow = Some(flow);
     } else {
-        job.tell_idle(&["flow_id", "flow_sleep"], "without flow");
+        job.add_notice_of_unused_options(&["flow_id", "flow_sleep"], "without flow");
     }
     Ok(())
 }

@@ -138,29 +138,29 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
         }
     }
     if s.random.repeats {
-        job.tell_idle(&["randseed"], "without randrepeat=0, as in fio");
+        job.add_notice_of_unused_options(&["randseed"], "without randrepeat=0, as in fio");
     }
     let lanes = pattern.direction.lanes();
     let ranged = lanes.iter().any(|&lane| s.bs_range[lane].is_some());
     match strongest_size(job.settings) {
         "bssplit" if job.is_given("bs") || ranged => {
-            job.tell_unless_replay("bssplit is stronger than bs and bsrange, as in fio.");
+            job.add_notice_unless_replay("bssplit is stronger than bs and bsrange, as in fio.");
         }
-        "bsrange" if job.is_given("bs") => job.tell_unless_replay("bsrange is stronger than bs, as in fio."),
+        "bsrange" if job.is_given("bs") => job.add_notice_unless_replay("bsrange is stronger than bs, as in fio."),
         _ => {}
     }
     let varied = lanes.iter().any(|&lane| !matches!(pattern.sizes[lane], Sizes::Fixed(_)));
     if s.is_random && s.random.has_map() && varied && s.random.generator != RandomGenerator::Lfsr {
-        job.tell_unless_replay(
+        job.add_notice_unless_replay(
             "with several block sizes the random map covers the starts of blocks: blocks may overlap, \
              where fio would cut them.",
         );
     }
     if !s.is_random && ["percentage_random", "random_distribution", "norandommap"].iter().any(|o| job.is_given(o)) {
-        job.tell_unless_replay("options for random offsets have no effect on a sequential job.");
+        job.add_notice_unless_replay("options for random offsets have no effect on a sequential job.");
     }
     if !s.has_modifier {
-        job.tell_idle(&["rw_sequencer"], "without rw=...:N");
+        job.add_notice_of_unused_options(&["rw_sequencer"], "without rw=...:N");
     }
     Ok(())
 }
@@ -244,7 +244,7 @@ fn rw(s: &mut Settings, text: &str) -> Result<(), Refusal> {
         "randtrimwrite" => (true, Direction::TrimWrite),
         _ => {
             return Err(Refusal::new(format!("{} is not one of its values", quoted(word)))
-                .hinting("expected read, write, trim, rw, trimwrite, or one of them after rand"));
+                .with_hint("expected read, write, trim, rw, trimwrite, or one of them after rand"));
         }
     };
     s.pattern().direction = direction;

@@ -124,11 +124,14 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     };
     let rules = of_single_ios(job, s)?;
     if rules.is_empty() {
-        job.tell_idle(&["cmdprio", "cmdprio_class"], "without cmdprio_percentage or cmdprio_bssplit");
+        job.add_notice_of_unused_options(
+            &["cmdprio", "cmdprio_class"],
+            "without cmdprio_percentage or cmdprio_bssplit",
+        );
     }
     process.plan.pattern_mut().priorities = rules.into();
     if process.standing.cgroup.is_none() {
-        job.tell_idle(&["cgroup_weight"], "without cgroup");
+        job.add_notice_of_unused_options(&["cgroup_weight"], "without cgroup");
     }
     Ok(())
 }
@@ -151,12 +154,12 @@ fn of_single_ios(job: &Job<'_>, s: &Priority) -> Result<Vec<PriorityRule>, JobFi
     let option = if is_split { "cmdprio_bssplit" } else { "cmdprio_percentage" };
     if is_split && has_percent {
         let error = job.error(option, "cmdprio_bssplit and cmdprio_percentage exclude each other");
-        return Err(error.hinting("use one of them"));
+        return Err(error.with_hint("use one of them"));
     }
     let engine = job.settings.process.issue.engine;
     if !matches!(engine, Engine::Libaio | Engine::IoUring) {
         let message = format!("ioengine={} cannot give single I/Os a priority", name_of(engine));
-        return Err(job.error(option, &message).hinting("use libaio or io_uring, or prio for the whole job"));
+        return Err(job.error(option, &message).with_hint("use libaio or io_uring, or prio for the whole job"));
     }
     let mut rules = Vec::new();
     for lane in 0..2 {
@@ -201,7 +204,7 @@ fn prio_shares(text: &str, base: KbBase) -> Result<Vec<PrioShare>, Refusal> {
         let total: u32 = shares.iter().filter(|s| s.bytes == share.bytes).map(|s| u32::from(s.percent)).sum();
         if total > 100 {
             return Err(Refusal::new(format!("the percentages for {} bytes add up to {total}", share.bytes))
-                .hinting("expected at most 100 for each size"));
+                .with_hint("expected at most 100 for each size"));
         }
     }
     Ok(shares)
@@ -220,7 +223,7 @@ fn prio_share(entry: &str, base: KbBase) -> Result<PrioShare, Refusal> {
         }
         _ => {
             return Err(Refusal::new(format!("{} is not an entry", quoted(entry)))
-                .hinting("expected size/percent or size/percent/class/level"));
+                .with_hint("expected size/percent or size/percent/class/level"));
         }
     };
     Ok(PrioShare { bytes, percent: percent as u8, prio })

@@ -115,10 +115,10 @@ fn land(job: &Job<'_>, _: &mut Process) -> Result<(), JobFileError> {
     let given: Vec<_> = NOT_READ.split(' ').filter(|option| job.is_given(option)).collect();
     if !given.is_empty() {
         let given = given.join(", ");
-        job.tell(&format!("a replay takes its I/Os from the log, as in fio: without effect are {given}."));
+        job.add_notice_of_job(&format!("a replay takes its I/Os from the log, as in fio: without effect are {given}."));
     }
     if job.settings.replay.skipped.contains(&true) {
-        job.tell("replay_skip is done as the manual says; fio 3.33 does it only for blktrace recordings.");
+        job.add_notice_of_job("replay_skip is done as the manual says; fio 3.33 does it only for blktrace recordings.");
     }
     Ok(())
 }
@@ -131,7 +131,7 @@ fn read_iolog(s: &mut Settings, text: &str) -> Result<(), Refusal> {
 fn align(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     let align = bytes(text, s.files.kb_base)?;
     if align != 0 && !align.is_power_of_two() {
-        return Err(Refusal::new(format!("{} is not a power of two", quoted(text))).hinting("such as 512 or 4k"));
+        return Err(Refusal::new(format!("{} is not a power of two", quoted(text))).with_hint("such as 512 or 4k"));
     }
     s.replay.align = align;
     Ok(())
@@ -142,7 +142,7 @@ fn skip(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     for word in text.split(',').map(str::trim) {
         let Some(kind) = ["read", "write", "trim", "sync"].iter().position(|kind| *kind == word) else {
             return Err(Refusal::new(format!("{} is not one of its values", quoted(word)))
-                .hinting("expected read, write, trim or sync"));
+                .with_hint("expected read, write, trim or sync"));
         };
         skipped[kind] = true;
     }

@@ -45,16 +45,16 @@ impl Setter {
             return Ok(());
         }
         let Some(value) = value else {
-            return Err(Refusal::new("needs a value").hinting(format!("expected {}", self.values())));
+            return Err(Refusal::new("needs a value").with_hint(format!("expected {}", self.values())));
         };
         if value.is_empty() {
-            return Err(Refusal::new("the value is empty").hinting(format!("expected {}", self.values())));
+            return Err(Refusal::new("the value is empty").with_hint(format!("expected {}", self.values())));
         }
         let base = settings.files.kb_base;
         match self {
             Setter::Flag(_) => {}
             Setter::Bool(set) => {
-                let on = values::whole(value, 0, 1).map_err(|e| e.hinting("expected 0 or 1"))?;
+                let on = values::whole(value, 0, 1).map_err(|e| e.with_hint("expected 0 or 1"))?;
                 set(settings, on == 1);
             }
             Setter::Int { min, max, set } => set(settings, values::whole(value, min, max)?),
@@ -68,7 +68,7 @@ impl Setter {
                 Some(index) => set(settings, index),
                 None => {
                     let refusal = Refusal::new(format!("{} is not one of its values", quoted(value)));
-                    return Err(refusal.hinting(format!("expected {}", self.values())));
+                    return Err(refusal.with_hint(format!("expected {}", self.values())));
                 }
             },
             Setter::Text { set, .. } | Setter::Form { set, .. } => set(settings, value)?,

@@ -48,14 +48,14 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
         let seconds = u32::try_from(duration.0 / 1_000_000_000).unwrap_or(u32::MAX);
         process.steady_state = Some(SteadyState { steadiness, seconds, ramp });
     } else {
-        job.tell_idle(&["steadystate", "steadystate_ramp_time"], "without steadystate_duration");
+        job.add_notice_of_unused_options(&["steadystate", "steadystate_ramp_time"], "without steadystate_duration");
     }
     Ok(())
 }
 
 fn criterion(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     let expected = "expected iops, iops_slope, bw or bw_slope, a colon, and a limit such as 2 or 0.3%";
-    let refused = |message: &str| Refusal::new(message).hinting(expected);
+    let refused = |message: &str| Refusal::new(message).with_hint(expected);
     let Some((figure, limit)) = text.split_once(':') else { return Err(refused("there is no limit")) };
     let (figure, is_slope) = match figure {
         "iops" => (SteadyFigure::Ios, false),

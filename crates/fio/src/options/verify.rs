@@ -39,7 +39,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     }
     if s.backlog > 0 && s.batch != 0 && s.batch != s.backlog {
         let error = job.error("verify_backlog_batch", "a part of the backlog at a time is not supported");
-        return Err(error.hinting("leave it out: the whole backlog is read"));
+        return Err(error.with_hint("leave it out: the whole backlog is read"));
     }
     pattern.verify_backlog = Some(if s.backlog == 0 { u64::MAX } else { s.backlog.unsigned_abs() });
     Ok(())

@@ -40,7 +40,7 @@ const ROWS: &[OptionSpec] = &[
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     if process.plan.pattern.volume.time_based {
         for option in ["number_ios", "io_size", "loops"].into_iter().filter(|option| job.is_given(option)) {
-            job.tell(&format!("{option} has no effect with time_based, as in fio."));
+            job.add_notice_of_job(&format!("{option} has no effect with time_based, as in fio."));
         }
     }
     Ok(())

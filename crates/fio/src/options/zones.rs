@@ -65,26 +65,26 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     match (s.mode, s.zone_bytes) {
         (Some(Mode::Strided), 0) => {
             let error = job.error("zonemode", "strided needs zonesize");
-            return Err(error.hinting("say how many bytes to move in a zone: zonesize=256m"));
+            return Err(error.with_hint("say how many bytes to move in a zone: zonesize=256m"));
         }
         (Some(Mode::None), 1..) => {
             let error = job.error("zonesize", "zonemode=none and zonesize exclude each other, as in fio");
-            return Err(error.hinting("use zonemode=strided, or leave zonesize out"));
+            return Err(error.with_hint("use zonemode=strided, or leave zonesize out"));
         }
         (_, 0) => {
-            job.tell_idle(&["zonerange", "zoneskip"], "without zonemode=strided and zonesize");
+            job.add_notice_of_unused_options(&["zonerange", "zoneskip"], "without zonemode=strided and zonesize");
             return Ok(());
         }
         _ => {}
     }
     if s.mode.is_none() {
-        job.tell_unless_replay("zonesize without zonemode means zonemode=strided, as in older versions of fio.");
+        job.add_notice_unless_replay("zonesize without zonemode means zonemode=strided, as in older versions of fio.");
     }
     let pattern = process.plan.pattern_mut();
     // Tried with fio 3.33.
     let are_idle = matches!(&pattern.offsets, Offsets::Random(random) if random.distribution != Distribution::Uniform);
     if are_idle {
-        job.tell_unless_replay("zones have no effect with random_distribution, as in fio.");
+        job.add_notice_unless_replay("zones have no effect with random_distribution, as in fio.");
         return Ok(());
     }
     let range_bytes = if s.range_bytes == 0 { s.zone_bytes } else { s.range_bytes };
@@ -95,7 +95,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
 fn set(to: &mut u64, text: &str, base: KbBase) -> Result<(), Refusal> {
     if text.ends_with('%') {
         // fio 3.33 accepts percentages, but then places zones at fractions of sectors.
-        return Err(Refusal::new("percentages are not supported").hinting(format!("expected {BYTES}")));
+        return Err(Refusal::new("percentages are not supported").with_hint(format!("expected {BYTES}")));
     }
     *to = bytes(text, base)?;
     Ok(())
@@ -107,11 +107,11 @@ fn zone_mode(s: &mut Settings, text: &str) -> Result<(), Refusal> {
         "strided" => Mode::Strided,
         "zbd" => {
             return Err(Refusal::new("\"zbd\" is not supported: it needs a zoned device, and none is modelled")
-                .hinting("use strided, or none"));
+                .with_hint("use strided, or none"));
         }
         _ => {
             let refusal = Refusal::new(format!("{} is not one of its values", quoted(text)));
-            return Err(refusal.hinting("expected none or strided"));
+            return Err(refusal.with_hint("expected none or strided"));
         }
     });
     Ok(())

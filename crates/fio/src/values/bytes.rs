@@ -19,7 +19,7 @@ pub(crate) enum KbBase {
 /// Bytes: a number and an optional unit k, m, g, t or p, alone or followed by b, i or ib.
 pub(crate) fn bytes(text: &str, base: KbBase) -> Result<u64, Refusal> {
     let expected = "expected a number of bytes such as 4096, 4k or 1g";
-    let (number, suffix) = leading_number(text).map_err(|e| e.hinting(expected))?;
+    let (number, suffix) = leading_number(text).map_err(|e| e.with_hint(expected))?;
     let factor = multiplier(suffix, base).ok_or_else(|| {
         let hint = if suffix.starts_with('.') {
             "fractions are not possible; fio would drop everything after the point"
@@ -28,7 +28,7 @@ pub(crate) fn bytes(text: &str, base: KbBase) -> Result<u64, Refusal> {
         } else {
             "the units are k, m, g, t and p"
         };
-        Refusal::new(format!("{} has an unknown unit {}", quoted(text), quoted(suffix))).hinting(hint)
+        Refusal::new(format!("{} has an unknown unit {}", quoted(text), quoted(suffix))).with_hint(hint)
     })?;
     number.checked_mul(factor).ok_or_else(|| Refusal::new(format!("{} is too large", quoted(text))))
 }

@@ -22,7 +22,7 @@ pub(crate) fn per_direction<T: Clone>(
     let mut given = 0;
     for (i, part) in text.split(',').map(str::trim).enumerate() {
         if i == 3 {
-            return Err(Refusal::new("more than three values").hinting("the order is read,write,trim"));
+            return Err(Refusal::new("more than three values").with_hint("the order is read,write,trim"));
         }
         given = i + 1;
         if !part.is_empty() {

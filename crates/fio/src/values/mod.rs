@@ -25,7 +25,7 @@ impl Refusal {
         Refusal { message: message.into(), hint: None }
     }
 
-    pub(crate) fn hinting(mut self, hint: impl Into<String>) -> Refusal {
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Refusal {
         self.hint = Some(hint.into());
         self
     }

@@ -33,11 +33,11 @@ pub(crate) fn whole(text: &str, min: i64, max: i64) -> Result<i64, Refusal> {
         Some(rest) => (true, rest),
         None => (false, text),
     };
-    let not_a_number = || Refusal::new(format!("{} is not a number", quoted(text))).hinting(expected());
+    let not_a_number = || Refusal::new(format!("{} is not a number", quoted(text))).with_hint(expected());
     if magnitude.is_empty() {
         return Err(not_a_number());
     }
-    let (number, suffix) = leading_number(magnitude).map_err(|e| e.hinting(expected()))?;
+    let (number, suffix) = leading_number(magnitude).map_err(|e| e.with_hint(expected()))?;
     let factor: u64 = match suffix.to_ascii_lowercase().as_str() {
         "" => 1,
         "k" => 1 << 10,
@@ -48,7 +48,7 @@ pub(crate) fn whole(text: &str, min: i64, max: i64) -> Result<i64, Refusal> {
     let value = i128::from(number) * i128::from(factor) * if negative { -1 } else { 1 };
     match i64::try_from(value) {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
-        _ => Err(Refusal::new(format!("{} is out of range", quoted(text))).hinting(expected())),
+        _ => Err(Refusal::new(format!("{} is out of range", quoted(text))).with_hint(expected())),
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fio_would_cut_off_is_refused() {
+    fn numbers_that_fio_would_truncate_are_refused() {
         for text in ["", "x", "1x", "1.5", "1,2", "0x", "-", "--1", "1 2", "99999999999999999999", "٣"] {
             assert!(whole(text, i64::MIN, i64::MAX).is_err(), "{text}");
         }

@@ -17,7 +17,7 @@ pub(crate) enum TimeUnit {
 /// A time: a number and an optional unit d, h, m, s, ms or us. A number without a unit is in `unit`.
 pub(crate) fn time(text: &str, unit: TimeUnit) -> Result<Nanos, Refusal> {
     const EXPECTED: &str = "expected a number with one unit of d, h, m, s, ms, us";
-    let (number, suffix) = leading_number(text).map_err(|e| e.hinting(EXPECTED))?;
+    let (number, suffix) = leading_number(text).map_err(|e| e.with_hint(EXPECTED))?;
     let factor_ns: u64 = match suffix.to_ascii_lowercase().as_str() {
         "" => match unit {
             TimeUnit::Seconds => 1_000_000_000,
@@ -36,7 +36,7 @@ pub(crate) fn time(text: &str, unit: TimeUnit) -> Result<Nanos, Refusal> {
             } else {
                 EXPECTED
             };
-            return Err(Refusal::new(format!("{} is not a time", quoted(text))).hinting(hint));
+            return Err(Refusal::new(format!("{} is not a time", quoted(text))).with_hint(hint));
         }
     };
     let span_ns = number.checked_mul(factor_ns).filter(|&ns| ns <= MAX_NS);

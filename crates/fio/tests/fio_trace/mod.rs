@@ -1,7 +1,7 @@
 //! Whole job files with fio itself: what each of its processes issues, in order.
 //!
 //! fio's I/O log is one for all clones of a job, mixed. Its trace (`--debug=io`) has the same I/Os with the process that
-//! issues each, so the trace is read here; `the_trace_of_fio_has_what_its_log_has` shows that they are the same.
+//! issues each, so the trace is read here; `the_trace_of_fio_matches_its_log` shows that they are the same.
 
 pub mod adapt;
 mod compare;

@@ -6,7 +6,7 @@ use hoistway_blk::ground::{Kernel, StoreError};
 use hoistway_experiment::KernelOption;
 use hoistway_experiment::facts::{self, Facts, Grammar};
 use hoistway_experiment::texts::{FileText, NoteText, SchedulerText, Texts, TunableText};
-use hoistway_render::text::{hanging, wrapped};
+use hoistway_render::text::{wrap_hanging, wrapped};
 use serde_json::{Value, json};
 
 use hoistway_render::text::aligned;
@@ -269,7 +269,7 @@ fn section(heading: &str, body: &str, width: usize) -> String {
 }
 
 fn bullets(lines: &[String], width: usize) -> String {
-    lines.iter().map(|line| hanging(&format!("- {line}"), width, 2, 4)).collect()
+    lines.iter().map(|line| wrap_hanging(&format!("- {line}"), width, 2, 4)).collect()
 }
 
 /// Labels with their texts, one below the other.

@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 fn dump(system: &System, host: &Host, file: &Path, serials: bool) -> Result<()> {
     let output = Output::open(Some(file))?;
     let (bytes, files) = system.dump(host, serials).context("the dump")?;
-    output.write_there(&bytes)?;
+    output.write_to_file_only(&bytes)?;
     let devices = host.devices.len();
     let what = if serials { "with serial numbers" } else { "without serial numbers" };
     let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });

@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     })?;
     let pages = pages(root)?;
     for (name, text) in &pages {
-        Output::open(Some(&folder.join(format!("{name}.1"))))?.write_there(text)?;
+        Output::open(Some(&folder.join(format!("{name}.1"))))?.write_to_file_only(text)?;
     }
     let names: Vec<String> = pages.iter().map(|(name, _)| format!("{name}.1\n")).collect();
     Output::open(None)?.write(names.concat())?;

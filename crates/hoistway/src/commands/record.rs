@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         bytes_max: arguments.max,
         buffer_bytes: arguments.buffer,
     };
-    let device = on_root(&arguments.device)?;
+    let device = absolute_device_path(&arguments.device)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot install a handler for Ctrl-C")?;
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     summary.warnings.iter().for_each(|warning| say(warning));
     if let (None, Some(child)) = (status, &mut command) {
         // On a terminal, Ctrl-C ends the command, too, which is not a failure.
-        let is_ending = interrupted.load(Ordering::Relaxed) && ended_soon(child);
+        let is_ending = interrupted.load(Ordering::Relaxed) && exits_within_a_second(child);
         if !is_ending {
             say(&format!("{} is still running (process {}).", arguments.command[0].display(), child.id()));
         }
@@ -125,7 +125,7 @@ fn ending(summary: &Summary, status: Option<ExitStatus>, arguments: &Arguments) 
 }
 
 /// The absolute path of a device; a bare name stays unchanged.
-fn on_root(device: &str) -> Result<String> {
+fn absolute_device_path(device: &str) -> Result<String> {
     if !device.contains('/') {
         return Ok(device.to_owned());
     }
@@ -140,7 +140,7 @@ fn start(command: &[OsString]) -> Result<Option<Child>> {
 }
 
 /// Whether a command ends within a second.
-fn ended_soon(child: &mut Child) -> bool {
+fn exits_within_a_second(child: &mut Child) -> bool {
     (0..20).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
         child.try_wait().is_ok_and(|status| status.is_some())

@@ -7,7 +7,7 @@ use hoistway_experiment::KernelOption;
 use hoistway_experiment::facts;
 use hoistway_experiment::texts::{SchedulerText, Texts};
 use hoistway_legacy::all_schedulers;
-use hoistway_render::text::{aligned, hanging, wrapped};
+use hoistway_render::text::{aligned, wrap_hanging, wrapped};
 use serde_json::{Value, json};
 
 use hoistway_terminal::Ending;
@@ -50,9 +50,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
             let mut text = table(&listed, wanted);
             for scheduler in &listed {
                 text.push('\n');
-                text += &hanging(&format!("{}: {}", scheduler.name, scheduler.promises), width, 0, 2);
-                text += &hanging(&format!("Costs: {}", scheduler.costs), width, 2, 4);
-                text += &hanging(&format!("Default for: {}.", scheduler.default_for), width, 2, 4);
+                text += &wrap_hanging(&format!("{}: {}", scheduler.name, scheduler.promises), width, 0, 2);
+                text += &wrap_hanging(&format!("Costs: {}", scheduler.costs), width, 2, 4);
+                text += &wrap_hanging(&format!("Default for: {}.", scheduler.default_for), width, 2, 4);
             }
             text.push('\n');
             if let Some(notice) = arguments.kernel.as_ref().and_then(KernelOption::notice) {

@@ -136,7 +136,7 @@ pub(crate) struct Queues<'a> {
 
 impl<'a> Queues<'a> {
     pub(crate) fn of(target: &'a Target, applier: &'a Applier<'_>) -> Result<Self> {
-        let disks: Result<Vec<_>, _> = target.below.disks.iter().map(|disk| applier.for_a_time(disk)).collect();
+        let disks: Result<Vec<_>, _> = target.below.disks.iter().map(|disk| applier.begin_temporary(disk)).collect();
         Ok(Queues { target, disks: disks? })
     }
 

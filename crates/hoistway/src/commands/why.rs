@@ -36,16 +36,16 @@ type Reason = (String, String);
 
 /// The owner of a chosen request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Whose {
+enum RequestOwner {
     /// No request was chosen.
-    Nobody,
+    NoRequest,
     /// The kernel: write-back and journals, or all I/O of a host for its guests.
     Kernel,
     Process(u32),
 }
 
 /// A run's decisions, counted by owner and reason.
-type Counts = BTreeMap<(Whose, Reason), u64>;
+type Counts = BTreeMap<(RequestOwner, Reason), u64>;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(None)?;
@@ -60,9 +60,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
             bail!("{name}: has an event of a run that its first line does not list");
         };
         let whose = match (line.process, line.rq) {
-            (Some(process), _) => Whose::Process(process),
-            (None, Some(_)) => Whose::Kernel,
-            (None, None) => Whose::Nobody,
+            (Some(process), _) => RequestOwner::Process(process),
+            (None, Some(_)) => RequestOwner::Kernel,
+            (None, None) => RequestOwner::NoRequest,
         };
         *counts.entry((whose, (reason.into_owned(), why.into_owned()))).or_default() += 1;
     }
@@ -82,11 +82,11 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     Ok(if is_gzip { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) })
 }
 
-fn job_of(header: &Header, whose: Whose) -> &str {
+fn job_of(header: &Header, whose: RequestOwner) -> &str {
     match whose {
-        Whose::Nobody => "(no request)",
-        Whose::Kernel => "(no job)",
-        Whose::Process(process) => header.processes.get(process as usize).map_or("", |process| &process.job),
+        RequestOwner::NoRequest => "(no request)",
+        RequestOwner::Kernel => "(no job)",
+        RequestOwner::Process(process) => header.processes.get(process as usize).map_or("", |process| &process.job),
     }
 }
 
@@ -126,11 +126,11 @@ fn document(header: &Header, runs: &[Counts], is_partial: bool) -> Value {
     let runs = header.runs.iter().zip(runs).map(|(run, counts)| {
         let reasons = counts.iter().map(|((whose, (reason, why)), count)| {
             let process = match whose {
-                Whose::Process(process) => Some(process),
-                Whose::Nobody | Whose::Kernel => None,
+                RequestOwner::Process(process) => Some(process),
+                RequestOwner::NoRequest | RequestOwner::Kernel => None,
             };
             let job = process.map(|_| job_of(header, *whose));
-            let is_request = *whose != Whose::Nobody;
+            let is_request = *whose != RequestOwner::NoRequest;
             json!({"process": process, "job": job, "request": is_request, "reason": reason, "why": why, "count": count})
         });
         json!({

@@ -32,14 +32,14 @@ fn advice_is_in_the_table_and_in_the_document_for_the_device_that_is_named_or_th
 }
 
 #[test]
-fn advice_takes_as_many_runs_as_it_needs_in_every_format() {
+fn advice_uses_as_many_repeats_as_it_needs_in_every_format() {
     let document = document(&["--advice", "sda"]);
     assert_eq!(document["advice"][0]["decision"], "change");
     assert!(document["seeds"].as_array().unwrap().len() >= 3);
 }
 
 #[test]
-fn what_is_no_device_is_refused_and_a_load_in_its_place_is_told() {
+fn advice_refuses_an_invalid_device_and_detects_a_misplaced_load() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("mine.fio"), "[a]\nfilename=/dev/sda\nruntime=1\n").unwrap();
     refused(folder.path(), &["compare", "--advice", "a b"], &["\"a b\" is no name of a block device"]);

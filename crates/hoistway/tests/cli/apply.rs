@@ -108,7 +108,7 @@ fn a_run_that_is_killed_at_any_moment_leaves_a_device_that_the_next_one_restores
 }
 
 #[test]
-fn what_cannot_be_applied_is_refused_and_nothing_is_written() {
+fn an_inapplicable_result_is_refused_and_nothing_is_written() {
     let folder = tempdir().unwrap();
     let result = result(folder.path());
     let journal = folder.path().join("journal");

@@ -37,7 +37,7 @@ fn a_device_that_was_fitted_is_a_preset_that_comparisons_take() {
 }
 
 #[test]
-fn a_fit_that_may_not_go_on_writes_the_best_so_far_marked_and_ends_with_one() {
+fn an_unconverged_fit_writes_its_best_so_far_marked_and_exits_with_1() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("m.csv"), MEASURED).unwrap();
     let mut command = hoistway();
@@ -51,7 +51,7 @@ fn a_fit_that_may_not_go_on_writes_the_best_so_far_marked_and_ends_with_one() {
 }
 
 #[test]
-fn what_cannot_be_fitted_is_told_in_one_message_and_nothing_is_written() {
+fn an_impossible_fit_is_refused_in_one_message_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     fs::write(at.join("m.csv"), MEASURED).unwrap();

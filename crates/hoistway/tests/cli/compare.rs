@@ -82,7 +82,7 @@ fn the_json_document_has_all_its_keys_in_order() {
 }
 
 #[test]
-fn a_file_receives_what_would_be_printed_and_nothing_lies_beside_it() {
+fn a_file_receives_the_printed_output_and_no_other_file_is_left() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("results.json");
     let printed = compare_json(&[]);
@@ -105,7 +105,7 @@ fn the_same_seed_gives_the_same_bytes_on_one_thread_and_on_two() {
 }
 
 #[test]
-fn what_goes_on_until_its_runtime_is_over_does_so_for_the_runtime_of_the_command_line() {
+fn time_based_jobs_run_for_the_runtime_of_the_command_line() {
     let folder = tempdir().unwrap();
     let text = "[a]\nfilename=/dev/sda\ndirect=1\nrw=read\nsize=64k\ntime_based\n";
     fs::write(folder.path().join("load.fio"), text).unwrap();
@@ -219,7 +219,7 @@ fn every_built_in_host_is_in_the_help_and_can_be_chosen() {
 }
 
 #[test]
-fn cpu_time_of_an_io_is_what_the_host_charges_and_stands_in_documents_only() {
+fn cpu_time_per_io_is_the_hosts_charge_and_appears_only_in_documents() {
     let load = ["--schedulers", "none", "--device", "null"];
     let document: Value = serde_json::from_str(&compare_json(&load)).unwrap();
     let run = &document["runs"][0];

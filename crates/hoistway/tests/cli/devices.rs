@@ -57,7 +57,7 @@ fn a_class_of_devices_or_a_part_of_a_name_will_do_where_it_means_one() {
 }
 
 #[test]
-fn a_preset_with_other_numbers_no_longer_claims_what_the_original_was_calibrated_on() {
+fn a_modified_preset_no_longer_claims_the_original_calibration() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("mine.toml");
     let text = printed(&["devices", "intel-s3520-1600gb", "--toml"]);

@@ -19,7 +19,7 @@ fn diff(folder: &Path, files: [&str; 2], options: &[&str]) -> String {
 }
 
 #[test]
-fn inputs_and_figures_that_differ_are_told_and_the_same_are_not() {
+fn differing_inputs_and_figures_are_listed_and_equal_ones_are_not() {
     let folder = with_load();
     compare(&folder, "a.json", &["--repeat", "4"]);
     compare(&folder, "same.json", &["--repeat", "4"]);
@@ -65,7 +65,7 @@ fn inputs_and_figures_that_differ_are_told_and_the_same_are_not() {
 }
 
 #[test]
-fn single_runs_claim_nothing_and_rows_of_one_only_are_told() {
+fn single_runs_claim_no_change_and_unmatched_rows_are_listed() {
     let folder = with_load();
     compare(&folder, "a.json", &[]);
     compare(&folder, "b.json", &["--queue", "nr_requests=8", "--vary", "mq-deadline.fifo_batch=1"]);
@@ -79,7 +79,7 @@ fn single_runs_claim_nothing_and_rows_of_one_only_are_told() {
 }
 
 #[test]
-fn what_is_no_whole_document_is_refused_with_the_field() {
+fn an_incomplete_or_edited_document_is_refused_with_the_field() {
     let folder = with_load();
     compare(&folder, "a.json", &["--repeat", "2"]);
     let text = fs::read_to_string(folder.path().join("a.json")).unwrap();

@@ -24,7 +24,7 @@ fn interrupted(options: &[&str], signal: Signal) -> Output {
 }
 
 #[test]
-fn ctrl_c_prints_what_there_is_and_says_that_it_was_cut_short() {
+fn ctrl_c_prints_partial_results_and_says_they_are_incomplete() {
     let table = assert_interrupted(&interrupted(&[], Signal::INT));
     assert!(table.contains("Incomplete"), "{table}");
     assert!(table.lines().any(|line| SCHEDULERS.iter().any(|name| line.starts_with(&format!("{name} ")))), "{table}");
@@ -54,7 +54,7 @@ fn ctrl_c_completes_the_file() {
 }
 
 #[test]
-fn ctrl_c_ends_a_search_at_once_and_keeps_none_of_the_runs_that_it_broke_off() {
+fn ctrl_c_ends_a_search_at_once_and_keeps_no_unfinished_run() {
     let folder = tempdir().unwrap();
     let state = folder.path().join("state.json");
     let job = folder.path().join("long.fio");
@@ -101,7 +101,7 @@ fn being_killed_leaves_no_file_behind() {
 }
 
 /// Runs the binary with no reader at the other end of its standard output.
-fn with_nobody_reading(arguments: &[&str]) -> (ExitStatus, String) {
+fn with_closed_stdout(arguments: &[&str]) -> (ExitStatus, String) {
     let mut child = hoistway(arguments).spawn().unwrap();
     drop(child.stdout.take());
     let output = ended(child);
@@ -109,7 +109,7 @@ fn with_nobody_reading(arguments: &[&str]) -> (ExitStatus, String) {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_reader_that_closes_the_pipe_is_no_error() {
     for arguments in [
         &["compare", "--runtime", "20ms"][..],
         &["compare", "--runtime", "20ms", "--format", "json"],
@@ -117,21 +117,21 @@ fn a_reader_that_goes_away_is_no_error() {
         &["explain", "bfq"],
         &["--help"],
     ] {
-        let (status, complaints) = with_nobody_reading(arguments);
+        let (status, complaints) = with_closed_stdout(arguments);
         assert_eq!(complaints, "", "{arguments:?}");
         assert!(status.success(), "{arguments:?}: {status}");
     }
 }
 
 #[test]
-fn an_error_that_nobody_reads_is_still_only_an_error() {
+fn a_closed_stderr_does_not_change_the_exit_status() {
     let mut child = hoistway(&["compare", "gone.fio"]).spawn().unwrap();
     drop(child.stderr.take());
     assert_eq!(ended(child).status.code(), Some(2));
 }
 
 #[test]
-fn links_and_pipes_stay_what_they_are() {
+fn links_and_pipes_are_preserved_as_output() {
     let folder = tempdir().unwrap();
     let [file, link, pipe] = ["file", "link", "pipe"].map(|name| folder.path().join(name));
     fs::write(&file, "old").unwrap();
@@ -156,7 +156,7 @@ fn links_and_pipes_stay_what_they_are() {
 }
 
 #[test]
-fn who_waits_for_a_pipe_is_told_so_and_goes_on_when_it_ends() {
+fn a_command_waiting_for_an_input_pipe_says_so_and_continues_at_its_end() {
     let folder = tempdir().unwrap();
     let pipe = folder.path().join("load.fio");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();

@@ -54,7 +54,7 @@ fn each_tunable_of_each_kernel_is_explained_with_its_real_default_and_range() {
 }
 
 #[test]
-fn what_is_said_of_writes_is_what_the_policy_does() {
+fn explained_writes_match_what_the_policy_does() {
     let mut tried = 0;
     for scheduler in SCHEDULERS {
         for tunable in explained(scheduler, "6.18")["tunables"].as_array().unwrap() {
@@ -123,7 +123,7 @@ fn a_tunable_says_how_to_set_it_and_how_kernels_differ() {
 }
 
 #[test]
-fn a_kernel_without_it_is_told_so() {
+fn explain_says_when_the_kernel_lacks_the_tunable_or_scheduler() {
     let text = printed(&["explain", "mq-deadline.prio_aging_expire", "--kernel", "4.12"]);
     assert!(text.contains("Linux 4.12 does not have it; shown as in Linux 7.2."), "{text}");
     let document = explained("cfq", "6.18");
@@ -144,7 +144,7 @@ fn the_documents_have_all_their_keys_in_order() {
 }
 
 #[test]
-fn what_is_not_simulated_says_so() {
+fn explain_says_what_is_not_simulated() {
     for name in ["io.cost", "io.weight", "io.latency"] {
         assert!(printed(&["explain", name]).contains(": not simulated, on purpose\n"), "{name}");
     }
@@ -188,7 +188,7 @@ fn unknown_names_get_the_nearest_ones() {
 }
 
 #[test]
-fn what_no_kernel_has_is_explained_without_one() {
+fn a_tunable_that_no_kernel_has_is_explained_without_a_kernel() {
     let text = printed(&["explain", "k2.max_inflight"]);
     for part in [
         "Unit:",

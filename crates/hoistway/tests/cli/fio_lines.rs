@@ -37,7 +37,7 @@ fn the_job_file_that_it_means_can_be_had() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_its_own_name() {
+fn unsupported_fio_options_are_refused_by_name() {
     let folder = tempdir().unwrap();
     let refuse = |arguments: &[&str], words: &[&str]| {
         let output = hoistway().current_dir(folder.path()).arg("fio").args(arguments).output().unwrap();
@@ -52,7 +52,7 @@ fn what_cannot_be_is_refused_by_its_own_name() {
 }
 
 #[test]
-fn options_of_fio_given_to_compare_are_told_where_they_belong() {
+fn fio_options_given_to_compare_get_a_hint_to_the_fio_command() {
     let folder = tempdir().unwrap();
     refused(
         folder.path(),

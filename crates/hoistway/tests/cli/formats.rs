@@ -34,7 +34,7 @@ fn markdown_has_a_table_for_each_job() {
 }
 
 #[test]
-fn processes_that_fail_are_told_in_every_format_and_by_the_exit_status() {
+fn failed_processes_appear_in_every_format_and_in_the_exit_status() {
     let folder = tempdir().unwrap();
     let job = "[global]\nfilename=/dev/sda\ndirect=1\nrw=randread\ntime_based\nruntime=50ms\n\
                [impatient]\nmax_latency=1\nnumjobs=2\n[patient]\n";
@@ -101,7 +101,7 @@ fn hardware_queues_and_requests_have_options_of_their_own() {
 }
 
 #[test]
-fn options_that_some_schedulers_ignore_are_told() {
+fn options_ignored_by_some_schedulers_get_a_notice() {
     let job = "[low]\nfilename=/dev/sda\ndirect=1\nrw=randread\nprioclass=3\ntime_based\nruntime=1\n";
     let table = |arguments: &[&str]| {
         let arguments = [&["compare", "-", "--runtime", "20ms"], arguments].concat();
@@ -115,7 +115,7 @@ fn options_that_some_schedulers_ignore_are_told() {
 }
 
 #[test]
-fn how_to_log_is_told_to_do_nothing_where_nothing_is_logged() {
+fn logging_options_without_fio_logs_get_a_notice() {
     let job = "[a]\nfilename=/dev/sda\ndirect=1\nlog_avg_msec=100\ntime_based\nruntime=1\n";
     let arguments = ["compare", "-", "--runtime", "20ms", "--schedulers", "none"];
     let table = succeeded(hoistway().args(arguments).write_stdin(job));

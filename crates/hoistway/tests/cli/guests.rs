@@ -111,7 +111,7 @@ fn a_row_is_named_by_both_for_the_baseline_logs_and_traces() {
 }
 
 #[test]
-fn what_a_host_does_for_its_guests_is_of_no_job_and_not_without_a_request() {
+fn host_reasons_for_guest_ios_name_a_request_and_no_job() {
     let folder = folder();
     let pair = ["--guest-schedulers", "none", "--schedulers", "mq-deadline", "--trace", "events.jsonl"];
     output(folder.path(), &pair);
@@ -132,7 +132,7 @@ fn the_same_command_gives_the_same_document() {
 }
 
 #[test]
-fn what_guests_cannot_have_is_refused() {
+fn options_that_guests_cannot_have_are_refused() {
     let folder = folder();
     let guests = ["--guest-schedulers", "none"];
     let cases: [(&[&str], &str); 10] = [

@@ -35,7 +35,7 @@ fn the_table_has_a_row_for_each_device_and_the_findings_are_numbered_with_comman
 }
 
 #[test]
-fn a_device_that_is_named_is_shown_with_what_it_lies_on_and_all_tunables() {
+fn a_named_device_is_shown_with_its_lower_devices_and_all_tunables() {
     let folder = fixture("server");
     let text = printed(&["host", "--sysfs", path(&folder), "/dev/md127"]);
     assert!(text.contains("\nsda") && text.contains("\nsdb") && !text.contains("\nsdc"), "{text}");
@@ -48,7 +48,7 @@ fn a_device_that_is_named_is_shown_with_what_it_lies_on_and_all_tunables() {
 }
 
 #[test]
-fn a_dump_shows_what_the_machine_shows() {
+fn a_dump_shows_the_same_as_the_machine() {
     let (folder, place) = (fixture("server"), tempdir().unwrap());
     let dump = place.path().join("dump.tar.zst");
     let dump = dump.to_str().unwrap();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// After it a process that should have ended or begun never will.
-const PATIENCE: Duration = Duration::from_secs(30);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Processor time, in ticks of 10 ms, after which a run certainly has results.
 const TICKS_OF_WORK: u64 = 20;
@@ -17,7 +17,7 @@ const TICKS_OF_WORK: u64 = 20;
 /// Waits until `condition` holds, and returns whether it ever did.
 pub(crate) fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     let begin = Instant::now();
-    while begin.elapsed() < PATIENCE {
+    while begin.elapsed() < EXIT_TIMEOUT {
         if condition() {
             return true;
         }
@@ -46,7 +46,7 @@ pub(crate) fn ended(child: Child) -> Output {
     let process = Pid::from_child(&child);
     let (sender, receiver) = mpsc::channel();
     let waiter = thread::spawn(move || sender.send(child.wait_with_output()));
-    let output = receiver.recv_timeout(PATIENCE);
+    let output = receiver.recv_timeout(EXIT_TIMEOUT);
     if output.is_err() {
         kill_process(process, Signal::KILL).unwrap();
     }

@@ -34,7 +34,7 @@ fn each_file_of_a_job_is_a_device_that_may_be_named() {
 }
 
 #[test]
-fn a_load_without_direct_io_runs_with_a_notice_and_the_memory_that_is_asked_for() {
+fn a_buffered_load_runs_with_a_notice_and_the_requested_memory() {
     let folder = tempdir().unwrap();
     let job = "[a]\nfilename=/dev/sda\nrw=randread\nsize=64m\nloops=2\nioengine=libaio\niodepth=4\n";
     fs::write(folder.path().join("load.fio"), job).unwrap();

@@ -22,7 +22,7 @@ fn load_in(folder: &Path) {
 }
 
 #[test]
-fn what_a_command_reads_it_does_not_overwrite_under_any_name() {
+fn a_command_does_not_overwrite_its_input_under_any_name() {
     let folder = tempdir().unwrap();
     load_in(folder.path());
     fs::hard_link(folder.path().join("job.fio"), folder.path().join("hard")).unwrap();
@@ -37,7 +37,7 @@ fn what_a_command_reads_it_does_not_overwrite_under_any_name() {
 }
 
 #[test]
-fn a_link_that_leads_to_nothing_yet_stays_and_what_it_leads_to_is_made() {
+fn a_dangling_link_stays_and_its_target_is_created() {
     let folder = tempdir().unwrap();
     load_in(folder.path());
     fs::create_dir(folder.path().join("below")).unwrap();
@@ -77,7 +77,7 @@ fn results_whose_folder_has_gone_are_printed() {
 }
 
 #[test]
-fn one_place_is_not_for_two_things_whatever_it_is_called() {
+fn one_output_path_may_not_be_used_twice_under_any_name() {
     let folder = tempdir().unwrap();
     load_in(folder.path());
     fs::create_dir(folder.path().join("below")).unwrap();

@@ -7,7 +7,7 @@ use tempfile::tempdir;
 use crate::support::{hoistway, succeeded};
 
 #[test]
-fn complaints_show_what_a_terminal_would_obey() {
+fn error_messages_escape_terminal_control_characters() {
     let folder = tempdir().unwrap();
     let output = hoistway().current_dir(folder.path()).args(["compare", "evil\x1b]0;title\x07.fio"]).output().unwrap();
     let complaint = String::from_utf8(output.stderr).unwrap();
@@ -15,7 +15,7 @@ fn complaints_show_what_a_terminal_would_obey() {
 }
 
 #[test]
-fn tables_and_counts_show_what_a_terminal_would_obey() {
+fn tables_and_counts_escape_terminal_control_characters() {
     let folder = tempdir().unwrap();
     let job = "[evil\x1b[31m\x07]\nfilename=/dev/sda\nrw=randread\ndirect=1\nnumber_ios=20\n";
     fs::write(folder.path().join("job.fio"), job).unwrap();

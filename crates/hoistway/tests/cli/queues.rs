@@ -84,7 +84,7 @@ fn the_default_is_that_of_kernel_and_device_and_elevator_counts_for_legacy_queue
 }
 
 #[test]
-fn the_class_of_a_cgroup_is_told_where_it_does_nothing() {
+fn an_io_prio_class_without_effect_gets_a_notice() {
     let with = |options: &[&str]| compared(&[&["one.fio", "--schedulers", "none,mq-deadline"], options].concat());
     let idle = with(&["--io-prio-class", "slow idle"]);
     assert!(notices(&idle).contains("no effect with none, which have no priorities or no such file."), "{idle}");
@@ -101,7 +101,7 @@ fn the_help_names_every_class_that_a_cgroup_may_have() {
 }
 
 #[test]
-fn what_kernel_devices_or_job_file_have_not_is_refused() {
+fn options_that_kernel_devices_or_job_file_cannot_have_are_refused() {
     let folder = folder();
     let refuse = |options: &[&str], words: &[&str]| refused(folder.path(), &[&["compare"], options].concat(), words);
     for option in ["--read-queues", "--poll-queues"] {

@@ -41,7 +41,7 @@ fn a_converted_recording_holds_the_same_events() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused() {
+fn a_file_that_is_no_recording_is_refused() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("picture.png"), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR").unwrap();
     let refuse = |arguments: &[&str], words: &[&str]| {
@@ -97,7 +97,7 @@ fn with_input(arguments: &[&str], input: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_set_for_other_schedulers_does_not_disturb_the_check_of_the_model() {
+fn settings_of_other_schedulers_do_not_affect_the_model_check() {
     let recording = "sqlite-commits.blktrace.0.gz";
     for set in [["--set", "bfq.low_latency=0"], ["--vary", "bfq.low_latency=0,1"], ["--at", "1s:bfq.low_latency=0"]] {
         let text = of_data(&["compare", recording, "--repeat", "1", "--schedulers", "bfq", set[0], set[1]]);
@@ -116,7 +116,7 @@ fn a_recording_may_come_through_a_pipe_and_a_job_file_too() {
 }
 
 #[test]
-fn options_of_a_replay_are_refused_with_what_was_expected() {
+fn invalid_replay_options_are_refused_with_what_was_expected() {
     let recording = "sqlite-commits.blktrace.0.gz";
     let here = Path::new(DATA);
     for (option, value, words) in [
@@ -150,7 +150,7 @@ const IOSTAT: &str = "Device  r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s 
                       sdb  1.00 4.00 0 0 5.00 4.00 0 0 0 0 0 0 0 0 0.1 1.0\n";
 
 #[test]
-fn what_iostat_prints_is_a_load_of_rates_and_a_check_of_the_model() {
+fn iostat_output_is_a_load_of_rates_and_a_check_of_the_model() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("sda.txt"), IOSTAT).unwrap();
     let arguments = ["compare", "sda.txt", "--device", "sata-ssd", "--format", "json", "--repeat", "1"];
@@ -175,7 +175,7 @@ fn what_iostat_prints_is_a_load_of_rates_and_a_check_of_the_model() {
 }
 
 #[test]
-fn what_other_tools_print_is_refused_with_what_it_lacks() {
+fn output_of_other_tools_is_refused_with_what_it_lacks() {
     let folder = tempdir().unwrap();
     for (text, words) in [
         ("best-effort: prio 4\n", "output of ionice: it has a priority, but no I/Os (expected a recording"),

@@ -71,7 +71,7 @@ fn an_option_that_does_not_exist_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn a_value_that_cannot_be() {
+fn an_invalid_option_value_is_refused() {
     job_refused(job_with("bs=0"), &["load.fio:4:", "bs:", "0 bytes is out of range", "expected 1 byte to 1 GiB"]);
     job_refused(job_with("iodepth=many"), &["load.fio:4:", "iodepth:", "\"many\"", "whole number"]);
     job_refused(job_with("rw=sideways"), &["load.fio:4:", "rw:", "\"sideways\"", "after rand"]);
@@ -139,7 +139,7 @@ fn a_preset_without_a_key() {
 }
 
 #[test]
-fn a_preset_with_a_number_that_cannot_be() {
+fn a_preset_with_an_impossible_number_is_refused() {
     preset_refused("= 20_000", "= -1", &["mine.toml:19:", "`null.delay_ns` is -1", "from 1 to"]);
     for number in ["nan", "inf", "-inf", "-100.0", "0"] {
         let shown = format!("`shape.capacity_gb` is {number}");
@@ -181,7 +181,7 @@ fn compare_refused(arguments: &[&str], words: &[&str]) {
 }
 
 #[test]
-fn names_that_nothing_has() {
+fn unknown_names_are_refused_with_the_known_ones() {
     compare_refused(
         &["--schedulers", "none,mq-dedline"],
         &["mq-dedline: unknown", "expected all, or", "did you mean \"mq-deadline\"?"],
@@ -200,7 +200,7 @@ fn devices_given_twice() {
 }
 
 #[test]
-fn run_times_that_cannot_be() {
+fn impossible_run_times_are_refused() {
     let hint = "a number with a unit, such as 30s or 0.2s";
     for (time, expected) in [
         ("", hint),
@@ -216,7 +216,7 @@ fn run_times_that_cannot_be() {
 }
 
 #[test]
-fn settings_that_cannot_be() {
+fn impossible_settings_are_refused() {
     let example = "expected SCHED.TUNABLE=VALUE, such as mq-deadline.fifo_batch=1";
     for setting in ["", "fifo_batch", "fifo_batch=1", "mq-deadline.fifo_batch", "=", "."] {
         compare_refused(&["--set", setting], &[&format!("--set {setting}: "), example]);
@@ -237,13 +237,13 @@ fn settings_that_cannot_be() {
 }
 
 #[test]
-fn a_wrong_setting_is_told_before_the_runs_begin() {
+fn an_invalid_setting_is_refused_before_the_runs_begin() {
     // With the runs it would take days to get there.
     compare_refused(&["--runtime", "3650d", "--set", "mq-deadline.front_merges=x"], &["not a number"]);
 }
 
 #[test]
-fn formats_and_seeds_that_cannot_be() {
+fn invalid_formats_and_seeds_are_refused() {
     compare_refused(&["--format", "xml"], &["'xml'", "table, json"]);
     compare_refused(&["--seed", "dice"], &["'dice'", "--seed"]);
 }
@@ -258,7 +258,7 @@ fn no_command_at_all_gets_the_help() {
 // --- results ---
 
 #[test]
-fn places_that_cannot_be_written() {
+fn unwritable_output_paths_are_refused() {
     let folder = tempdir().unwrap();
     fs::create_dir(folder.path().join("folder")).unwrap();
     let compare = ["compare", "--runtime", "3650d", "-o"];
@@ -283,7 +283,7 @@ fn a_full_disk() {
 }
 
 #[test]
-fn a_file_of_the_queue_that_the_kernel_would_refuse_is_refused_with_what_is_possible() {
+fn an_invalid_queue_file_value_is_refused_with_the_valid_ones() {
     for (setting, words) in [
         ("nr_requests", "expected KEY=VALUE"),
         ("nr_requests=x", "expected a whole number"),
@@ -304,7 +304,7 @@ fn a_file_of_the_queue_that_the_kernel_would_refuse_is_refused_with_what_is_poss
 }
 
 #[test]
-fn a_limit_of_a_cgroup_names_a_group_of_the_job_file_and_what_the_kernel_takes() {
+fn a_cgroup_limit_needs_a_group_of_the_job_file_and_a_valid_value() {
     for (limit, words) in [
         ("slow", "expected a cgroup and its limits"),
         ("slow rbps=1000", "no job is in cgroup \"slow\""),
@@ -348,12 +348,12 @@ fn documents_of_one_run_are_refused_for_several() {
 }
 
 #[test]
-fn a_window_of_logs_that_is_no_time_is_refused_with_its_line() {
+fn an_invalid_log_window_is_refused_with_its_line() {
     job_refused(job_with("log_avg_msec=often"), &["load.fio:4", "log_avg_msec"]);
 }
 
 #[test]
-fn slips_of_the_pen_are_told_with_what_was_meant() {
+fn misspelt_names_are_refused_with_a_suggestion() {
     let folder = tempdir().unwrap();
     for (arguments, meant) in [
         (&["compare", "--schedulers", "nonee"][..], "did you mean \"none\"?"),

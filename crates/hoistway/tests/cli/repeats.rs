@@ -18,7 +18,7 @@ fn runs(document: &Value) -> &Vec<Value> {
 }
 
 #[test]
-fn each_repeat_has_a_seed_of_its_own_that_all_schedulers_share() {
+fn each_repeat_has_a_seed_shared_by_all_schedulers() {
     let document = compared(&["--repeat", "3"]);
     let seeds = |scheduler: &str| -> Vec<u64> {
         let of_it = runs(&document).iter().filter(|run| run["scheduler"] == scheduler);
@@ -42,7 +42,7 @@ fn a_repeat_can_be_run_again_by_its_seed_and_the_first_is_the_run_without_repeat
 }
 
 #[test]
-fn the_document_has_intervals_and_what_is_significant() {
+fn the_document_has_intervals_and_significance() {
     let document = compared(&["--repeat", "3"]);
     let statistics = &document["statistics"];
     assert_eq!((&statistics["repeats"], &statistics["baseline"]), (&3.into(), &"none".into()));
@@ -75,7 +75,7 @@ fn repeats_give_the_same_bytes_on_one_thread_and_on_two() {
 }
 
 #[test]
-fn the_table_shows_means_with_intervals_and_ends_with_what_to_do() {
+fn the_table_shows_means_with_intervals_and_ends_with_a_recommendation() {
     let table = printed(&["compare", "--runtime", "200ms", "--repeat", "3"]);
     assert!(
         table.contains("Means of 3 repeats (max: the largest); ± is half the 95 % confidence interval."),
@@ -113,7 +113,7 @@ fn on_few_credits(folder: &Path, options: &[&str]) -> Value {
 }
 
 #[test]
-fn a_beginning_unlike_the_rest_is_told_with_its_length_and_what_to_do() {
+fn a_warm_up_is_reported_with_its_length_and_a_remedy() {
     let folder = tempdir().unwrap();
     volume_with_few_credits(folder.path());
     let document = on_few_credits(folder.path(), &[]);

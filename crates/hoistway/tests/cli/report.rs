@@ -45,7 +45,7 @@ fn ns_of(cell: &str) -> f64 {
 }
 
 #[test]
-fn the_page_of_a_recording_draws_what_was_recorded_beside_the_runs() {
+fn the_page_of_a_recording_draws_the_recorded_series_beside_the_runs() {
     let folder = tempdir().unwrap();
     let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/block/data/sqlite-commits.blktrace.0.gz");
     let options = ["--device", "sata-ssd", "--schedulers", "none", "--repeat", "1", "--report", "page.html"];
@@ -232,7 +232,7 @@ fn seven_schedulers_are_below_three_megabytes_and_a_second_page_is_the_same() {
 }
 
 #[test]
-fn an_excerpt_is_what_the_trace_says_and_changes_no_figure() {
+fn an_excerpt_matches_the_trace_and_changes_no_figure() {
     let folder = tempdir().unwrap();
     let (_, document) =
         reported(folder.path(), LOAD, &["--trace", "events.jsonl", "--schedulers", "none,mq-deadline,bfq"]);
@@ -292,7 +292,7 @@ fn an_excerpt_is_what_the_trace_says_and_changes_no_figure() {
 }
 
 #[test]
-fn a_document_without_an_excerpt_says_how_one_comes_by_it() {
+fn a_report_without_an_excerpt_says_how_to_get_one() {
     let folder = tempdir().unwrap();
     let (_, mut document) = reported(folder.path(), LOAD, &["--schedulers", "none,kyber"]);
     let page_of = |document: &Value| {

@@ -207,7 +207,7 @@ fn a_document_of_a_version_that_judged_no_runs_is_still_read() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_what_was_expected() {
+fn invalid_run_options_are_refused_with_what_was_expected() {
     let folder = tempdir().unwrap();
     job(folder.path(), "[r]\nrw=randread\n");
     for (arguments, expected) in [
@@ -243,7 +243,7 @@ fn what_cannot_be_is_refused_with_what_was_expected() {
 }
 
 #[test]
-fn an_interrupted_run_prints_what_it_has() {
+fn an_interrupted_run_prints_its_partial_results() {
     use rustix::process::{Pid, Signal, kill_process};
     let folder = tempdir().unwrap();
     job(folder.path(), "[r]\nrw=randread\ntime_based\nruntime=1h\n");
@@ -277,7 +277,7 @@ fn an_interrupted_run_prints_what_it_has() {
 }
 
 #[test]
-fn a_file_whose_filling_is_interrupted_is_not_left_half_made() {
+fn an_interrupted_file_fill_leaves_no_partial_file() {
     use rustix::process::{Pid, Signal, kill_process};
     let folder = tempdir().unwrap();
     // Larger than anything that is filled before the signal comes.

@@ -37,7 +37,7 @@ fn every_scenario_runs_under_every_scheduler_of_the_kernel_and_ends_with_a_sente
 }
 
 #[test]
-fn every_page_says_what_to_look_at_and_tries_commands_that_exist() {
+fn every_scenario_page_names_its_figure_and_lists_valid_commands() {
     for name in names() {
         let page = printed(&["scenarios", &name]);
         for chapter in ["The load", "What to look at", "Real systems", "Device", "In one figure", "Try", "The job file"]

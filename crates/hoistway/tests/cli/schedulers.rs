@@ -63,7 +63,7 @@ fn kernels_that_cannot_be_placed_are_refused() {
 }
 
 #[test]
-fn any_release_can_be_asked_for_and_is_named_as_it_was() {
+fn any_release_may_be_given_and_is_shown_as_written() {
     let text = printed(&["schedulers", "--kernel", "6.1.0-25-amd64"]);
     assert!(text.contains("Linux 6.1.0-25-amd64 is simulated as 6.1"), "{text}");
     let document: Value =

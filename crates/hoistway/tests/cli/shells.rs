@@ -155,7 +155,7 @@ fn zsh_takes_the_completions_and_completes_with_them() {
 }
 
 #[test]
-fn zsh_and_fish_are_told_the_same_names() {
+fn zsh_and_fish_completions_offer_the_same_names() {
     for shell in ["zsh", "fish"] {
         let text = printed(&["completions", shell]);
         for name in ["hgst-he10-8tb", "cloud-volume", "server", "kyber", "bfq.low_latency=", "4.19"] {

@@ -61,7 +61,7 @@ fn a_limit_that_one_scheduler_refuses_is_written_for_the_others() {
 }
 
 #[test]
-fn what_people_ask_for_by_other_names_is_explained() {
+fn common_synonyms_are_explained() {
     for (name, part) in
         [("ionice", "prioclass"), ("elevator", "boot option"), ("iostat", "r_await"), ("%util", "share of time")]
     {
@@ -70,7 +70,7 @@ fn what_people_ask_for_by_other_names_is_explained() {
 }
 
 #[test]
-fn a_fifo_that_nobody_reads_is_named() {
+fn an_output_fifo_without_a_reader_is_named() {
     let folder = tempdir().unwrap();
     let fifo = folder.path().join("results");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -87,7 +87,7 @@ fn a_fifo_that_nobody_reads_is_named() {
 }
 
 #[test]
-fn settings_of_memory_and_of_the_queue_change_what_a_page_cache_does() {
+fn memory_and_queue_settings_change_page_cache_behaviour() {
     let folder = tempdir().unwrap();
     let job = folder.path().join("buffered.fio");
     fs::write(

@@ -11,12 +11,12 @@ use serde_json::Value;
 use crate::interrupts::complaints;
 
 /// A run that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The binary, without parts of the tester's environment that change what it does.
 pub(crate) fn hoistway() -> Command {
     let mut command = assert_cmd::cargo::cargo_bin_cmd!("hoistway");
-    command.timeout(PATIENCE);
+    command.timeout(COMMAND_TIMEOUT);
     for variable in ["COLUMNS", "NO_COLOR", "RAYON_NUM_THREADS"] {
         command.env_remove(variable);
     }

@@ -52,7 +52,7 @@ fn table_width(text: &str) -> usize {
 }
 
 #[test]
-fn without_a_terminal_columns_decides_about_the_width() {
+fn without_a_terminal_the_columns_variable_sets_the_width() {
     // How many repeats there are without --repeat depends on the machine, and the tables are compared.
     const COMPARE: [&str; 5] = ["compare", "--runtime", "50ms", "--repeat", "2"];
     let with = |columns: &str, more: &[&str]| {
@@ -110,7 +110,7 @@ fn rows_appear_as_runs_end_and_not_only_with_the_table() {
 }
 
 #[test]
-fn without_a_terminal_rows_are_lines_with_the_time_before_them() {
+fn without_a_terminal_progress_rows_are_lines_with_a_timestamp() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
     command.args(["compare", "--runtime", "1s", "--repeat", "1000"]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

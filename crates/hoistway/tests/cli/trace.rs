@@ -41,7 +41,7 @@ fn count(trace: &[Value], run: usize, name: &str) -> u64 {
 }
 
 #[test]
-fn the_first_line_says_what_was_run_and_the_last_that_nothing_is_missing() {
+fn the_first_trace_line_describes_the_run_and_the_last_its_completeness() {
     let folder = tempdir().unwrap();
     let (trace, _) = traced(folder.path(), &["--set", "bfq.slice_idle=0", "--seed", "7", "--schedulers", "all"]);
     let header = &trace[0];
@@ -120,7 +120,7 @@ fn the_counts_agree_with_the_results_and_with_each_other() {
 }
 
 #[test]
-fn every_event_says_who_and_what_and_every_dispatch_says_why() {
+fn every_event_names_its_process_and_request_and_every_dispatch_a_reason() {
     let folder = tempdir().unwrap();
     let (trace, _) = traced(folder.path(), &[]);
     let mut letters = BTreeSet::new();
@@ -216,7 +216,7 @@ fn reasons_are_counted_by_run_and_job() {
 }
 
 #[test]
-fn what_is_no_whole_trace_is_refused() {
+fn an_incomplete_trace_is_refused() {
     let folder = tempdir().unwrap();
     traced(folder.path(), &[]);
     let whole = fs::read_to_string(folder.path().join("events.jsonl")).unwrap();

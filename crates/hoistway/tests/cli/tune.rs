@@ -16,7 +16,7 @@ fn tune(objective: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_best_setting_is_told_with_what_it_costs_and_what_mattered() {
+fn the_best_setting_is_reported_with_its_cost_and_what_mattered() {
     let folder = with_load();
     let table = succeeded(hoistway().current_dir(&folder).args(tune(OBJECTIVE)));
     let prose = table.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -50,7 +50,7 @@ fn the_best_setting_is_told_with_what_it_costs_and_what_mattered() {
 }
 
 #[test]
-fn what_no_setting_keeps_ends_with_status_3_and_what_comes_closest() {
+fn unmet_conditions_end_with_status_3_and_the_closest_setting() {
     let folder = with_load();
     let objective = "min readers:read:mean subject to writers:write:iops >= 5*none";
     let table = ended_with(3, hoistway().current_dir(&folder).args(tune(objective)));
@@ -60,7 +60,7 @@ fn what_no_setting_keeps_ends_with_status_3_and_what_comes_closest() {
 }
 
 #[test]
-fn a_search_goes_on_from_its_file_and_refuses_that_of_another() {
+fn a_search_resumes_from_its_file_and_refuses_that_of_another() {
     let folder = with_load();
     let state = ["--state", "state.json"];
     let with = |budget: &str| {
@@ -95,7 +95,7 @@ fn a_search_goes_on_from_its_file_and_refuses_that_of_another() {
 }
 
 #[test]
-fn what_is_no_search_is_refused_with_the_grammar_and_the_names() {
+fn an_invalid_search_is_refused_with_the_grammar_and_the_names() {
     let folder = with_load();
     let refuse = |objective: &str, more: &[&str], words: &[&str]| {
         refused(folder.path(), &[&["tune", "load.fio", "--objective", objective], more].concat(), words);

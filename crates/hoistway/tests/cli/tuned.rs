@@ -37,7 +37,7 @@ fn name(setting: &Value) -> String {
 }
 
 #[test]
-fn the_page_of_a_search_says_what_the_terminal_says_in_both_themes_and_on_a_phone() {
+fn the_search_page_matches_the_terminal_in_both_themes_and_on_a_phone() {
     let (_folder, page, document) = searched(CONDITION, &[]);
     let visit = "return { text: document.body.innerText, canvases: document.querySelectorAll('canvas').length, \
                  heads: [...document.querySelectorAll('h2')].map((one) => one.textContent), \

@@ -101,7 +101,7 @@ fn every_variant_has_its_logs() {
 }
 
 #[test]
-fn what_cannot_be_varied_is_refused_with_what_can() {
+fn an_invalid_variation_is_refused_with_the_valid_ones() {
     let folder = with_load();
     let refuse = |options: &[&str], words: &[&str]| {
         refused(folder.path(), &[&["compare", "load.fio"], options].concat(), words);

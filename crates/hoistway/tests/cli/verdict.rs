@@ -72,7 +72,7 @@ fn on_every_bundled_load_the_verdict_keeps_to_its_rules() {
 }
 
 #[test]
-fn a_freezing_desktop_is_not_told_to_use_what_stalls_it_whatever_the_seed() {
+fn the_desktop_freeze_verdict_never_recommends_a_stalling_scheduler() {
     for seed in ["1", "2"] {
         let arguments =
             ["compare", "desktop-freeze", "--runtime", "8s", "--repeat", "3", "--format", "json", "--seed", seed];
@@ -86,7 +86,7 @@ fn a_freezing_desktop_is_not_told_to_use_what_stalls_it_whatever_the_seed() {
 }
 
 #[test]
-fn of_a_database_the_backends_are_judged_and_not_the_backup_and_anybody_can_say_otherwise() {
+fn a_database_is_judged_by_its_backends_unless_a_focus_is_given() {
     let folder = with_load(POSTGRES);
     let document = compared(folder.path(), &["--repeat", "3", "--runtime", "500ms"]);
     assert_eq!(document["verdicts"][0]["focus"][0]["figure"], "backends:read:p99");
@@ -120,7 +120,7 @@ fn twenty_guests_that_do_the_same_are_one_party_with_a_fairness() {
 }
 
 #[test]
-fn a_focus_that_cannot_be_is_refused_with_what_there_is() {
+fn an_invalid_focus_is_refused_with_the_available_figures() {
     let folder = with_load(POSTGRES);
     let refuse = |focus: &str, words: &[&str]| {
         refused(folder.path(), &["compare", "load.fio", "--runtime", "50ms", "--repeat", "1", "--focus", focus], words);
@@ -158,7 +158,7 @@ fn schedulers_that_a_kernel_has_not_yet_are_refused_and_left_out_of_all_with_a_w
 }
 
 #[test]
-fn tables_rest_on_as_many_runs_as_make_the_decision_sure_and_documents_for_programs_on_one() {
+fn tables_repeat_until_the_decision_is_sure_and_documents_run_once() {
     let folder = with_load(POSTGRES);
     let table = |format: &str| {
         let mut command = hoistway();
@@ -178,7 +178,7 @@ fn tables_rest_on_as_many_runs_as_make_the_decision_sure_and_documents_for_progr
 }
 
 #[test]
-fn the_load_with_which_etcd_judges_disks_runs_and_tells_how_long_a_commit_takes() {
+fn the_etcd_disk_check_load_runs_and_reports_commit_latency() {
     let folder = with_load("[etcd]\nfilename=/dev/sda\nrw=write\nioengine=sync\nfdatasync=1\nsize=2m\nbs=2300\n");
     let document = compared(folder.path(), &["--schedulers", "mq-deadline", "--device", "hgst-he10-8tb"]);
     let job = &document["runs"][0]["jobs"][0];
@@ -196,7 +196,7 @@ fn the_load_with_which_etcd_judges_disks_runs_and_tells_how_long_a_commit_takes(
 }
 
 #[test]
-fn a_limit_that_is_broken_ends_the_command_with_3_and_is_told() {
+fn a_broken_limit_is_reported_and_exits_with_status_3() {
     let folder = with_load(POSTGRES);
     let ended = |limits: &[&str]| {
         let mut command = hoistway();
@@ -283,7 +283,7 @@ const REAL_TIME: &str = "[global]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=lib
     [urgent]\nrw=randread\nprioclass=1\nprio=0\n[bulk]\nrw=randread\niodepth=32\nnumjobs=3\n";
 
 #[test]
-fn a_verdict_does_not_advise_what_the_kernel_lacks() {
+fn a_verdict_does_not_recommend_schedulers_the_kernel_lacks() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("rt.fio"), REAL_TIME).unwrap();
     for schedulers in ["none,mq-deadline,research", "none,k2", "k2,none"] {

@@ -39,7 +39,7 @@ fn writes_that_cannot_be_done_are_refused_before_anything_runs() {
 }
 
 #[test]
-fn a_comparison_whose_settings_change_meanwhile_has_no_verdict_and_says_so() {
+fn settings_changed_during_the_load_suppress_the_verdict_with_a_notice() {
     let at = ["--schedulers", "none,kyber", "--at", "300ms:scheduler=bfq", "--at", "600ms:bfq.slice_idle=0"];
     let table = succeeded(&mut compare(&[&at[..], &["--repeat", "1", "--advice", "sda", "--wide"]].concat()));
     let shown = "settings were changed while the load ran (300ms:scheduler=bfq, 600ms:bfq.slice_idle=0)";
@@ -59,7 +59,7 @@ fn a_tunable_of_a_scheduler_that_never_runs_is_refused() {
 }
 
 #[test]
-fn writes_that_come_too_late_or_under_another_scheduler_are_told() {
+fn scheduled_writes_that_never_happen_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let job = folder.path().join("short.fio");
     std::fs::write(&job, "[g]\nrw=randread\nio_size=4m\nsize=1g\ndirect=1\ncgroup=a\ncgroup_weight=200\n").unwrap();

@@ -54,7 +54,7 @@ fn the_folders_of_the_block_layer_stand_in_the_order_of_the_way() {
 
 /// Documents name only what exists.
 #[test]
-fn what_documents_name_is_there() {
+fn everything_named_in_documents_exists() {
     let root = crates().join("..").canonicalize().unwrap();
     let of_the_house = ["ARCHITECTURE.md", "docs/decisions.md"];
     let lost: Vec<String> = documents::ending(&root, ".md")
@@ -91,7 +91,7 @@ fn a_crate_uses_only_those_above_it_in_the_table() {
 }
 
 #[test]
-fn every_fault_that_must_be_survived_names_tests_that_exist() {
+fn every_documented_fault_names_tests_that_exist() {
     let root = crates().join("..").canonicalize().unwrap();
     let document = std::fs::read_to_string(root.join("docs/testing.md")).unwrap();
     let sources: Vec<String> =
@@ -111,7 +111,7 @@ fn a_test_that_is_named_and_does_not_exist_is_found() {
 }
 
 #[test]
-fn a_ring_is_found_also_through_folders_and_what_they_hand_on() {
+fn a_module_ring_through_folders_and_reexports_is_found() {
     let modules = modules::Modules::of(&[
         ("", "mod a; mod b; mod c; pub use b::Thing;"),
         ("a", "use crate::Thing; pub struct Here;"),
@@ -125,7 +125,7 @@ fn a_ring_is_found_also_through_folders_and_what_they_hand_on() {
 }
 
 #[test]
-fn tests_within_a_module_and_uses_of_what_lies_above_make_no_ring() {
+fn module_tests_and_uses_of_a_parent_make_no_module_ring() {
     let modules = modules::Modules::of(&[
         ("", "mod a; mod b; pub struct Root;"),
         ("a", "use super::Root; #[cfg(test)] mod tests { use crate::b::There; }"),

@@ -135,7 +135,7 @@ fn an_interrupt_restores_the_scheduler() {
 }
 
 #[test]
-fn what_cannot_be_verified_is_refused_and_nothing_is_changed() {
+fn an_impossible_verification_is_refused_and_changes_nothing() {
     let Some(device) = Loop::in_memory() else { return };
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("load.fio"), JOB).unwrap();

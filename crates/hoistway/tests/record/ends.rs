@@ -77,7 +77,7 @@ fn it_ends_when_its_files_are_large_enough() {
 }
 
 #[test]
-fn signals_end_it_and_what_was_recorded_is_kept() {
+fn a_signal_ends_a_recording_and_keeps_its_data() {
     let Some(bench) = Bench::new().filter(|_| has("fio")) else { return };
     let _load = Load::on(&bench);
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {

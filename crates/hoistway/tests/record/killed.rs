@@ -17,7 +17,7 @@ const KILLS: u32 = 8;
 const MOMENTS_MS: u64 = 400;
 
 #[test]
-fn what_a_killed_recording_leaves_is_removed_by_the_next() {
+fn the_remains_of_a_killed_recording_are_removed_by_the_next() {
     let Some(bench) = Bench::new().filter(|_| has("fio")) else { return };
     let _load = Load::on(&bench);
     let kills = std::env::var("HOISTWAY_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);

@@ -126,7 +126,7 @@ fn perf_sees_the_same_ios() {
 }
 
 #[test]
-fn our_own_commands_read_it_with_what_lies_beside_it() {
+fn our_own_commands_read_a_recording_with_its_side_files() {
     let Some(bench) = Bench::new().filter(|_| has("fio")) else { return };
     let queue = format!("/sys/block/{}/queue", bench.name());
     if fs::write(format!("{queue}/scheduler"), "mq-deadline").is_err() {

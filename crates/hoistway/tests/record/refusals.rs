@@ -32,7 +32,7 @@ fn devices_and_names_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn without_rights_it_says_which() {
+fn without_privileges_the_error_names_the_missing_ones() {
     let Some(bench) = Bench::new() else { return };
     // The binary may lie where only root may go: a copy may not.
     let binary = bench.path("hoistway");

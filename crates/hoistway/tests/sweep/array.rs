@@ -52,7 +52,7 @@ fn the_number_of_threads_changes_no_bit() {
 }
 
 #[test]
-fn an_interrupted_sweep_keeps_what_is_finished_and_goes_on() {
+fn an_interrupted_sweep_keeps_finished_runs_and_resumes() {
     let folder = folder(LONG);
     let at = folder.path();
     let child = hoistway(at, &["sweep", "plan.toml", "-o", "runs"]).stdout(Stdio::piped()).spawn().unwrap();

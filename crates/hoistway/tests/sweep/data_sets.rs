@@ -39,7 +39,7 @@ fn a_damaged_file_is_named_and_left_alone() {
 }
 
 #[test]
-fn what_may_have_no_end_is_not_read_in_place_of_runs() {
+fn a_fifo_in_place_of_a_run_file_is_refused() {
     let folder = folder(PLAN);
     let at = folder.path();
     printed(at, &["sweep", "plan.toml", "-o", "runs"]);

@@ -20,7 +20,7 @@ fn with(line: &str) -> String {
 }
 
 #[test]
-fn what_is_no_plan_is_told_with_its_line() {
+fn plan_errors_are_reported_with_their_line() {
     refuses("loads = [", &["plan.toml:1: "]);
     refuses(&format!("{PLAN}\n[nonsense]\n"), &["plan.toml:10: unknown field `nonsense`", "`schedulers`"]);
     refuses(&PLAN.replace("seeds = 4", "seeds = \"many\""), &["plan.toml:5: ", "how many seeds there are, or a list"]);
@@ -29,7 +29,7 @@ fn what_is_no_plan_is_told_with_its_line() {
 }
 
 #[test]
-fn what_a_comparison_refuses_is_refused_with_its_words() {
+fn a_plan_is_refused_with_the_messages_of_a_comparison() {
     refuses(
         &PLAN.replace("\"null\"", "\"nulll\""),
         &["plan.toml: ", "no built-in device `nulll`", "did you mean \"null\"?"],
@@ -60,7 +60,7 @@ fn every_value_in_every_place_is_tried_before_anything_runs() {
 }
 
 #[test]
-fn a_load_that_is_wrong_is_told_with_its_line() {
+fn an_invalid_load_is_refused_with_its_line() {
     let folder = folder(PLAN);
     fs::write(folder.path().join("load.fio"), "[r]\nfilename=/dev/sda\ndirect=1\nrw=sideways\n").unwrap();
     let message = refused(folder.path(), &["sweep", "plan.toml", "-o", "runs"]);
@@ -68,7 +68,7 @@ fn a_load_that_is_wrong_is_told_with_its_line() {
 }
 
 #[test]
-fn what_is_an_axis_or_about_several_runs_has_no_place_in_the_base() {
+fn axes_and_multi_run_fields_are_refused_in_the_base() {
     for (field, expected) in [
         ("devices = [{ common = \"null\" }]", "`base.devices`: is not the same everywhere (expected `devices`)"),
         ("schedulers = [\"bfq\"]", "(expected `schedulers`)"),
@@ -83,7 +83,7 @@ fn what_is_an_axis_or_about_several_runs_has_no_place_in_the_base() {
 }
 
 #[test]
-fn what_is_given_twice_or_not_at_all_is_told() {
+fn values_given_twice_or_not_at_all_are_refused() {
     refuses(&PLAN.replace("\"null\"", "\"intel-s3520-1600gb\""), &["`devices`", "is given twice"]);
     refuses(&PLAN.replace("seeds = 4", "seeds = [3, 3]"), &["`seeds` 3: is given twice"]);
     refuses(&PLAN.replace("[1, 16]", "[1, 1]"), &["`settings.mq-deadline.fifo_batch` 1: is given twice"]);

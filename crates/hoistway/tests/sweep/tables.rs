@@ -45,7 +45,7 @@ fn figures_are_those_that_a_comparison_has() {
 }
 
 #[test]
-fn a_table_for_which_there_is_no_space_is_named() {
+fn a_table_that_does_not_fit_the_disk_is_named() {
     let folder = folder(PLAN);
     printed(folder.path(), &["sweep", "plan.toml", "-o", "runs"]);
     std::os::unix::fs::symlink("/dev/full", folder.path().join("full.csv")).unwrap();

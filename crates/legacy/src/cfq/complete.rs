@@ -26,7 +26,7 @@ impl<L: CfqLog> Cfq<L> {
     }
 
     /// The driver has returned a request; it goes to the dispatch list.
-    pub(super) fn come_back(&mut self, id: RqId) {
+    pub(super) fn take_back_from_driver(&mut self, id: RqId) {
         let entry = &mut self.entries[id.index()];
         if entry.place == Whereabouts::Started {
             entry.place = Whereabouts::Dispatched;

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_readers_on_a_device_without_queueing_are_told_at_the_fifty_first_sample() {
+    fn a_device_without_queueing_is_detected_at_the_fifty_first_sample() {
         let mut detector = DepthDetector::default();
         for _ in 0..50 {
             detector.sample(7, 1, Some(ActiveLoad { idle_window: false, requests: 1 }));

@@ -93,7 +93,7 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
     }
 
     fn on_requeued(&mut self, _cx: &mut PolicyCx<'_>, id: RqId) {
-        self.come_back(id);
+        self.take_back_from_driver(id);
     }
 
     fn on_timer(&mut self, cx: &mut PolicyCx<'_>) {

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_batching_is_not_given_more() {
+    fn a_batching_process_gets_no_further_batch() {
         let mut batchers = Batchers::new(Hz(1000));
         batchers.grant(at(0), TASK);
         batchers.take_one(at(0), TASK);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_with_tags_of_its_own_gives_all_of_them_to_anybody() {
+    fn driver_owned_tags_are_all_available_to_any_request() {
         let mut tags = DriverTags::new(100, Tagging::Driver);
         assert_eq!(take_all(&mut tags, Op::Write), (0..100).collect::<Vec<_>>());
     }

@@ -32,7 +32,7 @@ impl Locked {
             rq.marks.set(Marks::IN_SEQUENCE);
         }
         let next = self.flush.advance(cx.now.at, rq, Status::Ok);
-        self.go_on(cx, next);
+        self.make_progress(cx, next);
         self.kick(cx);
     }
 
@@ -43,17 +43,17 @@ impl Locked {
             let mut waiters = self.flush.flushed(rq);
             for rq in waiters.drain(..) {
                 let next = self.flush.flush_done(now, rq, status);
-                self.go_on(cx, next);
+                self.make_progress(cx, next);
             }
             self.flush.keep(waiters);
         } else {
             let next = self.flush.data_done(now, rq, status);
-            self.go_on(cx, next);
+            self.make_progress(cx, next);
         }
         self.kick(cx);
     }
 
-    fn go_on<E: Env>(&mut self, cx: &mut Cx<'_, E>, next: Option<Next>) {
+    fn make_progress<E: Env>(&mut self, cx: &mut Cx<'_, E>, next: Option<Next>) {
         match next {
             Some(Next::Data(mut rq)) => {
                 rq.marks.clear(Marks::STARTED);

@@ -350,7 +350,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         let overdue = self.locked.aside(|queue| queue.flights.overdue(cx.now.at, cx.cpu, id));
         if let Some(deadline) = overdue {
             let next = self.timeouts.ask(cx.now.at, id, cx.driver);
-            self.locked.aside(|queue| queue.flights.put_off(id, deadline, next));
+            self.locked.aside(|queue| queue.flights.extend_deadline(id, deadline, next));
         }
     }
 
@@ -383,7 +383,7 @@ impl Locked {
 fn call<R>(now: Now, effects: &mut Effects, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
     ElevatorCx::alone(now, |cx| {
         let answer = body(cx);
-        push_wishes(effects, cx.requested);
+        push_requested_actions(effects, cx.requested);
         answer
     })
 }
@@ -392,12 +392,12 @@ fn call<R>(now: Now, effects: &mut Effects, body: impl FnOnce(&mut ElevatorCx<'_
 #[inline]
 fn take_requested<E: Env>(cx: &mut Cx<'_, E>) {
     if cx.scratch.requested != RequestedActions::default() {
-        push_wishes(cx.effects, &std::mem::take(&mut cx.scratch.requested));
+        push_requested_actions(cx.effects, &std::mem::take(&mut cx.scratch.requested));
     }
 }
 
 /// A run always concerns the only queue, on a worker.
-fn push_wishes(effects: &mut Effects, requested: &RequestedActions) {
+fn push_requested_actions(effects: &mut Effects, requested: &RequestedActions) {
     if let Some(at) = requested.set_timer {
         effects.push(Effect::SetTimer(at));
     } else if requested.cancel_timer {

@@ -132,14 +132,19 @@ impl RequestList {
     }
 
     /// Removes a waiting task; `false` if it was removed already, because it was woken.
-    pub(super) fn leave_line(&mut self, class: IoClass, waiter: Waiter) -> bool {
+    pub(super) fn leave_wait_queue(&mut self, class: IoClass, waiter: Waiter) -> bool {
         let line = &mut self.classes[class as usize].line;
         let at = line.iter().position(|&other| other == waiter);
         at.is_some_and(|at| line.remove(at).is_some())
     }
 
     /// A woken task wants no request: calls `wake` for the task that may try instead.
-    pub(super) fn pass_on(&mut self, thresholds: &Thresholds, class: IoClass, mut wake: impl FnMut(Waiter)) {
+    pub(super) fn wake_next_request_waiter(
+        &mut self,
+        thresholds: &Thresholds,
+        class: IoClass,
+        mut wake: impl FnMut(Waiter),
+    ) {
         self.classes[class as usize].freed(thresholds, &mut wake);
     }
 

@@ -107,7 +107,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 Stage::Enter => {
                     let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
                     match check(&rules.limits, true, bio) {
-                        Checked::Goes => {
+                        Checked::Proceeds => {
                             cx.event(Event::Queue(bio));
                             split_off(rules, cx, submission)
                         }
@@ -266,7 +266,7 @@ impl Locked {
     /// A task was woken, or continues for another reason: it stops waiting and may allocate a burst.
     fn woken<E: Env>(&mut self, cx: &Cx<'_, E>, submission: &LegacySubmission) {
         let Some(bio) = &submission.bio else { return };
-        self.lists.of(bio.cgroup).leave_line(IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
+        self.lists.of(bio.cgroup).leave_wait_queue(IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
         self.batchers.grant(cx.now, bio.io_context);
     }
 
@@ -275,8 +275,8 @@ impl Locked {
         let Some(bio) = &submission.bio else { return };
         let (class, waiter) = (IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
         let list = self.lists.of(bio.cgroup);
-        if !list.leave_line(class, waiter) {
-            list.pass_on(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
+        if !list.leave_wait_queue(class, waiter) {
+            list.wake_next_request_waiter(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
         }
     }
 

@@ -51,7 +51,7 @@ proptest! {
 
     /// Waits that are short when they are kept: see `support/bounds`, which watches all loads.
     #[test]
-    fn who_is_over_its_time_waits_for_as_many_cycles_as_there_are_older_ones(
+    fn an_overdue_request_waits_as_many_cycles_as_there_are_older_ones(
         seed in any::<u64>(), subject in any::<prop::sample::Index>(),
     ) {
         let subjects: Vec<Subject> = Subject::all().into_iter().filter(Subject::bounds_waiting).collect();

@@ -164,7 +164,7 @@ impl World {
             16..22 => self.finish_some(),
             22 => self.requeue_some(),
             23..26 => self.pass(),
-            26 => self.clock_stands_or_goes_on(),
+            26 => self.toggle_plug_clock(),
             27 => self.process_changes(),
             28 => self.cgroup_changes(),
             29 => self.write_some_tunable(),
@@ -190,7 +190,7 @@ impl World {
     }
 
     /// Since 6.9 the clock of the submitter stands still under its plug; others see the real one.
-    fn clock_stands_or_goes_on(&mut self) {
+    fn toggle_plug_clock(&mut self) {
         let quirk = matches!(self.subject.kernel, Kernel::V6_12 | Kernel::V6_18) && !self.subject.is_legacy();
         self.plugged = if self.plugged.is_none() && quirk { Some(self.now) } else { None };
     }

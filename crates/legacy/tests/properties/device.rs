@@ -120,7 +120,7 @@ impl Driver for Device {
         let rq = self.in_flight[self.cpu.index()].iter().find(|rq| rq.id() == id).expect("this driver has started it");
         assert!(now.since(rq.issued) >= TIMEOUT_MIN, "issued at {:?}", rq.issued);
         self.timeouts += 1;
-        if self.random.one_in(2) { Expired::GoesOn } else { Expired::Handled }
+        if self.random.one_in(2) { Expired::RestartTimeout } else { Expired::Handled }
     }
 }
 

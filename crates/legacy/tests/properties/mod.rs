@@ -51,7 +51,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_in_as_many_requests_as_are_asked_for() {
+fn no_request_is_lost_or_duplicated_in_as_many_as_requested() {
     let wanted: u64 = std::env::var("HOISTWAY_REQUESTS").map_or(20_000, |text| text.parse().expect("a number"));
     let first = std::env::var("HOISTWAY_SEED").map_or(1, |text| text.parse().expect("a number"));
     let (mut bios, mut seed, mut told) = (0, first, 0);

@@ -11,7 +11,7 @@ use hoistway_blk::policy::{ContentionOptions, Insertion, SchedulerEvent};
 use hoistway_blk::queue::{QueueConfig, SCHEDULERS, Step};
 use hoistway_blk::request::{Marks, NoMerges, Rq};
 use hoistway_blk::schedulers::Domain;
-use hoistway_legacy::{AnyQueue, Change, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Tagging, all_schedulers};
+use hoistway_legacy::{AnyQueue, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, PendingWrite, Tagging, all_schedulers};
 
 use crate::properties::device::{Balance, Device, TIMEOUT_MIN};
 use crate::support::Random;
@@ -47,7 +47,7 @@ pub struct World {
     /// How a legacy device's tags are given out.
     tagging: Tagging,
     /// A write that waits, and when to look at it if a completion is not the moment.
-    change: Option<(Change, Option<Instant>)>,
+    change: Option<(PendingWrite, Option<Instant>)>,
     /// How many processes have departed, and whether one has just now, which a write may have waited for.
     departures: u64,
     has_departed: bool,
@@ -222,7 +222,7 @@ impl World {
             }
             18 if self.habits.departing && !is_free => self.depart(number),
             17 if self.habits.buffered => self.dirty(),
-            15 if self.habits.administered && self.change.is_none() && self.random.one_in(6) => self.administer(),
+            15 if self.habits.host_disks && self.change.is_none() && self.random.one_in(6) => self.poll_queue_writes(),
             16 if is_free && !is_plugged && self.random.one_in(3) => {
                 let now = self.moment();
                 self.front.notify(
@@ -249,7 +249,7 @@ impl World {
     }
 
     /// A file of `queue/` is written.
-    fn administer(&mut self) {
+    fn poll_queue_writes(&mut self) {
         let schedulers: &[&str] = if self.front.is_legacy() { &LEGACY_SCHEDULERS } else { &SCHEDULERS };
         let (file, text) = match self.random.below(9) {
             0..3 => ("scheduler".to_owned(), self.random.of(schedulers).to_owned()),
@@ -276,7 +276,7 @@ impl World {
         let cpu = self.some_cpu();
         // What the kernel refuses changes nothing, which is as good a test.
         if let Ok(Some(change)) = self.call(cpu, |front, cx| front.begin_change(cx, &file, &text)) {
-            let look = change.look_again().map(|after| self.now + after);
+            let look = change.poll_interval().map(|after| self.now + after);
             self.change = Some((change, look));
         }
         self.follow();
@@ -292,7 +292,7 @@ impl World {
         match self.call(cpu, |front, cx| front.poll_change(cx, &change)) {
             Ok(Step::Done) => self.follow(),
             Ok(Step::More) => {
-                let look = change.look_again().map(|after| self.now + after);
+                let look = change.poll_interval().map(|after| self.now + after);
                 self.change = Some((change, look));
             }
             Err(error) => panic!("{}: {error}", change.file()),
@@ -366,7 +366,7 @@ impl World {
                     if self.habits.departing && self.random.one_in(6) {
                         self.depart(number);
                     } else {
-                        self.of_task(number, |front, cx, submitter| submitter.go_on(front, cx));
+                        self.of_task(number, |front, cx, submitter| submitter.make_progress(front, cx));
                     }
                 }
                 Some(Action::TimedOut { cpu, id }) => self.call(cpu, |front, cx| front.timed_out(cx, id)),
@@ -389,7 +389,7 @@ impl World {
             AnyQueue::Mq(queue) => {
                 // (A bio that is let go because throttling is switched off is beyond all limits.)
                 let throttled = queue.throttled_in_flight();
-                assert!(throttled <= self.wbt_max || self.habits.administered, "{throttled} throttled writes");
+                assert!(throttled <= self.wbt_max || self.habits.host_disks, "{throttled} throttled writes");
                 return;
             }
         };

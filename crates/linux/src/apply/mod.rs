@@ -54,7 +54,7 @@ pub enum ApplyError {
     Busy(String),
     /// A value was not accepted; everything was rolled back.
     #[error("{file}: {why}; {back}")]
-    NotTaken {
+    ValueRejected {
         /// The file.
         file: String,
         /// The kernel's reaction.
@@ -164,7 +164,9 @@ impl<'a> Applier<'a> {
                 }
             }
             match (error, unfinished) {
-                (ApplyError::NotTaken { file, why, .. }, None) => ApplyError::NotTaken { file, why, back: back(&kept) },
+                (ApplyError::ValueRejected { file, why, .. }, None) => {
+                    ApplyError::ValueRejected { file, why, back: back(&kept) }
+                }
                 (error, unfinished) => unfinished.unwrap_or(error),
             }
         })
@@ -178,7 +180,7 @@ impl<'a> Applier<'a> {
             let (file, journal) = (self.next_file()?, self.journal(plan));
             self.keep(&file, &journal)?;
             begun.push((file, journal));
-            let failed = |(file, why)| ApplyError::NotTaken { file, why, back: String::new() };
+            let failed = |(file, why)| ApplyError::ValueRejected { file, why, back: String::new() };
             written.extend(self.write_all(plan).map_err(failed)?);
             self.persist(plan).map_err(failed)?;
         }

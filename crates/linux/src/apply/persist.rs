@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_started_with_its_device_whatever_that_is_called() {
+    fn a_unit_starts_with_its_device_under_any_device_name() {
         let files = systemd("dm-0", &writes());
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         let unit = "etc/systemd/system/hoistway-dm\\x2d0.service";

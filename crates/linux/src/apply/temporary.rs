@@ -32,7 +32,7 @@ impl Applier<'_> {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub fn for_a_time(&self, device: &str) -> Result<Temporary<'_>, ApplyError> {
+    pub fn begin_temporary(&self, device: &str) -> Result<Temporary<'_>, ApplyError> {
         let journal = Journal {
             format: journal::FORMAT.to_owned(),
             state: State::HalfDone,
@@ -78,7 +78,7 @@ impl Temporary<'_> {
         if let Some(file) = &self.file {
             self.applier.keep(file, &self.journal)?;
         }
-        let failed = |(file, why)| ApplyError::NotTaken { file, why, back: "the device is restored".to_owned() };
+        let failed = |(file, why)| ApplyError::ValueRejected { file, why, back: "the device is restored".to_owned() };
         self.applier.write_all(plan).map_err(failed)
     }
 

@@ -92,7 +92,7 @@ fn read(packed: impl Read, file: &str) -> Result<Entries, DumpError> {
         let mut entry = entry.map_err(|error| damaged(error.to_string()))?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let refuse = |why: &str| DumpError::Unsafe { file: file.to_owned(), entry: name.clone(), why: why.to_owned() };
-        let path = plain_path(&name).map_err(|why| refuse(&why))?;
+        let path = safe_entry_path(&name).map_err(|why| refuse(&why))?;
         if path.is_empty() {
             continue;
         }
@@ -106,7 +106,7 @@ fn read(packed: impl Read, file: &str) -> Result<Entries, DumpError> {
             EntryType::Symlink => {
                 let target = entry.link_name_bytes().unwrap_or_default();
                 let target = String::from_utf8_lossy(&target).into_owned();
-                if leads_out(&path, &target) {
+                if escapes_root(&path, &target) {
                     return Err(refuse(&format!("is a link to \"{target}\", out of the dump")));
                 }
                 Found::Link(target)
@@ -132,7 +132,7 @@ fn read(packed: impl Read, file: &str) -> Result<Entries, DumpError> {
 }
 
 /// The path of an entry, unless it leads out of the archive.
-fn plain_path(name: &str) -> Result<String, String> {
+fn safe_entry_path(name: &str) -> Result<String, String> {
     if name.starts_with('/') {
         return Err("has an absolute path".to_owned());
     }
@@ -144,7 +144,7 @@ fn plain_path(name: &str) -> Result<String, String> {
 }
 
 /// Whether the text of a link at `path` leads out of the root. An absolute link starts at the root.
-pub(super) fn leads_out(path: &str, target: &str) -> bool {
+pub(super) fn escapes_root(path: &str, target: &str) -> bool {
     let mut depth = if target.starts_with('/') { 0 } else { path.matches('/').count() };
     for part in target.split('/').filter(|part| !matches!(*part, "" | ".")) {
         match (part, depth) {

@@ -98,11 +98,11 @@ impl System {
     /// If a path cannot be stored in an archive.
     pub fn dump(&self, host: &Host, with_serials: bool) -> io::Result<(Vec<u8>, usize)> {
         let mut found = self.root.found();
-        found.retain(|path, found| !matches!(found, Found::Link(target) if archive::leads_out(path, target)));
+        found.retain(|path, found| !matches!(found, Found::Link(target) if archive::escapes_root(path, target)));
         for (path, found) in &mut found {
             if let Found::File(bytes) = found {
                 let text = String::from_utf8_lossy(bytes);
-                if let Some(text) = fit_for_others(path, &text, with_serials) {
+                if let Some(text) = redacted_content(path, &text, with_serials) {
                     *bytes = text.into_bytes();
                 }
             }
@@ -115,7 +115,7 @@ impl System {
 }
 
 /// The content of a file in a dump, if it has to be reduced.
-fn fit_for_others(path: &str, text: &str, with_serials: bool) -> Option<String> {
+fn redacted_content(path: &str, text: &str, with_serials: bool) -> Option<String> {
     match path {
         "proc/cmdline" => return Some(kernel_parameters(text).collect::<Vec<_>>().join(" ") + "\n"),
         _ if path.ends_with("/mountinfo") => return Some(mounts(text)),

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_priority_that_follows_from_nice_is_nobodys_choice() {
+    fn a_priority_derived_from_nice_is_not_reported_as_chosen() {
         let stat = |nice: i32, policy: u32| {
             format!(
                 "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 {nice} 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 {policy} 0"

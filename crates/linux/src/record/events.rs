@@ -280,7 +280,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn recorded_pages_are_what_the_kernel_prints_of_them() {
+    fn recorded_pages_decode_to_what_the_kernel_prints() {
         let lost = check(include_bytes!("../../tests/pages/gaps.page"), include_str!("../../tests/pages/gaps.txt"));
         assert_eq!(lost, 0);
         let lost = check(include_bytes!("../../tests/pages/loss.page"), include_str!("../../tests/pages/loss.txt"));

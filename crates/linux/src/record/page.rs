@@ -63,7 +63,7 @@ impl<'a> Page<'a> {
 
     /// Skips everything after an invalid event.
     #[cold]
-    fn tear(&mut self) -> Option<Entry<'a>> {
+    fn skip_torn_rest(&mut self) -> Option<Entry<'a>> {
         self.is_torn |= !self.data.is_empty();
         self.data = &[];
         None
@@ -76,7 +76,7 @@ impl<'a> Iterator for Page<'a> {
     #[inline]
     fn next(&mut self) -> Option<Entry<'a>> {
         loop {
-            let Some(head) = word(self.data, 0) else { return self.tear() };
+            let Some(head) = word(self.data, 0) else { return self.skip_torn_rest() };
             let (kind, delta) = (head & ((1 << TYPE_BITS) - 1), u64::from(head >> TYPE_BITS));
             let (data, bytes) = match kind {
                 1..PADDING => (4, 4 * kind as usize),
@@ -85,7 +85,7 @@ impl<'a> Iterator for Page<'a> {
                     return None;
                 }
                 _ => {
-                    let Some(second) = word(self.data, 4) else { return self.tear() };
+                    let Some(second) = word(self.data, 4) else { return self.skip_torn_rest() };
                     match kind {
                         TIME_EXTEND | ABSOLUTE_TIME => {
                             let time_ns = u64::from(second) << TIME_BITS | delta;
@@ -99,14 +99,14 @@ impl<'a> Iterator for Page<'a> {
                         // The length includes itself.
                         _ => match (second as usize).checked_sub(4) {
                             Some(bytes) => (8, bytes),
-                            None => return self.tear(),
+                            None => return self.skip_torn_rest(),
                         },
                     }
                 }
             };
             self.time_ns = self.time_ns.wrapping_add(delta);
             let Some(end) = usize::checked_add(data, bytes).filter(|end| *end <= self.data.len()) else {
-                return self.tear();
+                return self.skip_torn_rest();
             };
             let (entry, rest) = self.data.split_at(end);
             self.data = rest;

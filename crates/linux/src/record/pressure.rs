@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_cpus_saw_of_a_task_is_one() {
+    fn the_views_of_a_task_from_two_cpus_are_merged() {
         let (task, completed) = run(8, 4, 0);
         let (mut submitted, mut taken) = (task, task);
         (submitted.taken, taken.queued, taken.ios) = (Moments::default(), Moments::default(), 0);

@@ -144,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn a_device_without_requests_names_what_it_lies_on() {
+    fn a_device_without_requests_names_its_lower_devices() {
         let (_folder, root) = root();
         let mapper = Target::find(&root, "dm-0").unwrap();
         assert!(mapper.has_no_requests && mapper.lies_on == ["sda2"]);
     }
 
     #[test]
-    fn what_lies_on_a_disk_is_known() {
+    fn devices_stacked_on_a_disk_are_known() {
         let (_folder, root) = root();
         let disk = Target::find(&root, "sda").unwrap();
         let is_below = |major, minor| disk.is_below(&root, Device { major, minor });
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_device_is_refused() {
+    fn an_invalid_record_target_is_refused() {
         let (_folder, root) = root();
         for (wanted, problem) in [("sdz", "no such device"), ("/dev/file", "no block device"), ("../sda", "sda")] {
             let error = Target::find(&root, wanted).unwrap_err().to_string();

@@ -37,7 +37,7 @@ pub(crate) fn find(root: &Root) -> Result<&'static str, RecordError> {
     for place in PLACES {
         match root.names(&format!("{place}/events")) {
             Ok(_) => return check_events(root, place),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(no_rights(place)),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(permission_error(place)),
             Err(_) => {}
         }
     }
@@ -47,7 +47,7 @@ pub(crate) fn find(root: &Root) -> Result<&'static str, RecordError> {
             let expected = format!("it mounted: mount -t tracefs tracefs /{place}");
             Err(RecordError::new(format!("/{place}"), "tracefs is not mounted", expected))
         }
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(no_rights(place)),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(permission_error(place)),
         Err(_) => {
             let expected = "a kernel with CONFIG_EVENT_TRACING, or a container that sees /sys of its host";
             Err(RecordError::new(format!("/{place}"), "the kernel has no tracefs", expected))
@@ -65,7 +65,7 @@ fn check_events(root: &Root, place: &'static str) -> Result<&'static str, Record
     Err(RecordError::new(format!("/{place}/events/block"), problem, "a kernel with CONFIG_BLK_DEV_IO_TRACE"))
 }
 
-fn no_rights(place: &str) -> RecordError {
+fn permission_error(place: &str) -> RecordError {
     let expected = "root (sudo hoistway record ...), or a user that may read and write tracefs: \
                     mount -o remount,mode=770,gid=GROUP on it, and CAP_PERFMON";
     RecordError::new(format!("/{place}"), "permission denied", expected)
@@ -105,7 +105,7 @@ impl<'a> Instance<'a> {
     pub(crate) fn make(root: &'a Root, place: &str, buffer_kib: u64) -> Result<Instance<'a>, RecordError> {
         let folder = format!("{place}/instances/{PREFIX}{}", std::process::id());
         root.make_folder(&folder).map_err(|error| match error.kind() {
-            ErrorKind::PermissionDenied => no_rights(place),
+            ErrorKind::PermissionDenied => permission_error(place),
             ErrorKind::AlreadyExists => {
                 RecordError::new(format!("/{folder}"), "this process records already", "one recording at a time")
             }
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_its_remedy() {
+    fn a_missing_prerequisite_is_named_with_its_remedy() {
         for (entries, words) in [
             (&[("proc", None)][..], ["no tracefs", "CONFIG_EVENT_TRACING"]),
             (&[("sys/kernel/tracing", None)], ["not mounted", "mount -t tracefs tracefs /sys/kernel/tracing"]),

@@ -15,9 +15,9 @@ pub(super) struct Files {
     others: Vec<Cursor>,
     /// Index of each file in `others`; meaningless for the current file.
     places: Vec<u32>,
-    states: Vec<State>,
+    states: Vec<FileState>,
     current: usize,
-    rule: Rule,
+    rule: FileChoice,
     /// I/Os left before another file is chosen.
     left: u32,
     open: usize,
@@ -28,14 +28,14 @@ pub(super) struct Files {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum FileState {
     Closed,
     Open,
     Done,
 }
 
 #[derive(Clone, Debug)]
-enum Rule {
+enum FileChoice {
     RoundRobin {
         ios: u32,
     },
@@ -54,7 +54,7 @@ enum Rule {
 const SLOTS: u64 = 1024;
 
 /// Whether each file starts over by itself instead of when all are done.
-pub(super) fn goes_round(job: &Pattern) -> bool {
+pub(super) fn cycles_each_file(job: &Pattern) -> bool {
     (job.volume.time_based && job.random_offsets().is_some()) || job.service.never_ends()
 }
 
@@ -64,10 +64,10 @@ impl Files {
         let count = others.len() + 1;
         let mut stream = Stream::new(seed, process, Purpose::File);
         let rule = match job.service {
-            FileService::RoundRobin { ios } => Rule::RoundRobin { ios },
-            FileService::Sequential => Rule::Sequential,
-            FileService::Random { ios } => Rule::Random { ios },
-            FileService::Skewed(popularity) => Rule::Skewed {
+            FileService::RoundRobin { ios } => FileChoice::RoundRobin { ios },
+            FileService::Sequential => FileChoice::Sequential,
+            FileService::Random { ios } => FileChoice::Random { ios },
+            FileService::Skewed(popularity) => FileChoice::Skewed {
                 ranks: Ranks::new(popularity, count as u64 * SLOTS),
                 // The middle of a normal distribution is the file in the middle.
                 first: match popularity {
@@ -79,7 +79,7 @@ impl Files {
         let open_max = if job.open_files == 0 { count } else { job.open_files.min(count as u64) as usize };
         Files {
             places: (0..count as u32).map(|file| file.saturating_sub(1)).collect(),
-            states: vec![State::Closed; count],
+            states: vec![FileState::Closed; count],
             current: 0,
             rule,
             left: 0,
@@ -102,29 +102,29 @@ impl Files {
 
     /// Chooses the file of the next I/O.
     pub(super) fn pick(&mut self, cursor: &mut Cursor) {
-        let is_open = self.states[self.current] == State::Open;
+        let is_open = self.states[self.current] == FileState::Open;
         if self.left > 0 && is_open {
             self.left -= 1;
             return;
         }
         let next = match &self.rule {
-            Rule::Sequential if is_open => self.current,
-            Rule::RoundRobin { .. } | Rule::Sequential => {
+            FileChoice::Sequential if is_open => self.current,
+            FileChoice::RoundRobin { .. } | FileChoice::Sequential => {
                 // No file is open yet, so the first file comes first.
-                let is_fresh = self.open == 0 && self.done == 0 && self.states[self.current] == State::Closed;
+                let is_fresh = self.open == 0 && self.done == 0 && self.states[self.current] == FileState::Closed;
                 self.usable_from(self.current + usize::from(!is_fresh))
             }
-            Rule::Random { .. } => {
+            FileChoice::Random { .. } => {
                 let from = self.stream.below(self.states.len() as u64) as usize;
                 self.usable_at_random(from)
             }
-            Rule::Skewed { ranks, first } => {
+            FileChoice::Skewed { ranks, first } => {
                 let rank = ranks.draw(&mut self.stream) / SLOTS;
                 ((rank + first) % self.states.len() as u64) as usize
             }
         };
         self.left = match self.rule {
-            Rule::RoundRobin { ios } | Rule::Random { ios } => ios - 1,
+            FileChoice::RoundRobin { ios } | FileChoice::Random { ios } => ios - 1,
             _ => 0,
         };
         self.go_to(next, cursor);
@@ -133,8 +133,8 @@ impl Files {
     /// The current file turned out to be done: switches to another. Returns false if the job is done, that is, after a pass over all
     /// files if no other pass follows.
     pub(super) fn pick_after_the_end(&mut self, cursor: &mut Cursor, goes_on: impl FnOnce() -> bool) -> bool {
-        if self.states[self.current] == State::Open {
-            self.states[self.current] = State::Done;
+        if self.states[self.current] == FileState::Open {
+            self.states[self.current] = FileState::Done;
             self.open -= 1;
             self.done += 1;
         }
@@ -145,15 +145,15 @@ impl Files {
                 return false;
             }
             self.done = 0;
-            self.states.fill(State::Closed);
+            self.states.fill(FileState::Closed);
             self.others.iter_mut().for_each(Cursor::restart);
             cursor.restart();
             // The turn continues from the last file.
             let next = match self.rule {
-                Rule::Random { .. } => self.stream.below(self.states.len() as u64) as usize,
+                FileChoice::Random { .. } => self.stream.below(self.states.len() as u64) as usize,
                 _ => (self.current + 1) % self.states.len(),
             };
-            if let Rule::RoundRobin { ios } | Rule::Random { ios } = self.rule {
+            if let FileChoice::RoundRobin { ios } | FileChoice::Random { ios } = self.rule {
                 self.left = ios - 1;
             }
             self.go_to(next, cursor);
@@ -164,8 +164,8 @@ impl Files {
     }
 
     fn go_to(&mut self, next: usize, cursor: &mut Cursor) {
-        if self.states[next] == State::Closed {
-            self.states[next] = State::Open;
+        if self.states[next] == FileState::Closed {
+            self.states[next] = FileState::Open;
             self.open += 1;
         }
         if next != self.current {
@@ -178,9 +178,9 @@ impl Files {
 
     fn is_usable(&self, file: usize) -> bool {
         match self.states[file] {
-            State::Closed => self.open < self.open_max,
-            State::Open => true,
-            State::Done => false,
+            FileState::Closed => self.open < self.open_max,
+            FileState::Open => true,
+            FileState::Done => false,
         }
     }
 

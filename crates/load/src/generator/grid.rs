@@ -21,10 +21,10 @@ pub(super) fn grid(job: &Pattern, lane: usize, region_bytes: u64) -> Grid {
 /// blocks have the same size and alignment, unless each direction has its own zones.
 pub(super) fn share_order(job: &Pattern, region_bytes: u64) -> bool {
     let lanes = job.direction.lanes();
-    let is_alike = |lane: usize| grid(job, lane, region_bytes) == grid(job, lanes[0], region_bytes);
+    let is_equivalent_to_reference = |lane: usize| grid(job, lane, region_bytes) == grid(job, lanes[0], region_bytes);
     let is_zoned_alike = |lane: usize| match job.random_offsets().map(|random| &random.distribution) {
         Some(Distribution::Zoned(zones)) => zones[lane] == zones[lanes[0]],
         _ => true,
     };
-    lanes.iter().all(|&lane| is_alike(lane) && is_zoned_alike(lane))
+    lanes.iter().all(|&lane| is_equivalent_to_reference(lane) && is_zoned_alike(lane))
 }

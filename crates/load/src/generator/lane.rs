@@ -10,7 +10,7 @@ use crate::{Pattern, Sequencer, Sizes};
 /// One direction. As in fio, each direction has its own position: a sequential mix both reads and writes the whole
 /// region.
 #[derive(Clone, Debug)]
-pub(super) struct Lane {
+pub(super) struct DirectionState {
     sizes: Draw,
     size_stream: Stream,
     /// The smallest block, and whether it is the only size.
@@ -28,18 +28,18 @@ pub(super) struct Lane {
     visit: u32,
 }
 
-impl Lane {
+impl DirectionState {
     /// Begins a new pass.
     pub(super) fn restart(&mut self) {
         (self.last_start, self.last_end) = (0, 0);
     }
 }
 
-impl Lane {
-    pub(super) fn new(job: &Pattern, lane: usize, region_bytes: u64, seed: u64, process: u64) -> Lane {
+impl DirectionState {
+    pub(super) fn new(job: &Pattern, lane: usize, region_bytes: u64, seed: u64, process: u64) -> DirectionState {
         let lanes = job.direction.lanes();
         let shared = share_order(job, region_bytes);
-        Lane {
+        DirectionState {
             sizes: Draw::new(&job.sizes[lane]),
             size_stream: Stream::numbered(seed, process, Purpose::Size as u64 + lane as u64),
             bytes_min: u64::from(job.sizes[lane].min()),
@@ -55,7 +55,7 @@ impl Lane {
 }
 
 /// The next offset of a random job.
-enum Next {
+enum NextOffset {
     /// This offset.
     At(u64),
     /// An offset to be drawn.
@@ -66,7 +66,7 @@ enum Next {
 
 /// State that all directions share.
 #[derive(Clone, Debug)]
-pub(super) struct Track {
+pub(super) struct SharedPosition {
     pub(super) random: bool,
     pub(super) orders: Vec<Order>,
     pub(super) start_bytes: u64,
@@ -89,7 +89,7 @@ pub(super) struct Track {
     pub(super) order_stream: Stream,
 }
 
-impl Track {
+impl SharedPosition {
     /// Begins a new pass.
     pub(super) fn restart(&mut self) {
         self.run_left = 0;
@@ -99,7 +99,7 @@ impl Track {
 
     /// Offset on the device and length of the next I/O; `None` if the region is done.
     #[inline]
-    pub(super) fn next(&mut self, lane: &mut Lane) -> Option<(u64, u32)> {
+    pub(super) fn next(&mut self, lane: &mut DirectionState) -> Option<(u64, u32)> {
         if self.zones.is_some() {
             return self.next_in_zone(lane);
         }
@@ -108,7 +108,7 @@ impl Track {
     }
 
     /// The same at the start of a new pass.
-    pub(super) fn begin_again(&mut self, lane: &mut Lane) -> Option<(u64, u32)> {
+    pub(super) fn begin_again(&mut self, lane: &mut DirectionState) -> Option<(u64, u32)> {
         let start = match self.orders.get_mut(lane.order) {
             Some(order) => {
                 order.restart();
@@ -120,7 +120,7 @@ impl Track {
     }
 
     #[inline(always)]
-    fn at(&mut self, lane: &mut Lane, start: u64) -> (u64, u32) {
+    fn at(&mut self, lane: &mut DirectionState, start: u64) -> (u64, u32) {
         let mut bytes = lane.sizes.draw(self.region_bytes.saturating_sub(start), &mut lane.size_stream);
         if self.random {
             bytes = self.orders[lane.order].cut(start, bytes);
@@ -132,11 +132,11 @@ impl Track {
 
     /// The same for a job with zones.
     #[inline(never)]
-    fn next_in_zone(&mut self, lane: &mut Lane) -> Option<(u64, u32)> {
+    fn next_in_zone(&mut self, lane: &mut DirectionState) -> Option<(u64, u32)> {
         let zones = self.zones.as_mut()?;
         let room = self.region_bytes - lane.bytes_min;
         // Tried with fio 3.33: a job enters a zone in which no block fits any more, and ends there.
-        if zones.go_on(self.region_bytes - 1) {
+        if zones.make_progress(self.region_bytes - 1) {
             self.run_left = 0;
             self.orders.iter_mut().for_each(Order::restart);
         }
@@ -151,9 +151,9 @@ impl Track {
         Some((self.start_bytes + start, bytes))
     }
 
-    fn random_in_zone(&mut self, lane: &mut Lane, room: u64) -> Option<u64> {
+    fn random_in_zone(&mut self, lane: &mut DirectionState, room: u64) -> Option<u64> {
         if (self.every > 1 || lane.percent_random < 100)
-            && let Next::At(start) = self.run_next(lane)
+            && let NextOffset::At(start) = self.run_next(lane)
         {
             return Some(start);
         }
@@ -184,7 +184,7 @@ impl Track {
         None
     }
 
-    fn sequential_in_zone(&mut self, lane: &mut Lane) -> Option<u64> {
+    fn sequential_in_zone(&mut self, lane: &mut DirectionState) -> Option<u64> {
         let zones = self.zones.as_mut()?;
         let start = zones.following(lane.last_end, self.skip);
         if start + lane.bytes_min <= self.region_bytes {
@@ -199,12 +199,12 @@ impl Track {
     }
 
     #[inline]
-    fn random_start(&mut self, lane: &Lane) -> Option<u64> {
+    fn random_start(&mut self, lane: &DirectionState) -> Option<u64> {
         if self.every > 1 || lane.percent_random < 100 {
             match self.run_next(lane) {
-                Next::At(start) => return Some(start),
-                Next::Anywhere => {}
-                Next::Nowhere => return None,
+                NextOffset::At(start) => return Some(start),
+                NextOffset::Anywhere => {}
+                NextOffset::Nowhere => return None,
             }
         }
         let order = &mut self.orders[lane.order];
@@ -219,44 +219,44 @@ impl Track {
     }
 
     /// The next offset of a random job that may continue the last I/O.
-    fn run_next(&mut self, lane: &Lane) -> Next {
+    fn run_next(&mut self, lane: &DirectionState) -> NextOffset {
         if self.run_left > 0 {
             self.run_left -= 1;
             if self.sequencer == Sequencer::Identical {
-                return Next::At(lane.last_start);
+                return NextOffset::At(lane.last_start);
             }
         } else {
             self.run_left = self.every - 1;
             if self.order_stream.percent(lane.percent_random) {
-                return Next::Anywhere;
+                return NextOffset::Anywhere;
             }
         }
         let start = self.zones.as_ref().map_or(lane.last_end, |zones| zones.following(lane.last_end, 0));
         if self.fits(lane, start) {
-            return Next::At(start);
+            return NextOffset::At(start);
         }
         // Tried with fio 3.33: where the device extends beyond the region, a run that reaches the end of the region ends the pass, or
         // continues at the beginning of the region if the job wraps. At the end of the device the next place is drawn.
         if self.zones.is_some() || start < self.region_bytes || start + lane.bytes_min > self.room_bytes {
-            Next::Anywhere
+            NextOffset::Anywhere
         } else if self.wraps {
-            Next::At(0)
+            NextOffset::At(0)
         } else {
             self.run_left = self.every - 1;
-            Next::Nowhere
+            NextOffset::Nowhere
         }
     }
 
     /// Whether an I/O of this lane may start there: all of it lies in the region, or, if its size varies, at least its
     /// start.
     #[inline]
-    fn fits(&self, lane: &Lane, start: u64) -> bool {
+    fn fits(&self, lane: &DirectionState, start: u64) -> bool {
         let end = start + lane.bytes_min;
         end <= self.region_bytes || (lane.is_fixed && start < self.region_bytes && end <= self.room_bytes)
     }
 
     #[inline]
-    fn sequential_start(&mut self, lane: &Lane) -> Option<u64> {
+    fn sequential_start(&mut self, lane: &DirectionState) -> Option<u64> {
         let mut start = lane.last_end;
         if self.skip != 0 && start > 0 {
             start = match start.checked_add_signed(self.skip) {

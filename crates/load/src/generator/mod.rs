@@ -32,7 +32,7 @@ use crate::{
 
 use files::Files;
 use grid::{grid, share_order};
-use lane::{Lane, Track};
+use lane::{DirectionState, SharedPosition};
 use order::Order;
 use priorities::Priorities;
 use recorded::Recorded;
@@ -62,7 +62,7 @@ pub struct Generator {
     /// How a sync as the last I/O is detected.
     last: Last,
     /// State that most jobs do not need.
-    extra: Option<Box<Extra>>,
+    extra: Option<Box<ComplexJobState>>,
 }
 
 /// Which order determines whether the last I/O was a sync; no sync is due directly after a sync (tried with fio 3.33).
@@ -78,7 +78,7 @@ enum Last {
 
 /// Several files, priorities of single I/Os, a recording, and verify reads.
 #[derive(Debug, Default)]
-struct Extra {
+struct ComplexJobState {
     files: Option<Files>,
     priorities: Option<Priorities>,
     recorded: Option<Recorded>,
@@ -89,8 +89,8 @@ struct Extra {
 #[derive(Debug)]
 struct Cursor {
     /// Reads, writes, trims.
-    lanes: [Lane; 3],
-    track: Track,
+    lanes: [DirectionState; 3],
+    track: SharedPosition,
     /// The trimmed range that must be written next.
     trimmed: Option<Io>,
     /// Index of the device among the process's devices.
@@ -105,7 +105,7 @@ impl Cursor {
 
     /// Begins a new pass.
     fn restart(&mut self) {
-        self.lanes.iter_mut().for_each(Lane::restart);
+        self.lanes.iter_mut().for_each(DirectionState::restart);
         self.track.restart();
         self.trimmed = None;
     }
@@ -205,7 +205,7 @@ impl Generator {
             sync_due: false,
             last_was_sync: false,
             last: Last::Issued,
-            extra: (!is_plain).then(|| Box::new(Extra { files, priorities, ..Extra::default() })),
+            extra: (!is_plain).then(|| Box::new(ComplexJobState { files, priorities, ..ComplexJobState::default() })),
         }
     }
 
@@ -247,7 +247,7 @@ impl Generator {
     #[inline]
     pub fn next(&mut self) -> Option<Io> {
         if self.extra.is_some() {
-            return self.next_of_several();
+            return self.next_of_complex_job();
         }
         let op = self.next_op()?;
         self.issue(op)
@@ -255,7 +255,7 @@ impl Generator {
 
     /// The next I/O of a job with several files, priorities of single I/Os, a recording, or verify reads.
     #[inline(never)]
-    fn next_of_several(&mut self) -> Option<Io> {
+    fn next_of_complex_job(&mut self) -> Option<Io> {
         let extra = self.extra.as_mut()?;
         if let Some(recorded) = &mut extra.recorded {
             let mut io = recorded.next()?;
@@ -371,7 +371,7 @@ impl Generator {
         let is_one = self.extra.as_ref().is_none_or(|extra| extra.files.is_none());
         if is_one && self.passes.goes_on(self.direction, self.cursor.track.random, self.issued_bytes) {
             if self.passes.restarts_all(self.direction, self.cursor.track.random) {
-                self.cursor.lanes.iter_mut().for_each(Lane::restart);
+                self.cursor.lanes.iter_mut().for_each(DirectionState::restart);
             }
             if self.direction == Direction::TrimWrite {
                 // As in fio, the limit applies to each pass.
@@ -468,8 +468,8 @@ fn cursor(job: &Pattern, region: Region, seed: u64, process: u64, is_only: bool)
     };
     let order_bytes = job.zones.map_or(region.bytes, |zones| zones.range_bytes);
     Cursor {
-        lanes: [0, 1, 2].map(|i| Lane::new(job, i, order_bytes, seed, process)),
-        track: Track {
+        lanes: [0, 1, 2].map(|i| DirectionState::new(job, i, order_bytes, seed, process)),
+        track: SharedPosition {
             random: job.random_offsets().is_some(),
             orders: orders(job, order_bytes, seed, process, is_only),
             start_bytes: region.start,
@@ -483,7 +483,7 @@ fn cursor(job: &Pattern, region: Region, seed: u64, process: u64, is_only: bool)
             wraps: match job.zones {
                 Some(_) => job.volume.time_based || job.volume.io_size.is_some(),
                 None if is_only => job.volume.time_based,
-                None => files::goes_round(job),
+                None => files::cycles_each_file(job),
             },
             every,
             run_left: 0,
@@ -535,7 +535,7 @@ fn limits(job: &Pattern, regions: &[Region]) -> (u64, u64) {
 }
 
 /// Whether I/Os are cut short at visited blocks: with a random map, and blocks of several sizes shared by all directions.
-fn cuts_short(job: &Pattern, region_bytes: u64) -> bool {
+fn shortens_at_visited_blocks(job: &Pattern, region_bytes: u64) -> bool {
     let Some(random) = job.random_offsets() else { return false };
     let lanes = job.direction.lanes();
     // Some of these I/Os reach visited blocks.
@@ -554,7 +554,7 @@ fn orders(job: &Pattern, region_bytes: u64, seed: u64, process: u64, is_only: bo
     let same_passes = random.repeats && !job.volume.time_based && is_only && job.zones.is_none();
     let order = |lane, seed| Order::new(random, same_passes, lane, grid(job, lane, region_bytes), seed, process);
     let lanes = job.direction.lanes();
-    if cuts_short(job, region_bytes) {
+    if shortens_at_visited_blocks(job, region_bytes) {
         let grid = grid(job, lanes[0], region_bytes);
         return vec![Order::unvisited(grid, seed, process)];
     }

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_drawn_again() {
+    fn a_size_that_does_not_fit_is_drawn_again() {
         let split = Draw::new(&split([(4096, 1e-7), (65536, 100.0)]));
         assert_eq!(shares(&split, 8192).keys().copied().collect::<Vec<_>>(), [4096]);
         let range = Draw::Range { min: 4096, max: 16384, step: 4096 };
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn where_draws_fail_again_and_again_it_is_the_largest_that_fits() {
+    fn after_repeated_failed_draws_the_largest_fitting_size_is_used() {
         let range = Draw::Range { min: 1024, max: 1 << 30, step: 512 };
         for (room, bytes) in [(1024, 1024), (1535, 1024), (1536, 1536), (9_999, 9_728)] {
             assert_eq!(shares(&range, room).keys().copied().max(), Some(bytes), "{room}");

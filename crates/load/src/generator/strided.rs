@@ -38,7 +38,7 @@ impl Zones {
 
     /// Switches to the next zone if this one is done; returns whether it did. `last_start` is the last offset of the
     /// region at which a zone may begin.
-    pub(super) fn go_on(&mut self, last_start: u64) -> bool {
+    pub(super) fn make_progress(&mut self, last_start: u64) -> bool {
         if self.done_bytes < self.rule.zone_bytes {
             return false;
         }

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_smaller_than_a_block_is_its_first_block() {
+    fn a_zone_smaller_than_a_block_is_its_first_block() {
         let tiny = [zone(50.0, Extent::Percent(0.0)), zone(50.0, Extent::Percent(100.0))];
         assert_near(shares(&tiny, 100, [1, 100]), [50.5, 49.5]);
         assert_near(shares(&tiny, 1, [1]), [100.0]);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use hoistway_blk::ground::Instant;
 
 /// Number of completion times that are kept. Older ones are long past for every stream that still counts them.
-const REMEMBERED: usize = 1024;
+const COMPLETION_TIMES_KEPT: usize = 1024;
 
 /// The completions of one stream.
 #[derive(Default)]
@@ -23,7 +23,7 @@ impl Completions {
     /// Adds completions. Processes that waited for them are added to `released`.
     pub(super) fn add(&mut self, now: Instant, ios: u32, released: &mut Vec<u32>) {
         for _ in 0..ios {
-            if self.recent.len() == REMEMBERED {
+            if self.recent.len() == COMPLETION_TIMES_KEPT {
                 self.recent.pop_front();
             }
             self.recent.push_back(now);
@@ -99,6 +99,6 @@ mod tests {
         let (mut completions, mut released) = (Completions::default(), Vec::new());
         (0..5_000).for_each(|at| completions.add(Instant(at), 1, &mut released));
         assert_eq!(completions.reached(5_000), Some(Instant(4_999)));
-        assert_eq!(completions.reached(1), Some(Instant(5_000 - REMEMBERED as u64)));
+        assert_eq!(completions.reached(1), Some(Instant(5_000 - COMPLETION_TIMES_KEPT as u64)));
     }
 }

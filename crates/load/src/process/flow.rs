@@ -15,7 +15,7 @@ use super::completions::Completions;
 pub struct Flows {
     balances: Vec<Balance>,
     /// The balance and share of each process.
-    members: Vec<Option<Member>>,
+    members: Vec<Option<BalanceMember>>,
     /// The completions of each stream of a recorded program.
     completions: Vec<Option<Completions>>,
     /// Released processes that [`Flows::pop_released`] has not returned yet.
@@ -30,7 +30,7 @@ struct Balance {
     held: Vec<u32>,
 }
 
-struct Member {
+struct BalanceMember {
     balance: usize,
     weight: u64,
     ios: u64,
@@ -50,7 +50,7 @@ impl Flows {
                 }
                 let weight = u64::from(flow.weight);
                 flows.balances[balance].weight += weight;
-                Member { balance, weight, ios: 0 }
+                BalanceMember { balance, weight, ios: 0 }
             });
             flows.members.push(member);
             let is_stream = process.plan.replay.as_ref().is_some_and(|replay| replay.waits_on.is_some());
@@ -60,7 +60,7 @@ impl Flows {
     }
 
     /// Whether a process may issue its next I/O.
-    pub(super) fn lets_through(&self, process: u32) -> bool {
+    pub(super) fn allows_next_io(&self, process: u32) -> bool {
         let Some(member) = &self.members[process as usize] else { return true };
         let balance = &self.balances[member.balance];
         // Equivalent to "done <= 1 + share" for the next I/O, without the division.
@@ -119,7 +119,7 @@ impl Flows {
     fn release(&mut self, balance: usize) {
         let mut held = std::mem::take(&mut self.balances[balance].held);
         held.retain(|&process| {
-            let stays = !self.lets_through(process);
+            let stays = !self.allows_next_io(process);
             if !stays {
                 self.released.push(process);
             }

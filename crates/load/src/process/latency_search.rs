@@ -27,14 +27,14 @@ pub(super) struct LatencySearch {
     good: u32,
     /// The smallest bad depth.
     bad: Option<u32>,
-    stage: Stage,
+    stage: SearchStage,
     window_begins: Instant,
     ios: u64,
     slow: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum SearchStage {
     Searching,
     /// The depth was found; the process is measured until a window is good.
     Measuring,
@@ -46,7 +46,7 @@ enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Judgement {
     /// Continue.
-    GoOn,
+    ContinueWindow,
     /// Continue at this larger depth.
     Rise(u32),
     /// Continue at this smaller depth, after the I/Os in flight have completed.
@@ -66,7 +66,7 @@ impl LatencySearch {
             depth_max,
             good: 1,
             bad: None,
-            stage: Stage::Searching,
+            stage: SearchStage::Searching,
             window_begins: start,
             ios: 0,
             slow: 0,
@@ -94,26 +94,26 @@ impl LatencySearch {
     /// What the process has to do now.
     pub(super) fn judge(&mut self, now: Instant) -> Judgement {
         if self.ios == 0 || now < self.window_begins + self.rule.window {
-            return Judgement::GoOn;
+            return Judgement::ContinueWindow;
         }
         let is_good = self.slow as f64 <= self.ios as f64 * (100.0 - self.rule.percentile) / 100.0;
         (self.window_begins, self.ios, self.slow) = (now, 0, 0);
         let before = self.depth;
         let below = before.saturating_sub(1).max(1);
         match self.stage {
-            Stage::Measuring if is_good => return Judgement::End,
-            Stage::Measuring => self.depth = below,
-            Stage::Following(good_windows) => {
+            SearchStage::Measuring if is_good => return Judgement::End,
+            SearchStage::Measuring => self.depth = below,
+            SearchStage::Following(good_windows) => {
                 let good_windows = if is_good { good_windows + 1 } else { 0 };
                 let rises = good_windows == GOOD_WINDOWS;
-                self.stage = Stage::Following(if rises { 0 } else { good_windows });
+                self.stage = SearchStage::Following(if rises { 0 } else { good_windows });
                 if rises {
                     self.depth = (before + 1).min(self.depth_max);
                 } else if !is_good {
                     self.depth = below;
                 }
             }
-            Stage::Searching => {
+            SearchStage::Searching => {
                 if is_good {
                     self.good = before;
                 } else if before > 1 {
@@ -126,14 +126,14 @@ impl LatencySearch {
                     None => before,
                 };
                 if is_good && self.depth == before {
-                    self.stage = if self.rule.goes_on { Stage::Following(1) } else { Stage::Measuring };
-                    return if self.rule.goes_on { Judgement::GoOn } else { Judgement::Measure };
+                    self.stage = if self.rule.goes_on { SearchStage::Following(1) } else { SearchStage::Measuring };
+                    return if self.rule.goes_on { Judgement::ContinueWindow } else { Judgement::Measure };
                 }
             }
         }
         match self.depth.cmp(&before) {
             Ordering::Greater => Judgement::Rise(self.depth),
-            Ordering::Equal => Judgement::GoOn,
+            Ordering::Equal => Judgement::ContinueWindow,
             Ordering::Less => Judgement::Fall(self.depth),
         }
     }
@@ -158,7 +158,7 @@ mod tests {
             for io in 0..10 {
                 search.finished(Instant(end.0 - 1), Nanos(if io < slow { 1001 } else { 1000 }));
             }
-            assert_eq!(search.judge(Instant(end.0 - 1)), Judgement::GoOn);
+            assert_eq!(search.judge(Instant(end.0 - 1)), Judgement::ContinueWindow);
             if search.judge(end) == Judgement::End {
                 return (depths, true);
             }
@@ -190,7 +190,7 @@ mod tests {
     // Recorded from fio 3.33, over a stand-in for libaio whose latency depends on the depth and on the time.
 
     #[test]
-    fn a_depth_that_was_good_and_is_no_more_gives_way_to_the_one_below() {
+    fn a_depth_that_is_no_longer_good_gives_way_to_the_one_below() {
         // While trying 5, between the good depth 4 and the bad depth 6.
         assert_eq!(searched(changing(5, 5, 3), 64, false, 99), (vec![1, 2, 4, 8, 6, 5, 4, 3, 3], true));
         // While trying 39, above the good depth 38.
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_goes_on_follows_the_limit() {
+    fn a_continuing_latency_search_follows_the_limit() {
         assert_eq!(
             searched(changing(20, 8, 64), 64, true, 17),
             (vec![1, 2, 4, 8, 16, 32, 24, 20, 22, 23, 23, 23, 24, 24, 24, 25, 25], false)

@@ -193,7 +193,7 @@ impl Measurement {
     }
 
     /// Sets the result of a search for a depth.
-    pub(super) fn searched(&mut self, search: LatencySearchResult) {
+    pub(super) fn set_latency_search_result(&mut self, search: LatencySearchResult) {
         self.result.latency_search = Some(search);
     }
 

@@ -65,7 +65,7 @@ use latency_search::LatencySearch;
 use measurement::Measurement;
 use program::ProgramStream;
 use thinking::Thinking;
-use window::Window;
+use window::IoWindow;
 
 /// What the caller has to do next for a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,7 +83,7 @@ pub enum Step {
 /// The main loop of one process: it fills its queue up to `iodepth` in batches, waits for completions and refills, as fio does.
 pub struct RunningProcess {
     number: u32,
-    window: Window,
+    window: IoWindow,
     fsync: Fsync,
     /// Whether each write is followed by a flush of its device, and completes with it.
     commits_writes: bool,
@@ -136,7 +136,7 @@ impl RunningProcess {
         let flushes = process.caching.end_fsync && process.plan.modifies();
         let mut running = RunningProcess {
             number,
-            window: Window::new(process),
+            window: IoWindow::new(process),
             fsync: Fsync::of(process.issue.engine),
             commits_writes: process.caching.write_sync != WriteSync::None && process.caching.direct && is_synchronous,
             held_back: None,
@@ -208,7 +208,7 @@ impl RunningProcess {
     /// Whether it depends on other processes, so that [`RunningProcess::next`] needs the [`Flows`] of its load: it belongs to a balance, or
     /// is a recorded stream.
     #[must_use]
-    pub fn is_tied(&self) -> bool {
+    pub fn depends_on_other_processes(&self) -> bool {
         self.flow_sleep.is_some() || self.program.is_some()
     }
 
@@ -233,7 +233,7 @@ impl RunningProcess {
     // --- the main loop ---
 
     /// Runs the process until the caller has to do something. `flows` holds the balances and completions of its load; only a process
-    /// that [is tied](RunningProcess::is_tied) to others uses it.
+    /// that [is tied](RunningProcess::depends_on_other_processes) to others uses it.
     #[inline(always)]
     pub fn next(&mut self, now: Instant, flows: &mut Flows) -> Step {
         if let Some(slot) = self.window.next_of_batch() {

@@ -32,7 +32,7 @@ pub(super) struct ProgramStream {
 }
 
 /// When the next I/O of a stream is issued.
-enum Due {
+enum StepDue {
     At(Instant),
     /// When a completion comes whose time is not known yet.
     Unknown,
@@ -102,13 +102,15 @@ impl RunningProcess {
             let is_in_call = self.window.call_size() > 0;
             let due = self.draw(now, flows);
             let due = match due {
-                Due::At(due) if due <= now && self.window.room() > 0 => return self.issue(now),
+                StepDue::At(due) if due <= now && self.window.room() > 0 => return self.issue(now),
                 due => due,
             };
             if is_in_call {
                 return match due {
                     // The task is computing; its plug stays open.
-                    Due::At(due) if due > now && self.program.as_ref().is_some_and(|program| program.plug_goes_on) => {
+                    StepDue::At(due)
+                        if due > now && self.program.as_ref().is_some_and(|program| program.plug_goes_on) =>
+                    {
                         Step::Wait(Some(due))
                     }
                     _ => Step::EndCall,
@@ -123,8 +125,8 @@ impl RunningProcess {
                 continue;
             }
             return match due {
-                Due::At(due) if due > now => Step::Wait(Some(due)),
-                Due::Never if self.window.in_flight() == 0 => {
+                StepDue::At(due) if due > now => Step::Wait(Some(due)),
+                StepDue::Never if self.window.in_flight() == 0 => {
                     self.has_exited = true;
                     self.exited_at = now;
                     Step::Exit
@@ -135,10 +137,10 @@ impl RunningProcess {
     }
 
     /// Generates the next I/O unless there is one already. Returns when it is issued.
-    fn draw(&mut self, now: Instant, flows: &mut Flows) -> Due {
-        let Some(program) = &mut self.program else { return Due::Never };
+    fn draw(&mut self, now: Instant, flows: &mut Flows) -> StepDue {
+        let Some(program) = &mut self.program else { return StepDue::Never };
         if self.is_exhausted || now >= self.deadline {
-            return Due::Never;
+            return StepDue::Never;
         }
         if program.next.is_none() {
             let Some(io) = self.generator.next() else {
@@ -147,7 +149,7 @@ impl RunningProcess {
                 if !program.is_used_up {
                     self.measurement.failed(super::submit::EIO);
                 }
-                return Due::Never;
+                return StepDue::Never;
             };
             let step = match self.generator.pause() {
                 Some(Pause::Program(step)) => step,
@@ -157,8 +159,8 @@ impl RunningProcess {
             };
             program.next = Some((io, step));
         }
-        let Some((_, step)) = program.next else { return Due::Never };
-        program.due(step.when, self.number, self.start, flows).map_or(Due::Unknown, Due::At)
+        let Some((_, step)) = program.next else { return StepDue::Never };
+        program.due(step.when, self.number, self.start, flows).map_or(StepDue::Unknown, StepDue::At)
     }
 
     /// Issues the generated I/O.

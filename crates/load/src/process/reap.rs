@@ -101,7 +101,7 @@ impl RunningProcess {
         // A process with a time limit has run for that time, even if its last I/O completed a little later.
         let end = if self.has_exited { self.exited_at } else { now };
         if let Some(search) = &self.search {
-            self.measurement.searched(search.result());
+            self.measurement.set_latency_search_result(search.result());
         }
         self.measurement.watched(steady);
         let done = self.program.as_ref().filter(|_| self.has_exited).and_then(|program| program.done(end));

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn none_begins_before_it_is_due_nor_long_after() {
+    fn no_process_begins_before_it_is_due_nor_long_after() {
         for (apart, count) in [(1, 40), (7, 60), (33, 50), (100, 12), (99, 30), (101, 30), (250, 9), (10_000, 3)] {
             for first in [0, 1] {
                 let delays: Vec<u64> = (0..count).map(|k| first + apart * k).collect();

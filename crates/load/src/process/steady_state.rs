@@ -14,11 +14,11 @@ pub const STEADY_SAMPLE: Nanos = Nanos(1_000_000_000);
 /// All processes of a load with a steady-state check.
 #[derive(Default)]
 pub struct SteadyStates {
-    watched: Vec<Watched>,
+    watched: Vec<SteadyStateGroup>,
 }
 
 /// Processes that are checked together.
-struct Watched {
+struct SteadyStateGroup {
     rule: Rule,
     /// The reporting group, if it is checked as a whole.
     group: Option<u32>,
@@ -41,7 +41,7 @@ impl SteadyStates {
             let group = process.schedule.group_reporting.then_some(process.schedule.group);
             match all.watched.iter_mut().find(|watched| group.is_some() && watched.group == group) {
                 Some(watched) => watched.members.push(number),
-                None => all.watched.push(Watched {
+                None => all.watched.push(SteadyStateGroup {
                     rule,
                     group,
                     members: vec![number],
@@ -84,7 +84,7 @@ impl SteadyStates {
     }
 }
 
-impl Watched {
+impl SteadyStateGroup {
     fn sample(&mut self, done: (u64, u64)) -> bool {
         if let Some(before) = self.before.replace(done) {
             if self.samples.len() == self.rule.seconds as usize {
@@ -195,7 +195,7 @@ mod tests {
     ) -> Document {
         let steadiness = Steadiness { figure, is_slope, limit, is_percent };
         let rule = Rule { steadiness, seconds: samples.len() as u32, ramp: Nanos::ZERO };
-        let watched = &mut Watched {
+        let watched = &mut SteadyStateGroup {
             rule,
             group: None,
             members: vec![0],
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_says_what_fio_says_of_the_same_samples() {
+    fn the_steady_state_document_matches_fio_for_the_same_samples() {
         // All recorded from fio 3.33.
         let found = |document: &Document| {
             (document.ss.clone(), document.attained, document.criterion.clone(), document.max_deviation, document.slope)

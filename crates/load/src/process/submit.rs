@@ -12,7 +12,7 @@ use crate::{Fsync, Io, ThinkBlocks};
 pub(super) const EIO: i32 = 5;
 
 /// A reason to hold an I/O back.
-enum Restraint {
+enum HoldReason {
     None,
     /// Something; until the given time, if it is known.
     Waits(Option<Instant>),
@@ -37,7 +37,7 @@ impl RunningProcess {
         }
         self.spin = think.spin();
         self.measurement.spun(now, self.spin);
-        self.pace_start += think.not_made_up_for();
+        self.pace_start += think.uncompensated_pause();
         Some(Step::Wait(Some(think.begin(now))))
     }
 
@@ -71,14 +71,14 @@ impl RunningProcess {
                 return None;
             }
             if self.is_restrained
-                && let Restraint::Waits(until) = self.restrain(now, &io, flows)
+                && let HoldReason::Waits(until) = self.hold_back_reason(now, &io, flows)
             {
                 self.held_back = Some(io);
                 return until;
             }
             let slot = self.window.add(IoInFlight::of(&io, now))?;
             if io.op == Op::Flush && self.fsync != Fsync::IsQueued {
-                self.window.sleep_in(slot);
+                self.window.sleep_on_io(slot);
                 return None;
             }
         }
@@ -87,17 +87,17 @@ impl RunningProcess {
 
     /// Whether balance, overlaps and rate allow an I/O now. If they do, the I/O is counted in them and for pauses.
     #[cold]
-    fn restrain(&mut self, now: Instant, io: &Io, flows: &mut Flows) -> Restraint {
-        if self.flow_sleep.is_some() && !flows.lets_through(self.number) {
-            return Restraint::Waits(self.hold(now, flows));
+    fn hold_back_reason(&mut self, now: Instant, io: &Io, flows: &mut Flows) -> HoldReason {
+        if self.flow_sleep.is_some() && !flows.allows_next_io(self.number) {
+            return HoldReason::Waits(self.hold(now, flows));
         }
         if self.serializes && self.window.overlaps(io) {
-            return Restraint::Waits(None);
+            return HoldReason::Waits(None);
         }
         if let Some(pacer) = &mut self.pacer {
             let due = self.pace_start + pacer.due(io.op, self.generator.pause());
             if due > now {
-                return Restraint::Waits(Some(due));
+                return HoldReason::Waits(Some(due));
             }
             pacer.issued(io.op, io.bytes, now.since(self.pace_start));
         }
@@ -107,7 +107,7 @@ impl RunningProcess {
         if self.flow_sleep.is_some() {
             flows.issued(self.number);
         }
-        Restraint::None
+        HoldReason::None
     }
 
     /// It is ahead of its share. Returns when to try again unless its balance releases it earlier.
@@ -126,7 +126,7 @@ impl RunningProcess {
     pub(super) fn search_depth(&mut self, now: Instant) {
         let Some(search) = &mut self.search else { return };
         match search.judge(now) {
-            Judgement::GoOn => {}
+            Judgement::ContinueWindow => {}
             Judgement::Rise(depth) => self.window.set_depth(depth),
             Judgement::Fall(depth) => {
                 self.window.set_depth(depth);

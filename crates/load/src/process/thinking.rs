@@ -51,7 +51,7 @@ impl Thinking {
     }
 
     /// The part of a pause that a rate does not make up for.
-    pub(super) fn not_made_up_for(&self) -> Nanos {
+    pub(super) fn uncompensated_pause(&self) -> Nanos {
         if self.think.is_lost_to_rate { self.length() } else { Nanos::ZERO }
     }
 

@@ -10,7 +10,7 @@ use super::Process;
 use crate::Io;
 
 /// I/Os in flight, at most as many as the depth allows.
-pub(super) struct Window {
+pub(super) struct IoWindow {
     slots: Vec<IoInFlight>,
     free: Vec<u32>,
     /// I/Os that are submitted or being submitted, and not reaped yet.
@@ -90,10 +90,10 @@ impl IoInFlight {
     }
 }
 
-impl Window {
+impl IoWindow {
     pub(super) fn new(process: &Process) -> Self {
         let depth = process.issue.depth.max(1);
-        Window {
+        IoWindow {
             slots: vec![IoInFlight::default(); depth as usize],
             free: (0..depth).rev().collect(),
             in_flight: 0,
@@ -127,7 +127,7 @@ impl Window {
     }
 
     /// The process sleeps in this I/O.
-    pub(super) fn sleep_in(&mut self, index: u32) {
+    pub(super) fn sleep_on_io(&mut self, index: u32) {
         self.sleeps_in = Some(index);
     }
 

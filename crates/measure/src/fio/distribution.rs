@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_met_at_all_is_seen() {
+    fn a_latency_share_above_zero_is_never_shown_as_zero() {
         // fio 3.33: 2 of 400000 latencies are 0.01 %.
         assert_eq!(percent(2, 400_000, LEAST_LATENCY_PERCENT), 0.01);
         assert_eq!(percent(0, 400_000, LEAST_LATENCY_PERCENT), 0.0);

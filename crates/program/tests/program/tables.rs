@@ -14,7 +14,7 @@ fn inferred(text: &str, device: Option<Device>) -> Result<Program, String> {
 }
 
 #[test]
-fn without_response_times_everything_is_open() {
+fn without_response_times_every_stream_is_open() {
     let lines: String =
         (0u64..100).map(|io| format!("1,R,{},4096,{}\n", io * 4096, 1_577_808_000_000_000 + io * 100)).collect();
     let program = inferred(&lines, None).unwrap();
@@ -62,7 +62,7 @@ fn phases() -> impl Iterator<Item = (u64, String)> {
 }
 
 #[test]
-fn of_a_long_recording_the_busiest_stretch_is_kept_as_if_it_were_all() {
+fn the_busiest_stretch_of_a_long_recording_is_kept_like_a_whole_one() {
     let infer = |text: String, ios_max: Option<usize>| {
         let input = Input::new("test", Box::new(Cursor::new(text))).unwrap();
         let options = Options { ios_max, ios_min: 1, ..Options::default() };
@@ -83,7 +83,7 @@ fn of_a_long_recording_the_busiest_stretch_is_kept_as_if_it_were_all() {
 }
 
 #[test]
-fn of_several_devices_one_has_to_be_named() {
+fn a_recording_of_several_devices_needs_a_device_name() {
     let text = "1,R,0,4096,1577808000000000\n2,R,0,4096,1577808000000100\n";
     let error = inferred(text, None).unwrap_err();
     assert_eq!(error, "test: there are I/Os of several devices: 259,0 and 259,1 (expected one device: name it)");

@@ -45,7 +45,7 @@ fn the_reader_thinks_and_the_writer_keeps_two_outstanding() {
 }
 
 #[test]
-fn the_same_program_on_a_slower_device_is_as_it_was_reckoned_by_hand() {
+fn the_program_on_a_slower_device_matches_the_manual_calculation() {
     let program = example();
     let times = replayed(&program, 2000);
     assert_eq!(times[stream(&program, P)], [(0, 2000), (4000, 8000), (10_000, 14_000), (16_000, 20_000)]);
@@ -54,7 +54,7 @@ fn the_same_program_on_a_slower_device_is_as_it_was_reckoned_by_hand() {
 }
 
 #[test]
-fn four_reads_do_not_decide_and_the_writer_is_closed_by_the_heels_of_its_completions() {
+fn four_reads_leave_the_reader_undecided_and_the_writer_is_a_closed_loop() {
     let program = example();
     let reader = &program.streams[stream(&program, P)];
     let of_reader = (reader.evidence.over, reader.evidence.busy, reader.evidence.batches, reader.class);
@@ -69,13 +69,13 @@ fn four_reads_do_not_decide_and_the_writer_is_closed_by_the_heels_of_its_complet
 }
 
 #[test]
-fn seven_such_reads_decide() {
+fn seven_reads_classify_the_reader_as_a_closed_loop() {
     let reads: Vec<Row> = (0..7).map(|read| row(P, 2000 * read, 2000 * read, 2000 * read + 1000)).collect();
     assert_eq!(inferred(&reads, 1).streams[0].class, Class::Closed);
 }
 
 #[test]
-fn time_in_which_a_submission_was_blocked_is_no_gap() {
+fn time_blocked_in_submission_does_not_count_as_a_gap() {
     let taken = |queue_us, taken_us, issue_us, complete_us| Row { taken_us, ..row(P, queue_us, issue_us, complete_us) };
     let rows =
         [taken(0, 1, 2, 1000), taken(10, 11, 1000, 2000), taken(20, 1003, 2000, 3000), taken(1012, 2001, 3000, 4000)];

@@ -1,7 +1,7 @@
 //! The settings of a search as points, for the page.
 
 use crate::text::{figure_in_words, standing_in_words};
-use hoistway_answer::tuning::{Standing, Tuning};
+use hoistway_answer::tuning::{SettingResult, Tuning};
 use hoistway_answer::{Figure, FigureName};
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ impl Front {
         let names = tuning.objective.figures();
         let settings = tuning.rounds.first().map_or(&[][..], |round| &round.settings);
         let found = tuning.found.as_ref();
-        let point = |(standing, place): (&Standing, usize)| Point {
+        let point = |(standing, place): (&SettingResult, usize)| Point {
             words: standing_in_words(tuning, standing),
             setting: standing.setting.to_string(),
             place,

@@ -47,7 +47,7 @@ fn content(analysis: &Analysis<'_>) -> Value {
         "doubts": doubts,
         "charts": charts,
         "has_recorded": data.operations.iter().any(|operation| operation.recorded.is_some()),
-        "verdicts": verdicts(analysis).iter().filter(|verdict| is_certain(verdict)).map(verdict_told).collect::<Vec<_>>(),
+        "verdicts": verdicts(analysis).iter().filter(|verdict| is_certain(verdict)).map(candidates_of_verdict).collect::<Vec<_>>(),
         "tables": tables.iter().map(table).collect::<Vec<_>>(),
         "variants": analysis.variants.iter().map(|variant| &variant.label).collect::<Vec<_>>(),
         "shares": shares(analysis),
@@ -119,7 +119,7 @@ fn is_certain(verdict: &Verdict) -> bool {
 }
 
 /// The result for every candidate, with all its losses and gains.
-fn verdict_told(verdict: &Verdict) -> Value {
+fn candidates_of_verdict(verdict: &Verdict) -> Value {
     let candidate = |candidate: &Candidate| {
         json!({
             "scheduler": candidate.scheduler,

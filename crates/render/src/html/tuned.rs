@@ -21,7 +21,7 @@ fn content(tuning: &Tuning) -> Value {
     let sentences = tuning_conclusion(tuning);
     let (lead, rest) = sentences.split_at(sentences.len().min(2));
     let found = tuning.found.as_ref();
-    let name = |of: Option<&hoistway_answer::tuning::Standing>| of.map(|standing| standing.setting.to_string());
+    let name = |of: Option<&hoistway_answer::tuning::SettingResult>| of.map(|standing| standing.setting.to_string());
     let bars: Vec<f64> = cells.shares.iter().map(|share| share * 100.0).collect();
     let losses = found
         .and_then(|found| found.losses.as_ref())

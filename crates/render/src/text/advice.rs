@@ -4,7 +4,7 @@ use hoistway_answer::analysis::Analysis;
 use hoistway_answer::document::{Advice, Caution, Decision, Stack};
 
 use crate::text::words::device_name;
-use crate::text::wrap::hanging;
+use crate::text::wrap::wrap_hanging;
 
 /// All advice of a document as text, prose wrapped at `width`; empty if there is none.
 pub(crate) fn advice(analysis: &Analysis<'_>, width: usize) -> String {
@@ -15,7 +15,7 @@ pub(crate) fn advice(analysis: &Analysis<'_>, width: usize) -> String {
             Some(setup) => format!(" ({}, Linux {})", device_name(&setup.device), setup.kernel),
             None => String::new(),
         };
-        text += &format!("\n{}", hanging(&format!("Commands for {}{place}:", advice.device), width, 0, 2));
+        text += &format!("\n{}", wrap_hanging(&format!("Commands for {}{place}:", advice.device), width, 0, 2));
         Page { text: &mut text, width, analysis }.write(advice);
     }
     text
@@ -36,7 +36,7 @@ impl Page<'_> {
     }
 
     fn prose(&mut self, prose: &str) {
-        *self.text += &hanging(prose, self.width, 2, 2);
+        *self.text += &wrap_hanging(prose, self.width, 2, 2);
     }
 
     fn lines(&mut self, prose: &str, lines: &[String]) {
@@ -58,7 +58,7 @@ impl Page<'_> {
             Decision::Keep => self.prose(&format!("Nothing: keep {}.", self.words(advice))),
             Decision::Change => {}
         }
-        let cautions = |first: bool| advice.cautions.iter().filter(move |caution| comes_first(caution) == first);
+        let cautions = |first: bool| advice.cautions.iter().filter(move |caution| is_leading_caution(caution) == first);
         cautions(true).for_each(|caution| self.prose(&in_words(caution, device)));
         if let Some(guests) = advice.guest_scheduler.as_ref().filter(|_| advice.decision == Decision::Change) {
             let write = format!("echo {guests} > /sys/block/vda/queue/scheduler");
@@ -79,7 +79,7 @@ impl Page<'_> {
 }
 
 /// Whether it explains why there is nothing to write, or which device the lines are for.
-fn comes_first(caution: &Caution) -> bool {
+fn is_leading_caution(caution: &Caution) -> bool {
     !matches!(
         caution,
         Caution::Module { .. } | Caution::MayBeRenumbered | Caution::Boot { .. } | Caution::HeldBefore { .. }

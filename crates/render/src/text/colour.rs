@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_the_same_is_marked_the_same() {
+    fn equal_looking_values_get_the_same_mark() {
         let shown = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let marked = marks(&[1.001, 2.0, 1.002, 1.5], &shown(&["1.00", "2.00", "1.00", "1.50"]), true);
         assert_eq!(marked, [Some(Mark::Worst), Some(Mark::Best), Some(Mark::Worst), None]);

@@ -12,7 +12,7 @@ use hoistway_measure::units;
 pub(crate) enum Column {
     Of(Figure),
     /// The difference from the baseline.
-    Versus(Figure),
+    BaselineDifference(Figure),
     /// How long the work of a recorded job took.
     Done,
 }
@@ -21,10 +21,10 @@ impl Column {
     /// All of them.
     pub(crate) const ALL: [Self; 9] = [
         Self::Of(Figure::Iops),
-        Self::Versus(Figure::Iops),
+        Self::BaselineDifference(Figure::Iops),
         Self::Of(Figure::Bandwidth),
         Self::Of(Figure::Mean),
-        Self::Versus(Figure::Mean),
+        Self::BaselineDifference(Figure::Mean),
         Self::Of(Figure::P50),
         Self::Of(Figure::P99),
         Self::Of(Figure::P99_9),
@@ -40,7 +40,7 @@ impl Column {
     /// The columns of the default table.
     pub(crate) const MAIN: [Self; 6] = [
         Self::Of(Figure::Iops),
-        Self::Versus(Figure::Iops),
+        Self::BaselineDifference(Figure::Iops),
         Self::Of(Figure::Bandwidth),
         Self::Of(Figure::Mean),
         Self::Of(Figure::P99),
@@ -48,14 +48,14 @@ impl Column {
     ];
 
     /// Columns that are dropped from a table that is too wide, in this order.
-    pub(crate) const DISPENSABLE: [Self; 7] = [
+    pub(crate) const OPTIONAL_COLUMNS: [Self; 7] = [
         Self::Of(Figure::P50),
         Self::Of(Figure::Bandwidth),
         Self::Of(Figure::P99_9),
-        Self::Versus(Figure::Mean),
+        Self::BaselineDifference(Figure::Mean),
         Self::Of(Figure::Max),
         Self::Done,
-        Self::Versus(Figure::Iops),
+        Self::BaselineDifference(Figure::Iops),
     ];
 
     /// Number of these that are dropped before a table is stacked.
@@ -73,7 +73,7 @@ impl Column {
             Self::Of(Figure::P99_9) => "\np99.9",
             Self::Of(Figure::Max) => "\nmax",
             Self::Done => "done\nin",
-            Self::Versus(_) => return format!("vs\n{baseline}"),
+            Self::BaselineDifference(_) => return format!("vs\n{baseline}"),
         };
         name.to_owned()
     }
@@ -81,8 +81,8 @@ impl Column {
     /// The name of the column outside of its table.
     pub(crate) fn name(self, baseline: &str) -> String {
         match self {
-            Self::Versus(Figure::Mean) => format!("latency vs {baseline}"),
-            Self::Versus(Figure::Iops) => format!("IOPS vs {baseline}"),
+            Self::BaselineDifference(Figure::Mean) => format!("latency vs {baseline}"),
+            Self::BaselineDifference(Figure::Iops) => format!("IOPS vs {baseline}"),
             column => column.header(baseline).replace('\n', " ").trim().to_owned(),
         }
     }
@@ -100,7 +100,7 @@ impl Column {
                 // The interval of the bandwidth equals that of the IOPS.
                 let has_interval = figure != Figure::Bandwidth && estimate.mean > 0.0;
                 if let Some(range) = row.range(figure) {
-                    return format!("{value} ({})", from_to(figure, range, ascii));
+                    return format!("{value} ({})", range_text_of_figure(figure, range, ascii));
                 }
                 match estimate.half_width.filter(|_| has_interval && !is_bound) {
                     Some(half_width) => format!("{value} {}", units::spread(half_width / estimate.mean, ascii)),
@@ -108,7 +108,7 @@ impl Column {
                 }
             }
             Self::Done => row.done_seconds.map_or_else(|| "-".to_owned(), units::seconds),
-            Self::Versus(figure) => {
+            Self::BaselineDifference(figure) => {
                 let difference = baseline.and_then(|baseline| row.difference(baseline, figure));
                 let is_repeated = [Some(row), baseline].into_iter().flatten().any(|row| row.samples().len() > 1);
                 let shown = difference.and_then(|difference| {
@@ -125,13 +125,13 @@ impl Column {
     pub(crate) fn judged(self) -> Option<Figure> {
         match self {
             Self::Of(figure) => Some(figure),
-            Self::Versus(_) | Self::Done => None,
+            Self::BaselineDifference(_) | Self::Done => None,
         }
     }
 }
 
 /// Both ends of a range, with one unit if both have the same.
-fn from_to(figure: Figure, range: Range, ascii: bool) -> String {
+fn range_text_of_figure(figure: Figure, range: Range, ascii: bool) -> String {
     let (from, to) = (value(figure, range.from, ascii), value(figure, range.to, ascii));
     match (from.rsplit_once(' '), to.rsplit_once(' ')) {
         (Some((number, unit)), Some((_, of_other))) if unit == of_other => format!("{number} to {to}"),

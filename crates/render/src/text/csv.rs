@@ -21,7 +21,7 @@ const NAMES: [&str; 10] = [
 ];
 
 /// Columns after those of figures.
-const BEHIND: [&str; 2] = ["failed_processes", "errnos"];
+const COLUMNS_AFTER_FIGURES: [&str; 2] = ["failed_processes", "errnos"];
 
 /// One line for each scheduler (with its setting), job and operation, after a header line.
 ///
@@ -54,7 +54,7 @@ fn header() -> Vec<String> {
         ["", "_half_width", "_vs_baseline", "_significant"].map(|suffix| format!("{}{suffix}", figure.key()))
     });
     let names = NAMES.into_iter().map(str::to_owned).chain(["ios".to_owned()]).chain(figures);
-    names.chain(BEHIND.into_iter().map(str::to_owned)).collect()
+    names.chain(COLUMNS_AFTER_FIGURES.into_iter().map(str::to_owned)).collect()
 }
 
 /// The columns before the direction.

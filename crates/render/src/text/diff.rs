@@ -8,7 +8,7 @@ use crate::text::columns::value;
 use crate::text::lines::lines;
 use crate::text::markdown::escaped;
 use crate::text::words::list;
-use crate::text::wrap::hanging;
+use crate::text::wrap::wrap_hanging;
 use hoistway_measure::units;
 
 /// Maximum inputs listed individually.
@@ -23,7 +23,7 @@ const HEADER: [&str; 6] = ["row", "figure", "before", "after", "change", ""];
 pub fn diff(diff: &Diff, all: bool, width: usize) -> String {
     let mut text = String::new();
     for line in inputs(diff) {
-        text += &hanging(&line, width, 0, 2);
+        text += &wrap_hanging(&line, width, 0, 2);
     }
     let rows = rows(diff, all);
     if !rows.is_empty() {
@@ -32,7 +32,7 @@ pub fn diff(diff: &Diff, all: bool, width: usize) -> String {
     }
     text.push('\n');
     for sentence in diff_conclusion(diff) {
-        text += &hanging(&sentence, width, 0, 2);
+        text += &wrap_hanging(&sentence, width, 0, 2);
     }
     text
 }

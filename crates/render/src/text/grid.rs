@@ -23,12 +23,12 @@ impl Spacing {
     /// The name of the baseline in headers.
     pub(crate) fn baseline(self, name: &str) -> &str {
         let most = if self >= Self::Narrow { FIGURE_CHARACTERS } else { HEADER_CHARACTERS };
-        if name.chars().count() > most { NAMELESS } else { name }
+        if name.chars().count() > most { SHORT_BASELINE_NAME } else { name }
     }
 
     /// The label of a row.
     fn label(self, name: &str) -> String {
-        match name.split_once(OVER) {
+        match name.split_once(GUEST_HOST_SEPARATOR) {
             Some((guest, host)) if self == Self::Stacked => format!("{guest}\nover {}", host.replace(' ', "\n  ")),
             None if self == Self::Stacked => name.replace(' ', "\n  "),
             _ => name.to_owned(),
@@ -45,11 +45,11 @@ impl Spacing {
 }
 
 /// Separates guest and host schedulers in the name of a row.
-const OVER: &str = "-over-";
+const GUEST_HOST_SEPARATOR: &str = "-over-";
 /// The baseline with a long name, in the header of a narrow table.
-pub(crate) const NAMELESS: &str = "base";
+pub(crate) const SHORT_BASELINE_NAME: &str = "base";
 /// The baselines of several setups with different schedulers.
-const OF_PLACE: &str = "its place";
+const BASELINE_OF_SETUP: &str = "its place";
 /// Maximum length of a header if there is room.
 const HEADER_CHARACTERS: usize = 20;
 /// Length of most differences.
@@ -103,7 +103,7 @@ pub(crate) fn baseline<'a>(analysis: &Analysis<'a>) -> &'a str {
     match others {
         [] => first.name(),
         _ if others.iter().all(|one| analysis.variants[*one].scheduler() == first.scheduler()) => first.scheduler(),
-        _ => OF_PLACE,
+        _ => BASELINE_OF_SETUP,
     }
 }
 

@@ -33,7 +33,7 @@ pub use markdown::markdown;
 pub use recording::recording_lines;
 pub use table::{Style, table};
 pub use tuning::{TuningCells, TuningTable, standing_in_words, tuning, tuning_cells, tuning_conclusion, tuning_round};
-pub use wrap::{hanging, wrapped};
+pub use wrap::{wrap_hanging, wrapped};
 
 /// A value of a figure with its unit, in three digits.
 pub fn figure_value(figure: Figure, value: f64) -> String {

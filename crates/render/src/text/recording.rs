@@ -160,10 +160,13 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
     let (sentence, doubts) = recording.parts.as_ref().map(of_parts).unwrap_or_default();
     let mut after: Vec<String> = sentence.into_iter().collect();
     if let Some(recommended) = kept {
-        let hangs_on: Vec<String> =
-            recording.alternatives.iter().filter_map(|alternative| hangs_on(alternative, recommended)).collect();
-        if !hangs_on.is_empty() {
-            after.extend(hangs_on);
+        let dependency_sentence: Vec<String> = recording
+            .alternatives
+            .iter()
+            .filter_map(|alternative| dependency_sentence(alternative, recommended))
+            .collect();
+        if !dependency_sentence.is_empty() {
+            after.extend(dependency_sentence);
         } else if !recording.alternatives.is_empty() {
             let count = recording.alternatives.len();
             let readings = if count == 1 { "reading" } else { "readings" };
@@ -214,7 +217,7 @@ fn by_parts(recording: &RecordingSummary, parts: &PartsCheck, kept: Option<&str>
     (sentence, doubts)
 }
 
-fn hangs_on(alternative: &AlternativeProgram, recommended: &str) -> Option<String> {
+fn dependency_sentence(alternative: &AlternativeProgram, recommended: &str) -> Option<String> {
     let other = alternative.recommended.as_deref()?;
     (other != recommended).then(|| {
         format!(

@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::text::advice::advice;
 use crate::text::columns::Column;
 use crate::text::failures;
-use crate::text::grid::{Grid, NAMELESS, Spacing, baseline};
+use crate::text::grid::{Grid, SHORT_BASELINE_NAME, Spacing, baseline};
 use crate::text::layout::Layout;
 use crate::text::recording::recording_lines;
 use crate::text::words::{device_name, list};
-use crate::text::wrap::hanging;
+use crate::text::wrap::wrap_hanging;
 use hoistway_measure::units;
 
 /// The style of tables.
@@ -43,12 +43,12 @@ pub fn table(analysis: &Analysis<'_>, style: &Style) -> String {
     let document = analysis.document;
     let mut text = match style.width {
         None => set_up(document) + "\n",
-        Some(width) => hanging(&set_up(document), usize::from(width).max(WIDTH_MIN), 0, 2),
+        Some(width) => wrap_hanging(&set_up(document), usize::from(width).max(WIDTH_MIN), 0, 2),
     };
     let prose_width = style.width.map_or(USUAL_WIDTH, usize::from).clamp(WIDTH_MIN, USUAL_WIDTH);
     for line in recording_lines(document) {
         let indent = line.len() - line.trim_start().len();
-        text += &hanging(line.trim_start(), prose_width, indent, indent + 4);
+        text += &wrap_hanging(line.trim_start(), prose_width, indent, indent + 4);
     }
     for job in analysis.jobs.iter().filter(|job| !job.operations.is_empty()) {
         text += &format!("\n{}\n", title(job));
@@ -56,17 +56,17 @@ pub fn table(analysis: &Analysis<'_>, style: &Style) -> String {
     }
     text.push('\n');
     for line in remarks(analysis, style.ascii) {
-        text += &hanging(&line, prose_width, 0, 2);
+        text += &wrap_hanging(&line, prose_width, 0, 2);
     }
     if !document.conclusion.is_empty() {
         text.push('\n');
     }
     for sentence in &document.conclusion {
-        text += &hanging(sentence, prose_width, 0, 2);
+        text += &wrap_hanging(sentence, prose_width, 0, 2);
     }
     let is_change = |verdict: &Verdict| verdict.decision == Decision::Change;
     if document.advice.is_empty() && document.verdicts.iter().any(is_change) {
-        text += &hanging(
+        text += &wrap_hanging(
             "Use --advice DEVICE, such as --advice sda, to print the commands for this change.",
             prose_width,
             0,
@@ -99,7 +99,7 @@ pub(crate) fn set_up(document: &ResultsDocument) -> String {
     format!(
         "{} on {}, seed {}, {} {}",
         document.job_file,
-        in_common(&places),
+        common_setup_text(&places),
         document.seed,
         simulated_time(document),
         if document.is_real { "for real" } else { "simulated" },
@@ -107,7 +107,7 @@ pub(crate) fn set_up(document: &ResultsDocument) -> String {
 }
 
 /// The common properties of setups once, and the differing ones in brackets.
-fn in_common(places: &[[String; 4]]) -> String {
+fn common_setup_text(places: &[[String; 4]]) -> String {
     let is_shared = |part: usize| places.iter().all(|place| place[part] == places[0][part]);
     let shared: Vec<&str> = (0..4).filter(|&part| is_shared(part)).map(|part| &*places[0][part]).collect();
     let own = |place: &[String; 4]| {
@@ -196,16 +196,16 @@ fn job_table(analysis: &Analysis<'_>, job: &JobAnalysis<'_>, style: &Style) -> S
             return table.text(&Narrowed { spacing, layout, left_out: Vec::new() });
         }
     }
-    let (dispensable, last) = Column::DISPENSABLE.split_at(Column::BEFORE_STACKING);
-    let narrow = table.narrowed(columns, dispensable, Spacing::Narrow, limit);
+    let (dispensable, last) = Column::OPTIONAL_COLUMNS.split_at(Column::BEFORE_STACKING);
+    let narrow = table.without_dispensable_columns(columns, dispensable, Spacing::Narrow, limit);
     if narrow.layout.width() <= limit {
         return table.text(&narrow);
     }
-    let stacked = table.narrowed(columns, dispensable, Spacing::Stacked, limit);
+    let stacked = table.without_dispensable_columns(columns, dispensable, Spacing::Stacked, limit);
     if stacked.layout.width() <= limit {
         return table.text(&stacked);
     }
-    table.text(&table.narrowed(columns, &[dispensable, last].concat(), Spacing::Stacked, limit))
+    table.text(&table.without_dispensable_columns(columns, &[dispensable, last].concat(), Spacing::Stacked, limit))
 }
 
 /// The inputs of a job's table.
@@ -229,34 +229,42 @@ impl JobTable<'_> {
     }
 
     /// The table without as many dispensable columns as necessary.
-    fn narrowed(&self, all: &[Column], dispensable: &[Column], spacing: Spacing, limit: usize) -> Narrowed {
+    fn without_dispensable_columns(
+        &self,
+        all: &[Column],
+        dispensable: &[Column],
+        spacing: Spacing,
+        limit: usize,
+    ) -> Narrowed {
         let mut columns = all.to_vec();
-        let mut narrowed = Narrowed { spacing, layout: self.layout(&columns, spacing), left_out: Vec::new() };
+        let mut without_dispensable_columns =
+            Narrowed { spacing, layout: self.layout(&columns, spacing), left_out: Vec::new() };
         for dispensable in dispensable {
-            if narrowed.layout.width() <= limit {
+            if without_dispensable_columns.layout.width() <= limit {
                 break;
             }
             if let Some(index) = columns.iter().position(|column| column == dispensable) {
-                narrowed.left_out.push(columns.remove(index));
-                narrowed.layout = self.layout(&columns, spacing);
+                without_dispensable_columns.left_out.push(columns.remove(index));
+                without_dispensable_columns.layout = self.layout(&columns, spacing);
             }
         }
-        narrowed
+        without_dispensable_columns
     }
 
-    fn text(&self, narrowed: &Narrowed) -> String {
+    fn text(&self, without_dispensable_columns: &Narrowed) -> String {
         let baseline = baseline(self.analysis);
-        let called = narrowed.spacing.baseline(baseline);
+        let called = without_dispensable_columns.spacing.baseline(baseline);
         let mut notes = Vec::new();
-        if called == NAMELESS && called != baseline {
+        if called == SHORT_BASELINE_NAME && called != baseline {
             notes.push(format!("({called}: {baseline})"));
         }
-        if !narrowed.left_out.is_empty() {
-            let names: Vec<String> = narrowed.left_out.iter().map(|column| column.name(called)).collect();
+        if !without_dispensable_columns.left_out.is_empty() {
+            let names: Vec<String> =
+                without_dispensable_columns.left_out.iter().map(|column| column.name(called)).collect();
             notes.push(format!("(no room for: {})", names.join(", ")));
         }
         let width = self.style.width.map_or(USUAL_WIDTH, usize::from).max(WIDTH_MIN);
-        let notes: String = notes.iter().map(|note| hanging(note, width, 0, 2)).collect();
-        narrowed.layout.text(self.style.colour) + &notes
+        let notes: String = notes.iter().map(|note| wrap_hanging(note, width, 0, 2)).collect();
+        without_dispensable_columns.layout.text(self.style.colour) + &notes
     }
 }

@@ -4,12 +4,12 @@
 /// blank line in the text separates paragraphs, all other white space counts as one space.
 #[must_use]
 pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
-    hanging(text, width, indent, indent)
+    wrap_hanging(text, width, indent, indent)
 }
 
 /// Like [`wrapped`], but the first line has a different indent: that of a list's bullet, or of a label.
 #[must_use]
-pub fn hanging(text: &str, width: usize, first: usize, indent: usize) -> String {
+pub fn wrap_hanging(text: &str, width: usize, first: usize, indent: usize) -> String {
     let mut lines = String::new();
     let mut margin = first;
     for (number, paragraph) in text.split("\n\n").enumerate() {
@@ -61,6 +61,6 @@ mod tests {
     #[test]
     fn paragraphs_stay_apart_and_bullets_hang() {
         assert_eq!(wrapped("one\n\ntwo", 9, 0), "one\n\ntwo\n");
-        assert_eq!(hanging("- one two", 7, 0, 2), "- one\n  two\n");
+        assert_eq!(wrap_hanging("- one two", 7, 0, 2), "- one\n  two\n");
     }
 }

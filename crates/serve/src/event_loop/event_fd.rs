@@ -35,7 +35,7 @@ impl EventFd {
         self.signaled.load(Relaxed)
     }
 
-    pub(super) fn woke_up(&self) {
+    pub(super) fn clear_wakeup(&self) {
         self.sleeps.store(false, SeqCst);
         self.signaled.store(false, SeqCst);
     }

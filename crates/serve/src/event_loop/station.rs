@@ -19,7 +19,7 @@ use super::{Connection, Next, Ready, SharedConnection, Watch};
 
 /// How the poller reports the eventfd and the wrapped station.
 const EVENT_FD: u64 = u64::MAX - 1;
-const INSIDE: u64 = u64::MAX - 2;
+const EVENT_LOOP_TOKEN: u64 = u64::MAX - 2;
 /// Loops of a busy worker between two polls of the sockets, each of which is a system call.
 const LOOPS_BETWEEN_POLLS: u32 = 4;
 /// A worker wakes up this long before a timeout, because wake-ups are late.
@@ -67,7 +67,7 @@ impl EventLoopStation {
         inside.wake_instead(Arc::clone(event_fd) as Arc<dyn Wake>);
         if let Some(descriptor) = inside.descriptor()? {
             // Edge-triggered, so that it need not be drained.
-            poller.add(descriptor, INSIDE, Watched::EachTime)?;
+            poller.add(descriptor, EVENT_LOOP_TOKEN, Watched::EachTime)?;
         }
         Ok(EventLoopStation {
             inside,
@@ -100,7 +100,7 @@ impl EventLoopStation {
         while let Some(&(name, _)) = events.get(at) {
             match name {
                 EVENT_FD => inboxes.of(*worker).event_fd.drain(),
-                INSIDE => *has_completions = true,
+                EVENT_LOOP_TOKEN => *has_completions = true,
                 _ => {
                     at += 1;
                     continue;
@@ -289,7 +289,7 @@ impl Station for EventLoopStation {
             self.loops = 0;
         }
         self.busy_poll.waited(begin.elapsed());
-        self.inbox().event_fd.woke_up();
+        self.inbox().event_fd.clear_wakeup();
     }
 
     fn waker(&self) -> Arc<dyn Wake> {

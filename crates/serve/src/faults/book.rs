@@ -12,17 +12,20 @@ struct Entry {
 
 /// The blocks of a disk. Each is filled with a repeated byte.
 #[derive(Debug)]
-pub struct Book {
+pub struct ContentModel {
     /// The possible contents of each block after a power cut, in the order of the reports.
     blocks: Vec<Vec<Entry>>,
     /// Changes whose outcome is unknown: they may take effect at any time.
     ghosts: Vec<(u64, u64, u8)>,
 }
 
-impl Book {
+impl ContentModel {
     /// A disk of this many blocks of durable zeroes.
     pub fn new(blocks: u64) -> Self {
-        Book { blocks: vec![vec![Entry { fill: 0, at: 0, is_sure: true }]; blocks as usize], ghosts: Vec::new() }
+        ContentModel {
+            blocks: vec![vec![Entry { fill: 0, at: 0, is_sure: true }]; blocks as usize],
+            ghosts: Vec::new(),
+        }
     }
 
     pub fn len(&self) -> u64 {
@@ -49,7 +52,7 @@ impl Book {
     }
 
     /// The outcome of a change stays unknown.
-    pub fn haunted(&mut self, (first, count): (u64, u64), fill: u8) {
+    pub fn leave_outcome_unknown(&mut self, (first, count): (u64, u64), fill: u8) {
         self.ghosts.push((first, count, fill));
     }
 
@@ -63,7 +66,7 @@ impl Book {
     }
 
     /// All in-flight changes have ended.
-    pub fn settled(&mut self, at: u64) {
+    pub fn resolve_unknown_outcomes(&mut self, at: u64) {
         for (first, count, fill) in std::mem::take(&mut self.ghosts) {
             self.may_have_changed((first, count), fill, at);
         }
@@ -71,7 +74,7 @@ impl Book {
 
     /// The power was cut: a change that was not durable may be lost.
     pub fn power_cut(&mut self, at: u64) {
-        self.settled(at);
+        self.resolve_unknown_outcomes(at);
         self.blocks.iter_mut().flatten().for_each(|entry| entry.is_sure = false);
     }
 

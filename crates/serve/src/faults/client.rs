@@ -9,7 +9,7 @@ use hoistway_nbd::Replies;
 use hoistway_nbd::wire::{self, chunk, command, command_flag, option, option_reply};
 use rustls::ClientConfig;
 
-use super::streams::Far;
+use super::streams::ClientEnd;
 use super::wire::Wire;
 
 pub const BLOCK: u64 = 512;
@@ -111,7 +111,7 @@ enum Phase {
     StartTls,
     Options,
     /// The server has refused all options.
-    TurnedAway,
+    ServerFull,
     Transmission,
 }
 
@@ -130,7 +130,7 @@ pub struct Client {
     pub asked: BTreeMap<u64, Asked>,
     last_cookie: u64,
     /// Whether it has sent its disconnect request.
-    pub is_leaving: bool,
+    pub is_disconnecting: bool,
 }
 
 fn number(bytes: &[u8]) -> u64 {
@@ -155,7 +155,7 @@ impl Asked {
 }
 
 impl Client {
-    pub fn new(far: Far, export: &str, replies: Replies, tls: Option<Arc<ClientConfig>>) -> Self {
+    pub fn new(far: ClientEnd, export: &str, replies: Replies, tls: Option<Arc<ClientConfig>>) -> Self {
         Client {
             far: Wire::new(far),
             export: export.into(),
@@ -167,13 +167,13 @@ impl Client {
             received: Vec::new(),
             asked: BTreeMap::new(),
             last_cookie: 0,
-            is_leaving: false,
+            is_disconnecting: false,
         }
     }
 
     /// Whether requests can be made.
     pub fn is_ready(&self) -> bool {
-        self.phase == Phase::Transmission && !self.is_leaving
+        self.phase == Phase::Transmission && !self.is_disconnecting
     }
 
     pub fn is_in_tls(&self) -> bool {
@@ -191,7 +191,7 @@ impl Client {
     }
 
     pub fn leave(&mut self) {
-        self.is_leaving = true;
+        self.is_disconnecting = true;
         self.header(command::DISCONNECT, 0, 0, (0, 0));
     }
 
@@ -311,7 +311,7 @@ impl Client {
                 }
                 Some(20 + len as usize)
             }
-            Phase::TurnedAway => {
+            Phase::ServerFull => {
                 let header = self.received.get(from..from + 20)?;
                 let [which, kind, len] = [8, 12, 16].map(|at| number(&header[at..at + 4]) as u32);
                 assert!(
@@ -328,7 +328,7 @@ impl Client {
     fn turned_away(&mut self, from: usize, len: u32) -> Option<usize> {
         let why = self.received.get(from + 20..from + 20 + len as usize)?;
         assert_eq!(why, b"too many clients are connected");
-        self.phase = Phase::TurnedAway;
+        self.phase = Phase::ServerFull;
         Some(20 + len as usize)
     }
 

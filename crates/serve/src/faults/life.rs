@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_blk::queue::SCHEDULERS;
 use hoistway_engine::faults::{Disk, FaultyTarget, ManualClock, Random};
-use hoistway_engine::{Clock as _, Config, Engine, Stepped, Worker};
+use hoistway_engine::{Clock as _, Config, Engine, StepOutcome, Worker};
 use rustls::ServerConfig;
 
 use super::client::BLOCK;
-use super::streams::{Far, Streams, Watch};
+use super::streams::{ClientEnd, Streams, Watch};
 use crate::clients::Peer;
 use crate::event_loop::{EventLoop, Inboxes};
 use crate::listener::admit;
@@ -34,13 +34,13 @@ pub const BOUNDS: Bounds = Bounds {
 };
 
 /// A running server.
-pub struct Life {
+pub struct ServerRun {
     pub site: Arc<Site>,
     workers: Vec<Worker>,
     streams: Streams,
     clock: ManualClock,
     /// Whether the log has reported an internal error.
-    has_bug: Arc<AtomicBool>,
+    has_internal_error: Arc<AtomicBool>,
     /// Steps of workers so far.
     pub steps: u64,
 }
@@ -62,7 +62,7 @@ impl Offered {
     }
 }
 
-impl Life {
+impl ServerRun {
     /// Starts over this disk, whose blocks of the first export never fail.
     pub fn begin(
         disk: &Disk,
@@ -70,7 +70,7 @@ impl Life {
         clock: &ManualClock,
         tls: &Arc<ServerConfig>,
         random: &mut Random,
-    ) -> Life {
+    ) -> ServerRun {
         let (streams, inboxes) = (Streams::default(), Inboxes::new(WORKERS).unwrap());
         let sound = exports[0].first * BLOCK..(exports[0].first + exports[0].blocks) * BLOCK;
         let target = FaultyTarget::new(disk.clone(), random.below(1 << 32), sound);
@@ -85,16 +85,16 @@ impl Life {
             ..Config::default()
         };
         let (engine, workers) = Engine::prepare(&config, event_loop, clock.clone()).unwrap();
-        let has_bug = Arc::new(AtomicBool::new(false));
+        let has_internal_error = Arc::new(AtomicBool::new(false));
         let log = {
-            let has_bug = Arc::clone(&has_bug);
+            let has_internal_error = Arc::clone(&has_internal_error);
             Box::new(move |_, line: &str| {
-                has_bug.store(has_bug.load(Relaxed) || line.contains("internal error"), Relaxed)
+                has_internal_error.store(has_internal_error.load(Relaxed) || line.contains("internal error"), Relaxed)
             })
         };
         let site = Arc::new(Site::new(engine, inboxes, BOUNDS, log));
         *site.tls.lock().unwrap() = Some(Arc::clone(tls));
-        let life = Life { site, workers, streams, clock: clock.clone(), has_bug, steps: 0 };
+        let life = ServerRun { site, workers, streams, clock: clock.clone(), has_internal_error, steps: 0 };
         life.offer(exports);
         life
     }
@@ -106,11 +106,11 @@ impl Life {
     /// Replaces the offered exports.
     pub fn offer(&self, exports: &[Offered]) {
         let placed: Vec<_> = exports.iter().map(Offered::placed).collect();
-        self.site.offer_these(&placed).unwrap();
+        self.site.replace_exports(&placed).unwrap();
     }
 
     /// A client connects.
-    pub fn connect(&self, random: &mut Random) -> Far {
+    pub fn connect(&self, random: &mut Random) -> ClientEnd {
         let room = 1 + random.below(16 << 10) as usize;
         let (near, far) = self.streams.pair(room, Random::new(random.below(1 << 32)));
         admit(&self.site, Socket::of(near), Peer::unix("memory", None), false);
@@ -124,8 +124,8 @@ impl Life {
         self.clock.pass(Nanos(passes));
         self.steps += 1;
         let worker = random.below(self.workers.len() as u64) as usize;
-        assert!(self.workers[worker].step() != Stepped::Stopped, "it was not stopped");
-        assert!(!self.has_bug.load(Relaxed), "the log reports an internal error");
+        assert!(self.workers[worker].step() != StepOutcome::Stopped, "it was not stopped");
+        assert!(!self.has_internal_error.load(Relaxed), "the log reports an internal error");
     }
 
     /// Changes the scheduler or its number of requests.
@@ -153,7 +153,7 @@ impl Life {
 
     /// All clients have disconnected; stops the server.
     pub fn end(self, random: &mut Random) {
-        let Life { site, mut workers, clock, .. } = self;
+        let ServerRun { site, mut workers, clock, .. } = self;
         for served in &site.offer().served {
             let counts = [&served.counts.connections, &served.counts.in_flight, &served.counts.held_back];
             assert_eq!(counts.map(|count| count.load(Relaxed)), [0; 3], "{}", served.name);
@@ -162,7 +162,7 @@ impl Life {
         for _ in 0..200_000 {
             clock.pass(Nanos::from_micros(50));
             let worker = random.below(workers.len() as u64) as usize;
-            if workers[worker].step() == Stepped::Stopped {
+            if workers[worker].step() == StepOutcome::Stopped {
                 drop(workers.swap_remove(worker));
             }
             if workers.is_empty() {

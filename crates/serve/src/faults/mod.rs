@@ -14,26 +14,26 @@ use std::panic::catch_unwind;
 use hoistway_blk::ground::Nanos;
 use hoistway_engine::faults::{Disk, ManualClock, Random};
 
-use life::{Life, Offered};
+use life::{Offered, ServerRun};
 use wire::TlsSides;
 use world::World;
 
 /// Restarts of a server in one history, and random actions in each.
-const LIVES: u64 = 3;
+const RESTARTS: u64 = 3;
 const STEPS: u64 = 6000;
 
 /// Runs one history, given by its seed. Returns the number of completed requests, the number of those over TLS, a digest of the
 /// replies, and the steps of workers.
 fn history(seed: u64) -> (u64, u64, u64, u64) {
     let mut world = World::new(seed);
-    for life in 0..LIVES {
-        world.go_on(STEPS);
+    for life in 0..RESTARTS {
+        world.make_progress(STEPS);
         match (seed + life) % 3 {
             0 => world.restart(),
             _ => world.cut_the_power(),
         }
     }
-    world.go_on(STEPS);
+    world.make_progress(STEPS);
     world.end()
 }
 
@@ -42,15 +42,15 @@ fn number(name: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-fn whatever_goes_wrong_each_client_is_answered_once_and_what_was_made_durable_is_there() {
+fn under_any_fault_each_client_gets_one_reply_and_durable_data_survives() {
     let (first, seeds, begin) = (number("HOISTWAY_SEED", 0), number("HOISTWAY_SEEDS", 25), std::time::Instant::now());
     let (mut answers, mut in_tls, mut all_steps) = (0, 0, 0);
     for seed in first..first + seeds {
         let came = catch_unwind(|| history(seed));
-        let (completed, answered_in_tls, _, steps) =
+        let (completed, tls_replies, _, steps) =
             came.unwrap_or_else(|_| panic!("HOISTWAY_SEED={seed} HOISTWAY_SEEDS=1 fails again"));
         assert!(completed > 200, "seed {seed}: {completed} replies are too few");
-        (answers, in_tls, all_steps) = (answers + completed, in_tls + answered_in_tls, all_steps + steps);
+        (answers, in_tls, all_steps) = (answers + completed, in_tls + tls_replies, all_steps + steps);
     }
     assert!(in_tls > 0, "no reply came by TLS");
     println!("{seeds} histories, {all_steps} steps, {answers} replies, {in_tls} by TLS, in {:?}", begin.elapsed());
@@ -66,13 +66,13 @@ fn the_same_seed_is_the_same_history() {
 fn a_client_that_stops_in_the_middle_of_a_write_is_disconnected_after_30_s() {
     let (clock, mut random, tls) = (ManualClock::default(), Random::new(1), TlsSides::new());
     let offered = [Offered { name: "a", first: 0, blocks: 64, settings: String::new() }];
-    let mut life = Life::begin(&Disk::new(64), &offered, &clock, &tls.server, &mut random);
+    let mut life = ServerRun::begin(&Disk::new(64), &offered, &clock, &tls.server, &mut random);
     let mut client = life.connect(&mut random);
     let mut sent = b"\0\0\0\x03IHAVEOPT\0\0\0\x07\0\0\0\x07\0\0\0\x01a\0\0".to_vec();
     // The header of a write of 8 KiB, and 512 bytes of it.
     sent.extend(b"\x25\x60\x95\x13\0\0\0\x01abcdefgh\0\0\0\0\0\0\0\0\0\0\x20\0");
     sent.extend([7; 512]);
-    let mut settle = |client: &mut streams::Far, passes: Nanos| {
+    let mut settle = |client: &mut streams::ClientEnd, passes: Nanos| {
         clock.pass(passes);
         for _ in 0..500 {
             let count = client.send(&sent);

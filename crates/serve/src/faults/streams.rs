@@ -19,14 +19,14 @@ struct Inside {
     /// Bytes that each direction holds.
     room: usize,
     /// Events that the server's worker has not seen yet.
-    news: Ready,
+    unread_readiness: Ready,
     /// Whether the client has finished sending.
-    has_finished: bool,
+    client_has_finished_sending: bool,
     /// Whether the client has closed its end.
-    has_gone: bool,
+    client_has_closed: bool,
     /// Whether the client's end broke, so that unread data was lost.
     is_broken: bool,
-    server_has_gone: bool,
+    server_has_closed: bool,
     random: Random,
 }
 
@@ -44,34 +44,34 @@ pub struct Streams(Arc<Mutex<Vec<Named<i32>>>>);
 
 impl Streams {
     /// A connection with buffers of this many bytes in each direction.
-    pub fn pair(&self, room: usize, random: Random) -> (Near, Far) {
+    pub fn pair(&self, room: usize, random: Random) -> (ServerEnd, ClientEnd) {
         let shared = Arc::new(Mutex::new(Inside {
             to_server: VecDeque::new(),
             to_client: VecDeque::new(),
             room,
-            news: Ready { to_send: true, ..Ready::default() },
-            has_finished: false,
-            has_gone: false,
+            unread_readiness: Ready { to_send: true, ..Ready::default() },
+            client_has_finished_sending: false,
+            client_has_closed: false,
             is_broken: false,
-            server_has_gone: false,
+            server_has_closed: false,
             random,
         }));
         let descriptor = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let mut all = self.0.lock().unwrap();
         all.retain(|(_, shared)| shared.strong_count() > 0);
         all.push((descriptor.as_raw_fd(), Arc::downgrade(&shared)));
-        (Near { shared: Arc::clone(&shared), descriptor }, Far(shared))
+        (ServerEnd { shared: Arc::clone(&shared), descriptor }, ClientEnd(shared))
     }
 }
 
 /// The server's end.
 #[derive(Debug)]
-pub struct Near {
+pub struct ServerEnd {
     shared: Shared,
     descriptor: OwnedFd,
 }
 
-impl Read for Near {
+impl Read for ServerEnd {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.read_vectored(&mut [IoSliceMut::new(into)])
     }
@@ -85,7 +85,7 @@ impl Read for Near {
             return Err(ErrorKind::Interrupted.into());
         }
         if inside.to_server.is_empty() {
-            return if inside.has_finished { Ok(0) } else { Err(ErrorKind::WouldBlock.into()) };
+            return if inside.client_has_finished_sending { Ok(0) } else { Err(ErrorKind::WouldBlock.into()) };
         }
         let mut count = 0;
         for slice in into {
@@ -95,14 +95,14 @@ impl Read for Near {
     }
 }
 
-impl Write for Near {
+impl Write for ServerEnd {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.write_vectored(&[IoSlice::new(bytes)])
     }
 
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         let inside = &mut *lock(&self.shared);
-        if inside.has_gone || inside.is_broken {
+        if inside.client_has_closed || inside.is_broken {
             return Err(ErrorKind::BrokenPipe.into());
         }
         if inside.random.one_in(40) {
@@ -129,19 +129,19 @@ impl Write for Near {
     }
 }
 
-impl AsFd for Near {
+impl AsFd for ServerEnd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
 }
 
-impl Stream for Near {
+impl Stream for ServerEnd {
     fn shut_down(&self) {
-        lock(&self.shared).server_has_gone = true;
+        lock(&self.shared).server_has_closed = true;
     }
 }
 
-impl Drop for Near {
+impl Drop for ServerEnd {
     fn drop(&mut self) {
         self.shut_down();
     }
@@ -149,17 +149,17 @@ impl Drop for Near {
 
 /// The client's end.
 #[derive(Debug)]
-pub struct Far(Shared);
+pub struct ClientEnd(Shared);
 
-impl Far {
+impl ClientEnd {
     /// Sends as much as fits, and returns the number of bytes.
     pub fn send(&mut self, bytes: &[u8]) -> usize {
         let inside = &mut *lock(&self.0);
         let count =
-            if inside.server_has_gone { bytes.len() } else { bytes.len().min(inside.room - inside.to_server.len()) };
-        if count > 0 && !inside.server_has_gone {
+            if inside.server_has_closed { bytes.len() } else { bytes.len().min(inside.room - inside.to_server.len()) };
+        if count > 0 && !inside.server_has_closed {
             inside.to_server.extend(&bytes[..count]);
-            inside.news.to_receive = true;
+            inside.unread_readiness.to_receive = true;
         }
         count
     }
@@ -169,34 +169,34 @@ impl Far {
         let inside = &mut *lock(&self.0);
         let count = inside.to_client.len().min(most);
         into.extend(inside.to_client.drain(..count));
-        inside.news.to_send |= count > 0;
+        inside.unread_readiness.to_send |= count > 0;
     }
 
     /// Whether the stream has ended.
     pub fn has_ended(&self) -> bool {
         let inside = lock(&self.0);
-        inside.server_has_gone && inside.to_client.is_empty()
+        inside.server_has_closed && inside.to_client.is_empty()
     }
 
     /// Finishes sending.
     pub fn finish(&mut self) {
         let inside = &mut *lock(&self.0);
-        inside.has_finished = true;
-        (inside.news.to_receive, inside.news.has_hung_up) = (true, true);
+        inside.client_has_finished_sending = true;
+        (inside.unread_readiness.to_receive, inside.unread_readiness.has_hung_up) = (true, true);
     }
 
     /// Breaks the connection.
-    pub fn break_it(&mut self) {
+    pub fn break_connection(&mut self) {
         lock(&self.0).is_broken = true;
     }
 }
 
-impl Drop for Far {
+impl Drop for ClientEnd {
     fn drop(&mut self) {
         let inside = &mut *lock(&self.0);
-        inside.has_gone = true;
-        inside.has_finished = true;
-        inside.news = Ready { to_receive: true, to_send: true, has_hung_up: true };
+        inside.client_has_closed = true;
+        inside.client_has_finished_sending = true;
+        inside.unread_readiness = Ready { to_receive: true, to_send: true, has_hung_up: true };
     }
 }
 
@@ -229,9 +229,9 @@ impl Poller for Watch {
     fn wait(&self, _: Option<Duration>, events: &mut Vec<(u64, Ready)>) {
         self.watched.lock().unwrap().retain(|(name, stream)| {
             let Some(stream) = stream.upgrade() else { return false };
-            let news = std::mem::take(&mut lock(&stream).news);
-            if news != Ready::default() {
-                events.push((*name, news));
+            let unread_readiness = std::mem::take(&mut lock(&stream).unread_readiness);
+            if unread_readiness != Ready::default() {
+                events.push((*name, unread_readiness));
             }
             true
         });

@@ -9,7 +9,7 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
 
-use super::streams::Far;
+use super::streams::ClientEnd;
 
 const HOST: &str = "localhost";
 
@@ -42,12 +42,12 @@ impl TlsSides {
 /// The client's end.
 #[derive(Debug)]
 pub struct Wire {
-    far: Far,
+    far: ClientEnd,
     tls: Option<Box<ClientConnection>>,
 }
 
 impl Wire {
-    pub fn new(far: Far) -> Wire {
+    pub fn new(far: ClientEnd) -> Wire {
         Wire { far, tls: None }
     }
 
@@ -95,8 +95,8 @@ impl Wire {
     }
 
     /// Breaks the connection.
-    pub fn break_it(&mut self) {
-        self.far.break_it();
+    pub fn break_connection(&mut self) {
+        self.far.break_connection();
     }
 }
 
@@ -113,11 +113,11 @@ fn take_in(tls: &mut ClientConnection, mut came: &[u8], into: &mut Vec<u8>) {
 }
 
 /// Sends records, as far as there is room.
-fn push(tls: &mut ClientConnection, far: &mut Far) {
+fn push(tls: &mut ClientConnection, far: &mut ClientEnd) {
     while tls.wants_write() && tls.write_tls(&mut Sink(far)).is_ok() {}
 }
 
-struct Sink<'a>(&'a mut Far);
+struct Sink<'a>(&'a mut ClientEnd);
 
 impl Write for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -40,19 +40,19 @@ pub struct Inside {
     pub requests: Option<Requests>,
     pub watch: Option<Watch>,
     /// No more requests are taken; it ends when those in flight have completed.
-    is_leaving: bool,
+    is_disconnecting: bool,
 }
 
 impl Guest {
     pub fn new(served: Arc<Served>, id: ConnectionId, admission: &Admission) -> Arc<Guest> {
         let (site, client) = (Arc::clone(admission.site()), Arc::clone(admission.client()));
-        client.served_by(id);
+        client.set_connection(id);
         client.opened(&served.name);
         let guest = Arc::new(Guest {
             served,
             id,
             client,
-            inside: Mutex::new(Inside { requests: None, watch: None, is_leaving: false }),
+            inside: Mutex::new(Inside { requests: None, watch: None, is_disconnecting: false }),
             ended: Condvar::new(),
             site,
         });
@@ -89,7 +89,7 @@ impl Guest {
     }
 
     pub fn say(&self, what: &str) {
-        self.site.say_of_client(format_args!("{}: {what}", self.client.name));
+        self.site.log_info_of_client(format_args!("{}: {what}", self.client.name));
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Inside> {
@@ -108,15 +108,15 @@ impl Guest {
         holds: impl Fn(&Requests) -> bool,
     ) -> (MutexGuard<'a, Inside>, bool) {
         let is_to_wait = |inside: &mut Inside| {
-            !inside.is_leaving && inside.requests.as_ref().is_some_and(|requests| !holds(requests))
+            !inside.is_disconnecting && inside.requests.as_ref().is_some_and(|requests| !holds(requests))
         };
         let inside = self.ended.wait_while(inside, is_to_wait).unwrap_or_else(PoisonError::into_inner);
-        let has_stayed = !inside.is_leaving && inside.requests.is_some();
+        let has_stayed = !inside.is_disconnecting && inside.requests.is_some();
         (inside, has_stayed)
     }
 
     /// The front end has disconnected or violated the protocol: no requests are returned to a guest that may be gone.
-    pub fn hang_up(&self) {
+    pub fn disconnect_guest(&self) {
         self.leave(true);
         self.call();
     }
@@ -125,20 +125,20 @@ impl Guest {
         let inside = &mut *self.lock();
         if let Some(requests) = &mut inside.requests {
             requests.is_gone |= is_gone;
-            if !inside.is_leaving {
+            if !inside.is_disconnecting {
                 requests.leave();
             }
         }
-        inside.is_leaving = true;
+        inside.is_disconnecting = true;
         self.ended.notify_all();
     }
 
     /// Handles completions. The engine keeps it, and with it the account and the file, until all requests have ended.
     fn handler(self: &Arc<Self>, account: Arc<Account>) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
-        let (me, file): (Weak<Guest>, _) = (Arc::downgrade(self), self.served.file());
+        let (weak_self, file): (Weak<Guest>, _) = (Arc::downgrade(self), self.served.file());
         move |batch: &mut Vec<Completion>| {
             let _ = (&account, &file);
-            let Some(guest) = me.upgrade() else { return };
+            let Some(guest) = weak_self.upgrade() else { return };
             // As in the event loop, a panic ends this guest only.
             if catch_unwind(AssertUnwindSafe(|| guest.completed(batch))).is_err() {
                 guest.end_after_panic();
@@ -153,7 +153,7 @@ impl Guest {
         batch.drain(..).for_each(|completion| requests.completed(now, completion));
         let is_more = requests.advance(&self.site, now, &|what| self.say(what));
         // The event loop drops a guest, and has to know when to run it.
-        if is_more || inside.is_leaving || requests.client.release_at() != until {
+        if is_more || inside.is_disconnecting || requests.client.release_at() != until {
             self.call();
         }
         self.ended.notify_all();
@@ -162,7 +162,7 @@ impl Guest {
     fn end_after_panic(&self) {
         self.say("internal error (panic); guest disconnected, others continue");
         self.lock().requests = None;
-        self.hang_up();
+        self.disconnect_guest();
     }
 
     /// Does what can be done now.
@@ -176,7 +176,7 @@ impl Guest {
         if requests.advance(&self.site, now, &|what| self.say(what)) {
             self.call();
         }
-        if inside.is_leaving && requests.in_flight() == 0 {
+        if inside.is_disconnecting && requests.in_flight() == 0 {
             return Next::Close;
         }
         Next::Wait(requests.client.release_at())
@@ -193,7 +193,7 @@ impl Guest {
             self.say(&format!("disconnected after {} requests{malformed}", requests.completed));
             inside.watch.iter().for_each(|watch| unwatch(watch, &requests.device));
         }
-        inside.is_leaving = true;
+        inside.is_disconnecting = true;
         self.ended.notify_all();
     }
 }
@@ -235,7 +235,7 @@ impl Connection for GuestConnection {
             if let Err(error) = kicks.try_for_each(|kick| watch.add(kick)) {
                 // The kick descriptor came before the guest was registered.
                 self.guest.say(&format!("{}; closed", Problem::EventFd(error)));
-                inside.is_leaving = true;
+                inside.is_disconnecting = true;
             }
         }
         inside.watch = Some(watch);

@@ -13,7 +13,7 @@ use super::messages;
 use crate::clients::Peer;
 use crate::front_end::FrontEnd;
 use crate::guest_socket::{GuestSocket, SocketAccess};
-use crate::listener::{OwnSocket, bind, listens, pause_after, place_of, user_of};
+use crate::listener::{OwnSocket, back_off_after, bind, listens, place_of, user_of};
 use crate::server::ServerError;
 use crate::site::Site;
 use crate::stop::Stop;
@@ -55,7 +55,7 @@ impl GuestListener {
         let Some(admission) = admission.filter(|admission| admission.refusal().is_none()) else { return Ok(None) };
         let name = &admission.client().name;
         let Some(served) = site.offer().named(&self.export).cloned() else {
-            site.say_of_client(format_args!("{name}: export {:?} has been removed", self.export));
+            site.log_info_of_client(format_args!("{name}: export {:?} has been removed", self.export));
             return Ok(None);
         };
         if !served.access().allows(admission.client()) {
@@ -135,16 +135,16 @@ impl FrontEnd for GuestListener {
     fn serve(&self, site: &Arc<Site>, stop: &Stop) {
         while !stop.is_stopped() {
             stop.wait_or(self.as_fd());
-            let taken_in = match self.listener.accept() {
+            let count_delegated_request = match self.listener.accept() {
                 Ok((stream, _)) => self.take_in(site, stream),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => Err(error),
             };
-            match taken_in {
+            match count_delegated_request {
                 // The next guest waits until the requests in flight of the previous one have completed.
                 Ok(Some(left)) => stop.wait_or(left.as_fd()),
                 Ok(None) => {}
-                Err(error) => pause_after(site, &error),
+                Err(error) => back_off_after(site, &error),
             }
         }
     }

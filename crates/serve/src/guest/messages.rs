@@ -47,7 +47,7 @@ pub fn run(guest: &Arc<Guest>, socket: UnixStream) {
     if ended.is_err() {
         guest.say("internal error (panic) in a vhost-user message; guest disconnected, others continue");
     }
-    guest.hang_up();
+    guest.disconnect_guest();
 }
 
 struct Messages(Arc<Guest>);

@@ -130,7 +130,7 @@ impl Requests {
         if !self.device.may_take(ring) {
             return false;
         }
-        self.device.be_quiet(ring);
+        self.device.suppress_kicks(ring);
         while *left > 0 {
             if self.is_full(site) {
                 return false;
@@ -190,11 +190,11 @@ impl Requests {
             Request::Read { offset, bytes } => {
                 (pending.kind, pending.bytes) = (Kind::Read, bytes);
                 self.held_bytes += bytes as usize;
-                self.client.push(Io::read(offset, self.pool.take_anyway(bytes as usize), token));
+                self.client.push(Io::read(offset, self.pool.take_over_limit(bytes as usize), token));
             }
             Request::Write { offset, bytes } => {
                 (pending.kind, pending.bytes) = (Kind::Write, bytes);
-                let mut buffer = self.pool.take_anyway(bytes as usize);
+                let mut buffer = self.pool.take_over_limit(bytes as usize);
                 if chain.gather(self.device.memory(), HEADER_BYTES, &mut buffer) {
                     self.held_bytes += bytes as usize;
                     let operation = Operation::Write { durable: !is_write_back };

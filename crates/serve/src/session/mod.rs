@@ -154,7 +154,7 @@ impl Session {
     // --- bounds ---
 
     /// Whether other connections have to run before its next request; reported once.
-    pub fn has_had_its_turn(&mut self) -> bool {
+    pub fn take_turn_limit(&mut self) -> bool {
         let has_had = self.spent >= TURN;
         if has_had {
             self.spent = 0;
@@ -175,7 +175,7 @@ impl Session {
     }
 
     /// Whether the client or the server has asked to end.
-    pub fn is_leaving(&self) -> bool {
+    pub fn is_disconnecting(&self) -> bool {
         self.leaves
     }
 
@@ -250,7 +250,7 @@ impl Session {
     }
 
     /// When the client has to be disconnected, unless more data of its write arrives.
-    pub fn stalls_at(&self) -> Instant {
+    pub fn write_stall_deadline(&self) -> Instant {
         let receiving = self.receiving.as_ref().filter(|_| !self.is_blocked);
         receiving.map_or(Instant::NEVER, |receiving| receiving.active_at + STALL_MAX)
     }

@@ -6,7 +6,7 @@ use crate::running::Running;
 
 /// Kills the server under requests, starts another one on the same disk, and continues.
 #[test]
-fn a_guest_goes_on_after_the_server_was_killed_and_each_request_is_answered_once() {
+fn a_guest_continues_after_a_server_kill_and_each_request_is_answered_once() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::File::create(folder.path().join("disk")).unwrap().set_len(16 << 20).unwrap();
     // Slow enough for requests to be in flight whenever it is killed, and out of order: 4 KiB ones overtake 32 KiB ones.
@@ -69,7 +69,7 @@ fn a_guest_goes_on_after_the_server_was_killed_and_each_request_is_answered_once
 }
 
 #[test]
-fn a_server_that_is_asked_to_end_ends_what_it_has_taken_and_a_successor_goes_on() {
+fn a_stopping_server_completes_its_requests_and_a_successor_continues() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::File::create(folder.path().join("disk")).unwrap().set_len(16 << 20).unwrap();
     let arguments = ["--target", "file:{}/disk", "--vhost-user", "{}/guest.sock"];
@@ -94,7 +94,7 @@ fn a_server_that_is_asked_to_end_ends_what_it_has_taken_and_a_successor_goes_on(
 }
 
 #[test]
-fn what_was_written_through_is_there_after_a_kill_though_nobody_flushed() {
+fn written_through_data_survives_a_kill_without_a_flush() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::File::create(folder.path().join("disk")).unwrap().set_len(1 << 20).unwrap();
     let arguments = ["--target", "file:{}/disk", "--vhost-user", "{}/guest.sock"];

@@ -85,7 +85,7 @@ fn nonsense_ends_its_connection_and_the_next_one_is_served() {
 }
 
 #[test]
-fn memory_that_cannot_be_is_refused_and_what_goes_is_waited_for() {
+fn invalid_memory_is_refused_and_removed_memory_is_drained_first() {
     let server = serve(&["--target", "mem:1M"]);
     let mut guest = Client::start(&socket(&server), Options::default());
     let regions = guest.memory.regions();
@@ -127,7 +127,7 @@ fn socket_after(guest: &mut Client, server: &Running) -> std::path::PathBuf {
 }
 
 #[test]
-fn descriptors_that_cannot_be_rung_are_refused_and_do_not_make_anybody_wait() {
+fn unusable_descriptors_are_refused_and_delay_no_client() {
     let server = serve(&["--target", "mem:1M"]);
     // A file cannot be waited for.
     let stream = connect(&server);
@@ -167,7 +167,7 @@ fn a_front_end_that_passes_its_own_socket_as_an_eventfd_is_disconnected() {
 }
 
 #[test]
-fn a_disk_that_cannot_be_written_is_not_whatever_the_driver_has_agreed_to() {
+fn a_read_only_disk_stays_read_only_whatever_the_driver_negotiates() {
     let server = serve(&["--target", "mem:1M", "--read-only"]);
     for without in [0, 1 << 5] {
         let mut guest = Client::start(&socket(&server), Options { without, ..Options::default() });
@@ -232,7 +232,7 @@ fn drivers_come_and_go_with_other_features_and_queue_one_works_without_queue_zer
 }
 
 #[test]
-fn what_waits_when_a_ring_is_enabled_needs_no_kick() {
+fn requests_present_when_a_ring_is_enabled_need_no_kick() {
     let server = serve(&["--target", "mem:1M"]);
     let mut guest = Client::connect(&socket(&server), Options::default());
     guest.prepare(0, 0, READ, 0, Data::In(512));
@@ -242,7 +242,7 @@ fn what_waits_when_a_ring_is_enabled_needs_no_kick() {
 }
 
 #[test]
-fn a_record_that_is_too_small_for_a_ring_is_none_of_its() {
+fn an_inflight_record_too_small_for_a_ring_is_not_used() {
     let server = serve(&["--target", "mem:1M"]);
     let mut guest = Client::start(&socket(&server), Options { has_record: true, ..Options::default() });
     let (small, file) = guest.frontend.get_inflight_fd(&VhostUserInflight::new(0, 0, 1, 8)).unwrap();

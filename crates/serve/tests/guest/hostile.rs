@@ -61,7 +61,7 @@ impl Scene {
 const DATA: u64 = SPARE + 4096;
 
 #[test]
-fn lengths_and_places_that_are_none_are_errors_and_nothing_else() {
+fn invalid_lengths_and_offsets_only_cause_errors() {
     let mut scene = Scene::new();
     let (memory_at, memory_bytes) = REGIONS[1];
     for (kind, is_in) in [(READ, true), (WRITE_OUT, false)] {
@@ -87,7 +87,7 @@ fn lengths_and_places_that_are_none_are_errors_and_nothing_else() {
 }
 
 #[test]
-fn ranges_that_are_none_do_nothing_not_even_the_good_ones_among_them() {
+fn one_invalid_range_rejects_all_ranges_of_the_request() {
     let mut scene = Scene::new();
     let kept = [7; 4096];
     assert_eq!(scene.guest.request(WRITE_OUT, 0, Data::Out(&kept)).0, OK);
@@ -234,7 +234,7 @@ fn a_broken_ring_stops_alone_and_starts_again() {
 }
 
 #[test]
-fn rings_that_lie_over_each_other_or_nowhere_harm_nobody_else() {
+fn overlapping_or_misplaced_rings_harm_no_other_client() {
     let server = serve(&[
         "--target",
         "mem:16M",
@@ -262,7 +262,7 @@ fn rings_that_lie_over_each_other_or_nowhere_harm_nobody_else() {
 }
 
 #[test]
-fn chains_without_an_end_in_all_rings_keep_nobody_else_waiting() {
+fn endless_descriptor_chains_in_all_rings_delay_no_other_client() {
     let server = serve(&["--target", "mem:16M"]);
     let mut guest = Client::start(&socket(&server), Options { queues: 64, size: 1024, ..Options::default() });
     for ring in &guest.rings {

@@ -102,7 +102,7 @@ fn mixed(server_arguments: &[&str], options: Options, seed: u64) {
 }
 
 #[test]
-fn mixed_requests_of_several_queues_come_to_what_an_array_of_bytes_does() {
+fn mixed_requests_of_several_queues_match_a_byte_array_model() {
     for (seed, scheduler) in [(1, "none"), (2, "mq-deadline"), (3, "kyber"), (4, "bfq")] {
         let options = Options { queues: 3, size: 64, ..Options::default() };
         mixed(&["--target", "mem:2M", "--scheduler", scheduler, "--max-in-flight", "17"], options, seed);
@@ -110,7 +110,7 @@ fn mixed_requests_of_several_queues_come_to_what_an_array_of_bytes_does() {
 }
 
 #[test]
-fn so_they_do_over_a_file_and_workers_with_every_kick_and_interrupt_or_few() {
+fn mixed_requests_over_a_file_match_with_and_without_event_idx() {
     for (seed, without) in [(5, 0), (6, EVENT_IDX)] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("disk");

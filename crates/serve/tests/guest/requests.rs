@@ -10,13 +10,13 @@ fn data(seed: u8, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn each_kind_of_request_does_what_it_says_with_or_without_each_feature() {
+fn every_request_type_works_with_and_without_each_feature() {
     does_what_it_says("0");
 }
 
 /// Then the server looks into the ring itself, and wants no kicks meanwhile.
 #[test]
-fn so_it_does_if_the_server_looks_on_for_long_before_it_sleeps() {
+fn every_request_type_works_while_the_server_busy_polls() {
     does_what_it_says("10000");
 }
 

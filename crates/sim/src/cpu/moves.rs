@@ -23,18 +23,18 @@ impl Cpu {
 impl Cpus {
     /// Whether something else of the host, such as a thread of the kernel, has the CPU of a task that is woken.
     #[inline]
-    pub(super) fn is_taken_by_others(&mut self, task: &Task) -> bool {
+    pub(super) fn is_taken_by_kernel_thread(&mut self, task: &Task) -> bool {
         self.chances[task.cpu.index()].is_taken()
     }
 
     /// A task whose CPU is not idle is woken: it goes to one that is, if there is any that it can go to.
     #[inline(never)]
-    pub(super) fn finds_idle(&mut self, now: Instant, task: &mut Task) -> bool {
+    pub(super) fn migrate_to_idle_cpu(&mut self, now: Instant, task: &mut Task) -> bool {
         let from = task.cpu;
-        if self.keeps || task.has_its_turn {
+        if self.keeps || task.is_in_turn {
             return false;
         }
-        let Some(to) = self.idle_near(now, from, |cpu| task.may_run_on(cpu)) else { return false };
+        let Some(to) = self.nearest_idle_cpu(now, from, |cpu| task.may_run_on(cpu)) else { return false };
         self.on(from).waiting.leaves(task.number);
         task.cpu = to;
         task.interrupted = self.on(to).interrupted;
@@ -42,7 +42,7 @@ impl Cpus {
     }
 
     /// The idle CPU that is nearest to one that is not.
-    fn idle_near(&self, now: Instant, from: CpuId, may_run_on: impl Fn(CpuId) -> bool) -> Option<CpuId> {
+    fn nearest_idle_cpu(&self, now: Instant, from: CpuId, may_run_on: impl Fn(CpuId) -> bool) -> Option<CpuId> {
         let count = self.cpus.len() as u32;
         let round = (from.0 + 1..count).chain(0..from.0).map(CpuId);
         let mut idle = round.filter(|&cpu| self.cpus[cpu.index()].is_idle(now) && may_run_on(cpu));
@@ -63,13 +63,13 @@ mod tests {
     use crate::host::Host;
 
     #[test]
-    fn the_next_idle_cpu_of_the_same_cache_is_taken_then_the_next_one_of_all_then_none() {
+    fn the_next_idle_cpu_is_sought_in_the_same_cache_then_anywhere() {
         let text = "name = \"x\"\ndescription = \"x\"\ncache_cpus = 3\nsubmit_ns = 1\ncomplete_ns = 1\nwake_ns = [0, 0]\n\
                     worker_ns = [0, 0]\n";
         let mut cpus = Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 6, 1);
         let now = Instant(1000);
         let mut taken = Vec::new();
-        while let Some(cpu) = cpus.idle_near(now, CpuId(1), |cpu| cpu != CpuId(4)) {
+        while let Some(cpu) = cpus.nearest_idle_cpu(now, CpuId(1), |cpu| cpu != CpuId(4)) {
             taken.push(cpu.0);
             let on = cpus.on(cpu);
             // Each for another reason.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_is_idle_from_the_moment_on_at_which_its_last_process_has_done_what_it_did() {
+    fn a_cpu_is_idle_as_soon_as_its_last_process_has_run() {
         let text =
             "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 1\ncomplete_ns = 1\nwake_ns = [0, 0]\nworker_ns = [0, 0]\n";
         let mut cpus = Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 1, 1);

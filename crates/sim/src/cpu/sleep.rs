@@ -11,7 +11,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use crate::host::IDLE_STATES_MAX;
 
 /// One wake-up in this many finds its CPU taken by something else, such as a kernel thread: assumed.
-const TAKEN_ONCE_IN: u64 = 256;
+const WAKEUPS_PER_TAKEN_CPU: u64 = 256;
 
 /// An idle state: after this idle time a wake-up takes up to so much longer.
 #[derive(Clone, Copy)]
@@ -54,21 +54,21 @@ pub(super) fn part_of(time: Nanos, random: &mut Xoshiro256PlusPlus) -> Nanos {
 }
 
 /// What chance decides on one CPU.
-pub(super) struct Chance {
+pub(super) struct CpuRandomness {
     random: Xoshiro256PlusPlus,
     /// Wake-ups until one finds the CPU taken by something else.
     until_taken: u64,
 }
 
-impl Chance {
+impl CpuRandomness {
     pub(super) fn new(seed: u64) -> Self {
-        let mut chance = Chance { random: Xoshiro256PlusPlus::seed_from_u64(seed), until_taken: 0 };
-        chance.draw_until_taken();
+        let mut chance = CpuRandomness { random: Xoshiro256PlusPlus::seed_from_u64(seed), until_taken: 0 };
+        chance.draw_wakeups_until_taken();
         chance
     }
 
-    fn draw_until_taken(&mut self) {
-        self.until_taken = part_of(Nanos(2 * TAKEN_ONCE_IN), &mut self.random).0;
+    fn draw_wakeups_until_taken(&mut self) {
+        self.until_taken = part_of(Nanos(2 * WAKEUPS_PER_TAKEN_CPU), &mut self.random).0;
     }
 
     /// Whether a process that wakes finds the CPU taken by something else.
@@ -78,7 +78,7 @@ impl Chance {
             self.until_taken -= 1;
             return false;
         }
-        self.draw_until_taken();
+        self.draw_wakeups_until_taken();
         true
     }
 
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn a_wake_up_takes_any_part_of_the_exit_of_the_deepest_state_that_pays() {
         let states = IdleStates::new(&[[100, 20], [400, 120]]);
-        let mut chance = Chance::new(1);
+        let mut chance = CpuRandomness::new(1);
         for (idle, most) in [(99, 0), (100, 20), (399, 20), (400, 120), (1 << 40, 120)] {
             let exits: Vec<u64> = (0..1000).map(|_| chance.exit(&states, Nanos(idle)).0).collect();
             let mean = exits.iter().sum::<u64>() as f64 / 1000.0;
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn one_wake_up_in_256_finds_its_cpu_taken() {
-        let mut chance = Chance::new(1);
+        let mut chance = CpuRandomness::new(1);
         let taken = (0..256 * 1000).filter(|_| chance.is_taken()).count();
         assert!((900..1100).contains(&taken), "{taken}");
     }

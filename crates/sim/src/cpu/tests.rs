@@ -53,9 +53,9 @@ fn an_interrupt_that_locks_keep_makes_those_of_its_cpu_late_that_wait_for_it() {
     let (mut cpus, cpu, place) = (cpus(), CpuId(0), CompletionPlace::Interrupt);
     cpus.complete(Instant(1000), cpu, place);
     assert_eq!(cpus.interrupt_waits(Instant(1100), cpu, place), Some(Instant(1300)));
-    assert!(!cpus.any_is_late(Instant(1100)));
-    cpus.interrupt_spends(Instant(1000), cpu, Nanos(50));
-    assert!(cpus.any_is_late(Instant(1300)));
+    assert!(!cpus.may_delay_interrupts(Instant(1100)));
+    cpus.charge_interrupt(Instant(1000), cpu, Nanos(50));
+    assert!(cpus.may_delay_interrupts(Instant(1300)));
     assert_eq!(cpus.is_late(Instant(1300), cpu), Some(Instant(1350)));
     assert_eq!([(1350, cpu), (1300, CpuId(1))].map(|(at, cpu)| cpus.is_late(Instant(at), cpu)), [None; 2]);
     assert_eq!(cpus.interrupt_waits(Instant(1349), cpu, place), Some(Instant(1650)), "behind both");
@@ -63,7 +63,7 @@ fn an_interrupt_that_locks_keep_makes_those_of_its_cpu_late_that_wait_for_it() {
 }
 
 #[test]
-fn a_worker_comes_behind_interrupts_and_the_step_that_is_under_way_and_takes_time_of_its_cpu() {
+fn a_worker_runs_after_interrupts_and_the_current_step_and_uses_cpu_time() {
     let text = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 300\ndispatch_ns = 40\n\
                 wake_ns = [0, 0]\nworker_ns = [5000, 5000]\nidle_ns = []\n";
     let (mut cpus, cpu) = (Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 2, 1), CpuId(0));
@@ -71,12 +71,12 @@ fn a_worker_comes_behind_interrupts_and_the_step_that_is_under_way_and_takes_tim
     assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(6040));
     cpus.complete(Instant(1000), cpu, CompletionPlace::Interrupt);
     assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(6340));
-    assert_eq!(cpus.worker_comes_by(Instant(1000)), Instant(6340));
+    assert_eq!(cpus.called_worker_ready_by(Instant(1000)), Instant(6340));
     cpus.on(cpu).task_until = Instant(9000);
     assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(6340), "that was its last step");
     cpus.on(cpu).is_taken = true;
     assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(9040));
-    cpus.worker_ran(Instant(9040), cpu);
+    cpus.charge_worker_until(Instant(9040), cpu);
     assert_eq!((cpus.cpus[0].free_at, cpus.cpus[1].free_at), (Instant(9040), Instant::ZERO));
 }
 
@@ -84,21 +84,21 @@ fn a_worker_comes_behind_interrupts_and_the_step_that_is_under_way_and_takes_tim
 fn a_short_interrupt_does_not_hide_a_longer_one_on_another_cpu() {
     let mut cpus = cpus();
     cpus.complete(Instant(1000), CpuId(0), CompletionPlace::Interrupt);
-    assert_eq!(cpus.passes_on_to_busy(Instant(1100), CpuId(1), CpuId(0)), Some(Instant(1300)));
+    assert_eq!(cpus.redirect_to_busy_cpu(Instant(1100), CpuId(1), CpuId(0)), Some(Instant(1300)));
     assert!(cpus.any_takes_interrupt(Instant(1599)), "both turns");
     assert!(!cpus.any_takes_interrupt(Instant(1600)));
 }
 
 #[test]
-fn what_is_passed_on_has_its_turn_among_the_interrupts_of_the_other_cpu() {
+fn redirected_work_queues_among_the_interrupts_of_the_other_cpu() {
     let (mut cpus, to) = (cpus(), CpuId(1));
-    assert_eq!(cpus.passes_on_to_busy(Instant(1000), CpuId(0), to), None);
+    assert_eq!(cpus.redirect_to_busy_cpu(Instant(1000), CpuId(0), to), None);
     cpus.complete(Instant(1000), CpuId(0), CompletionPlace::Redirected(to));
-    assert_eq!(cpus.passes_on_to_busy(Instant(1100), CpuId(0), to), Some(Instant(1300)));
+    assert_eq!(cpus.redirect_to_busy_cpu(Instant(1100), CpuId(0), to), Some(Instant(1300)));
     assert_eq!(cpus.cpus[0].free_at, Instant(1120), "passing on takes its time at once");
     assert_eq!(cpus.cpus[1].free_at, Instant(1300), "the work does not");
     assert_eq!(cpus.interrupt_waits(Instant(1200), to, CompletionPlace::Interrupt), Some(Instant(1600)), "behind both");
-    cpus.complete_passed_on(Instant(1300), to);
+    cpus.complete_redirected(Instant(1300), to);
     assert_eq!(cpus.cpus[1].free_at, Instant(1600));
 }
 
@@ -107,19 +107,19 @@ fn wait(entry: u64) -> Wait {
 }
 
 #[test]
-fn an_interrupt_stops_a_task_that_goes_on_where_it_was() {
+fn an_interrupt_suspends_a_task_that_resumes_where_it_was() {
     let (mut cpus, cpu) = (cpus(), CpuId(0));
     cpus.on(cpu).waiting.wakes(7, 0, SLICE, wait(1000));
     assert_eq!(cpus.set(Instant(1000), cpu), Some(Instant(2000)));
     for at in [1100, 1900] {
         cpus.complete(Instant(at), cpu, CompletionPlace::Interrupt);
     }
-    assert!(matches!(cpus.next(Instant(2000), cpu, 0), Turn::Later(Instant(2600))), "2 times 300 ns later");
-    assert!(matches!(cpus.next(Instant(2600), cpu, 0), Turn::Run(7)));
+    assert!(matches!(cpus.next(Instant(2000), cpu, 0), NextTurn::Later(Instant(2600))), "2 times 300 ns later");
+    assert!(matches!(cpus.next(Instant(2600), cpu, 0), NextTurn::Run(7)));
 }
 
 #[test]
-fn whose_turn_was_interrupted_has_its_next_one_after_who_was_not() {
+fn a_task_whose_turn_was_interrupted_runs_next_after_the_others() {
     let (mut cpus, cpu) = (cpus(), CpuId(0));
     for task in [1, 2, 3] {
         cpus.on(cpu).waiting.wakes(task, 0, SLICE, wait(1000));
@@ -128,8 +128,8 @@ fn whose_turn_was_interrupted_has_its_next_one_after_who_was_not() {
     let mut order = Vec::new();
     while let Some(now) = at {
         match cpus.next(now, cpu, 0) {
-            Turn::Later(later) => at = Some(later),
-            Turn::Run(task) => {
+            NextTurn::Later(later) => at = Some(later),
+            NextTurn::Run(task) => {
                 order.push(task);
                 let on = cpus.on(cpu);
                 on.waiting.count(on.free_at, now, SLICE);
@@ -141,7 +141,7 @@ fn whose_turn_was_interrupted_has_its_next_one_after_who_was_not() {
                     cpus.complete(now, cpu, CompletionPlace::Interrupt);
                 }
             }
-            Turn::Nobodys => at = None,
+            NextTurn::NoTask => at = None,
         }
     }
     assert_eq!(order, [1, 2, 3, 1, 3, 2], "task 2 was interrupted");
@@ -156,11 +156,11 @@ fn interrupts_keep_a_task_waiting_but_not_for_ever() {
     cpus.on(cpu).waiting.wakes(7, 0, SLICE, wait(0));
     assert_eq!(cpus.set(Instant(1000), cpu), Some(Instant(1600)));
     cpus.complete(Instant(1500), cpu, CompletionPlace::Interrupt);
-    assert!(matches!(cpus.next(Instant(1600), cpu, 0), Turn::Later(Instant(1900))));
-    let end = 1000 + PATIENCE.0;
-    (0..PATIENCE.0 / 300 + 1).for_each(|_| _ = cpus.complete(Instant(1900), cpu, CompletionPlace::Interrupt));
-    assert!(matches!(cpus.next(Instant(1900), cpu, 0), Turn::Later(at) if at.0 == end));
-    assert!(matches!(cpus.next(Instant(end), cpu, 0), Turn::Run(7)));
+    assert!(matches!(cpus.next(Instant(1600), cpu, 0), NextTurn::Later(Instant(1900))));
+    let end = 1000 + INTERRUPT_TIME_MAX.0;
+    (0..INTERRUPT_TIME_MAX.0 / 300 + 1).for_each(|_| _ = cpus.complete(Instant(1900), cpu, CompletionPlace::Interrupt));
+    assert!(matches!(cpus.next(Instant(1900), cpu, 0), NextTurn::Later(at) if at.0 == end));
+    assert!(matches!(cpus.next(Instant(end), cpu, 0), NextTurn::Run(7)));
 }
 
 #[test]

@@ -43,10 +43,10 @@ impl Cpus {
         }
         task.switch = switch;
         let is_idle = on.is_idle(now);
-        let stays = is_idle && !self.is_taken_by_others(task);
+        let stays = is_idle && !self.is_taken_by_kernel_thread(task);
         // If no other CPU is idle, whatever has taken its own is taken to be over by then.
-        if stays || self.finds_idle(now, task) || is_idle {
-            return Woken::Chooses(self.wakes_up_for(now, task));
+        if stays || self.migrate_to_idle_cpu(now, task) || is_idle {
+            return Woken::Chooses(self.wake_idle_cpu(now, task));
         }
         let on = self.on(task.cpu);
         if on.coming.is_some() && on.awake_at > now {
@@ -70,11 +70,11 @@ impl Cpus {
 
     /// An idle CPU wakes up for a task. Returns when that has done what it does first, if no others come.
     #[inline(always)]
-    pub(super) fn wakes_up_for(&mut self, now: Instant, task: &mut Task) -> Instant {
+    pub(super) fn wake_idle_cpu(&mut self, now: Instant, task: &mut Task) -> Instant {
         let (awake, in_call) = (self.awake(now, task), self.in_call(task));
         let on = self.on(task.cpu);
         on.awake_at = on.free_at.max(awake);
-        on.turns_to(task.number, true, (on.awake_at, on.awake_at), [task.entry, in_call])
+        on.switch_to_task(task.number, true, (on.awake_at, on.awake_at), [task.entry, in_call])
     }
 
     /// A task is woken while its CPU wakes up for others: that chooses among them.
@@ -86,7 +86,7 @@ impl Cpus {
         let Some(first) = on.coming.take() else { unreachable!("it wakes up for a task") };
         let (before, awake) = (on.free_at, on.awake_at);
         on.free_at = Instant(before.0 - first.entry.0);
-        if first.is_apart {
+        if first.is_outside_run_queue {
             // A task that comes alone is owed nothing.
             let wait = Wait { since: now, entry: first.entry, switch, in_call: first.in_call };
             on.waiting.wakes(first.task, 0, slice, wait);
@@ -96,7 +96,7 @@ impl Cpus {
         on.waiting.wakes(task.number, task.lag_ns, slice, wait);
         let Some((chosen, wait)) = on.waiting.next() else { unreachable!("two wait") };
         // Its switch is a part of the wake-up.
-        let at = on.turns_to(chosen, false, (awake, awake), [wait.entry, wait.in_call]);
+        let at = on.switch_to_task(chosen, false, (awake, awake), [wait.entry, wait.in_call]);
         if at >= before {
             return Woken::Joins;
         }

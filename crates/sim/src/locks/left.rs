@@ -3,11 +3,11 @@
 use hoistway_blk::ground::{CpuId, Held, Instant, Nanos, Site};
 
 use super::usage::add;
-use super::{JOINED, LockMeter};
+use super::{LockMeter, RUN_BY_OTHER_CPU};
 
 /// Work that was left to others.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Left {
+pub(crate) struct DelegatedWork {
     /// To the CPU that asked for requests, and when that one looks for more.
     pub(crate) asker: Option<(CpuId, Instant)>,
     /// To the CPU that inserted, and what that takes.
@@ -15,7 +15,7 @@ pub(crate) struct Left {
 }
 
 /// A hold of a lock by a CPU that takes in what others leave meanwhile.
-pub(super) struct TakingIn {
+pub(super) struct DelegationHold {
     /// Which lock: where it lies.
     pub(super) lock: usize,
     pub(super) cpu: CpuId,
@@ -28,7 +28,7 @@ impl LockMeter {
     /// and a CPU that waits for a list's lock waits as if it had come at the beginning: those that wait for the scheduler's before do
     /// not keep others from it.
     #[cold]
-    pub(super) fn pass_list(&self, lock: &Held, site: Site) {
+    pub(super) fn charge_list_lock(&self, lock: &Held, site: Site) {
         let cost = self.cost.get();
         let (now, by) = (self.now.get(), self.by.get());
         let granted = now.max(lock.until.get());
@@ -49,23 +49,23 @@ impl LockMeter {
     }
 
     /// Whether a CPU has this lock now that takes in what others leave.
-    pub(super) fn somebody_takes_in(&self, lock: &Held) -> bool {
+    pub(super) fn is_accepting_delegated(&self, lock: &Held) -> bool {
         let at = self.at.get();
         self.cost.get().section > Nanos::ZERO && self.taking_in.borrow().iter().any(|hold| hold.is_open(lock, at))
     }
 
     /// What follows is done by that one.
-    pub(super) fn begin_joined(&self, lock: &Held) {
+    pub(super) fn begin_delegated_section(&self, lock: &Held) {
         let at = self.at.get();
         let taking_in = self.taking_in.borrow();
         let Some(hold) = taking_in.iter().find(|hold| hold.is_open(lock, at)) else { return };
         self.joined.set((self.by.replace(hold.cpu.0), at));
-        self.special.set(JOINED);
+        self.special.set(RUN_BY_OTHER_CPU);
         self.at.set(lock.until.get());
     }
 
     /// The CPU that inserted has carried out what was left to it.
-    pub(super) fn end_joined(&self, lock: &Held, longer: Nanos) {
+    pub(super) fn end_delegated_section(&self, lock: &Held, longer: Nanos) {
         let (by, at) = self.joined.get();
         let inserter = self.by.replace(by);
         self.at.set(at);
@@ -79,11 +79,11 @@ impl LockMeter {
         }
         let left = self.left.get().unwrap_or_default();
         let before = left.inserter.map_or(Nanos::ZERO, |(_, took)| took);
-        self.left.set(Some(Left { inserter: Some((CpuId(inserter), before + longer)), ..left }));
+        self.left.set(Some(DelegatedWork { inserter: Some((CpuId(inserter), before + longer)), ..left }));
     }
 }
 
-impl TakingIn {
+impl DelegationHold {
     /// Whether it is about this lock and that moment.
     pub(super) fn is_open(&self, lock: &Held, at: Instant) -> bool {
         self.lock == place_of(lock) && self.from <= at && at < self.until

@@ -43,7 +43,7 @@ impl SectionCost {
 
     /// How many wait where one waits for this time: `n`, if each takes a section, a hand-over and `waiter` for each of them,
     /// which is `n (section + handover + waiter n)`.
-    pub(super) fn waiters_in(self, wait: Nanos) -> u64 {
+    pub(super) fn waiters_during(self, wait: Nanos) -> u64 {
         let each = (self.section + self.handover).0.max(1);
         match self.waiter.0 {
             0 => wait.0 / each,
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_says_what_a_section_costs_where_the_profile_does_not_name_its_scheduler() {
+    fn a_scheduler_row_gives_the_section_cost_that_the_profile_lacks() {
         let light = Row { name: "light", section_percent: 40, ..MQ_DEADLINE };
         let known = Registry::multi_queue().with(&[light, Row { name: "unsaid", ..MQ_DEADLINE }]);
         let mut host = Host::builtin("server").expect("it is built in");

@@ -12,7 +12,7 @@ const COST: SectionCost = SectionCost {
 };
 
 #[test]
-fn whoever_comes_while_a_lock_is_held_spins_and_pays_for_the_hand_over() {
+fn a_cpu_that_finds_a_lock_held_spins_and_pays_for_the_hand_over() {
     let (meter, lock) = (LockMeter::new(3), Held::default());
     let pass = |at, cpu| {
         meter.begin(Instant(at), CpuId(cpu), COST);
@@ -34,7 +34,7 @@ fn whoever_comes_while_a_lock_is_held_spins_and_pays_for_the_hand_over() {
 }
 
 #[test]
-fn a_call_whose_locks_cost_nothing_is_late_only_after_one_of_its_cpu_whose_locks_did() {
+fn a_free_lock_call_is_late_only_after_a_costly_one_on_its_cpu() {
     let (meter, lock) = (LockMeter::new(2), Held::default());
     let pass = |at, cpu, cost| {
         meter.begin(Instant(at), CpuId(cpu), cost);
@@ -49,7 +49,7 @@ fn a_call_whose_locks_cost_nothing_is_late_only_after_one_of_its_cpu_whose_locks
 }
 
 #[test]
-fn what_is_done_beside_a_lock_costs_the_caller_alone() {
+fn work_beside_a_lock_costs_only_the_caller() {
     let cost = SectionCost { beside: Nanos(30), ..COST };
     let (meter, lock) = (LockMeter::new(3), Held::default());
     meter.begin(Instant(1000), CpuId(0), cost);
@@ -66,10 +66,10 @@ fn what_is_done_beside_a_lock_costs_the_caller_alone() {
 }
 
 #[test]
-fn a_hold_is_as_long_as_what_is_dealt_with_and_who_asks_meanwhile_leaves_it_to_the_holder() {
+fn a_hold_grows_per_request_and_a_caller_meanwhile_leaves_it_to_the_holder() {
     let (meter, lock) = (LockMeter::new(3), Held::default());
     meter.begin(Instant(1000), CpuId(2), COST);
-    assert!(meter.may_ask(&lock));
+    assert!(meter.may_become_dispatcher(&lock));
     meter.enter(&lock, Site::Dispatch);
     meter.another();
     meter.another();
@@ -77,13 +77,13 @@ fn a_hold_is_as_long_as_what_is_dealt_with_and_who_asks_meanwhile_leaves_it_to_t
     assert_eq!(meter.spent(), Nanos(300), "three requests under one hold");
     meter.begin(Instant(1100), CpuId(1), COST);
     meter.enter(&lock, Site::Insert);
-    assert!(meter.may_ask(&lock), "it has waited until the other one was done");
+    assert!(meter.may_become_dispatcher(&lock), "it has waited until the other one was done");
     meter.begin(Instant(1299), CpuId(0), COST);
-    assert!(!meter.may_ask(&lock));
-    assert!(meter.take_left().is_some_and(|left| left.asker == Some((CpuId(2), Instant(1300)))));
-    assert!(meter.take_left().is_none());
+    assert!(!meter.may_become_dispatcher(&lock));
+    assert!(meter.take_delegated_work().is_some_and(|left| left.asker == Some((CpuId(2), Instant(1300)))));
+    assert!(meter.take_delegated_work().is_none());
     meter.begin(Instant(1299), CpuId(0), SectionCost::default());
-    assert!(meter.may_ask(&lock), "no CPU asks for long where nothing costs");
+    assert!(meter.may_become_dispatcher(&lock), "no CPU asks for long where nothing costs");
 }
 
 #[test]
@@ -102,41 +102,41 @@ fn sections_of_a_call_follow_each_other_and_other_locks_cost_nothing() {
 }
 
 #[test]
-fn what_is_left_to_whoever_inserts_makes_its_hold_longer_and_its_cpu_pays() {
+fn work_left_to_an_inserter_prolongs_its_hold_and_its_cpu_pays() {
     let (meter, lock, bucket) = (LockMeter::new(3), Held::default(), Held::default());
     meter.begin(Instant(1000), CpuId(0), COST);
-    assert!(!meter.is_taking_in(&lock));
+    assert!(!meter.is_accepting_delegated_work(&lock));
     assert!(meter.try_enter(&lock, Site::Insert));
-    meter.takes_in();
+    meter.accepts_delegated_work();
     meter.another();
     meter.leave(&lock, Site::Insert);
     assert_eq!(meter.spent(), Nanos(200), "two requests");
     meter.begin(Instant(1150), CpuId(1), COST);
-    assert!(!meter.try_enter(&lock, Site::Insert) && meter.is_taking_in(&lock));
+    assert!(!meter.try_enter(&lock, Site::Insert) && meter.is_accepting_delegated_work(&lock));
     meter.enter(&bucket, Site::Leave);
     meter.another();
     meter.leave(&bucket, Site::Leave);
     meter.join(&lock);
     meter.enter(&bucket, Site::Take);
     meter.leave(&bucket, Site::Take);
-    meter.taken_in();
-    meter.taken_in();
+    meter.count_delegated_request();
+    meter.count_delegated_request();
     meter.leave(&lock, Site::Insert);
     assert_eq!(meter.spent(), Nanos(2 * 7), "a CPU that leaves two requests waits for none");
     // Until the bucket is free again, which is handed over then.
     let took = Nanos(14 + 7 + 3 + 200);
-    let left = meter.take_left().unwrap();
+    let left = meter.take_delegated_work().unwrap();
     assert_eq!((left.inserter, left.asker.is_none()), (Some((CpuId(0), took)), true));
     assert_eq!(lock.until.get(), Instant(1200) + took);
     meter.begin(Instant(1201), CpuId(2), COST);
-    assert!(meter.is_taking_in(&lock), "it still inserts");
+    assert!(meter.is_accepting_delegated_work(&lock), "it still inserts");
     meter.begin(Instant(1200) + took, CpuId(2), COST);
-    assert!(!meter.is_taking_in(&lock));
+    assert!(!meter.is_accepting_delegated_work(&lock));
     assert_eq!(meter.used().lists_taken, 2);
 }
 
 #[test]
-fn whoever_asks_holds_its_lock_for_what_it_takes_from_lists_and_who_leaves_it_there_does_not_wait() {
+fn a_dispatcher_holds_its_lock_for_list_items_and_list_users_do_not_wait() {
     let (meter, lock, list) = (LockMeter::new(3), Held::default(), Held::default());
     meter.begin(Instant(1000), CpuId(0), COST);
     meter.enter(&lock, Site::Dispatch);
@@ -149,7 +149,7 @@ fn whoever_asks_holds_its_lock_for_what_it_takes_from_lists_and_who_leaves_it_th
     meter.enter(&lock, Site::Dispatch);
     meter.enter(&list, Site::Take);
     meter.leave(&list, Site::Take);
-    meter.taken_in();
+    meter.count_delegated_request();
     meter.leave(&lock, Site::Dispatch);
     assert_eq!(meter.spent(), Nanos(100 + 7 + 3 + 100), "it asks, takes the list over, and inserts what was there");
     assert_eq!(lock.until.get(), Instant(2210));
@@ -158,7 +158,7 @@ fn whoever_asks_holds_its_lock_for_what_it_takes_from_lists_and_who_leaves_it_th
 }
 
 #[test]
-fn where_nobody_calls_nothing_is_spent_and_nobody_is_late() {
+fn without_calls_no_time_is_spent_and_no_cpu_is_late() {
     let (meter, lock) = (LockMeter::new(3), Held::default());
     let cost = SectionCost { beside: Nanos(30), ..COST };
     meter.begin(Instant(1000), CpuId(0), cost);
@@ -169,12 +169,12 @@ fn where_nobody_calls_nothing_is_spent_and_nobody_is_late() {
 }
 
 #[test]
-fn those_who_wait_are_counted_by_what_they_take_from_each_other() {
+fn waiters_are_counted_by_the_time_they_take_from_each_other() {
     let cost = |waiter| SectionCost { waiter: Nanos(waiter), ..COST };
     for waiter in [0, 1, 10, 100] {
         for n in [0, 1, 2, 31, 1000] {
             let wait = Nanos(n * (140 + waiter * n));
-            assert_eq!(cost(waiter).waiters_in(wait), n, "{waiter}");
+            assert_eq!(cost(waiter).waiters_during(wait), n, "{waiter}");
         }
     }
     // A lock that more want than it can serve: they do not multiply.
@@ -189,20 +189,20 @@ fn those_who_wait_are_counted_by_what_they_take_from_each_other() {
 }
 
 #[test]
-fn only_who_takes_in_what_others_leave_is_found_and_for_as_long_as_it_has_the_lock_whoever_comes_meanwhile() {
+fn only_a_cpu_that_drains_buckets_is_found_while_it_holds_the_lock() {
     let (meter, locks) = (LockMeter::new(4), [Held::default(), Held::default(), Held::default()]);
-    let hold = |at, cpu, lock: &Held, takes_in| {
+    let hold = |at, cpu, lock: &Held, accepts_delegated_work| {
         meter.begin(Instant(at), CpuId(cpu), COST);
         meter.enter(lock, Site::Insert);
-        if takes_in {
-            meter.takes_in();
+        if accepts_delegated_work {
+            meter.accepts_delegated_work();
         }
         meter.another();
         meter.leave(lock, Site::Insert);
     };
     let found = |at| {
         meter.begin(Instant(at), CpuId(3), COST);
-        locks.each_ref().map(|lock| meter.is_taking_in(lock))
+        locks.each_ref().map(|lock| meter.is_accepting_delegated_work(lock))
     };
     hold(1000, 0, &locks[0], true);
     assert_eq!(found(1150), [true, false, false]);
@@ -218,7 +218,7 @@ fn only_who_takes_in_what_others_leave_is_found_and_for_as_long_as_it_has_the_lo
 }
 
 #[test]
-fn whoever_leaves_several_requests_goes_through_the_list_and_beside_it_for_each() {
+fn leaving_several_requests_pays_for_the_list_and_beside_it_for_each() {
     let (meter, list) = (LockMeter::new(1), Held::default());
     meter.begin(Instant(1000), CpuId(0), SectionCost { beside: Nanos(30), ..COST });
     meter.enter(&list, Site::Leave);
@@ -231,14 +231,14 @@ fn whoever_leaves_several_requests_goes_through_the_list_and_beside_it_for_each(
 #[test]
 fn a_call_has_waited_from_its_first_wait_on_and_so_has_the_next_of_its_cpu_that_comes_right_behind() {
     let (meter, lock) = (LockMeter::new(2), Held::default());
-    let has_waited = |at, cpu| {
+    let has_waited_for_lock = |at, cpu| {
         meter.begin(Instant(at), CpuId(cpu), COST);
-        let before = meter.has_waited();
+        let before = meter.has_waited_for_lock();
         meter.enter(&lock, Site::Insert);
-        [before, meter.has_waited()]
+        [before, meter.has_waited_for_lock()]
     };
-    assert_eq!(has_waited(1000, 0), [false, false]);
-    assert_eq!(has_waited(1050, 1), [false, true]);
-    assert_eq!(has_waited(1100, 1), [true, true]);
-    assert_eq!(has_waited(5000, 1), [false, false]);
+    assert_eq!(has_waited_for_lock(1000, 0), [false, false]);
+    assert_eq!(has_waited_for_lock(1050, 1), [false, true]);
+    assert_eq!(has_waited_for_lock(1100, 1), [true, true]);
+    assert_eq!(has_waited_for_lock(5000, 1), [false, false]);
 }

@@ -36,7 +36,7 @@ pub(super) fn add(time: &Cell<Nanos>, more: Nanos) {
 
 impl Used {
     /// What it has grown to.
-    pub(super) fn so_far(&self) -> LockUse {
+    pub(super) fn current_use(&self) -> LockUse {
         let Used { elevators, held, waited, taken, lists_taken } = self;
         LockUse {
             elevators: elevators.get(),

@@ -12,7 +12,7 @@ use hoistway_load::Process;
 use super::journal::TransactionId;
 use super::read_ahead::ReadAhead;
 use super::{PAGE_BYTES, PAGE_SECTORS, PageCache, PageRange, Purpose, bio, sectors_of};
-use crate::disk::Disk;
+use crate::disk::SimulatedDisk;
 use crate::driver::Machine;
 use crate::task::Task;
 use crate::throttling::Throttling;
@@ -22,7 +22,7 @@ const COPY_NS: u64 = 400;
 
 /// What comes of a call.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Call {
+pub(crate) enum PageCacheCall {
     /// It is over, for so much CPU time.
     Done(Nanos),
     /// It waits for a tag, for pages, for the device, or until less of the memory is dirty or in flight.
@@ -31,11 +31,11 @@ pub(crate) enum Call {
 
 /// A process, as the page cache knows it.
 pub(super) struct Caller {
-    files: Vec<File>,
+    files: Vec<FileOnDisk>,
     /// Its first I/O drops what is in memory of its files.
     invalidates: bool,
     /// The I/O that it is in.
-    wish: Option<Bio>,
+    submitted_bio: Option<Bio>,
     /// What it waits for; see the head of the module.
     left: u32,
     /// Flights that it has still to put forward.
@@ -48,7 +48,7 @@ pub(super) struct Caller {
 }
 
 /// What a process has of a disk: all of it, or the part with its own files.
-struct File {
+struct FileOnDisk {
     disk: usize,
     pages: PageRange,
     disk_sectors: u64,
@@ -58,17 +58,17 @@ struct File {
 }
 
 impl Caller {
-    pub(super) fn new(process: &Process, disks: &[Disk]) -> Self {
+    pub(super) fn new(process: &Process, disks: &[SimulatedDisk]) -> Self {
         let file = |(device, &disk): (usize, &u32)| {
             let disk_sectors = disks[disk as usize].driver.shape().capacity_sectors;
             let own = process.plan.own_bytes(device).unwrap_or(0..disk_sectors * 512);
             let pages = PageRange { first: own.start / PAGE_BYTES, end: own.end.div_ceil(PAGE_BYTES) };
-            File { disk: disk as usize, pages, disk_sectors, changed_in: 0, read_ahead: ReadAhead::default() }
+            FileOnDisk { disk: disk as usize, pages, disk_sectors, changed_in: 0, read_ahead: ReadAhead::default() }
         };
         Caller {
             files: process.files.iter().enumerate().map(file).collect(),
             invalidates: process.caching.invalidate,
-            wish: None,
+            submitted_bio: None,
             left: 0,
             todo: VecDeque::new(),
             write_back: VecDeque::new(),
@@ -78,7 +78,7 @@ impl Caller {
     }
 
     /// Something that it waits for has ended. Returns whether that was the last.
-    pub(super) fn saw_end(&mut self, status: Status) -> bool {
+    pub(super) fn note_io_end(&mut self, status: Status) -> bool {
         if status != Status::Ok {
             self.status = status;
         }
@@ -87,11 +87,11 @@ impl Caller {
     }
 
     /// It has waited for long enough: its I/O ends, or it has a flush to put forward.
-    pub(super) fn go_on(&mut self, task: &mut Task) {
+    pub(super) fn make_progress(&mut self, task: &mut Task) {
         if self.needs_flush {
             task.resume_call();
-        } else if let Some(wish) = self.wish.take() {
-            task.bio_ended(&wish, std::mem::take(&mut self.status));
+        } else if let Some(submitted_bio) = self.submitted_bio.take() {
+            task.bio_ended(&submitted_bio, std::mem::take(&mut self.status));
         }
     }
 }
@@ -104,18 +104,18 @@ impl PageCache {
         front: &AnyQueue<Local>,
         mut throttling: Option<&mut Throttling>,
         task: &mut Task,
-    ) -> Call {
+    ) -> PageCacheCall {
         let (number, disk) = (task.number, task.lane.disk as usize);
         let caller = &mut self.callers[number as usize];
-        let is_under_way = caller.wish.is_some();
+        let is_under_way = caller.submitted_bio.is_some();
         if !task.lane.submitter.is_parked() {
             caller.left += 1;
         }
         if !is_under_way {
-            let Some(wish) = task.lane.submitter.withdraw() else { return Call::Waits };
+            let Some(submitted_bio) = task.lane.submitter.withdraw() else { return PageCacheCall::Waits };
             let window_pages = u64::from(front.read_ahead_kib()) * 1024 / PAGE_BYTES;
-            self.begin(cx.now.at, number, disk, &wish, window_pages);
-            self.callers[number as usize].wish = Some(wish);
+            self.begin(cx.now.at, number, disk, &submitted_bio, window_pages);
+            self.callers[number as usize].submitted_bio = Some(submitted_bio);
         }
         task.lane.submitter.plug();
         loop {
@@ -128,43 +128,50 @@ impl PageCache {
                     continue;
                 }
             }
-            if task.lane.submitter.go_on(front, cx) == Submitted::Parked {
-                return Call::Waits;
+            if task.lane.submitter.make_progress(front, cx) == Submitted::Parked {
+                return PageCacheCall::Waits;
             }
         }
         task.lane.submitter.unplug(front, cx);
-        self.all_put_forward(cx.now.at, front, task)
+        self.finish_submission(cx.now.at, front, task)
     }
 
     /// What is to be done for an I/O, with windows of read-ahead of at most `window_pages`.
-    fn begin(&mut self, now: Instant, number: u32, disk: usize, wish: &Bio, window_pages: u64) {
+    fn begin(&mut self, now: Instant, number: u32, disk: usize, submitted_bio: &Bio, window_pages: u64) {
         let PageCache { pages, flights, callers, journals, summary, .. } = self;
         let caller = &mut callers[number as usize];
         if std::mem::take(&mut caller.invalidates) {
             caller.files.iter().for_each(|file| pages.forget_clean(file.disk, file.pages));
         }
         let Some(file) = caller.files.iter_mut().find(|file| file.disk == disk) else { return };
-        let asked = PageRange { first: wish.sector.0 / PAGE_SECTORS, end: wish.end().0.div_ceil(PAGE_SECTORS) };
+        let asked = PageRange {
+            first: submitted_bio.sector.0 / PAGE_SECTORS,
+            end: submitted_bio.end().0.div_ceil(PAGE_SECTORS),
+        };
         let asked_bytes = asked.pages() * PAGE_BYTES;
-        match wish.op {
+        match submitted_bio.op {
             Op::Read => {
                 summary.read_bytes += asked_bytes;
                 caller.left += flights.wait(disk, asked, true, number);
                 let ahead = file.read_ahead.asked(asked, file.pages, window_pages);
-                for (range, is_ahead) in [(asked, false), (ahead, true)] {
+                for (range, is_better_on_balance) in [(asked, false), (ahead, true)] {
                     pages.bring(disk, range, window_pages.max(1), |absent| {
-                        let waiter = (!is_ahead).then_some(number);
-                        caller.left += u32::from(!is_ahead);
+                        let waiter = (!is_better_on_balance).then_some(number);
+                        caller.left += u32::from(!is_better_on_balance);
                         let sectors = sectors_of(absent, file.disk_sectors);
-                        let purpose = Purpose::Read { is_ahead };
+                        let purpose = Purpose::Read { is_better_on_balance };
                         caller.todo.push_back(flights.start(disk, purpose, absent, sectors, waiter));
-                        let sum = if is_ahead { &mut summary.read_ahead_bytes } else { &mut summary.missed_bytes };
+                        let sum = if is_better_on_balance {
+                            &mut summary.read_ahead_bytes
+                        } else {
+                            &mut summary.missed_bytes
+                        };
                         *sum += absent.pages() * PAGE_BYTES;
                     });
                 }
             }
             Op::Write => {
-                let is_flush = wish.sectors == 0;
+                let is_flush = submitted_bio.sectors == 0;
                 if !is_flush {
                     summary.written_bytes += asked_bytes;
                     summary.overwritten_bytes += pages.dirty_pages(disk, asked, now) * PAGE_BYTES;
@@ -172,11 +179,11 @@ impl PageCache {
                         file.changed_in = journal.changes(asked);
                     }
                 }
-                if is_flush || wish.flags.contains(BioFlags::FUA) {
+                if is_flush || submitted_bio.flags.contains(BioFlags::FUA) {
                     let range = if is_flush { file.pages } else { asked };
                     caller.left += flights.wait(disk, range, false, number);
                     match journals.get(disk) {
-                        Some(journal) => caller.write_back.extend(journal.without_metadata(range)),
+                        Some(journal) => caller.write_back.extend(journal.data_ranges_of_fsync(range)),
                         None => caller.write_back.push_back(range),
                     }
                     caller.needs_flush = true;
@@ -185,7 +192,7 @@ impl PageCache {
             Op::Discard | Op::Flush | Op::WriteZeroes => {
                 summary.discarded_bytes += pages.forget(disk, asked) * PAGE_BYTES;
                 caller.left += 1;
-                caller.todo.push_back(flights.start(disk, Purpose::Other, asked, wish.sectors, Some(number)));
+                caller.todo.push_back(flights.start(disk, Purpose::Other, asked, submitted_bio.sectors, Some(number)));
             }
         }
     }
@@ -194,19 +201,20 @@ impl PageCache {
     fn next_bio(&mut self, number: u32, disk: usize) -> Option<Bio> {
         let PageCache { pages, flights, callers, flushers, journals, summary, .. } = self;
         let caller = &mut callers[number as usize];
-        let wish = caller.wish.as_ref()?;
-        let &File { disk_sectors, changed_in, .. } = caller.files.iter().find(|file| file.disk == disk)?;
+        let submitted_bio = caller.submitted_bio.as_ref()?;
+        let &FileOnDisk { disk_sectors, changed_in, .. } = caller.files.iter().find(|file| file.disk == disk)?;
         if let Some(flight) = caller.todo.pop_front() {
             let of = flights.get(flight)?;
             return Some(match of.purpose {
-                Purpose::Read { is_ahead } => {
-                    let flags = if is_ahead { BioFlags::RAHEAD } else { BioFlags::NONE };
-                    bio(flight, of, Op::Read, flags, wish, disk_sectors)
+                Purpose::Read { is_better_on_balance } => {
+                    let flags = if is_better_on_balance { BioFlags::RAHEAD } else { BioFlags::NONE };
+                    bio(flight, of, Op::Read, flags, submitted_bio, disk_sectors)
                 }
                 // A discard continues as it came, and need not cover whole pages.
                 Purpose::Other | Purpose::WriteBack | Purpose::Journal => {
-                    let owner = bio(flight, of, wish.op, wish.flags, wish, disk_sectors).owner;
-                    Bio { owner, ..wish.clone() }
+                    let owner =
+                        bio(flight, of, submitted_bio.op, submitted_bio.flags, submitted_bio, disk_sectors).owner;
+                    Bio { owner, ..submitted_bio.clone() }
                 }
             });
         }
@@ -217,7 +225,7 @@ impl PageCache {
                 summary.synced_bytes += dirty.pages() * PAGE_BYTES;
                 let sectors = sectors_of(dirty, disk_sectors);
                 let flight = flights.start(disk, Purpose::WriteBack, dirty, sectors, Some(number));
-                return Some(bio(flight, flights.get(flight)?, Op::Write, BioFlags::SYNC, wish, disk_sectors));
+                return Some(bio(flight, flights.get(flight)?, Op::Write, BioFlags::SYNC, submitted_bio, disk_sectors));
             }
             caller.write_back.pop_front();
         }
@@ -230,30 +238,30 @@ impl PageCache {
             }
             let flight = flights.start(disk, Purpose::Other, PageRange::default(), 0, Some(number));
             let flags = BioFlags::SYNC.with(BioFlags::PREFLUSH);
-            return Some(bio(flight, flights.get(flight)?, Op::Write, flags, wish, disk_sectors));
+            return Some(bio(flight, flights.get(flight)?, Op::Write, flags, submitted_bio, disk_sectors));
         }
         None
     }
 
     /// A call has no more bios to put forward.
-    fn all_put_forward(&mut self, now: Instant, front: &AnyQueue<Local>, task: &mut Task) -> Call {
+    fn finish_submission(&mut self, now: Instant, front: &AnyQueue<Local>, task: &mut Task) -> PageCacheCall {
         let (is_full, number) = (self.is_full(), task.number);
         let caller = &mut self.callers[number as usize];
-        if !caller.saw_end(Status::Ok) {
-            return Call::Waits;
+        if !caller.note_io_end(Status::Ok) {
+            return PageCacheCall::Waits;
         }
         let (mut pages, mut has_dirtied) = (0, false);
-        if let Some(wish) = &caller.wish {
-            pages = u64::from(wish.sectors).div_ceil(PAGE_SECTORS);
-            has_dirtied = wish.op == Op::Write;
+        if let Some(submitted_bio) = &caller.submitted_bio {
+            pages = u64::from(submitted_bio.sectors).div_ceil(PAGE_SECTORS);
+            has_dirtied = submitted_bio.op == Op::Write;
         }
         if has_dirtied && is_full {
             self.summary.throttled_writes += 1;
             self.throttled.push(number);
             front.set_dirty_throttled(now, true);
-            return Call::Waits;
+            return PageCacheCall::Waits;
         }
-        caller.go_on(task);
-        Call::Done(Nanos(COPY_NS * pages.max(1)))
+        caller.make_progress(task);
+        PageCacheCall::Done(Nanos(COPY_NS * pages.max(1)))
     }
 }

@@ -9,7 +9,7 @@ use super::pages::PageRange;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
     /// Brings pages in that were asked for, or will be.
-    Read { is_ahead: bool },
+    Read { is_better_on_balance: bool },
     /// Takes dirty pages to the disk.
     WriteBack,
     /// Writes the journal.
@@ -20,7 +20,7 @@ pub(super) enum Purpose {
 
 /// A bio that is in flight.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct PageBio {
     pub(super) disk: usize,
     pub(super) purpose: Purpose,
     pub(super) pages: PageRange,
@@ -31,14 +31,14 @@ pub(super) struct Flight {
 
 /// All of them, by their numbers.
 #[derive(Default)]
-pub(super) struct Flights {
-    slots: Vec<Option<Flight>>,
+pub(super) struct PageBioTable {
+    slots: Vec<Option<PageBio>>,
     free: Vec<u32>,
     /// Pages on their way to the disks.
     pub(super) pages_written: u64,
 }
 
-impl Flights {
+impl PageBioTable {
     /// Another one, of this many sectors, whose end this process waits for, if any.
     pub(super) fn start(
         &mut self,
@@ -49,7 +49,7 @@ impl Flights {
         waiter: Option<u32>,
     ) -> u32 {
         let waiters = waiter.into_iter().collect();
-        let flight = Flight { disk, purpose, pages, waiters, parts: Parts::of_sectors(sectors) };
+        let flight = PageBio { disk, purpose, pages, waiters, parts: Parts::of_sectors(sectors) };
         if purpose == Purpose::WriteBack {
             self.pages_written += pages.pages();
         }
@@ -61,13 +61,13 @@ impl Flights {
         self.slots.len() as u32 - 1
     }
 
-    pub(super) fn get(&self, number: u32) -> Option<&Flight> {
+    pub(super) fn get(&self, number: u32) -> Option<&PageBio> {
         self.slots.get(number as usize)?.as_ref()
     }
 
     /// Lets a process wait for all that is done to these pages for reading, or else for writing. Returns for how many.
     pub(super) fn wait(&mut self, disk: usize, pages: PageRange, is_for_read: bool, waiter: u32) -> u32 {
-        let is_meant = |flight: &Flight| {
+        let is_meant = |flight: &PageBio| {
             let is_read = matches!(flight.purpose, Purpose::Read { .. });
             // A journal lies within a file that is a whole disk; a process that waits for that waits for a commit.
             let is_of_file = flight.purpose != Purpose::Journal;
@@ -82,7 +82,7 @@ impl Flights {
     }
 
     /// A part of one has ended. Returns the whole and how that has ended, if it was the last.
-    pub(super) fn ended(&mut self, number: u32, part: &Bio, status: Status) -> Option<(Flight, Status)> {
+    pub(super) fn ended(&mut self, number: u32, part: &Bio, status: Status) -> Option<(PageBio, Status)> {
         let slot = self.slots.get_mut(number as usize)?;
         let status = slot.as_mut()?.parts.ended(part, status)?;
         let flight = slot.take()?;
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_flight_ends_with_its_last_part_and_has_the_error_of_any() {
-        let mut flights = Flights::default();
+        let mut flights = PageBioTable::default();
         let pages = PageRange { first: 0, end: 4 };
         let number = flights.start(0, Purpose::WriteBack, pages, 32, Some(7));
         assert_eq!(flights.pages_written, 4);
@@ -115,18 +115,18 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_pages_of_a_journal_that_lies_within_his_file() {
-        let mut flights = Flights::default();
+    fn no_process_waits_for_journal_pages_within_its_file() {
+        let mut flights = PageBioTable::default();
         let pages = PageRange { first: 0, end: 4 };
         flights.start(0, Purpose::Journal, pages, 32, None);
         assert_eq!(flights.wait(0, pages, false, 9), 0);
     }
 
     #[test]
-    fn a_process_waits_for_what_is_done_to_its_pages_and_for_nothing_else() {
-        let mut flights = Flights::default();
+    fn a_process_waits_only_for_ios_on_its_own_pages() {
+        let mut flights = PageBioTable::default();
         let range = |first| PageRange { first, end: first + 4 };
-        let read = Purpose::Read { is_ahead: false };
+        let read = Purpose::Read { is_better_on_balance: false };
         for (disk, purpose, first) in [(0, read, 0), (0, read, 4), (0, Purpose::WriteBack, 4), (1, read, 4)] {
             flights.start(disk, purpose, range(first), 32, None);
         }

@@ -14,14 +14,14 @@ use hoistway_blk::ground::{CgroupId, Instant, IoContextId, Local, Nanos, Sector}
 use hoistway_legacy::AnyQueue;
 
 use super::{PAGE_BYTES, PageCache, PageRange, Purpose, bio, sectors_of};
-use crate::disk::Disk;
+use crate::disk::SimulatedDisk;
 use crate::identity::Sleeper;
 use crate::submitter::Submitter;
 
 /// How often flushers look for old pages: Linux's `dirty_writeback_centisecs`.
 pub(crate) const INTERVAL: Nanos = Nanos::from_secs(5);
 /// How long pages may be dirty: Linux's `dirty_expire_centisecs`.
-const AGE_MAX: Nanos = Nanos::from_secs(30);
+const DIRTY_EXPIRE: Nanos = Nanos::from_secs(30);
 /// What a page costs on its way into a bio, so that a flusher can do 4 GB/s. Assumed.
 const PAGE_NS: u64 = 1000;
 
@@ -43,7 +43,7 @@ pub(super) struct Flusher {
 }
 
 impl Flusher {
-    pub(super) fn new(number: u32, io_context: u32, disk: &Disk) -> Self {
+    pub(super) fn new(number: u32, io_context: u32, disk: &SimulatedDisk) -> Self {
         // Every front has these files, in whole KiB and in segments. What is longer would be cut, and its parts would be
         // there all at once.
         let number_in = |file| disk.front.attribute(file).ok().and_then(|text| text.trim().parse::<u64>().ok());
@@ -99,7 +99,7 @@ impl PageCache {
             flusher.submitter.plug();
             flusher.submitter.begin(bio);
         }
-        match flusher.submitter.go_on(front, cx) {
+        match flusher.submitter.make_progress(front, cx) {
             Submitted::Done => Some(Nanos(flusher.bio_ns)),
             Submitted::Parked => None,
         }
@@ -109,8 +109,11 @@ impl PageCache {
         let PageCache { pages, flights, flushers, summary, .. } = self;
         let flusher = &mut flushers[disk];
         // Above the threshold all pages are meant, below it those that are old.
-        let since =
-            if pages.dirty() > self.background_pages { None } else { Some(Instant(now.0.checked_sub(AGE_MAX.0)?)) };
+        let since = if pages.dirty() > self.background_pages {
+            None
+        } else {
+            Some(Instant(now.0.checked_sub(DIRTY_EXPIRE.0)?))
+        };
         let mut take = |first, end| pages.take_dirty(disk, PageRange { first, end }, flusher.pages_max, since);
         let range = take(flusher.next_page, u64::MAX).or_else(|| take(0, flusher.next_page))?;
         flusher.next_page = range.end;

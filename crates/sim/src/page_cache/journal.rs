@@ -18,7 +18,7 @@ use hoistway_legacy::AnyQueue;
 
 use super::pages::PageRange;
 use super::{PAGE_BYTES, PAGE_SECTORS, PageCache, Purpose, bio, sectors_of};
-use crate::disk::Disk;
+use crate::disk::SimulatedDisk;
 use crate::identity::Sleeper;
 use crate::submitter::Submitter;
 
@@ -71,7 +71,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    pub(super) fn new(number: u32, io_context: u32, disk: &Disk, pages_max: u64) -> Journal {
+    pub(super) fn new(number: u32, io_context: u32, disk: &SimulatedDisk, pages_max: u64) -> Journal {
         let disk_sectors = disk.driver.shape().capacity_sectors;
         let disk_pages = disk_sectors / PAGE_SECTORS;
         let first = disk_pages / 2;
@@ -123,7 +123,7 @@ impl Journal {
     }
 
     /// What of a file an fsync may write: of one that lies around the metadata, that before and that behind them.
-    pub(super) fn without_metadata(&self, file: PageRange) -> [PageRange; 2] {
+    pub(super) fn data_ranges_of_fsync(&self, file: PageRange) -> [PageRange; 2] {
         let (first, end) =
             (self.region.end, self.region.end + 2 * (self.disk_sectors / PAGE_SECTORS).div_ceil(GROUP_PAGES));
         [PageRange { end: file.end.min(first), ..file }, PageRange { first: file.first.max(end), ..file }]
@@ -225,7 +225,7 @@ impl PageCache {
                 journal.submitter.plug();
                 journal.submitter.begin(bio);
             }
-            if journal.submitter.go_on(front, cx) == Submitted::Parked {
+            if journal.submitter.make_progress(front, cx) == Submitted::Parked {
                 return;
             }
         }

@@ -26,17 +26,17 @@ use hoistway_blk::ground::{Instant, Sector};
 use hoistway_load::Load;
 use hoistway_measure::PageCacheSummary;
 
-use crate::disk::Disk;
+use crate::disk::SimulatedDisk;
 use crate::host::Host;
 use crate::identity::{owner_page_cache, place_of};
 use crate::task::Task;
 use caller::Caller;
-use flights::{Flight, Flights, Purpose};
+use flights::{PageBio, PageBioTable, Purpose};
 use flusher::Flusher;
 use journal::Journal;
 use pages::{PageRange, Pages};
 
-pub(crate) use caller::Call;
+pub(crate) use caller::PageCacheCall;
 pub(crate) use flusher::INTERVAL;
 use pages::PAGE_BYTES;
 
@@ -45,7 +45,7 @@ const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
 /// The page cache of the host.
 pub(crate) struct PageCache {
     pages: Pages,
-    flights: Flights,
+    flights: PageBioTable,
     callers: Vec<Caller>,
     flushers: Vec<Flusher>,
     /// One for each disk, if the host's file systems have journals.
@@ -61,7 +61,7 @@ pub(crate) struct PageCache {
 
 impl PageCache {
     /// The cache of a load, if a process of it needs one.
-    pub(crate) fn of(workload: &Load, disks: &[Disk], host: &Host) -> Option<PageCache> {
+    pub(crate) fn of(workload: &Load, disks: &[SimulatedDisk], host: &Host) -> Option<PageCache> {
         if workload.processes.iter().all(|process| process.caching.direct) {
             return None;
         }
@@ -80,7 +80,7 @@ impl PageCache {
             .collect();
         Some(PageCache {
             pages: Pages::new(memory_pages, disks.len()),
-            flights: Flights::default(),
+            flights: PageBioTable::default(),
             callers: workload.processes.iter().map(|process| Caller::new(process, disks)).collect(),
             flushers,
             journals,
@@ -111,15 +111,15 @@ impl PageCache {
         };
         for number in waiters {
             let (caller, task) = (&mut self.callers[number as usize], &mut tasks[number as usize]);
-            if caller.saw_end(status) {
-                caller.go_on(task);
+            if caller.note_io_end(status) {
+                caller.make_progress(task);
                 wake(task, false);
             }
         }
         if flight.purpose == Purpose::WriteBack && !self.is_full() {
             for number in self.throttled.drain(..) {
                 let task = &mut tasks[number as usize];
-                self.callers[number as usize].go_on(task);
+                self.callers[number as usize].make_progress(task);
                 wake(task, true);
             }
         }
@@ -137,7 +137,7 @@ impl PageCache {
 }
 
 /// The bio of a flight. Its owner and priority, come from `of`.
-fn bio(number: u32, flight: &Flight, op: Op, flags: BioFlags, of: &Bio, disk_sectors: u64) -> Bio {
+fn bio(number: u32, flight: &PageBio, op: Op, flags: BioFlags, of: &Bio, disk_sectors: u64) -> Bio {
     Bio {
         sector: Sector(flight.pages.first * PAGE_SECTORS),
         sectors: sectors_of(flight.pages, disk_sectors),

@@ -44,7 +44,7 @@ impl PageRange {
 }
 
 #[derive(Default)]
-struct Chunk {
+struct PageChunk {
     present: u64,
     dirty: u64,
     /// Since when it has had dirty pages.
@@ -55,7 +55,7 @@ struct Chunk {
 
 #[derive(Default)]
 struct DiskPages {
-    chunks: BTreeMap<u64, Chunk>,
+    chunks: BTreeMap<u64, PageChunk>,
     /// The chunks with dirty pages.
     dirty: BTreeSet<u64>,
 }
@@ -209,12 +209,12 @@ impl Pages {
         cleaned
     }
 
-    fn chunk(&mut self, disk: usize, number: u64) -> &mut Chunk {
+    fn chunk(&mut self, disk: usize, number: u64) -> &mut PageChunk {
         match self.disks[disk].chunks.entry(number) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 self.queue.push_back((disk, number));
-                entry.insert(Chunk::default())
+                entry.insert(PageChunk::default())
             }
         }
     }
@@ -270,7 +270,7 @@ mod tests {
     const ALL: PageRange = PageRange { first: 0, end: u64::MAX };
 
     #[test]
-    fn only_what_is_not_there_has_to_be_read_in_pieces_that_cross_chunks() {
+    fn only_missing_pages_are_read_in_runs_that_cross_chunks() {
         let mut pages = Pages::new(1000, 1);
         assert_eq!(brought(&mut pages, range(70, 72)), [range(70, 72)]);
         assert_eq!(brought(&mut pages, range(50, 120)), [range(50, 70), range(72, 104), range(104, 120)]);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn of_pages_that_are_old_only_the_old_ones_are_taken() {
+    fn only_pages_older_than_the_limit_are_taken() {
         let mut pages = Pages::new(1000, 1);
         pages.dirty_pages(0, range(200, 201), Instant::ZERO);
         pages.dirty_pages(0, range(0, 1), Instant::ZERO + Nanos(10));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_again_goes_first_and_dirty_pages_stay() {
+    fn pages_not_used_again_are_evicted_first_and_dirty_pages_stay() {
         let mut pages = Pages::new(256, 1);
         brought(&mut pages, range(0, 64));
         pages.dirty_pages(0, range(64, 128), Instant::ZERO);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_chunk_that_goes_the_dirty_pages_stay_and_count() {
+    fn evicting_a_chunk_keeps_and_counts_its_dirty_pages() {
         let mut pages = Pages::new(128, 1);
         brought(&mut pages, range(0, 64));
         pages.dirty_pages(0, range(0, 10), Instant::ZERO);

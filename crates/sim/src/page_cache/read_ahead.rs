@@ -14,7 +14,7 @@ const STREAMS_MAX: usize = 16;
 
 /// Where a reader is.
 #[derive(Clone, Copy, Default)]
-struct Stream {
+struct SequentialStream {
     /// The page after the last that was asked for.
     next: u64,
     /// The newest window; empty if the last read was not sequential.
@@ -24,7 +24,7 @@ struct Stream {
 /// What a process reads of a disk.
 #[derive(Default)]
 pub(super) struct ReadAhead {
-    streams: Vec<Stream>,
+    streams: Vec<SequentialStream>,
     /// The stream that is given up for the next.
     oldest: usize,
 }
@@ -33,7 +33,7 @@ impl ReadAhead {
     /// The process asks for these pages of its file. Returns what to read beyond them: at most `pages_max`, and nothing if that is 0.
     pub(super) fn asked(&mut self, asked: PageRange, file: PageRange, pages_max: u64) -> PageRange {
         // Small reads may end and go on within a page.
-        let goes_on = |stream: &Stream| stream.next == asked.first || stream.next == asked.first + 1;
+        let goes_on = |stream: &SequentialStream| stream.next == asked.first || stream.next == asked.first + 1;
         let at = self.streams.iter().position(goes_on).unwrap_or_else(|| self.begin());
         let stream = &mut self.streams[at];
         let is_sequential = goes_on(stream) || asked.first == file.first;
@@ -56,7 +56,7 @@ impl ReadAhead {
 
     /// Takes the place of the oldest stream.
     fn begin(&mut self) -> usize {
-        let nowhere = Stream { next: u64::MAX, ..Stream::default() };
+        let nowhere = SequentialStream { next: u64::MAX, ..SequentialStream::default() };
         if self.streams.len() < STREAMS_MAX {
             self.streams.push(nowhere);
             return self.streams.len() - 1;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_of_a_sequential_reader_doubles_up_to_128_kib_each_time_that_he_comes_into_it() {
+    fn the_read_ahead_window_doubles_up_to_128_kib_as_a_reader_enters_it() {
         let seen = windows(1000..1100, &mut ReadAhead::default());
         let expected = [(1000, 1001, 1005), (1001, 1005, 1013), (1005, 1013, 1029), (1013, 1029, 1061)];
         assert_eq!(seen[..4], expected);
@@ -97,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_begins_in_the_middle_is_sequential_from_his_second_read_on() {
+    fn a_reader_starting_mid_file_is_sequential_from_its_second_read() {
         let seen = windows([1500, 1501].into_iter(), &mut ReadAhead::default());
         assert_eq!(seen, [(1501, 1502, 1506)]);
     }
 
     #[test]
-    fn random_reads_get_what_they_ask_for() {
+    fn random_reads_get_no_read_ahead() {
         let seen = windows([1500, 1300, 1700, 1100, 1900].into_iter(), &mut ReadAhead::default());
         assert_eq!(seen, []);
     }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_never_larger_than_128_kib_however_much_is_asked_for() {
+    fn a_read_ahead_window_never_exceeds_128_kib_for_any_request_size() {
         let mut read_ahead = ReadAhead::default();
         for read in 0..3 {
             let first = 1000 + read * 256;

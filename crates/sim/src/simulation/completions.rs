@@ -10,43 +10,47 @@ use hoistway_legacy::AnyQueue;
 
 use super::Simulation;
 use crate::cpu::Cpus;
-use crate::disk::Disk;
+use crate::disk::SimulatedDisk;
 use crate::driver::Machine;
 use crate::events::{Event, Kind};
 use crate::identity::{is_of_task, task_of};
 
 /// In the place of a completion's setting: its interrupt has waited for others on the CPU that it came to.
-const ITS_TURN: u32 = 1;
+const WAITED_FOR_INTERRUPTS: u32 = 1;
 /// The same, and it passes its work on to another CPU, which may be busy, too.
-const ITS_TURN_TO_PASS_ON: u32 = 2;
+const WAITED_TO_REDIRECT: u32 = 2;
 /// It was passed on, and has waited for others there.
-const PASSED_ON: u32 = 3;
+const REDIRECTED: u32 = 3;
 
 impl<P: Probe> Simulation<'_, P> {
     /// A device has completed a command. `setting` says for what its interrupt has waited, if it has.
     #[inline]
     pub(super) fn complete(&mut self, disk: u32, tag: u32, setting: u32) {
-        if setting != 0 && self.cpus.any_is_late(self.now) && self.comes_later(disk, tag, setting) {
+        if setting != 0
+            && self.cpus.may_delay_interrupts(self.now)
+            && self.is_delayed_by_earlier_interrupts(disk, tag, setting)
+        {
             return;
         }
-        let may_wait = !matches!(setting, ITS_TURN | PASSED_ON);
+        let may_wait = !matches!(setting, WAITED_FOR_INTERRUPTS | REDIRECTED);
         if may_wait && self.cpus.any_takes_interrupt(self.now) && self.interrupt_waits(disk, tag, setting) {
             return;
         }
-        let Disk { front, driver, section, is_used_by_tasks, interrupts, administration, .. } =
+        let SimulatedDisk { front, driver, section, is_used_by_tasks, interrupts, administration, .. } =
             &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
         let (restart, is_used_by_tasks, has_writes) =
             (driver.take_restart(), *is_used_by_tasks, administration.waits());
-        let (interrupted, place) = interrupt_of(&rq, driver.completes_on(tag), (front, interrupts), &self.cpus);
+        let (interrupted, place) =
+            interrupt_of(&rq, driver.completion_cpu_of_command(tag), (front, interrupts), &self.cpus);
         let payer = rq.bios.first().filter(|bio| is_of_task(bio)).map_or(self.last_submitter, task_of);
-        let cpu = if setting == PASSED_ON || !is_used_by_tasks {
+        let cpu = if setting == REDIRECTED || !is_used_by_tasks {
             place.cpu(interrupted)
         } else {
             self.cpus.complete(self.now, interrupted, place)
         };
-        if setting == PASSED_ON {
-            self.cpus.complete_passed_on(self.now, cpu);
+        if setting == REDIRECTED {
+            self.cpus.complete_redirected(self.now, cpu);
         }
         if cpu != interrupted
             && let Some(bio) = rq.bios.first().filter(|bio| is_of_task(bio))
@@ -58,25 +62,26 @@ impl<P: Probe> Simulation<'_, P> {
         let mut cx = self.caller.cx::<Machine<P>>(self.clock.now, cpu, driver, &mut self.probe, &self.meter);
         front.complete(&mut cx, rq, status);
         let has_announced = !driver.schedule.is_empty();
-        self.settle_call(disk, cpu, has_announced);
+        self.finish_device_call(disk, cpu, has_announced);
         if is_used_by_tasks {
-            self.pay_in_interrupt(cpu, payer);
+            self.charge_lock_time_in_interrupt(cpu, payer);
         }
         if restart {
             self.run_all(disk, cpu);
         }
         if has_writes {
-            self.administer(disk);
+            self.poll_queue_writes(disk);
         }
     }
 
     /// Whether those before an interrupt have taken longer than they had when it was given its turn: then it comes later.
     #[cold]
-    fn comes_later(&mut self, disk: u32, tag: u32, setting: u32) -> bool {
-        let Disk { front, driver, interrupts, .. } = &self.disks[disk as usize];
+    fn is_delayed_by_earlier_interrupts(&mut self, disk: u32, tag: u32, setting: u32) -> bool {
+        let SimulatedDisk { front, driver, interrupts, .. } = &self.disks[disk as usize];
         let Some(rq) = driver.in_flight(tag) else { return false };
-        let (interrupted, place) = interrupt_of(rq, driver.completes_on(tag), (front, interrupts), &self.cpus);
-        let cpu = if setting == PASSED_ON { place.cpu(interrupted) } else { interrupted };
+        let (interrupted, place) =
+            interrupt_of(rq, driver.completion_cpu_of_command(tag), (front, interrupts), &self.cpus);
+        let cpu = if setting == REDIRECTED { place.cpu(interrupted) } else { interrupted };
         let Some(turn) = self.cpus.is_late(self.now, cpu) else { return false };
         self.events.push(turn, Event::of(Kind::Complete, disk).about(tag).with_setting(setting));
         true
@@ -86,19 +91,20 @@ impl<P: Probe> Simulation<'_, P> {
     /// comes later.
     #[inline(never)]
     fn interrupt_waits(&mut self, disk: u32, tag: u32, setting: u32) -> bool {
-        let Disk { front, driver, interrupts, is_used_by_tasks: true, .. } = &self.disks[disk as usize] else {
+        let SimulatedDisk { front, driver, interrupts, is_used_by_tasks: true, .. } = &self.disks[disk as usize] else {
             return false;
         };
         let Some(rq) = driver.in_flight(tag).filter(|rq| !rq.flags.contains(BioFlags::POLLED)) else { return false };
-        let (interrupted, place) = interrupt_of(rq, driver.completes_on(tag), (front, interrupts), &self.cpus);
-        let had_its_turn = setting == ITS_TURN_TO_PASS_ON;
-        let waits_here = if had_its_turn { None } else { self.cpus.interrupt_waits(self.now, interrupted, place) };
+        let (interrupted, place) =
+            interrupt_of(rq, driver.completion_cpu_of_command(tag), (front, interrupts), &self.cpus);
+        let process_step_done = setting == WAITED_TO_REDIRECT;
+        let waits_here = if process_step_done { None } else { self.cpus.interrupt_waits(self.now, interrupted, place) };
         let (turn, setting) = match (waits_here, place) {
-            (Some(turn), CompletionPlace::Redirected(_)) => (turn, ITS_TURN_TO_PASS_ON),
-            (Some(turn), _) => (turn, ITS_TURN),
+            (Some(turn), CompletionPlace::Redirected(_)) => (turn, WAITED_TO_REDIRECT),
+            (Some(turn), _) => (turn, WAITED_FOR_INTERRUPTS),
             (None, CompletionPlace::Redirected(to)) => {
-                let Some(turn) = self.cpus.passes_on_to_busy(self.now, interrupted, to) else { return false };
-                (turn, PASSED_ON)
+                let Some(turn) = self.cpus.redirect_to_busy_cpu(self.now, interrupted, to) else { return false };
+                (turn, REDIRECTED)
             }
             (None, _) => return false,
         };

@@ -5,7 +5,7 @@ use hoistway_blk::caller::{Action, BlockQueue};
 use hoistway_blk::ground::{CpuId, Instant, Nanos};
 use hoistway_blk::watch::Probe;
 
-use super::actors::Around;
+use super::actors::BioEndContext;
 use super::{Simulation, wake};
 use crate::events::{Event, Kind};
 use crate::identity::{is_of_task, task_of};
@@ -15,21 +15,21 @@ impl<P: Probe> Simulation<'_, P> {
     #[inline(always)]
     pub(super) fn settle(&mut self, disk: u32, cpu: CpuId) {
         let has_announced = !self.disks[disk as usize].driver.schedule.is_empty();
-        self.settle_call(disk, cpu, has_announced);
+        self.finish_device_call(disk, cpu, has_announced);
     }
 
     /// The same where the caller has looked whether the device has announced anything.
     #[inline(always)]
-    pub(super) fn settle_call(&mut self, disk: u32, cpu: CpuId, has_announced: bool) {
+    pub(super) fn finish_device_call(&mut self, disk: u32, cpu: CpuId, has_announced: bool) {
         if has_announced {
             self.announce(disk, cpu);
         }
-        let has_woken = self.caller.effects.has_ended() && self.tell_ended();
+        let has_woken = self.caller.effects.has_ended() && self.notify_bio_ends();
         if !self.caller.effects.is_empty() {
             self.carry_out(disk, cpu, has_woken);
         }
-        if let Some(left) = self.meter.take_left() {
-            self.leave_to(disk, left);
+        if let Some(left) = self.meter.take_delegated_work() {
+            self.schedule_delegated_work(disk, left);
         }
     }
 
@@ -39,7 +39,7 @@ impl<P: Probe> Simulation<'_, P> {
         // A command is sent when the sections before it are over.
         let late = self.meter.late(self.now);
         let driver = &mut self.disks[disk as usize].driver;
-        driver.sent_from(cpu);
+        driver.record_submitting_cpu(cpu);
         for completion in &driver.schedule.completions {
             self.events.push(completion.at + late, Event::of(Kind::Complete, disk).about(completion.tag));
             if completion.status != Status::Ok {
@@ -55,12 +55,12 @@ impl<P: Probe> Simulation<'_, P> {
 
     /// Notifies tasks that their bios have ended. Returns whether one of them has something to reap now.
     #[inline(never)]
-    pub(super) fn tell_ended(&mut self) -> bool {
+    pub(super) fn notify_bio_ends(&mut self) -> bool {
         let mut has_woken = false;
         let Simulation { now, caller, disks, tasks, cpus, events, ios, page_cache, flows, .. } = self;
         caller.effects.pop_ended(|bio, status| {
             if !is_of_task(bio) {
-                let machine = &mut Around { now: *now, page_cache, tasks, disks, cpus, events };
+                let machine = &mut BioEndContext { now: *now, page_cache, tasks, disks, cpus, events };
                 *ios += u64::from(machine.bio_ended(bio, status));
                 return;
             }
@@ -87,7 +87,7 @@ impl<P: Probe> Simulation<'_, P> {
                 None => {
                     let on = &mut self.disks[disk as usize];
                     let (agenda, front, mut workers) =
-                        on.at_work((disk, cpu), self.now, &mut self.cpus, &mut self.events);
+                        on.with_workers((disk, cpu), self.now, &mut self.cpus, &mut self.events);
                     let Some(action) = agenda.take(front, cpu, &mut self.caller.effects, &mut workers) else { return };
                     action
                 }
@@ -98,7 +98,7 @@ impl<P: Probe> Simulation<'_, P> {
                     self.wake_sleeper(waiter);
                     // One wake-up is a part of what a completion costs.
                     if std::mem::replace(&mut has_woken, true) && self.disks[disk as usize].is_used_by_tasks {
-                        self.cpus.interrupt_spends(self.now, cpu, self.cpus.one_more_waking());
+                        self.cpus.charge_interrupt(self.now, cpu, self.cpus.extra_waking_cost());
                     }
                 }
                 Action::TimedOut { cpu, id } => self.with_front(disk, cpu, |front, cx| front.timed_out(cx, id)),
@@ -106,7 +106,7 @@ impl<P: Probe> Simulation<'_, P> {
                 Action::RunOther { queue, hctx } => {
                     let other = &mut self.disks[queue.0 as usize];
                     let (agenda, front, mut workers) =
-                        other.at_work((queue.0, cpu), self.now, &mut self.cpus, &mut self.events);
+                        other.with_workers((queue.0, cpu), self.now, &mut self.cpus, &mut self.events);
                     agenda.run(front, hctx, Nanos::ZERO, &mut workers);
                 }
             }
@@ -116,12 +116,12 @@ impl<P: Probe> Simulation<'_, P> {
     /// Has workers run all hardware queues of a disk.
     pub(super) fn run_all(&mut self, disk: u32, cpu: CpuId) {
         let on = &mut self.disks[disk as usize];
-        let (agenda, front, mut workers) = on.at_work((disk, cpu), self.now, &mut self.cpus, &mut self.events);
+        let (agenda, front, mut workers) = on.with_workers((disk, cpu), self.now, &mut self.cpus, &mut self.events);
         agenda.run_all(front, cpu, Nanos::ZERO, &mut workers);
     }
 
     /// When a worker of a disk runs that is called now.
-    pub(super) fn worker_comes(&mut self, disk: u32) -> Instant {
-        self.disks[disk as usize].worker_comes(self.now, &mut self.cpus, &mut self.events)
+    pub(super) fn worker_ready_at(&mut self, disk: u32) -> Instant {
+        self.disks[disk as usize].worker_ready_at(self.now, &mut self.cpus, &mut self.events)
     }
 }

@@ -32,7 +32,7 @@ impl<P: Probe> Simulation<'_, P> {
                 }
             };
             let apart = if delay == Nanos::ZERO { self.release } else { self.start };
-            let late = self.cpus.first_wake(&mut self.starts);
+            let late = self.cpus.first_wake_latency(&mut self.starts);
             let start = self.now + delay + Nanos(apart.0 * place) + late;
             task.start_at(process, start);
             task.alarm_setting += 1;

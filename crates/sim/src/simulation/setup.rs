@@ -14,7 +14,7 @@ use crate::administration::Fate;
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
 use crate::cpu::Cpus;
-use crate::disk::{Disk, QueueSettings};
+use crate::disk::{QueueSettings, SimulatedDisk};
 use crate::driver::Backing;
 use crate::events::EventQueue;
 use crate::guests::{GuestSpec, Guests};
@@ -74,7 +74,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             host_cgroups,
             writes: &scenario.queue.writes,
             fates: vec![Fate::TooLate; scenario.queue.writes.len()],
-            inserts_in_time: scenario.queue.techniques.insertion != Insertion::Direct,
+            may_delegate_insertion: scenario.queue.techniques.insertion != Insertion::Direct,
             tasks,
             flows: Flows::new(&scenario.workload.processes),
             steady: SteadyStates::new(&scenario.workload.processes),
@@ -91,7 +91,7 @@ fn seed_of(seed: u64, disk: usize) -> u64 {
 }
 
 /// The disks of a load that runs on the host itself: a device for each file.
-fn devices(scenario: &Scenario<'_>, spec: &RunSpec, effects: &mut Effects) -> Result<Vec<Disk>, RunError> {
+fn devices(scenario: &Scenario<'_>, spec: &RunSpec, effects: &mut Effects) -> Result<Vec<SimulatedDisk>, RunError> {
     let mut tags = None;
     let mut disks = Vec::with_capacity(scenario.devices.len());
     let first_interrupt = first_interrupt(spec.seed, scenario.queue.cpus);
@@ -100,7 +100,7 @@ fn devices(scenario: &Scenario<'_>, spec: &RunSpec, effects: &mut Effects) -> Re
         let backing = Backing::Device(preset.build(seed));
         // One controller has one interrupt, whatever there is behind it.
         let number = first_interrupt + if scenario.queue.shared_tags { 0 } else { index };
-        let mut disk = Disk::new(backing, &scenario.queue, &spec.scheduler, (number, seed), &mut tags)?;
+        let mut disk = SimulatedDisk::new(backing, &scenario.queue, &spec.scheduler, (number, seed), &mut tags)?;
         let hz = scenario.queue.kernel.generation().hz;
         set_attributes(&mut disk, &scenario.queue, hz, effects)?;
         set_tunables(&disk, &spec.scheduler, &spec.tunables, hz, effects)?;
@@ -116,8 +116,8 @@ fn stacked(
     guests: &Guests,
     guest: &GuestSpec,
     effects: &mut Effects,
-) -> Result<Vec<Disk>, RunError> {
-    let Ok([mut below]) = <[Disk; 1]>::try_from(devices(scenario, spec, effects)?) else {
+) -> Result<Vec<SimulatedDisk>, RunError> {
+    let Ok([mut below]) = <[SimulatedDisk; 1]>::try_from(devices(scenario, spec, effects)?) else {
         return Err(RunError::Guests);
     };
     below.is_used_by_tasks = false;
@@ -133,7 +133,8 @@ fn stacked(
         let place = guests.place(number as u32, count, processes, scenario.queue.cpus);
         let shape = guests.disk.shape(below.driver.shape(), count);
         let thread = IoThread::new(&guests.disk, shape, &below.front, &place, seed);
-        let disk = Disk::new(Backing::Thread(Box::new(thread)), &queue, &guest.scheduler, (number, seed), &mut None)?;
+        let disk =
+            SimulatedDisk::new(Backing::Thread(Box::new(thread)), &queue, &guest.scheduler, (number, seed), &mut None)?;
         set_tunables(&disk, &guest.scheduler, &guest.tunables, hz, effects)?;
         disks.push(disk);
     }
@@ -141,7 +142,12 @@ fn stacked(
     Ok(disks)
 }
 
-fn set_attributes(disk: &mut Disk, queue: &QueueSettings, hz: Hz, effects: &mut Effects) -> Result<(), RunError> {
+fn set_attributes(
+    disk: &mut SimulatedDisk,
+    queue: &QueueSettings,
+    hz: Hz,
+    effects: &mut Effects,
+) -> Result<(), RunError> {
     for (file, text) in &queue.attributes {
         let set = disk.front.set_attribute(hz.now(Instant::ZERO), file, text, effects);
         // Without a scheduler it is refused, and with others of the same comparison it is not.
@@ -154,7 +160,7 @@ fn set_attributes(disk: &mut Disk, queue: &QueueSettings, hz: Hz, effects: &mut 
 }
 
 fn set_tunables(
-    disk: &Disk,
+    disk: &SimulatedDisk,
     scheduler: &str,
     tunables: &[(String, String)],
     hz: Hz,
@@ -173,7 +179,12 @@ fn set_tunables(
 }
 
 /// The load's processes.
-fn tasks(scenario: &Scenario<'_>, spec: &RunSpec, cgroups: &Cgroups, disks: &[Disk]) -> Result<Vec<Task>, RunError> {
+fn tasks(
+    scenario: &Scenario<'_>,
+    spec: &RunSpec,
+    cgroups: &Cgroups,
+    disks: &[SimulatedDisk],
+) -> Result<Vec<Task>, RunError> {
     let mut tasks = Vec::with_capacity(scenario.workload.processes.len());
     let mut first_cpus = FirstCpus::new(spec.seed, scenario.queue.cpus);
     let can_poll =

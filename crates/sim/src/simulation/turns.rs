@@ -10,12 +10,12 @@ use hoistway_legacy::AnyQueue;
 
 use super::Simulation;
 use crate::events::{Event, Kind};
-use crate::locks::Left;
+use crate::locks::DelegatedWork;
 
 impl<P: Probe> Simulation<'_, P> {
     /// Work of a disk was left to other CPUs: the one that asks is notified, and the one that inserts has taken longer.
     #[cold]
-    pub(super) fn leave_to(&mut self, disk: u32, Left { asker, inserter }: Left) {
+    pub(super) fn schedule_delegated_work(&mut self, disk: u32, DelegatedWork { asker, inserter }: DelegatedWork) {
         let on = &mut self.disks[disk as usize];
         if let Some((cpu, at)) = asker.filter(|&(_, at)| on.next_round < at) {
             on.next_round = at;
@@ -28,7 +28,7 @@ impl<P: Probe> Simulation<'_, P> {
     }
 
     /// A CPU that was asking a disk's scheduler for requests continues.
-    pub(super) fn go_round(&mut self, disk: u32, cpu: CpuId) {
+    pub(super) fn continue_dispatching(&mut self, disk: u32, cpu: CpuId) {
         let hctx = match &self.disks[disk as usize].front {
             AnyQueue::Mq(queue) => queue.hctx_of(cpu),
             AnyQueue::Legacy(_) => HctxId(0),
@@ -37,7 +37,7 @@ impl<P: Probe> Simulation<'_, P> {
         self.with_front(disk, cpu, |front, cx| front.run_hctx(cx, hctx));
         self.settle(disk, cpu);
         if self.disks[disk as usize].is_used_by_tasks {
-            self.pay_for_locks(cpu, self.last_submitter);
+            self.charge_lock_time(cpu, self.last_submitter);
         }
     }
 }

@@ -4,7 +4,7 @@ use super::Task;
 use crate::submitter::Submitter;
 
 /// A disk that a task uses.
-pub(crate) struct Lane {
+pub(crate) struct TaskDisk {
     /// Which of the process's devices it is.
     pub(super) device: u8,
     pub(crate) disk: u32,
@@ -12,10 +12,10 @@ pub(crate) struct Lane {
     pub(crate) submitter: Submitter,
 }
 
-impl Lane {
+impl TaskDisk {
     /// Those of a process, the first one apart: there is always one.
-    pub(super) fn of(files: &[u32], submitter: impl Fn(u32) -> Submitter) -> (Lane, Vec<Lane>) {
-        let lane = |(device, &disk)| Lane { device, disk, submitter: submitter(disk) };
+    pub(super) fn of(files: &[u32], submitter: impl Fn(u32) -> Submitter) -> (TaskDisk, Vec<TaskDisk>) {
+        let lane = |(device, &disk)| TaskDisk { device, disk, submitter: submitter(disk) };
         let mut lanes = (0..).zip(files).map(lane);
         let first = lanes.next().unwrap_or_else(|| lane((0, &0)));
         (first, lanes.collect())
@@ -30,7 +30,7 @@ impl Task {
 
     /// Continues with another disk, if there is one.
     #[cold]
-    pub(super) fn turn_to(&mut self, is_wanted: impl Fn(&Lane) -> bool) -> bool {
+    pub(super) fn switch_to_disk(&mut self, is_wanted: impl Fn(&TaskDisk) -> bool) -> bool {
         let Some(lane) = self.other_lanes.iter_mut().find(|lane| is_wanted(lane)) else { return false };
         std::mem::swap(&mut self.lane, lane);
         true
@@ -43,7 +43,7 @@ impl Task {
     }
 
     /// A disk that it is not submitting to, for which it has something plugged.
-    pub(crate) fn other_plugged(&mut self) -> Option<&mut Lane> {
+    pub(crate) fn other_plugged_disk(&mut self) -> Option<&mut TaskDisk> {
         self.other_lanes.iter_mut().find(|lane| lane.submitter.is_plugged())
     }
 }

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_stops_the_run_and_is_told_at_its_end() {
+    fn a_full_disk_stops_the_traced_run_and_is_reported_at_its_end() {
         let header = Header {
             format: super::super::FORMAT.to_owned(),
             version: String::new(),

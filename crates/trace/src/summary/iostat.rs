@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_with_its_line() {
+    fn iostat_errors_are_refused_with_their_line() {
         let cut = format!("{HEAD}\nsda 1.0 2.0\n");
         assert_eq!(
             recognise(&cut).unwrap().unwrap_err().to_string(),

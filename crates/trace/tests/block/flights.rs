@@ -87,7 +87,7 @@ fn ios_that_never_complete_are_given_up_and_reported() {
 }
 
 #[test]
-fn a_bio_that_is_refused_with_eagain_is_no_io() {
+fn a_bio_failed_with_eagain_does_not_count_as_an_io() {
     let text = |error: u16| {
         format!(
             "\

@@ -26,7 +26,7 @@ fn a_set_and_its_merged_stream_are_the_same_events() {
 }
 
 #[test]
-fn text_of_blkparse_is_the_same_as_the_records_but_for_what_it_does_not_print() {
+fn blkparse_text_equals_the_records_except_for_unprinted_fields() {
     for (text, records) in [
         ("smp.blkparse.txt.gz", "smp.blktrace.0.gz"),
         ("linux-6.1.blkparse.txt.gz", "linux-6.1.blktrace.0.gz"),

@@ -71,7 +71,7 @@ fn a_record_that_is_cut_off_is_counted() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused_with_what_was_expected() {
+fn an_unknown_block_recording_is_refused_with_what_was_expected() {
     assert_eq!(
         refused(b"hello\n"),
         "test: this is no recording of block I/O (expected blktrace or vSCSI records, text of blkparse, ftrace, trace-cmd, perf or biosnoop, or a table of a public set, plain or compressed)"
@@ -80,7 +80,7 @@ fn what_is_no_recording_is_refused_with_what_was_expected() {
 }
 
 #[test]
-fn a_magic_number_that_is_none_is_refused_with_its_place() {
+fn an_invalid_magic_number_is_refused_with_its_offset() {
     let mut whole = bytes("smp.merged.bin.gz");
     let first = 48 + usize::from(u16::from_le_bytes([whole[46], whole[47]]));
     whole[first] ^= 0x55;
@@ -110,7 +110,7 @@ fn time_that_goes_back_on_one_cpu_is_refused_with_the_record() {
 }
 
 #[test]
-fn a_line_between_events_that_is_none_is_refused_with_its_number() {
+fn an_invalid_line_between_events_is_refused_with_its_number() {
     let text = "  8,0    1        1     0.000000000   100  Q   R 0 + 24 [a]\nhello\u{1b}[0m\n  8,0    1        2     0.100000000   100  Q   R 0 + 24 [a]\n";
     assert_eq!(
         refused(text.as_bytes()),
@@ -127,7 +127,7 @@ fn unknown_actions_are_counted() {
 }
 
 #[test]
-fn what_is_known_and_no_recording_is_refused_by_its_name() {
+fn known_files_that_are_no_recordings_are_refused_by_name() {
     let cases = [
         ("fio version 3 iolog\n0 f add\n", "an I/O log of fio"),
         ("500, 1200, 0, 0, 0\n1000, 1208, 1, 0, 0\n", "a log of fio's latencies"),

@@ -46,7 +46,7 @@ fn an_empty_file_is_no_recording() {
 }
 
 #[test]
-fn foreign_formats_are_recognised_by_what_they_are() {
+fn foreign_formats_are_named_in_the_refusal() {
     let mut blktrace = b"\x07tae".to_vec();
     blktrace.resize(3 << 20, 0);
     let cases: &[(&[u8], &str)] = &[
@@ -170,7 +170,7 @@ fn a_value_of_the_wrong_type_names_its_field() {
 }
 
 #[test]
-fn a_value_that_cannot_be_names_its_field_and_what_may_be() {
+fn an_invalid_value_names_its_field_and_the_valid_values() {
     assert_eq!(queue_with("\"op\":\"W\"", "\"op\":\"Q\""), "field `op`: expected R, W, F or D, found `Q`");
     let found = "field `prio`: expected [class 0..3, level 0..7], found `[2,9]`";
     assert_eq!(queue_with("[2,4]", "[2,9]"), found);
@@ -184,7 +184,7 @@ fn a_value_that_cannot_be_names_its_field_and_what_may_be() {
 }
 
 #[test]
-fn a_value_beyond_what_a_kernel_can_have_names_its_range() {
+fn a_value_beyond_kernel_limits_names_its_range() {
     assert_eq!(queue_with("\"n\":16", "\"n\":8388608"), "field `n`: expected 0 to 8388607, found `8388608`");
     let sector = format!("\"sector\":{}", (1u64 << 54) - 15);
     let text = queue_with("\"sector\":8", &sector);
@@ -211,7 +211,7 @@ fn a_value_beyond_what_a_kernel_can_have_names_its_range() {
 }
 
 #[test]
-fn a_header_beyond_what_linux_can_be_set_to_names_the_range() {
+fn a_header_value_beyond_linux_limits_names_its_range() {
     let whole = header_with(0, "");
     for (key, replacement, expected) in [
         ("\"cpus\":2", "\"cpus\":0", "`cpus`: expected 1 to 8192"),
@@ -238,7 +238,7 @@ fn a_header_beyond_what_linux_can_be_set_to_names_the_range() {
 }
 
 #[test]
-fn a_decision_without_an_answer_is_not_taken_for_a_refusal() {
+fn a_dispatch_without_a_result_is_not_taken_for_a_refusal() {
     let line = r#"{"t":5,"e":"dispatch","cpu":0,"asked":2,"queued":6,"j":3}"#;
     assert!(matches!(fault(recording(&[line])).1, Problem::MissingField { event: "dispatch", field: "rq" }));
 }

@@ -40,7 +40,7 @@ fn a_bio_carries_the_flags_of_rwbs_and_hint_together() {
 }
 
 #[test]
-fn an_insert_tells_place_tick_batch_and_head() {
+fn an_insert_event_has_place_tick_batch_and_head() {
     let line = r#"{"t":5,"e":"insert","cpu":0,"pid":7,"rq":9,"bio":3,"op":"R","rwbs":"R","sector":8,"n":16,"prio":[0,0],"hctx":1,"ctx":0,"tag":-1,"stag":12,"j":3,"by":"sched","batch":4,"head":true}"#;
     let EventKind::Insert(insert) = event(line).kind else { panic!() };
     assert_eq!((insert.rq, insert.bio, insert.by), (RqNumber(9), BioNumber(3), InsertedBy::Scheduler));
@@ -72,7 +72,7 @@ fn a_dispatch_is_a_request_or_a_refusal() {
 }
 
 #[test]
-fn both_forms_of_a_request_merge_say_what_disappeared() {
+fn both_forms_of_a_request_merge_name_the_absorbed_request() {
     let line = r#"{"t":5,"e":"rqmerge","cpu":0,"pid":7,"rq":9,"op":"R","rwbs":"R","sector":72,"n":8,"prio":[2,4],"hctx":0,"ctx":0,"tag":-1,"stag":1}"#;
     let EventKind::Rqmerge(merge) = event(line).kind else { panic!() };
     assert_eq!((merge.absorbed, merge.sector, merge.sectors), (RqNumber(9), Sector(72), 8));
@@ -86,7 +86,7 @@ fn both_forms_of_a_request_merge_say_what_disappeared() {
 }
 
 #[test]
-fn issue_and_complete_carry_what_only_one_scheduler_prints() {
+fn issue_and_complete_carry_fields_of_single_schedulers() {
     let line = r#"{"t":5,"e":"issue","cpu":0,"pid":7,"rq":9,"op":"F","rwbs":"F","sector":0,"n":0,"prio":[0,0],"j":3,"flushseq":true,"token":0,"q":"0A","drv":2}"#;
     let EventKind::Issue(issue) = event(line).kind else { panic!() };
     assert_eq!((issue.bio, issue.token, issue.in_driver, issue.io.flushseq), (None, Some(0), Some(2), true));
@@ -128,7 +128,7 @@ fn marks_and_messages_keep_their_words() {
 }
 
 #[test]
-fn an_unknown_kind_is_kept_by_name_whatever_its_keys_hold() {
+fn an_unknown_event_kind_is_kept_by_name_with_any_keys() {
     let kind = event(r#"{"t":5,"e":"zone_append","rq":"text","n":-1,"sector":[]}"#).kind;
     assert_eq!((kind.name(), &kind), ("zone_append", &EventKind::Unknown("zone_append".into())));
 }

@@ -77,7 +77,7 @@ fn every_recording_reads_completely_and_without_unknown_events() {
 }
 
 #[test]
-fn a_multi_queue_header_tells_queue_tunables_and_processes() {
+fn a_multi_queue_header_lists_queue_tunables_and_processes() {
     let header = open("bfq/bfq-2hwq").header;
     assert_eq!((header.scheduler.as_str(), header.clock, header.cpus, header.hz.0), ("bfq", Clock::Icount, 2, 250));
     assert!(header.kernel.starts_with("Linux 6.18.15"));

@@ -77,7 +77,7 @@ impl Device {
 
     /// Replaces the shared memory. No request in flight may use the old memory.
     pub fn set_memory(&mut self, memory: Memory) {
-        self.rings.iter_mut().for_each(|ring| ring.relocate(&memory));
+        self.rings.iter_mut().for_each(|ring| ring.remap_ring(&memory));
         self.memory = memory;
         self.start();
     }

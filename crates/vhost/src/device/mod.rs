@@ -5,9 +5,9 @@ mod front_end;
 use crate::chain::Chain;
 use crate::config_space::Disk;
 use crate::features::Features;
-use crate::memory::{Memory, MemoryError, Space as _};
-use crate::record::{QUEUES_MAX, Record, RecordError};
-use crate::request::{Limits, Request, Status, Verdict, parse, write_id};
+use crate::memory::{GuestAddressSpace as _, Memory, MemoryError};
+use crate::record::{InflightRecordError, QUEUES_MAX, Record};
+use crate::request::{Limits, Request, RequestRejection, Status, parse, write_id};
 use crate::ring::{Broken, Ring};
 
 /// An error in a message of a front end.
@@ -44,7 +44,7 @@ pub enum Problem {
     Memory(#[from] MemoryError),
     /// An error of the in-flight record.
     #[error("{0}")]
-    Record(#[from] RecordError),
+    Record(#[from] InflightRecordError),
 }
 
 /// A request that has been taken.
@@ -141,11 +141,11 @@ impl Device {
         let head = match ring.take(memory, record.as_ref()) {
             Ok(Some(head)) => head,
             Ok(None) => return Taken::Nothing,
-            Err(broken) => return broke(ring, broken),
+            Err(broken) => return ring_broken(ring, broken),
         };
         let verdict = match ring.walk(chain, memory, head, *features) {
             Ok(()) => parse(chain, memory, disk, *limits),
-            Err(_) => Err(Verdict::NoStatus),
+            Err(_) => Err(RequestRejection::NoStatus),
         };
         let (taken, written) = match verdict {
             Ok(Request::Id) => match write_id(chain, memory, disk) {
@@ -153,15 +153,15 @@ impl Device {
                 None => (Taken::Completed(Status::IoError), 1),
             },
             Ok(request) => return Taken::Request(Head { ring: index, index: head }, request),
-            Err(Verdict::Complete(status)) => (Taken::Completed(status), 1),
-            Err(Verdict::NoStatus) => (Taken::NoStatus, 0),
+            Err(RequestRejection::Complete(status)) => (Taken::Completed(status), 1),
+            Err(RequestRejection::NoStatus) => (Taken::NoStatus, 0),
         };
         if let (Taken::Completed(status), Some(at)) = (&taken, chain.status_address()) {
             memory.write(at, &[*status as u8]);
         }
         match ring.give_back(memory, record.as_ref(), head, written) {
             Ok(()) => taken,
-            Err(broken) => broke(ring, broken),
+            Err(broken) => ring_broken(ring, broken),
         }
     }
 
@@ -181,7 +181,7 @@ impl Device {
             memory.write(at, &[status as u8]);
         }
         match ring.give_back(memory, record.as_ref(), head.index, written) {
-            Err(broken) if ring.break_down() => Err(broken),
+            Err(broken) if ring.stop_broken_ring() => Err(broken),
             _ => Ok(status),
         }
     }
@@ -192,8 +192,8 @@ impl Device {
     }
 
     /// Notifies the driver that it need not kick.
-    pub fn be_quiet(&mut self, ring: u16) {
-        self.rings[usize::from(ring)].be_quiet(&self.memory);
+    pub fn suppress_kicks(&mut self, ring: u16) {
+        self.rings[usize::from(ring)].suppress_kicks(&self.memory);
     }
 
     /// Whether any running ring has an available request. With `listens` the driver has to kick from now on.
@@ -216,6 +216,6 @@ impl Device {
     }
 }
 
-fn broke(ring: &mut Ring, broken: Broken) -> Taken {
-    if ring.break_down() { Taken::Broken(broken) } else { Taken::Nothing }
+fn ring_broken(ring: &mut Ring, broken: Broken) -> Taken {
+    if ring.stop_broken_ring() { Taken::Broken(broken) } else { Taken::Nothing }
 }

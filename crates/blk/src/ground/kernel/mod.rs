@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_run_between_the_named_releases_is_what_it_was() {
+    fn intermediate_kernel_releases_map_to_their_generation() {
         let deadline = |text: &str| text.parse::<Kernel>().map(|kernel| kernel.generation().deadline);
         use DeadlineGeneration::{A, B1, B2, C, CPrime};
         let of = [("5.13.19", A), ("5.15.0-91-generic", B1), ("5.19", B2), ("6.4", B2), ("6.6", C), ("6.18.0", C)];

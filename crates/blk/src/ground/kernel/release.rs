@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_or_what_uname_prints_is_read() {
+    fn a_release_or_uname_string_is_parsed() {
         for (text, kernel) in [
             ("5.15", Kernel::V5_15),
             ("6.18.3", Kernel::release(6, 18, 3)),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_placed_says_what_is_expected() {
+    fn an_unknown_release_is_refused_with_what_is_expected() {
         for text in
             ["", "6", "6.", "newest", "6.x", "v6.1", "6.18 ", "6.18.", "6.18.3x", "3.10.0-1160.el7", "6.20", "5.99"]
         {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_earlier_in_a_stable_series_holds_there_and_not_between() {
+    fn a_stable_backport_holds_in_its_series_and_not_between() {
         let since = [Kernel::release(6, 11, 0), Kernel::release(6, 6, 44)];
         let has = |text: &str| text.parse::<Kernel>().unwrap().has(&since);
         assert_eq!(["6.6.43", "6.6.44", "6.6", "6.7", "6.10.14"].map(has), [false, true, true, false, false]);

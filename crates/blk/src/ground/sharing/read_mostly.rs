@@ -98,13 +98,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "lent to a call that is under way")]
-    fn a_call_within_a_call_is_noticed() {
+    fn a_nested_call_is_detected() {
         let value = Lent::new(1, 1);
         value.read(CpuId(0), |_| value.read(CpuId(0), |_| {}));
     }
 
     #[test]
-    fn a_change_is_seen_on_every_cpu_and_nobody_sees_half_of_one() {
+    fn a_change_becomes_visible_on_every_cpu_atomically() {
         let value: CpuLocks<(u64, u64)> = CpuLocks::new((0, 0), 3);
         std::thread::scope(|scope| {
             for cpu in 0..4 {

@@ -29,7 +29,7 @@ impl Meter for Noted {
 }
 
 #[test]
-fn a_meter_sees_who_takes_a_lock_and_who_gives_it_back_and_decides_whether_it_is_free() {
+fn a_meter_sees_lock_and_unlock_and_decides_whether_a_lock_is_free() {
     let lock = MeteredCell::new(7);
     let noted = |is_free| Noted { is_free, calls: RefCell::default() };
     let meter = noted(true);
@@ -51,7 +51,7 @@ fn a_meter_sees_who_takes_a_lock_and_who_gives_it_back_and_decides_whether_it_is
 }
 
 #[test]
-fn a_word_of_one_thread_and_one_of_many_answer_alike() {
+fn single_and_multi_threaded_words_behave_the_same() {
     fn history<W: Word>() -> Vec<u64> {
         use std::sync::atomic::Ordering::SeqCst;
         let word = W::new(0b1100);

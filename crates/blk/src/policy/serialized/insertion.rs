@@ -1,6 +1,6 @@
 //! How requests get to the policy: under its lock, or left to a CPU that has it.
 
-use crate::ground::meter::{Meter, Site, beyond_the_first};
+use crate::ground::meter::{Meter, Site, extra_request_counter};
 use crate::ground::sharing::{Lock, Sharing, Word};
 use crate::request::Rq;
 use crate::request::merge::MergeRules;
@@ -25,21 +25,23 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         place: Place,
     ) {
         match self.techniques.insertion {
-            Insertion::Buckets if place == Place::Sorted => self.insert_or_leave(meter, cx, rules, list),
+            Insertion::Buckets if place == Place::Sorted => self.insert_or_leave_pending(meter, cx, rules, list),
             Insertion::Direct | Insertion::Buckets => self.locked(meter, Site::Insert, cx, |store, cx| {
-                let mut count = beyond_the_first(meter);
+                let mut count = extra_request_counter(meter);
                 list.for_each(|rq| {
                     count();
                     store.insert(cx, rules, rq, place);
                 });
             }),
-            Insertion::Pending => self.pending.leave(meter, rules, list, place, self.joins_unasked(), cx.freed),
+            Insertion::Pending => {
+                self.pending.leave(meter, rules, list, place, self.may_merge_before_insertion(), cx.freed)
+            }
         }
     }
 
     /// Whether two requests may join before the policy has heard of them: unless it keeps something for each of them, or wants a word
     /// in it.
-    fn joins_unasked(&self) -> bool {
+    fn may_merge_before_insertion(&self) -> bool {
         !self.needs.preparation && !self.needs.bios && !self.needs.joins
     }
 
@@ -47,16 +49,16 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     #[inline]
     pub(super) fn take_pending(&self, meter: &impl Meter, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) {
         if self.pending.is_filled() {
-            self.take_what_waits(meter, store, cx);
+            self.insert_pending_requests(meter, store, cx);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn take_what_waits(&self, meter: &impl Meter, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) {
+    fn insert_pending_requests(&self, meter: &impl Meter, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) {
         let mark_work = || self.has_work.store(1, Relaxed);
         self.pending.take(meter, mark_work, |rules, rq, place| {
-            meter.taken_in();
+            meter.count_delegated_request();
             self.insert_late(store, cx, rules, rq, place);
         });
     }
@@ -72,13 +74,13 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         place: Place,
     ) {
         if self.defers() {
-            self.learn_ends(store, cx);
+            self.deliver_completions(store, cx);
         }
         store.insert(cx, rules, rq, place);
     }
 
     #[inline(never)]
-    fn insert_or_leave(
+    fn insert_or_leave_pending(
         &self,
         meter: &impl Meter,
         cx: &mut ElevatorCx<'_>,
@@ -91,7 +93,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         if inserted.is_some() {
             return;
         }
-        if !self.buckets.leave(meter, cx.cpu, &mut list, || self.store.is_taking_in(meter)) {
+        if !self.buckets.leave(meter, cx.cpu, &mut list, || self.store.is_accepting_delegated_work(meter)) {
             let insert = |store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>| {
                 self.insert_with_buckets(meter, store, cx, rules, &mut list);
             };
@@ -100,7 +102,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         self.store.join(meter, |store| {
             self.under_lock(store, cx, |store, cx| {
                 self.buckets.insert(meter, &mut std::iter::empty(), |rq| {
-                    meter.taken_in();
+                    meter.count_delegated_request();
                     self.insert_late(store, cx, rules, rq, Place::Sorted);
                 });
             });
@@ -115,8 +117,8 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         rules: &MergeRules,
         list: &mut impl Iterator<Item = Rq>,
     ) {
-        meter.takes_in();
-        let mut count = beyond_the_first(meter);
+        meter.accepts_delegated_work();
+        let mut count = extra_request_counter(meter);
         self.buckets.insert(meter, list, |rq| {
             count();
             self.insert_late(store, cx, rules, rq, Place::Sorted);

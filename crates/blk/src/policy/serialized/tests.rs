@@ -57,7 +57,7 @@ fn work_after_the_end<Sh: Sharing>(completions: Completions) -> [bool; 2] {
 }
 
 #[test]
-fn a_completion_waits_for_the_next_holder_of_the_lock_where_there_are_others_and_the_policy_allows_it() {
+fn with_threads_a_deferrable_completion_waits_for_the_next_lock_holder() {
     assert_eq!(work_after_the_end::<Threads>(Completions::Deferred), [true, false]);
     assert_eq!(work_after_the_end::<Threads>(Completions::AtOnce), [false, false]);
     assert_eq!(work_after_the_end::<Local>(Completions::Deferred), [false, false]);
@@ -65,7 +65,7 @@ fn a_completion_waits_for_the_next_holder_of_the_lock_where_there_are_others_and
 }
 
 #[test]
-fn limits_are_published_or_asked_for_and_follow_what_the_policy_is_told() {
+fn published_and_queried_depth_limits_follow_notifications() {
     for depth_by_context in [false, true] {
         let serialized: Serialized<_, Local> =
             Serialized::new(holding(Needs { depth_by_context, ..Needs::default() }), 4);
@@ -139,7 +139,7 @@ fn pool_back(pool: &RequestPool<Local>, rq: Rq) -> u32 {
 }
 
 #[test]
-fn what_goes_before_all_others_keeps_its_order_through_pending_lists() {
+fn head_insertions_keep_their_order_through_pending_lists() {
     let inserted =
         [(100, Place::Sorted), (200, Place::Sorted), (300, Place::Head), (400, Place::Head), (500, Place::Sorted)];
     for insertion in [Insertion::Direct, Insertion::Buckets, Insertion::Pending] {
@@ -159,9 +159,9 @@ fn neighbours_join_while_they_are_pending_unless_the_policy_wants_to_know_of_bio
 
 /// Finds each lock held by another CPU when it is tried, which takes in what is left to it or does not.
 struct Taken {
-    takes_in: bool,
+    accepts_delegated_work: bool,
     /// What that one was reported to deal with.
-    taken_in: Cell<u32>,
+    count_delegated_request: Cell<u32>,
 }
 
 impl Meter for Taken {
@@ -171,20 +171,20 @@ impl Meter for Taken {
         false
     }
 
-    fn is_taking_in(&self, _: &crate::ground::meter::Held) -> bool {
-        self.takes_in
+    fn is_accepting_delegated_work(&self, _: &crate::ground::meter::Held) -> bool {
+        self.accepts_delegated_work
     }
 
-    fn taken_in(&self) {
-        self.taken_in.set(self.taken_in.get() + 1);
+    fn count_delegated_request(&self) {
+        self.count_delegated_request.set(self.count_delegated_request.get() + 1);
     }
 
     fn leave(&self, _: &crate::ground::meter::Held, _: Site) {}
 }
 
 #[test]
-fn with_buckets_whoever_finds_the_lock_held_inserts_in_order_whether_the_holder_takes_in_or_has_to_be_waited_for() {
-    for takes_in in [false, true] {
+fn with_buckets_a_contended_insertion_keeps_the_order() {
+    for accepts_delegated_work in [false, true] {
         let techniques = ContentionOptions { insertion: Insertion::Buckets, ..ContentionOptions::default() };
         let line = Line { bios: false, queue: VecDeque::new() };
         let serialized: Serialized<_, Local> = Serialized::new(line, 3).with(techniques);
@@ -196,9 +196,13 @@ fn with_buckets_whoever_finds_the_lock_held_inserts_in_order_whether_the_holder_
                 rq.found(Bio::new(Op::Write, Sector(u64::from(id) * 100), 8), Instant::ZERO);
                 rq
             };
-            let meter = Taken { takes_in, taken_in: Cell::new(0) };
+            let meter = Taken { accepts_delegated_work, count_delegated_request: Cell::new(0) };
             serialized.insert(&meter, cx, &rules, (0..3).map(rq), Place::Sorted);
-            assert_eq!(meter.taken_in.get(), if takes_in { 3 } else { 0 }, "each is work of the CPU that does it");
+            assert_eq!(
+                meter.count_delegated_request.get(),
+                if accepts_delegated_work { 3 } else { 0 },
+                "each is work of the CPU that does it"
+            );
             let dispatched = std::iter::from_fn(|| serialized.dispatch(&NoMeter, cx, HctxId(0)).0);
             let dispatched: Vec<Rq> = dispatched.collect();
             assert_eq!(dispatched.into_iter().map(|rq| pool_back(&pool, rq)).collect::<Vec<_>>(), [0, 1, 2]);
@@ -226,7 +230,7 @@ impl<F: FnMut(u32)> DispatchBatch for Vain<F> {
 }
 
 #[test]
-fn the_only_dispatcher_gives_up_its_turn_before_it_looks_for_what_ended_meanwhile() {
+fn the_single_dispatcher_releases_its_turn_before_reading_completions() {
     let mut policy = holding(Needs { completions: Completions::Deferred, ..Needs::default() });
     policy.held = 3;
     let techniques = ContentionOptions { single_dispatcher: true, ..ContentionOptions::default() };
@@ -280,7 +284,7 @@ impl DispatchBatch for Greedy<'_> {
 }
 
 #[test]
-fn of_a_batch_no_more_is_drawn_than_was_asked_for_and_each_request_beyond_the_first_is_paid_for() {
+fn a_batch_dispatches_no_more_than_asked_and_charges_each_extra_request() {
     let line = Line { bios: false, queue: VecDeque::new() };
     let serialized: Serialized<_, Local> = Serialized::new(line, 4);
     let pool = RequestPool::<Local>::new(4);
@@ -301,7 +305,7 @@ fn of_a_batch_no_more_is_drawn_than_was_asked_for_and_each_request_beyond_the_fi
 }
 
 #[test]
-fn what_has_ended_is_told_of_before_the_ids_change() {
+fn deferred_completions_are_reported_before_the_pool_grows() {
     let needs = Needs { completions: Completions::Deferred, ..Needs::default() };
     let mut serialized: Serialized<_, Threads> = Serialized::new(holding(needs), 4);
     ElevatorCx::alone(Now::default(), |cx| serialized.finish(&NoMeter, cx, RqId(2)));
@@ -325,7 +329,7 @@ impl Meter for Tried {
 }
 
 #[test]
-fn a_bio_tries_for_the_lock_only_while_there_is_a_request_that_it_could_meet() {
+fn a_bio_tries_for_the_lock_only_if_a_merge_candidate_may_exist() {
     let techniques = ContentionOptions { try_merge: true, ..ContentionOptions::default() };
     let serialized: Serialized<_, Local> =
         Serialized::new(Line { bios: false, queue: VecDeque::new() }, 1).with(techniques);
@@ -347,7 +351,7 @@ fn a_bio_tries_for_the_lock_only_while_there_is_a_request_that_it_could_meet() {
 }
 
 #[test]
-fn the_only_dispatcher_takes_in_first_what_waits_in_lists_and_again_what_comes_while_it_finds_nothing() {
+fn the_single_dispatcher_drains_pending_lists_first_and_again_if_empty() {
     let techniques =
         ContentionOptions { single_dispatcher: true, insertion: Insertion::Pending, ..ContentionOptions::default() };
     let line = Line { bios: false, queue: VecDeque::new() };
@@ -372,7 +376,7 @@ fn the_only_dispatcher_takes_in_first_what_waits_in_lists_and_again_what_comes_w
 }
 
 #[test]
-fn nothing_that_comes_while_the_only_dispatcher_finds_nothing_is_left_behind() {
+fn no_request_arriving_during_an_empty_single_dispatch_is_left_behind() {
     /// Nothing at the first question, what is there at the next.
     struct Hesitant(Line, bool);
     impl Scheduler for Hesitant {

@@ -114,7 +114,7 @@ fn a4_with_all_driver_tags_taken_one_request_waits_outside_of_the_scheduler() {
 }
 
 #[test]
-fn a4_the_busy_average_of_the_first_left_over_is_2() {
+fn a4_the_first_request_on_the_dispatch_list_sets_the_busy_average_to_2() {
     let mut bench = Bench::with(&QueueConfig { queue_depth: 4, ..config(Kernel::V6_12) }, "mq-deadline");
     bench.occupy(4);
     assert_eq!(bench.hctx(0).busy(), 0);
@@ -145,7 +145,7 @@ fn a5_without_a_scheduler_a_submitter_sleeps_while_all_tags_are_taken() {
     bench.complete(1_000_000);
     assert_eq!(bench.asked(), ["end 1000000", "wake 7"]);
     let submission = bench.parked.remove(&7).unwrap();
-    assert_eq!(bench.go_on(7, submission), Submitted::Done);
+    assert_eq!(bench.make_progress(7, submission), Submitted::Done);
     assert_eq!(bench.letters(), "C G P U1 D");
     bench.drain();
 }
@@ -227,7 +227,7 @@ fn a7_a_plug_without_a_scheduler_is_issued_in_reverse_from_5_16_to_6_12_0() {
 }
 
 #[test]
-fn a10_the_busy_average_follows_lists_with_and_without_left_overs() {
+fn a10_the_busy_average_depends_on_requests_in_the_dispatch_list() {
     let mut bench = Bench::new(Kernel::V6_12, "mq-deadline");
     bench.refuse([Some(Refusal::Busy); 3]);
     bench.submit(read(8));

@@ -63,7 +63,7 @@ fn releases_before_7_0_have_no_such_file_and_those_after_no_tunable_of_mq_deadli
 }
 
 #[test]
-fn what_is_written_is_at_most_nr_requests_and_nothing_else_is_taken() {
+fn a_written_async_depth_is_capped_at_nr_requests_and_garbage_refused() {
     let bench = Bench::with(&depth(64), "mq-deadline");
     let mut write = |text: &str| {
         let answer = bench.queue.set_attribute(Now::default(), "async_depth", text, &mut Effects::new());

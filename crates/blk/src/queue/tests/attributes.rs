@@ -49,7 +49,7 @@ fn nr_requests_is_raised_to_4_and_bounded_by_the_tags_or_2048() {
 }
 
 #[test]
-fn more_requests_can_be_had_at_once_after_nr_requests_was_raised_and_fewer_after_it_was_lowered() {
+fn nr_requests_bounds_the_requests_in_use_after_each_change() {
     for scheduler in SCHEDULERS {
         let mut bench = Bench::with(&QueueConfig { queue_depth: 16, ..config(Kernel::V6_18) }, scheduler);
         let numbers: &[u32] = if scheduler == "none" { &[16, 5, 9] } else { &[32, 2000, 4, 100] };
@@ -101,7 +101,7 @@ fn nomerges_7_reads_back_1() {
 }
 
 #[test]
-fn numbers_without_meaning_and_foreign_words() {
+fn meaningless_attribute_values_are_invalid() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.store("rq_affinity", "3").unwrap();
     assert_eq!(bench.show("rq_affinity"), "1\n");
@@ -177,7 +177,7 @@ fn discards_can_be_made_smaller_in_whole_granules() {
 }
 
 #[test]
-fn where_a_completion_runs() {
+fn rq_affinity_selects_the_cpu_of_a_completion() {
     let pairs = |one: CpuId, other: CpuId| one.0 / 2 == other.0 / 2;
     let places = |hw_queues: u16, affinity: &str, interrupted: u32| {
         let mut bench = Bench::with(&QueueConfig { hw_queues, ..config(Kernel::V6_18) }, "none");
@@ -215,7 +215,7 @@ fn max_sectors_are_whole_logical_blocks_and_one_at_least() {
 }
 
 #[test]
-fn the_scheduler_is_told_of_news_and_of_another_kind_of_device() {
+fn the_scheduler_is_notified_of_events_and_rotational_changes() {
     let (mut bench, lines) = super::completion::diary();
     bench.store("rotational", "1").unwrap();
     bench.store("rotational", "0").unwrap();

@@ -50,7 +50,7 @@ fn a_raised_bound_runs_the_queues_although_every_submitter_sleeps() {
 }
 
 #[test]
-fn what_bypasses_the_scheduler_takes_no_place_and_frees_none() {
+fn requests_that_bypass_the_scheduler_do_not_count_toward_its_bound() {
     let limits = Limits { write_cache: true, ..Limits::default() };
     let mut bench = Bench::with(&QueueConfig { limits, ..config(Kernel::V6_18) }, "k2");
     bench.set("max_inflight", "1");

@@ -37,7 +37,7 @@ impl Bench {
 }
 
 #[test]
-fn what_has_not_been_submitted_can_be_taken_back_once_and_what_waits_can_only_be_cancelled() {
+fn an_unsubmitted_bio_is_withdrawn_once_and_a_parked_one_only_cancelled() {
     let withdrawn = |submission: &mut QueueSubmission| submission.withdraw().map(|bio| bio.sector.0);
     let mut fresh = QueueSubmission::new(read(8), Waiter(1));
     assert_eq!([withdrawn(&mut fresh), withdrawn(&mut fresh)], [Some(8), None]);
@@ -61,7 +61,7 @@ fn with_none_at_depth_1_a_sleeper_that_departs_after_its_wake_up_wakes_the_next_
     assert_eq!(bench.depart(1), Some((100, 8)));
     assert_eq!(bench.asked(), ["wake 2"]);
     let submission = bench.parked.remove(&2).unwrap();
-    assert_eq!(bench.go_on(2, submission), Submitted::Done);
+    assert_eq!(bench.make_progress(2, submission), Submitted::Done);
     bench.drain();
     assert_eq!(bench.ended, [(1_000_000, Status::Ok), (200, Status::Ok)]);
 }
@@ -97,7 +97,7 @@ fn a_freeze_ends_after_a_departure_under_every_scheduler() {
 }
 
 #[test]
-fn whoever_departs_at_the_gate_is_not_woken_when_it_opens() {
+fn a_waiter_that_departs_during_a_freeze_is_not_woken_at_unfreeze() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.call(|queue, cx, _| queue.freeze(cx));
     for waiter in [1, 2] {
@@ -112,7 +112,7 @@ fn whoever_departs_at_the_gate_is_not_woken_when_it_opens() {
 }
 
 #[test]
-fn whoever_departs_from_the_line_of_write_back_no_longer_counts() {
+fn a_departed_write_back_waiter_no_longer_counts() {
     for scheduler in ["none", "mq-deadline", "kyber"] {
         let mut bench = four(Kernel::V6_18, scheduler);
         for waiter in 1..=3 {
@@ -146,7 +146,7 @@ fn write_back_that_departs_while_it_sleeps_for_a_tag_no_longer_counts() {
 }
 
 #[test]
-fn what_is_left_of_a_bio_in_mid_way_comes_back_in_one_piece_and_its_first_part_ends() {
+fn the_unsubmitted_rest_of_a_cancelled_bio_is_returned_in_one_piece() {
     let limits = Limits { max_sectors: 8, ..Limits::default() };
     let mut bench = Bench::with(&QueueConfig { limits, ..depth(1) }, "none");
     assert_eq!(bench.submit_as(1, Bio::new(Op::Write, Sector(0), 28)), Submitted::Parked);
@@ -157,13 +157,13 @@ fn what_is_left_of_a_bio_in_mid_way_comes_back_in_one_piece_and_its_first_part_e
     assert_eq!(bench.ended, [(0, Status::Ok)]);
     // It can be handed in again, with the same submission.
     submission.begin(left);
-    bench.go_on(1, submission);
+    bench.make_progress(1, submission);
     bench.drain();
     assert_eq!(bench.ended, [0, 8, 16, 24].map(|sector| (sector, Status::Ok)));
 }
 
 #[test]
-fn what_has_not_entered_comes_back_and_what_has_gone_does_not() {
+fn cancelling_returns_a_bio_not_yet_entered_but_not_one_submitted() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     let mut submission = QueueSubmission::new(read(8), Waiter(1));
     assert_eq!(bench.call(|queue, cx, _| queue.cancel(cx, &mut submission)), Some(read(8)));
@@ -187,7 +187,7 @@ fn a_submission_that_is_dropped_while_it_waits_inside_is_reported() {
 #[test]
 #[cfg(debug_assertions)]
 #[should_panic(expected = "submission of waiter 1 is dropped")]
-fn a_submission_that_is_dropped_while_it_waits_at_the_gate_is_reported() {
+fn a_submission_dropped_while_the_queue_is_frozen_is_reported() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.call(|queue, cx, _| queue.freeze(cx));
     bench.submit_as(1, read(100));
@@ -204,7 +204,7 @@ fn a_request_that_a_driver_drops_is_reported() {
 }
 
 #[test]
-fn a_submitter_gives_a_bio_back_that_it_has_only_taken_in_hand() {
+fn a_submitter_returns_a_bio_that_it_has_not_submitted() {
     let mut bench = Bench::with(&depth(1), "none");
     let mut submitter = Submitter::new(&bench.queue, Waiter(1));
     submitter.begin(read(8));
@@ -212,7 +212,7 @@ fn a_submitter_gives_a_bio_back_that_it_has_only_taken_in_hand() {
     assert_eq!([withdrawn(&mut submitter), withdrawn(&mut submitter)], [Some(8), None]);
     bench.occupy(1);
     submitter.begin(read(100));
-    assert_eq!(bench.call(|queue, cx, _| submitter.go_on(queue, cx)), Submitted::Parked);
+    assert_eq!(bench.call(|queue, cx, _| submitter.make_progress(queue, cx)), Submitted::Parked);
     assert_eq!(withdrawn(&mut submitter), None, "it sleeps with it");
     assert_eq!(bench.call(|queue, cx, _| submitter.cancel(queue, cx)).map(|bio| bio.sector.0), Some(100));
     bench.drain();

@@ -74,7 +74,7 @@ pub(super) fn take(lines: &Mutex<Vec<String>>) -> String {
 }
 
 #[test]
-fn bios_end_before_anybody_is_woken_for_the_tag() {
+fn bios_end_before_a_tag_waiter_is_woken() {
     let mut bench = Bench::with(&QueueConfig { queue_depth: 4, ..config(Kernel::V6_18) }, "none");
     bench.occupy(4);
     bench.submit_as(1, read(8));
@@ -83,7 +83,7 @@ fn bios_end_before_anybody_is_woken_for_the_tag() {
 }
 
 #[test]
-fn every_inserted_request_is_finished_once_whatever_happened_to_it() {
+fn every_inserted_request_is_finished_exactly_once() {
     let (mut bench, lines) = diary();
     bench.submit(read(100));
     assert_eq!(take(&lines), "prepare 100, insert 100, dispatch 100");
@@ -139,14 +139,14 @@ fn every_issue_is_followed_by_one_completion_or_requeue() {
 }
 
 #[test]
-fn effects_know_of_bios_that_have_ended_until_somebody_takes_them() {
-    for one_by_one in [false, true] {
+fn effects_report_ended_bios_until_they_are_taken() {
+    for run_sequentially in [false, true] {
         let mut bench = Bench::new(Kernel::V6_18, "none");
         bench.submit(read(8));
         assert!(!bench.caller.effects.has_ended());
         bench.complete(8);
         assert!(bench.caller.effects.has_ended());
-        if one_by_one {
+        if run_sequentially {
             while bench.caller.effects.pop().is_some() {}
         } else {
             bench.caller.effects.pop_ended(|bio, status| assert_eq!((bio.sector.0, status), (8, Status::Ok)));
@@ -167,7 +167,7 @@ fn an_elevator_makes_room_for_all_requests_of_the_queue_that_it_is_given_to() {
 }
 
 #[test]
-fn what_a_scheduler_asks_for_at_an_insertion_is_asked_for_at_once() {
+fn actions_requested_during_insertion_are_performed_at_once() {
     let mut bench = Bench::new(Kernel::V6_18, "bfq");
     let io_context = crate::ground::ids::IoContextId(1);
     bench.submit(Bio { io_context, ..read(0) });
@@ -182,7 +182,7 @@ fn what_a_scheduler_asks_for_at_an_insertion_is_asked_for_at_once() {
 }
 
 #[test]
-fn the_scheduler_is_told_once_of_the_end_of_a_write_that_a_flush_follows() {
+fn a_write_followed_by_a_flush_is_finished_once_in_the_scheduler() {
     let limits = Limits { write_cache: true, ..Limits::default() };
     let (mut bench, lines) = diary_of(QueueConfig { limits, ..config(Kernel::V6_18) });
     bench.submit(Bio { flags: BioFlags::FUA, ..write(8) });

@@ -13,7 +13,7 @@ fn full(kernel: Kernel, waiting: &[u64]) -> Bench {
 }
 
 #[test]
-fn left_overs_go_before_anything_else_and_while_they_remain_nobody_else_is_asked() {
+fn the_scheduler_is_not_asked_while_the_dispatch_list_has_requests() {
     for kernel in [Kernel::V4_19, Kernel::V5_10, Kernel::V6_3, Kernel::V6_12, Kernel::V6_18] {
         let mut bench = full(kernel, &[900]);
         assert!(
@@ -35,7 +35,7 @@ fn left_overs_go_before_anything_else_and_while_they_remain_nobody_else_is_asked
 }
 
 #[test]
-fn in_4_12_the_scheduler_is_asked_exactly_while_left_overs_remain() {
+fn in_4_12_the_scheduler_is_asked_only_if_the_dispatch_list_has_requests() {
     let mut bench = full(Kernel::V4_12, &[900]);
     bench.submit(read(100));
     bench.asked();
@@ -55,7 +55,7 @@ fn in_4_12_the_scheduler_is_asked_exactly_while_left_overs_remain() {
 }
 
 #[test]
-fn left_overs_keep_their_order_and_are_appended_at_the_tail_and_until_4_20_at_the_head() {
+fn the_dispatch_list_grows_at_the_tail_and_until_4_20_at_the_head() {
     for (kernel, order) in [
         (Kernel::V6_18, [300, 400, 100, 200]),
         (Kernel::V5_10, [300, 400, 100, 200]),
@@ -150,7 +150,7 @@ fn without_a_scheduler_an_idle_queue_sends_all_software_queues_in_order_as_one_l
 }
 
 #[test]
-fn a_busy_queue_takes_one_request_of_each_software_queue_in_turn_and_remembers_whose_turn_it_is() {
+fn a_busy_hardware_queue_takes_one_request_per_software_queue_in_turn() {
     let mut bench = arrivals();
     bench.hctx(0).update_busy(true);
     // One request alone, from c0, leaves the turn at c1.
@@ -163,7 +163,7 @@ fn a_busy_queue_takes_one_request_of_each_software_queue_in_turn_and_remembers_w
 }
 
 #[test]
-fn left_overs_go_first_and_then_one_by_one() {
+fn the_dispatch_list_goes_first_and_then_one_request_at_a_time() {
     let mut bench = arrivals();
     bench.refuse([None, None, Some(Refusal::UntilCompletion)]);
     bench.run(0);
@@ -224,7 +224,7 @@ fn a_completion_takes_the_restart_mark_away_and_runs_its_queue_once() {
 }
 
 #[test]
-fn requests_reach_their_own_hardware_queues_whichever_queue_drew_them() {
+fn requests_reach_their_hardware_queue_whichever_one_dispatched_them() {
     let mut bench = Bench::with(&QueueConfig { hw_queues: 4, ..config(Kernel::V6_18) }, "mq-deadline");
     bench.queue.set_quiesced(true);
     for (cpu, sector) in [(3, 100), (1, 200), (3, 300), (0, 400), (1, 500)] {
@@ -286,7 +286,7 @@ fn run_by_all(bench: &Bench, cpu: u32) -> Vec<u16> {
 }
 
 #[test]
-fn run_all_with_a_single_dispatch_scheduler_runs_this_cpus_queue_and_those_with_left_overs() {
+fn run_all_runs_this_cpus_queue_and_those_with_a_dispatch_list() {
     let hctxs = |kernel, scheduler: &str| {
         let config = QueueConfig { cpus: 64, hw_queues: 64, ..config(kernel) };
         let mut bench = Bench::with(&config, scheduler);
@@ -319,7 +319,7 @@ fn if_this_cpus_queue_is_stopped_all_others_run() {
 }
 
 #[test]
-fn the_clock_runs_on_before_an_unplugged_request_is_inserted_where_it_stands_under_a_plug() {
+fn an_unplugged_insertion_is_marked_clock_ran_where_plugs_stop_the_clock() {
     for (kernel, ran) in [(Kernel::V4_12, false), (Kernel::V6_3, false), (Kernel::V6_18, false), (Kernel::V7_2, true)] {
         let mut bench = Bench::new(kernel, "mq-deadline");
         bench.submit(read(8));
@@ -330,7 +330,7 @@ fn the_clock_runs_on_before_an_unplugged_request_is_inserted_where_it_stands_und
 }
 
 #[test]
-fn a_request_that_is_refused_on_another_hardware_queue_ends_the_run_that_drew_it() {
+fn a_refusal_on_another_hardware_queue_ends_the_run_that_dispatched_it() {
     let mut bench = Bench::with(&QueueConfig { hw_queues: 4, ..config(Kernel::V6_18) }, "mq-deadline");
     bench.queue.set_quiesced(true);
     bench.on(1).submit_all([read(100), read(200)]);
@@ -362,7 +362,7 @@ impl Driver for Interrupted<'_> {
 }
 
 #[test]
-fn a_run_into_whose_way_something_comes_starts_over_once_and_leaves_the_rest_to_a_worker() {
+fn a_run_that_meets_new_requests_restarts_once_and_defers_to_a_worker() {
     for (coming, issued, asked) in [(1, vec![100, 300], vec![]), (2, vec![100, 300], vec!["run 0"])] {
         let mut bench = Bench::new(Kernel::V6_18, "none");
         bench.queue.set_quiesced(true);

@@ -76,7 +76,7 @@ fn without_a_write_cache_an_fsync_ends_at_once_and_data_loses_its_flags() {
 }
 
 #[test]
-fn what_a_device_cannot_do_fails_before_the_queue() {
+fn unsupported_operations_fail_before_the_queue() {
     let limits = Limits { max_discard_sectors: 0, ..Limits::default() };
     let mut bench = Bench::with(&QueueConfig { limits, ..config(Kernel::V6_18) }, "none");
     for (bio, status) in [
@@ -135,7 +135,7 @@ fn a_write_that_is_flushed_before_and_after_takes_three_steps() {
 }
 
 #[test]
-fn for_the_scheduler_a_request_ends_with_its_data_whatever_flush_follows() {
+fn the_scheduler_sees_a_request_end_with_its_data_not_with_its_flush() {
     let mut bench = cached(Kernel::V6_18, "kyber", false);
     bench.start(durable(64, PRE.with(FUA)));
     bench.end_oldest(Status::Ok);
@@ -248,7 +248,7 @@ fn before_5_0_a_flush_with_a_scheduler_does_not_wait_for_data() {
 }
 
 #[test]
-fn a_failed_flush_fails_all_that_waited_for_it_and_none_of_the_others() {
+fn a_failed_flush_fails_all_its_waiters_and_no_others() {
     for (kernel, scheduler) in ALL {
         let mut bench = cached(kernel, scheduler, false);
         bench.start(durable(64, PRE));
@@ -300,7 +300,7 @@ fn many_fsyncs_in_a_closed_loop_cost_no_more_than_two_flushes_for_all_of_them() 
 }
 
 #[test]
-fn what_waits_for_a_tag_goes_on_when_the_data_of_a_sequence_has_given_it_back() {
+fn a_tag_freed_by_the_data_of_a_flush_sequence_restarts_the_queue() {
     let limits = Limits { write_cache: true, ..Limits::default() };
     let config = QueueConfig { limits, queue_depth: 2, ..config(Kernel::V6_18) };
     let mut bench = Bench::with(&config, "mq-deadline");
@@ -319,7 +319,7 @@ fn what_waits_for_a_tag_goes_on_when_the_data_of_a_sequence_has_given_it_back() 
 }
 
 #[test]
-fn what_a_scheduler_wishes_at_the_end_of_a_sequences_data_is_done() {
+fn actions_requested_at_the_end_of_flush_sequence_data_are_performed() {
     let mut bench = cached(Kernel::V6_18, "kyber", false);
     bench.start(durable(100, FUA));
     bench.now = Instant::ZERO + Nanos::from_millis(3);

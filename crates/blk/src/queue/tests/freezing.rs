@@ -28,7 +28,7 @@ impl Bench {
 }
 
 #[test]
-fn a_frozen_queue_lets_nobody_in_and_goes_on_with_what_is_inside() {
+fn a_frozen_queue_admits_no_bio_and_completes_those_inside() {
     for scheduler in SCHEDULERS {
         let mut bench = Bench::with(&QueueConfig { queue_depth: 2, ..config(Kernel::V6_18) }, scheduler);
         for sector in [0, 100] {
@@ -74,7 +74,7 @@ fn a_nowait_bio_fails_at_a_frozen_queue() {
 }
 
 #[test]
-fn a_submission_that_sleeps_for_a_tag_is_inside_and_so_is_what_is_plugged() {
+fn a_freeze_waits_for_tag_sleepers_and_plugged_requests() {
     let mut bench = Bench::with(&QueueConfig { queue_depth: 1, ..config(Kernel::V6_18) }, "none");
     bench.submit_as(1, read(0));
     assert_eq!(bench.submit_as(2, read(100)), Submitted::Parked);

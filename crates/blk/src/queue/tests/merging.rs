@@ -136,7 +136,7 @@ fn preflush_fua_and_nomerge_bios_and_write_zeroes_stay_alone() {
 }
 
 #[test]
-fn a_dispatched_request_is_found_by_nobody() {
+fn a_dispatched_request_is_not_found_for_merging() {
     let mut bench = Bench::with(&QueueConfig { queue_depth: 4, ..config(Kernel::V6_18) }, "mq-deadline");
     bench.occupy(4);
     bench.submit(write(100));
@@ -251,7 +251,7 @@ fn discards_that_do_not_touch_form_one_request_up_to_the_ranges_of_a_command() {
 }
 
 #[test]
-fn what_has_closed_a_gap_is_the_one_hit_cache_from_then_on() {
+fn the_survivor_of_a_closed_gap_becomes_the_one_hit_cache() {
     let cheap = QueueConfig { nomerges: NoMerges::Cheap, ..config(Kernel::V6_18) };
     let mut bench = quiesced(&cheap, "mq-deadline");
     // The second one grows at its front, and the first absorbs it.

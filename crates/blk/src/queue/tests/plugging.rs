@@ -149,7 +149,7 @@ fn until_4_20_a_plug_is_inserted_by_software_queue_and_sector() {
 }
 
 #[test]
-fn a_plug_is_announced_once_for_each_filling_and_unplugged_with_its_count() {
+fn a_plug_event_comes_once_per_fill_and_unplug_events_carry_the_count() {
     let mut bench = Bench::with(&QueueConfig { queue_depth: 64, ..config(Kernel::V6_18) }, "none");
     bench.plug();
     bench.submit_all((0..40).map(|n| read(n * 1000)));
@@ -196,7 +196,7 @@ impl Bench {
 }
 
 #[test]
-fn a_flush_in_steps_may_be_taken_to_its_end_at_once() {
+fn a_stepwise_plug_flush_may_be_finished_at_once() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.plug();
     bench.submit_all([read(0), read(1000), read(2000)]);
@@ -211,7 +211,7 @@ fn a_flush_in_steps_may_be_taken_to_its_end_at_once() {
 }
 
 #[test]
-fn the_flush_of_a_plug_in_steps_names_what_the_next_one_is_about() {
+fn a_stepwise_plug_flush_names_the_request_of_its_next_step() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.plug();
     bench.submit_all([read(0), read(1000)]);
@@ -231,7 +231,7 @@ fn the_flush_of_a_plug_in_steps_names_what_the_next_one_is_about() {
 }
 
 #[test]
-fn who_sleeps_with_an_empty_plug_sees_the_clock_go_on() {
+fn a_sleeper_with_an_empty_plug_sees_the_clock_advance() {
     let mut bench = Bench::with(&QueueConfig { queue_depth: 1, ..config(Kernel::V6_18) }, "none");
     bench.occupy(1);
     bench.plug();

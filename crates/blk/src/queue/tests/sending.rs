@@ -45,7 +45,7 @@ fn resource_is_retried_in_3_ms_and_dev_resource_only_by_a_completion() {
 }
 
 #[test]
-fn an_error_of_the_driver_ends_the_request_and_the_list_goes_on() {
+fn a_driver_error_ends_its_request_and_the_list_continues() {
     let mut bench = waiting(&config(Kernel::V6_18), &[100, 200, 300]);
     bench.reply([Reply::Take, Reply::End(Status::IoError)]);
     bench.run(0);
@@ -71,7 +71,7 @@ fn last_is_true_for_the_last_request_of_a_list_only_and_a_short_list_is_committe
 }
 
 #[test]
-fn left_overs_return_the_budget_that_they_hold() {
+fn requests_moved_to_the_dispatch_list_return_their_budget() {
     let mut bench = waiting(&config(Kernel::V6_18), &[100, 200, 300]);
     bench.driver.budget = Some(3);
     bench.refuse([None, Some(Refusal::UntilCompletion)]);
@@ -117,7 +117,7 @@ fn direct_issue_that_is_refused_gives_its_budget_back() {
 }
 
 #[test]
-fn what_a_scheduler_answers_is_told_whether_the_driver_has_budgets_or_not() {
+fn dispatch_results_are_reported_with_and_without_driver_budgets() {
     for scheduler in ["mq-deadline", "bfq"] {
         for budget in [None, Some(8)] {
             let mut bench = Bench::new(Kernel::V6_18, scheduler);
@@ -154,7 +154,7 @@ fn a_directly_issued_request_overtakes_those_in_the_software_queues() {
 }
 
 #[test]
-fn what_a_driver_ends_at_once_ends_like_anything_else_and_needs_no_doorbell() {
+fn a_request_ended_by_the_driver_at_once_needs_no_doorbell() {
     for scheduler in SCHEDULERS {
         let mut bench = Bench::new(Kernel::V6_18, scheduler);
         bench.plug();

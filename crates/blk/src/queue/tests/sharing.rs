@@ -148,7 +148,7 @@ fn a_queue_that_does_not_fit_a_tag_set_cannot_join_it() {
 }
 
 #[test]
-fn a_queue_joins_a_tag_set_that_was_made_for_its_like_and_a_lone_hardware_queue_has_one_space_either_way() {
+fn a_queue_joins_a_tag_set_of_its_layout_and_one_queue_fits_either() {
     for (hw_queues, host_wide_tags) in [(1, false), (1, true), (4, false), (4, true)] {
         let of = |host_wide_tags| QueueConfig { hw_queues, host_wide_tags, ..config(Kernel::V6_18) };
         let tags = TagSet::<Local>::shared(of(host_wide_tags).tag_layout());
@@ -158,7 +158,7 @@ fn a_queue_joins_a_tag_set_that_was_made_for_its_like_and_a_lone_hardware_queue_
 }
 
 #[test]
-fn who_is_alone_in_a_shared_tag_set_waits_for_its_own_completions() {
+fn the_only_queue_of_a_shared_tag_set_waits_for_its_own_completions() {
     let config = QueueConfig { queue_depth: 1, nr_requests: Some(8), ..config(Kernel::V6_18) };
     let tags = TagSet::shared(config.tag_layout());
     let mut alone = Bench::around(Queue::in_set(&config, "mq-deadline", &tags).unwrap());

@@ -57,7 +57,7 @@ fn three_segments_are_split_after_two() {
 }
 
 #[test]
-fn a_discard_is_cut_at_the_discard_limit_whatever_max_sectors_says() {
+fn a_discard_is_split_at_its_own_limit_regardless_of_max_sectors() {
     let mut bench = bench(Limits { max_discard_sectors: 64, max_sectors: 8, ..Limits::default() });
     bench.submit(Bio::new(Op::Discard, Sector(0), 200));
     assert_eq!(parts(&mut bench), [(0, 64), (64, 64), (128, 64), (192, 8)]);

@@ -163,7 +163,7 @@ fn the_fields_are_those_of_the_release() {
 }
 
 #[test]
-fn inflight_shows_only_what_is_at_the_driver() {
+fn inflight_counts_only_requests_at_the_driver() {
     let mut disk = Watched::new(Kernel::V6_18, "mq-deadline");
     disk.submit(write(8));
     assert_eq!(disk.stats.inflight_line(), "       0        1\n");
@@ -173,7 +173,7 @@ fn inflight_shows_only_what_is_at_the_driver() {
 }
 
 #[test]
-fn the_ticks_before_an_io_are_nobodys_and_until_6_9_its_beginning_counts_one() {
+fn io_ticks_exclude_idle_time_and_until_6_9_count_a_tick_at_the_start() {
     // From 100 to 120 ms, without a look before the end.
     let busy_ms = |kernel| {
         let mut disk = Watched::new(kernel, "none");

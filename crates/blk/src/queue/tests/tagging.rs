@@ -80,7 +80,7 @@ fn a_shallow_depth_of_10_admits_40_of_256_by_word_and_10_by_map() {
 }
 
 #[test]
-fn a_sleeper_keeps_the_limit_that_it_was_told_before_it_slept() {
+fn a_sleeper_keeps_the_depth_limit_it_had_when_it_fell_asleep() {
     let mut bench = Bench::with(&QueueConfig { nr_requests: Some(8), ..depth(8) }, "mq-deadline");
     bench.set("async_depth", "2");
     bench.submit_all([write(1000), write(2000), read(3000), read(4000)]);
@@ -88,12 +88,12 @@ fn a_sleeper_keeps_the_limit_that_it_was_told_before_it_slept() {
     bench.set("async_depth", "8");
     bench.complete(3000);
     let submission = bench.parked.remove(&1).expect("it sleeps");
-    assert_eq!(bench.go_on(1, submission), Submitted::Parked, "it may use two, the limit when it came");
+    assert_eq!(bench.make_progress(1, submission), Submitted::Parked, "it may use two, the limit when it came");
     assert_eq!(bench.submit_as(2, write(6000)), Submitted::Done, "one that comes now gets the new limit");
     bench.complete(1000);
     bench.complete(2000);
     let submission = bench.parked.remove(&1).expect("it sleeps");
-    assert_eq!(bench.go_on(1, submission), Submitted::Done);
+    assert_eq!(bench.make_progress(1, submission), Submitted::Done);
     // The next bio of the same submitter asks anew.
     bench.submit_all([write(7000), write(8000)]);
     bench.drain();
@@ -141,7 +141,7 @@ fn the_plug_is_flushed_before_its_task_sleeps() {
 }
 
 #[test]
-fn the_clock_of_a_plug_goes_on_when_its_task_sleeps_though_nothing_is_plugged() {
+fn a_plug_clock_resumes_when_its_task_sleeps_even_if_empty() {
     let limits = Limits { write_cache: true, fua: false, ..Limits::default() };
     let mut bench = Bench::with(&QueueConfig { limits, ..depth(4) }, "none");
     bench.occupy(3);
@@ -168,7 +168,7 @@ fn a_sleeper_that_is_woken_without_cause_keeps_one_place_in_line() {
     assert_eq!(bench.submit_as(2, read(200)), Submitted::Parked);
     for _ in 0..3 {
         let submission = bench.parked.remove(&1).unwrap();
-        assert_eq!(bench.go_on(1, submission), Submitted::Parked, "still no tag");
+        assert_eq!(bench.make_progress(1, submission), Submitted::Parked, "still no tag");
     }
     bench.complete(1_000_000);
     bench.complete(1_001_000);
@@ -185,10 +185,10 @@ fn a_sleeper_that_wakes_up_on_another_hardware_queue_passes_its_wake_up_on() {
     bench.complete(1000);
     assert_eq!(bench.asked(), ["end 1000", "wake 1"]);
     let submission = bench.parked.remove(&1).unwrap();
-    assert_eq!(bench.on(3).go_on(1, submission), Submitted::Done, "it has the other queue's tag");
+    assert_eq!(bench.on(3).make_progress(1, submission), Submitted::Done, "it has the other queue's tag");
     assert_eq!(bench.asked(), ["wake 2"], "for whom the freed tag is");
     let submission = bench.parked.remove(&2).unwrap();
-    assert_eq!(bench.on(0).go_on(2, submission), Submitted::Done);
+    assert_eq!(bench.on(0).make_progress(2, submission), Submitted::Done);
     bench.drain();
 }
 

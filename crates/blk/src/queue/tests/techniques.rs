@@ -40,7 +40,7 @@ fn events_of_a_load(techniques: ContentionOptions, scheduler: &str) -> (String, 
 }
 
 #[test]
-fn alone_a_cpu_sees_the_same_decisions_with_all_techniques() {
+fn a_single_cpu_sees_the_same_decisions_with_all_contention_options() {
     for scheduler in ["mq-deadline", "bfq"] {
         let plain = events_of_a_load(ContentionOptions::default(), scheduler);
         let (events, answers) = &plain;
@@ -70,7 +70,7 @@ impl Meter for Asked {
 }
 
 #[test]
-fn a_batch_takes_the_lock_once_and_without_the_technique_once_for_each_request() {
+fn batch_dispatch_takes_the_lock_once_instead_of_once_per_request() {
     for (techniques, holds) in [
         (ContentionOptions { batch_dispatch: true, ..ContentionOptions::default() }, 1),
         (ContentionOptions::default(), 4),
@@ -110,7 +110,7 @@ impl DispatchBatch for Meanwhile<'_> {
 }
 
 #[test]
-fn while_one_cpu_asks_another_one_is_told_that_and_a_bio_is_not_merged() {
+fn while_one_cpu_dispatches_another_sees_that_and_cannot_merge() {
     let mut bench = with(ContentionOptions::ALL, "mq-deadline");
     bench.occupy(4);
     bench.submit(read(100));

@@ -46,7 +46,7 @@ fn seconds(seconds: u64) -> Instant {
 }
 
 #[test]
-fn the_driver_is_told_once_for_each_expiry_and_never_before_the_deadline() {
+fn the_driver_is_notified_once_per_expiry_and_never_before_the_deadline() {
     let mut bench = Bench::new(Kernel::V6_18, "mq-deadline");
     bench.driver.keeps_expired = true;
     bench.now = Instant::ZERO + Nanos::from_millis(300);
@@ -69,7 +69,7 @@ fn a_driver_that_waits_on_gets_the_whole_timeout_again() {
 }
 
 #[test]
-fn what_has_not_been_issued_never_times_out() {
+fn a_request_that_was_not_issued_never_times_out() {
     let mut bench = Bench::new(Kernel::V6_18, "mq-deadline");
     bench.queue.set_quiesced(true);
     bench.submit(read(8));
@@ -152,7 +152,7 @@ fn a_timeout_is_dealt_with_by_the_worker_that_issued_the_request_and_by_no_other
 }
 
 #[test]
-fn what_has_ended_before_its_worker_came_was_in_time_and_so_is_what_has_the_slot_now() {
+fn a_request_completed_before_its_timeout_worker_runs_is_not_expired() {
     for is_used_again in [false, true] {
         let mut bench = Bench::new(Kernel::V6_18, "none");
         bench.on(2).submit(read(8));
@@ -186,7 +186,7 @@ fn a_request_that_is_refused_or_given_back_is_not_at_the_device() {
 }
 
 #[test]
-fn who_is_overdue_just_now_is_told_of_and_looked_at_again_a_whole_timeout_later() {
+fn an_overdue_request_is_reported_and_rechecked_after_a_full_timeout() {
     let (flights, pool) = (Flights::<Local>::new(1, 0), RequestPool::<Local>::new(1));
     let mut rq = pool.take(RqId(0));
     rq.found(read(8), Instant::ZERO);

@@ -30,7 +30,7 @@ fn reads_take_read_queues_polled_io_poll_queues_and_all_else_the_default_ones() 
 }
 
 #[test]
-fn without_queues_of_their_own_reads_take_the_default_ones() {
+fn without_read_queues_reads_take_the_default_queues() {
     let mut bench = Bench::with(&QueueConfig { hw_queues: 2, ..config(Kernel::V6_18) }, "none");
     bench.on(3).submit(read(8));
     assert_eq!(bench.driver.in_flight[0].hctx, HctxId(1));
@@ -38,7 +38,7 @@ fn without_queues_of_their_own_reads_take_the_default_ones() {
 }
 
 #[test]
-fn polled_io_is_refused_where_nobody_can_poll_and_older_kernels_take_it_for_ordinary() {
+fn polled_io_fails_without_poll_queues_and_is_ordinary_on_older_kernels() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.submit(polled(read(8)));
     assert_eq!(bench.asked(), ["end 8"]);
@@ -72,7 +72,7 @@ fn kernels_before_5_0_have_one_type_of_hardware_queue() {
 }
 
 #[test]
-fn configurations_that_no_device_can_have_are_refused_and_say_what_was_expected() {
+fn impossible_configurations_are_refused_with_what_was_expected() {
     let refused = |what: &str, change: &dyn Fn(&mut QueueConfig)| {
         let mut config = config(Kernel::V6_18);
         change(&mut config);
@@ -103,7 +103,7 @@ fn configurations_that_no_device_can_have_are_refused_and_say_what_was_expected(
 }
 
 #[test]
-fn the_callers_kit_knows_a_queue_by_what_the_queue_itself_can_do() {
+fn the_block_queue_trait_delegates_to_the_queue() {
     use crate::caller::block_queue::BlockQueue;
     fn submit(bench: &mut Bench, bio: Bio) {
         let mut submission = BlockQueue::submission(&bench.queue, Waiter(1));

@@ -43,7 +43,7 @@ impl Bench {
 }
 
 #[test]
-fn direct_writes_and_reads_pass_by_those_who_wait() {
+fn direct_writes_and_reads_overtake_throttled_write_back() {
     for scheduler in ["none", "mq-deadline", "kyber"] {
         let mut bench = four(Kernel::V6_18, scheduler);
         assert_eq!(bench.submit_as(1, background(400)), Submitted::Parked, "{scheduler}");
@@ -58,7 +58,7 @@ fn direct_writes_and_reads_pass_by_those_who_wait() {
 }
 
 #[test]
-fn under_bfq_and_in_4_4_nobody_waits() {
+fn under_bfq_and_in_4_4_no_write_back_is_throttled() {
     for (kernel, scheduler) in [(Kernel::V6_18, "bfq"), (Kernel::V4_4, "none")] {
         let mut bench = Bench::throttled(&config(kernel), scheduler);
         (0..20).for_each(|n| assert_eq!(bench.submit(background(n * 100)), Submitted::Done, "{scheduler}"));
@@ -68,7 +68,7 @@ fn under_bfq_and_in_4_4_nobody_waits() {
 }
 
 #[test]
-fn whoever_waits_goes_on_when_enough_have_ended_and_has_no_tag_before_that() {
+fn a_throttled_writer_holds_no_tag_and_continues_when_enough_have_ended() {
     let mut bench = four(Kernel::V6_18, "none");
     for waiter in 1..=3 {
         assert_eq!(bench.submit_as(waiter, background(300 + 100 * u64::from(waiter))), Submitted::Parked);
@@ -84,17 +84,17 @@ fn whoever_waits_goes_on_when_enough_have_ended_and_has_no_tag_before_that() {
 }
 
 #[test]
-fn whoever_goes_on_without_having_been_woken_waits_further() {
+fn a_throttled_waiter_that_retries_without_a_wake_up_waits_again() {
     let mut bench = four(Kernel::V6_18, "none");
     bench.submit_as(1, background(400));
     let submission = bench.parked.remove(&1).unwrap();
-    assert_eq!(bench.go_on(1, submission), Submitted::Parked);
+    assert_eq!(bench.make_progress(1, submission), Submitted::Parked);
     assert_eq!((bench.queue.throttled_in_flight(), bench.issued()), (4, vec![]));
     bench.drain();
 }
 
 #[test]
-fn what_is_plugged_goes_out_before_its_task_sleeps() {
+fn plugged_requests_are_issued_before_a_throttled_task_sleeps() {
     for scheduler in ["none", "mq-deadline"] {
         let mut bench = Bench::throttled(&config(Kernel::V6_18), scheduler);
         bench.plug();
@@ -145,7 +145,7 @@ fn a_requeued_request_still_counts() {
 }
 
 #[test]
-fn what_must_not_sleep_fails_where_it_would_wait_and_gives_its_count_back_where_there_is_no_tag() {
+fn a_nowait_write_fails_instead_of_waiting_and_returns_its_count() {
     let nowait = |sector| Bio { flags: BioFlags::BACKGROUND.with(BioFlags::NOWAIT), ..write(sector) };
     let mut bench = four(Kernel::V6_18, "none");
     assert_eq!(bench.submit(nowait(400)), Submitted::Done);
@@ -227,7 +227,7 @@ fn a_read_that_the_driver_keeps_for_longer_than_the_window_counts_as_slow() {
 }
 
 #[test]
-fn of_several_reads_at_the_driver_the_oldest_is_looked_at() {
+fn the_oldest_read_at_the_driver_is_the_one_checked() {
     let mut bench = four(Kernel::V6_18, "none");
     bench.window();
     for began_ms in [97, 99] {
@@ -276,7 +276,7 @@ fn a_device_with_a_write_cache_gets_no_more_before_all_have_ended() {
 }
 
 #[test]
-fn a_task_held_up_by_dirty_pages_opens_the_limit_up_until_a_second_after_it_goes_on() {
+fn dirty_throttling_raises_the_limit_until_a_second_after_it_ends() {
     let mut bench = four(Kernel::V6_18, "none");
     assert!(bench.window().is_some(), "which does not end here");
     bench.queue.set_dirty_throttled(bench.now, true);
@@ -286,11 +286,11 @@ fn a_task_held_up_by_dirty_pages_opens_the_limit_up_until_a_second_after_it_goes
     bench.drain();
 
     bench.queue.set_dirty_throttled(bench.now, false);
-    let went_on = bench.now;
-    bench.now = went_on + Nanos::from_millis(999);
+    let note_sequential_read = bench.now;
+    bench.now = note_sequential_read + Nanos::from_millis(999);
     (0..5).for_each(|n| assert_eq!(bench.submit(background(n * 100)), Submitted::Done));
     bench.drain();
-    bench.now = went_on + Nanos::from_secs(1);
+    bench.now = note_sequential_read + Nanos::from_secs(1);
     (0..4).for_each(|n| assert_eq!(bench.submit(background(n * 100)), Submitted::Done));
     assert_eq!(bench.submit_as(1, background(400)), Submitted::Parked);
     bench.drain();
@@ -317,7 +317,7 @@ fn the_target_is_by_rotation_and_reads_back_as_written() {
 }
 
 #[test]
-fn bfq_switches_it_off_and_on_again_unless_somebody_has_written_a_target() {
+fn bfq_disables_throttling_and_restores_it_unless_a_target_was_written() {
     for (written, under) in
         [(None, ["2000\n", "0\n", "2000\n"]), (Some("-1"), ["2000\n"; 3]), (Some("55"), ["55\n"; 3])]
     {
@@ -333,7 +333,7 @@ fn bfq_switches_it_off_and_on_again_unless_somebody_has_written_a_target() {
 }
 
 #[test]
-fn who_waits_goes_when_it_is_switched_off_and_before_a_frozen_queue_is_empty() {
+fn throttled_waiters_are_released_when_it_is_disabled_or_the_queue_freezes() {
     let mut bench = four(Kernel::V6_18, "none");
     (1..=6).for_each(|waiter| assert_eq!(bench.submit_as(waiter, background(1000)), Submitted::Parked));
     bench.set_target("0").unwrap();
@@ -347,7 +347,7 @@ fn who_waits_goes_when_it_is_switched_off_and_before_a_frozen_queue_is_empty() {
 }
 
 #[test]
-fn who_waited_in_the_line_finds_the_clock_of_its_plug_going_again() {
+fn a_throttled_waiter_finds_its_plug_clock_running_again() {
     let mut bench = four(Kernel::V6_18, "none");
     bench.plug();
     let plugged = |bench: &mut Bench, now: u64| {

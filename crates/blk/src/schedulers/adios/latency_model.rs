@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn it_forgets_a_part_after_so_many_requests_or_bytes() {
+    fn the_model_forgets_a_share_after_a_number_of_requests_or_bytes() {
         // 100,000 requests at one speed, then 100,000 at half: what is known of the first half weighs less the more is forgotten.
         let after = |forgetting: Forgetting, sectors: u32| {
             let mut model = LatencyModel::default();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_counts_as_some_samples_and_is_learned_on_from() {
+    fn written_model_values_weigh_as_samples_and_learning_continues() {
         let mut model = LatencyModel::default();
         model.set_base_ns(40_000);
         model.set_slope_ns_per_kib(1000);

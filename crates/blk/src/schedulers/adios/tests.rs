@@ -33,7 +33,7 @@ fn predicted(policy: &Adios) -> u64 {
 }
 
 #[test]
-fn what_came_back_goes_first_then_what_must_be_durable_then_all_else() {
+fn requeued_requests_go_first_then_durable_ones_then_the_rest() {
     let mut bench = bench();
     let first = bench.insert(read(9000));
     assert_eq!(bench.dispatch_to(0), (Some(first), Reason::DeadlineBatch));
@@ -59,7 +59,7 @@ fn a_sync_request_is_due_when_it_started_and_equal_deadlines_go_in_the_order_of_
 }
 
 #[test]
-fn an_async_request_is_due_its_target_later_and_where_it_is_asked_for_its_prediction_too() {
+fn an_async_deadline_adds_the_target_and_optionally_the_prediction() {
     let mut bench = bench().with("lat_target_write", "5000000").with("read_priority", "0");
     let at = |ms: u64| Instant(ms * MS);
     let write_due_at_6 = bench.insert_at(0, write(100), at(1));
@@ -104,7 +104,7 @@ fn a_batch_exceeds_neither_the_window_nor_a_limit_but_for_its_first_request() {
 
 proptest! {
     #[test]
-    fn what_a_batch_adds_fits_the_window_and_the_limits(seed in any::<u64>()) {
+    fn requests_added_to_a_batch_fit_the_window_and_the_limits(seed in any::<u64>()) {
         let mut draws = Draws(seed);
         let mut policy = Adios::new(CAPACITY, false);
         for model in &mut policy.models {
@@ -161,7 +161,7 @@ fn the_next_batch_is_filled_below_the_ratio_and_not_above() {
 }
 
 #[test]
-fn what_took_longer_than_the_limit_teaches_nothing() {
+fn a_latency_above_the_limit_is_not_learned() {
     let mut bench = bench().with("lat_model_latency_limit", "5000000");
     let take = |bench: &mut Bench<Adios>, ms: u64| {
         bench.at.0 += 200 * MS;
@@ -274,7 +274,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn whatever_is_called_nothing_is_lost_and_the_sum_of_predictions_is_exact(seed in any::<u64>()) {
+    fn random_calls_lose_no_request_and_keep_the_prediction_sum_exact(seed in any::<u64>()) {
         random_calls(Adios::new(CAPACITY, false), seed, |bench| {
             assert_eq!(bench.policy().predicted_ns, predicted(bench.policy()));
         });

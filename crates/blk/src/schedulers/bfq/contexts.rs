@@ -19,7 +19,7 @@ pub(super) struct Context {
     /// Its queues for each actuator.
     pub queues: Vec<ContextQueues>,
     /// The priority that it was last set to, for requests that do not carry one.
-    pub told_ioprio: IoPriority,
+    pub reported_ioprio: IoPriority,
     /// Its priority, as its last request showed.
     pub ioprio: IoPriority,
     /// Its cgroup, as its last sync I/O showed.

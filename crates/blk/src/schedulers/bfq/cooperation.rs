@@ -108,12 +108,12 @@ impl Bfq {
     pub(super) fn execute_merge(&mut self, context: ContextId, q: QueueId) {
         let mut at = q;
         while let Some(target) = self.queues[at].merge_target {
-            self.go_over(context, at, target);
+            self.switch_to_merge_target(context, at, target);
             at = target;
         }
     }
 
-    fn go_over(&mut self, context: ContextId, q: QueueId, target: QueueId) {
+    fn switch_to_merge_target(&mut self, context: ContextId, q: QueueId, target: QueueId) {
         self.log_queue(q, || StateChange::Merge);
         self.save_state(q);
         self.save_state(target);

@@ -55,7 +55,7 @@ impl Groups {
     }
 
     /// Forgets the name of a cgroup that is gone: what is still charged to it goes to `heir`.
-    fn bequeath(&mut self, cgroup: CgroupId, heir: GroupId) {
+    fn transfer_cgroup_charges(&mut self, cgroup: CgroupId, heir: GroupId) {
         self.by_cgroup.insert(cgroup, heir);
     }
 }
@@ -126,7 +126,7 @@ impl Bfq {
     }
 
     /// A cgroup exists below another one. It may have the number of one that is gone, whose heir it does not become.
-    pub(super) fn know_group(&mut self, cgroup: CgroupId, parent: CgroupId) {
+    pub(super) fn register_group(&mut self, cgroup: CgroupId, parent: CgroupId) {
         if self.groups.find(cgroup).is_some_and(|group| self.groups[group].cgroup == cgroup) {
             return;
         }
@@ -236,7 +236,7 @@ impl Bfq {
         if self.groups[group].cgroup != cgroup {
             return;
         }
-        self.groups.bequeath(cgroup, self.groups[group].parent);
+        self.groups.transfer_cgroup_charges(cgroup, self.groups[group].parent);
         for at in 0..self.queues.len() {
             let q = QueueId(at as u32);
             if !self.queues[q].alive || self.queues[q].group != group {

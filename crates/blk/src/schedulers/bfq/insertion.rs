@@ -32,7 +32,7 @@ impl Bfq {
     pub(super) fn set_up(&mut self, rq: &Request) {
         let (sector, sectors, sync) = (rq.sector.0, rq.sectors, rq.is_sync());
         let context = self.meet(rq);
-        let told = self.contexts[context].told_ioprio;
+        let told = self.contexts[context].reported_ioprio;
         self.follow_priority(context, if rq.ioprio == IoPriority::UNSET { told } else { rq.ioprio });
         self.follow_cgroup(context, rq.cgroup);
         let actuator = self.actuator_of(sector, sectors);
@@ -104,7 +104,7 @@ impl Bfq {
         let far = self.is_far(sector, sectors, self.queues[q].seeks.last_end().0);
         self.queues[q].seeks.push(far);
         if variant.soft_rt_filters && self.entity(q).raise == RAISE_SOFT_RT && self.queues[q].is_totally_seeky() {
-            self.end_or_switch_back(q);
+            self.end_or_resume_interactive_raise(q);
         }
     }
 
@@ -178,7 +178,7 @@ impl Bfq {
                 self.maybe_raise_async(q);
             }
             if next_changed {
-                self.follow_next(q);
+                self.update_budget_for_next_request(q);
             }
         } else {
             interactive = self.get_work(q, context).interactive;

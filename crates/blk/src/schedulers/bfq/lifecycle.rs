@@ -58,7 +58,7 @@ impl Bfq {
         let actuators = self.in_driver_of.len();
         self.contexts.find_or_create(rq.io_context, || Context {
             queues: vec![ContextQueues::default(); actuators],
-            told_ioprio: IoPriority::UNSET,
+            reported_ioprio: IoPriority::UNSET,
             ioprio: rq.ioprio,
             cgroup: rq.cgroup,
         })

@@ -412,7 +412,7 @@ impl Scheduler for Bfq {
             // Noticed with the next request.
             SchedulerEvent::Priority { io_context, ioprio } => {
                 if let Some(context) = self.contexts.find(io_context) {
-                    self.contexts[context].told_ioprio = ioprio;
+                    self.contexts[context].reported_ioprio = ioprio;
                 }
             }
             SchedulerEvent::Moved { io_context, cgroup } => {
@@ -420,7 +420,7 @@ impl Scheduler for Bfq {
                     self.call(cx, |bfq| bfq.follow_cgroup(context, cgroup));
                 }
             }
-            SchedulerEvent::CgroupAdded { cgroup, parent } => self.call(cx, |bfq| bfq.know_group(cgroup, parent)),
+            SchedulerEvent::CgroupAdded { cgroup, parent } => self.call(cx, |bfq| bfq.register_group(cgroup, parent)),
             SchedulerEvent::CgroupRemoved(cgroup) => self.call(cx, |bfq| bfq.remove_group(cgroup)),
             SchedulerEvent::Weight { cgroup, weight } => self.call(cx, |bfq| {
                 let group = bfq.group_of(cgroup);

@@ -149,7 +149,7 @@ impl Bfq {
             if self.queues[q].in_large_burst {
                 self.end_raising(q);
             } else if start + duration < self.now.tick {
-                self.end_or_switch_back(q);
+                self.end_or_resume_interactive_raise(q);
             }
             if self.config.variant.raise_ends_by_service
                 && self.entity(q).raise == RAISE_INTERACTIVE
@@ -174,7 +174,7 @@ impl Bfq {
     }
 
     /// Ends raising, or goes back from soft real time to what is left of the interactive raising before it.
-    pub(super) fn end_or_switch_back(&mut self, q: QueueId) {
+    pub(super) fn end_or_resume_interactive_raise(&mut self, q: QueueId) {
         let interactive_until = self.queues[q].raising.start_at_switch + self.interactive_duration();
         if self.entity(q).raise != RAISE_SOFT_RT || interactive_until < self.now.tick {
             self.end_raising(q);
@@ -205,7 +205,7 @@ impl Bfq {
     }
 
     /// A slot starts: the time for which a soft real-time queue had to wait is not held against it (BFQ-98).
-    pub(super) fn forgive_waiting(&mut self, q: QueueId) {
+    pub(super) fn exclude_wait_from_soft_rt(&mut self, q: QueueId) {
         let soft_rt = self.entity(q).raise == RAISE_SOFT_RT;
         let now = self.now.tick;
         let queue = &mut self.queues[q];

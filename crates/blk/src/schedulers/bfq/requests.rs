@@ -112,7 +112,7 @@ impl Bfq {
         if self.queues[q].next() == Some(id) {
             let successor = self.successor(q, RqId(id));
             self.queues[q].backlog.set_next(successor);
-            self.follow_next(q);
+            self.update_budget_for_next_request(q);
         }
         self.queues[q].backlog.remove(&mut self.requests, RqId(id));
         self.queued -= 1;
@@ -130,7 +130,7 @@ impl Bfq {
     }
 
     /// Fits the budget of a waiting queue to its next request (BFQ-61).
-    pub(super) fn follow_next(&mut self, q: QueueId) {
+    pub(super) fn update_budget_for_next_request(&mut self, q: QueueId) {
         if self.queues[q].next().is_none() || self.in_service == Some(q) {
             return;
         }
@@ -151,7 +151,7 @@ impl Bfq {
         let sector = Sector(self.entries[id as usize].sector);
         let overtakes = self.queues[q].backlog.resort(&mut self.requests, RqId(id), sector);
         if overtakes && self.consider_next(q, id) {
-            self.follow_next(q);
+            self.update_budget_for_next_request(q);
             self.reindex(q);
         } else {
             self.note_position(q);

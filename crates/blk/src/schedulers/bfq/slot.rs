@@ -17,7 +17,7 @@ impl Bfq {
         self.in_service = Some(q);
         self.queues[q].fifo_checked = false;
         self.count_slot();
-        self.forgive_waiting(q);
+        self.exclude_wait_from_soft_rt(q);
         self.slot_start = self.now.ns;
         let entity = self.entity(q);
         let stretch = if entity.raise == RAISE_SOFT_RT { 1 } else { entity.weight / entity.base_weight };

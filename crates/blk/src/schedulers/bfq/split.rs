@@ -75,7 +75,7 @@ impl Bfq {
         if raise > 1 && (self.queues[q].in_large_burst || expired) {
             let interactive_until = raising.start_at_switch + self.interactive_duration();
             if raise == RAISE_SOFT_RT && !self.queues[q].in_large_burst && interactive_until >= self.now.tick {
-                self.end_or_switch_back(q);
+                self.end_or_resume_interactive_raise(q);
             } else {
                 self.set_raise(q, 1);
             }

@@ -26,7 +26,7 @@ impl Bfq {
             self.groups[group].last_created = Some(q);
         } else if created + self.config.ticks(BURST_INTERVAL_MS) >= now {
             if self.is_queueing_flash() {
-                if self.plan_merge_for_good(q, last, context).is_some() {
+                if self.plan_permanent_merge(q, last, context).is_some() {
                     self.execute_merge(context, q);
                 }
             } else {
@@ -55,11 +55,11 @@ impl Bfq {
         if !self.queues[target].alive || self.idling_is_free(q) {
             return None;
         }
-        self.plan_merge_for_good(q, target, context)
+        self.plan_permanent_merge(q, target, context)
     }
 
     /// Plans a merge after which neither process ever splits off.
-    fn plan_merge_for_good(&mut self, q: QueueId, target: QueueId, context: ContextId) -> Option<QueueId> {
+    fn plan_permanent_merge(&mut self, q: QueueId, target: QueueId, context: ContextId) -> Option<QueueId> {
         let target = self.plan_merge(q, target)?;
         let actuator = usize::from(self.queues[q].actuator);
         self.contexts[context].queues[actuator].stably_merged = true;

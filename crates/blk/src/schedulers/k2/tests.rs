@@ -218,7 +218,7 @@ fn best_effort_idle_and_no_class_share_one_fifo() {
 }
 
 #[test]
-fn no_more_than_max_inflight_are_at_the_device_whatever_the_hardware_queue_and_the_history() {
+fn in_flight_requests_never_exceed_max_inflight() {
     let mut random = 7_u64;
     let mut draw = move |below: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -272,7 +272,7 @@ fn the_class_is_the_requests_own_and_one_without_a_class_is_never_real_time() {
 }
 
 #[test]
-fn a_bound_that_is_raised_lets_what_waits_go() {
+fn raising_the_bound_lets_waiting_requests_go() {
     let mut bench = Bench::new().with("max_inflight", "1");
     bench.insert("be/R100 be/R200 be/R300");
     assert_eq!(bench.dispatch(), "R100");
@@ -311,7 +311,7 @@ fn there_is_no_work_at_the_bound_until_the_completion_that_frees_a_place() {
 }
 
 #[test]
-fn what_is_no_bound_is_refused_and_changes_nothing() {
+fn an_invalid_bound_is_refused_and_changes_nothing() {
     let mut bench = Bench::new();
     assert_eq!(["max_inflight", "merge"].map(|name| bench.shown(name)), [32, 0]);
     bench.set("max_inflight", "65535").unwrap();
@@ -344,7 +344,7 @@ fn with_merge_a_bio_joins_a_request_of_another_class_and_takes_its_place_in_line
 }
 
 #[test]
-fn with_merge_a_front_merge_sorts_the_request_anew() {
+fn with_merge_a_front_merge_re_sorts_the_request() {
     let mut bench = Bench::new().with("merge", "1");
     bench.insert("be/R100 be/R500 be/W500");
     assert_eq!(bench.merges("be/R492"), Some(Edge::Front));
@@ -359,7 +359,7 @@ fn with_merge_a_front_merge_sorts_the_request_anew() {
 }
 
 #[test]
-fn without_merge_nothing_joins_and_a_change_while_requests_wait_leaves_them_as_they_are() {
+fn without_merge_no_bio_joins_and_a_change_leaves_waiting_requests_alone() {
     let mut bench = Bench::new();
     bench.insert("be/R100 be/R108 be/R700");
     assert_eq!([bench.merges("be/R116"), bench.merges("be/R92")], [None, None]);
@@ -400,7 +400,7 @@ fn a_larger_queue_makes_room_for_more_ids() {
 
 proptest::proptest! {
     #[test]
-    fn whatever_is_called_nothing_is_lost_and_the_bound_holds(seed in proptest::prelude::any::<u64>()) {
+    fn random_calls_lose_no_request_and_keep_the_bound(seed in proptest::prelude::any::<u64>()) {
         let policy = K2::new(crate::schedulers::test_bench::CAPACITY);
         crate::schedulers::test_bench::random_calls(policy, seed, |bench| {
             assert_eq!(bench.policy().inflight as usize, bench.at_device.len());

@@ -70,7 +70,7 @@ impl<Sh: Sharing> Kyber<Sh> {
         };
         let mut rq = queues.take_out(domain, |rq| rq.id() == id)?;
         rq.marks.set(Marks::STARTED);
-        if self.pools[domain.index()].try_take_this(token) {
+        if self.pools[domain.index()].try_take_exact(token) {
             self.held[id.index()].store(Held { token, domain, hctx }.pack(), Relaxed);
         }
         if let Some(current) = self.rules.circle.iter().position(|spec| spec.domain == domain) {

@@ -82,7 +82,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
     pub(super) fn set_depth(&self, depth: u32) {
         debug_assert!((1..=self.depth_max).contains(&depth), "a depth of {depth} is out of range");
         self.depth.store(u64::from(depth), SeqCst);
-        self.no_longer_dry();
+        self.clear_dry_flag();
         self.numbers.set_wake_batch(wake_batch(depth));
     }
 
@@ -102,7 +102,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
     }
 
     #[inline]
-    fn no_longer_dry(&self) {
+    fn clear_dry_flag(&self) {
         // Looked at first: nearly always it is not, and CPUs would take the line from each other.
         if self.is_dry.load(SeqCst) != 0 {
             self.is_dry.store(0, SeqCst);
@@ -127,18 +127,18 @@ impl<Sh: Sharing> TokenPool<Sh> {
                 return None;
             }
         }
-        self.take_at_last(meter, hctx, was_in_line)
+        self.queue_and_retry_token(meter, hctx, was_in_line)
     }
 
     /// A search has found none: the hardware queue gets into line, and looks once more if there are others. One may have come back
     /// before the pool knew that a queue waits, or that it is dry.
     #[inline(never)]
-    fn take_at_last(&self, meter: &impl Meter, hctx: HctxId, was_in_line: bool) -> Option<u32> {
+    fn queue_and_retry_token(&self, meter: &impl Meter, hctx: HctxId, was_in_line: bool) -> Option<u32> {
         if !was_in_line {
             let line = &self.lines[hctx.index()];
             line.is_waiting.store(1, Relaxed);
             let queue = line.joined.fetch_add(1, Relaxed);
-            line.place.store(self.numbers.wait_in(meter, queue, Sleeper::Hctx(hctx)), Relaxed);
+            line.place.store(self.numbers.enqueue_in_wait_queue(meter, queue, Sleeper::Hctx(hctx)), Relaxed);
         }
         self.is_dry.store(1, SeqCst);
         if !Sh::CONTENDS {
@@ -156,7 +156,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
     #[cold]
     fn leave(&self, meter: &impl Meter, hctx: HctxId) {
         let line = &self.lines[hctx.index()];
-        self.numbers.leave_place(meter, line.place.load(Relaxed));
+        self.numbers.remove_sleeper_at(meter, line.place.load(Relaxed));
         line.is_waiting.store(0, Relaxed);
     }
 
@@ -169,19 +169,19 @@ impl<Sh: Sharing> TokenPool<Sh> {
                 wake(woken);
             }
         });
-        self.no_longer_dry();
+        self.clear_dry_flag();
     }
 
     /// Takes a certain token, if it is free: the recorded one, in a replay.
-    pub(super) fn try_take_this(&self, token: u32) -> bool {
-        self.numbers.try_take_this(token)
+    pub(super) fn try_take_exact(&self, token: u32) -> bool {
+        self.numbers.try_take_exact(token)
     }
 
     /// Takes the token `wanted` instead of `held`, if it is free. A replay goes on from the recorded pick with it, and
     /// runs hardware queues when the recording says so: the woken ones are not notified here.
     pub(super) fn exchange(&self, held: u32, wanted: u32, hctx: HctxId) -> bool {
         if held != wanted {
-            if !self.numbers.try_take_this(wanted) {
+            if !self.numbers.try_take_exact(wanted) {
                 return false;
             }
             self.give_back(&NoMeter, held, hctx, |_| {});

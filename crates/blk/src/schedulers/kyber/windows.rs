@@ -77,15 +77,15 @@ impl Status {
         }
     }
 
-    fn keeps_target(self) -> bool {
+    fn meets_latency_target(self) -> bool {
         self <= Status::Good
     }
 }
 
 /// The depth of reads or sync writes after a window, by their own status and that of the other.
-fn adjusted(depth: u32, this: Option<Status>, that: Option<Status>) -> u32 {
+fn depth_after_window(depth: u32, this: Option<Status>, that: Option<Status>) -> u32 {
     let Some(this) = this else { return depth };
-    if that.is_some_and(|that| this.keeps_target() == that.keeps_target()) {
+    if that.is_some_and(|that| this.meets_latency_target() == that.meets_latency_target()) {
         return depth;
     }
     match (this, that) {
@@ -98,7 +98,7 @@ fn adjusted(depth: u32, this: Option<Status>, that: Option<Status>) -> u32 {
 }
 
 /// The depth of all other requests after a window.
-fn adjusted_other(depth: u32, sampled: bool, read: Option<Status>, write: Option<Status>) -> u32 {
+fn other_depth_after_window(depth: u32, sampled: bool, read: Option<Status>, write: Option<Status>) -> u32 {
     let better = match (read, write) {
         (None, None) => return depth + 2,
         (Some(read), Some(write)) => read.min(write),
@@ -135,11 +135,11 @@ pub(super) fn end_of_window(
     let mut new = depths.map(|(depth, _)| depth);
     let mut set = |domain: Domain, depth: u32| new[domain.index()] = depth.clamp(1, depths[domain.index()].1);
     let present = |domain: Domain| depths[domain.index()].0;
-    set(Domain::Read, adjusted(present(Domain::Read), read, write));
-    set(Domain::Write, adjusted(present(Domain::Write), write, read));
+    set(Domain::Read, depth_after_window(present(Domain::Read), read, write));
+    set(Domain::Write, depth_after_window(present(Domain::Write), write, read));
     let sampled = means[Domain::Other.index()].is_some();
-    set(Domain::Other, adjusted_other(present(Domain::Other), sampled, read, write));
-    let missed = |status: Option<Status>| status.is_some_and(|status| !status.keeps_target());
+    set(Domain::Other, other_depth_after_window(present(Domain::Other), sampled, read, write));
+    let missed = |status: Option<Status>| status.is_some_and(|status| !status.meets_latency_target());
     let throttled = new[Domain::Other.index()] < depths[Domain::Other.index()].1;
     WindowEnd { depths: new, goes_on: missed(read) || missed(write) || throttled }
 }

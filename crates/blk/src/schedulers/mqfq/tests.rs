@@ -55,8 +55,7 @@ fn check(policy: &Mqfq) {
 }
 
 #[test]
-fn a_start_tag_is_virtual_time_or_where_the_flow_is_on_whatever_queue_and_a_finish_tag_lies_behind_it_by_cost_over_weight()
- {
+fn start_and_finish_tags_follow_virtual_time_and_cost_over_weight() {
     let mut bench = bench();
     let first = bench.insert_on(0, read_by(1, 0));
     let second = bench.insert_on(3, read_by(1, 1000));
@@ -140,7 +139,7 @@ fn an_idle_flow_comes_back_without_credit() {
 }
 
 #[test]
-fn a_queue_of_the_asking_hardware_queue_goes_while_it_is_not_further_ahead_than_the_threshold() {
+fn a_local_flow_queue_goes_first_unless_ahead_by_more_than_the_threshold() {
     let mut bench = bench().with("threshold_kb", "8");
     let own: Vec<RqId> = (0..6).map(|n| bench.insert_on(1, read_by(1, n * 1000))).collect();
     let other = bench.insert_on(0, read_by(2, 90_000));
@@ -268,7 +267,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_called_nothing_is_lost_and_virtual_time_never_steps_back(seed in any::<u64>()) {
+    fn random_calls_lose_no_request_and_virtual_time_never_decreases(seed in any::<u64>()) {
         let time = Cell::new(0);
         random_calls(Mqfq::new(CAPACITY), seed, |bench| {
             check(bench.policy());
@@ -278,7 +277,7 @@ proptest! {
 }
 
 #[test]
-fn a_flow_that_has_ended_keeps_what_waits_and_its_number_begins_anew() {
+fn an_ended_flow_keeps_its_requests_and_its_number_starts_a_new_flow() {
     let mut bench = bench();
     let ids: Vec<RqId> = (0..3).map(|n| bench.insert(read_by(1, n * 1000))).collect();
     bench.tell(SchedulerEvent::IoContextExited(IoContextId(1)));
@@ -300,7 +299,7 @@ fn a_flow_that_has_ended_keeps_what_waits_and_its_number_begins_anew() {
 }
 
 #[test]
-fn a_new_weight_holds_for_what_is_tagged_later() {
+fn a_new_weight_applies_to_requests_tagged_later() {
     let mut bench = bench();
     let cgroup = CgroupId(1);
     let first = bench.insert(in_group(1, read_by(1, 0)));
@@ -335,7 +334,7 @@ fn a_change_of_threshold_or_slots_holds_for_the_next_attempt_and_runs_the_queues
 }
 
 #[test]
-fn what_is_drained_goes_by_start_tags() {
+fn a_drain_follows_the_start_tags() {
     let mut bench = bench();
     let small: Vec<RqId> = (0..3).map(|n| bench.insert(read_by(1, n * 1000))).collect();
     let large: Vec<RqId> = (0..3).map(|n| bench.insert(Bio { sectors: 64, ..read_by(2, 50_000 + n * 1000) })).collect();
@@ -377,7 +376,7 @@ fn requests_of_two_flows_do_not_join_on_their_way_in() {
 }
 
 #[test]
-fn what_came_back_goes_first_and_is_not_charged_again() {
+fn a_requeued_request_goes_first_and_is_not_charged_again() {
     let mut bench = bench().with("slots", "1");
     let first = bench.insert(read_by(1, 0));
     let others = [2, 3].map(|process| bench.insert(read_by(process, u64::from(process) * 1000)));

@@ -46,7 +46,7 @@ fn requests_leave_as_they_came_but_for_those_that_come_to_the_head() {
 }
 
 #[test]
-fn what_was_merged_or_given_out_by_a_recorded_kernel_waits_no_more_and_has_no_neighbours() {
+fn a_request_merged_or_dispatched_by_a_recorded_kernel_leaves_the_queue() {
     for takes_out in [
         (|noop, cx, id| noop.on_absorbed(cx, RqId(0), id)) as fn(&mut Noop, &mut PolicyCx<'_>, RqId),
         |noop, cx, id| noop.adopt(cx, HctxId(0), id),

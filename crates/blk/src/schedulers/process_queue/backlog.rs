@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_survivor_inherits_the_earlier_deadline_its_place_and_the_turn() {
+    fn a_merge_survivor_inherits_the_earlier_deadline_its_place_and_the_turn() {
         let (mut backlog, mut table) = filled(&[300, 900, 200]);
         backlog.set_next(Some(RqId(0)));
         backlog.inherit(&mut table, RqId(2), RqId(0));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn who_grows_to_where_the_one_before_begins_has_not_overtaken_it() {
+    fn a_request_grown_to_the_start_of_its_predecessor_has_not_overtaken_it() {
         for (sector, overtakes) in [(201, false), (200, false), (199, true)] {
             let (mut backlog, mut table) = filled(&[100, 200, 300]);
             assert_eq!(backlog.resort(&mut table, RqId(2), Sector(sector)), overtakes, "{sector}");

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_request_is_near_to_whatever_it_begins_at() {
+    fn the_first_request_is_near_wherever_it_begins() {
         assert_eq!(distance(Sector(0), Sector(1 << 40)), 0);
         assert_eq!((distance(Sector(900), Sector(100)), distance(Sector(100), Sector(900))), (800, 800));
     }

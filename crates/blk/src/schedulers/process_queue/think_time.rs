@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_six_milliseconds_after_three_times_none_exceeds_four_at_the_seventh_sample() {
+    fn after_three_zero_samples_a_6_ms_think_time_exceeds_4_at_the_seventh() {
         let mut record = ThinkTime::new(0);
         let (mut now, mut means) = (0, Vec::new());
         for gap in [0, 0, 0, 6, 6, 6, 6] {

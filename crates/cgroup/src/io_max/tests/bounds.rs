@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn while_bios_wait_for_one_limit_no_interval_sees_more_than_the_rate_one_slice_and_a_bio(
+    fn with_waiting_bios_no_interval_exceeds_the_rate_plus_a_slice_and_a_bio(
         limit in (one_limit(), one_limit()).prop_map(io_max),
         // All at once, so that the group always has something to send.
         arrivals in arrivals(1),
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn something_moves_whenever_it_is_due(
+    fn a_due_bio_is_always_released(
         limits in prop::array::uniform4((some_limits(), some_limits()).prop_map(io_max)),
         arrivals in arrivals(3_000),
     ) {

@@ -65,7 +65,7 @@ fn data_leaves_the_buffer_when_its_program_is_done_and_waits_until_it_fills_one(
 }
 
 #[test]
-fn what_is_forced_is_programmed_although_it_fills_no_program_and_what_comes_later_is_not() {
+fn forced_data_is_programmed_in_a_partial_program_and_later_data_is_not() {
     let mut drive = Drive::new(|_| {});
     drive.drain.put(512, false);
     let until = drive.drain.force(Instant(0), &mut drive.dies, &mut drive.random);
@@ -79,7 +79,7 @@ fn what_is_forced_is_programmed_although_it_fills_no_program_and_what_comes_late
 }
 
 #[test]
-fn programs_take_as_much_longer_as_they_hold_of_what_was_written_at_random() {
+fn random_data_prolongs_a_program_in_proportion_to_its_share() {
     let takes = |random: u64, sequential: u64| {
         let mut drive = Drive::new(|parameters| parameters.random_write_amplification = Some(5.0));
         drive.drain.put(random, true);
@@ -99,7 +99,7 @@ fn programs_take_as_much_longer_as_they_hold_of_what_was_written_at_random() {
 }
 
 #[test]
-fn only_what_goes_on_nowhere_counts_as_written_at_random() {
+fn only_writes_that_continue_no_stream_count_as_random() {
     let mut drive = Drive::new(|parameters| parameters.random_write_amplification = Some(5.0));
     let mut is_random = |sector| {
         drive.drain.count(&Command { tag: 0, queue: 0, op: Op::Write, sector: Sector(sector), sectors: 8, fua: false })
@@ -138,7 +138,7 @@ fn striped(dies: u32, collection: Option<CollectionParameters>) -> Drive {
 const UNIT: u64 = PROGRAM / 4;
 
 #[test]
-fn what_is_dealt_to_a_die_is_programmed_together() {
+fn data_dealt_to_a_die_is_programmed_together() {
     let mut drive = striped(1, None);
     drive.drain.put(UNIT / 2, false);
     drive.start(0);
@@ -184,7 +184,7 @@ fn begins(drive: &mut Drive, programs: usize) -> Vec<u64> {
 }
 
 #[test]
-fn once_there_is_no_free_flash_nothing_is_programmed_until_the_store_is_full() {
+fn without_free_flash_programming_waits_until_the_store_is_full() {
     // The one die is never idle, so nothing is freed until both programs are taken: two steps of 3 ms.
     assert_eq!(begins(&mut striped(1, collection(2)), 5), [0, 1, 8, 9, 16]);
     assert_eq!(begins(&mut striped(1, None), 5), [0, 1, 2, 3, 4]);

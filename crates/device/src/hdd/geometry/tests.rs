@@ -33,7 +33,7 @@ fn rates_fall_evenly_from_the_outermost_to_the_innermost_zone() {
 }
 
 #[test]
-fn addresses_fill_the_tracks_of_a_cylinder_and_each_begins_later_by_what_it_takes_to_get_there() {
+fn addresses_fill_the_tracks_of_a_cylinder_with_the_skew_of_each_switch() {
     let geometry = Geometry::new(180_000, &parameters());
     let ms = 1_000_000;
     for (sector, cylinder, head, angle_ns) in [
@@ -50,7 +50,7 @@ fn addresses_fill_the_tracks_of_a_cylinder_and_each_begins_later_by_what_it_take
         (83_000, 10, 1, ms),
         (179_999, 29, 1, (29 * 3 * ms + ms + ROTATION * 1999 / 2000) % ROTATION),
     ] {
-        assert_eq!(geometry.place(sector), Place { cylinder, head, angle_ns }, "{sector}");
+        assert_eq!(geometry.place(sector), HeadPosition { cylinder, head, angle_ns }, "{sector}");
     }
 }
 
@@ -78,7 +78,7 @@ fn a_stream_passes_at_the_rate_of_its_zones_and_loses_no_rotation_between_tracks
 }
 
 #[test]
-fn what_passes_in_a_time_is_no_more_than_what_takes_that_time_and_hardly_less() {
+fn the_sectors_that_fit_a_time_take_no_longer_and_hardly_less() {
     let geometry = Geometry::new(180_000, &parameters());
     for sector in [0, 3999, 79_000, 150_000] {
         for us in [0, 1, 3, 100, 2_500, 9_999, 25_000, 180_000] {
@@ -96,7 +96,7 @@ fn what_passes_in_a_time_is_no_more_than_what_takes_that_time_and_hardly_less() 
 #[test]
 fn a_sector_that_passes_just_now_is_caught_and_any_other_waited_for() {
     let geometry = Geometry::new(180_000, &parameters());
-    let wait = |at_ns, angle_ns| geometry.arrival(at_ns).wait_ns(&Place { angle_ns, ..Place::default() });
+    let wait = |at_ns, angle_ns| geometry.arrival(at_ns).wait_ns(&HeadPosition { angle_ns, ..HeadPosition::default() });
     assert_eq!(wait(0, 5_000_000), 5_000_000);
     assert_eq!(wait(3 * ROTATION + 1, 5_000_000), 4_999_999);
     assert_eq!(wait(5_000_000, 5_000_000), 0);

@@ -25,8 +25,8 @@ fn seeks_go_through_the_three_figures_of_the_data_sheet() {
 #[test]
 fn the_head_seeks_switches_to_another_head_or_stays_and_waits_for_the_sector() {
     let (mut mechanics, _, _) = of_a_disk();
-    mechanics.head_at = Place { cylinder: 1000, head: 1, angle_ns: 0 };
-    let place = |cylinder, head, angle_ns| Place { cylinder, head, angle_ns };
+    mechanics.head_at = HeadPosition { cylinder: 1000, head: 1, angle_ns: 0 };
+    let place = |cylinder, head, angle_ns| HeadPosition { cylinder, head, angle_ns };
     assert_eq!(mechanics.seek_ns(&place(1000, 1, 5)), 0);
     assert_eq!(mechanics.seek_ns(&place(1000, 2, 5)), mechanics.geometry.head_switch_ns);
     for cylinder in [999, 1001] {
@@ -39,7 +39,7 @@ fn the_head_seeks_switches_to_another_head_or_stays_and_waits_for_the_sector() {
 }
 
 #[test]
-fn behind_what_has_passed_the_next_sector_follows_without_a_wait() {
+fn after_a_transfer_the_next_sector_follows_without_a_wait() {
     let (mut mechanics, _, capacity) = of_a_disk();
     let mut random = Random::from_seed(3);
     for _ in 0..1000 {
@@ -56,10 +56,10 @@ fn behind_what_has_passed_the_next_sector_follows_without_a_wait() {
 }
 
 #[test]
-fn of_two_that_are_reached_at_the_same_moment_the_first_is_the_nearest() {
+fn of_two_places_reached_at_once_the_first_is_the_nearest() {
     let (mechanics, _, _) = of_a_disk();
     let [near, far] = [1_000_000, 9_000_000_000].map(|sector| mechanics.geometry.place(sector));
-    let nearest = |places: &[Place]| mechanics.nearest(Instant::ZERO, places.iter().enumerate());
+    let nearest = |places: &[HeadPosition]| mechanics.nearest(Instant::ZERO, places.iter().enumerate());
     assert_eq!(nearest(&[near, near, far]), Some(0));
     assert_eq!(nearest(&[]), None);
 }

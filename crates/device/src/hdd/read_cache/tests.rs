@@ -19,7 +19,7 @@ fn cache() -> ReadCache {
 const NOW: Instant = Instant(1_000_000);
 
 #[test]
-fn what_was_read_is_there_until_two_other_places_have_been_read() {
+fn read_data_stays_cached_until_two_other_places_have_been_read() {
     let mut cache = cache();
     cache.read(NOW, 100, 8);
     for (sector, sectors, is_there) in
@@ -34,7 +34,7 @@ fn what_was_read_is_there_until_two_other_places_have_been_read() {
 }
 
 #[test]
-fn the_head_reads_on_and_what_it_will_come_by_is_waited_for() {
+fn the_head_reads_ahead_and_a_sector_it_will_reach_is_waited_for() {
     let (mut cache, geometry) = (cache(), geometry());
     let after = |sectors| NOW + geometry.transfer(108, sectors);
     assert_eq!(cache.look_up(NOW, 108, 8, &geometry), Lookup::Miss, "nothing was read yet");
@@ -75,7 +75,7 @@ fn the_head_does_not_read_beyond_the_last_sector() {
 }
 
 #[test]
-fn a_head_that_is_wanted_elsewhere_has_read_what_has_passed_by_then() {
+fn a_head_called_away_has_cached_the_sectors_that_passed() {
     let (mut cache, geometry) = (cache(), geometry());
     cache.read(NOW, 100, 8);
     let end = cache.stop(NOW + geometry.transfer(108, 400), &geometry).unwrap();
@@ -84,7 +84,7 @@ fn a_head_that_is_wanted_elsewhere_has_read_what_has_passed_by_then() {
 }
 
 #[test]
-fn what_is_written_is_no_longer_there_and_what_lies_beside_it_is() {
+fn a_write_invalidates_the_cached_range_it_touches_and_no_other() {
     for (sector, sectors, is_there) in
         [(92, 8, true), (92, 9, false), (100, 1, false), (103, 1, false), (107, 50, false), (108, 50, true)]
     {
@@ -97,7 +97,7 @@ fn what_is_written_is_no_longer_there_and_what_lies_beside_it_is() {
 }
 
 #[test]
-fn without_segments_nothing_is_kept() {
+fn without_segments_the_read_cache_keeps_nothing() {
     let mut cache = ReadCache::new(0, 512.0, CAPACITY);
     cache.read(NOW, 100, 8);
     assert!(!cache.holds(100, 8));

@@ -19,7 +19,7 @@ fn compare(mut mechanics: Mechanics, capacity: u64, rounds: u32) {
     for round in 0..rounds {
         // Here and there some that are close to each other, and to the head.
         let span = [100_000, 30_000_000, capacity][round as usize % 3];
-        let places: Vec<Place> = (0..300).map(|_| mechanics.geometry.place(random.below(span))).collect();
+        let places: Vec<HeadPosition> = (0..300).map(|_| mechanics.geometry.place(random.below(span))).collect();
         let beside = random.below(300) as usize;
         mechanics.head_at = if round % 4 == 0 { places[beside] } else { mechanics.geometry.place(random.below(span)) };
         let mut slices = Slices::new(300, &mechanics);
@@ -27,7 +27,7 @@ fn compare(mut mechanics: Mechanics, capacity: u64, rounds: u32) {
         let wanted = |number: usize| (round % 5 > 1 || !number.is_multiple_of(7)).then_some(&places[number]);
         // Just as one passes the head, or has passed it.
         let turns = random.below(1 << 20) * mechanics.geometry.rotation_ns;
-        let passing = Instant(turns + places[beside].angle_ns + random.below(2 * JUST_NOW_NS));
+        let passing = Instant(turns + places[beside].angle_ns + random.below(2 * PASSED_TOLERANCE_NS));
         let now = if round % 2 == 0 { passing } else { Instant(random.below(1 << 40)) };
         let all = (0..300).filter_map(|number| Some((number, wanted(number)?)));
         let nearest = mechanics.nearest(now, all);
@@ -38,13 +38,13 @@ fn compare(mut mechanics: Mechanics, capacity: u64, rounds: u32) {
 }
 
 #[test]
-fn what_the_slices_find_is_what_looking_at_all_finds() {
+fn slices_find_the_same_nearest_place_as_a_full_scan() {
     let (mechanics, capacity) = disk(|_| {});
     compare(mechanics, capacity, 2000);
 }
 
 #[test]
-fn so_it_is_on_disks_whose_arm_and_platters_are_not_of_one_kind() {
+fn slices_match_a_full_scan_on_disks_of_unusual_geometry() {
     for (rotations_per_minute, zones, heads) in [(60.0, 3, 1), (1e6, 20, 8), (3e8, 1, 16), (15_000.0, 1, 2)] {
         let (mechanics, capacity) = disk(|parameters| {
             (parameters.rotations_per_minute, parameters.zones, parameters.heads) =
@@ -58,7 +58,7 @@ fn so_it_is_on_disks_whose_arm_and_platters_are_not_of_one_kind() {
 }
 
 #[test]
-fn of_two_that_are_reached_at_the_same_moment_the_first_is_the_nearest_and_of_none_none() {
+fn of_places_reached_at_once_the_slices_return_the_lowest_number() {
     let (mechanics, _) = disk(|_| {});
     let place = mechanics.geometry.place(1_000_000);
     let nearest = |numbers: &[usize]| {
@@ -70,12 +70,12 @@ fn of_two_that_are_reached_at_the_same_moment_the_first_is_the_nearest_and_of_no
 }
 
 #[test]
-fn of_some_hundreds_of_places_one_or_two_are_looked_at() {
+fn slices_examine_only_one_or_two_of_hundreds_of_places() {
     let (mechanics, capacity) = disk(|_| {});
     let mut random = Random::from_seed(1);
     let looks = std::cell::Cell::new(0);
     for _ in 0..1000 {
-        let places: Vec<Place> = (0..390).map(|_| mechanics.geometry.place(random.below(capacity))).collect();
+        let places: Vec<HeadPosition> = (0..390).map(|_| mechanics.geometry.place(random.below(capacity))).collect();
         let mut slices = Slices::new(390, &mechanics);
         places.iter().enumerate().for_each(|(number, place)| slices.add(place, number));
         let looked = |number: usize| {

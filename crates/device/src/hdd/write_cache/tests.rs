@@ -14,7 +14,7 @@ fn cache(extents: u32, sectors: u64) -> WriteCache {
 }
 
 #[test]
-fn it_takes_as_many_extents_and_sectors_as_fit_and_what_is_dirty_again_needs_no_room() {
+fn the_write_cache_admits_what_fits_and_rewrites_need_no_room() {
     let mechanics = mechanics();
     let mut few = cache(1, 1000);
     assert!(few.admit(100, 8, &mechanics) && few.admit(108, 8, &mechanics), "one goes on where the other ends");
@@ -28,7 +28,7 @@ fn it_takes_as_many_extents_and_sectors_as_fit_and_what_is_dirty_again_needs_no_
 }
 
 #[test]
-fn a_flush_waits_for_what_was_dirty_then_however_a_stream_goes_on() {
+fn a_flush_waits_only_for_data_dirty_at_its_start_while_a_stream_continues() {
     let mechanics = mechanics();
     let mut cache = cache(3, 10_000);
     assert!(cache.admit(0, 3000, &mechanics));
@@ -86,7 +86,7 @@ impl Plain {
 }
 
 #[test]
-fn its_indexes_answer_what_looking_at_every_extent_answers() {
+fn the_write_cache_indexes_match_a_scan_of_every_extent() {
     const EXTENTS: u32 = 12;
     let mechanics = mechanics();
     for (seed, sectors_max) in [(1, 300), (2, 20_000)] {

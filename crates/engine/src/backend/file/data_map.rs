@@ -18,7 +18,7 @@ use rustix::fs::{SeekFrom, seek};
 use crate::backend::Extent;
 
 /// After a search for a read, no other one starts for this many times its duration.
-const REST_PER_SEARCH: u32 = 100;
+const SEARCH_PAUSE_FACTOR: u32 = 100;
 /// After a shorter search the next one may start at once.
 const FREE_SEARCH: Duration = Duration::from_millis(1);
 /// Maximum remembered ranges of data.
@@ -183,7 +183,7 @@ impl DataMap {
             }
             let took = now.elapsed();
             if took > FREE_SEARCH {
-                known.search_at = Some(now + took * (REST_PER_SEARCH + 1));
+                known.search_at = Some(now + took * (SEARCH_PAUSE_FACTOR + 1));
             }
         }
         Ok(extents)
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_become_a_hole_is_searched_again() {
+    fn a_range_that_may_have_become_a_hole_is_searched_again() {
         let mut file = Sectors::of("dddddd-d");
         let map = DataMap::default();
         assert_eq!(found(&map, &file, 0..8), "dddddd-d");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_search_is_not_repeated_soon_and_what_is_unknown_counts_as_data() {
+    fn a_slow_search_is_not_repeated_soon_and_unknown_ranges_count_as_data() {
         let file = Sectors { takes: Duration::from_millis(20), ..Sectors::of("--dd--dd") };
         let map = DataMap::default();
         assert_eq!(found(&map, &file, 0..4), "--dd");

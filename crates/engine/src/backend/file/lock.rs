@@ -19,11 +19,11 @@ use rustix::fs::OFlags;
 /// The result of asking for a lock.
 pub enum Claim {
     /// The lock is held as long as this is open.
-    Ours(File),
+    Acquired(File),
     /// Another program holds a conflicting lock.
     InUse,
     /// The file system has no locks.
-    Impossible(io::Error),
+    NoLocking(io::Error),
 }
 
 /// Asks for a lock on a file for reading, or for reading and writing.
@@ -37,8 +37,8 @@ pub fn claim(path: &Path, read_only: bool, is_device: bool) -> io::Result<Claim>
     let kind = if read_only { libc::F_RDLCK } else { libc::F_WRLCK };
     let whole = flock { l_type: kind as _, l_whence: libc::SEEK_SET as _, l_start: 0, l_len: 0, l_pid: 0 };
     Ok(match fcntl(&file, FcntlArg::F_OFD_SETLK(&whole)) {
-        Ok(_) => Claim::Ours(file),
+        Ok(_) => Claim::Acquired(file),
         Err(Errno::EAGAIN | Errno::EACCES) => Claim::InUse,
-        Err(errno) => Claim::Impossible(errno.into()),
+        Err(errno) => Claim::NoLocking(errno.into()),
     })
 }

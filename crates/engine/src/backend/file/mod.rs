@@ -96,7 +96,7 @@ pub enum OpenError {
 
 /// How files are accessed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Way {
+enum FileAccess {
     Uring,
     Threads,
 }
@@ -105,7 +105,7 @@ enum Way {
 pub struct Files {
     table: Arc<FileTable>,
     shape: Shape,
-    way: Way,
+    way: FileAccess,
     notes: Vec<String>,
     /// Memory that is registered with every ring.
     fixed: Option<Arc<Arena>>,
@@ -124,7 +124,7 @@ struct Held {
 }
 
 /// The properties of an opened file.
-struct Opened {
+struct OpenedFile {
     file: File,
     /// The same file through the page cache, if `file` is direct and does not end with a full block.
     tail_file: Option<File>,
@@ -145,7 +145,7 @@ impl Files {
     /// # Errors
     /// If a file cannot be opened, is neither a file nor a block device, is empty, or is in use.
     pub fn open(specs: &[FileSpec]) -> Result<Files, OpenError> {
-        let mut opened: Vec<Opened> = Vec::new();
+        let mut opened: Vec<OpenedFile> = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
             let before: Vec<&Path> = specs[..index].iter().map(|spec| spec.path.as_path()).collect();
             opened.push(open(spec, &before)?);
@@ -170,10 +170,10 @@ impl Files {
         };
         let mut notes = notes;
         let way = match Uring::new(1, &[]) {
-            Ok(_) => Way::Uring,
+            Ok(_) => FileAccess::Uring,
             Err(error) => {
                 notes.push(format!("io_uring cannot be used ({error}): threads make the system calls instead"));
-                Way::Threads
+                FileAccess::Threads
             }
         };
         let shape = Shape {
@@ -208,7 +208,7 @@ impl Files {
     /// allowed, a [note](Self::notes) says so and buffers are not registered.
     #[must_use]
     pub fn with_fixed_buffers(mut self, bytes: usize, workers: usize) -> Self {
-        if bytes == 0 || self.way != Way::Uring {
+        if bytes == 0 || self.way != FileAccess::Uring {
             return self;
         }
         let arena = Arena::new(bytes.next_multiple_of(BUFFER_ALIGN));
@@ -235,7 +235,7 @@ impl Files {
     /// Makes the system calls on threads, as where io_uring is unavailable.
     #[must_use]
     pub fn without_io_uring(mut self) -> Self {
-        (self.way, self.fixed) = (Way::Threads, None);
+        (self.way, self.fixed) = (FileAccess::Threads, None);
         self
     }
 }
@@ -283,7 +283,14 @@ fn first_free(listing: &FileListing, distance: u64) -> Sector {
 }
 
 /// Adds a file in blocks of this length as the last volume, in a ring with room for this many files.
-fn list(listing: &mut FileListing, spec: &FileSpec, it: Opened, block_bytes: u32, room: usize, distance: u64) -> Held {
+fn list(
+    listing: &mut FileListing,
+    spec: &FileSpec,
+    it: OpenedFile,
+    block_bytes: u32,
+    room: usize,
+    distance: u64,
+) -> Held {
     let bytes = it.bytes;
     let sectors = bytes.next_multiple_of(u64::from(block_bytes)) / SECTOR_BYTES;
     let first = first_free(listing, distance);
@@ -310,7 +317,7 @@ fn open_buffered(file: &File, read_only: bool) -> io::Result<File> {
 }
 
 /// Opens a file; `before` are the files that are open already.
-fn open(spec: &FileSpec, before: &[&Path]) -> Result<Opened, OpenError> {
+fn open(spec: &FileSpec, before: &[&Path]) -> Result<OpenedFile, OpenError> {
     let failed = |source: io::Error| OpenError::File { path: spec.path.clone(), source };
     let unfit = |why: &str| OpenError::Unfit { path: spec.path.clone(), why: why.into() };
     let kind = std::fs::metadata(&spec.path).map_err(failed)?.file_type();
@@ -333,8 +340,8 @@ fn open(spec: &FileSpec, before: &[&Path]) -> Result<Opened, OpenError> {
     };
     let is_direct = !spec.buffered && notes.is_empty();
     let claim = match claim(&spec.path, spec.read_only, is_device).map_err(failed)? {
-        Claim::Ours(file) => Some(file),
-        Claim::Impossible(why) => {
+        Claim::Acquired(file) => Some(file),
+        Claim::NoLocking(why) => {
             notes.push(format!("{}: cannot be locked ({why}): nothing keeps others from it", spec.path.display()));
             None
         }
@@ -367,7 +374,7 @@ fn open(spec: &FileSpec, before: &[&Path]) -> Result<Opened, OpenError> {
     let rotational = is_rotational(&file, is_device).unwrap_or(false);
     let physical_bytes = physical_bytes.max(logical_bytes).next_multiple_of(logical_bytes);
     let is_direct = is_direct && !is_device;
-    Ok(Opened { file, tail_file, is_direct, bytes, logical_bytes, physical_bytes, rotational, notes, claim })
+    Ok(OpenedFile { file, tail_file, is_direct, bytes, logical_bytes, physical_bytes, rotational, notes, claim })
 }
 
 /// Whether two paths name the same file.
@@ -477,14 +484,16 @@ impl Backend for Files {
     fn station(&self, _: usize) -> io::Result<Box<dyn Station>> {
         let table = Arc::clone(&self.table);
         Ok(match self.way {
-            Way::Uring => {
+            FileAccess::Uring => {
                 let mut ring = self.ring(|files| Uring::new(QUEUE_DEPTH, files))?;
                 if let Some(arena) = &self.fixed {
                     ring.register(arena)?;
                 }
                 Box::new(FileStation::new(ring, table))
             }
-            Way::Threads => Box::new(FileStation::new(self.ring(|files| ThreadRing::new(QUEUE_DEPTH, files))?, table)),
+            FileAccess::Threads => {
+                Box::new(FileStation::new(self.ring(|files| ThreadRing::new(QUEUE_DEPTH, files))?, table))
+            }
         })
     }
 

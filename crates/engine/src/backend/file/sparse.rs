@@ -46,8 +46,8 @@ impl SparseFile {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
         let claim = match claim(path, false, false).map_err(failed)? {
-            Claim::Ours(file) => Some(file),
-            Claim::Impossible(_) => None,
+            Claim::Acquired(file) => Some(file),
+            Claim::NoLocking(_) => None,
             Claim::InUse => return Err(unfit("is in use by another program".into())),
         };
         match file.metadata().map_err(failed)?.len() {

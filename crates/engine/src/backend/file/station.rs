@@ -33,7 +33,7 @@ pub struct FileStation<R: Ring> {
     listing: Arc<FileListing>,
     generation: u64,
     /// Commands by number; grows as needed.
-    carried: Vec<Carried>,
+    carried: Vec<FileCommand>,
     /// Commands that the ring had no room for, or that have to be retried.
     again: Vec<u32>,
     /// Commands whose volume was closed before they were passed to the ring.
@@ -46,7 +46,7 @@ pub struct FileStation<R: Ring> {
 
 /// A command in flight.
 #[derive(Clone, Default)]
-struct Carried {
+struct FileCommand {
     volume: usize,
     /// Index of the file in the ring.
     file: u32,
@@ -159,7 +159,7 @@ impl<R: Ring> FileStation<R> {
                     && !carried.tail.is_empty()
                     && let Some(tail) = carried.last
                 {
-                    carried.go_on_with(tail);
+                    carried.transfer_tail(tail);
                 }
                 if carried.left > 0 {
                     self.post(id);
@@ -226,7 +226,7 @@ impl<R: Ring> FileStation<R> {
     }
 }
 
-impl Carried {
+impl FileCommand {
     /// Cuts off the part beyond the end of the file, and splits off the last bytes of the file, which need a separate call.
     #[cold]
     fn split(&mut self, tail: Tail) {
@@ -253,13 +253,13 @@ impl Carried {
         }
         self.left = self.segments.iter().map(|segment| segment.len as u64).sum();
         if self.left == 0 {
-            self.go_on_with(tail);
+            self.transfer_tail(tail);
         }
     }
 
     /// Everything except the last bytes of the file has been transferred.
     #[cold]
-    fn go_on_with(&mut self, tail: Tail) {
+    fn transfer_tail(&mut self, tail: Tail) {
         self.segments = std::mem::take(&mut self.tail);
         self.at = self.at.max(tail.at);
         self.done = 0;
@@ -307,7 +307,7 @@ impl<R: Ring> Station for FileStation<R> {
             Op::WriteZeroes => Step::Zero,
         };
         if self.carried.len() <= command.id as usize {
-            self.carried.resize(command.id as usize + 1, Carried::default());
+            self.carried.resize(command.id as usize + 1, FileCommand::default());
         }
         let carried = &mut self.carried[command.id as usize];
         carried.step = step;

@@ -60,16 +60,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     };
     ctrlc::set_handler(watch).context("cannot install a handler for Ctrl-C")?;
     let unless_interrupted = |file: &PathBuf| (!interrupted.load(Ordering::Relaxed)).then(|| score(file));
-    let verdicts: Vec<Verdict> = files.par_iter().filter_map(unless_interrupted).collect();
+    let verdicts: Vec<RecordingResult> = files.par_iter().filter_map(unless_interrupted).collect();
     let mut report = Report::default();
     if verdicts.len() < files.len() {
         report.interrupted = Some(Interrupted { recordings: verdicts.len(), of: files.len() });
     }
     for verdict in verdicts {
         match verdict {
-            Verdict::Scored(trace) => report.traces.push(*trace),
-            Verdict::Skipped { file, reason } => report.skipped.push((file, reason)),
-            Verdict::Refused(refused) => report.refused.push(refused),
+            RecordingResult::Scored(trace) => report.traces.push(*trace),
+            RecordingResult::Skipped { file, reason } => report.skipped.push((file, reason)),
+            RecordingResult::Refused(refused) => report.refused.push(refused),
         }
     }
     let text = match arguments.format {
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 }
 
 /// The result for a recording.
-enum Verdict {
+enum RecordingResult {
     Scored(Box<TraceReport>),
     /// There is no scheduler to replay it with.
     Skipped {
@@ -128,21 +128,21 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-fn score(path: &Path) -> Verdict {
+fn score(path: &Path) -> RecordingResult {
     let file = path.display().to_string();
     let trace = match Trace::open(path) {
         Ok(trace) => trace,
         Err(ReadError { line, problem, .. }) => {
-            return Verdict::Refused(Refused { file, line, reason: problem.to_string() });
+            return RecordingResult::Refused(Refused { file, line, reason: problem.to_string() });
         }
     };
     match replay(&trace) {
-        Ok(outcome) => Verdict::Scored(Box::new(TraceReport { file, scheduler: pool_of(&trace), outcome })),
+        Ok(outcome) => RecordingResult::Scored(Box::new(TraceReport { file, scheduler: pool_of(&trace), outcome })),
         Err(unsupported @ NotReplayed::Unsupported { .. }) => {
-            Verdict::Skipped { file, reason: unsupported.to_string() }
+            RecordingResult::Skipped { file, reason: unsupported.to_string() }
         }
         Err(NotReplayed::Inconsistent(Inconsistency { line, problem })) => {
-            Verdict::Refused(Refused { file, line: Some(line), reason: problem })
+            RecordingResult::Refused(Refused { file, line: Some(line), reason: problem })
         }
     }
 }

@@ -156,7 +156,7 @@ fn of_unknowns(usual: &Reproduced) -> impl Iterator<Item = [String; 2]> {
         if let Some(median) = Sensitivity::median_error(cells) {
             text += &format!(", median error {:.1} %", 100.0 * median);
         }
-        if let Some([before, after]) = changed.moved_most(&usual.cells) {
+        if let Some([before, after]) = changed.most_changed_cell(&usual.cells) {
             let (name, moved) =
                 (format!("{}, {}", before.row, before.column), 100.0 * (after.ours / before.ours - 1.0));
             text += &format!(

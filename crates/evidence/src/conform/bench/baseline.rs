@@ -14,7 +14,7 @@ const INSIDE_SHOWN: usize = 8;
 
 /// A request in the scheduler from the baselines' point of view.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct DecisionCandidate {
     pub(crate) rq: RqNumber,
     pub(crate) sector: Sector,
     pub(crate) sectors: u32,
@@ -25,15 +25,15 @@ pub(crate) struct Candidate {
     pub(crate) pid: u32,
 }
 
-impl Candidate {
+impl DecisionCandidate {
     /// A request inserted on behalf of `pid`.
-    pub(crate) fn new(insert: &Insert, pid: u32) -> Candidate {
+    pub(crate) fn new(insert: &Insert, pid: u32) -> DecisionCandidate {
         let Io { sector, sectors, op, prio, .. } = insert.io;
-        Candidate { rq: insert.rq, sector, sectors, op, prio, head: insert.head, pid }
+        DecisionCandidate { rq: insert.rq, sector, sectors, op, prio, head: insert.head, pid }
     }
 }
 
-impl fmt::Display for Candidate {
+impl fmt::Display for DecisionCandidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rq {} {}+{} of {}", self.rq.0, self.sector.0, self.sectors, self.pid)
     }
@@ -42,17 +42,17 @@ impl fmt::Display for Candidate {
 /// The requests inside in the order of arrival, and the last one served by the kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Baseline {
-    pub(crate) inside: Vec<Candidate>,
+    pub(crate) inside: Vec<DecisionCandidate>,
     last_end: Sector,
     last_pid: Option<u32>,
 }
 
 impl Baseline {
-    pub(crate) fn candidate(&mut self, rq: RqNumber) -> Option<&mut Candidate> {
+    pub(crate) fn candidate(&mut self, rq: RqNumber) -> Option<&mut DecisionCandidate> {
         self.inside.iter_mut().find(|candidate| candidate.rq == rq)
     }
 
-    pub(crate) fn remove(&mut self, rq: RqNumber) -> Option<Candidate> {
+    pub(crate) fn remove(&mut self, rq: RqNumber) -> Option<DecisionCandidate> {
         let at = self.inside.iter().position(|candidate| candidate.rq == rq)?;
         Some(self.inside.remove(at))
     }
@@ -92,7 +92,7 @@ impl Baseline {
         kernel: Option<RqNumber>,
         ours: Option<RqNumber>,
         reason: &'static str,
-        show: impl Fn(&Candidate) -> String,
+        show: impl Fn(&DecisionCandidate) -> String,
     ) -> Mismatch {
         let name = |rq: Option<RqNumber>| {
             let found = self.inside.iter().find(|candidate| Some(candidate.rq) == rq);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// A line in comparable form.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Line {
+pub struct ComparedLine {
     /// The queue it is about.
     pub queue: Option<QueueName>,
     /// Its kind.
@@ -15,7 +15,7 @@ pub struct Line {
     pub fields: Vec<(&'static str, String)>,
 }
 
-impl std::fmt::Display for Line {
+impl std::fmt::Display for ComparedLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.kind)?;
         if let Some(queue) = self.queue {
@@ -43,7 +43,7 @@ fn fields_of(kind: &str) -> Option<&'static [&'static str]> {
 }
 
 /// A recorded line, if its kind is compared.
-pub(super) fn recorded(state: &BfqState) -> Option<Line> {
+pub(super) fn recorded(state: &BfqState) -> Option<ComparedLine> {
     let fields = fields_of(&state.kind)?.iter().map(|&name| {
         let value = match state.fields.get(name) {
             Some(Value::String(text)) => text.clone(),
@@ -52,11 +52,11 @@ pub(super) fn recorded(state: &BfqState) -> Option<Line> {
         };
         (name, value)
     });
-    Some(Line { queue: state.queue, kind: state.kind.to_string(), fields: fields.collect() })
+    Some(ComparedLine { queue: state.queue, kind: state.kind.to_string(), fields: fields.collect() })
 }
 
 /// One of our lines, if its kind is compared.
-pub(super) fn ours(line: &BfqStateLine) -> Option<Line> {
+pub(super) fn ours(line: &BfqStateLine) -> Option<ComparedLine> {
     use BfqStateChange as Change;
     let bit = |flag: bool| u8::from(flag).to_string();
     let pid = |context: Option<hoistway_blk::ground::IoContextId>| match context {
@@ -100,23 +100,23 @@ pub(super) fn ours(line: &BfqStateLine) -> Option<Line> {
     let fields = fields_of(kind)?.iter().copied().zip(values).collect();
     let name =
         |label: BfqQueueLabel| QueueName { owner: label.io_context.map(|id| id.0), sync: label.sync, noidle: false };
-    Some(Line { queue: line.queue.map(name), kind: kind.to_owned(), fields })
+    Some(ComparedLine { queue: line.queue.map(name), kind: kind.to_owned(), fields })
 }
 
 /// A difference between the two sequences.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Difference {
+pub struct LineDifference {
     /// Time of the recorded line, or of the last one before ours, ns.
     pub t_ns: u64,
     /// The recorded line; none if ours is superfluous.
-    pub recorded: Option<Line>,
+    pub recorded: Option<ComparedLine>,
     /// Our line; none if it is missing.
-    pub ours: Option<Line>,
+    pub ours: Option<ComparedLine>,
 }
 
 /// Compares lines in order. An equal line is searched among the next few of both sides, so that a missing line does not
 /// affect the rest. Returns the number of equal lines, and the differences.
-pub(super) fn compare(recorded: &[(u64, Line)], ours: &[Line]) -> (u64, Vec<Difference>) {
+pub(super) fn compare(recorded: &[(u64, ComparedLine)], ours: &[ComparedLine]) -> (u64, Vec<LineDifference>) {
     /// How far to look for the next common line.
     const AHEAD: usize = 40;
     let (mut i, mut j, mut equal) = (0, 0, 0);
@@ -140,7 +140,7 @@ pub(super) fn compare(recorded: &[(u64, Line)], ours: &[Line]) -> (u64, Vec<Diff
             if theirs.is_some() || own.is_some() {
                 let t_ns = theirs.or(recorded.get(i.min(recorded.len().saturating_sub(1)))).map_or(0, |&(t, _)| t);
                 let recorded = theirs.map(|(_, line)| line.clone());
-                differences.push(Difference { t_ns, recorded, ours: own.cloned() });
+                differences.push(LineDifference { t_ns, recorded, ours: own.cloned() });
             }
         }
         (i, j) = (i + left, j + right);

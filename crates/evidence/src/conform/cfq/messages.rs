@@ -3,15 +3,15 @@
 
 use hoistway_trace::iosched::EventKind;
 
-use super::Replay;
+use super::CfqReplay;
 use crate::conform::consistency::Consistent;
 
 /// Drives cfq by the events of a recording without corrections, and returns the first message or decision that differs
 /// from the kernel's.
 #[must_use]
 pub fn first_difference(recording: &Consistent<'_>) -> Option<String> {
-    let mut replay = Replay::new(recording);
-    let mut messages = Messages::default();
+    let mut replay = CfqReplay::new(recording);
+    let mut messages = MessageComparison::default();
     for (index, event) in recording.trace().events.iter().enumerate() {
         if let EventKind::Msg { text, .. } = &event.kind {
             messages.kernel.push((event.line, text.to_string()));
@@ -37,7 +37,7 @@ const TAIL: usize = 8;
 
 /// The two sequences of messages, with the lines of the recording that they belong to.
 #[derive(Default)]
-struct Messages {
+struct MessageComparison {
     kernel: Vec<(u64, String)>,
     ours: Vec<(u64, String)>,
     /// Number of messages compared so far.
@@ -47,7 +47,7 @@ struct Messages {
 /// Times differ by the kernel's execution time between two readings of its clock, ns.
 const TOLERANCE: u64 = 200_000;
 
-impl Messages {
+impl MessageComparison {
     /// The first difference among the messages since the last call.
     fn compare(&mut self) -> Option<String> {
         while let (Some(kernel), Some(ours)) = (self.kernel.get(self.compared), self.ours.get(self.compared)) {

@@ -46,14 +46,14 @@ pub(super) fn moments(trace: &Trace) -> Vec<Moment<'_>> {
         moments.extend(in_doubt.into_iter().map(|decision| moment(event.t, decision, true)));
         moments.push(moment(event.t, event, false));
     }
-    hold_back_ticks(trace, hz, &mut moments);
+    delay_ticks(trace, hz, &mut moments);
     moments
 }
 
 /// Sets the tick counter back where the recording shows it behind the clock: a tick in a period without interrupts
 /// comes late. A late interrupt handles expired events in order, so a completion whose service ended before the tick
 /// did not see the tick.
-fn hold_back_ticks(trace: &Trace, hz: Hz, moments: &mut [Moment<'_>]) {
+fn delay_ticks(trace: &Trace, hz: Hz, moments: &mut [Moment<'_>]) {
     let service = trace.header.device.get("completion_ns").and_then(serde_json::Value::as_u64);
     let mut served: HashMap<RqNumber, Instant> = HashMap::new();
     for Moment { now, event, .. } in moments.iter_mut() {

@@ -67,7 +67,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
             }
         }
     }
-    cells.extend(beyond_the_parallelism(setting)?);
+    cells.extend(saturating_bounds(setting)?);
     cells.extend(without_real_time(setting)?);
     cells.push(starvation(setting)?);
     Ok(cells)
@@ -94,7 +94,7 @@ fn best_bound(row: &str, none: &Ran, bounded: &[Ran], published: f64, least: f64
 }
 
 /// Slope and linearity of the real-time p99.9 over bounds that saturate the drive, and throughput by bound.
-fn beyond_the_parallelism(setting: Setting) -> Result<Vec<Cell>, Error> {
+fn saturating_bounds(setting: Setting) -> Result<Vec<Cell>, Error> {
     const RISING: [u32; 6] = [1, 2, 4, 8, 16, 32];
     const FLAT: [u32; 5] = [64, 128, 192, 256, 320];
     let bounds = [&RISING[..], &FLAT[..]].concat();
@@ -191,7 +191,7 @@ mod tests {
     use super::line_through;
 
     #[test]
-    fn a_line_is_found_and_so_is_what_is_none() {
+    fn a_linear_fit_is_found_and_scatter_is_recognised() {
         assert_eq!(line_through(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]), (2.0, 1.0));
         assert!(line_through(&[(0.0, 1.0), (1.0, -1.0), (2.0, 1.0), (3.0, -1.0)]).1 < 0.3);
     }

@@ -25,7 +25,7 @@ use crate::commands::target::{Queues, Target, TargetOptions};
 use crate::input::CommandLine;
 
 /// The model for a device whose class is unknown (a loop device, memory, a virtual disk): the one with the fewest special properties.
-const LIKE_ANY: &str = "intel-p4800x-375gb";
+const GENERIC_PRESET: &str = "intel-p4800x-375gb";
 /// Size of a file that is created.
 const FILE_BYTES: u64 = 1 << 30;
 /// A smaller target fits into caches.
@@ -100,8 +100,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     check(&target, arguments)?;
     let disk = target.disk();
     let like = arguments.like.clone().or_else(|| Some(disk?.preset.as_ref()?.name.clone()));
-    let like = like.unwrap_or_else(|| LIKE_ANY.to_owned());
-    let like = as_it_is(preset_called(&like, &environment)?, disk)?;
+    let like = like.unwrap_or_else(|| GENERIC_PRESET.to_owned());
+    let like = preset_with_sysfs_properties(preset_called(&like, &environment)?, disk)?;
     environment.spare(&arguments.output)?;
     let output = Output::open(Some(&arguments.output))?;
     let csv = arguments.csv.as_deref().map(|file| Output::open(Some(file))).transpose()?;
@@ -194,7 +194,7 @@ fn check(target: &Target, arguments: &Arguments) -> Result<()> {
 }
 
 /// The preset with the properties of the device from sysfs.
-fn as_it_is(like: Preset, disk: Option<&Device>) -> Result<Preset> {
+fn preset_with_sysfs_properties(like: Preset, disk: Option<&Device>) -> Result<Preset> {
     let Some(disk) = disk else { return Ok(like) };
     let mut file = PresetFile::from(like);
     let name = file.name.clone();

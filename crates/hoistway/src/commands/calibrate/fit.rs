@@ -112,12 +112,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
 
 /// The preset of `--like`.
 pub(super) fn preset_called(named: &str, environment: &CommandLine) -> Result<Preset> {
-    from_file_or(named, "--like", environment, Preset::builtin, Preset::from_toml)
+    builtin_or_file(named, "--like", environment, Preset::builtin, Preset::from_toml)
 }
 
 /// The profile of `--host`.
 pub(super) fn host_called(named: &str, environment: &CommandLine) -> Result<Host> {
-    from_file_or(named, "--host", environment, Host::builtin, Host::from_toml)
+    builtin_or_file(named, "--host", environment, Host::builtin, Host::from_toml)
 }
 
 fn text(environment: &CommandLine, path: &Path) -> Result<String> {
@@ -125,7 +125,7 @@ fn text(environment: &CommandLine, path: &Path) -> Result<String> {
 }
 
 /// A built-in item by its name, or a user's own from a file: a name that ends in `.toml` or contains a slash.
-fn from_file_or<T, E: std::error::Error + Send + Sync + 'static>(
+fn builtin_or_file<T, E: std::error::Error + Send + Sync + 'static>(
     named: &str,
     option: &str,
     environment: &CommandLine,

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use hoistway_answer::WeightedFigure;
 use hoistway_experiment::{
-    CgroupFile, Comparison, Devices, Guests, Load, Mode, QueueFile, Replay, Sysctl, Tunable, Vary, Write, limits,
+    CgroupFile, Comparison, Devices, Guests, Load, Mode, QueueFile, QueueWrite, Replay, Sysctl, Tunable, Vary, limits,
     scenarios,
 };
 
@@ -218,7 +218,7 @@ pub(crate) fn queue_files(queue: &[String], nr_requests: Option<&str>) -> Result
     Ok(files)
 }
 
-fn write(text: &str) -> Result<Write> {
+fn write(text: &str) -> Result<QueueWrite> {
     let parts = text.split_once(':').and_then(|(at, rest)| Some((at, rest.split_once('=')?)));
     let Some((at, (key, value))) = parts else {
         bail!("--at {text}: expected TIME:KEY=VALUE, such as 10s:scheduler=bfq or 10s:bfq.slice_idle=0");
@@ -228,7 +228,7 @@ fn write(text: &str) -> Result<Write> {
         Some((scheduler, tunable)) => (Some(scheduler.to_owned()), format!("iosched/{tunable}")),
         None => (None, key.to_owned()),
     };
-    Ok(Write { at_ns, under, file, text: value.to_owned() })
+    Ok(QueueWrite { at_ns, under, file, text: value.to_owned() })
 }
 
 /// A cgroup, and the write to a file of it.

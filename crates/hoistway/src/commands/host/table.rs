@@ -1,7 +1,7 @@
 //! A host's block devices and findings as text.
 
 use hoistway_linux::host::{CgroupSetting, Device, Finding, Hierarchy, Host, SchedulerFacts, Severity};
-use hoistway_render::text::{aligned, hanging, wrapped};
+use hoistway_render::text::{aligned, wrap_hanging, wrapped};
 
 /// The table of devices, their settings, and the findings with commands. Prose is wrapped at `width` characters; every tunable is listed if
 /// `with_tunables`, otherwise only those that were changed.
@@ -15,13 +15,13 @@ pub(super) fn text(host: &Host, width: usize, with_tunables: bool) -> String {
     }
     if !empty.is_empty() {
         let names: Vec<&str> = empty.iter().map(|device| device.name.as_str()).collect();
-        text += &hanging(&format!("Without a medium, not shown: {}.", names.join(", ")), width, 0, 2);
+        text += &wrap_hanging(&format!("Without a medium, not shown: {}.", names.join(", ")), width, 0, 2);
     }
     text += &tunables(&shown, with_tunables, width);
     text.push('\n');
     text += &cgroups(host, width);
     for line in &host.unreadable {
-        text += &hanging(&format!("Not read: {line}. Run as root to see it."), width, 0, 2);
+        text += &wrap_hanging(&format!("Not read: {line}. Run as root to see it."), width, 0, 2);
     }
     text.push('\n');
     if host.findings.is_empty() {
@@ -119,7 +119,7 @@ fn tunables(devices: &[&Device], all: bool, width: usize) -> String {
     }
     let label = if all { "Tunables" } else { "Changed" };
     let line = |(shown, names): &(String, Vec<&str>)| {
-        hanging(&format!("{label} of {}: {shown}.", names.join(", ")), width, 0, 2)
+        wrap_hanging(&format!("{label} of {}: {shown}.", names.join(", ")), width, 0, 2)
     };
     lines.iter().map(line).collect()
 }
@@ -151,7 +151,7 @@ fn cgroups(host: &Host, width: usize) -> String {
     }
     let set =
         if lines.is_empty() { ", and nothing is set.".to_owned() } else { format!("; set: {}.", lines.join("; ")) };
-    hanging(&(begin + &set), width, 0, 2)
+    wrap_hanging(&(begin + &set), width, 0, 2)
 }
 
 fn finding(number: usize, finding: &Finding, width: usize) -> String {
@@ -160,9 +160,9 @@ fn finding(number: usize, finding: &Finding, width: usize) -> String {
         Severity::Medium => "medium",
         Severity::Low => "low",
     };
-    let mut text = hanging(&format!("{number}. {severity}: {}", finding.what), width, 0, 3);
+    let mut text = wrap_hanging(&format!("{number}. {severity}: {}", finding.what), width, 0, 3);
     for line in &finding.evidence {
-        text += &hanging(line, width, 3, 5);
+        text += &wrap_hanging(line, width, 3, 5);
     }
     text += &wrapped("Run:", width, 3);
     // A command may be copied, so it is never wrapped.

@@ -88,7 +88,7 @@ impl<'a> Outputs<'a> {
         let text = self.options.format.rendered(&document, fio.as_ref(), self.options.wide, &self.results)?;
         // Each output is written even if another one fails.
         let logs = self.logs.map_or(Ok(()), FioLogs::finish);
-        let page = |report: Output| super::report::page(&document).and_then(|page| report.write_there(page));
+        let page = |report: Output| super::report::page(&document).and_then(|page| report.write_to_file_only(page));
         let report = self.report.map_or(Ok(()), page);
         self.results.write(&text).and(logs).and(report)?;
         if document.partial {

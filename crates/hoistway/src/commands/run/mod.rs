@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use hoistway_experiment::{Ended, Load, RunObserver};
 use hoistway_real::{RealControls, RealExperiment, RealPlan};
 use hoistway_terminal::Ending;
-use hoistway_terminal::output::is_one_place;
+use hoistway_terminal::output::is_same_path;
 
 use self::progress::Progress;
 use crate::commands::compare::asked;
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let plan = RealPlan::of(&experiment, &environment)?;
     for file in [&arguments.run.output, &arguments.outputs.report].into_iter().flatten() {
         environment.spare(file)?;
-        if plan.target_path().is_some_and(|path| is_one_place(path, file)) {
+        if plan.target_path().is_some_and(|path| is_same_path(path, file)) {
             bail!("{}: is the target (expected another file for the results)", file.display());
         }
     }

@@ -19,7 +19,7 @@ pub(super) fn read(path: &Path, limit: u64) -> Result<(Sweep, Vec<String>)> {
         let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
         anyhow!("{name}:{line}: {}", error.message().replace('\n', " "))
     })?;
-    let beside = Beside { environment, folder: path.parent().unwrap_or(Path::new("")).to_owned() };
+    let beside = PlanEnvironment { environment, folder: path.parent().unwrap_or(Path::new("")).to_owned() };
     Sweep::of(space, &beside, limit).map_err(|error| match error {
         SweepError::TooMany { runs, limit } if runs < u64::MAX => {
             anyhow!(
@@ -31,12 +31,12 @@ pub(super) fn read(path: &Path, limit: u64) -> Result<(Sweep, Vec<String>)> {
 }
 
 /// The environment of a plan: files are relative to its folder.
-struct Beside {
+struct PlanEnvironment {
     environment: CommandLine,
     folder: PathBuf,
 }
 
-impl CallerEnvironment for Beside {
+impl CallerEnvironment for PlanEnvironment {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.environment.read(&self.folder.join(path))
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
 use hoistway_answer::tuning::{Budget, TuneRun, Tuning};
-use hoistway_experiment::tune::{BUDGET_RUNS, Cancel, Search, SearchObserver, State, TuneError, tune};
+use hoistway_experiment::tune::{BUDGET_RUNS, Cancel, Search, SearchObserver, SearchState, TuneError, tune};
 use hoistway_experiment::{CallerEnvironment, Comparison, Devices, Field, Vary};
 use hoistway_fio::LogSource;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -26,9 +26,9 @@ use hoistway_terminal::printable;
 pub(crate) use self::arguments::Arguments;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    let environment = Surrounded::default();
+    let environment = TuneEnvironment::default();
     let search = search(arguments)?;
-    let fresh = State::of(&search, &environment)?;
+    let fresh = SearchState::of(&search, &environment)?;
     let files = [&arguments.run.output, &arguments.state, &arguments.report];
     files.into_iter().flatten().try_for_each(|file| environment.0.spare(file))?;
     let files = [("--state", &arguments.state), ("--report", &arguments.report)];
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let holds = document.found.as_ref().is_some_and(|found| found.holds);
     let text = rendered(&document, arguments.format, output.text_width())?;
     // Each output is written even if another one fails.
-    let report = report.map_or(Ok(()), |report| tuned_page(&document).and_then(|page| report.write_there(page)));
+    let report = report.map_or(Ok(()), |report| tuned_page(&document).and_then(|page| report.write_to_file_only(page)));
     output.write(&text).and(report)?;
     Ok(if holds { Ending::Done } else { Ending::LimitBroken })
 }
@@ -182,9 +182,9 @@ impl SearchObserver for Observer<'_> {
 
 /// The command line with its own names of fields.
 #[derive(Default)]
-struct Surrounded(CommandLine);
+struct TuneEnvironment(CommandLine);
 
-impl CallerEnvironment for Surrounded {
+impl CallerEnvironment for TuneEnvironment {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.0.read(path)
     }

@@ -5,26 +5,26 @@ use std::io::{Error, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_experiment::tune::State;
+use hoistway_experiment::tune::SearchState;
 
 use hoistway_terminal::output::{Output, cannot_be_written};
 
 /// The state file.
 pub(super) struct StateFile {
     name: PathBuf,
-    state: State,
+    state: SearchState,
 }
 
 impl StateFile {
     /// Reads the state if the file exists, and checks that it can be written.
-    pub(super) fn open(name: &Path, mut state: State) -> Result<Self> {
+    pub(super) fn open(name: &Path, mut state: SearchState) -> Result<Self> {
         // A pipe or device may never end, so it is not a state, either.
         let read = fs::metadata(name).and_then(|there| {
             if there.is_file() { fs::read_to_string(name) } else { Err(Error::other("this is not a file")) }
         });
         match read {
             Ok(text) => {
-                if let Err(problem) = state.take_up(&text) {
+                if let Err(problem) = state.resume_from(&text) {
                     bail!("--state {}: {problem}", name.display());
                 }
             }
@@ -41,7 +41,7 @@ impl StateFile {
     }
 
     /// The current state.
-    pub(super) fn state(&self) -> &State {
+    pub(super) fn state(&self) -> &SearchState {
         &self.state
     }
 

@@ -15,7 +15,7 @@ use hoistway_blk::ground::Nanos;
 use hoistway_blk::policy::ContentionOptions;
 use hoistway_calibrate::fio::{self, FioError};
 use hoistway_experiment::limits::REPEATS_MAX;
-use hoistway_experiment::verify::{About, Figures, Measured, Verification, of_fio, of_run};
+use hoistway_experiment::verify::{About, Figures, KernelFigures, Verification, of_fio, of_run};
 use hoistway_experiment::{Comparison, Load, LoadText, Unobserved};
 use hoistway_real::{RealControls, RealExperiment, RealPlan, made};
 use hoistway_terminal::output::Output;
@@ -266,7 +266,7 @@ fn measured(
     runs: &Runs<'_>,
     (schedulers, modifies): (&[String], bool),
     interrupt: &Interrupt,
-) -> Result<Option<Measured>> {
+) -> Result<Option<KernelFigures>> {
     let bar = if std::io::stderr().is_terminal() {
         let style =
             ProgressStyle::with_template("{bar:40} {pos} of {len} runs  {elapsed} so far, about {eta} to go  {msg}");
@@ -275,7 +275,7 @@ fn measured(
     } else {
         ProgressBar::hidden()
     };
-    let mut measured = Measured::new();
+    let mut measured = KernelFigures::new();
     let mut is_whole = true;
     let begin = Instant::now();
     'rounds: for round in 0..arguments.rounds as usize {

@@ -43,7 +43,7 @@ fn two_processes_that_read_one_stream_end_up_in_one_queue() {
 }
 
 #[test]
-fn who_is_far_seeky_async_of_another_class_or_group_does_not_cooperate() {
+fn distant_seeky_async_and_foreign_queues_do_not_cooperate() {
     let cooperates = |job: Job| {
         let bench = side_by_side(job);
         let first = bench.queue_id(1, 1);
@@ -126,7 +126,7 @@ fn an_emptied_queue_leaves_its_position_and_dispatch_does_not_move_it() {
 }
 
 #[test]
-fn who_is_seeky_looks_for_nobody_and_real_time_goes_with_real_time() {
+fn a_seeky_queue_seeks_no_cooperator_and_real_time_joins_only_real_time() {
     let bench = side_by_side(at(2, 256));
     let first = bench.queue_id(1, 1);
     let found = |prepare: &dyn Fn(&mut Bench)| {

@@ -27,7 +27,7 @@ fn a_queue_that_must_be_served_is_served_though_its_slice_is_used_up() {
 }
 
 #[test]
-fn a_group_with_another_busy_queue_goes_on_with_that() {
+fn a_group_with_another_busy_queue_continues_with_that_one() {
     let mut bench = Bench::flash(31);
     bench.insert(one(1));
     bench.insert(one(2));

@@ -56,7 +56,7 @@ fn late_in_a_slice_fewer_requests_are_out() {
 }
 
 #[test]
-fn the_device_waits_for_a_reader_that_is_about_to_go_on() {
+fn cfq_idles_for_a_reader_that_is_about_to_continue() {
     let mut bench = Bench::new(1);
     bench.add(Job { think: MS, ..Job::new(1, 1) });
     bench.add(Job { start: 100 * US, ..Job::new(2, 8) });
@@ -93,7 +93,7 @@ fn a_sync_read_preempts_async_writes_but_waits_for_those_that_are_out() {
 }
 
 #[test]
-fn class_idle_gets_nothing_while_anybody_else_is_busy() {
+fn class_idle_gets_nothing_while_other_classes_are_busy() {
     let mut bench = Bench::new(1);
     bench.add(Job::new(1, 4).class(PriorityClass::Idle, 7));
     bench.add(Job { start: 2_500 * US, stop: 1_002_500 * US, ..Job::new(2, 4) });
@@ -178,7 +178,7 @@ fn an_expired_request_is_rescued_at_the_start_of_a_turn() {
 }
 
 #[test]
-fn only_enough_requests_that_nobody_waits_for_tell_whether_the_device_queues() {
+fn device_queueing_is_judged_by_enough_requests_of_non_idling_queues() {
     let verdict = |depth, readers: u32, random: bool, until: u64| {
         let mut bench = Bench::new(depth);
         for pid in 1..=readers {

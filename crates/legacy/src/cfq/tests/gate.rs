@@ -59,7 +59,7 @@ fn class_idle_alone_has_one_request_out_as_well() {
 }
 
 #[test]
-fn a_request_over_its_time_passes_the_gate() {
+fn an_expired_sync_request_is_dispatched_despite_async_ones_in_flight() {
     for (now, expected) in [(100, Err(Reason::AsyncInFlight)), (126, Ok(1))] {
         let mut bench = Bench::new(31);
         bench.insert(one(2).asynchronous());
@@ -73,7 +73,7 @@ fn a_request_over_its_time_passes_the_gate() {
 }
 
 #[test]
-fn a_turn_is_that_of_the_process_whose_request_came_first() {
+fn a_turn_belongs_to_the_process_whose_request_came_first() {
     let mut bench = Bench::new(31);
     bench.insert(one(1).asynchronous());
     bench.insert(Job { sector: (1 << 24) + 64, ..one(2) }.asynchronous());

@@ -87,7 +87,7 @@ fn shares_multiply_down_a_tree_of_groups_with_tasks_of_their_own() {
 }
 
 #[test]
-fn a_group_whose_requests_are_out_keeps_the_device_unless_it_thinks_long() {
+fn a_group_with_requests_in_flight_keeps_the_device_unless_it_thinks_long() {
     for thinks_long in [false, true] {
         let mut bench = Bench::flash(31);
         bench.insert(member(1, 1));
@@ -120,7 +120,7 @@ fn an_async_completion_counts_for_the_think_time_of_the_group_alone() {
 }
 
 #[test]
-fn a_group_goes_on_with_the_rest_of_its_workload_slice() {
+fn a_group_resumes_the_rest_of_its_workload_slice() {
     let mut bench = Bench::new(1);
     bench.insert(member(1, 1));
     bench.give_out();

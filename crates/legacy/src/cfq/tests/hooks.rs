@@ -82,7 +82,7 @@ fn a_request_that_was_absorbed_waits_no_longer_and_its_survivor_keeps_the_queue_
 }
 
 #[test]
-fn a_request_that_was_absorbed_on_its_way_in_is_no_longer_counted() {
+fn a_request_absorbed_at_insertion_is_no_longer_counted() {
     let mut bench = Bench::new(1);
     bench.insert(one(1, 1_000));
     let rq = bench.allocate(one(1, 1_064));
@@ -111,7 +111,7 @@ fn an_important_request_boosts_its_queue_until_the_next_ordinary_allocation() {
 }
 
 #[test]
-fn who_is_waited_for_may_exceed_the_allocation_limit_once_a_turn() {
+fn a_process_being_idled_for_may_exceed_the_limit_once_a_turn() {
     let mut bench = Bench::new(1);
     assert_eq!(bench.may_queue(one(1, 0)), MayQueue::May, "it is not known");
     bench.add(Job { count: 1, ..Job::new(1, 1) });
@@ -136,7 +136,7 @@ fn another_priority_replaces_the_async_queue_at_once_and_reaches_the_sync_queue_
 }
 
 #[test]
-fn an_unset_priority_is_the_one_that_was_told() {
+fn an_unset_priority_follows_the_last_priority_event() {
     let mut bench = Bench::new(1);
     let unset = Job { ioprio: hoistway_blk::bio::IoPriority::UNSET, ..one(1, 0) };
     bench.insert(unset);
@@ -164,7 +164,7 @@ fn a_process_that_changes_its_cgroup_gets_new_queues_and_leaves_its_requests() {
 }
 
 #[test]
-fn everybody_of_one_class_and_level_in_a_group_shares_an_async_queue() {
+fn processes_of_one_class_and_level_in_a_group_share_an_async_queue() {
     let mut bench = Bench::new(1);
     bench.insert(one(1, 0).asynchronous());
     bench.insert(one(2, 0).asynchronous());
@@ -236,7 +236,7 @@ fn a_forced_drain_leaves_nothing_and_takes_best_effort_first_async_before_sync()
 }
 
 #[test]
-fn an_insertion_without_a_told_allocation_counts_as_one() {
+fn an_insertion_without_an_announced_allocation_counts_as_one() {
     let mut bench = Bench::new(1);
     let rq = bench.allocate(one(1, 0));
     let id = rq.id();

@@ -83,7 +83,7 @@ fn a_device_that_may_queue_is_taken_for_one_that_does() {
 }
 
 #[test]
-fn nobody_waits_for_a_dead_process() {
+fn cfq_does_not_idle_for_an_exited_process() {
     let mut bench = Bench::new(1);
     bench.insert(one(1));
     bench.insert(Job { sector: 9 << 20, ..one(1) });
@@ -179,7 +179,7 @@ fn first_of_two(mut bench: Bench) -> (Bench, hoistway_blk::request::Rq) {
 }
 
 #[test]
-fn nobody_is_waited_for_while_its_requests_are_out() {
+fn cfq_does_not_idle_while_requests_of_the_queue_are_in_flight() {
     let (mut bench, second) = first_of_two(Bench::new(31));
     assert_eq!(bench.timer, None);
     bench.finish(second);
@@ -187,7 +187,7 @@ fn nobody_is_waited_for_while_its_requests_are_out() {
 }
 
 #[test]
-fn nobody_is_waited_for_whose_process_is_gone_or_thinks_longer_than_its_slice_lasts() {
+fn cfq_does_not_idle_for_exited_or_too_slow_processes() {
     let timer = |mean_ms: i64, rest_ms: i64, exited: bool| {
         let (mut bench, second) = first_of_two(Bench::new(31));
         let context = bench.context(1);
@@ -206,7 +206,7 @@ fn nobody_is_waited_for_whose_process_is_gone_or_thinks_longer_than_its_slice_la
 }
 
 #[test]
-fn a_group_is_waited_for_only_if_nobody_else_of_it_has_work_and_the_tree_thinks_shortly() {
+fn cfq_idles_for_a_group_only_without_other_work_and_with_short_think_time() {
     let armed = |others: bool, thinks_long: bool| {
         let mut bench = Bench::flash(31);
         bench.insert(one(1));
@@ -241,7 +241,7 @@ fn without_group_idle_flash_that_queues_is_not_kept_idle_even_for_the_last_queue
 }
 
 #[test]
-fn the_end_of_an_async_request_waits_for_nobody() {
+fn the_completion_of_an_async_request_starts_no_idling() {
     let mut bench = Bench::new(31);
     bench.insert(one(1).asynchronous());
     let rq = bench.pull().expect("the write");
@@ -345,7 +345,7 @@ fn a_group_is_waited_for_only_as_long_as_one_queue_of_it_is_busy() {
 }
 
 #[test]
-fn the_queue_is_run_when_the_driver_is_empty_and_somebody_busy() {
+fn the_queue_runs_when_the_driver_is_empty_and_a_queue_is_busy() {
     let mut bench = Bench::new(31);
     bench.insert(one(1));
     bench.insert(Job { sector: 64, ..one(1) });

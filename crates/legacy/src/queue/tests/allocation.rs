@@ -40,7 +40,7 @@ fn with_128_async_requests_an_async_one_blocks_and_a_sync_one_does_not() {
 }
 
 #[test]
-fn what_must_not_wait_fails_instead() {
+fn a_nowait_bio_fails_instead_of_waiting() {
     let mut bench = with_async(128);
     let hasty = Bio { flags: BioFlags::NOWAIT, ..bio("W9000000") };
     assert_eq!(bench.submit_as(500, hasty), Submitted::Done);
@@ -76,7 +76,7 @@ fn the_task_that_fills_the_list_may_have_31_more_within_20_ms() {
 }
 
 #[test]
-fn nobody_may_have_more_than_192_of_a_class() {
+fn a_class_never_has_more_than_192_requests() {
     let mut bench = with_async(128);
     // Three bursts of 32 would be too many.
     for task in 501..=503 {
@@ -124,7 +124,7 @@ fn a_task_that_goes_to_sleep_flushes_its_plug_and_leaves_the_run_to_a_worker() {
 }
 
 #[test]
-fn nr_requests_of_1_is_4_and_a_change_wakes_whoever_finds_room() {
+fn nr_requests_1_becomes_4_and_a_change_wakes_waiters_that_fit() {
     let mut bench = Bench::stopped("noop");
     assert!(bench.queue.set_nr_requests(1, &mut bench.caller.effects).is_ok());
     assert_eq!(bench.queue.nr_requests(), 4);
@@ -142,7 +142,7 @@ fn nr_requests_of_1_is_4_and_a_change_wakes_whoever_finds_room() {
 }
 
 #[test]
-fn a_scheduler_that_insists_passes_a_full_list_but_not_half_as_many_again() {
+fn may_queue_must_passes_a_full_list_up_to_one_and_a_half_times_it() {
     let diary = Arc::new(Mutex::new(Diary::default()));
     let mut bench = Recorder::bench(&diary);
     bench.queue.set_stopped(true);
@@ -154,7 +154,7 @@ fn a_scheduler_that_insists_passes_a_full_list_but_not_half_as_many_again() {
 }
 
 #[test]
-fn whoever_is_refused_by_the_scheduler_alone_is_woken_by_the_other_class() {
+fn a_task_refused_only_by_the_scheduler_is_woken_by_the_other_class() {
     let diary = Arc::new(Mutex::new(Diary::default()));
     let mut bench = Recorder::bench(&diary);
     bench.queue.set_stopped(true);
@@ -166,7 +166,7 @@ fn whoever_is_refused_by_the_scheduler_alone_is_woken_by_the_other_class() {
 }
 
 #[test]
-fn each_cgroup_has_as_many_requests_of_its_own_and_sleeps_for_its_own() {
+fn each_cgroup_has_a_full_request_list_and_sleeps_for_its_own_requests() {
     for scheduler in ["noop", "deadline", "cfq"] {
         let mut bench = Bench::stopped(scheduler);
         let write = |cgroup: u32, task: u32| {

@@ -60,7 +60,7 @@ fn a_change_of_the_scheduler_ends_after_a_departure_under_every_scheduler() {
 }
 
 #[test]
-fn what_is_left_of_a_bio_in_mid_way_comes_back_in_one_piece() {
+fn the_rest_of_a_partly_submitted_bio_comes_back_in_one_piece() {
     let limits = Limits { max_sectors: 8, ..Limits::default() };
     let mut bench = Bench::with(LegacyConfig { nr_requests: 4, limits, ..config(Kernel::V4_12) }, "noop");
     bench.queue.set_stopped(true);

@@ -128,7 +128,7 @@ fn a_requeued_request_is_at_the_head_and_nothing_is_sorted_past_it() {
 }
 
 #[test]
-fn what_is_put_at_the_back_drains_the_elevator_in_runs_of_one_direction() {
+fn a_back_insertion_drains_the_elevator_in_runs_of_one_direction() {
     let mut bench = Bench::stopped("noop");
     bench.submit("R300 R100 W50 R200");
     // A request without a manager, as during a change of scheduler, is inserted at the back.

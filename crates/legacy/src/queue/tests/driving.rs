@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_run_takes_as_many_requests_as_the_device_has_room_for() {
+fn a_run_takes_requests_up_to_the_device_depth() {
     let mut bench = Bench::with(LegacyConfig { queue_depth: 3, ..config(Kernel::V4_12) }, "noop");
     bench.submit("R100 R200 R300 R400 R500");
     assert_eq!(bench.calls(), "R100+8 R200+8 R300+8");
@@ -48,7 +48,7 @@ fn a_device_without_budget_gets_nothing_and_no_budget_is_lost() {
 }
 
 #[test]
-fn a_request_that_fails_at_the_driver_ends_and_the_run_goes_on() {
+fn a_request_that_fails_at_the_driver_ends_and_the_run_continues() {
     let mut bench = Bench::stopped("noop");
     bench.submit("R100 R200");
     bench.driver.ends_next = Some(Status::Medium);

@@ -115,7 +115,7 @@ fn the_hooks_of_a_request_come_in_the_order_of_its_life() {
 }
 
 #[test]
-fn the_end_is_told_once_for_each_request_that_was_taken_in_also_for_those_that_were_absorbed() {
+fn finish_is_called_once_per_accepted_request_even_if_absorbed() {
     let diary = Arc::new(Mutex::new(Diary::default()));
     let mut bench = Recorder::bench(&diary);
     bench.queue.set_stopped(true);
@@ -157,7 +157,7 @@ fn a_request_that_is_absorbed_on_its_way_in_is_dropped_and_not_finished() {
 }
 
 #[test]
-fn what_goes_past_the_elevator_is_never_told_to_it() {
+fn the_elevator_is_not_notified_of_requests_that_bypass_it() {
     let diary = Arc::new(Mutex::new(Diary::default()));
     let mut bench = Recorder::bench(&diary);
     bench.submit_as(1, Bio { flags: BioFlags::FUA, ..bio("W100") });

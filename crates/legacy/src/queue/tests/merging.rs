@@ -50,7 +50,7 @@ fn a_merged_request_is_served_at_the_place_of_its_oldest_part() {
 }
 
 #[test]
-fn without_merging_noop_is_arrival_order_whatever_comes() {
+fn without_merging_noop_always_keeps_arrival_order() {
     let bios = "R500 W500 D20 R8 W16 R492 D28 W0";
     let expected = "R500+8 W500+8 D20+8 R8+8 W16+8 R492+8 D28+8 W0+8";
     assert_eq!(noop(NoMerges::Nothing, bios), expected);
@@ -63,7 +63,7 @@ fn among_several_that_end_there_the_one_hashed_last_is_taken() {
 }
 
 #[test]
-fn an_insertion_merge_goes_on_with_the_grown_request() {
+fn an_insertion_merge_continues_with_the_merged_request() {
     let mut bench = Bench::stopped("noop");
     bench.plug();
     bench.submit("W108");

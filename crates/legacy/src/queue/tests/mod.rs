@@ -192,10 +192,10 @@ impl Bench {
     /// Submits as the process `task`, which is also its waiter.
     fn submit_as(&mut self, task: u32, mut bio: Bio) -> Submitted {
         bio.io_context = IoContextId(task);
-        self.go_on(task, LegacySubmission::new(bio, Waiter(task)))
+        self.make_progress(task, LegacySubmission::new(bio, Waiter(task)))
     }
 
-    fn go_on(&mut self, task: u32, mut submission: LegacySubmission) -> Submitted {
+    fn make_progress(&mut self, task: u32, mut submission: LegacySubmission) -> Submitted {
         let submitted = self.call(|queue, cx, plug| queue.submit(cx, &mut submission, plug));
         if submitted == Submitted::Parked {
             self.parked.insert(task, submission);

@@ -18,7 +18,7 @@ fn end(bench: &mut Bench, to: Option<&str>) {
 }
 
 #[test]
-fn a_change_waits_until_what_the_old_scheduler_manages_has_ended_and_io_goes_on() {
+fn a_switch_waits_for_requests_of_the_old_scheduler_while_io_continues() {
     let mut bench = Bench::with(LegacyConfig { queue_depth: 2, ..config(Kernel::V4_12) }, "deadline");
     bench.submit("R100 R300 R200 R400");
     assert_eq!(begin(&mut bench), Step::More);
@@ -43,7 +43,7 @@ fn a_change_waits_until_what_the_old_scheduler_manages_has_ended_and_io_goes_on(
 }
 
 #[test]
-fn what_was_plugged_before_a_change_still_goes_through_the_old_scheduler() {
+fn requests_plugged_before_a_switch_still_pass_the_old_scheduler() {
     let mut bench = Bench::new("cfq");
     bench.plug();
     bench.submit("R500 R100");
@@ -71,7 +71,7 @@ fn a_change_that_fails_leaves_the_old_scheduler_with_its_settings() {
 }
 
 #[test]
-fn nothing_merges_under_the_lock_while_a_change_is_under_way() {
+fn during_a_scheduler_switch_nothing_merges_under_the_lock() {
     let mut bench = Bench::stopped("deadline");
     bench.submit("W100");
     begin(&mut bench);

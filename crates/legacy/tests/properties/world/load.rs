@@ -18,7 +18,7 @@ pub struct Habits {
     /// Many writes are write-back, some of swap.
     pub buffered: bool,
     /// Files of `queue/` are written.
-    pub administered: bool,
+    pub host_disks: bool,
     /// Processes depart while they sleep.
     pub departing: bool,
     /// Time passes so fast that the device takes too long for some requests.
@@ -33,7 +33,7 @@ impl Habits {
             apart,
             greedy: random.one_in(2),
             buffered: random.one_in(2),
-            administered: random.one_in(2),
+            host_disks: random.one_in(2),
             departing: random.one_in(2),
             // (Promises of turns are not kept then.)
             slow: !apart && random.one_in(2),

@@ -124,7 +124,7 @@ fn has_no_requests(device: &Device) -> bool {
 }
 
 /// A scheduler set on a device without requests, by its file or by lines of configurations.
-struct InVain<'a> {
+struct SchedulerWithoutEffect<'a> {
     device: &'a Device,
     scheduler: &'a str,
     /// The lines; none if the file itself shows the scheduler.
@@ -132,20 +132,22 @@ struct InVain<'a> {
 }
 
 pub(super) fn schedulers_on_stacked_devices(host: &Host) -> Vec<Finding> {
-    let mut all: Vec<InVain<'_>> = host
+    let mut all: Vec<SchedulerWithoutEffect<'_>> = host
         .devices
         .iter()
         .filter(|device| has_no_requests(device))
-        .filter_map(|device| in_vain(host, device))
+        .filter_map(|device| scheduler_without_effect(host, device))
         .collect();
     // One finding for all devices that the same lines set.
-    let lines = |one: &InVain<'_>| one.sets.iter().map(|set| (set.source.clone(), set.line)).collect::<Vec<_>>();
+    let lines = |one: &SchedulerWithoutEffect<'_>| {
+        one.sets.iter().map(|set| (set.source.clone(), set.line)).collect::<Vec<_>>()
+    };
     all.sort_by_key(lines);
     all.chunk_by(|one, other| lines(one) == lines(other)).map(|of_lines| scheduler_in_vain(host, of_lines)).collect()
 }
 
 /// The scheduler set on this device.
-fn in_vain<'a>(host: &'a Host, device: &'a Device) -> Option<InVain<'a>> {
+fn scheduler_without_effect<'a>(host: &'a Host, device: &'a Device) -> Option<SchedulerWithoutEffect<'a>> {
     let sets = host.settings.iter().filter(|setting| {
         let is_scheduler = setting.file == "scheduler" && setting.value != "none";
         setting.device == device.name && is_scheduler && setting.certainty == Certainty::Certain
@@ -153,10 +155,10 @@ fn in_vain<'a>(host: &'a Host, device: &'a Device) -> Option<InVain<'a>> {
     let sets: Vec<&Setting> = sets.collect();
     let active = device.active_scheduler().filter(|active| *active != "none");
     let scheduler = active.or_else(|| sets.last().map(|set| set.value.as_str()))?;
-    Some(InVain { device, scheduler, sets })
+    Some(SchedulerWithoutEffect { device, scheduler, sets })
 }
 
-fn scheduler_in_vain(host: &Host, all: &[InVain<'_>]) -> Finding {
+fn scheduler_in_vain(host: &Host, all: &[SchedulerWithoutEffect<'_>]) -> Finding {
     let mut below: Vec<&Device> = Vec::new();
     for disk in all.iter().flat_map(|one| disks_below(host, one.device)) {
         if !below.iter().any(|known| known.name == disk.name) {
@@ -164,7 +166,8 @@ fn scheduler_in_vain(host: &Host, all: &[InVain<'_>]) -> Finding {
         }
     }
     let (first, scheduler) = (&all[0], all[0].scheduler);
-    let is_shown = |one: &&InVain<'_>| one.device.active_scheduler().is_some_and(|active| active != "none");
+    let is_shown =
+        |one: &&SchedulerWithoutEffect<'_>| one.device.active_scheduler().is_some_and(|active| active != "none");
     let mut evidence: Vec<String> = all.iter().filter(is_shown).map(|one| shown_scheduler(one.device)).collect();
     let line = |set: &&Setting| format!("{}:{}: sets queue/{} to {}", set.source, set.line, set.file, set.value);
     evidence.extend(first.sets.iter().map(line));
@@ -178,8 +181,9 @@ fn scheduler_in_vain(host: &Host, all: &[InVain<'_>]) -> Finding {
         commands.extend(all.iter().map(|one| write(&one.device.name, "scheduler", "none")));
     }
     let name = |device: &'_ Device| device.mapped_name.clone().unwrap_or_else(|| device.name.clone());
-    let layers =
-        |one: &InVain<'_>| format!("{} ({})", name(one.device), one.device.layer.as_deref().unwrap_or("stacked"));
+    let layers = |one: &SchedulerWithoutEffect<'_>| {
+        format!("{} ({})", name(one.device), one.device.layer.as_deref().unwrap_or("stacked"))
+    };
     let named: Vec<String> = all.iter().map(layers).collect();
     Finding {
         rule: Rule::SchedulerOnStackedDevice,

@@ -15,7 +15,7 @@ fn flows<const N: usize>(parts: [Option<(u32, u32)>; N]) -> Flows {
 /// I/Os that this process issues while no other does, 9 at most.
 fn alone(flows: &mut Flows, process: u32) -> usize {
     let mut ios = 0;
-    while ios < 9 && flows.lets_through(process) {
+    while ios < 9 && flows.allows_next_io(process) {
         flows.issued(process);
         ios += 1;
     }
@@ -27,7 +27,7 @@ fn released(flows: &mut Flows) -> Vec<u32> {
 }
 
 #[test]
-fn nobody_is_more_than_an_io_ahead_of_its_share_of_its_balance() {
+fn no_process_is_more_than_an_io_ahead_of_its_share_of_the_flow() {
     let mut flows = flows([Some((7, 3)), Some((7, 1)), Some((8, 1)), None]);
     // Four are one more than three quarters of four, and two no more than one more than a quarter of six.
     assert_eq!([0, 1].map(|process| alone(&mut flows, process)), [4, 2]);
@@ -35,7 +35,7 @@ fn nobody_is_more_than_an_io_ahead_of_its_share_of_its_balance() {
     let mut counts = [4, 2];
     for _ in 0..1000 {
         for process in [1, 0] {
-            if flows.lets_through(process) {
+            if flows.allows_next_io(process) {
                 flows.issued(process);
                 counts[process as usize] += 1;
             }
@@ -46,7 +46,7 @@ fn nobody_is_more_than_an_io_ahead_of_its_share_of_its_balance() {
 }
 
 #[test]
-fn who_is_held_is_told_once_when_others_have_caught_up() {
+fn a_held_process_is_released_once_when_others_have_caught_up() {
     let mut flows = flows([Some((7, 3)), Some((7, 1)), Some((8, 1))]);
     alone(&mut flows, 0);
     flows.hold(0);
@@ -61,7 +61,7 @@ fn who_is_held_is_told_once_when_others_have_caught_up() {
 }
 
 #[test]
-fn who_ends_no_longer_counts_with_all_that_it_has_done() {
+fn an_ended_process_no_longer_counts_in_its_flow() {
     let mut flows = flows([Some((7, 3)), Some((7, 1)), Some((7, 4)), None]);
     assert_eq!(alone(&mut flows, 0), 1);
     (0..3).for_each(|process| flows.hold(process));
@@ -71,7 +71,7 @@ fn who_ends_no_longer_counts_with_all_that_it_has_done() {
     flows.leave(2);
     assert_eq!(released(&mut flows), [0]);
     assert_eq!(alone(&mut flows, 0), 9, "it is alone");
-    assert!(flows.lets_through(1));
+    assert!(flows.allows_next_io(1));
     // None of this is about processes that are in no balance, or have left it.
     for process in [1, 3] {
         flows.hold(process);

@@ -9,7 +9,7 @@ fn thinking(change: impl FnOnce(&mut Think)) -> Thinking {
 }
 
 #[test]
-fn a_pause_comes_after_so_many_ios_of_the_kind_that_counts() {
+fn a_pause_comes_after_a_number_of_ios_of_the_counted_kind() {
     for (counting, other) in
         [(ThinkBlocks::Completed, ThinkBlocks::Issued), (ThinkBlocks::Issued, ThinkBlocks::Completed)]
     {
@@ -30,7 +30,7 @@ fn a_pause_comes_after_so_many_ios_of_the_kind_that_counts() {
 }
 
 #[test]
-fn or_after_so_much_time_to_which_a_pause_is_added() {
+fn a_pause_may_come_after_a_time_and_its_length_is_added() {
     let mut thinking = thinking(|think| think.io_time = Nanos(50));
     let due_at = |thinking: &Thinking| (0..).map(Instant).find(|&now| thinking.is_due(now));
     assert_eq!(due_at(&thinking), Some(Instant(165)));
@@ -41,7 +41,7 @@ fn or_after_so_much_time_to_which_a_pause_is_added() {
 }
 
 #[test]
-fn what_comes_first_counts_where_both_are_given() {
+fn the_earlier_of_block_count_and_io_time_triggers_the_pause() {
     let mut thinking = thinking(|think| (think.blocks, think.io_time) = (2, Nanos(50)));
     assert!(!thinking.is_due(Instant(164)) && thinking.is_due(Instant(165)));
     thinking.count(ThinkBlocks::Completed, 2);
@@ -51,6 +51,6 @@ fn what_comes_first_counts_where_both_are_given() {
 #[test]
 fn a_rate_makes_up_for_pauses_unless_they_are_lost_to_it() {
     let made_up_for = thinking(|_| {});
-    assert_eq!((made_up_for.spin(), made_up_for.not_made_up_for()), (Nanos(5), Nanos::ZERO));
-    assert_eq!(thinking(|think| think.is_lost_to_rate = true).not_made_up_for(), Nanos(15));
+    assert_eq!((made_up_for.spin(), made_up_for.uncompensated_pause()), (Nanos(5), Nanos::ZERO));
+    assert_eq!(thinking(|think| think.is_lost_to_rate = true).uncompensated_pause(), Nanos(15));
 }

@@ -1,10 +1,10 @@
 use super::*;
 use crate::{Issue, Pattern};
 
-fn window(issue: Issue) -> Window {
+fn window(issue: Issue) -> IoWindow {
     let mut process = Process::new("p", 0, Pattern::read(4096));
     process.issue = issue;
-    Window::new(&process)
+    IoWindow::new(&process)
 }
 
 /// Four I/Os in flight, two at a time.
@@ -16,7 +16,7 @@ fn read(offset_bytes: u64, bytes: u32) -> Io {
     Io { op: Op::Read, file: 0, priority: IoPriority::UNSET, bytes, offset_bytes }
 }
 
-impl Window {
+impl IoWindow {
     fn add_reads(&mut self, count: u32) {
         for _ in 0..count {
             assert!(self.add(IoInFlight::of(&read(0, 4096), Instant(7))).is_some());
@@ -35,7 +35,7 @@ impl Window {
 }
 
 #[test]
-fn it_submits_what_is_free_of_its_depth_and_no_more_than_a_batch() {
+fn the_window_submits_up_to_its_free_depth_and_at_most_a_batch() {
     let mut window = window(four());
     let mut rooms = Vec::new();
     for _ in 0..4 {
@@ -70,7 +70,7 @@ fn behind_a_fence_nothing_is_submitted_until_all_has_ended() {
 }
 
 #[test]
-fn a_depth_that_falls_below_what_is_in_flight_leaves_no_room() {
+fn a_depth_below_the_ios_in_flight_leaves_no_room() {
     let mut window = window(four());
     window.add_reads(4);
     window.set_depth(2);
@@ -80,7 +80,7 @@ fn a_depth_that_falls_below_what_is_in_flight_leaves_no_room() {
 }
 
 #[test]
-fn it_reaps_when_as_many_have_ended_as_it_waits_for_or_all() {
+fn the_window_reaps_when_enough_ios_have_ended_or_all() {
     for (complete_min, in_flight, first) in [(0, 3, 1), (1, 3, 1), (2, 3, 2), (3, 3, 3), (4, 3, 3), (4, 1, 1)] {
         let mut window = window(Issue { complete_min, ..four() });
         window.add_reads(in_flight);
@@ -106,7 +106,7 @@ fn ios_are_reaped_in_the_order_of_their_ends() {
 }
 
 #[test]
-fn a_system_call_counts_what_it_submits_and_its_end_is_when_that_was_issued() {
+fn a_system_call_counts_its_submissions_and_ends_when_they_were_issued() {
     let mut window = window(four());
     assert_eq!((window.call_size(), window.next_of_batch()), (0, None));
     window.add_reads(2);
@@ -141,7 +141,7 @@ fn sectors_are_all_those_that_are_touched() {
 }
 
 #[test]
-fn a_write_that_goes_on_with_a_flush_has_not_ended_before_that_has() {
+fn a_write_followed_by_a_flush_ends_with_the_flush() {
     let mut window = window(Issue::asynchronous(1));
     window.add_reads(1);
     assert_eq!((window.next_of_batch(), window.call_ended(Instant(9))), (Some(0), 1));

@@ -69,7 +69,7 @@ fn settling(analysis: &Analysis<'_>) -> Vec<String> {
         for direction in &job.operations {
             for row in &direction.rows {
                 let name = || format!("{} under {}", job.name, analysis.variants[row.variant].label);
-                for settling in of_most_runs(row) {
+                for settling in settling_of_most_runs(row) {
                     match settling {
                         Settling::Unsettled { figure, difference } => unsettled.push((name(), difference, figure)),
                         Settling::WarmUp { seconds, figure, difference } => {
@@ -109,7 +109,7 @@ fn settling(analysis: &Analysis<'_>) -> Vec<String> {
 
 /// How the runs of a row settled, if at least half of them had not: an occasional pause of the device makes some short runs
 /// look unsettled, but effects of the load or the device show in every repeat.
-fn of_most_runs<'a>(row: &'a Row<'a>) -> impl Iterator<Item = Settling> + use<'a> {
+fn settling_of_most_runs<'a>(row: &'a Row<'a>) -> impl Iterator<Item = Settling> + use<'a> {
     let states = || row.samples().map(|sample| sample.settling);
     let unlike = states().filter(|state| matches!(state, Settling::WarmUp { .. } | Settling::Unsettled { .. })).count();
     states().filter(move |_| 2 * unlike >= row.samples().len())

@@ -51,7 +51,7 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
             sentences.extend(places::side_by_side(&words(verdict).nouns(), &in_short, higher, smallest));
             sentences.extend(places::elsewhere(analysis, &in_short));
         }
-        sentences.extend(words(verdict).judged_by());
+        sentences.extend(words(verdict).ranking_criterion_text());
         sentences.extend(ceilings::ceilings(analysis));
         sentences.extend(doubts::doubts(analysis, verdict).iter().map(|doubt| format!("{DOUBT}{doubt}.")));
     }

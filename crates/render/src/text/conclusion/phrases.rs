@@ -111,9 +111,9 @@ pub(crate) fn may_lose_more(losses: &[Shift], gain: f64) -> Option<String> {
 /// which differs if runs scatter.
 fn of_runs(from: f64, to: f64, factor: f64) -> &'static str {
     /// Slightly more than the rounding of three digits in each.
-    const APART_MAX: f64 = 0.02;
+    const ROUNDING_TOLERANCE: f64 = 0.02;
     let apart = (to / from).ln().abs() - factor.ln().abs();
-    if apart.abs() > APART_MAX { " in the geometric mean of its runs" } else { "" }
+    if apart.abs() > ROUNDING_TOLERANCE { " in the geometric mean of its runs" } else { "" }
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_is_not_that_of_the_means_beside_it_says_of_what_it_is() {
+    fn a_change_that_differs_from_the_shown_means_is_labelled_geometric() {
         assert_eq!(of_runs(881.0, 4976.0, 4.5), " in the geometric mean of its runs");
         assert_eq!(of_runs(1.60, 2.67, 1.618), " in the geometric mean of its runs");
         // Whichever of the two is larger.
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shift_says_from_what_to_what() {
+    fn a_shift_shows_the_old_and_the_new_value() {
         let base = Shift {
             job: "a".to_owned(),
             jobs: 1,

@@ -29,7 +29,8 @@ impl Sentences<'_> {
     pub(super) fn of_place(&self) -> Vec<String> {
         let verdict = self.verdict;
         let mut sentences = vec![self.first()];
-        let are_alike = !verdict.candidates.is_empty() && verdict.candidates.iter().all(|one| self.is_alike(one));
+        let are_alike =
+            !verdict.candidates.is_empty() && verdict.candidates.iter().all(|one| self.is_equivalent_to_reference(one));
         if verdict.had_a_choice == Some(false) && are_alike {
             sentences.push(
                 "The queue was almost never deep enough to reorder anything; differences here are CPU overhead and timing \
@@ -117,14 +118,14 @@ impl Sentences<'_> {
             }
             _ => format!("which is no different in {nouns}"),
         };
-        match listed(&weighing_first(&candidate.gains), LOSSES_OF_OTHERS_MAX) {
+        match listed(&decisive_shifts_first(&candidate.gains), LOSSES_OF_OTHERS_MAX) {
             gains if gains.is_empty() => format!("{focus} and better on balance"),
             gains => format!("{focus} and better at {gains}"),
         }
     }
 
     /// Whether a candidate differs from the reference by less than the smallest effect.
-    fn is_alike(&self, candidate: &Candidate) -> bool {
+    fn is_equivalent_to_reference(&self, candidate: &Candidate) -> bool {
         let smallest = 1.0 + self.verdict.smallest_effect;
         let balance = candidate.balance.or(candidate.gain);
         balance.is_some_and(|change| (1.0 / smallest..smallest).contains(&change.factor))
@@ -180,7 +181,7 @@ impl Sentences<'_> {
         } else {
             let close =
                 format!("This is close: the decision is the same in {percent} % of resamplings of the {runs} runs");
-            let ahead = || self.verdict.candidates.iter().find(|candidate| self.is_ahead(candidate));
+            let ahead = || self.verdict.candidates.iter().find(|candidate| self.is_better_on_balance(candidate));
             match self.verdict.decision {
                 Decision::Keep if certainty < 0.5 => match ahead() {
                     Some(ahead) => format!(
@@ -195,7 +196,7 @@ impl Sentences<'_> {
     }
 
     /// Whether a candidate is better on balance by the smallest effect, whether or not beyond the noise.
-    fn is_ahead(&self, candidate: &Candidate) -> bool {
+    fn is_better_on_balance(&self, candidate: &Candidate) -> bool {
         candidate.balance.is_some_and(|balance| balance.factor >= 1.0 + self.verdict.smallest_effect)
     }
 
@@ -208,7 +209,7 @@ impl Sentences<'_> {
 
     /// Whether it is ahead, and the runs do not agree on that.
     fn may_be_better(&self, candidate: &Candidate) -> bool {
-        candidate.outcome == Outcome::WithinNoise && self.is_ahead(candidate)
+        candidate.outcome == Outcome::WithinNoise && self.is_better_on_balance(candidate)
     }
 
     fn place(&self) -> String {
@@ -347,7 +348,7 @@ impl Sentences<'_> {
             sentences.push(format!("Also better than {reference}: {}.", list(&better)));
         }
         sentences.extend(further.into_iter().map(|one| {
-            let losses = listed(&weighing_first(&one.losses), LOSSES_OF_OTHERS_MAX);
+            let losses = listed(&decisive_shifts_first(&one.losses), LOSSES_OF_OTHERS_MAX);
             format!("{} is further ahead in that, but not on balance: it loses {losses}.", with_gain(one))
         }));
         let elsewhere: Vec<String> =
@@ -363,7 +364,7 @@ impl Sentences<'_> {
             let name = self.words(&candidate.scheduler);
             let gains: Vec<Shift> = candidate.gains.iter().filter(|gain| is_clear(gain)).cloned().collect();
             let gains = listed(&gains, LOSSES_OF_OTHERS_MAX);
-            match listed(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
+            match listed(&decisive_shifts_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
                 losses if losses.is_empty() => format!("{name} is {how}; it gains {gains}."),
                 losses => format!("{name} is {how}; it gains {gains}, and loses {losses}."),
             }
@@ -372,7 +373,7 @@ impl Sentences<'_> {
             of(Outcome::Worse).filter(|one| has_clear_gain(one)).map(|one| on_balance(one, "worse on balance")),
         );
         sentences.extend(of(Outcome::Outweighed).map(|candidate| {
-            match listed(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
+            match listed(&decisive_shifts_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
                 losses if losses.is_empty() => format!("Not {}, which is not better on balance.", with_gain(candidate)),
                 losses => format!("Not {}, which loses more than it gains: {losses}.", with_gain(candidate)),
             }
@@ -400,7 +401,7 @@ impl Sentences<'_> {
     }
 
     /// The ranking criterion, and how to change it.
-    pub(super) fn judged_by(&self) -> Option<String> {
+    pub(super) fn ranking_criterion_text(&self) -> Option<String> {
         let focus = self.verdict.focus.first()?;
         let noun = noun(focus.figure.figure, focus.figure.operation);
         match self.verdict.focus_from {
@@ -452,7 +453,7 @@ fn has_clear_gain(candidate: &Candidate) -> bool {
 }
 
 /// Puts the shifts that a verdict is based on first.
-fn weighing_first(shifts: &[Shift]) -> Vec<Shift> {
+fn decisive_shifts_first(shifts: &[Shift]) -> Vec<Shift> {
     let (mut first, others): (Vec<Shift>, Vec<Shift>) = shifts.iter().cloned().partition(|shift| shift.weighs);
     first.extend(others);
     first

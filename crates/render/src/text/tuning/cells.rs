@@ -1,7 +1,7 @@
 //! The tables of a search as cells, to be drawn in other ways.
 
 use hoistway_answer::FigureName;
-use hoistway_answer::tuning::{Budget, Effect, Round, Standing, Tuning};
+use hoistway_answer::tuning::{Budget, KnobEffect, Round, SettingResult, Tuning};
 
 use crate::text::columns::value;
 use crate::text::conclusion::figure_in_words;
@@ -51,7 +51,7 @@ pub fn tuning_cells(tuning: &Tuning) -> TuningCells {
         let title = format!("settings that no other beats in every figure, of {}", tuning_round(first));
         table(tuning, title, &tuning.front, false)
     });
-    let listed: Vec<&Effect> =
+    let listed: Vec<&KnobEffect> =
         tuning.effects.iter().filter(|effect| effect.share >= SHARE_MIN).take(EFFECTS_MAX).collect();
     let effects = (!listed.is_empty()).then(|| effects(tuning, &listed));
     TuningCells {
@@ -63,8 +63,8 @@ pub fn tuning_cells(tuning: &Tuning) -> TuningCells {
     }
 }
 
-fn effects(tuning: &Tuning, listed: &[&Effect]) -> TuningTable {
-    let row = |effect: &&Effect| {
+fn effects(tuning: &Tuning, listed: &[&KnobEffect]) -> TuningTable {
+    let row = |effect: &&KnobEffect| {
         let of = effect.scheduler.as_ref().map(|name| format!("{name}.")).unwrap_or_default();
         vec![
             format!("{of}{}", effect.knob),
@@ -116,7 +116,7 @@ pub fn tuning_round(round: &Round) -> String {
 }
 
 /// A table of settings, with or without their differences to the first.
-fn table(tuning: &Tuning, title: String, standings: &[Standing], beside: bool) -> TuningTable {
+fn table(tuning: &Tuning, title: String, standings: &[SettingResult], beside: bool) -> TuningTable {
     let figures = tuning.objective.figures();
     let mut headers = vec!["setting".to_owned()];
     headers.extend(figures.iter().map(ToString::to_string));
@@ -127,7 +127,7 @@ fn table(tuning: &Tuning, title: String, standings: &[Standing], beside: bool) -
     if has_conditions {
         headers.push("conditions".to_owned());
     }
-    let row = |standing: &Standing| {
+    let row = |standing: &SettingResult| {
         let mut row = vec![standing.setting.to_string()];
         row.extend(figures.iter().map(|name| shown(standing, name)));
         if beside {
@@ -143,7 +143,7 @@ fn table(tuning: &Tuning, title: String, standings: &[Standing], beside: bool) -
 
 /// A setting with its figures, and whether it meets the conditions: `none: p99 read latency of a 1.20 ms ±1.0%; conditions kept`.
 #[must_use]
-pub fn standing_in_words(tuning: &Tuning, standing: &Standing) -> String {
+pub fn standing_in_words(tuning: &Tuning, standing: &SettingResult) -> String {
     let figures = tuning.objective.figures().into_iter();
     let figures = figures.map(|name| format!("{} {}", figure_in_words(name), shown(standing, name)));
     let conditions = match (tuning.objective.conditions.is_empty(), standing.holds) {
@@ -155,14 +155,14 @@ pub fn standing_in_words(tuning: &Tuning, standing: &Standing) -> String {
 }
 
 /// In brackets if it is not beyond the noise.
-fn beside_best(standing: &Standing) -> String {
+fn beside_best(standing: &SettingResult) -> String {
     let Some(change) = standing.beside_best.filter(|change| change.factor != 1.0) else { return "-".to_owned() };
     let text = format!("{} times", units::times(change.factor));
     if change.is_better() || change.is_worse() { text } else { format!("({text})") }
 }
 
 /// A figure with its interval.
-pub(super) fn shown(standing: &Standing, name: &FigureName) -> String {
+pub(super) fn shown(standing: &SettingResult, name: &FigureName) -> String {
     let Some(spread) = standing.figures.get(name) else { return "-".to_owned() };
     let text = value(name.figure, spread.mean, false);
     match spread.half_width {

@@ -6,7 +6,7 @@ mod sentences;
 use hoistway_answer::tuning::Tuning;
 
 use crate::text::lines::lines;
-use crate::text::wrap::hanging;
+use crate::text::wrap::wrap_hanging;
 
 pub use cells::{TuningCells, TuningTable, standing_in_words, tuning_cells, tuning_round};
 pub use sentences::tuning_conclusion;
@@ -20,7 +20,7 @@ pub fn tuning(tuning: &Tuning, width: usize) -> String {
     let cells = tuning_cells(tuning);
     // With a single round the front is part of the table above.
     let front = cells.front.filter(|_| tuning.rounds.len() > 1);
-    let mut text = hanging(&cells.set_up, width, 0, 2);
+    let mut text = wrap_hanging(&cells.set_up, width, 0, 2);
     for mut table in [cells.finalists, front, cells.effects].into_iter().flatten() {
         let more = table.rows.len().saturating_sub(ROWS_MAX);
         table.rows.truncate(ROWS_MAX);
@@ -31,7 +31,7 @@ pub fn tuning(tuning: &Tuning, width: usize) -> String {
     }
     text.push('\n');
     for line in tuning.notices.iter().chain(&tuning.conclusion) {
-        text += &hanging(line, width, 0, 2);
+        text += &wrap_hanging(line, width, 0, 2);
     }
     text
 }

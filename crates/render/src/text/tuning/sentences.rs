@@ -1,7 +1,7 @@
 //! The sentences of a search.
 
 use hoistway_answer::document::Change;
-use hoistway_answer::tuning::{Found, Setting, Standing, Tuning};
+use hoistway_answer::tuning::{SearchOutcome, Setting, SettingResult, Tuning};
 
 use super::cells::shown;
 use crate::text::conclusion::{change, change_between, figure_in_words, may_lose_more, shift_in_words};
@@ -64,7 +64,7 @@ fn lacking(tuning: &Tuning, setting: &Setting) -> Option<String> {
     ))
 }
 
-fn first(tuning: &Tuning, found: &Found) -> String {
+fn first(tuning: &Tuning, found: &SearchOutcome) -> String {
     let objective = &tuning.objective;
     let (figure, device) = (&objective.figure, device_name(&tuning.device));
     let noun = figure_in_words(figure);
@@ -102,7 +102,7 @@ fn first(tuning: &Tuning, found: &Found) -> String {
     match found.gain.filter(is_worth_it) {
         Some(gain) => {
             let before = shown(&found.reference, figure);
-            let mean = |standing: &Standing| standing.figures.get(figure).map(|estimate| estimate.mean);
+            let mean = |standing: &SettingResult| standing.figures.get(figure).map(|estimate| estimate.mean);
             let means = mean(&found.reference).zip(mean(&found.best));
             let than = change_between(gain, figure.figure, means);
             let alone = if is_outweighed(found) { "by this objective alone " } else { "" };
@@ -123,19 +123,19 @@ fn is_worth_it(gain: &Change) -> bool {
 }
 
 /// Whether the advised setting differs from the current one.
-fn is_another_advised(found: &Found) -> bool {
+fn is_another_advised(found: &SearchOutcome) -> bool {
     let is_other = found.best.setting != found.reference.setting;
     is_other && (!found.reference.holds || found.gain.as_ref().is_some_and(is_worth_it))
 }
 
 /// Whether the best setting loses more elsewhere than it gains: the objective may not be everything that matters.
-fn is_outweighed(found: &Found) -> bool {
+fn is_outweighed(found: &SearchOutcome) -> bool {
     let gain = found.gain.map_or(1.0, |gain| gain.factor);
     found.losses.iter().flatten().any(|loss| loss.weighs && loss.factor > gain)
 }
 
 /// The losses of the best setting other than the objective, if they were measured.
-fn costs(found: &Found) -> Option<String> {
+fn costs(found: &SearchOutcome) -> Option<String> {
     let losses = found.losses.as_ref()?;
     if losses.is_empty() {
         return Some("Nothing else gets worse by 2 % or more beyond the noise.".to_owned());

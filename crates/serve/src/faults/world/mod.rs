@@ -8,9 +8,9 @@ use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_engine::faults::{Disk, ManualClock, Random};
 use hoistway_nbd::Replies;
 
-use super::book::Book;
+use super::book::ContentModel;
 use super::client::{Ask, Client};
-use super::life::{BOUNDS, Life, Offered};
+use super::life::{BOUNDS, Offered, ServerRun};
 use super::wire::TlsSides;
 
 const BLOCKS: u64 = 320;
@@ -21,8 +21,8 @@ const LIMIT: u64 = 30;
 /// Requests that it may do at once after being idle.
 const BURST: u64 = 10;
 
-const CALM: usize = 0;
-const DEAF: usize = 4;
+const UNDISTURBED: usize = 0;
+const NOT_READING: usize = 4;
 const NOISY: usize = 5;
 
 fn exports() -> Vec<Offered> {
@@ -41,11 +41,11 @@ fn exports() -> Vec<Offered> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Role {
     /// Its blocks never fail; it must not notice what others do.
-    Calm,
+    Undisturbed,
     /// Does everything that a client may do, and disconnects in every possible way.
     Busy,
     /// Sends requests and never reads.
-    Deaf,
+    NotReading,
     /// Sends nothing.
     Silent,
     /// Sends garbage.
@@ -68,26 +68,26 @@ pub struct World {
     random: Random,
     clock: ManualClock,
     disk: Disk,
-    life: Life,
+    life: ServerRun,
     tls: TlsSides,
     exports: Vec<Offered>,
     /// Whether the third export is offered.
-    offers_all: bool,
+    offers_third_export: bool,
     /// When the disk was removed, if it is; and when it was last put back.
-    gone_since: Option<u64>,
-    gone_until: u64,
-    books: Vec<Book>,
+    removed_at: Option<u64>,
+    reinserted_at: u64,
+    content_models: Vec<ContentModel>,
     slots: Vec<Slot>,
     /// Number of actions so far: orders events.
     stamp: u64,
     /// When the limited export was last checked, and its reads until then.
     limited_since: (Instant, u64),
     /// Clients that never read, since the last start.
-    deaf_clients: u64,
+    non_reading_clients: u64,
     /// Replies so far, and a digest of them.
     completed: u64,
     /// Replies over TLS.
-    answered_in_tls: u64,
+    tls_replies: u64,
     digest: u64,
     /// Steps before the last start.
     steps: u64,
@@ -98,7 +98,7 @@ impl World {
         let mut random = Random::new(seed);
         let (disk, clock, exports) = (Disk::new(BLOCKS), ManualClock::default(), exports());
         let tls = TlsSides::new();
-        let life = Life::begin(&disk, &exports, &clock, &tls.server, &mut random);
+        let life = ServerRun::begin(&disk, &exports, &clock, &tls.server, &mut random);
         let slot = |&(role, export): &(Role, usize)| Slot {
             role,
             export,
@@ -106,9 +106,9 @@ impl World {
             since: Instant::ZERO,
             may_be_closed: false,
         };
-        use Role::{Busy, Calm, Deaf, Noisy, Silent};
+        use Role::{Busy, Noisy, NotReading, Silent, Undisturbed};
         let who = [
-            (Calm, CALM),
+            (Undisturbed, UNDISTURBED),
             (Busy, 1),
             (Busy, 1),
             (Busy, 1),
@@ -116,7 +116,7 @@ impl World {
             (Busy, 2),
             (Busy, 3),
             (Busy, 3),
-            (Deaf, DEAF),
+            (NotReading, NOT_READING),
             (Noisy, NOISY),
             (Silent, NOISY),
         ];
@@ -127,16 +127,16 @@ impl World {
             disk,
             life,
             tls,
-            books: exports.iter().map(|export| Book::new(export.blocks)).collect(),
+            content_models: exports.iter().map(|export| ContentModel::new(export.blocks)).collect(),
             exports,
-            offers_all: true,
-            gone_since: None,
-            gone_until: 0,
+            offers_third_export: true,
+            removed_at: None,
+            reinserted_at: 0,
             slots: who.iter().map(slot).collect(),
             stamp: 0,
-            deaf_clients: 0,
+            non_reading_clients: 0,
             completed: 0,
-            answered_in_tls: 0,
+            tls_replies: 0,
             digest: 0,
             steps: 0,
         }
@@ -145,16 +145,16 @@ impl World {
     // --- what happens ---
 
     /// Performs this many random actions.
-    pub fn go_on(&mut self, steps: u64) {
+    pub fn make_progress(&mut self, steps: u64) {
         for _ in 0..steps {
             if self.random.one_in(3) {
                 let slot = self.random.below(self.slots.len() as u64) as usize;
                 self.act(slot);
             }
             if self.random.one_in(400) {
-                self.operate();
+                self.change_at_random();
             }
-            let seldom = if self.gone_since.is_some() { 500 } else { 5000 };
+            let seldom = if self.removed_at.is_some() { 500 } else { 5000 };
             if self.random.one_in(seldom) {
                 self.pull();
             }
@@ -168,23 +168,23 @@ impl World {
     /// Removes the disk, or puts it back.
     fn pull(&mut self) {
         self.stamp += 1;
-        if self.gone_since.is_some() {
+        if self.removed_at.is_some() {
             self.put_back();
         } else {
-            self.gone_since = Some(self.stamp);
-            self.disk.vanish();
+            self.removed_at = Some(self.stamp);
+            self.disk.remove_disk();
         }
     }
 
     fn put_back(&mut self) {
-        if self.gone_since.take().is_some() {
-            self.gone_until = self.stamp;
-            self.disk.come_back();
+        if self.removed_at.take().is_some() {
+            self.reinserted_at = self.stamp;
+            self.disk.reinsert_disk();
         }
     }
 
     /// Makes a random administrative change.
-    fn operate(&mut self) {
+    fn change_at_random(&mut self) {
         if self.random.one_in(2) {
             return self.life.change_queue(&mut self.random);
         }
@@ -194,11 +194,11 @@ impl World {
             self.exports[1].settings += &format!(",max-iops={}", 500 + self.random.below(5000));
         }
         if self.random.one_in(4) {
-            self.offers_all = !self.offers_all;
+            self.offers_third_export = !self.offers_third_export;
             self.slots.iter_mut().filter(|slot| slot.export == 2).for_each(|slot| slot.may_be_closed = true);
         }
         let mut offered = self.exports.clone();
-        if !self.offers_all {
+        if !self.offers_third_export {
             offered.remove(2);
         }
         self.life.offer(&offered);
@@ -209,7 +209,7 @@ impl World {
         self.exchange(index);
         let Slot { role, export, client, .. } = &mut self.slots[index];
         let Some(client) = client else {
-            if self.random.one_in(5) && (*export != 2 || self.offers_all) {
+            if self.random.one_in(5) && (*export != 2 || self.offers_third_export) {
                 self.connect(index);
             }
             return;
@@ -228,7 +228,7 @@ impl World {
                     self.slots[index].client = None;
                 }
             }
-            Role::Deaf => {
+            Role::NotReading => {
                 if client.is_ready() && client.asked.len() < 400 {
                     client.ask(Ask::Read { place: (0, LONGEST), unfragmented: true }, self.stamp);
                 }
@@ -237,7 +237,7 @@ impl World {
                 }
             }
             Role::Busy if self.random.one_in(200) => self.depart(index),
-            Role::Calm | Role::Busy => self.submit(index),
+            Role::Undisturbed | Role::Busy => self.submit(index),
         }
     }
 
@@ -248,11 +248,11 @@ impl World {
         slot.since = self.life.now();
         let far = self.life.connect(&mut self.random);
         let replies = forms[self.random.below(3) as usize];
-        let wants_tls = matches!(slot.role, Role::Calm | Role::Busy) && self.random.one_in(6);
+        let wants_tls = matches!(slot.role, Role::Undisturbed | Role::Busy) && self.random.one_in(6);
         let tls = wants_tls.then(|| Arc::clone(&self.tls.client));
         slot.client = Some(Client::new(far, self.exports[slot.export].name, replies, tls));
-        if slot.role == Role::Deaf {
-            self.deaf_clients += 1;
+        if slot.role == Role::NotReading {
+            self.non_reading_clients += 1;
         }
     }
 
@@ -262,17 +262,17 @@ impl World {
         let slot = &mut self.slots[index];
         let Some(client) = &mut slot.client else { return };
         match self.random.below(4) {
-            0 => self.lose(index),
+            0 => self.forget_in_flight_outcomes(index),
             1 => {
-                client.far.break_it();
-                self.lose(index);
+                client.far.break_connection();
+                self.forget_in_flight_outcomes(index);
             }
             2 if client.is_ready() => {
                 client.leave();
                 slot.since = now;
             }
             3 if client.is_ready() && client.has_sent_all() => {
-                client.is_leaving = true;
+                client.is_disconnecting = true;
                 client.far.finish();
                 slot.since = now;
             }
@@ -281,29 +281,29 @@ impl World {
     }
 
     /// A client has disconnected: the outcome of its requests in flight is unknown.
-    fn lose(&mut self, index: usize) {
+    fn forget_in_flight_outcomes(&mut self, index: usize) {
         let Slot { export, ref mut client, .. } = self.slots[index];
         let Some(client) = client.take() else { return };
         for ask in client.abandoned() {
             if let Some((fill, _)) = ask.change()
                 && self.is_within(export, ask)
             {
-                self.books[export].haunted(ask.place(), fill);
+                self.content_models[export].leave_outcome_unknown(ask.place(), fill);
             }
         }
     }
 
     fn is_within(&self, export: usize, ask: Ask) -> bool {
-        ask.place().0 + ask.place().1 <= self.books[export].len()
+        ask.place().0 + ask.place().1 <= self.content_models[export].len()
     }
 
     fn submit(&mut self, index: usize) {
         let Slot { role, export, client, .. } = &self.slots[index];
-        let is_calm = *role == Role::Calm;
+        let is_calm = *role == Role::Undisturbed;
         if !client.as_ref().is_some_and(|client| client.is_ready() && client.asked.len() < 6) {
             return;
         }
-        let (random, blocks) = (&mut self.random, self.books[*export].len());
+        let (random, blocks) = (&mut self.random, self.content_models[*export].len());
         let (mut first, count) = (random.below(blocks), 1 + random.below(LONGEST));
         if first + count > blocks && random.one_in(3) {
             first = blocks - count;
@@ -336,21 +336,21 @@ impl World {
     /// Stops the server, and starts the next one over the same disk.
     pub fn restart(&mut self) {
         self.drain();
-        self.look_at_the_disk();
-        self.begin_anew();
+        self.check_disk_content();
+        self.restart_server();
     }
 
     /// Cuts the power, and starts the next server over what is left.
     pub fn cut_the_power(&mut self) {
-        (0..self.slots.len()).for_each(|index| self.lose(index));
+        (0..self.slots.len()).for_each(|index| self.forget_in_flight_outcomes(index));
         let left = self.disk.after_power_cut(&mut self.random);
         self.put_back();
         // The old server keeps a disk that is not read any more.
         self.drain();
         self.disk = left;
-        self.books.iter_mut().for_each(|book| book.power_cut(self.stamp));
-        self.look_at_the_disk();
-        self.begin_anew();
+        self.content_models.iter_mut().for_each(|book| book.power_cut(self.stamp));
+        self.check_disk_content();
+        self.restart_server();
     }
 
     fn drain(&mut self) {
@@ -370,7 +370,7 @@ impl World {
         (0..self.slots.len()).for_each(|index| self.exchange_rest(index));
         self.life.settle(&mut self.random);
         self.stamp += 1;
-        self.books.iter_mut().for_each(|book| book.settled(self.stamp));
+        self.content_models.iter_mut().for_each(|book| book.resolve_unknown_outcomes(self.stamp));
     }
 
     /// Reads what the server sent before it closed the connection.
@@ -378,17 +378,17 @@ impl World {
         while self.slots[index].client.is_some() && self.slots[index].role == Role::Busy {
             self.exchange(index);
         }
-        self.lose(index);
+        self.forget_in_flight_outcomes(index);
     }
 
-    fn begin_anew(&mut self) {
-        self.offers_all = true;
+    fn restart_server(&mut self) {
+        self.offers_third_export = true;
         self.put_back();
-        let life = Life::begin(&self.disk, &self.exports, &self.clock, &self.tls.server, &mut self.random);
+        let life = ServerRun::begin(&self.disk, &self.exports, &self.clock, &self.tls.server, &mut self.random);
         let before = std::mem::replace(&mut self.life, life);
         self.steps += before.steps;
         before.end(&mut self.random);
-        (self.limited_since, self.deaf_clients) = ((self.life.now(), 0), 0);
+        (self.limited_since, self.non_reading_clients) = ((self.life.now(), 0), 0);
     }
 
     /// Ends everything. Returns the number of completed requests, the number of those over TLS, a digest of the replies, and the steps
@@ -396,9 +396,9 @@ impl World {
     pub fn end(mut self) -> (u64, u64, u64, u64) {
         self.quiesce();
         self.drain();
-        self.look_at_the_disk();
+        self.check_disk_content();
         let steps = self.steps + self.life.steps;
         self.life.end(&mut self.random);
-        (self.completed, self.answered_in_tls, self.digest, steps)
+        (self.completed, self.tls_replies, self.digest, steps)
     }
 }

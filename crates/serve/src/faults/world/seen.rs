@@ -17,14 +17,14 @@ impl World {
         client.send(&mut self.random);
         let mut answers = Vec::new();
         // Even a client that never reads has to learn its export first, or it could not send requests.
-        if role != Role::Silent && !(role == Role::Deaf && client.is_ready()) {
+        if role != Role::Silent && !(role == Role::NotReading && client.is_ready()) {
             if role == Role::Noisy && client.is_ready() {
                 client.far.receive(usize::MAX, &mut Vec::new());
             } else {
                 client.receive(&mut self.random, &mut answers);
             }
         }
-        self.answered_in_tls += if client.is_in_tls() { answers.len() as u64 } else { 0 };
+        self.tls_replies += if client.is_in_tls() { answers.len() as u64 } else { 0 };
         answers.into_iter().for_each(|answer| self.check(role, export, answer));
         if self.slots[index].client.as_ref().is_some_and(|client| client.far.has_ended()) {
             self.ended(index);
@@ -37,9 +37,9 @@ impl World {
             result.as_ref().map_or_else(|&error| u64::from(error), |data| data.iter().map(|&it| u64::from(it)).sum());
         self.digest = self.digest.wrapping_mul(31).wrapping_add(sum);
         // Whether the disk was missing at some time between request and reply.
-        let may_err = role != Role::Calm || self.gone_since.is_some() || asked_at <= self.gone_until;
-        let has_no_disk = self.gone_since.is_some_and(|since| asked_at > since);
-        let (is_within, book) = (self.is_within(export, ask), &mut self.books[export]);
+        let may_err = role != Role::Undisturbed || self.removed_at.is_some() || asked_at <= self.reinserted_at;
+        let has_no_disk = self.removed_at.is_some_and(|since| asked_at > since);
+        let (is_within, book) = (self.is_within(export, ask), &mut self.content_models[export]);
         match (&result, ask) {
             (Err(error), _) if !is_within => assert!([22, 28].contains(error), "{ask:?}: {error}"),
             (Ok(_), _) if !is_within => panic!("{ask:?} reaches beyond the end, and went well"),
@@ -84,11 +84,11 @@ impl World {
         let Some(client) = &slot.client else { return };
         let waited = self.life.now().since(slot.since);
         let is_late = waited >= Nanos::from_secs(9) && !client.is_ready();
-        if matches!(slot.role, Role::Calm | Role::Busy) && !slot.may_be_closed && !is_late {
-            assert!(client.is_leaving, "the server closed {client:?}, which did nothing wrong");
+        if matches!(slot.role, Role::Undisturbed | Role::Busy) && !slot.may_be_closed && !is_late {
+            assert!(client.is_disconnecting, "the server closed {client:?}, which did nothing wrong");
             assert_eq!(client.abandoned().count(), 0, "{client:?} was not answered before it was closed");
         }
-        self.lose(index);
+        self.forget_in_flight_outcomes(index);
     }
 
     /// Waits until all requests have completed, then checks everything.
@@ -105,7 +105,7 @@ impl World {
             self.life.step(&mut self.random);
             self.clock.pass(Nanos::from_micros(20));
             let waits = |slot: &Slot| {
-                let client = slot.client.as_ref().filter(|_| matches!(slot.role, Role::Calm | Role::Busy));
+                let client = slot.client.as_ref().filter(|_| matches!(slot.role, Role::Undisturbed | Role::Busy));
                 client.is_some_and(|client| !client.asked.is_empty())
             };
             if round % 16 == 0 && !self.slots.iter().any(waits) {
@@ -114,9 +114,9 @@ impl World {
         }
         self.life.settle(&mut self.random);
         self.stamp += 1;
-        self.books.iter_mut().for_each(|book| book.settled(self.stamp));
-        self.look_at_the_disk();
-        self.look_at_the_bounds();
+        self.content_models.iter_mut().for_each(|book| book.resolve_unknown_outcomes(self.stamp));
+        self.check_disk_content();
+        self.check_memory_bounds();
         self.limited_since = (self.life.now(), self.reads("limited"));
     }
 
@@ -124,9 +124,10 @@ impl World {
         self.life.site.offer().named(export).unwrap().counts.reads.load(Relaxed)
     }
 
-    pub(super) fn look_at_the_disk(&self) {
+    pub(super) fn check_disk_content(&self) {
         let bytes = self.disk.content();
-        for (export, book) in self.exports.iter().zip(&self.books).filter(|(export, _)| export.name != "noisy") {
+        for (export, book) in self.exports.iter().zip(&self.content_models).filter(|(export, _)| export.name != "noisy")
+        {
             for block in 0..export.blocks {
                 let from = ((export.first + block) * BLOCK) as usize;
                 let strange = bytes[from..from + BLOCK as usize].iter().find(|&&byte| !book.may_hold(block, byte));
@@ -135,12 +136,12 @@ impl World {
         }
     }
 
-    fn look_at_the_bounds(&self) {
+    fn check_memory_bounds(&self) {
         // A client that never reads has requests in its socket, in the server, and in flight.
         let bytes = LONGEST * BLOCK;
-        let most =
-            self.deaf_clients * (((16 << 10) + BOUNDS.held_bytes as u64) / bytes + u64::from(BOUNDS.in_flight) + 1);
+        let most = self.non_reading_clients
+            * (((16 << 10) + BOUNDS.held_bytes as u64) / bytes + u64::from(BOUNDS.in_flight) + 1);
         let reads = self.reads("deaf");
-        assert!(reads <= most, "{reads} reads for {} who never listen", self.deaf_clients);
+        assert!(reads <= most, "{reads} reads for {} who never listen", self.non_reading_clients);
     }
 }

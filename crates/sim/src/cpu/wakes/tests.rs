@@ -5,9 +5,9 @@ use hoistway_blk::ground::{CgroupId, CpuId, Kernel};
 use hoistway_device::Preset;
 use hoistway_load::{Pattern, Process};
 
-use super::super::{SLICE, Turn};
+use super::super::{NextTurn, SLICE};
 use super::*;
-use crate::disk::{Disk, QueueSettings};
+use crate::disk::{QueueSettings, SimulatedDisk};
 use crate::driver::Backing;
 use crate::host::Host;
 use crate::identity::Sleeper;
@@ -19,7 +19,7 @@ const CPU: CpuId = CpuId(0);
 /// A reader on CPU 0.
 fn task(number: u32) -> Task {
     let backing = Backing::Device(Preset::builtin("null").unwrap().build(1));
-    let disk = Disk::new(backing, &QueueSettings::new(Kernel::V6_18, 1), "none", (0, 1), &mut None).unwrap();
+    let disk = SimulatedDisk::new(backing, &QueueSettings::new(Kernel::V6_18, 1), "none", (0, 1), &mut None).unwrap();
     let process = Process::new("p", 0, Pattern::read(4096));
     let generator = process.generator(number, 1, |_| 1 << 30).unwrap();
     let submitter = |_| Submitter::new(&disk.front, Sleeper::Task(number).waiter());
@@ -43,7 +43,7 @@ fn cpus() -> Cpus {
 }
 
 #[test]
-fn who_is_woken_while_a_cpu_wakes_up_is_there_when_it_chooses_and_who_is_woken_then_comes_behind_its_interrupt() {
+fn a_task_woken_during_a_cpu_wake_up_joins_the_choice_and_later_ones_wait() {
     for (at, joins) in [(1001, true), (2299, true), (2300, false)] {
         let mut cpus = cpus();
         let [mut first, mut second] = [1, 2].map(task);
@@ -55,7 +55,7 @@ fn who_is_woken_while_a_cpu_wakes_up_is_there_when_it_chooses_and_who_is_woken_t
 }
 
 #[test]
-fn a_task_goes_on_at_once_where_nobody_else_is_and_nothing_has_kept_the_cpu_from_what_it_does_first() {
+fn a_task_runs_at_once_on_an_unoccupied_cpu_without_waiting_tasks() {
     let mut task = task(1);
     task.entry = Nanos(100);
     let is_free = |change: fn(&mut Cpus), now| {
@@ -78,7 +78,7 @@ fn a_task_goes_on_at_once_where_nobody_else_is_and_nothing_has_kept_the_cpu_from
 }
 
 #[test]
-fn who_has_kept_its_cpu_until_the_end_of_its_turn_has_its_next_one_after_who_has_not() {
+fn a_task_that_used_its_whole_turn_runs_next_after_those_that_did_not() {
     let mut cpus = cpus();
     let mut tasks = [1, 2, 3].map(task);
     tasks.iter_mut().for_each(|task| task.entry = Nanos(100));
@@ -93,9 +93,9 @@ fn who_has_kept_its_cpu_until_the_end_of_its_turn_has_its_next_one_after_who_has
     while let Some(now) = at {
         let setting = cpus.on(CPU).setting;
         match cpus.next(now, CPU, setting) {
-            Turn::Later(later) => at = Some(later),
-            Turn::Nobodys => panic!("a task waits"),
-            Turn::Run(number) => {
+            NextTurn::Later(later) => at = Some(later),
+            NextTurn::NoTask => panic!("a task waits"),
+            NextTurn::Run(number) => {
                 order.push(number);
                 let task = &mut tasks[number as usize - 1];
                 cpus.enter(now, task);
@@ -115,7 +115,7 @@ fn who_has_kept_its_cpu_until_the_end_of_its_turn_has_its_next_one_after_who_has
 }
 
 #[test]
-fn who_falls_asleep_is_owed_two_slices_at_most() {
+fn a_sleeping_task_is_owed_two_slices_at_most() {
     let mut cpus = cpus();
     let mut tasks = [1, 2].map(task);
     tasks.iter_mut().for_each(|task| task.entry = Nanos(100));
@@ -125,14 +125,14 @@ fn who_falls_asleep_is_owed_two_slices_at_most() {
     let at = cpus.ran(Instant(3000), &mut tasks[0]).expect("the other one waits");
     assert_eq!(tasks[0].lag_ns, 0, "it has had too much");
     let setting = cpus.on(CPU).setting;
-    assert!(matches!(cpus.next(at, CPU, setting), Turn::Run(2)));
+    assert!(matches!(cpus.next(at, CPU, setting), NextTurn::Run(2)));
     cpus.enter(at, &mut tasks[1]);
     assert!(cpus.ran(at + Nanos(1000), &mut tasks[1]).is_none(), "none waits");
     assert_eq!(tasks[1].lag_ns, 2 * SLICE.0 as i64);
 }
 
 #[test]
-fn a_cpu_that_is_busy_takes_its_time_to_switch_to_who_has_slept_and_none_for_who_has_not() {
+fn a_busy_cpu_pays_the_switch_time_only_for_a_task_that_has_slept() {
     for (switch, ends) in [(1, 3150), (0, 3100)] {
         let mut cpus = cpus();
         let [mut first, mut second] = [1, 2].map(task);

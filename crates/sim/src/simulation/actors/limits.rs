@@ -4,16 +4,16 @@ use hoistway_blk::ground::{CpuId, Instant};
 use hoistway_blk::watch::Probe;
 
 use super::Simulation;
-use crate::disk::Disk;
+use crate::disk::SimulatedDisk;
 use crate::driver::Machine;
 use crate::events::{Event, Kind};
 use crate::identity::Sleeper;
 use crate::task::Task;
 
-impl Disk {
+impl SimulatedDisk {
     /// Whether the bio that a task is about to submit is kept by a limit. If so its release has to be set.
     pub(in super::super) fn keeps(&mut self, now: Instant, task: &mut Task) -> bool {
-        let Disk { front, throttling: Some(throttling), .. } = self else { return false };
+        let SimulatedDisk { front, throttling: Some(throttling), .. } = self else { return false };
         throttling.keeps(now, front, &mut task.lane.submitter)
     }
 }
@@ -31,7 +31,7 @@ impl<P: Probe> Simulation<'_, P> {
         let (now, cpu) = (self.clock.now, CpuId(0));
         self.probe.enter(disk, None);
         self.begin_call(disk, cpu);
-        let Disk { front, driver, throttling, .. } = &mut self.disks[disk as usize];
+        let SimulatedDisk { front, driver, throttling, .. } = &mut self.disks[disk as usize];
         let Some(throttling) = throttling else { return };
         let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &self.meter);
         let has_sent_all = throttling.send(&mut cx, front);
@@ -43,7 +43,7 @@ impl<P: Probe> Simulation<'_, P> {
 
     /// The worker of a device's limits comes as soon as it can.
     pub(super) fn set_worker_of_limits(&mut self, disk: u32) {
-        let at = self.worker_comes(disk);
+        let at = self.worker_ready_at(disk);
         self.events.push(at, Event::of(Kind::Actor, Sleeper::Limits(disk).waiter().0));
     }
 }

@@ -11,7 +11,7 @@ use hoistway_blk::watch::Probe;
 
 use super::{Simulation, opens_plug, wake};
 use crate::cpu::Cpus;
-use crate::disk::Disk;
+use crate::disk::SimulatedDisk;
 use crate::events::EventQueue;
 use crate::identity::{Sleeper, virtual_disk_of};
 use crate::page_cache::PageCache;
@@ -48,16 +48,16 @@ impl<P: Probe> Simulation<'_, P> {
 }
 
 /// What is around a bio that ends.
-pub(super) struct Around<'a> {
+pub(super) struct BioEndContext<'a> {
     pub(super) now: Instant,
     pub(super) page_cache: &'a mut Option<Box<PageCache>>,
     pub(super) tasks: &'a mut [Task],
-    pub(super) disks: &'a mut [Disk],
+    pub(super) disks: &'a mut [SimulatedDisk],
     pub(super) cpus: &'a mut Cpus,
     pub(super) events: &'a mut EventQueue,
 }
 
-impl Around<'_> {
+impl BioEndContext<'_> {
     /// A part of a bio has ended that no process has submitted itself. Returns whether it counts as an I/O of the load: one of
     /// a virtual disk has counted above.
     #[cold]

@@ -4,15 +4,15 @@ use hoistway_blk::bio::{Bio, Status};
 use hoistway_blk::ground::{CpuId, Waiter};
 use hoistway_blk::watch::Probe;
 
-use super::{Around, Simulation, wake};
-use crate::disk::Disk;
+use super::{BioEndContext, Simulation, wake};
+use crate::disk::SimulatedDisk;
 use crate::driver::Machine;
 use crate::events::{Event, Kind};
 use crate::identity::Sleeper;
-use crate::page_cache::{Call, INTERVAL};
+use crate::page_cache::{INTERVAL, PageCacheCall};
 
 /// In the place of an event's setting: it comes again.
-const IS_TICK: u32 = 1;
+const PERIODIC: u32 = 1;
 
 fn journal_comes(disk: u32) -> Event {
     Event::of(Kind::Actor, Sleeper::Journal(disk).waiter().0)
@@ -27,7 +27,7 @@ impl<P: Probe> Simulation<'_, P> {
     pub(super) fn set_flushers(&mut self) {
         if self.page_cache.is_some() {
             for disk in 0..self.workload.files.len() as u32 {
-                self.events.push(self.now + INTERVAL, flusher_comes(disk).with_setting(IS_TICK));
+                self.events.push(self.now + INTERVAL, flusher_comes(disk).with_setting(PERIODIC));
             }
         }
     }
@@ -41,17 +41,17 @@ impl<P: Probe> Simulation<'_, P> {
             return;
         };
         let (task, on) = (&mut tasks[number as usize], &mut disks[disk as usize]);
-        let Disk { front, driver, throttling, section, .. } = on;
+        let SimulatedDisk { front, driver, throttling, section, .. } = on;
         meter.begin(*now, task.cpu, *section);
         probe.enter(disk, Some(Waiter(number)));
         let cpu = task.cpu;
         let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, meter);
         match cache.call(&mut cx, front, throttling.as_deref_mut(), task) {
-            Call::Done(cpu_time) => {
+            PageCacheCall::Done(cpu_time) => {
                 task.is_woken = true;
                 events.push(cpus.copies(*now, task, cpu_time), Event::of(Kind::Run, number));
             }
-            Call::Waits => {}
+            PageCacheCall::Waits => {}
         }
         self.settle(disk, cpu);
         self.set_release(disk);
@@ -79,7 +79,7 @@ impl<P: Probe> Simulation<'_, P> {
 
     /// The thread of a journal comes as soon as a worker can.
     pub(super) fn set_journal(&mut self, disk: u32) {
-        let at = self.worker_comes(disk);
+        let at = self.worker_ready_at(disk);
         self.events.push(at, journal_comes(disk));
     }
 
@@ -88,7 +88,7 @@ impl<P: Probe> Simulation<'_, P> {
     pub(super) fn write_journal(&mut self, disk: u32) {
         let Simulation { page_cache: Some(cache), disks, caller, meter, probe, now, .. } = self else { return };
         let cpu = CpuId(0);
-        let Disk { front, driver, section, .. } = &mut disks[disk as usize];
+        let SimulatedDisk { front, driver, section, .. } = &mut disks[disk as usize];
         meter.begin(*now, cpu, *section);
         probe.enter(disk, None);
         let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, meter);
@@ -98,7 +98,7 @@ impl<P: Probe> Simulation<'_, P> {
 
     /// A flusher comes as soon as a worker can.
     pub(super) fn set_flusher(&mut self, disk: u32) {
-        let at = self.worker_comes(disk);
+        let at = self.worker_ready_at(disk);
         self.events.push(at, flusher_comes(disk));
     }
 
@@ -106,15 +106,15 @@ impl<P: Probe> Simulation<'_, P> {
     #[cold]
     fn write_back(&mut self, disk: u32, setting: u32) {
         let Simulation { page_cache: Some(cache), disks, caller, meter, probe, events, now, .. } = self else { return };
-        if setting == IS_TICK {
-            events.push(*now + INTERVAL, flusher_comes(disk).with_setting(IS_TICK));
+        if setting == PERIODIC {
+            events.push(*now + INTERVAL, flusher_comes(disk).with_setting(PERIODIC));
             cache.commit_in_time(disk);
             if cache.is_flushing(disk) {
                 return;
             }
         }
         let cpu = CpuId(0);
-        let Disk { front, driver, section, .. } = &mut disks[disk as usize];
+        let SimulatedDisk { front, driver, section, .. } = &mut disks[disk as usize];
         meter.begin(*now, cpu, *section);
         probe.enter(disk, None);
         let mut cx = caller.cx::<Machine<P>>(self.clock.now, cpu, driver, probe, meter);
@@ -125,10 +125,10 @@ impl<P: Probe> Simulation<'_, P> {
     }
 }
 
-impl Around<'_> {
+impl BioEndContext<'_> {
     /// A part of a bio of the page cache has ended: processes go on that waited for it.
     pub(super) fn bio_of_page_cache_ended(&mut self, bio: &Bio, status: Status) {
-        let Around { now, page_cache: Some(cache), tasks, disks, cpus, events } = self else { return };
+        let BioEndContext { now, page_cache: Some(cache), tasks, disks, cpus, events } = self else { return };
         let now = *now;
         cache.bio_ended(now, bio, status, tasks, |task, was_held_up| {
             if was_held_up {
@@ -138,7 +138,7 @@ impl Around<'_> {
             wake(now, task, cpus, events);
         });
         while let Some(disk) = cache.next_journal() {
-            let at = disks[disk as usize].worker_comes(now, cpus, events);
+            let at = disks[disk as usize].worker_ready_at(now, cpus, events);
             events.push(at, journal_comes(disk));
         }
     }

@@ -4,7 +4,7 @@ use hoistway_blk::bio::{Bio, Status};
 use hoistway_blk::ground::CpuId;
 use hoistway_blk::watch::Probe;
 
-use super::{Around, Simulation, opens_plug};
+use super::{BioEndContext, Simulation, opens_plug};
 use crate::driver::{Backing, Machine};
 use crate::events::{Event, Kind};
 
@@ -38,7 +38,7 @@ impl<P: Probe> Simulation<'_, P> {
     }
 }
 
-impl Around<'_> {
+impl BioEndContext<'_> {
     /// A part of a bio of a virtual disk's thread has ended.
     pub(super) fn bio_of_virtual_disk_ended(&mut self, disk: u32, bio: &Bio, status: Status) {
         let driver = &mut self.disks[disk as usize].driver;

@@ -15,7 +15,7 @@ fn two_actuators() -> BfqConfig {
 }
 
 #[test]
-fn a_request_belongs_to_the_actuator_of_its_last_sector_and_has_a_queue_of_its_own_there() {
+fn a_request_belongs_to_the_actuator_of_its_last_sector_and_queues_there() {
     let mut machine = Machine::new(two_actuators());
     let of = |machine: &Machine, sector, sectors| machine.bfq.actuator_of(sector, sectors);
     assert_eq!([of(&machine, SECOND - 8, 8), of(&machine, SECOND - 8, 9), of(&machine, SECOND, 8)], [0, 1, 1]);

@@ -12,7 +12,7 @@ fn adopt(machine: &mut Machine, id: RqId) {
 }
 
 #[test]
-fn the_queue_of_the_choice_gets_the_slot_whoever_had_it() {
+fn the_queue_of_an_adopted_request_gets_the_slot_from_any_other() {
     for somebody_is_served in [false, true] {
         let mut machine = Machine::new(config(true));
         machine.read(1, 8, 8);
@@ -36,7 +36,7 @@ fn the_queue_of_the_choice_gets_the_slot_whoever_had_it() {
 }
 
 #[test]
-fn so_do_the_groups_above_it() {
+fn the_groups_above_an_adopted_queue_come_into_service() {
     let group = |id, parent| BfqGroup { cgroup: CgroupId(id), parent, weight: 100 };
     let groups = vec![group(1, CgroupId::ROOT), group(2, CgroupId(1)), group(3, CgroupId(1))];
     let mut machine = Machine::new(BfqConfig { groups, ..config(true) });
@@ -49,7 +49,7 @@ fn so_do_the_groups_above_it() {
 }
 
 #[test]
-fn while_the_device_is_kept_for_an_empty_queue_the_choice_was_injected() {
+fn an_adopted_request_counts_as_injected_while_an_empty_queue_is_idled_for() {
     // Whether its timer runs, whether a request of it is out, whether idling is better; whether the choice is injected.
     for (waiting, out, better, injected) in
         [(true, 0, true, true), (false, 1, true, true), (false, 1, false, false), (false, 0, true, false)]
@@ -95,7 +95,7 @@ fn a_queue_that_has_work_is_not_injected_into_and_its_own_request_ends_the_wait_
 }
 
 #[test]
-fn a_head_insertion_is_taken_from_its_list_and_what_waits_nowhere_changes_nothing() {
+fn adopting_takes_a_head_insertion_once_and_ignores_absent_requests() {
     let mut machine = Machine::new(config(true));
     machine.read(1, 8, 8);
     let bio = Bio { io_context: IoContextId(2), ..Bio::new(Op::Read, Sector(1 << 24), 8) };

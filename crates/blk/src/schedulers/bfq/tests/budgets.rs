@@ -118,7 +118,7 @@ fn a_budget_is_large_enough_for_the_request_that_is_next() {
 }
 
 #[test]
-fn time_is_charged_by_the_default_timeout_whatever_the_tunable_says() {
+fn service_time_is_charged_by_the_default_timeout_not_the_tunable() {
     let mut machine = Machine::new(config(true));
     machine.set("timeout_sync", 250);
     machine.read(1, 0, 8);

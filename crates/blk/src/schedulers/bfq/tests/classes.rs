@@ -88,7 +88,7 @@ fn a_group_counts_the_turns_of_class_idle_from_its_creation_on() {
 }
 
 #[test]
-fn the_turn_of_class_idle_is_counted_from_the_last_time_it_was_considered_even_if_nobody_was_there() {
+fn the_class_idle_turn_counts_from_its_last_check_even_if_it_was_empty() {
     let mut hierarchy = Hierarchy::new(BfqVariant::of(crate::ground::kernel::Kernel::V6_18), 200, 1);
     add(&mut hierarchy, GroupId::ROOT, 1, BE);
     add(&mut hierarchy, GroupId::ROOT, 2, BE);

@@ -35,7 +35,7 @@ fn side_by_side(config: BfqConfig) -> (Machine, [QueueId; 2]) {
 }
 
 #[test]
-fn who_goes_on_where_the_queue_in_service_reads_is_redirected_to_it_as_in_28_22() {
+fn a_process_reading_near_the_in_service_queue_joins_it_as_in_28_22() {
     let (mut machine, [one, two]) = side_by_side(disk());
     assert_ne!(one, two, "with one queue at work nothing is tried");
     machine.now = 50 * MS;
@@ -70,7 +70,7 @@ fn only_close_queues_of_one_kind_merge() {
 }
 
 #[test]
-fn after_100_ms_of_service_it_is_too_late_for_either() {
+fn after_100_ms_of_service_neither_queue_may_merge() {
     let merges = |now: u64, first_io: [i64; 2]| {
         let (mut machine, queues) = side_by_side(disk());
         for (q, first_io) in queues.into_iter().zip(first_io) {
@@ -96,7 +96,7 @@ fn after_100_ms_of_service_it_is_too_late_for_either() {
 }
 
 #[test]
-fn the_index_finds_who_is_near_if_the_queue_in_service_is_not() {
+fn the_index_finds_a_close_queue_if_the_one_in_service_is_not_close() {
     let (mut machine, [one, two]) = side_by_side(disk());
     machine.read(3, FAR + (1 << 20), 256);
     let three = machine.sync_queue(3);
@@ -169,7 +169,7 @@ fn a_bio_that_could_join_a_request_merges_queues_as_well() {
 }
 
 #[test]
-fn no_sync_bio_joins_an_async_request_and_nobody_one_of_another_queue() {
+fn a_bio_joins_no_request_of_another_queue_and_a_sync_one_no_async_one() {
     let mut machine = Machine::new(config(true));
     let read = machine.read(1, 0, 256);
     let write = machine.write(1, 1 << 20, 256);
@@ -217,7 +217,7 @@ fn a_shared_queue_that_turned_seeky_is_left_with_the_state_that_was_saved() {
 }
 
 #[test]
-fn for_two_seconds_after_a_split_nobody_is_raised_nor_called_a_thinker() {
+fn for_two_seconds_after_a_split_a_queue_is_not_raised_or_judged_to_think() {
     let (mut machine, _) = seeky_and_shared();
     machine.set("low_latency", 1);
     machine.now = 5_000 * MS;
@@ -256,7 +256,7 @@ fn stable_merge(rotational: bool, gap: u64, streams: bool) -> Option<u64> {
 }
 
 #[test]
-fn queues_created_together_merge_for_good_at_once_on_flash_and_after_600_ms_on_disks() {
+fn stable_merges_happen_at_once_on_flash_and_after_600_ms_on_disks() {
     assert_eq!(stable_merge(false, 180, false), Some(0));
     assert_eq!(stable_merge(false, 181, false), None, "neither merged nor compared with again");
     assert_eq!(stable_merge(true, 180, false), Some(700), "older than 600 ms, at a request each 100 ms");
@@ -265,7 +265,7 @@ fn queues_created_together_merge_for_good_at_once_on_flash_and_after_600_ms_on_d
 }
 
 #[test]
-fn another_level_or_group_is_not_merged_for_good_and_older_releases_do_not_know_it() {
+fn stable_merging_needs_the_same_level_and_group_and_a_recent_release() {
     let merged = |config: BfqConfig, second: Bio| {
         let mut machine = Machine::new(config);
         machine.read(1, 8, 256);
@@ -283,7 +283,7 @@ fn another_level_or_group_is_not_merged_for_good_and_older_releases_do_not_know_
 }
 
 #[test]
-fn who_was_merged_for_good_never_splits_off() {
+fn a_stably_merged_process_never_splits_off() {
     let mut machine = Machine::new(config(false));
     machine.read(1, 8, 256);
     machine.now = 20 * MS;
@@ -297,7 +297,7 @@ fn who_was_merged_for_good_never_splits_off() {
 }
 
 #[test]
-fn a_queue_whose_process_has_ended_takes_nobody_in() {
+fn a_queue_whose_process_has_exited_is_no_target_of_a_stable_merge() {
     let mut machine = Machine::new(config(false));
     machine.read(1, 8, 256);
     let old = machine.sync_queue(1);
@@ -309,7 +309,7 @@ fn a_queue_whose_process_has_ended_takes_nobody_in() {
 }
 
 #[test]
-fn a_class_idle_queue_is_in_no_index_and_merges_with_nobody_and_neither_does_one_of_another_group() {
+fn class_idle_queues_and_queues_of_other_groups_never_merge() {
     let ioprio = IoPriority::new(PriorityClass::Idle, 4);
     let mut machine = Machine::new(disk());
     machine.insert(Bio { ioprio, ..bio(1, 1000) });
@@ -364,7 +364,7 @@ fn async_queues_take_no_part_in_cooperation() {
 }
 
 #[test]
-fn what_is_close_is_measured_from_the_last_request_of_the_queue_in_service_and_before_4_16_of_the_device() {
+fn closeness_uses_the_in_service_queue_and_before_4_16_the_device_position() {
     for (kernel, merges) in [(Kernel::V4_12, false), (Kernel::V4_19, true), (Kernel::V5_10, true)] {
         let variant = BfqVariant { stable_merging: false, ..BfqVariant::of(kernel) };
         let (mut machine, [one, two]) = side_by_side(BfqConfig { variant, ..config(true) });
@@ -377,7 +377,7 @@ fn what_is_close_is_measured_from_the_last_request_of_the_queue_in_service_and_b
 }
 
 #[test]
-fn a_queue_whose_next_request_grows_at_its_front_is_found_where_that_begins_now() {
+fn a_queue_that_grew_at_its_front_is_found_at_its_new_start() {
     let found = |grows| {
         let (mut machine, [one, two]) = side_by_side(disk());
         let next = machine.bfq.queues[two].next().unwrap();
@@ -423,7 +423,7 @@ fn only_a_queue_that_is_shared_and_seeky_at_the_end_of_its_slot_is_to_be_split()
 }
 
 #[test]
-fn on_flash_a_queue_is_merged_for_good_when_it_is_created_before_its_request_is_inserted() {
+fn on_flash_a_stable_merge_happens_when_the_queue_is_created() {
     let mut machine = Machine::new(config(false));
     machine.read(1, 8, 256);
     machine.now = 20 * MS;

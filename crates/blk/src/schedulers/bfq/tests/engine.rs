@@ -116,7 +116,7 @@ fn an_idle_entity_comes_back_at_its_old_finish_and_a_forgotten_one_at_virtual_ti
 }
 
 #[test]
-fn a_recovering_entity_goes_on_at_its_old_finish_but_ends_no_sooner_than_virtual_time() {
+fn a_recovering_entity_keeps_its_old_finish_but_never_ends_before_vtime() {
     for (raise, advance, budget) in [(1, 1000, 2000), (1, 5000, 100), (30, 5000, 100)] {
         let mut hierarchy = hierarchy();
         let one = active(&mut hierarchy, 1, 40, 100);
@@ -188,7 +188,7 @@ fn idle_until(hierarchy: &mut Hierarchy, number: u32, finish: u64) -> EntityId {
 }
 
 #[test]
-fn virtual_time_is_pushed_forward_only_while_nobody_is_served_or_at_an_expiration() {
+fn virtual_time_jumps_forward_only_with_no_queue_in_service_or_at_expiry() {
     let mut hierarchy = hierarchy();
     let one = active(&mut hierarchy, 1, 40, 1000);
     assert_eq!(hierarchy.select(), Some(QueueId(1)));
@@ -290,7 +290,7 @@ fn a_group_whose_next_budget_shrinks_moves_among_its_siblings_and_one_whose_grow
 }
 
 #[test]
-fn what_an_entity_was_served_out_of_its_turn_is_paid_for_once() {
+fn service_received_out_of_turn_is_charged_once() {
     for (kernel, kept) in [(Kernel::V6_18, 0), (Kernel::V4_12, 50)] {
         let mut hierarchy = Hierarchy::new(BfqVariant::of(kernel), 200, 1);
         let id = active(&mut hierarchy, 1, 40, 1000);
@@ -335,7 +335,7 @@ fn group_of(hierarchy: &mut Hierarchy, children: &[(u64, u64)]) -> (EntityId, Ve
 }
 
 #[test]
-fn a_selection_looks_through_the_siblings_of_a_group_exactly_if_what_is_next_in_it_has_a_smaller_budget() {
+fn a_selection_scans_siblings_only_if_the_groups_next_budget_is_smaller() {
     for (budget, is_looked_through) in [(100, true), (900, false)] {
         let mut hierarchy = hierarchy();
         let (group, children) = group_of(&mut hierarchy, &[(40, 500), (4, budget)]);
@@ -361,7 +361,7 @@ fn when_a_slot_is_over_neither_the_queue_nor_a_group_above_it_is_in_service() {
 }
 
 #[test]
-fn virtual_time_that_is_pushed_forward_overtakes_who_is_idle() {
+fn an_advanced_virtual_time_overtakes_idle_entities() {
     let mut hierarchy = hierarchy();
     let one = active(&mut hierarchy, 1, 40, 1000);
     assert_eq!(hierarchy.select(), Some(QueueId(1)));

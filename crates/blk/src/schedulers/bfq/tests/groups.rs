@@ -91,7 +91,7 @@ fn a_shared_queue_stays_and_the_process_that_moved_gets_another() {
 }
 
 #[test]
-fn writes_go_to_the_queue_of_the_group_that_they_are_charged_to_whoever_submits_them() {
+fn writes_go_to_the_async_queue_of_the_cgroup_charged_for_them() {
     let mut machine = Machine::new(groups(&[100, 100]));
     let level = |level| IoPriority::new(PriorityClass::BestEffort, level);
     let mut queue = |cgroup, pid, ioprio| {
@@ -132,7 +132,7 @@ fn another_priority_replaces_the_async_queue_at_the_next_request_and_the_sync_qu
 }
 
 #[test]
-fn a_removed_groups_queues_go_to_the_root_and_what_comes_later_to_the_group_above() {
+fn queues_of_a_removed_group_go_to_the_root_and_new_io_to_its_parent() {
     let above = BfqGroup { cgroup: CgroupId(1), parent: CgroupId::ROOT, weight: 100 };
     let below = BfqGroup { cgroup: CgroupId(2), parent: CgroupId(1), weight: 100 };
     let mut machine = Machine::new(BfqConfig { groups: vec![above, below], ..config(true) });
@@ -159,7 +159,7 @@ fn a_removed_groups_queues_go_to_the_root_and_what_comes_later_to_the_group_abov
 }
 
 #[test]
-fn a_cgroup_with_the_number_of_a_removed_one_begins_anew() {
+fn a_cgroup_reusing_the_id_of_a_removed_one_starts_fresh() {
     let mut machine = Machine::new(groups(&[300]));
     machine.read_in(1, 1, 0);
     let old = machine.bfq.groups.find(CgroupId(1)).unwrap();
@@ -192,7 +192,7 @@ fn a_process_that_moves_between_groups_again_and_again_loses_nothing() {
 }
 
 #[test]
-fn a_move_that_leaves_nobody_in_service_and_nothing_out_asks_for_a_run() {
+fn a_move_requests_a_run_if_nothing_is_in_service_or_in_flight() {
     for out in [false, true] {
         let mut machine = Machine::new(groups(&[100, 100]));
         (0..2).for_each(|at| {
@@ -212,7 +212,7 @@ fn a_move_that_leaves_nobody_in_service_and_nothing_out_asks_for_a_run() {
 }
 
 #[test]
-fn each_level_of_a_class_has_an_async_queue_of_its_own_and_all_of_class_idle_have_one() {
+fn async_queues_exist_per_class_and_level_and_one_for_class_idle() {
     use super::super::entity::{BE, GroupId, IDLE, QueueId, RT};
     let mut machine = Machine::new(config(true));
     let group = &mut machine.bfq.groups[GroupId::ROOT];
@@ -265,7 +265,7 @@ fn a_removed_group_counts_among_its_siblings_no_more_and_they_stay_where_they_ar
 }
 
 #[test]
-fn who_writes_for_another_group_gives_the_async_queue_of_the_one_before_back() {
+fn a_write_for_another_group_releases_the_previous_async_queue() {
     let mut machine = Machine::new(groups(&[100, 100]));
     write_in(&mut machine, 1, 1, 0, IoPriority::DEFAULT);
     let shared = machine.async_queue(1);
@@ -289,7 +289,7 @@ fn a_queue_that_moves_with_work_is_found_by_its_sector_in_the_new_group() {
 }
 
 #[test]
-fn who_gets_another_priority_gives_the_async_queue_of_the_old_one_back() {
+fn a_priority_change_releases_the_async_queue_of_the_old_level() {
     let mut machine = Machine::new(config(true));
     write_in(&mut machine, 0, 1, 0, IoPriority::DEFAULT);
     let shared = machine.async_queue(1);

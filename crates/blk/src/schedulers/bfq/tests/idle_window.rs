@@ -26,7 +26,7 @@ fn served(config: BfqConfig) -> (Machine, QueueId) {
 }
 
 #[test]
-fn a_device_that_does_not_queue_waits_for_everybody_and_a_disk_that_does_for_whom_io_binds() {
+fn idling_covers_all_queues_without_ncq_and_io_bound_ones_on_disks_with_it() {
     for kernel in OLD {
         let waits = |rotational, queues, io_bound, streams: bool| {
             let (mut machine, q) = served(as_of(kernel, rotational));
@@ -45,7 +45,7 @@ fn a_device_that_does_not_queue_waits_for_everybody_and_a_disk_that_does_for_who
 }
 
 #[test]
-fn somebody_raised_takes_the_waiting_for_throughput_away() {
+fn a_raised_busy_queue_disables_idling_for_throughput() {
     for kernel in OLD {
         let (mut machine, q) = served(as_of(kernel, true));
         machine.decide_ncq(false);
@@ -55,7 +55,7 @@ fn somebody_raised_takes_the_waiting_for_throughput_away() {
 }
 
 #[test]
-fn the_raised_are_waited_for_unless_they_came_in_a_large_burst() {
+fn raised_queues_are_idled_for_unless_they_came_in_a_large_burst() {
     for kernel in OLD {
         let (mut machine, q) = served(as_of(kernel, false));
         machine.decide_ncq(true);
@@ -69,7 +69,7 @@ fn the_raised_are_waited_for_unless_they_came_in_a_large_burst() {
 }
 
 #[test]
-fn unequal_weights_of_queues_or_of_groups_let_the_device_wait_for_the_lightest_too() {
+fn unequal_weights_of_queues_or_groups_allow_idling_even_for_the_lightest() {
     let level = |level| IoPriority::new(PriorityClass::BestEffort, level);
     let queues = |levels: [u8; 2]| {
         let mut machine = Machine::new(as_of(Kernel::V4_12, false));
@@ -119,7 +119,7 @@ fn the_window_of_a_slow_thinker_is_closed_unless_it_is_raised() {
 }
 
 #[test]
-fn from_4_14_on_seeks_and_think_time_are_judged_apart_and_from_5_0_on_half_of_slice_idle_is_long() {
+fn since_4_14_seeks_do_not_affect_think_time_and_5_0_halves_its_limit() {
     let short = |kernel, thinks_ms: i64| {
         let (mut machine, q) = served(as_of(kernel, true));
         (0..32).for_each(|_| machine.bfq.queues[q].seeks.push(true));
@@ -162,7 +162,7 @@ fn a_raised_newcomer_takes_the_device_without_anything_to_recover() {
 }
 
 #[test]
-fn a_slot_whose_timer_runs_is_not_ended_by_the_question_for_its_request() {
+fn in_4_12_a_dispatch_does_not_end_a_slot_whose_idle_timer_runs() {
     for (config, expected) in [(as_of(Kernel::V4_12, true), 0), (config(true), 1)] {
         let (mut machine, q) = served(config);
         machine.decide_ncq(false);
@@ -179,7 +179,7 @@ fn a_slot_whose_timer_runs_is_not_ended_by_the_question_for_its_request() {
 }
 
 #[test]
-fn a_small_lone_request_may_grow_whatever_the_device_waits_for() {
+fn in_4_12_a_small_lone_request_keeps_the_queue_waiting() {
     for (config, stays) in [(as_of(Kernel::V4_12, true), true), (config(true), false)] {
         let (mut machine, q) = served(config);
         machine.decide_ncq(true);

@@ -91,7 +91,7 @@ fn different_weights_matter_to_all_but_the_lightest() {
 }
 
 #[test]
-fn different_classes_and_more_than_one_group_matter_to_everybody() {
+fn different_classes_or_several_groups_make_every_queue_asymmetric() {
     let mut machine = Machine::new(config(false));
     machine.read(1, 8, 8);
     assert!(!machine.bfq.is_asymmetric_for(machine.sync_queue(1)));
@@ -198,7 +198,7 @@ fn a_timer_that_was_overtaken_by_another_slot_does_nothing() {
 }
 
 #[test]
-fn while_it_idles_the_device_drains() {
+fn while_bfq_idles_nothing_is_dispatched() {
     let mut machine = Machine::new(config(true));
     machine.read(1, 8, 8);
     machine.serve();

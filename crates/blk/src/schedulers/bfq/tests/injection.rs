@@ -21,7 +21,7 @@ fn injected(machine: &mut Machine) -> Option<RqId> {
 }
 
 #[test]
-fn the_own_async_queue_goes_first_then_the_waker_then_whom_it_wakes_then_anybody() {
+fn injection_prefers_own_async_queue_then_waker_then_wakee_then_any_queue() {
     let (mut machine, q) = waiting();
     // Idling costs throughput: others may be served meanwhile.
     machine.decide_ncq(true);
@@ -55,7 +55,7 @@ fn the_own_async_queue_goes_first_then_the_waker_then_whom_it_wakes_then_anybody
 }
 
 #[test]
-fn an_async_queue_whose_next_request_is_somebody_elses_is_not_the_own_one() {
+fn injection_skips_an_async_queue_whose_next_request_is_not_its_own() {
     let (mut machine, q) = waiting();
     machine.write(2, 1 << 24, 8);
     machine.write(1, 2 << 24, 8);
@@ -119,7 +119,7 @@ fn a_raised_queue_with_short_think_time_lets_only_raised_ones_in() {
 }
 
 #[test]
-fn injected_service_is_charged_to_whom_it_comes_from_and_shortens_its_next_slot() {
+fn injected_service_is_charged_to_its_source_and_shortens_its_next_slot() {
     let (mut machine, q) = waiting();
     machine.now = MS;
     machine.read(2, 1 << 24, 8);
@@ -190,7 +190,7 @@ fn the_limit_is_learned_as_in_28_20() {
 }
 
 #[test]
-fn half_as_long_again_as_alone_is_too_long_under_injection() {
+fn a_service_time_of_1_5_times_the_baseline_lowers_the_injection_limit() {
     for (ms, limit) in [(5, 4), (6, 2)] {
         let (mut machine, q) = waiting();
         machine.bfq.ncq.max_in_driver = 8;
@@ -202,7 +202,7 @@ fn half_as_long_again_as_alone_is_too_long_under_injection() {
 }
 
 #[test]
-fn the_limit_does_not_grow_beyond_what_the_device_has_held() {
+fn the_injection_limit_grows_only_up_to_the_depth_the_device_has_held() {
     let (mut machine, q) = waiting();
     machine.bfq.ncq.max_in_driver = 2;
     machine.inside(|bfq| bfq.reset_injection(q));
@@ -297,7 +297,7 @@ fn a_short_thinker_and_a_late_arrival_have_no_waker() {
 }
 
 #[test]
-fn a_queue_that_goes_wakes_nobody_any_more_and_is_woken_by_nobody() {
+fn a_freed_queue_is_removed_from_all_waker_relations() {
     let mut machine = Machine::new(config(true));
     for pid in 1..=4 {
         machine.read(pid, u64::from(pid) << 24, 8);
@@ -374,7 +374,7 @@ fn under_injection_a_known_baseline_is_enough_to_measure_and_a_shorter_time_repl
 }
 
 #[test]
-fn a_raised_queue_that_thinks_long_lets_anybody_in() {
+fn a_raised_queue_with_long_think_time_admits_injection_from_any_queue() {
     let (mut machine, q) = waiting();
     machine.decide_ncq(true);
     machine.bfq.queues[q].injection.limit = 9;
@@ -428,7 +428,7 @@ fn a_baseline_is_learned_only_of_a_request_that_was_alone_at_the_device() {
 }
 
 #[test]
-fn what_was_learned_is_forgotten_a_second_after_the_last_decrease_and_not_before() {
+fn the_learned_baseline_is_forgotten_a_second_after_the_last_decrease() {
     for (ms, forgotten) in [(999, false), (1000, true)] {
         let (mut machine, q) = waiting();
         let injection = &mut machine.bfq.queues[q].injection;
@@ -440,7 +440,7 @@ fn what_was_learned_is_forgotten_a_second_after_the_last_decrease_and_not_before
 }
 
 #[test]
-fn just_half_as_long_again_raises_no_limit() {
+fn a_service_time_of_1_5_times_the_baseline_never_raises_the_limit() {
     let (mut machine, q) = waiting();
     machine.bfq.ncq.max_in_driver = 8;
     measure(&mut machine, q, 4, false);
@@ -463,7 +463,7 @@ fn after_a_reset_the_request_that_was_measured_teaches_nothing() {
 }
 
 #[test]
-fn without_a_baseline_injection_lowers_nothing() {
+fn without_a_baseline_the_injection_limit_is_not_lowered() {
     let (mut machine, q) = waiting();
     machine.now = 20 * MS;
     let injection = &mut machine.bfq.queues[q].injection;
@@ -514,7 +514,7 @@ fn under_injection_no_first_baseline_is_learned() {
 }
 
 #[test]
-fn of_a_waker_only_what_fits_into_its_budget_is_injected() {
+fn a_waker_is_an_injection_source_only_within_its_budget() {
     for (fits, is_source) in [(true, true), (false, false)] {
         let (mut machine, q) = waiting();
         machine.now = MS;

@@ -93,7 +93,7 @@ fn the_idle_class_gets_one_request_in_a_turn_and_the_real_time_class_everything(
 }
 
 #[test]
-fn a_queue_that_is_freed_is_no_longer_the_one_whose_request_ended_last_and_others_stay_that() {
+fn freeing_a_queue_clears_it_as_last_completed_but_no_other() {
     for last in [1, 2] {
         let mut machine = Machine::new(config(true));
         let [other, freed] = [2, 1].map(|pid| {
@@ -128,7 +128,7 @@ fn a_queue_without_a_process_is_freed_when_virtual_time_catches_up_with_it() {
 }
 
 #[test]
-fn who_leaves_its_queue_before_a_planned_merge_is_not_expected_there_any_more() {
+fn a_process_that_leaves_its_queue_cancels_its_planned_merge() {
     for way in ["its end", "another cgroup", "a split"] {
         let mut machine = Machine::new(config(true));
         let [one, two] = [1, 2].map(|pid| {
@@ -162,7 +162,7 @@ fn a_process_that_has_ended_is_known_no_more_and_its_queue_is_freed_with_the_las
 }
 
 #[test]
-fn a_queue_belongs_to_the_process_that_is_alone_in_it_also_when_it_asks_next_after_the_other_has_left() {
+fn the_only_process_of_a_queue_becomes_its_owner_at_its_next_request() {
     let mut machine = Machine::new(config(true));
     machine.read(1, 0, 8);
     let q = machine.sync_queue(1);

@@ -15,7 +15,7 @@ fn limit(machine: &mut Machine, pid: u32, op: Op, flags: BioFlags) -> Option<u32
 }
 
 #[test]
-fn writes_get_a_part_of_the_tags_and_less_while_somebody_is_raised() {
+fn writes_get_a_share_of_the_tags_and_less_while_a_queue_is_raised() {
     let limits = |tags, raised, shallow| {
         let mut machine = Machine::new(BfqConfig { nr_requests: tags, shallow, ..config(true) });
         machine.bfq.raised_busy = raised;
@@ -105,7 +105,7 @@ fn a_queue_that_virtual_time_has_overtaken_has_no_share_to_exceed() {
 }
 
 #[test]
-fn where_queues_have_an_async_depth_the_limits_are_parts_of_that() {
+fn with_an_async_depth_the_depth_limits_are_shares_of_it() {
     let limits = |depth, raised| {
         let mut machine = Machine::new(BfqConfig { async_depth: Some(depth), ..config(true) });
         machine.bfq.raised_busy = raised;

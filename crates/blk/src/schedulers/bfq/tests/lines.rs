@@ -28,7 +28,7 @@ fn inside(machine: &mut Machine, body: impl FnOnce(&mut Bfq)) -> Vec<String> {
 }
 
 #[test]
-fn a_request_that_comes_and_goes_leaves_the_lines_of_its_queue_and_its_slot() {
+fn state_lines_record_the_queue_and_the_slot_of_a_request() {
     let mut machine = Machine::new(config(true));
     machine.decide_ncq(true);
     machine.set("slice_idle", 0);
@@ -49,15 +49,15 @@ fn a_request_that_comes_and_goes_leaves_the_lines_of_its_queue_and_its_slot() {
 }
 
 #[test]
-fn so_do_a_raised_queue_a_late_request_and_a_budget_that_follows() {
+fn state_lines_record_raising_late_requests_and_budget_changes() {
     let mut machine = Machine::new(config(true));
     machine.read(1, 800, 8);
     machine.read(1, 80, 8);
     machine.read(1, 8, 8);
     let q = machine.sync_queue(1);
     machine.bfq.queues[q].max_budget += 100;
-    assert_eq!(inside(&mut machine, |bfq| bfq.follow_next(q)), ["1 Rebudget", "1 Vtime"]);
-    assert!(inside(&mut machine, |bfq| bfq.follow_next(q)).is_empty(), "nothing has changed");
+    assert_eq!(inside(&mut machine, |bfq| bfq.update_budget_for_next_request(q)), ["1 Rebudget", "1 Vtime"]);
+    assert!(inside(&mut machine, |bfq| bfq.update_budget_for_next_request(q)).is_empty(), "nothing has changed");
     machine.bfq.entity_mut(q).raise = 30;
     machine.bfq.raised_busy = 1;
     machine.bfq.queues[q].raising.duration = 10_000;
@@ -72,7 +72,7 @@ fn so_do_a_raised_queue_a_late_request_and_a_budget_that_follows() {
 }
 
 #[test]
-fn so_do_merges_and_splits_and_wakers() {
+fn state_lines_record_merges_splits_and_wakers() {
     let mut machine = Machine::new(config(true));
     let [one, two] = [1, 2].map(|pid| {
         machine.read(pid, u64::from(pid) << 30, 8);
@@ -102,7 +102,7 @@ fn so_do_merges_and_splits_and_wakers() {
 }
 
 #[test]
-fn so_do_the_device_and_its_tags() {
+fn state_lines_record_device_and_tag_changes() {
     let mut machine = Machine::new(config(true));
     machine.set("max_budget", 0);
     for (updated, reset, expected) in [

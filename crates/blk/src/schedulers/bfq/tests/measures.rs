@@ -125,7 +125,7 @@ fn a_request_is_far_beyond_800_sectors_on_disks_and_if_it_is_short_on_flash() {
 }
 
 #[test]
-fn who_is_idle_for_more_than_a_fifth_of_its_time_is_not_bound_by_io() {
+fn a_queue_idle_for_more_than_a_fifth_of_its_time_is_not_io_bound() {
     let bound = |gap: u64| {
         let mut bound = IoBound::new(0);
         // 10 ms of which `gap` are spent without any request.
@@ -245,7 +245,7 @@ fn a_window_that_is_not_sequential_updates_only_a_smaller_rate() {
 }
 
 #[test]
-fn a_window_that_is_over_after_a_second_is_followed_by_one_of_its_own() {
+fn a_rate_window_that_ends_after_a_second_is_followed_by_a_new_one() {
     let mut rate = PeakRate::new(true);
     rate.completed(0);
     let mut reset = |now| rate.dispatched(Sample { now, sectors: 8, near: true, in_driver: 1 }).reset;

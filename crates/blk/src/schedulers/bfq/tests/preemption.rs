@@ -103,7 +103,7 @@ fn preempts(config: BfqConfig, cgroup: u32, prepare: impl FnOnce(&mut Machine), 
 }
 
 #[test]
-fn who_ranks_higher_by_class_or_weight_takes_the_device_and_equals_do_not_while_it_is_idled_for() {
+fn a_higher_class_or_weight_preempts_and_an_equal_one_does_not_while_idling() {
     let groups = |weights: [u16; 2]| BfqConfig {
         groups: [(1, weights[0]), (2, weights[1])]
             .map(|(id, weight)| BfqGroup { cgroup: CgroupId(id), parent: CgroupId::ROOT, weight })
@@ -131,7 +131,7 @@ fn who_ranks_higher_by_class_or_weight_takes_the_device_and_equals_do_not_while_
 }
 
 #[test]
-fn nobody_is_preempted_if_the_same_would_come_next_at_the_root() {
+fn a_queue_is_not_preempted_if_the_root_would_choose_the_same_entity() {
     let mut machine = Machine::new(config(true));
     machine.set("slice_idle", 0);
     machine.read_in(1, 1, 0);

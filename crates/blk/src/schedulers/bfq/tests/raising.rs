@@ -88,7 +88,7 @@ fn a_newcomer_belongs_to_the_burst_before_it_for_180_ms() {
 }
 
 #[test]
-fn it_is_told_when_a_queue_gets_work() {
+fn a_state_line_reports_each_time_a_queue_becomes_busy() {
     let mut machine = Machine::new(config(true));
     machine.add(Job { depth: 1, think: 300 * MS, ..Job::sequential(1, 8) });
     machine.run_until(700 * MS);
@@ -136,7 +136,7 @@ fn a_player_is_soft_real_time_and_stays_so_while_its_period_is_longer_than_the_i
 }
 
 #[test]
-fn the_next_start_of_soft_real_time_is_by_service_or_by_a_pause_that_nobody_greedy_makes() {
+fn next_soft_rt_start_follows_service_or_a_pause_no_greedy_process_makes() {
     let mut machine = Machine::new(config(true));
     machine.read(1, 8, 8);
     let q = machine.sync_queue(1);
@@ -192,7 +192,7 @@ fn raised_in_service(raise: u64) -> (Machine, QueueId) {
 }
 
 #[test]
-fn soft_real_time_goes_back_to_what_is_left_of_the_interactive_raising_before_it() {
+fn soft_rt_raising_falls_back_to_the_remaining_interactive_raising() {
     let (mut machine, q) = raised_in_service(RAISE_INTERACTIVE);
     let interactive = Claim { interactive: false, soft_rt: true, deserved: true };
     machine.now = 1300 * MS;
@@ -235,7 +235,7 @@ fn the_time_that_a_soft_real_time_queue_waits_is_not_held_against_it() {
         machine.now = now * MS;
         machine.bfq.queues[q].raising.start = start;
         machine.bfq.queues[q].budget_timeout = empty_since;
-        machine.inside(|bfq| bfq.forgive_waiting(q));
+        machine.inside(|bfq| bfq.exclude_wait_from_soft_rt(q));
         machine.bfq.queues[q].raising.start
     };
     assert_eq!(forgiven(1000, 1100, 1150), 1050);
@@ -295,7 +295,7 @@ fn raised_queues_have_small_budgets_and_do_not_count_for_symmetry() {
 }
 
 #[test]
-fn switching_low_latency_off_and_on_again_raises_only_who_comes_afterwards() {
+fn toggling_low_latency_raises_only_queues_that_arrive_afterwards() {
     let mut machine = Machine::new(config(true));
     machine.set("low_latency", 1);
     machine.read(1, 0, 8);
@@ -402,7 +402,7 @@ fn the_first_of_a_burst_is_known_to_be_of_it_and_counts_once() {
 }
 
 #[test]
-fn who_came_in_a_burst_that_is_over_is_not_of_the_next_one() {
+fn a_queue_of_a_past_burst_does_not_belong_to_the_next_one() {
     let mut machine = Machine::new(config(true));
     machine.set("low_latency", 1);
     machine.read(1, 8, 8);
@@ -419,7 +419,7 @@ fn who_came_in_a_burst_that_is_over_is_not_of_the_next_one() {
 }
 
 #[test]
-fn a_queue_of_a_large_burst_is_no_newcomer() {
+fn a_queue_of_a_large_burst_does_not_count_toward_a_new_one() {
     let mut machine = Machine::new(config(true));
     machine.set("low_latency", 1);
     machine.read(1, 8, 8);
@@ -433,7 +433,7 @@ fn a_queue_of_a_large_burst_is_no_newcomer() {
 }
 
 #[test]
-fn who_was_split_off_less_than_ten_ms_ago_is_no_newcomer() {
+fn a_queue_split_off_within_ten_ms_does_not_count_as_new() {
     for (ms, newcomer) in [(10, false), (11, true)] {
         let mut machine = Machine::new(config(true));
         machine.now = 1_000 * MS;

@@ -26,7 +26,7 @@ fn an_empty_queue_that_is_waited_for_is_work_before_4_19() {
 }
 
 #[test]
-fn whatever_a_queue_is_waited_for_its_small_lone_request_may_grow_before_5_0() {
+fn before_5_0_a_small_lone_request_never_ends_the_idle_wait() {
     for (config, waits_on) in [(old(true), true), (config(true), false)] {
         let mut machine = Machine::new(config);
         machine.decide_ncq(false);
@@ -87,7 +87,7 @@ fn only_a_queue_raised_more_takes_the_device_before_5_0() {
 }
 
 #[test]
-fn async_requests_cost_twice_the_factor_while_somebody_is_raised_before_5_0() {
+fn before_5_0_async_requests_cost_double_while_a_queue_is_raised() {
     let mut machine = Machine::new(old(true));
     let id = machine.write(1, 0, 8);
     let q = machine.async_queue(1);
@@ -225,7 +225,7 @@ fn candidate(kernel: Kernel, entities: [(usize, u64, u64); 3], vtime: u64, told:
 }
 
 #[test]
-fn the_candidate_is_looked_up_anew_from_4_14_on_and_before_only_by_whom_changes() {
+fn since_4_14_the_candidate_is_recomputed_and_before_only_compared() {
     // The first ends late; the second begins later, but ends sooner; the third is the last of all.
     let entities = [(BE, 0, 4000), (BE, 1 << 20, 10), (BE, 0, 90_000)];
     for (kernel, expected) in [(Kernel::V4_12, 1), (Kernel::V4_19, 2), (Kernel::V6_18, 2)] {
@@ -260,7 +260,7 @@ fn for_the_rate_a_request_within_800_sectors_is_near_on_flash_too_before_it_know
 }
 
 #[test]
-fn since_5_10_think_time_is_sampled_only_by_what_arrives_when_nothing_of_the_queue_is_around() {
+fn since_5_10_think_time_is_sampled_only_with_no_request_of_the_queue() {
     for (config, samples) in [(old(true), [true; 3]), (config(true), [true, false, false])] {
         let sampled = |busy, dispatched| {
             let mut machine = Machine::new(config.clone());
@@ -286,7 +286,7 @@ fn since_5_10_think_time_is_sampled_only_by_what_arrives_when_nothing_of_the_que
 }
 
 #[test]
-fn queues_have_an_async_depth_of_three_quarters_of_their_tags_where_they_have_one() {
+fn kernels_with_an_async_depth_start_it_at_three_quarters_of_the_tags() {
     for kernel in Kernel::EXAMPLES {
         let generation = kernel.generation();
         let expected = generation.queue_async_depth.then_some(192);

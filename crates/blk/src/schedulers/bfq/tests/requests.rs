@@ -83,7 +83,7 @@ fn a_request_larger_than_its_queues_budget_is_served() {
 }
 
 #[test]
-fn a_newcomer_is_judged_from_the_devices_position_and_a_successor_from_the_leaving_request() {
+fn new_requests_compete_from_the_device_position_and_others_from_the_last() {
     let mut machine = Machine::new(config(true));
     let next = |machine: &Machine| {
         let q = machine.sync_queue(1);
@@ -113,7 +113,7 @@ fn the_budget_of_a_waiting_queue_follows_its_next_request() {
 }
 
 #[test]
-fn a_front_merge_competes_for_being_next_only_if_it_overtakes() {
+fn a_front_merge_can_change_the_next_request_only_if_it_overtakes() {
     let mut machine = Machine::new(config(true));
     let low = machine.read(1, 1000, 8);
     let high = machine.read(1, 2000, 8);
@@ -129,7 +129,7 @@ fn a_front_merge_competes_for_being_next_only_if_it_overtakes() {
 }
 
 #[test]
-fn a_survivor_inherits_the_older_place_in_the_fifo_and_being_next() {
+fn a_merge_survivor_inherits_the_older_fifo_place_and_the_next_role() {
     let mut machine = Machine::new(config(true));
     let old = machine.read(1, 1008, 8);
     machine.now = 50 * MS;
@@ -173,7 +173,7 @@ fn a_request_counts_from_its_arrival_on_and_no_more_when_it_was_absorbed_on_its_
 }
 
 #[test]
-fn a_run_that_is_wished_for_is_asked_for() {
+fn a_requested_queue_run_is_passed_on() {
     use crate::policy::{PolicyCx, RequestedActions, Requests};
     let mut machine = Machine::new(config(true));
     let (requests, mut requested) = (Requests::new(0), RequestedActions::default());
@@ -197,7 +197,7 @@ fn for_a_front_merge_the_request_of_the_own_queue_is_named_that_begins_where_the
 }
 
 #[test]
-fn a_request_whose_making_nobody_has_told_of_gets_its_queue_when_it_is_inserted() {
+fn an_unannounced_request_gets_its_queue_at_insertion() {
     let mut machine = Machine::new(config(true));
     let bio = Bio { io_context: IoContextId(1), ..Bio::new(Op::Read, Sector(8), 8) };
     machine.insert_unannounced(bio);

@@ -191,7 +191,7 @@ fn strict_guarantees_keep_one_request_in_the_device_and_idle_always() {
 }
 
 #[test]
-fn without_idling_equal_weights_do_not_help_depth_one_processes_and_with_it_they_do() {
+fn weights_affect_depth_one_processes_only_with_idling() {
     let ratio = |slice_idle| {
         let mut machine = Machine::new(config(true));
         machine.set("slice_idle", slice_idle);

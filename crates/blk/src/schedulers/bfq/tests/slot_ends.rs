@@ -41,7 +41,7 @@ fn the_time_that_is_idled_away_is_not_charged() {
 }
 
 #[test]
-fn a_timer_lets_the_queues_run_if_somebody_waits() {
+fn an_idle_timer_runs_the_queues_if_another_process_waits() {
     for others in [false, true] {
         let (mut machine, _) = waited_for(1);
         if others {
@@ -123,7 +123,7 @@ fn a_head_insertion_goes_out_before_everything_and_counts_as_in_the_device() {
 }
 
 #[test]
-fn only_what_the_queue_in_service_gives_out_moves_its_position_and_a_slot_begins_without_one() {
+fn only_its_own_dispatches_move_the_position_of_the_in_service_queue() {
     let (mut machine, q) = waited_for(1);
     machine.read(2, 1 << 24, 8);
     let waker = machine.sync_queue(2);
@@ -214,12 +214,12 @@ fn a_waiting_queue_that_loses_its_only_request_loses_its_budget_and_one_that_was
     let other = machine.sync_queue(2);
     machine.bfq.queues[other].max_budget = 100;
     machine.bfq.entity_mut(other).service = 4000;
-    machine.inside(|bfq| bfq.follow_next(other));
+    machine.inside(|bfq| bfq.update_budget_for_next_request(other));
     assert_eq!(machine.bfq.entity(other).budget, 4000);
 }
 
 #[test]
-fn the_end_of_a_process_asks_for_a_run_and_an_empty_queue_that_it_kept_scheduled_has_no_work_any_more() {
+fn a_process_exit_requests_a_run_and_unschedules_its_empty_queue() {
     let mut machine = Machine::new(config(true));
     machine.read(1, 8, 8);
     machine.read(1, 16, 8);
@@ -239,7 +239,7 @@ fn the_end_of_a_process_asks_for_a_run_and_an_empty_queue_that_it_kept_scheduled
 }
 
 #[test]
-fn a_last_completion_is_nobodys_if_its_queue_is_shared() {
+fn a_last_completion_is_not_attributed_to_a_shared_queue() {
     for shared in [false, true] {
         let mut machine = Machine::new(config(true));
         machine.read(1, 8, 8);
@@ -251,7 +251,7 @@ fn a_last_completion_is_nobodys_if_its_queue_is_shared() {
 }
 
 #[test]
-fn short_thinking_is_not_asked_of_class_idle_nor_without_slice_idle_and_who_has_ended_thinks_long() {
+fn class_idle_and_slice_idle_0_count_as_short_think_time_and_exit_as_long() {
     use crate::bio::ioprio::{IoPriority, PriorityClass};
     let short = |class, slice_idle, exited: bool, thinks_ms: i64| {
         let mut machine = Machine::new(config(true));
@@ -308,7 +308,7 @@ fn a_change_of_think_time_resets_the_injection_limit_unless_that_was_measured_or
 }
 
 #[test]
-fn whether_a_queue_thinks_shortly_is_not_judged_within_two_seconds_of_a_split() {
+fn think_time_is_not_judged_within_two_seconds_of_a_split() {
     for (since_split, judged) in [(2000, false), (2001, true)] {
         let mut machine = Machine::new(config(true));
         machine.now = 5000 * MS;

@@ -138,7 +138,7 @@ fn a_preempted_queue_keeps_its_budget_and_one_that_ran_dry_learns_what_it_was_ch
 }
 
 #[test]
-fn a_slot_is_over_when_somebody_looks_and_an_idling_queue_with_little_left_is_spared() {
+fn a_slot_times_out_when_checked_unless_an_idling_queue_has_little_left() {
     let mut machine = in_service(config(true));
     let q = machine.sync_queue(1);
     machine.now = 124 * MS;

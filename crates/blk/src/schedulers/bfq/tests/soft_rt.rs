@@ -50,7 +50,7 @@ fn soft_real_time_needs_the_default_weight_nothing_in_flight_some_locality_and_n
 }
 
 #[test]
-fn a_shared_queue_deserves_raising_only_if_it_was_merged_for_good() {
+fn a_shared_queue_deserves_raising_only_if_it_was_merged_stably() {
     let shared = |machine: &mut Machine, q: QueueId| machine.bfq.queues[q].owner = None;
     assert!(!claim(config(true), shared).deserved);
     let for_good = |machine: &mut Machine, q: QueueId| {
@@ -133,7 +133,7 @@ fn the_stamp_of_a_queue_that_is_not_raised_is_that_of_its_last_arrival_or_slot()
 }
 
 #[test]
-fn a_raised_queue_that_comes_back_after_two_seconds_begins_its_raising_anew() {
+fn a_raised_queue_returning_after_two_seconds_restarts_its_raising() {
     let mut machine = Machine::new(config(true));
     machine.set("low_latency", 1);
     machine.now = 1000 * MS;
@@ -148,7 +148,7 @@ fn a_raised_queue_that_comes_back_after_two_seconds_begins_its_raising_anew() {
 }
 
 #[test]
-fn when_its_slot_starts_only_a_soft_real_time_queue_is_forgiven_what_it_had_to_wait() {
+fn only_a_soft_rt_queue_gets_its_waiting_time_back_at_slot_start() {
     // It is 1,000. Factor, raised since, waiting from, and since when it is raised then.
     let cases = [
         (RAISE_SOFT_RT, 500, 700, 800),

@@ -76,7 +76,7 @@ fn raising_that_is_over_is_dropped_or_goes_back_to_the_interactive_one_before_it
 }
 
 #[test]
-fn who_was_merged_before_it_had_work_is_remembered_as_interactive_unless_it_came_in_a_burst() {
+fn a_queue_merged_at_creation_is_saved_as_interactive_unless_in_a_burst() {
     for (burst, low_latency, expected) in [(false, true, RAISE_INTERACTIVE), (true, true, 1), (false, false, 1)] {
         let (machine, _) = shared(|machine, q| {
             machine.bfq.queues[q].just_created = true;
@@ -126,7 +126,7 @@ fn a_new_queue_inherits_the_waker_and_the_base_weight_that_was_saved() {
 }
 
 #[test]
-fn the_mark_stays_until_the_last_process_has_the_queue_for_itself() {
+fn the_split_mark_stays_until_one_process_has_the_queue_alone() {
     let (mut machine, common) = shared(|_, _| {});
     leave(&mut machine, common);
     assert!(machine.bfq.queues[common].split_wanted, "the others are to leave as well");
@@ -137,7 +137,7 @@ fn the_mark_stays_until_the_last_process_has_the_queue_for_itself() {
 }
 
 #[test]
-fn who_is_left_alone_in_a_shared_queue_keeps_it_with_what_its_own_was() {
+fn the_last_process_of_a_shared_queue_keeps_it_with_its_own_saved_state() {
     let (mut machine, common) = shared(raise(RAISE_INTERACTIVE, 10_000, 5000, LONG_AGO_TICK));
     let context = machine.bfq.contexts.find(IoContextId(2)).unwrap();
     machine.bfq.contexts[context].queues[0].saved.as_mut().unwrap().weight = 70;
@@ -153,7 +153,7 @@ fn who_is_left_alone_in_a_shared_queue_keeps_it_with_what_its_own_was() {
 }
 
 #[test]
-fn a_merge_passes_on_being_bound_by_io_and_the_place_of_the_last_created_and_takes_raising_along() {
+fn a_merge_passes_on_io_boundness_raising_and_the_last_created_role() {
     let (machine, common) = shared(|machine, two| {
         let [one] = [1].map(|pid| machine.sync_queue(pid));
         machine.bfq.queues[one].io_bound.refute();
@@ -170,7 +170,7 @@ fn a_merge_passes_on_being_bound_by_io_and_the_place_of_the_last_created_and_tak
 }
 
 /// Whether a queue that is due for a permanent merge with its elder goes over at its next request.
-fn merges_for_good(config: BfqConfig, prepare: impl FnOnce(&mut Machine, QueueId)) -> bool {
+fn merges_stably(config: BfqConfig, prepare: impl FnOnce(&mut Machine, QueueId)) -> bool {
     let mut machine = Machine::new(config);
     machine.read(1, 8, 8);
     machine.now = 20 * MS;
@@ -184,14 +184,14 @@ fn merges_for_good(config: BfqConfig, prepare: impl FnOnce(&mut Machine, QueueId
 }
 
 #[test]
-fn a_merge_for_good_waits_for_600_ms_after_creation_and_split() {
-    assert!(merges_for_good(config(true), |_, _| {}));
-    assert!(!merges_for_good(config(true), |machine, q| machine.bfq.queues[q].created = 21));
-    assert!(!merges_for_good(config(true), |machine, q| machine.bfq.queues[q].split = 21));
+fn a_stable_merge_waits_for_600_ms_after_creation_and_split() {
+    assert!(merges_stably(config(true), |_, _| {}));
+    assert!(!merges_stably(config(true), |machine, q| machine.bfq.queues[q].created = 21));
+    assert!(!merges_stably(config(true), |machine, q| machine.bfq.queues[q].split = 21));
 }
 
 #[test]
-fn another_class_or_a_gap_of_more_than_600_ms_makes_a_queue_the_one_to_compare_with() {
+fn a_queue_of_another_class_or_after_600_ms_becomes_the_last_created_one() {
     let compared = |class, gap: u64| {
         let mut machine = Machine::new(config(true));
         machine.read(1, 8, 8);
@@ -211,7 +211,7 @@ fn another_class_or_a_gap_of_more_than_600_ms_makes_a_queue_the_one_to_compare_w
 }
 
 #[test]
-fn a_process_that_leaves_its_queue_takes_it_out_of_the_comparison() {
+fn a_queue_left_by_its_process_is_no_longer_the_last_created_one() {
     let mut machine = Machine::new(config(true));
     machine.read(1, 8, 8);
     machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(1))));
@@ -219,7 +219,7 @@ fn a_process_that_leaves_its_queue_takes_it_out_of_the_comparison() {
 }
 
 #[test]
-fn who_takes_another_in_finds_its_own_state_again_when_it_leaves() {
+fn a_merge_target_regains_its_own_state_when_it_leaves() {
     let (mut machine, common) = shared(|machine, _| {
         let one = machine.sync_queue(1);
         machine.bfq.queues[one].short_think = false;

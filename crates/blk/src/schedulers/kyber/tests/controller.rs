@@ -37,7 +37,7 @@ fn filled(state: &mut Percentiles, kind: Kind, domain: usize, bucket: Option<u8>
 }
 
 #[test]
-fn rounds_throttle_who_is_well_while_something_is_congested() {
+fn rounds_throttle_the_healthy_domain_while_another_is_congested() {
     let mut state = Percentiles::default();
     let (mut read, mut write) = (256, 128);
     // Round, percentiles of reads and writes (I/O, total), depths afterwards.
@@ -82,7 +82,7 @@ fn a_slow_domain_spends_its_deadline_on_device_latencies() {
 }
 
 #[test]
-fn few_samples_do_when_the_deadline_has_passed() {
+fn few_samples_suffice_after_the_deadline() {
     let mut state = Percentiles::default();
     let depths = [(256, 256), (128, 128), (64, 64)];
     filled(&mut state, Kind::Total, 1, Some(6));

@@ -174,7 +174,7 @@ fn a_token_comes_back_exactly_once_by_completion_or_requeue() {
 }
 
 #[test]
-fn a_requeued_request_goes_before_what_is_staged_but_not_before_what_was_flushed() {
+fn a_requeued_request_goes_before_staged_but_after_flushed_requests() {
     let mut bench: Bench = Bench::current();
     bench.insert_many(Op::Read, 3);
     let first = bench.dispatch(0).unwrap();
@@ -405,7 +405,7 @@ fn a_request_waits_for_the_hardware_queue_of_its_type() {
 }
 
 #[test]
-fn a_pool_is_no_longer_dry_when_the_last_look_has_found_a_token() {
+fn a_pool_is_not_dry_if_the_final_check_finds_a_token() {
     let pool: Rc<TokenPool<Watched>> = Rc::new(TokenPool::new(2, 2, 2, false));
     let [one, two] = [(); 2].map(|()| pool.take(&NoMeter, HctxId(0)).unwrap());
     let other = Rc::clone(&pool);
@@ -419,7 +419,7 @@ fn a_pool_is_no_longer_dry_when_the_last_look_has_found_a_token() {
 }
 
 #[test]
-fn a_hardware_queue_that_has_left_the_line_joins_it_anew_when_it_finds_nothing() {
+fn a_hardware_queue_that_left_the_wait_line_rejoins_when_it_finds_no_token() {
     let pool: Rc<TokenPool<Watched>> = Rc::new(TokenPool::new(1, 1, 2, false));
     let token = pool.take(&NoMeter, HctxId(0)).unwrap();
     let other = Rc::clone(&pool);
@@ -429,7 +429,7 @@ fn a_hardware_queue_that_has_left_the_line_joins_it_anew_when_it_finds_nothing()
 }
 
 #[test]
-fn whoever_is_refused_without_a_search_begins_the_next_one_at_the_first_token() {
+fn a_queue_refused_without_a_search_begins_its_next_at_the_first_token() {
     let pool: TokenPool<Local> = TokenPool::new(8, 3, 2, false);
     let tokens = [(); 3].map(|()| pool.take(&NoMeter, HctxId(0)).unwrap());
     assert_eq!((pool.take(&NoMeter, HctxId(1)), pool.take(&NoMeter, HctxId(0))), (None, None));
@@ -444,7 +444,7 @@ fn a_token_that_is_exchanged_for_the_recorded_one_is_free_again() {
     let pool: TokenPool<Local> = TokenPool::new(4, 4, 1, false);
     let held = pool.take(&NoMeter, HctxId(0)).unwrap();
     assert!(pool.exchange(held, 3, HctxId(0)) && pool.exchange(3, 3, HctxId(0)));
-    assert_eq!((pool.in_use(), pool.try_take_this(held), pool.try_take_this(3)), (1, true, false));
+    assert_eq!((pool.in_use(), pool.try_take_exact(held), pool.try_take_exact(3)), (1, true, false));
     assert!(!pool.exchange(3, held, HctxId(0)), "it is taken");
 }
 
@@ -456,7 +456,7 @@ fn tokens_of_the_first_two_generations_are_numbered_up_to_the_queue_depth_and_25
 }
 
 #[test]
-fn where_queues_have_an_async_depth_three_quarters_of_the_scheduler_tags_are_what_it_begins_with() {
+fn since_7_0_the_async_depth_starts_at_three_quarters_of_scheduler_tags() {
     let depth = |kernel: Kernel| KyberConfig::new(&kernel.generation(), 100, 32).async_depth;
     assert_eq!([Kernel::V7_0, Kernel::V6_18].map(depth), [Some(75), None]);
     let of_bfq = |kernel: Kernel| crate::schedulers::BfqConfig::new(&kernel.generation(), 100, true).async_depth;
@@ -474,7 +474,7 @@ fn a_domain_of_few_tokens_wakes_at_the_first_that_comes_back_however_many_positi
 }
 
 #[test]
-fn what_the_hundredth_cpu_has_staged_is_found() {
+fn requests_staged_by_high_numbered_cpus_are_found() {
     let mut bench: Bench = Bench::new(KyberGeneration::Percentiles, &[0; 130]);
     for cpu in [129, 70, 3] {
         bench.insert(cpu, Op::Read, u64::from(cpu) * 1000);
@@ -514,7 +514,7 @@ fn a_bio_that_finds_nothing_staged_takes_no_lock() {
 }
 
 #[test]
-fn what_has_no_token_stays_staged_and_may_still_grow() {
+fn a_request_without_a_token_stays_staged_and_may_still_merge() {
     let mut bench = <Bench>::current();
     bench.kyber.adopt_depth(Domain::Read, 1);
     bench.insert(0, Op::Read, 1000);

@@ -115,7 +115,7 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
 }
 
 #[test]
-fn all_hardware_queues_run_and_a_throttled_one_goes_on_when_a_token_comes_back() {
+fn all_hardware_queues_run_and_a_throttled_one_resumes_with_a_token() {
     for kernel in [Kernel::V4_12, Kernel::V4_19, Kernel::V5_10, Kernel::V6_18] {
         let queue: Queue<Local> = queue(kernel, 2, 2);
         kyber_of(&queue, |kyber| kyber.adopt_depth(Domain::Read, 1));
@@ -140,7 +140,7 @@ fn all_hardware_queues_run_and_a_throttled_one_goes_on_when_a_token_comes_back()
 }
 
 #[test]
-fn a_requeued_request_takes_a_token_anew() {
+fn a_requeued_request_takes_a_new_token() {
     let queue: Queue<Local> = queue(Kernel::V6_18, 1, 1);
     let device = Device::default();
     let mut cpu = Cpu::new(&queue, &device, 0);
@@ -275,7 +275,7 @@ fn hammer(queue: &Queue<Threads>, device: &Device, crowd: &Crowd, thread: u32) {
 }
 
 #[test]
-fn two_threads_lose_and_double_nothing_and_all_tokens_come_back() {
+fn two_threads_lose_or_duplicate_no_request_and_return_all_tokens() {
     for (kernel, hw_queues) in [(Kernel::V6_18, 2), (Kernel::V6_18, 1), (Kernel::V4_19, 2), (Kernel::V4_12, 1)] {
         let queue: Queue<Threads> = queue(kernel, 2, hw_queues);
         for (domain, depth) in [(Domain::Read, 3), (Domain::Write, 2), (Domain::Other, 2)] {

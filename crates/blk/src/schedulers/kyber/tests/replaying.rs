@@ -5,7 +5,7 @@ use super::*;
 use crate::request::Marks;
 
 #[test]
-fn a_dispatch_that_is_undone_never_was() {
+fn undoing_a_dispatch_leaves_no_trace() {
     let mut bench = <Bench>::current();
     bench.insert_many(Op::Read, 20);
     bench.insert_many(Op::Write, 10);
@@ -38,7 +38,7 @@ fn a_dispatch_that_is_undone_never_was() {
 }
 
 #[test]
-fn the_choice_of_a_kernel_is_taken_over_with_its_token_and_its_turn() {
+fn an_adopted_kernel_choice_includes_its_token_and_turn() {
     let mut bench = <Bench>::current();
     bench.insert_many(Op::Read, 20);
     bench.insert_many(Op::Write, 3);
@@ -63,7 +63,7 @@ fn the_choice_of_a_kernel_is_taken_over_with_its_token_and_its_turn() {
 }
 
 #[test]
-fn a_token_that_is_taken_is_no_longer_to_be_had() {
+fn an_adopted_token_is_no_longer_available() {
     let mut bench = <Bench>::current();
     bench.insert_many(Op::Write, 3);
     let adopt = |id, token| {
@@ -83,7 +83,7 @@ fn a_token_that_is_taken_is_no_longer_to_be_had() {
 }
 
 #[test]
-fn depths_are_taken_over_within_their_range() {
+fn adopted_depths_stay_within_their_range() {
     let tokens_of = |depth| {
         let mut bench = <Bench>::current();
         bench.insert_many(Op::Read, 300);
@@ -107,7 +107,7 @@ fn there_is_work_again_when_the_only_dispatch_is_undone() {
 }
 
 #[test]
-fn choices_that_are_taken_over_count_as_the_batch_that_they_are_of() {
+fn adopted_choices_count_toward_their_batch() {
     let mut bench = <Bench>::current();
     bench.insert_many(Op::Read, 20);
     bench.insert_many(Op::Write, 3);

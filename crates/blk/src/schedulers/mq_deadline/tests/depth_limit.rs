@@ -149,8 +149,8 @@ proptest! {
     ) {
         let kernel = Kernel::release(release.0, release.1, patch);
         let mended = [Kernel::release(6, 11, 0), Kernel::release(6, 10, 3), Kernel::release(6, 6, 44), Kernel::release(6, 1, 103)];
-        let one_by_one = kernel.has(&mended) && !kernel.is_from(7, 0);
-        let expected = if one_by_one { 1 } else { (tags / 8).min(8) };
+        let run_sequentially = kernel.has(&mended) && !kernel.is_from(7, 0);
+        let expected = if run_sequentially { 1 } else { (tags / 8).min(8) };
         prop_assert_eq!(wake_batch(kernel, tags), expected, "{} with {} tags", kernel, tags);
     }
 }

@@ -83,7 +83,7 @@ fn writes_starved_takes_any_32_bit_number() {
 }
 
 #[test]
-fn what_is_not_a_whole_number_is_einval_and_what_does_not_fit_is_erange() {
+fn a_non_number_is_einval_and_an_overflow_is_erange() {
     for generation in [B1, B2, C, CPrime] {
         for text in ["12abc", "", " 1", "1 ", "0x", "08", "1\n\n", "one"] {
             assert_eq!(write(generation, "read_expire", text), Err(StoreError::Invalid), "{generation:?} {text:?}");

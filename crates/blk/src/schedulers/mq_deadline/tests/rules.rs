@@ -51,7 +51,7 @@ fn a_request_at_the_position_itself_is_next() {
 }
 
 #[test]
-fn of_equal_sectors_the_oldest_goes_first() {
+fn requests_at_equal_sectors_leave_oldest_first() {
     for generation in GENERATIONS {
         let mut bench = filled(generation, "R50");
         let ids: Vec<RqId> = (0..3).map(|_| bench.insert(bio("R100"), Place::Sorted)).collect();
@@ -99,7 +99,7 @@ fn with_a_negative_writes_starved_writes_never_overtake_reads() {
 }
 
 #[test]
-fn fifo_batches_of_0_and_1_are_alike_in_generation_a() {
+fn fifo_batches_of_0_and_1_are_equivalent_in_generation_a() {
     let order = |fifo_batch| {
         let requests = "R30 W7 R10 W3 R20 W5 R40 W1 R25";
         Bench::new(A).set("fifo_batch", fifo_batch).at(0.0, requests).order()
@@ -116,7 +116,7 @@ fn with_a_fifo_batch_of_0_the_first_batch_is_reads_also_by_position() {
 }
 
 #[test]
-fn of_two_head_insertions_the_later_goes_first_and_neither_touches_the_batch() {
+fn the_later_of_two_head_insertions_goes_first_without_touching_the_batch() {
     for generation in GENERATIONS {
         let mut bench = filled(generation, "R10 R20 R500 W7");
         give(&mut bench);
@@ -267,7 +267,7 @@ fn an_unset_priority_counts_as_best_effort() {
 }
 
 #[test]
-fn an_expiry_that_is_shortened_holds_back_what_waits_only_in_generations_that_reckon_with_it() {
+fn a_shortened_expiry_holds_back_waiting_requests_since_generation_b2() {
     for (generation, given) in [(A, "R10"), (B1, "R10"), (B2, "-"), (C, "-"), (CPrime, "-")] {
         let mut bench = filled(generation, "R10");
         bench.write("read_expire", 1);
@@ -280,7 +280,7 @@ fn an_expiry_that_is_shortened_holds_back_what_waits_only_in_generations_that_re
 }
 
 #[test]
-fn what_a_recorded_kernel_chose_counts_for_batches_and_starvation_as_ones_own_choice_does() {
+fn an_adopted_choice_counts_for_batches_and_starvation_like_an_own_one() {
     for generation in GENERATIONS {
         let [mut chooses, mut adopts] = [(); 2].map(|()| {
             let mut bench = filled(generation, "R10 R20 R30 R40 R50 R60 W5 W15 W25").set("fifo_batch", 2);

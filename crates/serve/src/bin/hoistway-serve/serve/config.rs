@@ -18,13 +18,13 @@ use toml::de::{DeTable, DeValue};
 use super::target::read_text;
 
 /// Options that can change while the server runs.
-const LIVE: [&str; 4] = ["export", "scheduler", "set", "nr_requests"];
+const RELOADABLE_OPTIONS: [&str; 4] = ["export", "scheduler", "set", "nr_requests"];
 
 /// Prefix of an export's name in quotes, in errors and in `places`.
 const EXPORT: &str = "export ";
 
 /// Suggest known options at least this similar to an unknown one.
-const LIKE_PERCENT: u32 = 75;
+const SUGGESTION_SIMILARITY_PERCENT: u32 = 75;
 
 /// The options of the command line and the configuration file.
 pub(super) struct Asked {
@@ -79,7 +79,7 @@ impl Asked {
     }
 
     /// Prefixes an error of an option with its place in the file.
-    pub(super) fn blame(&self, option: &str, error: anyhow::Error) -> anyhow::Error {
+    pub(super) fn with_config_location(&self, option: &str, error: anyhow::Error) -> anyhow::Error {
         match self.places.get(option) {
             Some(place) => error.context(place.clone()),
             None => error,
@@ -87,16 +87,16 @@ impl Asked {
     }
 
     /// The same for errors that begin with a file of the queue, a tunable or an export.
-    pub(super) fn blame_setting(&self, error: anyhow::Error) -> anyhow::Error {
+    pub(super) fn with_setting_location(&self, error: anyhow::Error) -> anyhow::Error {
         let said = error.to_string();
         if let Some(export) = self.places.keys().find(|key| key.starts_with(EXPORT) && said.starts_with(*key)) {
-            return self.blame(export, error);
+            return self.with_config_location(export, error);
         }
         let Some((name, _)) = said.split_once(['=', ':']) else { return error };
         match name {
-            "scheduler" => self.blame("scheduler", error),
-            "nr_requests" => self.blame("nr-requests", error),
-            tunable if tunable.contains('.') && !tunable.contains(' ') => self.blame("set", error),
+            "scheduler" => self.with_config_location("scheduler", error),
+            "nr_requests" => self.with_config_location("nr-requests", error),
+            tunable if tunable.contains('.') && !tunable.contains(' ') => self.with_config_location("set", error),
             _ => error,
         }
     }
@@ -124,7 +124,8 @@ fn first_line(error: &clap::Error) -> String {
 }
 
 fn fixed(matches: &ArgMatches) -> BTreeMap<String, Vec<OsString>> {
-    let ids = matches.ids().map(clap::Id::as_str).filter(|id| !LIVE.contains(id) && *id != "ServeOptions");
+    let ids =
+        matches.ids().map(clap::Id::as_str).filter(|id| !RELOADABLE_OPTIONS.contains(id) && *id != "ServeOptions");
     let values = |id| matches.get_raw(id).map(|values| values.map(OsString::from).collect()).unwrap_or_default();
     ids.map(|id| (id.replace('_', "-"), values(id))).collect()
 }
@@ -249,7 +250,7 @@ fn text(value: &DeValue<'_>) -> Option<String> {
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<_> = known.collect();
     let likeness = |option: &&&str| (strsim::jaro_winkler(option, name) * 100.0) as u32;
-    let nearest = known.iter().max_by_key(likeness).filter(|option| likeness(option) >= LIKE_PERCENT);
+    let nearest = known.iter().max_by_key(likeness).filter(|option| likeness(option) >= SUGGESTION_SIMILARITY_PERCENT);
     let hint = nearest.map(|option| format!("did you mean \"{option}\"? ")).unwrap_or_default();
     format!("unknown option `{name}` ({hint}expected one of {}, [[export]])", known.join(", "))
 }

@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::log::log;
 
 /// Descriptors reserved for files, listeners, the control socket and metrics, and per worker.
-const RESERVED: usize = 64;
+const RESERVED_DESCRIPTORS: usize = 64;
 const RESERVED_PER_WORKER: usize = 8;
 
 /// Raises the limit of open files as far as possible. Returns how many connections fit, at most `wanted`.
@@ -15,7 +15,7 @@ pub(super) fn connections(wanted: usize, workers: usize) -> usize {
     // Without the right to raise it, the limit stays as it is.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     let Some(limit) = getrlimit(Resource::Nofile).current else { return wanted };
-    let fit = fitting(limit, wanted, workers);
+    let fit = connections_that_fit(limit, wanted, workers);
     if fit < wanted {
         log(
             Level::Warning,
@@ -25,20 +25,20 @@ pub(super) fn connections(wanted: usize, workers: usize) -> usize {
     fit
 }
 
-fn fitting(limit: u64, wanted: usize, workers: usize) -> usize {
-    let reserved = RESERVED + RESERVED_PER_WORKER * workers;
+fn connections_that_fit(limit: u64, wanted: usize, workers: usize) -> usize {
+    let reserved = RESERVED_DESCRIPTORS + RESERVED_PER_WORKER * workers;
     let left = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(reserved);
     left.clamp(1, wanted)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::fitting;
+    use super::connections_that_fit;
 
     #[test]
     fn some_descriptors_are_kept_for_control_and_metrics() {
-        assert_eq!(fitting(1 << 20, 1024, 1), 1024);
-        assert_eq!(fitting(1024, 1024, 2), 1024 - 64 - 16);
-        assert_eq!(fitting(16, 1024, 1), 1);
+        assert_eq!(connections_that_fit(1 << 20, 1024, 1), 1024);
+        assert_eq!(connections_that_fit(1024, 1024, 2), 1024 - 64 - 16);
+        assert_eq!(connections_that_fit(16, 1024, 1), 1);
     }
 }

@@ -20,7 +20,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 static LINES: OnceLock<SyncSender<(Level, String)>> = OnceLock::new();
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
-static WAITING: AtomicU64 = AtomicU64::new(0);
+static QUEUED_LINES: AtomicU64 = AtomicU64::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// Starts the thread that writes the log.
@@ -35,7 +35,7 @@ pub(super) fn begin() -> Result<()> {
 fn write_all(lines: &Receiver<(Level, String)>) {
     for (level, line) in lines {
         write(level, &line);
-        WAITING.fetch_sub(1, Relaxed);
+        QUEUED_LINES.fetch_sub(1, Relaxed);
         let lost = LOST.swap(0, Relaxed);
         if lost > 0 {
             write(Level::Warning, &format!("dropped {lost} log lines: stderr reader too slow"));
@@ -80,9 +80,9 @@ pub(super) fn log(level: Level, what: &str) {
         return;
     }
     let Some(lines) = LINES.get() else { return write(level, what) };
-    WAITING.fetch_add(1, Relaxed);
+    QUEUED_LINES.fetch_add(1, Relaxed);
     if lines.try_send((level, what.to_owned())).is_err() {
-        WAITING.fetch_sub(1, Relaxed);
+        QUEUED_LINES.fetch_sub(1, Relaxed);
         LOST.fetch_add(1, Relaxed);
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn log(level: Level, what: &str) {
 /// Waits up to [`FLUSH_TIMEOUT`] for queued lines to be written.
 pub(super) fn end() {
     let until = Instant::now() + FLUSH_TIMEOUT;
-    while WAITING.load(Relaxed) > 0 && Instant::now() < until {
+    while QUEUED_LINES.load(Relaxed) > 0 && Instant::now() < until {
         thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,7 +1,7 @@
 //! How much memory the data of clients may take.
 
 /// The share of the machine's memory is one divided by this.
-const SHARE: u64 = 4;
+const MEMORY_FRACTION: u64 = 4;
 const BYTES_MIN: u64 = 64 << 20;
 const BYTES_MAX: u64 = 1 << 30;
 
@@ -13,7 +13,7 @@ pub(super) fn default_bytes() -> usize {
 }
 
 fn share_of(total: u64) -> u64 {
-    (total / SHARE).clamp(BYTES_MIN, BYTES_MAX)
+    (total / MEMORY_FRACTION).clamp(BYTES_MIN, BYTES_MAX)
 }
 
 /// The machine's memory in bytes, as `/proc/meminfo` has it in KiB.
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_a_quarter_of_the_machine_and_at_most_a_gibibyte() {
+    fn the_memory_limit_is_a_quarter_of_ram_and_at_most_a_gibibyte() {
         assert_eq!(total("MemTotal:        2097152 kB\nMemFree: 1 kB\n"), Some(2 << 30));
         assert_eq!(share_of(2 << 30), 512 << 20);
         assert_eq!((share_of(64 << 30), share_of(1)), (1 << 30, 64 << 20));

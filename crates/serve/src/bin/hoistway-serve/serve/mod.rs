@@ -26,16 +26,16 @@ use hoistway_serve_options::{LogFormat, LogLevel, ServeOptions, TlsUse};
 
 use self::config::Asked;
 use self::log::say;
-use self::reload::{Operating, Reloader};
-use self::systemd::{Handed, News};
+use self::reload::{Reloader, ServerOperator};
+use self::systemd::{PassedSockets, ServiceState};
 
 /// Exit status if in-flight requests did not end within the grace period.
-const NOT_DRAINED: u8 = 1;
+const EXIT_NOT_DRAINED: u8 = 1;
 
 /// Runs the server with these options, which came from these matches, until it is stopped.
 pub(crate) fn run(options: ServeOptions, matches: &ArgMatches) -> Result<ExitCode> {
     log::begin()?;
-    let ended = from_start_to_end(options, matches);
+    let ended = serve_until_stopped(options, matches);
     log::end();
     ended
 }
@@ -63,7 +63,7 @@ fn tls_files(options: &ServeOptions) -> Result<Option<TlsFiles>> {
 }
 
 /// Checks that there is at least one listener, and that sockets from systemd belong to existing exports.
-fn check_places(asked: &Asked, handed: &Handed) -> Result<()> {
+fn check_places(asked: &Asked, handed: &PassedSockets) -> Result<()> {
     let Asked { options, exports, .. } = asked;
     let has_guests = exports.iter().any(|export| export.vhost_user.is_some()) || !handed.guests.is_empty();
     let has_any = !options.socket.is_empty() || !options.tcp.is_empty() || !handed.clients.is_empty() || has_guests;
@@ -82,7 +82,7 @@ fn check_places(asked: &Asked, handed: &Handed) -> Result<()> {
     Ok(())
 }
 
-fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<ExitCode> {
+fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<ExitCode> {
     // The arguments after the names of the program and the command.
     let line: Vec<_> = std::env::args_os().skip(2).collect();
     let asked = Asked::of(&line, options, matches)?;
@@ -103,14 +103,20 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
     let tls = tls_files(options)?;
     let tls = tls.as_ref().map(|files| files.read().context("TLS")).transpose()?;
     let tls_config = tls.as_ref().map(|texts| texts.config().context("TLS")).transpose()?;
-    let user = options.user.as_deref().map(user::find).transpose().map_err(|error| asked.blame("user", error))?;
+    let user = options
+        .user
+        .as_deref()
+        .map(user::find)
+        .transpose()
+        .map_err(|error| asked.with_config_location("user", error))?;
 
     let of_sockets = user::access("--socket-owner", options.socket_owner.as_deref(), options.socket_mode);
-    let of_sockets = of_sockets.map_err(|error| asked.blame("socket-owner", error))?;
+    let of_sockets = of_sockets.map_err(|error| asked.with_config_location("socket-owner", error))?;
     let of_control = user::access("--control-owner", options.control_owner.as_deref(), Some(options.control_mode));
-    let of_control = of_control.map_err(|error| asked.blame("control-owner", error))?;
+    let of_control = of_control.map_err(|error| asked.with_config_location("control-owner", error))?;
 
-    let opened = if options.check { target::imitate(options, exports) } else { target::open(options, exports) };
+    let opened =
+        if options.check { target::memory_copy_of_target(options, exports) } else { target::open(options, exports) };
     let (backend, volumes) = opened?;
     let placed = volumes.place_first(exports);
     let config = Config {
@@ -130,12 +136,12 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
         ..Bounds::default()
     };
     let server = Server::start(&config, backend, &placed, bounds, Box::new(log::log))
-        .map_err(|error| asked.blame_setting(error.into()))?;
+        .map_err(|error| asked.with_setting_location(error.into()))?;
     let is_chosen = options.scheduler.is_none() && !options.check;
     let default = if is_chosen { scheduler::choose(server.site(), exports.len()) } else { scheduler::FAST };
     let wanted = reload::wanted(&asked, placed, default)?;
     let set = server.site().set_all(&wanted.scheduler, &wanted.settings);
-    set.map_err(|error| asked.blame_setting(error.into()))?;
+    set.map_err(|error| asked.with_setting_location(error.into()))?;
     if let Some(key) = &options.tls_key {
         warn_of_readable_key(key);
     }
@@ -216,19 +222,19 @@ fn serve(
     let left = std::thread::scope(|scope| {
         let (site, stop) = (server.site(), &stop);
         if let Some(control) = control {
-            scope.spawn(move || control.serve(site, stop, &Operating { reloader, site }));
+            scope.spawn(move || control.serve(site, stop, &ServerOperator { reloader, site }));
         }
         if let Some(metrics) = metrics {
             scope.spawn(move || metrics.serve(site, stop));
         }
         scope.spawn(move || hang_ups.into_iter().for_each(|()| drop(reloader.reload(site))));
-        systemd::notify(&News::Ready);
+        systemd::notify(&ServiceState::Ready);
         server.accept(&front_ends, stop);
         stop.wait_stopped();
         site.stop_all_guests();
         // The system refuses new connections once the listeners are closed.
         drop(front_ends);
-        systemd::notify(&News::Stopping);
+        systemd::notify(&ServiceState::Stopping);
         say("shutting down: refusing new connections, draining in-flight requests");
         server.drain(Duration::from_secs(reloader.started.options.grace))
     });
@@ -237,7 +243,7 @@ fn serve(
         let clients = if left == 1 { "client" } else { "clients" };
         say(&format!("grace period of {grace} s expired with {left} {clients} still busy; exiting"));
         server.abandon();
-        return Ok(ExitCode::from(NOT_DRAINED));
+        return Ok(ExitCode::from(EXIT_NOT_DRAINED));
     }
     server.stop();
     say("stopped");

@@ -9,7 +9,7 @@ use hoistway_serve::{ExportSpec, Level, Operator, Placed, Site, TlsTexts, Wanted
 
 use super::config::Asked;
 use super::log::{log, say};
-use super::systemd::{self, News};
+use super::systemd::{self, ServiceState};
 use super::target::Volumes;
 use super::tls_files;
 
@@ -62,18 +62,18 @@ impl Reloader {
     /// # Errors
     /// The reason, if nothing was applied.
     pub(super) fn reload(&self, site: &Arc<Site>) -> Result<(), String> {
-        systemd::notify(&News::Reloading);
-        let reloaded = self.try_to(site).map_err(|error| format!("{error:#}"));
+        systemd::notify(&ServiceState::Reloading);
+        let reloaded = self.reload_config(site).map_err(|error| format!("{error:#}"));
         match &reloaded {
             Ok(changes) if changes.is_empty() => say("configuration reloaded: nothing changed"),
             Ok(changes) => say(&format!("configuration reloaded: {}", changes.join("; "))),
             Err(error) => log(Level::Error, &format!("configuration reload refused: {error}")),
         }
-        systemd::notify(&News::Ready);
+        systemd::notify(&ServiceState::Ready);
         reloaded.map(drop)
     }
 
-    fn try_to(&self, site: &Arc<Site>) -> Result<Vec<String>> {
+    fn reload_config(&self, site: &Arc<Site>) -> Result<Vec<String>> {
         if self.started.options.config.is_none() {
             bail!("there is no --config to reload");
         }
@@ -92,9 +92,9 @@ impl Reloader {
         let mut held = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = if *held == read { None } else { read };
         let config = changed.as_ref().map(|texts| texts.config().context("TLS")).transpose()?;
-        let exports = self.volumes.place(&asked.exports, site).map_err(|error| asked.blame_setting(error))?;
+        let exports = self.volumes.place(&asked.exports, site).map_err(|error| asked.with_setting_location(error))?;
         let changes = site.change_to(&wanted(&asked, exports, self.default_scheduler)?);
-        let mut changes = changes.map_err(|error| asked.blame_setting(error.into()))?;
+        let mut changes = changes.map_err(|error| asked.with_setting_location(error.into()))?;
         if let Some(config) = config {
             site.set_tls(config);
             *held = changed;
@@ -105,12 +105,12 @@ impl Reloader {
 }
 
 /// Carries out requests to the control socket for a running server.
-pub(super) struct Operating<'a> {
+pub(super) struct ServerOperator<'a> {
     pub(super) reloader: &'a Reloader,
     pub(super) site: &'a Arc<Site>,
 }
 
-impl Operator for Operating<'_> {
+impl Operator for ServerOperator<'_> {
     fn reload(&self) -> Result<(), String> {
         self.reloader.reload(self.site)
     }

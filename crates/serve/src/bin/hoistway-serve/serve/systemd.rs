@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sockets passed by `.socket` units; FileDescriptorName= says what each is for.
 #[derive(Default)]
-pub(super) struct Handed {
+pub(super) struct PassedSockets {
     /// For NBD clients: any other name.
     pub(super) clients: Vec<Listener>,
     /// For the guest of an export: `vhost-user=EXPORT`.
@@ -25,7 +25,7 @@ pub(super) struct Handed {
 }
 
 /// Sockets passed by `.socket` units.
-pub(super) fn sockets() -> Result<Handed> {
+pub(super) fn sockets() -> Result<PassedSockets> {
     if let Some(count) = std::env::var_os("LISTEN_FDS")
         && count.to_str().is_none_or(|count| count.parse::<u16>().is_err())
     {
@@ -34,7 +34,7 @@ pub(super) fn sockets() -> Result<Handed> {
     let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
     let names: Vec<&str> = names.split(':').collect();
     let mut given = ListenFd::from_env();
-    let mut handed = Handed::default();
+    let mut handed = PassedSockets::default();
     for at in 0..given.len() {
         let name = names.get(at).copied().unwrap_or_default();
         let unix = given.take_unix_listener(at).ok().flatten();
@@ -63,22 +63,22 @@ fn descriptor(at: usize) -> String {
 }
 
 /// State changes that a service manager is notified of.
-pub(super) enum News {
+pub(super) enum ServiceState {
     Ready,
     Reloading,
     Stopping,
 }
 
 /// Notifies the service manager, if there is one. Errors are ignored, since there may be none.
-pub(super) fn notify(news: &News) {
+pub(super) fn notify(news: &ServiceState) {
     let Some(place) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let text = match news {
-        News::Ready => "READY=1\n".to_owned(),
-        News::Reloading => {
+        ServiceState::Ready => "READY=1\n".to_owned(),
+        ServiceState::Reloading => {
             let now = clock_gettime(ClockId::Monotonic);
             format!("RELOADING=1\nMONOTONIC_USEC={}\n", now.tv_sec * 1_000_000 + now.tv_nsec / 1000)
         }
-        News::Stopping => "STOPPING=1\n".to_owned(),
+        ServiceState::Stopping => "STOPPING=1\n".to_owned(),
     };
     let _ = send(place.as_encoded_bytes(), text.as_bytes());
 }

@@ -53,7 +53,7 @@ impl Volumes {
 
     /// Places exports at the start: the target has the files in their order.
     pub(super) fn place_first(self, exports: &[ExportSpec]) -> Vec<Placed> {
-        let paths = own_paths(exports);
+        let paths = distinct_export_paths(exports);
         let volume =
             |export: &ExportSpec| paths.iter().position(|path| Some(path) == export.path.as_ref()).unwrap_or(0);
         exports.iter().map(|spec| Placed { spec: spec.clone(), volume: volume(spec), file: None }).collect()
@@ -62,8 +62,9 @@ impl Volumes {
     /// Places exports while the server runs; their files are opened.
     pub(super) fn place(self, exports: &[ExportSpec], site: &Site) -> Result<Vec<Placed>> {
         self.check(exports)?;
-        let is_only_read = |spec: &ExportSpec| spec.path.as_ref().is_some_and(|path| is_only_read(exports, path));
-        exports.iter().map(|spec| Ok(site.place(spec.clone(), is_only_read(spec))?)).collect()
+        let is_read_only_everywhere =
+            |spec: &ExportSpec| spec.path.as_ref().is_some_and(|path| is_read_only_everywhere(exports, path));
+        exports.iter().map(|spec| Ok(site.place(spec.clone(), is_read_only_everywhere(spec))?)).collect()
     }
 }
 
@@ -84,7 +85,10 @@ fn parsed(options: &ServeOptions) -> Result<Option<Target>> {
 }
 
 /// A memory target of the same size as the target, for `--check`: nothing is locked or written.
-pub(super) fn imitate(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+pub(super) fn memory_copy_of_target(
+    options: &ServeOptions,
+    exports: &[ExportSpec],
+) -> Result<(Box<dyn Backend>, Volumes)> {
     let length = |path: &Path, is_written: bool| -> Result<u64> {
         let opened = OpenOptions::new().read(true).write(is_written).open(path);
         // The metadata of a block device has no length.
@@ -95,9 +99,10 @@ pub(super) fn imitate(options: &ServeOptions, exports: &[ExportSpec]) -> Result<
         }
     };
     let Some(parsed) = parsed(options)? else {
-        let paths = own_paths(exports);
+        let paths = distinct_export_paths(exports);
         Volumes::Own.check(exports)?;
-        let bytes = paths.iter().map(|path| length(path, !is_only_read(exports, path))).collect::<Result<Vec<_>>>();
+        let bytes =
+            paths.iter().map(|path| length(path, !is_read_only_everywhere(exports, path))).collect::<Result<Vec<_>>>();
         return Ok((Box::new(Null::with_volumes(&bytes.context("--export path=")?)), Volumes::Own));
     };
     Volumes::Target.check(exports)?;
@@ -117,7 +122,7 @@ pub(super) fn imitate(options: &ServeOptions, exports: &[ExportSpec]) -> Result<
 }
 
 /// The files that exports name, each once.
-fn own_paths(exports: &[ExportSpec]) -> Vec<PathBuf> {
+fn distinct_export_paths(exports: &[ExportSpec]) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for path in exports.iter().filter_map(|export| export.path.as_ref()) {
         if !paths.contains(path) {
@@ -128,7 +133,7 @@ fn own_paths(exports: &[ExportSpec]) -> Vec<PathBuf> {
 }
 
 /// Whether all exports on a file are read-only.
-fn is_only_read(exports: &[ExportSpec], path: &PathBuf) -> bool {
+fn is_read_only_everywhere(exports: &[ExportSpec], path: &PathBuf) -> bool {
     exports.iter().all(|export| export.read_only || export.path.as_ref() != Some(path))
 }
 
@@ -177,10 +182,12 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
 }
 
 fn open_own(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
-    let paths = own_paths(exports);
+    let paths = distinct_export_paths(exports);
     Volumes::Own.check(exports)?;
-    let specs: Vec<_> =
-        paths.iter().map(|path| FileSpec { read_only: is_only_read(exports, path), ..FileSpec::new(path) }).collect();
+    let specs: Vec<_> = paths
+        .iter()
+        .map(|path| FileSpec { read_only: is_read_only_everywhere(exports, path), ..FileSpec::new(path) })
+        .collect();
     Ok((Box::new(open_files(options, &specs).context("--export path=")?), Volumes::Own))
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use hoistway_serve::{ExportState, State};
 
 /// Length of the history, ns.
-const SPAN_NS: u64 = 60_000_000_000;
+const HISTORY_NS: u64 = 60_000_000_000;
 /// Number of samples without waiting requests after which the note appears.
 const SAMPLES: usize = 5;
 /// From nothing to the maximum of the minute.
@@ -31,7 +31,7 @@ impl History {
             return;
         }
         self.past.push_back(std::mem::replace(&mut self.now, state));
-        while self.past.len() > 1 && self.past[0].at_ns + SPAN_NS < self.now.at_ns {
+        while self.past.len() > 1 && self.past[0].at_ns + HISTORY_NS < self.now.at_ns {
             self.past.pop_front();
         }
     }
@@ -69,7 +69,7 @@ impl History {
     }
 
     /// Whether no request has waited for the scheduler lately, although several exports were used.
-    pub(super) fn nothing_waits(&self) -> bool {
+    pub(super) fn is_never_queued(&self) -> bool {
         let is_busy = |export: &&ExportState| {
             let past = self.past.front().and_then(|past| past.exports.iter().find(|other| other.name == export.name));
             past.is_some_and(|past| (past.reads, past.writes) != (export.reads, export.writes))

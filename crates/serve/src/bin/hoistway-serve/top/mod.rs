@@ -24,7 +24,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 /// Timeout for fetching the state of a server.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How often signals and new states are checked for.
-const GLANCE: Duration = Duration::from_millis(200);
+const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(options: &TopOptions) -> Result<()> {
     // Checked before the terminal changes mode, so that a wrong path gives a one-line error.
@@ -84,7 +84,7 @@ fn show(
             if is_over.load(Relaxed) {
                 return Ok(());
             }
-            if !event::poll(GLANCE)? {
+            if !event::poll(REFRESH_INTERVAL)? {
                 continue;
             }
             match event::read()? {

@@ -27,7 +27,7 @@ const HEADER: [&str; 15] = [
     "last minute",
 ];
 /// Columns that a narrow window omits, least important first.
-const SPARED: [usize; 14] = [14, 1, 6, 10, 13, 2, 3, 5, 9, 12, 7, 11, 8, 4];
+const DROP_ORDER: [usize; 14] = [14, 1, 6, 10, 13, 2, 3, 5, 9, 12, 7, 11, 8, 4];
 /// Names are not shortened below this width; columns are omitted instead.
 const NAME_WIDTH: usize = 20;
 /// Maximum number of bars for the last minute.
@@ -157,16 +157,17 @@ fn note(history: &History) -> Option<String> {
         return Some(format!("weights have no effect under {scheduler}: hoistway ctl set scheduler=bfq"));
     }
     let why = "no request waits for the scheduler (a smaller --queue-depth keeps more of them there)";
-    history.nothing_waits().then(|| format!("weights have nothing to act on: {why}"))
+    history.is_never_queued().then(|| format!("weights have nothing to act on: {why}"))
 }
 
 /// The columns that fit into a window of this width, and their widths: a figure is shown completely or not at all.
 fn columns(rows: &[Vec<String>], width: usize) -> Vec<(usize, usize)> {
-    let needs = |at: usize| rows.iter().map(|cells| &*cells[at]).chain([HEADER[at]]).map(wide).max().unwrap_or(0);
+    let needs =
+        |at: usize| rows.iter().map(|cells| &*cells[at]).chain([HEADER[at]]).map(display_width).max().unwrap_or(0);
     let mut columns: Vec<_> = (0..HEADER.len()).map(|at| (at, needs(at))).collect();
     let longest = std::mem::replace(&mut columns[0].1, needs(0).min(NAME_WIDTH));
     let taken = |columns: &[(usize, usize)]| columns.iter().map(|(_, width)| width + 1).sum::<usize>() - 1;
-    for spared in SPARED {
+    for spared in DROP_ORDER {
         if taken(&columns) <= width {
             break;
         }
@@ -178,17 +179,17 @@ fn columns(rows: &[Vec<String>], width: usize) -> Vec<(usize, usize)> {
     columns
 }
 
-fn wide(text: &str) -> usize {
+fn display_width(text: &str) -> usize {
     Line::raw(text).width()
 }
 
 /// A text cut to a number of columns, with a mark where it was cut.
 fn cut(text: &str, width: usize) -> String {
-    if wide(text) <= width {
+    if display_width(text) <= width {
         return text.to_owned();
     }
     let mut kept = text.to_owned();
-    while wide(&kept) >= width.max(1) && kept.pop().is_some() {}
+    while display_width(&kept) >= width.max(1) && kept.pop().is_some() {}
     kept + "\u{2026}"
 }
 
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_what_came_between_two_looks() {
+    fn rates_are_differences_between_two_snapshots() {
         let (before, mut now) = (state(1_000_000_000), state(3_000_000_000));
         let vm1 = &mut now.exports[0];
         (vm1.reads, vm1.read_bytes, vm1.in_flight, vm1.held_back) = (2000, 6 << 20, 40, 8);
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_look_and_an_export_that_began_anew_have_no_rates() {
+    fn a_first_snapshot_and_a_recreated_export_have_no_rates() {
         let mut now = state(2_000_000_000);
         let words = |lines: &[String], at: usize| lines[at].split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(&drawn(None, &now, 140), 2), "vm1 2 0 0 - - - - - - - - - 400");
