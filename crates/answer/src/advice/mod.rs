@@ -87,7 +87,9 @@ pub enum NoRecommendation {
     #[error("has {0} verdicts (expected one: a comparison of schedulers on one device, host and kernel)")]
     Verdicts(usize),
     /// There is nothing to choose from.
-    #[error("compares too little for a verdict (expected several schedulers or settings, and several runs of each)")]
+    #[error(
+        "compares too little for a verdict (expected several schedulers or settings, and several runs of each, as with --repeat 5)"
+    )]
     TooLittle,
     /// It is about virtual disks.
     #[error("is about guests, whose disks are set in the guests (expected a comparison without guests)")]

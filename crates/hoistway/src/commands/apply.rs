@@ -21,7 +21,7 @@ use hoistway_terminal::{Ending, printable};
 /// docs/apply.md explains the details.
 ///
 /// Examples:
-///   hoistway compare my-load.fio --format json -o result.json
+///   hoistway compare my-load.fio --repeat 5 --format json -o result.json
 ///   hoistway apply result.json --device sda
 ///   hoistway apply result.json --device sda --persist udev --yes
 ///   hoistway apply --status

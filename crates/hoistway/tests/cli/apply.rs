@@ -53,7 +53,7 @@ fn a_verdict_that_keeps_another_scheduler_than_the_devices_names_both() {
     let file = folder.path().join("result.json");
     let file = file.to_str().unwrap();
     let load = ["compare", "--runtime", "300ms", "--schedulers", "mq-deadline,kyber", "--focus", "mixed:read:p99"];
-    printed(&[&load[..], &["--baseline", "kyber", "--format", "json", "-o", file]].concat());
+    printed(&[&load[..], &["--baseline", "kyber", "--repeat", "3", "--format", "json", "-o", file]].concat());
     let kept = "The verdict keeps kyber: nothing is worth a change.\n";
     let name = &device.name;
     let expected = format!("{kept}{name} has none: compare with --baseline none to see whether kyber is better.\n");
