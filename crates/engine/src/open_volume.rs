@@ -1,4 +1,4 @@
-//! A volume that is open as long as somebody uses it.
+//! A volume that stays open while it is used.
 
 use std::fmt;
 use std::sync::Arc;

@@ -58,8 +58,9 @@ impl Plan<'_> {
             let repeats = document.seeds.len().clamp(1, REPEATS_MAX as usize) as u32;
             let comparison = Comparison { repeats, ..self.options.comparison.clone() };
             let mut replayed = self.again(comparison, &alternative.changes)?;
-            let parts = PartsCheck::of(&replayed, |job, operation| recorded.ios(job, operation));
-            replayed.verdicts.iter_mut().take(1).zip(&parts).for_each(|(verdict, parts)| parts.correct(verdict));
+            if let Some(parts) = PartsCheck::of(&replayed, |job, operation| recorded.ios(job, operation)) {
+                parts.correct_first(&mut replayed.verdicts);
+            }
             summary.alternatives.push(AlternativeProgram {
                 condition: alternative
                     .changes

@@ -100,9 +100,11 @@ impl Plan<'_> {
                 document.verdicts.clear();
             }
             if !document.partial {
-                document.recording = Some(Box::new(self.recording_summary(recorded, &document, controls)?));
-                let parts = document.recording.as_ref().and_then(|recording| recording.parts.as_ref());
-                document.verdicts.iter_mut().take(1).zip(parts).for_each(|(verdict, parts)| parts.correct(verdict));
+                let summary = self.recording_summary(recorded, &document, controls)?;
+                if let Some(parts) = &summary.parts {
+                    parts.correct_first(&mut document.verdicts);
+                }
+                document.recording = Some(Box::new(summary));
             }
         }
         Ok(document)

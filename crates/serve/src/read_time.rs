@@ -1,4 +1,4 @@
-//! How long a read of the target takes while nothing else is going on: what the default scheduler depends on.
+//! How long a read of an idle target takes, by which the default scheduler is chosen.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ impl Site {
         let volume = served.on(&self.engine).ok()?.read_only();
         let (sender, times) = mpsc::channel();
         let client = volume.client(Context::default(), 1, move |batch: &mut Vec<Completion>| {
-            // Nobody waits for a read that took too long.
+            // The receiver is gone if a read took too long.
             for completion in batch.drain(..) {
                 let _ = sender.send(completion.result.is_ok());
             }

@@ -66,8 +66,9 @@ pub fn verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
     let smallest_effect = document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
     let judge = |place| Judge { analysis, focus: &focus, stakes: &stakes, place, smallest_effect };
     let mut verdicts: Vec<Verdict> = places.iter().filter_map(|place| judge(place).verdict()).collect();
-    let parts = document.recording.as_ref().and_then(|recording| recording.parts.as_ref());
-    verdicts.iter_mut().take(1).zip(parts).for_each(|(verdict, parts)| parts.correct(verdict));
+    if let Some(parts) = document.recording.as_ref().and_then(|recording| recording.parts.as_ref()) {
+        parts.correct_first(&mut verdicts);
+    }
     verdicts
 }
 

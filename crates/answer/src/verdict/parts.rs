@@ -62,6 +62,13 @@ impl PartsCheck {
             && verdict.candidates.iter().any(is_better)
     }
 
+    /// [Corrects](Self::correct) the verdict of the first place, which the parts are of.
+    pub fn correct_first(&self, verdicts: &mut [Verdict]) {
+        if let Some(verdict) = verdicts.first_mut() {
+            self.correct(verdict);
+        }
+    }
+
     /// Withdraws the verdict's change, if that [has to be](PartsCheck::withdraws): the reference stays.
     pub fn correct(&self, verdict: &mut Verdict) {
         if !self.withdraws(verdict) {

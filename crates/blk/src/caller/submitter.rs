@@ -44,7 +44,7 @@ impl<Q: BlockQueue> Submitter<Q> {
         }
     }
 
-    /// Whether it sleeps with a bio: a wake-up is going to come, then it [goes on](Self::make_progress).
+    /// Whether it sleeps with a bio. It [continues](Self::make_progress) after its wake-up.
     #[inline]
     #[must_use]
     pub fn is_parked(&self) -> bool {
@@ -77,7 +77,7 @@ impl<Q: BlockQueue> Submitter<Q> {
         if self.is_parked { None } else { self.submission.withdraw() }
     }
 
-    /// Goes on with the bio in hand, as far as it gets.
+    /// Continues with the bio in hand until it has to sleep or has submitted it.
     #[inline]
     pub fn make_progress<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>) -> Submitted {
         let plug = self.is_plugged.then_some(&mut self.plug);

@@ -11,7 +11,7 @@ use hoistway_measure::units;
 const STREAMS_MAX: usize = 8;
 /// If a mean of the replay is off by more than this, its figures are doubtful (RP25).
 pub(crate) const OFF_MAX: f64 = 0.2;
-/// A shorter recording, or one with fewer I/Os of what is judged, is a small sample (RP24).
+/// A shorter recording, or one with fewer I/Os of the judged job, is a small sample (RP24).
 const SECONDS_MIN: f64 = 10.0;
 const IOS_MIN: u64 = 1000;
 
@@ -176,7 +176,7 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
     (before, after, doubts)
 }
 
-/// How much of what is recommended may be chance: the recording is one sample. `kept` is what the verdict recommends after that.
+/// Whether chance may explain the recommended change, since the recording is one sample. `kept` is the verdict's final recommendation.
 fn by_parts(recording: &RecordingSummary, parts: &PartsCheck, kept: Option<&str>) -> (Option<String>, Vec<String>) {
     let PartsCheck { recommended, reference, change, .. } = parts;
     // A factor is of how much better off it is: a latency falls by its inverse.

@@ -1,4 +1,4 @@
-//! The scheduler if none is asked for.
+//! The default scheduler, if the configuration names none.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use hoistway_serve::Site;
 
 use super::log::say;
 
-/// The scheduler that a server begins with, and if one is asked for keeps.
+/// The scheduler on fast targets, and while the target is measured.
 pub(super) const FAST: &str = "none";
 /// The scheduler of several exports on a slow target.
 const SLOW: &str = "bfq";
-/// A target is slow if most reads take longer: local solid-state disks take a fifth of it, volumes in a network as long or longer.
+/// A target is slow if three quarters of its reads take longer. Local solid-state disks take a fifth of it, network volumes as long or longer.
 const SLOW_READ: Duration = Duration::from_micros(500);
 
 /// Chooses the scheduler for this many exports by what the target is, and logs why.
