@@ -76,33 +76,53 @@ impl Geometry {
         }
     }
 
+    /// The number of the zone of a sector.
     #[inline]
-    fn zone(&self, sector: u64) -> &Zone {
-        let after = self.zones.partition_point(|zone| zone.first_sector <= sector);
-        &self.zones[after.max(1) - 1]
+    fn zone_number(&self, sector: u64) -> usize {
+        self.zones.partition_point(|zone| zone.first_sector <= sector).max(1) - 1
+    }
+
+    /// The zone, cylinder and head of a sector, and its number on the track.
+    #[inline]
+    fn track(&self, sector: u64) -> (&Zone, u64, u64, u64) {
+        let zone = &self.zones[self.zone_number(sector)];
+        let in_zone = sector - zone.first_sector;
+        let (track, in_track) = (in_zone / zone.sectors_per_track, in_zone % zone.sectors_per_track);
+        (zone, zone.first_cylinder + track / self.heads, track % self.heads, in_track)
     }
 
     /// The position of a sector.
     pub(super) fn place(&self, sector: u64) -> HeadPosition {
-        let zone = self.zone(sector);
-        let in_zone = sector - zone.first_sector;
-        let (track, in_track) = (in_zone / zone.sectors_per_track, in_zone % zone.sectors_per_track);
-        let cylinder = zone.first_cylinder + track / self.heads;
-        let head = track % self.heads;
-        let skew_ns = (self.skew_ns(cylinder, head) % u128::from(self.rotation_ns)) as u64;
-        let angle_ns = (in_track * self.rotation_ns / zone.sectors_per_track + skew_ns) % self.rotation_ns;
-        HeadPosition { cylinder, head, angle_ns }
+        let (zone, cylinder, head, in_track) = self.track(sector);
+        let skew_ns = self.skew_ns(cylinder, head);
+        // Nearly always it fits into a word, and one division does.
+        let skew_ns = match u64::try_from(skew_ns) {
+            Ok(skew_ns) => skew_ns % self.rotation_ns,
+            Err(_) => (skew_ns % u128::from(self.rotation_ns)) as u64,
+        };
+        let angle_ns = in_track * self.rotation_ns / zone.sectors_per_track + skew_ns;
+        let turns = if angle_ns < self.rotation_ns { 0 } else { self.rotation_ns };
+        HeadPosition { cylinder, head, angle_ns: angle_ns - turns }
     }
 
     /// The total skew from the first track to this one, ns.
+    #[inline]
     fn skew_ns(&self, cylinder: u64, head: u64) -> u128 {
         let cylinder_ns = self.cylinder_switch_ns + (self.heads - 1) * self.head_switch_ns;
         u128::from(cylinder) * u128::from(cylinder_ns) + u128::from(head * self.head_switch_ns)
     }
 
+    /// The same of a sector's track.
+    #[inline]
+    fn skew_ns_at(&self, sector: u64) -> u128 {
+        let (_, cylinder, head, _) = self.track(sector);
+        self.skew_ns(cylinder, head)
+    }
+
     /// The time in which these sectors pass the head, including track switches. The next sector follows without a wait.
     pub(super) fn transfer(&self, sector: u64, sectors: u64) -> Nanos {
-        self.transfer_between((sector, &self.place(sector)), (sector + sectors, &self.place(sector + sectors)))
+        let end = sector + sectors;
+        Nanos(self.passing_ns(sector, end) + (self.skew_ns_at(end) - self.skew_ns_at(sector)) as u64)
     }
 
     /// The same from one sector to a later one; both positions are known.
@@ -111,25 +131,36 @@ impl Geometry {
         (first, first_at): (u64, &HeadPosition),
         (end, end_at): (u64, &HeadPosition),
     ) -> Nanos {
-        let mut passing_ns = 0;
-        let mut from = first;
-        while from < end {
-            let after = self.zones.partition_point(|zone| zone.first_sector <= from);
-            let here = self.zones.get(after).map_or(end, |next| next.first_sector.min(end)) - from;
-            passing_ns += here * self.rotation_ns / self.zones[after.max(1) - 1].sectors_per_track;
-            from += here;
-        }
         let skew_ns = |place: &HeadPosition| self.skew_ns(place.cylinder, place.head);
-        Nanos(passing_ns + (skew_ns(end_at) - skew_ns(first_at)) as u64)
+        Nanos(self.passing_ns(first, end) + (skew_ns(end_at) - skew_ns(first_at)) as u64)
+    }
+
+    /// The same without track switches.
+    #[inline]
+    fn passing_ns(&self, first: u64, end: u64) -> u64 {
+        let mut passing_ns = 0;
+        let (mut zone, mut from) = (self.zone_number(first), first);
+        while from < end {
+            let here = self.zones.get(zone + 1).map_or(end, |next| next.first_sector.min(end)) - from;
+            passing_ns += here * self.rotation_ns / self.zones[zone].sectors_per_track;
+            (zone, from) = (zone + 1, from + here);
+        }
+        passing_ns
     }
 
     /// The number of sectors from `sector` on that pass in `time`, including track switches, rounded down.
     pub(super) fn sectors_in(&self, sector: u64, time: Nanos) -> u64 {
-        let zone = self.zone(sector);
+        let (zone, cylinder, head, _) = self.track(sector);
+        let skew_ns = self.skew_ns(cylinder, head);
+        let transfer_ns = |end: u64| self.passing_ns(sector, end) + (self.skew_ns_at(end) - skew_ns) as u64;
         // Start with the mean over a cylinder, then reduce until it fits.
         let track_ns = self.rotation_ns + self.head_switch_ns;
-        let mut sectors = (u128::from(time.0) * u128::from(zone.sectors_per_track) / u128::from(track_ns)) as u64;
-        while sectors > 0 && self.transfer(sector, sectors) > time {
+        let passing = u128::from(time.0) * u128::from(zone.sectors_per_track);
+        let mut sectors = match u64::try_from(passing) {
+            Ok(passing) => passing / track_ns,
+            Err(_) => (passing / u128::from(track_ns)) as u64,
+        };
+        while sectors > 0 && transfer_ns(sector + sectors) > time.0 {
             sectors -= sectors.div_ceil(16);
         }
         sectors

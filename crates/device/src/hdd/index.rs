@@ -17,14 +17,36 @@ impl SortedIndex {
     }
 
     pub(super) fn add(&mut self, key: u64, thing: usize) {
-        let at = self.entries.partition_point(|&entry| entry < (key, thing));
+        let at = self.position(key, thing);
         self.entries.insert(at, (key, thing));
+    }
+
+    /// Where an item with this key is, or would be.
+    #[inline]
+    fn position(&self, key: u64, thing: usize) -> usize {
+        let mut at = self.entries.partition_point(|&(other, _)| other < key);
+        // Few keys are not unique.
+        while self.entries.get(at).is_some_and(|&entry| entry < (key, thing)) {
+            at += 1;
+        }
+        at
+    }
+
+    /// The same of an item that is there.
+    ///
+    /// # Panics
+    /// If the item was not added with this key.
+    #[inline]
+    fn position_of(&self, key: u64, thing: usize) -> usize {
+        let at = self.position(key, thing);
+        assert!(self.entries.get(at) == Some(&(key, thing)), "the index knows all");
+        at
     }
 
     /// # Panics
     /// If the item was not added with this key.
     pub(super) fn remove(&mut self, key: u64, thing: usize) {
-        let at = self.entries.binary_search(&(key, thing)).expect("the index knows all");
+        let at = self.position_of(key, thing);
         self.entries.remove(at);
     }
 
@@ -33,7 +55,7 @@ impl SortedIndex {
     /// # Panics
     /// If the item was not added with this key.
     pub(super) fn renumber(&mut self, key: u64, thing: usize, lower: usize) {
-        let mut at = self.entries.binary_search(&(key, thing)).expect("the index knows all");
+        let mut at = self.position_of(key, thing);
         self.entries[at].1 = lower;
         while at > 0 && self.entries[at - 1] > self.entries[at] {
             self.entries.swap(at - 1, at);
@@ -42,6 +64,7 @@ impl SortedIndex {
     }
 
     /// The items with keys from `first` to `last`, highest first.
+    #[inline]
     pub(super) fn within(&self, first: u64, last: u64) -> impl Iterator<Item = usize> {
         let end = self.entries.partition_point(|&(key, _)| key <= last);
         self.entries[..end].iter().rev().take_while(move |&&(key, _)| key >= first).map(|&(_, thing)| thing)

@@ -26,7 +26,12 @@ pub(super) struct SeekCurve {
     c: f64,
     /// One cylinder as a fraction of all.
     cylinder: f64,
+    /// The time of each short seek, ns.
+    short_ns: Box<[u64]>,
 }
+
+/// Seeks over fewer cylinders are looked up: those within a file of some gigabytes.
+const SHORT_CYLINDERS: u64 = 1024;
 
 impl SeekCurve {
     /// Between two random positions the mean of `d` is 1/3 and that of its square root 8/15. The check of presets
@@ -36,16 +41,26 @@ impl SeekCurve {
         let average_ms = parameters.seek_average_ms - parameters.seek_track_to_track_ms;
         let b_ms = (average_ms - whole_ms / 3.0) * 5.0;
         let c_ms = whole_ms - b_ms;
-        SeekCurve {
+        let mut curve = SeekCurve {
             a: parameters.seek_track_to_track_ms * 1e6,
             b: b_ms * 1e6,
             c: c_ms * 1e6,
             cylinder: 1.0 / cylinders as f64,
-        }
+            short_ns: Box::default(),
+        };
+        curve.short_ns = (0..SHORT_CYLINDERS.min(cylinders)).map(|cylinders| curve.computed_ns(cylinders)).collect();
+        curve
     }
 
     #[inline]
     fn ns(&self, cylinders: u64) -> u64 {
+        match self.short_ns.get(cylinders as usize) {
+            Some(&ns) => ns,
+            None => self.computed_ns(cylinders),
+        }
+    }
+
+    fn computed_ns(&self, cylinders: u64) -> u64 {
         let d = cylinders as f64 * self.cylinder;
         (self.a + self.b * d.sqrt() + self.c * d) as u64
     }
@@ -87,8 +102,13 @@ impl Mechanics {
         places: impl Iterator<Item = (usize, &'a HeadPosition)>,
     ) -> Option<usize> {
         let mut best: Option<(u64, usize)> = None;
+        let arrives_at_once = self.geometry.arrival(now.0);
         for (index, place) in places {
             let least_ns = best.map_or(u64::MAX, |(ns, _)| ns);
+            // Its sector does not pass earlier, however fast the arm is. Most are out of the question by that.
+            if arrives_at_once.wait_ns(place) >= least_ns {
+                continue;
+            }
             let seek_ns = self.seek_ns(place);
             if seek_ns >= least_ns {
                 continue;
