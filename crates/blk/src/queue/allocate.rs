@@ -21,6 +21,14 @@ pub(super) struct Wanted {
     uses_elevator: bool,
 }
 
+impl Wanted {
+    /// A request that no scheduler sees.
+    #[inline]
+    pub(super) fn without_scheduler(hctx: HctxId) -> Wanted {
+        Wanted { hctx, depth: Depth::Full, uses_elevator: false }
+    }
+}
+
 impl<Sh: Sharing> Current<'_, Sh> {
     /// The tags that allocation takes from.
     pub(super) fn allocation_tags(&self, hctx: HctxId) -> &Tags<Sh> {

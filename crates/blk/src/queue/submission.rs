@@ -15,6 +15,8 @@ pub struct QueueSubmission {
     pub(super) waiter: Waiter,
     /// The current part, until a request has it.
     pub(super) bio: Option<Bio>,
+    /// Whether it takes the fast path.
+    pub(super) is_plain: bool,
     /// What was cut off behind it.
     pub(super) remainder: Option<Bio>,
     /// Whether it has parked inside the queue and is counted there.
@@ -60,6 +62,7 @@ impl QueueSubmission {
             stage: Stage::Next,
             waiter,
             bio: None,
+            is_plain: false,
             remainder: None,
             is_inside: false,
             slept: None,
@@ -89,6 +92,7 @@ impl Submission for QueueSubmission {
     fn begin(&mut self, bio: Bio) {
         debug_assert!(self.bio.is_none() && self.remainder.is_none());
         self.stage = Stage::Enter;
+        self.is_plain = false;
         self.marks = Marks::NONE;
         self.depth = None;
         self.bio = Some(bio);

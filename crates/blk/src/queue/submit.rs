@@ -65,7 +65,11 @@ impl<Sh: Sharing> Current<'_, Sh> {
         submission: &mut QueueSubmission,
         mut plug: Option<&mut Plug>,
     ) -> Submitted {
-        let submitted = self.part(cx, submission, plug.as_deref_mut());
+        let fast = if plug.is_none() { self.submit_plain(cx, submission) } else { None };
+        let submitted = match fast {
+            Some(submitted) => submitted,
+            None => self.part(cx, submission, plug.as_deref_mut()),
+        };
         if submitted == Submitted::Done && submission.remainder.is_some() {
             return self.further_parts(cx, submission, plug);
         }
@@ -178,7 +182,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     /// There is no tag. Returns one after all, or what becomes of the bio: it ends, or its task sleeps.
     #[inline(never)]
-    fn without_a_tag<E: Env>(
+    pub(super) fn without_a_tag<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
         submission: &mut QueueSubmission,
@@ -307,8 +311,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
     }
 
     /// Hands on a request that is in no plug.
-    #[inline]
-    fn place<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) {
+    #[inline(always)]
+    pub(super) fn place<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         let hctx = rq.hctx;
         let inline = self.generation.unplugged_runs_inline;
         if inline {

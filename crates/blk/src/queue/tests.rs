@@ -7,6 +7,7 @@ mod bounded;
 mod cancelling;
 mod completion;
 mod dispatch;
+mod fast_path;
 mod flushing;
 mod freezing;
 mod merging;
