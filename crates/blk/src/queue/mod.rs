@@ -1,8 +1,8 @@
 //! The queue of a device: the way of a request from `submit` to its end.
 //!
 //! The files in the order of the way: `submission` (what is on its way in), `submit` (split, merge, hand on) and beside it
-//! `fast_path` (the same of a plain bio in one go), `allocate` (a tag and a request), `unplug`, `insert`, `run` (which request next), `send` (to the driver), `complete` (end, tags,
-//! restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be
+//! `fast_path` (the same of a plain bio in one go), `allocate` (a tag and a request), `unplug`, `insert`, `run` (which
+//! request next), `send` (to the driver), `complete` (end, tags, restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be
 //! durable, `timeout`, which finds requests that did not complete in time, `freeze`, what
 //! may enter, `wbt`, which writes are throttled behind it, `state` and `reconfigure`, what can be changed behind it; `attributes`, its
 //! files in sysfs.
