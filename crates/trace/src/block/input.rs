@@ -138,6 +138,11 @@ impl Input {
         self.position += count as u64;
     }
 
+    /// Leaves all bytes behind that [`Input::fill`] has shown.
+    pub fn consume_all(&mut self) {
+        self.consume(self.end - self.start);
+    }
+
     /// Leaves bytes behind, however many.
     ///
     /// # Errors

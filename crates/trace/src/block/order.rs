@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::event::Event;
 
-/// Events that are held back at most.
-const EVENTS_MAX: usize = 1 << 18;
+/// Events that are held back at most, but for those that are read at once.
+const EVENTS_MAX: usize = (1 << 18) - (1 << 10);
 
 /// Sorts events within a window of time. Events of equal time keep their order.
 #[derive(Debug)]
@@ -70,6 +70,11 @@ impl Order {
         let event = self.waiting.pop_front()?;
         self.last_ns = event.time_ns;
         Some(event)
+    }
+
+    /// Time of the last event that was handed on.
+    pub(crate) const fn last_ns(&self) -> u64 {
+        self.last_ns
     }
 
     /// Largest step of time back in the file, in nanoseconds.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
-use super::blktrace::{HEADER_BYTES, MAGIC, NOTIFY, NOTIFY_MESSAGE, NOTIFY_PROCESS, NOTIFY_TIMESTAMP};
 use super::event::{Action, Device, Event, Flags, Payload};
+use super::header::{HEADER_BYTES, MAGIC, NOTIFY, NOTIFY_MESSAGE, NOTIFY_PROCESS, NOTIFY_TIMESTAMP};
 use super::names::Names;
 
 /// Bytes of a process name's record.
