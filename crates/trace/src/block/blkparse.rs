@@ -67,6 +67,26 @@ fn parse(line: &[u8]) -> Option<Line<'_>> {
     Some(Line::Event { event, name })
 }
 
+/// Why a line that begins with a device cannot be read; none for other lines and for those that can.
+#[cold]
+pub(crate) fn flaw(line: &[u8]) -> Option<(&'static str, &'static str)> {
+    const WORDS_MIN: usize = 5;
+    let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+    if words.len() < WORDS_MIN || tail::device(words[0]).is_none() || parse(line).is_some() {
+        return None;
+    }
+    let is_time = |word: &[u8]| word.contains(&b'.') && nano(word).is_some();
+    let time = 2 + usize::from(!words[2].contains(&b'.') && decimal(words[2]).is_some());
+    let what = match words.get(time + 1) {
+        _ if small(words[1]).is_none() => "there is no CPU behind the device",
+        _ if !is_time(words[time]) => "there is no time in seconds with decimals",
+        None => "there is no pid behind the time",
+        Some(pid) if small(pid).is_none() => "there is no pid behind the time",
+        Some(_) => "what follows the pid is no action with what it has",
+    };
+    Some((what, EXPECTED))
+}
+
 /// The reader.
 #[derive(Debug)]
 pub(crate) struct Blkparse {

@@ -77,6 +77,12 @@ pub fn candidates(head: &[u8]) -> Vec<Candidate> {
     all
 }
 
+/// The first line that looks like an event, where no line is one: its number, what is wrong with it, and what is expected.
+pub(crate) fn unread(head: &[u8]) -> Option<(u64, &'static str, &'static str)> {
+    let flaw = |line| tracefs_text::flaw(line).or_else(|| blkparse::flaw(line));
+    lines(head).zip(1..).find_map(|(line, number)| flaw(line).map(|(what, expected)| (number, what, expected)))
+}
+
 /// What a file is that is no recording, and what is expected instead, if it is known.
 pub(crate) fn other(head: &[u8]) -> Option<(&'static str, &'static str)> {
     const JOB: (&str, &str) = ("this is a fio job file, no recording", "a recording; hoistway compare takes job files");

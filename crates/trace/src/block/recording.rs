@@ -7,7 +7,7 @@ use super::biosnoop::Biosnoop;
 use super::blkparse::Blkparse;
 use super::blktrace::Blktrace;
 use super::detect::{self, Format};
-use super::error::{Losses, ReadError};
+use super::error::{Losses, Place, ReadError};
 use super::event::Event;
 use super::input::Input;
 use super::names::Names;
@@ -102,7 +102,8 @@ impl Recording {
     /// # Errors
     /// As for [`Recording::open`], but for a stream that is none.
     pub fn read_if_any(mut input: Input) -> Result<Result<Recording, Input>, ReadError> {
-        let is_one = !detect::candidates(input.fill(detect::HEAD_BYTES)?).is_empty();
+        let head = input.fill(detect::HEAD_BYTES)?;
+        let is_one = !detect::candidates(head).is_empty() || detect::unread(head).is_some();
         if is_one { Recording::read(input).map(Ok) } else { Ok(Err(input)) }
     }
 
@@ -118,6 +119,9 @@ impl Recording {
         let candidates = detect::candidates(head);
         match &candidates[..] {
             [] => {
+                if let Some((line, message, expected)) = detect::unread(head) {
+                    return Err(ReadError::at(input.name(), Place::Line(line), message, expected));
+                }
                 let (message, expected) = detect::other(head).unwrap_or(("this is no recording of block I/O", FORMATS));
                 Err(ReadError::file(input.name(), message, expected))
             }

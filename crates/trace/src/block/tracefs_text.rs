@@ -17,6 +17,7 @@ use super::tail;
 use super::text::{Words, decimal, in_brackets, nano, sectors, small};
 
 const WINDOW_NS: u64 = 1_000_000_000;
+const EXPECTED: &str = "TASK-PID [CPU] FLAGS TIME: EVENT: TEXT, as ftrace, trace-cmd report and perf script print";
 
 /// How the text of an event is laid out.
 #[derive(Clone, Copy)]
@@ -76,31 +77,43 @@ fn latency_head(line: &[u8]) -> Option<Head<'_>> {
     Some(Head { task, pid, cpu: small(&flags[..digits])?, time_ns, is_count: false, rest })
 }
 
+/// `TASK-PID`, of perf `TASK PID`, with the fields pid and tid `TASK PROCESS/PID`, and without the field comm no task.
 fn task_and_pid(text: &[u8]) -> Option<(&[u8], u32)> {
-    let digits = text.iter().rev().take_while(|letter| letter.is_ascii_digit()).count();
-    let (task, pid) = text.split_at(text.len() - digits);
-    let task = match task.strip_suffix(b"-") {
-        Some(task) => task,
-        None if task.last() == Some(&b' ') => task.trim_ascii_end(),
-        None => return None,
+    let number = |text: &[u8]| text.len() - text.iter().rev().take_while(|letter| letter.is_ascii_digit()).count();
+    let (before, pid) = text.split_at(number(text));
+    if let Some(task) = before.strip_suffix(b"-") {
+        return Some((task, small(pid)?));
+    }
+    let before = match before.strip_suffix(b"/") {
+        Some(process) if process.last().is_some_and(u8::is_ascii_digit) => &process[..number(process)],
+        _ => before,
     };
-    Some((task, small(pid)?))
+    let is_task = before.last().is_none_or(|letter| *letter == b' ');
+    is_task.then_some((before.trim_ascii_end(), small(pid)?))
 }
 
-fn head(line: &[u8]) -> Option<Head<'_>> {
-    // The CPU is the first number in brackets: a task's name may have brackets, and hardly a number in them.
-    let (open, close) = memchr::memchr_iter(b'[', line).find_map(|open| {
+/// Where the CPU is in brackets: the first number in some. A task's name may have brackets, and hardly a number in them.
+fn cpu(line: &[u8]) -> Option<(usize, usize)> {
+    memchr::memchr_iter(b'[', line).find_map(|open| {
         let close = open + memchr::memchr(b']', &line[open..])?;
         let is_cpu = open > 0 && line[open - 1] == b' ' && close > open + 1;
         (is_cpu && line[open + 1..close].iter().all(u8::is_ascii_digit)).then_some((open, close))
-    })?;
-    let cpu = small(&line[open + 1..close])?;
-    let mut before = line[..open].trim_ascii();
-    if before.last() == Some(&b')') {
-        // The process, with the option record-tgid.
-        before = before[..memchr::memrchr(b'(', before)?].trim_ascii_end();
+    })
+}
+
+/// What stands before the CPU, without the process that the option record-tgid adds.
+fn before_cpu(line: &[u8]) -> Option<&[u8]> {
+    let before = line.trim_ascii();
+    if before.last() != Some(&b')') {
+        return Some(before);
     }
-    let (task, pid) = task_and_pid(before)?;
+    Some(before[..memchr::memrchr(b'(', before)?].trim_ascii_end())
+}
+
+fn head(line: &[u8]) -> Option<Head<'_>> {
+    let (open, close) = cpu(line)?;
+    let (task, pid) = task_and_pid(before_cpu(&line[..open])?)?;
+    let cpu = small(&line[open + 1..close])?;
     let mut rest = Words::new(&line[close + 1..]);
     let mut word = rest.word()?;
     if word.last() != Some(&b':') {
@@ -213,19 +226,53 @@ pub(crate) fn is_event(line: &[u8]) -> bool {
     parse(line).flatten().is_some()
 }
 
+/// Why a line that names a block event cannot be read; none for other lines and for those that can.
+#[cold]
+pub(crate) fn flaw(line: &[u8]) -> Option<(&'static str, &'static str)> {
+    let is_name = |at: &usize| {
+        let is_word = *at == 0 || matches!(line[at - 1], b' ' | b'\t' | b':');
+        let name = line[*at..].split(|letter| *letter == b':').next().unwrap_or_default();
+        is_word && name.len() < line.len() - at && event_named(name).is_some()
+    };
+    let at = memchr::memmem::find_iter(line, b"block_").find(is_name)?;
+    if line.starts_with(b"#") || parse(line).is_some() {
+        return None;
+    }
+    let what = match cpu(&line[..at]) {
+        _ if head(line).or_else(|| latency_head(line)).is_some() => "what follows the event is not what it has",
+        None => "there is no CPU in brackets before the event",
+        Some((open, _)) if before_cpu(&line[..open]).and_then(task_and_pid).is_none() => {
+            "there is no task with its pid before the CPU"
+        }
+        Some(_) => "there is no time between the CPU and the event",
+    };
+    Some((what, EXPECTED))
+}
+
 /// The reader.
 #[derive(Debug)]
 pub(crate) struct TracefsText {
     input: Input,
     order: Order,
     is_at_end: bool,
+    /// Whether there was an event of an I/O, not only of plugs.
+    has_ios: bool,
+    /// The first line that names an event and cannot be read.
+    unread: Option<ReadError>,
     /// Rate of a clock that counts, in counts a second; none if it is unknown.
     clock_hz: Option<NonZeroU64>,
 }
 
 impl TracefsText {
     pub(crate) fn new(input: Input) -> TracefsText {
-        TracefsText { input, order: Order::new(WINDOW_NS), is_at_end: false, clock_hz: None }
+        TracefsText {
+            input,
+            order: Order::new(WINDOW_NS),
+            is_at_end: false,
+            has_ios: false,
+            unread: None,
+            clock_hz: None,
+        }
     }
 
     pub(crate) fn set_clock_hz(&mut self, hz: NonZeroU64) {
@@ -243,11 +290,20 @@ impl TracefsText {
             }
             let Some(line) = self.input.line()? else {
                 self.is_at_end = true;
+                if let Some(unread) = self.unread.take().filter(|_| !self.has_ios) {
+                    return Err(unread);
+                }
                 continue;
             };
             let Some(parsed) = parse(line) else {
-                losses.lost_events += lost(line);
                 losses.foreign_lines += 1;
+                losses.lost_events += lost(line);
+                if let Some((what, expected)) = flaw(line) {
+                    losses.lost_events += 1;
+                    if self.unread.is_none() {
+                        self.unread = Some(self.input.line_error(what, expected));
+                    }
+                }
                 continue;
             };
             let Some(Line { mut event, task, is_count }) = parsed else { continue };
@@ -259,7 +315,9 @@ impl TracefsText {
                 let ns = u128::from(event.time_ns) * 1_000_000_000 / u128::from(hz.get());
                 event.time_ns = u64::try_from(ns).unwrap_or(u64::MAX);
             }
-            if !task.starts_with(b"<") {
+            self.has_ios |= !matches!(event.action, Action::Plug | Action::Unplug);
+            // perf has no task without its field comm.
+            if !task.starts_with(b"<") && !task.is_empty() {
                 names.learn(event.pid, task);
             }
             self.order.reached(event.time_ns);

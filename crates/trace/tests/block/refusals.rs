@@ -55,6 +55,120 @@ proptest! {
     }
 }
 
+/// How every line of a text is altered.
+#[derive(Clone, Copy, Debug)]
+enum Alteration {
+    /// This word of it is gone.
+    WithoutWord(usize),
+    /// One letter stands for another.
+    Replaced(u8, u8),
+}
+
+impl Alteration {
+    fn of(self, text: &[u8]) -> Vec<u8> {
+        if let Alteration::Replaced(from, to) = self {
+            return text.iter().map(|&letter| if letter == from { to } else { letter }).collect();
+        }
+        let Alteration::WithoutWord(which) = self else { return text.to_vec() };
+        let line = |line: &[u8]| {
+            let words = line.split(|letter| *letter == b' ').filter(|word| !word.is_empty()).enumerate();
+            let left: Vec<&[u8]> = words.filter(|(at, _)| *at != which).map(|(_, word)| word).collect();
+            left.join(&b' ')
+        };
+        text.split(|letter| *letter == b'\n').map(line).collect::<Vec<_>>().join(&b'\n')
+    }
+}
+
+/// The number of the first line that names an event of the kernel's, or begins with a device.
+fn first_that_looks_like_an_event(text: &[u8], is_blkparse: bool) -> Option<usize> {
+    let text = String::from_utf8_lossy(text);
+    let is_one = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let is_device = |word: &&str| {
+            word.split_once(',')
+                .is_some_and(|(major, minor)| major.parse::<u16>().is_ok() && minor.parse::<u32>().is_ok())
+        };
+        let is_name = |word: &&str| {
+            ["block_bio_queue:", "block_getrq:", "block_rq_insert:", "block_rq_issue:", "block_rq_complete:"]
+                .iter()
+                .any(|name| word.strip_prefix("block:").unwrap_or(word) == *name)
+        };
+        if is_blkparse { words.len() > 4 && words.first().is_some_and(is_device) } else { words.iter().any(is_name) }
+    };
+    text.lines().position(is_one).map(|at| at + 1)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Text in which no line can be read is refused with the first line that looks like an event, and why it is none.
+    #[test]
+    fn text_that_is_altered_line_by_line_is_read_or_refused_with_a_line(
+        which in 0usize..TEXTS.len(),
+        alteration in prop_oneof![
+            (0usize..9).prop_map(Alteration::WithoutWord),
+            (prop::sample::select(b"[]()-,.+/0".to_vec()), prop::sample::select(b"[]()-,.+/x ".to_vec()))
+                .prop_map(|(from, to)| Alteration::Replaced(from, to)),
+        ],
+    ) {
+        let mut text = bytes(TEXTS[which]);
+        text.truncate(20_000);
+        let text = alteration.of(&text);
+        let first = first_that_looks_like_an_event(&text, TEXTS[which].contains("blkparse"));
+        match read(&text) {
+            Ok((events, _)) => prop_assert!(!events.is_empty() || first.is_none()),
+            Err(error) => {
+                let error = error.to_string();
+                prop_assert!(error.contains(" (expected "), "{}", error);
+                prop_assert!(first.is_none() || error.starts_with("test: line "), "{}", error);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_line_without_one_of_its_fields_is_refused_with_what_it_lacks() {
+    let cases = [
+        (
+            "fio 12 1.000000: block:block_bio_queue: 8,0 R 8 + 8 [fio]",
+            "line 2: there is no CPU in brackets before the event",
+        ),
+        (
+            "fio [000] 1.000000: block:block_bio_queue: 8,0 R 8 + 8 [fio]",
+            "there is no task with its pid before the CPU",
+        ),
+        ("fio 12 [000] block:block_bio_queue: 8,0 R 8 + 8 [fio]", "there is no time between the CPU and the event"),
+        ("fio 12 [000] 1.000000: block:block_bio_queue: R 8 + 8", "what follows the event is not what it has"),
+        ("8,0 0 1 100 Q R 8 + 8 [fio]", "line 2: there is no time in seconds with decimals"),
+        ("8,0 x 1 0.1 100 Q R 8 + 8 [fio]", "there is no CPU behind the device"),
+        ("8,0 0 1 0.1 Q R 8 + 8 [fio]", "there is no pid behind the time"),
+        ("8,0 0 1 0.1 100 Q R", "what follows the pid is no action with what it has"),
+    ];
+    for (line, what) in cases {
+        let error = refused(format!("# a remark\n{line}\n").as_bytes());
+        assert!(error.contains(what) && error.contains(" (expected "), "{line}: {error}");
+    }
+}
+
+#[test]
+fn the_fields_of_perf_script_name_the_thread() {
+    let line = |head: &str| format!("{head} [001] 1.000000: block:block_bio_queue: 8,0 R 8 + 8 [fio]\n");
+    for head in ["fio 123/124", "fio  124", "fio-124", "123/124", "  124", "a b 3 123/124"] {
+        let events = read(line(head).as_bytes()).unwrap().0;
+        assert_eq!((events.len(), events[0].pid, events[0].cpu), (1, 124, 1), "{head}");
+    }
+}
+
+#[test]
+fn plugs_alone_do_not_hide_that_no_io_can_be_read() {
+    let text =
+        "fio-1 [000] ..... 1.000000: block_plug: [fio]\nfio-1 [000] ..... 1.000000: block_bio_queue: R 8 + 8 [fio]\n";
+    assert!(refused(text.as_bytes()).starts_with("test: line 2: what follows the event is not what it has"));
+    let good = "fio-1 [000] ..... 1.000000: block_bio_queue: 8,0 R 8 + 8 [fio]\n";
+    let (events, losses) = read(format!("{text}{good}").as_bytes()).unwrap();
+    assert_eq!((events.len(), losses.lost_events), (2, 1));
+}
+
 #[test]
 fn a_request_of_ftrace_without_its_command_is_no_event() {
     let line = |command: &str| {
