@@ -61,7 +61,7 @@ fn a_file_that_is_no_recording_is_refused() {
         Path::new(folder.path()),
         &["trace", "convert", "picture.png", "-o", "x.parquet"],
         &[
-            "-o x.parquet: there is no writer of Parquet (expected x.jsonl, and in Python polars.scan_ndjson(\"x.jsonl\")",
+            "-o x.parquet: there is no writer of Parquet (expected x.jsonl, and in Python polars.scan_ndjson(\"x.jsonl\", infer_schema_length=None)",
         ],
     );
 }

@@ -68,7 +68,7 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Result<()> {
         Some("parquet") => {
             let json = output.with_extension("jsonl");
             bail!(
-                "-o {}: there is no writer of Parquet (expected {1}, and in Python polars.scan_ndjson(\"{1}\").sink_parquet(...))",
+                "-o {}: there is no writer of Parquet (expected {1}, and in Python polars.scan_ndjson(\"{1}\", infer_schema_length=None).sink_parquet(...))",
                 output.display(),
                 json.display()
             )
