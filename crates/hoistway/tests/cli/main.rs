@@ -2,6 +2,7 @@
 
 mod advice;
 mod apply;
+mod bombs;
 mod browser;
 mod calibrate;
 mod compare;
