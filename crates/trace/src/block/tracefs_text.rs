@@ -235,7 +235,8 @@ pub(crate) fn flaw(line: &[u8]) -> Option<(&'static str, &'static str)> {
         is_word && name.len() < line.len() - at && event_named(name).is_some()
     };
     let at = memchr::memmem::find_iter(line, b"block_").find(is_name)?;
-    if line.starts_with(b"#") || parse(line).is_some() {
+    let is_comment = matches!(line.trim_ascii_start().first(), Some(b'#' | b';'));
+    if is_comment || parse(line).is_some() {
         return None;
     }
     let what = match cpu(&line[..at]) {

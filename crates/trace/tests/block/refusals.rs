@@ -248,6 +248,7 @@ fn known_files_that_are_no_recordings_are_refused_by_name() {
         ("0, 58738, 0, 4096, 0x2003\n", "a log of fio's latencies"),
         ("{\n  \"fio version\" : \"fio-3.33\",\n", "results of fio"),
         ("; a comment\n[global]\nrw=read\n", "a fio job file"),
+        ("; perf record -e block:block_rq_issue: too\n[global]\nrw=read\n", "a fio job file"),
         ("==================== All Devices ====================\n", "output of btt"),
         ("Linux 6.18\n\nDevice r/s rkB/s w/s wkB/s\nsda 1 2 3 4\n", "a summary of I/O"),
     ];
