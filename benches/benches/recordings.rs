@@ -228,6 +228,17 @@ fn peer(path: &Path) {
     assert!(blkparse.status().expect("blkparse is there").success());
 }
 
+type Read = fn(&Path);
+
+/// What is measured.
+struct Row {
+    name: &'static str,
+    read: Read,
+    path: PathBuf,
+    /// Elapsed and CPU time of each round.
+    times: Vec<(Duration, Duration)>,
+}
+
 fn main() -> io::Result<()> {
     let mut wanted: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     if wanted.iter().any(|word| word == "--endless") {
@@ -250,9 +261,8 @@ fn main() -> io::Result<()> {
     // An I/O has five and a half events.
     let records = (ios * 11 / 2) as usize;
     let has = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
-    type Read = fn(&Path);
-    let mut rows: Vec<(&str, Read, PathBuf, Vec<(Duration, Duration)>)> = Vec::new();
-    let mut row = |name, read: Read, path| rows.push((name, read, path, Vec::new()));
+    let mut rows: Vec<Row> = Vec::new();
+    let mut row = |name, read, path| rows.push(Row { name, read, path, times: Vec::new() });
     let events: Read = |path| assert!(black_box(events(path)) > 0);
     if has("set") {
         row("blktrace, a file for each of 2 CPUs", events, blktrace(folder.path(), "set", records, CPUS)?);
@@ -278,14 +288,14 @@ fn main() -> io::Result<()> {
         row("blkparse over 2 files", peer, blktrace(folder.path(), "peer", records, CPUS)?);
     }
     for _ in 0..rounds {
-        for (_, read, path, times) in &mut rows {
+        for Row { read, path, times, .. } in &mut rows {
             let (begin, cpu_begin) = (Instant::now(), cpu_time());
             read(path);
             times.push((begin.elapsed(), cpu_time() - cpu_begin));
         }
     }
     println!("{records} records, millions of them\n\n| what | a second | a second of CPU time |\n| --- | --- | --- |");
-    for (name, _, _, times) in &rows {
+    for Row { name, times, .. } in &rows {
         let [elapsed, cpu] = [0, 1].map(|which| {
             let mut times: Vec<Duration> =
                 times.iter().map(|(all, cpu)| if which == 0 { *all } else { *cpu }).collect();
