@@ -199,6 +199,20 @@ pub trait Station: Send {
         Ok(None)
     }
 
+    /// Makes [`sleep`](Self::sleep) end when this descriptor is readable, too; returns whether it can. A wrapping station whose poller it
+    /// is then sleeps here instead, and as soon as there is nothing else to do, so that one system call starts commands and waits for them.
+    ///
+    /// # Errors
+    /// If the system refuses a descriptor.
+    fn watch(&mut self, _descriptor: BorrowedFd<'_>) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Whether the watched descriptor has been readable since the last call.
+    fn take_readiness(&mut self) -> bool {
+        false
+    }
+
     /// From now on [`sleep`](Self::sleep) is not called, because a wrapping station sleeps instead: other threads that
     /// want to wake this station must wake that one.
     fn wake_instead(&mut self, _waker: Arc<dyn Wake>) {}

@@ -1,8 +1,10 @@
 //! Access to files: jobs go in, results come out, in any order.
 
+mod inline;
 mod threads;
 mod uring;
 
+pub use inline::InlineAccess;
 pub use threads::ThreadRing;
 pub use uring::Uring;
 
@@ -66,6 +68,20 @@ pub trait Ring: Send {
     /// If the system refuses a descriptor.
     fn descriptor(&mut self) -> std::io::Result<Option<BorrowedFd<'_>>> {
         Ok(None)
+    }
+
+    /// Makes [`sleep`](Self::sleep) end when this descriptor is readable, too; returns whether it can. The caller then sleeps here only,
+    /// and soon after it has pushed jobs, so that one system call does both.
+    ///
+    /// # Errors
+    /// If the system refuses a descriptor.
+    fn watch(&mut self, _descriptor: BorrowedFd<'_>) -> std::io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Whether the watched descriptor has been readable since the last call.
+    fn take_readiness(&mut self) -> bool {
+        false
     }
 
     /// It no longer sleeps: `waker` is to be woken instead.

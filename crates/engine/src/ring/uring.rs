@@ -19,6 +19,8 @@ use crate::wake::Wake;
 
 /// The tag of the request that watches for wake-ups; jobs have smaller tags.
 const WAKE_TAG: u64 = u64::MAX;
+/// The tag of the request that watches another descriptor.
+const WATCH_TAG: u64 = u64::MAX - 1;
 const RWF_DSYNC: u32 = 2;
 const FALLOC_KEEP_SIZE: i32 = 1;
 const FALLOC_PUNCH_HOLE: i32 = 2;
@@ -41,6 +43,21 @@ pub struct Uring {
     _arena: Option<Arc<Arena>>,
     /// Signaled by the kernel whenever a job ends, for a worker that sleeps elsewhere.
     results_fd: Option<OwnedFd>,
+    /// Another descriptor that ends a sleep.
+    watch: Option<Watch>,
+    /// Results that have come while it slept.
+    results: Vec<(u64, i32)>,
+}
+
+/// A descriptor that ends a sleep when it is readable.
+struct Watch {
+    descriptor: OwnedFd,
+    /// Whether the kernel watches it.
+    is_armed: bool,
+    /// Whether it has been readable since the owner last asked.
+    is_readable: bool,
+    /// Whether pushed jobs have waited for one call of `reap`: if the worker sleeps next, the same system call submits them.
+    has_waited: bool,
 }
 
 struct WakeFd(OwnedFd);
@@ -65,8 +82,8 @@ impl Uring {
     /// # Errors
     /// If the system has no io_uring or forbids it (`ENOSYS`, `EPERM`), or lacks a required feature.
     pub fn new(jobs: u32, files: &[Option<Arc<File>>]) -> io::Result<Uring> {
-        // The watch of the eventfd takes an entry, too.
-        let entries = (jobs + 1).next_power_of_two();
+        // Two watches take an entry each, too.
+        let entries = (jobs + 2).next_power_of_two();
         let newest = IoUring::builder()
             .setup_clamp()
             .setup_r_disabled()
@@ -100,6 +117,8 @@ impl Uring {
             fixed: 0..0,
             _arena: None,
             results_fd: None,
+            watch: None,
+            results: Vec::new(),
         })
     }
 
@@ -135,9 +154,24 @@ impl Uring {
         unsafe { self.ring.submission().push(entry) }.is_ok()
     }
 
+    /// Takes the results that the kernel has posted.
+    fn collect(&mut self) {
+        for entry in self.ring.completion() {
+            match (entry.user_data(), &mut self.watch) {
+                (WAKE_TAG, _) => {
+                    self.is_watched = false;
+                    self.wake_fd.drain();
+                }
+                (WATCH_TAG, Some(watch)) => (watch.is_armed, watch.is_readable) = (false, true),
+                (tag, _) => self.results.push((tag, entry.result())),
+            }
+        }
+    }
+
     /// Entries that the kernel does not take now (EBUSY, EAGAIN, EINTR) stay in the ring for the next call.
     fn submit(&mut self) {
         self.enable();
+        self.watch.iter_mut().for_each(|watch| watch.has_waited = false);
         let _ = self.ring.submit();
     }
 }
@@ -195,19 +229,15 @@ impl Ring for Uring {
 
     fn reap(&mut self, results: &mut Vec<(u64, i32)>) {
         let submission = self.ring.submission();
-        let wants_call = !submission.is_empty() || submission.taskrun() || submission.cq_overflow();
+        let has_jobs = !submission.is_empty();
+        let has_results = submission.taskrun() || submission.cq_overflow();
         drop(submission);
-        if wants_call {
+        let waits = |watch: &mut Watch| !std::mem::replace(&mut watch.has_waited, true);
+        if has_results || has_jobs && !self.watch.as_mut().is_some_and(waits) {
             self.submit();
         }
-        for entry in self.ring.completion() {
-            if entry.user_data() == WAKE_TAG {
-                self.is_watched = false;
-                self.wake_fd.drain();
-            } else {
-                results.push((entry.user_data(), entry.result()));
-            }
-        }
+        self.collect();
+        results.append(&mut self.results);
     }
 
     fn sleep(&mut self, most: Option<Duration>) {
@@ -216,12 +246,35 @@ impl Ring for Uring {
             let watch = opcode::PollAdd::new(io_uring::types::Fd(self.wake_fd.0.as_raw_fd()), POLL_IN).build();
             self.is_watched = self.push_entry(&watch.user_data(WAKE_TAG));
         }
+        if let Some(watch) = &mut self.watch {
+            if watch.is_readable {
+                return;
+            }
+            watch.has_waited = false;
+            if !watch.is_armed {
+                let descriptor = io_uring::types::Fd(watch.descriptor.as_raw_fd());
+                let entry = opcode::PollAdd::new(descriptor, POLL_IN).build().user_data(WATCH_TAG);
+                let is_armed = self.push_entry(&entry);
+                self.watch.iter_mut().for_each(|watch| watch.is_armed = is_armed);
+            }
+        }
         let time = most.map(Timespec::from);
         // After a timeout or a signal, the caller also checks for work.
         let _ = match &time {
             Some(time) => self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(time)),
             None => self.ring.submit_and_wait(1),
         };
+        self.collect();
+    }
+
+    fn watch(&mut self, descriptor: BorrowedFd<'_>) -> io::Result<bool> {
+        let descriptor = descriptor.try_clone_to_owned()?;
+        self.watch = Some(Watch { descriptor, is_armed: false, is_readable: false, has_waited: false });
+        Ok(true)
+    }
+
+    fn take_readiness(&mut self) -> bool {
+        self.watch.as_mut().is_some_and(|watch| std::mem::take(&mut watch.is_readable))
     }
 
     fn descriptor(&mut self) -> io::Result<Option<BorrowedFd<'_>>> {
@@ -235,5 +288,59 @@ impl Ring for Uring {
 
     fn waker(&self) -> Arc<dyn Wake> {
         Arc::clone(&self.wake_fd) as Arc<dyn Wake>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(10);
+
+    /// A ring over a file that watches an eventfd.
+    fn watching() -> (Uring, OwnedFd) {
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        let mut ring = Uring::new(4, &[Some(file)]).unwrap();
+        let event_fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
+        assert!(ring.watch(event_fd.as_fd()).unwrap());
+        (ring, event_fd)
+    }
+
+    #[test]
+    fn a_watched_descriptor_ends_each_sleep_while_it_is_readable() {
+        let (mut ring, event_fd) = watching();
+        for _ in 0..3 {
+            ring.sleep(Some(SHORT));
+            assert!(!ring.take_readiness());
+            WakeFd(event_fd.try_clone().unwrap()).wake();
+            for _ in 0..2 {
+                ring.sleep(None);
+                assert!(ring.take_readiness() && !ring.take_readiness());
+            }
+            WakeFd(event_fd.try_clone().unwrap()).drain();
+        }
+    }
+
+    #[test]
+    fn a_job_is_submitted_by_the_next_sleep_or_the_second_call_of_reap() {
+        let (mut ring, _event_fd) = watching();
+        let mut results = Vec::new();
+        let sync = Job { file: 0, at: 0, what: What::Sync };
+        // SAFETY: it has no data.
+        assert!(unsafe { ring.push(7, sync) });
+        ring.reap(&mut results);
+        assert!(results.is_empty() && !ring.ring.submission().is_empty(), "it waits");
+        ring.sleep(None);
+        ring.reap(&mut results);
+        assert_eq!(results, [(7, 0)]);
+        // SAFETY: as above.
+        assert!(unsafe { ring.push(8, sync) });
+        ring.reap(&mut results);
+        ring.reap(&mut results);
+        assert!(ring.ring.submission().is_empty(), "it does not wait for long");
+        while results.len() < 2 {
+            ring.reap(&mut results);
+        }
+        assert_eq!(results, [(7, 0), (8, 0)]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | operation | done |
 //! | --- | --- |
-//! | read, write | `preadv`, `pwritev` past the page cache (`O_DIRECT`) where the file system can |
+//! | read, write | `preadv`, `pwritev` past the page cache (`O_DIRECT`) where the file system can; on the worker's thread if the data is in memory |
 //! | durable write | the same with `RWF_DSYNC` |
 //! | flush | `fdatasync` of every file, because a flush does not name its volume |
 //! | discard | a hole is punched; it reads as zeroes then |
@@ -32,7 +32,7 @@ use rustix::fs::{AtFlags, OFlags, SeekFrom, StatxFlags, ioctl_blkpbszget, ioctl_
 
 use super::{Backend, Extent, Shape, Station, VolumeShape};
 use crate::memory::{Arena, BUFFER_ALIGN, Buffer};
-use crate::ring::{ThreadRing, Uring};
+use crate::ring::{InlineAccess, ThreadRing, Uring};
 use lock::{Claim, claim};
 pub(super) use sparse::SparseFile;
 pub(crate) use station::FileStation;
@@ -61,7 +61,8 @@ pub struct FileSpec {
     pub path: PathBuf,
     /// Whether it is opened read-only.
     pub read_only: bool,
-    /// Whether to use the page cache even if direct I/O is possible.
+    /// Whether to use the page cache even if direct I/O is possible. If one of the files at the start does, files that are opened later do,
+    /// too.
     pub buffered: bool,
 }
 
@@ -111,6 +112,8 @@ pub struct Files {
     fixed: Option<Arc<Arena>>,
     /// Further files that may be open at a time.
     further_max: usize,
+    /// Whether files that are opened later go through the page cache.
+    buffered: bool,
     /// The volumes that are open, which others must not open.
     opened: Mutex<Vec<Held>>,
 }
@@ -130,6 +133,7 @@ struct OpenedFile {
     tail_file: Option<File>,
     /// Whether the last bytes need that, unless they are a full block.
     is_direct: bool,
+    inline: InlineAccess,
     bytes: u64,
     logical_bytes: u32,
     physical_bytes: u32,
@@ -184,7 +188,8 @@ impl Files {
             host_wide_tags: false,
         };
         let table = Arc::new(FileTable::of(listing));
-        Ok(Files { table, shape, way, notes, fixed: None, further_max: 0, opened: Mutex::new(held) })
+        let buffered = specs.iter().any(|spec| spec.buffered);
+        Ok(Files { table, shape, way, notes, fixed: None, further_max: 0, buffered, opened: Mutex::new(held) })
     }
 
     /// Further files may be [opened](Backend::open) later, and closed; those that have become longer may [grow](Backend::grow).
@@ -299,7 +304,9 @@ fn list(
     let tail_file = it.tail_file.map(|tail| listing.place(tail, room));
     let volume = listing.volumes.len();
     let (tail, is_direct) = (tail_of(&shape, tail_file.unwrap_or(file)), it.is_direct);
-    listing.volumes.push(FileVolume { shape, file, tail, tail_file, is_direct, map: Arc::default(), is_open: true });
+    let inline = Arc::new(it.inline);
+    let map = Arc::default();
+    listing.volumes.push(FileVolume { shape, file, tail, tail_file, is_direct, map, inline, is_open: true });
     Held { volume, path: spec.path.clone(), _claim: it.claim }
 }
 
@@ -373,8 +380,20 @@ fn open(spec: &FileSpec, before: &[&Path]) -> Result<OpenedFile, OpenError> {
         if is_direct && !is_device && !ends_with_a_block { Some(open(OFlags::empty()).map_err(failed)?) } else { None };
     let rotational = is_rotational(&file, is_device).unwrap_or(false);
     let physical_bytes = physical_bytes.max(logical_bytes).next_multiple_of(logical_bytes);
+    let inline = InlineAccess::of(&file, is_direct);
     let is_direct = is_direct && !is_device;
-    Ok(OpenedFile { file, tail_file, is_direct, bytes, logical_bytes, physical_bytes, rotational, notes, claim })
+    Ok(OpenedFile {
+        file,
+        tail_file,
+        is_direct,
+        inline,
+        bytes,
+        logical_bytes,
+        physical_bytes,
+        rotational,
+        notes,
+        claim,
+    })
 }
 
 /// Whether two paths name the same file.
@@ -414,6 +433,7 @@ impl Backend for Files {
         let unfit = |why: String| Err(OpenError::Unfit { path: spec.path.clone(), why });
         let block_bytes = self.shape.limits.logical_block * SECTOR_BYTES as u32;
         let mut held = self.opened();
+        let spec = &FileSpec { buffered: spec.buffered || self.buffered, ..spec.clone() };
         let it = open(spec, &held.iter().map(|held| held.path.as_path()).collect::<Vec<_>>())?;
         if it.logical_bytes > block_bytes {
             return unfit(format!(

@@ -1,6 +1,7 @@
 //! Commands over a ring: short transfers are continued, interrupted ones are retried, and zeroes are written if the file system
 //! cannot zero a range.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -12,11 +13,13 @@ use hoistway_blk::ground::{Instant, SECTOR_BYTES};
 use super::table::{FileListing, FileTable, Tail};
 use crate::backend::{Command, Ended, Started, Station};
 use crate::memory::{Buffer, RawSegment, Segments};
-use crate::ring::{Job, Ring, What};
+use crate::ring::{InlineAccess, Job, Ring, What};
 use crate::wake::Wake;
 
 /// Length of a buffer of zeroes for file systems that cannot zero a range: a write refers to it repeatedly.
 pub const ZEROES_BYTES: usize = 256 << 10;
+/// Bytes that a worker copies inline in a turn while its other clients wait. More goes through the ring.
+const INLINE_TURN_BYTES: u64 = 256 << 10;
 /// Maximum length of a write-zeroes, in bytes.
 pub const ZERO_BYTES_MAX: u64 = 32 << 20;
 
@@ -41,6 +44,8 @@ pub struct FileStation<R: Ring> {
     zeroes: Buffer,
     /// Whether the file system has refused to zero a range.
     must_write_zeroes: bool,
+    /// Bytes that may still be copied inline in this turn.
+    inline_left: u64,
     results: Vec<(u64, i32)>,
 }
 
@@ -95,6 +100,7 @@ impl<R: Ring> FileStation<R> {
             lost: Vec::new(),
             zeroes: Buffer::EMPTY,
             must_write_zeroes: false,
+            inline_left: INLINE_TURN_BYTES,
             results: Vec::new(),
         }
     }
@@ -142,6 +148,35 @@ impl<R: Ring> FileStation<R> {
         }
     }
 
+    /// Transfers a command's data on this thread, as far as that is possible without waiting. Returns whether that was all; otherwise the
+    /// ring continues.
+    #[inline]
+    fn transfer_inline(&mut self, id: u32) -> bool {
+        let carried = &mut self.carried[id as usize];
+        let is_write = match carried.step {
+            Step::Read => false,
+            Step::Write { is_durable: false } => true,
+            _ => return false,
+        };
+        let access = &self.listing.volumes[carried.volume].inline;
+        if !access.allows(is_write) {
+            return false;
+        }
+        while self.inline_left >= carried.left {
+            let Some(Some(file)) = self.listing.files.get(carried.file as usize) else { return false };
+            let Some(bytes) = transfer(access, file, is_write, carried).filter(|&bytes| bytes > 0) else {
+                return false;
+            };
+            self.inline_left -= bytes;
+            carried.advance(bytes);
+            if carried.is_transferred() {
+                carried.step = Step::None;
+                return true;
+            }
+        }
+        false
+    }
+
     /// A system call has returned. Returns the status of the command if it has ended.
     fn returned(&mut self, id: u32, result: i32) -> Option<Status> {
         let carried = &mut self.carried[id as usize];
@@ -155,13 +190,7 @@ impl<R: Ring> FileStation<R> {
                     return Some(Status::IoError);
                 }
                 carried.advance(result as u64);
-                if carried.left == 0
-                    && !carried.tail.is_empty()
-                    && let Some(tail) = carried.last
-                {
-                    carried.transfer_tail(tail);
-                }
-                if carried.left > 0 {
+                if !carried.is_transferred() {
                     self.post(id);
                     return None;
                 }
@@ -267,6 +296,17 @@ impl FileCommand {
         self.file = tail.file;
     }
 
+    /// Whether everything has been transferred; otherwise the last bytes of the file may be next.
+    fn is_transferred(&mut self) -> bool {
+        if self.left == 0
+            && !self.tail.is_empty()
+            && let Some(tail) = self.last
+        {
+            self.transfer_tail(tail);
+        }
+        self.left == 0
+    }
+
     /// Accounts for this many transferred bytes.
     fn advance(&mut self, bytes: u64) {
         let mut bytes = bytes.min(self.left);
@@ -283,6 +323,13 @@ impl FileCommand {
             }
         }
     }
+}
+
+/// Transfers data of a command inline.
+#[allow(unsafe_code)]
+fn transfer(access: &InlineAccess, file: &File, is_write: bool, carried: &FileCommand) -> Option<u64> {
+    // SAFETY: a station is promised that the memory of a command stays valid, and is used by nothing else, until the command has ended.
+    unsafe { access.transfer(file, is_write, &carried.segments[carried.done..], carried.at) }
 }
 
 /// Passes a job to the ring.
@@ -340,6 +387,8 @@ impl<R: Ring> Station for FileStation<R> {
                 return Started::Done(Status::NotSupported);
             }
             self.write_zeroes(command.id);
+        } else if self.transfer_inline(command.id) {
+            return Started::Done(Status::Ok);
         } else {
             self.post(command.id);
         }
@@ -347,6 +396,7 @@ impl<R: Ring> Station for FileStation<R> {
     }
 
     fn reap(&mut self, _: Instant, ended: &mut Vec<Ended>) {
+        self.inline_left = INLINE_TURN_BYTES;
         if self.table.generation() != self.generation {
             self.follow();
         }
@@ -391,6 +441,14 @@ impl<R: Ring> Station for FileStation<R> {
         self.ring.descriptor()
     }
 
+    fn watch(&mut self, descriptor: BorrowedFd<'_>) -> io::Result<bool> {
+        self.ring.watch(descriptor)
+    }
+
+    fn take_readiness(&mut self) -> bool {
+        self.ring.take_readiness()
+    }
+
     fn wake_instead(&mut self, waker: Arc<dyn Wake>) {
         self.ring.wake_instead(waker);
     }
@@ -414,4 +472,131 @@ pub fn status_of(errno: i32) -> Status {
     let known =
         [Status::NotSupported, Status::Timeout, Status::NoSpace, Status::Medium, Status::Offline, Status::Invalid];
     known.into_iter().find(|status| status.errno() == errno).unwrap_or(Status::IoError)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::fs::FileExt as _;
+
+    use hoistway_blk::ground::Sector;
+    use rustix::fs::{Advice, fadvise};
+
+    use super::*;
+    use crate::backend::{FileSpec, Files, Zeroing};
+    use crate::ring::Uring;
+
+    const BYTES: usize = (1 << 20) + 700;
+
+    /// A file that does not end with a full block, its content, and a station over it through the page cache or not.
+    fn file(buffered: bool) -> (tempfile::NamedTempFile, Vec<u8>, FileStation<Uring>) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let content: Vec<u8> = (0..BYTES).map(|at| (at / 512 + at) as u8).collect();
+        file.write_all(&content).unwrap();
+        file.as_file().sync_all().unwrap();
+        let files = Files::open(&[FileSpec { buffered, ..FileSpec::new(file.path()) }]).unwrap();
+        let ring = files.ring(|files| Uring::new(8, files)).unwrap();
+        let station = FileStation::new(ring, Arc::clone(&files.table));
+        (file, content, station)
+    }
+
+    /// Carries a command out. Returns whether it completed inline.
+    #[allow(unsafe_code)]
+    fn carry_out(station: &mut FileStation<Uring>, op: Op, sector: u64, buffer: &mut Buffer) -> bool {
+        let (start, half) = (buffer.address(), buffer.len() / 8192 * 4096);
+        let mut raw = vec![RawSegment::at(start, half), RawSegment::at(start + half, buffer.len() - half)];
+        raw.retain(|segment| segment.len > 0);
+        let sectors = (buffer.len() as u64 / SECTOR_BYTES) as u32;
+        let (sector, zeroing) = (Sector(sector), Zeroing::default());
+        let command = Command { id: 0, queue: 0, tag: 0, op, sector, sectors, fua: false, zeroing };
+        // SAFETY: the buffer is not used before the command has ended.
+        match station.start(Instant::ZERO, &command, unsafe { Segments::new(&raw) }) {
+            Started::Done(status) => {
+                assert_eq!(status, Status::Ok);
+                true
+            }
+            Started::Full => unreachable!("the ring has room"),
+            Started::Queued => {
+                let mut ended = Vec::new();
+                while ended.is_empty() {
+                    let left = station.inline_left;
+                    station.reap(Instant::ZERO, &mut ended);
+                    station.inline_left = left;
+                    if ended.is_empty() {
+                        station.sleep(None);
+                    }
+                }
+                assert_eq!(ended, [Ended { id: 0, status: Status::Ok }]);
+                false
+            }
+        }
+    }
+
+    /// The content from a sector on, and zeroes behind its end.
+    fn expected(content: &[u8], sector: u64, bytes: usize) -> Vec<u8> {
+        let start = (sector * SECTOR_BYTES) as usize;
+        (start..start + bytes).map(|at| content.get(at).copied().unwrap_or(0)).collect()
+    }
+
+    #[test]
+    fn cached_data_is_read_inline_up_to_the_bytes_of_a_turn() {
+        let (_file, content, mut station) = file(true);
+        let mut inline = Vec::new();
+        for turn in 0..2 {
+            station.inline_left = INLINE_TURN_BYTES;
+            for at in 0..6 {
+                let (sector, mut buffer) = (turn * 7 + at * 128, Buffer::zeroed(64 << 10));
+                inline.push(carry_out(&mut station, Op::Read, sector, &mut buffer));
+                assert!(*buffer == expected(&content, sector, 64 << 10), "{turn} {at}");
+            }
+        }
+        // A file system without `RWF_NOWAIT` is asked once.
+        if station.listing.volumes[0].inline.allows(false) {
+            assert_eq!(inline, [true, true, true, true, false, false, true, true, true, true, false, false]);
+        } else {
+            assert!(inline.iter().all(|inline| !inline));
+        }
+    }
+
+    #[test]
+    fn data_is_the_same_inline_and_through_the_ring() {
+        for buffered in [false, true] {
+            let (file, mut content, mut station) = file(buffered);
+            let mut random = crate::faults::Random::new(7);
+            for round in 0..400_u32 {
+                station.inline_left = INLINE_TURN_BYTES;
+                if round % 50 == 0 {
+                    // What is not cached is read by the ring.
+                    file.as_file().sync_all().unwrap();
+                    fadvise(file.as_file(), 0, None, Advice::DontNeed).unwrap();
+                }
+                let sectors = 8 * (1 + random.below(12));
+                let sector = random.below(2056 / 8 - sectors / 8 + 1) * 8;
+                let bytes = (sectors * SECTOR_BYTES) as usize;
+                let mut buffer = Buffer::zeroed(bytes);
+                if random.one_in(2) {
+                    carry_out(&mut station, Op::Read, sector, &mut buffer);
+                    assert!(*buffer == expected(&content, sector, bytes), "round {round}: {sector} {sectors}");
+                } else {
+                    buffer.fill(round as u8);
+                    carry_out(&mut station, Op::Write, sector, &mut buffer);
+                    let start = (sector * SECTOR_BYTES) as usize;
+                    content[start..(start + bytes).min(BYTES)].fill(round as u8);
+                }
+            }
+            let mut after = vec![0; BYTES];
+            file.as_file().read_exact_at(&mut after, 0).unwrap();
+            assert!(after == content && file.as_file().metadata().unwrap().len() == BYTES as u64);
+        }
+    }
+
+    #[test]
+    fn direct_io_waits_in_the_ring() {
+        let (_file, content, mut station) = file(false);
+        let inline = carry_out(&mut station, Op::Read, 8, &mut Buffer::zeroed(4096));
+        assert_eq!(inline, station.listing.volumes[0].inline.allows(false), "only tmpfs reads inline");
+        let mut buffer = Buffer::zeroed(4096);
+        carry_out(&mut station, Op::Read, 8, &mut buffer);
+        assert!(*buffer == expected(&content, 8, 4096));
+    }
 }

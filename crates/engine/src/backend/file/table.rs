@@ -8,6 +8,7 @@ use hoistway_blk::ground::Sector;
 
 use super::data_map::DataMap;
 use crate::backend::VolumeShape;
+use crate::ring::InlineAccess;
 
 /// The files that stations access, and the current state of each volume.
 #[derive(Clone, Default)]
@@ -35,6 +36,8 @@ pub struct FileVolume {
     pub is_direct: bool,
     /// The ranges known to contain data.
     pub map: Arc<DataMap>,
+    /// Which of its transfers may complete without the ring.
+    pub inline: Arc<InlineAccess>,
     /// Whether its file is open.
     pub is_open: bool,
 }
@@ -61,6 +64,7 @@ impl FileListing {
             tail_file: None,
             is_direct: false,
             map: Arc::default(),
+            inline: Arc::default(),
             is_open: true,
         };
         FileListing { volumes: shapes.iter().enumerate().map(entry).collect(), ..FileListing::default() }
