@@ -77,6 +77,10 @@ pub struct ServeOptions {
     /// `ulimit -l`.
     #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = hoistway_engine::parse_fixed_buffers)]
     pub fixed_buffers: usize,
+    /// Use the page cache for files and block devices instead of direct I/O. Reads of cached data do not wait for the disk, and writes
+    /// complete before they reach it (a flush waits for them); Linux then decides when they do, not the scheduler.
+    #[arg(long)]
+    pub page_cache: bool,
     /// Make all exports read-only.
     #[arg(long)]
     pub read_only: bool,

@@ -24,6 +24,8 @@ pub struct Wanted {
     /// Files of the queue, such as `nr_requests`, or tunables as `SCHEDULER.NAME`, and their values. All others get back the
     /// value that they had when the scheduler was set.
     pub settings: Vec<(String, String)>,
+    /// Whether exports share the target by weight although the scheduler is none.
+    pub shares: bool,
 }
 
 fn export_layout(placed: &Placed, engine: &Engine) -> Result<ExportLayout, ServerError> {
@@ -115,6 +117,7 @@ impl Site {
             served.set_access(spec.access.clone());
             after.push(served);
         }
+        self.shares.set_exports(after.len());
         let is_gone = |served: &&Arc<Served>| !after.iter().any(|other| Arc::ptr_eq(other, served));
         let gone: Vec<_> = before.served.iter().filter(is_gone).cloned().collect();
         *self.offer.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Offer::of(after));
@@ -232,6 +235,7 @@ impl Site {
         let guests = self.bind_new(&wanted.exports)?;
         let before = (self.files(), self.exports_state());
         self.set_all(&wanted.scheduler, &wanted.settings)?;
+        self.shares.want(wanted.shares);
         self.carry_out(&wanted.exports, steps)?;
         guests.into_iter().try_for_each(|listener| self.serve_guests(listener))?;
         let after = (self.files(), self.exports_state());

@@ -103,6 +103,8 @@ pub struct State {
     pub schedulers: String,
     /// Requests of a hardware queue.
     pub nr_requests: String,
+    /// Whether exports share the target by weight although the scheduler is none.
+    pub shares: bool,
     /// The tunables of the scheduler: name and value.
     pub tunables: Vec<(String, String)>,
     /// Commands at the target. Requests in flight that are neither there nor throttled wait in the scheduler.
@@ -174,6 +176,7 @@ impl Site {
         let mut state = State {
             schedulers: file("scheduler"),
             nr_requests: file("nr_requests"),
+            shares: self.shares.is_on(),
             tunables: Vec::new(),
             at_target: self.inboxes.at_target(),
             at_ns: self.engine.now().0,
@@ -231,12 +234,17 @@ impl Site {
         if value.contains(char::is_control) {
             return Err(format!("{key}={value:?}: contains control characters (expected one line of text)"));
         }
-        self.write(&file, value).map_err(|error| match error {
+        let written = self.write(&file, value).map_err(|error| match error {
             AttributeError::Unknown => {
                 format!("{key}: no such setting (expected scheduler, nr_requests or SCHEDULER.TUNABLE)")
             }
             error => format!("{key}={value}: {error}{}", self.expected(&file)),
-        })
+        });
+        if written.is_ok() && file == "scheduler" {
+            // The scheduler is no longer the default.
+            self.shares.want(false);
+        }
+        written
     }
 
     /// Changes settings of an export: all of them, or none if one is wrong.

@@ -38,6 +38,7 @@ mod request_threads;
 mod served;
 mod server;
 mod session;
+mod shares;
 mod site;
 mod socket;
 mod spec;

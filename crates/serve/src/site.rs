@@ -13,6 +13,7 @@ use crate::guest_socket::{GuestSocket, SocketAccess};
 use crate::log::{Level, Lines, Log};
 use crate::memory::Memory;
 use crate::served::{Offer, Served};
+use crate::shares::Shares;
 
 /// Limits of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +57,8 @@ pub struct Site {
     pub(crate) files_open: OpenFiles,
     /// Values of the queue's files when the scheduler was set.
     pub(crate) defaults: Mutex<Vec<(String, String)>>,
+    /// The shares of exports under the scheduler none.
+    pub shares: Arc<Shares>,
     /// Inboxes of the workers, for new connections.
     pub inboxes: Inboxes,
     /// The TLS configuration for new connections, if there is one.
@@ -90,6 +93,7 @@ impl Site {
             files_open: OpenFiles::default(),
             defaults: Mutex::default(),
             tls: Mutex::default(),
+            shares: Arc::new(Shares::new(inboxes.clone())),
             memory: Memory::new(bounds.memory_bytes, inboxes.clone()),
             inboxes,
             bounds,

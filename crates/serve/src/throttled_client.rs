@@ -1,4 +1,4 @@
-//! The engine's client of a connection, behind the throttle of its export.
+//! The engine's client of a connection, behind the limits and the share of its export.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use hoistway_engine::{Client, Context, Errno, Handler, Operation, Request};
 
 use crate::event_loop::ConnectionId;
 use crate::served::Served;
+use crate::shares::{Member, Shares, cost};
 use crate::site::Site;
 
-/// The engine's client of a connection, behind the throttle of its export.
+/// The engine's client of a connection, behind the limits and the share of its export.
 pub struct ThrottledClient {
     served: Arc<Served>,
     id: ConnectionId,
@@ -21,11 +22,20 @@ pub struct ThrottledClient {
     context: Context,
     /// Requests that have been pushed.
     batch: Vec<Request>,
-    /// Requests that the throttle allows, to be submitted to the engine.
+    /// Requests that the throttle allows.
     allowed: Vec<Request>,
+    /// Requests to be submitted to the engine.
+    ready: Vec<Request>,
     /// Throttled requests by number.
     throttled: VecDeque<(u16, Request)>,
     last_number: u16,
+    shares: Arc<Shares>,
+    member: Member,
+    /// Requests that wait for the share of the export, by number.
+    sharing: VecDeque<(u16, Request)>,
+    /// The cost of requests in flight that count for the share, and of those that have ended since the last turn.
+    shared_cost: u64,
+    ended_cost: u64,
     /// When the next throttled request of the export is allowed.
     release_at: Instant,
 }
@@ -44,6 +54,8 @@ impl ThrottledClient {
     ) -> Result<ThrottledClient, Errno> {
         let context = served.context();
         let client = served.on(&site.engine)?.client_on(id.worker, context, depth, handler);
+        let shares = Arc::clone(&site.shares);
+        let member = shares.join(&served.name);
         Ok(ThrottledClient {
             served,
             id,
@@ -51,8 +63,14 @@ impl ThrottledClient {
             context,
             batch: Vec::new(),
             allowed: Vec::new(),
+            ready: Vec::new(),
             throttled: VecDeque::new(),
             last_number: 0,
+            shares,
+            member,
+            sharing: VecDeque::new(),
+            shared_cost: 0,
+            ended_cost: 0,
             release_at: Instant::NEVER,
         })
     }
@@ -63,7 +81,13 @@ impl ThrottledClient {
         self.batch.push(request);
     }
 
-    /// Submits the pushed requests that the throttle allows.
+    /// A request with this many bytes of data has completed.
+    #[inline]
+    pub fn ended(&mut self, bytes: usize) {
+        self.ended_cost = (self.ended_cost + cost(bytes)).min(self.shared_cost);
+    }
+
+    /// Submits the pushed requests that the limits and the share of the export allow.
     pub fn submit(&mut self, site: &Site, now: Instant) {
         if !self.batch.is_empty() {
             if self.served.throttle.is_limited() {
@@ -72,10 +96,43 @@ impl ThrottledClient {
                 self.allowed.append(&mut self.batch);
             }
         }
+        if self.ended_cost > 0 || !self.sharing.is_empty() || !self.allowed.is_empty() && self.shares.is_on() {
+            self.share(now);
+        } else {
+            self.ready.append(&mut self.allowed);
+        }
         // Requests that the engine has no room for stay until others have completed. If the engine has stopped, they are dropped with the
         // connection.
+        if !self.ready.is_empty() {
+            let _ = self.client.submit_all(&mut self.ready);
+        }
+    }
+
+    /// Sorts the allowed requests into those that go now and those that wait for the share of the export.
+    fn share(&mut self, now: Instant) {
+        let mut turn = self.shares.turn();
+        let ended = std::mem::take(&mut self.ended_cost);
+        self.shared_cost -= ended;
+        turn.ended(self.member, ended);
         if !self.allowed.is_empty() {
-            let _ = self.client.submit_all(&mut self.allowed);
+            turn.ask(now, self.member, self.served.settings().weight);
+        }
+        for request in self.allowed.drain(..) {
+            self.last_number = self.last_number.wrapping_add(1);
+            let cost = cost(request.buffer.len());
+            if turn.admit(self.member, self.id, self.last_number, cost) {
+                self.shared_cost += cost;
+                self.ready.push(request);
+            } else {
+                self.sharing.push_back((self.last_number, request));
+            }
+        }
+        for number in turn.release(self.id) {
+            let at = self.sharing.iter().position(|&(waiting, _)| waiting == number);
+            if let Some((_, request)) = at.and_then(|at| self.sharing.remove(at)) {
+                self.shared_cost += cost(request.buffer.len());
+                self.ready.push(request);
+            }
         }
     }
 
@@ -104,10 +161,12 @@ impl ThrottledClient {
         !self.throttled.is_empty()
     }
 
-    /// Returns the throttled requests, which will not be submitted.
+    /// Returns the throttled requests, which will not be submitted. Those that wait for the share of the export are.
     pub fn give_up(&mut self) -> impl Iterator<Item = Request> + use<> {
         self.served.counts.held_back.fetch_sub(self.throttled.len() as u64, Relaxed);
         self.release_at = Instant::NEVER;
+        self.ready.extend(self.sharing.drain(..).map(|(_, request)| request));
+        let _ = self.client.submit_all(&mut self.ready);
         std::mem::take(&mut self.throttled).into_iter().map(|(_, request)| request)
     }
 
@@ -155,5 +214,6 @@ impl Drop for ThrottledClient {
     fn drop(&mut self) {
         self.served.counts.held_back.fetch_sub(self.throttled.len() as u64, Relaxed);
         self.served.throttle.forget(self.id);
+        self.shares.leave(self.member, self.id, self.shared_cost);
     }
 }

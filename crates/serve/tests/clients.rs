@@ -149,10 +149,12 @@ fn libnbd_reads_the_same_as_from_a_byte_array() {
         let server = Running::start(&["--target", "mem:2000001", "--scheduler", scheduler, "--workers", "2"]);
         succeeded(python, &[script, &server.uri(""), &seed.to_string(), "2000"]);
     }
-    let folder = tempfile::tempdir().unwrap();
-    fs::File::create(folder.path().join("disk")).unwrap().set_len(2_000_001).unwrap();
-    let server = Running::start_in(folder, &["--target", "file:{}/disk", "--scheduler", "mq-deadline"]);
-    succeeded(python, &[script, &server.uri(""), "9", "1000"]);
+    for (seed, more) in (9..).zip([&["--scheduler", "mq-deadline"][..], &["--page-cache"]]) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::File::create(folder.path().join("disk")).unwrap().set_len(2_000_001).unwrap();
+        let server = Running::start_in(folder, &[&["--target", "file:{}/disk"], more].concat());
+        succeeded(python, &[script, &server.uri(""), &format!("{seed}"), "1000"]);
+    }
 }
 
 #[test]

@@ -218,7 +218,12 @@ fn the_default_scheduler_is_what_the_target_needs() {
     for (target, exports, scheduler, why) in [
         (&disk[..], &two[..], "bfq", rotational),
         (&slow[..], &two[..], "bfq", "scheduler bfq for 2 exports, because a read of the target takes "),
-        (&["--target", "mem:2M"][..], &two[..], "none", "none for 2 exports, because the target is not rotational"),
+        (
+            &["--target", "mem:2M"][..],
+            &two[..],
+            "none",
+            "none, and shares by weight for 2 exports, because the target is not",
+        ),
         (&disk[..], &two[..2], "none", ""),
         (&named[..], &two[..], "none", ""),
     ] {

@@ -15,6 +15,7 @@ mod memory;
 mod metrics;
 mod refusals;
 mod running;
+mod shares;
 mod tls;
 mod top;
 mod wire;

@@ -40,6 +40,11 @@ pub trait Poller: Send + Sync + fmt::Debug {
     /// Removes a descriptor. Closing one that has not been duplicated removes it, too.
     fn remove(&self, descriptor: BorrowedFd<'_>);
 
+    /// A descriptor that is readable as long as one of them is ready, if there is such a descriptor.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// Waits until a descriptor is ready, at most for `most`, and appends keys and readiness.
     fn wait(&self, most: Option<Duration>, events: &mut Vec<(u64, Ready)>);
 }
@@ -82,6 +87,10 @@ impl Poller for Epoll {
     fn remove(&self, descriptor: BorrowedFd<'_>) {
         // A descriptor that is not in the set is no error.
         let _ = epoll::delete(&self.set, descriptor);
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.set.as_fd())
     }
 
     fn wait(&self, most: Option<Duration>, ready: &mut Vec<(u64, Ready)>) {

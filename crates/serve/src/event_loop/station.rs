@@ -44,6 +44,8 @@ pub struct EventLoopStation {
     loops: u32,
     /// Whether the wrapped station has signaled a completion since it was last reaped.
     has_completions: bool,
+    /// Whether the worker sleeps in the wrapped station, which watches the poller, instead of in the poller.
+    sleeps_inside: bool,
 }
 
 struct Registration {
@@ -65,7 +67,10 @@ impl EventLoopStation {
         let event_fd = &inboxes.of(worker).event_fd;
         poller.add(event_fd.descriptor.as_fd(), EVENT_FD, Watched::UntilTaken)?;
         inside.wake_instead(Arc::clone(event_fd) as Arc<dyn Wake>);
-        if let Some(descriptor) = inside.descriptor()? {
+        // A worker that polls busily does not sleep soon after commands have been started.
+        let poller_descriptor = poller.descriptor().filter(|_| busy_poll_max.is_zero());
+        let sleeps_inside = poller_descriptor.map_or(Ok(false), |descriptor| inside.watch(descriptor))?;
+        if !sleeps_inside && let Some(descriptor) = inside.descriptor()? {
             // Edge-triggered, so that it need not be drained.
             poller.add(descriptor, EVENT_LOOP_TOKEN, Watched::EachTime)?;
         }
@@ -83,6 +88,7 @@ impl EventLoopStation {
             rounds: 0,
             loops: 0,
             has_completions: false,
+            sleeps_inside,
         })
     }
 
@@ -284,7 +290,14 @@ impl Station for EventLoopStation {
             && self.inbox().event_fd.may_sleep()
             && !self.poll_memory(true)
         {
-            self.poll_sockets(most);
+            if self.sleeps_inside {
+                self.inside.sleep(most);
+                if self.inside.take_readiness() {
+                    self.poll_sockets(Some(Duration::ZERO));
+                }
+            } else {
+                self.poll_sockets(most);
+            }
             // Only here: a connection that notifies itself again and again must not keep the others from being polled.
             self.loops = 0;
         }

@@ -257,6 +257,7 @@ impl Requests {
     /// A part of a request has ended.
     pub fn completed(&mut self, now: Instant, completion: Completion) {
         let Completion { token, result, buffer } = completion;
+        self.client.ended(buffer.len());
         if token == OWN_FLUSH {
             self.own_flush = Some(result);
             return;

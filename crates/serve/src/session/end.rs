@@ -15,6 +15,7 @@ impl Session {
         let (slot, part) = (token as u32, (token >> 32) as usize);
         let Some(pending) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else { return };
         self.held_bytes -= buffer.len();
+        self.client.ended(buffer.len());
         pending.left -= 1;
         // A trim is a hint, which a target may not support.
         let is_hint = matches!(pending.request.command, Command::Trim { .. }) && result == Err(Errno::OPNOTSUPP);

@@ -57,7 +57,8 @@ pub(crate) fn run(options: &CtlOptions) -> Result<()> {
 }
 
 fn table(state: &State) -> String {
-    let mut text = format!("scheduler    {}\nnr_requests  {}\n", state.schedulers, state.nr_requests);
+    let shares = if state.shares { ", shares by weight" } else { "" };
+    let mut text = format!("scheduler    {}{shares}\nnr_requests  {}\n", state.schedulers, state.nr_requests);
     let active = state.scheduler();
     for (name, value) in &state.tunables {
         text += &format!("{active}.{name} = {value}\n");

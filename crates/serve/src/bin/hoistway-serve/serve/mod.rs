@@ -142,6 +142,7 @@ fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<Ex
     let wanted = reload::wanted(&asked, placed, default)?;
     let set = server.site().set_all(&wanted.scheduler, &wanted.settings);
     set.map_err(|error| asked.with_setting_location(error.into()))?;
+    server.site().shares.want(wanted.shares);
     if let Some(key) = &options.tls_key {
         warn_of_readable_key(key);
     }

@@ -9,6 +9,7 @@ use hoistway_serve::{ExportSpec, Level, Operator, Placed, Site, TlsTexts, Wanted
 
 use super::config::Asked;
 use super::log::{log, say};
+use super::scheduler;
 use super::systemd::{self, ServiceState};
 use super::target::Volumes;
 use super::tls_files;
@@ -26,7 +27,8 @@ pub(super) fn wanted(asked: &Asked, exports: Vec<Placed>, default_scheduler: &st
             .with_context(|| format!("--set {setting}: expected SCHEDULER.TUNABLE=VALUE, as {scheduler}.NAME=VALUE"))?;
         settings.push((key.to_owned(), value.to_owned()));
     }
-    Ok(Wanted { exports, scheduler: scheduler.to_owned(), settings })
+    let shares = options.scheduler.is_none() && scheduler == scheduler::FAST;
+    Ok(Wanted { exports, scheduler: scheduler.to_owned(), settings, shares })
 }
 
 /// Reloads the configuration.

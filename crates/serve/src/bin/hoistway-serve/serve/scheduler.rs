@@ -15,8 +15,8 @@ const SLOW_READ: Duration = Duration::from_micros(500);
 
 /// Chooses the scheduler for this many exports by what the target is, and logs why.
 ///
-/// With one export there is nothing to share. On a fast target a scheduler costs more than it gives; on a slow one bfq gives each export
-/// its share.
+/// With one export there is nothing to share. On a fast target a scheduler costs more than it gives, so exports share it by weight without
+/// one; on a slow one bfq gives each export its share.
 pub(super) fn choose(site: &Site, exports: usize) -> &'static str {
     if exports < 2 {
         return FAST;
@@ -28,7 +28,9 @@ pub(super) fn choose(site: &Site, exports: usize) -> &'static str {
         None if site.is_rotational() => (SLOW, "the target is rotational and holds no data to measure".to_owned()),
         None => (FAST, "the target is not rotational and holds no data to measure".to_owned()),
     };
-    say(&format!("scheduler {name} for {exports} exports, because {why} (--scheduler NAME sets another one)"));
+    let shares = if name == FAST { ", and shares by weight" } else { "" };
+    let change = "--scheduler NAME sets another one; --scheduler none is without shares";
+    say(&format!("scheduler {name}{shares} for {exports} exports, because {why} ({change})"));
     name
 }
 

@@ -192,7 +192,8 @@ fn open_own(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn B
 }
 
 fn open_files(options: &ServeOptions, specs: &[FileSpec]) -> Result<Files> {
-    let files = Files::open(specs)?.growing().with_fixed_buffers(options.fixed_buffers, usize::from(options.workers));
+    let specs: Vec<_> = specs.iter().map(|spec| FileSpec { buffered: options.page_cache, ..spec.clone() }).collect();
+    let files = Files::open(&specs)?.growing().with_fixed_buffers(options.fixed_buffers, usize::from(options.workers));
     files.notes().iter().for_each(|note| say(note));
     Ok(files)
 }

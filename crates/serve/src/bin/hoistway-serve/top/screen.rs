@@ -149,7 +149,7 @@ fn rows(history: &History, view: View) -> Vec<Vec<String>> {
 fn note(history: &History) -> Option<String> {
     let now = history.now();
     let has_weights = now.exports.windows(2).any(|pair| pair[0].weight != pair[1].weight);
-    if !has_weights {
+    if !has_weights || now.shares {
         return None;
     }
     let scheduler = now.scheduler();
@@ -337,6 +337,7 @@ mod tests {
             nr_requests: "64".into(),
             tunables: vec![("slice_idle".into(), "8".into())],
             at_target: 0,
+            shares: false,
             at_ns,
             exports: vec![export("vm1", 400), export("vm2", 100)],
             clients: Vec::new(),
