@@ -12,10 +12,13 @@ use super::watched::{FocusedLoad, Party};
 use super::{habr, heatmaps, one_drive, prose};
 
 /// A decision within this fraction of the best is right.
-const RIGHT: f64 = 0.02;
+pub const RIGHT: f64 = 0.02;
 
 /// The schedulers of a multi-queue kernel, and those of earlier kernels.
 const SCHEDULERS: [&str; 7] = ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq"];
+
+/// The same from the one that does least to the one that does most.
+const SIMPLEST_FIRST: [&str; 7] = ["none", "noop", "mq-deadline", "deadline", "kyber", "bfq", "cfq"];
 
 /// A scheduler that can be chosen, with its figure.
 #[derive(Clone, PartialEq, Debug)]
@@ -44,6 +47,8 @@ pub struct PublishedChoice {
 pub enum DecisionRule {
     /// The one that is best in the simulation.
     OurFigures,
+    /// Of those that a verdict calls no different from the best in the simulation, the simplest.
+    OurFiguresOrSimplest,
     /// Always the same one.
     Always(&'static str),
     /// bfq if the figure is a latency, and none if it is a rate.
@@ -52,8 +57,9 @@ pub enum DecisionRule {
 
 impl DecisionRule {
     /// All of them.
-    pub const ALL: [DecisionRule; 4] = [
+    pub const ALL: [DecisionRule; 5] = [
         DecisionRule::OurFigures,
+        DecisionRule::OurFiguresOrSimplest,
         DecisionRule::Always("none"),
         DecisionRule::Always("mq-deadline"),
         DecisionRule::BfqForLatency,
@@ -64,6 +70,7 @@ impl DecisionRule {
     pub fn name(self) -> String {
         match self {
             DecisionRule::OurFigures => "our figures".to_owned(),
+            DecisionRule::OurFiguresOrSimplest => "our figures, the simplest within 2 %".to_owned(),
             DecisionRule::Always(scheduler) => format!("always {scheduler}"),
             DecisionRule::BfqForLatency => "bfq for latency, else none".to_owned(),
         }
@@ -121,6 +128,7 @@ impl PublishedChoice {
         let named = |name: &str| self.options.iter().find(|option| option.scheduler == name);
         let chosen = match rule {
             DecisionRule::OurFigures => self.best(|option| option.ours),
+            DecisionRule::OurFiguresOrSimplest => self.simplest_of_best(),
             DecisionRule::Always(scheduler) => named(scheduler),
             DecisionRule::BfqForLatency => named(if self.higher_is_better { "none" } else { "bfq" }),
         };
@@ -134,9 +142,36 @@ impl PublishedChoice {
         Some((&ours.scheduler, &published.scheduler))
     }
 
+    /// By how much our best is better here than what was published as best, as a fraction.
+    #[must_use]
+    pub fn lead_here(&self) -> f64 {
+        let [best, other] = [self.best(|one| one.ours), self.best(|one| one.published)];
+        let ours = |option: Option<&PublishedOption>| option.map_or(f64::NAN, |option| option.ours);
+        self.worse_by(ours(best), ours(other))
+    }
+
+    /// Of the two that are best here and best published the one whose figure here is further from the published one, with the relative error.
+    #[must_use]
+    pub fn largest_error(&self) -> Option<(&str, f64)> {
+        let both = [self.best(|one| one.ours)?, self.best(|one| one.published)?];
+        let errors = both.map(|one| (one.scheduler.as_str(), one.ours / one.published - 1.0));
+        errors.into_iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
+    }
+
+    fn simplest_of_best(&self) -> Option<&PublishedOption> {
+        let best = self.best(|option| option.ours)?.ours;
+        let simplicity = |option: &PublishedOption| SIMPLEST_FIRST.iter().position(|name| *name == option.scheduler);
+        let near = self.options.iter().filter(|option| self.worse_by(best, option.ours) <= RIGHT);
+        near.min_by_key(|option| simplicity(option).unwrap_or(SIMPLEST_FIRST.len()))
+    }
+
+    fn worse_by(&self, best: f64, other: f64) -> f64 {
+        if self.higher_is_better { best / other - 1.0 } else { other / best - 1.0 }
+    }
+
     fn regret_of(&self, published: f64) -> f64 {
         let best = self.best(|option| option.published).map_or(published, |best| best.published);
-        if self.higher_is_better { best / published - 1.0 } else { published / best - 1.0 }
+        self.worse_by(best, published)
     }
 
     fn best(&self, value: impl Fn(&PublishedOption) -> f64) -> Option<&PublishedOption> {
@@ -167,8 +202,28 @@ pub fn parties() -> Result<Vec<Party>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::reproduction::Judgement;
+
+    proptest! {
+        #[test]
+        fn the_simplest_of_those_within_2_percent_is_chosen_and_nothing_that_is_further_behind(
+            ours in prop::array::uniform7(0.9..1.1_f64), higher_is_better in any::<bool>(),
+        ) {
+            let option = |(scheduler, ours): (&&str, &f64)| PublishedOption {
+                scheduler: (*scheduler).to_owned(), ours: *ours, published: *ours,
+            };
+            let options = SIMPLEST_FIRST.iter().zip(&ours).map(option).collect();
+            let choice = PublishedChoice { name: String::new(), higher_is_better, options };
+            prop_assert!(choice.regret(DecisionRule::OurFigures).unwrap().abs() < 1e-12);
+            prop_assert!(choice.regret(DecisionRule::OurFiguresOrSimplest).unwrap() <= RIGHT);
+            let chosen = choice.simplest_of_best().unwrap();
+            let simpler = choice.options.iter().take_while(|option| option.scheduler != chosen.scheduler);
+            prop_assert!(simpler.into_iter().all(|option| choice.regret_of(option.published) > RIGHT));
+        }
+    }
 
     fn table(cells: &[(&str, &str, f64, Option<f64>)]) -> Reproduced {
         let cell = |&(row, column, ours, published): &(&str, &str, f64, Option<f64>)| {
@@ -197,6 +252,8 @@ mod tests {
         let near = |regret: Option<f64>, wanted: f64| (regret.unwrap() - wanted).abs() < 1e-9;
         let ours = regrets(DecisionRule::OurFigures);
         assert!(near(ours[0], 1.0) && near(ours[1], 0.01) && near(ours[2], 0.25), "{ours:?}");
+        let simplest = regrets(DecisionRule::OurFiguresOrSimplest);
+        assert_eq!(simplest, ours, "none is within 2 % of the others");
         let bfq = regrets(DecisionRule::BfqForLatency);
         assert!(near(bfq[0], 0.01) && bfq[1].is_none() && near(bfq[2], 0.25), "{bfq:?}");
         let score = Score::of(&ours.into_iter().flatten().collect::<Vec<_>>());

@@ -117,7 +117,7 @@ impl KnownDecision {
             can_choose.then(|| self.right.rsplit("-over-").next() == Some(name))
         };
         match rule {
-            DecisionRule::OurFigures => Some(self.recommended == self.right),
+            DecisionRule::OurFigures | DecisionRule::OurFiguresOrSimplest => Some(self.recommended == self.right),
             DecisionRule::Always(name) => always(name),
             DecisionRule::BfqForLatency => always(if self.is_latency { "bfq" } else { "none" }),
         }

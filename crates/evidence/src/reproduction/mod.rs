@@ -23,6 +23,7 @@ mod research;
 mod runs;
 mod sensitivity;
 mod watched;
+pub mod whole_loads;
 
 pub use cell::{Cell, Judgement};
 pub use document::{FORMAT, Reproduced, Reproduction};

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use hoistway_evidence::reproduction::Party;
-use hoistway_evidence::reproduction::decisions::{DecisionRule, PublishedChoice, Score, parties};
+use hoistway_evidence::reproduction::decisions::{DecisionRule, PublishedChoice, RIGHT, Score, parties};
+use hoistway_evidence::reproduction::whole_loads::of_whole_load;
 use hoistway_evidence::reproduction::{KnownDecision, Length, Reproduced, Reproduction, TABLES, known};
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
@@ -38,7 +39,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         }
     }
     let choices: Vec<PublishedChoice> = tables.iter().flat_map(PublishedChoice::all).collect();
-    output.write(page(&choices, &known()?, &parties()?))?;
+    let of_loads: Vec<PublishedChoice> =
+        tables.iter().flat_map(|table| of_whole_load(&table.name, PublishedChoice::all(table))).collect();
+    output.write(page(&choices, &of_loads, &known()?, &parties()?))?;
     Ok(Ending::Done)
 }
 
@@ -51,29 +54,37 @@ choose what the verdict recommends.
 
 ";
 
-fn page(choices: &[PublishedChoice], known: &[KnownDecision], parties: &[Party]) -> String {
+const OF_LOADS: &str = "
+## By whole loads
+
+A scheduler is chosen for a load and not for a figure. Here the figures of one load are one choice: the geometric mean over its jobs, half of a job its I/Os a second and half its mean latency, as a
+verdict weighs jobs that wait. At a fixed depth a rate and its latency are the same figure (Little's law), and so are the reads and the writes of a job with a fixed share of reads: above, such a
+choice counts two to four times.
+
+";
+
+fn page(
+    choices: &[PublishedChoice],
+    of_loads: &[PublishedChoice],
+    known: &[KnownDecision],
+    parties: &[Party],
+) -> String {
     let mut text = HEAD.to_owned();
     text += "| rule | right | mean regret | right of known decisions |\n| --- | ---: | ---: | ---: |\n";
     for rule in DecisionRule::ALL {
-        let regrets: Vec<f64> = choices.iter().filter_map(|choice| choice.regret(rule)).collect();
-        let Score { right, of, mean_regret } = Score::of(&regrets);
-        let share = 100.0 * right as f64 / of.max(1) as f64;
         let decided: Vec<bool> = known.iter().filter_map(|one| one.is_right(rule)).collect();
-        let decided_right = decided.iter().filter(|is_right| **is_right).count();
-        text += &format!(
-            "| {} | {right} of {of} ({share:.0} %) | {:.1} % | {decided_right} of {} |\n",
-            rule.name(),
-            100.0 * mean_regret,
-            decided.len()
-        );
+        let right = decided.iter().filter(|is_right| **is_right).count();
+        text += &format!("{} {right} of {} |\n", scored(choices, rule), decided.len());
     }
-    text += "\n## Where our figures choose wrongly\n\n| choice | best here | best published | regret |\n| --- | --- | --- | ---: |\n";
-    for choice in choices {
-        let regret = choice.regret(DecisionRule::OurFigures).unwrap_or(0.0);
-        if let (true, Some((ours, published))) = (regret > 0.02, choice.best_of_both()) {
-            text += &format!("| {} | {ours} | {published} | {:.1} % |\n", choice.name, 100.0 * regret);
-        }
+    text += "\n## Where our figures choose wrongly\n\n";
+    text += &wrong(choices);
+    text += OF_LOADS;
+    text += "| rule | right | mean regret |\n| --- | ---: | ---: |\n";
+    for rule in DecisionRule::ALL {
+        text += &format!("{}\n", scored(of_loads, rule));
     }
+    text += "\n";
+    text += &wrong(of_loads);
     text += "\n## Loads whose right decision is known\n\n| load | device | right | the verdict | why |\n| --- | --- | --- | --- | --- |\n";
     for KnownDecision { load, device, right, recommended, why, .. } in known {
         text += &format!("| {load} | {device} | {right} | {recommended} | {why} |\n");
@@ -86,6 +97,33 @@ fn page(choices: &[PublishedChoice], known: &[KnownDecision], parties: &[Party])
     );
     for Party { load, watched, figure, .. } in parties {
         text += &format!("| {load} | {watched} | {figure} |\n");
+    }
+    text
+}
+
+/// The first cells of a rule's row.
+fn scored(choices: &[PublishedChoice], rule: DecisionRule) -> String {
+    let regrets: Vec<f64> = choices.iter().filter_map(|choice| choice.regret(rule)).collect();
+    let Score { right, of, mean_regret } = Score::of(&regrets);
+    let share = 100.0 * right as f64 / of.max(1) as f64;
+    format!("| {} | {right} of {of} ({share:.0} %) | {:.1} % |", rule.name(), 100.0 * mean_regret)
+}
+
+/// The choices in which our best is not the best, and which figure is the cause.
+fn wrong(choices: &[PublishedChoice]) -> String {
+    let mut text =
+        "| choice | best here | best published | regret | the cause |\n| --- | --- | --- | ---: | --- |\n".to_owned();
+    for choice in choices {
+        let regret = choice.regret(DecisionRule::OurFigures).unwrap_or(0.0);
+        if let (true, Some((ours, published))) = (regret > RIGHT, choice.best_of_both()) {
+            let (lead, error) = (choice.lead_here(), choice.largest_error());
+            let cause = match error {
+                _ if lead <= RIGHT => format!("no difference here: {:.1} %", 100.0 * lead),
+                Some((scheduler, error)) => format!("{scheduler} is {:+.0} % off the published figure", 100.0 * error),
+                None => String::new(),
+            };
+            text += &format!("| {} | {ours} | {published} | {:.1} % | {cause} |\n", choice.name, 100.0 * regret);
+        }
     }
     text
 }
