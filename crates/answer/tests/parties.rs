@@ -311,6 +311,26 @@ proptest! {
     }
 
     #[test]
+    fn the_rate_of_a_program_that_reads_and_writes_is_that_of_its_reads(
+        read_share in 0.01..0.99_f64, read_ms in 0.1..10.0_f64, write_ms in 0.1..10.0_f64, by in 0.1..10.0_f64, is_deep in any::<bool>(),
+    ) {
+        // Its writes are what a scheduler changes, and their share of its loop is any.
+        let under = |write_ms: f64| {
+            let iops = 4000.0 / (read_share * read_ms + (1.0 - read_share) * write_ms);
+            let of = |direction, share: f64, ms: f64| Ios { ios: (1e5 * share) as u64, ..ios(direction, share * iops, ms, 2.0 * ms) };
+            vec![of(Direction::Read, read_share, read_ms), of(Direction::Write, 1.0 - read_share, write_ms)]
+        };
+        let demand = if is_deep { DEEP } else { JobDemand { depth: 4, ends: true, ..SHALLOW } };
+        let mixed = job("mixed", demand, vec![under(write_ms), under(write_ms * by)]);
+        let verdict = verdict(&compared(&["mq-deadline", "none"], &[mixed]));
+        if read_share > 0.11 {
+            prop_assert_eq!(focus(&verdict), "mixed:read:iops");
+        } else if read_share < 0.09 {
+            prop_assert_eq!(focus(&verdict), "mixed:write:iops", "a rare operation does not name the rate");
+        }
+    }
+
+    #[test]
     fn the_order_of_jobs_changes_nothing(
         jobs in prop::collection::vec((any_job(8), 0..3_usize, any::<bool>()), 2..6),
     ) {

@@ -74,8 +74,11 @@ pub(super) fn chosen<'a>(
     Some(Focus { parts: vec![waited_for(stakes, places)?], from: FocusFrom::Figures })
 }
 
+/// I/Os in one of which an operation stands for all that a party does.
+const IOS_PER_LEADING: u64 = 10;
+
 /// How likely it is waited for: the most likely first.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     SmallRandomReads,
     Syncs,
@@ -85,22 +88,25 @@ enum Kind {
 }
 
 impl Kind {
-    /// Of what a party waits for most likely: one that reads waits for its reads, whatever else it does.
-    fn of(party: &Party<'_>) -> Kind {
-        let kind = |operation: Operation| match operation {
+    fn of(party: &Party<'_>, operation: Operation) -> Kind {
+        match operation {
             Operation::Sync => Kind::Syncs,
             Operation::Read if party.is_stream_of(operation) => Kind::StreamsOfReads,
             Operation::Read if party.jobs[0].random == Some(false) => Kind::SmallReads,
             Operation::Read => Kind::SmallRandomReads,
             Operation::Write | Operation::Trim => Kind::Writes,
-        };
-        party.operations().map(kind).min().unwrap_or(Kind::Writes)
+        }
+    }
+
+    /// Of what a party waits for most likely: one that reads waits for its reads, whatever else it does.
+    fn of_party(party: &Party<'_>) -> Kind {
+        party.operations().map(|operation| Kind::of(party, operation)).min().unwrap_or(Kind::Writes)
     }
 }
 
 /// The figure that is named first: of a party that waits before bulk work, of small random reads before commits, those before other reads, and
 /// of writes last. Of several parties that with the most processes, then that with the most I/Os. Of its operations the one that changes its
-/// loop most.
+/// loop most; where progress is what counts, which is the same by each of them, the one that is most likely waited for.
 fn waited_for<'a>(stakes: &[WeightedParty<'a>], places: &[Place<'a>]) -> Option<Part<'a>> {
     let rank = |stake: &&WeightedParty<'a>| {
         let party = &stake.party;
@@ -109,12 +115,15 @@ fn waited_for<'a>(stakes: &[WeightedParty<'a>], places: &[Place<'a>]) -> Option<
         let ios: u64 = party.operations().map(|operation| party.volume(operation).0).sum();
         // Among equals the name decides, as the order of jobs must not.
         let most = (Reverse(processes), Reverse(ios), party.name());
-        (stake.role == Role::Bulk, !is_realtime, Kind::of(party), most)
+        (stake.role == Role::Bulk, !is_realtime, Kind::of_party(party), most)
     };
     let stake = stakes.iter().min_by_key(rank)?;
     let party = stake.party.clone();
     let contenders: Vec<[usize; 2]> = places.iter().filter_map(|place| place.contenders(stakes)).collect();
-    let operation = most_shifted_operation(stake, &contenders).unwrap_or_else(|| main_operation(&party));
+    let operation = match stake.role {
+        Role::Waits => most_shifted_operation(stake, &contenders).unwrap_or_else(|| main_operation(&party)),
+        Role::WaitsForProgress | Role::Bulk => leading_operation(&party),
+    };
     let figure = match stake.role {
         Role::Waits if has_percentiles(&party, operation) => Figure::P99,
         Role::Waits => Figure::Mean,
@@ -133,6 +142,15 @@ fn most_shifted_operation(stake: &WeightedParty<'_>, pairs: &[[usize; 2]]) -> Op
     // Of equals the first: reads before writes.
     let most = |best: Operation, one| if moved(one) > moved(best) { one } else { best };
     operations().reduce(most).filter(|operation| moved(*operation) > SMALLEST_EFFECT * loops_ns)
+}
+
+/// The operation whose rate stands for a party's progress: the job fixes the proportion of its operations, so their rates change alike, and
+/// the one that is most likely waited for names them. An operation that is rare has a rate of its own chance.
+fn leading_operation(party: &Party<'_>) -> Operation {
+    let all: u64 = party.operations().map(|operation| party.volume(operation).0).sum();
+    let is_common = |operation: &Operation| party.volume(*operation).0 * IOS_PER_LEADING >= all;
+    let kind = |operation: &Operation| Kind::of(party, *operation);
+    party.operations().filter(is_common).min_by_key(kind).unwrap_or(Operation::Read)
 }
 
 /// The operation that a party's time goes to: its syncs, or the one with most of the time that it waits.
