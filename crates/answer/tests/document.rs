@@ -53,6 +53,7 @@ fn document() -> ResultsDocument {
         smallest_effect: None,
         writes: Vec::new(),
         doubts: vec!["nobody measured".to_owned()],
+        device_checks: Vec::new(),
         verdicts: Vec::new(),
         advice: Vec::new(),
         conclusion: vec!["It is so.".to_owned()],

@@ -100,6 +100,7 @@ impl DocumentHead {
             smallest_effect: Some(self.smallest_effect.unwrap_or(SMALLEST_EFFECT)),
             writes: self.writes,
             doubts: self.doubts,
+            device_checks: Vec::new(),
             verdicts: Vec::new(),
             conclusion: Vec::new(),
             advice: Vec::new(),

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use hoistway_answer::document::{CheckedLatency, DeviceCheck, device_name};
 use hoistway_answer::{FigureName, ResultsDocument};
 use hoistway_trace::summary::{Disk, Flow, Summary};
 
@@ -96,31 +97,51 @@ impl Rates {
         vec![made, lacks]
     }
 
-    /// Reports the mean time of an I/O on the disk and on its model under the disk's default scheduler.
+    /// Adds the mean time of an I/O on the disk and on its model, in each place under the disk's default scheduler.
     pub(crate) fn check(&self, document: &mut ResultsDocument) {
-        let default = document.default_scheduler.as_deref();
-        let of_default = document.runs.iter().find(|run| Some(&*run.variant.label) == default);
-        let Some(run) = of_default.or(document.runs.first()) else { return };
-        let mut said = Vec::new();
-        for (job, _, flow) in flows(&self.disk).filter(|(.., flow)| flow.await_ms > 0.0) {
-            let directions =
-                run.jobs.iter().filter(|summary| summary.name == job).flat_map(|summary| summary.transfers());
-            let Some(mean_ns) = directions.filter(|of| of.ios > 0).map(|of| of.lat_ns.mean).next() else { continue };
-            let (observed_ms, model_ms) = (flow.await_ms, mean_ns / 1e6);
-            let is_off = (model_ms / observed_ms - 1.0).abs() > OFF_MAX;
-            said.push((is_off, format!("{job} took {observed_ms:.2} ms on {}, {model_ms:.2} ms here", self.disk.name)));
+        let places = document.setups.len().max(1) as u32;
+        document.device_checks = (0..places).filter_map(|setup| self.check_of(document, setup)).collect();
+        for check in document.device_checks.clone() {
+            let place = document.setups.get(check.setup as usize).map(|setup| device_name(&setup.device));
+            let on = place.map_or_else(|| "here".to_owned(), |name| format!("on {name}"));
+            let words = |row: &CheckedLatency| {
+                let [observed_ms, model_ms] = [row.observed_ns, row.model_ns].map(|ns| ns / 1e6);
+                format!("{} took {observed_ms:.2} ms on {}, {model_ms:.2} ms {on}", row.job, check.disk)
+            };
+            let all = check.rows.iter().map(words).collect::<Vec<_>>().join(", ");
+            let is_off = |row: &CheckedLatency| (row.model_ns / row.observed_ns - 1.0).abs() > OFF_MAX;
+            match document.device_mismatch(check.setup) {
+                // The conclusion reports it, in the place of a verdict.
+                Some(_) => document.verdicts.retain(|verdict| verdict.setup != check.setup),
+                None if check.rows.iter().any(is_off) => document.doubts.push(format!(
+                    "{all} under {}: choose a model with --device that fits, or calibrate one",
+                    check.under
+                )),
+                None => document.notices.push(format!("The model fits: {all} under {}.", check.under)),
+            }
         }
-        let label = run.variant.label.clone();
-        if said.iter().any(|(is_off, _)| *is_off) {
-            let all: Vec<String> = said.into_iter().map(|(_, text)| text).collect();
-            document.doubts.push(format!(
-                "{} under {label}: choose a model with --device that fits, or calibrate one",
-                all.join(", ")
-            ));
-        } else if !said.is_empty() {
-            let all: Vec<String> = said.into_iter().map(|(_, text)| text).collect();
-            document.notices.push(format!("The model fits: {} under {label}.", all.join(", ")));
-        }
+    }
+
+    /// None without anything to compare.
+    fn check_of(&self, document: &ResultsDocument, setup: u32) -> Option<DeviceCheck> {
+        let place = document.setups.get(setup as usize).map(|place| &place.default_scheduler);
+        let default = place.unwrap_or(&document.default_scheduler).as_deref();
+        let mut here = document.runs.iter().filter(|run| run.setup == setup);
+        let run = here.clone().find(|run| Some(&*run.scheduler) == default).or_else(|| here.next())?;
+        let row = |(job, _, flow): (&str, &str, Flow)| {
+            let its = run.jobs.iter().filter(|summary| summary.name == job);
+            let its = its.flat_map(|summary| summary.transfers()).find(|of| of.ios > 0)?;
+            (flow.await_ms > 0.0 && its.lat_ns.mean > 0.0).then(|| CheckedLatency {
+                job: job.to_owned(),
+                operation: its.operation,
+                ios: flow.per_second,
+                observed_ns: flow.await_ms * 1e6,
+                model_ns: its.lat_ns.mean,
+            })
+        };
+        let rows: Vec<CheckedLatency> = flows(&self.disk).filter_map(row).collect();
+        let under = run.scheduler.clone();
+        (!rows.is_empty()).then(|| DeviceCheck { setup, disk: self.disk.name.clone(), under, rows })
     }
 }
 

@@ -2,8 +2,10 @@
 
 use crate::support::judged;
 
-use hoistway_answer::document::{JobDemand, JobSummary};
+use hoistway_answer::document::{CheckedLatency, DeviceCheck, JobDemand, JobSummary};
+use hoistway_answer::verdict::verdicts;
 use hoistway_answer::{Analysis, Figure, ResultsDocument};
+use hoistway_measure::Operation;
 use proptest::prelude::*;
 
 use judged::{conclusion_text, job, three};
@@ -87,7 +89,7 @@ proptest! {
     #[test]
     fn the_first_sentence_names_the_recommendation(shapes in prop::collection::vec(shape(), 1..4)) {
         let document = compared(&shapes);
-        let verdict = hoistway_answer::verdict::verdicts(&Analysis::of(&document)).remove(0);
+        let verdict = verdicts(&Analysis::of(&document)).remove(0);
         let text = conclusion_text(&document);
         let first = text.lines().next().unwrap();
         let expected = match verdict.recommended.as_str() {
@@ -100,7 +102,7 @@ proptest! {
     #[test]
     fn what_is_further_ahead_and_not_recommended_is_told_with_what_it_loses(shapes in prop::collection::vec(shape(), 2..4)) {
         let document = compared(&shapes);
-        let verdict = hoistway_answer::verdict::verdicts(&Analysis::of(&document)).remove(0);
+        let verdict = verdicts(&Analysis::of(&document)).remove(0);
         let text = conclusion_text(&document);
         let gain = |name: &str| {
             let candidate = verdict.candidates.iter().find(|one| one.scheduler == name);
@@ -113,5 +115,33 @@ proptest! {
             let is_excused = candidate.losses.is_empty();
             prop_assert!(!also.contains(name) || !is_further || is_excused, "{name}: {text}");
         }
+    }
+
+    #[test]
+    fn a_device_that_is_not_the_observed_one_gets_no_verdict_and_the_first_sentence_says_so(
+        shapes in prop::collection::vec(shape(), 1..4),
+        rows in prop::collection::vec((1.0..1000.0_f64, 0.01..100.0_f64), 1..4),
+    ) {
+        let mut document = compared(&shapes);
+        let row = |(ios, factor): &(f64, f64)| CheckedLatency {
+            job: "reads".to_owned(), operation: Operation::Read, ios: *ios, observed_ns: 1e6 * factor, model_ns: 1e6,
+        };
+        let check = DeviceCheck {
+            setup: 0, disk: "sda".to_owned(), under: "none".to_owned(), rows: rows.iter().map(row).collect(),
+        };
+        document.device_checks = vec![check];
+        let all: f64 = rows.iter().map(|(ios, _)| ios).sum();
+        let is_other = rows.iter().any(|(ios, factor)| ios * 20.0 >= all && (*factor >= 3.0 || factor.recip() >= 3.0));
+        document.verdicts = verdicts(&Analysis::of(&document));
+        prop_assert_eq!(document.verdicts.is_empty(), is_other);
+        let text = conclusion_text(&document);
+        let first = text.lines().next().unwrap();
+        prop_assert_eq!(first.starts_with("No verdict for nvme-datacenter: it is not the observed device sda: "), is_other, "{}", text);
+        for words in ["change from", ": keep ", "Judged by"] {
+            prop_assert!(!is_other || !text.contains(words), "{}", text);
+        }
+        let page = hoistway_render::html::html(&Analysis::of(&document));
+        prop_assert_eq!(page.contains("No verdict for nvme-datacenter"), is_other);
+        prop_assert!(!is_other || !page.contains("change from none to"), "the page differs");
     }
 }

@@ -83,6 +83,11 @@ pub enum NoRecommendation {
     /// It was cut short.
     #[error("was interrupted, and has no verdict (expected a whole comparison)")]
     Partial,
+    /// Its device is not the observed one.
+    #[error(
+        "is of a device model that does not fit the observed disk (expected one that does, see its first sentence)"
+    )]
+    OtherDevice,
     /// There are none, or several.
     #[error("has {0} verdicts (expected one: a comparison of schedulers on one device, host and kernel)")]
     Verdicts(usize),
@@ -107,6 +112,9 @@ pub fn recommended(analysis: &Analysis<'_>) -> Result<Recommended, NoRecommendat
     let document = analysis.document;
     if document.partial {
         return Err(NoRecommendation::Partial);
+    }
+    if document.verdicts.is_empty() && document.device_mismatch(0).is_some() {
+        return Err(NoRecommendation::OtherDevice);
     }
     let [verdict] = document.verdicts.as_slice() else {
         return Err(NoRecommendation::Verdicts(document.verdicts.len()));

@@ -9,6 +9,13 @@ type Problem = (String, &'static str);
 pub(super) fn check(document: &ResultsDocument) -> Result<(), Problem> {
     let is_possible = document.smallest_effect.is_none_or(|effect| (0.0..1.0).contains(&effect));
     expect(is_possible, || "smallest_effect".to_owned(), "expected a fraction: from 0 to less than 1")?;
+    for (number, check) in document.device_checks.iter().enumerate() {
+        let places = document.setups.len().max(1);
+        let field = |name: &str| format!("device_checks[{number}].{name}");
+        expect((check.setup as usize) < places, || field("setup"), "expected the number of one of `setups`")?;
+        let is_positive = check.rows.iter().all(|row| row.ios >= 0.0 && row.observed_ns > 0.0 && row.model_ns > 0.0);
+        expect(is_positive, || field("rows"), "expected latencies above 0")?;
+    }
     for (number, run) in document.runs.iter().enumerate() {
         self::run(document, run).map_err(|(field, expected)| (format!("runs[{number}].{field}"), expected))?;
     }

@@ -3,6 +3,7 @@
 mod advice;
 mod check;
 mod demand;
+mod device_check;
 mod device_name;
 mod distribution;
 mod excerpt;
@@ -26,6 +27,7 @@ use hoistway_measure::{DiskSummary, PageCacheSummary};
 
 pub use advice::{Advice, Caution, Check, Stack, UdevRule};
 pub use demand::JobDemand;
+pub use device_check::{CheckedLatency, DeviceCheck, DeviceMismatch};
 pub use device_name::device_name;
 pub use distribution::LatencyDistribution;
 pub use excerpt::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
@@ -47,7 +49,7 @@ pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift
 pub const FORMAT: &str = "hoistway-results/2";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 11;
+pub const REVISION: u32 = 12;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -130,6 +132,9 @@ pub struct ResultsDocument {
     /// the device's model is calibrated for.
     #[serde(default)]
     pub doubts: Vec<String>,
+    /// The disk that a monitoring tool observed beside its model, in each place, if the load was made of its output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_checks: Vec<DeviceCheck>,
     /// What to do, in each place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verdicts: Vec<Verdict>,

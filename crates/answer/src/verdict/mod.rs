@@ -50,7 +50,8 @@ const NAMED_VOTES_MIN: f64 = 3.0;
 /// A loss by this factor of parties that wait counts although the repeats do not agree on it.
 const UNCERTAIN_FACTOR: f64 = 1.25;
 
-/// The verdict on each place that the runs took place in; none if settings changed meanwhile, so that a row is of several.
+/// The verdict on each place that the runs took place in: none on a place whose device is not the observed one, and none at all if settings
+/// changed meanwhile, so that a row is of several.
 pub fn verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
     let document = analysis.document;
     if !document.writes.is_empty() {
@@ -65,7 +66,8 @@ pub fn verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
     let Some(focus) = focus::chosen(analysis, &stakes, &places) else { return Vec::new() };
     let smallest_effect = document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
     let judge = |place| Judge { analysis, focus: &focus, stakes: &stakes, place, smallest_effect };
-    let mut verdicts: Vec<Verdict> = places.iter().filter_map(|place| judge(place).verdict()).collect();
+    let judged = places.iter().filter(|place| document.device_mismatch(place.setup).is_none());
+    let mut verdicts: Vec<Verdict> = judged.filter_map(|place| judge(place).verdict()).collect();
     if let Some(parts) = document.recording.as_ref().and_then(|recording| recording.parts.as_ref()) {
         parts.correct_first(&mut verdicts);
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::tempdir;
 
 use crate::support::{hoistway, refused, succeeded};
@@ -171,7 +171,41 @@ fn iostat_output_is_a_load_of_rates_and_a_check_of_the_model() {
     said("notices", "sda has 100 reads a second of 16.0 KiB, 44.00 ms each");
     said("notices", "Less busy disks are left out: sdb.");
     said("notices", "blktrace -d /dev/sda -w 30 -o sda; hoistway compare sda.blktrace.0");
-    said("doubts", "reads took 44.00 ms on sda, ");
+    let check = &document["device_checks"][0];
+    assert_eq!((&check["disk"], &check["rows"][0]["observed_ns"]), (&json!("sda"), &json!(44e6)), "{check}");
+    assert!(document.get("verdicts").is_none(), "sata-ssd is not this disk: {}", document["verdicts"]);
+    let first = document["conclusion"][0].as_str().unwrap();
+    assert!(
+        first.starts_with(
+            "No verdict for intel-s3520-1600gb: it is not the observed device sda: reads took 44.0 ms there and "
+        ),
+        "{first}"
+    );
+    assert!(first.contains("with --device"), "{first}");
+    let text = succeeded(
+        hoistway().current_dir(folder.path()).args(["compare", "sda.txt", "--device", "sata-ssd", "--repeat", "1"]),
+    );
+    assert!(
+        text.contains("No verdict for intel-s3520-1600gb") && !text.contains("keep") && !text.contains("change from"),
+        "{text}"
+    );
+}
+
+#[test]
+fn iostat_output_gets_a_verdict_on_the_device_that_it_fits_alone() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("sda.txt"), IOSTAT.replace("44.00", "200.00").replace("60.00 64.00", "40.00 64.00"))
+        .unwrap();
+    let arguments = ["compare", "sda.txt", "--device", "sata-ssd,hdd", "--format", "json", "--repeat", "2"];
+    let document: Value =
+        serde_json::from_str(&succeeded(hoistway().current_dir(folder.path()).args(arguments))).unwrap();
+    let places: Vec<&Value> =
+        document["verdicts"].as_array().unwrap().iter().map(|verdict| &verdict["setup"]).collect();
+    assert_eq!(places, [&json!(1)], "{}", document["device_checks"]);
+    let sentences = document["conclusion"].as_array().unwrap();
+    let of_no_verdict = |sentence: &&Value| sentence.as_str().unwrap().starts_with("No verdict");
+    assert_eq!(sentences.iter().filter(of_no_verdict).count(), 1, "{sentences:?}");
+    assert!(of_no_verdict(&&sentences[0]), "{sentences:?}");
 }
 
 #[test]

@@ -123,6 +123,7 @@ pub fn document(runs: Vec<Run>) -> ResultsDocument {
         focuses: Vec::new(),
         smallest_effect: None,
         doubts: Vec::new(),
+        device_checks: Vec::new(),
         verdicts: Vec::new(),
         conclusion: Vec::new(),
         advice: Vec::new(),

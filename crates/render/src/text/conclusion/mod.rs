@@ -4,6 +4,7 @@
 
 mod ceilings;
 mod doubts;
+mod mismatches;
 mod phrases;
 mod places;
 mod sentences;
@@ -18,7 +19,7 @@ use super::recording;
 pub(crate) use phrases::{change, change_between, may_lose_more};
 pub use phrases::{figure_in_words, shift as shift_in_words};
 
-/// The sentences; none without I/O, and only one if timed writes exclude a verdict. Sentences about doubts begin with "Uncertain: ".
+/// The sentences; none without I/O, and only one if timed writes exclude a verdict. Places whose device is not the observed one come first. Sentences about doubts begin with "Uncertain: ".
 pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
     let document = analysis.document;
     if !document.writes.is_empty() {
@@ -27,8 +28,9 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
             document.writes.join(", ")
         )];
     }
+    let mut first = mismatches::mismatches(document);
     if document.recording.is_some() && document.verdicts.is_empty() {
-        return Vec::new();
+        return first;
     }
     let verdicts = verdict::verdicts(analysis);
     let words = |verdict| Sentences { analysis, verdict };
@@ -55,11 +57,12 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
         sentences.extend(ceilings::ceilings(analysis));
         sentences.extend(doubts::doubts(analysis, verdict).iter().map(|doubt| format!("{DOUBT}{doubt}.")));
     }
-    let (mut before, after, doubts) = recording::sentences(document);
-    before.append(&mut sentences);
-    before.extend(after);
-    before.extend(doubts.iter().map(|doubt| format!("{DOUBT}{doubt}.")));
-    before
+    let (before, after, doubts) = recording::sentences(document);
+    first.extend(before);
+    first.append(&mut sentences);
+    first.extend(after);
+    first.extend(doubts.iter().map(|doubt| format!("{DOUBT}{doubt}.")));
+    first
 }
 
 /// Prefix of a sentence of the [`conclusion`] about a doubt.

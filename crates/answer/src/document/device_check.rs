@@ -1,0 +1,72 @@
+//! The disk that was observed beside its model: whether figures of the model say anything about the disk.
+
+use serde::{Deserialize, Serialize};
+
+use super::ResultsDocument;
+use hoistway_measure::Operation;
+
+/// Mean latencies that differ by this factor are of different devices. Drives of one class and generation stay below it, so the schedulers
+/// rank alike on them; classes of drives are a factor of ten or more apart.
+const MISMATCH_FACTOR: f64 = 3.0;
+/// An operation counts if at least one in this many I/Os is of it.
+const IOS_PER_COUNTED: f64 = 20.0;
+
+/// A disk as a monitoring tool saw it, beside its model in one place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceCheck {
+    /// The place: index into [`setups`](ResultsDocument::setups); 0 if there are none.
+    pub setup: u32,
+    /// The disk, such as `sda`.
+    pub disk: String,
+    /// The scheduler that the model ran under.
+    pub under: String,
+    /// The operations that were observed.
+    pub rows: Vec<CheckedLatency>,
+}
+
+/// The mean latency of an operation on the observed disk and on its model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckedLatency {
+    /// The job that stands for it.
+    pub job: String,
+    /// The operation.
+    pub operation: Operation,
+    /// I/Os of it a second that were observed.
+    pub ios: f64,
+    /// On the disk, ns.
+    pub observed_ns: f64,
+    /// On the model, ns.
+    pub model_ns: f64,
+}
+
+impl CheckedLatency {
+    /// By what factor the model takes longer or shorter: 1 if neither.
+    #[must_use]
+    pub fn factor(&self) -> f64 {
+        let ratio = self.model_ns / self.observed_ns;
+        ratio.max(ratio.recip())
+    }
+}
+
+/// A model that is not of the observed disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceMismatch {
+    /// The disk, such as `sda`.
+    pub disk: String,
+    /// The scheduler that the model ran under.
+    pub under: String,
+    /// The operations whose latencies differ too much.
+    pub rows: Vec<CheckedLatency>,
+}
+
+impl ResultsDocument {
+    /// How the device of a place differs from the observed disk, if by so much that nothing can be said about the disk.
+    #[must_use]
+    pub fn device_mismatch(&self, setup: u32) -> Option<DeviceMismatch> {
+        let check = self.device_checks.iter().find(|check| check.setup == setup)?;
+        let all: f64 = check.rows.iter().map(|row| row.ios).sum();
+        let is_other = |row: &&CheckedLatency| row.ios * IOS_PER_COUNTED >= all && row.factor() >= MISMATCH_FACTOR;
+        let rows: Vec<CheckedLatency> = check.rows.iter().filter(is_other).cloned().collect();
+        (!rows.is_empty()).then(|| DeviceMismatch { disk: check.disk.clone(), under: check.under.clone(), rows })
+    }
+}

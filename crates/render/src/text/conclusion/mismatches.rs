@@ -1,0 +1,31 @@
+//! Places whose simulated device is not the observed one: no verdict, and what to do instead.
+
+use hoistway_answer::Figure;
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{CheckedLatency, DeviceMismatch};
+
+use super::sentences::place;
+use crate::text::columns::value;
+use crate::text::words::{device_name, list};
+use hoistway_measure::units;
+
+/// A sentence for each such place.
+pub(super) fn mismatches(document: &ResultsDocument) -> Vec<String> {
+    let places = document.setups.len().max(1) as u32;
+    (0..places).filter_map(|setup| Some(sentence(document, setup, &document.device_mismatch(setup)?))).collect()
+}
+
+fn sentence(document: &ResultsDocument, setup: u32, mismatch: &DeviceMismatch) -> String {
+    let of_several = document.setups.get(setup as usize).map(|setup| place(&document.setups, setup));
+    let device = of_several.unwrap_or_else(|| device_name(&document.device));
+    let DeviceMismatch { disk, under, rows } = mismatch;
+    let took = |row: &CheckedLatency| {
+        let [observed, model] = [row.observed_ns, row.model_ns].map(|ns| value(Figure::Mean, ns, false));
+        format!("{} took {observed} there and {model} here ({} times)", row.job, units::times(row.factor()))
+    };
+    let took = list(&rows.iter().map(took).collect::<Vec<_>>());
+    format!(
+        "No verdict for {device}: it is not the observed device {disk}: {took}, under {under}. Choose a model that fits with --device \
+         (hoistway devices lists them), or calibrate one."
+    )
+}
