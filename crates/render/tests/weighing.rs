@@ -224,7 +224,7 @@ fn the_fairer_of_two_schedulers_is_recommended_despite_worse_figures() {
     let text = conclusion_text(&both);
     assert!(text.contains("change from none to kyber"), "{text}");
     let fairness = "it loses fairness (Jain's index) of reads 1.00 -> 0.25 (-75.0%).";
-    let why = format!("bfq (-52.5%) is further ahead in that, but not on balance: {fairness}");
+    let why = format!("bfq (-52.5%) is further ahead in the judged figure, but not on balance: {fairness}");
     assert!(text.contains(&why) && !text.contains("Also better"), "{text}");
 }
 
@@ -285,6 +285,6 @@ fn a_scheduler_not_better_in_the_judged_figure_is_not_called_so() {
     };
     let text = conclusion_text(&three(&[("none", &better(1)), ("bfq", &better(2)), ("kyber", &better(2))]));
     assert!(text.contains("change from none to bfq, which is no different"), "{text}");
-    assert!(text.contains("Better than none on balance, but not in that: kyber."), "{text}");
+    assert!(text.contains("Better than none on balance, but not in the judged figure: kyber."), "{text}");
     assert!(!text.contains("Also better") && !text.contains("(0.0%)"), "{text}");
 }

@@ -1,7 +1,7 @@
 //! The sentences about one setup: what to do, what it costs, the other schedulers, and the ranking criterion.
 
 use hoistway_answer::analysis::{Analysis, Estimate};
-use hoistway_answer::document::{Candidate, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
+use hoistway_answer::document::{Candidate, Change, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
 use hoistway_answer::{FigureName, WeightedFigure};
 
 use super::phrases::{change_between, figure_in_words, may_lose_more, noun, relative, shift};
@@ -181,9 +181,13 @@ impl Sentences<'_> {
         } else {
             let close =
                 format!("This is close: the decision is the same in {percent} % of resamplings of the {runs} runs");
-            let ahead = || self.verdict.candidates.iter().find(|candidate| self.is_better_on_balance(candidate));
+            // What is recommended has an interval above zero, and may still be behind one that has not.
+            let balance = |candidate: &Candidate| candidate.balance.map_or(1.0, |balance| balance.factor);
+            let kept = self.recommended().map_or(1.0, balance);
+            let is_ahead = |one: &&Candidate| self.may_be_better(one) && balance(one) > kept;
+            let ahead = || self.verdict.candidates.iter().find(is_ahead);
             match self.verdict.decision {
-                Decision::Keep if certainty < 0.5 => match ahead() {
+                Decision::Keep | Decision::Change if certainty < 0.5 => match ahead() {
                     Some(ahead) => format!(
                         "{close}, as {} is ahead on balance, but not beyond the noise; a larger --repeat tells more.",
                         self.words(&ahead.scheduler)
@@ -341,6 +345,7 @@ impl Sentences<'_> {
             }
             _ => self.words(&candidate.scheduler),
         };
+        let judged = if verdict.focus.len() == 1 { "the judged figure" } else { "the judged figures" };
         let (further, better): (Vec<_>, Vec<_>) = of(Outcome::Better).partition(|one| self.is_further_ahead(one));
         let better: Vec<String> = better.into_iter().map(with_gain).collect();
         if !better.is_empty() && verdict.decision != Decision::OneRun {
@@ -349,19 +354,21 @@ impl Sentences<'_> {
         }
         sentences.extend(further.into_iter().map(|one| {
             let losses = listed(&decisive_shifts_first(&one.losses), LOSSES_OF_OTHERS_MAX);
-            format!("{} is further ahead in that, but not on balance: it loses {losses}.", with_gain(one))
+            format!("{} is further ahead in {judged}, but not on balance: it loses {losses}.", with_gain(one))
         }));
-        let elsewhere: Vec<String> =
-            of(Outcome::BetterElsewhere).map(|candidate| self.words(&candidate.scheduler)).collect();
-        if !elsewhere.is_empty() {
-            sentences.push(format!(
-                "Better than {} on balance, but not in that: {}.",
-                self.words(&verdict.reference),
-                list(&elsewhere)
-            ));
-        }
+        // The judged figure is in neither list.
+        let with_change = |candidate: &Candidate| {
+            let is_changed = |gain: Change| {
+                let is_large = gain.factor.max(gain.factor.recip()) >= 1.0 + verdict.smallest_effect;
+                is_large && (gain.is_better() || gain.is_worse())
+            };
+            match candidate.gain {
+                Some(gain) if is_changed(gain) => with_gain(candidate),
+                _ => self.words(&candidate.scheduler),
+            }
+        };
         let on_balance = |candidate: &Candidate, how: &str| {
-            let name = self.words(&candidate.scheduler);
+            let name = with_change(candidate);
             let gains: Vec<Shift> = candidate.gains.iter().filter(|gain| is_clear(gain)).cloned().collect();
             let gains = listed(&gains, LOSSES_OF_OTHERS_MAX);
             match listed(&decisive_shifts_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
@@ -369,6 +376,15 @@ impl Sentences<'_> {
                 losses => format!("{name} is {how}; it gains {gains}, and loses {losses}."),
             }
         };
+        let (with_reason, elsewhere): (Vec<_>, Vec<_>) =
+            of(Outcome::BetterElsewhere).partition(|one| has_clear_gain(one) && !one.losses.is_empty());
+        let elsewhere: Vec<String> = elsewhere.into_iter().map(|one| self.words(&one.scheduler)).collect();
+        if !elsewhere.is_empty() {
+            let reference = self.words(&verdict.reference);
+            sentences.push(format!("Better than {reference} on balance, but not in {judged}: {}.", list(&elsewhere)));
+        }
+        let how = format!("better on balance, but not in {judged}");
+        sentences.extend(with_reason.into_iter().map(|one| on_balance(one, &how)));
         sentences.extend(
             of(Outcome::Worse).filter(|one| has_clear_gain(one)).map(|one| on_balance(one, "worse on balance")),
         );
@@ -419,7 +435,7 @@ impl Sentences<'_> {
 }
 
 /// `hdd, Linux 6.18`, with the host if there are several.
-fn place(setups: &[SetupSummary], setup: &SetupSummary) -> String {
+pub(super) fn place(setups: &[SetupSummary], setup: &SetupSummary) -> String {
     place_parts(setups, setup).join(", ")
 }
 
