@@ -1,7 +1,7 @@
 //! What is judged by which figures: parties that wait, bulk work, references, and figures that say nothing.
 
 use hoistway_answer::ResultsDocument;
-use hoistway_answer::document::{Aspect, Candidate, Decision, JobDemand, Outcome, Verdict};
+use hoistway_answer::document::{Aspect, Candidate, Decision, JobDemand, OperationSummary, Outcome, Verdict};
 use hoistway_measure::Direction;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -328,6 +328,26 @@ proptest! {
         } else if read_share < 0.09 {
             prop_assert_eq!(focus(&verdict), "mixed:write:iops", "a rare operation does not name the rate");
         }
+    }
+
+    #[test]
+    fn a_scheduler_under_which_no_commit_ended_shortens_no_wait(
+        commit_s in 0.1..9.0_f64, write_share in 0.01..0.9_f64, late_s in 0.0..5.0_f64,
+    ) {
+        // Four writes and a sync are a commit. Under bfq the last writes of the first commit are in flight when the time is up.
+        let write_ms = 1e3 * commit_s * write_share / 4.0;
+        let commits = 1.0 / commit_s;
+        let under = |per_second: f64, ms: f64| vec![Ios { ios: 4, ..ios(Direction::Write, per_second, ms, 2.0 * ms) }];
+        let demand = JobDemand { syncs: true, ..SHALLOW };
+        let job = job("editor", demand, vec![under(4.0 * commits, write_ms), under(0.3, 2500.0)]);
+        let mut document = compared(&["mq-deadline", "bfq"], &[job]);
+        for run in document.runs.iter_mut().filter(|run| run.scheduler == "mq-deadline") {
+            run.simulated_seconds = 10.0 + late_s;
+            let sync_ns = (1e9 * commit_s * (1.0 - write_share)) as u64;
+            run.jobs[0].operations.push(OperationSummary { ios: 1, ..syncs(commits, sync_ns) });
+        }
+        let verdict = verdict(&document);
+        prop_assert_eq!(&verdict.recommended, "mq-deadline", "{:?}", of(&verdict, "bfq").balance);
     }
 
     #[test]

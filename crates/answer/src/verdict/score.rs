@@ -52,17 +52,28 @@ impl<'a> WeightedParty<'a> {
         if self.role != Role::Waits {
             return progress;
         }
-        let run_ns = run.simulated_seconds * 1e9;
+        let run_ns = self.longest_run_ns(run.repeat);
         let (wait_ns, loop_ns) = match Turn::of(job) {
-            Some(turn) => {
+            Some(turn) if !self.lacks_commit(job) => {
                 let wait_ns = if self.has_p99 { turn.p99_ns } else { turn.mean_ns };
                 (wait_ns, if turn.per_second > 0.0 { processes * 1e9 / turn.per_second } else { run_ns })
             }
-            // It waited from the beginning to the end.
-            None => (run_ns, run_ns),
+            // It waited from the beginning to the end, and longer than any turn that was seen.
+            _ => (run_ns, run_ns),
         };
         // A wait that is a hundredth of the loop moves the score by no more than that.
         0.5 * progress - 0.5 * (wait_ns + NOTICED_SHARE * loop_ns).max(1.0).ln()
+    }
+
+    /// Whether a job whose turns end with a sync ended none: its writes are parts of a turn that is still open.
+    fn lacks_commit(&self, job: &JobSummary) -> bool {
+        job.syncs().is_none() && self.party.operations().any(|operation| operation == Operation::Sync)
+    }
+
+    /// The longest run of a repeat, ns: a run ends late if it waits for an I/O that began in time.
+    fn longest_run_ns(&self, repeat: u32) -> f64 {
+        let runs = self.analysis.variants.iter().flat_map(|variant| &variant.runs);
+        runs.filter(|run| run.repeat == repeat).map(|run| run.simulated_seconds * 1e9).fold(0.0, f64::max)
     }
 
     /// How long an operation takes of a turn of its loop under a variant, ns: the mean over its jobs and the repeats.
