@@ -19,7 +19,7 @@ use hoistway_blk::bio::{Bio, Op, Status};
 use hoistway_blk::caller::{Action, Agenda, Caller, Cx, Submitted, Submitter};
 use hoistway_blk::drive::{Answer, Driver};
 use hoistway_blk::ground::{
-    CpuId, CpuLocks, Hz, Instant, Kernel, Lock, Meter, NoMeter, Now, Sector, Sharing, Site, Waiter,
+    CpuId, CpuLocks, Hz, Instant, Kernel, Lock, Meter, NoMeter, Now, OfThreads, Sector, Sharing, Site, Waiter,
 };
 use hoistway_blk::policy::ContentionOptions;
 use hoistway_blk::queue::{Queue, QueueConfig};
@@ -47,6 +47,7 @@ impl Sharing for Counting {
     type Lock<T> = CountingLock<T>;
     type ReadMostly<T> = CpuLocks<T>;
     type Word = AtomicU64;
+    type Objects = OfThreads;
 }
 
 fn is_of_the_scheduler(site: Site) -> bool {

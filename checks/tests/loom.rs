@@ -12,8 +12,8 @@ use hoistway_blk::bio::{Bio, Limits, Op, Status};
 use hoistway_blk::caller::{Caller, Cx, Submitted};
 use hoistway_blk::drive::{Answer, Driver, Effect, Effects};
 use hoistway_blk::ground::{
-    CpuId, HctxId, Instant, Kernel, Lock, Meter, NoMeter, Now, ReadMostly, RqId, Sector, ShallowRule, Sharing, Site,
-    Waiter, Word,
+    CpuId, HctxId, Instant, Kernel, Lock, Meter, NoMeter, Now, OfThreads, ReadMostly, RqId, Sector, ShallowRule,
+    Sharing, Site, Waiter, Word,
 };
 use hoistway_blk::policy::{Choice, Completions, ElevatorCx, Needs, Place, PolicyCx, Scheduler, Serialized};
 use hoistway_blk::queue::{ChangeError, HardwareQueue, Queue, QueueConfig, QueueSubmission};
@@ -34,6 +34,7 @@ impl Sharing for Weak {
     type Lock<T> = WeakLock<T>;
     type ReadMostly<T> = WeakReadMostly<T>;
     type Word = WeakWord;
+    type Objects = OfThreads;
 }
 
 impl<T> Lock<T> for WeakLock<T> {

@@ -3,6 +3,8 @@
 
 #[path = "shuttle/departing.rs"]
 mod departing;
+#[path = "shuttle/flows.rs"]
+mod flows;
 #[path = "shuttle/reuse.rs"]
 mod reuse;
 #[path = "shuttle/timeouts.rs"]

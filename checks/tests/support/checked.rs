@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, SeqCst};
 
-use hoistway_blk::ground::{CpuId, Lock, Meter, ReadMostly, Sharing, Site, Waiter, Word};
+use hoistway_blk::ground::{CpuId, Lock, Meter, OfThreads, ReadMostly, Sharing, Site, Waiter, Word};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::AtomicU64;
 use shuttle::sync::{Condvar, Mutex, RwLock};
@@ -24,6 +24,7 @@ impl Sharing for Checked {
     type Lock<T> = CheckedLock<T>;
     type ReadMostly<T> = CheckedReadMostly<T>;
     type Word = CheckedWord;
+    type Objects = OfThreads;
 }
 
 impl<T> Lock<T> for CheckedLock<T> {

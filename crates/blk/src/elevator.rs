@@ -1,23 +1,25 @@
 //! What the block layer calls: a scheduler made safe for many CPUs, or none.
 //!
 //! Policy and locking are two subjects. A [`Scheduler`] is a policy, a single-threaded state machine;
-//! [`Serialized`] puts one behind a lock; [`Kyber`] needs none. [`Elevator`] is the choice among them, an enum inside so
-//! that calls inline.
+//! [`Serialized`] puts one behind a lock; a [`Concurrent`] one has locks of its own, as [`Kyber`] has. [`Elevator`] is the choice
+//! among them, an enum inside so that calls inline.
+
+use std::any::Any;
 
 use crate::bio::Bio;
 use crate::ground::ids::{HctxId, RqId};
 use crate::ground::meter::{Meter, NoMeter};
-use crate::ground::sharing::Sharing;
+use crate::ground::sharing::{Objects, Sharing};
 use crate::ground::time::Now;
 use crate::ground::tunables::{StoreError, Tunable, value_of};
 use crate::policy::{
-    BoxedScheduler, ContentionOptions, DispatchBatch, ElevatorCx, Place, PolicyCx, Scheduler, SchedulerEvent,
-    Serialized,
+    BoxedScheduler, Concurrent, ConcurrentObject, ContentionOptions, DispatchBatch, ElevatorCx, Place, PolicyCx,
+    Scheduler, SchedulerEvent, Serialized,
 };
 use crate::request::cpu_map::CpuMap;
 use crate::request::merge::{Edge, MergeRules};
 use crate::request::{Request, Rq};
-use crate::schedulers::{ASYNC_PERCENT, Attachment, Bfq, Kyber, MqDeadline, NONE, Policy, Registry, Row};
+use crate::schedulers::{ASYNC_PERCENT, Attachment, Bfq, KYBER, Kyber, MqDeadline, NONE, Policy, Registry, Row};
 use crate::tags::Depth;
 use crate::watch::reason::Reason;
 
@@ -35,25 +37,46 @@ enum Kind<Sh: Sharing> {
     Kyber(Box<Kyber<Sh>>),
     Bfq(Box<Serialized<Bfq, Sh>>),
     Boxed(Box<Serialized<BoxedScheduler, Sh>>),
+    Concurrent(Box<ConcurrentObject<Sh>>),
+}
+
+impl<Sh: Sharing> From<Kyber<Sh>> for Elevator<Sh> {
+    fn from(kyber: Kyber<Sh>) -> Self {
+        Elevator { name: KYBER.name, kind: Kind::Kyber(Box::new(kyber)) }
+    }
+}
+
+/// Without the markers by which threads share it.
+#[inline]
+fn unmarked<Sh: Sharing>(object: &ConcurrentObject<Sh>) -> &(dyn Concurrent<Sh> + 'static) {
+    Sh::Objects::object::<dyn Concurrent<Sh>, dyn Concurrent<Sh> + Send + Sync>(object, |shared| shared)
 }
 
 macro_rules! with_scheduler {
-    ($self:expr, $scheduler:ident => $call:expr, kyber $kyber:ident => $by_kyber:expr, none => $none:expr) => {
+    (
+        $self:expr, $scheduler:ident => $call:expr, kyber $kyber:ident => $by_kyber:expr,
+        concurrent $concurrent:ident => $by_concurrent:expr, none => $none:expr
+    ) => {
         match &$self.kind {
             Kind::None => $none,
             Kind::Kyber($kyber) => $by_kyber,
             Kind::MqDeadline($scheduler) => $call,
             Kind::Bfq($scheduler) => $call,
             Kind::Boxed($scheduler) => $call,
+            Kind::Concurrent(object) => {
+                let $concurrent = unmarked::<Sh>(object);
+                $by_concurrent
+            }
         }
-    };
-    ($self:expr, $scheduler:ident => $call:expr, none => $none:expr) => {
-        with_scheduler!($self, $scheduler => $call, kyber $scheduler => $call, none => $none)
     };
 }
 
 impl<Sh: Sharing> Elevator<Sh> {
     /// The scheduler of a row of the registry, for a queue with these CPUs and hardware queues.
+    ///
+    /// # Panics
+    /// If the scheduler has locks of its own, and the kind of sharing is neither `Local` nor `Threads`; see
+    /// [`concurrent`](Self::concurrent).
     #[must_use]
     pub fn new(schedulers: &Registry, row: &Row, queue: &Attachment<'_>, map: &CpuMap) -> Self {
         let capacity = queue.capacity;
@@ -65,6 +88,9 @@ impl<Sh: Sharing> Elevator<Sh> {
             Policy::Kyber(config) => Kind::Kyber(Box::new(Kyber::new(config, map, capacity))),
             Policy::Bfq(config) => Kind::Bfq(Box::new(Serialized::new(Bfq::new(config, capacity), capacity))),
             Policy::Boxed(policy) => Kind::Boxed(Box::new(Serialized::new(policy, capacity))),
+            Policy::Concurrent(family) => {
+                Kind::Concurrent(family.of::<Sh>(map).expect("a kind of sharing that rows know"))
+            }
         };
         Elevator { name: row.name, kind }
     }
@@ -76,7 +102,7 @@ impl<Sh: Sharing> Elevator<Sh> {
             Kind::MqDeadline(scheduler) => Kind::MqDeadline(Box::new(scheduler.with(techniques))),
             Kind::Bfq(scheduler) => Kind::Bfq(Box::new(scheduler.with(techniques))),
             Kind::Boxed(scheduler) => Kind::Boxed(Box::new(scheduler.with(techniques))),
-            without_lock @ (Kind::None | Kind::Kyber(_)) => without_lock,
+            without_lock @ (Kind::None | Kind::Kyber(_) | Kind::Concurrent(_)) => without_lock,
         };
         Elevator { kind, ..self }
     }
@@ -93,6 +119,12 @@ impl<Sh: Sharing> Elevator<Sh> {
         Elevator { name, kind: Kind::Boxed(Box::new(Serialized::new(policy, capacity))) }
     }
 
+    /// A scheduler with locks of its own that no registry knows, or for another kind of sharing than those that rows know.
+    #[must_use]
+    pub fn concurrent(name: &'static str, scheduler: Box<ConcurrentObject<Sh>>) -> Self {
+        Elevator { name, kind: Kind::Concurrent(scheduler) }
+    }
+
     /// Its name, "none" without one.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -104,6 +136,7 @@ impl<Sh: Sharing> Elevator<Sh> {
     pub fn as_kyber(&self) -> Option<&Kyber<Sh>> {
         match &self.kind {
             Kind::Kyber(kyber) => Some(kyber),
+            Kind::Concurrent(object) => (unmarked::<Sh>(object) as &dyn Any).downcast_ref(),
             _ => None,
         }
     }
@@ -118,19 +151,31 @@ impl<Sh: Sharing> Elevator<Sh> {
     /// Whether "run all" may run a single hardware queue.
     #[must_use]
     pub fn is_single_dispatch(&self) -> bool {
-        with_scheduler!(self, s => s.needs().single_dispatch, kyber _kyber => false, none => false)
+        with_scheduler!(
+            self,
+            s => s.needs().single_dispatch,
+            kyber _kyber => false,
+            concurrent c => c.is_single_dispatch(),
+            none => false
+        )
     }
 
     /// Whether it wants no write-back throttling.
     #[must_use]
     pub fn disables_wbt(&self) -> bool {
-        with_scheduler!(self, s => s.needs().disables_wbt, kyber _kyber => false, none => false)
+        with_scheduler!(self, s => s.needs().disables_wbt, kyber _kyber => false, concurrent _c => false, none => false)
     }
 
     /// The smallest shallow depth it will ask for.
     #[must_use]
     pub fn min_shallow(&self) -> Option<u32> {
-        with_scheduler!(self, s => s.min_shallow(), kyber k => k.min_shallow(), none => None)
+        with_scheduler!(
+            self,
+            s => s.min_shallow(),
+            kyber k => k.min_shallow(),
+            concurrent c => c.min_shallow(),
+            none => None
+        )
     }
 
     /// Tries to merge a bio that is submitted on `cpu` into a queued request; see [`Serialized::merge_bio`].
@@ -146,6 +191,7 @@ impl<Sh: Sharing> Elevator<Sh> {
             self,
             s => s.merge_bio(meter, cx, rules, bio),
             kyber k => k.merge_bio(meter, cx.cpu, rules, bio),
+            concurrent c => c.merge_bio(meter, cx, rules, bio),
             none => None
         )
     }
@@ -157,13 +203,14 @@ impl<Sh: Sharing> Elevator<Sh> {
         meter: &impl Meter,
         cx: &mut ElevatorCx<'_>,
         rules: &MergeRules,
-        list: impl Iterator<Item = Rq>,
+        mut list: impl Iterator<Item = Rq>,
         place: Place,
     ) {
         with_scheduler!(
             self,
             s => s.insert(meter, cx, rules, list, place),
             kyber k => k.insert(meter, list, place),
+            concurrent c => c.insert(meter, cx, &mut list, place),
             none => debug_assert!(false, "without a scheduler requests go to the software queues")
         );
     }
@@ -175,6 +222,7 @@ impl<Sh: Sharing> Elevator<Sh> {
             self,
             s => s.dispatch(meter, cx, hctx),
             kyber k => k.dispatch(meter, hctx),
+            concurrent c => c.dispatch(meter, cx, hctx),
             none => (None, Reason::Empty)
         )
     }
@@ -183,7 +231,13 @@ impl<Sh: Sharing> Elevator<Sh> {
     #[inline]
     #[must_use]
     pub fn dispatches_batches(&self) -> bool {
-        with_scheduler!(self, s => s.dispatches_batches(), kyber _kyber => false, none => false)
+        with_scheduler!(
+            self,
+            s => s.dispatches_batches(),
+            kyber _kyber => false,
+            concurrent _c => false,
+            none => false
+        )
     }
 
     /// Asks for requests for `hctx` under one hold of the lock; see [`Serialized::dispatch_batch`].
@@ -199,7 +253,8 @@ impl<Sh: Sharing> Elevator<Sh> {
         with_scheduler!(
             self,
             s => s.dispatch_batch(meter, cx, hctx, most, batch),
-            kyber _kyber => debug_assert!(false, "it has no lock of its own"),
+            kyber _kyber => debug_assert!(false, "it is not behind one lock"),
+            concurrent _c => debug_assert!(false, "it is not behind one lock"),
             none => {}
         );
     }
@@ -208,7 +263,13 @@ impl<Sh: Sharing> Elevator<Sh> {
     #[inline]
     #[must_use]
     pub fn has_work(&self, hctx: HctxId) -> bool {
-        with_scheduler!(self, s => s.has_work(), kyber k => k.has_work(hctx), none => false)
+        with_scheduler!(
+            self,
+            s => s.has_work(),
+            kyber k => k.has_work(hctx),
+            concurrent c => c.has_work(hctx),
+            none => false
+        )
     }
 
     /// How many scheduler tags an allocation may use.
@@ -218,6 +279,7 @@ impl<Sh: Sharing> Elevator<Sh> {
             self,
             s => s.limit_depth(meter, cx, bio),
             kyber k => k.limit_depth(bio),
+            concurrent c => c.limit_depth(bio),
             none => Depth::Full
         )
     }
@@ -225,37 +287,63 @@ impl<Sh: Sharing> Elevator<Sh> {
     /// A request was allocated.
     #[inline]
     pub fn prepare(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, rq: &Request) {
-        with_scheduler!(self, s => s.prepare(meter, cx, rq), kyber _kyber => {}, none => {});
+        with_scheduler!(self, s => s.prepare(meter, cx, rq), kyber _kyber => {}, concurrent _c => {}, none => {});
     }
 
     /// A request that this scheduler manages has completed on `cpu`. Its release follows.
     #[inline]
     pub fn on_completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
-        if let Kind::Kyber(kyber) = &self.kind {
-            kyber.on_completed(cx, rq);
+        match &self.kind {
+            Kind::Kyber(kyber) => kyber.on_completed(cx, rq),
+            Kind::Concurrent(object) => unmarked::<Sh>(object).on_completed(cx, rq),
+            _ => {}
         }
     }
 
     /// A request that was inserted has been released.
     #[inline]
     pub fn finish(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
-        with_scheduler!(self, s => s.finish(meter, cx, id), kyber k => k.finish(meter, cx, id), none => {});
+        with_scheduler!(
+            self,
+            s => s.finish(meter, cx, id),
+            kyber k => k.finish(meter, cx, id),
+            concurrent c => c.finish(meter, cx, id),
+            none => {}
+        );
     }
 
     /// A dispatched request comes back.
     pub fn on_requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
-        with_scheduler!(self, s => s.on_requeued(meter, cx, id), kyber k => k.on_requeued(meter, cx, id), none => {});
+        with_scheduler!(
+            self,
+            s => s.on_requeued(meter, cx, id),
+            kyber k => k.on_requeued(meter, cx, id),
+            concurrent c => c.on_requeued(meter, cx, id),
+            none => {}
+        );
     }
 
     /// Its timer has come.
     pub fn on_timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
-        with_scheduler!(self, s => s.on_timer(meter, cx), none => {});
+        with_scheduler!(
+            self,
+            s => s.on_timer(meter, cx),
+            kyber k => k.on_timer(meter, cx),
+            concurrent c => c.on_timer(meter, cx),
+            none => {}
+        );
     }
 
     /// What it sets `queue/async_depth` to as it is attached, in percent of `nr_requests`.
     #[must_use]
     pub fn async_percent(&self) -> u32 {
-        with_scheduler!(self, s => s.needs().async_percent, kyber _kyber => ASYNC_PERCENT, none => 100)
+        with_scheduler!(
+            self,
+            s => s.needs().async_percent,
+            kyber _kyber => ASYNC_PERCENT,
+            concurrent c => c.async_percent(),
+            none => 100
+        )
     }
 
     /// `nr_requests` or `async_depth` has changed.
@@ -272,15 +360,23 @@ impl<Sh: Sharing> Elevator<Sh> {
             Kind::MqDeadline(scheduler) => scheduler.grow(capacity),
             Kind::Bfq(scheduler) => scheduler.grow(capacity),
             Kind::Boxed(scheduler) => scheduler.grow(capacity),
+            Kind::Concurrent(object) => {
+                let scheduler =
+                    Sh::Objects::object_mut::<dyn Concurrent<Sh>, dyn Concurrent<Sh> + Send + Sync>(object, |shared| {
+                        shared
+                    });
+                scheduler.grow(capacity);
+            }
         }
     }
 
-    /// Tells it of something. kyber knows of no process and no cgroup.
+    /// Notifies it of something.
     pub fn notify(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
         with_scheduler!(
             self,
             s => s.notify(meter, cx, event),
-            kyber k => if let SchedulerEvent::Depths { nr_requests, async_depth } = event { k.depth_updated(nr_requests, async_depth) },
+            kyber k => k.on_event(event),
+            concurrent c => c.on_event(meter, cx, event),
             none => {}
         );
     }
@@ -296,12 +392,19 @@ impl<Sh: Sharing> Elevator<Sh> {
             self,
             s => s.with_policy(meter, cx, |policy, cx| what(policy, cx)),
             kyber _kyber => {},
+            concurrent _c => {},
             none => {}
         );
     }
 
     fn shown_tunables(&self) -> Vec<(&'static Tunable, i128)> {
-        with_scheduler!(self, s => s.tunables(), none => Vec::new())
+        with_scheduler!(
+            self,
+            s => s.tunables(),
+            kyber k => k.tunables(),
+            concurrent c => c.tunables(),
+            none => Vec::new()
+        )
     }
 
     /// Its tunables, in the order of their files.
@@ -333,6 +436,7 @@ impl<Sh: Sharing> Elevator<Sh> {
             self,
             s => s.set_tunable(meter, cx, name, text),
             kyber k => k.set_tunable(name, text),
+            concurrent c => c.set_tunable(cx, name, text),
             none => Err(StoreError::Unknown)
         )
     }

@@ -126,6 +126,54 @@ pub trait Meter {
     fn join(&self, _lock: &Held) {}
 }
 
+/// For schedulers that are called through a trait object.
+impl<M: Meter + ?Sized> Meter for &M {
+    #[inline]
+    fn enter(&self, lock: &Held, site: Site) {
+        (**self).enter(lock, site);
+    }
+
+    #[inline]
+    fn try_enter(&self, lock: &Held, site: Site) -> bool {
+        (**self).try_enter(lock, site)
+    }
+
+    #[inline]
+    fn leave(&self, lock: &Held, site: Site) {
+        (**self).leave(lock, site);
+    }
+
+    #[inline]
+    fn another(&self) {
+        (**self).another();
+    }
+
+    #[inline]
+    fn may_become_dispatcher(&self, lock: &Held) -> bool {
+        (**self).may_become_dispatcher(lock)
+    }
+
+    #[inline]
+    fn accepts_delegated_work(&self) {
+        (**self).accepts_delegated_work();
+    }
+
+    #[inline]
+    fn count_delegated_request(&self) {
+        (**self).count_delegated_request();
+    }
+
+    #[inline]
+    fn is_accepting_delegated_work(&self, lock: &Held) -> bool {
+        (**self).is_accepting_delegated_work(lock)
+    }
+
+    #[inline]
+    fn join(&self, lock: &Held) {
+        (**self).join(lock);
+    }
+}
+
 /// Locks cost what they cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMeter;

@@ -18,7 +18,10 @@ pub use kernel::{
     PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
 };
 pub use meter::{Held, Meter, NoMeter, Site};
-pub use sharing::{CpuLocks, Lent, Local, Lock, MeteredCell, Padded, ReadMostly, Sharing, Threads, Word};
+pub use sharing::{
+    CpuLocks, Lent, Local, Lock, MeteredCell, Objects, OfOneThread, OfThreads, Padded, ReadMostly, Sharing, Threads,
+    Word,
+};
 pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
 pub use time::{Hz, Instant, Nanos, Now, Tick};
 pub use tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};

@@ -4,9 +4,11 @@
 //! With [`Local`] a queue is not `Sync`, its locks are checked borrows and its words plain cells. With
 //! [`Threads`] they are mutexes and atomics. A test may bring a third kind (the model checkers').
 
+mod objects;
 mod padded;
 mod read_mostly;
 
+pub use objects::{Objects, OfOneThread, OfThreads};
 pub use padded::Padded;
 pub use read_mostly::{CpuLocks, Lent, ReadMostly};
 
@@ -24,13 +26,15 @@ pub trait Sharing: Sized + 'static {
     type ReadMostly<T>: ReadMostly<T>;
     /// A word that several CPUs read and change.
     type Word: Word;
+    /// How they share objects of a trait.
+    type Objects: Objects;
     /// Whether several CPUs call at once: then others may change something in the middle of a call, and it pays to put work off
     /// that would need a lock.
     const CONTENDS: bool = true;
 }
 
-/// Mutual exclusion around a value. Locks are not re-entrant and no path of the block layer holds two, but for kyber's:
-/// under a hardware queue's it takes a software queue's or a wait queue's, never the other way round.
+/// Mutual exclusion around a value. Locks are not re-entrant and no path of the block layer holds two, but for kyber's and mqfq's:
+/// under a hardware queue's they take a software queue's, a wait queue's or that of the flows, never the other way round.
 pub trait Lock<T> {
     /// An unlocked lock.
     fn new(value: T) -> Self;
@@ -99,6 +103,7 @@ impl Sharing for Local {
     type Lock<T> = MeteredCell<T>;
     type ReadMostly<T> = Lent<T>;
     type Word = Cell<u64>;
+    type Objects = OfOneThread;
     const CONTENDS: bool = false;
 }
 
@@ -106,6 +111,7 @@ impl Sharing for Threads {
     type Lock<T> = Mutex<T>;
     type ReadMostly<T> = CpuLocks<T>;
     type Word = AtomicU64;
+    type Objects = OfThreads;
 }
 
 /// A lock of a queue that one thread drives: a checked borrow, and what a meter keeps with it.

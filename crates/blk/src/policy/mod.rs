@@ -1,7 +1,8 @@
 //! What a scheduler is: a [`Scheduler`] decides, alone and without locks, over requests that its caller keeps for it
-//! ([`RequestStore`]); [`Serialized`] makes it safe for many CPUs.
+//! ([`RequestStore`]); [`Serialized`] makes it safe for many CPUs. A [`Concurrent`] one has locks of its own instead.
 
 mod buckets;
+mod concurrent;
 mod contention_options;
 mod finished;
 mod merge_index;
@@ -13,6 +14,7 @@ pub(crate) mod sector_order;
 mod serialized;
 mod woken;
 
+pub use concurrent::{AnyFamily, Concurrent, ConcurrentObject, Family};
 pub use contention_options::{ContentionOptions, Insertion};
 pub use replayable::Replayable;
 pub use request_store::{BoxedScheduler, OwnedPolicy, RequestStore};

@@ -1,5 +1,5 @@
 //! The schedulers: one file or folder each, and a row in the [registry](Registry) by which everybody knows it. All but
-//! kyber, which is made for many CPUs by itself, are policies that are put behind a lock.
+//! kyber and mqfq, which are made for many CPUs by themselves, are policies that are put behind a lock.
 
 mod adios;
 mod bfq;
@@ -20,6 +20,7 @@ pub use bfq::{
 pub(crate) use kyber::ASYNC_PERCENT;
 pub use kyber::{ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading};
 pub use mq_deadline::{MqDeadline, MqDeadlineConfig};
+pub use mqfq::{Mqfq, MqfqFamily};
 pub use noop::Noop;
 pub(crate) use registry::scaled;
 pub use registry::{

@@ -1,15 +1,16 @@
 //! What schedulers there are: a row for each. All questions about schedulers are looked up here.
 //!
 //! A [`Registry`] is a value that a queue is [handed](crate::queue::QueueConfig::schedulers), so that other crates, and users,
-//! add theirs: an `impl Scheduler` in a file, and one [`Row`].
+//! add theirs: an `impl Scheduler`, or an `impl Concurrent`, in a file, and one [`Row`].
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::bio::limits::Limits;
 use crate::ground::kernel::{DeadlineGeneration, Generation, Kernel};
+use crate::ground::sharing::Threads;
 use crate::ground::time::Now;
-use crate::policy::{BoxedScheduler, Scheduler};
+use crate::policy::{AnyFamily, BoxedScheduler, Family, Scheduler};
 
 use super::{ASYNC_PERCENT, BfqConfig, KyberConfig, MqDeadlineConfig};
 
@@ -79,7 +80,7 @@ impl Attachment<'_> {
     }
 }
 
-/// What a row makes: a policy for a queue to put behind its lock. Those that a queue has room for without a box are made
+/// What a row makes: a policy for a queue to put behind its lock, or a scheduler with its own. Those that a queue has room for without a box are made
 /// by the queue.
 pub enum Policy {
     /// No scheduler.
@@ -90,8 +91,10 @@ pub enum Policy {
     Kyber(KyberConfig),
     /// bfq.
     Bfq(BfqConfig),
-    /// Any other.
+    /// Any other behind one lock.
     Boxed(BoxedScheduler),
+    /// Any other with locks of its own.
+    Concurrent(Box<dyn AnyFamily>),
 }
 
 impl Policy {
@@ -99,6 +102,15 @@ impl Policy {
     #[must_use]
     pub fn boxed(policy: impl Scheduler + Send + 'static) -> Self {
         Policy::Boxed(Box::new(policy))
+    }
+
+    /// Any scheduler that many CPUs call at once.
+    #[must_use]
+    pub fn concurrent<F: Family + 'static>(family: F) -> Self
+    where
+        F::Of<Threads>: Send + Sync,
+    {
+        Policy::Concurrent(Box::new(family))
     }
 }
 
@@ -229,7 +241,7 @@ pub const MQFQ: Row = Row {
     since: Kernel::series(4, 11),
     priorities: |_| Priorities::ClassAndLevel,
     weights: true,
-    ..Row::new("mqfq", |queue| Policy::boxed(super::mqfq::Mqfq::new(queue.capacity)))
+    ..Row::new("mqfq", |queue| Policy::concurrent(super::mqfq::MqfqFamily { capacity: queue.capacity }))
 };
 
 /// Those that no release of Linux has, in the order in which they are listed.

@@ -1,23 +1,107 @@
-//! A bench for schedulers behind one lock: a policy with the requests that it decides on, a device that holds what it gives out, and
-//! random calls.
+//! A bench for schedulers, those behind one lock and those with locks of their own: a scheduler with the requests that it decides on, a
+//! device that holds what it gives out, and random calls.
 
 use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::limits::Limits;
 use crate::bio::{Bio, BioFlags, Op};
 use crate::ground::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, Sector};
 use crate::ground::kernel::Kernel;
+use crate::ground::meter::NoMeter;
 use crate::ground::sharing::Local;
 use crate::ground::time::{Hz, Instant};
-use crate::ground::tunables::{StoreError, value_of};
-use crate::policy::{ElevatorCx, Place, PolicyCx, RequestStore, RequestedActions, Scheduler, SchedulerEvent};
+use crate::ground::tunables::{StoreError, Tunable, value_of};
+use crate::policy::{Concurrent, ElevatorCx, Place, RequestStore, RequestedActions, Scheduler, SchedulerEvent};
 use crate::request::merge::{Edge, MergeRules, NoMerges};
 use crate::request::{RequestPool, Rq};
 use crate::watch::reason::Reason;
 
 pub(super) const CAPACITY: u32 = 64;
 
-pub(super) struct Bench<S: Scheduler> {
-    store: RequestStore<S>,
+/// A scheduler as the bench calls it.
+pub(super) trait Tested {
+    fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, place: Place);
+    fn merge_bio(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge>;
+    fn dispatch(&mut self, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason);
+    fn finish(&mut self, cx: &mut ElevatorCx<'_>, id: RqId);
+    fn on_requeued(&mut self, cx: &mut ElevatorCx<'_>, id: RqId);
+    fn on_event(&mut self, cx: &mut ElevatorCx<'_>, event: SchedulerEvent);
+    fn has_work(&self) -> bool;
+    fn grow(&mut self, capacity: u32);
+    fn tunables(&self) -> Vec<(&'static Tunable, i128)>;
+    fn set_tunable(&mut self, cx: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError>;
+}
+
+impl<S: Scheduler> Tested for RequestStore<S> {
+    fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, place: Place) {
+        self.insert(cx, rules, rq, place);
+    }
+    fn merge_bio(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+        self.merge_bio(cx, rules, bio)
+    }
+    fn dispatch(&mut self, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
+        self.dispatch(cx, hctx)
+    }
+    fn finish(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        self.call(cx, |policy, cx| policy.finish(cx, id));
+    }
+    fn on_requeued(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        self.call(cx, |policy, cx| policy.on_requeued(cx, id));
+    }
+    fn on_event(&mut self, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
+        self.call(cx, |policy, cx| policy.on_event(cx, event));
+    }
+    fn has_work(&self) -> bool {
+        self.policy().has_work()
+    }
+    fn grow(&mut self, capacity: u32) {
+        self.grow(capacity);
+    }
+    fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        self.policy().tunables()
+    }
+    fn set_tunable(&mut self, cx: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
+        self.call(cx, |policy, cx| policy.set_tunable(cx, name, text))
+    }
+}
+
+/// A scheduler with locks of its own.
+pub(super) struct Unserialized<C>(C);
+
+impl<C: Concurrent<Local>> Tested for Unserialized<C> {
+    fn insert(&mut self, cx: &mut ElevatorCx<'_>, _: &MergeRules, rq: Rq, place: Place) {
+        self.0.insert(&NoMeter, cx, &mut std::iter::once(rq), place);
+    }
+    fn merge_bio(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+        self.0.merge_bio(&NoMeter, cx, rules, bio)
+    }
+    fn dispatch(&mut self, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
+        self.0.dispatch(&NoMeter, cx, hctx)
+    }
+    fn finish(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        self.0.finish(&NoMeter, cx, id);
+    }
+    fn on_requeued(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        self.0.on_requeued(&NoMeter, cx, id);
+    }
+    fn on_event(&mut self, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
+        self.0.on_event(&NoMeter, cx, event);
+    }
+    fn has_work(&self) -> bool {
+        self.0.has_work(HctxId(0))
+    }
+    fn grow(&mut self, capacity: u32) {
+        self.0.grow(capacity);
+    }
+    fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        self.0.tunables()
+    }
+    fn set_tunable(&mut self, cx: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
+        self.0.set_tunable(cx, name, text)
+    }
+}
+
+pub(super) struct Bench<T: Tested> {
+    tested: T,
     rules: MergeRules,
     pool: RequestPool<Local>,
     free: Vec<u32>,
@@ -30,11 +114,33 @@ pub(super) struct Bench<S: Scheduler> {
     pub(super) absorbed: Vec<RqId>,
 }
 
-impl<S: Scheduler> Bench<S> {
+impl<S: Scheduler> Bench<RequestStore<S>> {
+    /// Of a policy.
     pub(super) fn new(policy: S) -> Self {
+        Bench::with_tested(RequestStore::new(policy, CAPACITY))
+    }
+
+    pub(super) fn policy(&self) -> &S {
+        self.tested.policy()
+    }
+}
+
+impl<C: Concurrent<Local>> Bench<Unserialized<C>> {
+    /// Of a scheduler with locks of its own.
+    pub(super) fn of_concurrent(scheduler: C) -> Self {
+        Bench::with_tested(Unserialized(scheduler))
+    }
+
+    pub(super) fn scheduler(&self) -> &C {
+        &self.tested.0
+    }
+}
+
+impl<T: Tested> Bench<T> {
+    fn with_tested(tested: T) -> Self {
         let limits = Limits { max_sectors: 1024, write_cache: true, fua: true, ..Limits::default() };
         Bench {
-            store: RequestStore::new(policy, CAPACITY),
+            tested,
             rules: MergeRules::new(&Kernel::V6_18.generation(), limits, NoMerges::All),
             pool: RequestPool::new(CAPACITY),
             free: (0..CAPACITY).rev().collect(),
@@ -50,18 +156,16 @@ impl<S: Scheduler> Bench<S> {
         self
     }
 
-    fn call<R>(&mut self, body: impl FnOnce(&mut RequestStore<S>, &mut ElevatorCx<'_>, &MergeRules) -> R) -> R {
+    fn call<R>(&mut self, body: impl FnOnce(&mut T, &mut ElevatorCx<'_>, &MergeRules) -> R) -> R {
         self.requested = RequestedActions::default();
         let mut freed = Vec::new();
         let now = Hz::DEFAULT.now(self.at);
         let mut cx = ElevatorCx { now, cpu: CpuId(0), requested: &mut self.requested, freed: &mut freed };
-        let result = body(&mut self.store, &mut cx, &self.rules);
+        let result = body(&mut self.tested, &mut cx, &self.rules);
         for rq in freed.drain(..) {
             let id = rq.id();
-            self.store.call(
-                &mut ElevatorCx { now, cpu: CpuId(0), requested: &mut self.requested, freed: &mut Vec::new() },
-                |policy, cx| policy.finish(cx, id),
-            );
+            let mut cx = ElevatorCx { now, cpu: CpuId(0), requested: &mut self.requested, freed: &mut Vec::new() };
+            self.tested.finish(&mut cx, id);
             self.absorbed.push(id);
             self.free.push(id.0);
             self.pool.put(rq);
@@ -69,25 +173,16 @@ impl<S: Scheduler> Bench<S> {
         result
     }
 
-    /// Calls the policy.
-    pub(super) fn policy_call<R>(&mut self, body: impl FnOnce(&mut S, &mut PolicyCx<'_>) -> R) -> R {
-        self.call(|store, cx, _| store.call(cx, body))
-    }
-
-    pub(super) fn policy(&self) -> &S {
-        self.store.policy()
-    }
-
     pub(super) fn set(&mut self, tunable: &str, text: &str) -> Result<(), StoreError> {
-        self.policy_call(|policy, cx| policy.set_tunable(cx, tunable, text))
+        self.call(|tested, cx, _| tested.set_tunable(cx, tunable, text))
     }
 
     pub(super) fn shown(&self, tunable: &str) -> i128 {
-        value_of(&self.policy().tunables(), tunable).expect("a tunable")
+        value_of(&self.tested.tunables(), tunable).expect("a tunable")
     }
 
     pub(super) fn tell(&mut self, event: SchedulerEvent) {
-        self.policy_call(|policy, cx| policy.on_event(cx, event));
+        self.call(|tested, cx, _| tested.on_event(cx, event));
     }
 
     /// Inserts a request on a hardware queue, which starts now.
@@ -100,7 +195,7 @@ impl<S: Scheduler> Bench<S> {
         let mut rq = self.pool.take(id);
         rq.found(bio, start);
         rq.hctx = HctxId(hctx);
-        self.call(|store, cx, rules| store.insert(cx, rules, rq, Place::Sorted));
+        self.call(|tested, cx, rules| tested.insert(cx, rules, rq, Place::Sorted));
         id
     }
 
@@ -110,11 +205,11 @@ impl<S: Scheduler> Bench<S> {
 
     pub(super) fn merge(&mut self, bio: Bio) -> Option<Edge> {
         let mut bio = Some(bio);
-        self.call(|store, cx, rules| store.merge_bio(cx, rules, &mut bio))
+        self.call(|tested, cx, rules| tested.merge_bio(cx, rules, &mut bio))
     }
 
     pub(super) fn dispatch_to(&mut self, hctx: u16) -> (Option<RqId>, Reason) {
-        let (rq, reason) = self.call(|store, cx, _| store.dispatch(cx, HctxId(hctx)));
+        let (rq, reason) = self.call(|tested, cx, _| tested.dispatch(cx, HctxId(hctx)));
         let id = rq.as_ref().map(|rq| rq.id());
         self.at_device.extend(rq);
         (id, reason)
@@ -131,22 +226,22 @@ impl<S: Scheduler> Bench<S> {
         let id = rq.id();
         self.pool.put(rq);
         self.free.push(id.0);
-        self.policy_call(|policy, cx| policy.finish(cx, id));
+        self.call(|tested, cx, _| tested.finish(cx, id));
     }
 
     /// The device gives a request back.
     pub(super) fn requeue(&mut self, place: usize) -> RqId {
         let rq = self.at_device.remove(place);
         let id = rq.id();
-        self.call(|store, cx, rules| {
-            store.call(cx, |policy, cx| policy.on_requeued(cx, id));
-            store.insert(cx, rules, rq, Place::Head);
+        self.call(|tested, cx, rules| {
+            tested.on_requeued(cx, id);
+            tested.insert(cx, rules, rq, Place::Head);
         });
         id
     }
 
     pub(super) fn has_work(&self) -> bool {
-        self.policy().has_work()
+        self.tested.has_work()
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -198,9 +293,8 @@ impl Draws {
 /// Random calls: insertions, merges, dispatches, completions, requeues, tunables, events, and now and then a change of depth while all
 /// is frozen. Each request ends once; where requests wait and the device has none there is work; a call that makes work where there was
 /// none asks for a run. `check` is called after each.
-pub(super) fn random_calls<S: Scheduler>(policy: S, seed: u64, check: impl Fn(&Bench<S>)) {
+pub(super) fn random_calls<T: Tested>(mut bench: Bench<T>, seed: u64, check: impl Fn(&Bench<T>)) {
     let mut draws = Draws(seed);
-    let mut bench = Bench::new(policy);
     let with_groups = draws.below(2) == 1;
     let mut inserted = 0_usize;
     let mut ended = 0_usize;
@@ -229,7 +323,7 @@ pub(super) fn random_calls<S: Scheduler>(policy: S, seed: u64, check: impl Fn(&B
                 may_make_work = false;
             }
             11 if draws.below(4) == 0 => {
-                let tunables = bench.policy().tunables();
+                let tunables = bench.tested.tunables();
                 let tunable = tunables[draws.below(tunables.len() as u64) as usize].0;
                 let (before, span) = (bench.shown(tunable.name), (tunable.max - tunable.min).min(1 << 40) as u64);
                 let offset = match draws.below(3) {
@@ -258,7 +352,7 @@ pub(super) fn random_calls<S: Scheduler>(policy: S, seed: u64, check: impl Fn(&B
                 // Frozen: nothing comes, and all that is held back goes.
                 ended += bench.at_device.len();
                 ended += bench.drain().len();
-                bench.store.grow(CAPACITY);
+                bench.tested.grow(CAPACITY);
                 bench.tell(SchedulerEvent::Depths { nr_requests: 8 << draws.below(4), async_depth: None });
             }
             _ => {

@@ -4,7 +4,7 @@ use std::hint::spin_loop;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use hoistway_blk::ground::{CpuLocks, Held, Lock, Meter, Sharing, Site};
+use hoistway_blk::ground::{CpuLocks, Held, Lock, Meter, OfThreads, Sharing, Site};
 
 /// Spins before the thread yields: only reached if more threads than CPUs want the lock.
 const SPINS_MAX: u32 = 20_000;
@@ -16,6 +16,7 @@ impl Sharing for Spinning {
     type Lock<T> = SpinLock<T>;
     type ReadMostly<T> = CpuLocks<T>;
     type Word = AtomicU64;
+    type Objects = OfThreads;
 }
 
 /// A spinlock. It protects the meter's data as well.

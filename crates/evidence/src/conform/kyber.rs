@@ -5,9 +5,12 @@
 //! controller gets the recorded samples and must find the recorded percentiles and depths itself: [`OwnController`].
 
 mod clock;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use hoistway_blk::elevator::Elevator;
 use hoistway_blk::ground::{CpuId, Hz, Instant, Local, NoMeter, Now, Tick};
 use hoistway_blk::policy::{ElevatorCx, Place};
 use hoistway_blk::request::{CpuMap, MergeRules, Rq};
@@ -30,8 +33,8 @@ use clock::{Moment, PlugClocks, moments};
 #[must_use]
 pub fn replay(recording: &Consistent<'_>) -> ReplayOutcome {
     let trace = recording.trace();
-    let mut outcome = KyberReplay::new(recording, Depths::Recorded).run(trace).outcome;
-    let own = KyberReplay::new(recording, Depths::Own).run(trace);
+    let mut outcome = KyberReplay::new(recording, Depths::Recorded, Elevator::from).run(trace).outcome;
+    let own = KyberReplay::new(recording, Depths::Own, Elevator::from).run(trace);
     let (recorded, found) = (recorded_findings(trace), own.findings);
     let pick = |wanted: fn(&Finding) -> bool| {
         let of = |findings: &[Finding]| findings.iter().copied().filter(wanted).collect::<Vec<_>>();
@@ -78,7 +81,8 @@ fn identical(one: &[Finding], other: &[Finding]) -> (u64, u64) {
 }
 
 struct KyberReplay {
-    kyber: Kyber<Local>,
+    /// kyber, as a queue calls it.
+    elevator: Elevator<Local>,
     rules: MergeRules,
     depths: Depths,
     hz: Hz,
@@ -97,10 +101,13 @@ struct KyberReplay {
     last_round: Option<Tick>,
     findings: Vec<Finding>,
     outcome: ReplayOutcome,
+    /// What kyber itself decided: the line, the request and its token.
+    #[cfg(test)]
+    decisions: Vec<(u64, Option<RqNumber>, Option<u32>)>,
 }
 
 impl KyberReplay {
-    fn new(recording: &Consistent<'_>, depths: Depths) -> Self {
+    fn new(recording: &Consistent<'_>, depths: Depths, elevator: impl FnOnce(Kyber<Local>) -> Elevator<Local>) -> Self {
         let (trace, capacity) = (recording.trace(), recording.at_once());
         let (queue, kernel) = (&trace.header.queue, kernel_of(&trace.header));
         let config = KyberConfig {
@@ -109,7 +116,7 @@ impl KyberReplay {
         };
         let (limits, nomerges) = limits_of(queue);
         let replay = KyberReplay {
-            kyber: Kyber::new(config, &CpuMap::of_one_type(&hctx_of_cpu(trace)), capacity),
+            elevator: elevator(Kyber::new(config, &CpuMap::of_one_type(&hctx_of_cpu(trace)), capacity)),
             rules: MergeRules::new(&kernel.generation(), limits, nomerges),
             depths,
             hz: Hz(trace.header.hz.0),
@@ -123,11 +130,18 @@ impl KyberReplay {
             last_round: None,
             findings: Vec::new(),
             outcome: ReplayOutcome::default(),
+            #[cfg(test)]
+            decisions: Vec::new(),
         };
         for (name, value) in &trace.header.tunables {
             replay.set_tunable(name, &value.to_string());
         }
         replay
+    }
+
+    /// kyber, for what only a replay calls.
+    fn kyber(&self) -> &Kyber<Local> {
+        self.elevator.as_kyber().expect("it was made of one")
     }
 
     fn run(mut self, trace: &Trace) -> Self {
@@ -155,12 +169,12 @@ impl KyberReplay {
             EventKind::Finish { rq } => {
                 if let Some(id) = self.slots.id(*rq) {
                     // The recording shows what is woken by the token.
-                    ElevatorCx::alone(now, |cx| self.kyber.finish(&NoMeter, cx, id));
+                    ElevatorCx::alone(now, |cx| self.elevator.finish(&NoMeter, cx, id));
                 }
             }
             EventKind::Free(free) => self.release(free.rq),
             EventKind::KyberAdjust { domain, depth } if self.depths == Depths::Recorded => {
-                self.kyber.adopt_depth(domain_of(*domain), *depth);
+                self.kyber().adopt_depth(domain_of(*domain), *depth);
             }
             EventKind::KyberLatency(_) if self.depths == Depths::Own => self.recorded_round(now),
             EventKind::Mark(Mark::Tunable { name, value }) => self.set_tunable(name, value),
@@ -172,7 +186,7 @@ impl KyberReplay {
     fn set_tunable(&self, name: &str, text: &str) {
         // The recording does not show values that the kernel rejected. A text that only we reject is a difference in
         // parsing: it changes nothing here and shows in the decisions.
-        let _ = self.kyber.set_tunable(name, text);
+        let _ = ElevatorCx::alone(Now::default(), |cx| self.elevator.set_tunable(&NoMeter, cx, name, text));
     }
 
     // --- the way in ---
@@ -183,7 +197,7 @@ impl KyberReplay {
         if let Some(place) = io.place {
             (rq.ctx, rq.hctx) = (place.ctx, place.hctx);
         }
-        self.domains.insert(number, self.kyber.domain_of(&rq));
+        self.domains.insert(number, self.kyber().domain_of(&rq));
         Some(rq)
     }
 
@@ -195,7 +209,9 @@ impl KyberReplay {
         let Some(rq) = known.or_else(|| self.found(insert.rq, start, &insert.io, pid)) else { return };
         self.baseline.inside.push(DecisionCandidate::new(insert, pid));
         let place = if insert.head { Place::Head } else { Place::Sorted };
-        self.kyber.insert(&NoMeter, std::iter::once(rq), place);
+        ElevatorCx::alone(Now::default(), |cx| {
+            self.elevator.insert(&NoMeter, cx, &self.rules, std::iter::once(rq), place);
+        });
     }
 
     /// A bio was merged into a request. If that is not in the scheduler, it is still on a plug list.
@@ -204,7 +220,10 @@ impl KyberReplay {
         candidate.sector = candidate.sector.min(bio.io.sector);
         candidate.sectors = longer(candidate.sectors, bio.io.sectors);
         self.outcome.merges.1 += 1;
-        let merged = self.kyber.merge_bio(&NoMeter, cpu, &self.rules, &mut Some(bio_of(&bio.io, pid)));
+        let merged = ElevatorCx::alone(Now::default(), |cx| {
+            cx.cpu = cpu;
+            self.elevator.merge_bio(&NoMeter, cx, &self.rules, &mut Some(bio_of(&bio.io, pid)))
+        });
         self.outcome.merges.0 += u64::from(merged.is_some());
     }
 
@@ -219,12 +238,17 @@ impl KyberReplay {
             return;
         }
         let hctx = dispatch.hctx;
-        let before = self.kyber.turn(hctx);
-        let (rq, reason) = self.kyber.dispatch(&NoMeter, hctx);
+        let before = self.kyber().turn(hctx);
+        let (rq, reason) = ElevatorCx::alone(Now::default(), |cx| self.elevator.dispatch(&NoMeter, cx, hctx));
         let ours = rq.as_ref().and_then(|rq| self.slots.number(rq.id()));
+        #[cfg(test)]
+        {
+            let token = rq.as_ref().and_then(|rq| self.kyber().token_of(rq.id()));
+            self.decisions.push((event.line, ours, token));
+        }
         if in_doubt {
             if ours != kernel {
-                self.kyber.undo(hctx, before, rq);
+                self.kyber().undo(hctx, before, rq);
                 return;
             }
             self.decided.insert(event.line);
@@ -235,19 +259,19 @@ impl KyberReplay {
         });
         let rq = if ours == kernel {
             if let Some(choice) = choice {
-                self.kyber.adopt_token(choice.id, choice.token);
+                self.kyber().adopt_token(choice.id, choice.token);
             }
             rq
         } else {
             self.outcome
                 .note(|| self.baseline.explain(event, kernel, ours, reason.text(), DecisionCandidate::to_string));
-            self.kyber.undo(hctx, before, rq);
-            self.kyber.adopt(hctx, choice)
+            self.kyber().undo(hctx, before, rq);
+            self.kyber().adopt(hctx, choice)
         };
         self.baseline.judge(&mut self.outcome.score, kernel, ours);
         if let (Some(number), Some(rq)) = (kernel, rq) {
             self.outcome.tokens.1 += 1;
-            self.outcome.tokens.0 += u64::from(self.kyber.token_of(rq.id()) == dispatch.token);
+            self.outcome.tokens.0 += u64::from(self.kyber().token_of(rq.id()) == dispatch.token);
             self.outside.insert(number, rq);
         }
     }
@@ -286,7 +310,7 @@ impl KyberReplay {
         }
         let wished = ElevatorCx::alone(now, |cx| {
             cx.cpu = cpu;
-            self.kyber.on_completed(cx, rq);
+            self.elevator.on_completed(cx, rq);
             cx.requested.set_timer
         });
         self.due = wished.or(self.due);
@@ -309,11 +333,12 @@ impl KyberReplay {
 
     fn round(&mut self, now: Now) {
         self.due = ElevatorCx::alone(now, |cx| {
-            self.kyber.on_timer(&NoMeter, cx);
+            self.elevator.on_timer(&NoMeter, cx);
             cx.requested.set_timer
         });
         self.last_round = Some(now.tick);
-        self.findings.extend(self.kyber.last_round().iter().flat_map(findings_of));
+        let findings: Vec<Finding> = self.kyber().last_round().iter().flat_map(findings_of).collect();
+        self.findings.extend(findings);
     }
 }
 

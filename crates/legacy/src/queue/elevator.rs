@@ -55,7 +55,7 @@ impl LegacyElevator {
                 kind: Kind::Deadline(Box::new(RequestStore::new(MqDeadline::new(policy, capacity), capacity))),
             }),
             Policy::Boxed(policy) => Some(LegacyElevator::custom(row.name, policy, config)),
-            Policy::None | Policy::Kyber(_) | Policy::Bfq(_) => None,
+            Policy::None | Policy::Kyber(_) | Policy::Bfq(_) | Policy::Concurrent(_) => None,
         }
     }
 

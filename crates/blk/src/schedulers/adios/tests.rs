@@ -5,12 +5,13 @@ use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::{Bio, BioFlags};
 use crate::ground::ids::{IoContextId, Sector};
 use crate::ground::tunables::StoreError;
+use crate::policy::RequestStore;
 use crate::schedulers::test_bench::{Bench, CAPACITY, Draws, random_calls};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
-fn bench() -> Bench<Adios> {
+fn bench() -> Bench<RequestStore<Adios>> {
     Bench::new(Adios::new(CAPACITY, false))
 }
 
@@ -163,7 +164,7 @@ fn the_next_batch_is_filled_below_the_ratio_and_not_above() {
 #[test]
 fn a_latency_above_the_limit_is_not_learned() {
     let mut bench = bench().with("lat_model_latency_limit", "5000000");
-    let take = |bench: &mut Bench<Adios>, ms: u64| {
+    let take = |bench: &mut Bench<RequestStore<Adios>>, ms: u64| {
         bench.at.0 += 200 * MS;
         bench.insert(read(100));
         bench.dispatch();
@@ -275,7 +276,7 @@ proptest! {
 
     #[test]
     fn random_calls_lose_no_request_and_keep_the_prediction_sum_exact(seed in any::<u64>()) {
-        random_calls(Adios::new(CAPACITY, false), seed, |bench| {
+        random_calls(Bench::new(Adios::new(CAPACITY, false)), seed, |bench| {
             assert_eq!(bench.policy().predicted_ns, predicted(bench.policy()));
         });
     }

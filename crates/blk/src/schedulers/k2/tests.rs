@@ -401,8 +401,8 @@ fn a_larger_queue_makes_room_for_more_ids() {
 proptest::proptest! {
     #[test]
     fn random_calls_lose_no_request_and_keep_the_bound(seed in proptest::prelude::any::<u64>()) {
-        let policy = K2::new(crate::schedulers::test_bench::CAPACITY);
-        crate::schedulers::test_bench::random_calls(policy, seed, |bench| {
+        let bench = crate::schedulers::test_bench::Bench::new(K2::new(crate::schedulers::test_bench::CAPACITY));
+        crate::schedulers::test_bench::random_calls(bench, seed, |bench| {
             assert_eq!(bench.policy().inflight as usize, bench.at_device.len());
         });
     }

@@ -13,8 +13,10 @@
 //! request and is put in order by its being handed over.
 //!
 //! kyber is not a [`Scheduler`](crate::policy::Scheduler): those are single-threaded policies behind one lock, and what makes
-//! kyber is that it has none. It is called by many CPUs at once, with `&self`.
+//! kyber is that it has none. It is called by many CPUs at once, with `&self`, as any [`Concurrent`](crate::policy::Concurrent) one
+//! is; queues name its type, so that calls inline.
 
+mod concurrent;
 mod config;
 mod controller;
 mod domain;
@@ -42,7 +44,7 @@ use crate::ground::meter::Meter;
 use crate::ground::sharing::{Padded, Sharing, Word};
 use crate::ground::time::Instant;
 use crate::ground::tunables::{StoreError, Tunable};
-use crate::policy::{ElevatorCx, Place};
+use crate::policy::{ElevatorCx, Place, SchedulerEvent};
 use crate::request::cpu_map::{CpuMap, QueueType};
 use crate::request::merge::{Edge, MergeRules};
 use crate::request::{Marks, Request, Rq};
@@ -218,9 +220,11 @@ impl<Sh: Sharing> Kyber<Sh> {
         (depth > 0).then_some(depth)
     }
 
-    /// `nr_requests` or `async_depth` has changed.
-    pub fn depth_updated(&self, nr_requests: u32, async_depth: Option<u32>) {
-        if self.rules.depth_limit_follows {
+    /// `nr_requests` or `async_depth` has changed. It knows of no process and no cgroup.
+    pub fn on_event(&self, event: SchedulerEvent) {
+        if let SchedulerEvent::Depths { nr_requests, async_depth } = event
+            && self.rules.depth_limit_follows
+        {
             let depth = async_depth.unwrap_or_else(|| self.config.shallow_depth(nr_requests));
             self.async_depth.store(u64::from(depth), Relaxed);
         }

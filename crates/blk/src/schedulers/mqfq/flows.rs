@@ -2,10 +2,15 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::ground::ids::{CgroupId, IoContextId};
+use crate::ground::sharing::{Lock, Sharing, Word};
 use crate::schedulers::process_queue::Scatter;
+
+use super::NEVER;
 
 /// A weight as a fraction: a flow of weight 1 has as much above as below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,8 +23,8 @@ impl Weight {
     /// What a group without a weight has.
     const OF_GROUP: u32 = 100;
 
-    fn of_group(own: u16) -> Weight {
-        Weight { own: u32::from(own).max(1), usual: Weight::OF_GROUP }
+    fn of_group(own: u64) -> Weight {
+        Weight { own: (own as u32).max(1), usual: Weight::OF_GROUP }
     }
 
     /// That of a priority: best-effort level p weighs 8 - p, real time as the best of these, idle as the least.
@@ -34,141 +39,138 @@ impl Weight {
     }
 }
 
-/// One flow.
-#[derive(Clone, Debug)]
-pub(super) struct Flow {
-    /// Finish tag of the request that it submitted last.
-    pub(super) finish: u64,
-    /// Its requests that wait for their turn.
-    pub(super) waiting: u32,
-    /// The weight of its group; none where the requests' priorities decide.
-    pub(super) group_weight: Option<Weight>,
-    /// It has ended: once nothing waits the record is used again.
-    has_ended: bool,
-    /// Its local queues by hardware queue; [`Flows::NO_QUEUE`] where there is none yet.
-    pub(super) queues: Vec<u32>,
+/// What a flow is known by: an I/O context, or a group.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct FlowKey(u64);
+
+impl FlowKey {
+    const GROUP: u64 = 1 << 32;
+
+    pub(super) fn io_context(io_context: IoContextId) -> FlowKey {
+        FlowKey(u64::from(io_context.0))
+    }
+
+    pub(super) fn group(cgroup: CgroupId) -> FlowKey {
+        FlowKey(FlowKey::GROUP | u64::from(cgroup.0))
+    }
+
+    fn as_group(self) -> Option<u32> {
+        (self.0 & FlowKey::GROUP != 0).then_some(self.0 as u32)
+    }
 }
 
-type Index = HashMap<u32, u32, BuildHasherDefault<Scatter>>;
+/// Whatever is known by a flow's key.
+pub(super) type ByFlow<T> = HashMap<FlowKey, T, BuildHasherDefault<Scatter>>;
+
+/// One flow, as its local queues share it. Its words are `Relaxed`: each is right by itself.
+pub(super) struct Flow<Sh: Sharing> {
+    /// Finish tag of the request that it submitted last.
+    finish: Sh::Word,
+    /// The weight of its group; 0 where the requests' priorities decide.
+    group_weight: Sh::Word,
+}
+
+impl<Sh: Sharing> Flow<Sh> {
+    #[inline]
+    pub(super) fn group_weight(&self) -> Option<Weight> {
+        match self.group_weight.load(Relaxed) {
+            0 => None,
+            own => Some(Weight::of_group(own)),
+        }
+    }
+
+    /// The start tag of a request that adds this to the finish tag.
+    #[inline]
+    pub(super) fn tag(&self, virtual_time: u64, added: u64) -> u64 {
+        loop {
+            let before = self.finish.load(Relaxed);
+            let start = before.max(virtual_time);
+            if self.finish.compare_exchange(before, start.saturating_add(added).min(NEVER - 1), Relaxed) {
+                return start;
+            }
+        }
+    }
+
+    /// A request has grown.
+    pub(super) fn charge(&self, added: u64) {
+        self.tag(0, added);
+    }
+}
 
 /// All flows.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Flows {
-    records: Vec<Flow>,
-    free: Vec<u32>,
-    by_io_context: Index,
-    by_group: Index,
-    /// Weights of groups, whether they have a flow or not.
-    group_weights: HashMap<u32, u16, BuildHasherDefault<Scatter>>,
+pub(super) struct Flows<Sh: Sharing> {
     /// Whether the load has groups: then these are the flows.
-    has_groups: bool,
+    has_groups: Sh::Word,
+    table: Sh::Lock<Table<Sh>>,
 }
 
-impl Flows {
-    pub(super) const NO_QUEUE: u32 = u32::MAX;
+struct Table<Sh: Sharing> {
+    living: ByFlow<Arc<Flow<Sh>>>,
+    /// Weights of groups, whether they have a flow or not.
+    group_weights: HashMap<u32, u16, BuildHasherDefault<Scatter>>,
+}
 
-    #[inline]
-    pub(super) fn get(&self, flow: u32) -> &Flow {
-        &self.records[flow as usize]
+impl<Sh: Sharing> Flows<Sh> {
+    pub(super) fn new() -> Self {
+        let table = Table { living: ByFlow::default(), group_weights: HashMap::default() };
+        Flows { has_groups: Sh::Word::new(0), table: Sh::Lock::new(table) }
     }
 
+    /// What the flow of an I/O is known by. From the first group on, groups are the flows; what waits stays with the flow that it
+    /// came with.
     #[inline]
-    pub(super) fn get_mut(&mut self, flow: u32) -> &mut Flow {
-        &mut self.records[flow as usize]
-    }
-
-    /// The flow of an I/O, if it has one.
-    #[inline]
-    pub(super) fn find(&self, io_context: IoContextId, cgroup: CgroupId) -> Option<u32> {
-        if self.has_groups {
-            self.by_group.get(&cgroup.0).copied()
-        } else {
-            self.by_io_context.get(&io_context.0).copied()
+    pub(super) fn key(&self, io_context: IoContextId, cgroup: CgroupId) -> FlowKey {
+        let has_groups = self.has_groups.load(Relaxed) != 0;
+        if has_groups || cgroup != CgroupId::ROOT {
+            if !has_groups {
+                self.add_group();
+            }
+            return FlowKey::group(cgroup);
         }
+        FlowKey::io_context(io_context)
     }
 
-    /// The flow of an I/O. From the first group on, groups are the flows; what waits stays with the flow that it came with.
-    #[inline]
-    pub(super) fn find_or_create(&mut self, io_context: IoContextId, cgroup: CgroupId) -> u32 {
-        self.has_groups |= cgroup != CgroupId::ROOT;
-        match self.find(io_context, cgroup) {
-            Some(flow) => flow,
-            None => self.create(io_context, cgroup),
-        }
-    }
-
+    /// A flow, for one more local queue.
     #[cold]
-    fn create(&mut self, io_context: IoContextId, cgroup: CgroupId) -> u32 {
-        let own = self.group_weights.get(&cgroup.0).copied().unwrap_or(Weight::OF_GROUP as u16);
-        let group_weight = self.has_groups.then(|| Weight::of_group(own));
-        let flow = match self.free.pop() {
-            // Its local queues are empty, and serve the new flow.
-            Some(flow) => {
-                let record = self.get_mut(flow);
-                (record.finish, record.has_ended, record.group_weight) = (0, false, group_weight);
-                flow
-            }
-            None => {
-                self.records.push(Flow { finish: 0, waiting: 0, group_weight, has_ended: false, queues: Vec::new() });
-                self.records.len() as u32 - 1
-            }
-        };
-        if self.has_groups {
-            self.by_group.insert(cgroup.0, flow);
-        } else {
-            self.by_io_context.insert(io_context.0, flow);
-        }
-        flow
+    pub(super) fn find_or_create(&self, key: FlowKey) -> Arc<Flow<Sh>> {
+        self.table.aside(|Table { living, group_weights }| {
+            let create = || {
+                let of_group =
+                    |group| group_weights.get(&group).map_or(u64::from(Weight::OF_GROUP), |&own| u64::from(own).max(1));
+                let group_weight = key.as_group().map_or(0, of_group);
+                Arc::new(Flow { finish: Sh::Word::new(0), group_weight: Sh::Word::new(group_weight) })
+            };
+            Arc::clone(living.entry(key).or_insert_with(create))
+        })
     }
 
     /// There are groups.
-    pub(super) fn add_group(&mut self) {
-        self.has_groups = true;
+    pub(super) fn add_group(&self) {
+        self.has_groups.store(1, Relaxed);
     }
 
     /// A group weighs this from now on: what was tagged before keeps its tags.
-    pub(super) fn set_weight(&mut self, cgroup: CgroupId, weight: u16) {
-        self.group_weights.insert(cgroup.0, weight);
-        if let Some(&flow) = self.by_group.get(&cgroup.0) {
-            self.get_mut(flow).group_weight = Some(Weight::of_group(weight));
-        }
+    pub(super) fn set_weight(&self, cgroup: CgroupId, weight: u16) {
+        self.table.aside(|table| {
+            table.group_weights.insert(cgroup.0, weight);
+            if let Some(flow) = table.living.get(&FlowKey::group(cgroup)) {
+                flow.group_weight.store(u64::from(weight).max(1), Relaxed);
+            }
+        });
     }
 
-    pub(super) fn end_io_context(&mut self, io_context: IoContextId) {
-        let flow = self.by_io_context.remove(&io_context.0);
-        self.end(flow);
+    /// A group is gone, and its weight with it.
+    pub(super) fn forget_weight(&self, cgroup: CgroupId) {
+        self.table.aside(|table| table.group_weights.remove(&cgroup.0));
     }
 
-    pub(super) fn end_group(&mut self, cgroup: CgroupId) {
-        self.group_weights.remove(&cgroup.0);
-        let flow = self.by_group.remove(&cgroup.0);
-        self.end(flow);
-    }
-
-    fn end(&mut self, flow: Option<u32>) {
-        let Some(flow) = flow else { return };
-        self.get_mut(flow).has_ended = true;
-        self.recycle(flow);
-    }
-
-    /// A request of the flow no longer waits.
-    #[inline]
-    pub(super) fn leave(&mut self, flow: u32) {
-        let record = self.get_mut(flow);
-        record.waiting -= 1;
-        if record.has_ended {
-            self.recycle(flow);
-        }
-    }
-
-    fn recycle(&mut self, flow: u32) {
-        if self.get(flow).waiting == 0 {
-            self.free.push(flow);
-        }
+    /// A flow has ended: one of the same key is another.
+    pub(super) fn end(&self, key: FlowKey) {
+        self.table.aside(|table| table.living.remove(&key));
     }
 
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        self.records.len() - self.free.len()
+        self.table.aside(|table| table.living.len())
     }
 }

@@ -1,25 +1,40 @@
 //! MQFQ, of research and in no kernel: weighted fair queueing of bytes, in which a flow may be ahead by a threshold.
 //!
 //! **Promises**: of two flows that always have requests, neither gets more than about twice `threshold_kb` more than its share;
-//! whatever waits goes while there is a slot. **Costs**: O(log n) an insertion and a dispatch in the number of flows, one lock
-//! here, and what a device does with more than `slots` requests. **Rules**: docs/rules/mqfq.md.
+//! whatever waits goes while there is a slot. **Costs**: O(log n) an insertion and a dispatch in the number of flows that wait on a
+//! hardware queue, a look at one word of each hardware queue where the earliest request changes, and what a device does with
+//! more than `slots` requests. **Rules**: docs/rules/mqfq.md.
+//!
+//! **What CPUs share.** Each hardware queue has a lock, for the local queues of all flows on it. All queues share three words, virtual
+//! time and the numbers of requests at the device and waiting, and each flow its finish tag. The lock around the table of flows is
+//! taken once for each flow and hardware queue, under that of the hardware queue and never the other way round.
+//!
+//! **No request is left behind** while there is a slot. Who inserts counts the request and then looks for a slot; who gives a slot back
+//! does that and then looks for requests that wait: `SeqCst`, so one of them sees the other.
 
+mod concurrent;
 mod flows;
+mod local_queues;
 
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use crate::bio::ioprio::IoPriority;
 use crate::bio::{Bio, Op};
-use crate::ground::id_list::{IdList, Links};
-use crate::ground::ids::{HctxId, RqId, SECTOR_BYTES};
-use crate::ground::tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};
-use crate::policy::sector_order::SectorOrder;
-use crate::policy::{Choice, Needs, Place, PolicyCx, Scheduler, SchedulerEvent};
-use crate::request::Request;
-use crate::request::merge::Edge;
+use crate::ground::ids::{CgroupId, CpuId, HctxId, IoContextId, SECTOR_BYTES};
+use crate::ground::meter::{Meter, Site};
+use crate::ground::sharing::{Lock, Padded, Sharing, Word};
+use crate::policy::Family;
+use crate::request::cpu_map::{CpuMap, QueueType};
+use crate::request::merge::{Edge, MergeRules};
+use crate::request::{Marks, Rq};
 use crate::watch::reason::Reason;
 
-use flows::{Flows, Weight};
+use flows::{FlowKey, Flows, Weight};
+use local_queues::LocalQueues;
 
 /// Tags of a byte at weight 1: small requests of heavy flows still differ.
 const TAGS_PER_BYTE: u64 = 16;
@@ -28,347 +43,326 @@ const WITHOUT_DATA_BYTES: u64 = 4096;
 /// No start tag: nothing waits.
 const NEVER: u64 = u64::MAX;
 
-/// The policy. Clone it to look ahead.
-#[derive(Clone)]
-pub struct Mqfq {
-    /// How far a queue may be ahead of virtual time, KiB at weight 1.
-    threshold_kib: u32,
-    /// Most requests at the device.
-    slots: u32,
-    /// What a byte written counts, in percent of one read.
-    write_cost: u32,
-    /// Requests that were given out and have not ended.
-    inflight: u32,
-    /// Requests that wait.
-    waiting: u32,
-    /// The least start tag of the requests that wait, and never less than it was.
-    virtual_time: u64,
-    /// What came back, which goes first.
-    head: IdList,
-    flows: Flows,
-    /// The requests of one flow on one hardware queue, each.
-    queues: Vec<LocalQueue>,
-    hctxs: Vec<Hctx>,
-    entries: Vec<Entry>,
-    links: Links,
+/// Makes the scheduler for a queue.
+pub struct MqfqFamily {
+    /// Request ids are below this.
+    pub capacity: u32,
 }
 
-#[derive(Clone, Debug)]
-struct LocalQueue {
-    list: IdList,
-    hctx: u16,
-    /// The start tag by which it is in its hardware queue's order; [`NEVER`] while it is empty.
-    published: u64,
+impl Family for MqfqFamily {
+    type Of<Sh: Sharing> = Mqfq<Sh>;
+
+    fn make<Sh: Sharing>(&self, map: &CpuMap) -> Mqfq<Sh> {
+        Mqfq::new(map, self.capacity)
+    }
+}
+
+/// The scheduler.
+pub struct Mqfq<Sh: Sharing> {
+    map: CpuMap,
+    settings: Settings<Sh>,
+    /// The least start tag of the requests that wait, as far as it is known, and never less than it was. A reader may be late: that
+    /// throttles more.
+    virtual_time: Padded<Sh::Word>,
+    /// Requests that were given out and have not ended.
+    inflight: Padded<Sh::Word>,
+    /// Requests that wait, and are published.
+    waiting: Padded<Sh::Word>,
+    /// What came back, which goes first.
+    head: Sh::Lock<VecDeque<Rq>>,
+    /// How many these are.
+    in_head: Sh::Word,
+    flows: Flows<Sh>,
+    hctxs: Vec<Padded<HctxQueues<Sh>>>,
+    /// For each request slot whether it counts as being at the device.
+    is_counted: Vec<Sh::Word>,
+}
+
+/// What tunables set.
+struct Settings<Sh: Sharing> {
+    /// How far a queue may be ahead of virtual time, KiB at weight 1.
+    threshold_kib: Sh::Word,
+    /// Most requests at the device.
+    slots: Sh::Word,
+    /// What a byte written counts, in percent of one read.
+    write_cost: Sh::Word,
 }
 
 /// A hardware queue.
-#[derive(Clone, Debug)]
-struct Hctx {
-    /// Local queues by the start tag of their first request.
-    heads: SectorOrder,
-    /// The least of these.
-    least: u64,
+struct HctxQueues<Sh: Sharing> {
+    /// The least start tag that waits here; [`NEVER`] if nothing does. Written under the lock.
+    least: Sh::Word,
+    queues: Sh::Lock<LocalQueues<Sh>>,
 }
 
-/// What is known of a request slot.
-#[derive(Clone, Copy, Default)]
-struct Entry {
-    start: u64,
-    flow: u32,
-    queue: u32,
-    sectors: u32,
-    place: Whereabouts,
-    /// Counted in `inflight`.
-    is_counted: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Whereabouts {
-    #[default]
-    Elsewhere,
-    /// Its flow is known; it is about to be inserted, or to be absorbed.
-    Arrived,
-    Head,
-    Queue,
-}
-
-static TUNABLES: Tunables<Mqfq> = Tunables {
-    grammar: Grammar::InRange,
-    rows: &[
-        TunableRow::new(
-            "threshold_kb",
-            (Unit::Kib, 45, 0, 65_536),
-            "How far a flow may be ahead of the one that is furthest behind. Smaller: fairer; larger: fewer waits.",
-            |mqfq| i128::from(mqfq.threshold_kib),
-            |mqfq, kib| mqfq.threshold_kib = kib as u32,
-        ),
-        TunableRow::new(
-            "slots",
-            (Unit::Requests, 64, 1, 65_535),
-            "Most requests at the device. Smaller: the order here counts; larger: throughput.",
-            |mqfq| i128::from(mqfq.slots),
-            |mqfq, requests| mqfq.slots = requests as u32,
-        ),
-        TunableRow::new(
-            "write_cost",
-            (Unit::Number, 100, 1, 10_000),
-            "What a byte written counts, in percent of a byte read.",
-            |mqfq| i128::from(mqfq.write_cost),
-            |mqfq, percent| mqfq.write_cost = percent as u32,
-        ),
-    ],
-};
-
-impl Mqfq {
-    /// A fresh scheduler for request ids below `capacity`.
+impl<Sh: Sharing> Mqfq<Sh> {
+    /// A fresh scheduler for request ids below `capacity`. `map` names the hardware queues and their CPUs.
     #[must_use]
-    pub fn new(capacity: u32) -> Self {
-        let capacity = capacity as usize;
+    pub fn new(map: &CpuMap, capacity: u32) -> Self {
+        let hctx =
+            |_| Padded(HctxQueues { least: Sh::Word::new(NEVER), queues: Sh::Lock::new(LocalQueues::default()) });
         Mqfq {
-            threshold_kib: 45,
-            slots: 64,
-            write_cost: 100,
-            inflight: 0,
-            waiting: 0,
-            virtual_time: 0,
-            head: IdList::default(),
-            flows: Flows::default(),
-            queues: Vec::new(),
-            hctxs: Vec::new(),
-            entries: vec![Entry::default(); capacity],
-            links: Links::new(capacity),
+            map: map.clone(),
+            settings: Settings {
+                threshold_kib: Sh::Word::new(45),
+                slots: Sh::Word::new(64),
+                write_cost: Sh::Word::new(100),
+            },
+            virtual_time: Padded(Sh::Word::new(0)),
+            inflight: Padded(Sh::Word::new(0)),
+            waiting: Padded(Sh::Word::new(0)),
+            head: Sh::Lock::new(VecDeque::new()),
+            in_head: Sh::Word::new(0),
+            flows: Flows::new(),
+            hctxs: (0..map.hctxs()).map(hctx).collect(),
+            is_counted: (0..capacity).map(|_| Sh::Word::new(0)).collect(),
         }
     }
 
-    fn threshold(&self) -> u64 {
-        u64::from(self.threshold_kib) * 1024 * TAGS_PER_BYTE
+    /// Virtual time, in tags.
+    #[must_use]
+    pub fn virtual_time(&self) -> u64 {
+        self.virtual_time.load(SeqCst)
     }
 
-    /// What this many sectors of a request add to its flow's finish tag (MQFQ-4).
+    /// Requests that were given out and have not ended.
+    #[must_use]
+    pub fn inflight(&self) -> u64 {
+        self.inflight.load(SeqCst)
+    }
+
+    /// Requests that wait.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.waiting.load(SeqCst)
+    }
+
+    fn slots(&self) -> u64 {
+        self.settings.slots.load(Relaxed)
+    }
+
+    /// The latest start tag that is given out now.
     #[inline]
-    fn tags(&self, rq: &Request, sectors: u32, group_weight: Option<Weight>) -> u64 {
-        let bytes = match rq.op {
+    fn limit(&self) -> u64 {
+        let threshold = self.settings.threshold_kib.load(Relaxed) * 1024 * TAGS_PER_BYTE;
+        self.virtual_time().saturating_add(threshold)
+    }
+
+    /// What this many sectors add to a flow's finish tag (MQFQ-4).
+    #[inline]
+    fn tags(&self, (op, sectors, ioprio): (Op, u32, IoPriority), group_weight: Option<Weight>) -> u64 {
+        let bytes = match op {
             Op::Read | Op::Write => u64::from(sectors) * SECTOR_BYTES,
             Op::Flush | Op::Discard | Op::WriteZeroes => WITHOUT_DATA_BYTES,
         };
-        let percent = if rq.op == Op::Read { 100 } else { u64::from(self.write_cost) };
-        let weight = group_weight.unwrap_or_else(|| Weight::of_priority(rq.ioprio));
+        let percent = if op == Op::Read { 100 } else { self.settings.write_cost.load(Relaxed) };
+        let weight = group_weight.unwrap_or_else(|| Weight::of_priority(ioprio));
         bytes * TAGS_PER_BYTE * u64::from(weight.usual) * percent / (100 * u64::from(weight.own))
     }
 
-    /// The local queue of a flow on a hardware queue.
+    fn key(&self, io_context: IoContextId, cgroup: CgroupId) -> FlowKey {
+        self.flows.key(io_context, cgroup)
+    }
+
+    // --- virtual time ---
+
+    /// Time is this at least.
     #[inline]
-    fn queue_of(&mut self, flow: u32, hctx: HctxId) -> u32 {
-        match self.flows.get(flow).queues.get(hctx.index()) {
-            Some(&queue) if queue != Flows::NO_QUEUE => queue,
-            _ => self.create_queue(flow, hctx),
+    fn advance_to(&self, tag: u64) {
+        let mut before = self.virtual_time.load(SeqCst);
+        while before < tag && !self.virtual_time.compare_exchange(before, tag, SeqCst) {
+            before = self.virtual_time.load(SeqCst);
         }
     }
 
-    #[cold]
-    fn create_queue(&mut self, flow: u32, hctx: HctxId) -> u32 {
-        if self.hctxs.len() <= hctx.index() {
-            self.hctxs.resize(hctx.index() + 1, Hctx { heads: SectorOrder::default(), least: NEVER });
+    /// The hardware queue with the least start tag of all, and that.
+    #[inline]
+    fn least(&self) -> Option<(HctxId, u64)> {
+        let mut least = (0, NEVER);
+        for (index, hctx) in self.hctxs.iter().enumerate() {
+            let tag = hctx.least.load(SeqCst);
+            if tag < least.1 {
+                least = (index, tag);
+            }
         }
-        let queue = self.queues.len() as u32;
-        self.queues.push(LocalQueue { list: IdList::default(), hctx: hctx.0, published: NEVER });
-        let queues = &mut self.flows.get_mut(flow).queues;
-        if queues.len() <= hctx.index() {
-            queues.resize(hctx.index() + 1, Flows::NO_QUEUE);
-        }
-        queues[hctx.index()] = queue;
-        queue
+        (least.1 != NEVER).then_some((HctxId(least.0 as u16), least.1))
     }
 
-    /// Publishes the start tag of a queue's first request (MQFQ-5).
+    /// Publishes the least start tag of a hardware queue (MQFQ-5). Its lock is held.
     #[inline]
-    fn publish(&mut self, queue: u32) {
-        let LocalQueue { list, hctx, published } = &mut self.queues[queue as usize];
-        let tag = list.first().map_or(NEVER, |id| self.entries[id as usize].start);
-        if tag == *published {
+    fn publish(&self, hctx: &HctxQueues<Sh>, least: u64) {
+        if hctx.least.load(Relaxed) == least {
             return;
         }
-        let hctx = &mut self.hctxs[usize::from(*hctx)];
-        if *published != NEVER {
-            hctx.heads.remove(queue, *published);
-        }
-        if tag != NEVER {
-            hctx.heads.insert(queue, tag);
-        }
-        *published = tag;
-        hctx.least = hctx.heads.at_or_after(0).map_or(NEVER, |queue| self.queues[queue as usize].published);
-        let least = self.hctxs.iter().map(|hctx| hctx.least).min().unwrap_or(NEVER);
-        if least != NEVER {
-            self.virtual_time = self.virtual_time.max(least);
+        hctx.least.store(least, SeqCst);
+        if let Some((_, least)) = self.least() {
+            self.advance_to(least);
         }
     }
 
-    /// Takes a request out of its queue.
-    fn leave(&mut self, id: u32) {
-        let Entry { queue, flow, .. } = self.entries[id as usize];
-        self.queues[queue as usize].list.remove(&mut self.links, id);
-        self.entries[id as usize].place = Whereabouts::Elsewhere;
-        self.waiting -= 1;
-        self.flows.leave(flow);
-        self.publish(queue);
-    }
+    // --- the way in ---
 
-    /// The queue that gives the next request, for a hardware queue that asks (MQFQ-7, MQFQ-8).
+    /// Takes a request in (MQFQ-4).
     #[inline]
-    fn next_queue(&self, asking: HctxId) -> (Option<u32>, Reason) {
-        if let Some(own) = self.hctxs.get(asking.index())
-            && own.least <= self.virtual_time.saturating_add(self.threshold())
-            && let Some(queue) = own.heads.at_or_after(0)
+    fn enqueue(&self, meter: &impl Meter, rq: Rq) {
+        let hctx = &self.hctxs[rq.hctx.index()];
+        let key = self.key(rq.io_context, rq.cgroup);
+        hctx.queues.with(meter, Site::HardwareQueue, |queues| {
+            let queue = queues.find_or_create(key, || self.flows.find_or_create(key));
+            let flow = queues.flow(queue);
+            let added = self.tags((rq.op, rq.sectors, rq.ioprio), flow.group_weight());
+            let start = flow.tag(self.virtual_time(), added);
+            queues.push(queue, rq, start);
+            self.publish(hctx, queues.least());
+            // Counted once it can be found.
+            self.waiting.fetch_add(1, SeqCst);
+        });
+    }
+
+    /// Takes a request in that goes before all others.
+    fn put_at_head(&self, meter: &impl Meter, rq: Rq) {
+        self.head.with(meter, Site::HardwareQueue, |head| {
+            head.push_front(rq);
+            self.in_head.fetch_add(1, SeqCst);
+            self.waiting.fetch_add(1, SeqCst);
+        });
+    }
+
+    /// Tries to merge a bio into what its flow has on its hardware queue (MQFQ-11).
+    #[inline]
+    fn merge(&self, meter: &impl Meter, hctx: HctxId, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
+        let hctx = &self.hctxs[hctx.index()];
+        // A hardware queue that looks empty is not worth the lock.
+        if hctx.least.load(Relaxed) == NEVER {
+            return None;
+        }
+        let (io, key) =
+            bio.as_ref().map(|bio| ((bio.op, bio.sectors, bio.ioprio), self.key(bio.io_context, bio.cgroup)))?;
+        hctx.queues.with(meter, Site::HardwareQueue, |queues| {
+            let queue = queues.find(key)?;
+            let edge = rules.merge_with_newest(queues.requests_mut(queue), bio)?;
+            let flow = queues.flow(queue);
+            flow.charge(self.tags(io, flow.group_weight()));
+            Some(edge)
+        })
+    }
+
+    // --- the way out ---
+
+    /// Takes one of the slots, if there is one (MQFQ-6).
+    #[inline]
+    fn take_slot(&self) -> bool {
+        loop {
+            let before = self.inflight.load(SeqCst);
+            if before >= self.slots() {
+                return false;
+            }
+            if self.inflight.compare_exchange(before, before + 1, SeqCst) {
+                return true;
+            }
+        }
+    }
+
+    /// The next request for a hardware queue that asks.
+    #[inline]
+    fn give_out(&self, meter: &impl Meter, asking: HctxId) -> (Option<Rq>, Reason) {
+        loop {
+            if !self.take_slot() {
+                return (None, Reason::NoSlot);
+            }
+            if let Some((mut rq, reason)) = self.take_next(meter, asking) {
+                self.is_counted[rq.id().index()].store(1, Relaxed);
+                rq.marks.set(Marks::STARTED);
+                return (Some(rq), reason);
+            }
+            self.inflight.fetch_sub(1, SeqCst);
+            // Who inserted meanwhile may have found no slot.
+            if self.waiting.load(SeqCst) == 0 {
+                return (None, Reason::Empty);
+            }
+        }
+    }
+
+    /// Takes the next request out (MQFQ-7, MQFQ-8). The caller has a slot for it.
+    #[inline]
+    fn take_next(&self, meter: &impl Meter, asking: HctxId) -> Option<(Rq, Reason)> {
+        if self.in_head.load(SeqCst) != 0
+            && let Some(rq) = self.take_from_head(meter)
         {
-            let is_least = own.least <= self.virtual_time;
-            return (Some(queue), if is_least { Reason::LeastStartTag } else { Reason::OwnStartTag });
+            return Some((rq, Reason::HeadList));
         }
-        let least = self.hctxs.iter().min_by_key(|hctx| hctx.least);
-        match least.and_then(|hctx| hctx.heads.at_or_after(0)) {
-            Some(queue) => (Some(queue), Reason::LeastStartTag),
-            None => (None, Reason::Empty),
-        }
-    }
-}
-
-impl Scheduler for Mqfq {
-    /// Two requests of different flows must not become one.
-    fn needs(&self) -> Needs {
-        Needs { joins: true, ..Needs::default() }
-    }
-
-    fn on_arrived(&mut self, _cx: &mut PolicyCx<'_>, rq: &Request) {
-        let flow = self.flows.find_or_create(rq.io_context, rq.cgroup);
-        let entry = &mut self.entries[rq.id().index()];
-        entry.flow = flow;
-        entry.place = Whereabouts::Arrived;
-    }
-
-    fn on_dropped(&mut self, _cx: &mut PolicyCx<'_>, id: RqId) {
-        self.entries[id.index()].place = Whereabouts::Elsewhere;
-    }
-
-    fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
-        let rq = cx.rq(id);
-        let has_arrived = self.entries[id.index()].place == Whereabouts::Arrived;
-        if std::mem::take(&mut self.entries[id.index()].is_counted) {
-            // It comes back from the device.
-            self.inflight -= 1;
-        }
-        self.waiting += 1;
-        if place == Place::Head {
-            self.entries[id.index()].place = Whereabouts::Head;
-            return self.head.push_front(&mut self.links, id.0);
-        }
-        let flow = match has_arrived {
-            true => self.entries[id.index()].flow,
-            false => self.flows.find_or_create(rq.io_context, rq.cgroup),
-        };
-        let added = self.tags(rq, rq.sectors, self.flows.get(flow).group_weight);
-        let record = self.flows.get_mut(flow);
-        let start = record.finish.max(self.virtual_time);
-        record.finish = start.saturating_add(added).min(NEVER - 1);
-        record.waiting += 1;
-        let queue = self.queue_of(flow, rq.hctx);
-        self.entries[id.index()] =
-            Entry { start, flow, queue, sectors: rq.sectors, place: Whereabouts::Queue, is_counted: false };
-        let list = &mut self.queues[queue as usize].list;
-        let was_empty = list.is_empty();
-        list.push_back(&mut self.links, id.0);
-        if was_empty {
-            self.publish(queue);
+        loop {
+            let limit = self.limit();
+            if self.hctxs[asking.index()].least.load(SeqCst) <= limit
+                && let Some(taken) = self.take_from(meter, asking, limit)
+            {
+                return Some(taken);
+            }
+            let (hctx, least) = self.least()?;
+            self.advance_to(least);
+            if let Some((rq, _)) = self.take_from(meter, hctx, self.limit()) {
+                return Some((rq, Reason::LeastStartTag));
+            }
+            // Another CPU has taken it.
         }
     }
 
-    fn dispatch(&mut self, _cx: &mut PolicyCx<'_>, hctx: HctxId) -> Choice {
-        if self.inflight >= self.slots {
-            return Choice { rq: None, reason: Reason::NoSlot };
+    /// Takes the request with the least start tag of a hardware queue, if that is within the limit.
+    #[inline]
+    fn take_from(&self, meter: &impl Meter, hctx: HctxId, limit: u64) -> Option<(Rq, Reason)> {
+        let hctx = &self.hctxs[hctx.index()];
+        hctx.queues.with(meter, Site::HardwareQueue, |queues| {
+            let start = queues.least();
+            if start > limit || start == NEVER {
+                return None;
+            }
+            let reason = if start <= self.virtual_time() { Reason::LeastStartTag } else { Reason::OwnStartTag };
+            let rq = queues.pop()?;
+            // Not counted any more before it cannot be found.
+            self.waiting.fetch_sub(1, SeqCst);
+            self.publish(hctx, queues.least());
+            Some((rq, reason))
+        })
+    }
+
+    fn take_from_head(&self, meter: &impl Meter) -> Option<Rq> {
+        self.head.with(meter, Site::HardwareQueue, |head| {
+            let rq = head.pop_front()?;
+            self.waiting.fetch_sub(1, SeqCst);
+            self.in_head.fetch_sub(1, SeqCst);
+            Some(rq)
+        })
+    }
+
+    /// A request is no longer at the device. Returns whether one that waits may go now that could not before.
+    #[inline]
+    fn leave_device(&self, rq: usize) -> bool {
+        if self.is_counted[rq].swap(0, Relaxed) == 0 {
+            return false;
         }
-        let (id, reason) = if let Some(id) = self.head.first() {
-            self.head.remove(&mut self.links, id);
-            self.entries[id as usize].place = Whereabouts::Elsewhere;
-            self.waiting -= 1;
-            (id, Reason::HeadList)
-        } else {
-            let (queue, reason) = self.next_queue(hctx);
-            let Some(id) = queue.and_then(|queue| self.queues[queue as usize].list.first()) else {
-                return Choice { rq: None, reason };
-            };
-            self.leave(id);
-            (id, reason)
-        };
-        self.entries[id as usize].is_counted = true;
-        self.inflight += 1;
-        Choice { rq: Some(RqId(id)), reason }
+        let before = self.inflight.fetch_sub(1, SeqCst);
+        before >= self.slots() && self.has_requests()
     }
 
-    fn finish(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
-        let entry = &mut self.entries[id.index()];
-        if !std::mem::take(&mut entry.is_counted) {
-            return;
+    /// Whether something waits and there is a slot.
+    #[inline]
+    fn has_requests(&self) -> bool {
+        self.waiting.load(SeqCst) != 0 && self.inflight.load(SeqCst) < self.slots()
+    }
+
+    /// The hardware queue that a bio takes on a CPU.
+    #[inline]
+    fn hctx_for(&self, cpu: CpuId, bio: &Bio) -> HctxId {
+        self.map.hctx_of(cpu, QueueType::of(bio.op, bio.flags))
+    }
+
+    // --- flows ---
+
+    /// A flow has ended (MQFQ-13): it serves what waits, and one of the same number is a new flow.
+    fn end(&self, key: FlowKey) {
+        self.flows.end(key);
+        for hctx in &self.hctxs {
+            hctx.queues.aside(|queues| queues.end(key));
         }
-        let was_full = self.inflight >= self.slots;
-        self.inflight -= 1;
-        // A slot has become free, or would have become if fewer were allowed: what waits may go.
-        cx.requested.run_queues |= was_full && self.has_work();
-    }
-
-    fn has_work(&self) -> bool {
-        self.waiting > 0 && self.inflight < self.slots
-    }
-
-    fn allow_merge(&mut self, _cx: &mut PolicyCx<'_>, id: RqId, bio: &Bio) -> bool {
-        self.flows.find(bio.io_context, bio.cgroup) == Some(self.entries[id.index()].flow)
-    }
-
-    fn allow_join(&self, first: RqId, second: RqId) -> bool {
-        self.entries[first.index()].flow == self.entries[second.index()].flow
-    }
-
-    fn on_grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, _edge: Edge) {
-        let rq = cx.rq(id);
-        let entry = &mut self.entries[id.index()];
-        let before = std::mem::replace(&mut entry.sectors, rq.sectors);
-        let flow = entry.flow;
-        let group_weight = self.flows.get(flow).group_weight;
-        let added = self.tags(rq, rq.sectors, group_weight) - self.tags(rq, before, group_weight);
-        let record = self.flows.get_mut(flow);
-        record.finish = record.finish.saturating_add(added).min(NEVER - 1);
-    }
-
-    fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
-        let Entry { start, sectors, .. } = self.entries[absorbed.index()];
-        self.leave(absorbed.0);
-        let entry = &mut self.entries[survivor.index()];
-        entry.sectors += sectors;
-        entry.start = entry.start.min(start);
-        let queue = entry.queue;
-        self.publish(queue);
-    }
-
-    fn on_event(&mut self, _cx: &mut PolicyCx<'_>, event: SchedulerEvent) {
-        match event {
-            SchedulerEvent::CgroupAdded { .. } => self.flows.add_group(),
-            SchedulerEvent::Weight { cgroup, weight } => self.flows.set_weight(cgroup, weight),
-            SchedulerEvent::CgroupRemoved(cgroup) => self.flows.end_group(cgroup),
-            SchedulerEvent::IoContextExited(io_context) => self.flows.end_io_context(io_context),
-            _ => {}
-        }
-    }
-
-    fn grow(&mut self, capacity: u32) {
-        let capacity = (capacity as usize).max(self.entries.len());
-        self.entries.resize(capacity, Entry::default());
-        self.links.grow(capacity);
-    }
-
-    fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
-        TUNABLES.shown(self)
-    }
-
-    fn set_tunable(&mut self, cx: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
-        TUNABLES.store(self, name, text)?;
-        cx.requested.run_queues |= self.has_work();
-        Ok(())
     }
 }

@@ -3,16 +3,24 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::bio::ioprio::{IoPriority, PriorityClass};
-use crate::ground::ids::{CgroupId, IoContextId, Sector};
-use crate::schedulers::test_bench::{Bench, CAPACITY, Draws, random_calls};
+use crate::bio::ioprio::PriorityClass;
+use crate::ground::ids::{RqId, Sector};
+use crate::ground::sharing::Local;
+use crate::policy::{Concurrent, SchedulerEvent};
+use crate::schedulers::test_bench::{Bench, CAPACITY, Draws, Unserialized, random_calls};
 use proptest::prelude::*;
 
 /// Tags of a KiB at weight 1.
 const KIB: u64 = 1024 * TAGS_PER_BYTE;
 
-fn bench() -> Bench<Mqfq> {
-    Bench::new(Mqfq::new(CAPACITY))
+type MqfqBench = Bench<Unserialized<Mqfq<Local>>>;
+
+fn mqfq(capacity: u32) -> Mqfq<Local> {
+    Mqfq::new(&CpuMap::of_one_type(&[0, 1, 2, 3, 4].map(HctxId)), capacity)
+}
+
+fn bench() -> MqfqBench {
+    Bench::of_concurrent(mqfq(CAPACITY))
 }
 
 /// A read of 4 KiB by a process.
@@ -28,30 +36,28 @@ fn in_group(group: u32, bio: Bio) -> Bio {
     Bio { cgroup: CgroupId(group), ..bio }
 }
 
-fn start_of(bench: &Bench<Mqfq>, id: RqId) -> u64 {
-    bench.policy().entries[id.index()].start
+/// The start tag of a request that waits.
+fn start_of(bench: &MqfqBench, id: RqId) -> u64 {
+    let starts = |hctx: &Padded<HctxQueues<Local>>| hctx.queues.aside(|queues| queues.start_of(id));
+    bench.scheduler().hctxs.iter().find_map(starts).expect("it waits")
 }
 
-fn virtual_time(bench: &Bench<Mqfq>) -> u64 {
-    bench.policy().virtual_time
+fn virtual_time(bench: &MqfqBench) -> u64 {
+    bench.scheduler().virtual_time()
 }
 
 /// What must be true between calls.
-fn check(policy: &Mqfq) {
-    let mut waiting = policy.head.iter(&policy.links).count();
-    for queue in &policy.queues {
-        let first = queue.list.first().map_or(NEVER, |id| policy.entries[id as usize].start);
-        assert_eq!(queue.published, first);
-        waiting += queue.list.iter(&policy.links).count();
+fn check(mqfq: &Mqfq<Local>) {
+    let in_head = mqfq.head.aside(|head| head.len());
+    assert_eq!(mqfq.in_head.load(Relaxed), in_head as u64);
+    let mut waiting = in_head;
+    for hctx in &mqfq.hctxs {
+        waiting += hctx.queues.aside(|queues| queues.check());
+        assert_eq!(hctx.least.load(Relaxed), hctx.queues.aside(|queues| queues.least()));
     }
-    assert_eq!(policy.waiting as usize, waiting);
-    for (number, hctx) in policy.hctxs.iter().enumerate() {
-        let own = policy.queues.iter().filter(|queue| usize::from(queue.hctx) == number);
-        assert_eq!(hctx.least, own.map(|queue| queue.published).min().unwrap_or(NEVER));
-    }
-    let least = policy.hctxs.iter().map(|hctx| hctx.least).min().unwrap_or(NEVER);
-    assert!(least == NEVER || policy.virtual_time >= least, "virtual time is the least start tag or later");
-    assert_eq!(policy.inflight as usize, policy.entries.iter().filter(|entry| entry.is_counted).count());
+    assert_eq!(mqfq.waiting(), waiting as u64);
+    assert!(mqfq.least().is_none_or(|(_, least)| mqfq.virtual_time() >= least), "the least start tag or later");
+    assert_eq!(mqfq.inflight(), mqfq.is_counted.iter().map(|word| word.load(Relaxed)).sum::<u64>());
 }
 
 #[test]
@@ -109,10 +115,10 @@ fn virtual_time_never_steps_back_and_keeps_its_value_while_nothing_waits() {
     assert_eq!(virtual_time(&bench), 36 * KIB);
     // A request that lies behind: the flow of the later one joins with an earlier start tag.
     let ids = [2, 3].map(|process| bench.insert(read_by(process, u64::from(process) * 1000)));
-    bench.policy_call(|policy, _| {
-        policy.entries[ids[0].index()].start = 5 * KIB;
-        let queue = policy.entries[ids[0].index()].queue;
-        policy.publish(queue);
+    let mqfq = bench.scheduler();
+    mqfq.hctxs[0].queues.aside(|queues| {
+        queues.set_start(ids[0], 5 * KIB);
+        mqfq.publish(&mqfq.hctxs[0], queues.least());
     });
     assert_eq!(virtual_time(&bench), 36 * KIB, "what was published late is below it, and due");
     assert_eq!(bench.dispatch_to(0), (Some(ids[0]), Reason::LeastStartTag));
@@ -193,6 +199,7 @@ fn widest(seed: u64, threshold_kb: &str, slots: &str, bounded_by: impl Fn(u64, u
         |flow: usize, sectors: u32| u64::from(sectors) * 512 * TAGS_PER_BYTE * 4 / (8 - u64::from(levels[flow]));
     let mut waits = [0_u32; 3];
     let mut of_slot = [(usize::MAX, 0_u64); CAPACITY as usize];
+    let mut starts = [0_u64; CAPACITY as usize];
     let mut given = [0_i64; 3];
     // The least and the most of the difference of two flows.
     let mut spans = [[(0_i64, 0_i64); 3]; 3];
@@ -204,6 +211,7 @@ fn widest(seed: u64, threshold_kb: &str, slots: &str, bounded_by: impl Fn(u64, u
                 let tags = tags_of(flow, bio.sectors);
                 let id = bench.insert_on(draws.below(hctxs) as u16, bio);
                 of_slot[id.index()] = (flow, tags);
+                starts[id.index()] = start_of(&bench, id);
                 *waits += 1;
             }
         }
@@ -214,16 +222,17 @@ fn widest(seed: u64, threshold_kb: &str, slots: &str, bounded_by: impl Fn(u64, u
                 let bio = new_bio(&mut draws, flow);
                 let id = bench.insert_on(draws.below(hctxs) as u16, bio);
                 of_slot[id.index()] = (flow, 0);
+                starts[id.index()] = start_of(&bench, id);
             }
             1 => bench.tell(SchedulerEvent::IoContextExited(IoContextId(3 + draws.below(3) as u32))),
             2..4 if !bench.at_device.is_empty() => bench.complete(draws.below(bench.at_device.len() as u64) as usize),
             _ if bench.at_device.len() < 16 => {
-                let (before, threshold) = (virtual_time(&bench), bench.policy().threshold());
-                let has_slot = bench.at_device.len() < bench.policy().slots as usize;
+                let limit = bench.scheduler().limit();
+                let has_slot = bench.at_device.len() < bench.scheduler().slots() as usize;
                 let (id, _) = bench.dispatch_to(draws.below(hctxs + 1) as u16);
                 assert_eq!(id.is_some(), has_slot, "I2 and I3: with a slot something goes, and without one nothing");
                 if let Some(id) = id {
-                    assert!(start_of(&bench, id) <= before + threshold, "I1");
+                    assert!(starts[id.index()] <= limit, "I1");
                     let (flow, tags) = of_slot[id.index()];
                     if flow < 3 {
                         waits[flow] -= 1;
@@ -235,7 +244,7 @@ fn widest(seed: u64, threshold_kb: &str, slots: &str, bounded_by: impl Fn(u64, u
         }
         assert!(virtual_time(&bench) >= time, "virtual time never steps back");
         time = virtual_time(&bench);
-        check(bench.policy());
+        check(bench.scheduler());
         for one in 0..3 {
             for other in 0..one {
                 let difference = given[one] - given[other];
@@ -269,9 +278,9 @@ proptest! {
     #[test]
     fn random_calls_lose_no_request_and_virtual_time_never_decreases(seed in any::<u64>()) {
         let time = Cell::new(0);
-        random_calls(Mqfq::new(CAPACITY), seed, |bench| {
-            check(bench.policy());
-            assert!(bench.policy().virtual_time >= time.replace(bench.policy().virtual_time));
+        random_calls(bench(), seed, |bench| {
+            check(bench.scheduler());
+            assert!(virtual_time(bench) >= time.replace(virtual_time(bench)));
         });
     }
 }
@@ -283,19 +292,20 @@ fn an_ended_flow_keeps_its_requests_and_its_number_starts_a_new_flow() {
     bench.tell(SchedulerEvent::IoContextExited(IoContextId(1)));
     let anew = bench.insert(read_by(1, 9000));
     assert_eq!(
-        (start_of(&bench, anew), bench.policy().flows.count()),
-        (0, 2),
+        (start_of(&bench, anew), bench.scheduler().flows.count()),
+        (0, 1),
         "a process of the same number is another flow"
     );
     assert_eq!(bench.drain(), [ids[0], anew, ids[1], ids[2]]);
-    assert_eq!(bench.policy().flows.count(), 1);
+    assert_eq!(bench.scheduler().flows.count(), 1);
     for process in 0..10_000 {
         bench.insert(read_by(process, 0));
         bench.drain();
         bench.tell(SchedulerEvent::IoContextExited(IoContextId(process)));
     }
-    assert_eq!(bench.policy().flows.count(), 0);
-    assert!(bench.policy().queues.len() <= 3, "records of flows that ended are used again");
+    assert_eq!(bench.scheduler().flows.count(), 0);
+    let places = bench.scheduler().hctxs[0].queues.aside(|queues| queues.places());
+    assert!(places <= 3, "records of flows that ended are used again");
 }
 
 #[test]
@@ -350,28 +360,15 @@ fn a_merged_request_keeps_the_earlier_start_tag_and_its_flow_is_charged_for_all(
     let next = bench.insert(read_by(1, 9000));
     assert_eq!([first, next].map(|id| start_of(&bench, id)), [0, 8 * KIB]);
     bench.drain();
-    // Requests of one flow on two hardware queues become one: the one before the gap came later.
+    // At the front, too, and only on the hardware queue that its CPU submits to.
     let time = virtual_time(&bench);
-    bench.insert_on(0, read_by(3, 50_000));
-    bench.insert_on(1, read_by(3, 100));
-    let before = bench.insert_on(2, read_by(3, 92));
-    bench.insert_on(1, read_by(3, 108));
-    assert_eq!((bench.waiting(), start_of(&bench, before)), (2, time + 4 * KIB));
+    let here = bench.insert_on(0, read_by(3, 100));
+    bench.insert_on(1, read_by(3, 50_000));
+    assert_eq!(bench.merge(read_by(3, 92)), Some(Edge::Front));
+    assert_eq!(bench.merge(read_by(3, 50_008)), None, "on another hardware queue");
     let last = bench.insert_on(1, read_by(3, 70_000));
-    assert_eq!(start_of(&bench, last), time + 16 * KIB, "16 KiB were added");
-    check(bench.policy());
-    bench.drain();
-}
-
-#[test]
-fn requests_of_two_flows_do_not_join_on_their_way_in() {
-    let mut bench = bench();
-    bench.insert(read_by(1, 100));
-    bench.insert(read_by(2, 108));
-    assert_eq!(bench.waiting(), 2);
-    bench.insert(read_by(1, 116));
-    bench.insert(read_by(2, 116));
-    assert_eq!(bench.waiting(), 3, "the second flow's two have become one");
+    assert_eq!([here, last].map(|id| start_of(&bench, id)), [time, time + 12 * KIB], "12 KiB were added");
+    check(bench.scheduler());
     bench.drain();
 }
 
@@ -390,8 +387,8 @@ fn a_requeued_request_goes_first_and_is_not_charged_again() {
 
 #[test]
 fn a_larger_queue_makes_room_for_more_ids() {
-    let mut mqfq = Mqfq::new(2);
+    let mut mqfq = mqfq(2);
     mqfq.grow(CAPACITY);
     mqfq.grow(1);
-    assert_eq!(mqfq.entries.len(), CAPACITY as usize);
+    assert_eq!(mqfq.is_counted.len(), CAPACITY as usize);
 }

@@ -273,7 +273,7 @@ fn async_requests_may_use_three_quarters_of_the_scheduler_tags_and_sync_ones_all
 fn the_async_limit_follows_nr_requests_except_in_the_first_generation() {
     for (generation, after) in [(KyberGeneration::Percentiles, 96), (KyberGeneration::Windows, 192)] {
         let bench: Bench = Bench::new(generation, &[0]);
-        bench.kyber.depth_updated(128, None);
+        bench.kyber.on_event(SchedulerEvent::Depths { nr_requests: 128, async_depth: None });
         assert_eq!(bench.kyber.min_shallow(), Some(after));
     }
     let tiny = KyberConfig { nr_requests: 1, ..config(KyberGeneration::Percentiles) };
@@ -309,6 +309,7 @@ impl Sharing for Watched {
     type Lock<T> = WatchedLock<T>;
     type ReadMostly<T> = crate::ground::sharing::Lent<T>;
     type Word = Cell<u64>;
+    type Objects = crate::ground::sharing::OfOneThread;
 }
 
 impl<T> Lock<T> for WatchedLock<T> {

@@ -13,7 +13,7 @@ use crate::ground::kernel::{Kernel, KyberGeneration, ShallowRule};
 use crate::ground::meter::NoMeter;
 use crate::ground::sharing::{Local, Sharing};
 use crate::ground::time::{Hz, Instant, Now};
-use crate::policy::{ElevatorCx, Place, RequestedActions};
+use crate::policy::{ElevatorCx, Place, RequestedActions, SchedulerEvent};
 use crate::request::cpu_map::CpuMap;
 use crate::request::merge::{MergeRules, NoMerges};
 use crate::request::{RequestPool, Rq};

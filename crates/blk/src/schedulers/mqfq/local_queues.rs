@@ -1,0 +1,172 @@
+//! The local queues of one hardware queue: those of each flow on it, in the order of their first requests' start tags.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+#[cfg(test)]
+use crate::ground::ids::RqId;
+use crate::ground::sharing::Sharing;
+use crate::policy::sector_order::SectorOrder;
+use crate::request::Rq;
+
+use super::NEVER;
+use super::flows::{ByFlow, Flow, FlowKey};
+
+/// The requests of one flow on one hardware queue, first in, first out.
+struct LocalQueue<Sh: Sharing> {
+    requests: VecDeque<Rq>,
+    /// Their start tags, in the same order.
+    starts: VecDeque<u64>,
+    flow: Arc<Flow<Sh>>,
+    /// Its flow has ended: once nothing waits, the place is used again.
+    has_ended: bool,
+}
+
+/// All of them, behind the hardware queue's lock.
+pub(super) struct LocalQueues<Sh: Sharing> {
+    queues: Vec<LocalQueue<Sh>>,
+    free: Vec<u32>,
+    by_flow: ByFlow<u32>,
+    /// Those in which something waits, by the start tag of its first request.
+    heads: SectorOrder,
+    /// The least of these.
+    least: u64,
+}
+
+impl<Sh: Sharing> Default for LocalQueues<Sh> {
+    fn default() -> Self {
+        LocalQueues {
+            queues: Vec::new(),
+            free: Vec::new(),
+            by_flow: ByFlow::default(),
+            heads: SectorOrder::default(),
+            least: NEVER,
+        }
+    }
+}
+
+impl<Sh: Sharing> LocalQueues<Sh> {
+    /// The least start tag; [`NEVER`] if nothing waits.
+    #[inline]
+    pub(super) fn least(&self) -> u64 {
+        self.least
+    }
+
+    #[inline]
+    pub(super) fn find(&self, key: FlowKey) -> Option<u32> {
+        self.by_flow.get(&key).copied()
+    }
+
+    /// The local queue of a flow.
+    #[inline]
+    pub(super) fn find_or_create(&mut self, key: FlowKey, flow: impl FnOnce() -> Arc<Flow<Sh>>) -> u32 {
+        match self.find(key) {
+            Some(queue) => queue,
+            None => self.create(key, flow()),
+        }
+    }
+
+    #[cold]
+    fn create(&mut self, key: FlowKey, flow: Arc<Flow<Sh>>) -> u32 {
+        let queue = match self.free.pop() {
+            Some(queue) => {
+                let record = &mut self.queues[queue as usize];
+                (record.flow, record.has_ended) = (flow, false);
+                queue
+            }
+            None => {
+                let (requests, starts) = (VecDeque::new(), VecDeque::new());
+                self.queues.push(LocalQueue { requests, starts, flow, has_ended: false });
+                self.queues.len() as u32 - 1
+            }
+        };
+        self.by_flow.insert(key, queue);
+        queue
+    }
+
+    #[inline]
+    pub(super) fn flow(&self, queue: u32) -> &Flow<Sh> {
+        &self.queues[queue as usize].flow
+    }
+
+    /// What waits in a local queue: it may grow, and no more.
+    #[inline]
+    pub(super) fn requests_mut(&mut self, queue: u32) -> &mut VecDeque<Rq> {
+        &mut self.queues[queue as usize].requests
+    }
+
+    /// Appends a request.
+    #[inline]
+    pub(super) fn push(&mut self, queue: u32, rq: Rq, start: u64) {
+        let LocalQueue { requests, starts, .. } = &mut self.queues[queue as usize];
+        requests.push_back(rq);
+        starts.push_back(start);
+        if starts.len() == 1 {
+            self.heads.insert(queue, start);
+            self.least = self.least.min(start);
+        }
+    }
+
+    /// Takes out the request with the least start tag.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Rq> {
+        let queue = self.heads.at_or_after(0)?;
+        let LocalQueue { requests, starts, has_ended, .. } = &mut self.queues[queue as usize];
+        let (rq, start) = (requests.pop_front()?, starts.pop_front()?);
+        self.heads.remove(queue, start);
+        match starts.front() {
+            Some(&next) => self.heads.insert(queue, next),
+            None if *has_ended => self.free.push(queue),
+            None => {}
+        }
+        self.least = self.heads.at_or_after(0).map_or(NEVER, |queue| self.queues[queue as usize].starts[0]);
+        Some(rq)
+    }
+
+    /// The flow of a local queue has ended.
+    pub(super) fn end(&mut self, key: FlowKey) {
+        let Some(queue) = self.by_flow.remove(&key) else { return };
+        let record = &mut self.queues[queue as usize];
+        record.has_ended = true;
+        if record.starts.is_empty() {
+            self.free.push(queue);
+        }
+    }
+}
+
+#[cfg(test)]
+impl<Sh: Sharing> LocalQueues<Sh> {
+    /// The start tag of a request that waits here.
+    pub(super) fn start_of(&self, id: RqId) -> Option<u64> {
+        self.queues.iter().find_map(|queue| {
+            let at = queue.requests.iter().position(|rq| rq.id() == id)?;
+            queue.starts.get(at).copied()
+        })
+    }
+
+    /// What must be true between calls. Returns how many wait.
+    pub(super) fn check(&self) -> usize {
+        let mut least = NEVER;
+        for queue in &self.queues {
+            assert_eq!(queue.requests.len(), queue.starts.len());
+            assert!(queue.starts.iter().is_sorted(), "first in, first out is by start tags");
+            least = least.min(queue.starts.front().copied().unwrap_or(NEVER));
+        }
+        assert_eq!(self.least, least);
+        self.queues.iter().map(|queue| queue.requests.len()).sum()
+    }
+
+    pub(super) fn places(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Has the first request of its queue come late, with a start tag that is past.
+    pub(super) fn set_start(&mut self, id: RqId, start: u64) {
+        let found = self.queues.iter().position(|queue| queue.requests.front().is_some_and(|rq| rq.id() == id));
+        let queue = found.expect("it is the first of its queue");
+        let before = std::mem::replace(&mut self.queues[queue].starts[0], start);
+        self.heads.remove(queue as u32, before);
+        self.heads.insert(queue as u32, start);
+        self.least = self.least.min(start);
+    }
+}
