@@ -21,12 +21,9 @@ pub(in crate::reproduction) const MQFQ: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "mqfq stands behind one lock here; what was published of it has a lock for each queue. Weights, the victim's slowdown and \
-                     the bound on differences come out as published. A flow at depth 8, or of small requests at depth 64, has all of \
-                     them in the 64 slots and nothing that waits, so that the rest goes to the other flow, as it must where no slot is to \
-                     stay empty: with slots=8 it has its half. One core loses 30 % to the lock and the scheduler; from two on the drive is the \
-                     limit, for bfq as well, so that the factor to bfq cannot show: on a drive that is faster than the lock mqfq \
-                     loses to none, and requests then wait for the lock, where shares have no effect.";
+const STORY: &str = "A flow at depth 8, or of small requests at depth 64, has all of them in the 64 slots and nothing that waits, so that the \
+                     rest goes to the other flow, as it must where no slot is to stay empty: with slots=8 it has its half. From two cores on the \
+                     drive is the limit, for bfq as well, so that the factor to bfq cannot show.";
 
 const CPUS: u16 = 16;
 
