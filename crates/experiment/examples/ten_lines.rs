@@ -1,4 +1,4 @@
-//! A comparison of schedulers, and a figure of it.
+//! Runs a comparison of schedulers and prints one of its figures.
 
 use hoistway_answer::Analysis;
 use hoistway_experiment::{Alone, Comparison, Load};

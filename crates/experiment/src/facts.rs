@@ -1,4 +1,4 @@
-//! Facts about a scheduler's tunables in a kernel, found by querying and setting the policy itself.
+//! Facts about a scheduler's tunables in a kernel (defaults, ranges, parsing), found by reading and writing the policy itself.
 
 use hoistway_blk::bio::Limits;
 use hoistway_blk::elevator::Elevator;
@@ -25,13 +25,18 @@ impl Device {
         Device { rotational: true, queue_depth: 32 },
     ];
 
-    /// Scheduler tags (BL-53 to BL-55).
+    /// `nr_requests` of a scheduler on this device (BL-53 to BL-55).
     fn nr_requests(self) -> u32 {
         2 * self.queue_depth.min(128)
     }
+
+    fn in_words(self) -> String {
+        let kind = if self.rotational { "rotating" } else { "not rotating" };
+        format!("{kind}, with nr_requests {}", self.nr_requests())
+    }
 }
 
-/// Makes the scheduler as in this kernel, for a device.
+/// Instantiates the scheduler of this kernel version for a device.
 fn elevator(scheduler: &str, kernel: Kernel, device: Device) -> Elevator<Local> {
     let generation = kernel.generation();
     let limits = Limits { rotational: device.rotational, ..Limits::default() };
@@ -89,7 +94,7 @@ impl Grammar {
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
-            Grammar::Leading => "The leading decimal number counts, a text without one is 0, and nothing is refused.",
+            Grammar::Leading => "Parses the leading decimal number (0 if there is none); never rejects input.",
             Grammar::C => {
                 "A whole number in C notation (0x10, 010, -7); anything else is EINVAL, more than 32 bits ERANGE."
             }
@@ -159,7 +164,7 @@ fn defaults(scheduler: &str, name: &str, kernel: Kernel) -> Vec<(String, i128)> 
         (false, true) => [Device::ALL[0], Device::ALL[1]]
             .map(|device| (format!("with nr_requests {}", device.nr_requests()), default(device)))
             .to_vec(),
-        (true, true) => Device::ALL.map(|device| (format!("{device:?}"), default(device))).to_vec(),
+        (true, true) => Device::ALL.map(|device| (device.in_words(), default(device))).to_vec(),
     }
 }
 

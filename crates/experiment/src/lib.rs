@@ -1,8 +1,8 @@
 //! Experiments with I/O schedulers, as values.
 //!
-//! A [`Comparison`] says what runs under which schedulers, on which devices, kernels and hosts; [`Comparison::run`] returns
-//! the result document. Its fields are plain data that can be serialized as JSON or TOML. This is a whole program
-//! (`examples/ten_lines.rs`):
+//! A [`Comparison`] names a load, the schedulers, and the devices, kernels and hosts that it runs on; [`Comparison::run`]
+//! returns the result document. Its fields are plain data that can be serialized as JSON or TOML. This is a complete
+//! program (`examples/ten_lines.rs`):
 //!
 //! ```
 #![doc = include_str!("../examples/ten_lines.rs")]
@@ -17,95 +17,59 @@
 //! * [`verify`] compares predictions with measurements on a real kernel.
 //! * The same comparison gives the same results on every machine, whatever the number of parallel runs.
 //!
-//! Comparisons by the thousand are [`sweep`]s, kept in a [`store`]. What there is to compare is here, too: [`scenarios`] (bundled loads with a page each), [`texts`] (what each scheduler and
-//! tunable does) and [`facts`] (defaults and ranges of tunables, asked of the policies themselves).
+//! Thousands of comparisons are a [`sweep`], kept in a [`store`]. This crate also contains [`scenarios`] (bundled loads with a
+//! page each), [`texts`] (what each scheduler and tunable does) and [`facts`] (defaults and ranges of tunables, read from the
+//! policies themselves).
 //!
-//! The way of a comparison: `comparison` (the options) and `environment` (files and schedulers of the caller), `plan` and its `setup`s (with `load`,
-//! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`, `times`: a
-//! field or two each), `effects`, `stable_merge`, `calibrated` and `borders` (notices about it), `run` (with `runner`, `run_queue`, `rounds` and `locks`), `recording` and `readings` (a recording as a load, and what it leaves open) and `trace` (reported to `observer`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
+//! Folders, in the order that a comparison passes them:
+//!
+//! * `comparison`: its options, the errors that name them, and what the caller provides (files, schedulers, an observer);
+//! * `load`: from a job file, a recording or a summary to processes;
+//! * `plan`: the checked comparison with its setups, variants and repeats; `notices`: what makes its figures uncertain;
+//! * `run`: the runs, in rounds on all cores, observed and traced, and the alternative readings of a recording;
+//! * `outcome`: the document.
 
-mod behind;
-mod borders;
-mod calibrated;
 mod comparison;
-mod contexts;
-mod demand;
-mod devices;
-mod document;
-mod effects;
-mod environment;
-mod equivalent_jobs;
-mod error;
 pub mod facts;
-mod fields;
-mod fio_options;
-mod guests;
-mod host;
-mod io_max;
-mod io_prio_class;
-mod job_facts;
-mod judging;
-mod kernel_option;
 mod load;
-mod locks;
 pub mod nearest;
-mod observer;
+mod notices;
 mod outcome;
 mod plan;
-mod queue_files;
-mod queues;
-mod rates;
-mod reactions;
-mod readings;
-mod recorder;
-mod recording;
-mod repeats;
-mod rounds;
 mod run;
-mod run_queue;
-mod runner;
 pub mod scenarios;
-mod schedulers;
-mod setup;
-mod stable_merge;
-mod stacked;
 pub mod store;
 pub mod sweep;
 pub mod texts;
-mod times;
-mod trace;
-mod tunables;
 pub mod tune;
-mod variants;
 pub mod verify;
-mod writes;
 
+pub use comparison::environment::{Alone, CallerEnvironment};
+pub use comparison::error::{Error, Place};
+pub use comparison::fields::Field;
+pub use comparison::judging::unknown_job;
+pub use comparison::kernel_option::KernelOption;
+pub use comparison::observer::{Controls, Ended, FioOutputs, RunObserver, Unobserved};
 pub use comparison::{
     CgroupFile, Comparison, Devices, Guests, Load, Mode, Profile, QueueFile, QueueWrite, Replay, Sysctl, Tunable, Vary,
 };
-pub use devices::preset;
-pub use document::DocumentHead;
-pub use environment::{Alone, CallerEnvironment};
-pub use error::{Error, Place};
-pub use fields::Field;
-pub use job_facts::JobFacts;
-pub use judging::unknown_job;
-pub use kernel_option::KernelOption;
+pub use load::job_facts::JobFacts;
 pub use load::{LoadText, unused_logs_notice};
-pub use observer::{Controls, Ended, FioOutputs, RunObserver, Unobserved};
 pub use outcome::RunOutcome;
+pub use outcome::document::DocumentHead;
 pub use plan::Plan;
-pub use repeats::seeds;
-pub use rounds::carry_out;
-pub use runner::{PlannedRun, RunMeasurements, RunOrder, Runner};
-pub use trace::TraceError;
+pub use plan::devices::preset;
+pub use plan::repeats::seeds;
+pub use run::rounds::carry_out;
+pub use run::runner::{PlannedRun, RunMeasurements, RunOrder, Runner};
+pub use run::trace::TraceError;
 
 /// Ranges of fields of a comparison, for parsers.
 pub mod limits {
-    pub use crate::guests::weight_expected;
-    pub use crate::host::CPUS_MAX;
-    pub use crate::io_max::EXAMPLE as IO_MAX_EXAMPLE;
-    pub use crate::queues::{HW_QUEUES_MAX, TYPED_QUEUES_MAX};
-    pub use crate::repeats::{REPEATS_MAX, UNTIL_SURE_MAX};
-    pub use crate::times::TIME_NS_MAX;
+    pub use crate::load::times::TIME_NS_MAX;
+    pub use crate::plan::guests::weight_expected;
+    pub use crate::plan::host::CPUS_MAX;
+    pub use crate::plan::io_max::EXAMPLE as IO_MAX_EXAMPLE;
+    pub use crate::plan::queues::{HW_QUEUES_MAX, TYPED_QUEUES_MAX};
+    pub use crate::plan::repeats::{REPEATS_MAX, UNTIL_SURE_MAX};
 }

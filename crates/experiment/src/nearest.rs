@@ -6,7 +6,7 @@ const SUGGESTION_SIMILARITY: f64 = 0.75;
 /// `did you mean "none"? ` if a known name is similar; otherwise an empty text. Comes before the expected values.
 #[must_use]
 pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    // A known name that equals the given one is not available here, so it is no suggestion.
+    // A known name that equals the given one is not available here, so suggesting it would not help.
     let others = known.into_iter().filter(|known| *known != name);
     let scored = others.map(|known| (strsim::jaro_winkler(known, name), known));
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness >= SUGGESTION_SIMILARITY);

@@ -14,7 +14,7 @@ macro_rules! scenario {
     };
 }
 
-/// All of them.
+/// All scenarios.
 const FILES: [(&str, &str, &str); 9] = [
     scenario!("desktop-freeze"),
     scenario!("database"),
@@ -30,7 +30,7 @@ const FILES: [(&str, &str, &str); 9] = [
 /// The name of the bundled example, which is not a scenario: it runs if no load is named.
 pub const EXAMPLE: &str = "example";
 
-/// Its job file.
+/// The job file of the bundled example.
 pub const EXAMPLE_JOB: &str = include_str!("../jobs/example.fio");
 
 /// A bundled load.

@@ -156,7 +156,7 @@ impl SchedulerText {
         all_schedulers().find(&self.name)?.outside_linux()
     }
 
-    /// The named kernels that have it, oldest first; none if no release of Linux has it.
+    /// The named kernels that have it, oldest first; empty if no release of Linux has it.
     pub fn kernels(&self) -> impl DoubleEndedIterator<Item = Kernel> + '_ {
         Kernel::EXAMPLES.into_iter().filter(|&kernel| self.exists_in(kernel))
     }

@@ -1,4 +1,4 @@
-//! Compares predictions with the kernel: how far figures are off, and whether schedulers are in the right order.
+//! Compares predictions with measurements on a real kernel: the error of each figure, and the order of the schedulers.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub struct FigureCheck {
     pub measured: f64,
     /// The relative error of the prediction.
     pub error: f64,
-    /// The kernel's own spread: the largest of the rounds less the smallest, relative to the mean.
+    /// The spread of the measurements: the largest round minus the smallest, relative to the mean.
     pub spread: f64,
 }
 
@@ -53,11 +53,11 @@ pub struct FigureCheck {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// On the kernel they differ by less than 10 %, or by less than the rounds do.
+    /// On the kernel they differ by less than 10 %, or within the noise of the rounds.
     Close,
-    /// The kernel has the predicted order.
+    /// The order on the kernel is the predicted one.
     Right,
-    /// The kernel has the other order.
+    /// The order on the kernel is the opposite.
     Wrong,
 }
 
@@ -75,7 +75,7 @@ pub struct Pair {
     pub is_certain: bool,
     /// The relative difference measured on the kernel.
     pub measured: f64,
-    /// Half the width of its 95 % interval; none with a single round.
+    /// Half the width of its 95 % interval; `None` with a single round.
     pub half_width: Option<f64>,
     /// The result.
     pub order: Order,
@@ -84,7 +84,7 @@ pub struct Pair {
 /// The document of a checked prediction.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Verification {
-    /// [`FORMAT`].
+    /// Always [`FORMAT`].
     pub format: String,
     /// The job file or the recording.
     pub load: String,
@@ -96,7 +96,7 @@ pub struct Verification {
     pub kernel: String,
     /// Rounds on the kernel.
     pub rounds: usize,
-    /// Why the prediction is doubtful, if it is.
+    /// Reasons why the prediction is doubtful, as clauses.
     pub doubts: Vec<String>,
     /// Each figure under each scheduler.
     pub figures: Vec<FigureCheck>,
@@ -104,7 +104,7 @@ pub struct Verification {
     pub pairs: Vec<Pair>,
 }
 
-/// What was checked, and where.
+/// The names of the load, model, target and kernel of a verification.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The job file or the recording.
@@ -245,7 +245,7 @@ impl Verification {
         self.pairs.iter().filter(|pair| pair.is_certain && pair.order == Order::Wrong)
     }
 
-    /// The median of a figure's prediction errors; none if there are no predictions.
+    /// The median of a figure's absolute prediction errors; `None` if there are no predictions.
     #[must_use]
     pub fn median_error(&self, figure: Figure) -> Option<f64> {
         let of_figure = self.figures.iter().filter(|checked| checked.key.figure == figure);
@@ -284,8 +284,8 @@ impl Verification {
         let count = |order| self.pairs.iter().filter(|pair| pair.order == order).count();
         let (right, wrong, close) = (count(Order::Right), count(Order::Wrong), count(Order::Close));
         text += &format!(
-            "Order: of {} pairs of schedulers that differ on the kernel by more than 10 % and beyond its spread, {right} are predicted \
-             right; {close} pairs are closer.\n",
+            "Order: of {} pairs of schedulers that differ on the kernel by more than 10 % and beyond its spread, {right} were predicted \
+             correctly; {close} pairs differ by less.\n",
             right + wrong
         );
         for pair in self.pairs.iter().filter(|pair| pair.order == Order::Wrong) {

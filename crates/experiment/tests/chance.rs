@@ -1,18 +1,18 @@
-//! How often a verdict comes out otherwise by chance: the verdict on a few of many runs, beside that on all of them.
+//! How often chance changes a verdict: verdicts on a few of many runs, compared with the verdict on all of them.
 //!
-//! `HOISTWAY_REPEATS=60 cargo test --release -p hoistway-experiment --test all chance -- --nocapture` takes all bundled loads at their whole length and
-//! prints the table of docs/results.md; with `HOISTWAY_DOCUMENTS=FOLDER` beside it the runs are those of FOLDER/LOAD.json, made by
-//! `hoistway compare LOAD --repeat 60 --seed 1000 --format json`. Without either the example is looked at, cut short.
+//! `HOISTWAY_REPEATS=60 cargo test --release -p hoistway-experiment --test all chance -- --nocapture` takes all bundled loads at full length and
+//! prints the table of docs/results.md; with `HOISTWAY_DOCUMENTS=FOLDER` in addition, it reads the runs from FOLDER/LOAD.json, made by
+//! `hoistway compare LOAD --repeat 60 --seed 1000 --format json`. Without either it takes a shortened example.
 
 use hoistway_answer::document::{Decision, Outcome, Verdict};
 use hoistway_answer::verdict::verdicts;
 use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_experiment::{Alone, Comparison, Load, scenarios};
 
-/// What the example is called here.
+/// The name of the example in these tests.
 const EXAMPLE: &str = "example";
 
-/// Repeats that are looked at: few are enough where a decision is sure.
+/// Numbers of repeats that are checked: few are enough where a decision is certain.
 const GROUPS: [u32; 3] = [10, 5, 3];
 
 fn compared(load: &str, repeats: u32, runtime_ns: Option<u64>) -> ResultsDocument {
@@ -38,7 +38,7 @@ fn verdict(document: &ResultsDocument) -> Verdict {
     verdicts.remove(0)
 }
 
-/// The verdicts on each group of this many of a document's runs.
+/// The verdicts on each group of this many repeats of a document.
 fn of_groups(document: &ResultsDocument, of: u32) -> Vec<Verdict> {
     let repeats = document.runs.iter().map(|run| run.repeat + 1).max().unwrap_or(0);
     let group = |first: u32| {
@@ -49,13 +49,13 @@ fn of_groups(document: &ResultsDocument, of: u32) -> Vec<Verdict> {
     (0..repeats / of).map(|number| group(number * of)).collect()
 }
 
-/// How the verdicts on a few runs differ from that on all.
+/// Counts of verdicts on a few runs that differ from the verdict on all.
 #[derive(Default)]
 struct Differ {
     of: usize,
     /// They recommend another one.
     flips: usize,
-    /// Of those that say that they are sure.
+    /// Those of them that claim to be certain.
     sure: usize,
     /// They recommend another one, which the verdict on all finds as good as its own.
     sure_as_good: usize,
@@ -80,7 +80,7 @@ impl Differ {
     }
 }
 
-/// Whether a verdict finds what another one recommends better than the reference, and no worse than its own by the smallest effect.
+/// Whether a verdict considers another verdict's recommendation better than the reference, and not worse than its own by the smallest effect.
 fn is_as_good(all: &Verdict, few: &Verdict) -> bool {
     let of = |scheduler: &str| all.candidates.iter().find(|candidate| candidate.scheduler == scheduler);
     let balance = |scheduler: &str| Some(of(scheduler)?.balance?.factor);

@@ -1,4 +1,4 @@
-//! Comparisons by callers that are no command line.
+//! Comparisons by callers other than the command line.
 
 use std::io;
 use std::path::Path;
@@ -80,7 +80,7 @@ fn a_comparison_can_be_written_down_and_read_again() {
     assert_eq!((file.load, file.kernels), (Load::File("my.fio".into()), names(&["6.12"])));
 }
 
-// --- several places ---
+// --- several setups ---
 
 #[test]
 fn several_kernels_are_compared_in_one_document() {
@@ -93,7 +93,7 @@ fn several_kernels_are_compared_in_one_document() {
     assert_eq!(document.kernel, "4.19");
     assert_eq!(document.runs[2].variant.settings["kernel"], "6.18");
     assert!(document.runs.iter().all(|run| run.seed == 1), "all have the same load");
-    // Side by side is as one after the other.
+    // Several setups in one comparison give the same as one comparison each.
     for (place, kernel) in ["4.19", "6.18"].into_iter().enumerate() {
         let alone = run(&Comparison { kernels: names(&[kernel]), ..small() });
         assert!(alone.setups.is_empty(), "{kernel}");
@@ -153,9 +153,9 @@ fn repeats_end_when_the_decision_is_sure_and_their_number_gives_the_same_again()
     }
 }
 
-// --- watching ---
+// --- observers ---
 
-/// Counts runs, lets time pass and ends all after the first.
+/// Counts runs, advances its clock, and stops after the first repeat.
 struct Impatient<'a> {
     controls: &'a Controls,
     seen: Mutex<Vec<String>>,
@@ -206,7 +206,7 @@ fn events_are_written_to_any_writer() {
 
 // --- environment ---
 
-/// One file, one variable, and names of its own.
+/// An environment with one file, one variable, and its own names of fields.
 struct Notebook;
 
 impl CallerEnvironment for Notebook {
@@ -244,7 +244,7 @@ fn the_environment_reads_the_files_named_by_a_comparison() {
     assert!(error.message.starts_with("compare(baseline=...) cfq: not among"), "{error}");
 }
 
-/// Linux with a scheduler more: mq-deadline by another name.
+/// The schedulers of Linux and one more: mq-deadline under another name.
 struct Workshop;
 
 impl CallerEnvironment for Workshop {

@@ -5,7 +5,7 @@ use hoistway_experiment::{Alone, Comparison, Load};
 const JOB: &str = "[a]\nfilename=/dev/nvme0n1\nioengine=io_uring\ndirect=1\nrw=randread\nnorandommap=1\nbs=4k\niodepth=128\n\
                    cpus_allowed=1\ntime_based\nruntime=200ms\n";
 
-/// CPU time of an I/O under each scheduler, us.
+/// CPU time per I/O under each scheduler, us.
 fn cpu_us(cpus: u16, host: &str, schedulers: &[&str]) -> Vec<f64> {
     let document = Comparison {
         load: Load::text(JOB),

@@ -1,9 +1,9 @@
-//! What documents say of schedulers' locks.
+//! Lock contention of schedulers in documents.
 
 use hoistway_answer::document::LockSummary;
 use hoistway_experiment::{Alone, Comparison, Load};
 
-/// The locks of runs of this many processes of deep reads on a fast drive.
+/// The lock summaries of runs with this many processes, which read at high depth from a fast drive.
 fn locks(processes: u32, host: &str) -> Vec<Option<LockSummary>> {
     let job = format!(
         "[a]\nfilename=/dev/nvme0n1\nioengine=io_uring\ndirect=1\nrw=randread\nnorandommap=1\nbs=4k\niodepth=32\n\

@@ -1,4 +1,4 @@
-//! Whole comparisons, as one program: each test program links the simulation and its libraries anew.
+//! Tests of whole comparisons in a single program, because each test program links the simulation and its libraries again.
 
 mod chance;
 mod closed_loop;

@@ -1,4 +1,4 @@
-//! The example of a scheduler of one's own: one file and one row, compared with those of Linux.
+//! The example of a custom scheduler: one file and one row, compared with the schedulers of Linux.
 
 #[path = "../examples/turns.rs"]
 mod turns;
@@ -13,7 +13,7 @@ fn iops(job: &str, quantum: u32) -> [f64; 2] {
 #[test]
 fn a_process_that_takes_turns_with_a_flood_is_served_sooner_than_one_that_waits_behind_it() {
     let [in_order, in_turns] = iops("quiet", 1);
-    // It still waits for a tag among those of the flood, and in the device.
+    // It still waits for a tag and in the device, behind the flood's requests.
     assert!(2.0 * in_turns > 3.0 * in_order, "{in_turns} against {in_order}");
     let [in_order, in_turns] = iops("flood", 1);
     assert!(in_turns > in_order / 2.0, "the flood goes on: {in_turns} against {in_order}");

@@ -23,7 +23,7 @@ fn device(depth: u32, delay_us: u64) -> String {
 /// An I/O: task, direction, queued, issued and completed, in us.
 type Row = (u32, bool, u64, u64, u64);
 
-/// As blkparse prints them, each with a sector of its own.
+/// The I/Os as blkparse prints them, each at its own sector.
 fn blkparse(rows: &[Row]) -> String {
     let mut lines = Vec::new();
     for (&(task, is_write, queued, issued, completed), sector) in rows.iter().zip((0u64..).step_by(1000)) {
@@ -46,7 +46,7 @@ fn recording(text: &str) -> Recording {
     Recording::read(Input::new("test", Box::new(Cursor::new(text.to_owned().into_bytes()))).unwrap()).unwrap()
 }
 
-/// The worked example of the rules of replay: a reader that thinks for 2 ms beside a writer of depth 2, on a device that takes 1 ms.
+/// The worked example of the replay rules: a reader with 2 ms think time and a writer of depth 2, on a device that takes 1 ms.
 const WORKED_EXAMPLE: [Row; 10] = [
     (1, false, 0, 0, 1000),
     (1, false, 3000, 4000, 5000),
@@ -94,7 +94,7 @@ fn a_program_on_a_slower_device_waits_longer_and_thinks_as_long() {
         ["task1", "task2"]
             .map(|name| results.iter().find(|result| result.name == name).unwrap().done_ns.unwrap() / 1000)
     };
-    // As it was recorded, and with commands of 2 ms: both are exact.
+    // Replayed at the recorded speed and with commands of 2 ms; both are exact.
     let same = replayed(&program, 1000);
     let (ios, mean_us, runtime_us) = by_name(&same, "task1", Direction::Read);
     assert!((mean_us - 1500.0).abs() < 0.01, "{mean_us}");
@@ -115,7 +115,7 @@ fn a_program_on_a_slower_device_waits_longer_and_thinks_as_long() {
 
 #[test]
 fn a_stream_waits_for_another_and_continues_when_that_has_ended() {
-    // Each burst of 2 comes after one of 1 has ended, and the other way round: 200 times.
+    // The two streams alternate 200 times: each burst of one follows the end of a burst of the other.
     let mut rows = Vec::new();
     for turn in 0..200 {
         let start = turn * 5000;
@@ -136,7 +136,7 @@ fn a_stream_waits_for_another_and_continues_when_that_has_ended() {
     assert_eq!(longest, Some(15_000 + 198 * 9000));
 }
 
-/// A recording, and what lies beside it.
+/// A recording, and the files next to it.
 struct One(&'static str, Option<&'static str>);
 
 impl CallerEnvironment for One {
@@ -155,7 +155,7 @@ fn compared(change: impl FnOnce(&mut Replay)) -> Result<hoistway_answer::Results
     compared_beside(None, change)
 }
 
-/// The same of one with something beside it.
+/// A comparison of a recording that has other files next to it.
 fn compared_beside(
     beside: Option<&'static str>,
     change: impl FnOnce(&mut Replay),
@@ -193,7 +193,7 @@ fn a_document_describes_the_recording_and_the_quality_of_its_replay() {
         summary.self_check.len() == 2 && summary.self_check.iter().all(|check| check.off().abs() < 0.01),
         "{summary:?}"
     );
-    // The reader ends the run: its work is done, and the writer's cut off.
+    // The reader ends the run: its work is complete, and the writer's is cut off.
     for run in &document.runs {
         let done = |name: &str| run.jobs.iter().find(|job| job.name == name).unwrap().done_seconds;
         assert!(done("task2").is_none_or(|seconds| seconds > 0.59), "{:?}", done("task2"));

@@ -1,4 +1,4 @@
-//! What cannot be compared: an error that names the field and says what was expected, and never a panic.
+//! Invalid comparisons give an error that names the field and what was expected, and never a panic.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// Refused, with the field at fault and these words.
+/// Asserts that a comparison is refused, with this field at fault and these words.
 #[track_caller]
 fn refused(comparison: Comparison, field: Field, words: &str) {
     let error = Plan::of(&comparison, &Alone).err().unwrap_or_else(|| panic!("{comparison:?} is possible"));
@@ -26,7 +26,7 @@ fn refused(comparison: Comparison, field: Field, words: &str) {
     assert!(error.message.contains(words), "{error}");
 }
 
-/// Refused, by a message that begins with the field's name.
+/// Asserts that a comparison is refused with a message that begins with the field's name.
 #[track_caller]
 fn refused_by_name(comparison: Comparison, field: Field, words: &str) {
     refused(comparison.clone(), field, words);
@@ -94,7 +94,11 @@ fn invalid_names_and_settings_name_their_field() {
         "cfq: only the kernel's",
     );
     refused_by_name(Comparison { baseline: Some("x".to_owned()), ..base() }, Field::Baseline, "expected one of none");
-    refused_by_name(Comparison { shared_tags: true, ..base() }, Field::SharedTags, "the job file uses one device");
+    refused_by_name(
+        Comparison { shared_tags: true, ..base() },
+        Field::SharedTags,
+        "sharing tags needs several devices",
+    );
     let files = [("/dev/sdx".to_owned(), "null".into())].into();
     let devices = vec![Devices { common: None, files }];
     refused_by_name(Comparison { devices, ..base() }, Field::Devices, "no filename \"/dev/sdx\"");

@@ -1,4 +1,4 @@
-//! Sweeps as values.
+//! Sweeps: points, keys, shards and serialization.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use hoistway_experiment::{Alone, CallerEnvironment, Comparison, Load};
 const JOB: &str =
     "[r]\nfilename=/dev/sda\ndirect=1\nrw=randread\nsize=1g\nnumber_ios=100\niodepth=${DEPTH}\nioengine=libaio\n";
 
-/// A job file, a device's file and a variable.
+/// An environment with a job file, a device preset and a variable.
 struct Files {
     job: &'static str,
     depth: &'static str,
@@ -84,7 +84,7 @@ fn a_run_has_the_figures_of_the_comparison_that_it_is() {
         repeats: 3,
         ..Comparison::default()
     };
-    // The tenth: the first with the second device.
+    // The tenth point is the first one on the second device.
     let (_, _, of_null) = records(&sweep, [9]).remove(0);
     let document = document.run(&Alone).unwrap();
     let figures = |record: &RunRecord<'_>| record.operations[0].figures.clone();

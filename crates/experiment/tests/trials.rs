@@ -1,4 +1,4 @@
-//! Settings of a search one by one, in the place where they are asked for and where their files are not.
+//! Trials of single settings, with the environment that made them and where its files do not exist.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Searches: what they find, that they find it again, and what they are not to be asked for.
+//! Searches: their results, their reproducibility, and the errors of invalid ones.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -45,7 +45,7 @@ fn trade(budget: u64) -> Search {
     search(TRADE, &["none", "mq-deadline"], knobs, budget)
 }
 
-// --- what is found ---
+// --- results ---
 
 #[test]
 fn a_search_finds_the_best_of_an_exhaustive_comparison() {
@@ -65,7 +65,7 @@ fn a_search_finds_the_best_of_an_exhaustive_comparison() {
     let exhaustive = good.min_by(|a, b| reads(a).total_cmp(&reads(b))).unwrap();
     let tuning = found(&search);
     let outcome = tuning.found.as_ref().unwrap();
-    // Several are within that, and it cannot be known which of them is the best, in so few runs.
+    // Several settings are within the noise, so in so few runs any of them may be the best.
     assert!(reads(&best(&tuning).as_str()) <= 1.05 * reads(&exhaustive), "{exhaustive}: {}", best(&tuning));
     assert!(
         outcome.holds
@@ -103,7 +103,7 @@ fn unsatisfiable_conditions_yield_the_closest_setting() {
     assert!(tuning.rounds.iter().all(|round| round.settings.iter().all(|one| one.setting.scheduler == "mq-deadline")));
 }
 
-// --- the same again ---
+// --- reproducibility ---
 
 #[test]
 fn it_finds_the_same_with_any_number_of_threads() {
@@ -119,7 +119,7 @@ fn it_finds_the_same_with_any_number_of_threads() {
     assert_ne!(one.runs[0].seed, found(&other).runs[0].seed);
 }
 
-/// Counts what really runs.
+/// Counts the runs that are actually carried out.
 struct Counted<'a> {
     evaluator: Evaluator<'a>,
     runs: AtomicUsize,
@@ -132,7 +132,7 @@ impl Evaluate for Counted<'_> {
     }
 }
 
-/// Ends a search after this many runs, and keeps what it has.
+/// Ends a search after this many runs, and keeps them.
 #[derive(Default)]
 struct Impatient {
     after: usize,
@@ -168,7 +168,7 @@ fn an_ended_search_resumes_without_repeating_runs_and_finds_the_same() {
     let resumed = tune_by(&search, &Alone, &counted, kept.clone(), &Unobserved).unwrap();
     assert_eq!(resumed, whole);
     assert_eq!(counted.runs.load(Ordering::Relaxed), all - kept.len());
-    // A larger budget makes use of them, too.
+    // A search with a larger budget uses the same runs, too.
     counted.runs.store(0, Ordering::Relaxed);
     let larger = tune_by(&trade(400), &Alone, &counted, whole.runs.clone(), &Unobserved).unwrap();
     assert!(counted.runs.load(Ordering::Relaxed) < larger.runs.len());
@@ -234,7 +234,7 @@ fn it_keeps_to_its_budget_of_runs_or_of_time() {
     }
 }
 
-/// Figures of which the origin is known: far from the best costs, and luck by the seed is the same for no two.
+/// Figures with a known cause: the distance from the best setting, plus noise that depends on the seed and the setting.
 struct Valley;
 
 impl Evaluate for Valley {
@@ -247,7 +247,7 @@ impl Evaluate for Valley {
             .to_string()
             .bytes()
             .fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3));
-        // Short runs are less sure.
+        // Short runs are noisier.
         let noise = if runtime_ns.is_some() { 0.1 } else { 0.02 };
         let value = 1e6 * (0.3 * of_scheduler + noise * (luck >> 11) as f64 / (1_u64 << 53) as f64).exp();
         Ok([("readers:read:p99".parse().unwrap(), value)].into())
@@ -283,7 +283,7 @@ fn among_thousands_the_search_nears_the_best_and_reports_what_mattered() {
     );
 }
 
-// --- by others ---
+// --- other evaluators ---
 
 #[test]
 fn another_sampler_can_ask_for_figures_of_any_setting() {
@@ -300,7 +300,7 @@ fn another_sampler_can_ask_for_figures_of_any_setting() {
         let error = evaluator.figures(&setting, 7, None).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     };
-    refuse(Setting::untouched("kyber"), "is not compared (expected one of none, mq-deadline)");
+    refuse(Setting::untouched("kyber"), "is not among the compared schedulers (expected one of none, mq-deadline)");
     refuse(Setting { tunables: [("fifo_batch".to_owned(), "x".to_owned())].into(), ..setting.clone() }, "fifo_batch");
     refuse(Setting { queue_files: [("nr_requests".to_owned(), "x".to_owned())].into(), ..setting }, "whole number");
 }
@@ -340,7 +340,7 @@ fn an_impossible_search_is_refused_with_the_available_options() {
     refused(unknown, Field::Objective, &["no scheduler \"nonee\" (did you mean \"none\"?"]);
     refused(knob("mq-deadline", "fifo_bach", &[]), Field::Vary, &["did you mean \"fifo_batch\"?"]);
     refused(knob("mq-deadline", "fifo_batch", &["x"]), Field::Vary, &["expected 0 to 2147483647"]);
-    refused(knob("bfq", "slice_idle", &["0"]), Field::Vary, &["bfq is not among the schedulers that are compared"]);
+    refused(knob("bfq", "slice_idle", &["0"]), Field::Vary, &["bfq is not among the compared schedulers"]);
     refused(knob("queue", "wbt_lat_usec", &[]), Field::Vary, &["expected some values"]);
     let twice = vec![vary("mq-deadline", "fifo_batch", &["1"]), vary("mq-deadline", "fifo_batch", &["2"])];
     refused(with("min readers:read:p99", twice), Field::Vary, &["fifo_batch=2", "fifo_batch=1 was already given"]);

@@ -1,4 +1,4 @@
-//! Settings of which several values are compared.
+//! Settings with several values to compare.
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::analysis::Analysis as Results;
@@ -53,7 +53,7 @@ fn a_scheduler_runs_with_each_combination_and_others_as_they_are() {
     assert_eq!(document.runs[1].tunables["fifo_batch"], 1);
     assert_eq!(document.runs[1].seed, document.runs[4].seed);
     assert_eq!(Results::of(&document).baseline, 4, "the kernel's default with its default settings");
-    // Each is what it would be alone.
+    // Each variant gives the same result as in a comparison of its own.
     for (run, [batch, merges]) in document.runs[1..].iter().zip([["1", "0"], ["1", "1"], ["16", "0"], ["16", "1"]]) {
         let tunables = vec![set("mq-deadline", "fifo_batch", batch), set("mq-deadline", "front_merges", merges)];
         let alone = self::run(&Comparison { tunables, ..small(&["mq-deadline"]) });
@@ -71,7 +71,7 @@ fn the_default_of_a_scheduler_comes_first_if_not_among_the_values() {
     let document = run(&Comparison { vary: batch(), ..small(&["mq-deadline"]) });
     assert_eq!(labels(&document), three);
     assert!(document.runs[0].variant.is_default && document.runs[0].tunables.is_empty());
-    // What is set for all runs stays in each.
+    // Settings of all runs apply to each variant.
     let fixed = vec![set("mq-deadline", "read_expire", "100")];
     let document = run(&Comparison { vary: batch(), tunables: fixed, ..small(&["mq-deadline"]) });
     assert_eq!(labels(&document), three);
@@ -134,8 +134,8 @@ fn an_invalid_variation_is_refused_before_anything_runs() {
     let batch = vary("mq-deadline", "fifo_batch", &["1", "4"]);
     refused(of(&[vary("mq-deadline", "fifo_batch", &["1", "x"])]), &["fifo_batch=x", "expected 0 to 2147483647"]);
     refused(of(&[vary("mq-deadline", "fifo_bach", &["1"])]), &["did you mean \"fifo_batch\"?"]);
-    refused(of(&[vary("mq-dedline", "fifo_batch", &["1"])]), &["is no scheduler (did you mean \"mq-deadline\"?"]);
-    refused(of(&[vary("bfq", "slice_idle", &["1"])]), &["bfq is not among the schedulers that are compared"]);
+    refused(of(&[vary("mq-dedline", "fifo_batch", &["1"])]), &["is not a scheduler (did you mean \"mq-deadline\"?"]);
+    refused(of(&[vary("bfq", "slice_idle", &["1"])]), &["bfq is not among the compared schedulers"]);
     refused(of(&[vary("mq-deadline", "fifo_batch", &[])]), &["expected some values"]);
     refused(of(&[vary("mq-deadline", "fifo_batch", &["4", "04"])]), &["04 is given twice"]);
     refused(

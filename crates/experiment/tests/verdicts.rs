@@ -1,7 +1,7 @@
-//! What a verdict may never do, over all bundled loads, devices and kernels, and whatever is done to the documents that
-//! changes nothing.
+//! Properties of verdicts over all bundled loads, devices and kernels, and under transformations of documents that must not
+//! change a verdict.
 //!
-//! Devices and kernels are dealt to the loads in turns; `HOISTWAY_PLACES=all` takes each load to all of them.
+//! Each load runs on some of the devices and kernels, in rotation; with `HOISTWAY_PLACES=all` each runs on all of them.
 
 use std::sync::OnceLock;
 
@@ -13,20 +13,20 @@ use hoistway_device::Preset;
 use hoistway_experiment::{Alone, Comparison, Guests, Load, scenarios};
 use hoistway_legacy::all_schedulers;
 
-/// Devices on which a short time holds many I/Os.
+/// Devices fast enough for many I/Os in a short time.
 const FAST: [&str; 5] = ["intel-p4800x-375gb", "micron-9100-1600gb", "null", "raid-64-queues", "samsung-980pro-1tb"];
 
-/// What the example is called here.
+/// The name of the example in these tests.
 const EXAMPLE: &str = "the example";
 
-/// Where a load runs. Without a device it is the one that the load is typical of.
+/// The setup of a load. Without a device: the one that is typical for the load.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     device: Option<&'static str>,
     kernel: Kernel,
 }
 
-/// Where the load of this number runs: devices, with kernels dealt to them, and kernels on its own device.
+/// The setups of the load with this number: devices with kernels in rotation, and kernels on its own device.
 fn places(load: usize) -> impl Iterator<Item = Place> {
     const TURNS: usize = 3;
     let is_all = std::env::var_os("HOISTWAY_PLACES").is_some_and(|places| places == "all");
@@ -50,7 +50,7 @@ fn compared(load: &str, Place { device, kernel }: Place) -> ResultsDocument {
         load: if load == EXAMPLE { Load::Example } else { Load::Scenario(load.to_owned()) },
         devices: device.into_iter().map(Into::into).collect(),
         kernels: vec![kernel.to_string()],
-        // Those that the kernel lacks take part, to be left out.
+        // Schedulers that the kernel lacks are included, and must not be recommended.
         schedulers: if is_guests(load) { vec!["none".to_owned(), "bfq".to_owned()] } else { vec!["all".to_owned()] },
         guests: Guests { schedulers: guest_schedulers.into_iter().take(2).collect(), ..Guests::default() },
         runtime_ns: Some(runtime_ms * 1_000_000),
@@ -62,12 +62,12 @@ fn compared(load: &str, Place { device, kernel }: Place) -> ResultsDocument {
     .unwrap_or_else(|error| panic!("{load} on {device:?}, Linux {kernel}: {error}"))
 }
 
-/// Every load at all its places, with words for it.
+/// Every load on all its setups, with a description.
 fn documents() -> &'static [(String, ResultsDocument)] {
     static DOCUMENTS: OnceLock<Vec<(String, ResultsDocument)>> = OnceLock::new();
     DOCUMENTS.get_or_init(|| {
         let of = |(number, load): (usize, &'static str)| {
-            // Guests have only schedulers of the multi-queue block layer here.
+            // Guests run multi-queue schedulers only.
             let is_new = move |place: &Place| !is_guests(load) || place.kernel != Kernel::V4_4;
             let shown = move |Place { device, kernel }: Place| {
                 format!("{load} on {}, Linux {kernel}", device.unwrap_or("its own device"))
@@ -108,7 +108,7 @@ fn better_at_everything(document: &ResultsDocument) -> Vec<String> {
     of_kernel.filter(|one| is_better(*one)).map(|one| comparison.variants[one].label.clone()).collect()
 }
 
-/// What a verdict says, but for figures, which are sums in another order.
+/// A verdict without its figures, which may differ by rounding when sums are in another order.
 fn outcomes(verdict: &Verdict) -> (Decision, &str, Vec<(&str, Outcome, usize)>) {
     let mut candidates: Vec<_> =
         verdict.candidates.iter().map(|one| (one.scheduler.as_str(), one.outcome, one.losses.len())).collect();
@@ -138,7 +138,7 @@ fn doubled(document: &ResultsDocument) -> ResultsDocument {
     ResultsDocument { runs: document.runs.iter().cloned().chain(again).collect(), ..document.clone() }
 }
 
-/// The document of a world whose time goes slower: a power of two, so that nothing is rounded but halves of nanoseconds.
+/// The document with all times scaled by a power of two, so that nothing is rounded except halves of nanoseconds.
 fn slower(document: &ResultsDocument, by: u64) -> ResultsDocument {
     let mut slower = document.clone();
     let latency = |summary: &mut LatencySummary| {

@@ -1,4 +1,4 @@
-//! Predictions beside what a kernel did.
+//! Verification of predictions against measurements on a kernel.
 
 use hoistway_answer::ResultsDocument;
 use hoistway_experiment::verify::{About, Figures, KernelFigures, Order, Verification, of_run};
@@ -16,14 +16,14 @@ fn verified(document: &ResultsDocument, measured: &KernelFigures) -> Verificatio
     Verification::of(document, measured, About { load, model, target, kernel })
 }
 
-/// What was predicted under a scheduler.
+/// The predicted figures under a scheduler.
 fn figures(document: &ResultsDocument, scheduler: &str) -> Figures {
     let mut alone = document.clone();
     alone.runs.retain(|run| run.scheduler == scheduler);
     of_run(&alone)
 }
 
-/// A kernel that does what was predicted under the scheduler that `of` names, in three rounds that differ by 1 %.
+/// Measurements of three rounds that differ by 1 %: under each scheduler the figures predicted for the scheduler that `of` returns.
 fn kernel(document: &ResultsDocument, of: impl Fn(&str) -> &'static str) -> KernelFigures {
     let rounds = |figures: &Figures| {
         let round = |factor: f64| figures.iter().map(|(key, value)| (key.clone(), value * factor)).collect();

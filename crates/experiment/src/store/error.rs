@@ -18,8 +18,8 @@ pub enum DatasetError {
         /// The cause.
         error: io::Error,
     },
-    /// A file is not what its name says.
-    #[error("{}: is damaged, {problem}; it was not changed (expected it to be removed: its runs are then repeated)", path.display())]
+    /// A file's content does not match its name or checksum.
+    #[error("{}: is damaged, {problem}; it was not changed (remove it to repeat its runs)", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! Which runs a folder contains.
+//! Index of the runs in a folder.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;

@@ -51,7 +51,7 @@ impl RunsFile {
         self.runs.len()
     }
 
-    /// Whether there are none.
+    /// Whether it contains no runs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
@@ -74,7 +74,7 @@ impl RunsFile {
     }
 }
 
-/// Returns the header line and the offset of the body, after a check of the hash. None for a file of another version, whose
+/// Returns the header line and the offset of the body, after a check of the hash. `None` for a file of another version, whose
 /// content is unknown here.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Makes the missing runs, on all cores.
+//! Carries out the missing runs of a sweep, on all cores.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -27,7 +27,7 @@ pub fn missing(sweep: &Sweep, shard: Shard, index: &Index) -> Result<Vec<u64>, D
     Ok(missing)
 }
 
-/// Target duration of the runs in one file: at most this much is lost with a process. Results do not depend on it.
+/// Target duration of the runs in one file: a killed process loses at most this much work. Results do not depend on it.
 const FILE_TIME: Duration = Duration::from_secs(1);
 /// Maximum runs in a file, however short: they stay in memory until the file is written.
 const FILE_RUNS_MAX: usize = 4096;
@@ -72,13 +72,13 @@ impl<'a> Work<'a> {
         self.controls.iter().for_each(Controls::cancel);
     }
 
-    /// How many runs have ended.
+    /// Number of runs that have ended.
     #[must_use]
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// In how many of these a process ended with an error.
+    /// Number of ended runs in which a process ended with an error.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)

@@ -18,7 +18,7 @@ pub struct SweptSetting {
 }
 
 impl SweptSetting {
-    /// Its name in tables: `bfq.slice_idle`, `queue.nr_requests`.
+    /// The setting's name in tables: `bfq.slice_idle`, `queue.nr_requests`.
     #[must_use]
     pub fn label(&self) -> String {
         format!("{}.{}", self.of, self.name)

@@ -10,10 +10,10 @@ use super::axes::{Axes, Place, QUEUE};
 use super::inputs::{Read, Recorder, Shared, field_of_space};
 use super::space::{Seeds, Space};
 use crate::comparison::Comparison;
-use crate::error::Error;
-use crate::fields::Field;
+use crate::comparison::error::Error;
+use crate::comparison::fields::Field;
 use crate::plan::Plan;
-use crate::repeats;
+use crate::plan::repeats;
 
 /// The files that a load on a device and a host reads, and the notices.
 pub(super) struct Tried {
@@ -40,7 +40,7 @@ pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
         (Field::Load, base.load != Default::default() && !space.loads.is_empty(), "load", "one of it and `loads`"),
     ];
     if let Some((field, _, name, expected)) = misplaced.into_iter().find(|(_, is, ..)| *is) {
-        return Err(Error::new(field, format_args!("`base.{name}`: is not the same everywhere (expected {expected})")));
+        return Err(Error::new(field, format_args!("`base.{name}`: is an axis of the sweep (expected {expected})")));
     }
     let together = [
         (Field::Baseline, base.baseline.is_some()),
@@ -51,13 +51,13 @@ pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
     ];
     if let Some((field, _)) = together.into_iter().find(|(_, is)| *is) {
         let problem = match field {
-            Field::Vary => "varies in a sweep by itself (expected `settings`)",
-            _ => "a sweep leaves the figures of each run (expected none)",
+            Field::Vary => "cannot be set in a sweep (expected `settings`)",
+            _ => "does not apply to a sweep, which stores the figures of each run (expected none)",
         };
         return Err(Error::new(field, format_args!("`base.{}`: {problem}", field.name())));
     }
     if space.schedulers.is_empty() {
-        let problem = "each run is of one scheduler (expected their names, or default)";
+        let problem = "each run has one scheduler (expected scheduler names, or default)";
         return Err(Error::new(Field::Schedulers, format_args!("`schedulers`: {problem}")));
     }
     settings(space)?;
@@ -88,18 +88,18 @@ pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
     }
 }
 
-/// All seeds are held in memory.
+/// Maximum number of seeds, as all of them are held in memory.
 const SEEDS_MAX: u32 = 10_000_000;
 
 fn settings(space: &Space) -> Result<(), Error> {
     for (of, names) in &space.settings {
         let field = if of == QUEUE { Field::QueueFiles } else { Field::Tunables };
         if of != QUEUE && !space.schedulers.contains(of) && !space.guest_schedulers.contains(of) {
-            let problem = "is not among the schedulers that are compared";
+            let problem = "is not among the compared schedulers";
             return Err(Error::new(field, format_args!("`settings.{of}`: {of} {problem}")));
         }
         if of != QUEUE && !space.schedulers.contains(of) {
-            let problem = "settings are those of the host's schedulers (expected a scheduler of `schedulers`)";
+            let problem = "settings apply to the host's schedulers only (expected a scheduler of `schedulers`)";
             return Err(Error::new(field, format_args!("`settings.{of}`: {problem}")));
         }
         for (name, values) in names {
@@ -188,7 +188,8 @@ fn of_one(plan: &Plan<'_>, comparison: &Comparison) -> Result<(), Error> {
         ([], true) => (Field::GuestSchedulers, "none"),
         _ => (Field::Schedulers, &*comparison.schedulers[0]),
     };
-    let problem = format!("each run is of one scheduler, and this makes {} (expected them by name)", plan.runs.len());
+    let problem =
+        format!("each run has one scheduler, but this gives {} (expected schedulers by name)", plan.runs.len());
     Err(Error::new(field, format_args!("{} {given}: {problem}", field_of_space(field))))
 }
 

@@ -8,16 +8,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::Comparison;
-use crate::environment::CallerEnvironment;
-use crate::error::Error;
-use crate::fields::Field;
+use crate::comparison::environment::CallerEnvironment;
+use crate::comparison::error::Error;
+use crate::comparison::fields::Field;
 use crate::plan::Plan;
 
 /// Contents of files and values of variables. They serve as the environment of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inputs {
     files: BTreeMap<PathBuf, Content>,
-    /// None for a variable that is not set.
+    /// `None` for a variable that is not set.
     variables: BTreeMap<String, Option<String>>,
 }
 

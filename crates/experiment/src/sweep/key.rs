@@ -40,7 +40,7 @@ impl Key {
         Key::of(&[&self.0, &seed.to_le_bytes()])
     }
 
-    /// Its bytes.
+    /// The bytes of the key.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -62,7 +62,7 @@ impl FromStr for Key {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Key, String> {
-        let expected = || format!("{text:?} is no key (expected {} hexadecimal digits)", 2 * BYTES);
+        let expected = || format!("{text:?} is not a key (expected {} hexadecimal digits)", 2 * BYTES);
         if text.len() != 2 * BYTES || !text.is_ascii() {
             return Err(expected());
         }

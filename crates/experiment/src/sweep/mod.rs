@@ -1,15 +1,15 @@
 //! Sweeps: products of loads, devices, kernels, hosts, schedulers, settings and seeds, of any number of runs.
 //!
-//! A [`Space`] says what is varied and what is constant. A [`Sweep`] is a checked space with all inputs of its runs: it can be
+//! A [`Space`] defines the axes and the constants. A [`Sweep`] is a checked space with all inputs of its runs: it can be
 //! serialized, sent to another machine and read again, and its runs need no environment. Its points are numbered and never held
-//! in memory together. A point is one run, a pure function of experiment and seed: on any machine and in any order it gives the
-//! same [`RunRecord`] to the bit. Its [`Key`] identifies the run, so that a finished run can be found again.
+//! in memory together. A point is one run, a pure function of experiment and seed: on any machine and in any order its
+//! [`RunRecord`] is bit-identical. Its [`Key`] identifies the run, so that a finished run can be found again.
 //!
 //! Files are read when a sweep is [made](Sweep::of), and kept in it, including those that job files include.
 //!
-//! Modules: `space` (what is varied; `named`: short forms), `axes` (numbering of points), `inputs` (what runs read), `check`
-//! (tries everything before any run), `key`, `shard` (parts of a sweep), `record` (the result of a run), `runs` (a checked space
-//! with its runs).
+//! Modules: `space` (the axes and constants; `named`: short forms), `axes` (numbering of points), `inputs` (files and variables
+//! that runs read), `check` (tries all values before any run), `key`, `shard` (parts of a sweep), `record` (the result of a run),
+//! `runs` (a checked space with its runs).
 
 mod axes;
 mod check;

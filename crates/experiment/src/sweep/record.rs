@@ -6,7 +6,7 @@ use hoistway_answer::document::{Run, SetupSummary};
 use hoistway_answer::rows::{OperationRow, RunRow};
 use serde::{Deserialize, Serialize};
 
-/// The figures of a run. Nothing in it depends on when, where and how fast it ran.
+/// The figures of a run. They do not depend on the time, machine and speed of the run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunRecord<'a> {
     /// The name of the load.

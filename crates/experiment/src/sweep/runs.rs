@@ -10,11 +10,11 @@ use super::key::Key;
 use super::record::RunRecord;
 use super::space::{Seeds, Space};
 use super::{FORMAT, VERSION, check};
-use crate::error::Error;
-use crate::observer::{Controls, Unobserved};
+use crate::comparison::error::Error;
+use crate::comparison::observer::{Controls, Unobserved};
 use crate::plan::Plan;
 
-/// A sweep: a space with all that its runs read, as this version of Hoistway understands it.
+/// A sweep: a checked space with all files and variables that its runs read, for this version of Hoistway.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     written: Written,
@@ -40,7 +40,7 @@ pub enum SweepError {
     #[error(transparent)]
     Space(#[from] Error),
     /// It has more runs than the limit.
-    #[error("the space has {} runs, more than {limit} (expected a smaller space, or a limit of that many)", counted(*.runs))]
+    #[error("the space has {} runs, more than {limit} (expected a smaller space, or a higher limit)", counted(*.runs))]
     TooMany {
         /// The number of runs; [`u64::MAX`] if there are more.
         runs: u64,
@@ -51,9 +51,9 @@ pub enum SweepError {
     #[error("not a sweep: {0}")]
     Damaged(String),
     /// Another version wrote it, so its runs would differ.
-    #[error("a sweep of hoistway {found}; this is {VERSION} (expected the same version)")]
+    #[error("created by hoistway {found}, but this is {VERSION} (expected the same version)")]
     Version {
-        /// That version.
+        /// The version that wrote it.
         found: String,
     },
 }
@@ -124,7 +124,7 @@ impl Sweep {
         let axes = Axes::of(&written.space, seeds.len());
         let [loads, devices, hosts, ..] = axes.lengths();
         if written.keys_of_inputs.len() != loads * devices * hosts {
-            return Err(SweepError::Damaged("it has not a key for each load, device and host".to_owned()));
+            return Err(SweepError::Damaged("it lacks a key for each load, device and host".to_owned()));
         }
         Ok(Sweep { written, axes, seeds })
     }
@@ -157,7 +157,7 @@ impl Sweep {
         self.axes.settings()
     }
 
-    /// The value of each of the [`settings`](Sweep::settings) at a point; None where a scheduler has no such tunable.
+    /// The value of each of the [`settings`](Sweep::settings) at a point; `None` where a scheduler has no such tunable.
     pub fn settings_of(&self, point: u64) -> impl Iterator<Item = Option<&str>> {
         let place = self.axes.place(point);
         let mut here = self.axes.settings_of(&place).collect::<Vec<_>>().into_iter().peekable();

@@ -24,7 +24,7 @@ impl Shard {
         Shard { number: 1 + (point % of + point / of) % of, of }
     }
 
-    /// Its points of a sweep with `all` points, in order.
+    /// The shard's points of a sweep with `all` points, in order.
     pub fn points(self, all: u64) -> impl Iterator<Item = u64> {
         let Shard { number, of } = self;
         let rows = all.div_ceil(of);

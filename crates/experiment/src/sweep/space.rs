@@ -1,4 +1,4 @@
-//! What a sweep varies, and what is constant.
+//! The space of a sweep: its axes, and what all runs have in common.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,7 +66,7 @@ impl fmt::Display for Value {
 
 /// The seeds of a space.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(untagged, expecting = "expected how many seeds there are, or a list of them")]
+#[serde(untagged, expecting = "expected a number of seeds, or a list of seeds")]
 pub enum Seeds {
     /// This number of seeds, drawn from the seed of [`Space::base`], which is the first: the same as for the repeats of
     /// a comparison.

@@ -1,4 +1,4 @@
-//! Which knobs mattered, and how much.
+//! Effects of knobs: the share of the variance that each explains.
 //!
 //! Settings of a round with the same value of a knob form a group. The share of the variance between groups is attributed to the knob,
 //! less what chance explains on average (epsilon squared, Kelley 1935). The knob that explains most is removed from the variance first,
@@ -13,8 +13,8 @@ use hoistway_measure::stats;
 use super::Search;
 use super::space::{Branch, Space};
 
-/// The name of an unset knob's value.
-const ALONE: &str = "default";
+/// Shown as the value of a knob that is not set.
+const UNSET: &str = "default";
 
 /// The effects of the choice of the scheduler and of every knob, largest first.
 pub(super) fn effects(search: &Search, space: &Space, standings: &[SettingResult]) -> Vec<KnobEffect> {
@@ -61,19 +61,19 @@ fn of_branch(branch: &Branch, mut rated: Vec<(&SettingResult, f64)>) -> Vec<Knob
 fn value<'a>(standing: &'a SettingResult, knob: &Knob) -> &'a str {
     let setting = &standing.setting;
     let side = if knob.is_queue_file { &setting.queue_files } else { &setting.tunables };
-    side.get(&knob.name).map_or(ALONE, String::as_str)
+    side.get(&knob.name).map_or(UNSET, String::as_str)
 }
 
 /// The effect of a knob.
 struct Explained {
     effect: KnobEffect,
-    /// The share of the variance in these very settings, including chance.
+    /// The share of the variance in the sample, without a correction for chance.
     of_sample: f64,
     /// The mean of each value's group.
     means: BTreeMap<String, f64>,
 }
 
-/// None if there are too few settings, or if chance may explain the effect, given the number of knobs.
+/// The effect of a knob; `None` if there are too few settings, or if chance may explain the effect, given the number of knobs.
 fn effect(scheduler: Option<&str>, knob: &str, rated: &[(&str, f64)], knobs: usize) -> Option<Explained> {
     let mut groups: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (value, cost) in rated {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn one_outlier_among_few_identical_settings_says_nothing_about_its_tunables() {
-        // One of three differs, whatever its value: each knob that is set only there explains everything.
+        // One setting of three is an outlier, so every knob that only it sets would explain all of the variance.
         let odd = |others: usize| {
             let mut rated = vec![("1", 2.0)];
             rated.extend(std::iter::repeat_n(("2", 1.0), others));

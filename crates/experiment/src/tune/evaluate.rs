@@ -1,4 +1,4 @@
-//! Figures of a setting.
+//! Evaluates a setting: runs the load with it and returns the figures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,18 +11,19 @@ use hoistway_sim::Control;
 
 use super::observe::Cancel;
 use crate::comparison::Comparison;
-use crate::environment::CallerEnvironment;
-use crate::error::Error;
-use crate::fields::Field;
-use crate::observer::Unobserved;
+use crate::comparison::environment::CallerEnvironment;
+use crate::comparison::error::Error;
+use crate::comparison::fields::Field;
+use crate::comparison::observer::Unobserved;
+use crate::load;
+use crate::load::times;
+use crate::plan::guests;
 use crate::plan::{Plan, Planned};
-use crate::times;
-use crate::{guests, load};
 
 /// Figures of one run by name: latencies in ns, I/Os and bytes a second.
 pub type Figures = BTreeMap<FigureName, f64>;
 
-/// Measures the figures of a setting: always the same ones for the same setting, seed and runtime.
+/// Measures the figures of a setting. Results must be deterministic for a setting, seed and runtime.
 pub trait Evaluate: Sync {
     /// The figures. `runtime_ns` replaces the runtime of every process; without it the load's own runtime counts.
     ///
@@ -109,13 +110,13 @@ impl<'a> Evaluator<'a> {
         Cancel(Arc::clone(&self.control))
     }
 
-    /// Virtual time of a run, if every process is bounded by time.
+    /// Virtual time of a run, ns; `None` unless every process is bounded by time.
     pub fn expected_ns(&self, runtime_ns: Option<u64>) -> Option<u64> {
         let runtime = runtime_ns.or(self.plan.options.comparison.runtime_ns).map(Nanos);
         load::expected_ns(&self.plan.setups[0].workload, runtime)
     }
 
-    /// The runtime of the longest process, if shortening it does not change the load. None if processes begin late or one
+    /// The runtime of the longest process, ns, if shortening it does not change the load. `None` if processes start late or one
     /// after the other, or are not limited by time, or if files are written during the run.
     pub(super) fn shortenable_ns(&self) -> Option<u64> {
         let processes = &self.plan.setups[0].workload.processes;
@@ -125,8 +126,8 @@ impl<'a> Evaluator<'a> {
         let all: Option<Vec<u64>> = processes.iter().map(of).collect();
         let wanted = self.plan.options.comparison.runtime_ns;
         // A write during the run happens at a fixed time.
-        let is_kernel_default = self.plan.options.comparison.writes.is_empty();
-        wanted.or_else(|| all?.into_iter().max()).filter(|_| is_even && is_kernel_default)
+        let has_no_writes = self.plan.options.comparison.writes.is_empty();
+        wanted.or_else(|| all?.into_iter().max()).filter(|_| is_even && has_no_writes)
     }
 }
 

@@ -5,12 +5,12 @@ use hoistway_blk::drive::Effects;
 use hoistway_blk::ground::{Instant, Local, Tunable};
 use hoistway_legacy::AnyQueue;
 
-use crate::error::{About as _, Error};
-use crate::fields::Field;
-use crate::schedulers::queue_under;
-use crate::setup::Setup;
+use crate::comparison::error::{About as _, Error};
+use crate::comparison::fields::Field;
+use crate::plan::schedulers::queue_under;
+use crate::plan::setup::Setup;
 
-/// A smaller range is tried completely.
+/// A range narrower than this is tried completely.
 const WHOLE_RANGE: i128 = 8;
 /// Factors applied to the default value, as numerator and denominator.
 const STEPS: [(i128, i128); 6] = [(1, 16), (1, 4), (1, 2), (2, 1), (4, 1), (16, 1)];

@@ -1,4 +1,4 @@
-//! The runs of a search; each is made once.
+//! The runs of a search; each is carried out only once.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Makes these runs unless they exist.
+    /// Carries out these runs unless the ledger has them.
     pub(super) fn need(&mut self, keys: Vec<Key>) -> Result<(), TuneError> {
         let batch = BATCH_PER_THREAD * rayon::current_num_threads();
         let missing: Vec<Key> = keys.into_iter().filter(|key| !self.places.contains_key(key)).collect();
@@ -97,7 +97,7 @@ impl<'a> Ledger<'a> {
         Ok(())
     }
 
-    /// The figures of a run; all of them if it is not in the ledger and runs now.
+    /// The figures of a run: those known from an earlier search, or else all figures of a new run.
     fn made(&self, key: &Key) -> Result<Figures, TuneError> {
         if let Some(known) = self.known.get(key) {
             return Ok(known.clone());
@@ -114,7 +114,7 @@ impl<'a> Ledger<'a> {
         if self.observe.goes_on() { Ok(figures) } else { Err(TuneError::Ended) }
     }
 
-    /// All figures of runs; a run whose figures were not kept is made again.
+    /// All figures of some runs; a run whose figures were not kept is repeated.
     pub(super) fn whole(&self, keys: &[Key]) -> Result<Vec<Figures>, TuneError> {
         let of = |key: &Key| match self.whole.get(key) {
             Some(figures) => Ok(figures.clone()),
@@ -124,7 +124,7 @@ impl<'a> Ledger<'a> {
         keys.par_iter().map(of).collect()
     }
 
-    /// A figure of a run; none if the run has no such I/O, or does not exist.
+    /// A figure of a run; `None` if the run has no such I/O, or does not exist.
     pub(super) fn figure(&self, key: &Key, name: &FigureName) -> Option<f64> {
         self.runs[*self.places.get(key)?].figures.get(name).copied()
     }

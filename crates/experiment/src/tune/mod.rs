@@ -1,6 +1,6 @@
 //! The search for the best setting: successive halving with paired seeds.
 //!
-//! A [`Search`] says what is searched and for which objective. All settings, or as many as the budget allows, run briefly with
+//! A [`Search`] defines the search space and the objective. All settings, or as many as the budget allows, run briefly with
 //! few seeds; the better ones run longer with more seeds, and so on. All settings of a round share their seeds, so they are
 //! compared under the same load. Every round has new seeds, so no setting keeps a lead by chance.
 //!
@@ -37,7 +37,7 @@ pub use race::{tune, tune_by};
 pub use state::SearchState;
 pub use trials::Trials;
 
-/// What is searched, and for which objective.
+/// A search: its space, objective and budget.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Search {

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use hoistway_answer::tuning::TuneRun;
 use hoistway_sim::Control;
 
-use crate::error::Error;
-use crate::observer::Unobserved;
+use crate::comparison::error::Error;
+use crate::comparison::observer::Unobserved;
 
-/// Is notified of a search.
+/// Receives notifications of a search.
 pub trait SearchObserver: Sync {
     /// Called once, with a handle that ends the current runs early. Before it is used, [`goes_on`](SearchObserver::goes_on) must
     /// return false.

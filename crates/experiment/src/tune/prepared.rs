@@ -1,4 +1,4 @@
-//! A checked search with the settings that it is compared with.
+//! A checked search, with the reference settings that run in each round.
 
 use hoistway_answer::tuning::Setting;
 use hoistway_answer::{Limit, Objective};
@@ -6,10 +6,10 @@ use hoistway_blk::ground::Nanos;
 
 use super::Search;
 use super::evaluate::Evaluator;
+use crate::comparison::environment::CallerEnvironment;
+use crate::comparison::error::Error;
+use crate::comparison::fields::Field;
 use crate::comparison::{Comparison, QueueWrite, Vary};
-use crate::environment::CallerEnvironment;
-use crate::error::Error;
-use crate::fields::Field;
 use crate::nearest;
 
 /// The checked search.
@@ -18,9 +18,9 @@ pub(super) struct Prepared {
     pub(super) comparison: Comparison,
     /// The schedulers that are searched.
     pub(super) over: Vec<String>,
-    /// The scheduler that `default` stands for; empty if there is none.
+    /// The kernel's default scheduler, which `default` stands for; empty if the devices have none in common.
     pub(super) default: String,
-    /// Schedulers with their defaults, which run in each round: first the baseline, then those of conditions.
+    /// Reference settings that run in each round, each a scheduler with its defaults: the baseline, then the schedulers of conditions.
     pub(super) fixed: Vec<Setting>,
 }
 

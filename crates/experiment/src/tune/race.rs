@@ -13,12 +13,12 @@ use super::ranking::{RankedSetting, Ranking};
 use super::rounds::{self, KEPT, SEEDS_MAX, Step};
 use super::space::Space;
 use super::{Search, effects, sample};
-use crate::environment::CallerEnvironment;
-use crate::fields::Field;
-use crate::repeats;
+use crate::comparison::environment::CallerEnvironment;
+use crate::comparison::fields::Field;
+use crate::plan::repeats;
 
-/// Searches. Runs in `known`, from an earlier call, are not made again. The same search gives the same result, whatever the
-/// number of threads and wherever it was resumed.
+/// Carries out a search. Runs in `known`, from an earlier call, are not repeated. The same search gives the same result, whatever
+/// the number of threads and wherever it was resumed.
 ///
 /// # Errors
 /// If the search is invalid, or was ended.
@@ -34,7 +34,7 @@ pub fn tune(
     search_by(search, &prepared, &evaluator, environment, &evaluator, known, observe)
 }
 
-/// Searches with figures from elsewhere, for settings of the search's load and setup.
+/// Like [`tune`], but gets the figures of settings from `evaluate`.
 ///
 /// # Errors
 /// The same as [`tune`].
@@ -144,7 +144,7 @@ impl Race<'_> {
         }
     }
 
-    /// The contestants, and the settings that they are compared with.
+    /// The contestants and the reference settings.
     fn all(&self, contestants: &[Setting]) -> Vec<Setting> {
         let mut all = contestants.to_vec();
         all.extend(self.prepared.fixed.iter().filter(|fixed| !contestants.contains(fixed)).cloned());
@@ -166,7 +166,7 @@ impl Race<'_> {
         self.ledger.need(keys)
     }
 
-    /// Adds seeds one by one while another setting is within the noise of the best and the budget lasts. Returns the seeds.
+    /// Adds one seed at a time while another setting is within the noise of the best and the budget lasts. Returns the seeds.
     fn decided(
         &mut self,
         contestants: &[Setting],

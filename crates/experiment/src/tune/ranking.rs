@@ -24,7 +24,7 @@ pub(super) struct Ranking<'a> {
 /// A setting with its rank criteria.
 pub(super) struct RankedSetting {
     pub(super) standing: SettingResult,
-    /// By how much conditions are violated, as a logarithm; 0 if all are met.
+    /// Total violation of the conditions, as a logarithm; 0 if all are met.
     violation: f64,
     /// Mean of [`Objective::log_cost`] over the seeds; infinite if a run is missing.
     cost: f64,
@@ -43,7 +43,7 @@ impl Ranking<'_> {
         ranked
     }
 
-    /// The factor by which the second is better than the first in terms of the objective, seed by seed.
+    /// The change of the objective from the first setting to the second, seed by seed; above 1 the second is better.
     pub(super) fn change(&self, from: &Setting, to: &Setting) -> Option<Change> {
         let of = |setting: &Setting, seed| {
             Some(self.objective.log_cost(self.figure(setting, seed, &self.objective.figure)?))
@@ -77,7 +77,7 @@ impl Ranking<'_> {
         RankedSetting { standing, violation, cost: if is_whole { cost } else { f64::INFINITY } }
     }
 
-    /// The margin by which a condition is met, seed by seed; none if a figure for it is missing.
+    /// The margin by which a condition is met, seed by seed; `None` if a figure for it is missing.
     fn margins(&self, setting: &Setting, condition: &Condition) -> Option<Vec<f64>> {
         let margin = |seed: &u64| {
             let limit = match &condition.limit {

@@ -1,4 +1,4 @@
-//! How a budget is spent.
+//! Plans the rounds of a search within its budget.
 
 use hoistway_answer::tuning::Budget;
 use hoistway_blk::ground::Nanos;
@@ -6,8 +6,8 @@ use hoistway_blk::ground::Nanos;
 use super::Search;
 use super::evaluate::Evaluator;
 use super::space::Space;
-use crate::error::Error;
-use crate::fields::Field;
+use crate::comparison::error::Error;
+use crate::comparison::fields::Field;
 
 /// One in this many settings of a round advances to the next.
 pub(super) const KEPT: usize = 3;
@@ -15,9 +15,9 @@ pub(super) const KEPT: usize = 3;
 const SEEDS: [usize; 3] = [2, 3, 5];
 /// Maximum seeds of the last round: more add little precision.
 pub(super) const SEEDS_MAX: usize = 20;
-/// Divisors of the runtime in each round.
+/// Divisor of the runtime in each round.
 const SHORTER: [u64; 3] = [9, 3, 1];
-/// Shorter runs hold too few I/Os for a percentile.
+/// Minimum runtime, ns: shorter runs have too few I/Os for a percentile.
 const RUNTIME_MIN_NS: u64 = 500_000_000;
 /// With at most this many settings there is no further round.
 const LAST_ROUND: usize = 6;
@@ -30,7 +30,7 @@ pub(super) struct Step {
     /// Replaces the runtime of every process.
     pub(super) runtime_ns: Option<u64>,
     pub(super) seeds: usize,
-    /// Maximum settings, not counting those that are only compared with.
+    /// Maximum settings, not counting the reference settings.
     pub(super) settings: usize,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn seeds(steps: &[Step]) -> usize {
     steps.iter().map(|step| step.seeds).sum::<usize>() + SEEDS_MAX
 }
 
-/// The limit of the budget: runs, or ns.
+/// The amount of the budget, in runs or ns of virtual time.
 pub(super) fn limit(budget: Budget) -> u64 {
     match budget {
         Budget::Runs(runs) => runs,
@@ -47,7 +47,7 @@ pub(super) fn limit(budget: Budget) -> u64 {
     }
 }
 
-/// The cost of a run in the budget; `None` if it is unknown.
+/// The cost of a run, in the unit of the budget; `None` if it is unknown.
 pub(super) fn cost(search: &Search, evaluator: &Evaluator<'_>, runtime_ns: Option<u64>) -> Option<u64> {
     match search.budget {
         Budget::Runs(_) => Some(1),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hoistway_answer::tuning::Setting;
 
 use super::space::{Branch, Space};
-use crate::repeats::split_mix;
+use crate::plan::repeats::split_mix;
 
 /// Up to this many combinations are enumerated.
 const LISTED_MAX: u64 = 4096;

@@ -7,13 +7,13 @@ use super::Search;
 use super::evaluate::Evaluator;
 use super::ladder;
 use super::prepared::Prepared;
+use crate::comparison::environment::CallerEnvironment;
+use crate::comparison::error::{About as _, Error};
+use crate::comparison::fields::Field;
 use crate::comparison::{Comparison, Vary};
-use crate::environment::CallerEnvironment;
-use crate::error::{About as _, Error};
-use crate::fields::Field;
 use crate::plan::Plan;
-use crate::schedulers::queue_under;
-use crate::tunables;
+use crate::plan::schedulers::queue_under;
+use crate::plan::tunables;
 
 /// Larger numbers are not exact in every JSON reader.
 const COUNT_MAX: u64 = 1 << 53;

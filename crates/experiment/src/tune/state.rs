@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::Search;
 use super::evaluate::Evaluator;
-use crate::environment::CallerEnvironment;
-use crate::error::{About as _, Error};
-use crate::fields::Field;
+use crate::comparison::environment::CallerEnvironment;
+use crate::comparison::error::{About as _, Error};
+use crate::comparison::fields::Field;
 use crate::sweep::VERSION;
 
 /// The value of [`SearchState::format`].
@@ -45,25 +45,26 @@ impl SearchState {
             host: setup.host,
             runs: Vec::new(),
         };
-        // A round trip through JSON, so that it equals itself when read again.
+        // A round trip through JSON, so that comparisons with a saved state are exact.
         serde_json::to_string(&state).and_then(|text| serde_json::from_str(&text)).about(Field::Load)
     }
 
     /// Takes over the runs of a saved state if it belongs to this search. Only the budget may differ.
     ///
     /// # Errors
-    /// Which field is invalid or differs.
+    /// If the text is not such a state; the error names the field that is invalid or differs.
     pub fn resume_from(&mut self, text: &str) -> Result<(), String> {
         let expected = "expected the state of an earlier run of the same search";
         let written: SearchState = serde_json::from_str(text).map_err(|error| format!("{error} ({expected})"))?;
-        let budget = self.search.budget;
-        let theirs = Search { budget, ..written.search.clone() };
+        let theirs = &written.search;
+        let same_budget = Search { budget: self.search.budget, ..theirs.clone() };
         let fields = [
             ("format", written.format == self.format),
             ("version", written.version == self.version),
             ("search.objective", theirs.objective == self.search.objective),
             ("search.knobs", theirs.knobs == self.search.knobs),
             ("search.comparison", theirs.comparison == self.search.comparison),
+            ("search", same_budget == self.search),
             ("job_text", written.job_text == self.job_text),
             ("device", written.device == self.device),
             ("host", written.host == self.host),
@@ -72,14 +73,16 @@ impl SearchState {
             return Err(format!("`{field}` differs from this search ({expected}, or another file)"));
         }
         let figures = self.search.objective.figures();
-        for (place, run) in written.runs.iter().enumerate() {
+        for (index, run) in written.runs.iter().enumerate() {
             if let Some(name) = run.figures.keys().find(|name| !figures.contains(name)) {
                 return Err(format!(
-                    "`runs[{place}].figures` has {name}, which the objective does not name ({expected})"
+                    "`runs[{index}].figures` has {name}, which the objective does not name ({expected})"
                 ));
             }
             if run.figures.values().any(|value| !value.is_finite() || *value < 0.0) {
-                return Err(format!("`runs[{place}].figures` has a value below 0 ({expected})"));
+                return Err(format!(
+                    "`runs[{index}].figures` has a value that is not a finite number of at least 0 ({expected})"
+                ));
             }
         }
         self.runs = written.runs;

@@ -1,4 +1,4 @@
-//! Single settings of a search, ranked as in one of its rounds, for use by other search algorithms.
+//! Trials of single settings, ranked as in a round of a search, for other search algorithms.
 
 use hoistway_answer::Limit;
 use hoistway_answer::tuning::{Knob, Setting, SettingResult, TuneRun};
@@ -11,10 +11,10 @@ use super::prepared::Prepared;
 use super::ranking::Ranking;
 use super::space::Space;
 use crate::comparison::Comparison;
-use crate::environment::{CallerEnvironment, Options};
-use crate::error::Error;
-use crate::fields::Field;
-use crate::repeats::{self, REPEATS_MAX};
+use crate::comparison::environment::{CallerEnvironment, Options};
+use crate::comparison::error::Error;
+use crate::comparison::fields::Field;
+use crate::plan::repeats::{self, REPEATS_MAX};
 
 /// The settings to try and how they are ranked.
 pub struct Trials<'a> {

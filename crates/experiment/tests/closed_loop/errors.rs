@@ -1,8 +1,8 @@
-//! How far from the kernel.
+//! Errors of the simulated figures relative to the kernel's.
 
 use std::fmt;
 
-/// What is compared.
+/// The compared figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Figure {
     Iops,
@@ -14,7 +14,7 @@ impl Figure {
     pub const ALL: [Figure; 3] = [Figure::Iops, Figure::Mean, Figure::P99];
 }
 
-/// A figure of a job of a scenario under a scheduler, here and there.
+/// A figure of a job of a scenario under a scheduler, simulated and on the kernel.
 pub struct Cell {
     pub scheduler: &'static str,
     pub figure: Figure,
@@ -22,7 +22,7 @@ pub struct Cell {
     pub kernel: f64,
 }
 
-/// The distances of all cells of a scheduler from the kernel's, percent.
+/// The errors of all cells of a scheduler, percent.
 pub struct Spread {
     pub figure: Figure,
     pub median: f64,

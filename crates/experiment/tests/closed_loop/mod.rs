@@ -1,6 +1,6 @@
-//! Closed loops beside a real kernel: fio's job files as Linux 6.18 ran them over a device that is known exactly, and as they run
-//! here. Every process reacts to what the others do, so that an error of any part shows. The host is calibrated on the scenario
-//! `reader-writers` under `none` alone; nothing was fitted to another row.
+//! Closed loops compared with a real kernel: fio job files that Linux 6.18 ran on an exactly known device, simulated here. Every
+//! process reacts to the others, so an error in any part of the model shows. The host is calibrated on the scenario
+//! `reader-writers` under `none` only; nothing was fitted to other rows.
 //!
 //! `cargo test --release -p hoistway-experiment --test closed_loop -- --nocapture` prints every cell.
 
@@ -14,12 +14,12 @@ use hoistway_measure::Direction;
 use hoistway_measure::fio::{DirectionStats, Job};
 use recorded::{Row, Scenario, rows, scenarios};
 
-/// Chance decides single cells: ours are medians over this many seeds.
+/// Single cells vary by chance, so simulated ones are medians over this many seeds.
 const SEEDS: u32 = 10;
 
-/// How far off the median and the 90th percentile of all cells of a scheduler may be, percent: IOPS, mean latency, p99. Where
-/// processes starve under bfq is decided by chance, and a second recording of the kernel differs, too. So does which begins first,
-/// which is drawn here and is the same in all recordings.
+/// Maximum error of the median and the 90th percentile over all cells of a scheduler, percent: IOPS, mean latency, p99. Which
+/// processes starve under bfq is decided by chance, and a second recording of the kernel differs, too. So does which process begins
+/// first, which is random here and the same in all recordings.
 const BOUNDS: [(&str, [[f64; 2]; 3]); 4] = [
     ("none", [[1.5, 30.0], [1.5, 38.0], [25.0, 60.0]]),
     ("mq-deadline", [[1.2, 8.0], [1.2, 8.5], [6.0, 18.0]]),
@@ -27,11 +27,11 @@ const BOUNDS: [(&str, [[f64; 2]; 3]); 4] = [
     ("bfq", [[4.0, 42.0], [6.0, 50.0], [14.0, 240.0]]),
 ];
 
-/// A scenario as it runs here, under one scheduler: the jobs of each seed.
+/// A simulated scenario under one scheduler: the jobs of each seed.
 fn simulate(scenario: &Scenario, scheduler: &str) -> Vec<Vec<Job>> {
     let of_profile = |name: &str, text: String| Profile::Text { name: name.to_owned(), text };
     let device = of_profile("null.device.toml", scenario.device());
-    // The kernel's test set it with schedulers only.
+    // The recording set it only where a scheduler was active.
     let nr_requests = scenario.nr_requests.filter(|_| scheduler != "none");
     let file = |file: &str, text: String| QueueFile { file: file.to_owned(), text };
     let mut queue_files = vec![file("wbt_lat_usec", "0".to_owned())];
@@ -58,8 +58,8 @@ fn simulate(scenario: &Scenario, scheduler: &str) -> Vec<Vec<Job>> {
     outputs.of_runs(&document).into_iter().map(|fio| fio.jobs).collect()
 }
 
-/// What a recorded row is here: means over the clones of a job, and of these the median over seeds: under bfq one seed in ten has a
-/// process that waits for seconds, and one recording has it or not.
+/// The simulated counterpart of a recorded row: the median over seeds of the means over a job's clones. Under bfq one seed in ten has a
+/// process that waits for seconds, which a single recording may or may not contain.
 fn ours(row: &Row, runs: &[Vec<Job>]) -> [f64; 3] {
     let direction = |job: &Job| -> DirectionStats {
         match row.direction() {

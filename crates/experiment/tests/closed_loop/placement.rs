@@ -1,17 +1,17 @@
-//! How equal processes are that are alike, over one hardware queue: beside a real kernel.
+//! How equally identical processes share one hardware queue, compared with a real kernel.
 
 use hoistway_experiment::{Alone, Comparison, Devices, FioOutputs, Load, Profile, QueueFile};
 use serde::Deserialize;
 
 const SEEDS: u32 = 6;
-/// The largest share that was recorded without a scheduler where processes may move.
+/// The largest share recorded without a scheduler, with processes that may migrate between CPUs.
 const MOVING_MOST: f64 = 1.3;
 
 /// Four processes under a scheduler, on four CPUs.
 #[derive(Deserialize)]
 struct Row {
     completion_us: u64,
-    /// The CPU that takes the completions: `submitter`, or a lone one.
+    /// The CPU that handles completions: `submitter`, or a single fixed one.
     completes_on: String,
     is_pinned: bool,
     scheduler: String,
@@ -27,12 +27,12 @@ impl Row {
     }
 }
 
-/// What the process with the most has, as a multiple of a fair share.
+/// The largest share of a process, as a multiple of the fair share.
 fn largest_share(of: &[f64]) -> f64 {
     of.iter().copied().fold(0.0, f64::max) * of.len() as f64 / of.iter().sum::<f64>()
 }
 
-/// The mean over seeds of the largest share here, on a host whose CPUs sleep.
+/// The largest share in the simulation, averaged over seeds, on a host whose CPUs enter idle states.
 fn ours(device: Profile, cpus: u16, is_pinned: bool, scheduler: &str) -> f64 {
     let pinned = if is_pinned { "cpus_allowed=0-3\ncpus_allowed_policy=split\n" } else { "" };
     let text = format!(
@@ -60,7 +60,7 @@ fn ours(device: Profile, cpus: u16, is_pinned: bool, scheduler: &str) -> f64 {
     shares.sum::<f64>() / runs.len() as f64
 }
 
-/// The recorded device: it completes where a command was sent from.
+/// The recorded device, which completes a command on the CPU that submitted it.
 fn null(completion_us: u64) -> Profile {
     let text = include_str!("data/null.device.toml")
         .replace("@hw_queues@", "1")
@@ -87,13 +87,13 @@ fn identical_processes_are_served_no_less_fairly_than_on_a_real_kernel() {
         };
         for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
             for completion_us in [4000, 30_000] {
-                // Not every row was recorded where commands complete where they were sent from; then the lone interrupt bounds it.
+                // Some rows were not recorded with completions on the submitting CPU; the single interrupt bounds them.
                 let (same, lone) = (recorded(false, scheduler, Some(completion_us)), recorded(true, scheduler, None));
                 let ours = ours(null(completion_us), 4, is_pinned, scheduler);
                 println!(
                     "{scheduler:12} pinned {is_pinned:5} {completion_us:6} us: {ours:.2}, recorded {same:.2} and {lone:.2}"
                 );
-                // A guest does not sleep, this host does: kyber's processes are a little less equal here.
+                // The recorded guest's CPUs never idle, this host's do: kyber's processes are slightly less equal here.
                 let bound = same.max(lone).max(MOVING_MOST) + 0.15;
                 assert!(
                     (1.0..=bound).contains(&ours),

@@ -1,9 +1,9 @@
-//! What was recorded of a real kernel.
+//! The recorded results of a real kernel.
 
 use hoistway_measure::Direction;
 use serde::Deserialize;
 
-/// A scenario: a job file and what it ran on.
+/// A scenario: a job file, its device and its settings.
 #[derive(Deserialize)]
 pub struct Scenario {
     #[serde(rename = "scenario")]
@@ -24,7 +24,7 @@ fn number_or_default<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Resul
     Ok(text.parse().ok())
 }
 
-/// A job of a scenario under one scheduler, one direction of it: figures of one clone.
+/// One direction of a job of a scenario under one scheduler: the figures of one clone.
 #[derive(Deserialize)]
 pub struct Row {
     pub scenario: String,
@@ -58,7 +58,7 @@ pub fn scenarios() -> Vec<Scenario> {
     table(include_str!("data/settings.csv"))
 }
 
-/// Reads and writes; calls of fsync are not among them.
+/// Reads and writes, without fsyncs.
 pub fn rows() -> Vec<Row> {
     table(include_str!("data/kernel.csv"))
 }

@@ -1,10 +1,10 @@
-//! Random job files and what they run on, each from a number.
+//! Random cases: a job file with its device, kernel and scheduler, each derived from a number.
 
 use hoistway_answer::document::Run;
 use hoistway_experiment::{Alone, Comparison, Devices, FioOutputs, Load, Profile};
 use hoistway_measure::fio::{DirectionStats, Job, Output};
 
-/// SplitMix64: small, and the same everywhere.
+/// SplitMix64: small, and the same on every platform.
 pub struct Random(pub u64);
 
 impl Random {
@@ -34,7 +34,7 @@ pub struct Section {
     pub more: Vec<String>,
 }
 
-/// A device, and the time, ms, in which it does a thousand I/Os or so.
+/// A device, and the time in which it does about a thousand I/Os, ms.
 const DEVICES: [(&str, u64); 8] = [
     ("hgst-he10-8tb", 4000),
     ("emmc", 200),
@@ -60,7 +60,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The case of a number.
+    /// The case with this number.
     pub fn new(number: u64) -> Case {
         let mut random = Random(number);
         let (device, runtime_ms) = random.one_of(&DEVICES);
@@ -77,7 +77,7 @@ impl Case {
         }
     }
 
-    /// The same on a device that takes `command_us` for each of up to `depth` commands.
+    /// The case on a device that takes `command_us` for each of up to `depth` concurrent commands.
     pub fn on_null(mut self, command_us: u64, depth: u32, hw_queues: u16) -> Case {
         let text = include_str!("../closed_loop/data/null.device.toml")
             .replace("@hw_queues@", &hw_queues.to_string())
@@ -95,7 +95,7 @@ impl Case {
             text += &format!("ramp_time={}ms\n", self.ramp_ms);
         }
         for Section { name, rw, block_kib, depth, numjobs, disk, more } in &self.sections {
-            // Not in [global]: a section would add its own to it.
+            // Not in [global], as a section's own value would be added to it.
             text += &format!(
                 "[{name}]\nfilename=/dev/{disk}\nrw={rw}\nbs={block_kib}k\niodepth={depth}\nnumjobs={numjobs}\n"
             );
@@ -104,7 +104,7 @@ impl Case {
         text
     }
 
-    /// What it takes to see a failure again.
+    /// Everything needed to reproduce a failure.
     pub fn in_words(&self) -> String {
         let Case { device, scheduler, kernel, cpus, .. } = self;
         let device = self.device_text.as_deref().unwrap_or(device);
@@ -138,7 +138,7 @@ impl Case {
     }
 }
 
-/// A run, and what fio would have written of it: figures of single processes.
+/// A run, with its fio output, which has the figures of single processes.
 pub struct Simulated {
     pub run: Run,
     pub fio: Output,
@@ -174,7 +174,7 @@ pub fn ios(run: &Simulated, section: &str) -> u64 {
     jobs.flat_map(directions).map(|direction| direction.total_ios).sum()
 }
 
-/// The same of each process.
+/// I/Os of each process of a section in a run.
 pub fn ios_of_each(run: &Simulated) -> Vec<u64> {
     let of = |job: &Job| directions(job).iter().map(|direction| direction.total_ios).sum();
     run.fio.jobs.iter().map(of).collect()

@@ -1,10 +1,10 @@
-//! Whether two samples differ by more than chance explains.
+//! Tests whether two samples differ by more than chance explains.
 
-/// Runs that are looked at first, and as many others as it takes to be sure.
+/// Size of the first sample, and of the larger second sample that confirms a difference.
 pub const FIRST: u32 = 4;
 pub const CONFIRMING: u32 = 8;
 
-/// Which of two samples is below the other one with all its values, and by more than this part in the mean.
+/// Which of two samples has all values below the other's, and a mean lower by more than this fraction.
 fn below(one: &[f64], other: &[f64], part: f64) -> Option<bool> {
     let least = |of: &[f64]| of.iter().copied().fold(f64::INFINITY, f64::min);
     let most = |of: &[f64]| of.iter().copied().fold(0.0, f64::max);
@@ -16,9 +16,9 @@ fn below(one: &[f64], other: &[f64], part: f64) -> Option<bool> {
     (most(one) < least(other)).then_some(true).or_else(|| (most(other) < least(one)).then_some(false))
 }
 
-/// Whether a figure differs beyond chance between two ways of saying the same, and by more than `part`. `sample` returns the
-/// figure of each run of a way from a seed on. Of equal ways all values of one are below all of the other in one of 35 first samples,
-/// and again, the same way round, in one of 12,870.
+/// Whether a figure differs beyond chance between two equivalent formulations, and by more than `part`. `sample` returns the
+/// figure of each run of a formulation from a seed on. If they are equal, all values of one are below all of the other in one of 35
+/// first samples, and again in the same direction in one of 12,870.
 pub fn differ(part: f64, mut sample: impl FnMut(bool, u64, u32) -> Vec<f64>) -> bool {
     let mut look = |seed, runs| below(&sample(false, seed, runs), &sample(true, seed + 500, runs), part);
     match look(1, FIRST) {

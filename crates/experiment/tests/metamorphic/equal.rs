@@ -1,9 +1,9 @@
-//! Ways of saying the same that change no bit.
+//! Equivalent formulations whose results are bit-identical.
 
 use super::case::{Case, Simulated, directions, ios_of_each};
 use super::cases;
 
-/// I/Os, bytes and latencies of each process, as they are.
+/// I/Os, bytes and latencies of each process, unrounded.
 fn figures(runs: &[Simulated]) -> Vec<(u64, u64, String)> {
     let of = |run: &Simulated| {
         let jobs = run.fio.jobs.iter().flat_map(directions);

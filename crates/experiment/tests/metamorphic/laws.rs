@@ -1,4 +1,4 @@
-//! What holds in every single run.
+//! Laws that hold in every single run.
 
 use super::case::{Case, directions, ios, ios_of_each};
 use super::cases;
@@ -55,7 +55,7 @@ fn a_run_is_the_sum_of_its_parts() {
         let processes = case.sections.iter().flat_map(|section| vec![section; section.numjobs as usize]);
         for (index, section) in processes.enumerate() {
             let (parts, whole) = (first[index] + second[index], whole[index]);
-            // Those in flight at the border are in both parts, or in neither, and a part may last a little longer.
+            // I/Os in flight at the boundary count in both parts or in neither, and a part may last slightly longer.
             if parts.abs_diff(whole) > u64::from(section.depth) + 1 + whole / 100 {
                 return Err(format!("process {index}: {} and {} are not {whole}", first[index], second[index]));
             }

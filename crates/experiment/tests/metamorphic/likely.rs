@@ -1,13 +1,13 @@
-//! Ways of saying the same that change what is drawn: figures differ no more than those of other seeds.
+//! Equivalent formulations that change the random draws: figures differ by no more than between seeds.
 
 use super::case::{Case, Section, ios, ios_of_each};
 use super::cases;
 use super::chance::differ;
 
-/// What figures may differ by, as a part, though not by chance: times are whole milliseconds here and there.
+/// Systematic difference that is allowed, as a fraction: some times are rounded to whole milliseconds.
 const SLACK: f64 = 0.05;
 
-/// The sections of a case get as many I/Os in another one, up to chance.
+/// Asserts that the sections of a case get as many I/Os in an equivalent case, up to chance.
 fn expect_indistinguishable(case: &Case, other: &Case) -> Result<(), String> {
     for section in &case.sections {
         let sample = |is_other, seed, runs| {
@@ -63,7 +63,7 @@ fn the_first_of_two_identical_processes_has_no_advantage() {
     });
 }
 
-/// Two ways on a device of which one cannot be slower: the I/Os of all jobs.
+/// Checks that `fast` does not do fewer I/Os than `slow`, over all jobs.
 fn expect_no_less(slow: &Case, fast: &Case) -> Result<(), String> {
     let sum = |case: &Case| {
         let runs = case.run(1, 3);

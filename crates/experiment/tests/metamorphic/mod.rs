@@ -1,7 +1,7 @@
-//! Two ways of saying the same give the same figures; what follows from others does follow: over random jobs, devices, schedulers and
-//! kernels.
+//! Metamorphic tests over random jobs, devices, schedulers and kernels: equivalent formulations give the same figures, and laws between
+//! figures hold.
 //!
-//! `HOISTWAY_CASES=5000 cargo test --release -p hoistway-experiment --test all metamorphic` looks at 5000 cases of each relation. A case that fails
+//! `HOISTWAY_CASES=5000 cargo test --release -p hoistway-experiment --test all metamorphic` checks 5000 cases of each relation. A failing case
 //! prints its number and its job file; `HOISTWAY_SEED=17` begins with case 17.
 
 mod case;
@@ -12,7 +12,7 @@ mod likely;
 
 use case::Case;
 
-/// Looks at cases, `some` of them by default.
+/// Checks cases, `some` of them by default.
 fn cases(some: u64, check: impl Fn(&Case) -> Result<(), String>) {
     let asked = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let first = asked("HOISTWAY_SEED").unwrap_or(0);

@@ -1,0 +1,163 @@
+//! Loads synthesised from a monitoring tool's output: the disk's rates become a job file, its latencies a check of the
+//! device model.
+
+use std::fmt::Write as _;
+
+use hoistway_answer::document::{CheckedLatency, DeviceCheck, device_name};
+use hoistway_answer::{FigureName, ResultsDocument};
+use hoistway_trace::summary::{Disk, Flow, Summary};
+
+use crate::comparison::environment::Options;
+use crate::comparison::error::Error;
+use crate::comparison::fields::Field;
+
+/// Target number of I/Os of a run; the runtime follows from it, within these limits.
+const IOS: f64 = 100_000.0;
+const SECONDS_MIN: f64 = 1.0;
+const SECONDS_MAX: f64 = 30.0;
+/// Lower rates, in I/Os per second, are left out.
+const RATE_MIN: f64 = 0.5;
+/// Sizes are rounded to multiples of this.
+const BLOCK_BYTES: f64 = 4096.0;
+/// A model whose mean latency is off by more than this fraction does not fit.
+const OFF_MAX: f64 = 0.2;
+
+/// A summary and its simulated disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Rates {
+    summary: Summary,
+    disk: Disk,
+}
+
+impl Rates {
+    /// Chooses the busiest disk.
+    pub(crate) fn of(options: &Options<'_>, name: &str, summary: Summary) -> Result<Rates, Error> {
+        let busiest = summary.disks.first().filter(|disk| flows(disk).next().is_some()).cloned();
+        let Some(disk) = busiest else {
+            let problem = format!("{name}: {} shows no disk with I/O (expected one)", summary.tool);
+            return Err(Error::new(Field::Load, problem));
+        };
+        if !options.comparison.replay.is_default() {
+            let problem =
+                format!("{name}: options of a replay need a recording (expected one instead of {})", summary.tool);
+            return Err(Error::new(Field::Load, problem));
+        }
+        Ok(Rates { summary, disk })
+    }
+
+    /// The job file of the load: each direction issues I/Os at random times and offsets, independent of completions.
+    pub(crate) fn job_text(&self) -> String {
+        let seconds = (IOS / self.disk.per_second()).clamp(SECONDS_MIN, SECONDS_MAX).round();
+        let mut text = format!(
+            "[global]\nfilename=/dev/{}\ndirect=1\nioengine=libaio\niodepth=64\nrate_process=poisson\ntime_based\nruntime={seconds}\n",
+            self.disk.name
+        );
+        for (job, mode, flow) in flows(&self.disk) {
+            let (bytes, rate) = (rounded(flow.bytes), flow.per_second.round().max(1.0));
+            let _ = write!(text, "[{job}]\nrw={mode}\nbs={bytes}\nrate_iops={rate}\n");
+            if job == "writes" && self.disk.flushes_per_second >= RATE_MIN {
+                let every = (flow.per_second / self.disk.flushes_per_second).round().max(1.0);
+                let _ = writeln!(text, "fsync={every}");
+            }
+        }
+        text
+    }
+
+    /// The figure that schedulers are ranked by: a latency, since the rates are fixed.
+    pub(crate) fn focus(&self) -> Option<FigureName> {
+        let name = match flows(&self.disk).next()? {
+            ("reads", ..) => "reads:read:mean",
+            ("writes", ..) => "writes:write:mean",
+            _ => "discards:trim:mean",
+        };
+        name.parse().ok()
+    }
+
+    /// Notices about the origin of the load and its limits.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        let (name, tool, over) = (&self.disk.name, self.summary.tool, &self.summary.over);
+        let words = flows(&self.disk).map(|(job, _, flow)| {
+            format!(
+                "{:.0} {job} a second of {:.1} KiB, {:.2} ms each",
+                flow.per_second,
+                flow.bytes / 1024.0,
+                flow.await_ms
+            )
+        });
+        let mut made = format!(
+            "The load was synthesised from {tool} output ({over}): {name} does {}.",
+            words.collect::<Vec<_>>().join(", ")
+        );
+        let others: Vec<&str> = self.summary.disks.iter().skip(1).map(|disk| &*disk.name).collect();
+        if !others.is_empty() {
+            let _ = write!(made, " Less busy disks are left out: {}.", others.join(", "));
+        }
+        let lacks = format!(
+            "Averages hide bursts, sequential access, the distribution of sizes and dependencies: I/Os arrive at random times and \
+             offsets. A recording shows them: blktrace -d /dev/{name} -w 30 -o {name}; hoistway compare {name}.blktrace.0"
+        );
+        vec![made, lacks]
+    }
+
+    /// Adds the mean time of an I/O on the disk and on its model, in each place under the disk's default scheduler.
+    pub(crate) fn check(&self, document: &mut ResultsDocument) {
+        let places = document.setups.len().max(1) as u32;
+        document.device_checks = (0..places).filter_map(|setup| self.check_of(document, setup)).collect();
+        for check in document.device_checks.clone() {
+            let place = document.setups.get(check.setup as usize).map(|setup| device_name(&setup.device));
+            let on = place.map_or_else(|| "here".to_owned(), |name| format!("on {name}"));
+            let words = |row: &CheckedLatency| {
+                let [observed_ms, model_ms] = [row.observed_ns, row.model_ns].map(|ns| ns / 1e6);
+                format!("{} took {observed_ms:.2} ms on {}, {model_ms:.2} ms {on}", row.job, check.disk)
+            };
+            let all = check.rows.iter().map(words).collect::<Vec<_>>().join(", ");
+            let is_off = |row: &CheckedLatency| (row.model_ns / row.observed_ns - 1.0).abs() > OFF_MAX;
+            match document.device_mismatch(check.setup) {
+                // The conclusion reports it, in the place of a verdict.
+                Some(_) => document.verdicts.retain(|verdict| verdict.setup != check.setup),
+                None if check.rows.iter().any(is_off) => document.doubts.push(format!(
+                    "{all} under {}: choose a model with --device that fits, or calibrate one",
+                    check.under
+                )),
+                None => document.notices.push(format!("The model fits: {all} under {}.", check.under)),
+            }
+        }
+    }
+
+    /// None without anything to compare.
+    fn check_of(&self, document: &ResultsDocument, setup: u32) -> Option<DeviceCheck> {
+        let place = document.setups.get(setup as usize).map(|place| &place.default_scheduler);
+        let default = place.unwrap_or(&document.default_scheduler).as_deref();
+        let mut here = document.runs.iter().filter(|run| run.setup == setup);
+        let run = here.clone().find(|run| Some(&*run.scheduler) == default).or_else(|| here.next())?;
+        let row = |(job, _, flow): (&str, &str, Flow)| {
+            let its = run.jobs.iter().filter(|summary| summary.name == job);
+            let its = its.flat_map(|summary| summary.transfers()).find(|of| of.ios > 0)?;
+            (flow.await_ms > 0.0 && its.lat_ns.mean > 0.0).then(|| CheckedLatency {
+                job: job.to_owned(),
+                operation: its.operation,
+                ios: flow.per_second,
+                observed_ns: flow.await_ms * 1e6,
+                model_ns: its.lat_ns.mean,
+            })
+        };
+        let rows: Vec<CheckedLatency> = flows(&self.disk).filter_map(row).collect();
+        let under = run.scheduler.clone();
+        (!rows.is_empty()).then(|| DeviceCheck { setup, disk: self.disk.name.clone(), under, rows })
+    }
+}
+
+/// The directions that have I/Os, with their fio mode.
+fn flows(disk: &Disk) -> impl Iterator<Item = (&'static str, &'static str, Flow)> {
+    let all = [
+        ("reads", "randread", disk.reads),
+        ("writes", "randwrite", disk.writes),
+        ("discards", "randtrim", disk.discards),
+    ];
+    all.into_iter().filter(|(.., flow)| flow.per_second >= RATE_MIN && flow.bytes > 0.0)
+}
+
+/// Rounds to whole blocks.
+fn rounded(bytes: f64) -> u64 {
+    ((bytes / BLOCK_BYTES).round().max(1.0) * BLOCK_BYTES) as u64
+}

@@ -1,0 +1,179 @@
+//! The contents of a recording for the document, and a comparison with its replay under its own scheduler (RP25).
+
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{
+    JobSummary, RecordedSeries, RecordedStream, RecordingSummary, SelfCheck, SeriesSummary,
+};
+use hoistway_measure::Operation;
+use hoistway_program::{Class, Latency, Mode, Stream};
+
+use super::Recorded;
+
+/// One in this many parts of the recording is the ramp, which is not measured (RP22).
+const RAMP_SHARE: usize = 10;
+
+impl Recorded {
+    /// The contents of the recording.
+    pub(crate) fn summary(&self) -> RecordingSummary {
+        let mut streams: Vec<RecordedStream> = Vec::new();
+        for name in self.job_names() {
+            let its: Vec<&Stream> = self.program.streams.iter().filter(|stream| stream.name == name).collect();
+            let sum = |figure: fn(&Stream) -> u64| its.iter().map(|stream| figure(stream)).sum::<u64>();
+            let (reads, writes) = (sum(|stream| stream.reads.0), sum(|stream| stream.writes.0));
+            let bytes = sum(|stream| stream.reads.1 + stream.writes.1);
+            let mut waits_for: Vec<String> = its
+                .iter()
+                .flat_map(|stream| &stream.waits)
+                .map(|wait| self.program.streams[wait.on].name.clone())
+                .collect();
+            waits_for.sort();
+            waits_for.dedup();
+            let all = |class: Class| its.iter().all(|stream| stream.class == class);
+            let arrival = match () {
+                () if all(Class::Closed) => "closed",
+                () if all(Class::Open) => "open",
+                () => "undecided",
+            };
+            let mut thinks: Vec<u64> = its.iter().filter_map(|stream| stream.think_ns).collect();
+            thinks.sort_unstable();
+            streams.push(RecordedStream {
+                name: name.to_owned(),
+                tasks: sum(|stream| stream.tasks),
+                ios: sum(|stream| stream.ios),
+                reads,
+                writes,
+                durable: sum(|stream| stream.flushes + stream.durable_writes),
+                mean_bytes: bytes as f64 / (reads + writes).max(1) as f64,
+                arrival: arrival.to_owned(),
+                think_ns: thinks.get(thinks.len() / 2).copied(),
+                hidden_depth: its.iter().filter_map(|stream| stream.hidden_depth).max(),
+                waits_for,
+                over_time: if self.is_replay_at_recorded_speed() { over_time(&its) } else { Vec::new() },
+            });
+        }
+        RecordingSummary {
+            format: self.format.clone(),
+            device: self.program.device.to_string(),
+            seconds: self.program.span_ns as f64 / 1e9,
+            ios: self.program.streams.iter().map(|stream| stream.ios).sum(),
+            mode: match self.replay.mode {
+                Mode::RecordedProgram => "recorded-program",
+                Mode::Timed => "timed",
+                Mode::Fast => "fast",
+            }
+            .to_owned(),
+            speed: self.replay.speed,
+            copies: self.replay.copies,
+            streams,
+            ..RecordingSummary::default()
+        }
+    }
+
+    /// Whether the replay has the recorded speed and a single copy.
+    fn is_replay_at_recorded_speed(&self) -> bool {
+        self.replay.speed == 1.0 && self.replay.copies <= 1
+    }
+
+    /// Completed I/Os of the streams with this name: reads, or all others.
+    pub(crate) fn ios(&self, name: &str, operation: Operation) -> u64 {
+        let its = self.program.streams.iter().filter(|stream| stream.name == name);
+        its.map(|stream| latency_of(stream, operation).ios).sum()
+    }
+
+    /// The names of the replayed streams, in the order of the program.
+    fn job_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for stream in &self.program.streams {
+            let is_wanted = self.replay.streams.is_empty() || self.replay.streams.contains(&stream.name);
+            if is_wanted && !names.contains(&&*stream.name) {
+                names.push(&stream.name);
+            }
+        }
+        names
+    }
+
+    /// Compares the recording with the runs of its replay under `label`. Empty if the recording lacks completions, or was replayed
+    /// at another speed, in another mode or in several copies.
+    pub(crate) fn self_check(&self, replayed: &ResultsDocument, label: &str) -> Vec<SelfCheck> {
+        if !self.is_replay_at_recorded_speed()
+            || self.replay.mode != Mode::RecordedProgram
+            || !self.program.has_completions
+        {
+            return Vec::new();
+        }
+        let mut rows = Vec::new();
+        for name in self.job_names() {
+            let jobs: Vec<&JobSummary> = replayed
+                .runs
+                .iter()
+                .filter(|run| run.variant.label == label)
+                .flat_map(|run| run.jobs.iter().filter(|job| job.name == name))
+                .collect();
+            for operation in [Operation::Read, Operation::Write] {
+                let (mut ios, mut sum_ns, mut recorded_iops) = (0, 0.0, 0.0);
+                for stream in self.program.streams.iter().filter(|stream| stream.name == name) {
+                    let of = latency_of(stream, operation);
+                    ios += of.ios;
+                    sum_ns += of.mean_ns * of.ios as f64;
+                    let seconds = (stream.last_ns - stream.first_ns).max(1) as f64 / 1e9;
+                    recorded_iops += of.ios as f64 / seconds;
+                }
+                let Some((replayed_ns, replayed_iops)) = measured(&jobs, operation).filter(|_| ios > 0) else {
+                    continue;
+                };
+                let recorded_ns = sum_ns / ios as f64;
+                let job = name.to_owned();
+                rows.push(SelfCheck { job, operation, ios, recorded_ns, replayed_ns, recorded_iops, replayed_iops });
+            }
+        }
+        rows
+    }
+}
+
+fn latency_of(stream: &Stream, operation: Operation) -> Latency {
+    if operation == Operation::Read { stream.read_latency } else { stream.write_latency }
+}
+
+/// The recorded I/O of some streams over time, without the ramp.
+fn over_time(streams: &[&Stream]) -> Vec<RecordedSeries> {
+    let of = |operation: Operation| {
+        let (mut series, mut length_ns) = (SeriesSummary::default(), 0);
+        for stream in streams {
+            let measured = stream.over_time.iter().skip(stream.over_time.len() / RAMP_SHARE);
+            for (at, part) in measured.enumerate() {
+                length_ns = part.length_ns;
+                let done = if operation == Operation::Read { part.reads } else { part.writes };
+                if series.ios.len() <= at {
+                    series.ios.push(0);
+                    series.mean_lat_ns.push(0);
+                }
+                let (ios, mean_ns) = (&mut series.ios[at], &mut series.mean_lat_ns[at]);
+                let sum_ns = *mean_ns as f64 * *ios as f64 + done.mean_ns * done.ios as f64;
+                *ios += done.ios;
+                *mean_ns = (sum_ns / (*ios).max(1) as f64) as u64;
+            }
+        }
+        series.interval_seconds = length_ns as f64 / 1e9;
+        RecordedSeries { operation, series }
+    };
+    let all = [of(Operation::Read), of(Operation::Write)].into_iter();
+    all.filter(|of| of.series.ios.iter().any(|ios| *ios > 0)).collect()
+}
+
+/// Mean latency and rate of an operation in the runs of a job: flushes and trims count as writes, as in the recording.
+fn measured(jobs: &[&JobSummary], operation: Operation) -> Option<(f64, f64)> {
+    let (mut ios, mut sum_ns, mut iops) = (0.0, 0.0, 0.0);
+    let mut add = |count: u64, mean_ns: f64, rate: f64| {
+        ios += count as f64;
+        sum_ns += mean_ns * count as f64;
+        iops += rate;
+    };
+    for job in jobs {
+        for summary in &job.operations {
+            if (summary.operation == Operation::Read) == (operation == Operation::Read) {
+                add(summary.ios, summary.lat_ns.mean, summary.iops);
+            }
+        }
+    }
+    (ios > 0.0).then(|| (sum_ns / ios, iops / jobs.len() as f64))
+}

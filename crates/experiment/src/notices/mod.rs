@@ -1,0 +1,8 @@
+//! Sentences about what makes the figures of a load uncertain, or an option without effect.
+
+pub(crate) mod behind;
+pub(crate) mod borders;
+pub(crate) mod calibrated;
+pub(crate) mod effects;
+pub(crate) mod stable_merge;
+pub(crate) mod stacked;

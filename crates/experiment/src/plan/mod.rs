@@ -1,0 +1,246 @@
+//! A checked comparison, ready to run.
+
+pub(crate) mod devices;
+pub(crate) mod guests;
+pub(crate) mod host;
+pub(crate) mod io_max;
+pub(crate) mod io_prio_class;
+pub(crate) mod queue_files;
+pub(crate) mod queues;
+pub(crate) mod repeats;
+pub(crate) mod schedulers;
+pub(crate) mod setup;
+pub(crate) mod tunables;
+pub(crate) mod variants;
+pub(crate) mod writes;
+
+use std::sync::Arc;
+
+use hoistway_answer::document::RunVariant;
+use hoistway_blk::ground::{Kernel, Nanos};
+use hoistway_sim::{QueueSettings, RunSpec, Scenario};
+use serde_json::Value;
+
+use crate::comparison::environment::{CallerEnvironment, Options};
+use crate::comparison::error::{About as _, Error};
+use crate::comparison::fields::Field;
+use crate::comparison::judging::unknown_job;
+use crate::comparison::kernel_option::KernelOption;
+use crate::comparison::observer::Controls;
+use crate::comparison::{Comparison, Devices, Profile, Vary};
+use crate::load::times;
+use crate::load::{self, Load};
+use crate::plan::repeats::REPEATS_MAX;
+use crate::plan::setup::{Setup, Variant};
+use crate::plan::variants::VARIANTS_MAX;
+
+/// A comparison with everything that it refers to, chosen and checked.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    pub(crate) options: Options<'a>,
+    pub(crate) load: Load,
+    /// The setups: every kernel on every device and host.
+    pub(crate) setups: Vec<Setup>,
+    pub(crate) seeds: Vec<u64>,
+    /// All runs, ordered by repeat.
+    pub(crate) runs: Vec<Planned>,
+    pub(crate) notices: Vec<String>,
+    runtime: Option<Nanos>,
+}
+
+/// A planned run.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    /// Index into the setups.
+    pub(crate) setup: usize,
+    pub(crate) spec: RunSpec,
+    pub(crate) queue: Arc<QueueSettings>,
+    pub(crate) variant: RunVariant,
+    pub(crate) repeat: u32,
+    /// Replaces the runtime of every process.
+    pub(crate) runtime: Option<Nanos>,
+}
+
+impl<'a> Plan<'a> {
+    /// Chooses and checks everything in a comparison. Nothing is simulated yet, but settings are tried out.
+    ///
+    /// # Errors
+    /// The first option that is invalid.
+    pub fn of(comparison: &'a Comparison, environment: &'a dyn CallerEnvironment) -> Result<Plan<'a>, Error> {
+        let options = Options { comparison, environment };
+        if !(1..=REPEATS_MAX).contains(&comparison.repeats) {
+            return Err(options.refuse(Field::Repeats, comparison.repeats, format!("expected 1 to {REPEATS_MAX}")));
+        }
+        let runtime = times::time(&options, Field::RuntimeNs, comparison.runtime_ns)?;
+        Plan::of_load(options, Load::read(&options)?, runtime)
+    }
+
+    /// Makes the plan for a load that was read already.
+    pub(crate) fn of_load(options: Options<'a>, load: Load, runtime: Option<Nanos>) -> Result<Plan<'a>, Error> {
+        let comparison = options.comparison;
+        let setups = setups(&options, &load)?;
+        let mut notices: Vec<String> = Vec::new();
+        for notice in setups.iter().flat_map(|setup| &setup.notices) {
+            if !notices.contains(notice) {
+                notices.push(notice.clone());
+            }
+        }
+        let seeds = repeats::seeds(comparison.seed, comparison.repeats);
+        check_count(&options, &setups)?;
+        let variants: Vec<(usize, Variant)> = (0..)
+            .zip(&setups)
+            .flat_map(|(place, setup)| setup.variants().into_iter().map(move |one| (place, one)))
+            .collect();
+        let of_repeat = |(repeat, &seed)| {
+            variants.iter().map(move |(setup, variant)| Planned::of(*setup, variant.clone(), seed, repeat, runtime))
+        };
+        let runs = (0..).zip(&seeds).flat_map(of_repeat).collect();
+        let plan = Plan { options, load, setups, seeds, runs, notices, runtime };
+        plan.check_labels()?;
+        plan.check_focus()?;
+        Ok(plan)
+    }
+
+    /// Checks that labels are unique and that the baseline, if given, is one of them.
+    fn check_labels(&self) -> Result<(), Error> {
+        let of_repeat = &self.runs[..self.runs_of_repeat()];
+        let labels: Vec<&str> = of_repeat.iter().map(|run| &*run.variant.label).collect();
+        if let Some((place, label)) = labels.iter().enumerate().find(|(place, label)| labels[..*place].contains(label))
+        {
+            // Name the key and value that were given twice, without the scheduler.
+            let twice = label.strip_prefix(&*of_repeat[place].spec.label()).unwrap_or(label).trim_start();
+            let problem = "duplicate variant name (expected kernels, devices and hosts with distinct names)";
+            return Err(self.options.refuse(self.field_with_duplicates(), twice, problem));
+        }
+        match &self.options.comparison.baseline {
+            Some(name) if !self.runs.iter().any(|run| run.variant.label == *name || run.spec.label() == *name) => {
+                let known = labels.join(", ");
+                let problem = format!("not among the compared schedulers (expected one of {known})");
+                Err(self.options.refuse(Field::Baseline, name, problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The field that holds duplicates if variants have the same label: the one with fewer distinct names than entries.
+    fn field_with_duplicates(&self) -> Field {
+        let comparison = self.options.comparison;
+        let given =
+            [("kernel", Field::Kernels, comparison.kernels.len()), ("host", Field::Hosts, comparison.hosts.len())];
+        let is_twice = |(key, _, count): &(&str, Field, usize)| {
+            let mut names: Vec<_> = self.setups.iter().filter_map(|setup| setup.varied.get(*key)?.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            *count > 1 && names.len() < *count
+        };
+        given.into_iter().find(is_twice).map_or(Field::Devices, |(_, field, _)| field)
+    }
+
+    /// Checks that the focus names existing jobs and that the smallest effect is a fraction.
+    fn check_focus(&self) -> Result<(), Error> {
+        let comparison = self.options.comparison;
+        if let Some(effect) = comparison.smallest_effect.filter(|effect| !(0.0..1.0).contains(effect)) {
+            return Err(self.options.refuse(Field::SmallestEffect, effect, "expected a fraction from 0 to below 1"));
+        }
+        let processes = self.setups.iter().flat_map(|setup| &setup.workload.processes);
+        match unknown_job(&comparison.focus, processes.map(|process| &*process.name)) {
+            Some((figure, problem)) => Err(self.options.refuse(Field::Focus, figure, problem)),
+            None => Ok(()),
+        }
+    }
+
+    /// Number of runs.
+    #[must_use]
+    pub fn run_count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Virtual time of all runs together, if every process is bounded by time.
+    #[must_use]
+    pub fn expected_ns(&self) -> Option<u64> {
+        self.runs.iter().try_fold(0, |sum: u64, run| {
+            Some(sum.saturating_add(load::expected_ns(&self.setups[run.setup].workload, self.runtime)?))
+        })
+    }
+
+    /// Controls for the runs.
+    #[must_use]
+    pub fn controls(&self) -> Controls {
+        Controls::new(self.runs.len())
+    }
+
+    pub(crate) fn runs_of_repeat(&self) -> usize {
+        self.runs.len() / self.seeds.len()
+    }
+
+    pub(crate) fn scenario(&self, run: &Planned) -> Scenario<'_> {
+        let setup = &self.setups[run.setup];
+        Scenario {
+            workload: &setup.workload,
+            devices: setup.devices.iter().collect(),
+            guests: setup.guests.as_ref().map(|chosen| chosen.guests.clone()),
+            queue: (*run.queue).clone(),
+            host: setup.host.clone(),
+            runtime: run.runtime,
+        }
+    }
+}
+
+impl Planned {
+    pub(crate) fn of(setup: usize, variant: Variant, seed: u64, repeat: u32, runtime: Option<Nanos>) -> Planned {
+        let Variant { spec, queue, description } = variant;
+        Planned { setup, spec: RunSpec { seed, ..spec }, queue, variant: description, repeat, runtime }
+    }
+}
+
+/// Checks that the varied settings do not make more variants than fit into memory.
+fn check_count(options: &Options<'_>, setups: &[Setup]) -> Result<(), Error> {
+    let wanted = options.comparison;
+    let variants = setups.iter().map(Setup::variant_count).fold(0, usize::saturating_add);
+    if variants <= VARIANTS_MAX || wanted.vary.is_empty() {
+        return Ok(());
+    }
+    let runs = variants.saturating_mul(wanted.repeats as usize);
+    let values = |vary: &Vary| format!("{}.{} ({} values)", vary.of, vary.name, vary.texts.len());
+    let all = wanted.vary.iter().map(values).collect::<Vec<_>>().join(", ");
+    let problem = format!(
+        "this makes {variants} variants and, with {} repeats, {runs} runs (expected at most {VARIANTS_MAX} variants; \
+         `hoistway tune` searches among more)",
+        wanted.repeats
+    );
+    Err(options.refuse(Field::Vary, all, problem))
+}
+
+/// Makes the setups: every kernel on every device and host.
+fn setups(options: &Options<'_>, load: &Load) -> Result<Vec<Setup>, Error> {
+    fn or_default<T: Clone>(wanted: &[T], default: T) -> Vec<T> {
+        if wanted.is_empty() { vec![default] } else { wanted.to_vec() }
+    }
+    let wanted = options.comparison;
+    let in_guests = !crate::plan::guests::wanted(options, load.guest_schedulers())?.is_empty();
+    let hosts = or_default(&wanted.hosts, Profile::from(if in_guests { "vm" } else { load.default_host() }));
+    let devices = or_default(&wanted.devices, Devices::default());
+    let kernels = match &wanted.kernels[..] {
+        [] => vec![KernelOption::from(Kernel::DEFAULT)],
+        some => some.iter().map(|kernel| kernel.parse().about(Field::Kernels)).collect::<Result<_, Error>>()?,
+    };
+    let mut setups = Vec::new();
+    for devices in &devices {
+        for host in &hosts {
+            for kernel in &kernels {
+                let mut setup = Setup::of(options, load, devices, host, kernel)?;
+                for (name, value, count) in [
+                    ("device", setup.device_name(), wanted.devices.len()),
+                    ("host", setup.host.name.clone(), wanted.hosts.len()),
+                    ("kernel", kernel.to_string(), wanted.kernels.len()),
+                ] {
+                    if count > 1 {
+                        setup.varied.insert(name.to_owned(), Value::from(value));
+                    }
+                }
+                setups.push(setup);
+            }
+        }
+    }
+    Ok(setups)
+}

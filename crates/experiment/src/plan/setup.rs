@@ -1,0 +1,308 @@
+//! One setup of a comparison: a kernel on a host with devices, and the load and schedulers there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hoistway_answer::document::{RunVariant, SetupSummary};
+use hoistway_answer::tuning::Setting;
+use hoistway_blk::ground::Nanos;
+use hoistway_blk::queue::QueueConfig;
+use hoistway_blk::schedulers::Layer;
+use hoistway_device::Preset;
+use hoistway_fio::JobFile;
+use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};
+use serde_json::{Map, Value};
+
+use crate::comparison::environment::Options;
+use crate::comparison::error::{About as _, Error};
+use crate::comparison::fields::Field;
+use crate::comparison::kernel_option::KernelOption;
+use crate::comparison::{Devices, Profile, Vary};
+use crate::load::job_facts::JobFacts;
+use crate::load::{self, Load};
+use crate::notices::{calibrated, effects, stable_merge};
+use crate::plan::queue_files::Writing;
+use crate::plan::schedulers::{self, Default};
+use crate::plan::tunables::{self, Settings};
+use crate::plan::variants::{self, Bench, Varied, number_or_text};
+use crate::plan::{devices, guests, host, io_max, io_prio_class, queue_files, queues, writes};
+
+/// A kernel on a host with devices.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    kernel: KernelOption,
+    pub(crate) workload: hoistway_load::Load,
+    pub(crate) devices: Vec<Preset>,
+    pub(crate) guests: Option<guests::Chosen>,
+    pub(crate) host: Host,
+    pub(crate) queue: Arc<QueueSettings>,
+    /// The queue of the first device.
+    pub(crate) config: QueueConfig,
+    schedulers: Vec<String>,
+    /// The kernel's default scheduler for the devices, if all have the same and the load does not run in guests.
+    default_scheduler: Option<String>,
+    /// The facts about the load's jobs, for documents.
+    pub(crate) job_facts: JobFacts,
+    settings: Settings,
+    /// The settings that are varied.
+    knobs: Varied,
+    pub(crate) notices: Vec<String>,
+    /// The properties that distinguish it from other setups of the comparison.
+    pub(crate) varied: Map<String, Value>,
+}
+
+/// A scheduler with a setting, in one setup.
+#[derive(Clone, Debug)]
+pub(crate) struct Variant {
+    /// The run, without its seed.
+    pub(crate) spec: RunSpec,
+    pub(crate) queue: Arc<QueueSettings>,
+    /// How documents describe it.
+    pub(crate) description: RunVariant,
+}
+
+impl Setup {
+    pub(crate) fn of(
+        options: &Options<'_>,
+        load: &Load,
+        wanted: &Devices,
+        host: &Profile,
+        kernel_option: &KernelOption,
+    ) -> Result<Setup, Error> {
+        let comparison = options.comparison;
+        let guest_schedulers = guests::wanted(options, load.guest_schedulers())?;
+        let in_guests = !guest_schedulers.is_empty();
+        let (mut host, cpus) = host::choose(options, host)?;
+        host.journal |= load.page.as_ref().is_some_and(|page| page.journal);
+        let recorded = load.recorded.as_deref();
+        let JobFile { load: mut workload, notices: of_file } = match recorded {
+            Some(recorded) => JobFile { load: recorded.without_processes(), notices: recorded.notices(options) },
+            None => load.job_file(options, cpus, host.memory_bytes)?,
+        };
+        let fitting = match recorded {
+            Some(recorded) => Some(recorded.suggested_device_class()),
+            None => load.page.as_ref().map(|page| page.device.as_str()),
+        };
+        let (devices, mut notices) = if in_guests {
+            devices::choose_guest_host_device(options, wanted, fitting)?
+        } else {
+            devices::choose(options, wanted, &workload, fitting)?
+        };
+        notices.extend(kernel_option.notice());
+        let kernel = kernel_option.kernel;
+        let mut queue =
+            QueueSettings { schedulers: options.environment.schedulers(), ..QueueSettings::new(kernel, cpus) };
+        let devices = devices.into_iter().map(|preset| recorded.map_or(preset.clone(), |recorded| recorded.on(preset)));
+        let devices = queues::choose(options, devices.collect(), &mut queue)?;
+        let first = &devices[0];
+        if let Some(recorded) = recorded {
+            let nr_requests = queue.config(&first.shape()).scheduler_depth();
+            workload = recorded.workload(options, first, nr_requests, &load.changes)?;
+        }
+        let guests = guests::choose(options, guest_schedulers, &workload, first, &queue, &mut notices)?;
+        let shapes = devices.iter().map(|preset| (preset.name.clone(), preset.shape())).collect();
+        let default = Default { shapes, queue: &queue, elevator: comparison.elevator.as_deref() };
+        let wanted = match &comparison.schedulers[..] {
+            // All schedulers, combined with the guests' schedulers, would make dozens of pairs.
+            [] if in_guests => schedulers::of_kernel(&queue, |row| row.layer == Layer::MultiQueue),
+            [] => schedulers::of_kernel(&queue, |_| true),
+            wanted => wanted.to_vec(),
+        };
+        let default_scheduler = default.name();
+        let schedulers = schedulers::choose(options, Field::Schedulers, &wanted, &default, &mut notices)?;
+        // The schedulers that see the load's processes and cgroups, and all schedulers in use.
+        let mut of_processes = guests.as_ref().map_or(&schedulers, |guests| &guests.schedulers).clone();
+        let mut all = schedulers.clone();
+        all.extend(
+            guests.iter().flat_map(|guests| &guests.schedulers).filter(|name| !schedulers.contains(name)).cloned(),
+        );
+        let settings = tunables::settings(options, &all, &queue.schedulers)?;
+        queue.shared_tags = comparison.shared_tags;
+        queue.submitter_dispatches = host.submitter_dispatches;
+        notices.extend(queues::apply_contention_options(options, &mut queue)?);
+        queues::check_shared_tags(options, &queue, &devices, &schedulers)?;
+        queue_files::add(options, &mut queue)?;
+        queue.io_max = io_max::limits(options, &workload)?;
+        queue.io_prio_class = io_prio_class::classes(options, &workload, kernel)?;
+        let config = queue.config(&first.shape());
+        notices.extend(queue_files::validate_settings(options, &queue, &config, &schedulers)?);
+        notices.extend(tunables::validate_settings(options, &config)?);
+        let bench = Bench {
+            options,
+            schedulers: &all,
+            on_host: &schedulers,
+            queue: &queue,
+            config: &config,
+            configured: &|queue| queue.config(&first.shape()),
+            settings: &settings,
+        };
+        let knobs = Varied::of(&bench, &mut notices)?;
+        queue.writes = writes::ordered(options, &queue.schedulers, &schedulers)?;
+        writes::check_times(options, &queue.writes, load::expected_ns(&workload, comparison.runtime_ns.map(Nanos)))?;
+        writes::validate_settings(options, &queue.writes, &config, &schedulers)?;
+        for name in writes::switched_to(&queue.writes).filter(|_| !in_guests) {
+            if !of_processes.iter().any(|known| known == name) {
+                of_processes.push(name.to_owned());
+            }
+        }
+        let mut setup = Setup {
+            kernel: kernel_option.clone(),
+            devices,
+            guests,
+            host,
+            queue: Arc::new(queue),
+            config,
+            schedulers,
+            default_scheduler,
+            job_facts: recorded
+                .map_or_else(|| JobFacts::of(&workload), |recorded| JobFacts::of_recorded(&workload, recorded)),
+            workload,
+            settings,
+            knobs,
+            notices,
+            varied: Map::new(),
+        };
+        let of_load = setup.notices_of_load(options, &all, &of_processes);
+        setup.notices.extend(of_load.into_iter().chain(of_file));
+        Ok(setup)
+    }
+
+    /// Notices about the load under its schedulers: `all` of them, of which those in `of_processes` see its processes and cgroups.
+    fn notices_of_load(&self, options: &Options<'_>, all: &[String], of_processes: &[String]) -> Vec<String> {
+        let Setup { workload, queue, schedulers, guests, .. } = self;
+        let mut notices = Vec::new();
+        notices.extend(schedulers::legacy_notice(all, queue));
+        notices.extend(schedulers::outside_linux_notices(all, queue));
+        notices.extend(effects::notices(options, workload, of_processes, queue));
+        notices.extend(io_prio_class::notice(options, of_processes, queue));
+        notices.extend(queues::polling_notice(options, workload, queue, schedulers));
+        notices.extend(stable_merge::notice(workload, of_processes, self.kernel.kernel));
+        notices.extend(
+            guests
+                .as_ref()
+                .and_then(|chosen| guests::weights_notice(options, &chosen.guests, schedulers, &queue.schedulers)),
+        );
+        notices.extend(calibrated::null_notice(&self.devices));
+        notices.extend(load::unused_logs_notice(&options.name(Field::Logs), workload));
+        notices
+    }
+
+    /// The schedulers of the host; with guests, every pair of a guest scheduler over a host scheduler.
+    fn pairs(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let guests = self.guests.as_ref().map_or(&[][..], |guests| &guests.schedulers);
+        let over = move |host| {
+            let without = guests.is_empty().then_some((host, None));
+            without.into_iter().chain(guests.iter().map(move |guest| (host, Some(guest.as_str()))))
+        };
+        self.schedulers.iter().map(String::as_str).flat_map(over)
+    }
+
+    /// The number of variants, not counting defaults that are added to the requested settings.
+    pub(crate) fn variant_count(&self) -> usize {
+        let of_pair =
+            |(host, guest): (_, Option<_>)| self.knobs.count(&[host].into_iter().chain(guest).collect::<Vec<&str>>());
+        self.pairs().map(of_pair).fold(0, usize::saturating_add)
+    }
+
+    /// The runs of a repeat: every scheduler with every setting, all with the same seed.
+    pub(crate) fn variants(&self) -> Vec<Variant> {
+        self.pairs().flat_map(|(host, guest)| self.variants_of(host, guest)).collect()
+    }
+
+    fn variants_of(&self, host: &str, guest: Option<&str>) -> Vec<Variant> {
+        let variant = |setting: variants::Setting| {
+            let tunables = |scheduler: &str| {
+                let fixed = self.settings.get(scheduler).into_iter().flatten().cloned();
+                fixed.chain(setting.tunables_of(scheduler)).collect()
+            };
+            let guest =
+                guest.map(|scheduler| GuestSpec { scheduler: scheduler.to_owned(), tunables: tunables(scheduler) });
+            let spec = RunSpec { scheduler: host.to_owned(), tunables: tunables(host), guest, seed: 0 };
+            let mut values = setting.values;
+            values.extend(self.varied.clone());
+            let description = RunVariant { is_default: setting.is_default, ..RunVariant::new(&spec.label(), values) };
+            Variant { spec, queue: setting.queue, description }
+        };
+        self.knobs.settings(host, guest, &self.queue).into_iter().map(variant).collect()
+    }
+
+    /// The run of a scheduler with a setting of the caller. With guests it is the scheduler of the host, and the guests have
+    /// their first scheduler.
+    ///
+    /// # Errors
+    /// If the setup lacks the scheduler, tunable or file, or a value is invalid.
+    pub(crate) fn with(&self, options: &Options<'_>, wanted: &Setting) -> Result<Variant, Error> {
+        let host = &wanted.scheduler;
+        if !self.schedulers.contains(host) {
+            let known = self.schedulers.join(", ");
+            let problem = format!("is not among the compared schedulers (expected one of {known})");
+            return Err(options.refuse(Field::Schedulers, host, problem));
+        }
+        let mut queue = (*self.queue).clone();
+        for (file, text) in &wanted.queue_files {
+            let given = format!("{}.{file}={text}", Vary::QUEUE);
+            queue_files::write(options, &Writing { field: Field::Vary, given, file, text }, &mut queue)?;
+        }
+        let mut tunables = self.settings.get(host).cloned().unwrap_or_default();
+        tunables.extend(wanted.tunables.clone());
+        let guest = self.guests.as_ref().and_then(|guests| guests.schedulers.first()).map(|scheduler| GuestSpec {
+            scheduler: scheduler.clone(),
+            tunables: self.settings.get(scheduler).cloned().unwrap_or_default(),
+        });
+        let spec = RunSpec { scheduler: host.clone(), tunables, guest, seed: 0 };
+        let values = wanted.knobs().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
+        let description = RunVariant { is_default: wanted.is_kernel_default(), ..RunVariant::new(host, values) };
+        Ok(Variant { spec, queue: Arc::new(queue), description })
+    }
+
+    /// The settings of a scheduler that apply to all runs.
+    pub(crate) fn fixed(&self, scheduler: &str) -> &[(String, String)] {
+        self.settings.get(scheduler).map_or(&[], Vec::as_slice)
+    }
+
+    /// The kernel's default scheduler for the devices.
+    pub(crate) fn default_scheduler(&self) -> Option<&str> {
+        self.default_scheduler.as_deref()
+    }
+
+    /// The kernel whose block layer a scheduler runs on, if the requested kernel lacks the scheduler.
+    pub(crate) fn substitute_kernel(&self, scheduler: &str) -> Option<String> {
+        let row = self.queue.schedulers.find(scheduler)?;
+        (!row.exists_in(self.queue.kernel)).then(|| row.kernel(self.queue.kernel).to_string())
+    }
+
+    /// The publication of a run's scheduler, the host's or the guests', if no release of Linux has it.
+    pub(crate) fn research(&self, spec: &RunSpec) -> Option<String> {
+        let guest = spec.guest.as_ref().map(|guest| guest.scheduler.as_str());
+        let mut rows = [Some(spec.scheduler.as_str()), guest]
+            .into_iter()
+            .flatten()
+            .filter_map(|name| self.queue.schedulers.find(name));
+        rows.find_map(|row| row.outside_linux()).map(str::to_owned)
+    }
+
+    /// The setup's schedulers that no release of Linux has, with the publication of each.
+    pub(crate) fn outside_linux(&self) -> BTreeMap<String, String> {
+        let rows = self.schedulers.iter().filter_map(|name| self.queue.schedulers.find(name));
+        rows.filter_map(|row| Some((row.name.to_owned(), row.outside_linux()?.to_owned()))).collect()
+    }
+
+    /// The name of its devices.
+    pub(crate) fn device_name(&self) -> String {
+        let mut names: Vec<&str> = self.devices.iter().map(|preset| preset.name.as_str()).collect();
+        names.dedup();
+        names.join("+")
+    }
+
+    pub(crate) fn summary(&self) -> Result<SetupSummary, Error> {
+        Ok(SetupSummary {
+            device: devices::describe(&self.workload, &self.devices)?,
+            kernel: self.kernel.to_string(),
+            cpus: u32::from(self.queue.cpus),
+            hw_queues: u32::from(self.config.cpu_map().hctxs()),
+            nr_requests: self.config.scheduler_depth(),
+            host: serde_json::to_value(&self.host).about(Field::Hosts)?,
+            default_scheduler: self.default_scheduler.clone(),
+        })
+    }
+}

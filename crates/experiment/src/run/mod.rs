@@ -1,0 +1,249 @@
+//! Carries out the runs of a comparison in virtual time, in parallel on all cores.
+
+pub(crate) mod contexts;
+pub(crate) mod locks;
+pub(crate) mod reactions;
+pub(crate) mod readings;
+pub(crate) mod recorder;
+pub(crate) mod rounds;
+pub(crate) mod run_queue;
+pub(crate) mod runner;
+pub(crate) mod trace;
+
+use std::sync::atomic::Ordering;
+
+use hoistway_answer::document::{Front, ResultsDocument, Verdict};
+use hoistway_blk::schedulers::{BFQ, KYBER};
+use hoistway_legacy::CFQ;
+use hoistway_observed::{Observer, run_observed};
+use hoistway_sim::{Control, QueueSettings, RunError, RunResult, Scenario, run_with_statistics};
+
+use crate::comparison::Comparison;
+use crate::comparison::environment::CallerEnvironment;
+use crate::comparison::error::Error;
+use crate::comparison::fields::Field;
+use crate::comparison::observer::{Controls, RunObserver, Unobserved};
+use crate::outcome::RunOutcome;
+use crate::outcome::document;
+use crate::plan::repeats;
+use crate::plan::{Plan, Planned};
+use crate::run::recorder::Recorder;
+use crate::run::rounds::run_in_rounds;
+use crate::run::runner::{PlannedRun, RunMeasurements, RunOrder, Runner};
+
+impl Comparison {
+    /// Runs the comparison, with one run per core at a time; the results do not depend on the number of cores. To show
+    /// progress, to cancel, or to see more of each run than the document holds, make a [`Plan`] of it first.
+    ///
+    /// # Errors
+    /// The first option that is invalid.
+    pub fn run(&self, environment: &dyn CallerEnvironment) -> Result<ResultsDocument, Error> {
+        self.run_observed(environment, &Unobserved)
+    }
+
+    /// Like [`run`](Self::run), and notifies the observer of each run.
+    ///
+    /// # Errors
+    /// The first option that is invalid.
+    pub fn run_observed(
+        &self,
+        environment: &dyn CallerEnvironment,
+        observer: &dyn RunObserver,
+    ) -> Result<ResultsDocument, Error> {
+        let plan = Plan::of(self, environment)?;
+        plan.run(&plan.controls(), observer)
+    }
+}
+
+/// Runs of a plan in virtual time.
+struct Simulator<'a> {
+    plan: &'a Plan<'a>,
+    controls: &'a Controls,
+    observer: &'a dyn RunObserver,
+}
+
+impl Runner for Simulator<'_> {
+    type Error = Error;
+
+    fn run(&self, number: usize) -> Result<Option<RunOutcome>, Error> {
+        let Some(control) = self.controls.0.get(number) else { return Ok(None) };
+        if control.cancelled.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        self.plan.seen(&self.plan.runs[number], control, self.observer, None).map(Some)
+    }
+
+    fn expected_length(&self, number: usize) -> u32 {
+        let spec = &self.plan.runs[number].spec;
+        let rank = |name: &str| LONGEST_FIRST.iter().rev().position(|known| *known == name).map_or(0, |rank| rank + 1);
+        rank(&spec.scheduler) as u32
+    }
+}
+
+/// The schedulers whose runs take longest: they do the most work per I/O.
+const LONGEST_FIRST: [&str; 3] = [BFQ.name, CFQ.name, KYBER.name];
+
+impl Plan<'_> {
+    /// Carries out all runs, one per core at a time. A run that was cancelled before it began is left out. `controls`
+    /// must come from this plan.
+    ///
+    /// # Errors
+    /// The first run that cannot begin.
+    pub fn run(&self, controls: &Controls, observer: &dyn RunObserver) -> Result<ResultsDocument, Error> {
+        let mut document = self.run_only(controls, observer)?;
+        self.check_reactions(&mut document, controls)?;
+        self.with_recording(document, controls)
+    }
+
+    /// If the load is a recording, adds its self-check and its alternative readings; if it was synthesised from a monitoring
+    /// tool's output, adds a check of the device model.
+    pub(crate) fn with_recording(
+        &self,
+        mut document: ResultsDocument,
+        controls: &Controls,
+    ) -> Result<ResultsDocument, Error> {
+        if let Some(rates) = self.load.rates.as_ref().filter(|_| !document.partial) {
+            rates.check(&mut document);
+        }
+        if let Some(recorded) = &self.load.recorded {
+            if recorded.is_too_lossy() {
+                document.verdicts.clear();
+            }
+            if !document.partial {
+                let summary = self.recording_summary(recorded, &document, controls)?;
+                if let Some(parts) = &summary.parts {
+                    parts.correct_first(&mut document.verdicts);
+                }
+                document.recording = Some(Box::new(summary));
+            }
+        }
+        Ok(document)
+    }
+
+    /// Carries out the runs without the extra runs of a recording.
+    pub(crate) fn run_only(&self, controls: &Controls, observer: &dyn RunObserver) -> Result<ResultsDocument, Error> {
+        let begin = observer.seconds();
+        let repeats: Vec<u32> = self.runs.iter().map(|run| run.repeat).collect();
+        let simulator = Simulator { plan: self, controls, observer };
+        let order = RunOrder { repeats: &repeats, is_parallel: true };
+        let outcomes = run_in_rounds(&simulator, &order, observer, |outcomes| self.wanted_run_count(outcomes))?;
+        document::of(self, outcomes, observer.seconds() - begin)
+    }
+
+    /// The total number of runs wanted after these outcomes; `None` if there are enough.
+    fn wanted_run_count(&self, outcomes: &[Option<RunOutcome>]) -> Option<usize> {
+        let (most, of_repeat) = (self.seeds.len() as u32, self.runs_of_repeat());
+        if !self.options.comparison.until_sure {
+            return outcomes.is_empty().then_some(self.runs.len());
+        }
+        let ended: Vec<&RunOutcome> = outcomes.iter().flatten().filter(|outcome| !outcome.is_partial).collect();
+        if ended.len() < outcomes.len() {
+            return None;
+        }
+        let ios = ended.iter().map(|outcome| outcome.run.simulated_ios).sum();
+        let is_sure = || {
+            document::of(self, outcomes.to_vec(), 0.0)
+                .is_ok_and(|document| document.verdicts.iter().all(Verdict::is_sure))
+        };
+        let repeats = repeats::until_sure((ended.len() / of_repeat.max(1)) as u32, ios, of_repeat, most, is_sure);
+        repeats.map(|repeats| repeats as usize * of_repeat)
+    }
+
+    /// Carries out a run with its recorder and `tracer`, if any.
+    pub(crate) fn seen(
+        &self,
+        planned: &Planned,
+        control: &Control,
+        observer: &dyn RunObserver,
+        tracer: Option<&mut dyn Observer>,
+    ) -> Result<RunOutcome, Error> {
+        let mut recorder = (self.options.comparison.excerpts && planned.repeat == 0).then(Recorder::new);
+        let mut observers: Vec<&mut dyn Observer> =
+            recorder.as_mut().map(|recorder| recorder as _).into_iter().chain(tracer.map(|one| one as _)).collect();
+        let mut outcome = self.one(planned, control, observer, &mut observers)?;
+        let reached_ns = control.reached_ns.load(Ordering::Relaxed);
+        let of = |recorder: Recorder| {
+            let processes = self.processes(planned.setup).into_iter().map(|process| process.job);
+            recorder.excerpt(reached_ns, self.devices(planned.setup), processes.collect())
+        };
+        outcome.run.excerpt = recorder.map(of);
+        Ok(outcome)
+    }
+
+    /// Carries out a run with its observers, if any.
+    pub(crate) fn one(
+        &self,
+        planned: &Planned,
+        control: &Control,
+        observer: &dyn RunObserver,
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<RunOutcome, Error> {
+        self.of_scenario(&self.scenario(planned), planned, control, observer, observers)
+    }
+
+    /// Like [`one`](Self::one), for a modified scenario.
+    pub(crate) fn of_scenario(
+        &self,
+        scenario: &Scenario<'_>,
+        planned: &Planned,
+        control: &Control,
+        observer: &dyn RunObserver,
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<RunOutcome, Error> {
+        let spec = &planned.spec;
+        let begin = observer.seconds();
+        let ended = if observers.is_empty() {
+            run_with_statistics(scenario, spec, control)
+        } else {
+            run_observed(scenario, spec, control, observers)
+        };
+        let (result, statistics) = ended.map_err(cannot_begin)?;
+        let disks = statistics.summaries(scenario, result.simulated);
+        let wall_seconds = observer.seconds() - begin;
+        let RunResult { processes, simulated, ios, locks, refused, fates, page_cache, partial } = result;
+        let setup = &self.setups[planned.setup];
+        let row = PlannedRun {
+            scheduler: spec.label(),
+            front: if scenario.queue.schedulers.is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
+            ran_as: setup.substitute_kernel(&spec.scheduler),
+            research: setup.research(spec),
+            tunables: spec.tunables.clone(),
+            queue_files: queue_files(&planned.queue),
+            variant: planned.variant.clone(),
+            setup: planned.setup as u32,
+            repeat: planned.repeat,
+            seed: spec.seed,
+        };
+        let measured = RunMeasurements {
+            processes,
+            seconds: simulated.as_secs_f64(),
+            ios,
+            wall_seconds,
+            locks: locks::summary(locks, simulated, ios, scenario.queue.cpus, disks.len()),
+            disks,
+            page_cache,
+            is_partial: partial,
+            refused: refused.iter().map(ToString::to_string).collect(),
+            fates,
+        };
+        Ok(row.outcome(&setup.workload, &setup.job_facts, measured, observer))
+    }
+}
+
+/// The writes to the files of every queue.
+fn queue_files(queue: &QueueSettings) -> Vec<(String, String)> {
+    let requests = queue.nr_requests.map(|requests| ("nr_requests".to_owned(), requests.to_string()));
+    requests.into_iter().chain(queue.attributes.iter().cloned()).collect()
+}
+
+/// The field that is probably at fault if a run cannot begin.
+fn cannot_begin(error: RunError) -> Error {
+    let field = match error {
+        RunError::Config(_) => Field::Devices,
+        RunError::Guests => Field::GuestSchedulers,
+        RunError::Load(_) => Field::Load,
+        RunError::Attribute { .. } => Field::QueueFiles,
+        RunError::Tunable { .. } => Field::Tunables,
+    };
+    Error::new(field, error)
+}

@@ -1,0 +1,189 @@
+//! Extra runs for a recording: one for each alternative program that is consistent with it (RP23), and one under its own
+//! scheduler (RP25).
+
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{
+    AlternativeFigures, AlternativeProgram, JobSummary, OperationSummary, PartsCheck, RecordingSummary, Run,
+};
+use hoistway_answer::verdict::recommended;
+use hoistway_blk::ground::Nanos;
+use hoistway_program::{Alternative, Change, Stream};
+
+use crate::comparison::environment::Options;
+use crate::comparison::error::Error;
+use crate::comparison::fields::Field;
+use crate::comparison::observer::{Controls, Unobserved};
+use crate::comparison::{Comparison, Tunable};
+use crate::load::recording::{self, Recorded};
+use crate::plan::Plan;
+use crate::plan::schedulers::queue_under;
+use crate::plan::tunables;
+
+/// Maximum repeats of an alternative: it only has to show whether the recommendation stays the same.
+const REPEATS_MAX: u32 = 3;
+
+impl Plan<'_> {
+    /// Summarizes the recording that was the load. `document` is the document of its runs.
+    pub(crate) fn recording_summary(
+        &self,
+        recorded: &Recorded,
+        document: &ResultsDocument,
+        controls: &Controls,
+    ) -> Result<RecordingSummary, Error> {
+        let mut summary = recorded.summary();
+        let (own, is_guess) = match &recorded.recorded_under {
+            Some(name) => (Some(name.clone()), false),
+            // A queue without a scheduler inserts few requests.
+            None if recorded.program.was_scheduled && document.default_scheduler.as_deref() == Some("none") => {
+                (Some("mq-deadline".to_owned()), true)
+            }
+            None => (document.default_scheduler.clone(), true),
+        };
+        if let Some(own) = &own {
+            // If the settings of its queue are known, the recording gets a run with these.
+            let has_run = recorded.host.is_none() && document.runs.iter().any(|run| run.variant.label == *own);
+            summary.self_check = if has_run {
+                recorded.self_check(document, own)
+            } else {
+                recorded.self_check(&self.under(own, recorded)?, own)
+            };
+        }
+        (summary.recorded_under, summary.is_guess) = (own, is_guess);
+        summary.parts = PartsCheck::of(document, |job, operation| recorded.ios(job, operation));
+        let kept = recorded.kept(document, summary.recorded_under.as_deref());
+        for alternative in recorded.alternatives().iter().chain(&kept) {
+            if controls.is_cancelled() {
+                break;
+            }
+            let repeats = document.seeds.len().clamp(1, REPEATS_MAX as usize) as u32;
+            let comparison = Comparison { repeats, ..self.options.comparison.clone() };
+            let mut replayed = self.again(comparison, &alternative.changes)?;
+            if let Some(parts) = PartsCheck::of(&replayed, |job, operation| recorded.ios(job, operation)) {
+                parts.correct_first(&mut replayed.verdicts);
+            }
+            summary.alternatives.push(AlternativeProgram {
+                condition: alternative
+                    .changes
+                    .iter()
+                    .map(|change| recorded.condition(*change))
+                    .collect::<Vec<_>>()
+                    .join(" and "),
+                settled_by: recorded.settled_by(&alternative.changes, &self.options),
+                recommended: recommended(&replayed).map(str::to_owned),
+                figures: figures(&replayed),
+            });
+        }
+        Ok(summary)
+    }
+
+    /// A run under the recording's own scheduler and settings, without the settings requested for the other runs.
+    fn under(&self, scheduler: &str, recorded: &Recorded) -> Result<ResultsDocument, Error> {
+        let mut comparison = Comparison {
+            schedulers: vec![scheduler.to_owned()],
+            repeats: 1,
+            baseline: None,
+            vary: Vec::new(),
+            writes: Vec::new(),
+            ..self.options.comparison.clone()
+        };
+        comparison.tunables.retain(|tunable| tunable.scheduler == scheduler);
+        // Settings recorded under another scheduler do not apply.
+        let host = recorded.host.as_ref().filter(|host| host.scheduler.as_deref() == Some(scheduler));
+        let Some(host) = host else { return self.again(comparison, &[]) };
+        let mut as_recorded = comparison.clone();
+        as_recorded.queue_files = recording::queue_files(host, &comparison.queue_files);
+        let is_possible = |tunable: &Tunable| self.is_possible(tunable);
+        as_recorded.tunables.extend(recording::tunables(host, scheduler, &comparison.tunables, is_possible));
+        // The device model may have fewer tags than the recorded device.
+        self.again(as_recorded, &[]).or_else(|_| self.again(comparison, &[]))
+    }
+
+    /// Whether the scheduler of this kernel has the tunable and accepts its value.
+    fn is_possible(&self, tunable: &Tunable) -> bool {
+        let config = self.setups.first().map(|setup| &setup.config);
+        let queue = config.and_then(|config| queue_under(&tunable.scheduler, config).ok());
+        queue.is_some_and(|queue| tunables::set(&self.options, Field::Tunables, &queue, tunable).is_ok())
+    }
+
+    /// Runs another comparison of the program, with changes.
+    fn again(&self, comparison: Comparison, changes: &[Change]) -> Result<ResultsDocument, Error> {
+        let comparison = Comparison { excerpts: false, logs: false, until_sure: false, ..comparison };
+        let mut load = self.load.clone();
+        load.changes = changes.to_vec();
+        let options = Options { comparison: &comparison, environment: self.options.environment };
+        let plan = Plan::of_load(options, load, comparison.runtime_ns.map(Nanos))?;
+        plan.run_only(&plan.controls(), &Unobserved)
+    }
+}
+
+impl Recorded {
+    /// For a recording without completions, the alternative that streams keep a constant queue depth, from the latencies of the runs
+    /// under `label` (RP31).
+    fn kept(&self, document: &ResultsDocument, label: Option<&str>) -> Option<Alternative> {
+        if self.program.has_completions {
+            return None;
+        }
+        let first = document.runs.first()?;
+        let is_own = |run: &&Run| label.is_some_and(|label| run.variant.label == label);
+        let run = document.runs.iter().find(is_own).unwrap_or(first);
+        let kept = |(stream, its): (usize, &Stream)| {
+            let job = run.jobs.iter().find(|job| job.name == its.name)?;
+            let sum_ns: f64 = job.operations.iter().map(|of| of.lat_ns.mean * of.ios as f64).sum();
+            let ios: u64 = job.operations.iter().map(|of| of.ios).sum();
+            (ios > 0).then(|| Change::Kept { stream, latency_ns: (sum_ns / ios as f64) as u64 })
+        };
+        let changes: Vec<Change> = self.program.streams.iter().enumerate().filter_map(kept).collect();
+        let ios = changes.iter().map(|change| self.program.streams[change.stream()].ios).sum();
+        (!changes.is_empty()).then_some(Alternative { changes, ios })
+    }
+
+    fn condition(&self, change: Change) -> String {
+        let name = |stream: usize| &self.program.streams[stream].name;
+        match change {
+            Change::Open { stream } => format!("the I/Os of {} arrive independently of completions", name(stream)),
+            Change::Closed { stream } => format!("{} waits for its own I/Os", name(stream)),
+            Change::Deeper { stream, seen } => format!("{} wants more than {seen} I/Os outstanding", name(stream)),
+            Change::Kept { stream, latency_ns } => format!(
+                "{} waits for its own I/Os and keeps the queue depth that its rate implies at {:.0} us per I/O",
+                name(stream),
+                latency_ns as f64 / 1e3
+            ),
+            Change::Waits { stream, on } => format!("{} waits for {}", name(stream), name(on)),
+        }
+    }
+
+    fn settled_by(&self, changes: &[Change], options: &Options<'_>) -> String {
+        let name = |change: &Change| &self.program.streams[change.stream()].name;
+        if changes.iter().any(|change| matches!(change, Change::Kept { .. })) {
+            return "a recording with completions".to_owned();
+        }
+        let hidden = changes.iter().find(|change| matches!(change, Change::Deeper { .. }));
+        match hidden {
+            Some(change) => {
+                let given = options.given(Field::Depths, format_args!("{}=N", name(change)));
+                format!("its depth ({given}), or a recording with a larger nr_requests")
+            }
+            None => "a longer recording, or one under another scheduler".to_owned(),
+        }
+    }
+}
+
+fn figures(document: &ResultsDocument) -> Vec<AlternativeFigures> {
+    let first = document.runs.iter().filter(|run| run.repeat == 0);
+    let of_run = |run: &Run| {
+        let label = run.variant.label.clone();
+        let of_job = |job: &JobSummary| {
+            let of = |summary: &OperationSummary| AlternativeFigures {
+                label: label.clone(),
+                job: job.name.clone(),
+                operation: summary.operation,
+                iops: summary.iops,
+                mean_ns: summary.lat_ns.mean,
+                p99_ns: summary.lat_ns.p99 as f64,
+            };
+            job.operations.iter().map(of).collect::<Vec<_>>()
+        };
+        run.jobs.iter().flat_map(of_job).collect::<Vec<_>>()
+    };
+    first.flat_map(of_run).collect()
+}
