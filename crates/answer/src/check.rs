@@ -1,4 +1,4 @@
-//! Whether a document is what it says: files are cut, and edited.
+//! Consistency check of a result document against its own runs: detects files that were truncated or edited.
 
 use std::collections::BTreeSet;
 
@@ -6,28 +6,28 @@ use crate::analysis::Analysis;
 use crate::diff::first_difference;
 use crate::document::{REVISION, ResultsDocument, Statistics};
 
-/// Where a document contradicts itself.
+/// A contradiction within a document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the result document contradicts itself: {field} {problem}; it was edited, or put together from others")]
+#[error("the result document contradicts itself: {field} {problem}; it was edited or assembled from other documents")]
 pub struct Contradiction {
-    /// The key, with its place.
+    /// The path of the key, such as `runs[2].seed`.
     pub field: String,
-    /// What is wrong with it.
+    /// What is wrong with the key, as the rest of a sentence.
     pub problem: String,
 }
 
 impl ResultsDocument {
-    /// Whether its parts fit each other, if it comes from elsewhere: seeds and repeats of runs, and, if this version wrote it, its statistics.
+    /// Checks that the parts of a document from elsewhere agree: seeds and repeats of runs, and its statistics if this version wrote it.
     ///
     /// # Errors
-    /// The first part that does not.
+    /// The first contradiction.
     pub fn check(&self) -> Result<(), Contradiction> {
         let wrong = |field: String, problem: String| Err(Contradiction { field, problem });
         let mut seen = BTreeSet::new();
         for (place, run) in self.runs.iter().enumerate() {
             let key = |key: &str| format!("runs[{place}].{key}");
             if !self.seeds.is_empty() && self.seeds.get(run.repeat as usize) != Some(&run.seed) {
-                return wrong(key("seed"), format!("is not that of repeat {} in `seeds`", run.repeat));
+                return wrong(key("seed"), format!("is not the seed of repeat {} in `seeds`", run.repeat));
             }
             let of_run = (
                 &run.scheduler,

@@ -1,9 +1,9 @@
-//! Conditions on figures: the limits of a comparison, which fail it where they hold, and what must hold in a search.
+//! Conditions on figures: a comparison fails if one holds, and a search requires that its conditions hold.
 //!
 //! ```text
 //! backends:read:p99 > 2ms            a value with its unit
-//! wal:sync:p95 <= 1.5*default        1.5 times what the kernel's default has, in the same place
-//! reader:read:p99 > 2x none          the same of a scheduler
+//! wal:sync:p95 <= 1.5*default        1.5 times the figure under the kernel's default, on the same setup
+//! reader:read:p99 > 2x none          twice the figure under a named scheduler
 //! ```
 
 use std::fmt;
@@ -18,42 +18,42 @@ use crate::figure_name::{FigureName, FigureNameError, figures};
 pub struct Condition {
     /// The figure.
     pub figure: FigureName,
-    /// How it must stand to the limit.
+    /// The relation of the figure to the limit.
     pub relation: Relation,
     /// The limit.
     pub limit: Limit,
     text: String,
 }
 
-/// What a figure is held against.
+/// The limit that a figure is compared with.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Limit {
     /// A value in the figure's unit: ns, I/Os or bytes a second.
     Value(f64),
-    /// A multiple of what the figure is under a scheduler with its default settings, in runs with the same seeds.
+    /// A multiple of the figure under a scheduler with its default settings, in runs with the same seeds.
     Under {
-        /// Above 0.
+        /// The multiple, above 0.
         factor: f64,
-        /// The scheduler, or `default` for the one that the kernel gives the device.
+        /// The scheduler, or `default` for the kernel's default for the device.
         scheduler: String,
     },
 }
 
-/// How a figure stands to its limit.
+/// The relation of a figure to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// Above it.
+    /// Above the limit.
     Above,
-    /// At it or above.
+    /// At the limit or above.
     AtLeast,
-    /// Below it.
+    /// Below the limit.
     Below,
-    /// At it or below.
+    /// At the limit or below.
     AtMost,
 }
 
 impl Relation {
-    /// In the order in which they are looked for.
+    /// The signs in the order in which the parser tries them: the longer ones first.
     pub(crate) const SIGNS: [(&'static str, Self); 4] =
         [(">=", Self::AtLeast), ("<=", Self::AtMost), (">", Self::Above), ("<", Self::Below)];
 
@@ -67,11 +67,11 @@ impl Relation {
     }
 }
 
-/// Why a text is no condition.
+/// Why a text is not a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no condition: {problem} (expected JOB:OPERATION:FIGURE with one of {}; one of > >= < <=; and a value, or N times what \
-     a scheduler has: backends:read:p99>2ms, wal:write:iops<10k, backup:read:bandwidth<100MiB/s, reader:read:p95>2*none)",
+    "{text:?} is not a condition: {problem} (expected JOB:OPERATION:FIGURE with one of {}; one of > >= < <=; and a value, or N*SCHEDULER \
+     for N times the figure under a scheduler: backends:read:p99>2ms, wal:write:iops<10k, backup:read:bandwidth<100MiB/s, reader:read:p95>2*none)",
     figures()
 )]
 pub struct ConditionError {
@@ -87,27 +87,27 @@ impl FromStr for Condition {
     }
 }
 
-/// Why a condition cannot be looked at in some results.
+/// Why a condition cannot be evaluated on some results.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BreakingError {
     /// No variant had such I/O.
     #[error(transparent)]
     Figure(#[from] NoSuchFigure),
-    /// The scheduler of the limit is not among those that ran.
-    #[error("{scheduler:?} is not among the schedulers that are compared (expected default, or one of {})", known.join(", "))]
+    /// The scheduler of the limit did not run.
+    #[error("{scheduler:?} is not among the compared schedulers (expected default, or one of {})", known.join(", "))]
     Scheduler {
         /// The scheduler.
         scheduler: String,
-        /// Those that ran.
+        /// The schedulers that ran.
         known: Vec<String>,
     },
 }
 
 impl Analysis<'_> {
-    /// The variants under which a condition holds, with what they have there: the mean over the repeats, of maxima the largest.
+    /// The labels of the variants under which a condition holds, each with the figure: the mean over the repeats, for maxima the largest.
     ///
     /// # Errors
-    /// If no variant had such I/O, or the scheduler of the limit did not run; the error lists what there was.
+    /// If no variant had such I/O, or the scheduler of the limit did not run; the error lists the valid names.
     pub fn breaking(&self, condition: &Condition) -> Result<Vec<(String, f64)>, BreakingError> {
         let (_, operation) = self.find(&condition.figure)?;
         let mean = |variant: usize| operation.row(variant).map(|row| row.estimate(condition.figure.figure).mean);
@@ -127,7 +127,7 @@ impl Analysis<'_> {
         Ok(breaking)
     }
 
-    /// The variant that the limits of another one are of, in its place.
+    /// The variant that defines the limit for another variant of the same setup.
     fn of_limit(&self, scheduler: &str, variant: usize) -> Result<usize, BreakingError> {
         let setup = self.variants[variant].first().setup;
         let here: Vec<usize> =
@@ -173,11 +173,11 @@ fn value(figure: Figure, text: &str) -> Result<f64, String> {
     number.parse::<f64>().ok().zip(factor).map(|(number, factor)| number * factor).ok_or_else(|| {
         let known: Vec<&str> =
             units.iter().map(|(known, _)| if known.is_empty() { "no unit" } else { *known }).collect();
-        format!("{text:?} is no value of {}: a number with {}, or a scheduler", figure.name(), known.join(", "))
+        format!("{text:?} is not a value for {}: a number with {}, or a scheduler", figure.name(), known.join(", "))
     })
 }
 
-/// The places of a text outside of the quotes that names of jobs may stand in.
+/// The characters of a text outside quoted job names, with their byte positions.
 pub(crate) fn unquoted(text: &str) -> impl Iterator<Item = (usize, char)> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     text.char_indices().filter(move |(_, c)| {
@@ -206,14 +206,14 @@ impl Condition {
         if text.is_empty() {
             return Err("a condition is missing".to_owned());
         }
-        // A job's name may hold such a sign, too, so the last one counts.
+        // A job's name may contain such a sign, too, so the last one counts.
         let (at, _) = unquoted(text)
             .filter(|(_, c)| "<>".contains(*c))
             .last()
-            .ok_or_else(|| format!("\"{text}\" compares nothing (expected one of >= <= > <)"))?;
+            .ok_or_else(|| format!("\"{text}\" has no comparison (expected one of >= <= > <)"))?;
         let (name, rest) = text.split_at(at);
         let (sign, relation) =
-            Relation::SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign)).ok_or("nothing is compared")?;
+            Relation::SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign)).ok_or("it has no comparison")?;
         let figure: FigureName = name.trim().parse().map_err(|wrong: FigureNameError| wrong.problem)?;
         let limit = rest[sign.len()..].trim();
         let limit = match times(limit) {
@@ -228,12 +228,12 @@ impl Condition {
         Ok(Condition { figure, relation, limit, text: text.to_owned() })
     }
 
-    /// Whether more of the figure is needed.
+    /// Whether the limit is a lower bound of the figure.
     pub fn is_lower_bound(&self) -> bool {
         matches!(self.relation, Relation::Above | Relation::AtLeast)
     }
 
-    /// Whether it wants more than the other allows.
+    /// Whether this condition's lower bound exceeds the other's upper bound on the same figure.
     fn rules_out_condition(&self, other: &Condition) -> bool {
         let (least, most) = match (&self.limit, &other.limit) {
             (Limit::Value(least), Limit::Value(most)) => (*least, *most),
@@ -249,13 +249,13 @@ impl Condition {
         is_range && self.figure == other.figure && (least > most || least == most && is_strict)
     }
 
-    /// By what factor a value is on the right side of a limit, as a logarithm: below 0 on the wrong one.
+    /// The factor by which a value is on the required side of a limit, as a logarithm: negative on the wrong side.
     pub fn margin(&self, value: f64, limit: f64) -> f64 {
         let margin = if value == limit { 0.0 } else { (value / limit).ln().clamp(-MARGIN_MAX, MARGIN_MAX) };
         if self.is_lower_bound() { margin } else { -margin }
     }
 
-    /// Whether such a margin is enough.
+    /// Whether a [margin](Self::margin) meets the condition.
     pub fn is_met(&self, margin: f64) -> bool {
         match self.relation {
             Relation::Above | Relation::Below => margin > 0.0,
@@ -264,7 +264,7 @@ impl Condition {
     }
 }
 
-/// A factor of 10^21: what is zero is so far away.
+/// Largest margin, as a logarithm: about a factor of 10^21. It keeps the margin of a figure that is zero finite.
 pub(crate) const MARGIN_MAX: f64 = 50.0;
 
 impl fmt::Display for Condition {
@@ -307,14 +307,14 @@ mod tests {
     #[test]
     fn an_invalid_condition_is_refused_with_the_grammar() {
         for (text, problem) in [
-            ("a:read:p99", "compares nothing"),
+            ("a:read:p99", "has no comparison"),
             ("a:read>2ms", "it has no operation and figure"),
-            ("a:read:p99>2", "\"2\" is no value of p99: a number with ns, us"),
-            ("a:read:p98>2ms", "\"p98\" is no figure"),
+            ("a:read:p99>2", "\"2\" is not a value for p99: a number with ns, us"),
+            ("a:read:p98>2ms", "\"p98\" is not a figure"),
             ("a:read:p99>0*none", "does not begin with a number above 0"),
-            ("a:read:iops<2ms", "is no value of iops: a number with no unit, k, M"),
-            ("a:read:bandwidth<2M", "is no value of bandwidth"),
-            ("a:read:p99>", "is no value"),
+            ("a:read:iops<2ms", "is not a value for iops: a number with no unit, k, M"),
+            ("a:read:bandwidth<2M", "is not a value for bandwidth"),
+            ("a:read:p99>", "is not a value"),
         ] {
             let error = text.parse::<Condition>().unwrap_err().to_string();
             assert!(error.contains(problem) && error.contains("p50, p95, p99, p99.9, max; one of > >="), "{error}");

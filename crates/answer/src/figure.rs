@@ -1,4 +1,4 @@
-//! The figures by which schedulers are compared.
+//! Figures: the metrics by which schedulers are compared.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,13 +28,13 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// Those that statistics and documents have of every row.
+    /// The figures that statistics and documents give for every row.
     pub const ALL: [Self; 7] = [Self::Iops, Self::Bandwidth, Self::Mean, Self::P50, Self::P99, Self::P99_9, Self::Max];
-    /// All that can be named.
+    /// All figures that a [name](crate::FigureName) may contain.
     pub const NAMED: [Self; 8] =
         [Self::Iops, Self::Bandwidth, Self::Mean, Self::P50, Self::P95, Self::P99, Self::P99_9, Self::Max];
 
-    /// What it is called in the [name](crate::FigureName) of a figure of some job.
+    /// The figure's part of a [figure name](crate::FigureName).
     pub const fn name(self) -> &'static str {
         match self {
             Self::Iops => "iops",
@@ -48,7 +48,7 @@ impl Figure {
         }
     }
 
-    /// Its key in documents, with the unit.
+    /// The figure's key in documents, with the unit.
     pub const fn key(self) -> &'static str {
         match self {
             Self::Iops => "iops",
@@ -62,7 +62,7 @@ impl Figure {
         }
     }
 
-    /// Its unit: `1/s`, `B/s` or `ns`.
+    /// The figure's unit: `1/s`, `B/s` or `ns`.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Iops => "1/s",
@@ -71,17 +71,17 @@ impl Figure {
         }
     }
 
-    /// Whether an operation has it: syncs move no bytes.
+    /// Whether an operation has this figure: syncs have no bandwidth.
     pub fn is_of(self, operation: Operation) -> bool {
         self != Self::Bandwidth || operation != Operation::Sync
     }
 
-    /// Whether it is a latency.
+    /// Whether the figure is a latency.
     pub const fn is_latency(self) -> bool {
         !matches!(self, Self::Iops | Self::Bandwidth)
     }
 
-    /// Whether more of it is better.
+    /// Whether a higher value is better.
     pub const fn higher_is_better(self) -> bool {
         matches!(self, Self::Iops | Self::Bandwidth)
     }

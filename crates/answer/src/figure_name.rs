@@ -1,9 +1,9 @@
-//! How a figure is named, everywhere the same: `job:operation:figure`.
+//! Names of figures, the same everywhere: `job:operation:figure`.
 //!
 //! ```text
 //! backends:read:p99           the 99th percentile of the latencies of the reads of the job "backends"
 //! wal:sync:max                the longest fsync (or fdatasync) of the job "wal"
-//! "db:main":write:iops        a job's name that holds a colon or a blank stands in quotes; \" and \\ are the characters
+//! "db:main":write:iops        a job's name that contains a colon or a blank is quoted; \" and \\ are escapes within the quotes
 //! ```
 
 use std::fmt::{self, Write as _};
@@ -18,7 +18,7 @@ use hoistway_measure::Operation;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FigureName {
-    /// Name of the job; of several with this name the first is meant.
+    /// Name of the job; the first one if several have it.
     pub job: String,
     /// Read, write, trim or sync.
     pub operation: Operation,
@@ -26,7 +26,7 @@ pub struct FigureName {
     pub figure: Figure,
 }
 
-/// Why a text names no figure.
+/// Why a text is not the name of a figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} names no figure: {problem} (expected JOB:OPERATION:FIGURE, such as backends:read:p99, with one of {}, and \
@@ -37,7 +37,7 @@ pub struct FigureName {
 pub struct FigureNameError {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// What is wrong with the text.
     pub problem: String,
 }
 
@@ -80,11 +80,11 @@ impl FigureName {
         let operation = Operation::ALL
             .into_iter()
             .find(|known| known.name() == operation)
-            .ok_or_else(|| format!("{operation:?} is no operation"))?;
+            .ok_or_else(|| format!("{operation:?} is not an operation"))?;
         let figure = Figure::NAMED
             .into_iter()
             .find(|known| known.name() == figure)
-            .ok_or_else(|| format!("{figure:?} is no figure"))?;
+            .ok_or_else(|| format!("{figure:?} is not a figure"))?;
         if !figure.is_of(operation) {
             return Err(format!("a {} has no {}", operation.name(), figure.name()));
         }
@@ -92,7 +92,7 @@ impl FigureName {
     }
 }
 
-/// What stands before the closing quotation mark, and what follows the colon behind it.
+/// The job before the closing quotation mark, and the text after the colon that follows.
 fn unquoted(text: &str) -> Result<(String, &str), String> {
     let mut job = String::new();
     let mut chars = text.char_indices();
@@ -104,7 +104,7 @@ fn unquoted(text: &str) -> Result<(String, &str), String> {
             }
             '\\' => match chars.next() {
                 Some((_, c @ ('"' | '\\'))) => job.push(c),
-                _ => return Err("behind \\ only \" and \\ can stand".to_owned()),
+                _ => return Err("after \\ only \" or \\ is allowed".to_owned()),
             },
             c => job.push(c),
         }
@@ -112,12 +112,12 @@ fn unquoted(text: &str) -> Result<(String, &str), String> {
     Err("the closing quotation mark is missing".to_owned())
 }
 
-/// A job as it stands in the name of a figure: in quotes if it has to be.
+/// A job as written in the name of a figure: quoted if necessary.
 pub fn quoted(job: &str) -> impl fmt::Display {
     Job(job)
 }
 
-/// A job as it stands in a name.
+/// A job, displayed with quotes if necessary.
 struct Job<'a>(&'a str);
 
 impl fmt::Display for Job<'_> {

@@ -1,4 +1,4 @@
-//! What results are judged by: figures by name, with weights.
+//! Focus: the figures that results are judged by, with weights.
 //!
 //! ```text
 //! backends:read:p99        this figure alone
@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::figure_name::{FigureName, FigureNameError};
 
-/// Weights that a name may have: beside others that are a million times as large one would not matter.
+/// Weights that a text may give: a million times smaller than another, a weight would no longer matter.
 const WEIGHTS: RangeInclusive<f64> = 0.001..=1000.0;
 
-/// A figure that matters, and how much.
+/// A figure with its weight in the judgement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WeightedFigure {
     /// The figure.
     pub figure: FigureName,
-    /// Its weight beside others: above 0, in a name from 0.001 to 1000.
+    /// Its weight relative to other figures: above 0, and from 0.001 to 1000 if parsed from a text.
     pub weight: f64,
 }
 
@@ -34,14 +34,14 @@ impl FromStr for WeightedFigure {
     type Err = FigureNameError;
 
     fn from_str(text: &str) -> Result<Self, FigureNameError> {
-        // An asterisk may also be a part of the job's name: then there are colons behind it.
+        // An asterisk that is part of the job's name is followed by a colon.
         let Some((name, weight)) = text.rsplit_once('*').filter(|(_, weight)| !weight.contains(':')) else {
             return Ok(text.parse::<FigureName>()?.into());
         };
         let weight = weight.parse().ok().filter(|weight| WEIGHTS.contains(weight));
         let weight = weight.ok_or_else(|| FigureNameError {
             text: text.to_owned(),
-            problem: "behind * stands a weight, a number from 0.001 to 1000 such as p99*2".to_owned(),
+            problem: "after * a weight is expected, a number from 0.001 to 1000, such as p99*2".to_owned(),
         })?;
         Ok(Self { figure: name.parse()?, weight })
     }
@@ -60,7 +60,7 @@ mod tests {
         for wrong in
             ["a:read:p99*", "a:read:p99*0", "a:read:p99*-1", "a:read:p99*inf", "a:read:p99*x", "a:read:p99*1e308"]
         {
-            assert!(read(wrong).unwrap_err().to_string().contains("a weight, a number from 0.001"), "{wrong}");
+            assert!(read(wrong).unwrap_err().to_string().contains("a number from 0.001 to 1000"), "{wrong}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! From the figures of runs to an answer: data first, no clock, no I/O.
+//! Result documents and their evaluation: statistics, verdicts, diffs and advice. All of it is data; no clock, no I/O.
 //!
-//! The result document ([`document`]) is what is stored, with everything needed to repeat its runs. [`Analysis`] is what its
-//! figures come to: variants, rows and differences. [`verdict`], [`tuning`], [`diff`] and [`advice`] follow from that.
+//! The result document ([`document`]) is the stored form, with everything needed to repeat its runs. An [`Analysis`] groups its
+//! figures into variants, rows and differences. [`verdict`], [`tuning`], [`diff`] and [`advice`] are derived from it.
 
 pub mod advice;
 pub mod analysis;

@@ -1,4 +1,4 @@
-//! What a search is to find: a figure that is to be as small or as large as possible, and what must hold meanwhile.
+//! A search objective: a figure to minimise or maximise, subject to conditions.
 //!
 //! ```text
 //! min backends:read:p99
@@ -14,34 +14,34 @@ use serde::{Deserialize, Serialize};
 use crate::condition::{Condition, MARGIN_MAX, contradiction, unquoted};
 use crate::figure_name::{FigureName, FigureNameError, figures};
 
-/// A goal, and what must hold.
+/// A figure to minimise or maximise, subject to conditions.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Objective {
-    /// Whether less of the figure is wanted, or more.
+    /// Whether the figure is minimised or maximised.
     pub goal: Goal,
     /// The figure.
     pub figure: FigureName,
-    /// All of them must hold.
+    /// The conditions, all of which must hold.
     pub conditions: Vec<Condition>,
     text: String,
 }
 
-/// Which way is better.
+/// The direction of optimisation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Goal {
-    /// Less is.
+    /// Minimise the figure.
     Min,
-    /// More is.
+    /// Maximise the figure.
     Max,
 }
 
-/// Why a text is no objective.
+/// Why a text is not an objective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no objective: {problem} (expected \"min FIGURE\" or \"max FIGURE\", then if need be \"subject to FIGURE >= LIMIT and \
-     ...\"; a FIGURE is JOB:OPERATION:FIGURE such as backends:read:p99, with one of {}; a LIMIT is a value such as 2ms, or N times what a \
-     scheduler has, such as 0.9*none or 1.5*default)",
+    "{text:?} is not an objective: {problem} (expected \"min FIGURE\" or \"max FIGURE\", optionally followed by \"subject to FIGURE >= \
+     LIMIT and ...\"; a FIGURE is JOB:OPERATION:FIGURE such as backends:read:p99, with one of {}; a LIMIT is a value such as 2ms, or a \
+     multiple of the figure under a scheduler, such as 0.9*none or 1.5*default)",
     figures()
 )]
 pub struct ObjectiveError {
@@ -73,7 +73,7 @@ fn parsed(text: &str) -> Result<Objective, String> {
             .split(|word| *word == "and")
             .map(|words| Condition::parse(&words.join(" ")))
             .collect::<Result<_, _>>()?,
-        [other, ..] => return Err(format!("{other:?} stands where \"subject to\" was expected")),
+        [other, ..] => return Err(format!("{other:?} is where \"subject to\" was expected")),
     };
     if let Some((one, other)) = contradiction(&conditions) {
         return Err(format!("\"{one}\" and \"{other}\" contradict each other"));
@@ -93,7 +93,7 @@ fn words(text: &str) -> Vec<&str> {
 }
 
 impl Objective {
-    /// The figures that it names, each once.
+    /// All figures of the objective and its conditions, without duplicates.
     pub fn figures(&self) -> Vec<&FigureName> {
         let mut figures = vec![&self.figure];
         for condition in &self.conditions {
@@ -104,7 +104,7 @@ impl Objective {
         figures
     }
 
-    /// How bad a value is, as a logarithm: the smallest is wanted.
+    /// The cost of a value, as a logarithm: lower is better.
     pub fn log_cost(&self, value: f64) -> f64 {
         let logarithm = value.ln().clamp(-MARGIN_MAX, MARGIN_MAX);
         if self.goal == Goal::Min { logarithm } else { -logarithm }
@@ -165,13 +165,13 @@ mod tests {
             ("minimise a:read:p99", "it begins with \"minimise\""),
             ("min", "it has no figure"),
             ("min a:read", "it has no operation and figure"),
-            ("min a:read:p98", "\"p98\" is no figure"),
-            ("min a:read:p99 with b:read:p99<2ms", "\"with\" stands where"),
+            ("min a:read:p98", "\"p98\" is not a figure"),
+            ("min a:read:p99 with b:read:p99<2ms", "\"with\" is where"),
             ("min a:read:p99 subject to", "a condition is missing"),
-            ("min a:read:p99 subject to b:read:iops", "compares nothing"),
+            ("min a:read:p99 subject to b:read:iops", "has no comparison"),
             ("min a:read:p99 subject to b:read:iops>=x*none", "does not begin with a number above 0"),
             ("min a:read:p99 subject to b:read:iops>=0*none", "does not begin with a number above 0"),
-            ("min a:read:p99 subject to b:read:p99<=2", "is no value of p99"),
+            ("min a:read:p99 subject to b:read:p99<=2", "is not a value for p99"),
             ("min a:read:p99 subject to b:read:p99<=2ms and", "a condition is missing"),
         ] {
             let error = text.parse::<Objective>().unwrap_err().to_string();

@@ -1,7 +1,6 @@
-//! Results as rows, for tables of other programs: one row a figure of a run, and one an interval of a series.
+//! Results as rows for other programs' tables: one row per figure of a run, or per interval of a series.
 //!
-//! A row stands alone: it names the run that it is of. Rows lend what they name from the document, or own it once they are read
-//! from elsewhere.
+//! Each row is self-contained: it identifies its run. Rows borrow their names from the document, or own them when read from elsewhere.
 
 use std::borrow::Cow;
 
@@ -12,18 +11,18 @@ use crate::document::{Front, JobSummary, OperationSummary, ResultsDocument, Run,
 use crate::figure::Figure;
 use hoistway_measure::Operation;
 
-/// What a run is of.
+/// The identity of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRow<'a> {
     /// The scheduler, as in sysfs; with guests `GUEST-over-HOST`.
     pub scheduler: Cow<'a, str>,
-    /// The scheduler with what tells its variants apart: with seed and place it is unique in a document.
+    /// The variant's label: with seed and setup it is unique in a document.
     pub label: Cow<'a, str>,
     /// The block layer that it ran on.
     pub block_layer: Front,
-    /// The kernel that was asked for.
+    /// The requested kernel.
     pub kernel: Cow<'a, str>,
-    /// The device, or what several are called together.
+    /// The name of the device, or the combined name of several.
     pub device: Cow<'a, str>,
     /// The host's profile.
     pub host: Cow<'a, str>,
@@ -42,11 +41,11 @@ pub struct OperationRow<'a> {
     pub job: Cow<'a, str>,
     /// Read, write, trim or sync.
     pub operation: Operation,
-    /// How many have ended.
+    /// Number of completed operations.
     pub ios: u64,
-    /// Processes of the job that an error ended.
+    /// Number of the job's processes that ended with an error.
     pub failed_processes: u32,
-    /// The figures that such an operation has, in the order of [`Figure::ALL`].
+    /// The figures that apply to the operation, in the order of [`Figure::ALL`].
     pub figures: Vec<(Figure, f64)>,
 }
 
@@ -66,9 +65,9 @@ pub struct FigureRow<'a> {
     pub unit: &'static str,
     /// Its value.
     pub value: f64,
-    /// How many I/Os it is of.
+    /// Number of I/Os that the figure covers.
     pub ios: u64,
-    /// Processes of the job that an error ended.
+    /// Number of the job's processes that ended with an error.
     pub failed_processes: u32,
 }
 
@@ -82,13 +81,13 @@ pub struct IntervalRow<'a> {
     pub job: Cow<'a, str>,
     /// Read, write or trim.
     pub operation: Operation,
-    /// When it began, s after measuring did.
+    /// Start of the interval, s since the start of the measurement.
     pub start_seconds: f64,
-    /// How long it is, s.
+    /// Length of the interval, s.
     pub length_seconds: f64,
-    /// I/Os that ended in it.
+    /// I/Os that completed in it.
     pub ios: u64,
-    /// Their mean total latency, ns; None without any.
+    /// Their mean total latency, ns; `None` without any.
     pub mean_lat_ns: Option<u64>,
 }
 
@@ -100,12 +99,12 @@ impl RunRow<'_> {
         Self::made(run, device, kernel, host)
     }
 
-    /// The row of a run in a place.
+    /// The row of a run in this setup.
     pub fn at<'a>(setup: &'a SetupSummary, run: &'a Run) -> RunRow<'a> {
         Self::made(run, &setup.device, &setup.kernel, &setup.host)
     }
 
-    /// What the device and the host of a place are called.
+    /// The names of a setup's device and host.
     pub fn names(setup: &SetupSummary) -> (String, &str) {
         (device_name(&setup.device), host_name(&setup.host))
     }
@@ -126,13 +125,13 @@ impl RunRow<'_> {
     }
 }
 
-/// Documents of runs for real, and old ones, have names alone.
+/// The name of a host. Documents of runs in real time, and old documents, hold the name alone.
 fn host_name(host: &Value) -> &str {
     host.as_str().or_else(|| host["name"].as_str()).unwrap_or_default()
 }
 
 impl<'a> OperationRow<'a> {
-    /// The operations of a run of which there was any: by job, in the order of tables.
+    /// All operations of a run that occurred, by job, in the order of tables.
     pub fn all_of(run: &'a Run) -> impl Iterator<Item = OperationRow<'a>> {
         run.jobs.iter().flat_map(|job| {
             job.operations.iter().filter(|summary| summary.ios > 0).map(move |summary| Self::of(job, summary))
@@ -150,7 +149,7 @@ impl<'a> OperationRow<'a> {
         }
     }
 
-    /// A row for each of its figures.
+    /// A row for each of the operation's figures.
     pub fn into_figures(self, run: &RunRow<'a>) -> impl Iterator<Item = FigureRow<'a>> {
         let OperationRow { job, operation, ios, failed_processes, figures } = self;
         figures.into_iter().map(move |(figure, value)| FigureRow {

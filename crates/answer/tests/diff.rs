@@ -1,4 +1,4 @@
-//! Two documents side by side: what is a change, and what is not.
+//! Diffs of two documents: which differences count as changes.
 
 use hoistway_answer::diff::{Diff, FigureChange, Outcome};
 use hoistway_answer::document::{LatencySummary, OperationSummary};
@@ -23,7 +23,7 @@ fn summary(iops: f64) -> OperationSummary {
     }
 }
 
-/// Runs of one scheduler and job: seeds with I/Os a second.
+/// Runs of one scheduler and job, as pairs of seed and I/Os a second.
 fn document(runs: &[(u64, f64)]) -> ResultsDocument {
     let run = |(repeat, (seed, iops)): (usize, &(u64, f64))| {
         json!({

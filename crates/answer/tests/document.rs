@@ -16,7 +16,7 @@ fn processes() -> Vec<ProcessResult> {
         (0..ios).for_each(|i| reads.lat.record(100_000 + i % 7));
         process
     };
-    // Jobs out of order, as `new_group` and the like never make them, but a caller might.
+    // Jobs out of order, as a caller might pass them.
     vec![process(1, "b", 10, 1_000_000_000), process(0, "a", 1000, 1_000_000_000), process(0, "a", 1000, 2_000_000_000)]
 }
 
@@ -187,7 +187,7 @@ fn without_wall_clock_nothing_depends_on_the_time() {
 #[test]
 fn a_job_counts_the_processes_that_each_error_ended() {
     let mut processes = [processes(), processes()].concat();
-    // Two of the four of job 0.
+    // Two of the four processes of job 0.
     (processes[1].error, processes[4].error) = (110, 5);
     let jobs = JobSummary::from_processes(&processes);
     let failed = |errno| FailedProcesses { errno, processes: 1 };
@@ -221,7 +221,7 @@ fn a_series_ends_with_the_last_process_of_a_job_and_settling_is_judged_by_the_fi
     let reads = &jobs[0].operations[0];
     assert_eq!(reads.series.ios.len() as f64 * reads.series.interval_seconds, 2.0);
     assert_eq!(reads.series.ios.iter().sum::<u64>(), 300, "all I/Os of both are in it");
-    // One of two has gone after a second: half the rate, which is no sign of a run that is still finding its pace.
+    // One of two clones ends after a second: half the rate, which is not a warm-up.
     assert_eq!(reads.settling, Settling::Settled);
 }
 

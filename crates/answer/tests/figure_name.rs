@@ -1,4 +1,4 @@
-//! Names of figures: read, written, and looked up in results.
+//! Names of figures: parsing, display, and look-up in results.
 
 use hoistway_answer::document::{JobSummary, ResultsDocument};
 use hoistway_answer::{Analysis, Figure, FigureName};
@@ -29,12 +29,12 @@ fn an_invalid_figure_name_is_refused_with_the_grammar_and_known_names() {
         ("backends", "it has no operation and figure"),
         ("backends:read", "it has no operation and figure"),
         ("a:b:read:p99", "it has too many parts"),
-        ("backends:reads:p99", "\"reads\" is no operation"),
-        ("backends:read:p98", "\"p98\" is no figure"),
+        ("backends:reads:p99", "\"reads\" is not an operation"),
+        ("backends:read:p98", "\"p98\" is not a figure"),
         ("wal:sync:bandwidth", "a sync has no bandwidth"),
         ("\"a:read:p99", "the closing quotation mark is missing"),
         ("\"a\"read:p99", "no colon follows the quoted job"),
-        ("\"a\\n\":read:p99", "behind \\ only"),
+        ("\"a\\n\":read:p99", "after \\ only"),
     ] {
         let error = error(text);
         assert!(error.starts_with(&format!("{text:?} names no figure: {problem}")), "{error}");
@@ -43,7 +43,7 @@ fn an_invalid_figure_name_is_refused_with_the_grammar_and_known_names() {
     }
 }
 
-/// A document in which "log" has written and "db:main" has read.
+/// A document in which the job "log" wrote and "db:main" read.
 fn document() -> ResultsDocument {
     let process = |job: u32, name: &str, direction, ios| {
         let mut process = ProcessResult { name: name.to_owned(), job, runtime_ns: 1_000_000_000, ..Default::default() };

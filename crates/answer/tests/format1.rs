@@ -1,4 +1,4 @@
-//! Documents of format 1, as the last version that wrote it did: of two schedulers, two repeats, and jobs with reads, writes and syncs.
+//! Reads a document of format 1 from the last version that wrote it: two schedulers, two repeats, and jobs with reads, writes and syncs.
 
 use hoistway_answer::document::Statistics;
 use hoistway_answer::{Analysis, ResultsDocument};

@@ -1,4 +1,4 @@
-//! Documents that were cut, edited or put together from others are refused by the name of the field that does not fit.
+//! Documents that were truncated, edited or assembled from others are refused, with the name of the contradicting field.
 
 use crate::support;
 
@@ -10,7 +10,7 @@ use support::{Measured, document};
 
 const ONCE: Measured = Measured { iops: 1000.0, mean: 1e6, p50: 1_000_000, p99: 4_000_000, max: 9_000_000 };
 
-/// As this version writes one: with seeds and statistics.
+/// A document as this version writes it, with seeds and statistics.
 fn whole() -> ResultsDocument {
     let mut document = document(&vec![vec![[ONCE; 2]; 2]; 2]);
     (document.revision, document.version) = (hoistway_answer::document::REVISION, env!("CARGO_PKG_VERSION").to_owned());
@@ -19,7 +19,7 @@ fn whole() -> ResultsDocument {
     document
 }
 
-/// The field that contradicts the others after a change.
+/// The field that the check reports after a change.
 fn contradiction(change: impl FnOnce(&mut ResultsDocument)) -> Option<String> {
     let mut document = whole();
     change(&mut document);
@@ -39,7 +39,7 @@ fn seeds_repeats_and_statistics_are_those_of_the_runs() {
     assert_eq!(contradiction(twice).as_deref(), Some("runs[1].repeat"));
     let edited = |document: &mut ResultsDocument| document.runs[0].jobs[0].operations[0].iops = 2000.0;
     assert!(contradiction(edited).unwrap().starts_with("statistics"));
-    // What another version wrote may reckon otherwise, and says no seeds.
+    // Other versions may compute statistics differently, and old ones recorded no seeds.
     let of_another = |document: &mut ResultsDocument| {
         edited(document);
         (document.version, document.seeds) = ("0.0.1".to_owned(), Vec::new());

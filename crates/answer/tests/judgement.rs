@@ -1,4 +1,4 @@
-//! What a comparison says of figures that leave no doubt, and of those that do.
+//! Verdicts on figures that are clear, and on figures that are uncertain.
 
 use crate::support;
 
@@ -6,11 +6,11 @@ use hoistway_answer::document::{Aspect, Candidate, Decision, LatencySummary, Out
 use hoistway_answer::{Analysis, Figure, ResultsDocument};
 use support::{Figures, Measured, document, verdict};
 
-/// By what factors reads and writes are slower than under the reference.
+/// Factors by which reads and writes are slower than under the reference.
 type Slower = [f64; 2];
 
 const ONCE: Measured = Measured { iops: 10_000.0, mean: 1e6, p50: 1_000_000, p99: 4_000_000, max: 9_000_000 };
-/// What three repeats differ by.
+/// Factors by which three repeats differ.
 const REPEATS: [f64; 3] = [1.0, 1.01, 0.995];
 
 /// Three repeats of reads and writes under the reference and others.
@@ -27,7 +27,7 @@ fn compared(others: &[Slower]) -> ResultsDocument {
     document(&figures)
 }
 
-/// The document with something changed in each run.
+/// The document with a change applied to each run.
 fn each(mut document: ResultsDocument, change: impl Fn(&mut Run)) -> ResultsDocument {
     document.runs.iter_mut().for_each(change);
     document
@@ -58,7 +58,7 @@ fn clear_losses_chance_and_no_difference_are_distinguished() {
     };
     let mut document = compared(&[[1.3, 1.0], [1.01, 1.0]]);
     assert_eq!(outcomes(&document), [Outcome::Worse, Outcome::NoDifference]);
-    // The second repeat says the opposite of the first.
+    // The second repeat contradicts the first.
     let reads = |document: &mut ResultsDocument, repeat: u32, p99| {
         let mut runs = document.runs.iter_mut();
         let run = runs.find(|run| run.scheduler == "none" && run.repeat == repeat).unwrap();
@@ -80,7 +80,7 @@ fn bulk_work_has_half_a_vote_beside_a_job_that_waits() {
 #[test]
 fn a_loss_that_may_be_chance_does_not_outweigh_a_gain_that_is_certain() {
     let mut document = compared(&[[0.5, 1.0]]);
-    // Bulk work all but stops in one of three runs: on balance it is better, and the runs do not agree on that.
+    // Bulk work almost stops in one of three runs: the balance is better, but within the noise.
     document.runs.iter_mut().filter(|run| run.scheduler == "none" && run.repeat == 1).for_each(|run| {
         run.jobs[1].operations[0].iops /= 20.0;
     });
@@ -88,7 +88,7 @@ fn a_loss_that_may_be_chance_does_not_outweigh_a_gain_that_is_certain() {
     let none = of(&verdict, "none");
     assert!(none.balance.unwrap().factor > 1.1 && none.gain.unwrap().is_better(), "{none:?}");
     assert_eq!((verdict.decision, none.outcome), (Decision::Keep, Outcome::WithinNoise));
-    // What bulk work may gain outweighs no loss of those that wait.
+    // Gains of bulk work never outweigh losses of the parties that wait.
     let mut document = compared(&[[1.05, 0.25]]);
     document.runs.iter_mut().filter(|run| run.scheduler == "none" && run.repeat == 1).for_each(|run| {
         run.jobs[1].operations[0].iops /= 20.0;
@@ -101,7 +101,7 @@ fn a_loss_that_may_be_chance_does_not_outweigh_a_gain_that_is_certain() {
 
 #[test]
 fn what_is_better_on_balance_alone_has_a_gain_to_show_for_it() {
-    // Reads are the same; writes are faster by factors that differ, so that of none of their figures it is certain.
+    // Reads are unchanged; writes are faster by varying factors, so that no single figure is significant.
     let mut document = compared(&[[1.0, 1.0]]);
     let runs = document.runs.iter_mut().filter(|run| run.scheduler == "none");
     for (run, factor) in runs.zip([1.5, 2.8, 1.4]) {
@@ -191,7 +191,7 @@ fn equivalent_jobs_are_judged_by_their_median_and_the_worst_is_examined() {
     assert_eq!(verdict.alike, ["reads", "slow"]);
     let (analysis, figure) = (Analysis::of(&alike), verdict.focus[0].figure.clone());
     let estimate = verdict.estimate(&analysis, &figure, "mq-deadline").unwrap();
-    // In the middle of 4 ms and 12 ms.
+    // The median of 4 ms and 12 ms.
     let mean = REPEATS.iter().sum::<f64>() / 3.0;
     assert!((estimate.mean / (8e6 * mean) - 1.0).abs() < 1e-3, "{estimate:?}");
     let gains = &of(&verdict, "none").gains;

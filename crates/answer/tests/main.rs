@@ -1,4 +1,4 @@
-//! Documents, analyses and verdicts, as one program: each test program links the simulation and its libraries anew.
+//! Tests of documents, analyses and verdicts in a single program, because each test program links the simulation and its libraries again.
 
 mod diff;
 mod document;

@@ -1,4 +1,4 @@
-//! What is judged by which figures: parties that wait, bulk work, references, and figures that say nothing.
+//! Which figures parties are judged by: parties that wait, bulk work, references, and figures that are ignored.
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{Aspect, Candidate, Decision, JobDemand, OperationSummary, Outcome, Verdict};
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Measured, summary, syncs, verdict};
 
-/// What three repeats differ by.
+/// Factors by which three repeats differ.
 const REPEATS: [f64; 3] = [1.0, 1.004, 0.997];
-/// A process that has one I/O in flight.
+/// The demand of a process with one I/O in flight.
 const SHALLOW: JobDemand = JobDemand {
     depth: 1,
     asked_iops: None,
@@ -22,7 +22,7 @@ const SHALLOW: JobDemand = JobDemand {
 };
 const DEEP: JobDemand = JobDemand { depth: 32, ..SHALLOW };
 
-/// I/Os of one direction of a job in a run: how many a second, mean and p99 of their latency, ms.
+/// I/Os of one direction of a job in a run: IOPS, mean and p99 latency in ms.
 #[derive(Clone, Copy, Debug)]
 struct Ios {
     direction: Direction,
@@ -44,7 +44,7 @@ fn writes(iops: f64, mean_ms: f64, p99_ms: f64) -> Vec<Ios> {
     vec![ios(Direction::Write, iops, mean_ms, p99_ms)]
 }
 
-/// A job with what it did under each scheduler.
+/// A job with its results under each scheduler.
 struct Job {
     name: &'static str,
     demand: JobDemand,
@@ -163,7 +163,7 @@ fn a_job_with_any_reads_is_judged_before_write_only_jobs() {
 
 #[test]
 fn a_gain_in_the_named_figure_outranks_gains_elsewhere() {
-    // None serves the database better. Under bfq that is as before, but a guest that hardly did anything gets thirty times as much.
+    // none serves the database better. bfq leaves it unchanged, but gives thirty times as much to a guest that hardly did anything.
     let database =
         || job("database", SHALLOW, vec![reads(1000.0, 1.0, 8.0), reads(1000.0, 1.0, 6.0), reads(1000.0, 1.0, 8.0)]);
     let quiet = job("quiet", SHALLOW, vec![reads(100.0, 9.0, 40.0), reads(115.0, 8.0, 38.0), reads(3000.0, 0.3, 0.5)]);
@@ -248,7 +248,7 @@ fn the_same_job_stands_for_those_that_are_alike_in_any_order() {
     }
 }
 
-/// Progress of a job under three schedulers; latencies go with it.
+/// Progress of a job under three schedulers; latencies change in proportion.
 fn any_job(depth: u32) -> impl Strategy<Value = Vec<Vec<Ios>>> {
     let rate = prop::sample::select(vec![1.0, 50.0, 100.0, 101.0, 130.0, 1000.0, 50_000.0]);
     let of_rate = move |iops: f64| reads(iops, f64::from(depth) * 1e3 / iops, f64::from(depth) * 2.5e3 / iops);

@@ -1,4 +1,4 @@
-//! A change that a recording suggests, part by part of its time.
+//! The check of a recommendation on parts of a recording's time.
 
 use hoistway_answer::document::{Decision, Outcome, PartsCheck, SeriesSummary};
 use hoistway_answer::{Figure, ResultsDocument};
@@ -53,7 +53,7 @@ fn a_change_that_chance_explains_is_withdrawn() {
     let one = check(&parts);
     let of_mean = document.verdicts[0].focus[0].figure.figure == Figure::Mean;
     assert_eq!(one.withdraws(&document.verdicts[0]), of_mean);
-    // The same, judged by the figure that the parts have.
+    // The same document, judged by the figure that the parts measure.
     document.verdicts[0].focus[0].figure = one.figure.clone();
     one.correct(&mut document.verdicts[0]);
     let verdict = &document.verdicts[0];
@@ -86,7 +86,7 @@ fn nothing_is_checked_if_nothing_is_recommended() {
 }
 
 proptest! {
-    /// Whatever the order of the parts is.
+    /// The order of the parts does not matter.
     #[test]
     fn a_gain_in_all_parts_is_beyond_chance(mut parts in prop::array::uniform10(6_000_000_u64..8_000_000), turn in 0usize..10) {
         let one = check(&parts);

@@ -1,4 +1,4 @@
-//! Documents as rows.
+//! Result documents as rows.
 
 use hoistway_answer::rows::RunRow;
 use hoistway_answer::{Figure, ResultsDocument};

@@ -1,4 +1,4 @@
-//! What a verdict may never do, whatever the figures are.
+//! Properties of verdicts that hold for any figures.
 
 use crate::support;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use support::{Figures, Measured, NAMES, document, syncs, verdict};
 
 fn measured() -> impl Strategy<Value = Measured> {
-    // Few values, so that equal ones, and clear differences, come often.
+    // Few distinct values, so that ties and clear differences are frequent.
     let latency = prop::sample::select(vec![1_000_000_u64, 1_010_000, 1_030_000, 1_500_000, 4_000_000, 90_000_000]);
     (
         prop::sample::select(vec![1000.0, 1015.0, 1100.0, 3000.0]),
@@ -20,7 +20,7 @@ fn measured() -> impl Strategy<Value = Measured> {
 }
 
 fn figures() -> impl Strategy<Value = Figures> {
-    // A scheduler has much the same in every repeat, as real ones do.
+    // A scheduler's repeats are similar, as in real runs.
     (2..5_usize, 2..5_usize).prop_flat_map(|(schedulers, repeats)| {
         let jittered =
             (measured(), measured(), prop::collection::vec(0.99..1.01_f64, repeats)).prop_map(|(a, b, jitter)| {
@@ -62,7 +62,7 @@ proptest! {
         let document = document(&figures);
         let recommended = verdict(&document).recommended;
         for name in NAMES.iter().take(figures.len()).filter(|name| **name != recommended) {
-            // Between few repeats that vary, intervals are wide: only what they agree on can be said.
+            // Few repeats that vary have wide intervals: only differences that all repeats share are certain.
             let agree = figures.iter().all(|repeats| repeats.len() > 2);
             prop_assert!(!agree || !is_better_at_everything(&document, name, &recommended), "{name} beats {recommended}");
         }
@@ -103,7 +103,7 @@ proptest! {
     fn the_order_of_the_runs_changes_nothing(figures in figures(), seed in any::<u64>()) {
         let document = document(&figures);
         let mut shuffled = document.clone();
-        // By a hash of what they are: any order will do.
+        // Sorted by a hash of their content: any other order will do.
         shuffled.runs.sort_by_key(|run| (run.seed + 1).wrapping_mul(seed | 1).rotate_left(run.scheduler.len() as u32));
         let (one, other) = (verdict(&document), verdict(&shuffled));
         prop_assert_eq!((one.decision, one.recommended), (other.decision, other.recommended));

@@ -1,18 +1,18 @@
-//! What the name of a block device tells of it.
+//! Block device names: the disk, its kind and the partition that a name stands for.
 
 use crate::document::Stack;
 
-/// A block device by its name.
+/// A whole block device, as parsed from a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BlockDevice {
-    /// As in `/sys/block`.
+    /// The device's name as in `/sys/block`.
     pub(super) name: String,
     pub(super) kind: Kind,
-    /// The partition of it that was named.
+    /// The partition that the user named; `None` if the user named the whole device.
     pub(super) partition: Option<String>,
 }
 
-/// What it is, as far as a name tells.
+/// The kind of a device, as far as its name shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A disk of the SCSI layer: SCSI, SATA, USB.
@@ -24,13 +24,13 @@ pub(super) enum Kind {
     Other,
 }
 
-/// How the names of disks begin whose partitions end with `p` and a number, as theirs with a number.
+/// Prefixes of disk names that end with a number, so their partitions add `p` and a number: `nvme0n1p2`.
 const NUMBERED: [&str; 5] = ["nvme", "mmcblk", "nbd", "loop", "md"];
-/// How those begin whose partitions end with a number, as theirs with letters.
+/// Prefixes of disk names that end with letters, so their partitions add just a number: `sda2`.
 const LETTERED: [&str; 4] = ["sd", "vd", "xvd", "hd"];
 
 impl BlockDevice {
-    /// The device of this name, with or without `/dev/`. None if it cannot be one.
+    /// Parses a device name, with or without `/dev/`. `None` if no block device can have this name.
     pub(super) fn named(given: &str) -> Option<Self> {
         let name = given.strip_prefix("/dev/").unwrap_or(given);
         let (name, is_mapped) = match name.strip_prefix("mapper/") {
@@ -49,7 +49,7 @@ impl BlockDevice {
     }
 }
 
-/// The disk that a name is a partition of.
+/// The disk that a partition belongs to; `None` if the name is not a partition's.
 fn disk_of(name: &str) -> Option<&str> {
     let disk = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if disk.len() == name.len() {
@@ -71,7 +71,7 @@ fn kind(name: &str, is_mapped: bool) -> Kind {
     match () {
         () if name.starts_with("mpath") => Kind::OnOthers(Stack::Multipath),
         () if is_mapped || is_numbered("dm-") => Kind::OnOthers(Stack::DeviceMapper),
-        // Also md_d0 and md127.
+        // Both md127 and the older md_d0.
         () if is_numbered("md") || name.starts_with("md_") => Kind::OnOthers(Stack::Md),
         () if is_numbered("bcache") || is_numbered("drbd") => Kind::OnOthers(Stack::Other),
         () if ["zram", "ram", "pmem"].into_iter().any(is_numbered) => Kind::InMemory,
@@ -84,7 +84,7 @@ fn kind(name: &str, is_mapped: bool) -> Kind {
     }
 }
 
-/// The layer that makes a file of a load, if its name says that it lies on other devices: `/dev/md0`, `/dev/GROUP/VOLUME`.
+/// The layer that provides a load's file, if its name shows that the device is stacked on others: `/dev/md0`, `/dev/GROUP/VOLUME`.
 #[must_use]
 pub fn layer(file: &str) -> Option<&'static str> {
     let name = file.strip_prefix("/dev/")?;

@@ -1,4 +1,4 @@
-//! What to write where for a verdict: decided from the document and from the names of devices alone.
+//! Advice: the sysfs writes and udev rule that apply a verdict, from the document and the device names alone.
 
 mod block_device;
 mod settings;
@@ -9,27 +9,27 @@ use self::settings::{Settings, path, write};
 use crate::analysis::{Analysis, Variant};
 use crate::document::{Advice, Caution, Check, Decision, Front, ResultsDocument, Run, UdevRule, Verdict};
 
-/// Stands for the name of a device that is not named.
+/// Placeholder in commands when no device was named.
 pub const UNNAMED: &str = "DEVICE";
 
 /// A name that no block device has.
 #[derive(Debug, thiserror::Error)]
-#[error("\"{0}\" is no name of a block device (expected one as in /sys/block, such as sda or nvme0n1)")]
+#[error("\"{0}\" is not a block device name (expected a name as in /sys/block, such as sda or nvme0n1)")]
 pub struct NoDevice(String);
 
-/// Whether this can be the name of a block device, with or without `/dev/`.
+/// Checks that a block device can have this name, with or without `/dev/`.
 ///
 /// # Errors
-/// Says that it cannot be, and what is expected.
+/// If none can; the error says what is expected.
 pub fn check_name(name: &str) -> Result<(), NoDevice> {
     BlockDevice::named(name).map(|_| ()).ok_or_else(|| NoDevice(name.to_owned()))
 }
 
-/// What to write for each verdict on these devices (`sda`, `/dev/nvme0n1`); without any, on those that the load names, or one
-/// called [`UNNAMED`]. Nothing of a document that was cut short.
+/// The advice for each verdict on each of these devices (`sda`, `/dev/nvme0n1`). If `names` is empty: for the devices that the load
+/// names, or else for [`UNNAMED`]. Empty for a document that was cut short.
 ///
 /// # Errors
-/// A name that no block device has.
+/// If no block device can have one of the names.
 pub fn advice(analysis: &Analysis<'_>, names: &[String]) -> Result<Vec<Advice>, NoDevice> {
     let document = analysis.document;
     let mut devices: Vec<BlockDevice> = Vec::new();
@@ -53,10 +53,10 @@ pub fn advice(analysis: &Analysis<'_>, names: &[String]) -> Result<Vec<Advice>, 
         .collect())
 }
 
-/// The devices that the load's files are called.
+/// The devices that the load's files name.
 fn named_by_load(document: &ResultsDocument) -> Vec<BlockDevice> {
     let files = document.runs.first().into_iter().flat_map(|run| &run.disks).map(|disk| disk.file.as_str());
-    // In guests, their disks have these names, and the host's device another one.
+    // With guests, these are names of virtual disks, not of the host's device.
     let files = files.filter(|file| document.guests.is_none() && file.starts_with("/dev/"));
     let mut devices: Vec<BlockDevice> = files.filter_map(BlockDevice::named).collect();
     devices.dedup();
@@ -66,12 +66,12 @@ fn named_by_load(document: &ResultsDocument) -> Vec<BlockDevice> {
     devices
 }
 
-/// What a document recommends, as files of `queue/`.
+/// A document's recommendation, as files of `queue/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recommended {
     /// The label of the scheduler with its settings.
     pub label: String,
-    /// Whether that is a change.
+    /// Whether it differs from the reference.
     pub is_change: bool,
     /// Files below `queue/` and their contents, in the order in which they are to be written: the scheduler first.
     pub files: Vec<(String, String)>,
@@ -91,20 +91,20 @@ pub enum NoRecommendation {
     /// There are none, or several.
     #[error("has {0} verdicts (expected one: a comparison of schedulers on one device, host and kernel)")]
     Verdicts(usize),
-    /// There is nothing to choose from.
+    /// Too few variants or runs to choose from.
     #[error(
         "compares too little for a verdict (expected several schedulers or settings, and several runs of each, as with --repeat 5)"
     )]
     TooLittle,
     /// It is about virtual disks.
-    #[error("is about guests, whose disks are set in the guests (expected a comparison without guests)")]
+    #[error("is about guests, whose disks are configured inside the guests (expected a comparison without guests)")]
     Guests,
     /// No kernel has the scheduler.
-    #[error("recommends {0}, which that kernel does not have (expected a scheduler of Linux)")]
+    #[error("recommends {0}, which its kernel does not have (expected a scheduler of that kernel)")]
     NotInKernel(String),
 }
 
-/// What the only verdict of a document sets.
+/// The settings that a document's only verdict recommends.
 ///
 /// # Errors
 /// There is none, or it cannot be written to a device of this system.
@@ -134,15 +134,15 @@ pub fn recommended(analysis: &Analysis<'_>) -> Result<Recommended, NoRecommendat
     Ok(Recommended { label: verdict.recommended.clone(), is_change: verdict.decision == Decision::Change, files })
 }
 
-/// Advises what to do about a verdict.
+/// Makes the advice for one verdict.
 struct Adviser<'a> {
     verdict: &'a Verdict,
     kernel: &'a str,
-    /// A run of what is recommended.
+    /// A run of the recommended variant.
     run: &'a Run,
-    /// Whether that is on the other of the two queues that old kernels have: only a boot leads from one to the other.
+    /// Whether the recommended variant needs the other of the two queue kinds of old kernels, which takes a reboot.
     is_other_queue: bool,
-    /// What the kernel gives the devices by itself, if nothing was compared with that and it is not given what else is set.
+    /// The kernel's default scheduler, if it was not compared although no baseline was named and no guests are involved.
     missing: Option<&'a str>,
     from: Settings,
     to: Settings,
@@ -213,7 +213,7 @@ impl<'a> Adviser<'a> {
         Some(advice)
     }
 
-    /// Why a change would do nothing, or could not be made.
+    /// The reason why a change would have no effect or is impossible; `None` if it would take effect.
     fn reason_without_effect(&self, device: &BlockDevice) -> Option<Caution> {
         let (scheduler, kernel) = (self.to.scheduler.clone(), self.kernel.to_owned());
         match device.kind {
@@ -223,25 +223,25 @@ impl<'a> Adviser<'a> {
             _ if self.run.ran_as.is_some() || self.run.research.is_some() => {
                 Some(Caution::NotInKernel { kernel, scheduler })
             }
-            // NVMe has never been anything but multi-queue.
+            // NVMe has always been multi-queue.
             Kind::Nvme if self.run.front == Front::Legacy => Some(Caution::SingleQueue { scheduler }),
             _ => None,
         }
     }
 
-    /// What others were compared with as the default, if the device has another one.
+    /// A caution if the default that others were compared with is not this device's default.
     fn other_default(&self, device: &BlockDevice) -> Option<Caution> {
         let is_other = device.kind == Kind::Nvme && self.verdict.reference_is_default && self.from.scheduler != "none";
         is_other.then(|| Caution::OtherDefault { compared_with: self.from.scheduler.clone() })
     }
 
-    /// What the device has by itself, if nothing was compared with that.
+    /// The device's default scheduler, if it was not among those compared.
     fn missing(&self, device: &BlockDevice) -> Option<&'a str> {
         let default = self.missing.map(|default| if device.kind == Kind::Nvme { "none" } else { default });
         default.filter(|&default| default != self.from.scheduler)
     }
 
-    /// What is set before a change, as far as that is known.
+    /// The device's settings before a change, as far as they are known.
     fn before(&self, device: &BlockDevice) -> Settings {
         match self.missing(device) {
             Some(default) => Settings { scheduler: default.to_owned(), guest_scheduler: None, files: Vec::new() },
@@ -249,11 +249,11 @@ impl<'a> Adviser<'a> {
         }
     }
 
-    /// What a change takes.
+    /// Adds the writes, the rule and the cautions of a change.
     fn write(&self, device: &BlockDevice, advice: &mut Advice) {
         let (from, to, name) = (&self.before(device), &self.to, device.name.as_str());
         let is_changed = from.scheduler != to.scheduler;
-        // In guests the change may be theirs alone.
+        // The change may concern the guests' disks only.
         if from.scheduler == to.scheduler && from.files == to.files {
             return;
         }
@@ -283,8 +283,7 @@ impl<'a> Adviser<'a> {
         }
     }
 
-    /// Back to what it was. A scheduler begins with its defaults, and with the default of `nr_requests`, whenever it is written
-    /// after another one.
+    /// The writes that undo a change. Switching schedulers resets the tunables and `nr_requests` to their defaults.
     fn back(&self, device: &BlockDevice, cautions: &mut Vec<Caution>) -> Vec<String> {
         if self.is_other_queue {
             return Vec::new();
@@ -311,7 +310,7 @@ impl<'a> Adviser<'a> {
         lines.extend(from.write_files(device));
         for (file, _) in to.files.iter().filter(|(file, _)| !is_fresh(file) && from.file(file).is_none()) {
             if file == "wbt_lat_usec" {
-                // The kernel's own word for its default.
+                // Writing -1 makes the kernel restore its default.
                 lines.push(write(device, file, "-1"));
             } else {
                 cautions.push(Caution::HeldBefore { file: path(device, file) });
@@ -326,7 +325,7 @@ impl<'a> Adviser<'a> {
         std::iter::once(shown("scheduler", format!("[{}]", self.to.scheduler))).chain(files).collect()
     }
 
-    /// What a kernel with both queues has to be booted with. (NVMe drives have always had the newer one.)
+    /// The boot parameter that a kernel with both queue kinds needs. (NVMe drives are always multi-queue.)
     fn boot(&self) -> Option<Caution> {
         let of_mq = self.run.front == Front::Mq;
         let (kernel, parameter) = (self.kernel.to_owned(), format!("scsi_mod.use_blk_mq={}", u8::from(of_mq)));
@@ -343,7 +342,7 @@ impl<'a> Adviser<'a> {
     }
 }
 
-/// Whether a release is older than the first without the single queue.
+/// Whether a release still has the legacy single queue, which Linux 5.0 removed.
 fn is_before_5(kernel: &str) -> bool {
     kernel.split('.').next().and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major < 5)
 }

@@ -1,23 +1,23 @@
-//! A scheduler with all that is set beside it, and what a shell and udev write for that.
+//! Queue settings of a device, and the shell commands and udev rules that write them.
 
 use serde_json::{Map, Value};
 
 use crate::document::Run;
 
-/// What a device is set to.
+/// The scheduler and the `queue/` files of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     /// Its scheduler.
     pub(super) scheduler: String,
-    /// In guests, that of their disks.
+    /// The scheduler of the guests' disks, if the load ran in guests.
     pub(super) guest_scheduler: Option<String>,
-    /// Files below `queue/` and their contents, in the order in which they are to be written: `nr_requests` before what
-    /// schedulers derive from it.
+    /// Files below `queue/` and their contents, in the order in which they are to be written: `nr_requests` before
+    /// tunables that depend on it.
     pub(super) files: Vec<(String, String)>,
 }
 
 impl Settings {
-    /// What a run was set to.
+    /// The settings of a run.
     pub(super) fn of(run: &Run, is_in_guests: bool) -> Self {
         let (guest_scheduler, scheduler) = match run.scheduler.split_once("-over-") {
             Some((guest, host)) if is_in_guests => (Some(guest.to_owned()), host.to_owned()),
@@ -29,22 +29,22 @@ impl Settings {
         Self { scheduler, guest_scheduler, files }
     }
 
-    /// What a file is set to.
+    /// The content of a file; `None` if it keeps its default.
     pub(super) fn file(&self, file: &str) -> Option<&str> {
         self.files.iter().find(|(name, _)| name == file).map(|(_, text)| text.as_str())
     }
 
-    /// The lines for a shell that write the scheduler.
+    /// The shell command that writes the scheduler.
     pub(super) fn write_scheduler(&self, device: &str) -> String {
         write(device, "scheduler", &self.scheduler)
     }
 
-    /// The lines for a shell that write the other files.
+    /// The shell commands that write the other files.
     pub(super) fn write_files(&self, device: &str) -> impl Iterator<Item = String> {
         self.files.iter().map(move |(file, text)| write(device, file, text))
     }
 
-    /// The lines of a rule, one for each file: udev keeps their order.
+    /// The lines of a udev rule, one for each file: udev applies them in this order.
     pub(super) fn rule(&self, device: &str) -> Vec<String> {
         let scheduler = ("scheduler".to_owned(), self.scheduler.clone());
         let line = |(file, text): &(String, String)| {
@@ -58,12 +58,12 @@ fn texts(map: &Map<String, Value>) -> impl Iterator<Item = (&str, String)> {
     map.iter().map(|(name, value)| (name.as_str(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
 }
 
-/// The path of a file of a queue.
+/// The path of a file of `queue/`.
 pub(super) fn path(device: &str, file: &str) -> String {
     format!("/sys/block/{device}/queue/{file}")
 }
 
-/// The line for a shell that writes a file of a queue.
+/// The shell command that writes a file of `queue/`.
 pub(super) fn write(device: &str, file: &str, text: &str) -> String {
     format!("echo {text} > {}", path(device, file))
 }

@@ -1,11 +1,11 @@
-//! What the variants of a comparison are compared with.
+//! The baseline of each variant in a comparison.
 
-use super::{Variant, of_scheduler, usual};
+use super::{Variant, default_reference, of_scheduler};
 use crate::document::ResultsDocument;
 
-/// For each variant the one that it is compared with, by its index. That is a variant of the same device, kernel and host: the scheduler
-/// that was named, or else the kernel's default there, or else the first. A row of the table that was named is it for all, and
-/// where each place has one variant only the first of them.
+/// The index of each variant's baseline, which is a variant of the same setup (device, kernel and host): the named scheduler, or else
+/// the kernel's default there, or else the first. If the user named a row of the table, it is the baseline of all variants; if each
+/// setup has a single variant, the first one is.
 pub(super) fn baselines(document: &ResultsDocument, variants: &[Variant<'_>]) -> Vec<usize> {
     let wanted = document.baseline.as_deref();
     let is_row = |one: &Variant<'_>| Some(one.name()) == wanted && one.name() != one.scheduler();
@@ -21,7 +21,7 @@ pub(super) fn baselines(document: &ResultsDocument, variants: &[Variant<'_>]) ->
         let here: Vec<usize> = (0..variants.len()).filter(|one| variants[*one].first().setup == setup).collect();
         let default = document.default_scheduler_of(setup).filter(|_| wanted.is_none());
         let named = wanted.and_then(|name| of_scheduler(variants, &here, name));
-        named.or_else(|| usual(variants, &here, default)).unwrap_or(0)
+        named.or_else(|| default_reference(variants, &here, default)).unwrap_or(0)
     };
     let mut places: Vec<(u32, usize)> = Vec::new();
     let mut of = |setup: u32| match places.iter().find(|(known, _)| *known == setup) {

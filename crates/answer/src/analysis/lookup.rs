@@ -1,9 +1,9 @@
-//! Figures by name.
+//! Looks up figures by name in an analysis.
 
 use super::{Analysis, Estimate, JobAnalysis, OperationAnalysis, Row};
 use crate::figure_name::{FigureName, figures, quoted};
 
-/// Why a figure is not among some results.
+/// The results do not contain a figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{name}: no such I/O happened (expected {}, each with one of {})",
@@ -13,15 +13,15 @@ use crate::figure_name::{FigureName, figures, quoted};
 pub struct NoSuchFigure {
     /// The figure.
     pub name: FigureName,
-    /// What there is: jobs with their operations.
+    /// The jobs and operations that the results do contain.
     pub known: Vec<String>,
 }
 
 impl<'a> Analysis<'a> {
-    /// The job and operation that a figure is of.
+    /// The job and operation that a figure measures.
     ///
     /// # Errors
-    /// If no variant had such I/O; the error lists what there was.
+    /// If no variant had such I/O; the error lists the jobs and operations that have.
     pub fn find(&self, name: &FigureName) -> Result<(&JobAnalysis<'a>, &OperationAnalysis<'a>), NoSuchFigure> {
         let all = || self.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)));
         let is_wanted = |(job, operation): &(&JobAnalysis<'a>, &OperationAnalysis<'a>)| {
@@ -38,7 +38,7 @@ impl<'a> Analysis<'a> {
     /// A figure under each variant that has it, with the variant's label.
     ///
     /// # Errors
-    /// If no variant had such I/O; the error lists what there was.
+    /// If no variant had such I/O; the error lists the jobs and operations that have.
     pub fn figure(&self, name: &FigureName) -> Result<Vec<(String, Estimate)>, NoSuchFigure> {
         let (_, operation) = self.find(name)?;
         let of = |row: &Row<'a>| (self.variants[row.variant].label.clone(), row.estimate(name.figure));

@@ -1,8 +1,8 @@
-//! What a comparison of schedulers shows, and what of it is beyond the noise.
+//! Analysis of a comparison: figures and differences of each scheduler, and which differences are beyond the noise.
 //!
 //! Runs of one repeat have the same seed and so the same offered load under every scheduler. Differences are therefore
-//! *paired*: taken repeat by repeat, so that what varies from load to load cancels. A difference is *significant* if
-//! the interval of its mean excludes zero. Each interval is for itself: of many comparisons, one in twenty errs.
+//! *paired*: taken repeat by repeat, so that variation of the offered load cancels. A difference is *significant* if
+//! the interval of its mean excludes zero. Intervals are not corrected for multiple comparisons: one in twenty errs.
 
 mod baseline;
 mod lookup;
@@ -24,19 +24,19 @@ use hoistway_measure::stats;
 pub use lookup::NoSuchFigure;
 pub use ranges::Range;
 pub use ranking::Ranking;
-pub(crate) use reference::{of_scheduler, usual};
+pub(crate) use reference::{default_reference, of_scheduler};
 pub use variant::Variant;
 
 /// All jobs of a job file under all variants.
 #[derive(Clone, Debug)]
 pub struct Analysis<'a> {
-    /// What it is of.
+    /// The document that was analysed.
     pub document: &'a ResultsDocument,
-    /// What is compared, in the order of the first runs.
+    /// The compared variants, in the order of their first runs.
     pub variants: Vec<Variant<'a>>,
-    /// The variant that others are compared with, in the first place: index into `variants`.
+    /// The baseline of the first variant: index into `variants`.
     pub baseline: usize,
-    /// What each variant is compared with: one of the same place, unless a row of the table was named.
+    /// The baseline of each variant, in the same setup unless a row of the table was named: indexes into `variants`.
     pub baselines: Vec<usize>,
     /// The jobs, in the order of the job file.
     pub jobs: Vec<JobAnalysis<'a>>,
@@ -47,17 +47,17 @@ pub struct Analysis<'a> {
 pub struct JobAnalysis<'a> {
     /// The job's name.
     pub name: &'a str,
-    /// Index of its section.
+    /// Index of its section in the job file.
     pub job: u32,
     /// Number of its processes.
     pub processes: u32,
-    /// Index of the section of the first job that is like it; None if there is no other.
+    /// Index of the first equivalent job, which may be its own; `None` if no other job is equivalent.
     pub alike: Option<u32>,
-    /// Whether its I/Os lie anywhere, if that is known.
+    /// Whether its I/O is random rather than sequential; `None` if unknown.
     pub random: Option<bool>,
-    /// What it asks for, if that is known.
+    /// Its demand; `None` if unknown.
     pub demand: Option<JobDemand>,
-    /// What it did, in the order of tables.
+    /// Its operations, in the order of tables.
     pub operations: Vec<OperationAnalysis<'a>>,
 }
 
@@ -66,7 +66,7 @@ pub struct JobAnalysis<'a> {
 pub struct OperationAnalysis<'a> {
     /// Read, write, trim or sync.
     pub operation: Operation,
-    /// One for each variant that had any of it, in their order.
+    /// One row for each variant with such I/O, in the order of the variants.
     pub rows: Vec<Row<'a>>,
 }
 
@@ -75,27 +75,27 @@ pub struct OperationAnalysis<'a> {
 pub struct Row<'a> {
     /// Index into [`Analysis::variants`].
     pub variant: usize,
-    /// Modelled CPU time for each I/O of the job, of whichever kind, us: the mean over the repeats.
+    /// Modelled CPU time per I/O of the job, over all operations, us: the mean over the repeats.
     pub cpu_us_per_io: Option<f64>,
-    /// How long the work of a recorded job took, s: the mean over the repeats; None if it was cut off in one of them.
+    /// Duration of a recorded job's work, s: the mean over the repeats; `None` if it was cut off in one of them.
     pub done_seconds: Option<f64>,
-    /// By number of the repeat.
+    /// The summary of each repeat, by its number.
     samples: BTreeMap<u32, &'a OperationSummary>,
-    /// Figures of other readings of a recording.
+    /// Ranges of figures over the alternative readings of a recording.
     ranges: Vec<Range>,
 }
 
 /// The mean of a figure over the repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The mean; of maxima the largest.
+    /// The mean; for maxima the largest value.
     pub mean: f64,
-    /// Half the width of its 95 % interval; None of a single run, and of maxima.
+    /// Half the width of its 95 % interval; `None` for a single run and for maxima.
     pub half_width: Option<f64>,
 }
 
 impl Estimate {
-    /// Of a figure's values, one for each repeat.
+    /// The estimate from a figure's values, one for each repeat.
     pub(crate) fn of(figure: Figure, values: &[f64]) -> Self {
         if figure == Figure::Max {
             return Self { mean: values.iter().copied().fold(0.0, f64::max), half_width: None };
@@ -109,16 +109,16 @@ impl Estimate {
 pub struct Difference {
     /// The mean, in the figure's unit.
     pub mean: f64,
-    /// Half the width of its 95 % interval; None of fewer than two pairs.
+    /// Half the width of its 95 % interval; `None` for fewer than two pairs.
     pub half_width: Option<f64>,
-    /// The mean as a fraction of the other's mean over the same repeats; None if that is zero.
+    /// The mean as a fraction of the other row's mean over the same repeats; `None` if that is zero.
     pub relative: Option<f64>,
-    /// Repeats that both have.
+    /// Number of repeats that both rows have.
     pub pairs: usize,
 }
 
 impl Difference {
-    /// Whether the interval excludes zero; None if there is no interval.
+    /// Whether the interval excludes zero; `None` if there is no interval.
     pub fn is_significant(&self) -> Option<bool> {
         self.half_width.map(|half_width| self.mean.abs() > half_width)
     }
@@ -130,7 +130,7 @@ impl<'a> Row<'a> {
         self.samples.values().copied()
     }
 
-    /// That of one repeat.
+    /// The summary of one repeat.
     pub fn sample(&self, repeat: u32) -> Option<&'a OperationSummary> {
         self.samples.get(&repeat).copied()
     }
@@ -146,8 +146,8 @@ impl<'a> Row<'a> {
         Estimate::of(figure, &values)
     }
 
-    /// How much more of a figure this row has than `other`, repeat by repeat. None if they share no repeat. Of maxima
-    /// there is no interval: their distribution has too long a tail for one.
+    /// The paired difference of a figure between this row and `other`; positive if this row has more. `None` if they
+    /// share no repeat. Maxima get no interval, as their distribution has too long a tail.
     pub fn difference(&self, other: &Row<'_>, figure: Figure) -> Option<Difference> {
         let pairs = self.samples.iter().filter_map(|(repeat, sample)| {
             let other = other.samples.get(repeat)?.figure(figure);
@@ -165,7 +165,7 @@ impl<'a> Row<'a> {
 }
 
 impl<'a> OperationAnalysis<'a> {
-    /// What a row is compared with; None if it is that itself, or that has no such I/O.
+    /// The baseline of a row; `None` if the row is the baseline itself, or the baseline has no such I/O.
     pub fn baseline_of(&self, analysis: &Analysis<'_>, row: &Row<'_>) -> Option<&Row<'a>> {
         let baseline = analysis.baselines[row.variant];
         self.row(baseline).filter(|_| baseline != row.variant)
@@ -183,7 +183,7 @@ impl<'a> OperationAnalysis<'a> {
 }
 
 impl<'a> Analysis<'a> {
-    /// The comparison that a document holds.
+    /// Analyses a document.
     pub fn of(document: &'a ResultsDocument) -> Self {
         let variants = Variant::of(&document.runs);
         let baselines = baseline::baselines(document, &variants);
@@ -206,7 +206,7 @@ impl<'a> Analysis<'a> {
         Self { document, jobs, variants, baseline, baselines }
     }
 
-    /// The variants that others are compared with, each once: one for each place, unless a row of the table was named.
+    /// The baselines without duplicates: one for each setup, unless a row of the table was named.
     pub fn distinct_baselines(&self) -> Vec<usize> {
         let mut distinct = self.baselines.clone();
         distinct.sort_unstable();

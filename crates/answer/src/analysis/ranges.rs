@@ -1,4 +1,4 @@
-//! How far figures go over the other readings of a recording (RP23).
+//! Ranges of figures over the alternative readings of a recording (RP23).
 
 use hoistway_measure::Operation;
 
@@ -6,7 +6,7 @@ use super::{JobAnalysis, Row, Variant};
 use crate::document::ResultsDocument;
 use crate::figure::Figure;
 
-/// Less is no difference.
+/// Relative differences below this are ignored.
 const DIFFERENCE_MIN: f64 = 0.02;
 
 /// From the smallest to the largest value of a figure.
@@ -20,8 +20,8 @@ pub struct Range {
 }
 
 impl Row<'_> {
-    /// The values that a figure has if the recording is read otherwise, its own value included; none if they differ by no more than
-    /// its repeats, or 2 %.
+    /// The range of a figure over all readings of the recording, this one included; `None` if it is within the noise of the repeats or
+    /// 2 %.
     pub fn range(&self, figure: Figure) -> Option<Range> {
         let estimate = self.estimate(figure);
         let noise = estimate.half_width.unwrap_or(0.0).max(estimate.mean * DIFFERENCE_MIN);
@@ -31,7 +31,7 @@ impl Row<'_> {
     }
 }
 
-/// Takes the figures of other readings into the rows that they belong to.
+/// Adds the figures of the alternative readings to their rows.
 pub(super) fn add(document: &ResultsDocument, variants: &[Variant<'_>], jobs: &mut [JobAnalysis<'_>]) {
     let Some(recording) = document.recording.as_deref() else { return };
     for figures in recording.alternatives.iter().flat_map(|alternative| &alternative.figures) {

@@ -1,12 +1,12 @@
-//! Which rows are best and worst, and where the noise hides it.
+//! Ranking: the rows that are best and worst by a figure, up to the noise.
 
 use super::Row;
 use crate::figure::Figure;
 
 /// The rows at both ends of a figure: indexes into the rows that were ranked, the extreme one first.
 ///
-/// A row belongs to an end if its difference to the extreme one is within the noise, or nil. If all do, none does. A
-/// row whose repeats differ much may belong to both.
+/// A row belongs to an end if its difference from the extreme row is within the noise or is zero. If every row qualifies,
+/// none is marked. A row whose repeats differ widely may belong to both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranking {
     /// The best.
@@ -20,7 +20,7 @@ impl Ranking {
     pub(super) fn of(rows: &[Row<'_>], figure: Figure) -> Self {
         let is_repeated = rows.iter().any(|row| row.samples().len() > 1);
         if is_repeated && figure == Figure::Max {
-            // Nothing says how far the largest values of several runs are noise.
+            // The noise of maxima is unknown.
             return Self::default();
         }
         let goodness: Vec<f64> = rows
@@ -30,7 +30,7 @@ impl Ranking {
             .collect();
         let by_goodness = |a: &usize, b: &usize| goodness[*a].total_cmp(&goodness[*b]);
         let indexes = 0..rows.len();
-        // Among equals the first.
+        // The first of equal rows.
         let (Some(best), Some(worst)) = (indexes.clone().rev().max_by(by_goodness), indexes.min_by(by_goodness)) else {
             return Self::default();
         };
@@ -55,17 +55,16 @@ enum End {
     Worst,
 }
 
-/// The rows that are as extreme as `extreme`, as far as one can tell: all but those that are on its inner side beyond
-/// the noise.
+/// Every row that is not significantly less extreme than `extreme`.
 fn end(rows: &[Row<'_>], extreme: usize, figure: Figure, at: End) -> Vec<usize> {
     let is_repeated = rows.iter().any(|row| row.samples().len() > 1);
     let is_as_extreme = |index: &usize| {
         let Some(difference) = rows[*index].difference(&rows[extreme], figure) else { return true };
         let is_better = (difference.mean > 0.0) == figure.higher_is_better();
         match difference.half_width {
-            // Means over different repeats may be in another order than the differences of those that both have.
+            // If rows lack repeats, the order of their means may differ from the sign of the paired difference.
             Some(half_width) => difference.mean.abs() <= half_width || is_better == (at == End::Best),
-            // Of single runs the figures are all there is; of repeats without a pair nothing can be said.
+            // Single runs are ranked by their figures alone; repeats without a common pair cannot be told apart.
             None => is_repeated || difference.mean == 0.0,
         }
     };

@@ -1,31 +1,39 @@
-//! Which variant of a place others are compared with if none was named.
+//! The default reference of a setup: the variant that others are compared with if the user names none.
 
 use super::Variant;
 use crate::document::ResultsDocument;
 
 impl ResultsDocument {
-    /// The scheduler that the kernel gives the devices of a place by itself; with guests those of the host.
+    /// The kernel's default scheduler for the devices of a setup; with guests, for the host's device.
     pub(crate) fn default_scheduler_of(&self, setup: u32) -> Option<&str> {
-        let of_place = self.setups.get(setup as usize).map(|place| &place.default_scheduler);
-        of_place.unwrap_or(&self.default_scheduler).as_deref()
+        let of_setup = self.setups.get(setup as usize).map(|setup| &setup.default_scheduler);
+        of_setup.unwrap_or(&self.default_scheduler).as_deref()
     }
 }
 
-/// The first of these variants that has a scheduler, one with its usual settings before others.
-pub(crate) fn of_scheduler(variants: &[Variant<'_>], here: &[usize], name: &str) -> Option<usize> {
-    usual_first(variants, here, |one| one.is_of(name))
+/// The first of these variants that uses this scheduler, preferably with its default settings.
+pub(crate) fn of_scheduler(variants: &[Variant<'_>], candidates: &[usize], name: &str) -> Option<usize> {
+    first_preferring_defaults(variants, candidates, |one| one.is_of(name))
 }
 
-/// The kernel's default among these variants, else the first, each with its usual settings wherever these stand among those compared.
-pub(crate) fn usual(variants: &[Variant<'_>], here: &[usize], default: Option<&str>) -> Option<usize> {
+/// The kernel's default among these variants, or else the first scheduler; of several settings the default one is preferred.
+pub(crate) fn default_reference(
+    variants: &[Variant<'_>],
+    candidates: &[usize],
+    default: Option<&str>,
+) -> Option<usize> {
     let first = || {
-        let first = variants[*here.first()?].scheduler();
-        usual_first(variants, here, |one| one.scheduler() == first)
+        let first = variants[*candidates.first()?].scheduler();
+        first_preferring_defaults(variants, candidates, |one| one.scheduler() == first)
     };
-    default.and_then(|name| of_scheduler(variants, here, name)).or_else(first)
+    default.and_then(|name| of_scheduler(variants, candidates, name)).or_else(first)
 }
 
-fn usual_first<'a>(variants: &[Variant<'a>], here: &[usize], is_meant: impl Fn(&Variant<'a>) -> bool) -> Option<usize> {
-    let meant = || here.iter().copied().filter(|one| is_meant(&variants[*one]));
-    meant().find(|one| variants[*one].first().variant.is_usual()).or_else(|| meant().next())
+fn first_preferring_defaults<'a>(
+    variants: &[Variant<'a>],
+    candidates: &[usize],
+    matches: impl Fn(&Variant<'a>) -> bool,
+) -> Option<usize> {
+    let matching = || candidates.iter().copied().filter(|index| matches(&variants[*index]));
+    matching().find(|index| variants[*index].first().variant.is_usual()).or_else(|| matching().next())
 }

@@ -1,11 +1,11 @@
-//! The statistics of a document.
+//! Computes the statistics of a document from its runs.
 
 use super::{Analysis, Difference, OperationAnalysis, Row};
 use crate::document::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
 use crate::figure::Figure;
 use hoistway_measure::stats::CONFIDENCE;
 
-/// How [`Statistics`] came about, in words.
+/// The method behind [`Statistics`], in words.
 const METHOD: &str = "intervals of the mean by Student's t; differences repeat by repeat (same seed, same offered load) \
                       from the baseline; significant if the interval excludes zero, each comparison for itself";
 

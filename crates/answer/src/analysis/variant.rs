@@ -1,4 +1,4 @@
-//! What is compared: each scheduler with each setting, on each setup, over its repeats.
+//! Variants of a comparison: each scheduler with each setting, on each setup, over its repeats.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::document::{Front, Run, value_text};
 /// One scheduler with one set of tunables, and its repeats.
 #[derive(Clone, Debug)]
 pub struct Variant<'a> {
-    /// How it is called in tables.
+    /// Its label in tables.
     pub label: String,
     /// Its runs, one for each repeat; never empty.
     pub runs: Vec<&'a Run>,
@@ -45,11 +45,11 @@ impl<'a> Variant<'a> {
         named(self.first())
     }
 
-    /// The tunables that were set, if that must be said: always when there are some, and for every one of several
-    /// variants of a scheduler; without those that its label tells.
+    /// A line about the tunables that were set, without those that the label shows. `None` if there are none, unless the label needs an
+    /// explanation because it is numbered.
     pub fn tunables(&self) -> Option<String> {
-        let is_told = |name: &String| self.first().variant.settings.contains_key(name);
-        let set = listed(self.first().tunables.iter().filter(|(name, _)| !is_told(name)));
+        let is_in_label = |name: &String| self.first().variant.settings.contains_key(name);
+        let set = listed(self.first().tunables.iter().filter(|(name, _)| !is_in_label(name)));
         match (set.is_empty(), self.label.contains('#')) {
             (true, false) => None,
             (true, true) => Some(format!("{}: defaults", self.label)),
@@ -62,12 +62,12 @@ impl<'a> Variant<'a> {
         self.first().setting()
     }
 
-    /// In a sentence: `mq-deadline with fifo_batch=4 and nr_requests=64`. Where it took place is not in it.
+    /// The variant in a sentence, without its setup: `mq-deadline with fifo_batch=4 and nr_requests=64`.
     pub fn in_words(&self) -> String {
         let knobs: Vec<String> = self.first().variant.knobs().iter().map(pair).collect();
         let front = if self.first().front == Front::Legacy { " (legacy)" } else { "" };
         match &knobs[..] {
-            // There may be a number behind it.
+            // The label may end with a number, which is kept.
             [] if self.first().variant.settings.is_empty() => self.label.clone(),
             [] => format!("{}{front}", self.scheduler()),
             [one] => format!("{}{front} with {one}", self.scheduler()),
@@ -77,14 +77,14 @@ impl<'a> Variant<'a> {
         }
     }
 
-    /// Whether it is what the kernel would do by itself, with this scheduler.
+    /// Whether all its settings are the kernel's defaults for this scheduler.
     pub fn is_kernel_default(&self) -> bool {
         let run = self.first();
         let is_varied = |name: &String| run.variant.settings.contains_key(name);
         run.variant.is_usual() && run.tunables.keys().chain(run.queue_files.keys()).all(is_varied)
     }
 
-    /// Whether it is this scheduler; in guests, whether the host has it.
+    /// Whether it uses this scheduler; with guests, whether the host does.
     pub(crate) fn is_of(&self, scheduler: &str) -> bool {
         let of_guest = self.scheduler().strip_suffix(scheduler);
         of_guest.is_some_and(|before| before.is_empty() || before.ends_with("-over-"))
@@ -108,7 +108,7 @@ fn same_setting(a: &Run, b: &Run) -> bool {
     a.scheduler == b.scheduler && a.front == b.front && a.tunables == b.tunables && a.variant == b.variant
 }
 
-/// A scheduler on the single-queue block layer says so: with a newer kernel's multi-queue ones beside it, its figures
+/// The label of a run. A scheduler on the single-queue block layer is marked `(legacy)`: compared with multi-queue ones, its figures
 /// include the difference between the two block layers.
 fn labelled(run: &Run) -> String {
     match run.front {

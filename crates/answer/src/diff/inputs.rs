@@ -1,4 +1,4 @@
-//! The inputs of two documents.
+//! Differences between the inputs of two result documents.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use super::leaves::{Leaf, differences};
 use crate::analysis::Analysis;
 use crate::document::ResultsDocument;
 
-/// An input that is not the same.
+/// An input that differs between the documents.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct InputChange {
-    /// The key in the document, with its place: `device.name`; of a scheduler's settings, its label and the tunable or file.
+    /// The path of the key in the document, such as `device.name`; for a setting, the variant's label and the tunable or file.
     pub input: String,
-    /// In the first document; null if there is none.
+    /// The value in the first document; null if it has none.
     pub before: Value,
-    /// In the second.
+    /// The value in the second document; null if it has none.
     pub after: Value,
 }
 
@@ -26,7 +26,7 @@ impl From<Leaf> for InputChange {
     }
 }
 
-/// All of them, in the order of the document.
+/// All inputs that differ, in the order of the document.
 pub(super) fn changes(old: &Analysis<'_>, new: &Analysis<'_>) -> Vec<InputChange> {
     let (before, after) = (old.document, new.document);
     let mut changes: Vec<InputChange> = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn changes(old: &Analysis<'_>, new: &Analysis<'_>) -> Vec<InputChange
     changes
 }
 
-/// What is no setting of a scheduler.
+/// The inputs other than settings of schedulers.
 fn head(document: &ResultsDocument) -> Value {
     json!({
         "version": document.version,
@@ -66,7 +66,7 @@ fn head(document: &ResultsDocument) -> Value {
     })
 }
 
-/// What was set of each scheduler, by its label.
+/// The settings of each variant, by its label.
 fn settings(analysis: &Analysis<'_>) -> BTreeMap<String, Value> {
     let of = |run: &crate::document::Run| {
         let mut set = run.tunables.clone();

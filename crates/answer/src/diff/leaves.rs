@@ -1,18 +1,18 @@
-//! Where two JSON values differ.
+//! Differences between two JSON values, leaf by leaf.
 
 use serde_json::Value;
 
-/// A place, as `device.flash.read_us` or `runs[3].seed`, and what is there; null where there is nothing.
+/// A path, such as `device.flash.read_us` or `runs[3].seed`, and the value there in each document; null if missing.
 pub(super) type Leaf = (String, Value, Value);
 
-/// All places where they differ.
+/// All leaves that differ.
 pub(super) fn differences(path: &str, before: &Value, after: &Value) -> Vec<Leaf> {
     let mut found = Vec::new();
     walk(path, before, after, &mut found);
     found
 }
 
-/// The first of them.
+/// The first leaf that differs.
 pub(crate) fn first(path: &str, before: &Value, after: &Value) -> Option<Leaf> {
     differences(path, before, after).into_iter().next()
 }
@@ -37,7 +37,7 @@ fn walk(path: &str, before: &Value, after: &Value, found: &mut Vec<Leaf>) {
     }
 }
 
-/// Whether both are one number, however it is written: 38 and 38.0.
+/// Whether both are the same number in different notations, such as 38 and 38.0.
 fn is_same_number(before: &Value, after: &Value) -> bool {
     let one_is_a_fraction = before.is_f64() || after.is_f64();
     one_is_a_fraction && before.as_f64().is_some_and(|number| after.as_f64() == Some(number))
@@ -53,7 +53,7 @@ mod tests {
     fn a_number_is_the_same_however_it_is_written() {
         assert_eq!(differences("x", &json!({"a": 38}), &json!({"a": 38.0})), []);
         assert_eq!(differences("x", &json!(38), &json!(38.5)).len(), 1);
-        // Both would be 2^53 as fractions.
+        // As floats both would be 2^53.
         assert_eq!(differences("x", &json!(9_007_199_254_740_992_u64), &json!(9_007_199_254_740_993_u64)).len(), 1);
         assert_eq!(differences("x", &json!(null), &json!(0.0)).len(), 1);
     }

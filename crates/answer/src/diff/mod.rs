@@ -1,7 +1,7 @@
-//! Two result documents side by side: which inputs differ, and which figures have changed beyond the noise.
+//! Diff of two result documents: which inputs differ, and which figures have changed beyond the noise.
 //!
-//! Runs of both that have the same seed had the same offered load: then changes are *paired*, seed by seed. Otherwise the two are
-//! independent samples, and the interval is Welch's. Changes are ratios, as logarithms.
+//! Runs with the same seed had the same offered load, so their changes are *paired*, seed by seed. Without common seeds the documents
+//! are independent samples, and the interval is Welch's. Changes are logarithms of ratios.
 
 mod inputs;
 mod leaves;
@@ -9,79 +9,78 @@ mod leaves;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analysis, Estimate, Row};
-use crate::document::{Change, ResultsDocument};
+use crate::document::Change;
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
-use crate::verdict::SMALLEST_EFFECT;
 use hoistway_measure::Operation;
 use hoistway_measure::stats;
 
 pub use inputs::InputChange;
 pub(crate) use leaves::first as first_difference;
 
-/// What [`Diff::format`] is written as.
+/// The value of [`Diff::format`].
 pub const FORMAT: &str = "hoistway-diff/1";
 
-/// What two documents differ in.
+/// The differences between two documents.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Diff {
     /// Always [`FORMAT`].
     pub format: String,
     /// The inputs that differ.
     pub inputs: Vec<InputChange>,
-    /// What is less, as a fraction, is no difference: the larger one of both documents.
+    /// Differences below this fraction are ignored: the larger limit of the two documents.
     pub smallest_effect: f64,
-    /// Rows that only the first document has: labels.
+    /// Labels of the variants that only the first document has.
     pub only_before: Vec<String>,
-    /// Rows that only the second one has.
+    /// Labels of the variants that only the second document has.
     pub only_after: Vec<String>,
-    /// Every figure that both have, in the order of tables.
+    /// Every figure that both documents have, in the order of tables.
     pub figures: Vec<FigureChange>,
 }
 
 /// A figure in both documents.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FigureChange {
-    /// The scheduler with its settings, as tables call it.
+    /// The variant's label: the scheduler with its settings.
     pub label: String,
     /// The figure.
     pub figure: FigureName,
-    /// In the first document.
+    /// Its value in the first document.
     pub before: Estimate,
-    /// In the second.
+    /// Its value in the second document.
     pub after: Estimate,
-    /// By what factor it is better in the second: below 1, worse. None if either is zero, and of repeats that do not pair.
+    /// The factor by which the figure is better in the second document; below 1 it is worse. `None` if either is zero, or if single
+    /// repeats do not pair.
     pub change: Option<Change>,
-    /// Whether that is seed by seed.
+    /// Whether the change is computed seed by seed.
     pub paired: bool,
-    /// What that means.
+    /// The meaning of the change.
     pub outcome: Outcome,
 }
 
-/// What a change means.
+/// The meaning of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// To the bit the same.
+    /// Bit-identical.
     Same,
     /// Better, beyond the noise and by the smallest effect or more.
     Better,
-    /// Worse, as much.
+    /// Worse, beyond the noise and by the smallest effect or more.
     Worse,
     /// Less than the smallest effect.
     Small,
     /// By the smallest effect or more, but within the noise.
     WithinNoise,
-    /// By the smallest effect or more, and without repeats the noise is not known; that of maxima never is.
+    /// By the smallest effect or more, but without an interval, as for single runs and maxima.
     NoInterval,
 }
 
 impl Diff {
-    /// What the second document has that the first has not.
+    /// The differences from the old document to the new one.
     pub fn of(old: &Analysis<'_>, new: &Analysis<'_>) -> Self {
         let (before, after) = (old.document, new.document);
-        let smallest = |document: &ResultsDocument| document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
-        let smallest_effect = smallest(before).max(smallest(after));
+        let smallest_effect = before.smallest_effect().max(after.smallest_effect());
         let labels = |analysis: &Analysis<'_>| -> Vec<String> {
             analysis.variants.iter().map(|variant| variant.label.clone()).collect()
         };
@@ -128,7 +127,7 @@ fn named(job: &str, operation: Operation, figure: Figure) -> FigureName {
     FigureName { job: job.to_owned(), operation, figure }
 }
 
-/// The runs of both.
+/// Compares the runs of both documents by their seeds.
 struct Seeds<'a> {
     before: &'a Analysis<'a>,
     after: &'a Analysis<'a>,
@@ -149,10 +148,10 @@ impl Seeds<'_> {
                 Some((*value, *other))
             })
             .collect();
-        // A seed in common by accident makes no pairs of all others.
+        // A few seeds in common by accident do not make the documents comparable seed by seed.
         let paired = pairs.len() == before.len().min(after.len());
         let better = |logarithm: f64| if figure.higher_is_better() { logarithm } else { -logarithm };
-        // Of maxima there is no interval: their distribution has too long a tail for one.
+        // Maxima get no interval, as their distribution has too long a tail.
         let without =
             |change: Change| if figure == Figure::Max { Change { low: None, high: None, ..change } } else { change };
         let change = if !paired {

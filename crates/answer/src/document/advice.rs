@@ -1,50 +1,50 @@
-//! What to write where for a verdict, as data.
+//! Advice in the result document: the commands and the udev rule that apply a verdict.
 
 use serde::{Deserialize, Serialize};
 
 use super::Decision;
 
-/// What to write for the verdict on a place, for one block device.
+/// How to apply the verdict on one setup to one block device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
-    /// The place: index into [`setups`](super::ResultsDocument::setups); 0 if there are none.
+    /// Index into [`setups`](super::ResultsDocument::setups); 0 if there are none.
     pub setup: u32,
     /// The device, as in `/sys/block`; `DEVICE` if none was named.
     pub device: String,
     /// The verdict's decision.
     pub decision: Decision,
-    /// What to use, by its label.
+    /// The label of the recommended variant.
     pub recommended: String,
     /// The scheduler that virtual disks get in their guests, if the load ran in guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_scheduler: Option<String>,
-    /// Commands for root that make the change, until the next boot; none if there is nothing to change.
+    /// Commands for root that make the change until the next boot; empty if there is nothing to change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub now: Vec<String>,
-    /// Commands for root that undo `now`; none if only a boot does.
+    /// Commands for root that undo `now`; empty if only a reboot does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub back: Vec<String>,
-    /// What makes it last.
+    /// The rule that makes the change persistent, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<UdevRule>,
-    /// Commands that show what is set, each with what it should print.
+    /// Commands that verify the settings, each with its expected output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub check: Vec<Check>,
-    /// What to mind, or why there is nothing to write.
+    /// Warnings, and reasons why there is nothing to write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cautions: Vec<Caution>,
 }
 
-/// A file of udev's.
+/// A udev rules file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UdevRule {
-    /// Its path.
+    /// The file's path.
     pub file: String,
-    /// Its content.
+    /// The file's content.
     pub lines: Vec<String>,
-    /// Commands for root that make it act at once.
+    /// Commands for root that apply the rule without a reboot.
     pub load: Vec<String>,
-    /// Commands for root that remove it; what it has set is undone as [`back`](Advice::back) says.
+    /// Commands for root that remove the rule; [`back`](Advice::back) undoes its effect.
     pub remove: Vec<String>,
 }
 
@@ -53,80 +53,80 @@ pub struct UdevRule {
 pub struct Check {
     /// The command.
     pub command: String,
-    /// What it should print, or what is printed somewhere in its line.
+    /// The text that the output should contain.
     pub expected: String,
 }
 
-/// Something that name, kernel and document tell about a change.
+/// A warning about a change, from the device's name, the kernel and the document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Caution {
     /// The device was not named.
     Unnamed,
-    /// The name is that of a partition, and its disk has the scheduler.
+    /// The user named a partition; only the whole disk has a scheduler.
     Partition {
         /// The partition.
         partition: String,
     },
-    /// The device lies on others, whose schedulers act: device mapper, multipath, RAID, a cache. Nothing is to be written to it.
+    /// The device is stacked on others, whose schedulers apply: device mapper, multipath, RAID, a cache. Nothing is to be written to it.
     OnOthers {
-        /// What it is.
+        /// The layer that stacks it.
         what: Stack,
     },
-    /// The device has no scheduler, as it lies in memory. Nothing is to be written to it.
+    /// The device is in memory and has no scheduler. Nothing is to be written to it.
     InMemory,
-    /// The device is a file of another device, whose scheduler acts. Nothing is to be written to it.
+    /// The device is backed by a file on another device, whose scheduler applies. Nothing is to be written to it.
     InFile,
-    /// Linux gives such a device what is recommended by itself.
+    /// The recommended scheduler is already the Linux default for such a device.
     IsDefault,
-    /// Linux gives NVMe drives `none` by itself, and not the default that others were compared with here.
+    /// Linux gives NVMe drives `none` by default, not the default that others were compared with here.
     OtherDefault {
-        /// That default.
+        /// The default in the comparison.
         compared_with: String,
     },
-    /// What the kernel gives the device by itself was not among what was compared: to have what is recommended takes a write in any case.
+    /// The kernel's default for the device was not compared, so the recommendation needs a write in any case.
     NotCompared {
-        /// What the kernel gives it.
+        /// The kernel's default.
         default: String,
     },
-    /// The kernel that was simulated does not have what is recommended. Nothing is to be written.
+    /// The simulated kernel does not have the recommended scheduler. Nothing is to be written.
     NotInKernel {
         /// The kernel.
         kernel: String,
         /// The scheduler.
         scheduler: String,
     },
-    /// NVMe drives never had the queue that the scheduler is for. Nothing is to be written.
+    /// The scheduler belongs to the legacy queue, which NVMe drives never had. Nothing is to be written.
     SingleQueue {
         /// The scheduler.
         scheduler: String,
     },
-    /// SCSI and ATA disks of this kernel have the scheduler only if it was booted with a parameter, or is built so.
+    /// SCSI and ATA disks of this kernel have the scheduler only if the kernel was booted with a parameter or configured that way.
     Boot {
         /// The kernel.
         kernel: String,
         /// The parameter.
         parameter: String,
-        /// Whether what it was compared with needs the opposite: then there is no way from one to the other without a boot.
+        /// Whether the reference needs the opposite value, so that switching takes a reboot.
         is_other_queue: bool,
     },
     /// Most distributions have the scheduler as a module.
     Module {
         /// The scheduler.
         scheduler: String,
-        /// What `modprobe` calls it.
+        /// The module's name for `modprobe`.
         module: String,
     },
-    /// The name may be another disk's after the next boot.
+    /// The name may belong to another disk after a reboot.
     MayBeRenumbered,
-    /// It is not known what a file of the queue held before.
+    /// The previous value of a file of `queue/` is unknown.
     HeldBefore {
-        /// Its path.
+        /// The file's path.
         file: String,
     },
 }
 
-/// What a device that lies on others is.
+/// The layer of a stacked device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stack {
@@ -134,7 +134,7 @@ pub enum Stack {
     DeviceMapper,
     /// Several paths to one disk.
     Multipath,
-    /// A RAID of the md driver.
+    /// An md RAID.
     Md,
     /// bcache or drbd.
     Other,

@@ -1,11 +1,11 @@
-//! What must hold between the fields of a document: an edited or mixed-up one is refused, not misread.
+//! Invariants between the fields of a result document: an edited or inconsistent one is refused, not misread.
 
 use super::{Excerpt, LatencyDistribution, OperationSummary, ResultsDocument, Run};
 
 /// A field and what was expected of it.
 type Problem = (String, &'static str);
 
-/// The first thing that does not fit.
+/// Returns the first field that violates an invariant, if any.
 pub(super) fn check(document: &ResultsDocument) -> Result<(), Problem> {
     let is_possible = document.smallest_effect.is_none_or(|effect| (0.0..1.0).contains(&effect));
     expect(is_possible, || "smallest_effect".to_owned(), "expected a fraction: from 0 to less than 1")?;
@@ -28,7 +28,7 @@ fn expect(holds: bool, field: impl FnOnce() -> String, expected: &'static str) -
 
 fn run(document: &ResultsDocument, run: &Run) -> Result<(), Problem> {
     let places = document.setups.len().max(1);
-    expect((run.setup as usize) < places, || "setup".to_owned(), "expected the number of one of `setups`")?;
+    expect((run.setup as usize) < places, || "setup".to_owned(), "expected an index into `setups`")?;
     for (job, summary) in run.jobs.iter().enumerate() {
         for (number, of) in summary.operations.iter().enumerate() {
             let field = |name: &str| format!("jobs[{job}].operations[{number}].{name}");
@@ -41,7 +41,7 @@ fn run(document: &ResultsDocument, run: &Run) -> Result<(), Problem> {
     }
 }
 
-const DISTRIBUTION: &str = "expected rising percentiles below 100 and as many latencies";
+const DISTRIBUTION: &str = "expected ascending percentiles below 100 and one ascending latency for each";
 
 fn is_whole(distribution: &LatencyDistribution) -> bool {
     let LatencyDistribution { percent, lat_ns } = distribution;
@@ -58,7 +58,7 @@ fn operation(summary: &OperationSummary) -> Result<(), Problem> {
     expect(is_whole(&summary.distribution), || "distribution".to_owned(), DISTRIBUTION)?;
     let series = &summary.series;
     let is_even = series.ios.len() == series.mean_lat_ns.len() && series.interval_seconds >= 0.0;
-    expect(is_even, || "series".to_owned(), "expected as many latencies as numbers of I/Os")
+    expect(is_even, || "series".to_owned(), "expected one latency for each count of I/Os")
 }
 
 fn excerpt(excerpt: &Excerpt) -> Result<(), Problem> {
@@ -71,7 +71,7 @@ fn excerpt(excerpt: &Excerpt) -> Result<(), Problem> {
         expect(
             is_chosen,
             || format!("requests[{number}].reason"),
-            "expected for each chosen request, and for no other",
+            "expected for each request with `chosen_ns`, and for no other",
         )?;
     }
     for (number, answer) in excerpt.answers.iter().enumerate() {

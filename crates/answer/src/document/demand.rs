@@ -1,23 +1,23 @@
-//! What a job asks for, as the load says it.
+//! The demand of a job, as its load defines it.
 
 use serde::{Deserialize, Serialize};
 
-/// What the figures of a job do not say about it.
+/// Properties of a job that its measured figures do not show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobDemand {
-    /// I/Os that each process keeps in flight at most.
+    /// Maximum I/Os in flight per process.
     pub depth: u32,
-    /// I/Os a second that all its processes ask for together; None if nothing limits their rate.
+    /// Rate limit of all its processes together, I/Os a second; `None` if no limit is set.
     pub asked_iops: Option<f64>,
-    /// Whether it pauses between its I/Os.
+    /// Whether it pauses between I/Os.
     pub thinks: bool,
     /// Whether it waits until its writes are durable.
     pub syncs: bool,
     /// Whether its I/O has the real-time class.
     pub is_realtime: bool,
-    /// Whether it ends by itself, after an amount of I/O.
+    /// Whether it ends after a fixed amount of I/O.
     pub ends: bool,
-    /// Whether its I/O passes the page cache.
+    /// Whether its I/O goes through the page cache.
     pub is_buffered: bool,
 }

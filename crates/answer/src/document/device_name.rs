@@ -1,17 +1,17 @@
-//! What the device of a document is called.
+//! The display name of a document's device.
 
 use serde_json::Value;
 
-/// What a device, or several, are called.
+/// The display name of a device, or of an array of devices.
 pub fn device_name(device: &Value) -> String {
     match device {
         Value::String(name) => name.clone(),
         Value::Array(devices) => device_names(devices),
-        _ => device["name"].as_str().unwrap_or("a device without a name").to_owned(),
+        _ => device["name"].as_str().unwrap_or("an unnamed device").to_owned(),
     }
 }
 
-/// Each name once, with how many there are of it.
+/// Each name once, with its count if above 1.
 fn device_names(devices: &[Value]) -> String {
     let mut names: Vec<(String, usize)> = Vec::new();
     for name in devices.iter().map(device_name) {

@@ -1,26 +1,26 @@
-//! A latency distribution in a few points, for drawing.
+//! A latency distribution reduced to a few points, for charts.
 
 use serde::{Deserialize, Serialize};
 
 use hoistway_measure::histogram::LatencyHistogram;
 
-/// Points for each factor of ten by which fewer I/Os are slower.
+/// Points per decade of the share of slower I/Os: from 100 % to 10 %, from 10 % to 1 %, and so on.
 const POINTS_PER_DECADE: u32 = 8;
-/// From all I/Os to one of ten thousand: p99.99.
+/// Decades, down to one I/O of ten thousand: p99.99.
 const DECADES: u32 = 4;
 
-/// A distribution of latencies by percentiles that lie ever closer to 100. Those beyond which there is not a single I/O are left
-/// out: of a hundred I/Os the 99.9th is not known.
+/// A distribution of latencies by percentiles that get denser towards 100. Percentiles without a single I/O beyond them are left
+/// out: a hundred I/Os have no 99.9th.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyDistribution {
-    /// From 0 up to 99.99 at most; 50, 90, 99 and 99.9 are among them.
+    /// Percentiles, from 0 up to 99.99 at most; 50, 90, 99 and 99.9 are among them.
     pub percent: Vec<f64>,
-    /// The latency at each, ns: the midpoint of a bin, so that it may be off by 1/128.
+    /// The latency at each percentile, ns: the midpoint of a bin, so it may be off by 1/128.
     pub lat_ns: Vec<u64>,
 }
 
 impl LatencyDistribution {
-    /// Whether there is nothing in it.
+    /// Whether it has no points.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.percent.is_empty()
@@ -31,7 +31,7 @@ impl From<&LatencyHistogram> for LatencyDistribution {
     fn from(histogram: &LatencyHistogram) -> Self {
         let count = histogram.count() as f64;
         let (Some(min), Some(max)) = (histogram.min(), histogram.max()) else { return Self::default() };
-        // Half a thousandth of an I/O for what floats lose.
+        // 0.9995 instead of 1 allows for rounding errors.
         let is_known = |percent: &f64| (1.0 - percent / 100.0) * count >= 0.9995;
         let percent: Vec<f64> = percents().filter(is_known).collect();
         let at = |percent: &f64| histogram.percentile(*percent).map_or(max, |ns| ns.clamp(min, max));
@@ -39,7 +39,7 @@ impl From<&LatencyHistogram> for LatencyDistribution {
     }
 }
 
-/// The percentiles, to a ten-thousandth.
+/// The percentiles, rounded to four decimals.
 fn percents() -> impl Iterator<Item = f64> {
     let slower = |point| (-f64::from(point) / f64::from(POINTS_PER_DECADE) * std::f64::consts::LN_10).exp();
     let spaced = (0..=DECADES * POINTS_PER_DECADE).map(|point| 100.0 - 100.0 * slower(point));

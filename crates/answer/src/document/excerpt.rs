@@ -1,93 +1,93 @@
-//! A window of a run in which every request was recorded.
+//! An excerpt of a run: a time window in which every request was recorded.
 
 use serde::{Deserialize, Serialize};
 
-/// What happened to each request in a part of a run, and what the scheduler answered meanwhile.
+/// The life of each request in a window of a run, and the scheduler's dispatch decisions.
 ///
-/// Times are virtual ones since the beginning of the run, ns.
+/// Times are virtual, ns since the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excerpt {
-    /// When it begins.
+    /// Start of the window.
     pub begin_ns: u64,
-    /// Until when all requests are in it.
+    /// End of the window for requests.
     pub end_ns: u64,
-    /// Until when all answers are in it: later, so that the last requests can be explained, too.
+    /// End of the window for dispatch decisions: later, so that the last requests are explained, too.
     pub answers_end_ns: u64,
-    /// The devices, by the number that requests and answers give.
+    /// Names of the devices, indexed by requests and dispatch decisions.
     pub devices: Vec<String>,
-    /// The jobs of the processes, by the number that requests and answers give.
+    /// Job names of the processes, indexed by requests and dispatch decisions.
     pub processes: Vec<String>,
-    /// The reasons that answers have.
+    /// The reasons, indexed by requests and dispatch decisions.
     pub reasons: Vec<ExcerptReason>,
-    /// The requests that were there between its begin and its end, in the order of their beginning.
+    /// The requests that existed within the window, in the order of their start.
     pub requests: Vec<ExcerptRequest>,
-    /// What the scheduler answered when it was asked for a request, in the order of time.
+    /// The scheduler's dispatch decisions, in the order of time.
     pub answers: Vec<ExcerptAnswer>,
 }
 
-/// Why a scheduler answered as it did.
+/// The reason for a dispatch decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcerptReason {
-    /// As a word.
+    /// The reason as a keyword.
     pub reason: String,
-    /// As a sentence.
+    /// The reason as a sentence.
     pub why: String,
 }
 
-/// A request. A time is None if it was not reached, or was after all that was recorded.
+/// A request. A time is `None` if the request did not reach that point within the recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcerptRequest {
-    /// Its device.
+    /// The device: index into [`Excerpt::devices`].
     pub device: u32,
-    /// Whose it is; None if it belongs to no process.
+    /// The process that submitted it: index into [`Excerpt::processes`]; `None` if it belongs to no process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
     /// `read`, `write`, `flush`, `discard` or `write_zeroes`.
     pub op: String,
-    /// Where it begins, in 512 bytes.
+    /// First sector (512 bytes).
     pub sector: u64,
-    /// How long it is in the end, in 512 bytes: with what has joined it.
+    /// Final length in sectors, merges included.
     pub sectors: u32,
-    /// When its I/O came in: before `begin_ns` it waited for a free request, or for a limit.
+    /// When its bio was submitted: until `made_ns` it waited for a free tag or a throttle limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_ns: Option<u64>,
-    /// When the request was made.
+    /// When the request was allocated.
     pub made_ns: u64,
-    /// When it went into the scheduler, or without one into a software queue. None if it went to the device at once.
+    /// When it was inserted into the scheduler, or into a software queue without one. `None` if it was issued directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inserted_ns: Option<u64>,
-    /// When the scheduler gave it out.
+    /// When the scheduler dispatched it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen_ns: Option<u64>,
-    /// Why it did: index into the reasons.
+    /// Why the scheduler dispatched it: index into [`Excerpt::reasons`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<u32>,
-    /// When it went to the device, the last time if that was more than once.
+    /// When it was issued to the device, the last time if it was requeued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issued_ns: Option<u64>,
-    /// When it ended there.
+    /// When the device completed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ns: Option<u64>,
-    /// Whether it joined another request instead.
+    /// Whether it was merged into another request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub absorbed: bool,
 }
 
-/// What a scheduler answered.
+/// A dispatch decision of a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcerptAnswer {
-    /// When.
+    /// When dispatch was called.
     pub at_ns: u64,
-    /// The device that it was asked for.
+    /// The device: index into [`Excerpt::devices`].
     pub device: u32,
-    /// The request that it gave out, if that is in the excerpt: index into the requests.
+    /// The dispatched request: index into [`Excerpt::requests`]; `None` if there was none or it is not in the excerpt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<u32>,
-    /// Whose request it gave out; None if that is no process's, or there was none.
+    /// The process of the dispatched request; `None` if there was none or it belongs to no process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
-    /// Whether it gave one out.
+    /// Whether a request was dispatched.
     pub gave: bool,
-    /// Why: index into the reasons.
+    /// The reason: index into [`Excerpt::reasons`].
     pub reason: u32,
 }

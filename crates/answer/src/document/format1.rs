@@ -1,14 +1,14 @@
-//! The reader of format 1: where it had a figure twice or in two shapes, its JSON becomes that of today's format.
+//! Converts documents of format 1 to the current format before they are parsed.
 //!
-//! A job had `directions` and `sync`, a run had `fio`'s document, and `statistics` the values of each repeat. What is not read any
-//! more is left as it is.
+//! In format 1 a job had `directions` and `sync` instead of `operations`, a run had `fio`'s document, and `statistics` had the values of
+//! each repeat. Keys that are no longer read are left in place.
 
 use serde_json::{Map, Value};
 
-/// How documents of this format begin.
+/// The value of `format` in documents of format 1.
 pub(super) const FORMAT: &str = "hoistway-results/1";
 
-/// The same document in today's format, as far as it is one: what is damaged stays so.
+/// Converts a document to the current format. Damaged parts stay as they are, for the parser to report.
 pub(super) fn upgraded(mut document: Value) -> Value {
     let runs = document.get_mut("runs").and_then(Value::as_array_mut);
     let jobs = runs.into_iter().flatten().filter_map(|run| run.get_mut("jobs")?.as_array_mut()).flatten();
@@ -23,7 +23,7 @@ pub(super) fn upgraded(mut document: Value) -> Value {
 fn job(job: &mut Map<String, Value>) {
     let (directions, sync) = (job.remove("directions"), job.remove("sync"));
     let Some(Value::Array(mut operations)) = directions else {
-        // The reader says what is missing or wrong.
+        // The parser reports what is missing or wrong.
         job.extend(directions.map(|directions| ("operations".to_owned(), directions)));
         return;
     };
@@ -50,7 +50,7 @@ fn owned((key, value): (&str, Value)) -> (String, Value) {
     (key.to_owned(), value)
 }
 
-/// The way to a field, as it is called in the document of this format: what is read has another one.
+/// Translates the path of a field in the converted document to its path in the original one, for error messages.
 pub(super) fn named(field: &str, document: &Value) -> String {
     if field.starts_with("statistics.rows") {
         return field.replace("].operation", "].direction");

@@ -1,33 +1,34 @@
-//! What locks of schedulers cost in a run.
+//! Lock contention of schedulers in a run.
 
 use serde::{Deserialize, Serialize};
 
-/// The locks of the schedulers of a run, as the host profile prices them; from the start of the run, ramps included.
+/// Cost of the schedulers' locks in a run by the host profile's prices, from the start of the run including ramps.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LockSummary {
-    /// CPU time under them, percent of that of all CPUs.
+    /// CPU time with a lock held, percent of the time of all CPUs.
     pub held_percent: f64,
-    /// CPU time that was spun away before them, percent of that of all CPUs.
+    /// CPU time spent spinning on a lock, percent of the time of all CPUs.
     pub waited_percent: f64,
-    /// How often one of them was taken for an I/O; 0 in documents from before this was counted.
+    /// Acquisitions of a scheduler's lock per I/O; 0 in documents from before this was counted.
     #[serde(default)]
     pub taken_per_io: f64,
-    /// How often that of a list was, in which requests are left to the holder of a scheduler's. Null without such lists.
+    /// Acquisitions per I/O of the lock of a pending list, in which requests are left for the holder of the scheduler's lock. Null
+    /// without such lists.
     #[serde(default)]
     pub lists_taken_per_io: Option<f64>,
     /// Share of the time that the scheduler's one lock was held, percent. Null with several devices, and for schedulers that
     /// have more than one (kyber).
     pub busy_percent: Option<f64>,
-    /// The I/Os a second at which it would be held all the time: more the scheduler cannot give on this host, with sections
-    /// and hand-overs as they were. Null where `busy_percent` is.
+    /// The I/Os a second at which the lock would be held all the time: the scheduler's maximum on this host, with the measured critical
+    /// sections and hand-overs. Null where `busy_percent` is.
     pub ceiling_iops: Option<f64>,
 }
 
-/// A lock that is held for so much of the time bounds the result, percent.
+/// A lock that is held at least this share of the time limits the result, percent.
 const BOUND_PERCENT: f64 = 95.0;
 
 impl LockSummary {
-    /// The ceiling, if it is what bounded the run.
+    /// The ceiling, I/Os a second, if the lock limited the run.
     #[must_use]
     pub fn bound_iops(&self) -> Option<f64> {
         self.ceiling_iops.filter(|_| self.busy_percent.is_some_and(|percent| percent >= BOUND_PERCENT))

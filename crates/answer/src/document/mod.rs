@@ -1,4 +1,4 @@
-//! The result document: runs with everything needed to repeat and to render them again.
+//! The result document: runs, with everything needed to repeat them and to render them again.
 
 mod advice;
 mod check;
@@ -44,26 +44,29 @@ pub use summary::{
 pub use variant::{RunVariant, value_text};
 pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift, Spread, Verdict};
 
-/// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
-/// new keys alone do not change it, as unknown keys are ignored.
+/// The value of [`ResultsDocument::format`]. The number grows when old readers would misread the document; new keys alone do
+/// not change it, as unknown keys are ignored.
 pub const FORMAT: &str = "hoistway-results/2";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
 pub const REVISION: u32 = 12;
 
-/// One comparison: a job under several schedulers, and what came out.
+/// Differences smaller than this fraction are ignored, unless the user sets another one.
+pub const SMALLEST_EFFECT: f64 = 0.02;
+
+/// The results of one comparison: a load under several schedulers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultsDocument {
     /// Always [`FORMAT`].
     pub format: FormatTag,
-    /// [`REVISION`] of the version that wrote the document; 0 of those that did not say.
+    /// [`REVISION`] of the version that wrote the document; 0 for versions that did not record it.
     #[serde(default)]
     pub revision: u32,
     /// Version of hoistway that wrote the document.
     pub version: String,
     /// The command line, quoted so that a shell reads it as it was.
     pub command: String,
-    /// The command and its arguments, one by one.
+    /// The command and its arguments, as a list.
     #[serde(default)]
     pub arguments: Vec<String>,
     /// Path of the job file or trace, as given.
@@ -75,7 +78,7 @@ pub struct ResultsDocument {
     pub recording: Option<Box<RecordingSummary>>,
     /// The device model with all its parameters: an object with a `name`, or an array of such objects.
     pub device: Value,
-    /// The guests that the load ran in; null if it ran on the host itself. The device is the host's then.
+    /// The guests that the load ran in; null if it ran on the host itself. With guests, the device is the host's.
     #[serde(default)]
     pub guests: Option<GuestsSummary>,
     /// The kernel generation whose behaviour was simulated.
@@ -93,15 +96,15 @@ pub struct ResultsDocument {
     /// The seeds of the repeats, in their order.
     #[serde(default)]
     pub seeds: Vec<u64>,
-    /// Where the runs took place, if that was in several places: the figures of the head (device, kernel, CPUs, hardware
-    /// queues, requests, host) are those of the first then.
+    /// The setups, if there are several. The fields above (device, kernel, CPUs, hardware queues, requests, host) then describe the
+    /// first one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setups: Vec<SetupSummary>,
     /// Duration of the whole comparison, s of wall-clock time.
     pub wall_seconds: f64,
     /// I/Os simulated in all runs.
     pub simulated_ios: u64,
-    /// Whether the runs were no simulations: the load ran for real, on the device that is named, for as long as it says.
+    /// Whether the load ran in real time on the named device instead of being simulated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_real: bool,
     /// Whether the comparison was cut short, so that runs are missing.
@@ -109,27 +112,26 @@ pub struct ResultsDocument {
     /// Warnings and remarks about the figures, one sentence each.
     #[serde(default)]
     pub notices: Vec<String>,
-    /// The scheduler that the kernel gives the devices by itself, if they have one in common.
+    /// The kernel's default scheduler for the devices, if they have one in common.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_scheduler: Option<String>,
-    /// The scheduler that others are compared with. If null: the default one, or without it the first.
+    /// The scheduler that others are compared with. If null: the default one, or else the first.
     #[serde(default)]
     pub baseline: Option<String>,
-    /// The figure that the load is about, if its author says.
+    /// The figure that the load's author chose as its focus, if any.
     #[serde(default)]
     pub focus: Option<FigureName>,
-    /// The figures that the results are judged by, if any were asked for.
+    /// The figures that the user chose to judge by, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub focuses: Vec<WeightedFigure>,
-    /// What is less, as a fraction, is no difference; null in documents of versions that did not say.
+    /// Differences below this fraction are ignored; null in documents of versions that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_effect: Option<f64>,
-    /// What was written to files of `queue/` while each run went on, such as `300ms:scheduler=bfq`: a run is called after what it
-    /// began with.
+    /// Writes to files of `queue/` during each run, such as `300ms:scheduler=bfq`; a run is labelled by its initial settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
-    /// What makes the results uncertain and cannot be seen in them, as clauses: a load outside of the range that
-    /// the device's model is calibrated for.
+    /// Reasons for doubt that the figures do not show, as clauses, such as a load outside the range that the device model
+    /// is calibrated for.
     #[serde(default)]
     pub doubts: Vec<String>,
     /// The disk that a monitoring tool observed beside its model, in each place, if the load was made of its output.
@@ -138,13 +140,13 @@ pub struct ResultsDocument {
     /// What to do, in each place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verdicts: Vec<Verdict>,
-    /// What the results mean, and what makes that uncertain: a sentence each.
+    /// The conclusion: what the results mean, and what makes that uncertain, one sentence each.
     #[serde(default)]
     pub conclusion: Vec<String>,
-    /// The writes that apply the verdicts, if they were asked for.
+    /// The writes that apply the verdicts, if the user requested them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
-    /// What the repeats say together; null in documents of versions that did not repeat.
+    /// Statistics over the repeats; null in documents of versions that did not repeat.
     #[serde(default)]
     pub statistics: Option<Statistics>,
     /// The runs: one for each scheduler, setting, setup and repeat.
@@ -158,21 +160,22 @@ pub struct Run {
     pub scheduler: String,
     /// The block layer it ran on.
     pub front: Front,
-    /// The kernel whose block layer it ran on, if that of the place lacks this scheduler.
+    /// The kernel whose block layer it ran on, if the kernel of its setup lacks this scheduler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_as: Option<String>,
-    /// Where its scheduler, or that of its guests, comes from, if no release of Linux has it: a publication, or a distribution that ships it.
+    /// The source of its scheduler (or its guests' scheduler) if no Linux release has it: a publication, or a distribution that ships it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub research: Option<String>,
     /// The tunables that were set (not those left at their defaults), by name.
     pub tunables: Map<String, Value>,
-    /// The files of `queue/` of every device that were written before, by name; none in documents of versions that did not say.
+    /// The files of `queue/` that were written on every device before the run, by name; empty in documents of versions that did not
+    /// record them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub queue_files: Map<String, Value>,
-    /// What tells it from other runs of the same scheduler.
+    /// The settings that distinguish it from other runs of the same scheduler.
     #[serde(default)]
     pub variant: RunVariant,
-    /// Where it took place: index into [`ResultsDocument::setups`]; 0 if there are none.
+    /// The run's setup: index into [`ResultsDocument::setups`]; 0 if there are none.
     #[serde(default, skip_serializing_if = "is_first")]
     pub setup: u32,
     /// Number of the repeat, from 0.
@@ -185,24 +188,32 @@ pub struct Run {
     pub simulated_ios: u64,
     /// Duration of the run, s of wall-clock time.
     pub wall_seconds: f64,
-    /// Modelled CPU time of the host for each I/O, us: of submitting, completing and polling. Null without I/O, and in
-    /// documents of versions that did not say.
+    /// Modelled CPU time of the host per I/O for submission, completion and polling, us. Null without I/O, and in documents
+    /// of versions that did not record it.
     pub cpu_us_per_io: Option<f64>,
-    /// Statistics of the devices, if they were kept.
+    /// Statistics of the devices, if collected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskSummary>,
-    /// What locks of schedulers cost, if the host has a price for them.
+    /// Lock contention of schedulers, if the host profile has lock costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<LockSummary>,
-    /// What the page cache did, if a job used it.
+    /// Activity of the page cache, if a job used it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<PageCacheSummary>,
     /// The figures of the comparison table, one entry for each job of the job file.
     #[serde(default)]
     pub jobs: Vec<JobSummary>,
-    /// Some of its requests, one by one, if they were recorded.
+    /// An excerpt with individual requests, if recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excerpt: Option<Excerpt>,
+}
+
+impl ResultsDocument {
+    /// Differences smaller than this fraction are ignored: as requested, or [`SMALLEST_EFFECT`].
+    #[must_use]
+    pub fn smallest_effect(&self) -> f64 {
+        self.smallest_effect.unwrap_or(SMALLEST_EFFECT)
+    }
 }
 
 impl Run {
@@ -228,7 +239,7 @@ pub enum Front {
     Legacy,
 }
 
-/// Stands for [`FORMAT`], the only value of the key `format`.
+/// The key `format`, whose only valid value is [`FORMAT`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FormatTag;
 
@@ -248,10 +259,10 @@ impl<'de> Deserialize<'de> for FormatTag {
 /// Why a text is not a result document that can be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The text is no JSON object with a `format`.
+    /// The text is not a JSON object with a `format`.
     #[error("not a result document: it should be a JSON object that begins with {{\"format\": \"{FORMAT}\"")]
     NotADocument,
-    /// A format that this version does not know.
+    /// A result format that this version does not support.
     #[error(
         "unknown result format \"{found:.60}\": this version reads formats up to \"{FORMAT}\"; use the version that wrote the file"
     )]
@@ -259,7 +270,7 @@ pub enum ReadError {
         /// The value of `format`.
         found: String,
     },
-    /// The document of a search, of a format that this version does not know.
+    /// A format of search documents that this version does not support.
     #[error(
         "unknown format of a search \"{found:.60}\": this version reads \"{known}\"; use the version that wrote the file"
     )]
@@ -275,17 +286,17 @@ pub enum ReadError {
     /// A key is missing or of the wrong type.
     #[error("the result document cannot be read: {field}: {error}")]
     Field {
-        /// The way to it.
+        /// The field's path.
         field: String,
-        /// What is wrong with it.
+        /// The parser's error.
         error: serde_json::Error,
     },
-    /// Fields that do not fit together.
+    /// Fields that contradict each other.
     #[error("the result document cannot be read: {field}: {expected}")]
     Inconsistent {
-        /// The way to one of them.
+        /// The path of one of the fields.
         field: String,
-        /// What was expected of it.
+        /// What was expected there.
         expected: &'static str,
     },
 }
@@ -294,21 +305,21 @@ impl ResultsDocument {
     /// Reads a document.
     ///
     /// # Errors
-    /// Says what is wrong if the text is something else, is of an unknown format or is damaged.
+    /// If the text is not a result document, has an unknown format or is damaged.
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
         /// Only the format, so that a document of another format is not blamed for its other keys.
         #[derive(Deserialize)]
         struct Header {
             format: Option<Value>,
         }
-        // A list would do for a structure, too.
+        // serde would accept an array for the structure, too.
         if text.trim_start().starts_with('[') {
             return Err(ReadError::NotADocument);
         }
         let header: Header = match serde_json::from_str(text) {
             Ok(header) => header,
             Err(error) if error.classify() == serde_json::error::Category::Data => return Err(ReadError::NotADocument),
-            // Where it breaks off.
+            // Parsing the whole document names the place where it breaks off.
             Err(error) => return Self::parse_current_format(text).and(Err(error.into())),
         };
         match header.format {
@@ -342,7 +353,7 @@ impl ResultsDocument {
         Ok(document)
     }
 
-    /// The device and the kernel that a run took place on.
+    /// The device and the kernel of a run's setup.
     pub fn place_of(&self, run: &Run) -> (&Value, &str) {
         match self.setups.get(run.setup as usize) {
             Some(setup) => (&setup.device, &setup.kernel),
@@ -350,7 +361,7 @@ impl ResultsDocument {
         }
     }
 
-    /// The same without anything that depends on how fast it was made: wall-clock durations are 0. Equal inputs and seeds give equal documents then.
+    /// A copy with all wall-clock durations set to 0, so that equal inputs and seeds give equal documents.
     pub fn without_wall_clock(&self) -> Self {
         let mut document = self.clone();
         document.wall_seconds = 0.0;

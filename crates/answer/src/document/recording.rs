@@ -1,4 +1,4 @@
-//! A recording of block I/O that was the load: what it holds, how well the model repeats it, and what it leaves open.
+//! A replayed recording in the result document: its contents, the accuracy of the replay, and alternative readings.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,62 +11,62 @@ use crate::figure_name::FigureName;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordingSummary {
-    /// Its format.
+    /// The recording's file format.
     pub format: String,
-    /// The device that it is of, as `8,0`.
+    /// The recorded device, as `8,0` (major, minor).
     pub device: String,
     /// Time from its first event to its last, s.
     pub seconds: f64,
     /// I/Os of the device.
     pub ios: u64,
-    /// How it was replayed: `recorded-program`, `timed` or `fast`.
+    /// Replay mode: `recorded-program`, `timed` or `fast`.
     pub mode: String,
-    /// Gaps were divided by it.
+    /// Speed-up: the recorded gaps were divided by it.
     pub speed: f64,
-    /// How often each stream ran.
+    /// Number of copies of each stream that ran.
     pub copies: u32,
-    /// Scheduler that it was recorded under.
+    /// Scheduler that was active during the recording; `None` if unknown.
     pub recorded_under: Option<String>,
-    /// Whether that is a guess.
+    /// Whether `recorded_under` is a guess.
     pub is_guess: bool,
-    /// Jobs of the replay, with most I/Os first.
+    /// Jobs of the replay, the one with the most I/Os first.
     pub streams: Vec<RecordedStream>,
-    /// The recording beside its replay under its own scheduler.
+    /// The recorded figures and those of a replay under the recording's own scheduler.
     pub self_check: Vec<SelfCheck>,
-    /// Programs that the recording allows as well.
+    /// Other programs that are consistent with the recording.
     pub alternatives: Vec<AlternativeProgram>,
-    /// What is recommended, part by part of the recording's time; none if nothing else than the reference is.
+    /// The recommendation checked on parts of the recording's time; `None` if the reference is recommended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<PartsCheck>,
 }
 
-/// The streams of one name.
+/// The recorded streams with one name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedStream {
     /// The name of the task, and of the job.
     pub name: String,
-    /// Tasks.
+    /// Number of tasks.
     pub tasks: u64,
-    /// I/Os.
+    /// Number of I/Os.
     pub ios: u64,
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes, without flushes.
+    /// Number of writes, without flushes.
     pub writes: u64,
-    /// Flushes, and writes with a flush before or behind them.
+    /// Number of flushes, and of writes with a preflush or FUA.
     pub durable: u64,
     /// Mean size of reads and writes, bytes.
     pub mean_bytes: f64,
-    /// `closed`, `open` or `undecided`.
+    /// Arrival model: `closed`, `open` or `undecided`.
     pub arrival: String,
     /// Median pause between a completion and the next I/O, ns.
     pub think_ns: Option<u64>,
-    /// The depth that was seen, where the old queue hid more.
+    /// Depth observed, if the recorded queue's nr_requests may have limited it.
     pub hidden_depth: Option<u32>,
     /// Streams that it waits for.
     pub waits_for: Vec<String>,
-    /// How it went when it was recorded, if that can be laid beside the runs: no faster, no copies.
+    /// The recorded I/O over time, if it is comparable with the runs: without speed-up or copies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub over_time: Vec<RecordedSeries>,
 }
@@ -76,24 +76,24 @@ pub struct RecordedStream {
 pub struct RecordedSeries {
     /// Reads, or writes with flushes and discards.
     pub operation: Operation,
-    /// It begins where the measurement of the runs begins: at 10 % of the recording.
+    /// The series. Like the measurement of the runs, it starts at 10 % of the recording.
     pub series: SeriesSummary,
 }
 
-/// The figure that decides, in parts of equal time: a recording is one sample, and its parts show how much chance is in it.
+/// The judged figure in parts of equal time: a recording is one sample, and the spread of its parts shows the noise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartsCheck {
-    /// The figure: IOPS, or the mean latency for any latency.
+    /// The figure: IOPS, or the mean latency in place of any latency.
     pub figure: FigureName,
-    /// What is compared with, by its label.
+    /// The label of the reference.
     pub reference: String,
-    /// What is recommended, by its label.
+    /// The label of the recommended variant.
     pub recommended: String,
-    /// Parts that have I/Os under both.
+    /// Number of parts that have I/Os under both variants.
     pub parts: u32,
-    /// How much better off it is, from the differences of the parts.
+    /// The change from the reference to the recommended variant, from the differences of the parts.
     pub change: Change,
-    /// Whether the interval excludes both no difference and the smallest effect.
+    /// Whether the change exceeds the smallest effect beyond the noise.
     pub is_beyond_chance: bool,
     /// I/Os of the operation in the recording.
     pub ios: u64,
@@ -106,37 +106,37 @@ pub struct SelfCheck {
     pub job: String,
     /// Reads or writes.
     pub operation: Operation,
-    /// I/Os that were recorded.
+    /// Number of recorded I/Os.
     pub ios: u64,
     /// Mean time from submission to completion in the recording, ns.
     pub recorded_ns: f64,
-    /// The same in the replay, ns.
+    /// Mean time from submission to completion in the replay, ns.
     pub replayed_ns: f64,
     /// I/Os a second in the recording.
     pub recorded_iops: f64,
-    /// The same in the replay.
+    /// I/Os a second in the replay.
     pub replayed_iops: f64,
 }
 
 impl SelfCheck {
-    /// By what fraction the mean of the replay is off.
+    /// Relative error of the replay's mean latency: 0.1 means 10 % longer than recorded.
     #[must_use]
     pub fn off(&self) -> f64 {
         if self.recorded_ns > 0.0 { self.replayed_ns / self.recorded_ns - 1.0 } else { 0.0 }
     }
 }
 
-/// A program that the recording allows as well.
+/// Another program that is consistent with the recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AlternativeProgram {
-    /// What would be otherwise, as the end of a sentence that begins with "if".
+    /// The assumption that differs, as the end of a sentence that begins with "if".
     pub condition: String,
-    /// What would settle it.
+    /// A measurement that would settle it.
     pub settled_by: String,
-    /// What is best then, by its label; none if nothing can be said.
+    /// The label of the variant that is best under this assumption; `None` if undecided.
     pub recommended: Option<String>,
-    /// The figures of each job then.
+    /// The figures of each job under this assumption.
     pub figures: Vec<AlternativeFigures>,
 }
 

@@ -1,12 +1,12 @@
-//! Where runs took place, if one document has several such places.
+//! Setups in the result document, if a comparison covers several devices, kernels or hosts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A device, a kernel and a host. Fields are those of the [document](super::ResultsDocument)'s head.
+/// A device, a kernel and a host. The fields have the same meaning as in the [document](super::ResultsDocument).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetupSummary {
-    /// The device model, or those of several files.
+    /// The device model, or an array with the models of several files.
     pub device: Value,
     /// The kernel.
     pub kernel: String,
@@ -18,7 +18,7 @@ pub struct SetupSummary {
     pub nr_requests: u32,
     /// The host profile.
     pub host: Value,
-    /// The scheduler that the kernel gives the devices by itself.
+    /// The kernel's default scheduler for the devices; `None` if they have none in common.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_scheduler: Option<String>,
 }

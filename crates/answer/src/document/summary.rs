@@ -1,4 +1,4 @@
-//! The figures of a comparison table: what fio's entries cannot be added up to afterwards.
+//! Summaries of jobs: the figures of a comparison table, which cannot be computed from fio's output.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,40 +26,40 @@ pub struct JobSummary {
     pub job: u32,
     /// Number of processes.
     pub processes: u32,
-    /// Those of them that an error ended, by errno; their figures are those until then.
+    /// Processes that ended with an error, by errno; their figures cover the time until then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedProcesses>,
-    /// Modelled CPU time for each I/O, us, as [`Run::cpu_us_per_io`](super::Run::cpu_us_per_io).
+    /// Modelled CPU time per I/O, us, as [`Run::cpu_us_per_io`](super::Run::cpu_us_per_io).
     #[serde(default)]
     pub cpu_us_per_io: Option<f64>,
-    /// The first job that does the same under another name, on other files or elsewhere on them (its own index if that is it
-    /// and others follow); None if it is like no other.
+    /// Index of the first equivalent job, which differs only in its name, files or offsets (its own index if it is the first);
+    /// `None` if no other job is equivalent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alike: Option<u32>,
-    /// Whether its I/Os lie anywhere, not one behind the other; None in documents of versions that did not say.
+    /// Whether its I/O is random rather than sequential; `None` in documents of versions that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random: Option<bool>,
-    /// Jain's index of the I/Os a second of its processes: 1 if all have the same, 1/n if one of n has everything. None of a
-    /// single process, and without I/O.
+    /// Jain's index of the IOPS of its processes: 1 if all are equal, 1/n if one of n has everything. `None` for a single
+    /// process, and without I/O.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
-    /// Of a recorded job: how long its work took, from the first I/O of a process to the last completion of the same, s; the
-    /// longest of its processes. None if the end of the run cut one off, and of other loads.
+    /// Duration of a recorded job's work, s: from a process's first I/O to its last completion, the longest of its processes.
+    /// `None` if the end of the run cut one off, and for other loads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_seconds: Option<f64>,
-    /// What it asks for; None in documents of versions that did not say, and of recorded loads.
+    /// The job's demand; `None` in documents of versions that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demand: Option<JobDemand>,
-    /// What it did, in the order of tables: reads, writes, trims and syncs, each if there was any.
+    /// The job's operations in the order of tables: reads, writes, trims and syncs, each only if there was any.
     pub operations: Vec<OperationSummary>,
 }
 
-/// Processes of a job that the same error ended.
+/// Processes of a job that ended with the same error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedProcesses {
-    /// The error, as a positive number of Linux.
+    /// The Linux errno, positive.
     pub errno: i32,
-    /// How many of them.
+    /// Number of processes.
     pub processes: u32,
 }
 
@@ -68,50 +68,50 @@ pub struct FailedProcesses {
 pub struct OperationSummary {
     /// Read, write, trim or sync.
     pub operation: Operation,
-    /// How many have ended.
+    /// Number of completed operations.
     pub ios: u64,
-    /// Bytes moved; 0 of syncs.
+    /// Bytes transferred; 0 for syncs.
     pub bytes: u64,
-    /// How many a second, summed over the processes.
+    /// Operations a second, summed over the processes.
     pub iops: f64,
-    /// Bandwidth, summed over the processes; 0 of syncs.
+    /// Bandwidth, summed over the processes; 0 for syncs.
     pub bytes_per_second: f64,
     /// Total latency (fio's `lat`).
     pub lat_ns: LatencySummary,
-    /// The same in more points; empty in documents of versions that did not say.
+    /// The latency distribution in more points; empty in documents of versions that did not record it.
     #[serde(default)]
     pub distribution: LatencyDistribution,
-    /// I/Os that were still in flight when the time of their processes was up, if most of the slowest are among them: how long others would
-    /// have taken is not known then, and percentiles above the 99th are at least what they are.
+    /// I/Os still in flight at the end of their process's runtime, if most of the slowest I/Os are among them. Their full latencies are
+    /// unknown then, so percentiles from the 99th on are lower bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outstanding: Option<u64>,
-    /// How it went over time; empty of syncs.
+    /// I/Os and latencies over time; empty for syncs.
     #[serde(default, skip_serializing_if = "SeriesSummary::is_empty")]
     pub series: SeriesSummary,
-    /// Whether it had settled; unknown of syncs.
+    /// Whether the run had settled; unknown for syncs.
     #[serde(default)]
     pub settling: Settling,
 }
 
-/// I/Os and latencies over time: of the intervals of equal length that lie wholly in the measurement, which begins
-/// after the ramp.
+/// I/Os and latencies over time, in intervals of equal length that lie completely within the measurement, which starts after
+/// the ramp.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesSummary {
     /// Length of an interval, s.
     pub interval_seconds: f64,
-    /// I/Os that ended in each interval.
+    /// I/Os that completed in each interval.
     pub ios: Vec<u64>,
     /// Their mean total latency, ns; 0 without any.
     pub mean_lat_ns: Vec<u64>,
-    /// What ended in the last interval, which the end of the run cuts short; None if nothing did.
+    /// I/Os that completed in the last interval, which the end of the run cuts short; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rest: Option<SeriesRest>,
 }
 
-/// The last part of a series.
+/// The incomplete last interval of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesRest {
-    /// I/Os that ended in it.
+    /// I/Os that completed in it.
     pub ios: u64,
     /// Their mean total latency, ns.
     pub mean_lat_ns: u64,
@@ -130,11 +130,11 @@ pub struct LatencySummary {
     pub min: u64,
     /// Mean.
     pub mean: f64,
-    /// Standard deviation of the single latencies.
+    /// Standard deviation of the individual latencies.
     pub stddev: f64,
     /// Median.
     pub p50: u64,
-    /// 95th percentile; None in documents of versions that did not say.
+    /// 95th percentile; `None` in documents of versions that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p95: Option<u64>,
     /// 99th percentile.
@@ -145,8 +145,7 @@ pub struct LatencySummary {
     pub max: u64,
 }
 
-/// CPU time that was spent for these processes while they were measured, us for each of their I/Os, syncs included. None
-/// without any.
+/// CPU time spent on these processes during the measurement, us per I/O, syncs included. `None` without I/O.
 pub fn cpu_us_per_io<'a>(processes: impl IntoIterator<Item = &'a ProcessResult>) -> Option<f64> {
     let (mut ns, mut ios) = (0, 0);
     for process in processes {
@@ -164,22 +163,22 @@ impl JobSummary {
         by_job.chunk_by(|a, b| a.job == b.job).map(Self::of_clones).collect()
     }
 
-    /// Processes that an error ended.
+    /// Number of processes that ended with an error.
     pub fn failed_processes(&self) -> u32 {
         self.failed.iter().map(|failed| failed.processes).sum()
     }
 
-    /// What it did of this operation; `None` if there was none.
+    /// The summary of this operation; `None` if there was none.
     pub fn operation(&self, operation: Operation) -> Option<&OperationSummary> {
         self.operations.iter().find(|summary| summary.operation == operation && summary.ios > 0)
     }
 
-    /// Its reads, writes and trims: what moves bytes.
+    /// The summaries of its reads, writes and trims.
     pub fn transfers(&self) -> impl Iterator<Item = &OperationSummary> {
         self.operations.iter().filter(|summary| summary.operation != Operation::Sync)
     }
 
-    /// Its syncs; `None` without any.
+    /// The summary of its syncs; `None` without any.
     pub fn syncs(&self) -> Option<&OperationSummary> {
         self.operation(Operation::Sync)
     }
@@ -223,7 +222,7 @@ impl FailedProcesses {
 }
 
 impl OperationSummary {
-    /// One of its figures.
+    /// The value of a figure.
     pub fn figure(&self, figure: Figure) -> f64 {
         let latency = &self.lat_ns;
         match figure {
@@ -231,7 +230,7 @@ impl OperationSummary {
             Figure::Bandwidth => self.bytes_per_second,
             Figure::Mean => latency.mean,
             Figure::P50 => latency.p50 as f64,
-            // Of older documents the next that is known, which is at least as long.
+            // Older documents lack it; the next known percentile is an upper bound.
             Figure::P95 => latency.p95.unwrap_or(latency.p99) as f64,
             Figure::P99 => latency.p99 as f64,
             Figure::P99_9 => latency.p99_9 as f64,
@@ -239,8 +238,8 @@ impl OperationSummary {
         }
     }
 
-    /// Whether a figure is at least what it is, and not known how much more: a percentile in the last bin of the histogram, or one of I/Os
-    /// of which the slowest were in flight when the run ended.
+    /// Whether a figure is only a lower bound: a percentile in the last bin of the histogram, or one whose slowest I/Os were still in
+    /// flight when the run ended.
     pub fn is_at_least(&self, figure: Figure) -> bool {
         let is_percentile = matches!(figure, Figure::P50 | Figure::P95 | Figure::P99 | Figure::P99_9);
         let is_of_tail = matches!(figure, Figure::P99 | Figure::P99_9);
@@ -298,26 +297,26 @@ impl OperationSummary {
         summary.distribution = LatencyDistribution::from(&lat);
         summary.outstanding = of_the_slowest(&lat, &outstanding);
         summary.series = SeriesSummary::of(&series, longest_ns);
-        // A clone that has ended is no sign of a run that is still finding its pace.
+        // Only the time in which all clones ran counts: a rate that falls because a clone has ended is not a warm-up.
         summary.settling = Settling::of(series.complete(shortest_ns), series.length_ns());
         summary
     }
 }
 
-/// Whether a percentile is that of all that took too long for the histogram.
+/// Whether a percentile lies in the last bin, which holds all latencies beyond the histogram's range.
 pub fn is_cut_off(percentile_ns: u64) -> bool {
-    // The width of the last bin.
+    // The last bin is 1/64 wide, and a percentile is a bin's midpoint.
     percentile_ns >= BINNED_NS_END - BINNED_NS_END / 128
 }
 
-/// How many were outstanding at the end, if half of the slowest hundredth are among them.
+/// The number of I/Os outstanding at the end, if they make up at least half of the slowest 1 %.
 fn of_the_slowest(lat: &LatencyHistogram, outstanding: &LatencyHistogram) -> Option<u64> {
     let p99 = lat.percentile(99.0)?;
     let is_tail = 2 * outstanding.count_from(p99) >= lat.count_from(p99);
     (outstanding.count() >= OUTSTANDING_MIN && is_tail).then(|| outstanding.count())
 }
 
-/// Fewer are the last I/Os of some processes, as there always are.
+/// Fewer outstanding I/Os are ignored: every run ends with a few.
 const OUTSTANDING_MIN: u64 = 10;
 
 impl SeriesSummary {
@@ -337,7 +336,7 @@ impl From<&LatencyHistogram> for LatencySummary {
     /// All zero for an empty histogram.
     fn from(histogram: &LatencyHistogram) -> Self {
         let (min, max) = (histogram.min().unwrap_or(0), histogram.max().unwrap_or(0));
-        // Percentiles are midpoints of bins: beside the exact maximum one above it would not be believed.
+        // Percentiles are midpoints of bins and could exceed the exact maximum.
         let percentile = |percent| histogram.percentile(percent).unwrap_or(0).clamp(min, max);
         Self {
             min,

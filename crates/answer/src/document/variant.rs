@@ -1,21 +1,21 @@
-//! What tells runs of one scheduler apart.
+//! Variants in the result document: the settings that distinguish runs of one scheduler.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A scheduler with settings that are compared with each other.
+/// A scheduler with the settings that vary in the comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunVariant {
     /// The scheduler with these settings: `bfq`, `bfq kernel=4.19`. Unique among the runs of a repeat.
     pub label: String,
-    /// What differs between runs of the scheduler, by name; what is the same for all is not in it.
+    /// The settings that differ between runs of the scheduler, by name; settings common to all runs are not included.
     pub settings: Map<String, Value>,
-    /// Whether settings of the scheduler are compared, and these are what it has anyway.
+    /// Whether settings of the scheduler are compared and these are its defaults.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_default: bool,
 }
 
-/// Names in [`RunVariant::settings`] that tell where a run took place; all others are tunables and files of `queue/`.
+/// Names in [`RunVariant::settings`] that identify the setup of a run; all others are tunables and files of `queue/`.
 const PLACES: [&str; 3] = ["device", "host", "kernel"];
 
 impl RunVariant {
@@ -29,13 +29,13 @@ impl RunVariant {
         Self { label, settings, is_default: false }
     }
 
-    /// The settings that can be changed on a host: all but those that say where it took place.
+    /// The settings that can be changed on a host: all except those that identify the setup.
     pub fn knobs(&self) -> Map<String, Value> {
         let is_knob = |(name, _): &(&String, &Value)| !PLACES.contains(&name.as_str());
         self.settings.iter().filter(is_knob).map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Whether it is what its scheduler has anyway, beside others of this scheduler or alone.
+    /// Whether the scheduler has its default settings.
     pub fn is_usual(&self) -> bool {
         self.is_default || self.knobs().is_empty()
     }

@@ -1,4 +1,4 @@
-//! What a comparison says to do, as data: the sentences for people are made from it.
+//! Verdicts in the result document: the recommendation of a comparison as data, from which its sentences are made.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,51 +7,51 @@ use crate::figure_name::FigureName;
 use crate::focus::WeightedFigure;
 use hoistway_measure::Operation;
 
-/// What to do in one place.
+/// The verdict on one setup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The place: index into [`setups`](super::ResultsDocument::setups); 0 if there are none.
+    /// Index into [`setups`](super::ResultsDocument::setups); 0 if there are none.
     pub setup: u32,
-    /// By what it was judged.
+    /// The figures that the variants were judged by.
     pub focus: Vec<WeightedFigure>,
-    /// Jobs that are alike and stand together for the first figure's job, itself included, if there are several.
+    /// Names of the equivalent jobs that were judged together with the first figure's job, itself included; empty if it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alike: Vec<String>,
-    /// What chose that.
+    /// Who chose the focus.
     pub focus_from: FocusFrom,
-    /// What is less, as a fraction, is no difference.
+    /// Differences below this fraction are ignored.
     pub smallest_effect: f64,
-    /// What others were compared with, by its label.
+    /// The label of the variant that others were compared with.
     pub reference: String,
-    /// Whether that is what the kernel gives the device by itself.
+    /// Whether the reference is the kernel's default for the device.
     pub reference_is_default: bool,
-    /// What to do.
+    /// The decision.
     pub decision: Decision,
-    /// What to use, by its label. Of one run: what had the best figure in it.
+    /// The label of the recommended variant; for single runs the one that was ahead.
     pub recommended: String,
-    /// Whether requests waited for a scheduler to choose among them; None if that is not known.
+    /// Whether the schedulers had requests to choose among or to merge; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub had_a_choice: Option<bool>,
-    /// In which share of resamplings of the repeats the decision is the same, 0 to 1; None of single runs, and in documents of
-    /// versions that did not say.
+    /// The share of resamplings of the repeats that reach the same decision, 0 to 1; `None` for single runs, and in documents of
+    /// versions that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certainty: Option<f64>,
-    /// The judged figure under the reference and the recommended variant, where its repeats differ widely.
+    /// Judged figures whose repeats differ widely, under the reference and the recommended variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spreads: Vec<Spread>,
-    /// All others, the best first.
+    /// All variants except the reference, the best first.
     pub candidates: Vec<Candidate>,
-    /// One that no kernel has and that would be better than what is recommended; the best of several.
+    /// The best scheduler that no kernel has, if it would be better than the recommended one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Candidate>,
 }
 
-/// A figure whose repeats differ so much that a mean describes none of them.
+/// A figure whose repeats differ so widely that their mean is not representative.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The figure.
     pub figure: FigureName,
-    /// The variant, by its label.
+    /// The label of the variant.
     pub scheduler: String,
     /// The smallest of the repeats, in the figure's unit.
     pub least: f64,
@@ -59,60 +59,60 @@ pub struct Spread {
     pub most: f64,
 }
 
-/// What chose the figures that a comparison is judged by.
+/// Who chose the figures that a comparison is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FocusFrom {
-    /// The caller that asked for the comparison.
+    /// The user.
     Asked,
     /// The author of the load.
     Load,
-    /// Neither: it follows from what the jobs did.
+    /// Neither: it was derived from the measured figures.
     Figures,
 }
 
-/// What to do.
+/// The decision of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// Change to another scheduler or setting.
     Change,
-    /// Stay: nothing is worth a change.
+    /// Keep the reference: nothing is worth a change.
     Keep,
-    /// Nothing can be said of single runs.
+    /// Undecided: there are only single runs.
     OneRun,
-    /// There is nothing to compare.
+    /// There is only one variant.
     Alone,
 }
 
-/// A scheduler with a setting, beside the reference.
+/// A variant compared with the reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// Its label.
+    /// The variant's label.
     pub scheduler: String,
-    /// How it does by the figure in focus; None if it cannot be compared.
+    /// Its change in the focus; `None` if it cannot be compared.
     pub gain: Option<Change>,
-    /// How it does for all parties together, by which it is judged: the geometric mean of how much better each is off, weighted by
-    /// their votes. None if it cannot be compared, and in documents of versions that judged by the focus alone.
+    /// Its change on balance, by which it is judged: the geometric mean of the changes for all parties, weighted by their votes.
+    /// `None` if it cannot be compared, and in documents of versions that judged by the focus alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balance: Option<Change>,
-    /// What became of it.
+    /// The result of the comparison.
     pub outcome: Outcome,
-    /// What it loses elsewhere, worst first.
+    /// Its losses in other figures, worst first.
     pub losses: Vec<Shift>,
-    /// What it gains elsewhere, most first: what the runs agree on, and if that is nothing although it is better on balance, the rest.
+    /// Its gains in other figures, largest first: those beyond the noise, or all if it is better on balance without any of those.
     pub gains: Vec<Shift>,
 }
 
-/// What became of a candidate.
+/// The result of comparing a candidate with the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It is better on balance, and by the focus.
+    /// It is better on balance and in the focus.
     Better,
-    /// It is better on balance, and not by the focus.
+    /// It is better on balance, but not in the focus.
     BetterElsewhere,
-    /// It is better by the focus or on balance, but losses outweigh that, or those of parties that wait do.
+    /// It is better in the focus or on balance, but its losses outweigh that, overall or for the parties that wait.
     Outweighed,
     /// Better by less than the smallest effect, or worse by less.
     NoDifference,
@@ -124,37 +124,37 @@ pub enum Outcome {
     Incomparable,
 }
 
-/// By what factor something is better than under the reference: 1.25 is a quarter more I/Os, or a fifth less latency.
+/// The factor by which something is better than under the reference: 1.25 means 25 % more IOPS, or 20 % less latency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// The geometric mean over the repeats.
     pub factor: f64,
-    /// The lower end of its 95 % interval; None of one run.
+    /// The lower end of its 95 % interval; `None` for a single run.
     pub low: Option<f64>,
-    /// The upper end.
+    /// The upper end of its 95 % interval; `None` for a single run.
     pub high: Option<f64>,
 }
 
-/// A figure that is another one than under the reference.
+/// A change of a figure from the reference to a candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shift {
-    /// The job; of jobs that are alike the first.
+    /// The job; the first of equivalent jobs.
     pub job: String,
-    /// How many jobs are alike, itself included.
+    /// Number of equivalent jobs, itself included.
     pub jobs: u32,
-    /// The operation; None of fairness.
+    /// The operation; `None` for fairness.
     pub operation: Option<Operation>,
-    /// What of it.
+    /// The measure that changes.
     pub aspect: Aspect,
-    /// Under the reference: the mean over the repeats, of maxima the geometric one.
+    /// The value under the reference: the mean over the repeats, for maxima the geometric mean.
     pub from: f64,
-    /// Under the candidate.
+    /// The value under the candidate, likewise.
     pub to: f64,
-    /// By what factor it is worse (or better, of a gain): above 1.
+    /// The factor by which it is worse (for a gain: better), above 1.
     pub factor: f64,
-    /// Whether that is beyond the noise; None of one run.
+    /// Whether the change is beyond the noise; `None` for a single run.
     pub significant: Option<bool>,
-    /// Whether it is more than a single I/O or chance.
+    /// Whether it counts in the decision: it is more than a single I/O or chance.
     pub weighs: bool,
 }
 
@@ -162,10 +162,10 @@ pub struct Shift {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aspect {
-    /// A figure; of jobs that are alike the median of their figures.
+    /// A figure; for equivalent jobs the median of their figures.
     Figure(Figure),
-    /// That of the job that is worst off, of several that are alike.
+    /// The figure of the worst-off of several equivalent jobs.
     Worst(Figure),
-    /// Jain's index of I/Os a second among processes, or among jobs that are alike.
+    /// Jain's index of IOPS among processes, or among equivalent jobs.
     Fairness,
 }

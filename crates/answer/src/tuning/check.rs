@@ -1,4 +1,4 @@
-//! Reads the document of a search, and refuses one that was cut or edited.
+//! Reads the document of a search, and checks it against its own runs: detects files that were truncated or edited.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::figure::Figure;
 use hoistway_measure::stats;
 
 impl Tuning {
-    /// Whether a text calls itself the document of a search, of this version or another.
+    /// Whether a text claims to be the document of a search, of this version or another.
     pub fn is_search_document(text: &str) -> bool {
         #[derive(Deserialize)]
         struct Header {
@@ -22,7 +22,7 @@ impl Tuning {
         let is_of_series = |format: &str| format.split('/').next() == Some(series);
         match serde_json::from_str::<Header>(text) {
             Ok(header) => header.format.as_ref().and_then(Value::as_str).is_some_and(is_of_series),
-            // One that breaks off begins as it should.
+            // A truncated document still begins with its format.
             Err(_) => text.chars().take(HEAD_CHARACTERS).collect::<String>().contains(&format!("\"{series}/")),
         }
     }
@@ -30,7 +30,7 @@ impl Tuning {
     /// Reads a document.
     ///
     /// # Errors
-    /// Which field is missing, wrong, or not what the document's own runs say.
+    /// If a field is missing or wrong, or the format is not supported.
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
         let document: Self = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text))
             .map_err(|error| ReadError::Field { field: error.path().to_string(), error: error.into_inner() })?;
@@ -40,10 +40,10 @@ impl Tuning {
         Ok(document)
     }
 
-    /// Whether its parts fit each other: the figures of settings are those of their runs.
+    /// Checks that the parts of the document agree: the figures of settings follow from their runs.
     ///
     /// # Errors
-    /// The first part that does not.
+    /// The first contradiction.
     pub fn check(&self) -> Result<(), Contradiction> {
         let wrong = |field: String, problem: &str| Err(Contradiction { field, problem: problem.to_owned() });
         let mut seeds: Vec<u64> = Vec::new();
@@ -60,7 +60,7 @@ impl Tuning {
         for (place, round) in self.rounds.iter().enumerate() {
             let count = round.settings.iter().map(|standing| standing.seeds as usize).max().unwrap_or(0);
             let Some(of_round) = seeds.get(used..used + count) else {
-                return wrong(format!("rounds[{place}]"), "has more seeds than there are runs of");
+                return wrong(format!("rounds[{place}]"), "needs more seeds than `runs` have");
             };
             used += count;
             for (number, standing) in round.settings.iter().enumerate() {
@@ -71,21 +71,21 @@ impl Tuning {
         }
         let [first, last] = [self.rounds.first(), self.rounds.last()].map(|round| round.map_or(&[][..], settings));
         if let Some(place) = self.front.iter().position(|standing| !first.contains(standing)) {
-            return wrong(format!("front[{place}]"), "is none of the first round");
+            return wrong(format!("front[{place}]"), "is not a setting of the first round");
         }
         match &self.found {
             Some(found) if last.first() != Some(&found.best) => {
                 wrong("found.best".to_owned(), "is not the first of the last round")
             }
             Some(found) if found.holds != found.best.holds => {
-                wrong("found.holds".to_owned(), "is not that of `found.best`")
+                wrong("found.holds".to_owned(), "differs from `found.best.holds`")
             }
             _ => Ok(()),
         }
     }
 }
 
-/// In which a document says what it is.
+/// Length of the start of a text that is searched for the format.
 const HEAD_CHARACTERS: usize = 200;
 
 fn settings(round: &Round) -> &[SettingResult] {
@@ -101,11 +101,11 @@ fn matches_run(
     standing.figures.iter().all(|(name, spread)| {
         let value = |seed: &u64| runs.get(&(&standing.setting, *seed, round.runtime_ns))?.figures.get(name).copied();
         let values: Vec<f64> = seeds.iter().filter_map(value).collect();
-        let reckoned = match name.figure {
+        let computed = match name.figure {
             Figure::Max => values.into_iter().reduce(f64::max),
             _ => stats::mean(&values),
         };
-        // Numbers are written with as many digits as they have.
-        reckoned.is_some_and(|mean| mean == spread.mean)
+        // Numbers are stored with all their digits, so the comparison is exact.
+        computed.is_some_and(|mean| mean == spread.mean)
     })
 }

@@ -1,4 +1,4 @@
-//! What the best setting of a search loses beside the figure that was searched for.
+//! Losses of a search's best setting in figures other than its objective.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::verdict::{SMALLEST_EFFECT, can_outweigh, is_reported_though_uncertain
 /// The figures of a run.
 type Figures = BTreeMap<FigureName, f64>;
 
-/// What is looked at: bandwidth goes with I/Os a second, and percentiles between with those at the ends.
+/// The compared figures: bandwidth follows the IOPS, and other percentiles follow the mean and the 99th.
 const COMPARED_FIGURES: [Figure; 4] = [Figure::Iops, Figure::Mean, Figure::P99, Figure::Max];
 
-/// All figures that are worse in the second run of pairs with the same seed than in the first, by at least 2 %, worst first. None if the
-/// runs have no figures but those of the objective, by which the second is better by `gain`.
+/// All figures that are worse by at least 2 % in the second run of each pair (both with the same seed), worst first. `gain` is the
+/// improvement of the objective. `None` if the runs have no figures other than the objective's.
 pub fn losses(objective: &Objective, pairs: &[(Figures, Figures)], gain: Option<Change>) -> Option<Vec<Shift>> {
     let (first, _) = pairs.first()?;
     let known = objective.figures();
@@ -37,13 +37,14 @@ fn loss(objective: &Objective, name: &FigureName, pairs: &[(Figures, Figures)], 
         values.iter().map(|[from, to]| logarithm(*from, *to, name.figure.higher_is_better())).collect();
     let change = Change::of(&logarithms?)?;
     let (aspect, factor, is_certain) = (Aspect::Figure(name.figure), 1.0 / change.factor, change.is_worse());
-    let is_told = factor >= 1.0 + SMALLEST_EFFECT && (is_certain || is_reported_though_uncertain(aspect, factor, gain));
+    let is_reported =
+        factor >= 1.0 + SMALLEST_EFFECT && (is_certain || is_reported_though_uncertain(aspect, factor, gain));
     let shown = |side: usize| shown(aspect, &values.iter().map(|pair| pair[side]).collect::<Vec<_>>());
     let significant = change.low.map(|_| is_certain);
-    // What may be lost of a figure with a condition is said by that.
+    // A condition on the figure already limits its loss.
     let is_settled = objective.conditions.iter().any(|condition| condition.figure == *name);
     let can_outweigh = can_outweigh(aspect, name.job == objective.figure.job, significant, factor);
-    is_told.then(|| Shift {
+    is_reported.then(|| Shift {
         job: name.job.clone(),
         jobs: 1,
         operation: Some(name.operation),
@@ -75,7 +76,7 @@ mod tests {
             let losses = losses(&objective, &pairs, None).unwrap();
             losses.iter().map(|loss| (format!("{:?} {:.2}", loss.aspect, loss.factor), loss.significant)).collect()
         };
-        // What was searched for is no loss, the median is not looked at, and a largest latency is a single I/O.
+        // The objective's own figure is not a loss, medians are not compared, and a largest latency is a single I/O.
         let certain = reported([[500.0, 6.0, 51.0, 9.0], [499.0, 6.1, 90.0, 9.0], [501.0, 5.9, 40.0, 9.0]]);
         assert_eq!(
             certain,

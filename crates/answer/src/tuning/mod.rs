@@ -16,41 +16,41 @@ use crate::objective::Objective;
 
 pub use losses::losses;
 
-/// What [`Tuning::format`] is written as.
+/// The value of [`Tuning::format`].
 pub const FORMAT: &str = "hoistway-tune/1";
 
-/// A scheduler with what is set beside what is set in all runs.
+/// A scheduler and its settings, on top of those common to all runs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setting {
     /// The scheduler.
     pub scheduler: String,
-    /// Its tunables, as they are written; those that are not here are as the kernel has them.
+    /// Its tunables, as written; anything absent keeps the kernel's default.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tunables: BTreeMap<String, String>,
-    /// Files of `queue/`.
+    /// Files of `queue/`; anything absent keeps the kernel's default.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub queue_files: BTreeMap<String, String>,
 }
 
 impl Setting {
-    /// A scheduler as it is.
+    /// A scheduler with its default settings.
     pub fn untouched(scheduler: &str) -> Self {
         Self { scheduler: scheduler.to_owned(), ..Self::default() }
     }
 
-    /// Whether it is a scheduler as it is.
+    /// Whether the scheduler has its default settings.
     pub fn is_kernel_default(&self) -> bool {
         self.tunables.is_empty() && self.queue_files.is_empty()
     }
 
-    /// All that is set: first tunables.
+    /// All settings: the tunables, then the files of `queue/`.
     pub fn knobs(&self) -> impl Iterator<Item = (&String, &String)> {
         self.tunables.iter().chain(&self.queue_files)
     }
 }
 
-/// As a row of a comparison is called: `mq-deadline fifo_batch=4 nr_requests=64`.
+/// The row's label in a comparison: `mq-deadline fifo_batch=4 nr_requests=64`.
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.scheduler)?;
@@ -62,23 +62,23 @@ impl fmt::Display for Setting {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TuneRun {
-    /// What ran.
+    /// The setting that ran.
     pub setting: Setting,
-    /// Everything random was drawn from it.
+    /// Random seed of the run.
     pub seed: u64,
-    /// What replaced the runtime of every process; none if it was as the load says.
+    /// Runtime of every process, ns; `None` if the load's own runtime was used.
     pub runtime_ns: Option<u64>,
-    /// Those of the objective, and only those that there were: latencies in ns, I/Os and bytes a second.
+    /// The figures of the objective that the run has: latencies in ns, rates in I/Os or bytes a second.
     pub figures: BTreeMap<FigureName, f64>,
 }
 
-/// What may be spent on a search.
+/// The budget of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
     /// This number of runs, however long each is.
     Runs(u64),
-    /// So much virtual time, ns.
+    /// Virtual time, ns.
     VirtualNs(u64),
 }
 
@@ -91,129 +91,129 @@ pub struct Tuning {
     pub version: String,
     /// The command line; empty if there was none.
     pub command: String,
-    /// What the load is called.
+    /// The name of the load.
     pub job_file: String,
     /// The job file's text.
     pub job_text: String,
-    /// The device model with all its parameters, or those of several files.
+    /// The device model with all its parameters, or an array with the models of several files.
     pub device: Value,
     /// The kernel.
     pub kernel: String,
-    /// Schedulers of the search that no release of Linux has, and where each comes from.
+    /// Schedulers of the search that no Linux release has, each with its source.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outside_linux: BTreeMap<String, String>,
     /// CPUs of the host.
     pub cpus: u32,
     /// The host profile.
     pub host: Value,
-    /// The whole search as programs say it; null in documents of earlier versions.
+    /// All options of the search; null in documents of earlier versions.
     #[serde(default)]
     pub search: Value,
-    /// What was looked for.
+    /// The objective.
     pub objective: Objective,
-    /// What could be spent.
+    /// The budget.
     pub budget: Budget,
-    /// All seeds were drawn from it.
+    /// The seed that the seeds of all runs are derived from.
     pub seed: u64,
-    /// What was searched.
+    /// The search space: all knobs with their values.
     pub knobs: Vec<Knob>,
-    /// How many settings there are in all; not more than 2^53.
+    /// Size of the search space, in settings; at most 2^53.
     pub settings_possible: u64,
-    /// The rounds: each has fewer settings than the one before, longer runs and more seeds, none of which was used before.
+    /// The rounds: each has fewer settings than the one before, longer runs and more seeds, all of them new.
     pub rounds: Vec<Round>,
-    /// The outcome; none if the search was cut short before its last round.
+    /// The outcome; `None` if the search was cut short before its last round.
     pub found: Option<SearchOutcome>,
-    /// The settings of the first round that no other of it beats in all figures of the objective.
+    /// The Pareto front of the first round, over all figures of the objective.
     pub front: Vec<SettingResult>,
-    /// What each knob did to the figure in the first round, the most first.
+    /// The effect of each knob on the objective's figure in the first round, largest first.
     pub effects: Vec<KnobEffect>,
     /// Remarks about the figures.
     pub notices: Vec<String>,
-    /// What it means, a sentence each.
+    /// The conclusion, one sentence each.
     pub conclusion: Vec<String>,
     /// Every run.
     pub runs: Vec<TuneRun>,
 }
 
-/// A tunable of a scheduler or a file of `queue/`, with what was tried.
+/// A tunable of a scheduler or a file of `queue/`, with the values that were tried.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Knob {
     /// The scheduler that has it, or under which the file was written.
     pub scheduler: String,
-    /// Its name.
+    /// The name of the tunable or file.
     pub name: String,
     /// Whether it is a file of `queue/`.
     pub is_queue_file: bool,
-    /// What was written, beside leaving it as it is.
+    /// The values that were tried in addition to the default.
     pub texts: Vec<String>,
 }
 
-/// A round.
+/// A round of a search.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Round {
-    /// What replaced the runtime of every process; none if it was as the load says.
+    /// Runtime of every process, ns; `None` if the load's own runtime was used.
     pub runtime_ns: Option<u64>,
     /// The settings, best first.
     pub settings: Vec<SettingResult>,
 }
 
-/// How a setting stands in a round.
+/// The result of a setting in a round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SettingResult {
     /// The setting.
     pub setting: Setting,
-    /// How many seeds it ran with.
+    /// Number of seeds that it ran with.
     pub seeds: u32,
     /// The mean of each figure of the objective.
     pub figures: BTreeMap<FigureName, Estimate>,
-    /// By what factor each condition is kept (above 1) or missed, in their order; none if there was nothing to compare.
+    /// The factor by which each condition is met (above 1) or missed (below 1), in their order; `None` if there was nothing to compare.
     pub margins: Vec<Option<Change>>,
     /// Whether all conditions hold, on average.
     pub holds: bool,
-    /// By what factor the objective is better than the best one's of the round: below 1. None if there is no such figure.
+    /// The factor by which the objective is better than under the round's best setting: at most 1. `None` if the figure is missing.
     pub beside_best: Option<Change>,
 }
 
-/// What a search found.
+/// The outcome of a search.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SearchOutcome {
-    /// The best setting, or, if none keeps the conditions, the one that comes closest.
+    /// The best setting, or, if none meets the conditions, the one that comes closest.
     pub best: SettingResult,
-    /// Whether it keeps the conditions.
+    /// Whether the best setting meets the conditions.
     pub holds: bool,
-    /// What was compared with: the kernel's default scheduler with its default settings, or the first one.
+    /// The reference: the kernel's default scheduler with its default settings, or else the first scheduler.
     pub reference: SettingResult,
-    /// By what factor the best is better than that, by the objective.
+    /// The change of the objective from the reference to the best setting.
     pub gain: Option<Change>,
-    /// Settings that keep the conditions and differ from the best by no more than the noise.
+    /// Settings that meet the conditions and differ from the best by no more than the noise.
     pub undecided: Vec<Setting>,
-    /// What gets worse from that to the best in the last round, beside the objective's figure, worst first. None if nothing else is
-    /// known.
+    /// The figures other than the objective's that get worse from the reference to the best setting in the last round, worst first.
+    /// `None` if no other figures were measured.
     #[serde(default)]
     pub losses: Option<Vec<Shift>>,
 }
 
-/// What a knob did.
+/// The effect of a knob.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct KnobEffect {
-    /// The scheduler; none of the choice of a scheduler itself.
+    /// The scheduler that has the knob; `None` if the knob is the choice of scheduler.
     pub scheduler: Option<String>,
-    /// The knob; `scheduler` of that choice.
+    /// The knob; `scheduler` for the choice of scheduler.
     pub knob: String,
-    /// The share of the variance of the figure's logarithm that goes with it, 0 to 1, less what chance would explain.
+    /// The share of the variance of the figure's logarithm that the knob explains, 0 to 1, minus the share expected by chance.
     pub share: f64,
-    /// With which value the figure was best, on average over all else.
+    /// The value with the best figure, averaged over all other knobs.
     pub best: String,
-    /// With which it was worst.
+    /// The value with the worst figure, likewise.
     pub worst: String,
-    /// By what factor the best is better than the worst.
+    /// The factor by which the best value is better than the worst.
     pub factor: f64,
-    /// Settings that this rests on.
+    /// Number of settings that the effect is computed from.
     pub settings: u32,
 }
 
 impl Run {
-    /// All its figures by name, of the first job of each name.
+    /// All figures of the run by name; if several jobs share a name, those of the first.
     pub fn figures(&self) -> BTreeMap<FigureName, f64> {
         let mut figures = BTreeMap::new();
         for job in &self.jobs {

@@ -1,42 +1,41 @@
-//! In how many resamplings of the repeats a decision is the same.
+//! Bootstrap estimate of how stable a decision is: the share of resamplings of the repeats that reach it.
 
 use hoistway_measure::stats;
 
-use super::waiting::Role;
+use super::roles::Role;
 use super::{Judge, UNCERTAIN_FACTOR};
 use crate::document::{Aspect, Decision, FocusFrom, Outcome, Shift, Verdict};
 use crate::figure::Figure;
 
-/// Resamplings: their share is known to about a percent.
+/// Number of resamplings, enough to know the share to about 1 %.
 const RESAMPLINGS: u64 = 1000;
-/// A decision that is the same in this share of the resamplings is sure.
+/// A decision that at least this share of the resamplings reaches is certain.
 const CERTAIN_SHARE: f64 = 0.99;
-/// The same quantile of the normal distribution as that of Student's t in intervals.
+/// The 97.5 % quantile of the normal distribution; intervals use the same quantile of Student's t.
 const NORMAL_QUANTILE: f64 = 1.959_964;
 
-/// What is decided by of a variant, repeat by repeat.
+/// Per-repeat inputs to the decision for one variant.
 struct Series {
-    /// Whether it goes before those that are better elsewhere alone.
+    /// Whether the variant ranks before those that are only better elsewhere.
     precedes_better_elsewhere: bool,
     balance: Vec<f64>,
-    /// What the parties that wait gain together, if they can outvote the balance.
+    /// The combined gain of the parties that wait, if they can outvote the balance.
     waiting: Option<Vec<f64>>,
 }
 
 impl Judge<'_> {
-    /// The share of resamplings (bootstrap over repeats, the same for all variants) in which the decision stands, None of repeats that not
-    /// all variants have. `best` is what is recommended instead of the reference, if anything.
+    /// The share of resamplings (bootstrap over repeats, the same for all variants) that reach the decision; `None` if a variant lacks
+    /// some of the repeats. `best` is the variant recommended instead of the reference, if any.
     ///
-    /// A resampling is taken for the truth: a variant that is better in it than the reference by the smallest effect, and is not outvoted by the
-    /// parties that wait, is worth a change. The decision stands if no other one is better than it by more than the smallest effect.
-    /// As the means of a few resampled repeats scatter less than those of others would, they are stretched, as Student's t stretches an
-    /// interval.
+    /// In each resampling, a variant is worth a change if it is better than the reference by the smallest effect and is not outvoted by
+    /// the parties that wait. The decision stands if no other variant is better than it by more than the smallest effect.
+    /// Bootstrap means of few repeats underestimate the spread, so deviations are widened to match Student's t.
     pub(super) fn certainty(&self, best: Option<usize>, outcomes: &[(usize, Outcome)]) -> Option<f64> {
         let comparable = outcomes.iter().filter(|(_, outcome)| *outcome != Outcome::Incomparable);
         let (variants, series): (Vec<usize>, Vec<Option<Series>>) =
             comparable.map(|(variant, outcome)| (*variant, self.series(*variant, *outcome))).unzip();
         let series: Vec<Series> = series.into_iter().collect::<Option<_>>()?;
-        let repeats = self.place.repeats().count();
+        let repeats = self.setup.repeats().count();
         let stretch = stretch(repeats)?;
         let chosen = best.and_then(|best| variants.iter().position(|variant| *variant == best));
         let smallest = self.smallest_effect.ln_1p();
@@ -68,19 +67,19 @@ impl Judge<'_> {
         Some(same as f64 / RESAMPLINGS as f64)
     }
 
-    /// None if a repeat is missing.
+    /// The inputs for a variant; `None` if a repeat is missing.
     fn series(&self, variant: usize, outcome: Outcome) -> Option<Series> {
-        let balance = self.place.repeats().map(|repeat| self.balance(variant, repeat)).collect::<Option<_>>()?;
-        let of_waiting = |repeat| self.place.gain_of(self.stakes, variant, repeat, |role| role != Role::Bulk);
+        let balance = self.setup.repeats().map(|repeat| self.balance(variant, repeat)).collect::<Option<_>>()?;
+        let of_waiting = |repeat| self.setup.gain_of(self.stakes, variant, repeat, |role| role != Role::Bulk);
         let waiting =
-            if self.focus.from == FocusFrom::Asked { None } else { self.place.repeats().map(of_waiting).collect() };
+            if self.focus.from == FocusFrom::Asked { None } else { self.setup.repeats().map(of_waiting).collect() };
         Some(Series { precedes_better_elsewhere: self.precedes_better_elsewhere(outcome), balance, waiting })
     }
 }
 
 impl Verdict {
-    /// Whether other runs would hardly decide otherwise, or show that the change costs more than it gains. Also where there is nothing to
-    /// decide.
+    /// Whether more runs would hardly change the decision, nor show that the change costs more than it gains. True if there is nothing
+    /// to decide.
     pub fn is_sure(&self) -> bool {
         let is_certain = self.certainty.is_some_and(|certainty| certainty >= CERTAIN_SHARE);
         match self.decision {
@@ -100,7 +99,7 @@ impl Verdict {
 }
 
 impl Shift {
-    /// Whether it may be more than what is gained, by a factor of `gain`, and the runs do not agree on it, so that it does not weigh. Not of a
+    /// Whether this loss does not count because the runs do not agree on it, but may exceed the gain (a factor). Never true for a
     /// largest latency, which is a single I/O.
     pub fn may_exceed(&self, gain: f64) -> bool {
         let is_doubtful = self.significant == Some(false) && !self.weighs;
@@ -108,16 +107,16 @@ impl Shift {
     }
 }
 
-/// By how much the means of this many resampled repeats are stretched; None of fewer than two.
+/// The factor that widens deviations of resampled means for this number of repeats; `None` for fewer than two.
 fn stretch(repeats: usize) -> Option<f64> {
     let sample: Vec<f64> = (0..repeats).map(|number| number as f64).collect();
     let count = repeats as f64;
-    // The deviation that resampled means of these numbers have.
+    // The standard deviation of resampled means of these numbers.
     let resampled = stats::sample_stddev(&sample)? * (count - 1.0).sqrt() / count;
     Some(stats::half_width(&sample)? / (NORMAL_QUANTILE * resampled))
 }
 
-/// SplitMix64: the same resamplings whenever there are as many repeats.
+/// SplitMix64, seeded with the number of repeats so that resamplings are reproducible.
 struct Random(u64);
 
 impl Random {
@@ -136,7 +135,7 @@ mod tests {
 
     #[test]
     fn means_of_few_repeats_are_stretched_most() {
-        // t of 2 degrees of freedom over that of many, times the root of 3/2.
+        // t of 2 degrees of freedom over the normal quantile, times the root of 3/2.
         let of_three = 4.302_653 / NORMAL_QUANTILE * 1.5_f64.sqrt();
         assert!((stretch(3).unwrap() - of_three).abs() < 1e-6);
         assert!(stretch(10).unwrap() < 1.3 && (stretch(1000).unwrap() - 1.0).abs() < 0.01);

@@ -1,26 +1,26 @@
-//! The figure that a verdict names first.
+//! The focus of a verdict: the figure that it names first, chosen by the user, by the load's author or from the results.
 
 use std::cmp::Reverse;
 
 use super::SMALLEST_EFFECT;
 use super::party::Party;
-use super::place::Place;
-use super::score::WeightedParty;
+use super::roles::Role;
+use super::score::JudgedParty;
+use super::setup_variants::SetupVariants;
 use super::turn::IOS_MIN;
-use super::waiting::Role;
 use crate::analysis::Analysis;
 use crate::document::{Aspect, FocusFrom};
 use crate::figure::Figure;
 use crate::focus::WeightedFigure;
 use hoistway_measure::Operation;
 
-/// What a comparison is judged by.
+/// The figures that a comparison is judged by.
 pub(super) struct Focus<'a> {
     pub(super) parts: Vec<Part<'a>>,
     pub(super) from: FocusFrom,
 }
 
-/// One figure of it.
+/// One figure of a focus.
 pub(super) struct Part<'a> {
     pub(super) party: Party<'a>,
     pub(super) operation: Operation,
@@ -29,14 +29,14 @@ pub(super) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Its name.
+    /// The figure's name, with its weight.
     pub(super) fn name(&self) -> WeightedFigure {
         let figure =
             crate::FigureName { job: self.party.name().to_owned(), operation: self.operation, figure: self.figure };
         WeightedFigure { figure, weight: self.weight }
     }
 
-    /// Whether this is what an aspect of a party shows.
+    /// Whether an aspect of a party measures the same as this figure; IOPS and bandwidth count as the same.
     pub(super) fn is_covered_by(&self, party: &Party<'_>, operation: Option<Operation>, aspect: Aspect) -> bool {
         let is_throughput = |figure: Figure| !figure.is_latency();
         let is_same = |figure: Figure| figure == self.figure || is_throughput(figure) && is_throughput(self.figure);
@@ -46,11 +46,12 @@ impl Part<'_> {
     }
 }
 
-/// What was asked for, as far as the results have it; or what the load's author says; or the party that waits.
+/// The figures that the user chose, as far as the results contain them; or else the load author's; or else a figure of the party that
+/// waits. `None` without I/O.
 pub(super) fn chosen<'a>(
     analysis: &'a Analysis<'a>,
-    stakes: &[WeightedParty<'a>],
-    places: &[Place<'a>],
+    stakes: &[JudgedParty<'a>],
+    setups: &[SetupVariants<'a>],
 ) -> Option<Focus<'a>> {
     let document = analysis.document;
     let asked = document.focuses.iter().filter_map(|wanted| {
@@ -71,7 +72,7 @@ pub(super) fn chosen<'a>(
     if let Some(part) = of_load {
         return Some(Focus { parts: vec![part], from: FocusFrom::Load });
     }
-    Some(Focus { parts: vec![waited_for(stakes, places)?], from: FocusFrom::Figures })
+    Some(Focus { parts: vec![waited_for(stakes, setups)?], from: FocusFrom::Figures })
 }
 
 /// I/Os in one of which an operation stands for all that a party does.
@@ -107,8 +108,8 @@ impl Kind {
 /// The figure that is named first: of a party that waits before bulk work, of small random reads before commits, those before other reads, and
 /// of writes last. Of several parties that with the most processes, then that with the most I/Os. Of its operations the one that changes its
 /// loop most; where progress is what counts, which is the same by each of them, the one that is most likely waited for.
-fn waited_for<'a>(stakes: &[WeightedParty<'a>], places: &[Place<'a>]) -> Option<Part<'a>> {
-    let rank = |stake: &&WeightedParty<'a>| {
+fn waited_for<'a>(stakes: &[JudgedParty<'a>], setups: &[SetupVariants<'a>]) -> Option<Part<'a>> {
+    let rank = |stake: &&JudgedParty<'a>| {
         let party = &stake.party;
         let is_realtime = party.demand().is_some_and(|demand| demand.is_realtime);
         let processes: u32 = party.jobs.iter().map(|job| job.processes).sum();
@@ -119,7 +120,7 @@ fn waited_for<'a>(stakes: &[WeightedParty<'a>], places: &[Place<'a>]) -> Option<
     };
     let stake = stakes.iter().min_by_key(rank)?;
     let party = stake.party.clone();
-    let contenders: Vec<[usize; 2]> = places.iter().filter_map(|place| place.contenders(stakes)).collect();
+    let contenders: Vec<[usize; 2]> = setups.iter().filter_map(|variants| variants.contenders(stakes)).collect();
     let operation = match stake.role {
         Role::Waits => most_shifted_operation(stake, &contenders).unwrap_or_else(|| main_operation(&party)),
         Role::WaitsForProgress | Role::Bulk => leading_operation(&party),
@@ -133,7 +134,7 @@ fn waited_for<'a>(stakes: &[WeightedParty<'a>], places: &[Place<'a>]) -> Option<
 }
 
 /// The operation whose time in a party's loop differs most between the variants of each pair, if the loop differs at all.
-fn most_shifted_operation(stake: &WeightedParty<'_>, pairs: &[[usize; 2]]) -> Option<Operation> {
+fn most_shifted_operation(stake: &JudgedParty<'_>, pairs: &[[usize; 2]]) -> Option<Operation> {
     let parts = |operation| pairs.iter().map(move |pair| pair.map(|variant| stake.loop_part_ns(operation, variant)));
     let moved = |operation| parts(operation).map(|[from, to]| (to - from).abs()).sum::<f64>();
     let longer = |operation| parts(operation).map(|[from, to]| from.max(to)).sum::<f64>();

@@ -1,20 +1,19 @@
-//! A recording is one sample: what is recommended has to be better in most parts of its time (RP24).
+//! Checks a recommendation on parts of a recording's time (RP24): a recording is one sample, and its parts show the noise.
 
 use hoistway_measure::Operation;
 
-use super::SMALLEST_EFFECT;
-use super::ratio::{Ratio, logarithm};
+use super::ratio::{LogRatio, logarithm};
 use crate::analysis::{Analysis, Variant};
 use crate::document::{Candidate, Decision, Outcome, PartsCheck, ResultsDocument, Run, SeriesSummary, Verdict};
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
 
-/// Parts of equal time.
+/// Number of parts, of equal length.
 const PARTS: usize = 10;
 
 impl PartsCheck {
-    /// What the first verdict of a document recommends beside its reference. `ios` are those of the operation in the recording, by the
-    /// name of its job. None if nothing else than the reference is recommended, or no series is known.
+    /// Compares the recommendation of a document's first verdict with its reference, part by part. `ios` returns the number of I/Os of a
+    /// job's operation in the recording. `None` if the reference is recommended, or there is no series.
     pub fn of(document: &ResultsDocument, ios: impl Fn(&str, Operation) -> u64) -> Option<PartsCheck> {
         let verdict = document.verdicts.first()?;
         let judged = &verdict.focus.first()?.figure;
@@ -22,11 +21,12 @@ impl PartsCheck {
         if !is_change || verdict.recommended == verdict.reference {
             return None;
         }
+        // Parts keep no percentiles: the mean stands in.
         let figure = if judged.figure == Figure::Iops { Figure::Iops } else { Figure::Mean };
         let analysis = Analysis::of(document);
         let parts_under = |label: &str| -> Option<[Option<f64>; PARTS]> {
-            let is_it = |one: &&Variant<'_>| one.label == label && one.first().setup == verdict.setup;
-            let runs = analysis.variants.iter().find(is_it)?.runs.iter().copied();
+            let is_variant = |one: &&Variant<'_>| one.label == label && one.first().setup == verdict.setup;
+            let runs = analysis.variants.iter().find(is_variant)?.runs.iter().copied();
             let of_run = |run: &Run| {
                 let job = run.jobs.iter().find(|job| job.name == judged.job)?;
                 Some(parts(&job.operation(judged.operation)?.series, figure))
@@ -34,10 +34,10 @@ impl PartsCheck {
             mean(runs.filter_map(of_run).collect())
         };
         let (from, to) = (parts_under(&verdict.reference)?, parts_under(&verdict.recommended)?);
-        let better = |(from, to): (&Option<f64>, &Option<f64>)| logarithm((*from)?, (*to)?, figure.higher_is_better());
-        let logarithms: Vec<f64> = from.iter().zip(&to).filter_map(better).collect();
-        let change = Ratio::of(&logarithms)?.as_change();
-        let smallest = 1.0 + document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
+        let gain = |(from, to): (&Option<f64>, &Option<f64>)| logarithm((*from)?, (*to)?, figure.higher_is_better());
+        let logarithms: Vec<f64> = from.iter().zip(&to).filter_map(gain).collect();
+        let change = LogRatio::of(&logarithms)?.as_change();
+        let smallest = 1.0 + document.smallest_effect();
         Some(PartsCheck {
             figure: FigureName { job: judged.job.clone(), operation: judged.operation, figure },
             reference: verdict.reference.clone(),
@@ -49,8 +49,8 @@ impl PartsCheck {
         })
     }
 
-    /// Whether the verdict's change is withdrawn: it was recommended for this figure alone, and chance explains the difference between
-    /// the parts. Where a mean stands in for a percentile, or the change is better elsewhere, the parts are a doubt and no more.
+    /// Whether the verdict's change is withdrawn: it was recommended for this figure alone, and the parts do not show it beyond chance. If
+    /// a mean stands in for a percentile, or the change is better elsewhere, the parts only raise a doubt.
     #[must_use]
     pub fn withdraws(&self, verdict: &Verdict) -> bool {
         let is_judged = matches!(&verdict.focus[..], [only] if only.figure == self.figure);
@@ -62,14 +62,14 @@ impl PartsCheck {
             && verdict.candidates.iter().any(is_better)
     }
 
-    /// [Corrects](Self::correct) the verdict of the first place, which the parts are of.
+    /// [Corrects](Self::correct) the verdict on the first setup, which the parts were checked on.
     pub fn correct_first(&self, verdicts: &mut [Verdict]) {
         if let Some(verdict) = verdicts.first_mut() {
             self.correct(verdict);
         }
     }
 
-    /// Withdraws the verdict's change, if that [has to be](PartsCheck::withdraws): the reference stays.
+    /// [Withdraws](PartsCheck::withdraws) the verdict's change if necessary: the reference stays.
     pub fn correct(&self, verdict: &mut Verdict) {
         if !self.withdraws(verdict) {
             return;
@@ -83,13 +83,13 @@ impl PartsCheck {
     }
 }
 
-/// A figure in each part of a run; none in those without I/Os.
+/// A figure in each part of a run; `None` in parts without I/Os.
 fn parts(series: &SeriesSummary, figure: Figure) -> [Option<f64>; PARTS] {
     let SeriesSummary { ios, mean_lat_ns, .. } = series;
     let (mut counts, mut sums_ns, mut lengths) = ([0.0; PARTS], [0.0; PARTS], [0.0; PARTS]);
     let length = PARTS as f64 / ios.len() as f64;
     for (at, (ios, mean_ns)) in ios.iter().zip(mean_lat_ns).enumerate() {
-        // An interval across a border belongs to both parts.
+        // An interval across a border is split between both parts.
         let (mut begin, end) = (at as f64 * length, (at + 1) as f64 * length);
         while end - begin > 1e-9 {
             let part = ((begin + 1e-9) as usize).min(PARTS - 1);
@@ -108,7 +108,7 @@ fn parts(series: &SeriesSummary, figure: Figure) -> [Option<f64>; PARTS] {
     })
 }
 
-/// The mean over repeats, in each part that has I/Os in all of them.
+/// The mean over repeats, for each part that has I/Os in all of them.
 fn mean(repeats: Vec<[Option<f64>; PARTS]>) -> Option<[Option<f64>; PARTS]> {
     let count = repeats.len() as f64;
     let mean = |part: usize| Some(repeats.iter().map(|repeat| repeat[part]).sum::<Option<f64>>()? / count);

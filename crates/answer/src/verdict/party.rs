@@ -1,4 +1,4 @@
-//! What has a part in a load: a job, or several that are alike, which are judged as one.
+//! Parties of a load: a job, or several equivalent jobs that are judged as one.
 
 use crate::analysis::{Analysis, JobAnalysis, OperationAnalysis};
 use crate::document::{Aspect, JobDemand};
@@ -6,7 +6,7 @@ use crate::figure::Figure;
 use hoistway_measure::Operation;
 use hoistway_measure::stats;
 
-/// Jobs that are alike, or one.
+/// One job, or several equivalent jobs.
 #[derive(Clone)]
 pub(super) struct Party<'a> {
     analysis: &'a Analysis<'a>,
@@ -14,8 +14,8 @@ pub(super) struct Party<'a> {
 }
 
 impl<'a> Party<'a> {
-    /// All parties, in the order of their first jobs. Jobs that are alike are in the order of their names, so that the same one stands
-    /// for them wherever it stands in the job file.
+    /// All parties, in the order of their first jobs. Equivalent jobs are sorted by name, so that the same job represents them whatever
+    /// the order of the job file.
     pub(super) fn all(analysis: &'a Analysis<'a>) -> Vec<Self> {
         let mut parties: Vec<Self> = Vec::new();
         for job in &analysis.jobs {
@@ -29,33 +29,33 @@ impl<'a> Party<'a> {
         parties
     }
 
-    /// One job alone, whatever it is like.
+    /// A party of a single job, even if others are equivalent to it.
     pub(super) fn of(analysis: &'a Analysis<'a>, job: &'a JobAnalysis<'a>) -> Self {
         Self { analysis, jobs: vec![job] }
     }
 
-    /// What its jobs ask for, which is the same if they are alike.
+    /// The demand of its jobs, which is the same for all of them.
     pub(super) fn demand(&self) -> Option<JobDemand> {
         self.jobs[0].demand
     }
 
-    /// The name that stands for its jobs.
+    /// The name of the job that represents the party.
     pub(super) fn name(&self) -> &'a str {
         self.jobs[0].name
     }
 
-    /// What any of its jobs did.
+    /// The operations that any of its jobs did.
     pub(super) fn operations(&self) -> impl Iterator<Item = Operation> + use<'_> {
         let did = |operation: &Operation| self.jobs.iter().any(|job| find(job, *operation).is_some());
         Operation::ALL.into_iter().filter(did)
     }
 
-    /// The rows of an operation, of each job.
+    /// The results of an operation, one for each job.
     pub(super) fn of_operation(&self, operation: Operation) -> impl Iterator<Item = &'a OperationAnalysis<'a>> {
         self.jobs.iter().filter_map(move |job| find(job, operation))
     }
 
-    /// A measure in one repeat under a variant; None if there was nothing to measure.
+    /// The value of an aspect in one repeat under a variant; `None` if there was nothing to measure.
     pub(super) fn value(
         &self,
         operation: Option<Operation>,
@@ -78,7 +78,7 @@ impl<'a> Party<'a> {
         }
     }
 
-    /// Jain's index among its jobs, or the processes of its only one.
+    /// Jain's index among its jobs, or among the processes of a single job.
     fn fairness(&self, variant: usize, repeat: u32) -> Option<f64> {
         let run = self.analysis.variants[variant].runs.iter().find(|run| run.repeat == repeat)?;
         let summaries = || run.jobs.iter().filter(|summary| self.jobs.iter().any(|job| job.job == summary.job));

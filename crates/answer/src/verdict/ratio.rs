@@ -1,38 +1,38 @@
-//! How a measure changes from one variant to another: ratios, repeat by repeat.
+//! Ratios of a measure between two variants, repeat by repeat, as logarithms with an interval.
 
 use crate::document::Change;
 use hoistway_measure::stats;
 
-/// Differences of logarithms below this may be rounding errors; variants that differ by less did the same.
+/// Differences of logarithms below this may be rounding errors; variants that differ by less count as equal.
 const ROUNDING: f64 = 1e-9;
 
-/// Ratios as logarithms: twice and half are equally far from no change, and several can be weighed together. Above 0 is
-/// better.
+/// The logarithm of a ratio: doubling and halving are equally far from no change, and several can be averaged. Positive
+/// is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ratio {
+pub(super) struct LogRatio {
     /// Mean over the repeats.
     pub(super) mean: f64,
-    /// Half the width of its interval; None of one repeat.
+    /// Half the width of its interval; `None` for a single repeat.
     half_width: Option<f64>,
 }
 
-impl Ratio {
-    /// Of logarithms, one for each repeat; None without any.
+impl LogRatio {
+    /// From logarithms, one for each repeat; `None` without any.
     pub(super) fn of(logarithms: &[f64]) -> Option<Self> {
         Some(Self { mean: stats::mean(logarithms)?, half_width: stats::half_width(logarithms) })
     }
 
-    /// Whether it is better beyond the noise; never of one repeat.
+    /// Whether it is better beyond the noise; false for a single repeat.
     pub(super) fn is_better(self) -> bool {
         self.half_width.is_some_and(|half_width| self.mean > half_width + ROUNDING)
     }
 
-    /// Whether it is worse beyond the noise.
+    /// Whether it is worse beyond the noise; false for a single repeat.
     pub(super) fn is_worse(self) -> bool {
         Self { mean: -self.mean, ..self }.is_better()
     }
 
-    /// Whether it is a change beyond the noise; None of one repeat.
+    /// Whether it differs from no change beyond the noise; `None` for a single repeat.
     pub(super) fn is_significant(self) -> Option<bool> {
         self.half_width.map(|half_width| self.mean.abs() > half_width + ROUNDING)
     }
@@ -44,35 +44,34 @@ impl Ratio {
 }
 
 impl Change {
-    /// The change whose logarithms, one for each repeat, are these; none without any.
+    /// The change with these logarithms, one for each repeat; `None` without any.
     pub fn of(logarithms: &[f64]) -> Option<Change> {
-        Ratio::of(logarithms).map(Ratio::as_change)
+        LogRatio::of(logarithms).map(LogRatio::as_change)
     }
 
-    /// The change with this mean of logarithms, and half the width of its interval.
+    /// The change with this mean logarithm and this half-width of its interval.
     pub fn within(mean: f64, half_width: Option<f64>) -> Change {
-        Ratio { mean, half_width }.as_change()
+        LogRatio { mean, half_width }.as_change()
     }
 
-    /// Whether it is better beyond the noise; never of one repeat.
+    /// Whether it is better beyond the noise; false for a single repeat.
     pub fn is_better(self) -> bool {
         self.low.is_some_and(|low| low.ln() > ROUNDING)
     }
 
-    /// Whether it is worse beyond the noise.
+    /// Whether it is worse beyond the noise; false for a single repeat.
     pub fn is_worse(self) -> bool {
         self.high.is_some_and(|high| high.ln() < -ROUNDING)
     }
 }
 
-/// How much better `to` is than `from`, as a logarithm; None if either is zero.
+/// The logarithm of the improvement from `from` to `to`; `None` if either is zero.
 pub(crate) fn logarithm(from: f64, to: f64, higher_is_better: bool) -> Option<f64> {
     let logarithm = (to / from).ln();
     logarithm.is_finite().then_some(if higher_is_better { logarithm } else { -logarithm })
 }
 
-/// A logarithm, or a sum of some, by which variants are put in an order: without what may be rounding, so that those that did the same
-/// stay as they were.
+/// A logarithm as a sort key, rounded to [`ROUNDING`] so that variants with equal results compare equal.
 pub(super) fn rounded(logarithm: f64) -> i64 {
     (logarithm / ROUNDING).round() as i64
 }
@@ -83,14 +82,14 @@ mod tests {
 
     #[test]
     fn a_rounding_error_does_not_count_as_a_difference() {
-        // The same steps there and back, in another order: not 0, but no step either.
+        // Equal sums in different orders: the difference is not 0, but only a rounding error.
         let left = (0.1 + 0.2 + 0.3) - (0.3 + 0.2 + 0.1_f64);
         assert!(left > 0.0);
-        let ratio = Ratio::of(&[left; 3]).unwrap();
+        let ratio = LogRatio::of(&[left; 3]).unwrap();
         assert!(!ratio.is_better() && !ratio.is_worse() && ratio.is_significant() == Some(false), "{ratio:?}");
         assert!(!ratio.as_change().is_better() && !Change::of(&[-left; 3]).unwrap().is_worse());
-        // A nanosecond of half a second is more.
-        let step = Ratio::of(&[2e-9; 3]).unwrap();
+        // One nanosecond in half a second is more than a rounding error.
+        let step = LogRatio::of(&[2e-9; 3]).unwrap();
         assert!(step.is_better() && step.as_change().is_better());
     }
 

@@ -1,23 +1,23 @@
-//! How well a variant serves a party, as a logarithm: the sum over parties is proportional fairness, which no variant wins by starving others.
+//! Scores: how well a variant serves a party, as a logarithm. Summing over parties is proportional fairness: starving one never pays.
 
 use super::party::Party;
+use super::roles::{Role, roles};
 use super::turn::{IOS_MIN, NOTICED_SHARE, Turn};
-use super::waiting::{Role, roles};
 use crate::analysis::{Analysis, Variant};
 use crate::document::{JobSummary, Run};
 use hoistway_measure::{Operation, stats};
 
-/// A party with what counts of it.
-pub(super) struct WeightedParty<'a> {
+/// A party with its role in the decision.
+pub(super) struct JudgedParty<'a> {
     analysis: &'a Analysis<'a>,
     pub(super) party: Party<'a>,
     pub(super) role: Role,
-    /// Whether 99th percentiles stand for its wait; if not, the means do.
+    /// Whether its wait is measured by 99th percentiles; otherwise by means.
     pub(super) has_p99: bool,
 }
 
-impl<'a> WeightedParty<'a> {
-    /// Those of all parties that did anything, in the order of their first jobs.
+impl<'a> JudgedParty<'a> {
+    /// All parties that did any I/O, in the order of their first jobs.
     pub(super) fn all(analysis: &'a Analysis<'a>) -> Vec<Self> {
         let parties = Party::all(analysis);
         let roles = roles(&parties);
@@ -31,7 +31,7 @@ impl<'a> WeightedParty<'a> {
             .collect()
     }
 
-    /// Its score in a repeat under a variant; None if the runs do not have it.
+    /// The party's score in a repeat under a variant; `None` if there is no such run or job.
     pub(super) fn score(&self, variant: usize, repeat: u32) -> Option<f64> {
         let run = self.analysis.variants[variant].runs.iter().find(|run| run.repeat == repeat)?;
         let jobs: Vec<&JobSummary> = of_party(&self.party, run).collect();
@@ -46,7 +46,7 @@ impl<'a> WeightedParty<'a> {
         let processes = f64::from(job.processes.max(1));
         let mut progress = progress_per_second(job, run).ln();
         if let Some(fairness) = job.fairness.filter(|fairness| is_alone && *fairness > 0.0) {
-            // The mean of the logarithms of shares that are spread like a logarithmic normal distribution.
+            // The mean logarithm of the processes' shares, if they are log-normally distributed.
             progress += 0.5 * fairness.ln();
         }
         if self.role != Role::Waits {
@@ -61,7 +61,7 @@ impl<'a> WeightedParty<'a> {
             // It waited from the beginning to the end, and longer than any turn that was seen.
             _ => (run_ns, run_ns),
         };
-        // A wait that is a hundredth of the loop moves the score by no more than that.
+        // Adding a share of the loop damps waits that are negligible within it.
         0.5 * progress - 0.5 * (wait_ns + NOTICED_SHARE * loop_ns).max(1.0).ln()
     }
 
@@ -88,7 +88,7 @@ impl<'a> WeightedParty<'a> {
         stats::mean(&parts.collect::<Vec<f64>>()).unwrap_or(0.0)
     }
 
-    /// How long a turn of its loop takes, ns: the longer of two variants.
+    /// Duration of one turn of the party's loop, ns: the longest under two variants.
     pub(super) fn loop_ns(&self, variants: [usize; 2]) -> f64 {
         let runs = variants.iter().flat_map(|variant| &self.analysis.variants[*variant].runs);
         let of_run = |run: &&'a Run| {
@@ -102,7 +102,8 @@ impl<'a> WeightedParty<'a> {
     }
 }
 
-/// A job's operations of all kinds a second; of a limited rate what it reached of it. Nothing at all counts as half an I/O.
+/// A job's operations of all kinds a second; for a rate-limited job the share of its limit that it reached. No I/O at all counts as half
+/// an I/O per run, because the logarithm of zero is not finite.
 fn progress_per_second(job: &JobSummary, run: &Run) -> f64 {
     let ios: f64 = job.transfers().map(|transfers| transfers.iops).sum();
     let least = 0.5 / run.simulated_seconds.max(1e-9);
@@ -116,19 +117,19 @@ fn of_party<'r>(party: &Party<'_>, run: &'r Run) -> impl Iterator<Item = &'r Job
     run.jobs.iter().filter(move |summary| party.jobs.iter().any(|job| job.job == summary.job))
 }
 
-/// Whether 99th percentiles of a party's wait can be compared: under some variant, in most of its runs, enough turns lie behind them, and under
-/// some they are known. Under another variant the turns may be few, or most of the slowest still in flight at the end, because each takes so
-/// long; its percentile is then the least that more turns would show. The mean would hide the stalls of those that are compared with it.
+/// Whether 99th percentiles of a party's wait can be compared: some variant has enough turns for them in most of its runs, and under some
+/// variant they are exact. Under other variants each turn may take so long that there are few, or most of the slowest are still in flight
+/// at the end; their percentile is then a lower bound. The mean would hide the stalls of the variants compared with them.
 ///
-/// Most of the runs, as what one run in ten shows must not decide by what all of them are judged.
+/// Most runs must agree, because one run in ten must not decide which figure all are judged by.
 fn has_p99(analysis: &Analysis<'_>, party: &Party<'_>) -> bool {
     let turns = |run: &Run| -> Vec<Turn> { of_party(party, run).filter_map(Turn::of).collect() };
     let has_enough = |run: &Run| turns(run).iter().map(|turn| turn.count).sum::<u64>() >= IOS_MIN;
     let is_known = |run: &Run| turns(run).iter().all(|turn| turn.is_p99_known);
-    let in_most = |of_run: &dyn Fn(&Run) -> bool| {
-        let is_so =
-            |variant: &Variant<'_>| 2 * variant.runs.iter().filter(|run| of_run(run)).count() > variant.runs.len();
-        analysis.variants.iter().any(is_so)
+    let holds_in_most_runs = |holds: &dyn Fn(&Run) -> bool| {
+        let of_variant =
+            |variant: &Variant<'_>| 2 * variant.runs.iter().filter(|run| holds(run)).count() > variant.runs.len();
+        analysis.variants.iter().any(of_variant)
     };
-    in_most(&has_enough) && in_most(&is_known)
+    holds_in_most_runs(&has_enough) && holds_in_most_runs(&is_known)
 }

@@ -1,33 +1,34 @@
-//! What a variant loses and gains beside the figure that it is judged by.
+//! Losses and gains of a variant in figures other than the focus.
 
 use super::focus::{Focus, has_percentiles, throughput};
 use super::party::Party;
-use super::ratio::{Ratio, logarithm};
-use super::score::WeightedParty;
+use super::ratio::{LogRatio, logarithm};
+use super::roles::Role;
+use super::score::JudgedParty;
 use super::turn::NOTICED_SHARE;
-use super::waiting::Role;
 use crate::analysis::Analysis;
 use crate::document::{Aspect, Shift, is_cut_off};
 use crate::figure::Figure;
 use hoistway_measure::Operation;
 
-/// A loss of this factor is reported, and counts, although the repeats do not agree on it: caution is cheaper than a stall. A smaller one is reported
-/// if it would be more than is gained, and does not count.
-const UNCERTAIN_FACTOR: f64 = 1.25;
-/// A loss of this factor of a largest latency, which is a single I/O, is reported although it may be chance, and counts if it is not.
+/// A loss by at least this factor is reported and counts even if it is within the noise: caution is cheaper than a stall. A smaller
+/// uncertain loss is reported if it may exceed the gain, and does not count.
+pub(super) const UNCERTAIN_FACTOR: f64 = 1.25;
+/// A loss in a largest latency, which is a single I/O, is reported from this factor on even if it is within the noise, and counts if it
+/// is not.
 const LARGE_FACTOR_OF_MAX: f64 = 2.0;
 
-/// Latencies up to this one, ns, make no difference to people.
+/// Latencies up to this, ns, are imperceptible to people.
 const UNNOTICED_NS: f64 = 100_000.0;
-/// Seconds that a user waits longer or shorter, from which on they are named before everything else.
+/// Differences in waiting time from this on, ns, are listed before all other shifts.
 const LONG_WAIT_NS: f64 = 1e8;
 
-/// Whether it is that of a single I/O.
+/// Whether an aspect is a largest latency, which is that of a single I/O.
 fn is_max(aspect: Aspect) -> bool {
     matches!(aspect, Aspect::Figure(Figure::Max))
 }
 
-/// Whether a loss by this factor is reported although it may be chance. `gain` is what is gained for it, as a factor, if anything.
+/// Whether a loss by this factor is reported even if it is within the noise. `gain` is the gain in the focus, as a factor, if any.
 pub(crate) fn is_reported_though_uncertain(aspect: Aspect, factor: f64, gain: Option<f64>) -> bool {
     match gain {
         _ if is_max(aspect) => factor >= LARGE_FACTOR_OF_MAX,
@@ -36,15 +37,15 @@ pub(crate) fn is_reported_though_uncertain(aspect: Aspect, factor: f64, gain: Op
     }
 }
 
-/// What is shown of the values of the runs, beside the factor of a typical run: their mean, and of largest latencies the geometric one,
-/// as the largest of all runs may be the same on both sides.
+/// The value shown for the runs: their mean, for largest latencies the geometric mean, because the largest of all runs may be the same on
+/// both sides.
 pub(crate) fn shown(aspect: Aspect, values: &[f64]) -> f64 {
     let mean = |of: fn(f64) -> f64| values.iter().copied().map(of).sum::<f64>() / values.len() as f64;
     if is_max(aspect) { mean(f64::ln).exp() } else { mean(|value| value) }
 }
 
-/// Whether a loss can outweigh a gain. A largest latency is that of a single I/O, which in one run met a stall and in the next one did not:
-/// it counts if it is of the job in focus, the runs agree on it, and it is large; else the number of runs would decide.
+/// Whether a loss can outweigh a gain. A largest latency is that of a single I/O, which meets a stall in some runs only: it counts only if
+/// it belongs to the job in focus, the runs agree on it and it is large. Otherwise the number of runs would decide.
 pub(crate) fn can_outweigh(aspect: Aspect, is_of_focus: bool, significant: Option<bool>, factor: f64) -> bool {
     let is_certain = significant != Some(false);
     if is_max(aspect) {
@@ -54,20 +55,20 @@ pub(crate) fn can_outweigh(aspect: Aspect, is_of_focus: bool, significant: Optio
     }
 }
 
-/// What changes from one variant to another.
+/// The changes from one variant to another.
 pub(super) struct Shifts {
     /// Worst first.
     pub(super) losses: Vec<Shift>,
     /// Largest first.
     pub(super) gains: Vec<Shift>,
-    /// Gains that the repeats do not agree on, each by itself.
+    /// Gains that are within the noise.
     pub(super) uncertain_gains: Vec<Shift>,
 }
 
-/// All changes of at least `smallest_effect`. `gain` is what the change brings in the focus, as a factor, if anything.
+/// All changes of at least `smallest_effect`. `gain` is the gain in the focus, as a factor, if any.
 pub(super) fn shifts(
     analysis: &Analysis<'_>,
-    (focus, stakes): (&Focus<'_>, &[WeightedParty<'_>]),
+    (focus, stakes): (&Focus<'_>, &[JudgedParty<'_>]),
     [from, to]: [usize; 2],
     smallest_effect: f64,
     gain: Option<f64>,
@@ -77,7 +78,7 @@ pub(super) fn shifts(
         let party = &stake.party;
         let loop_ns = stake.loop_ns([from, to]);
         for (operation, aspect) in aspects(stake) {
-            // With one figure in focus, that is what everything else is weighed against.
+            // A single figure in focus is what the shifts are weighed against, so it is not one of them.
             let is_focus = focus.parts.iter().any(|part| part.is_covered_by(party, operation, aspect));
             if is_focus && focus.parts.len() == 1 {
                 continue;
@@ -109,8 +110,8 @@ pub(super) fn shifts(
     shifts
 }
 
-/// Whether a latency is too short on both sides, by itself or beside the loop that it is part of, for its ratio to mean anything; or
-/// whether it is a percentile that the histogram cut off.
+/// Whether a latency is too short on both sides, absolutely or relative to its loop, for its ratio to mean anything; or whether it is a
+/// percentile beyond the histogram's range.
 fn is_too_short_to_notice(shift: &Shift, loop_ns: f64) -> bool {
     let (Aspect::Figure(figure) | Aspect::Worst(figure)) = shift.aspect else { return false };
     let longer = shift.from.max(shift.to);
@@ -119,8 +120,8 @@ fn is_too_short_to_notice(shift: &Shift, loop_ns: f64) -> bool {
     figure.is_latency() && (is_short || is_percentile && is_cut_off(longer as u64))
 }
 
-/// Whether it is the largest latency of an operation beside another of the same processes that takes longer on both sides: what they wait
-/// for at most is that one.
+/// Whether a shift is in a largest latency that another operation of the same processes exceeds under both variants: that one is their
+/// longest wait.
 fn is_hidden(party: &Party<'_>, shift: &Shift, variants: [usize; 2]) -> bool {
     let largest = |operation: Operation, variant: usize| {
         let rows = party.of_operation(operation).filter_map(|operation| operation.row(variant));
@@ -131,16 +132,16 @@ fn is_hidden(party: &Party<'_>, shift: &Shift, variants: [usize; 2]) -> bool {
     party.operations().any(is_longer)
 }
 
-/// By how much a party waits longer or shorter, ns, if that is long; else 0.
-fn long_wait_ns(shift: &Shift, stakes: &[WeightedParty<'_>]) -> f64 {
+/// The difference in a party's waiting time, ns, if it is at least [`LONG_WAIT_NS`]; otherwise 0.
+fn long_wait_ns(shift: &Shift, stakes: &[JudgedParty<'_>]) -> f64 {
     let waits = stakes.iter().any(|stake| stake.role == Role::Waits && stake.party.name() == shift.job);
     let is_latency = matches!(shift.aspect, Aspect::Figure(figure) if figure.is_latency() && figure != Figure::Max);
     let difference = (shift.to - shift.from).abs();
     if waits && is_latency && difference >= LONG_WAIT_NS { difference } else { 0.0 }
 }
 
-/// What is looked at of a party: 99th percentiles also where few I/Os lie behind them, if its wait is judged by them.
-fn aspects(stake: &WeightedParty<'_>) -> Vec<(Option<Operation>, Aspect)> {
+/// The compared aspects of a party. If its wait is judged by 99th percentiles, they are compared even with few I/Os.
+fn aspects(stake: &JudgedParty<'_>) -> Vec<(Option<Operation>, Aspect)> {
     let party = &stake.party;
     let is_judged = stake.role == Role::Waits && stake.has_p99;
     let mut aspects = vec![(None, Aspect::Fairness)];
@@ -165,7 +166,7 @@ fn shift(
     operation: Option<Operation>,
     aspect: Aspect,
     [from, to]: [usize; 2],
-) -> Option<(Shift, Ratio)> {
+) -> Option<(Shift, LogRatio)> {
     let higher_is_better = match aspect {
         Aspect::Figure(figure) | Aspect::Worst(figure) => figure.higher_is_better(),
         Aspect::Fairness => true,
@@ -176,7 +177,7 @@ fn shift(
         pairs.extend(value(from).zip(value(to)));
     }
     let logarithms: Option<Vec<f64>> = pairs.iter().map(|(from, to)| logarithm(*from, *to, higher_is_better)).collect();
-    let ratio = Ratio::of(&logarithms?)?;
+    let ratio = LogRatio::of(&logarithms?)?;
     let (before, after): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
     let shift = Shift {
         job: party.name().to_owned(),

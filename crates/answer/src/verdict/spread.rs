@@ -1,4 +1,4 @@
-//! Judged figures that a few microseconds of the host decide: repeats differ so much that their mean describes none of them.
+//! Judged figures whose repeats differ widely, because a few microseconds of host timing decide them: their mean is not representative.
 
 use super::Judge;
 use crate::document::{Aspect, Spread};
@@ -9,14 +9,14 @@ use crate::figure::Figure;
 pub const WIDE_SPREAD: f64 = 2.0;
 
 impl Judge<'_> {
-    /// The judged figure under these variants where its repeats differ widely. Largest values always do, and are left out.
+    /// The judged figures under these variants whose repeats differ widely. Maxima always do, and are left out.
     pub(super) fn spreads(&self, variants: &[usize]) -> Vec<Spread> {
         let mut spreads = Vec::new();
         for part in self.focus.parts.iter().filter(|part| part.figure != Figure::Max) {
             for &variant in variants {
                 let value =
                     |repeat| part.party.value(Some(part.operation), Aspect::Figure(part.figure), variant, repeat);
-                let values: Vec<f64> = self.place.repeats().filter_map(value).collect();
+                let values: Vec<f64> = self.setup.repeats().filter_map(value).collect();
                 let least = values.iter().copied().fold(f64::INFINITY, f64::min);
                 let most = values.iter().copied().fold(0.0, f64::max);
                 if values.len() > 1 && most > 0.0 && most >= least * WIDE_SPREAD {

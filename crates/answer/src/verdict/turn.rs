@@ -3,24 +3,24 @@
 use crate::document::{JobSummary, LatencySummary, OperationSummary};
 use crate::figure::Figure;
 
-/// I/Os behind a 99th percentile that means something: ten beyond it.
+/// Minimum I/Os for a meaningful 99th percentile: ten lie beyond it.
 pub(super) const IOS_MIN: u64 = 1000;
-/// The share of a loop below which a wait is not noticed.
+/// A wait below this share of its loop is negligible.
 pub(super) const NOTICED_SHARE: f64 = 0.01;
-/// Steps of the search for a percentile: each halves the interval.
+/// Bisection steps of the search for a percentile.
 const STEPS: u32 = 60;
 
-/// What a job's processes waited for in one run.
+/// The turns of a job's processes in one run.
 pub(super) struct Turn {
-    /// How many turns were measured.
+    /// Number of measured turns.
     pub(super) count: u64,
-    /// Turns a second of all processes; at least what half an I/O in the whole run would be.
+    /// Turns a second, of all processes together.
     pub(super) per_second: f64,
     /// Mean wait, ns.
     pub(super) mean_ns: f64,
     /// 99th percentile, ns.
     pub(super) p99_ns: f64,
-    /// Whether it is no more than it says: not where most of the slowest I/Os were in flight at the end, or beyond the histogram.
+    /// Whether `p99_ns` is exact. It is a lower bound if most of the slowest I/Os were in flight at the end or beyond the histogram.
     pub(super) is_p99_known: bool,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Turn {
 struct Part {
     count: u64,
     lat_ns: LatencySummary,
-    /// Whether its 99th percentile is no more than it says.
+    /// Whether its 99th percentile is exact rather than a lower bound.
     is_p99_known: bool,
 }
 
@@ -39,10 +39,10 @@ impl Part {
 }
 
 impl Turn {
-    /// Of a job in a run; None if nothing ended.
+    /// The turns of a job in a run; `None` if nothing completed.
     ///
-    /// A commit is its writes and their sync: the means add up, and the tail is that of the part with the longest one. Without
-    /// syncs each I/O is a turn, whichever direction it has.
+    /// A commit is its writes and their sync: the means add up, and the tail is the longest tail of these parts. Without syncs
+    /// each I/O is a turn, whatever its direction.
     pub(super) fn of(job: &JobSummary) -> Option<Self> {
         let ios = job.transfers().filter(|transfers| transfers.ios > 0);
         let parts: Vec<Part> = ios.map(Part::of).collect();
@@ -93,7 +93,7 @@ fn p99_of_all(parts: &[Part], count: u64) -> f64 {
     high.exp()
 }
 
-/// The share of I/Os that take longer, from a straight line of its logarithm between the percentiles that are known.
+/// The share of I/Os that take longer than `ns`, interpolated between the known percentiles (linear in the logarithms).
 fn share_slower(lat_ns: &LatencySummary, ns: f64) -> f64 {
     let LatencySummary { min, p50, p99, p99_9, max, .. } = *lat_ns;
     let points = [(min, 1.0), (p50, 0.5), (p99, 0.01), (p99_9, 0.001), (max, 1e-9)];

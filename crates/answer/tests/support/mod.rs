@@ -1,4 +1,4 @@
-//! Comparisons of two jobs from their figures.
+//! Builds documents of comparisons of two jobs from their figures.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -8,7 +8,7 @@ use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_measure::{Direction, Operation, Settling};
 use serde_json::json;
 
-/// What one run measured of a job: I/Os a second, and latencies, ns.
+/// The figures of a job in one run: I/Os a second, and latencies in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     pub iops: f64,
@@ -18,7 +18,7 @@ pub struct Measured {
     pub max: u64,
 }
 
-/// Syncs with this latency throughout.
+/// Syncs that all have this latency.
 pub fn syncs(syncs_per_second: f64, lat_ns: u64) -> OperationSummary {
     let measured =
         Measured { iops: syncs_per_second, mean: lat_ns as f64, p50: lat_ns, p99: 2 * lat_ns, max: 3 * lat_ns };

@@ -1,26 +1,26 @@
-//! Which parties wait for their I/O, and which are bulk work.
+//! Roles of parties: which wait for their I/O, and which are bulk work.
 
 use super::party::Party;
 use hoistway_measure::Operation;
 
-/// Bytes of an I/O from which on a party moves a stream: what counts of it is how fast that goes.
+/// Mean I/O size, bytes, from which on a party's I/O is a stream, judged by its bandwidth.
 const STREAM_BYTES: f64 = 65_536.0;
-/// I/Os in flight up to which a process may wait for each of them.
+/// Maximum queue depth at which a process may wait for each I/O.
 const LOW_DEPTH_MAX: u32 = 8;
 
-/// What an I/O means to a party.
+/// The role of I/O for a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// A user waits for a turn of its loop: a commit, a read, a page.
     Waits,
-    /// A user waits until it is done, or for a stream that comes one I/O at a time: its progress is all there is of a wait.
+    /// A user waits until the whole job is done, or for a stream: only its progress counts.
     WaitsForProgress,
     /// Bulk work.
     Bulk,
 }
 
 impl Role {
-    /// Votes in a decision.
+    /// The votes of a party with this role.
     pub(super) fn votes(self) -> f64 {
         if self == Role::Bulk { 0.5 } else { 1.0 }
     }
@@ -36,7 +36,7 @@ pub(super) fn roles(parties: &[Party<'_>]) -> Vec<Role> {
 fn role(party: &Party<'_>, least_depth: Option<u32>) -> Role {
     let syncs = party.operations().any(|operation| operation == Operation::Sync);
     let Some(demand) = party.demand() else {
-        // All that is known is what it did: small reads and commits are what people wait for.
+        // Without a known demand, the operations decide: people wait for small reads and commits.
         let reads = party.operations().any(|operation| operation == Operation::Read && !party.is_stream_of(operation));
         return if syncs || reads { Role::Waits } else { Role::Bulk };
     };
@@ -55,14 +55,14 @@ fn role(party: &Party<'_>, least_depth: Option<u32>) -> Role {
     }
 }
 
-/// Whether it only fills the page cache: what is written later is not waited for.
+/// Whether a party only fills the page cache, without waiting for write-back.
 fn only_fills_page_cache(party: &Party<'_>) -> bool {
     let is_buffered = party.demand().is_some_and(|demand| demand.is_buffered && !demand.syncs);
     is_buffered && party.operations().all(|operation| operation == Operation::Write)
 }
 
 impl Party<'_> {
-    /// Whether an operation moves so much at once that its bandwidth is what counts.
+    /// Whether an operation's I/Os are so large that its bandwidth is what counts.
     pub(super) fn is_stream_of(&self, operation: Operation) -> bool {
         let (ios, bytes) = self.volume(operation);
         operation != Operation::Sync && bytes as f64 >= STREAM_BYTES * ios as f64
