@@ -1,10 +1,10 @@
-//! The statistics of a device after a run, as the kernel's files show them.
+//! Statistics of a block device after a run, as in `/sys/block/DEV/stat` and `io.stat`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::fio::DiskUtil;
 
-/// One device.
+/// The statistics of one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DiskSummary {
     /// The load's file for this device.
@@ -15,20 +15,20 @@ pub struct DiskSummary {
     pub read_ios: u64,
     /// Merged reads.
     pub read_merges: u64,
-    /// Time of all reads, ms.
+    /// Total time of all reads, ms.
     pub read_ms: u64,
     /// Completed writes.
     pub write_ios: u64,
     /// Merged writes.
     pub write_merges: u64,
-    /// Time of all writes, ms.
+    /// Total time of all writes, ms.
     pub write_ms: u64,
-    /// Time of all requests, ms.
+    /// Total time of all requests, ms.
     pub in_queue_ms: u64,
     /// Time with a request in flight, percent, as the kernel counts it.
     pub util_percent: f64,
-    /// How often the scheduler could choose: it held several requests, or held its requests back. None in documents of
-    /// versions that did not count this.
+    /// Number of times that the scheduler had a choice: it held several requests, or held requests back. `None` in documents
+    /// of versions that did not count this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choices: Option<u64>,
     /// The I/O of each cgroup, including its descendants.
@@ -39,9 +39,9 @@ pub struct DiskSummary {
 /// The I/O that a cgroup has submitted to a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupIoSummary {
-    /// Its path.
+    /// The cgroup's path.
     pub cgroup: String,
-    /// The fields of its `io.stat`.
+    /// The fields of the cgroup's `io.stat`.
     pub io_stat: String,
 }
 
@@ -56,7 +56,7 @@ pub struct DiskIos {
     pub nanos: u64,
 }
 
-/// Times of a device.
+/// Times of a device during a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskTimes {
     /// Total time of requests, ms.
@@ -68,7 +68,7 @@ pub struct DiskTimes {
 }
 
 impl DiskSummary {
-    /// The summary of a device with this name and content of `stat`, without cgroups.
+    /// The summary of the device behind a file, from its `stat` and counters; without cgroups.
     #[must_use]
     pub fn of(file: &str, stat: String, [reads, writes]: [DiskIos; 2], times: DiskTimes, choices: u64) -> DiskSummary {
         DiskSummary {

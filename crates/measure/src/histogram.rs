@@ -136,7 +136,7 @@ impl LatencyHistogram {
     }
 
     /// The value at or below which `percent` percent of all values lie: the midpoint of the first bin whose cumulative
-    /// count reaches `percent / 100 * count`. None when empty.
+    /// count reaches `percent / 100 * count`. `None` when empty.
     ///
     /// As a midpoint, it may slightly exceed [`max`](Self::max). A `percent` above 100 counts as 100; one below 0, or
     /// NaN, as 0, which gives the first non-empty bin.
@@ -160,13 +160,13 @@ impl LatencyHistogram {
         self.bins.used().map(|(bin, count)| (midpoint_of(bin), count))
     }
 
-    /// The non-empty bins in ascending order: number in fio and count. Values beyond fio's bins count in its last one, which may be
+    /// The non-empty bins in ascending order: fio's bin number and count. Values beyond fio's range count in its last bin, which may be
     /// returned more than once.
     pub fn fio_counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         self.bins.used().map(|(bin, count)| (bin.min(FIO_BIN_COUNT - 1) as u16, count))
     }
 
-    /// The same with the midpoints of the bins, ns; each bin is returned once.
+    /// The non-empty bins of fio in ascending order: midpoint in ns and count; each bin is returned once.
     pub fn fio_bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut bins = self.fio_counts().peekable();
         std::iter::from_fn(move || {

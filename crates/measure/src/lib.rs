@@ -1,4 +1,5 @@
-//! Measurements of processes: histograms, series, logs, [`ProcessResult`], and fio's JSON ([`fio`]). No clock, no I/O.
+//! Measurements of processes: latency histograms, time series, logs, results ([`ProcessResult`]) and fio's JSON ([`fio`]). The crate
+//! reads no clock and does no I/O.
 
 mod direction;
 mod disk;

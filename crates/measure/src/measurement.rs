@@ -22,19 +22,20 @@ pub struct ProcessResult {
     pub group: u32,
     /// Whether fio would report the group instead of the process (`group_reporting`).
     pub group_reporting: bool,
-    /// How fio reports its directions.
+    /// How fio reports the process's directions (`unified_rw_reporting`).
     pub reporting: Reporting,
     /// Options of the job's own section as given, in order; not those of `[global]`.
     pub options: Vec<(String, String)>,
     /// The job's `iodepth`.
     pub iodepth: u32,
-    /// The result of a search for a depth (`latency_target`).
+    /// The result of the search for a queue depth (`latency_target`), if enabled.
     pub latency_search: Option<LatencySearchResult>,
-    /// The result of its steady-state check (`steadystate`).
+    /// The result of steady-state detection (`steadystate`), if enabled.
     pub steady_state: Option<Box<SteadyState>>,
     /// From the process's start (after its ramp time) to its last completion, ns.
     pub runtime_ns: u64,
-    /// Of a stream of a recording: from its first I/O to its last completion, ns; None if the end of the run cut it off.
+    /// For a stream of a recording, the time from its first I/O to its last completion, ns; `None` if the end of the run cut it off, and
+    /// for other processes.
     pub done_ns: Option<u64>,
     /// errno of the first failure; 0 if there was none.
     pub error: i32,
@@ -50,7 +51,7 @@ pub struct ProcessResult {
     pub complete_levels: BatchLevels,
     /// CPU time and the like; zero when CPUs are not modelled.
     pub cpu: CpuUsage,
-    /// Its I/Os for fio's log files; None unless they were asked for.
+    /// The process's I/Os for fio's log files; `None` unless logs are enabled.
     pub log: Option<Box<IoLog>>,
 }
 
@@ -72,10 +73,10 @@ impl ProcessResult {
     }
 }
 
-/// The parameters and result of a search for the depth that keeps a latency.
+/// The parameters and result of a search for the largest queue depth that meets a latency target.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LatencySearchResult {
-    /// The depth.
+    /// The depth that was found.
     pub depth: u32,
     /// `latency_target`, ns.
     pub target_ns: u64,
@@ -98,7 +99,7 @@ pub struct DirectionResult {
     pub clat: LatencyHistogram,
     /// Total latency: from creation to completion.
     pub lat: LatencyHistogram,
-    /// The part of these that was still in flight at the end of the runtime, if any.
+    /// Total latencies of the I/Os that were still in flight at the end of the runtime, if any.
     pub outstanding: Option<Box<LatencyHistogram>>,
     /// Samples of the bandwidth, KiB/s.
     pub bandwidth: SampleStats,
@@ -106,7 +107,7 @@ pub struct DirectionResult {
     pub iops: SampleStats,
     /// I/Os and their total latency over time.
     pub series: Series,
-    /// Latencies by priority, if single I/Os have priorities of their own.
+    /// Latencies by I/O priority, if individual I/Os have their own.
     pub prios: Vec<PriorityLatency>,
 }
 
@@ -124,9 +125,9 @@ pub struct PriorityLatency {
 impl DirectionResult {
     /// The mutable latencies of one priority.
     pub fn priority_mut(&mut self, ioprio: u16) -> &mut PriorityLatency {
-        let found = self.prios.iter().position(|of| of.ioprio == ioprio);
-        let index = found.unwrap_or(self.prios.len());
-        if found.is_none() {
+        let existing = self.prios.iter().position(|latency| latency.ioprio == ioprio);
+        let index = existing.unwrap_or(self.prios.len());
+        if existing.is_none() {
             self.prios.push(PriorityLatency { ioprio, ..PriorityLatency::default() });
         }
         &mut self.prios[index]
@@ -138,9 +139,9 @@ impl DirectionResult {
 pub struct SyncResult {
     /// Number of fsyncs, including `fdatasync`.
     pub total_ios: u64,
-    /// Number of `fdatasync` calls.
+    /// Number of `fdatasync` calls among them.
     pub of_data: u64,
-    /// Their latency.
+    /// Latency of all fsyncs.
     pub lat: LatencyHistogram,
 }
 

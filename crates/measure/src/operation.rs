@@ -1,4 +1,4 @@
-//! Operations of jobs: the rows of a comparison.
+//! Operations of jobs: reads, writes, trims and syncs, each with its own rows in a comparison.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,10 +19,10 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them, in the order of tables.
+    /// All operations, in the order of tables.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Trim, Self::Sync];
 
-    /// Its name: `read`, `write`, `trim` or `sync`.
+    /// The operation's name: `read`, `write`, `trim` or `sync`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",

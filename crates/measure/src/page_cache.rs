@@ -1,8 +1,8 @@
-//! The activity of the page cache in a run.
+//! Page cache statistics of a run.
 
 use serde::{Deserialize, Serialize};
 
-/// The page cache of the host, in whole pages; from the start of the run, ramps included.
+/// Statistics of the host's page cache, in whole pages, from the start of the run including ramps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageCacheSummary {
     /// Memory of the host, all of which is used as page cache.
@@ -23,7 +23,7 @@ pub struct PageCacheSummary {
     pub synced_bytes: u64,
     /// Dirty bytes that were discarded.
     pub discarded_bytes: u64,
-    /// Dirty bytes at the end.
+    /// Dirty bytes at the end of the run.
     pub dirty_bytes: u64,
     /// Writes that had to wait because too many pages were dirty.
     pub throttled_writes: u64,

@@ -16,7 +16,7 @@ pub struct SampleStats {
 pub const SAMPLE_INTERVAL_NS: u64 = 500_000_000;
 
 impl SampleStats {
-    /// Takes one sample.
+    /// Adds one sample.
     pub fn add(&mut self, value: u64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.max = self.max.max(value);

@@ -10,7 +10,7 @@ const FIRST_INTERVAL_NS: u64 = 1_000_000;
 /// I/Os that completed in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interval {
-    /// I/Os.
+    /// Number of I/Os.
     pub ios: u64,
     /// Sum of their total latencies, ns.
     pub lat_ns: u64,
@@ -42,7 +42,7 @@ impl Series {
         Self { intervals: None, length_ns: FIRST_INTERVAL_NS, current: 0, current_end_ns: FIRST_INTERVAL_NS }
     }
 
-    /// Counts an I/O that completed at `at_ns` since the start of the measurement. Times must not go back.
+    /// Counts an I/O that completed `at_ns` after the start of the measurement. Times must not decrease.
     #[inline]
     pub fn record(&mut self, at_ns: u64, lat_ns: u64) {
         if at_ns >= self.current_end_ns {
@@ -89,10 +89,10 @@ impl Series {
         while other.length_ns < self.length_ns {
             other.join_pairs();
         }
-        let (Some(others), mine) = (other.intervals, self.intervals.get_or_insert_with(allocate)) else { return };
-        for (mine, other) in mine.iter_mut().zip(others.iter()) {
-            mine.ios += other.ios;
-            mine.lat_ns = mine.lat_ns.saturating_add(other.lat_ns);
+        let (Some(others), own) = (other.intervals, self.intervals.get_or_insert_with(allocate)) else { return };
+        for (own, other) in own.iter_mut().zip(others.iter()) {
+            own.ios += other.ios;
+            own.lat_ns = own.lat_ns.saturating_add(other.lat_ns);
         }
     }
 
@@ -101,20 +101,20 @@ impl Series {
         self.length_ns
     }
 
-    /// The intervals completely within the first `runtime_ns`, without a last one that the end of the run cuts off.
+    /// The intervals completely within the first `runtime_ns`, without a last interval that the end of the run cuts off.
     pub fn complete(&self, runtime_ns: u64) -> &[Interval] {
         let Some(intervals) = &self.intervals else { return &[] };
         let count = (runtime_ns / self.length_ns).min(INTERVALS_MAX as u64);
         &intervals[..count as usize]
     }
 
-    /// The I/Os after those, in the interval that the end of the run cuts off.
+    /// The I/Os after the [complete](Self::complete) intervals, in the one that the end of the run cuts off.
     pub fn rest(&self, runtime_ns: u64) -> Interval {
-        let behind = self.complete(runtime_ns).len();
-        let intervals = self.intervals.as_deref().map_or(&[][..], |intervals| &intervals[behind..]);
-        intervals.iter().fold(Interval::default(), |sum, one| Interval {
-            ios: sum.ios + one.ios,
-            lat_ns: sum.lat_ns.saturating_add(one.lat_ns),
+        let complete = self.complete(runtime_ns).len();
+        let intervals = self.intervals.as_deref().map_or(&[][..], |intervals| &intervals[complete..]);
+        intervals.iter().fold(Interval::default(), |sum, interval| Interval {
+            ios: sum.ios + interval.ios,
+            lat_ns: sum.lat_ns.saturating_add(interval.lat_ns),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Warm-up detection: whether a run had settled.
+//! Warm-up detection: whether a run had settled, by the MSER rule.
 //!
 //! The rule is MSER (White 1997): of all prefixes that could be cut off, the right one leaves the mean of the rest with
 //! the smallest standard error. Cutting off a warm-up reduces the spread by more than the lost values increase the error;
@@ -19,7 +19,7 @@ const MATERIAL_CHANGE: f64 = 0.02;
 /// A difference of more standard errors than this is not noise.
 const SIGNIFICANT_ERRORS: f64 = 3.0;
 
-/// What is known about the start of a run.
+/// Whether a run had settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum Settling {
@@ -34,14 +34,14 @@ pub enum Settling {
         seconds: f64,
         /// The figure that shows it.
         figure: SettlingFigure,
-        /// The relative difference of the warm-up's mean to that of the rest.
+        /// The relative difference of the warm-up's mean from the mean of the rest.
         difference: f64,
     },
     /// It was still changing when it ended.
     Unsettled {
         /// The figure that shows it.
         figure: SettlingFigure,
-        /// The relative difference of the start's mean to that of the end.
+        /// The relative difference of the start's mean from the mean of the end.
         difference: f64,
     },
 }
@@ -65,14 +65,14 @@ impl Settling {
         if latencies.len() < INTERVALS_MIN {
             return Self::Unknown;
         }
-        let by_iops = judged(&ios, length_ns, SettlingFigure::Iops);
+        let by_iops = assess(&ios, length_ns, SettlingFigure::Iops);
         // An interval without I/Os has no latency, so indices would no longer correspond to times.
         let by_latency = if latencies.len() == ios.len() {
-            judged(&latencies, length_ns, SettlingFigure::MeanLatency)
+            assess(&latencies, length_ns, SettlingFigure::MeanLatency)
         } else {
             Self::Settled
         };
-        // The worse of the two.
+        // The worse of the two is reported; if both are as bad, that of the rate.
         match (by_iops, by_latency) {
             (unsettled @ Self::Unsettled { .. }, _) | (_, unsettled @ Self::Unsettled { .. }) => unsettled,
             (warm_up @ Self::WarmUp { .. }, _) => warm_up,
@@ -81,18 +81,18 @@ impl Settling {
     }
 }
 
-fn judged(values: &[f64], length_ns: u64, figure: SettlingFigure) -> Settling {
+fn assess(values: &[f64], length_ns: u64, figure: SettlingFigure) -> Settling {
     let cut = mser(values);
     let (beginning, rest) = values.split_at(cut);
     if cut == 0 {
         return Settling::Settled;
     }
-    let (whole, of_beginning, of_rest) = (Moments::of(values), Moments::of(beginning), Moments::of(rest));
-    let distance = of_beginning.mean - of_rest.mean;
-    let error = of_rest.variance() * (1.0 / of_beginning.count + 1.0 / of_rest.count);
+    let (whole, beginning_moments, rest_moments) = (Moments::of(values), Moments::of(beginning), Moments::of(rest));
+    let distance = beginning_moments.mean - rest_moments.mean;
+    let error = rest_moments.variance() * (1.0 / beginning_moments.count + 1.0 / rest_moments.count);
     let is_beyond_noise = distance.abs() > SIGNIFICANT_ERRORS * error.sqrt();
-    let shift = ((whole.mean - of_rest.mean) / of_rest.mean).abs();
-    let difference = distance / of_rest.mean;
+    let shift = ((whole.mean - rest_moments.mean) / rest_moments.mean).abs();
+    let difference = distance / rest_moments.mean;
     // Written so that a mean of zero is not significant.
     if !(shift >= MATERIAL_CHANGE && difference.is_finite() && is_beyond_noise) {
         Settling::Settled
@@ -197,7 +197,7 @@ mod tests {
                 unit * if index < 16 { 1.5 } else { noise }
             };
             let values: Vec<f64> = (0..100).map(value).collect();
-            let Settling::WarmUp { seconds, difference, .. } = judged(&values, LENGTH_NS, SettlingFigure::MeanLatency)
+            let Settling::WarmUp { seconds, difference, .. } = assess(&values, LENGTH_NS, SettlingFigure::MeanLatency)
             else {
                 panic!("not found with {unit}");
             };

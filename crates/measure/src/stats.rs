@@ -1,18 +1,18 @@
 //! Statistics over repeats of a run.
 
-/// Arithmetic mean; None without values.
+/// Arithmetic mean; `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The median; None without values.
+/// The median; `None` without values.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;
     Some((values[(values.len() - 1) / 2] + upper) / 2.0)
 }
 
-/// Standard deviation of a sample (divisor n - 1); None with fewer than two values.
+/// Standard deviation of a sample (divisor n - 1); `None` with fewer than two values.
 pub fn sample_stddev(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -25,7 +25,7 @@ pub fn sample_stddev(values: &[f64]) -> Option<f64> {
 /// Confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Half the width of the [`CONFIDENCE`] interval of the mean of a sample (Student's t); None with fewer than two
+/// Half the width of the [`CONFIDENCE`] interval of the mean of a sample (Student's t); `None` with fewer than two
 /// values.
 pub fn half_width(values: &[f64]) -> Option<f64> {
     let deviation = sample_stddev(values)?;
@@ -40,42 +40,46 @@ fn t_quantile(freedom: usize) -> f64 {
     (distribution.inverse_cdf(0.5 + CONFIDENCE / 2.0) * 1e6).round() / 1e6
 }
 
-/// The difference of the means of the second and the first sample, and half the width of its interval (Welch's test, which does not
-/// assume equal variances); no interval if a sample has fewer than two values. None without values.
+/// The mean of the second sample minus the mean of the first, and half the width of its interval (Welch's test, which does not assume
+/// equal variances); no interval if a sample has fewer than two values. `None` if a sample is empty.
 pub fn welch(before: &[f64], after: &[f64]) -> Option<(f64, Option<f64>)> {
     let difference = mean(after)? - mean(before)?;
-    let of_mean = |values: &[f64]| sample_stddev(values).map(|deviation| deviation * deviation / values.len() as f64);
-    let Some((one, other)) = of_mean(before).zip(of_mean(after)) else { return Some((difference, None)) };
-    let both = one + other;
-    if both == 0.0 {
+    let variance_of_mean =
+        |values: &[f64]| sample_stddev(values).map(|deviation| deviation * deviation / values.len() as f64);
+    let Some((before_variance, after_variance)) = variance_of_mean(before).zip(variance_of_mean(after)) else {
+        return Some((difference, None));
+    };
+    let total_variance = before_variance + after_variance;
+    if total_variance == 0.0 {
         return Some((difference, Some(0.0)));
     }
     let part = |variance: f64, count: usize| variance * variance / (count - 1) as f64;
     // Welch-Satterthwaite; rounding the degrees of freedom down is conservative.
-    let freedom = both * both / (part(one, before.len()) + part(other, after.len()));
-    Some((difference, Some(t_quantile(freedom as usize) * both.sqrt())))
+    let freedom =
+        total_variance * total_variance / (part(before_variance, before.len()) + part(after_variance, after.len()));
+    Some((difference, Some(t_quantile(freedom as usize) * total_variance.sqrt())))
 }
 
-/// The probability of a ratio of two variances at least this large by chance (F test), for these degrees of freedom of
-/// numerator and denominator.
+/// The p-value of an F test: the probability that chance alone gives a ratio of two variances at least this large, for these
+/// degrees of freedom of numerator and denominator.
 pub fn chance_of_ratio(ratio: f64, freedom: [usize; 2]) -> f64 {
     use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
-    let [above, below] = freedom.map(|freedom| freedom.max(1) as f64);
-    match FisherSnedecor::new(above, below) {
+    let [numerator, denominator] = freedom.map(|freedom| freedom.max(1) as f64);
+    match FisherSnedecor::new(numerator, denominator) {
         Ok(distribution) if ratio.is_finite() => distribution.sf(ratio.max(0.0)),
         Ok(_) if ratio > 0.0 => 0.0,
         _ => 1.0,
     }
 }
 
-/// The relative difference of `value` to `reference`: 0.1 means 10 % more. None if the reference is zero or either is
+/// The relative difference of `value` from `reference`: 0.1 means 10 % more. `None` if the reference is zero or either is
 /// not finite.
 pub fn relative_difference(value: f64, reference: f64) -> Option<f64> {
     let difference = (value - reference) / reference.abs();
     difference.is_finite().then_some(difference)
 }
 
-/// Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has everything. None with fewer than two shares, or if
+/// Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has everything. `None` with fewer than two shares, or if
 /// all are zero.
 pub fn jain_index(shares: &[f64]) -> Option<f64> {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| (sum + share, squares + share * share));

@@ -1,8 +1,8 @@
-//! What steady-state detection found, as fio writes it.
+//! Result of fio's steady-state detection, as in its JSON output.
 
 use serde::{Deserialize, Serialize};
 
-/// What steady-state detection (`ss=`) found.
+/// Result of steady-state detection (`ss=`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SteadyState {
     /// The option's value, normalised.
@@ -11,7 +11,7 @@ pub struct SteadyState {
     pub duration: u64,
     /// 1 if the steady state was reached.
     pub attained: u8,
-    /// What was compared with the limit, with its unit.
+    /// The value that was compared with the limit, with its unit.
     pub criterion: String,
     /// Largest deviation from the mean.
     pub max_deviation: f64,

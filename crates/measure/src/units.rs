@@ -1,4 +1,4 @@
-//! Numbers with a unit, as tables and sentences show them: rates, times and differences with three significant digits.
+//! Formats numbers with units for tables and sentences: rates, times and differences with three significant digits.
 
 /// A size: `4 KiB`, `1.5 MiB`.
 #[must_use]
@@ -51,11 +51,11 @@ pub fn difference(fraction: f64) -> String {
 /// More decimals close to -100 %, so that a decrease of nearly everything is not shown as -100 %.
 fn decimals_of_difference(percent: f64) -> usize {
     const MAX: i32 = 6;
-    let left = percent + 100.0;
-    if left <= 0.0 || left >= 0.05 {
+    let remaining = percent + 100.0;
+    if remaining <= 0.0 || remaining >= 0.05 {
         return decimals(percent);
     }
-    (2..=MAX).find(|&decimals| left >= 0.5 * 0.1_f64.powi(decimals)).unwrap_or(MAX) as usize
+    (2..=MAX).find(|&decimals| remaining >= 0.5 * 0.1_f64.powi(decimals)).unwrap_or(MAX) as usize
 }
 
 /// A factor: `2.4`.

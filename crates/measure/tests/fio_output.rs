@@ -1,4 +1,4 @@
-//! Our output against fio's own: the keys and their order, the rules behind the numbers, and both ways through the
+//! Compares our output with fio's: the keys and their order, the rules behind the numbers, and the round trip through the
 //! types.
 
 use hoistway_measure::fio::{DiskUtil, Output, OutputParameters, PercentileChoice};
@@ -32,7 +32,7 @@ fn key_paths(value: &Value) -> Vec<String> {
     paths
 }
 
-/// Whether numbers are written in the same way everywhere: an integer stays one, a float stays one.
+/// Whether numbers keep their JSON type: integers stay integers, floats stay floats.
 fn number_kinds(value: &Value) -> Vec<&'static str> {
     match value {
         Value::Object(object) => object.values().flat_map(number_kinds).collect(),
@@ -108,9 +108,9 @@ fn sample_processes() -> Vec<ProcessResult> {
     processes[3].options = fs_options;
     for direction in [Read, Write] {
         for ioprio in [0, 0x2002] {
-            let of = processes[2].direction_mut(direction).priority_mut(ioprio);
-            of.lat.record(50_000 + u64::from(ioprio));
-            of.lat.record(51_000);
+            let result = processes[2].direction_mut(direction).priority_mut(ioprio);
+            result.lat.record(50_000 + u64::from(ioprio));
+            result.lat.record(51_000);
         }
     }
     // A synchronous engine: no submission latency, and fsyncs.
@@ -287,9 +287,9 @@ fn directions_may_be_separate_or_unified_and_fdatasyncs_are_no_syncs() {
     ] {
         let mut process = ProcessResult { reporting, runtime_ns: 1_000_000_000, ..ProcessResult::default() };
         for (direction, ios) in [(Direction::Read, 3), (Direction::Write, 5)] {
-            let of = process.direction_mut(direction);
-            (of.ios, of.bytes) = (ios, ios * 4096);
-            (0..ios).for_each(|_| of.clat.record(1000));
+            let result = process.direction_mut(direction);
+            (result.ios, result.bytes) = (ios, ios * 4096);
+            (0..ios).for_each(|_| result.clat.record(1000));
         }
         (process.sync.total_ios, process.sync.of_data) = (7, 4);
         let output = Output::from_processes(&[], &[process], &OutputParameters::default());

@@ -1,4 +1,4 @@
-//! The histogram against a sorted list of the very same values.
+//! Compares the histogram with a sorted list of the same values.
 
 use hoistway_measure::LatencyHistogram;
 use hoistway_measure::histogram::{BINNED_NS_END, FIO_BIN_COUNT};
@@ -27,7 +27,7 @@ proptest! {
         let histogram = recorded(&values);
         values.sort_unstable();
         let rank = (percent / 100.0 * values.len() as f64).ceil() as usize;
-        // Where the product is all but whole, the test's float and the exact rule may differ by one rank.
+        // Where the product is almost an integer, the test's float and the exact rule may differ by one rank.
         let exact = (percent / 100.0 * values.len() as f64).fract();
         prop_assume!(exact > 1e-9 && exact < 1.0 - 1e-9);
         let expected = values[rank.max(1) - 1] as f64;

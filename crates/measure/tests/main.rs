@@ -1,4 +1,4 @@
-//! Histograms and fio's JSON, as one program.
+//! Tests of histograms and fio's JSON, in a single program.
 
 mod fio_output;
 mod histogram;

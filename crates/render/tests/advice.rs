@@ -1,5 +1,4 @@
-//! What to write where: that lines follow from the verdict, and that each sentence beside them is said where it is true and nowhere
-//! else.
+//! Advice: commands follow from the verdict, and each sentence around them appears if and only if it is true.
 
 use crate::support;
 use crate::support::place;
@@ -54,13 +53,13 @@ fn only(document: &ResultsDocument) -> &Advice {
     advice
 }
 
-/// The text under the table.
+/// The advice below the table.
 fn shown_text(document: &ResultsDocument) -> String {
     let table = table(&Analysis::of(document), &Style::default());
     table.split_once("\nCommands for ").map(|(_, text)| text.to_owned()).unwrap_or_default()
 }
 
-/// The same in one line.
+/// The advice in one line.
 fn line(document: &ResultsDocument) -> String {
     shown_text(document).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -129,7 +128,7 @@ fn settings_are_written_behind_the_scheduler_and_undone_with_it() {
     assert_eq!(checks, ["[bfq]", "64", "0", "0"]);
 }
 
-/// One scheduler with a setting beside the same without it.
+/// One scheduler with a setting and without it.
 fn settings_of_one(name: &str, before: Option<i64>, after: i64) -> ResultsDocument {
     let with = |value: Option<i64>| {
         move |run: &mut Run| {
@@ -189,12 +188,13 @@ fn stacked_devices_and_those_without_scheduler_get_only_the_reason() {
     for (device, reason) in [
         (
             "dm-0",
-            "device mapper, as LVM and dm-crypt make them, and the schedulers of the disks below it apply. lsblk -s /dev/dm-0",
+            "device-mapper device, as LVM and dm-crypt create them, and the schedulers of the disks below it apply. lsblk -s \
+             /dev/dm-0",
         ),
         ("/dev/mapper/vg-home", "lsblk -s /dev/mapper/vg-home shows them"),
         ("mpatha", "several paths to one disk"),
-        ("md127", "a RAID of the md driver"),
-        ("bcache0", "a device on other devices"),
+        ("md127", "an md RAID"),
+        ("bcache0", "stacked on other devices"),
         ("zram0", "in memory and has no scheduler"),
         ("loop3", "the scheduler of the disk that holds its file applies (losetup /dev/loop3"),
     ] {
@@ -248,7 +248,7 @@ fn a_scheduler_that_the_kernel_lacks_is_not_to_be_written() {
     assert!(!line(&advised(two("mq-deadline", "bfq"), "sda")).contains("does not have"));
 }
 
-/// Of an old kernel with both queues.
+/// A document of an old kernel with both queue kinds.
 fn on_4_19(default: (&str, Front), better: (&str, Front)) -> ResultsDocument {
     let with = |front| move |run: &mut Run| run.front = front;
     let mut document =
@@ -262,13 +262,13 @@ fn on_4_19(default: (&str, Front), better: (&str, Front)) -> ResultsDocument {
 fn between_the_two_queues_of_old_kernels_there_is_a_boot() {
     let (cfq, bfq, deadline) = (("cfq", Front::Legacy), ("bfq", Front::Mq), ("deadline", Front::Legacy));
     let document = advised(on_4_19(cfq, bfq), "sda");
-    let sentence = "has this scheduler for sda only if it was booted with scsi_mod.use_blk_mq=1, unless it was built so; to \
+    let sentence = "has this scheduler for sda only if it was booted with scsi_mod.use_blk_mq=1 or configured that way; to \
                     undo, boot without it.";
     assert!(line(&document).contains(sentence), "{}", line(&document));
     assert!(only(&document).back.is_empty());
     let document = advised(on_4_19(cfq, deadline), "sda");
     assert!(
-        line(&document).contains("booted with scsi_mod.use_blk_mq=0, unless it was built so."),
+        line(&document).contains("booted with scsi_mod.use_blk_mq=0 or configured that way."),
         "{}",
         line(&document)
     );
@@ -360,7 +360,7 @@ fn an_invalid_device_name_is_refused() {
     let error = check_name("sda; reboot").unwrap_err().to_string();
     assert_eq!(
         error,
-        "\"sda; reboot\" is no name of a block device (expected one as in /sys/block, such as sda or nvme0n1)"
+        "\"sda; reboot\" is not a block device name (expected a name as in /sys/block, such as sda or nvme0n1)"
     );
 }
 
@@ -375,7 +375,7 @@ fn keeping_a_scheduler_that_is_not_the_default_requires_a_write() {
     assert!(advice.rule.is_some());
     let shown_text = line(&document);
     assert!(shown_text.starts_with("vda: Keep none if it is the current scheduler (check below). By default Linux gives vda mq-deadline, which was not compared"), "{shown_text}");
-    // A baseline that is given is what the device has; NVMe drives have none anyway.
+    // A named baseline is taken for the device's current scheduler; NVMe drives have none by default anyway.
     assert!(line(&advised(unknown.clone(), "nvme0n1")).contains("Nothing: keep none."));
     unknown.baseline = Some("none".to_owned());
     assert!(line(&advised(unknown, "vda")).starts_with("vda: Nothing: keep none."));

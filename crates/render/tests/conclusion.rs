@@ -1,4 +1,4 @@
-//! The sentences under a comparison: that they say what the verdict is, and never claim what noise may have made.
+//! The conclusion of a comparison: its sentences state the verdict, and never claim differences within the noise.
 
 use crate::support;
 use crate::support::judged;
@@ -14,7 +14,7 @@ use judged::{conclusion_text, job, three};
 use place::place;
 use support::{direction, document, run, syncs};
 
-/// Repeats of one job of reads with these IOPS under each scheduler; latencies go with them.
+/// Repeats of one job of reads with these IOPS under each scheduler; latencies are inversely proportional.
 fn repeated(schedulers: &[(&str, &[f64])]) -> ResultsDocument {
     let runs = schedulers.iter().flat_map(|(name, iops)| {
         iops.iter().zip(0..).map(|(iops, repeat)| Run {
@@ -129,7 +129,7 @@ fn a_single_scheduler_is_reported_with_its_interval_and_doubts() {
 
 #[test]
 fn a_better_mean_with_a_much_worse_p99_and_stalls_is_no_reason_to_change() {
-    // What a scheduler that idles does to a desktop: most reads are fast, and some wait very long.
+    // The effect of an idling scheduler on a desktop: most reads are fast, and some wait very long.
     let document = three(&[
         ("none", &|factor| vec![job("interactive", 0, 2e6 * factor, |_| {})]),
         ("bfq", &|factor| {
@@ -208,7 +208,7 @@ fn equivalent_jobs_are_judged_as_one_and_their_unfairness_is_a_loss() {
     let fair = three(&[("none", &guests([2e6; 3])), ("kyber", &guests([1e6; 3]))]);
     let text = conclusion_text(&fair);
     assert!(text.contains("p99 read latency of guest0 and the 2 jobs like it (median) 8.01 ms -> 4.01 ms"), "{text}");
-    // The first of them is nowhere reported as if it were the median.
+    // The first job's own figure is never reported as if it were the median.
     let odd = three(&[("none", &guests([60e6, 2e6, 2e6])), ("kyber", &guests([60e6, 1e6, 1e6]))]);
     let text = conclusion_text(&odd);
     assert!(text.contains("jobs like it (median) 8.01 ms -> 4.01 ms, -50.0%"), "{text}");
@@ -229,7 +229,7 @@ fn a_requested_focus_wins_and_a_loads_author_may_name_one() {
     document.focus = Some(focus);
     let text = conclusion_text(&document);
     assert!(text.contains("change from none to kyber: read IOPS of a 1.00 k -> 2.00 k, "), "{text}");
-    assert!(text.contains("Judged by read IOPS, as this load is about that"), "{text}");
+    assert!(text.contains("Judged by read IOPS, the focus of this load"), "{text}");
     document.focuses = vec!["a:read:max".parse().unwrap(), "a:read:mean*3".parse().unwrap()];
     let text = conclusion_text(&document);
     assert!(text.contains("largest read latency of a 30.5 ms -> 15.2 ms, mean read latency of a"), "{text}");
@@ -276,7 +276,7 @@ fn a_scheduler_with_nothing_to_reorder_is_reported() {
     document.runs[4].disks[0].choices = Some(5000);
     assert!(!conclusion_text(&document).contains("almost never deep enough"));
     for run in &mut document.runs {
-        // Whatever none is said to have had is no choice.
+        // Counts under none do not matter: it never reorders requests.
         run.disks[0].choices = Some(if run.scheduler == "none" { 5000 } else { 3 });
     }
     assert!(conclusion_text(&document).contains("almost never deep enough"), "{}", conclusion_text(&document));
@@ -312,7 +312,7 @@ fn each_place_has_a_separate_verdict() {
         text.contains("Side by side on hdd, ")
             && text.contains("under kyber on Linux 4.19; ")
             && text.contains(" under none on Linux 6.18.")
-            && text.contains("Linux 6.18 is the slowest, 2.00 times behind Linux 4.19."),
+            && text.contains("Linux 6.18 is the slowest; Linux 4.19 is 2.00 times as good."),
         "{text}"
     );
     assert_eq!(text.matches("chooses another figure").count(), 1, "{text}");
@@ -397,7 +397,7 @@ fn a_setting_is_recommended_in_words_and_default_values_as_the_default() {
     assert!(text.contains("change from mq-deadline with fifo_batch="), "{text}");
 }
 
-/// Two repeats of bfq and one of none whose lock was held for so much of the time, percent.
+/// Two repeats of bfq whose lock was held for this share of the time, percent, and one of none.
 fn with_locks(busy_percents: [f64; 2]) -> Vec<String> {
     let mut document = repeated(&[("none", &[400_000.0]), ("bfq", &[200_000.0, 200_000.0])]);
     for (run, busy) in document.runs[1..].iter_mut().zip(busy_percents) {
@@ -416,10 +416,10 @@ fn with_locks(busy_percents: [f64; 2]) -> Vec<String> {
 #[test]
 fn a_lock_held_all_the_time_is_reported_with_its_throughput_ceiling() {
     let conclusion_text = with_locks([100.0, 99.0]);
-    let sentences: Vec<_> = conclusion_text.iter().filter(|sentence| sentence.contains("cannot give more")).collect();
+    let sentences: Vec<_> = conclusion_text.iter().filter(|sentence| sentence.contains("cannot exceed")).collect();
     assert_eq!(sentences.len(), 1, "{conclusion_text:?}");
     assert!(
-        sentences[0].starts_with("bfq cannot give more than 201 k I/Os a second here: its one lock"),
+        sentences[0].starts_with("bfq cannot exceed 201 k I/Os a second here: its single lock"),
         "{conclusion_text:?}"
     );
 }
@@ -428,7 +428,7 @@ fn a_lock_held_all_the_time_is_reported_with_its_throughput_ceiling() {
 fn a_lock_with_headroom_in_any_repeat_is_not_reported() {
     for busy in [[100.0, 80.0], [50.0, 50.0]] {
         let conclusion_text = with_locks(busy);
-        assert!(!conclusion_text.iter().any(|sentence| sentence.contains("cannot give more")), "{conclusion_text:?}");
+        assert!(!conclusion_text.iter().any(|sentence| sentence.contains("cannot exceed")), "{conclusion_text:?}");
     }
 }
 

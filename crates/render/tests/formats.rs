@@ -1,4 +1,4 @@
-//! The other forms of a comparison: comma-separated values and Markdown.
+//! Other formats of a comparison: CSV and Markdown.
 
 use crate::support;
 
@@ -101,7 +101,7 @@ fn syncs_are_rows_of_their_own_without_bandwidth() {
     let text = csv(&Analysis::of(&document));
     let [header, line] = [0, 3].map(|line| text.lines().nth(line).unwrap().split(',').collect::<Vec<_>>());
     let of = |column: &str| line[1 + header.iter().position(|name| *name == column).unwrap()];
-    // A job's name with a comma takes two places.
+    // A job's name with a comma is split into two fields here.
     assert_eq!([of("direction"), of("bytes_per_second"), of("lat_p99_ns")], ["sync", "", "5000000"]);
     let statistics = Statistics::of(&Analysis::of(&document));
     let row = statistics.rows.iter().find(|row| row.operation == Operation::Sync).unwrap();

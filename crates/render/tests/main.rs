@@ -1,4 +1,4 @@
-//! Texts, as one program: each test program links the simulation and its libraries anew.
+//! Tests of rendered texts in a single program, because each test program links the simulation and its libraries again.
 
 mod advice;
 mod conclusion;

@@ -1,4 +1,4 @@
-//! Several devices, kernels or hosts in one document: what rows are compared with, and what is said of each place.
+//! Documents with several devices, kernels or hosts: the baseline of each row, and the sentences about each setup.
 
 use crate::support;
 use crate::support::place;
@@ -13,7 +13,7 @@ use serde_json::{Map, json};
 use place::place;
 use support::{direction, document, run};
 
-/// I/Os a second of schedulers on each device, with the scheduler that the kernel gives it.
+/// I/Os a second of schedulers on each device, with the device's default scheduler.
 type Places<'a> = [(&'a str, &'a str, &'a [(&'a str, f64)])];
 
 const TWO: &Places<'_> =
@@ -39,7 +39,7 @@ fn of_places(places: &Places<'_>) -> ResultsDocument {
     document
 }
 
-/// Rows with the one that each is compared with, and the difference of its I/Os a second in percent.
+/// Rows with their baselines, and the difference in I/Os a second in percent.
 fn compared(document: &ResultsDocument) -> Vec<(String, Option<String>, Option<i64>)> {
     let rows = Statistics::of(&Analysis::of(document)).rows.into_iter();
     rows.map(|row| {
@@ -128,7 +128,7 @@ fn common_settings_of_places_are_stated_once_and_the_slowest_is_named() {
     assert!(prose.contains("on hdd, 8 CPUs, 1 hardware queue (Linux 6.1; Linux 7.2), seed"), "{prose}");
     let sentences = hoistway_render::text::conclusion(&Analysis::of(&document)).join(" ");
     assert!(sentences.starts_with("Side by side on hdd, ") && sentences.matches("hdd").count() == 1, "{sentences}");
-    assert!(sentences.contains("Linux 6.1 is the slowest, 1.60 times behind Linux 7.2."), "{sentences}");
+    assert!(sentences.contains("Linux 6.1 is the slowest; Linux 7.2 is 1.60 times as good."), "{sentences}");
 }
 
 #[test]

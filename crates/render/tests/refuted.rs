@@ -1,4 +1,4 @@
-//! Sentences that their own table could refute, over many tables.
+//! Checks sentences against the table that they describe, over random tables.
 
 use crate::support::judged;
 
@@ -11,10 +11,10 @@ use proptest::prelude::*;
 use judged::{conclusion_text, job, three};
 
 const NAMES: [&str; 3] = ["none", "kyber", "bfq"];
-/// What is better by this factor in every run is a gain that is not overlooked.
+/// A figure that is better by this factor in every run must be reported as a gain.
 const LARGE: f64 = 1.5;
 
-/// By what factors progress and latency of a job differ from those of its first scheduler, and how deep it goes.
+/// Factors by which progress and latency of a job differ from those under the first scheduler, and the job's queue depth.
 type Shape = (u32, [f64; 3], [f64; 3]);
 
 fn shape() -> impl Strategy<Value = Shape> {

@@ -1,4 +1,4 @@
-//! Tables of a small document made by hand, against the text they should be.
+//! Tables of a small hand-made document, compared with the expected text.
 
 use crate::support;
 use crate::support::place;
@@ -90,7 +90,7 @@ fn columns_give_way_in_a_narrow_terminal() {
     for width in [80, 60] {
         let text = table(&Analysis::of(&two_jobs()), &Style { width: Some(width), ..PLAIN });
         let (tables, _) = text.split_once("IOPS and bandwidth:").unwrap();
-        // All but the line about the set-up, which may wrap.
+        // All lines except the one about the setup, which may wrap.
         for line in tables.lines().skip(1) {
             assert!(line.chars().count() <= usize::from(width), "{line}");
         }
@@ -174,7 +174,7 @@ fn processes_that_failed_are_named_under_the_table_and_make_the_conclusion_uncer
     let say = |document: &ResultsDocument| {
         let markdown = markdown(&Analysis::of(document));
         let remark = markdown.lines().find(|line| line.starts_with("- FAILED"))?[2..].to_owned();
-        // Words may go to the next line there.
+        // Labels may wrap to the next line there.
         let table = table(&Analysis::of(document), &PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(table.contains(&format!("{remark} IOPS and bandwidth: ")), "{table}");
         Some(remark)

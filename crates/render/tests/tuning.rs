@@ -1,4 +1,4 @@
-//! The sentences of a search: each is said when it holds, and not when it does not.
+//! The conclusion of a search: each sentence appears if and only if it holds.
 
 use std::collections::BTreeMap;
 

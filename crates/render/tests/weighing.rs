@@ -1,4 +1,4 @@
-//! What is weighed against what: which losses outweigh a gain, which are only reported, and by what a load is judged.
+//! How gains and losses are weighed: which losses outweigh a gain, which are only reported, and which figure a load is judged by.
 
 use crate::support::judged;
 
@@ -8,12 +8,12 @@ use hoistway_answer::{Analysis, ResultsDocument};
 
 use judged::{conclusion_text, job, three};
 
-/// Reads that are judged by their p99, which bfq halves, and those of another job; under bfq both are changed.
+/// Reads that are judged by their p99, which bfq halves, and reads of another job; `change` applies to both under bfq.
 fn halved_p99(change: impl Fn(&mut JobSummary, &mut JobSummary) + 'static) -> ResultsDocument {
     p99_of(2e6, change)
 }
 
-/// The same with another p99 under bfq, in ns; under none it is 4 ms.
+/// Such reads with this p99 under bfq, in ns; under none it is 4 ms.
 fn p99_of(bfq: f64, change: impl Fn(&mut JobSummary, &mut JobSummary) + 'static) -> ResultsDocument {
     fn jobs(p99: f64) -> [JobSummary; 2] {
         [
@@ -131,7 +131,7 @@ fn unfairness_among_the_processes_of_a_job_outweighs_a_smaller_gain() {
     assert!(with_one(fairness(1.0)).contains("Nothing else gets worse"));
 }
 
-/// A figure of strangers in the three repeats of bfq that differs so much that the runs do not agree on it.
+/// Values of a figure of `strangers` in the three repeats of bfq, so different that the change is within the noise.
 fn noisy(factors: [f64; 3], change: fn(&mut JobSummary, f64)) -> String {
     let mut document = halved_p99(|_, _| {});
     for (run, factor) in document.runs.iter_mut().filter(|run| run.scheduler == "bfq").zip(factors) {

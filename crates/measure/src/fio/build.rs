@@ -1,4 +1,4 @@
-//! Makes fio's output from measurements.
+//! Builds fio's JSON output from measurements.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::samples::SampleStats;
 pub const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
-/// Parameters of [`Output::from_processes`] besides the measurements.
+/// Parameters of [`Output::from_processes`] in addition to the measurements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OutputParameters {
     /// The time to write into the output, ms since 1970. A fixed one makes the output reproducible.
@@ -174,16 +174,17 @@ fn direction_stats(
     let mut bandwidth = SampleStats::default();
     let mut iops = SampleStats::default();
     let mut prios = BTreeMap::<u16, PriorityLatency>::new();
-    for measured in members.iter().flat_map(|process| directions.iter().map(|&one| process.direction(one))) {
+    for measured in members.iter().flat_map(|process| directions.iter().map(|&direction| process.direction(direction)))
+    {
         slat.merge(&measured.slat);
         clat.merge(&measured.clat);
         lat.merge(&measured.lat);
         bandwidth.add_parallel(&measured.bandwidth);
         iops.add_parallel(&measured.iops);
-        for of in &measured.prios {
-            let all = prios.entry(of.ioprio).or_default();
-            all.clat.merge(&of.clat);
-            all.lat.merge(&of.lat);
+        for latency in &measured.prios {
+            let sum = prios.entry(latency.ioprio).or_default();
+            sum.clat.merge(&latency.clat);
+            sum.lat.merge(&latency.lat);
         }
     }
     let mut totals = Totals::default();
@@ -192,7 +193,8 @@ fn direction_stats(
     }
     let bytes_per_second = per_second(totals.bytes, totals.runtime_ns) as u64;
     let group_kib_per_second = per_second(group.bytes, group.runtime_ns) / 1024.0;
-    let of_group = if group_kib_per_second > 0.0 { bandwidth.mean() / group_kib_per_second * 100.0 } else { 0.0 };
+    let percent_of_group =
+        if group_kib_per_second > 0.0 { bandwidth.mean() / group_kib_per_second * 100.0 } else { 0.0 };
     let choice = &parameters.percentiles;
 
     DirectionStats {
@@ -209,11 +211,12 @@ fn direction_stats(
         slat_ns: latency_stats(&slat, choice.slat, parameters),
         clat_ns: latency_stats(&clat, choice.clat, parameters),
         lat_ns: latency_stats(&lat, choice.lat, parameters),
-        prios: (prios.len() > 1).then(|| prios.iter().map(|(&ioprio, of)| priority(ioprio, of, parameters)).collect()),
+        prios: (prios.len() > 1)
+            .then(|| prios.iter().map(|(&ioprio, latency)| priority(ioprio, latency, parameters)).collect()),
         bw_min: bandwidth.min(),
         bw_max: bandwidth.max(),
         // The samples may cover less than the runtime, so their mean may exceed the group's: fio limits it, too.
-        bw_agg: six_decimals(of_group.min(100.0)),
+        bw_agg: six_decimals(percent_of_group.min(100.0)),
         bw_mean: six_decimals(bandwidth.mean()),
         bw_dev: six_decimals(bandwidth.stddev()),
         bw_samples: bandwidth.count(),
@@ -226,14 +229,14 @@ fn direction_stats(
     }
 }
 
-fn priority(ioprio: u16, of: &PriorityLatency, parameters: &OutputParameters) -> PriorityStats {
+fn priority(ioprio: u16, latency: &PriorityLatency, parameters: &OutputParameters) -> PriorityStats {
     // Tried with fio 3.33: completion latencies, unless total ones have the percentiles.
     let is_total = parameters.percentiles.lat;
     PriorityStats {
         prioclass: (ioprio >> 13) as u8,
         prio: (ioprio & 7) as u8,
-        clat_ns: (!is_total).then(|| latency_stats(&of.clat, parameters.percentiles.clat, parameters)),
-        lat_ns: is_total.then(|| latency_stats(&of.lat, true, parameters)),
+        clat_ns: (!is_total).then(|| latency_stats(&latency.clat, parameters.percentiles.clat, parameters)),
+        lat_ns: is_total.then(|| latency_stats(&latency.lat, true, parameters)),
     }
 }
 
@@ -247,11 +250,11 @@ struct Totals {
 
 impl Totals {
     /// The sum over all directions.
-    fn sum(of: &[Totals; 3]) -> Totals {
-        of.iter().fold(Totals::default(), |sum, one| Totals {
-            ios: sum.ios + one.ios,
-            bytes: sum.bytes + one.bytes,
-            runtime_ns: sum.runtime_ns.max(one.runtime_ns),
+    fn sum(by_direction: &[Totals; 3]) -> Totals {
+        by_direction.iter().fold(Totals::default(), |sum, totals| Totals {
+            ios: sum.ios + totals.ios,
+            bytes: sum.bytes + totals.bytes,
+            runtime_ns: sum.runtime_ns.max(totals.runtime_ns),
         })
     }
 

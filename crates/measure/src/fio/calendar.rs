@@ -1,4 +1,4 @@
-//! Time of day as fio writes it.
+//! Formats a date and time as in fio's output.
 
 const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -8,7 +8,7 @@ const YEAR_DAYS: u64 = 365;
 const FOUR_YEARS_DAYS: u64 = 4 * YEAR_DAYS + 1;
 const CENTURY_DAYS: u64 = 25 * FOUR_YEARS_DAYS - 1;
 const ERA_DAYS: u64 = 4 * CENTURY_DAYS + 1;
-/// From 1 March of the year 0 to 1 January 1970.
+/// Days from 1 March of the year 0 to 1 January 1970.
 const DAYS_BEFORE_1970: u64 = 719_468;
 
 /// The time `seconds` after the beginning of 1970, in UTC: `Fri Nov 20 16:57:40 2026`.
@@ -21,7 +21,7 @@ pub(super) fn time_text(seconds: u64) -> String {
     format!("{weekday} {} {day:>2} {hour:02}:{minute:02}:{second:02} {year}", MONTHS[month])
 }
 
-/// Year, month from 0 and day from 1. Years are counted from March, so that a leap day is a year's last.
+/// Year, month from 0 and day from 1. The calculation starts years in March, so that a leap day is the last day of a year.
 fn date(days_since_1970: u64) -> (u64, usize, u64) {
     let days = days_since_1970 + DAYS_BEFORE_1970;
     let (era, day_of_era) = (days / ERA_DAYS, days % ERA_DAYS);

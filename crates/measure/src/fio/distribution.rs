@@ -1,4 +1,4 @@
-//! Shares in percent: queue depths, batch sizes and the three tables of completion latencies.
+//! fio's percentage tables: queue depths, batch sizes and completion latencies.
 
 use indexmap::IndexMap;
 
@@ -9,7 +9,7 @@ const LATENCY_BUCKET_ENDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 10
 
 /// fio shows any depth that occurred with at least 0.1 %.
 const LEAST_LEVEL_PERCENT: f64 = 0.1;
-/// The same for latencies.
+/// fio shows any latency that occurred with at least 0.01 %.
 const LEAST_LATENCY_PERCENT: f64 = 0.01;
 
 /// Shares of the levels, in percent of `total`.

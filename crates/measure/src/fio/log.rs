@@ -25,10 +25,10 @@ pub enum LogKind {
 }
 
 impl LogKind {
-    /// All of them.
+    /// All kinds of logs.
     pub const ALL: [Self; 5] = [Self::Bandwidth, Self::Iops, Self::Slat, Self::Clat, Self::Lat];
 
-    /// The part of its file name: `PREFIX_bw.1.log`.
+    /// The kind's part of the file name: `bw` in `PREFIX_bw.1.log`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bandwidth => "bw",
@@ -74,7 +74,7 @@ impl LogKind {
     }
 }
 
-/// Position of the class in the kernel's encoding of a priority, and the class that fio marks.
+/// Position of the class in the kernel's encoding of an I/O priority, and the class that fio marks with 1.
 const CLASS_SHIFT: u32 = 13;
 const REAL_TIME: u16 = 1;
 

@@ -1,4 +1,4 @@
-//! fio's JSON output (3.33), so that any program that reads fio's results can read these.
+//! fio's JSON output (3.33), for programs that read fio's results.
 //!
 //! [`Output`] is the whole document, for reading and writing; [`Output::from_processes`] makes one from measurements.
 //!

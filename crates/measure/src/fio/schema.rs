@@ -17,10 +17,10 @@ pub struct Output {
     /// Time of the output, s since 1970.
     #[serde(default)]
     pub timestamp: u64,
-    /// The same in ms.
+    /// Time of the output, ms since 1970.
     #[serde(default)]
     pub timestamp_ms: u64,
-    /// The same as text, `Fri Nov 20 16:57:40 2026`.
+    /// Time of the output as text, `Fri Nov 20 16:57:40 2026`.
     #[serde(default)]
     pub time: String,
     /// Options of the `[global]` sections; absent without one.
@@ -119,7 +119,7 @@ pub struct DirectionStats {
     pub is_absent: bool,
     /// Bytes moved.
     pub io_bytes: u64,
-    /// The same in KiB.
+    /// KiB moved.
     pub io_kbytes: u64,
     /// Bandwidth, B/s.
     pub bw_bytes: u64,
@@ -186,7 +186,7 @@ pub struct LatencyStats {
     /// Number of values.
     #[serde(rename = "N")]
     pub count: u64,
-    /// Latency by percentile (`99.000000`), if asked for and if there was any I/O.
+    /// Latency by percentile (`99.000000`), if enabled and if there was any I/O.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentile: Option<IndexMap<String, u64>>,
     /// Count by bin (its midpoint in ns), json+ only.

@@ -23,7 +23,7 @@ pub(super) struct Bins {
     /// The groups in the order of their allocation.
     counts: Vec<[u64; GROUP_BINS]>,
     /// For each group its position in `counts`, from 1; 0 if it is empty.
-    places: [u8; GROUPS],
+    positions: [u8; GROUPS],
 }
 
 impl Default for Bins {
@@ -34,26 +34,26 @@ impl Default for Bins {
 
 impl Bins {
     pub(super) const fn new() -> Self {
-        Self { counts: Vec::new(), places: [0; GROUPS] }
+        Self { counts: Vec::new(), positions: [0; GROUPS] }
     }
 
     #[inline]
     pub(super) fn add(&mut self, bin: usize, times: u64) {
         let group = bin / GROUP_BINS;
-        let place = usize::from(self.places[group]).wrapping_sub(1);
-        let counts = match self.counts.get_mut(place) {
+        let position = usize::from(self.positions[group]).wrapping_sub(1);
+        let counts = match self.counts.get_mut(position) {
             Some(counts) => counts,
-            None => self.make_room(group),
+            None => self.allocate_group(group),
         };
         counts[bin % GROUP_BINS] += times;
     }
 
     #[cold]
-    fn make_room(&mut self, group: usize) -> &mut [u64; GROUP_BINS] {
+    fn allocate_group(&mut self, group: usize) -> &mut [u64; GROUP_BINS] {
         // Allocated one at a time: most histograms have one or two.
         self.counts.reserve_exact(1);
         self.counts.push([0; GROUP_BINS]);
-        self.places[group] = self.counts.len() as u8;
+        self.positions[group] = self.counts.len() as u8;
         self.counts.last_mut().expect("it was just pushed")
     }
 
@@ -68,9 +68,9 @@ impl Bins {
 
     /// The non-empty bins in ascending order: number and count.
     pub(super) fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let groups = self.places.iter().enumerate().filter(|&(_, &place)| place > 0);
-        let bins = groups.flat_map(move |(group, &place)| {
-            (group * GROUP_BINS..).zip(self.counts[usize::from(place) - 1].iter().copied())
+        let groups = self.positions.iter().enumerate().filter(|&(_, &position)| position > 0);
+        let bins = groups.flat_map(move |(group, &position)| {
+            (group * GROUP_BINS..).zip(self.counts[usize::from(position) - 1].iter().copied())
         });
         bins.filter(|&(_, count)| count > 0)
     }
@@ -138,17 +138,17 @@ mod tests {
 
     #[test]
     fn merging_is_counting_both_wherever_they_lie() {
-        let of = |numbers: &[usize]| {
+        let bins_with = |numbers: &[usize]| {
             let mut bins = Bins::new();
             numbers.iter().for_each(|&number| bins.add(number, 1));
             bins
         };
         let groups: [&[usize]; 5] = [&[], &[5], &[130, 200], &[64, 1855], &[700]];
-        for one in groups {
-            for other in groups {
-                let mut merged = of(one);
-                merged.merge(&of(other));
-                assert!(merged.used().eq(of(&[one, other].concat()).used()), "{one:?} and {other:?}");
+        for first in groups {
+            for second in groups {
+                let mut merged = bins_with(first);
+                merged.merge(&bins_with(second));
+                assert!(merged.used().eq(bins_with(&[first, second].concat()).used()), "{first:?} and {second:?}");
             }
         }
     }

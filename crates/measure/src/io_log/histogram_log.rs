@@ -20,7 +20,7 @@ pub struct HistogramRow {
     pub at_ms: u64,
     /// Read, write or trim.
     pub direction: Direction,
-    /// Size of the last I/O.
+    /// Size of the last I/O in the window, bytes.
     pub bytes: u32,
     /// The non-empty bins: number and count.
     counts: Vec<(u16, u64)>,
@@ -75,9 +75,9 @@ impl HistogramLog {
 
     /// All counts of a row, including those of empty bins.
     pub fn counts<'a>(&self, row: &'a HistogramRow) -> impl Iterator<Item = u64> + use<'a> {
-        let mut held = row.counts.iter().copied().peekable();
+        let mut non_empty = row.counts.iter().copied().peekable();
         (0..self.bin_count() as u16)
-            .map(move |bin| held.next_if(|(held, _)| *held == bin).map_or(0, |(_, count)| count))
+            .map(move |bin| non_empty.next_if(|(non_empty, _)| *non_empty == bin).map_or(0, |(_, count)| count))
     }
 }
 

@@ -20,7 +20,7 @@ pub struct LogParameters {
     pub has_slat: bool,
     /// Whether a window contains the largest latencies (`log_max_value`) instead of their means.
     pub is_maximum: bool,
-    /// Whether offsets are kept (`log_offset`).
+    /// Whether offsets are logged (`log_offset`).
     pub has_offsets: bool,
     /// Whether the log contains full priorities (`log_prio`).
     pub has_priorities: bool,
@@ -60,7 +60,7 @@ pub struct LogEntry {
     pub kib_per_second: u32,
     /// I/Os per second; 1 for a single I/O, as in fio.
     pub iops: u32,
-    /// Its priority in the kernel's encoding, 0 if none was set; 0 for a window.
+    /// I/O priority in the kernel's encoding, 0 if none was set; 0 for a window.
     pub ioprio: u16,
     /// Read, write or trim.
     pub direction: Direction,
@@ -71,13 +71,13 @@ pub struct LogEntry {
 pub struct LoggedIo {
     /// Read, write or trim.
     pub direction: Direction,
-    /// Its size.
+    /// Size, bytes.
     pub bytes: u32,
-    /// Its offset on the device.
+    /// Offset on the device, bytes.
     pub offset_bytes: u64,
-    /// Its priority in the kernel's encoding, 0 if none was set.
+    /// I/O priority in the kernel's encoding, 0 if none was set.
     pub ioprio: u16,
-    /// Its end, ns since the process began.
+    /// Completion time, ns since the process began.
     pub at_ns: u64,
     /// Submission latency, ns; 0 with a synchronous engine.
     pub slat_ns: u64,
@@ -138,7 +138,7 @@ impl IoLog {
                 slat_ns: io.slat_ns,
                 clat_ns,
                 lat_ns: io.lat_ns,
-                at_ms: limited(io.at_ns / 1_000_000),
+                at_ms: saturating_u32(io.at_ns / 1_000_000),
                 bytes: io.bytes,
                 kib_per_second: kib_per_second(u64::from(io.bytes), io.lat_ns),
                 iops: 1,
@@ -158,7 +158,7 @@ impl IoLog {
         }
     }
 
-    /// The process has ended: its windows end, too, as in fio, except those of histograms.
+    /// Ends the log with the process: its windows end, too, as in fio, except those of histograms.
     pub fn finish(&mut self, at_ns: u64) {
         for direction in Direction::ALL {
             if self.windows[direction as usize].ios > 0 {
@@ -169,18 +169,18 @@ impl IoLog {
 
     fn end_window(&mut self, direction: Direction, at_ns: u64) {
         let window = &mut self.windows[direction as usize];
-        let done = std::mem::replace(window, Window { since_ns: at_ns, ..Window::default() });
-        let span_ns = at_ns.saturating_sub(done.since_ns).max(1);
+        let ended_window = std::mem::replace(window, Window { since_ns: at_ns, ..Window::default() });
+        let span_ns = at_ns.saturating_sub(ended_window.since_ns).max(1);
         let is_maximum = self.parameters.is_maximum;
-        let of = |sum: Sum| if is_maximum { sum.largest } else { sum.all / done.ios };
+        let value_of = |sum: Sum| if is_maximum { sum.largest } else { sum.all / ended_window.ios };
         self.push(LogEntry {
-            slat_ns: of(done.slat),
-            clat_ns: of(done.clat),
-            lat_ns: of(done.lat),
-            at_ms: limited(at_ns / 1_000_000),
+            slat_ns: value_of(ended_window.slat),
+            clat_ns: value_of(ended_window.clat),
+            lat_ns: value_of(ended_window.lat),
+            at_ms: saturating_u32(at_ns / 1_000_000),
             bytes: 0,
-            kib_per_second: kib_per_second(done.bytes, span_ns),
-            iops: limited((u128::from(done.ios) * 1_000_000_000 / u128::from(span_ns)) as u64),
+            kib_per_second: kib_per_second(ended_window.bytes, span_ns),
+            iops: saturating_u32((u128::from(ended_window.ios) * 1_000_000_000 / u128::from(span_ns)) as u64),
             ioprio: 0,
             direction,
         });
@@ -199,12 +199,12 @@ impl IoLog {
         &self.parameters
     }
 
-    /// The offset of an entry, bytes: 0 for a window. None if offsets are not kept.
+    /// The offset of an entry, bytes: 0 for a window. `None` if offsets are not logged.
     pub fn offset_bytes(&self, entry: usize) -> Option<u64> {
         self.parameters.has_offsets.then(|| self.offsets_bytes.get(entry).copied().unwrap_or(0))
     }
 
-    /// The histograms, if kept.
+    /// The histograms, if enabled.
     pub fn histograms(&self) -> Option<&HistogramLog> {
         self.histograms.as_ref()
     }
@@ -221,10 +221,10 @@ impl IoLog {
 }
 
 fn kib_per_second(bytes: u64, ns: u64) -> u32 {
-    limited((u128::from(bytes) * 1_000_000_000 / 1024 / u128::from(ns.max(1))).min(u128::from(u64::MAX)) as u64)
+    saturating_u32((u128::from(bytes) * 1_000_000_000 / 1024 / u128::from(ns.max(1))).min(u128::from(u64::MAX)) as u64)
 }
 
-fn limited(value: u64) -> u32 {
+fn saturating_u32(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 

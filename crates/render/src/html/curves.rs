@@ -1,4 +1,4 @@
-//! Curves of all variants: latencies by percentile, and I/Os over time.
+//! Curves for charts: latencies by percentile, and I/Os over time.
 
 use hoistway_answer::analysis::Variant;
 use hoistway_answer::document::{JobSummary, LatencyDistribution, LatencySummary, Run, SeriesSummary};
@@ -9,12 +9,12 @@ use serde::Serialize;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Curve {
     pub(crate) percent: Vec<f64>,
-    /// The latency at each of them.
+    /// The latency at each percentile, ns.
     pub(crate) lat_ns: Vec<f64>,
 }
 
 impl Curve {
-    /// The curve of an operation of a job; None without such I/O.
+    /// The curve of an operation of a job; `None` without such I/O.
     pub(crate) fn of(variant: &Variant<'_>, job: u32, operation: Operation) -> Option<Curve> {
         let repeats: Vec<LatencyDistribution> =
             variant.runs.iter().filter_map(|run| distribution(run, job, operation)).collect();
@@ -46,7 +46,7 @@ fn from_summary(summary: &LatencySummary) -> LatencyDistribution {
     }
 }
 
-/// An operation of a job over time in a variant's first run; None if unknown, as for syncs.
+/// An operation of a job over time in a variant's first run; `None` if unknown, as for syncs.
 pub(crate) fn over_time<'a>(variant: &Variant<'a>, job: u32, operation: Operation) -> Option<&'a SeriesSummary> {
     let summary = job_of(variant.first(), job)?.operation(operation)?;
     (!summary.series.ios.is_empty() && summary.series.interval_seconds > 0.0).then_some(&summary.series)

@@ -27,7 +27,7 @@ pub(crate) struct OperationData {
     curves: Vec<Option<Curve>>,
     /// The first run of each variant over time.
     series: Vec<Option<OverTime>>,
-    /// How it went when it was recorded, if the load is a recording.
+    /// The recorded I/O over time, if the load is a recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) recorded: Option<OverTime>,
     /// Whether any series is there.
@@ -40,7 +40,7 @@ pub(crate) struct OverTime {
     interval_seconds: f64,
     /// I/Os per second in each interval.
     iops: Vec<f64>,
-    /// Mean latency of I/Os that completed in it; None without any.
+    /// Mean latency of the I/Os that completed in each interval, ns; `None` without any.
     mean_lat_ns: Vec<Option<u64>>,
 }
 
@@ -76,13 +76,13 @@ impl OperationData {
         }
     }
 
-    /// Its title.
+    /// The title of the operation's charts.
     pub(crate) fn title(&self) -> String {
         format!("{}: {}", self.job, self.operation)
     }
 }
 
-/// What a recording has of an operation of a job.
+/// The recorded I/O of an operation of a job over time.
 fn recorded(analysis: &Analysis<'_>, job: &str, operation: Operation) -> Option<OverTime> {
     let recording = analysis.document.recording.as_deref()?;
     let stream = recording.streams.iter().find(|stream| stream.name == job)?;

@@ -1,4 +1,4 @@
-//! The shares of jobs.
+//! The fairness section of a page: each job's share of the bandwidth, and Jain's index.
 
 use hoistway_answer::analysis::{Analysis, Variant};
 use serde::Serialize;
@@ -13,9 +13,9 @@ pub(crate) struct JobShares {
 /// A job's share under one variant: means over the repeats.
 #[derive(Debug, Serialize)]
 struct Share {
-    /// Its share of all bytes of the load, percent.
+    /// The job's share of the load's bandwidth, percent, as text; `None` without I/O.
     percent: Option<String>,
-    /// The same as the width of a bar.
+    /// The share as the width of a bar, percent.
     width: f64,
     /// Jain's index of the job's processes.
     jain: Option<String>,

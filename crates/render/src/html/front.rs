@@ -1,4 +1,4 @@
-//! The settings of a search as points, for the page.
+//! The settings of a search as points of the page's chart.
 
 use crate::text::{figure_in_words, standing_in_words};
 use hoistway_answer::tuning::{SettingResult, Tuning};
@@ -8,37 +8,38 @@ use serde::Serialize;
 /// The settings of the first round, best first, by the figures of the objective.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Front {
-    /// The figures, that of the objective first.
+    /// The figures, the objective's first.
     pub(crate) figures: Vec<Axis>,
     pub(crate) points: Vec<Point>,
 }
 
-/// A figure.
+/// A figure, as an axis of the chart.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Axis {
     #[serde(rename = "name")]
     text: String,
-    /// Its name in words.
+    /// The figure in words.
     pub(crate) label: String,
-    /// Its unit.
+    /// The kind of unit: `rate`, `bandwidth` or `latency`.
     unit: &'static str,
 }
 
-/// A setting.
+/// A setting, as a point of the chart.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Point {
     /// A description with all its figures.
     pub(crate) words: String,
-    /// Its name.
+    /// The setting's label.
     pub(crate) setting: String,
     /// Its rank in the round, from 1.
     pub(crate) place: usize,
-    /// The means of the figures, if there are any.
+    /// The mean of each figure; `None` without such I/O.
     pub(crate) values: Vec<Option<f64>>,
+    /// Whether it meets the conditions.
     pub(crate) holds: bool,
     /// Whether no other setting dominates it.
     pub(crate) on_front: bool,
-    /// Whether it is the best in the end.
+    /// Whether it is the result of the search.
     pub(crate) is_best: bool,
     /// Whether it is the baseline.
     pub(crate) is_default: bool,

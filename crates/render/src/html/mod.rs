@@ -1,4 +1,4 @@
-//! Pages: [`html()`] makes a self-contained page of a result document, with charts and a timeline, and [`tuned_html`] one of a search.
+//! HTML pages: [`html()`] renders a result document as a self-contained page with charts and a timeline, [`tuned_html`] a search.
 //!
 //! Decisions (verdicts, intervals, the best variant) come from `hoistway_answer`, and words and tables from `crate::text`, so
 //! that a page says the same as the terminal output. The page loads nothing: scripts, styles and the chart library (uPlot) are

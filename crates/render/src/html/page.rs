@@ -3,7 +3,7 @@
 use crate::text::{Mark, cells, conclusion, shift_in_words};
 use hoistway_answer::analysis::Analysis;
 use hoistway_answer::document::{Candidate, Decision, Outcome, Verdict};
-use hoistway_answer::verdict::verdicts;
+use hoistway_answer::verdict::held_verdicts;
 use serde_json::{Value, json};
 
 use crate::html::data::Data;
@@ -47,7 +47,7 @@ fn content(analysis: &Analysis<'_>) -> Value {
         "doubts": doubts,
         "charts": charts,
         "has_recorded": data.operations.iter().any(|operation| operation.recorded.is_some()),
-        "verdicts": verdicts(analysis).iter().filter(|verdict| is_certain(verdict)).map(candidates_of_verdict).collect::<Vec<_>>(),
+        "verdicts": held_verdicts(analysis).iter().filter(|verdict| is_certain(verdict)).map(candidates_of_verdict).collect::<Vec<_>>(),
         "tables": tables.iter().map(table).collect::<Vec<_>>(),
         "variants": analysis.variants.iter().map(|variant| &variant.label).collect::<Vec<_>>(),
         "shares": shares(analysis),
@@ -67,7 +67,7 @@ fn content(analysis: &Analysis<'_>) -> Value {
     })
 }
 
-/// Everything that is needed to repeat it, without the figures.
+/// Everything that is needed to repeat the comparison, without the figures.
 fn head(analysis: &Analysis<'_>) -> Value {
     let document = analysis.document;
     let place = |kernel: &str, numbers: [u32; 3], device, host| {
@@ -113,7 +113,7 @@ fn table(job: &crate::text::JobCells) -> Value {
     json!({"title": job.title, "headers": job.headers, "lines": lines.collect::<Vec<_>>()})
 }
 
-/// Whether it is based on more than one run.
+/// Whether a verdict is based on more than one run.
 fn is_certain(verdict: &Verdict) -> bool {
     matches!(verdict.decision, Decision::Change | Decision::Keep)
 }

@@ -1,4 +1,4 @@
-//! Advice as text and as lines for a shell. The advice is [decided](hoistway_answer::advice) elsewhere.
+//! Renders [advice](hoistway_answer::advice) as text with shell commands.
 
 use hoistway_answer::analysis::Analysis;
 use hoistway_answer::document::{Advice, Caution, Decision, Stack};
@@ -78,7 +78,7 @@ impl Page<'_> {
     }
 }
 
-/// Whether it explains why there is nothing to write, or which device the lines are for.
+/// Whether a caution comes before the commands: it explains why there are none, or which device they are for.
 fn is_leading_caution(caution: &Caution) -> bool {
     !matches!(
         caution,
@@ -96,14 +96,14 @@ fn in_words(caution: &Caution, device: &str) -> String {
         }
         Caution::OnOthers { what } => {
             let (is, except) = match what {
-                Stack::DeviceMapper => ("a device of the device mapper, as LVM and dm-crypt make them", ""),
+                Stack::DeviceMapper => ("a device-mapper device, as LVM and dm-crypt create them", ""),
                 Stack::Multipath => (
                     "several paths to one disk",
-                    " If multipath passes requests on and not bios, this file shows more than none: \
+                    " If multipath is request-based, this file lists more than none: \
                      cat /sys/block/dm-N/queue/scheduler.",
                 ),
-                Stack::Md => ("a RAID of the md driver", ""),
-                Stack::Other => ("a device on other devices", ""),
+                Stack::Md => ("an md RAID", ""),
+                Stack::Other => ("stacked on other devices", ""),
             };
             format!(
                 "Writing to {device} has no effect: it is {is}, and the schedulers of the disks below it apply. lsblk -s \
@@ -138,7 +138,7 @@ fn in_words(caution: &Caution, device: &str) -> String {
             "Nothing to change: {scheduler} is a scheduler of the legacy queue, which NVMe drives such as {device} never had."
         ),
         Caution::Boot { kernel, parameter, is_other_queue } => format!(
-            "Linux {kernel} has this scheduler for {device} only if it was booted with {parameter}, unless it was built so{}.",
+            "Linux {kernel} has this scheduler for {device} only if it was booted with {parameter} or configured that way{}.",
             if *is_other_queue { "; to undo, boot without it" } else { "" }
         ),
         Caution::Module { scheduler, module } => format!(

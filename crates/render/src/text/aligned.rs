@@ -1,6 +1,6 @@
-//! Plain columns.
+//! Aligned columns of plain text.
 
-/// Columns, two spaces apart.
+/// The rows in aligned columns, two spaces apart.
 pub fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let mut widths = [0; N];
     for row in rows {

@@ -1,4 +1,4 @@
-//! The comparison table as cells, to be drawn in other ways.
+//! The comparison table as cells, for other formats such as HTML and Markdown.
 
 use hoistway_answer::analysis::Analysis;
 use hoistway_measure::Operation;
@@ -12,7 +12,7 @@ use crate::text::table::{remarks, set_up, title};
 /// The table of one job, with all columns.
 #[derive(Clone, Debug)]
 pub struct JobCells {
-    /// Its name and number of processes.
+    /// The job's name and number of processes.
     pub title: String,
     /// Headers of the columns of figures.
     pub headers: Vec<String>,

@@ -1,10 +1,10 @@
-//! Colours for cells of a finished table: best and worst.
+//! Marks and colours for the best and worst figures of a table.
 //!
 //! Colours are added after the layout, since escape sequences would count as text.
 
 use std::ops::Range;
 
-/// The mark of a figure in a column, as a colour or otherwise.
+/// The mark of a figure in a column, shown as a colour or otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mark {
     /// Green: among the best.
@@ -43,7 +43,7 @@ pub(crate) fn paint(line: &str, marks: &[(Range<usize>, Mark)]) -> String {
     painted
 }
 
-/// The marks of a column's values; none if all of them look the same.
+/// The marks of a column's values; no marks if all of them look the same.
 ///
 /// `shown` is the visible text: values with the same text count as equal.
 pub(crate) fn marks(values: &[f64], shown: &[String], higher_is_better: bool) -> Vec<Option<Mark>> {

@@ -13,12 +13,12 @@ pub(crate) enum Column {
     Of(Figure),
     /// The difference from the baseline.
     BaselineDifference(Figure),
-    /// How long the work of a recorded job took.
+    /// The duration of a recorded job's work.
     Done,
 }
 
 impl Column {
-    /// All of them.
+    /// All columns except [`Column::Done`].
     pub(crate) const ALL: [Self; 9] = [
         Self::Of(Figure::Iops),
         Self::BaselineDifference(Figure::Iops),
@@ -31,7 +31,7 @@ impl Column {
         Self::Of(Figure::Max),
     ];
 
-    /// With [`Column::Done`] beside the rates.
+    /// Inserts [`Column::Done`] after the rates.
     pub(crate) fn with_done(columns: &[Self]) -> Vec<Self> {
         let (rates, others) = columns.split_at(2);
         [rates, &[Self::Done], others].concat()
@@ -58,10 +58,10 @@ impl Column {
         Self::BaselineDifference(Figure::Iops),
     ];
 
-    /// Number of these that are dropped before a table is stacked.
+    /// Number of [optional columns](Self::OPTIONAL_COLUMNS) that are dropped before a table is stacked.
     pub(crate) const BEFORE_STACKING: usize = 6;
 
-    /// Two lines, so that all headers end at the separator.
+    /// The header in two lines, so that all headers end at the separator.
     pub(crate) fn header(self, baseline: &str) -> String {
         let name = match self {
             Self::Of(Figure::Iops) => "\nIOPS",
@@ -97,7 +97,7 @@ impl Column {
                 let shown = value(figure, estimate.mean, ascii);
                 let value =
                     if is_bound && !is_at_least(figure, estimate.mean) { at_least(shown, ascii) } else { shown };
-                // The interval of the bandwidth equals that of the IOPS.
+                // The IOPS column already shows this interval.
                 let has_interval = figure != Figure::Bandwidth && estimate.mean > 0.0;
                 if let Some(range) = row.range(figure) {
                     return format!("{value} ({})", range_text_of_figure(figure, range, ascii));
@@ -121,7 +121,7 @@ impl Column {
         }
     }
 
-    /// The figure that is marked; None for a column without marks.
+    /// The figure that is marked; `None` for a column without marks.
     pub(crate) fn judged(self) -> Option<Figure> {
         match self {
             Self::Of(figure) => Some(figure),
@@ -130,7 +130,7 @@ impl Column {
     }
 }
 
-/// Both ends of a range, with one unit if both have the same.
+/// Both ends of a range; the unit is written once if both ends share it.
 fn range_text_of_figure(figure: Figure, range: Range, ascii: bool) -> String {
     let (from, to) = (value(figure, range.from, ascii), value(figure, range.to, ascii));
     match (from.rsplit_once(' '), to.rsplit_once(' ')) {

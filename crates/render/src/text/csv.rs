@@ -6,7 +6,7 @@ use hoistway_answer::{Figure, ResultsDocument};
 
 use crate::text::failures::Failed;
 
-/// Columns before those of figures.
+/// Columns before the figures.
 const NAMES: [&str; 10] = [
     "job_file",
     "device",
@@ -20,7 +20,7 @@ const NAMES: [&str; 10] = [
     "repeats",
 ];
 
-/// Columns after those of figures.
+/// Columns after the figures.
 const COLUMNS_AFTER_FIGURES: [&str; 2] = ["failed_processes", "errnos"];
 
 /// One line for each scheduler (with its setting), job and operation, after a header line.

@@ -37,7 +37,7 @@ pub fn diff(diff: &Diff, all: bool, width: usize) -> String {
     text
 }
 
-/// The same in Markdown.
+/// The diff in Markdown.
 #[must_use]
 pub fn diff_markdown(diff: &Diff, all: bool) -> String {
     let mut text: String = inputs(diff).iter().map(|line| format!("- {}\n", escaped(line))).collect();
@@ -67,7 +67,7 @@ fn inputs(diff: &Diff) -> Vec<String> {
     }
     for (labels, whose) in [(&diff.only_before, "first"), (&diff.only_after, "second")] {
         if !labels.is_empty() {
-            lines.push(format!("Only the {whose} has {}.", list(labels)));
+            lines.push(format!("Only the {whose} document has {}.", list(labels)));
         }
     }
     lines
@@ -126,7 +126,7 @@ pub fn diff_conclusion(diff: &Diff) -> Vec<String> {
         return vec!["The documents have no figure in common.".to_owned()];
     }
     if count(Outcome::Same) == total {
-        return vec![format!("All {total} figures are the same to the bit.")];
+        return vec![format!("All {total} figures are bit-identical.")];
     }
     let percent = diff.smallest_effect * 100.0;
     let (better, worse) = (count(Outcome::Better), count(Outcome::Worse));
@@ -139,8 +139,8 @@ pub fn diff_conclusion(diff: &Diff) -> Vec<String> {
     let open = count(Outcome::NoInterval);
     if open > 0 {
         sentences.push(format!(
-            "{open} differ by as much without a confidence interval, which largest latencies and single runs do not have (use \
-             --repeat 3): they may be noise."
+            "{open} differ by as much but have no confidence interval, as for largest latencies and single runs (use --repeat 3): \
+             they may be noise."
         ));
     }
     if diff.figures.iter().any(|change| !change.paired) {

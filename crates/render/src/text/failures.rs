@@ -1,4 +1,4 @@
-//! Processes that ended with an error: without a notice their figures would look normal.
+//! Notices about processes that ended with an error: without them their figures would look normal.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use hoistway_answer::document::FailedProcesses;
 
 use crate::text::words::list;
 
-/// A notice about all of them; None if there are none.
+/// A notice about all failed processes; `None` if there are none.
 pub(crate) fn remark(analysis: &Analysis<'_>) -> Option<String> {
     let failed: Vec<String> = analysis.jobs.iter().filter_map(|job| of_job(job, &analysis.variants)).collect();
     (!failed.is_empty()).then(|| format!("FAILED, and their figures end at the error: {}.", failed.join("; ")))
@@ -16,9 +16,9 @@ pub(crate) fn remark(analysis: &Analysis<'_>) -> Option<String> {
 /// The failures of a job under one variant.
 #[derive(Debug, Default)]
 pub(crate) struct Failed {
-    /// The number of failed processes, in the repeats with failures.
+    /// The number of failed processes in each repeat with failures.
     counts: BTreeSet<u32>,
-    /// The error numbers, as positive numbers of Linux.
+    /// The Linux errnos, positive.
     pub(crate) errnos: BTreeSet<i32>,
 }
 
@@ -37,7 +37,7 @@ impl Failed {
         self.counts.is_empty()
     }
 
-    /// The maximum over the repeats; 0 if none failed.
+    /// The maximum number of failed processes over the repeats; 0 if none failed.
     pub(crate) fn processes_max(&self) -> u32 {
         self.counts.last().copied().unwrap_or(0)
     }
@@ -67,7 +67,7 @@ fn of_job(job: &JobAnalysis<'_>, variants: &[Variant<'_>]) -> Option<String> {
     Some(format!("{} under {labels} ({count} of {total}, {})", job.name, list(&errors)))
 }
 
-/// The errors that simulated I/O can end with.
+/// The symbolic name of an error that simulated I/O can end with.
 fn name(errno: i32) -> String {
     let name = match errno {
         5 => "EIO",

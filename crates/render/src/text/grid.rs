@@ -13,7 +13,7 @@ pub(crate) enum Spacing {
     Wide,
     /// One blank.
     Close,
-    /// One blank; headers do not name the baseline if its name is longer than figures are. In other spacings it may be longer.
+    /// One blank; headers do not name a baseline whose name is longer than figures are.
     Narrow,
     /// In addition, guest and host schedulers, and figures and their spreads, are on separate lines.
     Stacked,
@@ -48,7 +48,7 @@ impl Spacing {
 const GUEST_HOST_SEPARATOR: &str = "-over-";
 /// The baseline with a long name, in the header of a narrow table.
 pub(crate) const SHORT_BASELINE_NAME: &str = "base";
-/// The baselines of several setups with different schedulers.
+/// In headers, stands for the baselines of several setups if they have different schedulers.
 const BASELINE_OF_SETUP: &str = "its place";
 /// Maximum length of a header if there is room.
 const HEADER_CHARACTERS: usize = 20;
@@ -95,7 +95,7 @@ impl Grid {
     }
 }
 
-/// The baseline in headers: with several setups each has its own.
+/// The name of the baseline in headers; with several setups, each has its own baseline.
 pub(crate) fn baseline<'a>(analysis: &Analysis<'a>) -> &'a str {
     let baselines = analysis.distinct_baselines();
     let [first, others @ ..] = &baselines[..] else { return "" };

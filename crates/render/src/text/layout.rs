@@ -1,4 +1,4 @@
-//! Lines of a table: cells aligned, a line under the header, no frame.
+//! Lays out a table as lines: aligned cells, a line under the header, no frame.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use crate::text::colour::{Mark, paint};
 use crate::text::grid::{Grid, GridLine, Spacing};
 
-/// Columns before those of figures: the scheduler and the operation.
+/// Columns before the figures: the scheduler and the operation.
 const NAME_COLUMNS: usize = 2;
 
 /// A table laid out.
 pub(crate) struct Layout {
     /// Header, separator and rows, without blanks at the end.
     lines: Vec<String>,
-    /// Colours of every line of the rows, with the characters that the cells take.
+    /// For each line of the rows, the ranges of characters to colour, and their marks.
     marks: Vec<Vec<(Range<usize>, Mark)>>,
 }
 

@@ -1,4 +1,4 @@
-//! A run in one line, shown as soon as it has ended.
+//! A one-line summary of a run, shown as soon as it has ended.
 
 use hoistway_answer::document::Run;
 

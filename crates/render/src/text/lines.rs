@@ -1,4 +1,4 @@
-//! A table of texts.
+//! A plain text table with a header.
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 

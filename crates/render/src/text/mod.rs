@@ -1,4 +1,4 @@
-//! Rendering of results as text. It does not measure, decide or print anything.
+//! Renders results as text: tables, conclusions, advice, CSV, Markdown and JSON.
 
 mod advice;
 mod aligned;

@@ -1,4 +1,4 @@
-//! A recorded load in a few lines: its contents, and the accuracy of its replay.
+//! Text about a recorded load: its contents, the accuracy of its replay, and what the recommendation depends on.
 
 use hoistway_answer::analysis::{Analysis, Row};
 use hoistway_answer::document::{AlternativeProgram, PartsCheck, RecordedStream, RecordingSummary, SelfCheck};
@@ -9,13 +9,13 @@ use hoistway_measure::units;
 
 /// Maximum number of streams shown.
 const STREAMS_MAX: usize = 8;
-/// If a mean of the replay is off by more than this, its figures are doubtful (RP25).
+/// A replay whose mean latency is off by more than this fraction is doubtful (RP25).
 pub(crate) const OFF_MAX: f64 = 0.2;
 /// A shorter recording, or one with fewer I/Os of the judged job, is a small sample (RP24).
 const SECONDS_MIN: f64 = 10.0;
 const IOS_MIN: u64 = 1000;
 
-/// The lines above the table; none if the load is not a recording.
+/// The lines above the table; empty if the load is not a recording.
 pub fn recording_lines(document: &ResultsDocument) -> Vec<String> {
     let Some(recording) = document.recording.as_deref() else { return Vec::new() };
     let mut lines = vec![head(document, recording)];
@@ -111,7 +111,7 @@ fn ranges(document: &ResultsDocument, recording: &RecordingSummary) -> Option<St
     let mut rows = analysis.jobs.iter().flat_map(|job| &job.operations).flat_map(|operation| &operation.rows);
     let count = recording.alternatives.len();
     let readings = if count == 1 { "the other reading".to_owned() } else { format!("the {count} other readings") };
-    rows.any(has_one).then(|| format!("in brackets behind a figure: its values over {readings} of the recording"))
+    rows.any(has_one).then(|| format!("in brackets after a figure: its values over {readings} of the recording"))
 }
 
 /// The accuracy of the replay under the recording's own scheduler, in a line.
@@ -150,8 +150,8 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
         .collect();
     if !off.is_empty() {
         before.push(format!(
-            "The replay is not the recording: {}. Either the model is of another device (choose it with --device, or measure it), or \
-             the recording was made under another scheduler (--recorded-under) or with another queue (--nr-requests).",
+            "The replay does not match the recording: {}. Either the device model does not fit (choose one with --device, or calibrate \
+             one), or the recording was made under another scheduler (--recorded-under) or with another queue (--nr-requests).",
             off.join("; ")
         ));
     }
@@ -179,7 +179,7 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
 /// Whether chance may explain the recommended change, since the recording is one sample. `kept` is the verdict's final recommendation.
 fn by_parts(recording: &RecordingSummary, parts: &PartsCheck, kept: Option<&str>) -> (Option<String>, Vec<String>) {
     let PartsCheck { recommended, reference, change, .. } = parts;
-    // A factor is of how much better off it is: a latency falls by its inverse.
+    // A factor above 1 is an improvement, so a latency changes by its inverse.
     let is_rate = parts.figure.figure.higher_is_better();
     let percent = |factor: f64| format!("{:+.0} %", (if is_rate { factor } else { factor.recip() } - 1.0) * 100.0);
     let interval = match (change.low, change.high) {
@@ -221,7 +221,7 @@ fn dependency_sentence(alternative: &AlternativeProgram, recommended: &str) -> O
     let other = alternative.recommended.as_deref()?;
     (other != recommended).then(|| {
         format!(
-            "The recommendation hangs on what the recording does not show: {other} instead of {recommended} if {}. To settle it: {}.",
+            "The recommendation depends on what the recording does not show: {other} instead of {recommended} if {}. To settle it: {}.",
             alternative.condition, alternative.settled_by
         )
     })

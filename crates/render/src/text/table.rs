@@ -20,7 +20,7 @@ use hoistway_measure::units;
 pub struct Style {
     /// Colour the best figure of each column green and the worst red.
     pub colour: bool,
-    /// Width of the terminal: a wider table drops less important columns. None for no limit.
+    /// Width of the terminal: a wider table drops less important columns. `None` for no limit.
     pub width: Option<u16>,
     /// Also show columns that most readers do not need: medians, p99.9.
     pub wide: bool,
@@ -135,7 +135,7 @@ fn ended_in_its_ramp(run: &Run) -> bool {
     run.simulated_ios > 0 && run.jobs.iter().all(|job| job.failed_processes() == 0)
 }
 
-/// The lines below the tables.
+/// The remarks below the tables, one line each.
 pub(crate) fn remarks(analysis: &Analysis<'_>, ascii: bool) -> Vec<String> {
     let document = analysis.document;
     let mut lines: Vec<String> = failures::remark(analysis).into_iter().collect();
@@ -237,34 +237,32 @@ impl JobTable<'_> {
         limit: usize,
     ) -> Narrowed {
         let mut columns = all.to_vec();
-        let mut without_dispensable_columns =
-            Narrowed { spacing, layout: self.layout(&columns, spacing), left_out: Vec::new() };
+        let mut narrowed = Narrowed { spacing, layout: self.layout(&columns, spacing), left_out: Vec::new() };
         for dispensable in dispensable {
-            if without_dispensable_columns.layout.width() <= limit {
+            if narrowed.layout.width() <= limit {
                 break;
             }
             if let Some(index) = columns.iter().position(|column| column == dispensable) {
-                without_dispensable_columns.left_out.push(columns.remove(index));
-                without_dispensable_columns.layout = self.layout(&columns, spacing);
+                narrowed.left_out.push(columns.remove(index));
+                narrowed.layout = self.layout(&columns, spacing);
             }
         }
-        without_dispensable_columns
+        narrowed
     }
 
-    fn text(&self, without_dispensable_columns: &Narrowed) -> String {
+    fn text(&self, table: &Narrowed) -> String {
         let baseline = baseline(self.analysis);
-        let called = without_dispensable_columns.spacing.baseline(baseline);
+        let called = table.spacing.baseline(baseline);
         let mut notes = Vec::new();
         if called == SHORT_BASELINE_NAME && called != baseline {
             notes.push(format!("({called}: {baseline})"));
         }
-        if !without_dispensable_columns.left_out.is_empty() {
-            let names: Vec<String> =
-                without_dispensable_columns.left_out.iter().map(|column| column.name(called)).collect();
+        if !table.left_out.is_empty() {
+            let names: Vec<String> = table.left_out.iter().map(|column| column.name(called)).collect();
             notes.push(format!("(no room for: {})", names.join(", ")));
         }
         let width = self.style.width.map_or(USUAL_WIDTH, usize::from).max(WIDTH_MIN);
         let notes: String = notes.iter().map(|note| wrap_hanging(note, width, 0, 2)).collect();
-        without_dispensable_columns.layout.text(self.style.colour) + &notes
+        table.layout.text(self.style.colour) + &notes
     }
 }

@@ -1,4 +1,4 @@
-//! Words that several outputs share.
+//! Formatting of names and lists, for several outputs.
 
 pub(crate) use hoistway_answer::document::device_name;
 

@@ -1,4 +1,4 @@
-//! Wraps prose.
+//! Wraps prose to a width.
 
 /// The text in lines of at most `width` characters, each after `indent` spaces. A longer word gets its own line; a
 /// blank line in the text separates paragraphs, all other white space counts as one space.

@@ -1,4 +1,4 @@
-//! Small documents made by hand.
+//! Small hand-made documents.
 
 pub mod judged;
 pub mod place;
@@ -10,7 +10,7 @@ use hoistway_answer::document::{
 use hoistway_measure::{Direction, Operation, Settling};
 use serde_json::{Map, json};
 
-/// One direction with these IOPS of 4 KiB, and a mean latency of which the rest are multiples.
+/// One direction with these IOPS of 4 KiB, and this mean latency; the other latencies are multiples of it.
 pub fn direction(direction: Direction, iops: f64, mean_ns: f64) -> OperationSummary {
     let times = |factor: f64| (mean_ns * factor) as u64;
     OperationSummary {

@@ -1,4 +1,4 @@
-//! Places of runs.
+//! Setups of runs.
 
 use hoistway_answer::document::SetupSummary;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Schedulers whose single lock limits the result.
+//! Sentences about schedulers whose single lock limits the throughput.
 
 use hoistway_answer::analysis::Analysis;
 
@@ -11,8 +11,8 @@ pub(super) fn ceilings(analysis: &Analysis<'_>) -> Vec<String> {
         let bounds = bounds.collect::<Option<Vec<f64>>>().filter(|bounds| !bounds.is_empty())?;
         let mean = bounds.iter().sum::<f64>() / bounds.len() as f64;
         Some(format!(
-            "{} cannot give more than {} I/Os a second here: its one lock is held all the time, and the CPUs of this host \
-             hand it to each other.",
+            "{} cannot exceed {} I/Os a second here: its single lock is always held, and the CPUs of this host pass it from \
+             one to the next.",
             variant.label,
             units::rate(mean)
         ))

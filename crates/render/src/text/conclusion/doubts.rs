@@ -12,7 +12,7 @@ use hoistway_measure::units;
 
 /// Minimum I/Os beyond a percentile for the percentile to be meaningful.
 const BEYOND_MIN: f64 = 10.0;
-/// Minimum I/Os of a run for their mean and number not to depend on a single one.
+/// Minimum I/Os of a run for means and rates: with fewer, a single I/O changes them too much.
 const IOS_MIN: f64 = 30.0;
 /// Maximum number of named schedulers.
 const NAMES_MAX: usize = 3;
@@ -34,7 +34,7 @@ pub(super) fn doubts(analysis: &Analysis<'_>, verdict: &Verdict) -> Vec<String> 
     doubts
 }
 
-/// Runs that ended while most of the slowest I/Os were in flight: the run with most of them.
+/// A doubt about runs that ended while most of the slowest I/Os were in flight, with the counts of the worst run.
 fn outstanding(analysis: &Analysis<'_>) -> Option<String> {
     let mut all: Vec<(String, u64, u64)> = Vec::new();
     for job in &analysis.jobs {
@@ -55,13 +55,13 @@ fn outstanding(analysis: &Analysis<'_>) -> Option<String> {
     }
     let (_, outstanding, ios) = all.iter().max_by_key(|(_, outstanding, _)| outstanding)?;
     Some(format!(
-        "{outstanding} of {ios} I/Os, and most of the slowest, were in flight when the time was up, of {}: latencies end with the run, and the \
-         p99 is at least what is shown; try a longer --runtime",
+        "when the time was up, {outstanding} of {ios} I/Os of {} were still in flight, among them most of the slowest: their latencies are \
+         cut off, so the p99 is a lower bound; try a longer --runtime",
         named(all.iter().map(|(name, ..)| name))
     ))
 }
 
-/// Runs that had not settled, or began with a warm-up: the worst run of each kind.
+/// Doubts about runs that had not settled, or began with a warm-up, with the figure of the worst run of each kind.
 fn settling(analysis: &Analysis<'_>) -> Vec<String> {
     let mut unsettled: Vec<(String, f64, SettlingFigure)> = Vec::new();
     let mut warming: Vec<(String, f64, SettlingFigure, f64)> = Vec::new();
@@ -107,15 +107,15 @@ fn settling(analysis: &Analysis<'_>) -> Vec<String> {
     doubts
 }
 
-/// How the runs of a row settled, if at least half of them had not: an occasional pause of the device makes some short runs
-/// look unsettled, but effects of the load or the device show in every repeat.
+/// The settling of each run of a row, if at least half of the runs had not settled: an occasional pause of the device makes some
+/// short runs look unsettled, but effects of the load or the device show in every repeat.
 fn settling_of_most_runs<'a>(row: &'a Row<'a>) -> impl Iterator<Item = Settling> + use<'a> {
     let states = || row.samples().map(|sample| sample.settling);
     let unlike = states().filter(|state| matches!(state, Settling::WarmUp { .. } | Settling::Unsettled { .. })).count();
     states().filter(move |_| 2 * unlike >= row.samples().len())
 }
 
-/// Some of the names, and the number of the others.
+/// The first names, and the number of the others.
 fn named<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let mut distinct: Vec<String> = Vec::new();
     for name in names {
@@ -131,7 +131,7 @@ fn named<'a>(names: impl Iterator<Item = &'a String>) -> String {
     list(&distinct)
 }
 
-/// A figure with too few I/Os.
+/// A doubt about a figure with too few I/Os.
 fn few(analysis: &Analysis<'_>, name: &FigureName) -> Option<String> {
     let ios_min = match name.figure {
         Figure::P95 => BEYOND_MIN / 0.05,

@@ -49,7 +49,7 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
                 [one] => Some(one.figure.figure.higher_is_better()),
                 _ => None,
             };
-            let smallest = document.smallest_effect.unwrap_or(verdict::SMALLEST_EFFECT);
+            let smallest = document.smallest_effect();
             sentences.extend(places::side_by_side(&words(verdict).nouns(), &in_short, higher, smallest));
             sentences.extend(places::elsewhere(analysis, &in_short));
         }

@@ -28,7 +28,7 @@ pub(super) fn noun(figure: Figure, operation: Operation) -> String {
     }
 }
 
-/// An improvement by a factor, as the change of a figure: twice as good is half the latency.
+/// An improvement by a factor, as the relative change of a figure: a factor of 2 is -50 % in a latency.
 pub(super) fn relative(factor: f64, figure: Figure) -> String {
     units::difference(if figure.higher_is_better() { factor - 1.0 } else { 1.0 / factor - 1.0 })
 }
@@ -38,7 +38,7 @@ pub(crate) fn change(change: Change, figure: Figure) -> String {
     in_words(change, figure, "")
 }
 
-/// The same with the two means, if known, and a note if it is not the change of these means.
+/// Like [`change`], with a note if the change differs from the ratio of the two means.
 pub(crate) fn change_between(change: Change, figure: Figure, means: Option<(f64, f64)>) -> String {
     in_words(change, figure, means.map_or("", |(from, to)| of_runs(from, to, change.factor)))
 }
@@ -102,13 +102,13 @@ fn shifted(shift: &Shift) -> String {
     }
 }
 
-/// A clause for losses that are larger than the gain of a factor of `gain`.
+/// The first loss that may exceed a gain by the factor `gain`, in words.
 pub(crate) fn may_lose_more(losses: &[Shift], gain: f64) -> Option<String> {
     losses.iter().find(|loss| loss.may_exceed(gain)).map(shifted)
 }
 
-/// A note for a change that is not that of the two means shown with it: the judged change is the geometric mean of the runs' ratios,
-/// which differs if runs scatter.
+/// A note for a change that differs from the change of the two means shown with it: the judged change is the geometric mean of the runs'
+/// ratios, which differs if runs scatter.
 fn of_runs(from: f64, to: f64, factor: f64) -> &'static str {
     /// Slightly more than the rounding of three digits in each.
     const ROUNDING_TOLERANCE: f64 = 0.02;

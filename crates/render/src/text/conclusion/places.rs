@@ -1,4 +1,4 @@
-//! Several devices, kernels or hosts beside each other.
+//! Sentences that compare several setups (devices, kernels or hosts).
 
 use hoistway_answer::Figure;
 use hoistway_answer::analysis::Analysis;
@@ -8,19 +8,19 @@ use super::phrases::noun;
 use super::sentences::InShort;
 use crate::text::columns::value;
 
-/// What all places have in common.
+/// The properties that all setups have in common.
 fn shared(places: &[InShort]) -> Vec<&str> {
     let first = places.first().into_iter().flat_map(|one| &one.place);
     first.filter(|part| places.iter().all(|one| one.place.contains(part))).map(String::as_str).collect()
 }
 
-/// What a place has of its own; where there is nothing of that, all of it.
+/// The properties of a setup that others do not share; all of its properties if there are none.
 fn own(one: &InShort, shared: &[&str]) -> String {
     let own: Vec<&str> = one.place.iter().map(String::as_str).filter(|part| !shared.contains(part)).collect();
     if own.is_empty() { one.place.join(", ") } else { own.join(", ") }
 }
 
-/// What all places have in common, what is in focus in each, and which is the slowest.
+/// Sentences with the common properties, the focus figure on each setup, and the slowest setup.
 pub(super) fn side_by_side(
     nouns: &str,
     places: &[InShort],
@@ -46,7 +46,7 @@ pub(super) fn side_by_side(
         let (slow, fast) = if higher { (low, high) } else { (high, low) };
         let factor = high.0 / low.0;
         sentences.push(if factor - 1.0 > smallest_effect {
-            format!("{} is the slowest, {factor:.2} times behind {}.", own(slow.1), own(fast.1))
+            format!("{} is the slowest; {} is {factor:.2} times as good.", own(slow.1), own(fast.1))
         } else {
             "They are alike.".to_owned()
         });
@@ -54,7 +54,7 @@ pub(super) fn side_by_side(
     sentences
 }
 
-/// The rate that differs most between places that are much alike in the figure in focus.
+/// A sentence about the rate that differs most between setups that are similar in the focus figure.
 pub(super) fn elsewhere(analysis: &Analysis<'_>, places: &[InShort]) -> Option<String> {
     let means: Vec<f64> = places.iter().map(|one| one.mean).collect::<Option<_>>()?;
     let factor = |values: &[f64]| {

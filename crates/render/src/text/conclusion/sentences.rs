@@ -58,7 +58,7 @@ impl Sentences<'_> {
                 format!("{place}: change from {from} to {to}, {}.", self.better_elsewhere(candidate))
             }
             (Decision::OneRun, Some(candidate)) if candidate.outcome == Outcome::BetterElsewhere => format!(
-                "{place}: in this one run {} was ahead of {}, {}. One run does not say what is noise: --repeat 3 does.",
+                "{place}: in this one run {} was ahead of {}, {}. One run cannot show what is noise; use --repeat 3.",
                 self.words(&candidate.scheduler),
                 self.reference(),
                 self.better_elsewhere(candidate)
@@ -68,14 +68,14 @@ impl Sentences<'_> {
                 format!("{place}: change from {from} to {to}: {}.", self.gained(candidate))
             }
             (Decision::OneRun, Some(candidate)) => format!(
-                "{place}: in this one run {} was ahead of {}: {}. One run does not say what is noise: --repeat 3 does.",
+                "{place}: in this one run {} was ahead of {}: {}. One run cannot show what is noise; use --repeat 3.",
                 self.words(&candidate.scheduler),
                 self.reference(),
                 self.gained(candidate)
             ),
             (Decision::OneRun, None) => format!(
-                "{place}: in this one run nothing was worth a change from {} in {nouns} ({}). One run does not say what is noise: \
-                 --repeat 3 does.",
+                "{place}: in this one run nothing was worth a change from {} in {nouns} ({}). One run cannot show what is noise; \
+                 use --repeat 3.",
                 self.reference(),
                 self.shown(&verdict.reference)
             ),
@@ -171,7 +171,7 @@ impl Sentences<'_> {
         Some(format!("If the kernel had it, {name} ({published}) would be {how}."))
     }
 
-    /// How likely the decision is to stay the same with other repeats.
+    /// A sentence on the certainty of the decision: the share of resamplings that reach it.
     fn certainty(&self) -> Option<String> {
         let certainty = self.verdict.certainty?;
         let percent = (certainty * 100.0).floor();
@@ -199,19 +199,19 @@ impl Sentences<'_> {
         })
     }
 
-    /// Whether a candidate is better on balance by the smallest effect, whether or not beyond the noise.
+    /// Whether a candidate is better on balance by the smallest effect, even if within the noise.
     fn is_better_on_balance(&self, candidate: &Candidate) -> bool {
         candidate.balance.is_some_and(|balance| balance.factor >= 1.0 + self.verdict.smallest_effect)
     }
 
-    /// Whether it gains more in the named figure than what is recommended, and loses something for it.
+    /// Whether a candidate gains more in the focus than the recommended one, but has losses.
     fn is_further_ahead(&self, candidate: &Candidate) -> bool {
         let gain = |one: &Candidate| one.gain.map_or(1.0, |gain| gain.factor);
         let best = self.recommended().map_or(f64::INFINITY, gain);
         gain(candidate) >= best * (1.0 + self.verdict.smallest_effect) && !candidate.losses.is_empty()
     }
 
-    /// Whether it is ahead, and the runs do not agree on that.
+    /// Whether a candidate is ahead on balance, but within the noise.
     fn may_be_better(&self, candidate: &Candidate) -> bool {
         candidate.outcome == Outcome::WithinNoise && self.is_better_on_balance(candidate)
     }
@@ -423,7 +423,7 @@ impl Sentences<'_> {
         match self.verdict.focus_from {
             FocusFrom::Asked => None,
             FocusFrom::Load => {
-                Some(format!("Judged by {noun}, as this load is about that; --focus {} chooses it.", focus.figure))
+                Some(format!("Judged by {noun}, the focus of this load; --focus {} chooses it.", focus.figure))
             }
             FocusFrom::Figures => Some(format!(
                 "Judged by {noun} of {}, the figure most likely to be waited on; --focus JOB:OPERATION:FIGURE, such as {}, \
@@ -448,18 +448,21 @@ fn place_parts(setups: &[SetupSummary], setup: &SetupSummary) -> Vec<String> {
     parts
 }
 
-/// The figure in focus in one setup: `1.42 ms`, `mq-deadline`, `hdd`, `Linux 6.18`.
+/// The result on one setup in short: `1.42 ms` under `mq-deadline` on `hdd`, `Linux 6.18`.
 pub(super) struct InShort {
+    /// The focus figures under the recommended variant, as text.
     pub(super) shown: String,
-    /// Of the variant that is to be used.
+    /// The label of the recommended variant.
     pub(super) label: String,
+    /// The recommended variant in words.
     pub(super) words: String,
+    /// The properties of the setup.
     pub(super) place: Vec<String>,
-    /// The mean of a single figure.
+    /// The mean of the focus figure; `None` if the focus has several figures.
     pub(super) mean: Option<f64>,
 }
 
-/// Whether a gain is beyond the noise, significant, and more than a single I/O.
+/// Whether a gain counts, is beyond the noise, and is at least [`CLEAR_GAIN`].
 fn is_clear(gain: &Shift) -> bool {
     gain.weighs && gain.significant != Some(false) && gain.factor >= CLEAR_GAIN
 }

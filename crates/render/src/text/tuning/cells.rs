@@ -1,4 +1,4 @@
-//! The tables of a search as cells, to be drawn in other ways.
+//! The tables of a search as cells, for other formats such as HTML.
 
 use hoistway_answer::FigureName;
 use hoistway_answer::tuning::{Budget, KnobEffect, Round, SettingResult, Tuning};
@@ -8,7 +8,7 @@ use crate::text::conclusion::figure_in_words;
 use crate::text::words::device_name;
 use hoistway_measure::units;
 
-/// Knobs that explain less are left out.
+/// Knobs that explain a smaller share of the variance are left out.
 const SHARE_MIN: f64 = 0.01;
 /// Maximum number of listed knobs.
 const EFFECTS_MAX: usize = 12;
@@ -16,9 +16,9 @@ const EFFECTS_MAX: usize = 12;
 /// A table.
 #[derive(Clone, Debug)]
 pub struct TuningTable {
-    /// Its title.
+    /// The table's title.
     pub title: String,
-    /// Headers of its columns.
+    /// Headers of the columns.
     pub headers: Vec<String>,
     /// The rows, each with one cell per column.
     pub rows: Vec<Vec<String>>,
@@ -35,7 +35,7 @@ pub struct TuningCells {
     pub front: Option<TuningTable>,
     /// The knobs that mattered, largest effect first.
     pub effects: Option<TuningTable>,
-    /// The shares of the variance in these rows, 0 to 1.
+    /// The share of the variance that the knob in each row of `effects` explains, 0 to 1.
     pub shares: Vec<f64>,
 }
 
@@ -77,7 +77,7 @@ fn effects(tuning: &Tuning, listed: &[&KnobEffect]) -> TuningTable {
     };
     TuningTable {
         title: format!(
-            "what mattered to the {}: each among the settings that have it",
+            "knobs by their effect on the {}, each over the settings that have it",
             figure_in_words(&tuning.objective.figure)
         ),
         headers: ["knob", "of the variance", "best", "worst", "between them", "settings"].map(str::to_owned).to_vec(),
@@ -115,13 +115,13 @@ pub fn tuning_round(round: &Round) -> String {
     format!("{} settings in {runs} with {seeds} seeds", round.settings.len())
 }
 
-/// A table of settings, with or without their differences to the first.
-fn table(tuning: &Tuning, title: String, standings: &[SettingResult], beside: bool) -> TuningTable {
+/// A table of settings, with or without their differences from the best.
+fn table(tuning: &Tuning, title: String, standings: &[SettingResult], with_differences: bool) -> TuningTable {
     let figures = tuning.objective.figures();
     let mut headers = vec!["setting".to_owned()];
     headers.extend(figures.iter().map(ToString::to_string));
-    if beside {
-        headers.push("beside the best".to_owned());
+    if with_differences {
+        headers.push("vs best".to_owned());
     }
     let has_conditions = !tuning.objective.conditions.is_empty();
     if has_conditions {
@@ -130,7 +130,7 @@ fn table(tuning: &Tuning, title: String, standings: &[SettingResult], beside: bo
     let row = |standing: &SettingResult| {
         let mut row = vec![standing.setting.to_string()];
         row.extend(figures.iter().map(|name| shown(standing, name)));
-        if beside {
+        if with_differences {
             row.push(beside_best(standing));
         }
         if has_conditions {
@@ -154,7 +154,7 @@ pub fn standing_in_words(tuning: &Tuning, standing: &SettingResult) -> String {
     format!("{}: {}{conditions}", standing.setting, figures.collect::<Vec<_>>().join(", "))
 }
 
-/// In brackets if it is not beyond the noise.
+/// The factor of the objective relative to the best setting; in brackets if it is within the noise.
 fn beside_best(standing: &SettingResult) -> String {
     let Some(change) = standing.beside_best.filter(|change| change.factor != 1.0) else { return "-".to_owned() };
     let text = format!("{} times", units::times(change.factor));

@@ -1,21 +1,20 @@
-//! The sentences of a search.
+//! The conclusion of a search in sentences.
 
 use hoistway_answer::document::Change;
 use hoistway_answer::tuning::{SearchOutcome, Setting, SettingResult, Tuning};
+use hoistway_answer::verdict::SMALLEST_EFFECT;
 
 use super::cells::shown;
 use crate::text::conclusion::{change, change_between, figure_in_words, may_lose_more, shift_in_words};
 use crate::text::words::{device_name, list};
 use hoistway_measure::units;
 
-/// A smaller change is not a gain.
-const SMALLEST_EFFECT: f64 = 0.02;
 /// Maximum number of named settings.
 const NAMES_MAX: usize = 4;
 /// Maximum number of named losses.
 const LOSSES_MAX: usize = 6;
 
-/// The conclusion of a search, a sentence each; none if it has no result yet.
+/// The conclusion of a search, one sentence each; empty if it has no result yet.
 #[must_use]
 pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
     let Some(found) = &tuning.found else { return Vec::new() };
@@ -96,7 +95,7 @@ fn first(tuning: &Tuning, found: &SearchOutcome) -> String {
     if !found.reference.holds {
         let than = found.gain.map(|gain| format!(", {}", change(gain, figure.figure))).unwrap_or_default();
         return format!(
-            "For this load on {device}: {best}: {noun} {now}{than} from {reference}, which does not meet the conditions."
+            "For this load on {device}: change to {best}: {noun} {now}{than} from {reference}, which does not meet the conditions."
         );
     }
     match found.gain.filter(is_worth_it) {
