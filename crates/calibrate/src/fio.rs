@@ -1,4 +1,4 @@
-//! Runs the program fio and reads its JSON document.
+//! Runs fio and parses its JSON output.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Interval between checks whether fio has ended.
+/// Interval of checks for the end of fio.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Why there is no document.
+/// Why fio produced no document.
 #[derive(Debug, thiserror::Error)]
 pub enum FioError {
     /// The temporary file for its output cannot be created.
-    #[error("no temporary file for the output of fio: {0}")]
+    #[error("cannot create a temporary file for fio's output: {0}")]
     NoFile(std::io::Error),
     /// It cannot be started.
-    #[error("fio cannot be run: {0} (expected fio 3.0 or later on the PATH, as in the package fio)")]
+    #[error("fio cannot be run: {0} (expected fio 3.0 or later on PATH, such as from the package fio)")]
     NotThere(std::io::Error),
     /// The caller stopped it.
     #[error("interrupted")]
@@ -31,7 +31,7 @@ pub enum FioError {
         said: String,
     },
     /// Its output is not a fio document.
-    #[error("fio printed no document: {0} (expected that of --output-format=json)")]
+    #[error("fio printed no JSON document: {0} (expected the output of --output-format=json)")]
     NoDocument(String),
 }
 
@@ -45,7 +45,7 @@ impl Drop for Running {
     }
 }
 
-/// Runs fio with these arguments and returns its document. When `goes_on` returns false, fio is killed.
+/// Runs fio with these arguments and returns its document. Kills fio when `goes_on` returns `false`.
 ///
 /// # Errors
 /// If fio cannot be run, fails, or is interrupted.
@@ -85,11 +85,11 @@ pub fn run(arguments: &[String], goes_on: &dyn Fn() -> bool) -> Result<Value, Fi
 
 /// The results of a job in fio's document, for reads and writes together.
 pub(crate) struct JobFigures {
-    /// I/Os a second.
+    /// I/Os per second.
     pub(crate) iops: f64,
     /// Mean of the total latency, us.
     pub(crate) mean_us: f64,
-    /// Bytes moved.
+    /// Bytes transferred.
     pub(crate) bytes: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Calibration: [`host`] measures the costs of I/O on this machine, [`device`] measures a device, and [`fit`] fits a device model
-//! to such measurements. [`fio`] runs fio.
+//! Calibration: [`host`] measures the costs of I/O on this machine, [`device`] measures a device with fio, and [`fit`]
+//! fits a device model to measurements. [`fio`] runs fio.
 
 pub mod device;
 pub mod fio;

@@ -1,4 +1,4 @@
-//! Converts a command line of fio to an equivalent job file.
+//! Converts a fio command line to an equivalent job file.
 //!
 //! ```text
 //! fio --ioengine=libaio --direct=1 --name=a --rw=randread --name=b --rw=write
@@ -16,7 +16,7 @@
 
 use crate::options::OptionIndex;
 
-/// Options of fio itself that only affect its output.
+/// Options of fio that only affect its output.
 const OF_OUTPUT: [&str; 17] = [
     "alloc-size",
     "append-terse",
@@ -49,11 +49,11 @@ impl std::fmt::Display for CommandLineError {
 
 impl std::error::Error for CommandLineError {}
 
-/// The job file equivalent to these arguments of fio. `fio` may come first, preceded by a command that starts it, such as `sudo` or
-/// `nice -n 5`. Options may be abbreviated if they are unambiguous. Options that only affect fio's output are left out.
+/// Converts arguments of fio to a job file. `fio` may come first, preceded by a command that starts it, such as `sudo`
+/// or `nice -n 5`. Options may be abbreviated if unambiguous. Options that only affect fio's output are left out.
 ///
 /// # Errors
-/// If an argument is not an option, or asks for something other than running jobs.
+/// If an argument is not an option, or not one of a job.
 ///
 /// ```
 /// let text = hoistway_fio::job_text(["fio", "--direct=1", "--name=a", "--rw", "randread"]).unwrap();
@@ -72,7 +72,7 @@ pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Stri
         // fio accepts one dash as well as two.
         let Some(option) = argument.strip_prefix('-').map(|rest| rest.strip_prefix('-').unwrap_or(rest)) else {
             let expected = "expected options with two dashes; `hoistway compare FILE` takes a job file";
-            return Err(CommandLineError(format!("{argument:?} is no option ({expected})")));
+            return Err(CommandLineError(format!("{argument:?} is not an option ({expected})")));
         };
         let (name, value) = match option.split_once('=') {
             Some((name, value)) => (name, Some(value)),
@@ -82,10 +82,10 @@ pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Stri
         if OF_OUTPUT.contains(&name) {
             continue;
         }
-        // In a job file each of these ends a line or value.
+        // Each of these ends a line or value in a job file.
         if value.is_some_and(|value| value.contains(['\n', '\r', ';', '#'])) {
             return Err(CommandLineError(format!(
-                "--{name}: a job file cannot have this value (expected no ; # or new line)"
+                "--{name}: a job file cannot express this value (expected one without ; # or newline)"
             )));
         }
         if name == "name" {
@@ -98,7 +98,7 @@ pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Stri
         if index.find(name).is_none() {
             let hint = index.nearest(name).map(|known| format!("did you mean --{known}? ")).unwrap_or_default();
             let expected = format!("({hint}expected options of a job, such as --rw=randread)");
-            return Err(CommandLineError(format!("--{name}: no option of fio's jobs {expected}")));
+            return Err(CommandLineError(format!("--{name}: not an option of a fio job {expected}")));
         }
         if !has_section {
             text += "[global]\n";
@@ -108,7 +108,7 @@ pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Stri
         text += &value.map(|value| format!("={value}")).unwrap_or_default();
         text.push('\n');
     }
-    if has_job { Ok(text) } else { Err(CommandLineError("no job is named (expected --name=NAME)".to_owned())) }
+    if has_job { Ok(text) } else { Err(CommandLineError("no job (expected --name=NAME)".to_owned())) }
 }
 
 /// The option with this name, or the only option that begins with it, as in fio.
@@ -129,10 +129,9 @@ fn whole_name<'a>(index: &OptionIndex, name: &'a str) -> Result<&'a str, Command
     });
     match begins[..] {
         [only] if !name.is_empty() => Ok(only),
-        [_, _, ..] if !name.is_empty() => Err(CommandLineError(format!(
-            "--{name}: the beginning of several options (expected one of --{})",
-            begins.join(", --")
-        ))),
+        [_, _, ..] if !name.is_empty() => {
+            Err(CommandLineError(format!("--{name}: ambiguous (expected one of --{})", begins.join(", --"))))
+        }
         _ => Ok(name),
     }
 }
@@ -177,7 +176,7 @@ mod tests {
         {
             assert_eq!(job_file(&format!("{start} --name=a --rw=read")), bare, "{start}");
         }
-        assert!(job_file("sudo --name=a").unwrap_err().contains("is no option"));
+        assert!(job_file("sudo --name=a").unwrap_err().contains("is not an option"));
     }
 
     #[test]
@@ -199,7 +198,7 @@ mod tests {
             ("fio", "expected --name=NAME"),
             ("--name=global --rw=read", "expected --name=NAME"),
             ("--name= --rw=read", "--name: expected the name of a job"),
-            ("--name=a --client=host", "--client: no option of fio's jobs"),
+            ("--name=a --client=host", "--client: not an option of a fio job"),
         ] {
             let error = job_file(line).unwrap_err();
             assert!(error.contains(words), "{line}: {error}");

@@ -18,7 +18,7 @@ pub(crate) struct Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// With variables replaced; `None` for a flag without `=`.
+    /// The value with variables replaced; `None` for a flag without `=`.
     pub(crate) value: Option<String>,
     pub(crate) place: Place,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// Whether it holds defaults for the jobs after it.
+    /// Whether it is `[global]`: defaults for the jobs after it.
     pub(crate) fn is_global(&self) -> bool {
         &*self.name == "global"
     }

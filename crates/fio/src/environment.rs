@@ -1,4 +1,4 @@
-//! The environment that a job file refers to.
+//! The environment of a job file: variables, included files and logs, and properties of the host.
 
 use std::fmt;
 use std::io::{self, BufRead, Cursor};
@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use hoistway_blk::ground::Nanos;
 
-/// What a job file may refer to: environment variables, included files and properties of the host. This crate reads
-/// none of them itself.
+/// The environment of a job file. The caller provides it: this crate reads no variable and no file itself.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
     /// The value of `${NAME}`, or `None` if it is not set.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// The text of the file named by `include`. fio looks for it relative to the working directory.
     pub include: &'a dyn Fn(&Path) -> io::Result<String>,
-    /// The log that `read_iolog` names.
+    /// The log named by `read_iolog`.
     pub log: &'a dyn Fn(&Path) -> io::Result<Arc<dyn LogSource>>,
     /// The value of `$ncpus`.
     pub cpus: u32,
@@ -23,7 +22,7 @@ pub struct Environment<'a> {
     pub page_bytes: u64,
     /// The value of `$mb_memory`, in MiB.
     pub memory_mib: u64,
-    /// Replaces the `runtime` of every job.
+    /// Replaces the `runtime` of every job; `None` to keep them.
     pub runtime: Option<Nanos>,
 }
 

@@ -1,4 +1,4 @@
-//! The one error type of this crate.
+//! The error type of this crate, with the position in the job file.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Displays as `jobs.fio:12: [writers] iodepth: "x" is not a number (expected a whole number of at least 1)`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobFileError {
-    /// The file, or the include file, at fault.
+    /// The job file or included file at fault.
     pub file: Arc<str>,
     /// The line in that file, from 1; `None` if the file as a whole is at fault.
     pub line: Option<u32>,
@@ -17,7 +17,7 @@ pub struct JobFileError {
     pub section: Option<Arc<str>>,
     /// The option at fault, as it was written.
     pub option: Option<Box<str>>,
-    /// What is wrong.
+    /// The problem.
     pub message: Box<str>,
     /// What was expected, or what to do about it.
     pub hint: Option<Box<str>>,

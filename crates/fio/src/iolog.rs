@@ -1,4 +1,4 @@
-//! fio's I/O logs, versions 2 and 3. Each run reads them again line by line: a log may be larger than memory.
+//! Reads fio's I/O logs, versions 2 and 3. Each run reads a log again line by line, since it may be larger than memory.
 
 use std::io::{self, BufRead};
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use crate::environment::LogSource;
 use crate::error::quoted;
 use crate::options::ReplaySettings;
 
-/// The result of the first reading of a log.
+/// What the first pass over a log finds.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// Its files, in the order of [`Io::file`].
+    /// The log's files, indexed by [`Io::file`].
     pub(crate) files: Vec<String>,
     pub(crate) summary: Summary,
 }
 
-/// Reads all of a log.
+/// Reads a whole log once.
 pub(crate) fn find(source: &dyn LogSource, settings: &ReplaySettings) -> Result<Found, RecordError> {
     let mut reader = Reader::open(source, settings, None)?;
     let mut summary = Summary::default();
@@ -51,7 +51,7 @@ impl Records for Log {
     }
 }
 
-/// Limit of [`Io::file`].
+/// Maximum files of a log: [`Io::file`] has 8 bits.
 const FILES_MAX: usize = 255;
 /// The first bytes of a record of blktrace: its magic number in either byte order.
 const BLKTRACE: [[u8; 3]; 2] = [[0x74, 0x61, 0x65], [0x65, 0x61, 0x74]];
@@ -65,7 +65,7 @@ type Wrong = (String, &'static str);
 struct Reader {
     input: Box<dyn BufRead + Send>,
     settings: ReplaySettings,
-    /// None to use the log's own file numbers.
+    /// `None` to use the log's own file numbers.
     devices: Option<Arc<[u8]>>,
     text: Vec<u8>,
     /// Lines read so far.
@@ -76,9 +76,9 @@ struct Reader {
     first_us: Option<u64>,
     /// Time of the last I/O, or of the first line.
     last_us: u64,
-    /// A `wait` of version 2 that no I/O has used yet.
+    /// A `wait` of version 2 that the next I/O takes.
     wait: Option<Nanos>,
-    /// Pauses of I/Os that were skipped since the last one.
+    /// Sum of the pauses of I/Os skipped since the last one.
     skipped: Nanos,
 }
 
@@ -107,11 +107,11 @@ impl Reader {
         let bytes = &reader.text;
         let error = |message: &str, hint| Err(RecordError { line: 1, message: message.to_owned(), hint });
         if bytes.get(1..4) == Some(&BLKTRACE[0]) || bytes.get(..3) == Some(&BLKTRACE[1]) {
-            let hint = "replay it with fio, with write_iolog, and give the log that this writes";
+            let hint = "replay it in fio with write_iolog, and use the log that this writes";
             return error("blktrace recordings are not supported", hint);
         }
         let Ok(text) = std::str::from_utf8(bytes) else {
-            return error("this is not text", "an I/O log of fio, version 2 or 3, is expected");
+            return error("not text", "expected an I/O log of fio, version 2 or 3");
         };
         reader.version = match text.trim() {
             "fio version 2 iolog" => 2,
@@ -121,9 +121,9 @@ impl Reader {
                 let message = if !has_head {
                     "the log is empty".to_owned()
                 } else if head.starts_with("fio version") {
-                    format!("{} is not the head of an I/O log", quoted(head))
+                    format!("{} is not the header of an I/O log", quoted(head))
                 } else {
-                    "this is not the head of an I/O log".to_owned()
+                    "not the header of an I/O log".to_owned()
                 };
                 return error(&message, "expected \"fio version 2 iolog\" or \"fio version 3 iolog\"");
             }
@@ -131,14 +131,14 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Reads the next line; false if there is none.
+    /// Reads the next line; `false` at the end of the log.
     fn read_line(&mut self) -> Result<bool, RecordError> {
         self.text.clear();
         let mut input = io::Read::take(&mut self.input, LINE_BYTES_MAX);
         let read = input.read_until(b'\n', &mut self.text).map_err(|error| unreadable(self.lines + 1, &error))?;
         self.lines = self.lines.saturating_add(1);
         if read as u64 == LINE_BYTES_MAX && self.text.last() != Some(&b'\n') {
-            let (message, hint) = ("the line is too long".to_owned(), "an I/O log of fio, version 2 or 3, is expected");
+            let (message, hint) = ("the line is too long".to_owned(), "expected an I/O log of fio, version 2 or 3");
             return Err(RecordError { line: self.lines, message, hint });
         }
         Ok(read > 0)
@@ -163,7 +163,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// The I/O with the options applied; none if it is skipped, in which case its pause is kept.
+    /// Applies the options to an I/O; `None` if it is skipped, in which case its pause is added to the next one.
     fn adapted(&mut self, Record { io, pause }: Record) -> Option<Record> {
         let pause = match self.settings.pause(pause) {
             Pause::After(gap) => Pause::After(Nanos(self.skipped.0.saturating_add(gap.0))),
@@ -183,7 +183,7 @@ impl Reader {
 
     fn line_of(&mut self, bytes: &[u8]) -> Result<Option<Record>, Wrong> {
         let Ok(text) = std::str::from_utf8(bytes) else {
-            return Err(("this is not text".to_owned(), "an I/O log of fio, version 2 or 3, is expected"));
+            return Err(("not text".to_owned(), "expected an I/O log of fio, version 2 or 3"));
         };
         // No valid line has this many fields.
         const FIELDS_MAX: usize = 6;
@@ -204,10 +204,7 @@ impl Reader {
     fn timed_line(&mut self, fields: &[&str]) -> Result<Option<Record>, Wrong> {
         // fio appends the log of a second job to that of the first.
         if fields == ["fio", "version", "3", "iolog"] {
-            return Err((
-                "a second log begins here".to_owned(),
-                "fio appends to a log that is there: give it one run only",
-            ));
+            return Err(("a second log begins here".to_owned(), "fio appends to an existing log: record a single run"));
         }
         let time = number(fields[0], "a time in microseconds")?;
         self.line(Some(time), &fields[1..])
@@ -225,7 +222,7 @@ impl Reader {
                 return Ok(None);
             }
             [_, "wait", ..] if time_us.is_some() => {
-                return Err(("there is no wait in version 3".to_owned(), "each line has its time"));
+                return Err(("version 3 has no wait".to_owned(), "each line has its time"));
             }
             [file, action, offset, length] => (file, action, offset, length),
             _ => {
@@ -240,7 +237,7 @@ impl Reader {
             "write" => Op::Write,
             "trim" => Op::Discard,
             "sync" | "datasync" => Op::Flush,
-            _ => return Err((format!("{} is no action", quoted(action)), ACTIONS)),
+            _ => return Err((format!("{} is not an action", quoted(action)), ACTIONS)),
         };
         let (mut offset_bytes, mut bytes) =
             (number(offset, "an offset in bytes")?, number(length, "a length in bytes")?);
@@ -248,7 +245,7 @@ impl Reader {
             (offset_bytes, bytes) = (0, 0);
         } else if bytes == 0 || bytes % 512 != 0 || bytes > 1 << 30 || offset_bytes > 1 << 60 {
             let message = format!("an I/O of {bytes} bytes at {offset_bytes} is not possible");
-            return Err((message, "direct I/O needs whole sectors of 512, at most 1 GiB at once"));
+            return Err((message, "direct I/O needs whole sectors of 512 bytes, at most 1 GiB per I/O"));
         }
         let pause = match (self.wait.take(), time_us) {
             (Some(until), _) => Pause::Until(until),
@@ -266,7 +263,7 @@ impl Reader {
 
     fn file(&mut self, name: &str) -> Result<u8, Wrong> {
         let files = &mut self.files;
-        // A log uses the same few files again and again: no need for a map.
+        // A log has few files, so a linear search is enough.
         if let Some(at) = files.iter().position(|known| known == name) {
             return Ok(at as u8);
         }
@@ -282,12 +279,12 @@ fn number(text: &str, expected: &'static str) -> Result<u64, Wrong> {
     text.parse().map_err(|_| (format!("{} is not a number", quoted(text)), expected))
 }
 
-/// A time in this unit, small enough that sums of times do not overflow.
+/// Converts a time to nanoseconds; limited so that sums of times do not overflow.
 fn short(number: u64, unit_ns: u64) -> Result<Nanos, Wrong> {
     const TEN_YEARS_NS: u64 = 3_653 * 86_400 * 1_000_000_000;
     match number.checked_mul(unit_ns) {
         Some(time_ns) if time_ns <= TEN_YEARS_NS => Ok(Nanos(time_ns)),
-        _ => Err(("this is more than ten years later".to_owned(), "expected less")),
+        _ => Err(("the time is more than ten years".to_owned(), "expected less")),
     }
 }
 
@@ -295,6 +292,6 @@ fn unreadable(line: u32, error: &io::Error) -> RecordError {
     RecordError {
         line,
         message: format!("cannot be read: {error}"),
-        hint: "an I/O log of fio, version 2 or 3, is expected",
+        hint: "expected an I/O log of fio, version 2 or 3",
     }
 }

@@ -1,12 +1,12 @@
-//! Parser of fio job files, which makes loads of them.
+//! Parses fio job files into loads.
 //!
-//! A job file passes through three stages. [`JobFile::parse`] reads its text: the grammar (sections,
-//! comments, includes, variables), then the options, each of which is looked up in one table ([`options()`])
-//! and either honoured, ignored with a notice because it cannot change a simulation, or refused. The result
-//! is a [`Load`]: data that knows nothing of fio.
+//! A job file passes through three stages. [`JobFile::parse`] reads its text: the grammar (sections, comments,
+//! includes, variables), then the options, each of which is looked up in one table ([`options()`]) and either honoured,
+//! ignored with a notice because it cannot change a simulation, or refused. The result is a [`Load`], which is
+//! independent of fio.
 //!
-//! This crate reads no clock, no file and no environment variable: an [`Environment`] provides what a job file refers
-//! to.
+//! This crate reads no clock, file or environment variable: an [`Environment`] provides everything that a job file
+//! refers to.
 
 mod build;
 mod command_line;
@@ -24,14 +24,14 @@ use hoistway_load::Load;
 pub use command_line::{CommandLineError, job_text};
 pub use environment::{Environment, LogSource, log_in_memory};
 pub use error::JobFileError;
-pub use options::{OptionSpec, Treatment, options};
+pub use options::{OptionSpec, options};
 
 /// A parsed job file.
 #[derive(Clone, Debug)]
 pub struct JobFile {
-    /// Processes in the order of the file. The load's options are those of all `[global]` sections; a process has the options
-    /// of its own section. Both use fio's names, as in fio's JSON output, and leave out options without a value. A repeated
-    /// option appears once, with its last value.
+    /// Processes in the order of the file. The load's options are those of all `[global]` sections; a process has those
+    /// of its own section. Both use fio's names, as in fio's JSON output, and leave out options without a value. A
+    /// repeated option appears once, with its last value.
     pub load: Load,
     /// Notices for the user about ignored options and options without effect, one sentence each.
     pub notices: Vec<String>,
@@ -41,8 +41,8 @@ impl JobFile {
     /// Reads the fio job file `text`, called `file_name` in messages.
     ///
     /// # Errors
-    /// The first thing in the file that fio would refuse or silently misread, or that would change the results and is
-    /// not modelled.
+    /// The first line that fio would reject or silently misread, or whose option would change the results but is not
+    /// modelled.
     ///
     /// ```
     /// use hoistway_fio::{Environment, JobFile};

@@ -1,17 +1,17 @@
-//! Notices for the user.
+//! Collects notices for the user about a job file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::printable;
 
-/// Notices for the user, each once.
+/// The notices so far, without repetitions.
 #[derive(Default)]
 pub(crate) struct Notices {
     ignored: BTreeSet<&'static str>,
     schedulers: BTreeSet<String>,
     /// Files of jobs without `filename`.
     pub(crate) own_files: u64,
-    /// What is simulated instead, and the options concerned.
+    /// By the sentence that says what is simulated instead: the options concerned.
     not_simulated: BTreeMap<&'static str, BTreeSet<&'static str>>,
     sentences: Vec<String>,
 }
@@ -39,7 +39,7 @@ impl Notices {
     pub(crate) fn into_sentences(mut self) -> Vec<String> {
         if self.own_files > 0 {
             self.sentences.push(format!(
-                "Jobs without filename: the {} files of their processes lie one after the other on the device.",
+                "Jobs without filename: the {} files of their processes are placed one after the other on the device.",
                 self.own_files
             ));
         }

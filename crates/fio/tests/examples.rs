@@ -1,8 +1,8 @@
-//! Every job file that comes with fio is either run or refused with a reason.
+//! Every example job file of fio either runs or is refused with a reason.
 //!
 //! The example files are under fio's licence and not part of this repository: on Debian they are in the package
-//! fio-examples. `FIO_EXAMPLES` names their directory if it is another one. `examples.txt` has what comes of each, of
-//! those of fio 3.33.
+//! fio-examples. `FIO_EXAMPLES` names their directory if it is another one. `examples.txt` has the result of each
+//! example of fio 3.33.
 
 use crate::examples_directory;
 
@@ -14,14 +14,14 @@ use examples_directory::examples_directory;
 use hoistway_fio::{Environment, JobFile, JobFileError, log_in_memory};
 
 const GOLDEN: &str = include_str!("examples.txt");
-/// Large enough for all of them.
+/// A device size that is large enough for all of them.
 const DEVICE_BYTES: u64 = 64 << 40;
-/// I/Os that are drawn from each process.
+/// I/Os generated for each process.
 const DRAWN: usize = 100;
 
-/// Reads a job file, and draws the first I/Os of all its processes.
+/// Reads a job file, and generates the first I/Os of all its processes.
 fn tried(path: &Path) -> Result<JobFile, JobFileError> {
-    // Some files want variables: each gets a word that is a file name.
+    // Some files need variables; each variable is set to a word that is valid as a file name.
     let variable = |name: &str| match name {
         "FIO_RW" => Some("read".to_owned()),
         _ => Some("x".to_owned()),

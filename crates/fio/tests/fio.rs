@@ -1,5 +1,5 @@
-//! The same jobs with fio itself: what it logs must be what is generated here, number for number where the
-//! order is not random, and in counts, coverage and shares where it is.
+//! Compares jobs with fio itself: if the order of I/Os is not random, its log must equal the I/Os generated here;
+//! otherwise their counts, coverage and shares must agree.
 
 use crate::fio_run;
 
@@ -17,7 +17,7 @@ fn logged_by_fio(test: &str, options: &str) -> Option<Vec<Io>> {
     }
     let directory = fio_run::directory(test);
     let log = directory.join("log");
-    // The null engine does no I/O, but goes through everything that decides about it.
+    // The null engine does no I/O, but makes all decisions about it.
     let text = format!("[a]\nioengine=null\nfilename=nothing\nwrite_iolog={}\n{options}\n", log.display());
     let output = fio_run::run(&directory, &text, &[], &[]);
     assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
@@ -48,7 +48,7 @@ fn generated(options: &str) -> Vec<Io> {
     let text = format!("[a]\nioengine=libaio\ndirect=1\nfilename=nothing\n{options}\n");
     let job_file = JobFile::parse(&text, "jobs.fio", &Environment::empty()).unwrap_or_else(|e| panic!("{e}"));
     let process = &job_file.load.processes[0];
-    // Without a device fio takes a file to end where the job does.
+    // Without a device fio assumes that the file ends where the job does.
     let volume = &process.plan.pattern.volume;
     let device_bytes = match (volume.file_bytes, volume.size, volume.offset) {
         (None, Some(Amount::Bytes(size)), Amount::Bytes(offset)) => size + offset,
@@ -61,7 +61,7 @@ fn ops(ios: &[Io]) -> Vec<Op> {
     ios.iter().map(|io| io.op).collect()
 }
 
-/// How often each block was touched.
+/// How often each block was accessed.
 fn visits(ios: &[Io]) -> BTreeMap<(u64, u32), usize> {
     let mut visits = BTreeMap::new();
     for io in ios.iter().filter(|io| io.op != Op::Flush) {
@@ -176,7 +176,7 @@ fn random_jobs_visit_all_blocks_of_a_zone_before_the_next_zone() {
         }
         let distinct = |ios: &[Io]| visits(ios).len() as f64;
         let (ours, fio) = (distinct(&ours), distinct(&fio));
-        // What is left of a zone is chosen anew at each visit.
+        // The order of the remaining blocks of a zone is drawn again at each visit.
         let slack = if options.contains("norandommap") || options.contains("zonesize=64k") { 0.1 } else { 0.0 };
         assert!((ours / fio - 1.0).abs() <= slack, "{options}: {ours} against {fio}");
     }
@@ -259,7 +259,7 @@ fn skewed_distributions_are_as_steep() {
         let options = format!("rw=randread\nrandom_distribution={distribution}\nsize=1m\nio_size=32m");
         let Some(fio) = logged_by_fio(&format!("skew-{i}"), &options) else { return };
         let ours = generated(&options);
-        // fio scatters ranks by a hash that may put several on one block, so that single blocks can be hotter.
+        // fio scatters ranks with a hash that may map several to one block, so that single blocks can be hotter.
         for hottest in [16, 64] {
             let top = |ios: &[Io]| {
                 let mut counts: Vec<usize> = visits(ios).into_values().collect();
@@ -339,7 +339,8 @@ fn distributions_that_fio_refuses_are_refused() {
     }
 }
 
-/// The I/Os of a process of fio in the order of their ends, from its log of latencies: that of I/Os has no checks.
+/// The I/Os of a process of fio in the order of completion, from its latency log, since its I/O log omits verification
+/// reads.
 fn done_by_fio(test: &str, options: &str) -> Option<Vec<Io>> {
     if !fio_run::is_installed() {
         return None;
@@ -379,7 +380,7 @@ fn written_blocks_are_verified_when_fio_does_it() {
         let ours: Vec<Io> = generated(&options).into_iter().filter(|io| io.op != Op::Flush).collect();
         assert_eq!(ops(&ours), ops(&fio), "{options}");
         assert_eq!(visits(&ours), visits(&fio), "{options}");
-        // The order of random offsets differs, but in each the reads repeat that of the writes.
+        // The random order differs between fio and us, but in both the reads repeat the order of the writes.
         let of = |ios: &[Io], op| ios.iter().filter(|io| io.op == op).map(|io| io.offset_bytes).collect::<Vec<_>>();
         for ios in [&ours, &fio] {
             let (reads, writes) = (of(ios, Op::Read), of(ios, Op::Write));
@@ -391,7 +392,7 @@ fn written_blocks_are_verified_when_fio_does_it() {
 #[test]
 fn plausible_mixed_jobs_issue_the_same_ios_as_fio() {
     for (i, options) in [
-        // A database: small random writes and large reads, each with its own sizes.
+        // A database: small random writes and large reads, each with sizes of their own.
         "rw=randrw\nrwmixread=70\nbssplit=4k/60:16k/40,8k/90:64k/10\nnorandommap\nsize=64m\nio_size=32m",
         "rw=randtrimwrite\nbssplit=4k/50:8k/50,4k,16k/30:32k/70\nnorandommap\nsize=32m",
         "rw=randwrite\nsize=16m\noffset=16m\nfilesize=64m\nbs=8k\nunlink=1\nthread\nlockmem=1m",
@@ -500,7 +501,7 @@ fn jobs_whose_sizes_leave_a_remainder_issue_as_many_ios_as_fio() {
 #[test]
 fn zones_with_a_remainder_issue_as_many_ios_as_fio() {
     let mut wrong = Vec::new();
-    // How many I/Os may lie between: a random job ends with the first draw of a block that the end of the region cuts off.
+    // The range of the number of I/Os: a random job ends at the first draw of a block that extends beyond the region.
     for (i, (slack, options)) in [
         (0, "rw=read\nsize=30k\nzonesize=3k\nzonerange=8k"),
         (0, "rw=read\nsize=1030k\nzonesize=3k\nzonerange=8k"),

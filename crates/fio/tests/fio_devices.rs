@@ -1,4 +1,5 @@
-//! Jobs on a device with fio itself: a file that is there and larger than what a job uses is to fio what a device is.
+//! Compares jobs on a device with fio itself. To fio, an existing file that is larger than the job's region is like a
+//! device.
 
 use crate::fio_run;
 
@@ -11,7 +12,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 const DEVICE_BYTES: u64 = 8 << 20;
 
-/// What was done, offset and length of each I/O.
+/// Operation, offset and length of each I/O.
 type Ios = Vec<(char, u64, u64)>;
 
 fn by_fio(test: &str, options: &str) -> Ios {
@@ -59,7 +60,7 @@ fn sequential_jobs_of_any_size_are_the_same_io_for_io() {
     let strategy = (modes, prop::sample::select(vec![0, 100]), 1..4_u32, 8..600_u64, 0..100_u64, any::<bool>());
     let options = strategy.prop_map(|(mode, mix, loops, size, offset, is_4k)| {
         let block = if is_4k { 4096 } else { 1024 };
-        // In sectors, which are no whole blocks.
+        // In sectors, not in whole blocks.
         format!("rw={mode}\nrwmixread={mix}\nbs={block}\nloops={loops}\nsize={}\noffset={}", size * 512, offset * 4096)
     });
     check(options, 24, |options| {
@@ -105,7 +106,7 @@ fn a_run_that_comes_to_the_end_of_its_region_ends_the_job() {
         early[0] += u32::from(ios.len() < 64);
         early[1] += 1;
     }
-    // About half of fio's runs end so, too.
+    // About half of fio's runs end like this, too.
     assert!((early[1] / 4..early[1] * 9 / 10).contains(&early[0]), "{early:?}");
     check(options, 8, |options| {
         prop_assert!(end(options, &by_fio("devices-runs", options)), "{}", options);

@@ -1,7 +1,7 @@
-//! fio's own example job files with fio itself: each of its processes issues what is generated here.
+//! Compares fio's example job files with fio itself: each of its processes issues the I/Os generated here.
 //!
-//! The files are under fio's licence and not part of this repository: see `examples.rs`. `fio_trace/adapt.rs` says what is
-//! changed of them for both sides.
+//! The files are under fio's licence and not part of this repository: see `examples.rs`. `fio_trace/adapt.rs` changes
+//! them for both sides.
 
 use crate::examples_directory;
 use crate::fio_run;
@@ -18,8 +18,7 @@ use hoistway_fio::{Environment, JobFile};
 
 const GOLDEN: &str = include_str!("examples.txt");
 
-/// The examples that run, what their sizes are divided by, and the defaults that they are given: the size of the device, if
-/// they leave it to that.
+/// The examples that run, the divisor of their sizes, and additional defaults: `size`, if they use the whole device.
 const COMPARED: &[(&str, u64, &str)] = &[
     ("1mbs_clients.fio", 64, ""),
     ("aio-read.fio", 4, ""),

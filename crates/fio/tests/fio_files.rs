@@ -1,4 +1,4 @@
-//! Jobs with several files with fio itself: which file is next, where, and how much.
+//! Compares jobs with several files with fio itself: the file, offset and length of each I/O.
 
 use crate::fio_run;
 
@@ -16,7 +16,7 @@ fn shown(file: &str, letter: char, offset: u64, bytes: u64) -> String {
     }
 }
 
-/// What fio did, from its I/O log. `sizes` are the files a, b, c to begin with, in KiB.
+/// The I/Os of fio, from its I/O log. `sizes` are the initial sizes of the files a, b and c, in KiB.
 fn logged_by_fio(test: &str, options: &str, sizes: &[u64]) -> Option<Vec<String>> {
     if !fio_run::is_installed() {
         return None;
@@ -25,7 +25,7 @@ fn logged_by_fio(test: &str, options: &str, sizes: &[u64]) -> Option<Vec<String>
     for (name, kib) in ["a", "b", "c"].iter().zip(sizes) {
         File::create(directory.join(name)).and_then(|f| f.set_len(kib << 10)).expect("a file");
     }
-    // Without files to begin with, the null engine is enough: it goes through all that decides about I/O.
+    // Without existing files the null engine suffices, as it makes all decisions about I/O.
     let engine = if sizes.is_empty() { "null" } else { "psync" };
     let output = fio_run::run(&directory, &format!("[a]\nioengine={engine}\nwrite_iolog=log\n{options}\n"), &[], &[]);
     assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
@@ -34,7 +34,7 @@ fn logged_by_fio(test: &str, options: &str, sizes: &[u64]) -> Option<Vec<String>
     let line = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [_, file, action, offset, length] = fields[..] else { return None };
-        // Files of fio's own are called JOB.CLONE.NUMBER.
+        // Files that fio names itself are called JOB.CLONE.NUMBER.
         let file = file.strip_prefix("a.0.").unwrap_or(file);
         let letter = if action == "datasync" { 's' } else { action.chars().next()? };
         Some(shown(file, letter, offset.parse().ok()?, length.parse().ok()?))
@@ -42,13 +42,13 @@ fn logged_by_fio(test: &str, options: &str, sizes: &[u64]) -> Option<Vec<String>
     Some(log.lines().filter(|text| !text.starts_with("fio version")).filter_map(line).collect())
 }
 
-/// What is generated here, in the same words.
+/// The I/Os generated here, in the same notation.
 fn generated(options: &str, sizes: &[u64]) -> Vec<String> {
     let text = format!("[a]\nioengine=libaio\ndirect=1\n{options}\n");
     let job_file = JobFile::parse(&text, "jobs.fio", &Environment::empty()).unwrap_or_else(|e| panic!("{e}"));
     let process = &job_file.load.processes[0];
     let ranges = process.ranges(1 << 40).unwrap_or_default();
-    // What is not there ends for fio where the job does.
+    // For fio, a file that does not exist ends where the job does.
     let is_own = job_file.load.files[0] == ".";
     let end = |file: usize| ranges.get(file).filter(|_| !is_own).map_or(1 << 40, |(start, bytes)| start + bytes);
     let device = |file: usize| sizes.get(process.files[file] as usize).map_or_else(|| end(file), |kib| kib << 10);
@@ -64,7 +64,7 @@ fn generated(options: &str, sizes: &[u64]) -> Vec<String> {
         if !is_own {
             return shown(name, letter, io.offset_bytes, io.bytes.into());
         }
-        // Files of its own lie one after the other.
+        // Files that fio names itself lie one after the other.
         let is_in = |&&(start, bytes): &&(u64, u64)| (start..start + bytes).contains(&io.offset_bytes);
         let number = ranges.iter().position(|range| is_in(&range)).unwrap_or(0);
         shown(&number.to_string(), letter, io.offset_bytes - ranges[number].0, io.bytes.into())
@@ -72,7 +72,7 @@ fn generated(options: &str, sizes: &[u64]) -> Vec<String> {
     generator.take(20_000).map(line).collect()
 }
 
-/// Options that fix every I/O, and the sizes of the files that are there.
+/// Options that determine every I/O, and the sizes of the existing files.
 const WITHOUT_CHANCE: &[(&str, &[u64])] = &[
     ("filename=a:b:c\nrw=read\nsize=36k", &[]),
     ("filename=a:b:c\nrw=write\nsize=40k", &[]),
@@ -113,7 +113,7 @@ const WITHOUT_CHANCE: &[(&str, &[u64])] = &[
     ("nrfiles=2\nrw=trimwrite\nsize=16k\nio_size=100k", &[]),
     ("nrfiles=3\nrw=trimwrite\nsize=24k\nio_size=60k\nfile_service_type=sequential", &[]),
     ("nrfiles=2\nrw=trimwrite\nsize=16k\nloops=3", &[]),
-    // No whole sectors.
+    // Not whole sectors.
     ("rw=read\nsize=12345", &[]),
     ("nrfiles=2\nrw=write\nbs=1k\nsize=23457", &[]),
     ("filename=a:b\nrw=read\nsize=9k", &[64, 64]),
@@ -230,7 +230,7 @@ fn skewed_service_has_the_same_shares() {
                 .map(|file| files.iter().filter(|name| **name == file.to_string()).count() as f64 / ios.len() as f64)
                 .collect();
             if service.starts_with('z') || service.starts_with('p') {
-                // Which file is the hottest is a matter of chance.
+                // Chance decides which file is the hottest.
                 shares.sort_by(f64::total_cmp);
             }
             shares

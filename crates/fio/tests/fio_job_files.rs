@@ -1,5 +1,5 @@
-//! Our own job files with fio itself, and what is easily read wrongly in them: inheritance, includes, variables, clones,
-//! phases, several files. `fio_trace/adapt.rs` says what is changed of them for both sides.
+//! Compares our own job files with fio itself, especially features that are easily misread: inheritance, includes,
+//! variables, clones, phases, several files. `fio_trace/adapt.rs` changes them for both sides.
 
 use crate::fio_run;
 use crate::fio_trace;
@@ -12,8 +12,8 @@ use fio_trace::adapt::{adapted, adapted_lines};
 use fio_trace::{Io, Kind, compare, trace};
 use hoistway_fio::{Environment, JobFile};
 
-/// A job file: its name, its text, and the MiB of its devices. With 0 it says all sizes itself; the others go over real files,
-/// because fio's null engine does not know the size of a device.
+/// A job file: its name, its text, and the size of its devices in MiB. With 0 it contains all sizes itself; the others
+/// run on real files, because fio's null engine does not know the size of a device.
 type OurFile = (&'static str, &'static str, u64);
 
 macro_rules! files {
@@ -42,7 +42,7 @@ const OURS: &[OurFile] = files! {
     "../../experiment/scenarios/vm-host.fio", 64;
 };
 
-/// What the text of a job file can make of its jobs.
+/// Job files whose text determines the jobs in ways that are easily misread.
 const GRAMMAR: &[OurFile] = &[
     (
         "a section takes what the [global]s before it say, and no other",
@@ -119,7 +119,7 @@ const GRAMMAR: &[OurFile] = &[
     ),
 ];
 
-/// A number of the host, as fio finds it.
+/// A number of the host, as fio determines it.
 fn of_host(name: &str) -> u64 {
     let output = Command::new("getconf").arg(name).output().expect("getconf");
     String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or_else(|_| panic!("{name} from getconf"))
@@ -185,7 +185,8 @@ fn assert_same_ios_as_fio(set: &str, files: &[OurFile]) {
     }
     let mut differences = Vec::new();
     for (number, (name, text, device_mib)) in files.iter().enumerate() {
-        // Of many processes on a busy machine one of fio's does an I/O otherwise, now and then, and another time not.
+        // On a busy machine, one of fio's many processes occasionally issues a different I/O, so a difference must be
+        // repeatable.
         let compare = |_| compared(&format!("{set}-{number}"), &adapted(text, 1, ""), *device_mib);
         let results: Vec<_> = (0..3).map_while(|attempt| compare(attempt).err()).collect();
         if let [.., difference] = &results[..]

@@ -1,4 +1,4 @@
-//! Replays and priorities of single I/Os with fio itself.
+//! Compares replays, and priorities of single I/Os, with fio itself.
 
 use crate::fio_run;
 
@@ -17,7 +17,7 @@ const VERSION_3: &str = "fio version 3 iolog\n7000 x add\n7000 y add\n7000 x ope
 const VERSION_2: &str = "fio version 2 iolog\nx add\ny add\nx open\ny open\nx read 0 4096\ny write 4096 8192\n\
     x wait 1000 0\nx read 8192 4096\nx datasync 0 0\ny read 512 512\nx close\ny close\n";
 
-/// Offset and length of each I/O, and when it was done in ms: fio's latency log.
+/// Offset, length and time in ms of each I/O, from fio's latency log.
 fn replayed_by_fio(test: &str, log: &str, options: &str) -> Option<Vec<(u64, u32, f64)>> {
     if !fio_run::is_installed() {
         return None;
@@ -43,7 +43,7 @@ fn process(log: &str, options: &str) -> Process {
     JobFile::parse(&text, "jobs.fio", &environment).unwrap_or_else(|e| panic!("{e}")).load.processes.remove(0)
 }
 
-/// The same of a device that takes no time, flushes left out as fio's log does.
+/// The same on a device that takes no time. Flushes are left out, as in fio's log.
 fn replayed(log: &str, options: &str) -> Vec<(u64, u32, f64)> {
     let process = process(log, options);
     let mut pacer = process.pacer(0, 1);
@@ -86,8 +86,8 @@ fn replays_are_the_same_io_for_io_and_at_the_same_times() {
         let places = |ios: &[(u64, u32, f64)]| ios.iter().map(|io| (io.0, io.1)).collect::<Vec<_>>();
         assert_eq!(places(&ours), places(&fio), "{options}");
         for (our, fio) in ours.iter().zip(&fio) {
-            // With version 2 time counts from the start of fio, which takes its time before the job starts. A busy
-            // machine makes fio late, never early by more than what it rounds.
+            // In version 2 times count from the start of fio, some time before the job starts. A busy machine makes fio
+            // late, and rounding makes it at most slightly early.
             let early = if log == VERSION_2 { 900.0 } else { 2.0 };
             assert!((our.2 - early..our.2 + 900.0).contains(&fio.2), "{options}: {our:?} against {fio:?}");
         }
@@ -127,13 +127,13 @@ fn log_errors_are_reported_with_their_line() {
         (
             &blktrace[..],
             "",
-            "iolog:1: blktrace recordings are not supported (replay it with fio, with write_iolog, and give the log that this writes)",
+            "iolog:1: blktrace recordings are not supported (replay it in fio with write_iolog, and use the log that this writes)",
         ),
-        (b"\xff\xfe", "", "iolog:1: this is not text (an I/O log of fio, version 2 or 3, is expected)"),
+        (b"\xff\xfe", "", "iolog:1: not text (expected an I/O log of fio, version 2 or 3)"),
         (
             b"fio version 1 iolog\n",
             "",
-            "iolog:1: \"fio version 1 iolog\" is not the head of an I/O log (expected \"fio version 2 iolog\" or \"fio version 3 iolog\")",
+            "iolog:1: \"fio version 1 iolog\" is not the header of an I/O log (expected \"fio version 2 iolog\" or \"fio version 3 iolog\")",
         ),
         (
             b"fio version 3 iolog\n0 x add\nx read 0 4096\n",
@@ -143,7 +143,7 @@ fn log_errors_are_reported_with_their_line() {
         (
             b"fio version 3 iolog\n0 x jump 0 4096\n",
             "",
-            "iolog:2: \"jump\" is no action (expected read, write, trim, sync, datasync, wait, add, open or close)",
+            "iolog:2: \"jump\" is not an action (expected read, write, trim, sync, datasync, wait, add, open or close)",
         ),
         (
             b"fio version 2 iolog\nx wait 5000\n",
@@ -153,19 +153,19 @@ fn log_errors_are_reported_with_their_line() {
         (
             b"fio version 3 iolog\n0 x read 0 100\n",
             "",
-            "iolog:2: an I/O of 100 bytes at 0 is not possible (direct I/O needs whole sectors of 512, at most 1 GiB at once)",
+            "iolog:2: an I/O of 100 bytes at 0 is not possible (direct I/O needs whole sectors of 512 bytes, at most 1 GiB per I/O)",
         ),
         (
             b"fio version 3 iolog\n0 x read 0 512\n18446744073709551615 x read 0 512\n",
             "",
-            "iolog:3: this is more than ten years later (expected less)",
+            "iolog:3: the time is more than ten years (expected less)",
         ),
         (
             b"fio version 2 iolog\nx wait 18446744073709551615 0\nx read 0 512\n",
             "",
-            "iolog:2: this is more than ten years later (expected less)",
+            "iolog:2: the time is more than ten years (expected less)",
         ),
-        (b"fio version 3 iolog\n0 x add\n", "", "jobs.fio:3: [a] read_iolog: there is no I/O in the log \"iolog\""),
+        (b"fio version 3 iolog\n0 x add\n", "", "jobs.fio:3: [a] read_iolog: the log \"iolog\" has no I/O"),
         (
             b"fio version 3 iolog\n0 x read 1024 512\n",
             "replay_scale=4",
@@ -187,7 +187,8 @@ fn skipped_replay_entries_keep_their_time() {
     assert_eq!(times, [0.0, 10.0, 50.0, 50.0, 90.0]);
 }
 
-/// Share of each priority among I/Os of a direction and size, from fio's latency log: one that needs direct I/O.
+/// Share of each priority among the I/Os of a direction and size, from fio's latency log, of which priorities are a
+/// part only with direct I/O.
 type Shares = BTreeMap<(u32, u32, u16), f64>;
 
 fn priorities_of_fio(test: &str, options: &str) -> Option<Shares> {
@@ -202,7 +203,7 @@ fn priorities_of_fio(test: &str, options: &str) -> Option<Shares> {
     fs::remove_dir_all(&directory).expect("the directory is there");
     let errors = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        // Real time takes privileges, which a test may lack.
+        // Real-time priority needs privileges that a test may lack.
         eprintln!("skipped: fio could not run this: {errors}");
         return None;
     }

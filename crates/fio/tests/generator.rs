@@ -1,4 +1,4 @@
-//! Which I/Os a job issues.
+//! The I/Os that a job issues.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn ios(options: &str) -> Vec<Io> {
     generator_on(options, 64 << 20, 1).collect()
 }
 
-/// As `r0 r4 w8 s`: operation, offset in KiB, and the length if it is not 4 KiB.
+/// I/Os in the form `r0 r4 w8 s`: operation, offset in KiB, and the length if it is not 4 KiB.
 fn shown(ios: &[Io]) -> String {
     let io = |io: &Io| {
         let kib = io.offset_bytes / KIB;
@@ -84,7 +84,7 @@ fn a_time_based_job_never_ends() {
     let random: Vec<Io> = generator_on("rw=randread\nsize=64k\ntime_based\nruntime=1", 1 << 20, 1).take(160).collect();
     let passes: Vec<_> = random.chunks(16).map(offsets).collect();
     assert!(passes.iter().all(|pass| pass.iter().copied().collect::<BTreeSet<_>>().into_iter().eq(0..16)));
-    // As in fio, a pass that time wraps around has an order of its own.
+    // As in fio, each further pass of a job that runs by time has its own order.
     assert!(passes[0] != passes[1]);
 }
 
@@ -121,7 +121,7 @@ fn without_a_map_blocks_repeat() {
     let ios = ios("rw=randread\nnorandommap");
     assert_eq!(ios.len(), 16_384);
     let distinct = offsets(&ios).into_iter().collect::<BTreeSet<_>>().len() as f64;
-    // 1 - 1/e of the blocks are hit by as many even draws.
+    // With as many uniform draws as blocks, 1 - 1/e of the blocks are hit.
     assert!((distinct / 16_384.0 - 0.632).abs() < 0.02, "{distinct}");
 }
 
@@ -232,7 +232,7 @@ fn written_blocks_are_verified_after_each_pass_or_backlog() {
     assert_eq!(of("rw=read"), "r0 r4 r8 r12");
     let endless = generator_on("verify=crc32c\nrw=write\nsize=16k\ntime_based\nruntime=1", 1 << 20, 1).take(100);
     assert!(endless.into_iter().all(|io| io.op == Op::Write));
-    // In a mix only what was written, in the same order.
+    // In a mix only the written blocks are verified, in the same order.
     let mix = ios("verify=md5\nrw=randrw\nsize=1m");
     let (first, checks) = mix.split_at(256);
     let written: Vec<_> = first.iter().filter(|io| io.op == Op::Write).map(|io| io.offset_bytes).collect();
@@ -261,7 +261,7 @@ fn randseed_counts_only_without_randrepeat() {
     assert_ne!(first("randseed=7\nrandrepeat=0"), first("randseed=8\nrandrepeat=0"));
 }
 
-/// What a seed means is a promise: results that name a seed must stay reproducible.
+/// The numbers of a seed must not change, so that results that name a seed stay reproducible.
 #[test]
 fn the_ios_of_a_seed_never_change() {
     let first = |options: &str| shown(&generator_on(options, 1 << 20, 42).take(6).collect::<Vec<_>>());
@@ -303,7 +303,7 @@ proptest! {
         let mut written = Vec::new();
         let mut left = plain.iter();
         for io in checked {
-            // Whatever is not the next I/O of the job is the next check.
+            // An I/O that is not the next one of the job is the next verification.
             if left.as_slice().first() == Some(&io) {
                 left.next();
                 written.extend((io.op == Op::Write).then_some(io));

@@ -1,4 +1,4 @@
-//! Whole job files: what they come to, and what is said about faulty ones.
+//! Whole job files: the resulting jobs, and the messages about faulty ones.
 
 use std::io;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn valid(text: &str) -> JobFile {
     parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// The message for a job with these options on lines 2 and after, all else being well.
+/// The error message for a job with these options from line 2 on, which is otherwise valid.
 fn refused(options: &str) -> String {
     let text = format!("[a]\n{options}\nfilename=/dev/sda\ndirect=1\n");
     parse(&text).map(|_| ()).expect_err(options).to_string()
@@ -185,7 +185,7 @@ fn a_synchronous_engine_says_that_it_has_no_depth() {
 
 #[test]
 fn io_that_is_not_direct_has_a_depth_of_one_and_is_reported_once() {
-    const SKETCH: &str = "I/O that is not direct (direct=0, fio's default) goes through a page cache that is a sketch: \
+    const SKETCH: &str = "I/O that is not direct (direct=0, fio's default) goes through a simplified page cache: \
                           see docs/page-cache.md.";
     let job_file =
         valid("[global]\nfilename=x\niodepth=32\n[a]\nioengine=libaio\n[b]\nioengine=io_uring\nbuffered=1\n");
@@ -243,7 +243,7 @@ fn files_of_the_same_made_name_are_shared() {
     assert_eq!(ranges[0], ranges[1]);
     assert_eq!(ranges[2], [(8192, 4096), (12288, 4096)]);
     let grown = parse(&format!("{text}[d]\nsize=16k\n")).unwrap_err().to_string();
-    assert!(grown.contains("filename_format: \"f.0\" has 4096 bytes in an earlier process, and 8192 here"), "{grown}");
+    assert!(grown.contains("filename_format: \"f.0\" has 4096 bytes in an earlier process, but 8192 here"), "{grown}");
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn errors_name_place_option_fault_and_remedy() {
         ("bs=4x", "[a] bs: \"4x\" has an unknown unit \"x\" (the units are k, m, g, t and p)"),
         (
             "bs=4k-16k",
-            "[a] bs: \"4k-16k\" has an unknown unit \"k-16k\" (a single size is expected here, and fio would drop what follows it; bsrange takes a range of block sizes)",
+            "[a] bs: \"4k-16k\" has an unknown unit \"k-16k\" (expected a single size: fio would drop what follows it; bsrange takes a range of block sizes)",
         ),
         ("bs=", "[a] bs: the value is empty (expected read,write,trim: bytes such as 4k)"),
         ("bs", "[a] bs: needs a value (expected read,write,trim: bytes such as 4k)"),
@@ -315,16 +315,16 @@ fn errors_name_place_option_fault_and_remedy() {
         ("direct=yes", "[a] direct: \"yes\" is not a number (expected 0 or 1)"),
         (
             "rw=rnd",
-            "[a] rw: \"rnd\" is not one of its values (expected read, write, trim, rw, trimwrite, or one of them after rand)",
+            "[a] rw: \"rnd\" is not one of its values (expected read, write, trim, rw, trimwrite, or one of these prefixed with rand)",
         ),
         (
             "ioengine=mmap",
-            "[a] ioengine: the engine \"mmap\" is not supported: it works on the pages of the page cache (use psync without direct=1, which goes through the page cache, too)",
+            "[a] ioengine: the engine \"mmap\" is not supported: it works on the pages of the page cache (use psync without direct=1, which also goes through the page cache)",
         ),
         ("rw=read:-1", "[a] rw: -1 bytes cannot be skipped (use a multiple of 512 bytes)"),
         (
             "filename=/dev/a::/dev/b",
-            "[a] filename: the name of a file is empty (names stand between colons; write \\: for a colon in a name)",
+            "[a] filename: the name of a file is empty (names are separated by colons; write \\: for a colon in a name)",
         ),
         ("nrfiles=0", "[a] nrfiles: \"0\" is out of range (expected a whole number from 1 to 65536)"),
         (
@@ -337,11 +337,11 @@ fn errors_name_place_option_fault_and_remedy() {
         ),
         (
             "filesize=4k-8k",
-            "[a] filesize: a range of sizes, but the files have names (give one size, or leave filename out)",
+            "[a] filesize: a range of sizes is only possible for files without names (give one size, or remove filename)",
         ),
         (
             "cmdprio_percentage=20",
-            "[a] cmdprio_percentage: ioengine=psync cannot give single I/Os a priority (use libaio or io_uring, or prio for the whole job)",
+            "[a] cmdprio_percentage: ioengine=psync cannot set the priority of single I/Os (use libaio or io_uring, or prio for the whole job)",
         ),
         (
             "cmdprio_bssplit=4k/60:4k/50",
@@ -362,7 +362,7 @@ fn errors_name_place_option_fault_and_remedy() {
         ),
         (
             "zonemode=zbd",
-            "[a] zonemode: \"zbd\" is not supported: it needs a zoned device, and none is modelled (use strided, or none)",
+            "[a] zonemode: \"zbd\" is not supported: zoned devices are not modelled (use strided, or none)",
         ),
         ("wait_for=b", "[a] wait_for: there is no job \"b\" before this one (expected the name of an earlier job)"),
         (
@@ -371,7 +371,7 @@ fn errors_name_place_option_fault_and_remedy() {
         ),
         (
             "verify=sha256\nrw=randwrite\nnorandommap",
-            "[a] verify: reading the blocks of a job without random map again is not supported (set do_verify=0 to leave out the reads, or use the random map)",
+            "[a] verify: not supported for a job without a random map (set do_verify=0 to skip the reads, or use the random map)",
         ),
         (
             "bssplit=4k/60:8k/60",
@@ -379,7 +379,7 @@ fn errors_name_place_option_fault_and_remedy() {
         ),
         (
             "runtime=1h30m",
-            "[a] runtime: \"1h30m\" is not a time (one number and one unit only, such as 90m; fio would drop what follows the first unit)",
+            "[a] runtime: \"1h30m\" is not a time (expected one number and one unit, such as 90m; fio would drop what follows the first unit)",
         ),
         (
             "random_generator=mt",
@@ -410,11 +410,11 @@ fn faults_of_the_whole_file_are_reported() {
     for (text, message) in [
         ("", "jobs.fio: no jobs are defined (a job starts with a line [name])"),
         ("[global]\nbs=4k\n", "jobs.fio: no jobs are defined (add a job section)"),
-        ("bs=4k\n", "jobs.fio:1: \"bs=4k\" stands outside of any section (put it after a [job] or [global] line)"),
-        ("\u{1}\u{2}\u{0}", "jobs.fio: this is not a text file (a fio job file is expected)"),
+        ("bs=4k\n", "jobs.fio:1: \"bs=4k\" is outside any section (put it after a [job] or [global] line)"),
+        ("\u{1}\u{2}\u{0}", "jobs.fio: not a text file (expected a fio job file)"),
         (
             "[a]\ndirect=1\n",
-            "jobs.fio:1: [a] size: the job has no filename, so its size must be given in bytes (set filename to the device, or size to the bytes of each process)",
+            "jobs.fio:1: [a] size: the job has no filename, so its size must be given in bytes (set filename to the device, or size in bytes for each process)",
         ),
         (
             "[global]\ndirect=1\nfilename=x\nrate=1m\n[a]\nrate_iops=5\n",
@@ -440,7 +440,7 @@ fn a_job_that_does_not_fit_the_device_is_refused_with_its_line() {
     );
     assert_eq!(
         error("offset=1m", 1 << 20),
-        "jobs.fio:4: [a] offset: the job starts behind the end of the device, which has 1048576 bytes (use a larger device, or a smaller offset)"
+        "jobs.fio:4: [a] offset: the job starts beyond the end of the device, which has 1048576 bytes (use a larger device, or a smaller offset)"
     );
     assert_eq!(
         error("offset=6k", 8192),
@@ -450,7 +450,7 @@ fn a_job_that_does_not_fit_the_device_is_refused_with_its_line() {
         error("rw=randrw\nbs=4k,8k", 4096).contains("the region of 4096 bytes is smaller than a block of 8192"),
         "the reads would fit"
     );
-    assert!(error("", 0).contains("starts behind the end"));
+    assert!(error("", 0).contains("starts beyond the end"));
     assert_eq!(
         error("rw=randread\nrandom_distribution=zoned_abs:60/1m:40/1m", 1 << 20),
         "jobs.fio:5: [a] random_distribution: the zones end at byte 2097152, the region has 1048576 (use smaller zones, or a larger device or size)"
@@ -467,7 +467,7 @@ fn regions_follow_offset_size_and_increment() {
     assert_eq!(ranges("")[0], (0, 1 << 20));
     assert_eq!(ranges("offset=25%\nsize=50%")[0], (1 << 18, 1 << 19));
     assert_eq!(ranges("offset=75%\nsize=50%")[0], (3 << 18, 1 << 18));
-    // As in fio, the second clone is the last to come.
+    // As in fio, the second clone is the last one.
     assert_eq!(ranges("offset=4k\noffset_increment=64k\nsize=64k"), [(4096, 65536), (135_168, 65536), (69632, 65536)]);
     // 10 % and 20 % are rounded up to whole blocks.
     assert_eq!(ranges("offset_increment=10%\nsize=64k"), [(0, 65536), (212_992, 65536), (106_496, 65536)]);
@@ -481,8 +481,8 @@ fn reversed_units_and_overruled_options_get_a_notice() {
         ("time_based", Some("[a] time_based has no effect without runtime: the job runs once.")),
         ("time_based\nruntime=1\nloops=2", Some("[a] loops has no effect with time_based, as in fio.")),
         ("randseed=4", Some("[a] randseed has no effect without randrepeat=0, as in fio.")),
-        ("bs=4k\nbsrange=4k-8k", Some("[a] bsrange is stronger than bs, as in fio.")),
-        ("bs=4k\nbssplit=4k/50:8k/50", Some("[a] bssplit is stronger than bs and bsrange, as in fio.")),
+        ("bs=4k\nbsrange=4k-8k", Some("[a] bsrange overrides bs, as in fio.")),
+        ("bs=4k\nbssplit=4k/50:8k/50", Some("[a] bssplit overrides bs and bsrange, as in fio.")),
         ("norandommap", Some("[a] options for random offsets have no effect on a sequential job.")),
     ] {
         let job_file = valid(&format!("[a]\nfilename=/dev/sdib\ndirect=1\n{options}\n"));
@@ -533,10 +533,7 @@ fn zone_options_that_cannot_work_are_refused_or_reported() {
         |options: &str| JobFile::parse(&format!("[a]\nfilename=x\n{options}\n"), "jobs.fio", &Environment::empty());
     for (options, expected) in [
         ("zonemode=strided", "jobs.fio:3: [a] zonemode: strided needs zonesize (say how"),
-        (
-            "zonemode=zbd",
-            "jobs.fio:3: [a] zonemode: \"zbd\" is not supported: it needs a zoned device, and none is modelled",
-        ),
+        ("zonemode=zbd", "jobs.fio:3: [a] zonemode: \"zbd\" is not supported: zoned devices are not modelled"),
         ("zonemode=zoned", "jobs.fio:3: [a] zonemode: \"zoned\" is not one of its values (expected none or strided)"),
         ("zonemode=none\nzonesize=1m", "jobs.fio:4: [a] zonesize: zonemode=none and zonesize exclude each other"),
         ("zonesize=10%", "jobs.fio:3: [a] zonesize: percentages are not supported (expected bytes such as 256m)"),
@@ -596,10 +593,13 @@ fn latency_and_steady_state_limits_have_units_and_errors_their_line() {
             "latency_percentile=101",
             "jobs.fio:3: [a] latency_percentile: out of range (expected a percentage from 0 to 100)",
         ),
-        ("ss=iops", "jobs.fio:3: [a] ss: there is no limit (expected iops, iops_slope"),
+        ("ss=iops", "jobs.fio:3: [a] ss: the limit is missing (expected iops, iops_slope"),
         ("ss=latency:3", "jobs.fio:3: [a] ss: not a criterion (expected iops"),
         ("ss=iops:x%", "jobs.fio:3: [a] ss: the limit is not a number (expected iops"),
-        ("ss_dur=10ms", "jobs.fio:3: [a] steadystate_duration: out of range (samples are of a second: expected 1 s to"),
+        (
+            "ss_dur=10ms",
+            "jobs.fio:3: [a] steadystate_duration: out of range (samples are one second long: expected 1 s to",
+        ),
     ] {
         let error = parsed(options).map(|_| ()).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
@@ -621,7 +621,7 @@ fn an_engine_that_is_not_supported_is_the_reason_and_not_its_options() {
     let error = refused("[a]\nnfs_url=nfs://x\nioengine=nfs\n");
     assert!(error.starts_with("jobs.fio:3: [a] ioengine: the engine \"nfs\" is not supported: the server"), "{error}");
     let error = refused("[a]\nioengine=mmap\n");
-    assert!(error.ends_with("(use psync without direct=1, which goes through the page cache, too)"), "{error}");
+    assert!(error.ends_with("(use psync without direct=1, which also goes through the page cache)"), "{error}");
 }
 
 #[test]
@@ -629,5 +629,5 @@ fn offload_submit_threads_give_a_synchronous_engine_a_depth_and_a_notice() {
     let job_file =
         valid("[a]\nfilename=x\ndirect=1\niodepth=8\nio_submit_mode=offload\n[b]\nfilename=x\ndirect=1\niodepth=8\n");
     assert_eq!([job_file.load.processes[0].issue.depth, job_file.load.processes[1].issue.depth], [8, 1]);
-    assert!(job_file.notices.iter().any(|notice| notice.contains("the threads of the pool are not simulated")));
+    assert!(job_file.notices.iter().any(|notice| notice.contains("the thread pool is not simulated")));
 }

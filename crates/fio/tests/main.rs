@@ -1,4 +1,5 @@
-//! Job files, alone and beside the real fio, as one program: each test program links the simulation and its libraries anew.
+//! Tests of job files, also in comparison with the real fio. They are one program, since linking the simulation and its
+//! libraries takes long.
 
 mod examples;
 mod examples_directory;

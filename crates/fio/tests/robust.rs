@@ -1,4 +1,4 @@
-//! No text, however broken, makes the parser panic, and what it accepts can be run.
+//! No text makes the parser panic, and all that it accepts can be run.
 
 use std::io;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use hoistway_fio::{Environment, JobFile, log_in_memory, options};
 use proptest::prelude::*;
 
-/// Parses with an environment that has everything, and runs a little of what was accepted.
+/// Parses a text, for which most variables and files exist, and generates some I/Os if it is accepted.
 fn survives(text: &str) {
     let variable = |name: &str| (name.len() < 4).then(|| "8".to_owned());
     let include = |path: &Path| match path.to_str() {
@@ -188,7 +188,7 @@ proptest! {
                 0 => bytes[at] = byte,
                 1 => bytes.insert(at, byte),
                 2 => drop(bytes.remove(at)),
-                // A run of the file once more.
+                // Repeats some of the bytes.
                 _ => {
                     let end = (at + usize::from(byte)).min(bytes.len());
                     let run = bytes[at..end].to_vec();

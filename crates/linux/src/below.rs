@@ -1,4 +1,4 @@
-//! The disks below a device or a file.
+//! Finds the disks below a device or a file.
 
 use std::io;
 use std::path::Path;
@@ -15,15 +15,15 @@ const DEPTH_MAX: u32 = 16;
 /// The queues that I/O to a device or a file passes through.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Below {
-    /// The disks with requests, and so with a scheduler, by their names in `/sys/block`.
+    /// The underlying disks that have a request queue, and so a scheduler, by their names in `/sys/block`.
     pub disks: Vec<String>,
-    /// Whether it is a file in memory, without a disk below.
+    /// Whether it is a file on tmpfs, without an underlying disk.
     pub is_in_memory: bool,
     /// Whether it is a block device.
     pub is_device: bool,
-    /// A file whose page cache serves the reads, if any: below a loop device without direct I/O over a file on a disk.
+    /// The file whose page cache serves the reads, if any: the backing file of a loop device without direct I/O.
     pub cached_by: Option<String>,
-    /// Bytes of a file without data on the disk: reading them does not reach the disk.
+    /// Bytes of holes in a file: reading them does not reach the disk.
     pub hole_bytes: u64,
 }
 
@@ -54,11 +54,11 @@ impl Below {
         }
         below.disks.sort();
         below.disks.dedup();
-        below.cached_by = below.disks.iter().find_map(|disk| cached(root, disk));
+        below.cached_by = below.disks.iter().find_map(|disk| page_cache_file(root, disk));
         Ok(below)
     }
 
-    /// Adds the disks with requests for the device with this folder, or below it.
+    /// Adds the disk of this sysfs folder if it has a request queue, otherwise those below it.
     fn add(&mut self, root: &Root, folder: &str, depth: u32) {
         let disk = disk_of(root, folder);
         if root.has_folder(&format!("{disk}/mq")) {
@@ -66,10 +66,10 @@ impl Below {
             return;
         }
         for name in root.names(&format!("{disk}/slaves")).unwrap_or_default() {
-            if let Ok(below) = root.resolved(&format!("{disk}/slaves/{name}"))
+            if let Ok(slave) = root.resolved(&format!("{disk}/slaves/{name}"))
                 && depth < DEPTH_MAX
             {
-                self.add(root, &below, depth + 1);
+                self.add(root, &slave, depth + 1);
             }
         }
     }
@@ -83,10 +83,10 @@ pub(crate) fn folder_of(root: &Root, number: u64) -> io::Result<String> {
 /// The folder of the disk that a folder belongs to: for a partition, its parent.
 pub(crate) fn disk_of<'a>(root: &Root, folder: &'a str) -> &'a str {
     let is_partition = root.read(&format!("{folder}/partition")).is_ok();
-    folder.rsplit_once('/').filter(|_| is_partition).map_or(folder, |(above, _)| above)
+    folder.rsplit_once('/').filter(|_| is_partition).map_or(folder, |(parent, _)| parent)
 }
 
-/// Sectors of 512 bytes that a disk has read and written since it appeared; None if unknown.
+/// Sectors of 512 bytes that a disk has read and written since it appeared; `None` if unknown.
 #[must_use]
 pub fn sectors(root: &Root, disk: &str) -> Option<u64> {
     let text = root.read(&format!("sys/block/{disk}/stat")).ok()?;
@@ -100,8 +100,8 @@ fn is_in_memory(root: &Root, path: &Path) -> bool {
     file.is_ok_and(|file| rustix::fs::fstatfs(&file).is_ok_and(|fs| fs.f_type as u64 == TMPFS_MAGIC))
 }
 
-/// The file below a loop device whose page cache serves reads.
-fn cached(root: &Root, disk: &str) -> Option<String> {
+/// The backing file of a loop device if its page cache serves reads.
+fn page_cache_file(root: &Root, disk: &str) -> Option<String> {
     let file = root.read(&format!("sys/block/{disk}/loop/backing_file")).ok()?;
     let is_direct = root.read(&format!("sys/block/{disk}/loop/dio")).is_ok_and(|text| text.trim() == "1");
     let file = file.trim_end_matches('\n');

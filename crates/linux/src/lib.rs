@@ -1,4 +1,5 @@
-//! A Linux system as data. Every path lies below a [`Root`]: the live system, or a folder with a copy of parts of one.
+//! Reads, changes and records the block layer of a Linux system. Every path is below a [`Root`]: `/`, or a folder with a copy
+//! of parts of a system.
 
 pub mod apply;
 pub mod below;

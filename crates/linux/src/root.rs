@@ -1,4 +1,4 @@
-//! Files below a folder, without access to anything outside.
+//! Access to files below a root folder, and to nothing outside it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Maximum links in a path, as in the kernel.
+/// Maximum symbolic links in a path, as in the kernel.
 const LINKS_MAX: usize = 40;
 
 /// Maximum bytes read from a file: more than any text of the kernel or of a configuration.
@@ -21,13 +21,13 @@ const READ_BYTES: usize = 16 << 10;
 
 /// A folder that represents `/`.
 ///
-/// Paths are relative to it, with or without a leading slash, and must not contain `..`. Links are followed inside the folder: an
-/// absolute link starts at the folder again, and a link that leads out of the folder is refused. Magic links of `/proc` are followed
-/// only by their text.
+/// Paths are relative to it, with or without a leading slash, and must not contain `..`. Symbolic links are followed inside
+/// the folder: an absolute link starts at the folder, and a link that points outside is refused. Magic links of `/proc` are
+/// followed only by their text.
 #[derive(Debug)]
 pub struct Root {
     folder: OwnedFd,
-    /// Its position below the root that it was opened in: empty, or names that each end with a slash.
+    /// Its path below the outermost root: empty, or names that each end with a slash.
     prefix: String,
     log: Option<Log>,
 }
@@ -47,8 +47,8 @@ type Log = Arc<Mutex<BTreeMap<String, Found>>>;
 
 /// The parent folder of a path's last component, and that component.
 struct Parent {
-    /// Folders of the path, without the root.
-    way: Vec<OwnedFd>,
+    /// Open folders along the path, without the root.
+    folders: Vec<OwnedFd>,
     /// Their names.
     names: Vec<String>,
     /// The last component; empty if the path is a folder.
@@ -56,7 +56,7 @@ struct Parent {
 }
 
 impl Root {
-    /// The folder at `path` as a root; `/` is the live system.
+    /// Opens the folder at `path` as a root; `/` is the live system.
     ///
     /// # Errors
     /// If it is not a folder, or cannot be opened.
@@ -65,7 +65,7 @@ impl Root {
         Ok(Self { folder, prefix: String::new(), log: None })
     }
 
-    /// The same, but everything that is read through it is recorded and can be [returned](Self::found).
+    /// Like [`open`](Self::open), but remembers everything that is read, for [`found`](Self::found).
     ///
     /// # Errors
     /// The same as [`open`](Self::open).
@@ -73,7 +73,8 @@ impl Root {
         Ok(Self { log: Some(Log::default()), ..Self::open(path)? })
     }
 
-    /// All recorded files, folders and links, by their paths; empty if it does not record.
+    /// All remembered files, folders and links by path; empty unless opened with
+    /// [`open_and_remember`](Self::open_and_remember).
     #[must_use]
     pub fn found(&self) -> BTreeMap<String, Found> {
         let log = self.log.as_ref();
@@ -87,14 +88,14 @@ impl Root {
         log.lock().unwrap_or_else(PoisonError::into_inner).insert(path.trim_end_matches('/').to_owned(), found());
     }
 
-    /// The folder at `path` as a separate root, which excludes everything else.
+    /// Opens the folder at `path` as a separate root.
     ///
     /// # Errors
-    /// If it is not a folder, or leads out of this root.
+    /// If it is not a folder, or is outside this root.
     pub fn below(&self, path: &str) -> io::Result<Self> {
-        let (folder, place) = self.open_at(path, OFlags::PATH | OFlags::DIRECTORY)?;
-        self.remember(&place.names, &place.last, || Found::Folder);
-        let names = place.names.iter().chain(Some(&place.last)).filter(|name| !name.is_empty());
+        let (folder, parent) = self.open_at(path, OFlags::PATH | OFlags::DIRECTORY)?;
+        self.remember(&parent.names, &parent.last, || Found::Folder);
+        let names = parent.names.iter().chain(Some(&parent.last)).filter(|name| !name.is_empty());
         let prefix = self.prefix.clone() + &names.map(|name| name.clone() + "/").collect::<String>();
         Ok(Self { folder, prefix, log: self.log.clone() })
     }
@@ -102,7 +103,7 @@ impl Root {
     /// The text of a file, unchanged; invalid UTF-8 is replaced.
     ///
     /// # Errors
-    /// If it does not exist, cannot be read, is longer than 4 MiB, or leads out of this root.
+    /// If it does not exist, cannot be read, is longer than 4 MiB, or is outside this root.
     pub fn read(&self, path: &str) -> io::Result<String> {
         Ok(String::from_utf8_lossy(&self.read_bytes(path)?).into_owned())
     }
@@ -113,32 +114,32 @@ impl Root {
     /// The same as [`read`](Self::read).
     pub fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
         // A named pipe in a folder of a dump must not block the reader.
-        let (file, place) = self.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
-        // Some files of the kernel return only as much as the first read asks for, and then end.
+        let (file, parent) = self.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
+        // Some sysfs and procfs files return all content in the first read, or lose the rest.
         let mut bytes = Vec::with_capacity(READ_BYTES);
         File::from(file).take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > BYTES_MAX {
             return Err(Errno::FBIG.into());
         }
-        self.remember(&place.names, &place.last, || Found::File(bytes.clone()));
+        self.remember(&parent.names, &parent.last, || Found::File(bytes.clone()));
         Ok(bytes)
     }
 
     /// Opens an existing file with `flags`.
     ///
     /// # Errors
-    /// If it does not exist, access is denied, or it leads out of this root.
+    /// If it does not exist, access is denied, or it is outside this root.
     pub fn open_file(&self, path: &str, flags: OFlags) -> io::Result<File> {
         Ok(File::from(self.open_at(path, flags)?.0))
     }
 
-    /// The names in a folder, sorted. Names that are not UTF-8 are left out: the kernel makes none.
+    /// The names in a folder, sorted. Names that are not UTF-8 are left out; the kernel creates none.
     ///
     /// # Errors
-    /// If it is not a folder, cannot be read, or leads out of this root.
+    /// If it is not a folder, cannot be read, or is outside this root.
     pub fn names(&self, path: &str) -> io::Result<Vec<String>> {
-        let (folder, place) = self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        self.remember(&place.names, &place.last, || Found::Folder);
+        let (folder, parent) = self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        self.remember(&parent.names, &parent.last, || Found::Folder);
         let mut names = Vec::new();
         for entry in Dir::read_from(&folder)? {
             let entry = entry?;
@@ -146,20 +147,20 @@ impl Root {
                 && !matches!(name, "." | "..")
             {
                 names.push(name.to_owned());
-                self.remember_listed(&folder, &place, name, entry.file_type());
+                self.remember_listed(&folder, &parent, name, entry.file_type());
             }
         }
         names.sort();
         Ok(names)
     }
 
-    /// Listed folders and links are recorded, since the list shows that they exist. Files are recorded when they are read.
-    fn remember_listed(&self, folder: &OwnedFd, place: &Parent, name: &str, kind: FileType) {
+    /// Remembers a listed folder or link, since the list shows that it exists. Files are remembered when they are read.
+    fn remember_listed(&self, folder: &OwnedFd, parent: &Parent, name: &str, kind: FileType) {
         if self.log.is_none() {
             return;
         }
         let names: Vec<String> =
-            place.names.iter().chain(Some(&place.last)).filter(|name| !name.is_empty()).cloned().collect();
+            parent.names.iter().chain(Some(&parent.last)).filter(|name| !name.is_empty()).cloned().collect();
         match kind {
             FileType::Directory => self.remember(&names, name, || Found::Folder),
             FileType::Symlink => {
@@ -173,21 +174,21 @@ impl Root {
         }
     }
 
-    /// The text of a link.
+    /// The target of a symbolic link, as stored.
     ///
     /// # Errors
-    /// If it is not a link, or leads out of this root.
+    /// If it is not a link, or is outside this root.
     pub fn link(&self, path: &str) -> io::Result<String> {
         let parent = self.parent(path)?;
-        let target = self.link_at(&parent.way, &parent.last)?;
+        let target = self.link_at(&parent.folders, &parent.last)?;
         self.remember(&parent.names, &parent.last, || Found::Link(target.clone()));
         Ok(target)
     }
 
-    /// The path after following all links: below this root, without a leading slash.
+    /// The path after following all links: relative to this root, without a leading slash.
     ///
     /// # Errors
-    /// If it does not exist, or leads out of this root.
+    /// If it does not exist, or is outside this root.
     pub fn resolved(&self, path: &str) -> io::Result<String> {
         let (_, parent) = self.open_at(path, OFlags::PATH)?;
         let last = Some(parent.last).filter(|last| !last.is_empty());
@@ -198,45 +199,47 @@ impl Root {
     #[must_use]
     pub fn has_folder(&self, path: &str) -> bool {
         let opened = self.open_at(path, OFlags::PATH | OFlags::DIRECTORY);
-        opened.is_ok_and(|(_, place)| {
-            self.remember(&place.names, &place.last, || Found::Folder);
+        opened.is_ok_and(|(_, parent)| {
+            self.remember(&parent.names, &parent.last, || Found::Folder);
             true
         })
     }
 
-    /// Writes to an existing file in a single call, as files of the kernel require.
+    /// Writes to an existing file in a single call, as sysfs requires.
     ///
     /// # Errors
-    /// If it does not exist, the kernel rejects the text, or the path leads out of this root.
+    /// If it does not exist, the kernel rejects the text, or the path is outside this root.
     pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
         let (file, _) = self.open_at(path, OFlags::WRONLY | OFlags::TRUNC)?;
         let written = rustix::io::write(&file, text.as_bytes())?;
         if written == text.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
 
-    /// Creates or replaces a file atomically, even if the power fails. Only one process at a time may do so.
+    /// Creates or replaces a file atomically and durably. Callers must ensure that no other process does so at the same
+    /// time.
     ///
     /// # Errors
-    /// If it cannot be written, or the path leads out of this root.
+    /// If it cannot be written, or the path is outside this root.
     pub fn replace(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let parent = self.parent(path)?;
-        let folder = self.top(&parent.way);
-        let beside = part(&parent.last);
+        let folder = self.innermost(&parent.folders);
+        let temporary = temporary_name(&parent.last);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(rustix::fs::openat(folder, &beside, flags, Mode::from_raw_mode(0o644))?);
+        let mut file = File::from(rustix::fs::openat(folder, &temporary, flags, Mode::from_raw_mode(0o644))?);
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
-        let renamed = written.and_then(|()| Ok(rustix::fs::renameat(folder, &beside, folder, &parent.last)?));
+        let renamed = written.and_then(|()| Ok(rustix::fs::renameat(folder, &temporary, folder, &parent.last)?));
         if renamed.is_err() {
-            let _ = rustix::fs::unlinkat(folder, &beside, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(folder, &temporary, AtFlags::empty());
         }
         renamed?;
         self.sync_folder(&parent)
     }
 
-    /// Removes the temporary file that a process killed within [`replace`](Self::replace) has left.
+    /// Removes the temporary file of a process that was killed within [`replace`](Self::replace).
     pub fn remove_part(&self, path: &str) {
         if let Ok(parent) = self.parent(path) {
-            let _ = rustix::fs::unlinkat(self.top(&parent.way), part(&parent.last), AtFlags::empty());
+            let _ =
+                rustix::fs::unlinkat(self.innermost(&parent.folders), temporary_name(&parent.last), AtFlags::empty());
         }
     }
 
@@ -246,40 +249,41 @@ impl Root {
     /// If it does not exist, access is denied, or the path leads out of this root.
     pub fn remove(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
-        rustix::fs::unlinkat(self.top(&parent.way), &parent.last, AtFlags::empty())?;
+        rustix::fs::unlinkat(self.innermost(&parent.folders), &parent.last, AtFlags::empty())?;
         self.sync_folder(&parent)
     }
 
     fn sync_folder(&self, parent: &Parent) -> io::Result<()> {
-        let open = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(self.top(&parent.way), ".", open, Mode::empty())?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(self.innermost(&parent.folders), ".", flags, Mode::empty())?;
         Ok(rustix::fs::fsync(&folder)?)
     }
 
     /// Creates a folder; its parent must exist.
     ///
     /// # Errors
-    /// If the name exists, access is denied, or the path leads out of this root.
+    /// If the name exists, access is denied, or the path is outside this root.
     pub fn make_folder(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
-        Ok(rustix::fs::mkdirat(self.top(&parent.way), &parent.last, Mode::from_raw_mode(0o755))?)
+        Ok(rustix::fs::mkdirat(self.innermost(&parent.folders), &parent.last, Mode::from_raw_mode(0o755))?)
     }
 
-    /// Removes a folder that is empty, or that the kernel empties itself.
+    /// Removes a folder that is empty, or a kernel object such as a tracefs instance.
     ///
     /// # Errors
     /// If it does not exist, access is denied, or the path leads out of this root.
     pub fn remove_folder(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
-        Ok(rustix::fs::unlinkat(self.top(&parent.way), &parent.last, AtFlags::REMOVEDIR)?)
+        Ok(rustix::fs::unlinkat(self.innermost(&parent.folders), &parent.last, AtFlags::REMOVEDIR)?)
     }
 
-    fn top<'a>(&'a self, way: &'a [OwnedFd]) -> &'a OwnedFd {
-        way.last().unwrap_or(&self.folder)
+    /// The last of the folders that a walk opened, or the root.
+    fn innermost<'a>(&'a self, folders: &'a [OwnedFd]) -> &'a OwnedFd {
+        folders.last().unwrap_or(&self.folder)
     }
 
-    fn link_at(&self, way: &[OwnedFd], name: &str) -> io::Result<String> {
-        let target = rustix::fs::readlinkat(self.top(way), name, Vec::new())?;
+    fn link_at(&self, folders: &[OwnedFd], name: &str) -> io::Result<String> {
+        let target = rustix::fs::readlinkat(self.innermost(folders), name, Vec::new())?;
         target.into_string().map_err(|_| Errno::ILSEQ.into())
     }
 
@@ -287,43 +291,43 @@ impl Root {
     fn open_at(&self, path: &str, flags: OFlags) -> io::Result<(OwnedFd, Parent)> {
         let mut walk = Walk { root: self, links: 0, parent: Parent::root() };
         let mut path = path.to_owned();
-        refuse_climbing(&path)?;
+        reject_dot_dot(&path)?;
         loop {
-            walk.to(&path)?;
+            walk.walk_to_parent_of(&path)?;
             let last = walk.parent.last.as_str();
             let name = if last.is_empty() { "." } else { last }.to_owned();
-            let opened = self.open_last(&walk.parent.way, &name, flags);
+            let opened = self.open_last(&walk.parent.folders, &name, flags);
             // O_PATH opens a link as itself; otherwise a link is refused.
             if opened.is_ok() && !flags.contains(OFlags::PATH) {
                 return Ok((opened?, walk.parent));
             }
-            match self.link_at(&walk.parent.way, &name) {
+            match self.link_at(&walk.parent.folders, &name) {
                 Ok(target) => {
                     self.remember(&walk.parent.names, &name, || Found::Link(target.clone()));
-                    path = walk.counted(target)?;
+                    path = walk.count_link(target)?;
                 }
                 Err(_) => return Ok((opened?, walk.parent)),
             }
         }
     }
 
-    fn open_last(&self, way: &[OwnedFd], name: &str, flags: OFlags) -> io::Result<OwnedFd> {
+    fn open_last(&self, folders: &[OwnedFd], name: &str, flags: OFlags) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
-        Ok(rustix::fs::openat(self.top(way), name, flags, Mode::empty())?)
+        Ok(rustix::fs::openat(self.innermost(folders), name, flags, Mode::empty())?)
     }
 
     /// The parent folder of a path's last component, which may be a link and is not followed.
     fn parent(&self, path: &str) -> io::Result<Parent> {
-        refuse_climbing(path)?;
+        reject_dot_dot(path)?;
         let mut walk = Walk { root: self, links: 0, parent: Parent::root() };
-        walk.to(path)?;
+        walk.walk_to_parent_of(path)?;
         if walk.parent.last.is_empty() { Err(Errno::INVAL.into()) } else { Ok(walk.parent) }
     }
 }
 
 impl Parent {
     fn root() -> Self {
-        Parent { way: Vec::new(), names: Vec::new(), last: String::new() }
+        Parent { folders: Vec::new(), names: Vec::new(), last: String::new() }
     }
 }
 
@@ -336,36 +340,36 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Walks from the current folder to the parent of the path's last component, which is not looked up.
-    fn to(&mut self, path: &str) -> io::Result<()> {
+    fn walk_to_parent_of(&mut self, path: &str) -> io::Result<()> {
         if path.starts_with('/') {
             self.parent = Parent::root();
         }
         self.parent.last.clear();
-        let mut rest: Vec<String> = parts(path).rev().map(str::to_owned).collect();
+        let mut rest: Vec<String> = components(path).rev().map(str::to_owned).collect();
         while let Some(name) = rest.pop() {
             if name == ".." {
                 self.parent.names.pop();
-                self.parent.way.pop().ok_or(Errno::XDEV)?;
+                self.parent.folders.pop().ok_or(Errno::XDEV)?;
                 continue;
             }
             if rest.is_empty() {
                 self.parent.last = name;
                 return Ok(());
             }
-            let open = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            match rustix::fs::openat(self.root.top(&self.parent.way), &name, open, Mode::empty()) {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match rustix::fs::openat(self.root.innermost(&self.parent.folders), &name, flags, Mode::empty()) {
                 Ok(folder) => {
-                    self.parent.way.push(folder);
+                    self.parent.folders.push(folder);
                     self.parent.names.push(name);
                 }
                 Err(error @ (Errno::NOTDIR | Errno::LOOP)) => {
-                    let target = self.root.link_at(&self.parent.way, &name).map_err(|_| error)?;
+                    let target = self.root.link_at(&self.parent.folders, &name).map_err(|_| error)?;
                     self.root.remember(&self.parent.names, &name, || Found::Link(target.clone()));
-                    let target = self.counted(target)?;
+                    let target = self.count_link(target)?;
                     if target.starts_with('/') {
                         self.parent = Parent::root();
                     }
-                    rest.extend(parts(&target).rev().map(str::to_owned));
+                    rest.extend(components(&target).rev().map(str::to_owned));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -373,26 +377,26 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Counts a link, and returns its target.
-    fn counted(&mut self, target: String) -> io::Result<String> {
+    /// Counts a followed link; fails after too many.
+    fn count_link(&mut self, target: String) -> io::Result<String> {
         self.links += 1;
         if self.links > LINKS_MAX { Err(Errno::LOOP.into()) } else { Ok(target) }
     }
 }
 
 /// The temporary name of a file.
-fn part(name: &str) -> String {
+fn temporary_name(name: &str) -> String {
     format!(".{name}.part")
 }
 
 /// The components of a path.
-fn parts(path: &str) -> impl DoubleEndedIterator<Item = &str> {
+fn components(path: &str) -> impl DoubleEndedIterator<Item = &str> {
     path.split('/').filter(|part| !matches!(*part, "" | "."))
 }
 
 /// `..` in a caller's path is a mistake or an attack.
-fn refuse_climbing(path: &str) -> io::Result<()> {
-    if parts(path).any(|part| part == "..") { Err(Errno::INVAL.into()) } else { Ok(()) }
+fn reject_dot_dot(path: &str) -> io::Result<()> {
+    if components(path).any(|part| part == "..") { Err(Errno::INVAL.into()) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -403,10 +407,10 @@ mod tests {
 
     fn folder() -> (tempfile::TempDir, Root) {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("root");
-        std::fs::create_dir_all(place.join("a/b")).unwrap();
+        let root_path = folder.path().join("root");
+        std::fs::create_dir_all(root_path.join("a/b")).unwrap();
         std::fs::write(folder.path().join("secret"), "secret").unwrap();
-        std::fs::write(place.join("a/b/file"), "text\n").unwrap();
+        std::fs::write(root_path.join("a/b/file"), "text\n").unwrap();
         for (link, target) in [
             ("down", "a/b"),
             ("absolute", "/a/b/file"),
@@ -417,9 +421,9 @@ mod tests {
             ("ring", "ring"),
             ("nowhere", "a/missing"),
         ] {
-            symlink(target, place.join(link)).unwrap();
+            symlink(target, root_path.join(link)).unwrap();
         }
-        let root = Root::open(&place).unwrap();
+        let root = Root::open(&root_path).unwrap();
         (folder, root)
     }
 

@@ -1,9 +1,9 @@
-//! Secrets that must not be part of a dump.
+//! Removes serial numbers and other unique values from dumps.
 
-/// Replaces a value that was removed.
+/// Placeholder for a removed value.
 pub(crate) const REMOVED: &str = "(removed)";
 
-/// Parts of the names of properties and attributes that are serial numbers.
+/// Substrings of the names of properties and attributes that hold serial numbers or other unique values.
 const NAMES: [&str; 7] = ["SERIAL", "WWN", "WWID", "UUID", "UNIQUE", "EUI", "IDENT"];
 
 /// Whether a property with this name is a serial number, or otherwise unique to a device.
@@ -12,10 +12,10 @@ pub(crate) fn is_serial(name: &str) -> bool {
     NAMES.iter().any(|part| name.contains(part))
 }
 
-/// The record of a device in udev's database without unique parts: properties with serial numbers, and links in `/dev`, whose names
+/// A device's record in udev's database without properties that are serial numbers, and without links in `/dev`, whose names
 /// contain them.
 pub(crate) fn udev_record(text: &str) -> String {
-    let is_fit = |line: &&str| match line.split_once(':') {
+    let is_shareable = |line: &&str| match line.split_once(':') {
         Some(("E", property)) => {
             let (name, value) = property.split_once('=').unwrap_or((property, ""));
             !is_serial(name) && name != "DEVLINKS" && !value.contains("/dev/disk/by-id/")
@@ -23,10 +23,10 @@ pub(crate) fn udev_record(text: &str) -> String {
         Some(("S", _)) => false,
         _ => true,
     };
-    text.lines().filter(is_fit).map(|line| line.to_owned() + "\n").collect()
+    text.lines().filter(is_shareable).map(|line| line.to_owned() + "\n").collect()
 }
 
-/// udev rules with [`REMOVED`] in place of each value that a serial number is compared with or set to.
+/// udev rules with [`REMOVED`] in place of each value that is compared with or assigned to a serial number.
 pub(crate) fn udev_rules(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
@@ -50,8 +50,8 @@ pub(crate) fn udev_rules(text: &str) -> String {
 pub(crate) fn mapped_uuid(text: &str) -> String {
     let mut kept = String::new();
     for part in text.trim().split_inclusive('-') {
-        let is_kind = part.starts_with("part") || ["CRYPT-", "LVM-", "mpath-", "stratis-"].contains(&part);
-        if !is_kind {
+        let is_type_prefix = part.starts_with("part") || ["CRYPT-", "LVM-", "mpath-", "stratis-"].contains(&part);
+        if !is_type_prefix {
             break;
         }
         kept += part;

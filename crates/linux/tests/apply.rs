@@ -1,4 +1,5 @@
-//! Changes of real loop devices, and back. What needs root and `losetup` is skipped, saying so, without them.
+//! Changes real loop devices, and restores them. Tests that need root and `losetup` report that they are skipped
+//! without them.
 
 #[path = "support/loop_device.rs"]
 mod loop_device;
@@ -31,7 +32,7 @@ fn kept(restored: &[Restored]) -> Vec<String> {
     restored.iter().flat_map(|restored| restored.kept.iter().map(|kept| kept.file.clone())).collect()
 }
 
-/// Settings of each scheduler that are not its defaults.
+/// For each scheduler, settings other than its defaults.
 const SETTINGS: [&[(&str, &str)]; 4] = [
     &[("scheduler", "none"), ("nr_requests", "64")],
     &[("scheduler", "mq-deadline"), ("nr_requests", "96"), ("iosched/read_expire", "100"), ("iosched/fifo_batch", "4")],
@@ -118,46 +119,46 @@ fn a_value_that_is_refused_rolls_back_all_and_one_that_is_cut_is_reported() {
 
 #[test]
 fn several_devices_are_set_or_none_is() {
-    let (Some(one), Some(other)) = (Loop::new(), Loop::new()) else { return };
+    let (Some(first), Some(second)) = (Loop::new(), Loop::new()) else { return };
     let (system, folder) = (live(), tempdir().unwrap());
-    one.set("scheduler", "bfq");
-    one.set("iosched/slice_idle", "3");
-    let before = (one.state(), other.state());
+    first.set("scheduler", "bfq");
+    first.set("iosched/slice_idle", "3");
+    let before = (first.state(), second.state());
     let applier = Applier::open(&system, &system, folder.path(), None).unwrap();
     let plans = |bad: &[(&str, &str)]| {
         let last = [SETTINGS[1], bad].concat();
-        [(&one, SETTINGS[2]), (&other, &last)].map(|(device, files)| plan(&device.name, files, Persist::No).unwrap())
+        [(&first, SETTINGS[2]), (&second, &last)].map(|(device, files)| plan(&device.name, files, Persist::No).unwrap())
     };
     let error = applier.apply(&plans(&[("iosched/nothing", "1")])).unwrap_err().to_string();
     assert!(
-        error.contains(&other.file("iosched/nothing")) && error.ends_with("; everything was rolled back"),
+        error.contains(&second.file("iosched/nothing")) && error.ends_with("; everything was rolled back"),
         "{error}"
     );
     assert!(applier.status().unwrap().is_empty());
-    assert_eq!((one.state(), other.state()), before);
+    assert_eq!((first.state(), second.state()), before);
     applier.apply(&plans(&[])).unwrap();
-    assert!(one.shown("scheduler").contains("[kyber]") && other.shown("scheduler").contains("[mq-deadline]"));
+    assert!(first.shown("scheduler").contains("[kyber]") && second.shown("scheduler").contains("[mq-deadline]"));
     let status = applier.status().unwrap();
     assert!(status.len() == 2 && status.iter().all(|applied| applied.is_in_force && !applied.is_half_done));
     assert!(kept(&applier.undo(None).unwrap()).is_empty());
-    assert_eq!((one.state(), other.state()), before);
+    assert_eq!((first.state(), second.state()), before);
 }
 
 #[test]
 fn udevd_reads_its_rules_again_after_each_change_of_them() {
     let Some(device) = Loop::new() else { return };
-    let (system, folder, place) = (live(), tempdir().unwrap(), tempdir().unwrap());
+    let (system, folder, etc_root) = (live(), tempdir().unwrap(), tempdir().unwrap());
     let (program, log) = (folder.path().join("udevadm"), folder.path().join("log"));
-    // The rule is there, or is not, at the time of the call.
+    // Whether the rule exists at the time of the call.
     let text = format!(
         "#!/bin/sh\n[ \"$1\" != --version ] || {{ echo 252; exit; }}\necho \"$@\" $(ls {}/etc/udev/rules.d) >>{}\n",
-        place.path().display(),
+        etc_root.path().display(),
         log.display()
     );
     fs::write(&program, text).unwrap();
     fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    fs::create_dir_all(place.path().join("etc/udev/rules.d")).unwrap();
-    let etc = Root::open(place.path()).unwrap();
+    fs::create_dir_all(etc_root.path().join("etc/udev/rules.d")).unwrap();
+    let etc = Root::open(etc_root.path()).unwrap();
     let udevadm = Udevadm::find(program.to_str().unwrap());
     let applier = Applier::open(&system, &etc, &folder.path().join("journal"), udevadm).unwrap();
     let plan = plan(&device.name, SETTINGS[1], Persist::Udev(Match::Name)).unwrap();
@@ -175,9 +176,9 @@ fn udevd_reads_its_rules_again_after_each_change_of_them() {
 #[test]
 fn a_change_that_is_there_with_its_files_is_done() {
     let Some(device) = Loop::new() else { return };
-    let (system, folder, place) = (live(), tempdir().unwrap(), tempdir().unwrap());
-    fs::create_dir_all(place.path().join("etc/udev/rules.d")).unwrap();
-    let etc = Root::open(place.path()).unwrap();
+    let (system, folder, etc_root) = (live(), tempdir().unwrap(), tempdir().unwrap());
+    fs::create_dir_all(etc_root.path().join("etc/udev/rules.d")).unwrap();
+    let etc = Root::open(etc_root.path()).unwrap();
     let applier = Applier::open(&system, &etc, folder.path(), None).unwrap();
     let plan = || plan(&device.name, SETTINGS[1], Persist::Udev(Match::Name)).unwrap();
     applier.apply(&[plan()]).unwrap();
@@ -185,17 +186,17 @@ fn a_change_that_is_there_with_its_files_is_done() {
     device.set("iosched/fifo_batch", "5");
     assert!(!plan().is_done(&etc));
     device.set("iosched/fifo_batch", "4");
-    fs::write(place.path().join(format!("etc/udev/rules.d/90-hoistway-{}.rules", device.name)), "# mine\n").unwrap();
+    fs::write(etc_root.path().join(format!("etc/udev/rules.d/90-hoistway-{}.rules", device.name)), "# mine\n").unwrap();
     assert!(!plan().is_done(&etc));
 }
 
 #[test]
 fn a_rule_is_made_and_removed_and_one_that_was_edited_is_left() {
     let Some(device) = Loop::new() else { return };
-    let (system, folder, place) = (live(), tempdir().unwrap(), tempdir().unwrap());
-    let rule = place.path().join(format!("etc/udev/rules.d/90-hoistway-{}.rules", device.name));
+    let (system, folder, etc_root) = (live(), tempdir().unwrap(), tempdir().unwrap());
+    let rule = etc_root.path().join(format!("etc/udev/rules.d/90-hoistway-{}.rules", device.name));
     fs::create_dir_all(rule.parent().unwrap()).unwrap();
-    let etc = Root::open(place.path()).unwrap();
+    let etc = Root::open(etc_root.path()).unwrap();
     let applier = Applier::open(&system, &etc, folder.path(), None).unwrap();
     assert!(matches!(plan(&device.name, SETTINGS[1], Persist::Udev(Match::Serial)), Err(PlanError::NoSerial(_))));
     let plan = plan(&device.name, SETTINGS[1], Persist::Udev(Match::Name)).unwrap();
@@ -212,9 +213,9 @@ fn a_rule_is_made_and_removed_and_one_that_was_edited_is_left() {
     applier.apply(from_ref(&plan)).unwrap();
     fs::write(&rule, "# edited\n").unwrap();
     assert_eq!(kept(&applier.undo(None).unwrap()), [format!("/etc/udev/rules.d/90-hoistway-{}.rules", device.name)]);
-    // A folder that cannot be written to: nothing is applied.
+    // If the folder cannot be written to, nothing is applied.
     let before = device.state();
-    fs::remove_dir_all(place.path().join("etc")).unwrap();
+    fs::remove_dir_all(etc_root.path().join("etc")).unwrap();
     assert!(matches!(applier.apply(from_ref(&plan)), Err(ApplyError::ValueRejected { .. })));
     assert_eq!(device.state(), before);
 }
@@ -222,11 +223,11 @@ fn a_rule_is_made_and_removed_and_one_that_was_edited_is_left() {
 #[test]
 fn files_that_make_a_change_last_are_made_with_their_folders_and_removed_and_older_ones_are_restored() {
     let Some(device) = Loop::new() else { return };
-    let (system, folder, place) = (live(), tempdir().unwrap(), tempdir().unwrap());
-    let at = |path: &str| place.path().join(path);
-    fs::create_dir_all(at("etc/tuned")).unwrap();
-    fs::write(at("etc/tuned/active_profile"), "balanced\n").unwrap();
-    let etc = Root::open(place.path()).unwrap();
+    let (system, folder, etc_root) = (live(), tempdir().unwrap(), tempdir().unwrap());
+    let path_in = |path: &str| etc_root.path().join(path);
+    fs::create_dir_all(path_in("etc/tuned")).unwrap();
+    fs::write(path_in("etc/tuned/active_profile"), "balanced\n").unwrap();
+    let etc = Root::open(etc_root.path()).unwrap();
     let file = |path: &str, content: &str| PersistedFile { path: path.to_owned(), content: content.to_owned() };
     let persisted = vec![
         file("etc/tuned/hoistway-x/tuned.conf", "[main]\n"),
@@ -236,18 +237,18 @@ fn files_that_make_a_change_last_are_made_with_their_folders_and_removed_and_old
     let plan = Plan { persisted, ..plan(&device.name, SETTINGS[1], Persist::No).unwrap() };
     let applier = Applier::open(&system, &etc, folder.path(), None).unwrap();
     applier.apply(from_ref(&plan)).unwrap();
-    assert_eq!(fs::read_to_string(at("etc/tuned/active_profile")).unwrap(), "hoistway-x\n");
+    assert_eq!(fs::read_to_string(path_in("etc/tuned/active_profile")).unwrap(), "hoistway-x\n");
     let status = applier.status().unwrap();
     assert!(status[0].is_in_force && status[0].persisted.len() == 3, "{status:?}");
     assert!(kept(&applier.undo(None).unwrap()).is_empty());
-    assert_eq!(fs::read_to_string(at("etc/tuned/active_profile")).unwrap(), "balanced\n");
-    assert!(!at("etc/tuned/hoistway-x").exists() && !at("etc/tuned/profile_mode").exists());
-    // One that another program has changed since stays, and the others go.
+    assert_eq!(fs::read_to_string(path_in("etc/tuned/active_profile")).unwrap(), "balanced\n");
+    assert!(!path_in("etc/tuned/hoistway-x").exists() && !path_in("etc/tuned/profile_mode").exists());
+    // A file that another program has changed since stays, and the others are removed.
     applier.apply(from_ref(&plan)).unwrap();
-    fs::write(at("etc/tuned/active_profile"), "powersave\n").unwrap();
+    fs::write(path_in("etc/tuned/active_profile"), "powersave\n").unwrap();
     assert!(!applier.status().unwrap()[0].is_in_force);
     assert_eq!(kept(&applier.undo(None).unwrap()), ["/etc/tuned/active_profile"]);
-    assert!(!at("etc/tuned/hoistway-x").exists());
+    assert!(!path_in("etc/tuned/hoistway-x").exists());
 }
 
 #[test]
@@ -290,7 +291,7 @@ fn a_rule_that_a_later_one_overrules_is_rolled_back_and_one_that_holds_is_not() 
     let rule = format!("/etc/udev/rules.d/90-hoistway-{}.rules", device.name);
     applier.apply(from_ref(&plan)).unwrap();
     assert!(Path::new(&rule).exists());
-    // udev alone sets it as well, where its test writes.
+    // udev alone sets the scheduler, too, where `udevadm test` writes attributes.
     device.set("scheduler", "kyber");
     udevadm.test(&device.name).unwrap();
     let is_written = device.shown("scheduler").contains("[mq-deadline]");
@@ -390,7 +391,7 @@ fn only_disks_with_requests_and_plain_values_are_planned_and_rules_match_by_seri
         matches!(plan("dm-0", "scheduler", "bfq"), Err(PlanError::NoQueue(_, below)) if below.ends_with(": nvme0n1"))
     );
     assert!(matches!(plan("nvme0n1", "scheduler", "cfq"), Err(PlanError::NoScheduler { .. })));
-    // The kernel loads a module when the name is written, and lists it only then.
+    // The kernel loads a module when its name is written, and lists it only then.
     let modules = folder.path().join("lib/modules/6.12.57-desktop");
     fs::create_dir_all(&modules).unwrap();
     fs::write(modules.join("modules.dep"), "kernel/block/cfq-iosched.ko.xz:\nkernel/block/bfq.ko:\n").unwrap();

@@ -1,4 +1,4 @@
-//! What is read of a host and what is found there, on trees of files.
+//! The description of a host, and the findings, for trees of files.
 
 mod support;
 
@@ -32,7 +32,7 @@ fn json(host: &Host) -> String {
     serde_json::to_string_pretty(host).unwrap() + "\n"
 }
 
-/// The JSON document is what programs read: nothing in it may change unseen. `UPDATE=1` writes the files anew.
+/// Programs read the JSON document, so every change in it must be visible. `UPDATE=1` rewrites the files.
 #[test]
 fn the_document_of_each_host_does_not_change() {
     for name in FIXTURES {
@@ -74,7 +74,7 @@ fn bfq_on_every_device_of_a_desktop_is_found_through_stacked_devices() {
     assert_eq!(stacked.len(), 1, "one line of a rule is one finding");
     let stacked = stacked[0];
     assert_eq!(stacked.devices, ["dm-0", "dm-1"]);
-    assert!(stacked.what.ends_with("One acts on nvme0n1."), "through both layers to the disk: {}", stacked.what);
+    assert!(stacked.what.ends_with("Set it on nvme0n1 instead."), "through both layers to the disk: {}", stacked.what);
     assert!(stacked.evidence.iter().any(|line| line.starts_with("/etc/udev/rules.d/60-io.rules:2:")), "{stacked:?}");
     let inactive = found(&host, Rule::SettingNotActive);
     assert_eq!(inactive.len(), 1);
@@ -177,9 +177,9 @@ fn a_dump_says_the_same_as_the_host_and_keeps_no_serial_numbers() {
         for with_serials in [false, true] {
             let (bytes, files) = system.dump(&host, with_serials).unwrap();
             assert!(files > 20);
-            let place = folder.path().join("dump.tar.zst");
-            fs::write(&place, &bytes).unwrap();
-            let again = System::open(Some(&place), true).unwrap();
+            let archive = folder.path().join("dump.tar.zst");
+            fs::write(&archive, &bytes).unwrap();
+            let again = System::open(Some(&archive), true).unwrap();
             assert!(json(&again.host().unwrap()) == json(&host), "{name}");
             let holds = |secret: &str| {
                 let found = again.root.found();
@@ -197,10 +197,10 @@ fn a_dump_that_is_cut_or_damaged_is_refused() {
     let folder = folder_of("guest");
     let system = System::open(Some(folder.path()), true).unwrap();
     let (bytes, _) = system.dump(&system.host().unwrap(), false).unwrap();
-    let place = folder.path().join("cut.tar.zst");
+    let archive = folder.path().join("cut.tar.zst");
     let opened = |bytes: &[u8]| {
-        fs::write(&place, bytes).unwrap();
-        System::open(Some(&place), false)
+        fs::write(&archive, bytes).unwrap();
+        System::open(Some(&archive), false)
     };
     for length in (0..bytes.len()).step_by(37).chain([bytes.len() - 1, bytes.len() / 2]) {
         let error = opened(&bytes[..length]).err().unwrap_or_else(|| panic!("{length} of {} bytes", bytes.len()));
@@ -218,7 +218,7 @@ fn archive_with(path: &str, kind: tar::EntryType, target: &str) -> Vec<u8> {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(kind);
         header.set_size(text.len() as u64);
-        // As an attacker does, and no library.
+        // As an attacker would write it; libraries refuse to.
         header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
         header.as_old_mut().linkname[..target.len()].copy_from_slice(target.as_bytes());
         header.set_cksum();
@@ -235,7 +235,7 @@ fn archive_with(path: &str, kind: tar::EntryType, target: &str) -> Vec<u8> {
 fn an_archive_with_escaping_paths_is_refused_and_writes_nothing() {
     use tar::EntryType;
     let folder = tempfile::tempdir().unwrap();
-    let place = folder.path().join("bad.tar.zst");
+    let archive = folder.path().join("bad.tar.zst");
     let outside = folder.path().join("outside").display().to_string();
     for (path, kind, target) in [
         ("../outside", EntryType::Regular, ""),
@@ -249,35 +249,39 @@ fn an_archive_with_escaping_paths_is_refused_and_writes_nothing() {
         ("sys/device", EntryType::Char, ""),
         ("sys/pipe", EntryType::Fifo, ""),
     ] {
-        fs::write(&place, archive_with(path, kind, target)).unwrap();
-        let error = System::open(Some(&place), false).err().unwrap_or_else(|| panic!("{path} -> {target}"));
+        fs::write(&archive, archive_with(path, kind, target)).unwrap();
+        let error = System::open(Some(&archive), false).err().unwrap_or_else(|| panic!("{path} -> {target}"));
         assert!(matches!(error, DumpError::Unsafe { .. }), "{path} -> {target}: {error}");
         assert!(!Path::new(&outside).exists());
     }
-    fs::write(&place, archive_with("sys/fine", EntryType::Symlink, "../etc/x")).unwrap();
-    assert!(System::open(Some(&place), false).is_ok());
+    fs::write(&archive, archive_with("sys/fine", EntryType::Symlink, "../etc/x")).unwrap();
+    assert!(System::open(Some(&archive), false).is_ok());
 }
 
 #[test]
 fn missing_or_unreadable_files_are_reported_and_the_rest_is_read() {
     let folder = folder_of("server");
-    let place = |path: &str| folder.path().join(path);
-    // It vanishes while it is read: its link is still there, or some of its files are.
-    fs::remove_dir_all(place("sys/devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda")).unwrap();
-    fs::remove_file(place("sys/devices/pci0000:00/0000:00:17.0/ata2/host1/target1:0:0/1:0:0:0/block/sdb/size"))
+    let path_in = |path: &str| folder.path().join(path);
+    // The device vanishes while it is read: only its link, or only some of its files, still exist.
+    fs::remove_dir_all(path_in("sys/devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda"))
+        .unwrap();
+    fs::remove_file(path_in("sys/devices/pci0000:00/0000:00:17.0/ata2/host1/target1:0:0/1:0:0:0/block/sdb/size"))
         .unwrap();
     let host = host_of(folder.path());
     let names: Vec<&str> = host.devices.iter().map(|device| device.name.as_str()).collect();
     assert_eq!(names, ["sdc", "md127"]);
-    fs::write(place("sys/devices/virtual/block/md127/queue/scheduler"), [0xff, 0xfe, b'[', 0]).unwrap();
-    fs::write(place("sys/devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sdc/mq/0/nr_tags"), "-3")
-        .unwrap();
+    fs::write(path_in("sys/devices/virtual/block/md127/queue/scheduler"), [0xff, 0xfe, b'[', 0]).unwrap();
+    fs::write(
+        path_in("sys/devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sdc/mq/0/nr_tags"),
+        "-3",
+    )
+    .unwrap();
     let host = host_of(folder.path());
     assert!(host.devices.iter().all(|device| device.hardware.is_none()));
-    fs::remove_dir_all(place("sys/block")).unwrap();
+    fs::remove_dir_all(path_in("sys/block")).unwrap();
     let error = System::open(Some(folder.path()), false).unwrap().host().unwrap_err();
     assert!(matches!(error, HostError::NoSysfs(_)), "{error}");
-    fs::remove_dir_all(place("proc")).unwrap();
+    fs::remove_dir_all(path_in("proc")).unwrap();
     let error = System::open(Some(folder.path()), false).unwrap().host().unwrap_err();
     assert!(matches!(error, HostError::NoProcfs(_)), "{error}");
 }
@@ -285,8 +289,8 @@ fn missing_or_unreadable_files_are_reported_and_the_rest_is_read() {
 #[test]
 fn a_cycle_of_stacked_devices_terminates() {
     let folder = folder_of("desktop");
-    let place = folder.path().join("sys/devices/virtual/block/dm-0/slaves/dm-1");
-    std::os::unix::fs::symlink("../../dm-1", place).unwrap();
+    let link = folder.path().join("sys/devices/virtual/block/dm-0/slaves/dm-1");
+    std::os::unix::fs::symlink("../../dm-1", link).unwrap();
     assert_eq!(host_of(folder.path()).devices.len(), 5);
 }
 
@@ -310,7 +314,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(16))]
 
-    /// Whatever files hold, also those of a dump that was made elsewhere, a host is read, or refused.
+    /// Whatever the content of files, also of a dump from elsewhere, a host is read or refused.
     #[test]
     fn no_content_of_a_file_makes_it_panic(
         fixture in 0..FIXTURES.len(),

@@ -1,15 +1,15 @@
-//! What a stream, or all streams of a job, do over time.
+//! Activity of a stream, or of all streams of a job: depth, busy time, batches and latencies.
 
 use crate::class::Evidence;
 
-/// An I/O within this of the submission before it is of the same batch.
+/// An I/O at most this long after the previous submission is in the same batch.
 const BATCH_NS: u64 = 50_000;
-/// The same of one that continues where that ended: bios of one large I/O.
+/// The limit if it also continues at the end of the previous I/O: bios of one large I/O.
 const CONTINUED_NS: u64 = 1_000_000;
-/// Longest time after a completion that counts as on its heels.
+/// Maximum time after a completion in which a batch counts as following it.
 const FOLLOW_UP_NS_MAX: u64 = 200_000;
 
-/// Followed from entry to entry.
+/// Activity so far; updated with each entry of the log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Activity {
     outstanding: u32,
@@ -17,9 +17,9 @@ pub(crate) struct Activity {
     busy_ns: u64,
     busy_since_ns: u64,
     first_ns: Option<u64>,
-    /// End of the submission before.
+    /// End of the previous submission.
     submitted_ns: u64,
-    /// Sector behind the I/O before.
+    /// End sector of the previous I/O.
     end: u64,
     last_completion_ns: Option<u64>,
     completed_since: bool,
@@ -28,14 +28,14 @@ pub(crate) struct Activity {
     blocked_ns: u64,
     latency_ns: u128,
     completions: u64,
-    /// Time after a completion that is looked at; known after the first time through the log.
+    /// Time after a completion in which a batch counts as following it; 0 in the first pass over the log.
     heels_ns: u64,
     on_heels: u64,
     near_ns: u64,
 }
 
 impl Activity {
-    /// To go through the log again, now that the time between batches is known.
+    /// A new activity for the second pass, with the window that the first pass determined.
     pub(crate) fn again(&self) -> Activity {
         let active_ns = self.active_ns();
         let between_ns = active_ns.checked_div(self.batches).unwrap_or(0);
@@ -50,7 +50,7 @@ impl Activity {
         self.outstanding > 0
     }
 
-    /// Time busy until now.
+    /// Time with outstanding I/Os until now.
     pub(crate) const fn busy_ns(&self, now_ns: u64) -> u64 {
         self.busy_ns + if self.outstanding > 0 { now_ns.saturating_sub(self.busy_since_ns) } else { 0 }
     }
@@ -76,7 +76,7 @@ impl Activity {
         self.completed_since = false;
     }
 
-    /// The submission before has ended; `blocked_ns` more than was known.
+    /// The previous submission has ended; its task was blocked for another `blocked_ns`.
     pub(crate) fn submitted(&mut self, now_ns: u64, blocked_ns: u64) {
         self.submitted_ns = now_ns;
         self.blocked_ns += blocked_ns;
@@ -93,7 +93,7 @@ impl Activity {
         self.gone(now_ns);
     }
 
-    /// One that is outstanding no more.
+    /// An I/O is no longer outstanding.
     pub(crate) fn gone(&mut self, now_ns: u64) {
         self.outstanding = self.outstanding.saturating_sub(1);
         if self.outstanding == 0 {
@@ -101,7 +101,7 @@ impl Activity {
         }
     }
 
-    /// The figures, after the second time through the log.
+    /// The figures for classification, after the second pass.
     pub(crate) fn evidence(&self) -> Evidence {
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         let active_ns = self.active_ns() as f64;

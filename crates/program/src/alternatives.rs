@@ -1,20 +1,20 @@
-//! What the recording does not decide, to be run instead of guessed (RP23).
+//! Alternatives: other programs that the recording also allows, which are simulated instead of guessing (RP23).
 
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::stream::{Kind, Stream};
 
-/// Alternatives at most: the streams with most I/Os each by itself, the rest together.
+/// Maximum alternatives: one for each stream with the most I/Os, and one for the rest together.
 const ALTERNATIVES_MAX: usize = 4;
-/// Streams whose depth is hidden that are tried alone, beside all of them together.
+/// Maximum streams with a hidden depth that are tried alone, in addition to all of them together.
 const HIDDEN_ALONE_MAX: usize = 2;
-/// A pool with fewer batches than this does not decide (RP13).
+/// Minimum batches for a pool to decide a class (RP13).
 const POOL_BATCHES_MIN: u64 = 200;
-/// Share of the I/Os that a pair has which matters (RP19).
+/// Minimum share of all I/Os that a pair of streams must have to matter (RP19).
 const PAIR_SHARE_MIN: f64 = 0.05;
 
-/// One thing that may be otherwise.
+/// One change of the inferred program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
@@ -28,15 +28,15 @@ pub enum Change {
         /// Index of the stream.
         stream: usize,
     },
-    /// The stream keeps as many outstanding as the new queue lets it (RP15).
+    /// The stream keeps as many I/Os outstanding as the new queue allows (RP15).
     Deeper {
         /// Index of the stream.
         stream: usize,
-        /// Depth that was seen.
+        /// Recorded depth.
         seen: u32,
     },
-    /// The stream keeps as many outstanding as its rate takes on a device with this latency, and waits for them (RP31). Not among
-    /// those of a program, as the device is not known there.
+    /// The stream keeps as many I/Os outstanding as its rate needs on a device with this latency, and waits for them (RP31).
+    /// Never one of a program's alternatives, since the device is not known there.
     Kept {
         /// Index of the stream.
         stream: usize,
@@ -47,7 +47,7 @@ pub enum Change {
     Waits {
         /// Index of the stream that waits.
         stream: usize,
-        /// Index of the one that it waits for.
+        /// Index of the stream that it waits for.
         on: usize,
     },
 }
@@ -66,12 +66,12 @@ impl Change {
     }
 }
 
-/// A program that the recording allows as well: these changes, all at once.
+/// Another program that the recording also allows: the inferred one with all of these changes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Alternative {
-    /// What is otherwise.
+    /// The changes.
     pub changes: Vec<Change>,
-    /// I/Os of the streams that change.
+    /// Total I/Os of the changed streams.
     pub ios: u64,
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn of(streams: &[Stream], untested: &[(usize, usize)], pools: &[(usiz
         let ios = streams[one].ios + streams[other].ios;
         ios as f64 > PAIR_SHARE_MIN * all as f64
     };
-    // Waiting can only be supposed of a stream that waits for completions at all.
+    // An open stream waits for no completions, so not for those of others either.
     let may_wait = |stream: usize| streams[stream].class != Class::Open;
     let of_pairs = untested.iter().filter(|(one, other)| matters(*one, *other) && may_wait(*one));
     changes.extend(of_pairs.map(|&(stream, on)| Change::Waits { stream, on }));
@@ -104,7 +104,7 @@ pub(crate) fn of(streams: &[Stream], untested: &[(usize, usize)], pools: &[(usiz
         its.dedup();
         its.into_iter().map(|stream| streams[stream].ios).sum()
     };
-    // The queue was full for all of them at once: together they are a reading of their own.
+    // The queue was full for all of them at once, so all together are another alternative.
     let is_hidden = |change: &Change| matches!(change, Change::Deeper { .. });
     let (mut hidden, changes): (Vec<Change>, Vec<Change>) = changes.into_iter().partition(is_hidden);
     let mut all: Vec<Vec<Change>> = hidden.iter().take(HIDDEN_ALONE_MAX).map(|change| vec![*change]).collect();

@@ -1,4 +1,4 @@
-//! Open or closed: what the recording shows of how a stream's I/Os arrive.
+//! Classifies streams as open or closed: whether their I/Os wait for completions.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,33 +8,33 @@ use serde::{Deserialize, Serialize};
 pub enum Class {
     /// They wait for completions (RP12).
     Closed,
-    /// They come from outside, whatever completes (RP13).
+    /// They arrive independently of completions (RP13).
     Open,
-    /// The recording does not decide (RP14): closed unless the other is tried.
+    /// The recording does not decide (RP14): treated as closed, and an alternative tries open.
     Undecided,
 }
 
-/// The figures that decide.
+/// The figures that decide the class.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Evidence {
     /// Batches of I/Os.
     pub batches: u64,
-    /// Share of the active time in which something is outstanding.
+    /// Share of the active time in which I/Os are outstanding.
     pub busy: f64,
-    /// Share of batches that begin in that time.
+    /// Share of batches that begin while I/Os are outstanding.
     pub over: f64,
-    /// Rate of batches soon after own completions over their mean rate.
+    /// Rate of batches soon after the stream's own completions, relative to their mean rate.
     pub heels: f64,
-    /// Time in which its task was blocked, over the time that its I/Os took.
+    /// Time that its task was blocked during submission, relative to the total latency of its I/Os.
     pub blocked: f64,
-    /// I/Os outstanding at most.
+    /// Maximum outstanding I/Os.
     pub depth_max: u32,
-    /// Whether it has completions at all.
+    /// Whether the recording has completions of the stream.
     pub has_completions: bool,
 }
 
 impl Evidence {
-    /// The rules RP12 to RP14, in their order; RP30 without completions.
+    /// Applies rules RP12 to RP14 in order; RP30 without completions.
     #[must_use]
     pub fn class(&self) -> Class {
         let Evidence { over, busy, heels, .. } = *self;
@@ -53,7 +53,7 @@ impl Evidence {
         if self.blocked > 0.05 { Class::Closed } else { Class::Undecided }
     }
 
-    /// The depth that was seen, if the stream wanted more than the old queue let it have (RP15).
+    /// The recorded depth, if the recorded queue limited it (RP15); else `None`.
     #[must_use]
     pub fn hidden_depth(&self) -> Option<u32> {
         (self.blocked > 0.05 && self.depth_max > 1).then_some(self.depth_max)

@@ -1,4 +1,4 @@
-//! What a recording holds, as data and as text.
+//! The description of a recording (`trace info`), as data and as text.
 
 use std::fmt::{self, Write as _};
 
@@ -27,16 +27,16 @@ pub struct Times {
     pub max_ns: u64,
 }
 
-/// The intervals of a device or of the tasks of one name.
+/// The intervals of a device, or of all tasks with one name.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Table {
-    /// The device or the name.
+    /// The device, or the tasks' name.
     pub of: String,
-    /// Those intervals that the recording has.
+    /// The intervals that the recording has.
     pub intervals: Vec<Times>,
 }
 
-/// I/Os of a size.
+/// The number of I/Os of a size.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Size {
     /// Up to this many bytes, and more than half of that.
@@ -45,16 +45,16 @@ pub struct Size {
     pub ios: u64,
 }
 
-/// What a recording holds.
+/// The description of a recording.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Description {
     /// The file.
     pub file: String,
     /// Its format.
     pub format: String,
-    /// What the format was recognised by.
+    /// How the format was recognised.
     pub recognised_by: String,
-    /// The device that is described.
+    /// The described device.
     pub device: String,
     /// Other devices in the recording.
     pub other_devices: Vec<String>,
@@ -62,21 +62,21 @@ pub struct Description {
     pub seconds: f64,
     /// I/Os of the device.
     pub ios: u64,
-    /// Scheduler that it was recorded under, if the recording shows it.
+    /// The active scheduler, if the recording shows it.
     pub recorded_under: Option<&'static str>,
-    /// What the recording lacks, in sentences.
+    /// What the recording lacks, one note each.
     pub notes: Vec<String>,
     /// Sizes of I/Os.
     pub sizes: Vec<Size>,
-    /// The recording in parts of equal time.
+    /// The I/Os in slices of equal length.
     pub timeline: Vec<Slice>,
     /// Streams, with their evidence.
     pub streams: Vec<Stream>,
-    /// Other programs that the recording allows.
+    /// Other programs that the recording also allows.
     pub alternatives: Vec<Alternative>,
-    /// Times between events by device.
+    /// Times between events, by device.
     pub by_device: Vec<Table>,
-    /// Times between events by name of the task.
+    /// Times between events, by task name.
     pub by_task: Vec<Table>,
 }
 
@@ -136,7 +136,7 @@ fn table(of: String, spreads: &Spreads, of_requests: bool) -> Table {
 }
 
 impl Program {
-    /// What the recording lacks, each thing in a sentence.
+    /// What the recording lacks, one note each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         notes(self)
@@ -154,32 +154,33 @@ fn notes(program: &Program) -> Vec<String> {
     note(losses.lost_events, format!("the recorder lost {} events", losses.lost_events));
     let cpus: Vec<String> = losses.missing_cpus.iter().map(ToString::to_string).collect();
     note(cpus.len() as u64, format!("files of these CPUs are missing: {}", cpus.join(", ")));
-    note(losses.truncated, format!("{} records or lines are cut off", losses.truncated));
+    note(losses.truncated, format!("{} records or lines are truncated", losses.truncated));
     note(losses.unknown_actions, format!("{} events have an unknown action", losses.unknown_actions));
-    note(losses.empty_ios, format!("{} I/Os have no length and are left out", losses.empty_ios));
-    note(losses.step_back_ns, format!("time went back by up to {} ns and was sorted", losses.step_back_ns));
+    note(losses.empty_ios, format!("{} I/Os have no length and were skipped", losses.empty_ios));
+    note(losses.step_back_ns, format!("times went backwards by up to {} ns; events were sorted", losses.step_back_ns));
     if let Some(tick) = program.tick {
         let length = time(tick.length_ns as f64);
         let percent = 100.0 * tick.shared;
         let text = format!(
-            "times are multiples of {length}: {percent:.0} % of the gaps are shorter and unknown, arrivals are spread by chance"
+            "times are multiples of {length}: {percent:.0} % of the gaps are shorter, so arrivals are spread at random"
         );
         note(1, text);
     }
     let unfinished = if program.has_completions { program.unfinished } else { 0 };
     note(unfinished, format!("{unfinished} I/Os have no completion"));
-    note(counts.refused, format!("{} bios were refused with EAGAIN (nowait) and are no I/Os", counts.refused));
-    note(counts.given_up, format!("{} I/Os were taken for lost", counts.given_up));
-    note(counts.completed_unknown, format!("{} completions are of I/Os that were not seen", counts.completed_unknown));
-    note(counts.issued_unknown, format!("{} requests are of I/Os that were not seen", counts.issued_unknown));
-    note(counts.passthrough, format!("{} passthrough commands are left out", counts.passthrough));
-    let of_requests = "there are requests only: what the old scheduler did is part of their arrivals".to_owned();
+    note(counts.refused, format!("{} bios failed with EAGAIN (REQ_NOWAIT) and were skipped", counts.refused));
+    note(counts.given_up, format!("{} I/Os were given up as lost", counts.given_up));
+    note(counts.completed_unknown, format!("{} completions have no recorded submission", counts.completed_unknown));
+    note(counts.issued_unknown, format!("{} requests have no recorded submission", counts.issued_unknown));
+    note(counts.passthrough, format!("{} passthrough commands were skipped", counts.passthrough));
+    let of_requests =
+        "only requests were recorded, no bios: arrivals include the effect of the recorded scheduler".to_owned();
     note(u64::from(program.of_requests), of_requests);
-    note(u64::from(!program.has_completions), "there are no completions: latencies are unknown".to_owned());
+    note(u64::from(!program.has_completions), "completions were not recorded: latencies are unknown".to_owned());
     notes
 }
 
-/// A time with three digits.
+/// Formats a time with three digits and a unit.
 fn time(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns >= 1e9 => (ns / 1e9, "s"),
@@ -191,7 +192,7 @@ fn time(ns: f64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
-/// A number with what is counted.
+/// A count with its noun, in the plural if needed.
 fn counted(count: u64, one: &str) -> String {
     let ending = match one {
         _ if count == 1 => "",
@@ -205,7 +206,7 @@ fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-/// Rows below each other: the first column to the left, all others to the right.
+/// Writes aligned rows: the first column to the left, all others to the right.
 fn columns(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
     let count = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -231,7 +232,7 @@ impl fmt::Display for Description {
         let (ios, streams) = (counted(self.ios, "I/O"), counted(self.streams.len() as u64, "stream"));
         writeln!(f, "device {}, {}, {ios} of {streams}{under}", self.device, time(self.seconds * 1e9))?;
         if !self.other_devices.is_empty() {
-            writeln!(f, "other devices, left out: {}", self.other_devices.join(" "))?;
+            writeln!(f, "other devices, ignored: {}", self.other_devices.join(" "))?;
         }
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
@@ -292,7 +293,7 @@ impl Description {
             writeln!(f, "  {}: {}", stream.label(), evidence(stream))?;
             for wait in &stream.waits {
                 let other = self.streams[wait.on].label();
-                let seen = if wait.is_seen { "" } else { ", supposed: too few to test" };
+                let seen = if wait.is_seen { "" } else { ", assumed: too few bursts to test" };
                 let (observed, expected) = (wait.observed, wait.expected);
                 writeln!(
                     f,
@@ -312,7 +313,7 @@ impl Description {
         match change {
             Change::Open { stream } => format!("{} may be open", label(stream)),
             Change::Closed { stream } => format!("{} may be closed", label(stream)),
-            Change::Deeper { stream, seen } => format!("{} may want a depth above {seen}", label(stream)),
+            Change::Deeper { stream, seen } => format!("{} may use a depth above {seen}", label(stream)),
             Change::Kept { stream, .. } => format!("{} may keep its depth", label(stream)),
             Change::Waits { stream, on } => format!("{} may wait for {}", label(stream), label(on)),
         }
@@ -354,7 +355,7 @@ fn class(class: Class) -> &'static str {
 fn evidence(stream: &Stream) -> String {
     let of = &stream.evidence;
     let mut text = format!(
-        "{}, {}, {:.3} of them while it waited, busy {:.3}, {:.1} x as often after completions",
+        "{}, {}, {:.3} of them with I/Os outstanding, busy {:.3}, {:.1} x as often after completions",
         class(stream.class),
         counted(of.batches, "batch"),
         of.over,
@@ -375,14 +376,14 @@ fn evidence(stream: &Stream) -> String {
     }
     match stream.kind {
         Kind::WriteBack => text.push_str(", paced by the recording"),
-        Kind::Helper => text.push_str(", a helper of the kernel"),
+        Kind::Helper => text.push_str(", a kernel helper thread"),
         Kind::Task | Kind::Others => {}
     }
     text
 }
 
 impl Stream {
-    /// Its name, with its task.
+    /// The stream's name, with its pid if it has one.
     #[must_use]
     pub fn label(&self) -> String {
         self.pid.map_or_else(|| self.name.clone(), |pid| format!("{} ({pid})", self.name))

@@ -1,4 +1,4 @@
-//! The first way through a recording: its I/Os as a log, and the tasks that they are of.
+//! The pass over a recording: writes a log of its I/Os, and collects the tasks.
 
 use std::io;
 
@@ -11,12 +11,12 @@ use rustc_hash::FxHashMap;
 use crate::log::{Busiest, Entry, EntryLog, Kind, Writer};
 use crate::ticks::{CoarseClock, TickEstimate};
 
-/// Events that decide whether a recording has submissions, or begins with requests (RP29).
+/// Events read ahead to decide whether a recording has queue events (bios), or only those of requests (RP29).
 const LOOKAHEAD: usize = 4096;
-/// Tasks of which the recording's I/Os may be; those of further ones are taken for one task's.
+/// Maximum tasks; I/Os of further tasks count as those of the last one.
 const TASKS_MAX: usize = 1 << 18;
 
-/// I/Os of one task on one device; asynchronous writes by themselves.
+/// A task on one device. Its asynchronous writes count as a separate task.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     pub(crate) device: Device,
@@ -25,11 +25,11 @@ pub(crate) struct Task {
     pub(crate) ios: u64,
     /// The priority of its requests (RP27).
     pub(crate) priority: IoPriority,
-    /// Id of the cgroup of its I/Os; 0 if unknown (RP28).
+    /// ID of the cgroup of its I/Os; 0 if unknown (RP28).
     pub(crate) cgroup: u64,
 }
 
-/// Requests and bios of a device.
+/// Numbers of events of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DeviceCounts {
     pub(crate) queued: u64,
@@ -38,7 +38,7 @@ pub(crate) struct DeviceCounts {
     pub(crate) completed: u64,
 }
 
-/// What the recording holds.
+/// What the pass over a recording collects.
 #[derive(Debug)]
 pub(crate) struct GatheredRecording {
     pub(crate) log: EntryLog,
@@ -53,12 +53,13 @@ pub(crate) struct GatheredRecording {
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
     pub(crate) unfinished: u64,
-    /// A clock that is coarse.
+    /// The recording's clock, if it is coarse.
     pub(crate) tick: Option<CoarseClock>,
 }
 
 impl GatheredRecording {
-    /// Leaves only the busiest stretch of this many I/Os of a device, if there are more. Returns its times and the I/Os of all.
+    /// Keeps only the busiest stretch with this many I/Os of a device, if there are more. Returns the stretch; `None` if
+    /// everything was kept.
     pub(crate) fn keep_busiest(&mut self, device: Device, ios: usize) -> io::Result<Option<Busiest>> {
         let tasks = &self.tasks;
         let Some(busiest) = self.log.busiest(ios, |task| tasks[task as usize].device == device)? else {
@@ -88,9 +89,9 @@ struct Gathering {
     writer: Writer,
     tasks: Vec<Task>,
     numbers: FxHashMap<(u32, u32, bool), u32>,
-    /// The task of a pid that had the last I/O.
+    /// For each pid, its task with the latest I/O.
     by_pid: FxHashMap<u32, u32>,
-    /// The task of each I/O in flight and its entry in the log, by its number.
+    /// For each I/O in flight by its number: its task, and its entry in the log.
     of_flight: Vec<(u32, u64)>,
     failure: Option<io::Error>,
     clock: TickEstimate,
@@ -168,7 +169,7 @@ impl Gathering {
         }
     }
 
-    /// Adds an entry and returns its number; 0 after a failure.
+    /// Adds an entry and returns its number; 0 after an error.
     fn add(&mut self, entry: Entry) -> u64 {
         if self.failure.is_some() {
             return 0;
@@ -187,7 +188,7 @@ impl Gathering {
     }
 }
 
-/// Reads a recording to its end.
+/// Reads a recording to its end, or to the end of the window (ns since its first event).
 pub(crate) fn gather(
     recording: &mut Recording,
     file: &str,
@@ -195,7 +196,7 @@ pub(crate) fn gather(
     window_ns: Option<(u64, u64)>,
 ) -> Result<GatheredRecording, ReadError> {
     let cannot = |error: io::Error| {
-        ReadError::file(file, format!("no temporary file can be written: {error}"), "room in the folder for them")
+        ReadError::file(file, format!("cannot write a temporary file: {error}"), "enough space for temporary files")
     };
     let mut first = Vec::with_capacity(LOOKAHEAD);
     while first.len() < LOOKAHEAD
@@ -268,7 +269,7 @@ pub(crate) fn gather(
     })
 }
 
-/// The same few devices come again and again.
+/// Counts an event of a device. Recordings have few devices, so a linear search is enough.
 fn count(devices: &mut Vec<(Device, DeviceCounts)>, event: &Event) {
     const DEVICES_MAX: usize = 1 << 12;
     let at = match devices.iter().position(|(device, _)| *device == event.device) {

@@ -1,4 +1,4 @@
-//! Times in bins of 1/16 of their size.
+//! A histogram of times whose bins are 1/16 of their values wide.
 
 const BINS_OF_OCTAVE: u64 = 16;
 const OCTAVES: u64 = 44;
@@ -17,7 +17,7 @@ fn bin(value: u64) -> usize {
     bin.min(OCTAVES * BINS_OF_OCTAVE - 1) as usize
 }
 
-/// The middle of a bin.
+/// The value in the middle of a bin.
 fn middle(bin: usize) -> u64 {
     let bin = bin as u64;
     if bin < 2 * BINS_OF_OCTAVE {
@@ -46,7 +46,7 @@ impl Histogram {
         if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
     }
 
-    /// The value that this share of all do not exceed.
+    /// The value that this share of all values does not exceed.
     pub(crate) fn quantile_ns(&self, share: f64) -> u64 {
         let wanted = (share * self.count as f64).ceil() as u64;
         let mut sum = 0;

@@ -1,4 +1,4 @@
-//! From the log to the program.
+//! Infers the program from the log of a recording.
 
 use std::io;
 
@@ -22,23 +22,23 @@ use crate::timeline::{self, Slice, Timeline};
 use crate::track::{self, StreamCursor};
 use crate::waits::BurstOverlaps;
 
-/// Linux has no larger devices: their sizes in bytes are signed numbers of 64 bits.
+/// Maximum size of a device in Linux, whose sizes in bytes are signed 64-bit numbers.
 const END_BYTES_MAX: u64 = i64::MAX as u64;
-/// What is expected of the caller if a recording has several devices.
+/// The expected part of the error if a recording has several devices.
 pub const NAME_DEVICE: &str = "one device: name it";
 
-/// What is to be inferred.
+/// Options of the inference.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The device, if the recording has several.
+    /// The device; needed if the recording has several.
     pub device: Option<Device>,
     /// Streams with fewer I/Os go into `others` (RP3).
     pub ios_min: u64,
-    /// Whether the times between events are wanted: [`Program::intervals`].
+    /// Whether to measure the times between events: [`Program::intervals`].
     pub intervals: bool,
-    /// The part of the recording that counts, from and to since its first event, in nanoseconds; none for all of it.
+    /// The part of the recording to use, start and end in nanoseconds since its first event; `None` for all of it.
     pub window_ns: Option<(u64, u64)>,
-    /// I/Os at most: of a recording with more the busiest stretch of this many counts.
+    /// Maximum I/Os: a recording with more is reduced to its busiest stretch of this many. `None` for no limit.
     pub ios_max: Option<usize>,
 }
 
@@ -48,57 +48,57 @@ impl Default for Options {
     }
 }
 
-/// The busiest part of a recording, since its first event.
+/// The busiest part of a recording; times are since its first event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stretch {
-    /// Its begin, in nanoseconds.
+    /// Its start, in nanoseconds.
     pub from_ns: u64,
     /// Its end, in nanoseconds.
     pub to_ns: u64,
     /// I/Os of the whole recording.
     pub all_ios: u64,
-    /// Time from the first event of the whole recording to its last, in nanoseconds.
+    /// Duration of the whole recording, in nanoseconds.
     pub all_ns: u64,
 }
 
-/// A program that made a recording.
+/// The program behind a recording: streams of I/Os, and what they wait for.
 #[derive(Debug)]
 pub struct Program {
-    /// The device that its I/Os are for.
+    /// The device of its I/Os.
     pub device: Device,
-    /// Other devices of the recording, which are left out.
+    /// Other devices of the recording, which are ignored.
     pub others: Vec<Device>,
     /// Time from the first event to the last, in nanoseconds.
     pub span_ns: u64,
-    /// The part of the recording that counts, if it has more I/Os than were wanted.
+    /// The busiest part that was used, if the recording has more than the maximum I/Os.
     pub stretch: Option<Stretch>,
-    /// Streams, those with most I/Os first, `others` last.
+    /// The streams, those with the most I/Os first, `others` last.
     pub streams: Vec<Stream>,
-    /// Other programs that the recording allows.
+    /// Other programs that the recording also allows.
     pub alternatives: Vec<Alternative>,
-    /// I/Os of the recording, those of all devices.
+    /// Counts of the recording, of all devices.
     pub counts: Counts,
     /// What the recording lacks.
     pub losses: Losses,
-    /// I/Os whose completion is not in the recording: replayed and not counted (RP4).
+    /// I/Os without a recorded completion: they are replayed, but not measured (RP4).
     pub unfinished: u64,
-    /// The recording has requests only: what the old scheduler did is in the arrivals (RP29).
+    /// Whether only requests were recorded, so that arrivals include the effect of the recorded scheduler (RP29).
     pub of_requests: bool,
-    /// The recording has completions (else RP30).
+    /// Whether completions were recorded (otherwise RP30).
     pub has_completions: bool,
-    /// Scheduler that the recording was made under, as far as it shows: without inserts `none`, with messages of bfq `bfq`.
+    /// The active scheduler, as far as the recording shows it: `none` without inserts, `bfq` with messages of bfq.
     pub recorded_under: Option<&'static str>,
-    /// Most requests were inserted into a scheduler, so it was not `none`.
+    /// Whether most requests were inserted into a scheduler, so it was not `none`.
     pub was_scheduled: bool,
-    /// Its clock, if that is coarse (RP32).
+    /// The recording's clock, if it is coarse (RP32).
     pub tick: Option<CoarseClock>,
-    /// The byte behind the last that is touched.
+    /// The end of the highest I/O, in bytes.
     pub end_bytes: u64,
-    /// The recording in parts of equal time.
+    /// The I/Os in slices of equal length.
     pub slices: Vec<Slice>,
-    /// I/Os by their size: bytes, rounded up to a power of two, and how many.
+    /// I/Os by size: bytes, rounded up to a power of two, and the number of I/Os.
     pub sizes: Vec<(u64, u64)>,
-    /// Times between events, if they were wanted: those of all devices.
+    /// Times between events of all devices, if requested.
     pub intervals: Option<Intervals>,
     names: FxHashMap<u32, String>,
     store: Store,
@@ -108,13 +108,13 @@ impl Program {
     /// Reads a recording to its end and infers the program.
     ///
     /// # Errors
-    /// If the recording is wrong somewhere, has no I/Os, or has several devices and none was named.
+    /// If the recording is damaged, has no I/Os, or has several devices and none was selected.
     pub fn infer(recording: &mut Recording, file: &str, options: &Options) -> Result<Program, ReadError> {
         let intervals = options.intervals.then(Intervals::default);
         let mut gathered = gather::gather(recording, file, intervals, options.window_ns)?;
         let device = choose(&gathered, file, options)?;
         let cannot = |error: io::Error| {
-            ReadError::file(file, format!("the temporary file cannot be used: {error}"), "room for temporary files")
+            ReadError::file(file, format!("cannot use the temporary file: {error}"), "enough space for temporary files")
         };
         let (begin_ns, all_ns) = (gathered.first_ns, gathered.last_ns - gathered.first_ns);
         let busiest =
@@ -144,7 +144,7 @@ impl Program {
                 found.streams[stream].untested.push(on);
             }
         }
-        // What shares a long tick was not submitted together.
+        // I/Os within one tick of a coarse clock were not necessarily submitted together.
         let has_plugs = gathered.has_plugs || gathered.tick.is_some();
         let store = found.write(log, &sorted, &gathered.tasks, has_plugs).map_err(cannot)?;
         let seen =
@@ -182,7 +182,7 @@ impl Program {
         })
     }
 
-    /// The name of a task, if the recording has it.
+    /// The name of a task; `None` if it was not recorded.
     #[must_use]
     pub fn task_name(&self, pid: u32) -> Option<&str> {
         self.names.get(&pid).map(String::as_str)
@@ -199,7 +199,7 @@ impl Program {
     }
 }
 
-/// The device: the one that was named, or the only one with requests (RP2).
+/// Selects the device: the requested one, or the only one with requests (RP2).
 fn choose(gathered: &GatheredRecording, file: &str, options: &Options) -> Result<Device, ReadError> {
     let named = |devices: &[Device]| {
         const SHOWN: usize = 8;
@@ -217,7 +217,7 @@ fn choose(gathered: &GatheredRecording, file: &str, options: &Options) -> Result
         if with_ios.contains(&device) {
             return Ok(device);
         }
-        let message = format!("there are no I/Os of the device {device}");
+        let message = format!("has no I/Os of the device {device}");
         return Err(ReadError::file(file, message, format!("one of {}", named(&with_ios))));
     }
     let has_requests = |device: &&Device| {
@@ -226,10 +226,10 @@ fn choose(gathered: &GatheredRecording, file: &str, options: &Options) -> Result
     let lowest: Vec<Device> = with_ios.iter().filter(has_requests).copied().collect();
     match (&lowest[..], &with_ios[..]) {
         ([device], _) | ([], [device]) => Ok(*device),
-        ([], []) => Err(ReadError::file(file, "there are no I/Os in this recording", "at least one")),
+        ([], []) => Err(ReadError::file(file, "the recording has no I/Os", "at least one")),
         (several, all) => {
             let several = if several.is_empty() { all } else { several };
-            let message = format!("there are I/Os of several devices: {}", named(several));
+            let message = format!("has I/Os of several devices: {}", named(several));
             Err(ReadError::file(file, message, NAME_DEVICE))
         }
     }
@@ -242,7 +242,7 @@ fn again(activities: &[Activity]) -> Vec<Activity> {
 /// I/Os by their size.
 type Sizes = Vec<(u64, u64)>;
 
-/// What is found on the ways through the log.
+/// Findings of the passes over the log.
 struct StreamFindings {
     streams: Vec<Stream>,
     activities: Vec<Activity>,
@@ -260,7 +260,7 @@ impl StreamFindings {
         let mut streams: Vec<Stream> =
             sorted.streams.iter().map(|(name, pid, kind, tasks)| blank(name, *pid, *kind, *tasks, span_ns)).collect();
         for (task, stream) in gathered.tasks.iter().zip(&sorted.of_task) {
-            // Most tasks of a stream are of one group: the first that is known counts.
+            // Most tasks of a stream are in one cgroup, so take the first known one.
             if let Some(stream) = stream.map(|stream| &mut streams[stream]).filter(|_| task.cgroup != 0) {
                 stream.cgroup.get_or_insert(task.cgroup);
             }
@@ -278,7 +278,7 @@ impl StreamFindings {
         }
     }
 
-    /// The first way: what there is.
+    /// The first pass: counts, sizes, latencies and activity.
     fn follow(&mut self, log: &mut EntryLog, sorted: &Sorted, span_ns: u64) -> io::Result<(Vec<Slice>, Sizes)> {
         let mut timeline = Timeline::new(span_ns);
         log.each(|entry| {
@@ -342,7 +342,7 @@ impl StreamFindings {
         }
     }
 
-    /// The second way: how batches and completions lie, and which streams meet which.
+    /// The second pass: how batches follow completions, and which bursts overlap with other streams.
     fn meet(&mut self, log: &mut EntryLog, sorted: &Sorted) -> io::Result<BurstOverlaps> {
         let mut meetings = BurstOverlaps::new(&self.streams);
         log.each(|entry| {
@@ -360,7 +360,7 @@ impl StreamFindings {
         Ok(meetings)
     }
 
-    /// Classes of all streams. Returns those that a pool decided, with its batches.
+    /// Classifies all streams. Returns those that their pool decided, with the pool's batches.
     fn classify(&mut self, sorted: &Sorted) -> Vec<(usize, u64)> {
         let jobs: Vec<Evidence> = self.jobs.iter().map(Activity::evidence).collect();
         let mut pools = Vec::new();
@@ -369,7 +369,7 @@ impl StreamFindings {
             stream.class = stream.evidence.class();
             stream.hidden_depth = stream.evidence.hidden_depth();
             if stream.kind == Kind::WriteBack {
-                // When its bursts begin is settled (RP16), and within them it waits.
+                // Its bursts begin at recorded times (RP16), and within a burst it waits.
                 stream.class = Class::Closed;
                 continue;
             }
@@ -383,7 +383,7 @@ impl StreamFindings {
         pools
     }
 
-    /// The last way: what each I/O waits for.
+    /// The last pass: writes each I/O with what it waits for.
     fn write(
         &mut self,
         log: &mut EntryLog,

@@ -1,10 +1,10 @@
-//! From a recording to the program that made it: what does not change under another scheduler.
+//! Infers from a recording the program that made it, which does not change under another scheduler.
 //!
-//! A recording says when I/Os arrived because of how the old scheduler and device answered. [`Program::infer`] finds what lies
-//! behind: streams of I/Os, how many of them each lets be outstanding, how long it thinks after a completion, and which
-//! streams wait for each other; with the evidence, and with the alternatives where the recording does not decide.
+//! Recorded arrival times depend on how fast the recorded scheduler and device completed I/Os. [`Program::infer`] finds the
+//! cause: streams of I/Os, how many I/Os each keeps outstanding, its think time after a completion, and which streams wait for
+//! each other; with the evidence, and with alternatives where the recording does not decide.
 //!
-//! The steps of a program lie in a temporary file, one run for each stream, so that memory does not grow with the recording.
+//! The steps of a program are in a temporary file, sorted by stream, so that memory does not grow with the recording.
 
 mod activity;
 mod alternatives;

@@ -1,20 +1,20 @@
-//! The recording as short entries in the order of time, in a temporary file.
+//! The log of a recording: short entries in the order of time, in a temporary file.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 
-/// What an entry is about.
+/// The kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// An I/O was submitted.
     Queued,
-    /// Its submission has ended.
+    /// The submission of an I/O has ended.
     Submitted,
-    /// It has completed.
+    /// An I/O has completed.
     Completed,
-    /// Its completion is lost.
+    /// An I/O's completion was lost.
     GivenUp,
     /// A plug began.
     Plug,
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     Unplug,
     /// A plug ended because its task went to sleep.
     UnplugScheduled,
-    /// An I/O was submitted and refused: it is not shown.
+    /// An I/O that was refused after its submission; readers skip it.
     Withdrawn,
 }
 
@@ -37,14 +37,14 @@ const KINDS: [Kind; 8] = [
     Kind::Withdrawn,
 ];
 
-/// One of them.
+/// An entry of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
-    /// Time of the recording's clock.
+    /// Time by the recording's clock.
     pub(crate) time_ns: u64,
-    /// Of an I/O its first sector; of a submission's end how long it was blocked, of a completion and of a lost one the time since it
-    /// was submitted, in nanoseconds.
+    /// `Queued`: the first sector. `Submitted`: how long the task was blocked, ns. `Completed` and `GivenUp`: time since the
+    /// submission, ns.
     pub(crate) value: u64,
     pub(crate) bytes: u32,
     /// The task's number.
@@ -55,7 +55,7 @@ pub(crate) struct Entry {
 }
 
 const BYTES: usize = 32;
-/// Where the kind of an entry is.
+/// Offset of the kind in an encoded entry.
 const KIND_AT: usize = 28;
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -92,7 +92,7 @@ impl Entry {
 #[derive(Debug)]
 pub(crate) struct Writer {
     file: File,
-    /// Entries that are not in the file yet.
+    /// Entries not yet in the file.
     buffer: Vec<u8>,
     /// Bytes in the file.
     written: u64,
@@ -114,7 +114,7 @@ impl Writer {
         Ok(number)
     }
 
-    /// Withdraws an entry: the log does not show it.
+    /// Withdraws an entry, which readers then skip.
     pub(crate) fn withdraw(&mut self, number: u64) -> io::Result<()> {
         let kind = number * BYTES as u64 + KIND_AT as u64;
         match kind.checked_sub(self.written) {
@@ -137,21 +137,21 @@ impl Writer {
     }
 }
 
-/// A log that can be read as often as wanted.
+/// A complete log, which can be read several times.
 #[derive(Debug)]
 pub(crate) struct EntryLog {
     file: File,
-    /// The times that are shown, of the recording's clock; none for all.
+    /// The kept period by the recording's clock; `None` for everything.
     window_ns: Option<(u64, u64)>,
 }
 
 impl EntryLog {
-    /// Shows from now on only I/Os that are submitted between two times, and what happens to them until the second one.
+    /// Restricts reading to I/Os submitted in this period, and to their events until its end.
     pub(crate) fn keep(&mut self, from_ns: u64, to_ns: u64) {
         self.window_ns = Some((from_ns, to_ns));
     }
 
-    /// Shows every entry, in the order of time.
+    /// Calls `show` for every entry, in the order of time.
     pub(crate) fn each(&mut self, mut show: impl FnMut(&Entry) -> io::Result<()>) -> io::Result<()> {
         let (from_ns, to_ns) = self.window_ns.unwrap_or((0, u64::MAX));
         let first = if from_ns == 0 { 0 } else { self.first_at(from_ns)? };
@@ -174,7 +174,7 @@ impl EntryLog {
         }
     }
 
-    /// The number of the first entry at a time or after it.
+    /// The number of the first entry at or after a time.
     fn first_at(&self, time_ns: u64) -> io::Result<u64> {
         let (mut low, mut high) = (0, self.file.metadata()?.len() / BYTES as u64);
         let mut bytes = [0; BYTES];
@@ -186,8 +186,7 @@ impl EntryLog {
         Ok(low)
     }
 
-    /// The shortest time in which this many I/Os of some tasks were submitted one after the other, and how many there are in all; none
-    /// if there are no more.
+    /// The shortest period with this many consecutive I/Os of the counted tasks; `None` if there are not more I/Os than that.
     pub(crate) fn busiest(&mut self, ios: usize, is_counted: impl Fn(u32) -> bool) -> io::Result<Option<Busiest>> {
         let mut times: VecDeque<u64> = VecDeque::new();
         let (mut count, mut best): (u64, Option<(u64, u64)>) = (0, None);
@@ -213,17 +212,17 @@ impl EntryLog {
     }
 }
 
-/// The busiest stretch of a log, in times of the recording's clock.
+/// The busiest stretch of a log, by the recording's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Busiest {
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
-    /// I/Os of the log.
+    /// I/Os of the whole log.
     pub(crate) all_ios: u64,
 }
 
 impl Entry {
-    /// When the I/O that it is about was submitted; of a plug when it happened.
+    /// The submission time of the entry's I/O; for a plug its own time.
     const fn submitted_ns(&self) -> u64 {
         match self.kind {
             Kind::Submitted | Kind::Completed | Kind::GivenUp => self.time_ns.saturating_sub(self.value),

@@ -1,4 +1,4 @@
-//! A program as a load: a process for each of its streams (RP11, RP21).
+//! Converts a program to a load: one process per stream (RP11, RP21).
 
 use std::io;
 use std::sync::Arc;
@@ -17,50 +17,51 @@ use crate::steps::{Plug, Step, Steps};
 use crate::stream::{Kind, Stream};
 use crate::ticks::TimeSpread;
 
-/// I/Os that a stream with arrivals from outside has in flight at most.
+/// Maximum in-flight I/Os of an open stream.
 const OPEN_DEPTH: u32 = 4096;
-/// Offsets that are moved stay multiples of it.
+/// Moved offsets stay multiples of this, bytes.
 const BLOCK_BYTES: u64 = 4096;
-/// Share of the recording after which figures are taken, and before whose end a stream is still active (RP22).
+/// Fraction of the recording at its start that is not measured, and at its end in which a stream must be active to count as
+/// running until the end (RP22).
 const EDGE_SHARE: f64 = 0.1;
 
 /// How a program is replayed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// I/Os wait for what they waited for.
+    /// I/Os wait for the I/Os that they waited for in the recording.
     #[default]
     RecordedProgram,
-    /// I/Os come at their recorded times.
+    /// I/Os are issued at their recorded times.
     Timed,
-    /// I/Os wait for what they waited for, without gaps.
+    /// As [`RecordedProgram`](Self::RecordedProgram), but without gaps.
     Fast,
 }
 
-/// What a replay changes of a program.
+/// Options of a replay.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReplayOptions {
     /// How its I/Os are issued.
     pub mode: Mode,
-    /// Gaps and times of arrival are divided by it.
+    /// Gaps and arrival times are divided by this factor.
     pub speed: f64,
-    /// How often each stream runs, each copy on addresses of its own.
+    /// Copies of each stream, each at its own addresses.
     pub copies: u32,
-    /// Depths of streams, by name: what they want, where the old queue hid it (RP15).
+    /// Depths of streams by name, where the recorded queue limited them (RP15).
     pub depths: Vec<(String, u32)>,
     /// Priorities of streams, by name.
     pub priorities: Vec<(String, IoPriority)>,
     /// Weights of cgroups, by id (RP28).
     pub cgroup_weights: Vec<(u64, u32)>,
-    /// The names of the streams that run; none: all.
+    /// The names of the streams to run; empty for all.
     pub streams: Vec<String>,
-    /// What is otherwise than the recording suggests.
+    /// Changes of the inferred program.
     pub changes: Vec<Change>,
-    /// The depth of a stream that [`Change::Deeper`] is about.
+    /// The depth that [`Change::Deeper`] gives a stream.
     pub queue_depth: u32,
-    /// Size of the device.
+    /// Size of the device, bytes.
     pub device_bytes: u64,
-    /// Offsets are divided by it, and rounded to whole blocks of 4 KiB (RP34); 1 for none.
+    /// Offsets are divided by this factor and rounded to blocks of 4 KiB (RP34); 1 leaves them unchanged.
     pub shrink: f64,
 }
 
@@ -83,7 +84,7 @@ impl Default for ReplayOptions {
 }
 
 impl Program {
-    /// The load that replays the program, on one device of this name: streams of one name are processes of a job.
+    /// The load that replays the program on a device with this name. Streams with the same name are processes of one job.
     ///
     /// # Errors
     /// If the temporary file with its steps cannot be read.
@@ -105,12 +106,12 @@ impl Program {
         Ok(load)
     }
 
-    /// The stream that each process of the [load](Program::load) replays, by its index in [`Program::streams`].
+    /// For each process of the [load](Program::load), the index of its stream in [`Program::streams`].
     pub fn order(&self, options: &ReplayOptions) -> impl Iterator<Item = usize> {
         self.placed(options).into_iter().map(|(stream, _)| stream)
     }
 
-    /// The stream of each process, and which copy it is.
+    /// For each process, the index of its stream and the number of its copy.
     fn placed(&self, options: &ReplayOptions) -> Vec<(usize, u32)> {
         let mut order: Vec<(usize, u32)> = Vec::new();
         for name in self.names(options) {
@@ -132,15 +133,15 @@ impl Program {
         names
     }
 
-    /// Whether the synchronous writes of a stream are taken for direct I/O, which write-back throttling lets pass. A recording does not
-    /// show it: a task that writes through the page cache and makes that durable flushes, or waits for a journal.
+    /// Whether synchronous writes of a stream are assumed to be direct I/O, which write-back throttling does not limit. A
+    /// recording does not show this, but a task that makes buffered writes durable flushes, or waits for a journal.
     fn writes_directly(&self, stream: usize) -> bool {
         let of = &self.streams[stream];
         let has_journal = of.waits.iter().any(|wait| self.streams[wait.on].kind == Kind::Helper);
         of.kind == Kind::Task && of.durable_writes + of.flushes == 0 && !has_journal
     }
 
-    /// The process that replays a stream. `number_of` says which process of the load another stream is.
+    /// The process that replays a stream. `number_of` returns the process of another stream in the load.
     fn process(
         &self,
         stream: usize,
@@ -177,7 +178,7 @@ impl Program {
         if let Some(kept) = kept {
             depth = kept.depth;
         }
-        // A stream that does not run is not waited for.
+        // Do not wait for streams that do not run.
         let mut waits_on = Vec::new();
         for (wait, on) in of.may_wait_for().enumerate() {
             let number = number_of(on);
@@ -207,7 +208,7 @@ impl Program {
             process.standing.cgroup_weight = weight.map(|(_, weight)| *weight);
         }
         process.schedule.ramp = Nanos((self.span_ns as f64 * EDGE_SHARE / options.speed) as u64);
-        // Tasks with few I/Os end nothing.
+        // `others`, tasks with few I/Os, do not end the run.
         let is_active_at_the_end =
             of.kind != Kind::Others && of.last_ns as f64 >= self.span_ns as f64 * (1.0 - EDGE_SHARE);
         process.schedule.ends = is_active_at_the_end.then_some(Ends::All);
@@ -220,7 +221,7 @@ fn named<T: Copy>(list: &[(String, T)], name: &str) -> Option<T> {
     list.iter().find(|(other, _)| other == name).map(|(_, value)| *value)
 }
 
-/// Where the I/Os of a copy lie on the device.
+/// Maps recorded offsets to those of a copy.
 #[derive(Clone, Copy, Debug)]
 struct ReplayMapping {
     shift_bytes: u64,
@@ -252,21 +253,21 @@ struct StreamRecords {
     place: ReplayMapping,
     is_background: bool,
     is_direct: bool,
-    /// Length of the recording's ticks, if they are coarse; else 0.
+    /// Length of a tick of the recording's clock, if it is coarse; otherwise 0.
     tick_ns: u64,
     kept: Option<Kept>,
 }
 
-/// A number of I/Os that a stream keeps outstanding instead of coming at its times.
+/// A fixed depth that replaces a stream's recorded times.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     depth: u32,
-    /// From a completion to the I/O that it lets in.
+    /// Time from a completion to the I/O that waited for it.
     gap: Nanos,
 }
 
 impl Kept {
-    /// By Little's law: as many as it takes for the rate of the stream on a device with this latency.
+    /// By Little's law, the depth that reaches the stream's rate on a device with this latency.
     fn of(stream: &Stream, latency_ns: u64) -> Kept {
         let period_ns = (stream.last_ns - stream.first_ns) / stream.ios.saturating_sub(1).max(1);
         let depth = latency_ns.div_ceil(period_ns.max(1)).clamp(1, u64::from(OPEN_DEPTH));
@@ -328,14 +329,14 @@ impl Records for StreamRecords {
             Err(error) => Err(RecordError {
                 line: u32::try_from(number + 1).unwrap_or(u32::MAX),
                 message: format!("the temporary file cannot be read: {error}"),
-                hint: "a folder for temporary files that stays there",
+                hint: "a folder for temporary files that is not removed during the run",
             }),
         });
         Ok(Box::new(records))
     }
 }
 
-/// Modifiers of a bio, as far as a recording has them.
+/// The flags of a bio, as far as they are recorded.
 fn bio_flags(flags: Flags) -> BioFlags {
     let pairs = [
         (Flags::SYNC, BioFlags::SYNC),

@@ -1,4 +1,4 @@
-//! Which stream each task's I/Os belong to (RP3, RP16, RP17).
+//! Assigns tasks to streams, and streams to jobs (RP3, RP16, RP17).
 
 use hoistway_trace::block::Device;
 use rustc_hash::FxHashMap;
@@ -6,20 +6,20 @@ use rustc_hash::FxHashMap;
 use crate::gather::{self, GatheredRecording};
 use crate::stream::{self, Kind};
 
-/// Streams at most; the tasks beyond are `others`.
+/// Maximum streams; further tasks are `others`.
 const STREAMS_MAX: usize = 1024;
 
-/// Which stream each task's I/Os are of, and which job each stream is of.
+/// The stream of each task, and the job of each stream.
 pub(crate) struct Sorted {
-    /// None for tasks of other devices.
+    /// The stream of each task; `None` for tasks on other devices.
     pub(crate) of_task: Vec<Option<usize>>,
     pub(crate) streams: Vec<(String, Option<u32>, Kind, u64)>,
-    /// The job of each stream, and how many streams it has.
+    /// The job of each stream.
     pub(crate) job: Vec<usize>,
     pub(crate) streams_of_job: Vec<usize>,
 }
 
-/// What makes tasks one stream.
+/// Tasks with the same key form one stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum SortKey {
     Task(u32),
@@ -39,7 +39,7 @@ pub(crate) fn sort(gathered: &GatheredRecording, device: Device, ios_min: u64) -
         .filter(|task| name_of(task.pid).is_some_and(stream::is_dispatcher))
         .map(|task| task.ios)
         .sum();
-    // Where workers issue the requests it is not known whose they are (RP29). Tables have no tasks (RP31).
+    // If workers issue the requests, their tasks are unknown (RP29). Tables have no tasks (RP31).
     let is_nameless = |task: &gather::Task| task.pid == 0 && name_of(0).is_none();
     let has_no_tasks =
         gathered.tasks.iter().filter(on_device).all(is_nameless) || (gathered.of_requests && by_dispatchers * 10 > ios);

@@ -1,4 +1,4 @@
-//! The steps of a program: I/Os with what each of them waits for. They lie in a temporary file, one run for each stream.
+//! The steps of a program: I/Os with what each of them waits for, in a temporary file that is sorted by stream.
 
 use std::fs::File;
 use std::io;
@@ -10,30 +10,30 @@ use hoistway_blk::ground::Nanos;
 use hoistway_load::{Io, WAITS_MAX, When};
 use hoistway_trace::block::Flags;
 
-/// How an I/O stands to the plug of its task (RP9).
+/// The relation of an I/O to the plug of its task (RP9).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Plug {
-    /// Submitted without one.
+    /// Submitted without a plug.
     #[default]
     None,
-    /// Under a plug that goes on.
+    /// Under a plug that stays open.
     Within,
-    /// The last one under a plug, which its task then ended.
+    /// The last one under a plug that its task then finished.
     Last,
-    /// The last one under a plug that ended because its task went to sleep.
+    /// The last one under a plug that was flushed because its task went to sleep.
     LastScheduled,
 }
 
 /// One I/O of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// When it was submitted in the recording, since the start.
+    /// When it was submitted in the recording, ns since the start.
     pub at: Nanos,
-    /// When it is issued.
+    /// When a replay issues it.
     pub when: When,
     /// First sector of 512 bytes.
     pub sector: u64,
-    /// Length; 0 for a flush.
+    /// Length in bytes; 0 for a flush.
     pub bytes: u32,
     /// Direction and modifiers.
     pub flags: Flags,
@@ -44,7 +44,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// What is done, on device 0 of its process. A discard is a write in the recording, and a flush an empty write.
+    /// The I/O, on device 0 of its process. In a recording a discard is a write, and a flush an empty write.
     #[must_use]
     pub fn io(&self) -> Io {
         let op = match self.flags {
@@ -58,29 +58,30 @@ impl Step {
     }
 }
 
-/// Why an I/O was issued when it was, as far as the recording shows: what came before it, and how long before.
+/// Possible causes of an I/O's submission: preceding events, and how long before they happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Causes {
-    /// It was issued at its time, whatever came before: the first of a stream or of a burst.
+    /// Whether it was issued at its time, independent of other events: the first of a burst of write-back.
     pub(crate) is_fixed: bool,
-    /// I/Os of its own stream that had been completed, or as many of them as it waited for.
+    /// Number of completions of its own stream that it waited for.
     pub(crate) own: u64,
-    /// Since the last of them, in nanoseconds, if it waited for that and not for the submission before.
+    /// Nanoseconds since the last of these completions; `None` if it followed the previous submission instead.
     pub(crate) own_gap_ns: Option<u64>,
-    /// Since the end of the submission before.
+    /// Nanoseconds since the end of the previous submission; `None` for the first I/O.
     pub(crate) submission_gap_ns: Option<u64>,
-    /// For each stream that it may wait for, if that was idle: completions, and nanoseconds since the last one.
+    /// For each stream that it may wait for: number of completions and nanoseconds since the last one; `None` if that stream was
+    /// not idle.
     pub(crate) of: [Option<(u64, u64)>; WAITS_MAX],
 }
 
-/// What is made of the causes.
+/// How causes are interpreted: which of them an I/O really waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Reading {
-    /// Everything is issued at its time (RP13).
+    /// Whether every I/O is issued at its recorded time (RP13).
     pub(crate) is_open: bool,
     /// Which of the other streams it waits for.
     pub(crate) waits: [bool; WAITS_MAX],
-    /// I/Os that it lets be outstanding beyond those that were seen (RP15).
+    /// I/Os that it keeps outstanding in addition to the recorded depth (RP15).
     pub(crate) deeper: u64,
 }
 
@@ -176,12 +177,12 @@ struct StepRun {
 pub(crate) struct Writer {
     file: File,
     runs: Vec<StepRun>,
-    /// Bytes written of each run, and those that are not yet.
+    /// For each run: bytes written, and bytes still buffered.
     parts: Vec<(u64, Vec<u8>)>,
 }
 
 impl Writer {
-    /// For streams with this many I/Os and waits each.
+    /// A writer for streams with these numbers of I/Os and waits.
     pub(crate) fn new(streams: impl Iterator<Item = (u64, usize)>) -> io::Result<Writer> {
         let mut start = 0;
         let runs: Vec<StepRun> = streams
@@ -230,13 +231,13 @@ impl Store {
     }
 }
 
-/// The steps of a stream, from the first on. An error ends them.
+/// Iterates over the steps of a stream; an error ends the iteration.
 #[derive(Clone, Debug)]
 pub struct Steps {
     file: Arc<File>,
     run: StepRun,
     reading: Reading,
-    /// Steps that were read.
+    /// Number of steps returned so far.
     at: u64,
     buffer: Vec<u8>,
     used: usize,

@@ -1,4 +1,4 @@
-//! Streams: I/Os of one task, or of tasks that do one thing.
+//! Streams: the I/Os of one task, or of several tasks with one function.
 
 use hoistway_load::WAITS_MAX;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use crate::class::{Class, Evidence};
 use crate::steps::Reading;
 use crate::timeline::StreamSlice;
 
-/// What kind of task a stream's I/Os come from.
+/// The kind of task that a stream's I/Os come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -21,7 +21,7 @@ pub enum Kind {
     Others,
 }
 
-/// Whether a task's name is that of a helper.
+/// Whether a task's name is that of a kernel helper thread.
 pub(crate) fn is_helper(name: &str) -> bool {
     const PREFIXES: [&str; 7] = ["jbd2/", "xfsaild/", "xfs-", "btrfs-transacti", "dmcrypt_write/", "z_wr_", "loop"];
     let is_raid = name.starts_with("md") && name.contains("_raid");
@@ -29,17 +29,17 @@ pub(crate) fn is_helper(name: &str) -> bool {
     (PREFIXES.iter().any(|prefix| name.starts_with(prefix)) && is_loop) || is_raid || is_dispatcher(name)
 }
 
-/// `kworker/N:*H`: it issues requests of others.
+/// Whether a task is a kworker that issues requests of other tasks (`kworker/N:*H`).
 pub(crate) fn is_dispatcher(name: &str) -> bool {
     name.strip_prefix("kworker/").is_some_and(|rest| !rest.starts_with('u') && rest.ends_with('H'))
 }
 
-/// A flush thread of the page cache.
+/// Whether a task is a flusher thread of the page cache.
 pub(crate) fn is_flusher(name: &str) -> bool {
     name.starts_with("kworker/u")
 }
 
-/// The task that a worker of io_uring works for.
+/// The pid of the task that an io_uring worker belongs to; `None` for other names.
 pub(crate) fn task_of_io_worker(name: &str) -> Option<u32> {
     name.strip_prefix("iou-wrk-").or_else(|| name.strip_prefix("iou-sqp-"))?.parse().ok()
 }
@@ -51,52 +51,52 @@ pub struct Latency {
     pub ios: u64,
     /// Mean, in nanoseconds.
     pub mean_ns: f64,
-    /// What 99 % do not exceed, within 4 %, in nanoseconds.
+    /// 99th percentile in nanoseconds, accurate to 4 %.
     pub p99_ns: u64,
 }
 
 /// A stream that another one waits for.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Wait {
-    /// Index of that stream.
+    /// Index of the stream that is waited for.
     pub on: usize,
-    /// Bursts that began while it had something outstanding.
+    /// Bursts that began while that stream had I/Os outstanding.
     pub observed: u64,
-    /// Bursts that chance would have let begin then.
+    /// The number of such bursts expected by chance.
     pub expected: f64,
-    /// Whether the recording shows it; else it is taken from what the task is (RP17).
+    /// Whether the recording shows the dependency; otherwise it is assumed from the kind of task (RP17).
     pub is_seen: bool,
 }
 
 /// One stream.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Stream {
-    /// Name of the task: the job that it is part of.
+    /// Name of the task, and of its job.
     pub name: String,
-    /// The task, if it is one.
+    /// The task; `None` for several tasks.
     pub pid: Option<u32>,
-    /// Tasks in it.
+    /// Number of tasks.
     pub tasks: u64,
-    /// Id of the cgroup that its I/Os are charged to, if the recording has it (RP28).
+    /// ID of the cgroup that its I/Os are charged to; `None` if not recorded (RP28).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<u64>,
     /// What kind of task.
     pub kind: Kind,
     /// I/Os.
     pub ios: u64,
-    /// Reads and their bytes.
+    /// Number of reads, and their bytes.
     pub reads: (u64, u64),
-    /// Writes and their bytes.
+    /// Number of writes, and their bytes.
     pub writes: (u64, u64),
-    /// Discards and their bytes.
+    /// Number of discards, and their bytes.
     pub discards: (u64, u64),
     /// Flushes without data.
     pub flushes: u64,
-    /// Writes that a task waits for.
+    /// Writes with the flag SYNC.
     pub sync_writes: u64,
-    /// Writes with a flush before or behind them.
+    /// Writes with FUA or a preceding flush.
     pub durable_writes: u64,
-    /// I/Os that begin where the one before ended.
+    /// I/Os that begin at the end of the previous one.
     pub sequential: u64,
     /// First submission since the start, in nanoseconds.
     pub first_ns: u64,
@@ -104,33 +104,33 @@ pub struct Stream {
     pub last_ns: u64,
     /// How its I/Os arrive.
     pub class: Class,
-    /// The figures for that.
+    /// The figures that decide the class.
     pub evidence: Evidence,
-    /// Class of all streams of this name together, if that decided (RP13, pools).
+    /// Class of all streams with this name together, if it decided (RP13, pools); else `None`.
     pub pool: Option<Class>,
-    /// Depth that was seen, if the old queue hid more (RP15).
+    /// Recorded depth, if the recorded queue limited it (RP15); else `None`.
     pub hidden_depth: Option<u32>,
     /// Streams that it waits for (RP17, RP18).
     pub waits: Vec<Wait>,
-    /// Streams that it may wait for: the recording has too few bursts to tell (RP19), and they are tried.
+    /// Streams that it may wait for: the recording has too few bursts to tell (RP19), so alternatives try both.
     pub untested: Vec<usize>,
-    /// Median time between a completion and the I/O after it, in nanoseconds, if there are any.
+    /// Median time from a completion to the I/O that waited for it, in nanoseconds; `None` if no I/O waited.
     pub think_ns: Option<u64>,
     /// Latencies of reads.
     pub read_latency: Latency,
     /// Latencies of everything else.
     pub write_latency: Latency,
-    /// What completed in parts of equal time.
+    /// Completions in slices of equal length.
     pub over_time: Vec<StreamSlice>,
 }
 
 impl Stream {
-    /// The streams whose completions are kept with each of its steps: those that it waits for come first.
+    /// The streams whose completions are stored with each step: first those that it waits for.
     pub(crate) fn may_wait_for(&self) -> impl Iterator<Item = usize> {
         self.waits.iter().map(|wait| wait.on).chain(self.untested.iter().copied()).take(WAITS_MAX)
     }
 
-    /// What the recording shows of it.
+    /// The interpretation that the recording suggests.
     pub(crate) fn reading(&self) -> Reading {
         let waits = std::array::from_fn(|wait| wait < self.waits.len());
         Reading { is_open: self.class == Class::Open, waits, deeper: 0 }

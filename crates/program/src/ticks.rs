@@ -1,4 +1,4 @@
-//! Recordings whose clock is coarse: what lies within a tick is unknown, and drawn by chance (RP32).
+//! Coarse clocks: arrival times within a tick are unknown, so a replay draws them at random (RP32).
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,19 +8,19 @@ use hoistway_load::{Purpose, Stream, When};
 
 use crate::steps::{Step, Steps};
 
-/// Ticks up to this length are fine, in nanoseconds.
+/// Maximum length of a tick that does not count as coarse, in nanoseconds.
 const FINE_NS: u64 = 100_000;
-/// Of this many I/Os at least one has to share the time of the one before.
+/// A tick matters only if at least one of this many I/Os has the same time as the previous one.
 const IOS_PER_SHARED: u64 = 10;
 
-/// How far apart times are.
+/// Estimates the tick of a clock from the gaps between times.
 #[derive(Debug, Default)]
 pub(crate) struct TickEstimate {
     last_ns: Option<u64>,
-    /// What all gaps are multiples of; 0 before the first one.
+    /// Greatest common divisor of all gaps; 0 before the first one.
     tick_ns: u64,
     gaps: u64,
-    /// Gaps of nothing.
+    /// Number of gaps of zero.
     shared: u64,
 }
 
@@ -36,7 +36,7 @@ impl TickEstimate {
         }
     }
 
-    /// The length of a tick, if it is coarse and matters.
+    /// The clock, if it is coarse and that matters; else `None`.
     pub(crate) fn coarse(&self) -> Option<CoarseClock> {
         let is_coarse = self.tick_ns > FINE_NS && self.shared * IOS_PER_SHARED > self.gaps;
         is_coarse.then(|| CoarseClock { length_ns: self.tick_ns, shared: self.shared as f64 / self.gaps as f64 })
@@ -54,13 +54,13 @@ fn common_divisor(one: u64, other: u64) -> u64 {
 /// A coarse clock.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CoarseClock {
-    /// What all times between I/Os are multiples of, in nanoseconds.
+    /// Length of a tick, in nanoseconds.
     pub length_ns: u64,
-    /// The share of the I/Os that came in the tick of the one before.
+    /// The share of I/Os in the same tick as the previous one.
     pub shared: f64,
 }
 
-/// Steps that come at their times, moved to even draws from the tick that they are recorded at. Their order stays.
+/// Moves steps with fixed times to uniformly random times within their tick. Their order is kept.
 pub(crate) struct TimeSpread {
     steps: Steps,
     /// Reads each tick before its steps are returned.
@@ -76,7 +76,7 @@ impl TimeSpread {
         TimeSpread { steps, ahead, draws: VecDeque::new(), tick_ns, random }
     }
 
-    /// Draws a place for each step of the tick that comes next.
+    /// Draws a time for each step of the next tick.
     fn draw(&mut self) {
         let Some(first) = self.ahead.next() else { return };
         let time = |step: &io::Result<Step>| match step {

@@ -1,31 +1,31 @@
-//! The recording as a whole, over time and by size.
+//! The timeline of a recording: I/Os and depth in slices of equal length, and sizes.
 
 use serde::{Deserialize, Serialize};
 
-/// Parts of equal time (RP24 has ten; these halve them).
+/// Number of slices (RP24 has ten, which these halve).
 const SLICES: u64 = 20;
 
-/// A part of the recording's time.
+/// A slice of the recording.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Slice {
-    /// Its begin since the start, in nanoseconds.
+    /// Its start, in nanoseconds since the start of the recording.
     pub start_ns: u64,
     /// I/Os that were submitted.
     pub ios: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Mean number outstanding.
+    /// Mean number of outstanding I/Os.
     pub depth_mean: f64,
-    /// Most outstanding.
+    /// Maximum number of outstanding I/Os.
     pub depth_max: u64,
 }
 
-/// Operations of a stream that completed in a part of the recording's time.
+/// Operations of a stream that completed in a slice.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Done {
     /// How many.
     pub ios: u64,
-    /// Their mean latency, in nanoseconds; 0 without any.
+    /// Their mean latency, in nanoseconds; 0 if there are none.
     pub mean_ns: f64,
 }
 
@@ -36,10 +36,10 @@ impl Done {
     }
 }
 
-/// A stream in a part of the recording's time.
+/// A slice of a stream.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct StreamSlice {
-    /// Length of the part, in nanoseconds.
+    /// Length of the slice, in nanoseconds.
     pub length_ns: u64,
     /// Reads that completed in it.
     pub reads: Done,
@@ -47,12 +47,12 @@ pub struct StreamSlice {
     pub writes: Done,
 }
 
-/// A stream in the parts of a recording of this length.
+/// Empty slices of a stream in a recording of this length.
 pub(crate) fn slices_of_stream(span_ns: u64) -> Vec<StreamSlice> {
     vec![StreamSlice { length_ns: slice_ns(span_ns), ..StreamSlice::default() }; SLICES as usize]
 }
 
-/// Adds a completion.
+/// Adds a completion to its slice.
 pub(crate) fn complete(slices: &mut [StreamSlice], now_ns: u64, is_read: bool, latency_ns: u64) {
     let last = slices.len() - 1;
     let slice = &mut slices[((now_ns / slices[0].length_ns) as usize).min(last)];
@@ -64,15 +64,15 @@ fn slice_ns(span_ns: u64) -> u64 {
     span_ns / SLICES + 1
 }
 
-/// Followed from entry to entry.
+/// The timeline so far; updated with each entry of the log.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     slices: Vec<Slice>,
     slice_ns: u64,
     outstanding: u64,
-    /// Until when the depth has been added up.
+    /// Time until which the depth has been summed.
     now_ns: u64,
-    /// I/Os by their size: of up to 512 bytes, 1 KiB, and so on.
+    /// Number of I/Os by size: up to 512 bytes, up to 1 KiB, and so on.
     sizes: [u64; 24],
 }
 
@@ -88,7 +88,7 @@ impl Timeline {
         &mut self.slices[at]
     }
 
-    /// Adds up the depth until now, slice by slice.
+    /// Sums the depth until now, slice by slice.
     fn reach(&mut self, now_ns: u64) {
         while self.now_ns < now_ns {
             let (from_ns, depth) = (self.now_ns, self.outstanding);
@@ -120,7 +120,7 @@ impl Timeline {
         self.outstanding -= 1;
     }
 
-    /// The parts, and how many I/Os there are of up to a number of bytes.
+    /// The slices, and the number of I/Os per size.
     pub(crate) fn finish(mut self, span_ns: u64) -> (Vec<Slice>, Vec<(u64, u64)>) {
         self.reach(span_ns);
         let sizes = self.sizes.iter().enumerate().filter(|(_, ios)| **ios > 0);

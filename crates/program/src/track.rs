@@ -1,4 +1,4 @@
-//! Where a stream stands as its steps are written: what comes before an I/O is its cause.
+//! Determines the causes of each I/O while the steps of a stream are written.
 
 use hoistway_load::WAITS_MAX;
 
@@ -7,14 +7,14 @@ use crate::log::Kind as EntryKind;
 use crate::steps::{Causes, Plug, Step};
 use crate::stream::{Kind, Stream};
 
-/// I/Os that follow each other within this are a plug, where plugs are not recorded (RP9).
+/// If plugs are not recorded, I/Os that follow each other within this time count as plugged, ns (RP9).
 const PLUG_NS: u64 = 20_000;
 
-/// Completions this close to each other are taken at once by a task that waits for the first of them: which of them its next I/Os
-/// waited for is not seen.
+/// A task reaps completions this close to each other at once, ns, so the recording does not show which of them its next I/Os
+/// waited for.
 const TOGETHER_NS: u64 = 100_000;
 
-/// Where a stream stands on the last way through the log.
+/// The state of a stream in the last pass over the log.
 #[derive(Debug, Default)]
 pub(crate) struct StreamCursor {
     outstanding: u64,
@@ -22,13 +22,13 @@ pub(crate) struct StreamCursor {
     last_completion_ns: Option<u64>,
     /// Completions since the last I/O was queued.
     fresh: Vec<u64>,
-    /// Completions that the running batch of I/Os may have waited for one by one: their times, and how many came before.
+    /// Times of the completions that the I/Os of the current batch may have waited for.
     together: Vec<u64>,
     before: u64,
-    /// Those of them that an I/O of the batch was tied to.
+    /// Number of these completions already assigned to an I/O.
     tied: usize,
     submitted_ns: Option<u64>,
-    /// The last I/O, until it is known how its plug continues.
+    /// The last I/O, kept until it is known how its plug continues.
     last: Option<(Step, Causes)>,
     pub(crate) is_plugged: bool,
     pub(crate) thinks: Histogram,
@@ -47,7 +47,7 @@ impl StreamCursor {
             EntryKind::GivenUp => self.outstanding -= 1,
             EntryKind::Plug => {
                 self.is_plugged = true;
-                // A plug is recorded behind the first bio that it holds.
+                // A plug is recorded after the first bio under it.
                 self.mark(Plug::Within);
             }
             EntryKind::Unplug => {
@@ -68,7 +68,7 @@ impl StreamCursor {
         }
     }
 
-    /// Takes in the next I/O; returns the one before.
+    /// Adds the next I/O; returns the previous one.
     pub(crate) fn queued(&mut self, mut step: Step, causes: Causes, has_plugs: bool) -> Option<(Step, Causes)> {
         let follows = causes.submission_gap_ns.is_some_and(|gap_ns| gap_ns < PLUG_NS);
         if let Some((last, _)) = self.last.as_mut().filter(|_| !has_plugs && follows) {
@@ -84,8 +84,8 @@ impl StreamCursor {
         self.last.take()
     }
 
-    /// The completion that the I/O queued now waited for, and the time of it: completions that came together set off one I/O each, so
-    /// that a program keeps its depth where they come one by one. None if it follows the submission before.
+    /// The number and time of the completion that the I/O queued now waited for; `None` if it follows the previous submission.
+    /// Completions that came together are assigned to one I/O each, so that a program keeps its depth if they come one at a time.
     fn completion(&mut self) -> Option<(u64, u64)> {
         let submitted_ns = self.submitted_ns.unwrap_or(0);
         if let Some(&last) = self.fresh.last().filter(|last| **last > submitted_ns) {
@@ -101,7 +101,7 @@ impl StreamCursor {
     }
 }
 
-/// What came before an I/O of a stream that is queued now (RP6 to RP10, RP16, RP18).
+/// The possible causes of an I/O that a stream queues now (RP6 to RP10, RP16, RP18).
 pub(crate) fn causes(stream: &Stream, at: usize, tracks: &mut [StreamCursor], now_ns: u64) -> Causes {
     let completion = tracks[at].completion();
     let own = &tracks[at];

@@ -1,36 +1,36 @@
-//! Which stream waits for which (RP18).
+//! Finds dependencies between streams: which stream waits for which (RP18).
 
 use hoistway_load::WAITS_MAX;
 
 use crate::activity::Activity;
 use crate::stream::{Kind, Stream, Wait};
 
-/// Streams that are compared with each other: those with most I/Os. One bit each.
+/// Number of streams with the most I/Os that are compared with each other.
 pub(crate) const COMPARED_MAX: usize = 64;
-/// Share of the count expected by chance that is still waiting.
+/// Maximum observed overlaps for a dependency, as a fraction of the number expected by chance.
 const SHARE_MAX: f64 = 0.1;
 const EXPECTED_MIN: f64 = 30.0;
-/// The same if one of the two is a helper.
+/// Minimum expected overlaps for a test, if one of the two is a kernel helper.
 const EXPECTED_MIN_OF_HELPER: f64 = 5.0;
 
-/// Share of a stream's I/Os that begin a burst, below which it does not matter what bursts wait for.
+/// Minimum share of a stream's I/Os that begin a burst; below it, what bursts wait for does not matter.
 const BURST_SHARE_MIN: f64 = 0.05;
 
-/// Bursts of each stream, and what the others did then.
+/// Counts bursts of each stream that begin while another stream is busy.
 #[derive(Debug)]
 pub(crate) struct BurstOverlaps {
-    /// First and last time of each.
+    /// First and last time of each stream.
     active_ns: Vec<(u64, u64)>,
-    /// For each pair (waiting, on): bursts while both are active.
+    /// For each pair (waiting, on): bursts of the first while both are active.
     bursts: Vec<u64>,
-    /// Those of them while the other had something outstanding.
+    /// The bursts among these that began while the second had I/Os outstanding.
     observed: Vec<u64>,
-    /// Times at which one begins or ends, in order, and how long each had been busy.
+    /// Times at which a stream begins or ends, in order, and how long each stream had been busy until then.
     marks: Vec<(u64, Vec<u64>)>,
     next_mark: usize,
 }
 
-/// How a pair stands.
+/// The overlaps of a pair: observed, and expected by chance.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct StreamPair {
     pub(crate) observed: u64,
@@ -55,7 +55,7 @@ impl BurstOverlaps {
         }
     }
 
-    /// Says that the log has come to this time, before what happens then.
+    /// Notes that the log has reached this time; called before the events at that time.
     #[inline]
     pub(crate) fn reached(&mut self, now_ns: u64, activities: &[Activity]) {
         while let Some((time_ns, busy_ns)) = self.marks.get_mut(self.next_mark)
@@ -67,7 +67,7 @@ impl BurstOverlaps {
         }
     }
 
-    /// A stream begins a burst: it has nothing outstanding.
+    /// A stream begins a burst: it submits an I/O while none are outstanding.
     pub(crate) fn burst(&mut self, stream: usize, now_ns: u64, activities: &[Activity]) {
         let count = self.active_ns.len();
         if stream >= count {
@@ -86,7 +86,7 @@ impl BurstOverlaps {
         self.marks.get(at).and_then(|(_, busy)| busy.get(stream)).copied().unwrap_or(0)
     }
 
-    /// How often bursts of one stream met the other.
+    /// How often bursts of one stream began while the other was busy; `None` for streams that are not compared.
     pub(crate) fn pair(&self, waiting: usize, on: usize) -> Option<StreamPair> {
         let count = self.active_ns.len();
         if waiting >= count || on >= count {
@@ -103,18 +103,17 @@ impl BurstOverlaps {
         Some(StreamPair { observed: self.observed[waiting * count + on], expected: share * bursts })
     }
 
-    /// Whether the bursts of a stream that may wait for another are a part of its I/Os that matters: one that always has something
-    /// outstanding waits for itself.
+    /// Whether bursts are a relevant part of a stream's I/Os: a stream that always has I/Os outstanding waits only for itself.
     fn begins_bursts(&self, waiting: usize, on: usize, ios: u64) -> bool {
         self.bursts[waiting * self.active_ns.len() + on] as f64 >= BURST_SHARE_MIN * ios as f64
     }
 
-    /// The streams that each waits for; pairs that cannot be tested (RP19).
+    /// The streams that each stream waits for, and the pairs that cannot be tested (RP19).
     pub(crate) fn waits(&self, streams: &[Stream]) -> (Vec<Vec<Wait>>, Vec<(usize, usize)>) {
         let mut all = vec![Vec::new(); streams.len()];
         let mut untested = Vec::new();
         for waiting in 0..streams.len().min(COMPARED_MAX) {
-            // A burst of write-back begins with timers and limits, and others are of several tasks.
+            // Timers and limits begin a burst of write-back, and `others` are several tasks.
             if matches!(streams[waiting].kind, Kind::WriteBack | Kind::Others) {
                 continue;
             }
@@ -139,7 +138,7 @@ impl BurstOverlaps {
 }
 
 impl Stream {
-    /// Whether a task waits for what it writes.
+    /// Whether a task waits for its writes to be durable.
     fn durable(&self) -> bool {
         self.durable_writes + self.flushes + self.sync_writes > 0
     }

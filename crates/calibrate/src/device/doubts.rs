@@ -1,18 +1,18 @@
-//! Signs that measured figures are not those of the device alone.
+//! Doubts: signs that measured figures are not those of the device alone.
 
 use std::time::Duration;
 
 use super::{DeviceObserver, DevicePlan, MeasuredRow, median};
 
-/// How long no other program may use the device before the measurement.
+/// The device must be idle for this long before the measurement.
 const QUIET: Duration = Duration::from_millis(300);
-/// Sectors that others may transfer in that time: a file system occasionally writes its journal.
+/// Sectors that other programs may transfer in that time: a file system occasionally writes its journal.
 const SECTORS_FEW: u64 = 2048;
-/// I/O of others that is tolerated during a load, as a fraction of the load's.
+/// I/O of other programs that is tolerated during a load, as a fraction of the load's I/O.
 const PART_OF_OTHERS: f64 = 0.05;
-/// A rate that falls below this fraction of the first round's was a burst.
+/// If the rate falls below this fraction of the first round's, the first round ran on burst credits.
 const FALLEN: f64 = 0.7;
-/// No rotating disk does more random reads per second than this, one at a time.
+/// Maximum random reads per second of a rotating disk at depth 1.
 const SEEKS_MAX: f64 = 1000.0;
 
 /// Why figures are not trusted.
@@ -21,9 +21,9 @@ pub enum Doubt {
     /// The device is in use.
     #[error("other programs moved {kib} KiB on the device in {ms} ms (expected a device that no other program uses)")]
     InUse {
-        /// Data transferred by others.
+        /// KiB transferred by other programs.
         kib: u64,
-        /// During this time.
+        /// During this time, ms.
         ms: u128,
     },
     /// Others used the device during a load.
@@ -31,31 +31,31 @@ pub enum Doubt {
         "the device moved {moved_kib} KiB while the load moved {ours_kib} (expected a device that no other program uses)"
     )]
     Beside {
-        /// According to the disk's statistics.
+        /// KiB according to the disk's statistics.
         moved_kib: u64,
-        /// According to the load.
+        /// KiB according to the load.
         ours_kib: u64,
     },
     /// The device has used up its burst credits.
     #[error(
-        "the rate fell to {percent:.0} % of the first round's while nothing changed: a burst that is used up, or a drive that is hot \
+        "the rate fell to {percent:.0} % of the first round's under a constant load: burst credits are used up, or the drive is hot \
          (expected a steady rate: measure again later, or use a volume without burst credits)"
     )]
     Burst {
-        /// The last round's rate relative to the first one's.
+        /// The last round's rate, percent of the first one's.
         percent: f64,
     },
     /// The device serves reads from a cache.
     #[error(
-        "{iops:.0} random reads a second, one at a time, are more than a disk can seek: a cache answers (expected a larger device, or --like of a drive without seeks)"
+        "{iops:.0} random reads per second at depth 1 are more than a disk can seek, so a cache serves them (expected a larger device, or --like with a drive that does not seek)"
     )]
     Cached {
-        /// The measured rate.
+        /// The measured rate, I/Os per second.
         iops: f64,
     },
 }
 
-/// Whether others use the device while it should be idle.
+/// Fails if other programs use the device while it should be idle.
 pub(super) fn others(observer: &dyn DeviceObserver) -> Result<(), Doubt> {
     let Some(before) = observer.sectors() else { return Ok(()) };
     std::thread::sleep(QUIET);
@@ -66,8 +66,8 @@ pub(super) fn others(observer: &dyn DeviceObserver) -> Result<(), Doubt> {
     Ok(())
 }
 
-/// Whether others used it during a load that transferred this many bytes. Below a file system, the device may transfer
-/// more than the load.
+/// Fails if other programs used the device during a load that transferred this many bytes. Below a file system, the
+/// device may transfer slightly more than the load.
 pub(super) fn others_beside(moved_sectors: Option<u64>, bytes: u64) -> Result<(), Doubt> {
     let Some(moved) = moved_sectors else { return Ok(()) };
     let most = (bytes / 512) as f64 * (1.0 + PART_OF_OTHERS) + SECTORS_FEW as f64;

@@ -18,7 +18,7 @@ const fn load(is_random: bool, reads_percent: u8, block_kib: u32, depth: u32, jo
     CalibrationLoad { is_random, reads_percent, block_kib, depth, jobs }
 }
 
-/// The first load: latency at depth 1.
+/// The load for latency at depth 1, also used to try I/O engines.
 pub(super) const FIRST: CalibrationLoad = load(true, 100, 4, 1, 1);
 
 /// Latency at depth 1, a curve over depths, sizes, and a sequential load.
@@ -42,13 +42,13 @@ const WRITES: [CalibrationLoad; 5] = [
     load(true, 70, 4, 32, 1),
 ];
 
-/// All loads, with those that write at the end: a drive behaves differently for a while after writes.
+/// All loads; those that write come last, because a drive behaves differently for a while after writes.
 pub(super) fn all(writes: bool) -> impl Iterator<Item = CalibrationLoad> {
     READS.into_iter().chain(WRITES.into_iter().filter(move |_| writes))
 }
 
 impl CalibrationLoad {
-    /// The row with these figures; the index gives its line in the table.
+    /// The row with these figures; `index` determines its line in the table.
     pub(super) fn row(self, index: u64, figures: Vec<MeasuredFigure>) -> MeasurementRow {
         let CalibrationLoad { is_random, reads_percent, block_kib, depth, jobs } = self;
         // The first line of the table is the header.

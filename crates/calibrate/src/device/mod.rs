@@ -28,7 +28,7 @@ pub struct DevicePlan {
     pub rounds: u32,
     /// How long each load runs in a round.
     pub time: Duration,
-    /// Whether it is a rotating disk, which cannot do more than a thousand random reads per second.
+    /// Whether it is a rotating disk, which bounds its plausible rate of random reads.
     pub is_rotating: bool,
 }
 
@@ -45,7 +45,7 @@ impl DevicePlan {
 pub struct MeasuredRow {
     /// The medians of the rounds.
     pub row: MeasurementRow,
-    /// I/Os a second in each round.
+    /// I/Os per second in each round.
     pub iops: Vec<f64>,
 }
 
@@ -63,7 +63,7 @@ impl MeasuredRow {
 pub trait DeviceObserver {
     /// Whether the measurement continues.
     fn goes_on(&self) -> bool;
-    /// Sectors of 512 bytes transferred so far by the underlying disks; None if unknown.
+    /// Sectors of 512 bytes transferred so far by the underlying disks; `None` if unknown.
     fn sectors(&self) -> Option<u64>;
     /// Called with the number of finished runs of loads.
     fn ended(&self, runs: usize);
@@ -76,7 +76,7 @@ pub enum DeviceError {
     #[error(transparent)]
     Fio(#[from] FioError),
     /// fio's document lacks a figure.
-    #[error("fio's document has no {0} (expected that of fio 3.0 or later)")]
+    #[error("fio's document has no {0} (expected fio 3.0 or later)")]
     NoFigure(&'static str),
     /// The figures are not those of the device alone.
     #[error(transparent)]
@@ -131,7 +131,7 @@ fn sample(
     if has_all { Ok(figures) } else { Err(DeviceError::NoFigure("I/Os of the load")) }
 }
 
-/// The first of fio's engines that works here: io_uring is forbidden in many containers.
+/// io_uring, or libaio where io_uring does not work, as in many containers.
 fn engine(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<&'static str, FioError> {
     let try_it = |engine| {
         let mut arguments = loads::FIRST.arguments(&plan.target, engine);

@@ -1,4 +1,4 @@
-//! Rows from fio's measurements: a document of `fio --output-format=json`.
+//! Reads measurements from the output of `fio --output-format=json`.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::rows::{MeasurementRow, RowsError, mixes, row};
 use crate::fio::JobFigures;
 
-/// Makes a row for each job. The jobs must have run one after the other (`stonewall`): the results of jobs that ran at the
-/// same time depend on each other. `file_name` is only used in errors.
+/// Creates a row for each job. The jobs must have run one after the other (`stonewall`), because the results of
+/// concurrent jobs depend on each other. `file_name` is only used in errors.
 ///
 /// # Errors
 /// If the text is not a document of fio, or a job cannot be converted.
@@ -18,7 +18,7 @@ pub fn from_fio_json(text: &str, file_name: &str) -> Result<Vec<MeasurementRow>,
         .map_err(|error| at(error.line(), format!("{error}; expected the output of fio --output-format=json")))?;
     let jobs = document.get("jobs").and_then(Value::as_array).filter(|jobs| !jobs.is_empty());
     let jobs =
-        jobs.ok_or_else(|| at(1, "there are no `jobs`; expected the output of fio --output-format=json".to_owned()))?;
+        jobs.ok_or_else(|| at(1, "has no `jobs`; expected the output of fio --output-format=json".to_owned()))?;
     let mut rows = Vec::with_capacity(jobs.len());
     for (index, job) in jobs.iter().enumerate() {
         let name = job.get("jobname").and_then(Value::as_str).unwrap_or("?");
@@ -65,7 +65,7 @@ fn options(document: &Value, job: &Value) -> BTreeMap<String, String> {
             options.insert(key.to_owned(), value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         }
     }
-    // Columns of the table that are not options.
+    // Remove keys that are columns of a table but not options of fio.
     options.retain(|key, _| key != "scheduler" && !key.starts_with("lat_") && key != "iops");
     options
 }
@@ -111,7 +111,7 @@ mod tests {
             (RIGHT.replace(r#""group_reporting": "", "#, ""), "m.json:1: job 2 (`b`): has several processes"),
             (RIGHT.replacen(r#""error": 0"#, r#""error": 5"#, 1), "m.json:1: job 1 (`a`): ended with an error"),
             (RIGHT.replace("randread", "trim"), "m.json:1: job 1 (`a`): `rw` is trim"),
-            ("{}".to_owned(), "m.json:1: there are no `jobs`"),
+            ("{}".to_owned(), "m.json:1: has no `jobs`"),
             ("{\n]".to_owned(), "m.json:2: "),
         ];
         for (text, expected) in cases {

@@ -1,8 +1,8 @@
 //! Fits the parameters of a device model to measurements without a scheduler.
 //!
-//! [`rows`](MeasurementRow) are loads with their measurements. The fit takes a model from a preset, runs it under the same loads through
-//! the whole simulated block layer, without a scheduler, and adjusts its parameters until the figures are as close as possible.
-//! `sensitivity` finds the parameters that the figures do not determine.
+//! [`rows`](MeasurementRow) are loads with their measurements. The fit takes a model from a preset, runs it under the
+//! same loads through the simulated block layer without a scheduler, and adjusts its parameters until the figures are
+//! as close as possible. `sensitivity` finds the parameters that the figures do not determine.
 
 mod fio;
 mod parameters;
@@ -26,9 +26,9 @@ use sensitivity::identified;
 
 /// Maximum evaluations of a search.
 pub const EVALUATIONS_MAX: u32 = 2000;
-/// A parameter with a larger relative error is not determined by the figures.
+/// Relative standard error from which a parameter counts as not determined by the figures.
 const KNOWN: f64 = 0.5;
-/// Minimum relative scatter of figures; simulated figures scatter by this much, too.
+/// Minimum relative scatter of figures, since simulated figures scatter by this much.
 const SCATTER_LEAST: f64 = 0.01;
 
 /// The plan of a fit.
@@ -75,14 +75,14 @@ pub struct Fit {
     pub residuals: Vec<(MeasurementRow, MeasuredFigure, f64)>,
     /// Whether the search has converged.
     pub has_converged: bool,
-    /// Number of times that all rows were run.
+    /// Number of evaluations; each runs all rows.
     pub evaluations: u32,
 }
 
 /// A fitted parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fitted {
-    /// Its key in the file, with its section.
+    /// Its key in the preset's TOML, with its section.
     pub key: String,
     /// Initial value, from the preset.
     pub before: f64,
@@ -90,7 +90,7 @@ pub struct Fitted {
     pub value: f64,
     /// Its relative standard error.
     pub error: f64,
-    /// The key of another parameter with almost the same effect, if there is one.
+    /// The key of another parameter with almost the same effect, if any.
     pub like: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl Fitted {
     }
 }
 
-/// Runs the fit. `goes_on` gets the number of finished evaluations; returning false ends the search with the best
+/// Runs the fit. `goes_on` gets the number of finished evaluations; returning `false` ends the search with the best
 /// result so far.
 ///
 /// # Errors
@@ -130,7 +130,7 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
         });
         figures.collect::<Result<Vec<Vec<f64>>, _>>()
     };
-    // Rejects what does not run at all before the search starts.
+    // Reject loads that do not run before the search starts.
     simulate(&plan.like).map_err(FitError::Rows)?;
     let misses = |at: &[f64]| {
         let figures = simulate(&preset_at(at).ok()?).ok()?;
@@ -177,7 +177,7 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
     Ok(fit)
 }
 
-/// The error of a figure, as a logarithm. A figure without samples counts as the maximum error.
+/// The logarithm of a model's figure over the measured one. Limited, because a model without I/Os has a figure of 0.
 fn miss(model: f64, measured: f64) -> f64 {
     (model.max(measured * 1e-3) / measured).ln()
 }
@@ -193,7 +193,7 @@ fn enough(names: &[String], rows: &[MeasurementRow]) -> Result<(), FitError> {
     if figures < names.len() {
         let [enough, beyond] = [&names[..figures], &names[figures..]].map(|names| names.join(", "));
         return Err(FitError::Rows(format!(
-            "{figures} figure(s) are too few for {} parameters: they suffice for {enough}, but not for {beyond}; expected more \
+            "{figures} figure(s) are too few for {} parameters: they are enough for {enough}, but not for {beyond}; expected more \
              rows, at other depths and sizes, or fewer parameters",
             names.len()
         )));
@@ -203,7 +203,7 @@ fn enough(names: &[String], rows: &[MeasurementRow]) -> Result<(), FitError> {
 
 impl Fit {
     fn calibration(&self, plan: &FitPlan) -> Calibration {
-        let state = if self.has_converged { "" } else { "; the fit did not converge, and this is its best" };
+        let state = if self.has_converged { "" } else { "; the fit did not converge, and this is its best result" };
         let sources = self.parameters.iter().map(|parameter| {
             let text = if parameter.is_determined() {
                 format!("fit to {}, known to {:.0} %", plan.source, 100.0 * parameter.error)
@@ -223,7 +223,7 @@ impl Fit {
         let (range, words) = valid_range(&plan.rows);
         Calibration {
             on: format!("{} (scheduler none), {} rows{state}", plan.source, plan.rows.len()),
-            valid_range: format!("{words}; all else is as in {}", plan.like.name),
+            valid_range: format!("{words}; for anything else as {}", plan.like.name),
             assumed: false,
             range,
             residuals: self
@@ -240,7 +240,7 @@ impl Fit {
     }
 }
 
-/// The range of the loads in the rows, as data if possible, and in words.
+/// The range of the loads in the rows: as data if a range can express it, and in words.
 fn valid_range(rows: &[MeasurementRow]) -> (Option<CalibratedRange>, String) {
     let ends = |of: fn(&MeasurementRow) -> u32| {
         let values = rows.iter().map(of);

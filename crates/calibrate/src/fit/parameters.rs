@@ -1,11 +1,11 @@
-//! Parameters of models: which can be fitted, and presets with changed values.
+//! The parameters of device models that can be fitted, and presets with changed values.
 
 use hoistway_device::{Model, Parameters, Preset, PresetFile};
 use toml::{Table, Value};
 
 use super::rows::MeasurementRow;
 
-/// The rows that a parameter depends on.
+/// The rows that determine a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Shows {
     /// Rows with reads.
@@ -20,7 +20,7 @@ enum Shows {
     Any,
 }
 
-/// The generic flash drive.
+/// Parameters of the generic flash drive.
 const FLASH: &[(&str, Shows)] = &[
     ("command_us", Shows::Any),
     ("read_us", Shows::Reads),
@@ -30,16 +30,16 @@ const FLASH: &[(&str, Shows)] = &[
     ("program_us", Shows::Writes),
     ("write_mb_per_s", Shows::LargeWrites),
 ];
-/// A SATA SSD with one stage.
+/// Parameters of a SATA SSD with one serial stage.
 const SSD: &[(&str, Shows)] = &[
     ("serial_stage_us", Shows::Any),
     ("flash_read_us", Shows::Reads),
     ("acknowledge_us", Shows::Writes),
     ("transfer_mb_per_s", Shows::LargeReads),
 ];
-/// A rotating disk: its rotation speed and zones are on the data sheet.
+/// Parameters of a rotating disk; its rotation speed and zones are in the data sheet.
 const HDD: &[(&str, Shows)] = &[("seek_average_ms", Shows::Reads), ("outer_mb_per_s", Shows::LargeReads)];
-/// Channels behind one stage.
+/// Parameters of an Optane drive: channels behind one stage.
 const OPTANE: &[(&str, Shows)] = &[
     ("read_command_us", Shows::Reads),
     ("access_us", Shows::Any),
@@ -57,7 +57,7 @@ pub(super) struct Changeable {
     section: &'static str,
 }
 
-/// Names of parameters are names of numbers in the model's section.
+/// A parameter is a number in the model's section, under its name there.
 impl Changeable {
     /// # Errors
     /// If the preset's model has no parameters to fit.
@@ -68,14 +68,14 @@ impl Changeable {
             Parameters::Optane(_) => "optane",
             Parameters::Ssd(_) => "ssd",
             Parameters::Null(_) | Parameters::Raid(..) => {
-                return Err(format!("{} is of a model without parameters to be fitted", preset.name));
+                return Err(format!("{} has a model without parameters to fit", preset.name));
             }
         };
         let file: PresetFile = preset.clone().into();
         Ok(Changeable { file, section })
     }
 
-    /// The parameters that these rows can determine, given their number of figures.
+    /// The parameters that loads like those of these rows can determine.
     pub(super) fn shown_by(&self, rows: &[MeasurementRow]) -> Vec<&'static str> {
         let table = match self.file.model {
             Model::Flash => FLASH,
@@ -90,7 +90,7 @@ impl Changeable {
     /// The value of a parameter.
     ///
     /// # Errors
-    /// If it is not a number in the model's section that can be fitted; the error lists those that are.
+    /// If it is not a positive number in the model's section; the error lists those that are.
     pub(super) fn value(&self, name: &str) -> Result<f64, String> {
         let table = self.table()?;
         let section = table.get(self.section).and_then(Value::as_table);
@@ -98,7 +98,7 @@ impl Changeable {
         value.ok_or_else(|| {
             let names = section.into_iter().flatten().filter(|(_, value)| number(value).is_some_and(|n| n > 0.0));
             let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
-            format!("`{name}` is no parameter that can be fitted; expected some of {}", names.join(", "))
+            format!("`{name}` is not a parameter that can be fitted; expected some of {}", names.join(", "))
         })
     }
 
@@ -174,7 +174,7 @@ mod tests {
     fn an_unknown_parameter_is_refused_with_the_valid_ones() {
         let changeable = Changeable::new(&Preset::builtin("micron-9100-1600gb").unwrap()).unwrap();
         let error = changeable.value("placement").unwrap_err();
-        assert!(error.contains("`placement` is no parameter") && error.contains("program_us"), "{error}");
+        assert!(error.contains("`placement` is not a parameter") && error.contains("program_us"), "{error}");
         assert!(Changeable::new(&Preset::builtin("null").unwrap()).is_err());
     }
 }

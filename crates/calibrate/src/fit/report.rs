@@ -1,9 +1,9 @@
-//! The report of a fit.
+//! The text report of a fit.
 
 use super::Fit;
 
 impl Fit {
-    /// Parameters, residuals for each row, and undetermined parameters.
+    /// The parameters, and the residuals of each row.
     #[must_use]
     pub fn report(&self) -> String {
         self.parameters_text() + &self.residuals_text()
@@ -39,7 +39,7 @@ impl Fit {
         for (row, figure, model) in &self.residuals {
             let error = 100.0 * (model / figure.value - 1.0);
             text += &format!(
-                "  line {}: {}, {}: measured {}, here {} ({error:+.1} %)\n",
+                "  line {}: {}, {}: measured {}, model {} ({error:+.1} %)\n",
                 row.line,
                 row.load_text(),
                 figure.what,
@@ -51,7 +51,7 @@ impl Fit {
     }
 }
 
-/// Four digits, or all digits before the decimal point.
+/// Formats a value with four digits, or with all digits before the decimal point.
 fn short(value: f64) -> String {
     let digits = value.abs().max(1e-3).log10().floor() as i32 + 1;
     format!("{value:.*}", usize::try_from(4 - digits).unwrap_or(0).min(4))

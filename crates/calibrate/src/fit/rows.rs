@@ -1,4 +1,4 @@
-//! Measurements as rows: a load, and its figures without a scheduler.
+//! Rows of measurements: a load, and its figures without a scheduler. Reads them from a table.
 
 use hoistway_blk::schedulers::NONE;
 use hoistway_load::{Direction, Issue, Load, Offsets, Pattern, Process, Random};
@@ -7,11 +7,11 @@ use hoistway_load::{Direction, Issue, Load, Offsets, Pattern, Process, Random};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{file}:{line}: {problem}")]
 pub struct RowsError {
-    /// The file name from the caller.
+    /// The file name as given by the caller.
     pub file: String,
     /// Line, from 1.
     pub line: u64,
-    /// What is wrong and what was expected.
+    /// The problem, and what was expected.
     pub problem: String,
 }
 
@@ -46,7 +46,7 @@ pub struct MeasuredFigure {
 /// The kinds of figures, each of reads and writes together.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum FigureKind {
-    /// I/Os a second of all processes.
+    /// I/Os per second of all processes together.
     Iops,
     /// Mean of the total latency, us.
     Mean,
@@ -113,7 +113,7 @@ pub fn from_csv(text: &str, file_name: &str) -> Result<Vec<MeasurementRow>, Rows
     let known = || LOADS.iter().map(|(name, _)| *name).chain(FIGURES.iter().map(|(name, _)| *name));
     if let Some(name) = columns.iter().find(|name| !known().any(|known| known == *name)) {
         let all: Vec<&str> = known().collect();
-        return Err(at(1, format!("there is no column `{name}`; expected some of {}", all.join(", "))));
+        return Err(at(1, format!("unknown column `{name}`; expected some of {}", all.join(", "))));
     }
     if let Some(name) = columns.iter().enumerate().find(|(index, name)| columns.iter().take(*index).any(|n| n == *name))
     {
@@ -127,7 +127,7 @@ pub fn from_csv(text: &str, file_name: &str) -> Result<Vec<MeasurementRow>, Rows
     }
     if !FIGURES.iter().any(|(name, _)| columns.iter().any(|column| column == *name)) {
         let figures: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
-        return Err(at(1, format!("there is no column of a figure; expected at least one of {}", figures.join(", "))));
+        return Err(at(1, format!("no column has a figure; expected at least one of {}", figures.join(", "))));
     }
     let mut rows = Vec::new();
     for record in reader.records() {
@@ -140,24 +140,24 @@ pub fn from_csv(text: &str, file_name: &str) -> Result<Vec<MeasurementRow>, Rows
         rows.push(row(line, value).map_err(|problem| at(line, problem))?);
     }
     if rows.is_empty() {
-        return Err(at(1, "there is no row".to_owned()));
+        return Err(at(1, "has no rows; expected at least one below the header".to_owned()));
     }
     Ok(rows)
 }
 
-/// The line of the row that the CSV reader found at this position, which may precede comments and empty lines.
+/// The line of a row. The CSV reader's position may be that of comments and empty lines before it.
 fn line_of_row(text: &str, position: &csv::Position) -> u64 {
     let rest = text.get(position.byte() as usize..).unwrap_or("");
     let skipped = rest.lines().take_while(|line| line.trim().is_empty() || line.starts_with('#')).count();
     position.line() + skipped as u64
 }
 
-/// Makes the row from its values by column name.
+/// Creates a row from its values by column name.
 pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Result<MeasurementRow, String> {
     let needed = |name: &str| value(name).ok_or_else(|| format!("`{name}` is missing"));
     if let Some(scheduler) = value("scheduler").filter(|name| *name != NONE.name) {
         return Err(format!(
-            "`scheduler` is {scheduler}; a device is fitted to runs of none only, and predicts others"
+            "`scheduler` is {scheduler}; expected none: a device is fitted to runs without a scheduler"
         ));
     }
     let rw = needed("rw")?;
@@ -169,7 +169,7 @@ pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Res
         (Some(reads), None) => *reads,
         (Some(reads), Some(text)) if text == reads.to_string() => *reads,
         (Some(_), Some(text)) => {
-            return Err(format!("`rwmixread` is {text}, and `rw` {rw}; expected it of randrw and rw only"));
+            return Err(format!("`rwmixread` is {text}, but `rw` is {rw}; expected rwmixread only with randrw and rw"));
         }
         (None, None) => MIX_DEFAULT,
         (None, Some(text)) => number(text, "rwmixread", 1, 99)? as u8,
@@ -239,7 +239,7 @@ impl MeasurementRow {
         format!("{order} {mix} of {} bytes, {} x {} outstanding", self.block_bytes, self.jobs, self.depth)
     }
 
-    /// By Little's law, the figures cannot imply more I/Os in flight than the load keeps: this detects wrong units.
+    /// Detects wrong units: by Little's law, the figures cannot imply more I/Os in flight than the load keeps.
     fn check_by_littles_law(&self) -> Result<(), String> {
         let of =
             |wanted: FigureKind| self.figures.iter().find(|figure| figure.what == wanted).map(|figure| figure.value);
@@ -247,28 +247,28 @@ impl MeasurementRow {
         let in_flight = iops * mean_us / 1e6;
         if in_flight > 1.25 * f64::from(self.outstanding()) {
             return Err(format!(
-                "{iops} I/Os a second of {mean_us} us each would be {in_flight:.1} in flight, but iodepth x numjobs is {}; \
-                 expected iops of all processes together, and us",
+                "{iops} I/Os per second of {mean_us} us each would be {in_flight:.1} in flight, but iodepth x numjobs is {}; \
+                 expected iops of all processes together, and latencies in us",
                 self.outstanding()
             ));
         }
         Ok(())
     }
 
-    /// A percentile is at least as large as lower ones: this detects mixed-up columns.
+    /// Detects mixed-up columns: a percentile is at least as large as lower ones.
     fn check_percentiles(&self) -> Result<(), String> {
         let percentiles = self.figures.iter().filter(|figure| matches!(figure.what, FigureKind::Percentile(_)));
         let percentiles: Vec<&MeasuredFigure> = percentiles.collect();
         match percentiles.windows(2).find(|pair| pair[0].value > pair[1].value) {
             Some([lower, higher]) => Err(format!(
-                "{} is {}, and {} {}; expected no less",
+                "{} is {}, but {} is {}; expected at least as much",
                 lower.what, lower.value, higher.what, higher.value
             )),
             _ => Ok(()),
         }
     }
 
-    /// The processes of the load. They run until the caller stops them.
+    /// The load of the row; its processes run until the caller stops them.
     pub(super) fn load(&self) -> Load {
         let direction = match self.reads_percent {
             100 => Direction::Read,
@@ -315,10 +315,10 @@ mod tests {
     fn table_errors_are_reported_with_their_line() {
         let cases = [
             ("", "m.csv:1: the column `rw` is missing"),
-            ("rw,bs,iodepth,iops", "m.csv:1: there is no row"),
+            ("rw,bs,iodepth,iops", "m.csv:1: has no rows"),
             ("rw,bs,iops\nread,4k,1", "m.csv:1: the column `iodepth` is missing"),
-            ("rw,bs,iodepth\nread,4k,1", "m.csv:1: there is no column of a figure; expected at least one of iops"),
-            ("rw,bs,iodepth,speed\nread,4k,1,1", "m.csv:1: there is no column `speed`; expected some of rw, bs"),
+            ("rw,bs,iodepth\nread,4k,1", "m.csv:1: no column has a figure; expected at least one of iops"),
+            ("rw,bs,iodepth,speed\nread,4k,1,1", "m.csv:1: unknown column `speed`; expected some of rw, bs"),
             ("rw,bs,iodepth,iops,iops\nread,4k,1,1,1", "m.csv:1: the column `iops` occurs twice"),
             ("rw,bs,iodepth,iops\nrandreed,4k,1,1", "m.csv:2: `rw` is randreed; expected one of randread"),
             ("rw,bs,iodepth,iops\nread,4097,1,1", "m.csv:2: `bs` is 4097; expected a multiple of 512"),
@@ -326,23 +326,17 @@ mod tests {
             ("rw,bs,iodepth,iops\nread,4k,1,-3", "m.csv:2: `iops` is -3; expected a number above 0"),
             ("rw,bs,iodepth,iops\nread,4k,1,nan", "m.csv:2: `iops` is nan; expected a number above 0"),
             ("rw,bs,iodepth,iops\n\n# a comment\nread,4k,1,-3", "m.csv:4: `iops` is -3"),
-            (
-                "rw,bs,iodepth,rwmixread,iops\nread,4k,1,30,9",
-                "m.csv:2: `rwmixread` is 30, and `rw` read; expected it of",
-            ),
+            ("rw,bs,iodepth,rwmixread,iops\nread,4k,1,30,9", "m.csv:2: `rwmixread` is 30, but `rw` is read; expected"),
             (
                 "rw,bs,iodepth,lat_p50_us,lat_p999_us\nread,4k,1,90,80",
-                "m.csv:2: p50 of latency, us is 90, and p99.9 of latency, us 80; expected no less",
+                "m.csv:2: p50 of latency, us is 90, but p99.9 of latency, us is 80; expected at least as much",
             ),
             ("rw,bs,iodepth,iops\nread,4k,1,", "m.csv:2: has no figure"),
             ("rw,bs,iodepth,iops\nread,4k,1", "m.csv:2: has 3 values; expected 4"),
-            (
-                "rw,bs,iodepth,scheduler,iops\nread,4k,1,bfq,9",
-                "m.csv:2: `scheduler` is bfq; a device is fitted to runs of none",
-            ),
+            ("rw,bs,iodepth,scheduler,iops\nread,4k,1,bfq,9", "m.csv:2: `scheduler` is bfq; expected none"),
             (
                 "rw,bs,iodepth,iops,lat_mean_us\nread,4k,1,1000,20000",
-                "m.csv:2: 1000 I/Os a second of 20000 us each would be 20.0",
+                "m.csv:2: 1000 I/Os per second of 20000 us each would be 20.0",
             ),
         ];
         for (text, expected) in cases {

@@ -1,5 +1,5 @@
-//! The search: least squares of the logarithms of simulated over measured figures, over the logarithms of parameters, by COBYLA and
-//! Gauss-Newton steps.
+//! The search of a fit: minimises the squared logarithms of simulated over measured figures, as a function of the
+//! logarithms of the parameters, by COBYLA and Gauss-Newton steps.
 
 use std::cell::RefCell;
 
@@ -9,16 +9,16 @@ use super::sensitivity::coefficients;
 
 /// A parameter may change by at most this factor in either direction.
 const FARTHEST: f64 = 20.0;
-/// Initial steps of the first search and of those that continue from its result. Then everything starts again with large steps,
-/// which escape local minima, until there is no more gain.
+/// Initial step sizes of successive searches, each of which continues from the previous result. Then all are repeated,
+/// since large steps escape local minima, until there is no more gain.
 const STEPS: [f64; 3] = [0.4, 0.15, 0.05];
 /// A search ends when its steps are smaller than this: half a percent of a parameter.
 const SMALLEST: f64 = 0.005;
-/// A smaller relative gain counts as none.
+/// Minimum relative gain for continuing.
 const GAIN: f64 = 0.01;
-/// Step of numerical derivatives: large enough for whole numbers and for random variation.
+/// Step of numerical derivatives: large enough for integer parameters and for random variation of figures.
 const STEP: f64 = 0.15;
-/// The fit is exact if all figures together are off by less than this.
+/// Root of the sum of squared errors below which a fit is exact.
 const EXACT: f64 = 1e-3;
 /// The value of the objective for invalid parameters.
 const NOWHERE: f64 = 1e6;
@@ -28,19 +28,19 @@ const NOWHERE: f64 = 1e6;
 pub(super) struct SearchMinimum {
     /// Logarithms of the parameters relative to their initial values.
     pub(super) at: Vec<f64>,
-    /// Whether it has converged, rather than been stopped.
+    /// Whether the search converged instead of being stopped.
     pub(super) has_converged: bool,
     /// Number of evaluations.
     pub(super) evaluations: u32,
 }
 
-/// The errors of all figures at these parameters, as logarithms; None if the parameters are invalid.
+/// Returns the errors of all figures at these parameters, as logarithms; `None` if the parameters are invalid.
 pub(super) type FigureErrors<'a> = dyn Fn(&[f64]) -> Option<Vec<f64>> + 'a;
 
-/// Finds the least sum of squares over `count` parameters; `goes_on` is called before each evaluation.
+/// Minimises the sum of squared errors over `count` parameters; calls `goes_on` before each evaluation.
 ///
-/// Alternates between a search without derivatives, which copes with steps and noise, and Gauss-Newton steps, which follow narrow
-/// valleys, until neither improves the result.
+/// Alternates between COBYLA, which needs no derivatives and so copes with steps and noise, and Gauss-Newton steps,
+/// which follow narrow valleys, until neither improves the result.
 pub(super) fn least_squares(
     count: usize,
     evaluations_max: u32,
@@ -67,8 +67,8 @@ pub(super) fn least_squares(
         let before = state.borrow().best.0;
         for step in STEPS {
             let begin = state.borrow().best.1.clone();
-            // The root, because this search assumes a linear objective. After a stop the objective is constant, which ends the
-            // search.
+            // Take the root, because COBYLA assumes a linear objective. After a stop the objective is constant, which
+            // ends the search.
             let objective = |at: &[f64], (): &mut ()| counted(at).map_or(NOWHERE, |misses| length(&misses));
             let none: [fn(&[f64], &mut ()) -> f64; 0] = [];
             let bounds = vec![(-FARTHEST.ln(), FARTHEST.ln()); count];
@@ -94,7 +94,8 @@ struct FitState {
     is_stopped: bool,
 }
 
-/// A step from the best point so far, halved until it is an improvement. Returns the relative improvement.
+/// Makes a Gauss-Newton step from the best point so far, halved until it is an improvement. Returns the relative
+/// improvement.
 fn step_of_gauss_and_newton(state: &RefCell<FitState>, counted: &FigureErrors<'_>) -> Option<f64> {
     let (before, at) = state.borrow().best.clone();
     let misses = counted(&at)?;
@@ -111,8 +112,8 @@ fn step_of_gauss_and_newton(state: &RefCell<FitState>, counted: &FigureErrors<'_
     None
 }
 
-/// Derivatives of the figures' logarithms with respect to those of the parameters: a list for each parameter. `here` are the errors
-/// at this point.
+/// Derivatives of the logarithms of figures with respect to the logarithms of parameters: one list per parameter.
+/// `here` are the errors at `at`.
 pub(super) fn derivatives(at: &[f64], here: &[f64], misses: &FigureErrors<'_>) -> Vec<Vec<f64>> {
     let slope = |more: &[f64], less: &[f64], step: f64| {
         more.iter().zip(less).map(|(more, less)| (more - less) / step).collect::<Vec<f64>>()

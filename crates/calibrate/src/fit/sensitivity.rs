@@ -1,17 +1,17 @@
-//! How well figures determine parameters: how much they change with each parameter, and how far other parameters could
-//! compensate.
+//! How well figures determine parameters, that is, how much they change with each parameter, and how far other
+//! parameters could compensate.
 
 /// How well the figures determine one parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Identified {
     /// Relative standard error: 0.05 for 5 %. Infinite if no figure depends on it.
     pub(super) error: f64,
-    /// The other parameter that could best replace it, and how well: 1 if the two have the same effect.
+    /// The other parameter with the most similar effect, and the similarity: 1 if the effects are the same.
     pub(super) like: Option<(usize, f64)>,
 }
 
-/// `columns` are the derivatives of the logarithms of figures by the logarithms of parameters (a list for each
-/// parameter); `scatter` is the relative scatter of figures around the model.
+/// Computes how well each parameter is determined. `columns` are the derivatives of the logarithms of figures by the
+/// logarithms of parameters (one list per parameter); `scatter` is the relative scatter of figures around the model.
 ///
 /// In least squares, the variance of a parameter is that of the figures divided by the squared length of its column after
 /// removing the components along all other columns.
@@ -37,8 +37,8 @@ pub(super) fn identified(columns: &[Vec<f64>], scatter: f64) -> Vec<Identified> 
         .collect()
 }
 
-/// The linear combination of columns that is closest to a vector: the coefficients. A column that depends on the others
-/// gets 0.
+/// The coefficients of the linear combination of columns that is closest to a vector. A column that depends linearly on
+/// the others gets 0.
 pub(super) fn coefficients(columns: &[Vec<f64>], vector: &[f64]) -> Vec<f64> {
     let of = |(index, column): (usize, &Vec<f64>)| {
         let others: Vec<&Vec<f64>> =

@@ -1,4 +1,4 @@
-//! Simulates a row on a model: the same load without a scheduler, in virtual time.
+//! Simulates a row's load on a device model, without a scheduler, in virtual time.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
 
 use super::rows::{FigureKind, MeasurementRow};
 
-/// All parameters use the same random numbers, so that figures differ only because of the parameters.
+/// All evaluations use the same random numbers, so that figures differ only because of the parameters.
 const SEED: u64 = 1;
-/// Number of I/Os simulated for a row, at its measured rate.
+/// Approximate number of I/Os simulated per row, at its measured rate.
 const IOS: f64 = 6000.0;
 const SECONDS: std::ops::RangeInclusive<f64> = 0.05..=20.0;
-/// Ramp time relative to the runtime: buffers have to fill first.
+/// Ramp time as a fraction of the runtime, in which buffers fill.
 const RAMP: f64 = 0.5;
 
 /// The figures of a row on a device, in the order of the row.
@@ -28,7 +28,7 @@ pub(super) fn figures(row: &MeasurementRow, device: &Preset, host: &Host) -> Res
     for process in &mut load.processes {
         process.schedule.ramp = ramp;
         process.schedule.runtime = Some(runtime);
-        // On a small device a pass over all blocks ends before the time is over.
+        // On a small device a pass over all blocks could end before the runtime.
         Arc::make_mut(&mut process.plan.pattern).volume.time_based = true;
     }
     let scenario = Scenario {
@@ -58,7 +58,7 @@ pub(super) fn figures(row: &MeasurementRow, device: &Preset, host: &Host) -> Res
     Ok(row.figures.iter().map(|figure| of(figure.what)).collect())
 }
 
-/// Ramp time and runtime, long enough for the number of I/Os.
+/// Ramp time and runtime, long enough for [`IOS`].
 fn times(row: &MeasurementRow) -> (Nanos, Nanos) {
     let rates = row.figures.iter().map(|figure| match figure.what {
         FigureKind::Iops => figure.value,

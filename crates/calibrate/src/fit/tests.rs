@@ -6,7 +6,8 @@ const LOADS: &str = "rw,bs,iodepth,iops\n\
     randread,4k,1,1\nrandread,4k,64,1\nrandread,4k,512,1\n\
     randwrite,4k,16,1\nrandwrite,4k,128,1\n";
 
-/// Rows as a device would be measured that is like `like` but for some values: IOPS and mean latency, each up to 2 % off.
+/// The rows that a measurement of the preset `like` with changed values would give: IOPS and mean latency, each with an
+/// error of up to 2 %.
 fn measured(like: &Preset, values: &[(&str, f64)]) -> Vec<MeasurementRow> {
     let values: Vec<_> = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
     let device = Changeable::new(like).unwrap().with(&values).unwrap();
@@ -14,7 +15,7 @@ fn measured(like: &Preset, values: &[(&str, f64)]) -> Vec<MeasurementRow> {
     let mut noise = 1_u64;
     for row in &mut rows {
         row.figures = vec![MeasuredFigure { what: FigureKind::Iops, value: 5e4 }];
-        // As fast as that it takes this long.
+        // The latency that corresponds to this rate.
         row.figures[0].value = simulated::figures(row, &device, &host()).unwrap()[0];
         row.figures.push(MeasuredFigure {
             what: FigureKind::Mean,
@@ -103,12 +104,12 @@ fn too_few_figures_are_refused_with_the_parameters_that_get_none() {
     let mut rows = from_csv("rw,bs,iodepth,iops\nrandread,4k,1,10000\n", "m.csv").unwrap();
     let error = fit(&plan(rows.clone(), &["read_us", "dies"]), |_| true).unwrap_err().to_string();
     assert!(
-        error.starts_with("1 figure(s) are too few for 2 parameters: they suffice for read_us, but not for dies"),
+        error.starts_with("1 figure(s) are too few for 2 parameters: they are enough for read_us, but not for dies"),
         "{error}"
     );
     let error = fit(&plan(rows.clone(), &["redd_us"]), |_| true).unwrap_err().to_string();
-    assert!(error.starts_with("`redd_us` is no parameter that can be fitted; expected some of"), "{error}");
+    assert!(error.starts_with("`redd_us` is not a parameter that can be fitted; expected some of"), "{error}");
     rows[0].line = 7;
     let null = FitPlan { like: Preset::builtin("null").unwrap(), ..plan(rows, &[]) };
-    assert!(fit(&null, |_| true).unwrap_err().to_string().contains("null is of a model without parameters"));
+    assert!(fit(&null, |_| true).unwrap_err().to_string().contains("null has a model without parameters"));
 }

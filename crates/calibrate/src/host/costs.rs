@@ -1,4 +1,4 @@
-//! The measured costs as plain data.
+//! The measured costs of a host, as plain data.
 
 use super::figure::MedianOfRounds;
 
@@ -11,24 +11,24 @@ pub struct Costs {
     pub rounds: [u32; 2],
     /// CPU time of an I/O through the engine over a null target, without a scheduler.
     pub engine: MedianOfRounds,
-    /// The share of submissions in the block layer's part of that time; the rest is completions.
+    /// The share of submissions in the block layer's time; the rest is completions.
     pub submit_share: MedianOfRounds,
     /// The schedulers.
     pub schedulers: Vec<SchedulerCost>,
-    /// Time in a critical section of the lock of a list in which requests are left for the holder of the scheduler's
+    /// Time in a critical section of a list lock: requests are put on such a list for the holder of the scheduler's
     /// lock.
     pub list: MedianOfRounds,
-    /// Figures that require at least two CPUs.
+    /// Figures that require at least two CPUs; `None` with one.
     pub contention: Option<Contention>,
     /// CPU time of a context switch between two threads on one CPU.
     pub switch: MedianOfRounds,
-    /// Time from a wake-up until the thread runs, on an otherwise idle CPU: tenth and ninetieth percentile.
+    /// Time from a wake-up until the thread runs, on an otherwise idle CPU: 10th and 90th percentile.
     pub wake: [MedianOfRounds; 2],
     /// CPU time that the wake-up costs the waker.
     pub waker: MedianOfRounds,
     /// Wake-ups after longer sleeps, shortest first.
     pub sleeps: Vec<Sleep>,
-    /// Time from a submission until a sleeping worker of the engine has carried it out: tenth and ninetieth percentile.
+    /// Time from a submission until a sleeping worker of the engine has completed it: 10th and 90th percentile.
     pub worker: [MedianOfRounds; 2],
     /// The kernel's schedulers, or why they were not measured.
     pub kernel: Result<KernelCost, String>,
@@ -43,13 +43,13 @@ pub struct SchedulerCost {
     pub per_io: MedianOfRounds,
     /// Critical sections under its locks per I/O.
     pub sections_per_io: f64,
-    /// Time in a critical section; None without a scheduler.
+    /// Time in a critical section; `None` without a scheduler.
     pub section: Option<MedianOfRounds>,
-    /// CPU time per I/O beyond that without a scheduler, excluding critical sections; None without a scheduler.
+    /// Additional CPU time per I/O compared with no scheduler, excluding critical sections; `None` without a scheduler.
     pub beside: Option<MedianOfRounds>,
     /// The operations that occur.
     pub operations: Vec<MeasuredOperation>,
-    /// Number of threads, and their I/Os per second together.
+    /// Number of threads, and I/Os per second of all threads together.
     pub rates: Vec<(usize, MedianOfRounds)>,
 }
 
@@ -69,10 +69,10 @@ pub struct MeasuredOperation {
 pub struct Contention {
     /// Time to get a lock from another CPU.
     pub lock: MedianOfRounds,
-    /// Time by which a critical section of mq-deadline is longer if its data comes from another CPU, too. None if none was
-    /// seen.
+    /// Time by which a critical section of mq-deadline is longer if its data also comes from another CPU; `None` if
+    /// that did not occur.
     pub data: Option<MedianOfRounds>,
-    /// Additional hand-over time per waiting CPU; None with two CPUs.
+    /// Additional hand-over time per waiting CPU; `None` with two CPUs.
     pub growth: Option<MedianOfRounds>,
 }
 
@@ -95,7 +95,7 @@ pub struct KernelCost {
 }
 
 impl Costs {
-    /// Time to get a lock and its data from another CPU, ns.
+    /// Time to get a lock and its data from another CPU, ns; `None` with one CPU.
     #[must_use]
     pub fn handover_ns(&self) -> Option<u64> {
         let contention = self.contention.as_ref()?;

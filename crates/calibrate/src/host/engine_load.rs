@@ -1,4 +1,4 @@
-//! CPU time of an I/O through the whole engine, over a null target or a device.
+//! Measures the CPU time of an I/O through the whole engine, over a null target or a device.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::machine::process_cpu_ns;
 const BLOCK: usize = 4096;
 const DEPTH: usize = 32;
 
-/// The number of I/Os, set when all have completed; None if one failed.
+/// The number of I/Os, set when all have completed; the inner `None` means that one failed.
 type CompletedRequests = Arc<(Mutex<Option<Option<u64>>>, Condvar)>;
 
 /// Issues random reads and counts them.
@@ -34,7 +34,7 @@ impl Resident for ReadingClient {
         self.in_flight -= ended.len();
         self.has_failed |= ended.iter().any(|answer| answer.result.is_err());
         self.buffers.extend(ended.drain(..).map(|answer| answer.buffer));
-        // On a busy machine the time may be over before any I/O was done.
+        // On a busy machine the time may be over before any I/O completed.
         let is_over = self.ios > 0 && now.since(start).0 > self.length.as_nanos() as u64;
         if self.has_failed || is_over {
             if self.in_flight > 0 {

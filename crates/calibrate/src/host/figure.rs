@@ -1,4 +1,4 @@
-//! Figures measured in rounds, and percentiles.
+//! A figure over the rounds of a measurement: median, minimum and maximum.
 
 /// The median, minimum and maximum of the rounds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -12,7 +12,7 @@ pub struct MedianOfRounds {
 }
 
 impl MedianOfRounds {
-    /// The figure of these rounds; None without any.
+    /// The figure of these rounds; `None` if there are none.
     #[must_use]
     pub fn of(mut rounds: Vec<f64>) -> Option<MedianOfRounds> {
         rounds.sort_by(f64::total_cmp);
@@ -33,7 +33,7 @@ impl std::fmt::Display for MedianOfRounds {
     }
 }
 
-/// A percentile, as a fraction, of sorted values; 0 without any.
+/// A percentile of sorted values, given as a fraction; 0 if there are none.
 pub(super) fn percentile(sorted: &[f64], fraction: f64) -> f64 {
     match sorted.len() {
         0 => 0.0,

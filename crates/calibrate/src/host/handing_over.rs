@@ -1,4 +1,4 @@
-//! Measures how long it takes to get a lock from another CPU, and the additional time per waiting CPU.
+//! Measures lock hand-over: the time to get a lock from another CPU, and the additional time per waiting CPU.
 
 use std::sync::Barrier;
 use std::thread;
@@ -19,8 +19,8 @@ struct HandoverCount {
     last: usize,
 }
 
-/// Time to take a contended lock, for threads on each of these CPUs, in ns per hand-over from another thread. With one CPU there
-/// are no hand-overs: ns per acquisition.
+/// Time to take a contended lock with a thread on each of these CPUs, in ns per hand-over from another thread. With one
+/// CPU there are no hand-overs, so in ns per acquisition. `None` with too few hand-overs.
 pub(super) fn ns(cpus: &[usize], alone_ns: f64) -> Option<f64> {
     let (lock, start) = (SpinLock::new(HandoverCount::default()), Barrier::new(cpus.len()));
     let work = |me: usize, cpu: usize| {
@@ -40,7 +40,7 @@ pub(super) fn ns(cpus: &[usize], alone_ns: f64) -> Option<f64> {
         let threads: Vec<_> = cpus.iter().enumerate().map(|(me, &cpu)| scope.spawn(move || work(me, cpu))).collect();
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
-    // Near the end the remaining threads have less contention; all are done when the last one is.
+    // The last thread's time is used, although contention is lower near its end.
     let elapsed = took.iter().copied().max()? as f64;
     let all = f64::from(TIMES) * cpus.len() as f64;
     if cpus.len() == 1 {
@@ -51,7 +51,7 @@ pub(super) fn ns(cpus: &[usize], alone_ns: f64) -> Option<f64> {
     (handed > 100.0).then(|| ((elapsed - (all - handed) * alone_ns) / handed - alone_ns).max(0.0))
 }
 
-/// The slope of the hand-over time over the number of waiting CPUs, from points `[waiting, ns]`. None with fewer than
+/// The slope of the hand-over time over the number of waiting CPUs, from points `[waiting, ns]`; `None` with fewer than
 /// two points.
 pub(super) fn growth_ns(points: &[[f64; 2]]) -> Option<f64> {
     let count = points.len() as f64;

@@ -22,7 +22,7 @@ pub(super) struct NullDevice {
     pub(super) schedulers: Vec<String>,
 }
 
-/// Where the kernel shows its devices.
+/// The folders in which the kernel shows its devices.
 #[derive(Clone, Debug)]
 pub struct Paths {
     /// Devices by name, each a folder with `queue/scheduler`: `/sys/block`.
@@ -37,10 +37,10 @@ impl Default for Paths {
     }
 }
 
-/// Finds a null device that may be used.
+/// Finds a null device whose scheduler can be set.
 ///
 /// # Errors
-/// Why there is none and what to do, as text.
+/// Why none can be used, and what to do.
 pub(super) fn find(paths: &Paths) -> Result<NullDevice, String> {
     let entries = fs::read_dir(&paths.sys_block).map_err(|error| format!("{}: {error}", paths.sys_block.display()))?;
     let mut names: Vec<String> = entries
@@ -49,12 +49,14 @@ pub(super) fn find(paths: &Paths) -> Result<NullDevice, String> {
         .collect();
     names.sort_unstable();
     let Some(name) = names.first() else {
-        return Err("there is no null device here (as root: modprobe null_blk nr_devices=1 queue_mode=2)".to_owned());
+        return Err("no null device (expected one: as root, modprobe null_blk nr_devices=1 queue_mode=2)".to_owned());
     };
     let scheduler = paths.sys_block.join(name).join("queue/scheduler");
     let shown = fs::read_to_string(&scheduler).map_err(|error| format!("{}: {error}", scheduler.display()))?;
     let (before, schedulers) = offered(&shown);
-    let before = before.ok_or_else(|| format!("{}: shows no scheduler", scheduler.display()))?;
+    let before = before.ok_or_else(|| {
+        format!("{}: shows no scheduler (expected a null device with queue_mode=2)", scheduler.display())
+    })?;
     // Setting the scheduler requires write permission for the file.
     fs::write(&scheduler, &before).map_err(|error| format!("{}: cannot be written: {error}", scheduler.display()))?;
     Ok(NullDevice { device: paths.dev.join(name), name: name.clone(), scheduler, before, schedulers })
@@ -79,7 +81,7 @@ impl NullDevice {
         cpu_ns_per_io(files, length).map_err(|error| failed(&self.device, &error))
     }
 
-    /// Whether it offers `none`, the baseline for the others.
+    /// Whether it offers `none`, the baseline for the other schedulers.
     pub(super) fn has_none(&self) -> bool {
         self.schedulers.iter().any(|name| name == NONE.name)
     }

@@ -1,4 +1,4 @@
-//! The machine that is measured: its CPUs, and the CPU time of threads.
+//! CPUs and CPU time of the measured machine.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
@@ -10,7 +10,7 @@ pub(super) fn allowed_cpus() -> Vec<usize> {
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// Pins the calling thread to a CPU if the system allows it: otherwise figures scatter more.
+/// Pins the calling thread to a CPU. Errors are ignored: without pinning, figures only scatter more.
 pub(super) fn pin(cpu: usize) {
     let mut set = CpuSet::new();
     set.set(cpu);

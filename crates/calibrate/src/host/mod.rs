@@ -1,8 +1,8 @@
 //! Measures the costs of I/O on this machine: operations and locks of the block layer, wake-ups between threads, and, if there is a
 //! null device, the kernel's own schedulers.
 //!
-//! Every round measures everything once, so all figures are measured under the same conditions. A figure is the median over the
-//! rounds, with minimum and maximum. [`Costs::profile`] makes a host profile from the figures.
+//! Every round measures everything once, so all figures are measured under the same conditions. A figure is the median
+//! over the rounds, with minimum and maximum. [`Costs::profile`] turns them into a host profile.
 
 mod costs;
 mod engine_load;
@@ -24,7 +24,7 @@ pub use costs::{Contention, Costs, KernelCost, MeasuredOperation, SchedulerCost,
 pub use figure::MedianOfRounds;
 pub use kernel::Paths;
 
-/// Maximum rounds: they take a minute.
+/// Maximum rounds; they take about half a minute.
 pub const ROUNDS_MAX: u32 = 60;
 
 /// The plan of a measurement.
@@ -32,7 +32,7 @@ pub const ROUNDS_MAX: u32 = 60;
 pub struct HostPlan {
     /// Rounds, 1 to [`ROUNDS_MAX`]. Each takes about half a second, more with many CPUs.
     pub rounds: u32,
-    /// Where the kernel shows its devices.
+    /// The folders in which the kernel shows its devices.
     pub paths: Paths,
 }
 

@@ -1,4 +1,4 @@
-//! Makes a host profile from measured costs.
+//! Turns measured costs into a host profile.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use hoistway_sim::Host;
 use super::costs::{Costs, KernelCost, SchedulerCost};
 use super::figure::MedianOfRounds;
 
-/// The entry of profiles for schedulers that they do not name.
+/// The entry of a profile for all schedulers without their own.
 const OTHERS: &str = "others";
-/// The measured scheduler that represents the others.
+/// The measured scheduler that stands for schedulers without their own entry.
 const LIKE: &str = "mq-deadline";
-/// A sleep gets an entry if the wake-up takes this much longer than after the previous one, ns.
+/// A sleep gets an entry if the wake-up takes this much longer than after the previous entry, ns.
 const SHOWS_NS: u64 = 1000;
 
 impl Costs {
-    /// Makes the profile. Its `sources` say how each figure was measured, and how far the rounds differ.
+    /// Creates the profile. Its `sources` say how each figure was measured, and how far the rounds differ.
     #[must_use]
     pub fn profile(&self, name: &str) -> Host {
         let kernel = self.kernel.as_ref().ok();
@@ -98,36 +98,39 @@ impl Costs {
     ) -> BTreeMap<String, String> {
         let share = &self.submit_share;
         let parts = format!(
-            "{whole} ns of CPU time an I/O in {whose}, of which {:.0} % ({:.0} to {:.0}) for the submission",
+            "{whole} ns of CPU time per I/O in {whose}, of which {:.0} % ({:.0} to {:.0}) for the submission",
             100.0 * share.median,
             100.0 * share.least,
             100.0 * share.most
         );
-        let ends = |[low, high]: &[MedianOfRounds; 2]| format!("tenth percentile {low}, ninetieth {high}");
-        let one_cpu = "not measured: this process may use one CPU only".to_owned();
+        let ends = |[low, high]: &[MedianOfRounds; 2]| format!("10th percentile {low}, 90th {high}");
+        let one_cpu = "not measured: this process may use only one CPU".to_owned();
         let handover = self.contention.as_ref().map_or_else(
             || one_cpu.clone(),
             |contention| match &contention.data {
                 Some(data) => format!("the lock {}, the data under it {data}", contention.lock),
-                None => format!("the lock {}; no section followed another CPU's", contention.lock),
+                None => format!("the lock {}; no section followed one on another CPU", contention.lock),
             },
         );
         let waiter = match (&self.contention, growth) {
             (None, _) => one_cpu.clone(),
             (_, None) => "not measured: this needs three CPUs".to_owned(),
-            (_, Some(growth)) => format!("slope of hand-overs over the CPUs that wait, {growth}"),
+            (_, Some(growth)) => format!("slope of the hand-over time over the number of waiting CPUs, {growth}"),
         };
         let sleeps: Vec<String> =
             self.sleeps.iter().map(|sleep| format!("{} us {}", sleep.slept_ns / 1000, sleep.wake)).collect();
         [
-            ("cpus", "that this process may use".to_owned()),
+            ("cpus", "the CPUs that this process may use".to_owned()),
             ("memory_bytes", "not measured: the default of profiles".to_owned()),
             ("submit_ns", parts.clone()),
             ("complete_ns", parts),
             ("redirect_ns", format!("CPU time of waking a thread on another CPU, {}", self.waker)),
             (
                 "wake_ns",
-                format!("a thread that is woken after 20 us on the last CPU by one on the first: {}", ends(&self.wake)),
+                format!(
+                    "a thread on the last CPU that has slept for 20 us, woken by one on the first: {}",
+                    ends(&self.wake)
+                ),
             ),
             ("switch_ns", format!("two threads on one CPU that wake each other, CPU time {}", self.switch)),
             (
@@ -148,7 +151,10 @@ impl Costs {
                 self.contention.as_ref().map_or(one_cpu, |seen| format!("the lock alone, {}", seen.lock)),
             ),
             ("worker_ns", format!("a worker of the engine that has slept for 20 us: {}", ends(&self.worker))),
-            ("idle_ns", format!("twice the medians beyond that after 20 us, after {}", sleeps.join(", "))),
+            (
+                "idle_ns",
+                format!("twice the additional medians compared with a sleep of 20 us, after {}", sleeps.join(", ")),
+            ),
         ]
         .into_iter()
         .map(|(key, text)| (key.to_owned(), text))
@@ -170,7 +176,7 @@ fn section(scheduler: &SchedulerCost, kernel: Option<&KernelCost>) -> Option<(u6
     match measured {
         Some((with, without)) => {
             let more = (with.median - without.median).max(0.0);
-            let spread = format!("{with} ns an I/O, {:.1} sections", scheduler.sections_per_io);
+            let spread = format!("{with} ns per I/O, {:.1} sections", scheduler.sections_per_io);
             Some(((more / scheduler.sections_per_io.max(1.0)).round() as u64, spread))
         }
         None => Some((own.rounded(), own.to_string())),
@@ -252,7 +258,7 @@ pub(super) mod tests {
     fn figures_that_one_or_two_cpus_cannot_show_are_reported_as_unmeasured() {
         let one = Costs { contention: None, cpus: 1, ..costs() }.profile("mine");
         assert_eq!([one.handover_ns, one.waiter_ns], [0, 0]);
-        assert!(one.sources["handover_ns"].starts_with("not measured: this process may use one CPU"));
+        assert!(one.sources["handover_ns"].starts_with("not measured: this process may use only one CPU"));
         let contention = Contention { lock: figure(80.0), data: None, growth: None };
         let two = Costs { contention: Some(contention), ..costs() }.profile("mine");
         assert_eq!([two.handover_ns, two.waiter_ns], [80, 0]);

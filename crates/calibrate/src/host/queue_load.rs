@@ -1,4 +1,4 @@
-//! A closed loop over a queue of the block layer on one or more threads, for measuring schedulers.
+//! A closed-loop load over a queue of the block layer on one or more threads, to measure schedulers.
 
 use std::collections::VecDeque;
 use std::sync::Barrier;
@@ -33,9 +33,9 @@ pub(super) struct Spent {
     pub(super) cpu_ns: u64,
     /// Wall-clock time, ns.
     pub(super) ns: u64,
-    /// Time in submissions, ns; this and the next exclude interrupted batches.
+    /// Time in submissions, ns, without interrupted batches.
     pub(super) submit_ns: u64,
-    /// Time in completions, ns.
+    /// Time in completions, ns, without interrupted batches.
     pub(super) complete_ns: u64,
     /// I/Os of batches that were not interrupted.
     pub(super) timed_ios: u64,
@@ -51,7 +51,7 @@ struct SharedLoopState {
     start: Barrier,
 }
 
-/// A driver that keeps requests until they are collected, up to a limit.
+/// A driver that holds requests until the loop completes them, up to a limit.
 struct Shelf {
     requests: VecDeque<Rq>,
     limit: usize,
@@ -68,8 +68,8 @@ impl Driver for Shelf {
     }
 }
 
-/// Runs the loop under a scheduler for this time, on one thread per entry of `cpus`, each with a meter. Returns the times and the
-/// meter of each thread. Half of the I/Os wait in the scheduler, if there is one.
+/// Runs the loop under a scheduler for this time, on one thread per entry of `cpus`, each with a meter. Returns the
+/// times and the meter of each thread. With a scheduler, half of the I/Os wait in it.
 pub(super) fn run<M: Meter + Send>(
     scheduler: &str,
     techniques: ContentionOptions,
@@ -145,7 +145,7 @@ impl<'a, M: Meter> LoopThread<'a, M> {
             self.submit();
         }
         let (begin, cpu_ns) = (WallClock::now(), thread_cpu_ns());
-        // On a busy machine the time may be over before any I/O was done.
+        // On a busy machine the time may be over before any I/O completed.
         while begin.elapsed() < length || (spent.ios == 0 && !self.crew.is_over.load(SeqCst)) {
             self.cycle(&mut spent);
         }
@@ -160,7 +160,7 @@ impl<'a, M: Meter> LoopThread<'a, M> {
 
     /// Completes the requests at the driver, and submits the same number.
     fn cycle(&mut self, spent: &mut Spent) {
-        /// A batch that takes longer than this was interrupted.
+        /// A batch that takes longer than this counts as interrupted.
         const LONGEST: Duration = Duration::from_micros(100);
         let mut ended = 0;
         let begin = WallClock::now();

@@ -1,4 +1,4 @@
-//! The report of measured costs.
+//! The text report of measured host costs.
 
 use super::costs::Costs;
 
@@ -6,13 +6,13 @@ impl Costs {
     /// Tables of the measured costs, followed by a list of what was not measured.
     #[must_use]
     pub fn report(&self) -> String {
-        let [over, asked] = self.rounds;
+        let [over, requested] = self.rounds;
         let mut text = format!("{} CPUs, medians of {over} rounds (least to most); ns\n", self.cpus);
-        if over < asked {
-            text += &format!("Stopped: {asked} rounds were requested.\n");
+        if over < requested {
+            text += &format!("Stopped: {requested} rounds were requested.\n");
         }
         text += &format!("\nI/O through the engine, scheduler none: {} of CPU time\n", self.engine);
-        text += "\nscheduler     an I/O in the block layer, inside the locks of the scheduler, and outside\n";
+        text += "\nscheduler     per I/O in the block layer; inside the scheduler's locks; outside them\n";
         for scheduler in &self.schedulers {
             text += &format!("{:12}  {}", scheduler.name, scheduler.per_io);
             if let (Some(section), Some(beside)) = (&scheduler.section, &scheduler.beside) {
@@ -22,7 +22,7 @@ impl Costs {
             }
             text.push('\n');
             for operation in &scheduler.operations {
-                text += &format!("  {:14}  {}, {:.2} an I/O\n", operation.name, operation.time, operation.per_io);
+                text += &format!("  {:14}  {}, {:.2} per I/O\n", operation.name, operation.time, operation.per_io);
             }
         }
         text += &format!("\nadding requests to a list, or removing them: {}\n", self.list);
@@ -43,13 +43,13 @@ impl Costs {
             }
         }
         text += &format!("  a switch on one CPU               {}\n", self.switch);
-        text += &format!("  a wake-up, tenth percentile       {}\n", self.wake[0]);
-        text += &format!("  a wake-up, ninetieth              {}\n", self.wake[1]);
+        text += &format!("  a wake-up, 10th percentile        {}\n", self.wake[0]);
+        text += &format!("  a wake-up, 90th                   {}\n", self.wake[1]);
         for sleep in &self.sleeps {
             text += &format!("  added by a sleep of {:4} us       {}\n", sleep.slept_ns / 1000, sleep.wake);
         }
-        text += &format!("  a worker, tenth percentile        {}\n", self.worker[0]);
-        text += &format!("  a worker, ninetieth               {}\n", self.worker[1]);
+        text += &format!("  a worker, 10th percentile         {}\n", self.worker[0]);
+        text += &format!("  a worker, 90th                    {}\n", self.worker[1]);
         if let Ok(kernel) = &self.kernel {
             text += &format!("\nthe running kernel through {}, CPU time of a read\n", kernel.device);
             for (scheduler, figure) in &kernel.per_io {
@@ -64,13 +64,13 @@ impl Costs {
         text
     }
 
-    /// Costs that this machine could not show.
+    /// One line for each cost that could not be measured on this machine.
     #[must_use]
     pub fn unmeasured(&self) -> Vec<String> {
         let mut unmeasured = Vec::new();
         if let Err(why) = &self.kernel {
             unmeasured.push(format!(
-                "CPU time of an I/O in the kernel: {why}. The profile has the costs of Hoistway's block layer instead."
+                "CPU time per I/O in the kernel: {why}. The profile uses the costs of Hoistway's block layer instead."
             ));
         }
         match &self.contention {
@@ -80,18 +80,18 @@ impl Costs {
                 .to_owned(),
             ),
             Some(contention) if contention.growth.is_none() => {
-                unmeasured.push("cost of each further CPU that waits for a lock: this needs three CPUs".to_owned());
+                unmeasured.push("cost of each additional CPU that waits for a lock: this needs three CPUs".to_owned());
             }
             Some(_) => {}
         }
         if cfg!(debug_assertions) {
             unmeasured.push("costs of the optimised block layer: this was built without --release".to_owned());
         }
-        // A wide range: other programs ran, or the machine is virtual.
+        // A wide range means that other programs ran, or that the machine is virtual.
         let [low, high] = [self.switch.least, self.switch.most];
         if high > 2.0 * low {
             unmeasured.push(format!(
-                "much of this to better than a factor of {:.1}: the rounds differ by that much. Was the machine busy?",
+                "most figures to better than a factor of {:.1}: the rounds differ by that much. Was the machine busy?",
                 high / low.max(1.0)
             ));
         }
@@ -111,10 +111,10 @@ mod tests {
         for expected in [
             "4 CPUs, medians of 15 rounds",
             "mq-deadline   200 (180 to 240); 100 in 4.0 sections of 25 (22 to 30); outside 30 (27 to 36)",
-            "  insert          25 (22 to 30), 1.00 an I/O",
+            "  insert          25 (22 to 30), 1.00 per I/O",
             "adding requests to a list, or removing them: 12 (11 to 14)",
             "added by each waiting CPU         12",
-            "CPU time of an I/O in the kernel: there is no null device here.",
+            "CPU time per I/O in the kernel: there is no null device here.",
         ] {
             assert!(report.contains(expected), "{expected}\n{report}");
         }

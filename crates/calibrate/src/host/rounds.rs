@@ -34,15 +34,15 @@ const SLEEPS: [(Duration, usize); 4] = [
 ];
 /// Maximum threads at a time.
 const THREADS_MAX: usize = 32;
-/// The scheduler for measuring hand-overs between CPUs: it has a single lock and short critical sections.
+/// The scheduler for measuring hand-overs between CPUs, because it has a single lock and short critical sections.
 const SHOWS_HANDOVERS: &str = "mq-deadline";
 
 /// No contention options, as in Linux.
 const PLAIN: ContentionOptions = ContentionOptions::NONE;
-/// Requests are left in lists for the next dispatcher.
+/// Contention options with which requests are put on lists for the next dispatcher.
 const LISTS: ContentionOptions = ContentionOptions { insertion: Insertion::Pending, ..PLAIN };
 
-/// Sites that are under a scheduler's locks in Linux, too, and their names.
+/// Lock sites that Linux also has under a scheduler's locks, with their names.
 const OPERATIONS: [(Site, &str); 6] = [
     (Site::Merge, "merge"),
     (Site::Insert, "insert"),
@@ -95,11 +95,7 @@ impl Rounds {
             threads,
             clock_ns: Stopwatch::clock_ns(),
             device: kernel::find(paths).and_then(|device| {
-                if device.has_none() {
-                    Ok(device)
-                } else {
-                    Err(format!("{} cannot do without a scheduler", device.name))
-                }
+                if device.has_none() { Ok(device) } else { Err(format!("{} does not offer none", device.name)) }
             }),
             schedulers: Default::default(),
             engine: Vec::new(),
@@ -134,7 +130,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Measures a scheduler. `without` is the CPU time of an I/O under none, which is measured first.
+    /// Measures a scheduler. `without` is the CPU time per I/O under none, which is measured first, ns.
     fn scheduler(&mut self, index: usize, without: &mut Option<f64>) -> Result<(), String> {
         let name = SCHEDULERS[index];
         let one = &self.cpus[..1];
@@ -147,7 +143,7 @@ impl Rounds {
         if name == NONE.name {
             *without = Some(per_io);
             let both = (spent.submit_ns + spent.complete_ns) as f64;
-            // None if every batch was interrupted.
+            // Zero if every batch was interrupted.
             if both > 0.0 {
                 self.submit_share.push(spent.submit_ns as f64 / both);
             }
@@ -170,7 +166,7 @@ impl Rounds {
         for (scheduler, seen) in device.schedulers.iter().zip(&mut self.kernel) {
             match device.cpu_ns_per_io(scheduler, ENGINE) {
                 Ok(ns) => seen.push((ns - engine_ns).max(0.0)),
-                // Everything else can still be measured.
+                // Continue without the kernel's schedulers: everything else can still be measured.
                 Err(why) => {
                     self.device = Err(why);
                     return Ok(());
@@ -201,7 +197,7 @@ impl Rounds {
             let all = queue_load::run(SHOWS_HANDOVERS, PLAIN, &self.cpus[..2], SEVERAL_THREADS, Stopwatch::new)
                 .map_err(|error| error.to_string())?;
             let sections = all.iter().flat_map(|(_, watch)| OPERATIONS.map(|(site, _)| watch.at(site)));
-            // Separately for each operation, since some are handed over more often than others.
+            // Separately per operation, since some follow a hand-over more often than others.
             let mut longer = Tally::default();
             let mut extra = 0.0;
             for Sections { own, handed } in sections {
@@ -234,8 +230,8 @@ impl Rounds {
         Ok(())
     }
 
-    /// All costs, if at least one round was measured; `asked` is the number of requested rounds.
-    pub(super) fn end(self, asked: u32) -> Option<Costs> {
+    /// All costs, if at least one round was measured; `requested` is the number of requested rounds.
+    pub(super) fn end(self, requested: u32) -> Option<Costs> {
         let threads: Vec<usize> = std::iter::once(1).chain(self.threads).collect();
         let schedulers = SCHEDULERS
             .into_iter()
@@ -255,7 +251,7 @@ impl Rounds {
         });
         Some(Costs {
             cpus: self.cpus.len(),
-            rounds: [self.over, asked],
+            rounds: [self.over, requested],
             engine: MedianOfRounds::of(self.engine)?,
             submit_share: MedianOfRounds::of(self.submit_share)?,
             schedulers,
@@ -276,7 +272,7 @@ impl Rounds {
 }
 
 impl SchedulerMeasurements {
-    /// Records the meter readings of a scheduler, and the additional time per I/O.
+    /// Records the meter readings of a scheduler, and its additional time per I/O compared with none.
     fn note(&mut self, (spent, watch): &(Spent, Stopwatch), clock_ns: f64, more_ns: f64) {
         let mut all = Tally::default();
         for ((site, _), (means, times)) in OPERATIONS.iter().zip(&mut self.operations) {

@@ -5,9 +5,9 @@ use std::time::Instant as WallClock;
 
 use hoistway_blk::ground::{Held, Meter, Site};
 
-/// Longer sections were interrupted, ns: no critical section of a scheduler takes this long.
+/// Sections that take longer count as interrupted, ns: no critical section of a scheduler takes this long.
 const INTERRUPTED_NS: u64 = 20_000;
-/// Locks are nested at most twice (kyber's); one more is a reserve.
+/// Maximum nested locks: kyber nests two; one more in reserve.
 const NESTED_MAX: usize = 3;
 
 /// A count and a total time in ns.
@@ -27,14 +27,14 @@ impl Tally {
         Tally { times: self.times + other.times, ns: self.ns + other.ns }
     }
 
-    /// Mean time in ns without the overhead of the clock; None if the count is zero.
+    /// Mean time in ns without the overhead of the clock; `None` if the count is zero.
     pub(super) fn mean_ns(self, clock_ns: f64) -> Option<f64> {
         (self.times > 0).then(|| (self.ns as f64 / self.times as f64 - clock_ns).max(0.0))
     }
 }
 
-/// The critical sections of one site: those where the same thread held the lock before, and those where another one
-/// did.
+/// The critical sections of one site, by whether the previous holder of the lock was the same thread (`own`) or another
+/// one (`handed`).
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Sections {
     pub(super) own: Tally,
@@ -51,7 +51,7 @@ impl Sections {
 pub(super) struct Stopwatch {
     begin: WallClock,
     thread: u32,
-    /// For each lock held now: when it was taken, and the time spent under nested locks.
+    /// For each held lock: when it was taken, ns, and the time spent under nested locks, ns.
     open: Cell<[(u64, u64); NESTED_MAX]>,
     depth: Cell<usize>,
     sites: [Cell<Sections>; Site::ALL.len()],

@@ -1,5 +1,5 @@
-//! Measures how fast threads react: wake-ups after short and long sleeps, context switches on one CPU, and wake-ups of the
-//! engine's workers.
+//! Measures wake-up latencies after short and long sleeps, context switches on one CPU, and wake-ups of the engine's
+//! workers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, OnceLock};
@@ -40,7 +40,8 @@ fn spin_for(time: Duration) {
     }
 }
 
-/// Wakes a thread on `sleeper` from one on `waker` this many times, each time after it has slept for this long.
+/// Measures how fast a thread on CPU `sleeper` reacts when one on CPU `waker` wakes it, `times` times after a sleep of
+/// `slept`.
 pub(super) fn reaction([waker, sleeper]: [usize; 2], slept: Duration, times: usize) -> Reaction {
     let (begin, rang_at, sleeps) = (WallClock::now(), AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -85,7 +86,7 @@ pub(super) fn reaction([waker, sleeper]: [usize; 2], slept: Duration, times: usi
     })
 }
 
-/// CPU time of a context switch between two threads on one CPU, ns, over this many rounds: they wake each other and sleep.
+/// CPU time of a context switch, ns: two threads on one CPU wake each other and sleep, `rounds` times.
 pub(super) fn switch_ns(cpu: usize, rounds: u32) -> f64 {
     let (turn, start) = (AtomicU64::new(0), Barrier::new(2));
     let names: [OnceLock<thread::Thread>; 2] = Default::default();
@@ -112,7 +113,7 @@ pub(super) fn switch_ns(cpu: usize, rounds: u32) -> f64 {
     cpu_ns as f64 / f64::from(2 * rounds)
 }
 
-/// Time from a submission of a client until a sleeping worker of the engine has carried it out, ns: low, median, high.
+/// Time from a client's submission until a sleeping worker of the engine has completed it, ns.
 ///
 /// # Errors
 /// If the engine cannot be started.

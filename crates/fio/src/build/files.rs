@@ -1,7 +1,7 @@
-//! The files of a process, and their positions.
+//! Places the files of processes on devices.
 //!
-//! A file with a name (`filename`) is a device. Files without a name lie one after the other on a device that is named
-//! after their directory.
+//! A file with a name (`filename`) is a device. Files without a name are placed one after the other on a device that is
+//! named after their directory.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,7 +17,7 @@ use crate::options::Job;
 pub(super) struct Files {
     names: Vec<String>,
     by_name: HashMap<String, u32>,
-    /// For each device, where the next unnamed file goes.
+    /// For each device, the offset of the next unnamed file, bytes.
     free_bytes: Vec<u64>,
     /// Files named by `filename_format`, by device and name.
     made: HashMap<(u32, String), OwnFile>,
@@ -50,7 +50,7 @@ impl Files {
             });
         }
         let (devices, places) = distinct(&indices).ok_or_else(|| {
-            job.error("filename", &format!("more than {DEVICES_MAX} devices")).with_hint("use several jobs")
+            job.error("filename", &format!("names more than {DEVICES_MAX} devices")).with_hint("use several jobs")
         })?;
         let placed = places.into_iter().map(|device| PlacedFile { device, own: None }).collect();
         Ok(FilesOf { devices, placed })
@@ -94,11 +94,11 @@ impl Files {
         Ok(FilesOf { devices: Arc::new([device]), placed: placed.into() })
     }
 
-    /// The file with this name, which an earlier process may have created.
+    /// The file with this name from `filename_format`, which an earlier process may already have.
     fn made(&mut self, job: &Job<'_>, device: u32, name: String, bytes: u64) -> Result<OwnFile, JobFileError> {
         if let Some(&known) = self.made.get(&(device, name.clone())) {
             if known.bytes < bytes {
-                let message = format!("{name:?} has {} bytes in an earlier process, and {bytes} here", known.bytes);
+                let message = format!("{name:?} has {} bytes in an earlier process, but {bytes} here", known.bytes);
                 return Err(job
                     .error("filename_format", &message)
                     .with_hint("give the processes that share files the same size"));
@@ -112,7 +112,7 @@ impl Files {
         Ok(own)
     }
 
-    /// Takes space for a file.
+    /// Allocates space for a file.
     fn place(&mut self, job: &Job<'_>, device: u32, bytes: u64) -> Result<OwnFile, JobFileError> {
         let start_bytes = self.free_bytes[device as usize];
         let end = start_bytes.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(ALIGN_BYTES));
@@ -175,7 +175,7 @@ fn own_bytes(job: &Job<'_>, pattern: &Pattern, clone: u32, sizes: &mut Stream) -
         }
         _ => {
             let error = job.error("size", "the job has no filename, so its size must be given in bytes");
-            return Err(error.with_hint("set filename to the device, or size to the bytes of each process"));
+            return Err(error.with_hint("set filename to the device, or size in bytes for each process"));
         }
     };
     // A file occupies whole sectors.
@@ -183,7 +183,7 @@ fn own_bytes(job: &Job<'_>, pattern: &Pattern, clone: u32, sizes: &mut Stream) -
     bytes.ok_or_else(|| job.error("size", "the files of the jobs are too large"))
 }
 
-/// The name that `filename_format` makes.
+/// Expands `filename_format` to a file's name.
 fn made_name(format: &str, job: &str, clone: u32, number: u64) -> String {
     format.replace("$jobname", job).replace("$jobnum", &clone.to_string()).replace("$filenum", &number.to_string())
 }

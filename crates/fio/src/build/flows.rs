@@ -1,4 +1,4 @@
-//! Balances between jobs: `flow`.
+//! `flow`: balances of I/O between jobs.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use hoistway_load::{Flow, Process, Schedule};
 use crate::JobFileError;
 use crate::options::Job;
 
-/// The balances so far, by `flow_id`.
+/// The jobs of each balance so far, by `flow_id`.
 #[derive(Default)]
 pub(super) struct Flows {
     by_id: HashMap<u32, Members>,
@@ -20,7 +20,7 @@ struct Members {
 }
 
 impl Flows {
-    /// Adds a job to its balance, if it has one. Its weight counts before it starts, as in fio (tried with 3.33), so
+    /// Adds a job to its balance, if it has one. As in fio (tried with 3.33), its weight counts before it starts, so
     /// others could wait for a job that waits for them.
     pub(super) fn join(&mut self, job: &Job<'_>, process: &Process) -> Result<(), JobFileError> {
         let Some(Flow { id, .. }) = process.pace.flow else { return Ok(()) };
@@ -29,8 +29,7 @@ impl Flows {
         if (members.phase, members.wait_for) == (phase, wait_for) {
             return Ok(());
         }
-        let message =
-            format!("the job starts later than others with flow_id={id}, which would be held up until then, as in fio");
-        Err(job.error("flow", &message).with_hint("give jobs that do not run together different flow_ids"))
+        let message = format!("the job starts later than others with flow_id={id}, which would wait for it, as in fio");
+        Err(job.error("flow", &message).with_hint("give jobs that do not run at the same time different flow_ids"))
     }
 }

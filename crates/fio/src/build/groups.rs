@@ -1,4 +1,4 @@
-//! Reporting groups, phases, and which jobs wait for others or end them.
+//! Reporting groups, phases (between stonewalls), and dependencies between jobs: `wait_for` and `exitall`.
 
 use hoistway_load::{Ends, Schedule};
 
@@ -15,14 +15,14 @@ pub(super) struct Groups {
     phase: u32,
     /// Names of the jobs so far.
     names: Vec<String>,
-    /// Which processes each job would end.
+    /// For each job, which processes it ends with `exitall`.
     pub(super) ends: Vec<Ends>,
     /// Whether any job sets `exitall`.
     pub(super) exit_all: bool,
 }
 
 impl Groups {
-    /// Job, group and phase of the next job.
+    /// Sets job, group and phase of the next job.
     pub(super) fn next(&mut self, settings: &Settings, schedule: &mut Schedule) {
         if self.jobs > 0 {
             self.group += u32::from(settings.stonewall || settings.new_group);
@@ -34,7 +34,7 @@ impl Groups {
         (schedule.job, schedule.group, schedule.phase) = (self.jobs - 1, self.group, self.phase);
     }
 
-    /// The job that the next one waits for: as in fio, an earlier one.
+    /// The index of the job that this one waits for; as in fio, it must be an earlier one.
     pub(super) fn waited_for(&mut self, job: &Job<'_>) -> Result<Option<usize>, JobFileError> {
         let settings = &job.settings.groups;
         let waited_for = settings.wait_for.as_ref().map(|name| {

@@ -1,4 +1,4 @@
-//! Builds processes from sections of options.
+//! Builds the processes of a load from the sections of a job file.
 
 mod files;
 mod flows;
@@ -23,7 +23,7 @@ use flows::Flows;
 use groups::Groups;
 use replays::Replays;
 
-/// Reads the options of `document` and makes the processes of its jobs.
+/// Applies the options of `document` and creates the processes of its jobs.
 pub(crate) fn job_file(
     document: &Document,
     index: &OptionIndex,
@@ -73,7 +73,7 @@ impl Builder<'_> {
         self.apply(section, &mut settings, &mut options)?;
         if section.is_global() {
             self.globals = settings;
-            // As in fio, a name in [global] names no job.
+            // As in fio, `name` in [global] does not name a job.
             self.globals.groups.name = None;
             for option in options {
                 replace_or_push(&mut self.load.options, option);
@@ -104,9 +104,7 @@ impl Builder<'_> {
                 let error = error("this option does not exist");
                 return Err(match self.index.nearest(&entry.name) {
                     Some(known) => error.with_hint(format!("did you mean {known:?}?")),
-                    None => {
-                        error.with_hint("check its name; options of engines that are not supported are unknown, too")
-                    }
+                    None => error.with_hint("check its name; options of unsupported engines are also unknown"),
                 });
             };
             let value = entry.value.as_deref();
@@ -133,7 +131,7 @@ impl Builder<'_> {
                         ));
                     }
                 }
-                // An option that is turned off asks for the normal behaviour.
+                // Turning such an option off needs no notice.
                 Action::Ignore(Topic::NotSimulated(_)) if matches!(value, Some("0" | "none")) => {}
                 Action::Ignore(Topic::NotSimulated(sentence)) => notices.not_simulated(spec.name, sentence),
                 Action::Ignore(Topic::Other) => notices.ignored(spec.name),
@@ -225,7 +223,8 @@ fn replace_or_push(options: &mut Vec<(String, String)>, option: (String, String)
     }
 }
 
-/// The factor of `offset_increment`, and the number in file names: clones after the first count down (tried with fio 3.33).
+/// A clone's factor of `offset_increment` and number in file names: clones after the first count down (tried with fio
+/// 3.33).
 fn clone_number(clone: u32, clones: u32) -> u32 {
     if clone == 0 { 0 } else { clones - clone }
 }

@@ -1,4 +1,4 @@
-//! The logs of replay jobs.
+//! The I/O logs of replay jobs.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::options::Job;
 use crate::options::ReplaySettings;
 use crate::{Environment, JobFileError};
 
-/// The contents of logs, each read once for the same settings.
+/// The logs read so far, each once per settings.
 #[derive(Default)]
 pub(super) struct Replays {
     found: HashMap<(String, ReplaySettings), Known>,
@@ -26,7 +26,7 @@ pub(super) struct Known {
 }
 
 impl Replays {
-    /// The log of a clone.
+    /// The log that a clone replays; `None` if the job is not a replay.
     pub(super) fn of(
         &mut self,
         job: &Job<'_>,
@@ -47,7 +47,7 @@ impl Replays {
             JobFileError::new(&name.as_str().into(), message).at_line(line).with_hint(hint)
         })?;
         if found.summary.ios == 0 {
-            return Err(job.error("read_iolog", &format!("there is no I/O in the log {}", quoted(name))));
+            return Err(job.error("read_iolog", &format!("the log {} has no I/O", quoted(name))));
         }
         let known = Known { source, found: Arc::new(found) };
         self.found.insert(key, known.clone());
@@ -61,7 +61,7 @@ impl Known {
         &self.found.files
     }
 
-    /// The replay, with its files on these of the process's devices.
+    /// The replay with its files mapped to these devices of the process, by index.
     pub(super) fn on_devices(&self, devices: Vec<u8>, settings: &ReplaySettings) -> Replay {
         let summary = self.found.summary.clone().on_devices(&devices);
         Replay { records: Arc::new(iolog::Log::new(&self.source, settings, devices)), summary, waits_on: None }

@@ -1,4 +1,4 @@
-//! `${VARIABLE}` and the reserved words `$ncpus`, `$pagesize` and `$mb_memory`.
+//! Expands `${VARIABLE}` and the reserved words `$ncpus`, `$pagesize` and `$mb_memory`.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub(super) fn expand<'v>(value: &'v str, environment: &Environment<'_>) -> Resul
         let name = &rest[start + 2..start + length];
         let Some(content) = (environment.variable)(name) else {
             let refusal = Refusal::new(format!("the environment variable {} is not set", quoted(name)));
-            return Err(refusal.with_hint("set it, even if to nothing"));
+            return Err(refusal.with_hint("set it; it may be empty"));
         };
         text.push_str(&rest[..start]);
         text.push_str(&content);
@@ -34,7 +34,7 @@ pub(super) fn expand<'v>(value: &'v str, environment: &Environment<'_>) -> Resul
     replace_words(text, environment).map(Cow::Owned)
 }
 
-/// Longest value after replacement, in bytes.
+/// Maximum length of a value after replacement, in bytes.
 const LENGTH_MAX: usize = 1 << 20;
 
 fn replace_words(mut text: String, environment: &Environment<'_>) -> Result<String, Refusal> {

@@ -1,6 +1,6 @@
-//! The text of a job file: lines into sections of options, with includes and variables resolved.
+//! Parses the text of a job file into sections of options, with includes and variables resolved.
 //!
-//! This part knows the grammar, not the options: what an option means is in [`options`](mod@crate::options).
+//! This module knows only the grammar; [`options`](mod@crate::options) defines what options mean.
 
 mod expand;
 mod reader;

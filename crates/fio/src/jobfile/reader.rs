@@ -1,4 +1,4 @@
-//! Lines into sections: comments, blanks, section heads and includes.
+//! Parses lines into sections: comments, blanks, section headers and includes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const INCLUDE_DEPTH_MAX: usize = 16;
 const ENTRIES_MAX: usize = 1_000_000;
 /// Maximum number of include lines.
 const INCLUDES_MAX: usize = 1_000;
-/// Maximum bytes of all includes together, counting each reading.
+/// Maximum bytes of all includes together; a file included twice counts twice.
 const INCLUDED_BYTES_MAX: usize = 64 << 20;
 
 /// Reads the job file `text`, called `file_name` in messages.
@@ -28,7 +28,7 @@ pub(crate) fn read(
 ) -> Result<Document, JobFileError> {
     let name: Arc<str> = file_name.into();
     if text.contains('\0') {
-        return Err(JobFileError::new(&name, "this is not a text file").with_hint("a fio job file is expected"));
+        return Err(JobFileError::new(&name, "not a text file").with_hint("expected a fio job file"));
     }
     let document = Document { files: vec![name], sections: Vec::new(), entries: Vec::new() };
     let mut reader = Reader { document, index, environment, including: Vec::new(), included_bytes: 0 };
@@ -63,7 +63,7 @@ impl Reader<'_> {
     fn section(&mut self, line: &str, place: Place) -> Result<(), JobFileError> {
         if !self.including.is_empty() {
             let error = self.error(place, "an included file cannot have sections");
-            return Err(error.with_hint("fio reads only options from it"));
+            return Err(error.with_hint("fio reads only options from included files"));
         }
         // As in fio, a name may contain brackets: the last bracket ends it.
         let Some(name) = line[1..].strip_suffix(']') else {
@@ -86,16 +86,16 @@ impl Reader<'_> {
         if self.document.sections.is_empty() {
             // The text is not quoted, since it may come from any kind of file.
             let what = if self.index.find(name).is_some() { quoted(line) } else { "this line".to_owned() };
-            let error = self.error(place, &format!("{what} stands outside of any section"));
+            let error = self.error(place, &format!("{what} is outside any section"));
             return Err(error.with_hint("put it after a [job] or [global] line"));
         }
         if let Some(path) = include_of(line) {
             return self.include(path, place);
         }
         if !self.including.is_empty() && self.index.find(name).is_none() && self.index.nearest(name).is_none() {
-            // The same for included files: the author of the job may not be allowed to read the file.
-            let error = self.error(place, "this line is no option of fio");
-            return Err(error.with_hint("an included file has options, one a line"));
+            // Do not quote an included file either: the author of the job may not be allowed to read it.
+            let error = self.error(place, "this line is not an option of fio");
+            return Err(error.with_hint("expected one option per line in an included file"));
         }
         let value = match value {
             None => None,
@@ -139,8 +139,8 @@ impl Reader<'_> {
             .map_err(|e| self.error(place, &format!("cannot read the include file {}: {e}", quoted(name))))?;
         self.included_bytes += text.len();
         if self.included_bytes > INCLUDED_BYTES_MAX {
-            let error = self.error(place, &format!("with {} more than 64 MiB are included in all", quoted(name)));
-            return Err(error.with_hint("fio reads a file anew each time that it is included"));
+            let error = self.error(place, &format!("with {} the includes exceed 64 MiB in total", quoted(name)));
+            return Err(error.with_hint("fio reads a file again each time it is included"));
         }
         let file = self.document.files.len() as u16;
         self.document.files.push(name.into());
@@ -155,7 +155,7 @@ impl Reader<'_> {
     }
 }
 
-/// The line without surrounding blanks and without its comment. As in fio, `;` and `#` begin a comment anywhere.
+/// Strips surrounding blanks and the comment from a line. As in fio, `;` and `#` begin a comment anywhere.
 fn without_comment(line: &str) -> &str {
     let end = line.find([';', '#']).unwrap_or(line.len());
     line[..end].trim_matches(|c: char| c.is_whitespace() || c.is_control())
@@ -204,12 +204,12 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         for (text, message) in [
-            ("bs=4k\n", "t.fio:1: \"bs=4k\" stands outside of any section"),
+            ("bs=4k\n", "t.fio:1: \"bs=4k\" is outside any section"),
             ("[a\n", "t.fio:1: a section needs a closing bracket"),
             ("[global2]\n", "t.fio:1: fio treats the section \"global2\" as [global]"),
             ("[a]\nfilename=${X}\n", "t.fio:2: [a] filename: the environment variable \"X\" is not set"),
             ("[a]\ninclude x\n", "t.fio:2: [a] cannot read the include file \"x\""),
-            ("[a]\n\0", "t.fio: this is not a text file"),
+            ("[a]\n\0", "t.fio: not a text file"),
         ] {
             let error = read(text, "t.fio", &Environment::empty()).unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");
@@ -253,7 +253,7 @@ mod tests {
         let environment = Environment { include: &files, ..Environment::empty() };
         assert!(read("[a]\ninclude x\ninclude x\ninclude x\n", "t.fio", &environment).is_ok());
         let error = read(&format!("[a]\n{}", "include x\n".repeat(4)), "t.fio", &environment).unwrap_err().to_string();
-        assert!(error.starts_with("t.fio:5: [a] with \"x\" more than 64 MiB are included in all"), "{error}");
+        assert!(error.starts_with("t.fio:5: [a] with \"x\" the includes exceed 64 MiB in total"), "{error}");
     }
 
     #[test]
@@ -262,9 +262,12 @@ mod tests {
             let files = |_: &Path| Ok(format!("{secret}\n"));
             let environment = Environment { include: &files, ..Environment::empty() };
             let error = read("[a]\ninclude /etc/x\n", "t.fio", &environment).unwrap_err().to_string();
-            assert_eq!(error, "/etc/x:1: [a] this line is no option of fio (an included file has options, one a line)");
+            assert_eq!(
+                error,
+                "/etc/x:1: [a] this line is not an option of fio (expected one option per line in an included file)"
+            );
             let error = read(&format!("{secret}\n"), "t.fio", &Environment::empty()).unwrap_err().to_string();
-            assert!(error.starts_with("t.fio:1: this line stands outside of any section"), "{error}");
+            assert!(error.starts_with("t.fio:1: this line is outside any section"), "{error}");
         }
         let slip = |_: &Path| Ok("iodpeth=4\n".to_owned());
         let environment = Environment { include: &slip, ..Environment::empty() };

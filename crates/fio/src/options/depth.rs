@@ -1,4 +1,4 @@
-//! Queue depth, batches and durability.
+//! Options of queue depth, batches and durability.
 
 use hoistway_load::{Process, WriteSync};
 
@@ -20,11 +20,11 @@ pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[("issu
 
 const ROWS: &[OptionSpec] = &[
     row("hipri", "0", Setter::Flag(|s, on| s.process.issue.polls = on))
-        .doc("Poll for completions; needs a device with hardware queues for that"),
+        .doc("Poll for completions; needs a device with poll queues"),
     row("iodepth", "1", Setter::Int { min: 1, max: DEPTH_MAX, set: |s, v| s.process.issue.depth = v as u32 })
         .doc("I/Os that an asynchronous engine keeps in flight"),
     row("iodepth_batch", "1", Setter::Int { min: 0, max: DEPTH_MAX, set: |s, v| s.process.issue.batch = v as u32 })
-        .doc("I/Os submitted at once (one system call, one plug); 0 stands for iodepth")
+        .doc("I/Os submitted at once (one system call, one plug); 0 means iodepth")
         .alias(&["iodepth_batch_submit"]),
     row(
         "iodepth_batch_complete_min",
@@ -38,7 +38,7 @@ const ROWS: &[OptionSpec] = &[
         "",
         Setter::Int { min: 0, max: DEPTH_MAX, set: |s, v| s.process.issue.complete_max = v as u32 },
     )
-    .doc("Most completions taken at once; at least the minimum"),
+    .doc("Maximum completions to take at once; at least the minimum"),
     row(
         "iodepth_low",
         "iodepth",
@@ -50,17 +50,17 @@ const ROWS: &[OptionSpec] = &[
         "inline",
         Setter::Choice { of: &["inline", "offload"], set: |s, i| s.depth.offload = i == 1 },
     )
-    .doc("offload: submit from a pool of threads, so that a synchronous engine has a depth, too"),
+    .doc("offload: submit from a pool of threads, so that even a synchronous engine has a depth"),
     row("serialize_overlap", "0", Setter::Bool(|s, on| s.process.issue.serialize_overlap = on))
-        .doc("Issue no I/O that overlaps one of the same process in flight"),
+        .doc("Do not issue an I/O that overlaps an in-flight one of the same process"),
     row("fsync", "0", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pattern().sync_every[0] = v as u32 })
         .doc("Flush after every N writes; 0 for never"),
     row("fdatasync", "0", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pattern().sync_every[1] = v as u32 })
         .doc("As fsync; on a block device there is no difference"),
     row("end_fsync", "0", Setter::Bool(|s, on| s.process.caching.end_fsync = on))
-        .doc("Flush when a job that writes has done its work; it belongs to its run time"),
+        .doc("Flush at the end of a job that writes; counts as run time"),
     row("fsync_on_close", "0", Setter::Bool(|s, on| s.depth.fsync_on_close = on))
-        .doc("As end_fsync: files are closed at the end"),
+        .doc("Same as end_fsync, since files are closed at the end"),
     row(
         "sync",
         "none",
@@ -78,7 +78,7 @@ const ROWS: &[OptionSpec] = &[
     .doc("Make each write durable before it completes (O_SYNC, O_DSYNC)"),
 ];
 
-/// fio makes the same corrections.
+/// Corrects combinations in the same way as fio.
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.depth;
     process.caching.end_fsync |= s.fsync_on_close;
@@ -94,7 +94,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     issue.complete_max = issue.complete_max.max(issue.complete_min).max(1).min(depth);
     if s.offload {
         job.add_notice_of_job(
-            "io_submit_mode=offload: iodepth holds for any engine, but the threads of the pool are not simulated: \
+            "io_submit_mode=offload: iodepth applies to any engine, but the thread pool is not simulated: \
              the process submits its I/Os itself.",
         );
     }

@@ -1,4 +1,4 @@
-//! The values of `random_distribution`.
+//! Parses the values of `random_distribution`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) const FORM: &str = "random | zipf:THETA[:CENTRE] | pareto:H[:CENTRE] 
 
 pub(super) fn parse(text: &str, base: KbBase) -> Result<Distribution, Refusal> {
     let distribution = of_text(text, base)?;
-    // Checked here, because fio also refuses it in sequential jobs, whose pattern does not contain it.
+    // Checked here, because fio also rejects an invalid distribution in sequential jobs, whose pattern has none.
     distribution.check().map_err(|error| Refusal::new(error.message).with_hint(error.hint))?;
     Ok(distribution)
 }
@@ -24,9 +24,7 @@ fn of_text(text: &str, base: KbBase) -> Result<Distribution, Refusal> {
         None => (text, None),
     };
     match word {
-        "random" if rest.is_some() => {
-            Err(Refusal::new("random has no parameter").with_hint("leave out what follows it"))
-        }
+        "random" if rest.is_some() => Err(Refusal::new("random has no parameter").with_hint("remove what follows it")),
         "random" => Ok(Distribution::Uniform),
         "zoned" | "zoned_abs" => zoned(rest.unwrap_or_default(), word == "zoned_abs", base),
         _ => skewed(word, rest),
@@ -82,7 +80,7 @@ fn zones(list: &str, is_absolute: bool, base: KbBase) -> Result<Arc<[Zone]>, Ref
     Ok(zones.map(|(access, extent)| Zone { access_percent: f64::from(access), extent }).collect())
 }
 
-/// Missing shares divide the rest equally.
+/// Fills in missing percentages with equal parts of the rest.
 fn filled(percents: &[Option<u32>]) -> Vec<f64> {
     let given: u32 = percents.iter().flatten().sum();
     let open = percents.iter().filter(|percent| percent.is_none()).count();

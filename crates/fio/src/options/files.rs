@@ -1,4 +1,4 @@
-//! Files, and the interface through which they are read and written.
+//! Options of files, and of the I/O engine that reads and writes them.
 
 use hoistway_load::{Engine, FileService, Process};
 
@@ -17,11 +17,11 @@ const FILES_OF_A_PROCESS_MAX: i64 = hoistway_load::limits::FILES as i64;
 pub(crate) struct Files {
     /// Empty for unnamed files.
     pub(crate) names: Vec<String>,
-    /// Number of lines that set the names.
+    /// Number of `filename` lines.
     lines: u32,
     pub(crate) directories: Vec<String>,
     pub(crate) format: Option<String>,
-    /// None for the default of one.
+    /// `None` for the default of one.
     nrfiles: Option<u64>,
     pub(crate) kb_base: KbBase,
 }
@@ -47,26 +47,26 @@ const ROWS: &[OptionSpec] = &[
     row(
         "filename",
         "",
-        Setter::Text { form: "files or devices with colons between them; \\: stands for a colon", set: filename },
+        Setter::Text { form: "files or devices separated by colons; write \\: for a colon in a name", set: filename },
     )
-    .doc("The files or devices that all clones of the job share; without it each clone has files of its own"),
-    row("directory", "", Setter::Text { form: "directories with colons between them", set: directory })
-        .doc("Directory of the job's files; of several, each clone uses the next for files of its own"),
+    .doc("The files or devices that all clones of the job share; without it each clone has its own files"),
+    row("directory", "", Setter::Text { form: "directories separated by colons", set: directory })
+        .doc("Directory of the job's files; with several, each clone puts its own files into the next one"),
     row(
         "filename_format",
         "",
         Setter::Text { form: "a name with $jobname, $jobnum and $filenum", set: filename_format },
     )
-    .doc("How files without filename are called: processes whose files have the same name share them"),
+    .doc("Names of files if filename is not set; processes whose files have the same name share them"),
     row(
         "nrfiles",
         "1",
         Setter::Int { min: 1, max: FILES_OF_A_PROCESS_MAX, set: |s, v| s.files.nrfiles = Some(v.unsigned_abs()) },
     )
-    .doc("Number of files of each clone; with filename it is the number of names")
+    .doc("Number of files of each clone; with filename, the number of names")
     .alias(&["nr_files"]),
     row("openfiles", "", Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.pattern().open_files = v.unsigned_abs() })
-        .doc("Files open at a time: the next one is opened when one is done; 0 stands for all"),
+        .doc("Maximum open files: the next one is opened when one is finished; 0 means all"),
     row(
         "file_service_type",
         "roundrobin",
@@ -76,9 +76,9 @@ const ROWS: &[OptionSpec] = &[
             set: service_type,
         },
     )
-    .doc("Which of several files is next"),
+    .doc("How the next of several files is chosen"),
     row("filesize", "", Setter::Form { form: "bytes such as 1g, or a range such as 4k-64k", set: filesize })
-        .doc("Size of each file; size is then only how much is done"),
+        .doc("Size of each file; size is then only the amount of I/O"),
     row(
         "ioengine",
         "psync",
@@ -87,7 +87,7 @@ const ROWS: &[OptionSpec] = &[
     .doc("How I/O is issued; the synchronous engines have a depth of 1"),
     row("direct", "0", Setter::Bool(|s, on| s.process.caching.direct = on)).doc("Bypass the page cache (O_DIRECT)"),
     row("invalidate", "1", Setter::Bool(|s, on| s.process.caching.invalidate = on))
-        .doc("Drop what the page cache has of the files before the first I/O, unless direct is set"),
+        .doc("Drop the files' pages from the page cache before the first I/O, unless direct is set"),
     row("buffered", "1", Setter::Bool(|s, on| s.process.caching.direct = !on)).doc("The opposite of direct"),
     row(
         "kb_base",
@@ -97,19 +97,19 @@ const ROWS: &[OptionSpec] = &[
             set: |s, i| s.files.kb_base = if i == 0 { KbBase::Binary } else { KbBase::Decimal },
         },
     )
-    .doc("What a k is; with 1024, kib is 1000"),
+    .doc("Size of a k; with 1024, kib is 1000"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.files;
     let sizes = process.plan.pattern.volume.file_bytes;
     if !s.names.is_empty() && sizes.is_some_and(|(least, most)| least != most) {
-        let error = job.error("filesize", "a range of sizes, but the files have names");
-        return Err(error.with_hint("give one size, or leave filename out"));
+        let error = job.error("filesize", "a range of sizes is only possible for files without names");
+        return Err(error.with_hint("give one size, or remove filename"));
     }
     if !process.caching.direct {
         job.add_notice_for_all_jobs(
-            "I/O that is not direct (direct=0, fio's default) goes through a page cache that is a sketch: see \
+            "I/O that is not direct (direct=0, fio's default) goes through a simplified page cache: see \
              docs/page-cache.md.",
         );
     }
@@ -143,7 +143,7 @@ pub(super) fn names(text: &str, what: &str) -> Result<Vec<String>, Refusal> {
     }
     if names.iter().any(String::is_empty) {
         return Err(Refusal::new(format!("the name of a {what} is empty"))
-            .with_hint("names stand between colons; write \\: for a colon in a name"));
+            .with_hint("names are separated by colons; write \\: for a colon in a name"));
     }
     if names.len() > FILES_OF_A_PROCESS_MAX as usize {
         return Err(Refusal::new(format!("more than {FILES_OF_A_PROCESS_MAX} names")));
@@ -204,7 +204,7 @@ fn engine(s: &mut Settings, text: &str) -> Result<(), Refusal> {
             let reason = WITHOUT_SCHEDULER.iter().find(|(engines, _)| engines.split(' ').any(|engine| engine == text));
             let reason = reason.map_or(String::new(), |(_, reason)| format!(": {reason}"));
             let hint = match text {
-                "mmap" | "splice" => "use psync without direct=1, which goes through the page cache, too".to_owned(),
+                "mmap" | "splice" => "use psync without direct=1, which also goes through the page cache".to_owned(),
                 "windowsaio" | "solarisaio" => "use libaio, which keeps as many I/Os in flight".to_owned(),
                 _ => format!("use one of {names}"),
             };
@@ -213,11 +213,11 @@ fn engine(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Engines of fio whose I/O does not reach an I/O scheduler in this form, and why.
+/// Engines of fio whose I/O does not reach an I/O scheduler, and why.
 const WITHOUT_SCHEDULER: &[(&str, &str)] = &[
     ("null cpuio", "it does no I/O"),
     ("mmap splice", "it works on the pages of the page cache"),
-    ("sg io_uring_cmd libzbc xnvme libblkio", "its commands pass by the I/O scheduler"),
+    ("sg io_uring_cmd libzbc xnvme libblkio", "its commands bypass the I/O scheduler"),
     ("dev-dax libpmem pmemblk mtd", "its memory has no block layer"),
     (
         "net netsplice rdma librpma_apm_client librpma_apm_server librpma_gpspm_client librpma_gpspm_server",
@@ -231,7 +231,7 @@ const WITHOUT_SCHEDULER: &[(&str, &str)] = &[
         "ftruncate falloc filecreate filestat filedelete dircreate dirstat dirdelete e4defrag",
         "it works on a file system",
     ),
-    ("windowsaio solarisaio", "it is another operating system's"),
+    ("windowsaio solarisaio", "it belongs to another operating system"),
     ("exec external cpp_null libcufile", "it runs other software"),
 ];
 
@@ -244,7 +244,7 @@ fn file_service(text: &str) -> Result<FileService, Refusal> {
     Ok(match word {
         "roundrobin" => FileService::RoundRobin { ios: ios()? },
         "sequential" => {
-            // The number is not used: each file is done before the next one.
+            // The number is only checked: each file is finished before the next one.
             ios()?;
             FileService::Sequential
         }
@@ -259,7 +259,7 @@ fn file_service(text: &str) -> Result<FileService, Refusal> {
     })
 }
 
-/// fio's names of the engines.
+/// fio's names for the engines.
 const ENGINES: [(Engine, &str); 8] = [
     (Engine::Libaio, "libaio"),
     (Engine::IoUring, "io_uring"),
@@ -271,7 +271,7 @@ const ENGINES: [(Engine, &str); 8] = [
     (Engine::Pvsync2, "pvsync2"),
 ];
 
-/// fio's name of an engine.
+/// fio's name for an engine.
 pub(super) fn name_of(engine: Engine) -> &'static str {
     ENGINES.iter().find(|(known, _)| *known == engine).map_or("", |(_, name)| name)
 }

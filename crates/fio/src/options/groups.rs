@@ -1,4 +1,4 @@
-//! Jobs, their clones, groups, phases and times.
+//! Options of jobs, clones, groups, phases and times.
 
 use hoistway_blk::ground::Nanos;
 use hoistway_load::{Ends, Process, Purpose, Reporting, Stream};
@@ -15,16 +15,16 @@ pub(crate) const PROCESSES_MAX: usize = hoistway_load::limits::PROCESSES;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     pub(crate) name: Option<String>,
-    /// None for the default of one.
+    /// `None` for the default of one.
     pub(crate) numjobs: Option<u32>,
     pub(crate) stonewall: bool,
     pub(crate) wait_for: Option<String>,
     pub(crate) exit_all: bool,
     pub(crate) ends: Option<Ends>,
     pub(crate) new_group: bool,
-    /// Minimum and maximum.
+    /// Minimum and maximum delay.
     start_delay: (Nanos, Nanos),
-    /// Whether that is exact, and not when fio would find it over.
+    /// Whether the delay is exact, instead of rounded up to fio's 100 ms checks.
     exact_start: bool,
 }
 
@@ -42,7 +42,7 @@ const ROWS: &[OptionSpec] = &[
             },
         },
     )
-    .doc("Name of the job instead of its section's; only the first clone gets it"),
+    .doc("Name of the job instead of the section's name; only the first clone gets it"),
     row(
         "description",
         "", // Results repeat all options.
@@ -54,7 +54,7 @@ const ROWS: &[OptionSpec] = &[
         "1",
         Setter::Int { min: 1, max: PROCESSES_MAX as i64, set: |s, v| s.groups.numjobs = Some(v as u32) },
     )
-    .doc("How many processes run this job, each with its own random numbers"),
+    .doc("Number of processes that run this job, each with its own random numbers"),
     row("stonewall", "0", Setter::Flag(|s, on| s.groups.stonewall = on))
         .doc("Wait until all earlier jobs have ended; also starts a new reporting group")
         .alias(&["wait_for_previous"]),
@@ -71,7 +71,7 @@ const ROWS: &[OptionSpec] = &[
     )
     .doc("Begin when all clones of the named job have ended"),
     row("exitall", "0", Setter::Flag(|s, on| s.groups.exit_all = on))
-        .doc("The first process that ends ends others: those that its exit_what says"),
+        .doc("When the first process ends, end others, as chosen by exit_what"),
     row(
         "exit_what",
         "group",
@@ -80,7 +80,7 @@ const ROWS: &[OptionSpec] = &[
             set: |s, i| s.groups.ends = Some([Ends::Group, Ends::Phase, Ends::All][i]),
         },
     )
-    .doc("What exitall ends: the reporting group, all up to the next stonewall, or everything"),
+    .doc("Scope of exitall: the reporting group, all jobs up to the next stonewall, or all jobs"),
     row("new_group", "0", Setter::Flag(|s, on| s.groups.new_group = on)).doc("Start a new reporting group"),
     row("group_reporting", "0", Setter::Flag(|s, on| s.process.schedule.group_reporting = on))
         .doc("Report the jobs of a group as one"),
@@ -94,20 +94,20 @@ const ROWS: &[OptionSpec] = &[
                     "none" | "0" => Reporting::Separate,
                     "mixed" | "1" => Reporting::Unified,
                     "both" | "2" => Reporting::Both,
-                    _ => return Err(Refusal::new(format!("\"{}\" is none of them", v.escape_debug()))),
+                    _ => return Err(Refusal::new(format!("\"{}\" is not one of its values", v.escape_debug()))),
                 };
                 Ok(())
             },
         },
     )
-    .doc("In fio's JSON, report reads, writes and trims as one direction, mixed, or both ways"),
-    row("startdelay", "0", Setter::Form { form: "a time in s, or a range low-high of them", set: start_delay })
-        .doc("Start that much later; of a range, each clone gets a value of its own. fio looks every 100 ms, and so does the simulation"),
+    .doc("In fio's JSON, report reads, writes and trims separately, as one direction (mixed), or both ways"),
+    row("startdelay", "0", Setter::Form { form: "a time in s, or a range low-high of times", set: start_delay })
+        .doc("Delay the start; with a range, each clone draws its own delay. As in fio, checked every 100 ms"),
     row(
         "start",
         "",
         Setter::Form {
-            form: "a time in s, or a range low-high of them",
+            form: "a time in s, or a range low-high of times",
             set: |s, v| {
                 start_delay(s, v)?;
                 s.groups.exact_start = true;
@@ -115,7 +115,7 @@ const ROWS: &[OptionSpec] = &[
             },
         },
     )
-    .doc("As startdelay, but exact: for programs that begin apart by themselves. fio does not have it"),
+    .doc("Like startdelay, but exact, for programs that start at different times. Not an option of fio"),
     row(
         "runtime",
         "",
@@ -124,12 +124,12 @@ const ROWS: &[OptionSpec] = &[
             set: |s, v| s.process.schedule.runtime = (v > Nanos::ZERO).then_some(v),
         },
     )
-    .doc("End the job after this time, even if it has not done its size")
+    .doc("End the job after this time, even if it has not finished its size")
     .alias(&["timeout"]),
     row("time_based", "0", Setter::Flag(|s, on| s.volume().time_based = on))
-        .doc("Go on until runtime is over, however often the size is done"),
+        .doc("Repeat the size until runtime is over"),
     row("ramp_time", "0", Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.process.schedule.ramp = v })
-        .doc("Run this long before measuring; it is added to runtime"),
+        .doc("Run this long before measuring, in addition to runtime"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
@@ -143,7 +143,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
 }
 
 /// Sets what differs between clones: the name, and a random delay if a range is given, which is the same in every run.
-/// `number` is its position among all processes.
+/// `number` is the process's position among all processes.
 pub(crate) fn land_clone(job: &Job<'_>, clone: u32, number: u32, process: &mut Process) {
     let s = &job.settings.groups;
     let renamed = s.name.as_deref().filter(|_| clone == 0);

@@ -1,5 +1,5 @@
-//! Options that cannot change a simulation, which has no buffers, files or logs. For some of them a notice says what is
-//! simulated instead.
+//! Ignored options: they cannot change a simulation, which has no buffers, files or logs. For some, a notice says what
+//! is simulated instead.
 
 use super::Subject;
 use super::{Action, OptionSpec, Topic};
@@ -7,14 +7,14 @@ use super::{Action, OptionSpec, Topic};
 const POLLING: &str = "completions come by interrupt, or by polling all of them (hipri)";
 const SUBMISSION: &str = "each process submits its I/Os itself, by system calls";
 const UNCHECKED: &str = "a slow job does not fail; see its rate in the results";
-const FIRST_ERROR: &str = "a process ends at its first error, if the device has any";
+const FIRST_ERROR: &str = "a process ends at its first I/O error";
 
 pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land: |_, _| Ok(()), fields: &[] };
 
 const ROWS: &[OptionSpec] = &[
     OptionSpec {
         action: Action::Ignore(Topic::Scheduler),
-        ..ignored("ioscheduler", "The I/O scheduler that the author of the job meant")
+        ..ignored("ioscheduler", "The I/O scheduler that the author of the job intended")
     },
     ignored("thread", "Threads instead of processes").alias(&["threads"]),
     // Files: they exist at full size.
@@ -24,26 +24,26 @@ const ROWS: &[OptionSpec] = &[
     ignored("fadvise_hint", "Hints about the page cache"),
     ignored("overwrite", "Lay out files before writing"),
     ignored("create_serialize", "Create one file after the other"),
-    ignored("create_fsync", "Flush a file that was created"),
+    ignored("create_fsync", "Flush a newly created file"),
     ignored("create_on_open", "Create files when they are opened"),
     ignored("allow_file_create", "Whether files may be created"),
     ignored("allow_mounted_write", "Whether mounted devices may be written"),
-    ignored("unlink", "Remove files in the end"),
+    ignored("unlink", "Remove files at the end"),
     ignored("unlink_each_loop", "Remove files after each loop"),
     // A job without a size covers the whole device anyway, and with one it ends there, as in fio.
-    ignored("fill_device", "Go on until the device is full, if there is no size").alias(&["fill_fs"]),
-    ignored("write_hint", "Expected life time of the data"),
-    ignored("softrandommap", "Go on if there is no memory for the random map"),
+    ignored("fill_device", "Continue until the device is full, if there is no size").alias(&["fill_fs"]),
+    ignored("write_hint", "Expected lifetime of the data"),
+    ignored("softrandommap", "Continue without a random map if there is no memory for it"),
     ignored("unaligned", "Alignment of buffers"),
     // Content of buffers.
     ignored("verifysort", "Order of checking"),
     ignored("verifysort_nr", "Order of checking"),
-    ignored("verify_offset", "Where a check sum is"),
-    ignored("verify_interval", "Distance of check sums"),
+    ignored("verify_offset", "Offset of the checksum"),
+    ignored("verify_interval", "Distance between checksums"),
     ignored("verify_pattern", "Pattern that is checked"),
-    ignored("verify_pattern_interval", "Distance of patterns"),
+    ignored("verify_pattern_interval", "Distance between patterns"),
     ignored("verify_fatal", "End at the first mismatch"),
-    ignored("verify_dump", "Save what did not match"),
+    ignored("verify_dump", "Save data that does not match"),
     ignored("verify_async", "Threads that check"),
     ignored("verify_async_cpus", "CPUs of the threads that check"),
     ignored("verify_state_load", "Continue a check"),
@@ -53,10 +53,10 @@ const ROWS: &[OptionSpec] = &[
     ignored("experimental_verify", "Check without a log of writes"),
     ignored("trim_verify_zero", "Check that trimmed blocks are zero"),
     ignored("trim_backlog", "Trim after every N writes"),
-    ignored("trim_backlog_batch", "How many are trimmed at a time"),
+    ignored("trim_backlog_batch", "Number of blocks trimmed at a time"),
     ignored("buffer_pattern", "Content of buffers"),
-    ignored("buffer_compress_percentage", "How far buffers can be compressed"),
-    ignored("buffer_compress_chunk", "What is compressed at a time"),
+    ignored("buffer_compress_percentage", "Compressibility of buffers"),
+    ignored("buffer_compress_chunk", "Size of a compressible chunk"),
     ignored("refill_buffers", "New content for each I/O"),
     ignored("scramble_buffers", "Vary the content of buffers"),
     ignored("zero_buffers", "Buffers of zeroes"),
@@ -64,7 +64,7 @@ const ROWS: &[OptionSpec] = &[
     ignored("dedupe_mode", "Which buffers are equal"),
     ignored("dedupe_working_set_percentage", "How many buffers are repeated"),
     ignored("dedupe_global", "Equal buffers across jobs"),
-    ignored("mem", "Where buffers come from").alias(&["iomem"]),
+    ignored("mem", "Source of buffer memory").alias(&["iomem"]),
     ignored("mem_align", "Alignment of buffers").alias(&["iomem_align"]),
     ignored("hugepage-size", "Size of huge pages"),
     ignored("lockmem", "Memory taken from the system"),
@@ -82,12 +82,12 @@ const ROWS: &[OptionSpec] = &[
     not_simulated("sqthread_poll", "Let the kernel poll the submission ring", SUBMISSION),
     not_simulated("sqthread_poll_cpu", "CPU of that kernel thread", SUBMISSION),
     not_simulated("force_async", "Submit from kernel threads", SUBMISSION),
-    not_simulated("nowait", "Fail instead of waiting", "a submission that finds no tag waits for one"),
-    not_simulated("uncached", "Leave no pages in the cache", "the page cache keeps what it has room for"),
+    not_simulated("nowait", "Fail instead of waiting", "a submission without a free tag waits for one"),
+    not_simulated("uncached", "Leave no pages in the cache", "the page cache keeps pages while it has room"),
     // Failures.
     not_simulated("rate_min", "Fail below this rate", UNCHECKED).alias(&["ratemin"]),
     not_simulated("rate_iops_min", "Fail below this rate", UNCHECKED),
-    not_simulated("continue_on_error", "Go on after errors", FIRST_ERROR),
+    not_simulated("continue_on_error", "Continue after errors", FIRST_ERROR),
     not_simulated("ignore_error", "Errors that do not count", FIRST_ERROR),
     ignored("error_dump", "Report each error"),
     // Clocks, reports and logs.
@@ -116,7 +116,7 @@ const ROWS: &[OptionSpec] = &[
     ignored("per_job_logs", "A log for each job"),
     ignored("bwavgtime", "Window of bandwidth samples"),
     ignored("iopsavgtime", "Window of IOPS samples"),
-    ignored("log_entries", "Size of a log at first"),
+    ignored("log_entries", "Initial size of a log"),
     ignored("log_issue_time", "Issue times in logs"),
     ignored("log_compression", "Compress logs"),
     ignored("log_compression_cpus", "CPUs that compress logs"),
@@ -124,7 +124,7 @@ const ROWS: &[OptionSpec] = &[
     ignored("log_unix_epoch", "Times of logs"),
     ignored("log_alternate_epoch", "Times of logs"),
     ignored("log_alternate_epoch_clock_id", "Clock of logs"),
-    ignored("merge_blktrace_file", "Where merged traces go"),
+    ignored("merge_blktrace_file", "File for merged traces"),
     ignored("merge_blktrace_scalars", "Speed of merged traces"),
     ignored("merge_blktrace_iters", "Repetitions of merged traces"),
     ignored("read_iolog_chunked", "Read a log piece by piece"),

@@ -1,4 +1,4 @@
-//! Finding an option by its name.
+//! Finds options by name or alias.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ pub(crate) struct OptionIndex {
 }
 
 impl OptionIndex {
-    /// The index of all options, made only once: making it takes longer than parsing most job files.
+    /// The index of all options, built once: building it takes longer than parsing most job files.
     pub(crate) fn all() -> &'static OptionIndex {
         static ALL: LazyLock<OptionIndex> = LazyLock::new(|| {
             let names = |spec: &'static OptionSpec| spec.aliases.iter().chain([&spec.name]);

@@ -1,4 +1,4 @@
-//! A job: its options with their positions.
+//! The job being built: its options with their positions, for errors and notices.
 
 use std::cell::RefCell;
 
@@ -20,12 +20,12 @@ pub(crate) struct Job<'a> {
     pub(crate) notices: &'a RefCell<Notices>,
 }
 
-/// Fields whose errors may only appear once the device is known: their messages must point into the job file, too.
+/// Fields whose errors may appear only once the device is known; they must still point into the job file.
 const LATE_FIELDS: [&str; 4] =
     ["plan.pattern.volume.size", "plan.pattern.volume.offset", "plan.pattern.offsets.distribution", "plan.replay"];
 
 impl Job<'_> {
-    /// The line that gave `option` its value, if one did.
+    /// The line that last set `option`, if any.
     fn given(&self, option: &str) -> Option<Place> {
         let (id, _) = self.index.find(option)?;
         let entry = (*self.settings.given.get(id)? as usize).checked_sub(1)?;
@@ -40,7 +40,7 @@ impl Job<'_> {
         !self.settings.replay.logs.is_empty()
     }
 
-    /// An error in the value of `option`, at the line that set it, or else at the head of the section.
+    /// An error in the value of `option`, at the line that set it, or else at the section's header.
     pub(crate) fn error(&self, option: &str, message: &str) -> JobFileError {
         let place = self.given(option).unwrap_or(self.section.place);
         self.document.error_at(place, Some(self.section), message).on_option(option)
@@ -60,7 +60,7 @@ impl Job<'_> {
         fields.find(|(known, _)| *known == field).map(|(_, option)| option(self.settings))
     }
 
-    /// The origin of the fields of its processes.
+    /// The positions in the job file of fields whose errors may appear late.
     pub(crate) fn origin(&self) -> Origin {
         let place = |field| Some((field, self.error(self.option_of(field)?, "").place()));
         Origin(LATE_FIELDS.into_iter().filter_map(place).collect())
@@ -71,14 +71,14 @@ impl Job<'_> {
         self.add_notice_for_all_jobs(&format!("[{}] {sentence}", printable(&self.section.name)));
     }
 
-    /// The same, unless the job is a replay, on which the option has no effect anyway.
+    /// Adds a notice about an option of this job, unless the job is a replay, where the option has no effect anyway.
     pub(crate) fn add_notice_unless_replay(&self, sentence: &str) {
         if !self.is_replay() {
             self.add_notice_of_job(sentence);
         }
     }
 
-    /// Adds a notice that those of these options that are set have no effect, and why.
+    /// Adds a notice for each of these options that is set: it has no effect, and `why`.
     pub(crate) fn add_notice_of_unused_options(&self, options: &[&str], why: &str) {
         for option in options.iter().filter(|option| self.is_given(option)) {
             self.add_notice_unless_replay(&format!("{option} has no effect {why}."));

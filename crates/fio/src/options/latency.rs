@@ -1,4 +1,4 @@
-//! Latency limits that set the depth of a job or make it fail.
+//! Options of latency limits: `latency_target` searches a depth, `max_latency` fails the job.
 
 use hoistway_blk::ground::Nanos;
 use hoistway_load::Process;
@@ -17,20 +17,19 @@ pub(super) const SUBJECT: Subject = Subject {
 
 const ROWS: &[OptionSpec] = &[
     row("latency_target", "0", Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.latency.target = v })
-        .doc("Search the largest depth, up to iodepth, at which enough I/Os take no longer than this"),
+        .doc("Search for the largest depth, up to iodepth, at which enough I/Os take no longer than this"),
     row("latency_window", "0", Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.latency.window = v })
-        .doc("How long each depth of that search is tried"),
-    row("latency_percentile", "100", Setter::Form { form: "a percentage from 0 to 100", set: percentile }).doc(
-        "How many percent of the I/Os must be within latency_target; with 100 the job fails at the first that is not",
-    ),
+        .doc("How long the search tries each depth"),
+    row("latency_percentile", "100", Setter::Form { form: "a percentage from 0 to 100", set: percentile })
+        .doc("Percentage of I/Os that must be within latency_target; with 100 the job fails at the first one above it"),
     row("latency_run", "0", Setter::Bool(|s, on| s.latency.goes_on = on))
-        .doc("Go on when the depth is found, and follow it"),
+        .doc("Continue after the depth is found, and keep adapting it"),
     row(
         "max_latency",
         "0",
         Setter::Form { form: "read,write,trim: times in us, or with a unit d, h, m, s, ms, us", set: max_latency },
     )
-    .doc("The job fails (ETIMEDOUT) at the first I/O that takes longer; 0 for never"),
+    .doc("Fail the job (ETIMEDOUT) at the first I/O that takes longer; 0 for never"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
@@ -44,7 +43,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     }
     process.latency.target = Some(search);
     if search.percentile >= 100.0 {
-        // Tried with fio 3.33: a target for 100 % of the I/Os acts as a limit, too.
+        // Tried with fio 3.33: a target for 100 % of the I/Os also acts as a limit.
         process.latency.max = [search.target; 3];
         job.add_notice_unless_replay(
             "latency_target with latency_percentile=100: as in fio 3.33, the job fails at the first I/O above it.",

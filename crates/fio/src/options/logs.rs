@@ -1,4 +1,4 @@
-//! Contents of log files, if the caller writes them.
+//! Options of log files, if the caller writes them.
 
 use super::Subject;
 use super::{OptionSpec, Setter, row};
@@ -20,9 +20,9 @@ const ROWS: &[OptionSpec] = &[
         "average",
         Setter::Choice { of: &["average", "maximum"], set: |s, i| s.process.log_settings.is_maximum = i == 1 },
     )
-    .doc("As log_max_value"),
+    .doc("Same as log_max_value"),
     row("log_offset", "0", Setter::Bool(|s, on| s.process.log_settings.offsets = on))
-        .doc("Log the offset of each I/O, too"),
+        .doc("Also log the offset of each I/O"),
     row("log_prio", "0", Setter::Bool(|s, on| s.process.log_settings.priorities = on))
         .doc("Log the whole priority of each I/O, not only whether it is of the real-time class"),
     row(
@@ -36,5 +36,5 @@ const ROWS: &[OptionSpec] = &[
         "0",
         Setter::Int { min: 0, max: 6, set: |s, v| s.process.log_settings.histogram_coarseness = v as u8 },
     )
-    .doc("Put 2 to this power of a histogram's bins together"),
+    .doc("Merge 2 to this power of a histogram's bins"),
 ];

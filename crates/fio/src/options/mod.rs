@@ -1,10 +1,10 @@
 //! Every option of fio in one table: its name, values, default, purpose, and treatment. The parser, the help and the
-//! documentation use this table. A file contains the options of one subject: their rows, their defaults, checks that they fit
-//! together, how they set a process, and notices about those without effect.
+//! documentation use this table. Each file contains the options of one subject: their rows and defaults, checks of
+//! their combinations, how they set a process, and notices about those without effect.
 //!
-//! An option is *honoured*, *ignored* (with a notice) because it cannot change a simulation or only affects something that
-//! is not simulated, or *not supported*, which is an error, because the results would be those of a different job. There is
-//! no fourth way: no option is silently dropped.
+//! An option is *honoured*, *ignored* (with a notice) because it cannot change a simulation or only affects something
+//! that is not simulated, or *not supported*, which is an error, because the results would be those of a different job.
+//! No option is silently dropped.
 
 mod depth;
 mod distribution;
@@ -32,8 +32,8 @@ pub(crate) use index::OptionIndex;
 pub(crate) use job::Job;
 pub(crate) use replay::ReplaySettings;
 pub(crate) use setter::{Setter, U32_MAX};
+pub use spec::OptionSpec;
 pub(crate) use spec::{Action, Topic, row};
-pub use spec::{OptionSpec, Treatment};
 
 use hoistway_load::{Caching, LatencyTarget, Pattern, Process, Volume};
 
@@ -43,16 +43,16 @@ use crate::JobFileError;
 pub(crate) struct Subject {
     /// The options.
     pub(crate) rows: &'static [OptionSpec],
-    /// Checks the options of a job, and applies them to its processes. The load makes further checks itself.
+    /// Checks combinations of a job's options, and applies them to its processes. The load makes further checks itself.
     pub(crate) land: fn(&Job<'_>, &mut Process) -> Result<(), JobFileError>,
-    /// The fields of a process that the options set and that a load may report, with their options.
+    /// The fields of a process that a load's error may name, with the options that set them.
     pub(crate) fields: &'static [(&'static str, OptionOf)],
 }
 
-/// The option that a field comes from.
+/// Returns the option that set a field.
 type OptionOf = fn(&Settings) -> &'static str;
 
-/// In the order of application: later ones may depend on fields that earlier ones have set.
+/// All subjects in the order of application: later ones may depend on fields that earlier ones have set.
 pub(crate) const SUBJECTS: [Subject; 15] = [
     groups::SUBJECT,
     files::SUBJECT,
@@ -74,7 +74,7 @@ pub(crate) const SUBJECTS: [Subject; 15] = [
 /// The options of one job as typed values. Defaults are fio's.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Options that are independent of all others are set here at once; the others wait until all are known.
+    /// Options that are independent of all others are set here directly; the others are applied once all are known.
     pub(crate) process: Process,
     pub(crate) groups: groups::Groups,
     pub(crate) files: files::Files,

@@ -1,4 +1,4 @@
-//! Think times, rates and balance.
+//! Options of think time, rate limits and balance between jobs (`flow`).
 
 use hoistway_blk::ground::Nanos;
 use hoistway_load::{Flow, Process, Rate, RateLimits, RateProcess, Think, ThinkBlocks};
@@ -38,13 +38,13 @@ const ROWS: &[OptionSpec] = &[
     )
     .doc("Whether completed or issued I/Os are counted for thinktime_blocks"),
     row("thinktime_iotime", "0", Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.pace.think.io_time = v })
-        .doc("Time of I/O between two pauses; then thinktime_blocks counts only if it is given"),
+        .doc("Time of I/O between two pauses; thinktime_blocks then counts only if it is also given"),
     row("rate_ignore_thinktime", "0", Setter::Bool(|s, on| s.pace.think.is_lost_to_rate = on))
-        .doc("Let a rate go on after a pause as if it had not been, instead of making up for it"),
+        .doc("Do not catch up with the rate after a pause"),
     row("rate", "", Setter::Form { form: "read,write,trim: bytes per second such as 10m", set: rate })
-        .doc("Most bytes per second, for each clone"),
+        .doc("Maximum bytes per second, for each clone"),
     row("rate_iops", "", Setter::Form { form: "read,write,trim: I/Os per second", set: rate_iops })
-        .doc("Most I/Os per second, for each clone"),
+        .doc("Maximum I/Os per second, for each clone"),
     row(
         "rate_process",
         "linear",
@@ -55,7 +55,7 @@ const ROWS: &[OptionSpec] = &[
     )
     .doc("Whether the gaps of a rate are even or exponentially distributed"),
     row("flow", "0", Setter::Int { min: 0, max: 1000, set: |s, v| s.pace.flow.weight = v as u32 })
-        .doc("Weight of the job among those of its flow_id: their I/Os are in these proportions; 0 for no part in it"),
+        .doc("Weight of the job among those with its flow_id, whose I/Os have these proportions; 0 to take no part"),
     row("flow_id", "0", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pace.flow.id = v as u32 })
         .doc("Which jobs are balanced against each other"),
     row(
@@ -63,7 +63,7 @@ const ROWS: &[OptionSpec] = &[
         "0",
         Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pace.flow.sleep = Nanos::from_micros(v.unsigned_abs()) },
     )
-    .doc("How long, in us, a job that is ahead of its share sleeps; with 0 it continues as soon as it may"),
+    .doc("Time, in us, that a job ahead of its share sleeps; with 0 it continues as soon as allowed"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
@@ -80,12 +80,12 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     if limits.is_none() && rate_process == RateProcess::Poisson {
         job.add_notice_of_unused_options(&["rate_process"], "without rate or rate_iops");
     }
-    // So far `sleep` is the length of the whole pause.
+    // `think.sleep` still holds the whole pause.
     let Some(sleep_ns) = think.sleep.0.checked_sub(think.spin.0) else {
         return Err(job.error("thinktime_spin", "the spin is longer than thinktime"));
     };
     if think.sleep > Nanos::ZERO {
-        // As in fio, with a pause by time, pauses by I/Os must be requested explicitly.
+        // As in fio, if pauses go by time, pauses by number of I/Os must be requested explicitly.
         if think.io_time > Nanos::ZERO && !job.is_given("thinktime_blocks") {
             think.blocks = 0;
         }
@@ -120,7 +120,7 @@ fn rate_iops(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A list of limits in which a missing first value means no limit.
+/// Parses a list of limits; a missing first value means no limit.
 fn limits(text: &str, parse: impl Fn(&str) -> Result<u64, Refusal>) -> Result<[u64; 3], Refusal> {
     Ok(per_direction(text, parse)?.map(|limit| limit.unwrap_or(0)))
 }

@@ -1,4 +1,4 @@
-//! Directions, block sizes and offsets.
+//! Options of the I/O pattern: directions, block sizes and offsets.
 
 use hoistway_load::{Direction, Offsets, Process, Random, RandomGenerator, Sequencer, Share as Sized, Sizes};
 
@@ -30,7 +30,7 @@ pub(crate) struct Pattern {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Share {
     bytes: u64,
-    /// `None` for an equal part of what the others leave.
+    /// `None` for an equal part of the remaining percentage.
     percent: Option<u8>,
 }
 
@@ -65,7 +65,7 @@ const ROWS: &[OptionSpec] = &[
             set: |s, i| s.pattern.random.sequencer = [Sequencer::Sequential, Sequencer::Identical][i & 1],
         },
     )
-    .doc("What follows a random offset with rw=rand...:N"),
+    .doc("How the run after a random offset continues with rw=rand...:N"),
     row("rwmixread", "50", Setter::Int { min: 0, max: 100, set: |s, v| s.pattern().read_percent = v as u8 })
         .doc("Percentage of reads in a mix; the later of rwmixread and rwmixwrite counts"),
     row("rwmixwrite", "50", Setter::Int { min: 0, max: 100, set: |s, v| s.pattern().read_percent = 100 - v as u8 })
@@ -74,10 +74,10 @@ const ROWS: &[OptionSpec] = &[
         .doc("Size of the I/Os")
         .alias(&["blocksize"]),
     row("bsrange", "", Setter::Form { form: "read,write,trim: low-high", set: bs_range })
-        .doc("Sizes drawn evenly from the multiples of the lowest; stronger than bs")
+        .doc("Sizes drawn evenly from the multiples of the lowest; overrides bs")
         .alias(&["blocksize_range"]),
     row("bssplit", "", Setter::Form { form: "read,write,trim: size/percent:size/percent:...", set: bs_split })
-        .doc("Sizes drawn with the given shares; stronger than bs and bsrange"),
+        .doc("Sizes drawn with the given shares; overrides bs and bsrange"),
     row("bs_unaligned", "0", Setter::Flag(|s, on| s.pattern.bs_unaligned = on))
         .doc("Draw any size of bsrange, in whole sectors, not only multiples of the lowest")
         .alias(&["blocksize_unaligned"]),
@@ -93,9 +93,9 @@ const ROWS: &[OptionSpec] = &[
             set: |s, v| merge(&mut s.pattern.random.percent, v.map(|v| v.map(|v| v as u8))),
         },
     )
-    .doc("Percentage of random I/Os in a random job; the others continue the last"),
+    .doc("Percentage of random I/Os in a random job; the others continue sequentially"),
     row("norandommap", "0", Setter::Flag(|s, on| s.pattern.random.map = !on))
-        .doc("Draw each random offset anew instead of visiting each block once in a pass"),
+        .doc("Draw each random offset independently instead of visiting each block once per pass"),
     row(
         "random_generator",
         "tausworthe",
@@ -106,7 +106,7 @@ const ROWS: &[OptionSpec] = &[
             },
         },
     )
-    .doc("Where random offsets come from; fio's numbers are not repeated, their distribution is"),
+    .doc("Generator of random offsets; fio's distribution is reproduced, not its numbers"),
     row(
         "random_distribution",
         "random",
@@ -117,11 +117,11 @@ const ROWS: &[OptionSpec] = &[
     )
     .doc("How random offsets are distributed over the region"),
     row("randseed", "", Setter::Int { min: i64::MIN, max: i64::MAX, set: |s, v| s.pattern.seed = Some(v) })
-        .doc("Seed of the job's random numbers; as in fio it counts only with randrepeat=0"),
+        .doc("Seed of the job's random numbers; as in fio, only used with randrepeat=0"),
     row("randrepeat", "1", Setter::Bool(|s, on| s.pattern.random.repeats = on))
-        .doc("Repeat the same order in each pass; 0 gives each pass another"),
+        .doc("Repeat the same order in each pass; 0 gives each pass a different one"),
     row("allrandrepeat", "0", Setter::Bool(|s, on| s.pattern.random.repeats = on))
-        .doc("As randrepeat, which covers all random numbers here"),
+        .doc("Same as randrepeat, which covers all random numbers here"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
@@ -144,9 +144,9 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let ranged = lanes.iter().any(|&lane| s.bs_range[lane].is_some());
     match strongest_size(job.settings) {
         "bssplit" if job.is_given("bs") || ranged => {
-            job.add_notice_unless_replay("bssplit is stronger than bs and bsrange, as in fio.");
+            job.add_notice_unless_replay("bssplit overrides bs and bsrange, as in fio.");
         }
-        "bsrange" if job.is_given("bs") => job.add_notice_unless_replay("bsrange is stronger than bs, as in fio."),
+        "bsrange" if job.is_given("bs") => job.add_notice_unless_replay("bsrange overrides bs, as in fio."),
         _ => {}
     }
     let varied = lanes.iter().any(|&lane| !matches!(pattern.sizes[lane], Sizes::Fixed(_)));
@@ -190,7 +190,7 @@ fn sizes(s: &Pattern, lane: usize) -> Sizes {
     }
 }
 
-/// The option that the sizes come from.
+/// The option that determines the block sizes.
 fn strongest_size(s: &Settings) -> &'static str {
     let (split, range) = (&s.pattern.bs_split, &s.pattern.bs_range);
     let lanes = s.process.plan.pattern.direction.lanes();
@@ -244,7 +244,7 @@ fn rw(s: &mut Settings, text: &str) -> Result<(), Refusal> {
         "randtrimwrite" => (true, Direction::TrimWrite),
         _ => {
             return Err(Refusal::new(format!("{} is not one of its values", quoted(word)))
-                .with_hint("expected read, write, trim, rw, trimwrite, or one of them after rand"));
+                .with_hint("expected read, write, trim, rw, trimwrite, or one of these prefixed with rand"));
         }
     };
     s.pattern().direction = direction;

@@ -1,4 +1,4 @@
-//! Priorities, cgroups and CPUs.
+//! Options of I/O priorities, cgroups and CPUs.
 
 use hoistway_blk::bio::{IoPriority, PriorityClass};
 use hoistway_load::limits::SHARES as SHARES_MAX;
@@ -12,16 +12,16 @@ use crate::JobFileError;
 use crate::error::quoted;
 use crate::values::{KbBase, Refusal, bytes, merge, per_direction, whole};
 
-/// CPU numbers are below this.
+/// Maximum CPU number.
 const CPUS_MAX: i64 = 65_535;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Priority {
     class: Option<u8>,
     level: Option<u8>,
-    /// Priorities of single I/Os (`cmdprio...`), for reads, writes and trims; trims have none.
+    /// `cmdprio_percentage`, for reads, writes and trims; trims get no priority of their own.
     command_percent: [u8; 3],
-    /// None for the default, real time.
+    /// `None` for the default, real time.
     command_class: [Option<u8>; 3],
     command_level: [u8; 3],
     command_split: [Vec<PrioShare>; 3],
@@ -33,7 +33,7 @@ pub(crate) struct Priority {
 struct PrioShare {
     bytes: u64,
     percent: u8,
-    /// Its own class and level.
+    /// Its own class and level, if given.
     prio: Option<(u8, u8)>,
 }
 
@@ -82,9 +82,9 @@ const ROWS: &[OptionSpec] = &[
             set: prio_split,
         },
     )
-    .doc("Percentages as cmdprio_percentage gives them, for each block size"),
+    .doc("Like cmdprio_percentage, but for each block size"),
     row("nice", "0", Setter::Int { min: -20, max: 19, set: |s, v| s.process.standing.nice = v as i8 })
-        .doc("Nice level of the process; without an I/O priority it decides the best-effort level"),
+        .doc("Nice level of the process; determines the best-effort level if no I/O priority is set"),
     row(
         "cgroup",
         "",
@@ -102,7 +102,7 @@ const ROWS: &[OptionSpec] = &[
         "",
         Setter::Int { min: 10, max: 1000, set: |s, v| s.process.standing.cgroup_weight = Some(v as u32) },
     )
-    .doc("I/O weight of that cgroup for bfq and cfq (fio itself takes 100 to 1000)"),
+    .doc("I/O weight of that cgroup for bfq and cfq (fio itself accepts 100 to 1000)"),
     row("cpus_allowed", "", Setter::Form { form: "a list such as 0-3,5", set: cpus })
         .doc("The CPUs that the job may run on"),
     row("cpumask", "", Setter::Int { min: 1, max: i64::MAX, set: cpu_mask })
@@ -144,7 +144,7 @@ pub(crate) fn land_clone(job: &Job<'_>, number: u32, process: &mut Process) {
     }
 }
 
-/// The priorities of single I/Os.
+/// The rules that give single I/Os a priority of their own.
 fn of_single_ios(job: &Job<'_>, s: &Priority) -> Result<Vec<PriorityRule>, JobFileError> {
     let is_split = s.command_split.iter().any(|split| !split.is_empty());
     let has_percent = s.command_percent != [0; 3];
@@ -158,7 +158,7 @@ fn of_single_ios(job: &Job<'_>, s: &Priority) -> Result<Vec<PriorityRule>, JobFi
     }
     let engine = job.settings.process.issue.engine;
     if !matches!(engine, Engine::Libaio | Engine::IoUring) {
-        let message = format!("ioengine={} cannot give single I/Os a priority", name_of(engine));
+        let message = format!("ioengine={} cannot set the priority of single I/Os", name_of(engine));
         return Err(job.error(option, &message).with_hint("use libaio or io_uring, or prio for the whole job"));
     }
     let mut rules = Vec::new();

@@ -1,4 +1,4 @@
-//! Replays of recorded I/O.
+//! Options of the replay of fio's I/O logs.
 
 use hoistway_blk::bio::Op;
 use hoistway_blk::ground::Nanos;
@@ -14,7 +14,7 @@ use crate::values::{Refusal, bytes};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct ReplaySettings {
-    /// Empty for no replay. Each clone takes the next one.
+    /// Empty for no replay. Each clone replays the next one.
     pub(crate) logs: Vec<String>,
     no_stall: bool,
     /// Speed, percent.
@@ -77,9 +77,9 @@ const ROWS: &[OptionSpec] = &[
     row(
         "read_iolog",
         "",
-        Setter::Text { form: "I/O logs of fio (version 2 or 3) with colons between them", set: read_iolog },
+        Setter::Text { form: "I/O logs of fio (version 2 or 3) separated by colons", set: read_iolog },
     )
-    .doc("Replay the I/Os of a log instead of making them up; of several logs, each clone takes the next"),
+    .doc("Replay the I/Os of a log instead of generating them; with several logs, each clone replays the next"),
     row("replay_no_stall", "0", Setter::Bool(|s, on| s.replay.no_stall = on))
         .doc("Replay without the pauses of the log"),
     row("replay_time_scale", "100", Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.replay.time_scale = v as u32 })
@@ -95,17 +95,16 @@ const ROWS: &[OptionSpec] = &[
             },
         },
     )
-    .doc("Replay everything on this one instead of on the files of the log"),
+    .doc("Replay everything on this file or device instead of the files of the log"),
     row("replay_scale", "1", Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.replay.scale = v as u64 })
-        .doc("Divide the offsets of a replay by this"),
+        .doc("Divide the offsets of a replay by this number"),
     row("replay_align", "0", Setter::Form { form: "a power of two in bytes, such as 4k", set: align })
-        .doc("Round the offsets of a replay down to multiples of this"),
-    row("replay_skip", "", Setter::Form { form: "read, write, trim and sync with commas between them", set: skip })
-        .doc("Leave these out of a replay"),
+        .doc("Round the offsets of a replay down to multiples of this size"),
+    row("replay_skip", "", Setter::Form { form: "read, write, trim and sync separated by commas", set: skip })
+        .doc("Skip these I/Os in a replay"),
 ];
 
-/// Adds notices about the effect of a replay on the other options of its job, which is the same as in fio (tried with
-/// 3.33).
+/// Adds notices about the other options of a replay job, which behave as in fio (tried with 3.33).
 fn land(job: &Job<'_>, _: &mut Process) -> Result<(), JobFileError> {
     const NOT_READ: &str = "rw bs bsrange bssplit size io_size filesize offset zonesize number_ios loops \
                             time_based filename nrfiles directory rate rate_iops fsync fdatasync randseed";
@@ -115,10 +114,12 @@ fn land(job: &Job<'_>, _: &mut Process) -> Result<(), JobFileError> {
     let given: Vec<_> = NOT_READ.split(' ').filter(|option| job.is_given(option)).collect();
     if !given.is_empty() {
         let given = given.join(", ");
-        job.add_notice_of_job(&format!("a replay takes its I/Os from the log, as in fio: without effect are {given}."));
+        job.add_notice_of_job(&format!(
+            "a replay takes its I/Os from the log, as in fio, so these options have no effect: {given}."
+        ));
     }
     if job.settings.replay.skipped.contains(&true) {
-        job.add_notice_of_job("replay_skip is done as the manual says; fio 3.33 does it only for blktrace recordings.");
+        job.add_notice_of_job("replay_skip works as documented; fio 3.33 applies it only to blktrace recordings.");
     }
     Ok(())
 }

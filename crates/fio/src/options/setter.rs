@@ -1,4 +1,4 @@
-//! How the text of an option becomes a value.
+//! Types of option values: how the text of an option is parsed and stored.
 
 use std::fmt;
 
@@ -76,7 +76,7 @@ impl Setter {
         Ok(())
     }
 
-    /// Whether any text is valid, so that nothing in it has a meaning.
+    /// Whether any text is valid, so that units in it have no meaning.
     pub(crate) fn is_free_text(self) -> bool {
         matches!(self, Setter::Text { .. })
     }

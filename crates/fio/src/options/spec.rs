@@ -1,4 +1,4 @@
-//! One row of the table of options.
+//! A row of the table of options.
 
 use super::setter::Setter;
 
@@ -18,23 +18,12 @@ pub struct OptionSpec {
 }
 
 /// The treatment of an option.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Treatment {
-    /// It works as in fio.
-    Honoured,
-    /// It cannot change a simulation, or only affects something that is not simulated: accepted, with a notice.
-    IgnoredInSimulation,
-    /// It would change the results and is not modelled: an error.
-    NotSupported,
-}
-
-/// The treatment of an option, with details.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Action {
     Honour(Setter),
     Ignore(Topic),
     Refuse {
-        /// Values that are accepted because they ask for the normal behaviour.
+        /// Values that are accepted because they mean the default behaviour.
         accepted: &'static [&'static str],
         /// What to do instead.
         hint: &'static str,
@@ -48,7 +37,7 @@ pub(crate) enum Topic {
     Other,
     /// The choice of an I/O scheduler by the author of the job.
     Scheduler,
-    /// It may have an effect on a real host that is not simulated: the sentence says which.
+    /// It may have an effect on a real host that is not simulated; the sentence says what is simulated instead.
     NotSimulated(&'static str),
 }
 
@@ -69,7 +58,7 @@ impl OptionSpec {
         OptionSpec { name, aliases: &[], default: "", doc, action: Action::Ignore(Topic::Other) }
     }
 
-    /// An option whose effect is not simulated, as the sentence says.
+    /// An option whose effect is not simulated; the sentence says what is simulated instead.
     pub(crate) const fn not_simulated(name: &'static str, doc: &'static str, sentence: &'static str) -> Self {
         OptionSpec { name, aliases: &[], default: "", doc, action: Action::Ignore(Topic::NotSimulated(sentence)) }
     }
@@ -88,16 +77,6 @@ impl OptionSpec {
     pub(crate) const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
-    }
-
-    /// How it is treated.
-    #[must_use]
-    pub fn treatment(&self) -> Treatment {
-        match self.action {
-            Action::Honour(_) => Treatment::Honoured,
-            Action::Ignore(_) => Treatment::IgnoredInSimulation,
-            Action::Refuse { .. } => Treatment::NotSupported,
-        }
     }
 
     /// A description of the valid values: `1 to 10000`, `time (s)`, `read | write | ...`.

@@ -1,4 +1,4 @@
-//! Jobs that end when their results are steady.
+//! Options of steady state: end a job when its results are steady.
 
 use hoistway_blk::ground::Nanos;
 use hoistway_load::{Process, Steadiness, SteadyFigure, SteadyState};
@@ -30,12 +30,12 @@ const ROWS: &[OptionSpec] = &[
         },
     )
     .doc(
-        "What must be below which limit for the job to end, with steadystate_duration: the largest distance from the \
-         mean, or the slope, of samples of a second",
+        "Criterion and limit for ending the job, with steadystate_duration: the largest distance from the \
+         mean, or the slope, of one-second samples",
     )
     .alias(&["ss"]),
     row("steadystate_duration", "0", Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.steady.duration = v })
-        .doc("How long results must be steady; 0 switches it off")
+        .doc("How long results must be steady; 0 disables it")
         .alias(&["ss_dur"]),
     row("steadystate_ramp_time", "0", Setter::Time { unit: TimeUnit::Seconds, set: |s, v| s.steady.ramp = v })
         .doc("Time before the first sample")
@@ -56,7 +56,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
 fn criterion(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     let expected = "expected iops, iops_slope, bw or bw_slope, a colon, and a limit such as 2 or 0.3%";
     let refused = |message: &str| Refusal::new(message).with_hint(expected);
-    let Some((figure, limit)) = text.split_once(':') else { return Err(refused("there is no limit")) };
+    let Some((figure, limit)) = text.split_once(':') else { return Err(refused("the limit is missing")) };
     let (figure, is_slope) = match figure {
         "iops" => (SteadyFigure::Ios, false),
         "iops_slope" => (SteadyFigure::Ios, true),

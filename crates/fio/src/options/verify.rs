@@ -1,4 +1,4 @@
-//! Verification of written data. The content of blocks is not simulated, but reading them again is.
+//! Options of verification. The content of blocks is not simulated, but reading them back is.
 
 use hoistway_load::{Direction, Process};
 
@@ -12,7 +12,7 @@ pub(crate) struct Verify {
     is_on: bool,
     /// `do_verify=0`
     is_left_out: bool,
-    /// Number of writes; 0 for a whole pass.
+    /// Writes between two verifications; 0 for a whole pass.
     backlog: i64,
     batch: i64,
 }
@@ -22,13 +22,13 @@ pub(super) const SUBJECT: Subject =
 
 const ROWS: &[OptionSpec] = &[
     row("verify", "0", Setter::Choice { of: METHODS, set: |s, i| s.verify.is_on = i > 0 })
-        .doc("Read what was written again at the end of each pass; which method checks it makes no difference"),
+        .doc("Read written blocks back at the end of each pass; the method makes no difference"),
     row("do_verify", "1", Setter::Bool(|s, on| s.verify.is_left_out = !on))
-        .doc("Whether a job with verify that writes reads it again"),
+        .doc("Whether a job with verify reads back what it writes"),
     row("verify_backlog", "0", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.verify.backlog = v })
-        .doc("Read back after every N writes; 0 for at the end of the pass"),
+        .doc("Read back after every N writes; 0 for the end of the pass"),
     row("verify_backlog_batch", "", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.verify.batch = v })
-        .doc("How many blocks of the backlog are read at a time: all of them is what is supported"),
+        .doc("Blocks of the backlog to read at a time; only all of them is supported"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
@@ -38,8 +38,8 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
         return Ok(());
     }
     if s.backlog > 0 && s.batch != 0 && s.batch != s.backlog {
-        let error = job.error("verify_backlog_batch", "a part of the backlog at a time is not supported");
-        return Err(error.with_hint("leave it out: the whole backlog is read"));
+        let error = job.error("verify_backlog_batch", "reading a part of the backlog at a time is not supported");
+        return Err(error.with_hint("remove it: the whole backlog is read"));
     }
     pattern.verify_backlog = Some(if s.backlog == 0 { u64::MAX } else { s.backlog.unsigned_abs() });
     Ok(())

@@ -1,4 +1,4 @@
-//! The amount of I/O, and its range.
+//! Options of the amount of I/O, and of its region.
 
 use hoistway_load::{Amount, Process};
 
@@ -21,20 +21,18 @@ pub(super) const SUBJECT: Subject = Subject {
 
 const ROWS: &[OptionSpec] = &[
     row("size", "100%", Setter::Amount(|s, v| s.volume().size = (v != Amount::Bytes(0)).then_some(v)))
-        .doc("Size of the region that is used, and bytes to do if io_size is not given"),
+        .doc("Size of the region, and amount of I/O if io_size is not given"),
     row("io_size", "", Setter::Amount(|s, v| s.volume().io_size = (v != Amount::Bytes(0)).then_some(v)))
-        .doc("Bytes to do; more than size wraps around")
+        .doc("Amount of I/O in bytes; more than size wraps around")
         .alias(&["io_limit"]),
-    row("offset", "0", Setter::Amount(|s, v| s.volume().offset = v))
-        .doc("Where the region starts")
-        .alias(&["fileoffset"]),
+    row("offset", "0", Setter::Amount(|s, v| s.volume().offset = v)).doc("Start of the region").alias(&["fileoffset"]),
     row("offset_increment", "0", Setter::Amount(|s, v| s.volume().offset_increment = v)).doc(
         "Added to offset once for the last clone of a job, twice for the one before it and so on, never for the first",
     ),
     row("number_ios", "", Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.volume().number_ios = v.unsigned_abs() })
         .doc("End the job after N I/Os, unless its size ends it first"),
     row("loops", "1", Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.volume().loops = v.unsigned_abs() })
-        .doc("How often the size is done"),
+        .doc("Number of times to repeat the size"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {

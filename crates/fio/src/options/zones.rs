@@ -1,4 +1,4 @@
-//! Zones of the region that are used in turn.
+//! Options of strided zones: parts of the region that are used in turn.
 
 use hoistway_load::{Distribution, Offsets, Process, Strided};
 
@@ -13,7 +13,7 @@ const BYTES: &str = "bytes such as 256m";
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Zones {
-    /// None if not given.
+    /// `None` if not given.
     mode: Option<Mode>,
     zone_bytes: u64,
     /// 0 for `zone_bytes`.
@@ -45,13 +45,13 @@ const ROWS: &[OptionSpec] = &[
         "0",
         Setter::Form { form: BYTES, set: |s, text| set(&mut s.zones.zone_bytes, text, s.files.kb_base) },
     )
-    .doc("Bytes to move in a zone before the next one begins"),
+    .doc("Bytes to transfer in a zone before the next one begins"),
     row(
         "zonerange",
         "zonesize",
         Setter::Form { form: BYTES, set: |s, text| set(&mut s.zones.range_bytes, text, s.files.kb_base) },
     )
-    .doc("Length of a zone; what zonesize leaves of it is not touched, what it has more goes over it again"),
+    .doc("Length of a zone; a smaller zonesize leaves the rest untouched, a larger one wraps around"),
     row(
         "zoneskip",
         "0",
@@ -65,11 +65,11 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     match (s.mode, s.zone_bytes) {
         (Some(Mode::Strided), 0) => {
             let error = job.error("zonemode", "strided needs zonesize");
-            return Err(error.with_hint("say how many bytes to move in a zone: zonesize=256m"));
+            return Err(error.with_hint("give the bytes to transfer in a zone: zonesize=256m"));
         }
         (Some(Mode::None), 1..) => {
             let error = job.error("zonesize", "zonemode=none and zonesize exclude each other, as in fio");
-            return Err(error.with_hint("use zonemode=strided, or leave zonesize out"));
+            return Err(error.with_hint("use zonemode=strided, or remove zonesize"));
         }
         (_, 0) => {
             job.add_notice_of_unused_options(&["zonerange", "zoneskip"], "without zonemode=strided and zonesize");
@@ -94,7 +94,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
 
 fn set(to: &mut u64, text: &str, base: KbBase) -> Result<(), Refusal> {
     if text.ends_with('%') {
-        // fio 3.33 accepts percentages, but then places zones at fractions of sectors.
+        // fio 3.33 accepts percentages, but then zones may begin within a sector.
         return Err(Refusal::new("percentages are not supported").with_hint(format!("expected {BYTES}")));
     }
     *to = bytes(text, base)?;
@@ -106,7 +106,7 @@ fn zone_mode(s: &mut Settings, text: &str) -> Result<(), Refusal> {
         "none" => Mode::None,
         "strided" => Mode::Strided,
         "zbd" => {
-            return Err(Refusal::new("\"zbd\" is not supported: it needs a zoned device, and none is modelled")
+            return Err(Refusal::new("\"zbd\" is not supported: zoned devices are not modelled")
                 .with_hint("use strided, or none"));
         }
         _ => {

@@ -1,4 +1,4 @@
-//! Quantities of data.
+//! Parses sizes in bytes.
 
 use hoistway_load::Amount;
 
@@ -24,7 +24,7 @@ pub(crate) fn bytes(text: &str, base: KbBase) -> Result<u64, Refusal> {
         let hint = if suffix.starts_with('.') {
             "fractions are not possible; fio would drop everything after the point"
         } else if suffix.contains('-') {
-            "a single size is expected here, and fio would drop what follows it; bsrange takes a range of block sizes"
+            "expected a single size: fio would drop what follows it; bsrange takes a range of block sizes"
         } else {
             "the units are k, m, g, t and p"
         };

@@ -1,8 +1,8 @@
-//! Lists `read[,write[,trim]]`.
+//! Parses lists per direction: `read[,write[,trim]]`.
 
 use super::Refusal;
 
-/// Replaces old values by those that are given.
+/// Replaces the values that are given.
 pub(crate) fn merge<T>(into: &mut [T; 3], given: [Option<T>; 3]) {
     for (old, new) in into.iter_mut().zip(given) {
         if let Some(new) = new {

@@ -1,7 +1,7 @@
-//! The values of options: sizes, times, percentages, ranges and lists.
+//! Parses the values of options: sizes, times, percentages, ranges and lists.
 //!
 //! fio parses as much of a value as it understands and silently drops the rest: `4x` is 4 bytes, `1.5m` is 1, `1h30m`
-//! is one hour. Here every character of a value must have a meaning.
+//! is one hour. This parser rejects any value with characters that it does not understand.
 
 mod bytes;
 mod list;

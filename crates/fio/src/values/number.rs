@@ -1,10 +1,10 @@
-//! Plain numbers.
+//! Parses plain numbers.
 
 use super::Refusal;
 use crate::error::quoted;
 
-/// Splits `text` into the number that it starts with and what follows: decimal, or hexadecimal after `0x`.
-/// There is no octal: `010` is ten.
+/// Splits `text` into a leading number, decimal or hexadecimal after `0x`, and the rest. There is no octal: `010` is
+/// ten.
 pub(super) fn leading_number(text: &str) -> Result<(u64, &str), Refusal> {
     let (digits, radix) = match text.get(..2) {
         Some("0x" | "0X") => (&text[2..], 16),

@@ -1,4 +1,4 @@
-//! Times.
+//! Parses times.
 
 use hoistway_blk::ground::Nanos;
 
@@ -32,7 +32,7 @@ pub(crate) fn time(text: &str, unit: TimeUnit) -> Result<Nanos, Refusal> {
         "d" => 86_400 * 1_000_000_000,
         rest => {
             let hint = if rest.contains(|c: char| c.is_ascii_digit()) && !rest.starts_with('.') {
-                "one number and one unit only, such as 90m; fio would drop what follows the first unit"
+                "expected one number and one unit, such as 90m; fio would drop what follows the first unit"
             } else {
                 EXPECTED
             };
@@ -43,10 +43,10 @@ pub(crate) fn time(text: &str, unit: TimeUnit) -> Result<Nanos, Refusal> {
     span_ns.map(Nanos).ok_or_else(|| Refusal::new(format!("{} is longer than ten years", quoted(text))))
 }
 
-/// Ten years: far above any run, and far from overflow when times are added.
+/// Ten years, ns: far longer than any run, and sums of times do not overflow.
 const MAX_NS: u64 = 3_653 * 86_400 * 1_000_000_000;
 
-/// A delay in seconds, or a range `low-high` of them.
+/// Parses a delay in seconds, or a range `low-high` of delays.
 pub(crate) fn delay_range(text: &str) -> Result<(Nanos, Nanos), Refusal> {
     let (low, high) = match text.split_once('-') {
         Some((low, high)) => (time(low.trim(), TimeUnit::Seconds)?, time(high.trim(), TimeUnit::Seconds)?),

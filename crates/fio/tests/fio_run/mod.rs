@@ -1,4 +1,4 @@
-//! Running the real fio.
+//! Runs the real fio.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -8,34 +8,34 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Whether fio is installed. Where it has to be, it is an error if it is not.
+/// Whether fio is installed. If it is required, it is an error if it is not.
 pub fn is_installed() -> bool {
     if Command::new("fio").arg("--version").output().is_ok() {
         return true;
     }
-    // A test machine without fio would report success for nothing.
+    // Without this, a test machine without fio would report success although nothing was tested.
     assert!(std::env::var_os("CI").is_none(), "fio is not installed");
     eprintln!("skipped: fio is not installed");
     false
 }
 
-/// A directory of its own for a test, empty.
+/// Creates an empty directory for a test.
 pub fn directory(test: &str) -> PathBuf {
     let directory = std::env::temp_dir().join(format!("hoistway-fio-{}-{test}", std::process::id()));
     fs::create_dir_all(&directory).expect("a temporary directory");
     directory
 }
 
-/// Runs a job file there; its document goes to the standard output. It must end within two minutes.
+/// Runs a job file there, with fio's document on standard output. It must end within two minutes.
 pub fn run(directory: &Path, text: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let limit = Duration::from_secs(120);
     try_run(directory, text, arguments, variables, limit).expect("fio ends within two minutes")
 }
 
-/// The same; `None` if it has not ended after `limit`, and was killed.
+/// As `run`; `None` if fio has not ended after `limit` and was killed.
 ///
-/// fio is not made for a busy machine: late by as much as a pause lasts, it may wait for an hour (3.33). Jobs that may
-/// do so say `thread`: processes of their own would outlive it.
+/// On a busy machine fio 3.33 may wait for an hour, if it is late by the length of a pause. Jobs that may do so have
+/// `thread`, since separate processes would outlive it.
 pub fn try_run(
     directory: &Path,
     text: &str,
@@ -44,7 +44,7 @@ pub fn try_run(
     limit: Duration,
 ) -> Option<Output> {
     fs::write(directory.join("job.fio"), text).expect("a job file");
-    // Into files: a pipe would not be read while it runs.
+    // The output goes to files, since a pipe would not be read while fio runs.
     let outputs = ["document", "errors"].map(|name| directory.join(name));
     let [stdout, stderr] = outputs.each_ref().map(|file| File::create(file).expect("a file"));
     let mut command = Command::new("fio");

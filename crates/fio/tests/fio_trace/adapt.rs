@@ -1,8 +1,8 @@
-//! What is changed of a job file before both fio and this crate read it, so that fio does it in a moment, without a device
-//! and without being root. None of it changes which I/O a process decides on.
+//! Changes a job file before fio and this crate read it, so that fio runs it quickly, without a device and without
+//! root. The changes do not affect which I/Os a process issues.
 
-/// Lines that are taken out: they say when, at what priority or from where I/O is done, or how it is counted, and an I/O log
-/// has none of that. `thread` is among them because processes are distinguished by their ids.
+/// Lines that are removed: they determine the time, priority, CPU or accounting of I/Os, which an I/O log does not
+/// contain. `thread` is among them because processes are distinguished by their ids.
 const TAKEN_OUT: &[&str] = &[
     "cgroup",
     "cgroup_weight",
@@ -48,16 +48,16 @@ const TAKEN_OUT: &[&str] = &[
     "write_bw_log",
     "write_lat_log",
 ];
-/// Options that are made smaller if they are given in megabytes or more.
+/// Options whose values are divided if they are in megabytes or more.
 const SIZES: &[&str] = &["filesize", "io_size", "offset", "offset_increment", "size", "zoneskip", "zonesize"];
-/// How long whatever has a run time runs.
+/// The runtime of everything that has one.
 const RUNTIME: &str = "200ms";
 const LOOPS_MAX: u64 = 10;
 
-/// The job file with its sizes divided by `shrink`, and with `defaults` before all it says.
+/// The job file with its sizes divided by `shrink`, and with `defaults` at its beginning.
 pub fn adapted(text: &str, shrink: u64, defaults: &str) -> String {
-    // Both read the same line: fio's null engine does no I/O, but goes through everything that decides about it. Here it is
-    // refused for that.
+    // The variable stands for fio's null engine, which does no I/O but makes all decisions about it. This crate refuses
+    // it, and gets another one.
     let mut lines = vec!["[global]".to_owned(), "ioengine=${ENGINE}".to_owned(), defaults.to_owned()];
     lines.extend(adapted_lines(text, shrink));
     lines.join("\n") + "\n"
@@ -76,9 +76,9 @@ fn adapted_line(line: &str, shrink: u64) -> Option<String> {
         "ioengine" => Some("ioengine=${ENGINE}".to_owned()),
         "runtime" | "timeout" => Some(format!("runtime={RUNTIME}")),
         "loops" => Some(format!("loops={}", value.parse::<u64>().map_or(LOOPS_MAX, |loops| loops.min(LOOPS_MAX)))),
-        // The same numbers each time: what differs is a difference, and not bad luck.
+        // The same random numbers each time, so that a difference is not due to chance.
         "randrepeat" | "allrandrepeat" => Some(format!("{name}=1")),
-        // All in the directory of the test.
+        // All files are in the directory of the test.
         "filename" | "directory" => Some(format!("{name}={}", value.replace('/', "-"))),
         _ if SIZES.contains(&name) => Some(format!("{name}={}", shrunk(value, shrink))),
         _ => Some(line.to_owned()),

@@ -1,7 +1,7 @@
-//! A job_file beside what fio did with the same job file.
+//! Compares the I/Os generated for a job file with those of fio.
 //!
-//! No options are looked at to know what has to be equal: whatever of our I/Os is the same with every seed is no matter of
-//! chance, so it has to be the same with fio, I/O for I/O. The rest has to have the same distribution.
+//! What has to be equal does not depend on the options: any aspect of our I/Os that is the same with every seed is not
+//! random, so it has to be the same with fio, I/O by I/O. The rest has to have the same distribution.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -20,11 +20,11 @@ pub enum Kind {
     Sync,
 }
 
-/// An I/O of fio's, or one of ours in the same words.
+/// An I/O of fio, or one of ours in the same form.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Io {
     pub kind: Kind,
-    /// Name of the file; for a file without a name its number among those of the process.
+    /// The name of the file; for a file without a name, its number among those of the process.
     pub file: String,
     pub offset_bytes: u64,
     pub bytes: u64,
@@ -36,21 +36,21 @@ impl Debug for Io {
     }
 }
 
-/// Most I/Os of a process that ends by time: how many it does is no matter of the job file.
+/// Maximum I/Os compared of a process that ends by time, since their number does not depend on the job file.
 const TIMED_IOS_MAX: usize = 4000;
 const SEEDS: [u64; 3] = [1, 2, 3];
-/// Distances that are called chance, in standard deviations.
+/// Maximum difference that counts as chance, in standard deviations.
 const SIGMAS: f64 = 5.0;
 const FOLLOWERS_MORE: f64 = 0.03;
 const HOTTEST: usize = 64;
-/// More than this for the hottest blocks is a skewed distribution.
+/// If the hottest blocks have more than this share, the distribution is skewed.
 const SKEWED: f64 = 0.3;
-/// fio's hash may put several ranks on one block.
+/// fio's hash may map several ranks to one block.
 const HOTTEST_SLACK: f64 = 0.12;
 /// Critical value of the Kolmogorov-Smirnov test at a level of about 1e-5.
 const KOLMOGOROV: f64 = 2.5;
 
-/// Process by process, phase by phase, on devices of a size. The error says the first difference.
+/// Compares all processes, phase by phase, on devices of one size. The error describes the first difference.
 pub fn compare(job_file: &JobFile, device_bytes: u64, fio: &[Traced]) -> Result<(), String> {
     same("processes", &job_file.load.processes.len(), &fio.len())?;
     for (number, (process, traced)) in (0..).zip(job_file.load.processes.iter().zip(fio)) {
@@ -62,7 +62,7 @@ pub fn compare(job_file: &JobFile, device_bytes: u64, fio: &[Traced]) -> Result<
     compare_order(job_file, fio)
 }
 
-/// No process begins before those that it waits for have ended.
+/// No process may begin before those that it waits for have ended.
 fn compare_order(job_file: &JobFile, fio: &[Traced]) -> Result<(), String> {
     for (later, (begin, _)) in
         job_file.load.processes.iter().zip(fio).filter_map(|(p, traced)| Some((p, traced.lines?)))
@@ -112,7 +112,7 @@ fn compare_process(
     if ours[0] == fio {
         return Ok(());
     }
-    // What is the same with every seed.
+    // First the aspects that are the same with every seed.
     equal_if_fixed("I/Os", &ours, &fio, |ios| ios.to_vec())?;
     equal_if_fixed("number of I/Os", &ours, &fio, |ios| vec![ios.len()])?;
     equal_if_fixed("order of kinds", &ours, &fio, |ios| ios.iter().map(|io| io.kind).collect())?;
@@ -127,7 +127,7 @@ fn compare_process(
         visits.sort();
         visits
     })?;
-    // What is not.
+    // Then the random aspects.
     let ours = &ours[0];
     let (count, fio_count) = (ours.len() as f64, fio.len() as f64);
     if (count - fio_count).abs() > SIGMAS * count.max(fio_count).sqrt() {
@@ -135,8 +135,8 @@ fn compare_process(
     }
     shares("kinds and sizes", ours, &fio, |io| (io.kind, io.bytes))?;
     shares("files", ours, &fio, |io| io.file.clone())?;
-    // fio takes the next free block for one that was visited, so that blocks follow each other more often towards the end of
-    // a pass: once in a hundred I/Os in large regions.
+    // Instead of a block that was already visited fio takes the next free one, so towards the end of a pass consecutive
+    // blocks are more frequent: one in a hundred I/Os in large regions.
     share("I/Os that jump", FOLLOWERS_MORE, ours, &fio, |ios| jumps(ios).len())?;
     share("distinct blocks", 0.0, ours, &fio, |ios| {
         ios.iter().map(|io| (&io.file, io.offset_bytes)).collect::<BTreeSet<_>>().len()
@@ -145,7 +145,7 @@ fn compare_process(
         if let (Some(ours), Some(fio)) = (hottest(kind, ours), hottest(kind, &fio))
             && ours.max(fio) > SKEWED
         {
-            // A few hot blocks lie where a hash scatters them, and fio's hash is another one.
+            // A hash determines the places of the few hot blocks, and fio's hash is a different one.
             if (ours - fio).abs() > HOTTEST_SLACK {
                 return Err(format!("{HOTTEST} blocks get {ours:.3} of the {kind:?}s against {fio:.3}"));
             }
@@ -166,7 +166,7 @@ fn generated(
 ) -> Vec<Io> {
     let is_own = process.plan.own_bytes(0).is_some();
     let ranges = process.ranges(device_bytes).unwrap_or_default();
-    // Without a device a file ends for fio where the job does.
+    // Without a device fio assumes that a file ends where the job does.
     let end = |file: usize| {
         let volume = &process.plan.pattern.volume;
         let is_named = !is_own
@@ -202,7 +202,7 @@ fn same<T: PartialEq + Debug>(what: &str, ours: &T, fio: &T) -> Result<(), Strin
     if ours == fio { Ok(()) } else { Err(format!("{what}: {ours:?} against {fio:?}")) }
 }
 
-/// An aspect of our I/Os that no seed changes is an aspect of fio's.
+/// An aspect of our I/Os that does not depend on the seed must be the same with fio.
 fn equal_if_fixed<T: PartialEq + Debug>(
     what: &str,
     ours: &[Vec<Io>; SEEDS.len()],
@@ -228,13 +228,13 @@ fn equal_if_fixed<T: PartialEq + Debug>(
     ))
 }
 
-/// Whether two shares may be drawn from the same urn.
+/// Whether two shares may come from the same distribution.
 fn share(what: &str, slack: f64, ours: &[Io], fio: &[Io], count: impl Fn(&[Io]) -> usize) -> Result<(), String> {
     let (n, m) = (ours.len() as f64, fio.len() as f64);
     let (hits, fio_hits) = (count(ours) as f64, count(fio) as f64);
     let all = (hits + fio_hits) / (n + m);
     let sigma = (all * (1.0 - all) * (1.0 / n + 1.0 / m)).max(0.0).sqrt();
-    // A few I/Os at the ends are no matter of shares.
+    // A few I/Os at the ends may differ.
     if (hits / n - fio_hits / m).abs() > SIGMAS * sigma + 2.0 / n.min(m) + slack {
         return Err(format!("share of {what}: {hits} of {n} against {fio_hits} of {m}"));
     }
@@ -249,8 +249,8 @@ fn shares<K: Ord + Debug>(what: &str, ours: &[Io], fio: &[Io], key: impl Fn(&Io)
     Ok(())
 }
 
-/// The I/Os that neither follow the one of their kind and file before them nor repeat its place: others say nothing new about
-/// where I/Os go.
+/// The I/Os that neither continue nor repeat the previous one of their kind and file; the others add nothing to the
+/// distribution of offsets.
 fn jumps(ios: &[Io]) -> Vec<&Io> {
     let mut last: BTreeMap<(Kind, &str), &Io> = BTreeMap::new();
     let mut jumps = Vec::new();
@@ -263,7 +263,8 @@ fn jumps(ios: &[Io]) -> Vec<&Io> {
     jumps
 }
 
-/// The Kolmogorov-Smirnov test of the offsets of one kind: their distance, if it is no matter of chance.
+/// The Kolmogorov-Smirnov test of the offsets of one kind of I/Os: the distance of the distributions, if it exceeds
+/// chance.
 fn is_unlike(kind: Kind, ours: &[Io], fio: &[Io]) -> Option<f64> {
     let mut steps: BTreeMap<u64, [f64; 2]> = BTreeMap::new();
     let mut counts = [0.0; 2];

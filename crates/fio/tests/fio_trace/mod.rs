@@ -1,7 +1,7 @@
-//! Whole job files with fio itself: what each of its processes issues, in order.
+//! Gets the I/Os that each process of fio issues for a job file, in order.
 //!
-//! fio's I/O log is one for all clones of a job, mixed. Its trace (`--debug=io`) has the same I/Os with the process that
-//! issues each, so the trace is read here; `the_trace_of_fio_matches_its_log` shows that they are the same.
+//! In fio's I/O log all clones of a job are mixed. Its trace (`--debug=io`) has the same I/Os, each with its process,
+//! so the trace is used here; `the_trace_of_fio_matches_its_log` shows that both are the same.
 
 pub mod adapt;
 mod compare;
@@ -20,11 +20,11 @@ pub struct Traced {
     /// fio's number of its reporting group.
     pub group: u32,
     pub ios: Vec<Io>,
-    /// Lines of the trace at which it issued the first and the last.
+    /// The lines of the trace with its first and last I/O.
     pub lines: Option<(usize, usize)>,
 }
 
-/// Runs a job file with fio. The processes come in the order of the job file, clones of a job one after the other.
+/// Runs a job file with fio. The processes are in the order of the job file, with clones of a job next to each other.
 pub fn trace(directory: &Path, text: &str, variables: &[(&str, &str)]) -> Vec<Traced> {
     let output = fio_run::run(directory, text, &["--debug=io,process"], variables);
     let text = String::from_utf8_lossy(&output.stdout);
@@ -38,7 +38,7 @@ pub fn trace(directory: &Path, text: &str, variables: &[(&str, &str)]) -> Vec<Tr
             let id = id.parse().unwrap_or_else(|_| panic!("a process in {line:?}"));
             traces.entry(id).or_default().step(step.trim_start(), number);
         } else if line.starts_with("process ") && line.contains(" terminate group_id=-1") {
-            // At the end fio goes over all its processes in order.
+            // At the end fio lists all its processes in order.
             names.clear();
         } else if let Some((_, process)) = line.split_once(" setting terminate on ") {
             let (name, id) = process.rsplit_once('/').expect("a name and a process");
@@ -60,12 +60,12 @@ pub fn trace(directory: &Path, text: &str, variables: &[(&str, &str)]) -> Vec<Tr
 struct Trace {
     ios: Vec<Io>,
     lines: Option<(usize, usize)>,
-    /// I/Os that are prepared and not complete. If the engine is busy, fio prepares an I/O again.
+    /// I/Os that are prepared and not completed. If the engine is busy, fio prepares an I/O again.
     pending: HashSet<String>,
 }
 
 impl Trace {
-    /// `prep: io_u 0x55d2: off=0x1000,len=0x1000,ddir=0,file=a`, or another step on the way of an I/O.
+    /// Parses `prep: io_u 0x55d2: off=0x1000,len=0x1000,ddir=0,file=a`, or the line of another step of an I/O.
     fn step(&mut self, step: &str, line: usize) {
         let Some((what, rest)) = step.split_once(": io_u ") else { return };
         let Some((unit, fields)) = rest.split_once(": ") else { return };

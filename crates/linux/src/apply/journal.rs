@@ -7,13 +7,13 @@ use super::snapshot::Snapshot;
 /// The name and version of the journal format.
 pub(super) const FORMAT: &str = "hoistway-journal/1";
 
-/// The progress of a change.
+/// How far a change has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum State {
-    /// Files are being written or restored: any of them may have been.
+    /// Files are being written or restored: any subset may be done.
     HalfDone,
-    /// All were written and read back.
+    /// All files were written and read back.
     Applied,
 }
 
@@ -28,13 +28,13 @@ pub(super) struct Entry {
 /// A file to create.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Made {
+pub(super) struct ConfigFile {
     /// Path without a leading slash.
     pub(super) path: String,
     pub(super) content: String,
-    /// Its content before, if it existed.
+    /// The file's previous content; `None` if it did not exist.
     pub(super) before: Option<String>,
-    /// Whether its folder is created, too.
+    /// Whether the file's folder is also created.
     #[serde(default)]
     pub(super) makes_folder: bool,
 }
@@ -50,21 +50,21 @@ pub(super) struct Journal {
     pub(super) before: Snapshot,
     /// Empty until everything is written.
     pub(super) after: Snapshot,
-    #[serde(deserialize_with = "all_made")]
-    pub(super) made: Vec<Made>,
+    #[serde(rename = "made", deserialize_with = "read_config_files")]
+    pub(super) config_files: Vec<ConfigFile>,
 }
 
-/// A list; journals of earlier versions have a single file, or null.
-fn all_made<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Made>, D::Error> {
+/// Reads a list of files; journals of earlier versions have a single file, or null.
+fn read_config_files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ConfigFile>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Written {
-        All(Vec<Made>),
-        One(Option<Made>),
+        Many(Vec<ConfigFile>),
+        One(Option<ConfigFile>),
     }
     Ok(match Written::deserialize(deserializer)? {
-        Written::All(all) => all,
-        Written::One(one) => one.into_iter().collect(),
+        Written::Many(all) => all,
+        Written::One(file) => file.into_iter().collect(),
     })
 }
 
@@ -78,14 +78,14 @@ impl Journal {
     pub(super) fn from_json(text: &str) -> Result<Self, String> {
         let journal: Journal = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if journal.format != FORMAT {
-            return Err(format!("its format is \"{}\"", journal.format));
+            return Err(format!("its format is \"{}\" (expected \"{FORMAT}\")", journal.format));
         }
         let is_name = |text: &str| !text.is_empty() && !text.starts_with(['/', '.']) && !text.contains("..");
         let files =
             journal.entries.iter().map(|entry| &entry.file).chain(journal.before.files.iter().map(|(file, _)| file));
-        let mut paths = files.chain(journal.made.iter().map(|made| &made.path)).chain([&journal.device]);
+        let mut paths = files.chain(journal.config_files.iter().map(|config| &config.path)).chain([&journal.device]);
         if let Some(path) = paths.find(|text| !is_name(text)) {
-            return Err(format!("the path \"{path}\" leads elsewhere"));
+            return Err(format!("the path \"{path}\" is not relative to its folder"));
         }
         drop(paths);
         Ok(journal)

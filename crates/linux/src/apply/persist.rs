@@ -7,15 +7,16 @@ use crate::root::Root;
 /// How a change is made persistent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Persist {
-    /// It is not: it lasts until the next boot, or until the device is removed.
+    /// Not at all: it lasts until the next boot, or until the device is removed.
     No,
     /// A udev rule.
     Udev(Match),
-    /// A profile of tuned that includes the active one and becomes the active one. It uses the kernel's name of the device.
+    /// A tuned profile that includes the active one and replaces it as the active one. It matches the device by its kernel
+    /// name.
     Tuned,
-    /// A unit of systemd that is started with the device. It uses the kernel's name of the device.
+    /// A systemd unit that is started with the device. It matches the device by its kernel name.
     Systemd,
-    /// The udev rule, as text for the configuration of NixOS: nothing is written.
+    /// A udev rule as text for the configuration of NixOS; no file is written.
     NixOs(Match),
 }
 
@@ -24,7 +25,7 @@ pub enum Persist {
 pub enum Match {
     /// By its serial number or World Wide Name.
     Serial,
-    /// By its name, which may belong to another device after the next boot.
+    /// By its kernel name, which can change across reboots.
     Name,
 }
 
@@ -37,13 +38,13 @@ pub struct PersistedFile {
     pub content: String,
 }
 
-/// Priority of our instance in tuned, which applies instances by ascending priority: 0 unless a profile sets another one.
+/// Priority of our tuned instance. tuned applies instances by ascending priority; the default is 0, so ours comes last.
 const TUNED_LAST: u32 = 10;
 
-const MADE: &str = "# Made by hoistway apply; hoistway apply --undo removes it.\n";
+const HEADER: &str = "# Made by hoistway apply; hoistway apply --undo removes it.\n";
 
 impl Persist {
-    /// The files for these writes to a device.
+    /// The files that repeat these writes to a device after a boot.
     pub(super) fn files(
         self,
         system: &Root,
@@ -53,8 +54,8 @@ impl Persist {
         let name = device.name.as_str();
         Ok(match self {
             Persist::No | Persist::NixOs(_) => Vec::new(),
-            Persist::Udev(by) => {
-                let content = MADE.to_owned() + &rules(&by.of(system, device)?, writes);
+            Persist::Udev(matching) => {
+                let content = HEADER.to_owned() + &rules(&matching.keys(system, device)?, writes);
                 vec![PersistedFile { path: format!("etc/udev/rules.d/90-hoistway-{name}.rules"), content }]
             }
             Persist::Tuned => tuned(system, name, writes)?,
@@ -62,18 +63,18 @@ impl Persist {
         })
     }
 
-    /// The text to paste into a configuration; None if files are written.
+    /// The text to paste into a configuration; `None` if files are written instead.
     pub(super) fn text(self, system: &Root, device: &Device, writes: &[Write]) -> Result<Option<String>, PlanError> {
-        let Persist::NixOs(by) = self else { return Ok(None) };
-        let rules = rules(&by.of(system, device)?, writes);
+        let Persist::NixOs(matching) = self else { return Ok(None) };
+        let rules = rules(&matching.keys(system, device)?, writes);
         let lines: String = rules.lines().map(|line| format!("  {line}\n")).collect();
         Ok(Some(format!("services.udev.extraRules = ''\n{lines}'';\n")))
     }
 }
 
 impl Match {
-    /// The part of a rule that matches only this device.
-    fn of(self, system: &Root, device: &Device) -> Result<String, PlanError> {
+    /// The match keys of a rule for this device only.
+    fn keys(self, system: &Root, device: &Device) -> Result<String, PlanError> {
         match self {
             Match::Serial => by_serial(system, device),
             Match::Name => Ok(format!("KERNEL==\"{}\"", device.name)),
@@ -94,12 +95,12 @@ fn rules(matches: &str, writes: &[Write]) -> String {
 fn by_serial(system: &Root, device: &Device) -> Result<String, PlanError> {
     let record = system.read(&format!("run/udev/data/b{}", device.number)).unwrap_or_default();
     let property = |name: &str| {
-        let of_name = |line: &str| line.strip_prefix("E:")?.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
-        record.lines().find_map(of_name).filter(|value| !value.is_empty())
+        let value_in = |line: &str| line.strip_prefix("E:")?.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
+        record.lines().find_map(value_in).filter(|value| !value.is_empty())
     };
     let found = ["ID_WWN", "ID_SERIAL"].into_iter().find_map(|name| Some((name, property(name)?)));
     let (name, value) = found.ok_or_else(|| PlanError::NoSerial(device.name.clone()))?;
-    // Characters with a meaning in patterns, or that would end the value, are replaced by a wildcard.
+    // Characters that are special in patterns, or that would end the value, are replaced by a wildcard.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:+/=, ".contains(c);
     let value: String = value.chars().map(|c| if is_plain(c) { c } else { '?' }).collect();
     Ok(format!("ENV{{{name}}}==\"{value}\""))
@@ -114,14 +115,14 @@ fn tuned(system: &Root, name: &str, writes: &[Write]) -> Result<Vec<PersistedFil
     if others.is_empty() {
         return Err(PlanError::NoTuned(name.to_owned()));
     }
-    // Each would include the other, and could not be undone alone.
+    // The second profile would include the first, which could then not be undone alone.
     if let Some(other) = others.iter().find(|profile| profile.starts_with("hoistway-")) {
         return Err(PlanError::OtherTuned { device: name.to_owned(), profile: (*other).to_owned() });
     }
-    let mut content = format!("{MADE}[main]\nsummary=hoistway apply: {name}\ninclude={}\n", others.join(","));
-    // An instance of its own that is applied last. A [sysfs] section would be merged into the one of the included profile, which may be
-    // applied before its [disk] section sets a scheduler for all disks. An instance of the disk plug-in gets no device, because the
-    // included one has taken all of them.
+    let mut content = format!("{HEADER}[main]\nsummary=hoistway apply: {name}\ninclude={}\n", others.join(","));
+    // A separate instance, applied last. A [sysfs] section would be merged into that of the included profile, and might be
+    // applied before the [disk] section there sets a scheduler for all disks. A second instance of the disk plug-in would
+    // get no devices, because the included one has claimed them all.
     content += &format!("\n[hoistway_{name}]\ntype=sysfs\npriority={TUNED_LAST}\n");
     content += &writes
         .iter()
@@ -144,18 +145,18 @@ fn systemd(name: &str, writes: &[Write]) -> Vec<PersistedFile> {
     let device = format!("dev-{}.device", escaped(name));
     let unit = format!("hoistway-{}.service", escaped(name));
     let service = format!(
-        "{MADE}[Unit]\nDescription=I/O scheduler of {name}\nBindsTo={device}\nAfter={device}\nDefaultDependencies=no\n\n\
+        "{HEADER}[Unit]\nDescription=I/O scheduler of {name}\nBindsTo={device}\nAfter={device}\nDefaultDependencies=no\n\n\
          [Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=systemd-tmpfiles --create /etc/tmpfiles.d/hoistway-{name}.conf\n"
     );
     let file = |path: String, content: String| PersistedFile { path, content };
     vec![
-        file(format!("etc/tmpfiles.d/hoistway-{name}.conf"), MADE.to_owned() + &lines.collect::<String>()),
+        file(format!("etc/tmpfiles.d/hoistway-{name}.conf"), HEADER.to_owned() + &lines.collect::<String>()),
         file(format!("etc/systemd/system/{unit}"), service),
-        file(format!("etc/systemd/system/{device}.d/hoistway.conf"), format!("{MADE}[Unit]\nWants={unit}\n")),
+        file(format!("etc/systemd/system/{device}.d/hoistway.conf"), format!("{HEADER}[Unit]\nWants={unit}\n")),
     ]
 }
 
-/// A part of a unit's name, as systemd-escape(1) writes it.
+/// Escapes a part of a unit's name as systemd-escape(1) does.
 fn escaped(name: &str) -> String {
     let escape = |byte: u8| match byte {
         b'!' | b'/' => "-".to_owned(),
@@ -183,15 +184,18 @@ mod tests {
         std::fs::create_dir_all(folder.path().join("etc/tuned")).unwrap();
         std::fs::write(folder.path().join("etc/tuned/active_profile"), "hoistway-sdb\n").unwrap();
         assert!(matches!(tuned(&root, "sda", &writes()), Err(PlanError::OtherTuned { .. })));
-        for (active, place) in
+        for (active, profile_folder) in
             [("throughput-performance powersave\n", "etc/tuned"), ("hoistway-sda balanced", "etc/tuned/profiles")]
         {
-            std::fs::create_dir_all(folder.path().join(place)).unwrap();
+            std::fs::create_dir_all(folder.path().join(profile_folder)).unwrap();
             std::fs::write(folder.path().join("etc/tuned/active_profile"), active).unwrap();
             let files = tuned(&root, "sda", &writes()).unwrap();
-            assert_eq!(files[0].path, format!("{place}/hoistway-sda/tuned.conf"));
-            let included =
-                if place == "etc/tuned" { "include=throughput-performance,powersave\n" } else { "include=balanced\n" };
+            assert_eq!(files[0].path, format!("{profile_folder}/hoistway-sda/tuned.conf"));
+            let included = if profile_folder == "etc/tuned" {
+                "include=throughput-performance,powersave\n"
+            } else {
+                "include=balanced\n"
+            };
             assert!(files[0].content.contains(included), "{}", files[0].content);
             let own = "\n[hoistway_sda]\ntype=sysfs\npriority=10\n/sys/block/sda/queue/scheduler=kyber\n\
                        /sys/block/sda/queue/iosched/read_lat_nsec=1000000\n";

@@ -1,4 +1,4 @@
-//! Plans of changes.
+//! The plan of a change: which files of `queue/` and of configurations are written.
 
 use super::persist::{Persist, PersistedFile};
 use super::snapshot::shown;
@@ -17,12 +17,12 @@ pub struct Plan {
     pub persisted: Vec<PersistedFile>,
     /// Text for the user to paste into a configuration, to make the change persistent.
     pub to_paste: Option<String>,
-    /// Other configurations that may override it.
+    /// Other configurations that may override the change.
     pub overruled_by: Vec<String>,
 }
 
 impl Plan {
-    /// Plans the writes that give these files of a device their values, the scheduler first.
+    /// Plans to write these values to files of a device's `queue/`, in this order.
     ///
     /// # Errors
     /// If the device has no queue, or the scheduler is not available.
@@ -66,7 +66,7 @@ impl Plan {
         Ok(Plan { device: name.clone(), writes, persisted, to_paste, overruled_by })
     }
 
-    /// Whether the device has these values already, and the files below `etc` that make them persistent are there.
+    /// Whether the device already has these values, and the files below `etc` that make them persistent exist.
     #[must_use]
     pub fn is_done(&self, etc: &Root) -> bool {
         self.persisted.iter().all(|file| etc.read(&file.path).is_ok_and(|now| now == file.content))
@@ -75,8 +75,8 @@ impl Plan {
     }
 }
 
-/// Whether the kernel loads the module of this scheduler when its name is written: it requests NAME-iosched, the name of the module's file or
-/// an alias.
+/// Whether the kernel would load a module for this scheduler when its name is written: it requests NAME-iosched, which is
+/// the module's file name or an alias.
 fn is_loadable(system: &Root, release: &str, scheduler: &str) -> bool {
     let read = |file: &str| system.read(&format!("lib/modules/{release}/{file}")).unwrap_or_default();
     let file = format!("/{scheduler}-iosched.ko");
@@ -89,7 +89,7 @@ fn is_loadable(system: &Root, release: &str, scheduler: &str) -> bool {
         || read("modules.alias").lines().any(is_alias)
 }
 
-/// Configurations that set one of the files to another value, after the rule or at another time.
+/// Configurations that set one of the files to another value, after our rule or at another time.
 fn overruled_by(
     host: &Host,
     device: &str,
@@ -101,7 +101,7 @@ fn overruled_by(
     let own = persisted.first().map(|file| name_of(&file.path));
     let may_overrule = |source: &str, by: &str| match (persist, &own, by) {
         (Persist::Udev(_), Some(own), "udev") => name_of(source) > *own,
-        // The included profile is applied before.
+        // The profile that ours includes is applied before it.
         (Persist::Tuned, _, "tuned") => false,
         _ => true,
     };

@@ -1,6 +1,6 @@
-//! Restores earlier values.
+//! Restores the values from before a change.
 
-use super::journal::{Journal, Made, State};
+use super::journal::{ConfigFile, Journal, State};
 use super::snapshot::{Snapshot, shown};
 use crate::root::Root;
 
@@ -18,31 +18,31 @@ pub struct Kept {
 pub struct Restored {
     /// The device.
     pub device: String,
-    /// Whether a killed run had left it incomplete.
+    /// Whether a killed run had left the change incomplete.
     pub was_half_done: bool,
-    /// Restored files with their values; None for a file that was removed.
+    /// Restored files with their values; `None` for a file that was removed.
     pub files: Vec<(String, Option<String>)>,
     /// Files that were not restored.
     pub kept: Vec<Kept>,
 }
 
-/// The part of a journal that is still in effect and has to be restored, as a journal of an incomplete change, so that it can be completed
-/// after an interruption. Also returns the files that another program has changed.
+/// The part of a journal that is still in effect and has to be restored. It is marked as incomplete, so that the next run
+/// can complete an interrupted restore. Also returns the files that another program has changed.
 pub(super) fn claim(system: &Root, etc: &Root, journal: &Journal) -> (Journal, Vec<Kept>) {
     let (mut ours, mut kept) = (journal.clone(), Vec::new());
     let (device, before, after) = (&journal.device, &journal.before, &journal.after);
     let is_half_done = journal.state == State::HalfDone;
     ours.state = State::HalfDone;
-    ours.made.retain(|made| {
-        let now = etc.read(&made.path).ok();
-        let is_ours = now == made.before || now.as_ref() == Some(&made.content);
+    ours.config_files.retain(|config| {
+        let now = etc.read(&config.path).ok();
+        let is_ours = now == config.before || now.as_ref() == Some(&config.content);
         if !is_ours {
-            kept.push(Kept { file: format!("/{}", made.path), why: "changed since by another program".to_owned() });
+            kept.push(Kept { file: format!("/{}", config.path), why: "changed since by another program".to_owned() });
         }
         is_ours
     });
-    let now = Snapshot::of(system, device);
-    let by_other = |file: &str| {
+    let now = Snapshot::read(system, device);
+    let changed_by_other = |file: &str| {
         let why = format!("changed since by another program, to {}", now.value(file).unwrap_or("-"));
         Kept { file: path(device, file), why }
     };
@@ -50,11 +50,11 @@ pub(super) fn claim(system: &Root, etc: &Root, journal: &Journal) -> (Journal, V
     let is_scheduler_ours =
         now.scheduler == before.scheduler || written.any(|entry| now.value("scheduler") == Some(&entry.value));
     if !is_scheduler_ours && now.scheduler.is_some() {
-        kept.push(by_other("scheduler"));
+        kept.push(changed_by_other("scheduler"));
         ours.before.scheduler = None;
     }
     ours.before.files.retain(|(file, value)| {
-        // Files of a scheduler disappear with it.
+        // Files in `iosched/` disappear with their scheduler.
         let is_of_scheduler = file.starts_with("iosched/");
         if is_of_scheduler && !is_scheduler_ours {
             return false;
@@ -62,58 +62,59 @@ pub(super) fn claim(system: &Root, etc: &Root, journal: &Journal) -> (Journal, V
         if is_half_done || (is_of_scheduler && after.scheduler != before.scheduler) {
             return true;
         }
-        // A file that the change did not affect is not restored, either.
+        // Files that the change did not affect are not restored.
         let (value, after, now) = (Some(value.as_str()), after.value(file), now.value(file));
         if value == after || now == value {
             return false;
         }
         if now != after {
-            kept.push(by_other(file));
+            kept.push(changed_by_other(file));
         }
         now == after
     });
     (ours, kept)
 }
 
-/// Restores or removes the files that a [claimed](claim) journal has made. This comes first, since they must not override restored values.
-pub(super) fn remake(etc: &Root, journal: &Journal, restored: &mut Restored) {
-    journal.made.iter().rev().for_each(|made| remade(etc, made, restored));
+/// Restores or removes the configuration files of a [claimed](claim) journal. Called before [`restore`], so that they cannot
+/// override restored values.
+pub(super) fn restore_config_files(etc: &Root, journal: &Journal, restored: &mut Restored) {
+    journal.config_files.iter().rev().for_each(|config| restore_config_file(etc, config, restored));
 }
 
-/// Restores the values of a journal that was [claimed](claim). Values that are restored already are not written again.
+/// Restores the values of a [claimed](claim) journal, except those that are back already.
 pub(super) fn restore(system: &Root, journal: &Journal, restored: &mut Restored) {
     let (device, before) = (&journal.device, &journal.before);
     if !system.has_folder(&format!("sys/block/{device}")) {
         let file = format!("/sys/block/{device}");
-        restored.kept.push(Kept { file, why: "the device is no longer there".to_owned() });
+        restored.kept.push(Kept { file, why: "the device no longer exists".to_owned() });
         return;
     }
-    let is_other = |file: &str, value: &str| shown(system, device, file).is_some_and(|shown| shown != value);
-    if let Some(scheduler) = before.scheduler.as_deref().filter(|name| is_other("scheduler", name)) {
+    let differs = |file: &str, value: &str| shown(system, device, file).is_some_and(|shown| shown != value);
+    if let Some(scheduler) = before.scheduler.as_deref().filter(|name| differs("scheduler", name)) {
         write(system, device, "scheduler", scheduler, restored);
     }
-    let is_back = before.scheduler.is_none() || shown(system, device, "scheduler") == before.scheduler;
+    let is_scheduler_restored = before.scheduler.is_none() || shown(system, device, "scheduler") == before.scheduler;
     for (file, value) in &before.files {
-        if (is_back || !file.starts_with("iosched/")) && is_other(file, value) {
+        if (is_scheduler_restored || !file.starts_with("iosched/")) && differs(file, value) {
             write(system, device, file, value, restored);
         }
     }
 }
 
-fn remade(etc: &Root, made: &Made, restored: &mut Restored) {
-    etc.remove_part(&made.path);
-    let file = format!("/{}", made.path);
-    if etc.read(&made.path).ok() != made.before {
-        let (done, how) = match &made.before {
-            Some(before) => (etc.replace(&made.path, before.as_bytes()), Some("what it held before".to_owned())),
-            None => (etc.remove(&made.path), None),
+fn restore_config_file(etc: &Root, config: &ConfigFile, restored: &mut Restored) {
+    etc.remove_part(&config.path);
+    let file = format!("/{}", config.path);
+    if etc.read(&config.path).ok() != config.before {
+        let (done, content) = match &config.before {
+            Some(before) => (etc.replace(&config.path, before.as_bytes()), Some("its previous content".to_owned())),
+            None => (etc.remove(&config.path), None),
         };
         match done {
-            Ok(()) => restored.files.push((file, how)),
+            Ok(()) => restored.files.push((file, content)),
             Err(error) => restored.kept.push(Kept { file, why: error.to_string() }),
         }
     }
-    if let Some((folder, _)) = made.path.rsplit_once('/').filter(|_| made.makes_folder) {
+    if let Some((folder, _)) = config.path.rsplit_once('/').filter(|_| config.makes_folder) {
         // The folder stays if it contains anything else.
         let _ = etc.remove_folder(folder);
     }
@@ -124,12 +125,14 @@ fn path(device: &str, file: &str) -> String {
 }
 
 fn write(system: &Root, device: &str, file: &str, value: &str, restored: &mut Restored) {
-    let place = path(device, file);
-    match system.write(&place, value) {
+    let file_path = path(device, file);
+    match system.write(&file_path, value) {
         Ok(()) if shown(system, device, file).as_deref() == Some(value) => {
-            restored.files.push((place, Some(value.to_owned())))
+            restored.files.push((file_path, Some(value.to_owned())))
         }
-        Ok(()) => restored.kept.push(Kept { file: place, why: format!("\"{value}\" did not take") }),
-        Err(error) => restored.kept.push(Kept { file: place, why: format!("the kernel refuses \"{value}\": {error}") }),
+        Ok(()) => restored.kept.push(Kept { file: file_path, why: format!("\"{value}\" had no effect") }),
+        Err(error) => {
+            restored.kept.push(Kept { file: file_path, why: format!("the kernel refuses \"{value}\": {error}") })
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! All files of `queue/` that change with the scheduler.
+//! A snapshot of the files of `queue/` that change with the scheduler.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::root::Root;
 const FILES: [&str; 7] =
     ["nr_requests", "async_depth", "wbt_lat_usec", "nomerges", "rq_affinity", "max_sectors_kb", "io_timeout"];
 
-/// The scheduler and the values of files, in the order of writing.
+/// The scheduler and the values of files, in the order in which they are restored.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Snapshot {
@@ -17,10 +17,10 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn of(system: &Root, device: &str) -> Self {
+    pub(crate) fn read(system: &Root, device: &str) -> Self {
         let names = system.names(&format!("sys/block/{device}/queue/iosched")).unwrap_or_default();
-        let of_scheduler = names.into_iter().map(|name| format!("iosched/{name}"));
-        let files = FILES.into_iter().map(str::to_owned).chain(of_scheduler);
+        let tunables = names.into_iter().map(|name| format!("iosched/{name}"));
+        let files = FILES.into_iter().map(str::to_owned).chain(tunables);
         Self {
             scheduler: shown(system, device, "scheduler"),
             files: files.filter_map(|file| Some((file.clone(), shown(system, device, &file)?))).collect(),

@@ -1,4 +1,4 @@
-//! Settings for a measurement, restored at its end.
+//! Temporary settings for a measurement, restored at its end.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use super::snapshot::Snapshot;
 use super::{Applier, ApplyError, Written};
 use crate::root::Root;
 
-/// How long another program may keep a device locked.
+/// How long to wait for another program's lock on a device.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
-/// A device whose queue settings are restored when this value is dropped. udevd applies no rule to it meanwhile.
+/// A device whose queue settings are restored when this value is dropped. Meanwhile, udevd applies no rules to it.
 ///
-/// Its journal is marked incomplete from start to end: if a run is killed, the next run rolls it back.
+/// Its journal is always marked as incomplete, so that after a kill the next run rolls it back.
 #[derive(Debug)]
 pub struct Temporary<'a> {
     applier: &'a Applier<'a>,
-    /// The journal's file; None after the restore.
+    /// The journal's file; `None` after the restore.
     file: Option<String>,
     journal: Journal,
     _lock: Option<File>,
@@ -38,18 +38,19 @@ impl Applier<'_> {
             state: State::HalfDone,
             device: device.to_owned(),
             entries: Vec::new(),
-            before: Snapshot::of(self.system, device),
+            before: Snapshot::read(self.system, device),
             after: Snapshot::default(),
-            made: Vec::new(),
+            config_files: Vec::new(),
         };
-        let file = self.next_file()?;
-        self.keep(&file, &journal)?;
+        let file = self.next_journal_file()?;
+        self.save_journal(&file, &journal)?;
         Ok(Temporary { applier: self, file: Some(file), journal, _lock: lock(self.system, device) })
     }
 }
 
-/// Locks a device as systemd's documentation of block device locking asks: udevd postpones the events of a locked one, among them that of the
-/// end of a write, at which a rule would set the scheduler. None if another program keeps it locked, or it is not in /dev.
+/// Locks a device as described in systemd's "Locking Block Device Access": udevd postpones events of a locked device,
+/// including the one after a writer closes it, on which a rule would set the scheduler. `None` if another program holds the
+/// lock, or the device is not in /dev.
 fn lock(system: &Root, device: &str) -> Option<File> {
     let file = system.open_file(&format!("dev/{}", device.replace('!', "/")), OFlags::RDONLY).ok()?;
     let begin = Instant::now();
@@ -64,7 +65,7 @@ fn lock(system: &Root, device: &str) -> Option<File> {
 }
 
 impl Temporary<'_> {
-    /// Applies a plan, after it is in the journal.
+    /// Applies a plan, after adding it to the journal.
     ///
     /// # Errors
     /// If the journal cannot be written, or a value is not accepted.
@@ -76,7 +77,7 @@ impl Temporary<'_> {
             }
         }
         if let Some(file) = &self.file {
-            self.applier.keep(file, &self.journal)?;
+            self.applier.save_journal(file, &self.journal)?;
         }
         let failed = |(file, why)| ApplyError::ValueRejected { file, why, back: "the device is restored".to_owned() };
         self.applier.write_all(plan).map_err(failed)
@@ -88,7 +89,7 @@ impl Temporary<'_> {
     /// If the journal cannot be written.
     pub fn restore(mut self) -> Result<Restored, ApplyError> {
         match self.file.take() {
-            Some(file) => self.applier.take_back(&file, &self.journal),
+            Some(file) => self.applier.roll_back(&file, &self.journal),
             None => Ok(Restored::default()),
         }
     }
@@ -98,7 +99,7 @@ impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
             // If this fails the journal stays, and the next run tries again.
-            let _ = self.applier.take_back(&file, &self.journal);
+            let _ = self.applier.roll_back(&file, &self.journal);
         }
     }
 }

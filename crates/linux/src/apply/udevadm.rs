@@ -1,4 +1,4 @@
-//! Checks of rules by udev itself.
+//! Checks rules with udevadm.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -14,17 +14,17 @@ pub struct Udevadm {
 }
 
 impl Udevadm {
-    /// The program with this name or path; None if it cannot be run.
+    /// The program with this name or path; `None` if it cannot be run.
     #[must_use]
     pub fn find(program: &str) -> Option<Udevadm> {
         let text = run(program, &["--version"]).ok().filter(|output| output.status.success())?.stdout;
         let text = String::from_utf8_lossy(&text).into_owned();
-        // Distributions append to the number: "254 (254.5-1)".
+        // Distributions append their own version: "254 (254.5-1)".
         let digits: String = text.trim_start().chars().take_while(char::is_ascii_digit).collect();
         Some(Udevadm { program: program.to_owned(), version: digits.parse().ok()? })
     }
 
-    /// Checks a rule with udev. Versions before 254 cannot check.
+    /// Checks a rule with `udevadm verify`; does nothing before version 254, which introduced it.
     ///
     /// # Errors
     /// The message of udev.
@@ -41,21 +41,21 @@ impl Udevadm {
         if output.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-        let line = said.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let messages = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        let line = messages.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         Err(format!("udevadm verify: {}", line.replace(&*file.path().to_string_lossy(), "the rule")))
     }
 
-    /// Runs all rules for a device, as for an event `change`. Before version 257 this writes attributes of the device.
+    /// Runs all rules for a device as for a `change` event. Before version 257 this writes the device's attributes.
     ///
     /// # Errors
-    /// If it cannot be run, or fails.
+    /// If udevadm cannot be run, or fails.
     pub fn test(&self, device: &str) -> Result<(), String> {
         let output = run(&self.program, &["test", "--action=change", &format!("/sys/block/{device}")])?;
         if output.status.success() { Ok(()) } else { Err(format!("udevadm test ended with {}", output.status)) }
     }
 
-    /// Makes a running udevd read its rules again. Without one there is nothing to do.
+    /// Makes a running udevd reload its rules. Errors are ignored: without udevd there is nothing to reload.
     pub(super) fn reload(&self) {
         let _ = run(&self.program, &["control", "--reload"]);
     }

@@ -1,4 +1,4 @@
-//! Writes to files of `queue/`, and why they are impossible.
+//! Planned writes to files of `queue/`, and why a plan is impossible.
 
 /// A file to write.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,7 +14,7 @@ pub struct Write {
 impl Write {
     /// Whether the file shows the written value.
     pub(super) fn is_shown_as(&self, shown: &str) -> bool {
-        // -1 sets the default, whatever its value is.
+        // -1 sets the default, so the file shows another value.
         let is_default = self.file == "wbt_lat_usec" && self.value == "-1";
         is_default || shown == self.value || shown.parse::<u64>().is_ok_and(|number| self.value.parse() == Ok(number))
     }
@@ -24,12 +24,10 @@ impl Write {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PlanError {
     /// The device has no requests.
-    #[error("{0}: has no queue of requests, so that no scheduler acts there (expected {1})")]
+    #[error("{0}: has no request queue, so no scheduler applies (expected {1})")]
     NoQueue(String, String),
     /// The kernel has neither the scheduler nor its module.
-    #[error(
-        "{device}: the kernel offers {offered} and has no module of {scheduler} (expected a scheduler that it has)"
-    )]
+    #[error("{device}: no scheduler or module {scheduler} in this kernel (expected one of {offered})")]
     NoScheduler {
         /// The device.
         device: String,
@@ -39,14 +37,14 @@ pub enum PlanError {
         offered: String,
     },
     /// There is no file with this name.
-    #[error("\"{0}\" is no file of queue/ (expected one such as nr_requests or iosched/read_expire)")]
+    #[error("\"{0}\" is not a file in queue/ with a plain value (expected one such as nr_requests=64)")]
     NoFile(String),
     /// The device has no serial number or other unique property.
-    #[error("{0}: udev's database has no serial number of it (expected --by-name, or --persist none)")]
+    #[error("{0}: has no serial number in udev's database (expected --by-name, or --persist none)")]
     NoSerial(String),
     /// tuned has no profile.
     #[error(
-        "{0}: /etc/tuned/active_profile names no profile to be included (expected tuned with one, or --persist udev)"
+        "{0}: /etc/tuned/active_profile names no profile to include (expected an active tuned profile, or --persist udev)"
     )]
     NoTuned(String),
     /// tuned's active profile was made for another device.

@@ -1,4 +1,4 @@
-//! Archives: tar, compressed by zstd.
+//! The archive format of dumps: tar, compressed with zstd.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -13,13 +13,13 @@ use tempfile::TempDir;
 use super::{DumpError, Entries, MARK};
 use crate::root::Found;
 
-/// Maximum unpacked bytes of an archive: ten times the dump of a machine with thousands of disks.
+/// Maximum unpacked size in bytes: ten times the dump of a machine with thousands of disks.
 const BYTES_MAX: u64 = 512 << 20;
 
 /// The magic number of zstd.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Packs entries, preceded by the mark.
+/// Packs entries into an archive that begins with the mark of a dump.
 pub(super) fn pack(entries: &Entries) -> io::Result<Vec<u8>> {
     let mut builder = Builder::new(Vec::new());
     let mut append = |path: &str, found: &Found| {
@@ -54,25 +54,25 @@ pub(super) fn pack(entries: &Entries) -> io::Result<Vec<u8>> {
 }
 
 /// Unpacks an archive into a temporary folder.
-pub(super) fn unpack(place: &Path, file: &str) -> Result<TempDir, DumpError> {
-    let unopened = |error| DumpError::Unopened { file: file.to_owned(), error };
-    let mut packed = BufReader::new(File::open(place).map_err(unopened)?);
+pub(super) fn unpack(archive: &Path, file: &str) -> Result<TempDir, DumpError> {
+    let open_error = |error| DumpError::Unopened { file: file.to_owned(), error };
+    let mut packed = BufReader::new(File::open(archive).map_err(open_error)?);
     let mut magic = [0; MAGIC.len()];
     if packed.read_exact(&mut magic).is_err() || magic != MAGIC {
         return Err(DumpError::NoDump { file: file.to_owned() });
     }
     let entries = read(io::Cursor::new(MAGIC).chain(packed), file)?;
-    let folder = tempfile::tempdir().map_err(unopened)?;
-    // No entry is below a link or outside of the folder, so each can be created by its path.
+    let folder = tempfile::tempdir().map_err(open_error)?;
+    // `read` has checked that no entry is below a link or outside the folder, so each can be created by its path.
     for (path, found) in &entries {
-        let place = folder.path().join(path);
-        let parent = place.parent().map_or(Ok(()), fs::create_dir_all);
-        let made = parent.and_then(|()| match found {
-            Found::Folder => fs::create_dir_all(&place),
-            Found::Link(target) => symlink(target, &place),
-            Found::File(bytes) => fs::write(&place, bytes),
+        let target_path = folder.path().join(path);
+        let parent = target_path.parent().map_or(Ok(()), fs::create_dir_all);
+        let created = parent.and_then(|()| match found {
+            Found::Folder => fs::create_dir_all(&target_path),
+            Found::Link(target) => symlink(target, &target_path),
+            Found::File(bytes) => fs::write(&target_path, bytes),
         });
-        made.map_err(unopened)?;
+        created.map_err(open_error)?;
     }
     Ok(folder)
 }
@@ -84,15 +84,16 @@ fn read(packed: impl Read, file: &str) -> Result<Entries, DumpError> {
     let mut bytes = Vec::new();
     decoder.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| damaged(error.to_string()))?;
     if bytes.len() as u64 > BYTES_MAX {
-        return Err(damaged(format!("it has more than {} MiB", BYTES_MAX >> 20)));
+        return Err(damaged(format!("unpacks to more than {} MiB", BYTES_MAX >> 20)));
     }
     let mut archive = Archive::new(bytes.as_slice());
     let mut entries = Entries::new();
     for entry in archive.entries().map_err(|error| damaged(error.to_string()))? {
         let mut entry = entry.map_err(|error| damaged(error.to_string()))?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        let refuse = |why: &str| DumpError::Unsafe { file: file.to_owned(), entry: name.clone(), why: why.to_owned() };
-        let path = safe_entry_path(&name).map_err(|why| refuse(&why))?;
+        let unsafe_entry =
+            |why: &str| DumpError::Unsafe { file: file.to_owned(), entry: name.clone(), why: why.to_owned() };
+        let path = safe_entry_path(&name).map_err(|why| unsafe_entry(&why))?;
         if path.is_empty() {
             continue;
         }
@@ -107,11 +108,11 @@ fn read(packed: impl Read, file: &str) -> Result<Entries, DumpError> {
                 let target = entry.link_name_bytes().unwrap_or_default();
                 let target = String::from_utf8_lossy(&target).into_owned();
                 if escapes_root(&path, &target) {
-                    return Err(refuse(&format!("is a link to \"{target}\", out of the dump")));
+                    return Err(unsafe_entry(&format!("is a link to \"{target}\", outside the dump")));
                 }
                 Found::Link(target)
             }
-            _ => return Err(refuse("is neither a file, a folder nor a symbolic link")),
+            _ => return Err(unsafe_entry("is neither a file, a folder nor a symbolic link")),
         };
         entries.insert(path, found);
     }
@@ -119,19 +120,19 @@ fn read(packed: impl Read, file: &str) -> Result<Entries, DumpError> {
         return Err(DumpError::NoDump { file: file.to_owned() });
     }
     for path in entries.keys() {
-        let mut above = path.as_str();
-        while let Some((folder, _)) = above.rsplit_once('/') {
+        let mut descendant = path.as_str();
+        while let Some((folder, _)) = descendant.rsplit_once('/') {
             if !matches!(entries.get(folder), None | Some(Found::Folder)) {
-                let why = format!("lies below \"{folder}\", which is no folder");
+                let why = format!("is below \"{folder}\", which is not a folder");
                 return Err(DumpError::Unsafe { file: file.to_owned(), entry: path.clone(), why });
             }
-            above = folder;
+            descendant = folder;
         }
     }
     Ok(entries)
 }
 
-/// The path of an entry, unless it leads out of the archive.
+/// The path of an entry, or an error if it points outside the archive.
 fn safe_entry_path(name: &str) -> Result<String, String> {
     if name.starts_with('/') {
         return Err("has an absolute path".to_owned());
@@ -140,10 +141,10 @@ fn safe_entry_path(name: &str) -> Result<String, String> {
         return Err("has a zero byte in its name".to_owned());
     }
     let parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
-    if parts.contains(&"..") { Err("leads out of the dump".to_owned()) } else { Ok(parts.join("/")) }
+    if parts.contains(&"..") { Err("points outside the dump".to_owned()) } else { Ok(parts.join("/")) }
 }
 
-/// Whether the text of a link at `path` leads out of the root. An absolute link starts at the root.
+/// Whether a link at `path` to `target` points outside the root. An absolute target starts at the root.
 pub(super) fn escapes_root(path: &str, target: &str) -> bool {
     let mut depth = if target.starts_with('/') { 0 } else { path.matches('/').count() };
     for part in target.split('/').filter(|part| !matches!(*part, "" | ".")) {

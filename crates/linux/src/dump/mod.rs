@@ -1,4 +1,4 @@
-//! A dump: an archive of the files that describe a host, so that the host can be examined on another machine.
+//! Dumps: archives of the files that describe a host, to examine it on another machine.
 
 mod archive;
 
@@ -27,20 +27,20 @@ pub enum DumpError {
         error: io::Error,
     },
     /// It is not a dump.
-    #[error("{file}: is no dump of a host (expected a folder, or an archive that `hoistway host --dump` wrote)")]
+    #[error("{file}: is not a dump of a host (expected a folder, or an archive that `hoistway host --dump` wrote)")]
     NoDump {
         /// The file.
         file: String,
     },
     /// It is truncated or damaged.
-    #[error("{file}: is cut off or damaged: {why} (expected a whole archive that `hoistway host --dump` wrote)")]
+    #[error("{file}: is truncated or damaged: {why} (expected a complete archive that `hoistway host --dump` wrote)")]
     Damaged {
         /// The file.
         file: String,
         /// What was found.
         why: String,
     },
-    /// An entry would be written outside of the folder, or leads there.
+    /// An entry is outside the folder, or is a link that points outside.
     #[error("{file}: the entry \"{entry}\" {why} (expected paths and links within the dump)")]
     Unsafe {
         /// The file.
@@ -66,20 +66,20 @@ pub struct System {
 }
 
 impl System {
-    /// Opens the live system, or the one in a folder or an archive; `remembers` is needed to [dump](Self::dump) it.
+    /// Opens a system from a folder or an archive, or the live one (`None`). [`dump`](Self::dump) needs `remembers`.
     ///
     /// # Errors
-    /// If it is neither, is damaged, or an entry leads out of it.
+    /// If `file` is neither, is damaged, or has an entry that points outside.
     pub fn open(file: Option<&Path>, remembers: bool) -> Result<System, DumpError> {
         let open = if remembers { Root::open_and_remember } else { Root::open };
-        let (place, name) = match file {
+        let (path, name) = match file {
             None => (Path::new("/"), "/".to_owned()),
             Some(file) => (file, file.display().to_string()),
         };
-        let unopened = |error| DumpError::Unopened { file: name.clone(), error };
-        let is_folder = std::fs::metadata(place).map_err(unopened)?.is_dir();
-        let unpacked = if is_folder { None } else { Some(archive::unpack(place, &name)?) };
-        let root = open(unpacked.as_ref().map_or(place, TempDir::path)).map_err(unopened)?;
+        let open_error = |error| DumpError::Unopened { file: name.clone(), error };
+        let is_folder = std::fs::metadata(path).map_err(open_error)?.is_dir();
+        let unpacked = if is_folder { None } else { Some(archive::unpack(path, &name)?) };
+        let root = open(unpacked.as_ref().map_or(path, TempDir::path)).map_err(open_error)?;
         Ok(System { root, name, is_live: file.is_none(), _unpacked: unpacked })
     }
 
@@ -91,8 +91,8 @@ impl System {
         Host::read(&self.root, &self.name, self.is_live.then(live_priorities))
     }
 
-    /// Makes an archive of the files that `host` was read from. Also returns the number of files. Serial numbers are included only if
-    /// wanted; of the kernel's command line, only the part about block I/O is.
+    /// Makes an archive of the files that `host` was read from. Also returns the number of files. Serial numbers are
+    /// included only `with_serials`; the kernel's command line is reduced to parameters of block I/O.
     ///
     /// # Errors
     /// If a path cannot be stored in an archive.
@@ -114,11 +114,11 @@ impl System {
     }
 }
 
-/// The content of a file in a dump, if it has to be reduced.
+/// The content of a file in a dump without private parts; `None` if it is stored unchanged.
 fn redacted_content(path: &str, text: &str, with_serials: bool) -> Option<String> {
     match path {
         "proc/cmdline" => return Some(kernel_parameters(text).collect::<Vec<_>>().join(" ") + "\n"),
-        _ if path.ends_with("/mountinfo") => return Some(mounts(text)),
+        _ if path.ends_with("/mountinfo") => return Some(redacted_mounts(text)),
         _ if with_serials => return None,
         _ => {}
     }
@@ -133,9 +133,9 @@ fn redacted_content(path: &str, text: &str, with_serials: bool) -> Option<String
     }
 }
 
-/// Mounts without the options and sources of file systems other than cgroups, since they name servers, users and
+/// Removes options and sources of file systems other than cgroups from a list of mounts, since they name servers, users and
 /// folders.
-fn mounts(text: &str) -> String {
+fn redacted_mounts(text: &str) -> String {
     let line = |line: &str| match line.split_once(" - ") {
         Some((first, last)) if !last.starts_with("cgroup") => {
             format!("{first} - {} - -\n", last.split(' ').next().unwrap_or_default())

@@ -29,7 +29,7 @@ pub struct CgroupSetting {
     pub cgroup: String,
     /// The file, such as `io.max`.
     pub file: String,
-    /// The device that it applies to, as `8:0`; None if it applies to all.
+    /// The device that the setting applies to, such as `8:0`; `None` for all devices.
     pub device: Option<String>,
     /// The value.
     pub value: String,
@@ -46,7 +46,7 @@ pub struct Cgroups {
     pub settings: Vec<CgroupSetting>,
 }
 
-/// A file of a cgroup, with its content by default.
+/// A file of a cgroup, with its default contents.
 struct File {
     name: &'static str,
     default: &'static [&'static str],
@@ -80,7 +80,7 @@ const V1: [File; 11] = [
     file("blkio.throttle.write_iops_device", &[]),
 ];
 
-/// Maximum number of cgroups, and maximum depth: that of systemd.
+/// Maximum number of cgroups that are read.
 const CGROUPS_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 32;
 
@@ -94,7 +94,7 @@ pub(crate) struct IoHierarchy {
 
 impl IoHierarchy {
     /// Finds the hierarchy below this root.
-    pub(crate) fn of(root: &Root) -> Self {
+    pub(crate) fn find(root: &Root) -> Self {
         Self::read(root, &Mounts::read(root))
     }
 
@@ -128,9 +128,9 @@ impl Cgroups {
         if let Some(folder) = cgroups.mounted_on.as_ref().filter(|_| !files.is_empty())
             && let Ok(folder) = root.below(folder)
         {
-            let place = cgroups.mounted_on.clone().unwrap_or_default();
-            let place = place.trim_start_matches('/');
-            let mut reader = Reader { files, place, settings: &mut cgroups.settings, seen: 0 };
+            let mount_point = cgroups.mounted_on.clone().unwrap_or_default();
+            let mount_point = mount_point.trim_start_matches('/');
+            let mut reader = Reader { files, mount_point, settings: &mut cgroups.settings, cgroups_read: 0 };
             reader.read(&folder, "/", 0, unreadable);
         }
         cgroups
@@ -140,27 +140,27 @@ impl Cgroups {
 struct Reader<'a> {
     files: &'a [File],
     /// The mount point of the hierarchy.
-    place: &'a str,
+    mount_point: &'a str,
     settings: &'a mut Vec<CgroupSetting>,
-    seen: usize,
+    cgroups_read: usize,
 }
 
 impl Reader<'_> {
     fn read(&mut self, folder: &Root, cgroup: &str, depth: usize, unreadable: &mut Unreadable) {
-        self.seen += 1;
+        self.cgroups_read += 1;
         let Ok(names) = folder.names("") else { return };
         for file in self.files.iter().filter(|file| names.iter().any(|name| name == file.name)) {
-            let place = format!("{}{}", self.place, cgroup.trim_end_matches('/'));
-            let Some(text) = unreadable.read(folder, &place, file.name) else { continue };
+            let cgroup_path = format!("{}{}", self.mount_point, cgroup.trim_end_matches('/'));
+            let Some(text) = unreadable.read(folder, &cgroup_path, file.name) else { continue };
             self.settings.extend(settings(cgroup, file, &text));
         }
-        // Files of cgroups have a dot in their names; a cgroup may have one, too.
+        // Both control files and cgroups may have a dot in their names, so control files are recognised by prefix.
         let may_be_cgroup = |name: &&String| {
-            !["cgroup.", "io.", "blkio.", "cpu.", "memory.", "pids."].iter().any(|of| name.starts_with(of))
+            !["cgroup.", "io.", "blkio.", "cpu.", "memory.", "pids."].iter().any(|prefix| name.starts_with(prefix))
         };
         for name in names.iter().filter(may_be_cgroup) {
             if depth < DEPTH_MAX
-                && self.seen < CGROUPS_MAX
+                && self.cgroups_read < CGROUPS_MAX
                 && let Ok(below) = folder.below(name)
             {
                 self.read(&below, &format!("{}/{name}", cgroup.trim_end_matches('/')), depth + 1, unreadable);
@@ -171,7 +171,7 @@ impl Reader<'_> {
 
 /// The settings in the text of a file: a line for all devices, or `MAJ:MIN VALUE`.
 fn settings(cgroup: &str, file: &File, text: &str) -> Vec<CgroupSetting> {
-    // The root's weights of cfq are higher (CG-8).
+    // cfq's default weight of the root cgroup is 1000 (CG-8).
     let is_default = |line: &&str| file.default.contains(line) || (cgroup == "/" && *line == "1000");
     let is_set = |line: &&str| !line.is_empty() && !is_default(line);
     let setting = |line: &str| {

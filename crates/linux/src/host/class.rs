@@ -1,4 +1,4 @@
-//! Classes of devices.
+//! Device classes: NVMe, SSD, HDD, virtual disks and so on.
 
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Its name in the document.
+    /// The name in the JSON document.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,8 +55,8 @@ impl Class {
         }
     }
 
-    /// Whether its driver leaves the choice of the scheduler to the block layer.
-    pub(super) fn takes_usual_default(self, name: &str) -> bool {
+    /// Whether the driver leaves the choice of the default scheduler to the block layer.
+    pub(super) fn uses_block_layer_default(self, name: &str) -> bool {
         match self {
             Class::Nvme | Class::Ssd | Class::Hdd | Class::Usb | Class::Virtio => true,
             Class::Mmc => !name.contains("boot"),
@@ -64,26 +64,38 @@ impl Class {
         }
     }
 
-    pub(super) fn of(name: &str, path: &str, is_rotational: bool) -> Self {
-        let begins = |beginnings: &[&str]| {
-            let rest = beginnings.iter().find_map(|beginning| name.strip_prefix(beginning));
+    pub(super) fn detect(name: &str, path: &str, is_rotational: bool) -> Self {
+        let has_prefix = |prefixes: &[&str]| {
+            let rest = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix));
             rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '_'))
         };
-        let on = |bus: &str| path.split('/').any(|part| part.starts_with(bus));
-        match () {
-            () if begins(&["dm-", "md", "bcache", "drbd"]) => Class::Stacked,
-            () if begins(&["loop"]) => Class::Loop,
-            () if begins(&["nbd", "rbd"]) => Class::Network,
-            () if begins(&["zram", "ram", "pmem"]) => Class::Memory,
-            () if begins(&["sr", "fd"]) => Class::Removable,
-            () if begins(&["nvme"]) => Class::Nvme,
-            () if begins(&["mmcblk"]) => Class::Mmc,
-            () if name.starts_with("xvd") => Class::Paravirtual,
-            () if name.starts_with("vd") => Class::Virtio,
-            () if name.starts_with("sd") && on("usb") => Class::Usb,
-            () if name.starts_with("sd") && is_rotational => Class::Hdd,
-            () if name.starts_with("sd") => Class::Ssd,
-            () => Class::Other,
+        let is_on_bus = |bus: &str| path.split('/').any(|part| part.starts_with(bus));
+        if has_prefix(&["dm-", "md", "bcache", "drbd"]) {
+            Class::Stacked
+        } else if has_prefix(&["loop"]) {
+            Class::Loop
+        } else if has_prefix(&["nbd", "rbd"]) {
+            Class::Network
+        } else if has_prefix(&["zram", "ram", "pmem"]) {
+            Class::Memory
+        } else if has_prefix(&["sr", "fd"]) {
+            Class::Removable
+        } else if has_prefix(&["nvme"]) {
+            Class::Nvme
+        } else if has_prefix(&["mmcblk"]) {
+            Class::Mmc
+        } else if name.starts_with("xvd") {
+            Class::Paravirtual
+        } else if name.starts_with("vd") {
+            Class::Virtio
+        } else if name.starts_with("sd") && is_on_bus("usb") {
+            Class::Usb
+        } else if name.starts_with("sd") && is_rotational {
+            Class::Hdd
+        } else if name.starts_with("sd") {
+            Class::Ssd
+        } else {
+            Class::Other
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel's defaults, obtained from the block layer of that release.
+//! The kernel's default values of `queue/` files, from our block layer of that release.
 
 use std::collections::HashMap;
 
@@ -19,14 +19,14 @@ pub(super) struct QueueShape {
     pub(super) host_wide_tags: bool,
 }
 
-/// A cache of defaults.
+/// The defaults of a kernel, with one cached queue per shape.
 pub(super) struct Defaults {
     kernel: Option<Kernel>,
     queues: HashMap<QueueShape, Option<AnyQueue<Local>>>,
 }
 
 impl Defaults {
-    /// The defaults of a kernel; None if the kernel is unknown.
+    /// The defaults of a kernel; with `None` (unknown kernel) all defaults are unknown.
     pub(super) fn new(kernel: Option<Kernel>) -> Self {
         Self { kernel, queues: HashMap::new() }
     }
@@ -41,7 +41,7 @@ impl Defaults {
         Some(queue.as_ref()?.attribute(file).ok()?.trim().to_owned())
     }
 
-    /// The default scheduler of such a device.
+    /// The default scheduler for a queue of this shape; `None` if the kernel is unknown.
     pub(super) fn scheduler(&self, shape: &QueueShape) -> Option<&'static str> {
         Some(default_scheduler(&config(self.kernel?, shape)))
     }

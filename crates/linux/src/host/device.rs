@@ -11,7 +11,7 @@ use super::queue::{self, Hardware, SchedulerFacts, TunableFact};
 use super::stack;
 use crate::root::Root;
 
-/// Bytes of a sector in `size` and `start`, whatever the device's block size is.
+/// Bytes of a sector in sysfs `size` and `start`, independent of the device's block size.
 const SECTOR_BYTES: u64 = 512;
 
 /// A partition.
@@ -28,13 +28,13 @@ pub struct Partition {
 pub struct Device {
     /// Its name in `/sys/block`.
     pub name: String,
-    /// Its number, as `8:0`.
+    /// Its device number, such as `8:0`.
     pub number: String,
     /// Its name in `/dev/mapper`, if it has one.
     pub mapped_name: Option<String>,
     /// Its class.
     pub class: Class,
-    /// Its function as a stacked device: `crypt`, `lvm`, `multipath`, `raid1`, ...
+    /// Its kind of stacked device: `crypt`, `lvm`, `multipath`, `raid1`, ...
     pub layer: Option<String>,
     /// The devices below it; a partition is represented by its disk.
     pub below: Vec<String>,
@@ -50,21 +50,21 @@ pub struct Device {
     pub logical_block_bytes: Option<u32>,
     /// Bytes of a physical block.
     pub physical_block_bytes: Option<u32>,
-    /// Whether it reports that it rotates. Virtual disks may report this wrongly.
+    /// Whether it reports to be rotational. Virtual disks may report this wrongly.
     pub rotational: Option<bool>,
     /// Whether its medium can be removed.
     pub removable: bool,
     /// Whether it is read-only.
     pub read_only: bool,
-    /// Its hardware queues; None without requests, as for most stacked devices.
+    /// Its hardware queues; `None` for a bio-based device without requests, such as most stacked ones.
     pub hardware: Option<Hardware>,
-    /// Its scheduler; None without a request queue.
+    /// Its scheduler; `None` without a request queue.
     pub scheduler: Option<SchedulerFacts>,
     /// The writable files of its `queue/`.
     pub tunables: Vec<TunableFact>,
     /// The mode of its write cache: `write back` or `write through`.
     pub write_cache: Option<String>,
-    /// The latency target of write-back throttling, us; 0 if it is off, None if the kernel has none for this device.
+    /// The latency target of write-back throttling, us; 0 if it is off, `None` if the device has no such file.
     pub wbt_lat_us: Option<u64>,
     /// The closest device model.
     pub preset: Option<NearestPreset>,
@@ -74,7 +74,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Reads the device with this name. None if it does not exist any more.
+    /// Reads the device with this name; `None` if it no longer exists.
     pub(super) fn read(
         root: &Root,
         name: &str,
@@ -82,19 +82,19 @@ impl Device {
         defaults: &mut Defaults,
         unreadable: &mut Unreadable,
     ) -> Option<Device> {
-        let place = format!("sys/block/{name}");
-        let path = root.resolved(&place).ok()?;
+        let sysfs_path = format!("sys/block/{name}");
+        let path = root.resolved(&sysfs_path).ok()?;
         let folder = root.below(&path).ok()?;
-        // A device that is being removed may still have some readable files. The paths of a multipath NVMe drive have
-        // no number, since they cannot be opened.
+        // A device that is being removed may lack some files. The hidden paths of a multipath NVMe drive cannot be opened
+        // and have no number.
         let is_hidden = folder.read("hidden").is_ok_and(|text| text.trim() == "1");
-        let number = unreadable.read(&folder, &place, "dev").or_else(|| is_hidden.then(|| "0:0".to_owned()))?;
-        let size = unreadable.read(&folder, &place, "size")?.parse::<u64>().ok()?;
+        let number = unreadable.read(&folder, &sysfs_path, "dev").or_else(|| is_hidden.then(|| "0:0".to_owned()))?;
+        let size = unreadable.read(&folder, &sysfs_path, "size")?.parse::<u64>().ok()?;
         let number_in = |file: &str| folder.read(file).ok().and_then(|text| text.trim().parse::<u32>().ok());
         let is_set = |file: &str| number_in(file).map(|number| number != 0);
         let rotational = is_set("queue/rotational");
-        let class = Class::of(name, &path, rotational == Some(true));
-        let queue = queue::read(&folder, (name, &place), class, defaults, unreadable);
+        let class = Class::detect(name, &path, rotational == Some(true));
+        let queue = queue::read(&folder, (name, &sysfs_path), class, defaults, unreadable);
         let value =
             |file: &str| queue.tunables.iter().find(|tunable| tunable.file == file).map(|found| found.value.clone());
         let removable = is_set("removable").unwrap_or(false);
@@ -127,8 +127,7 @@ impl Device {
         })
     }
 
-    /// Whether a user may mean it by this text: its name, that of a partition or its mapped name, with or without the
-    /// folder.
+    /// Whether `given` names this device: by its name, a partition's name or its mapped name, with or without the folder.
     #[must_use]
     pub fn is_called(&self, given: &str) -> bool {
         let name = given.strip_prefix("/dev/").unwrap_or(given);
@@ -138,7 +137,7 @@ impl Device {
             || self.partitions.iter().any(|partition| partition.name == name)
     }
 
-    /// The active scheduler; None without a request queue.
+    /// The active scheduler; `None` without a request queue.
     #[must_use]
     pub fn active_scheduler(&self) -> Option<&str> {
         self.scheduler.as_ref().map(|scheduler| scheduler.active.as_str())
@@ -157,7 +156,7 @@ fn model(root: &Root, path: &str) -> Option<String> {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         (!text.is_empty()).then_some(text)
     };
-    // Multipath NVMe drives are below a subsystem, which has the model, not below a controller.
+    // A multipath NVMe drive is below its subsystem instead of a controller; both have a model.
     let model = text("device/model").or_else(|| text("device/name").filter(|_| path.contains("/mmc_host/")))?;
     Some(match text("device/vendor").filter(|vendor| vendor != "ATA" && !vendor.starts_with("0x")) {
         Some(vendor) => format!("{vendor} {model}"),
@@ -172,8 +171,8 @@ fn is_card(root: &Root, path: &str) -> bool {
 
 fn partitions(folder: &Root, disk: &str) -> Vec<Partition> {
     let names = folder.names("").unwrap_or_default();
-    let of_disk = names.into_iter().filter(|name| name.starts_with(disk));
-    let mut partitions: Vec<Partition> = of_disk
+    let candidates = names.into_iter().filter(|name| name.starts_with(disk));
+    let mut partitions: Vec<Partition> = candidates
         .filter_map(|name| {
             folder.read(&format!("{name}/partition")).ok()?;
             let sectors: u64 = folder.read(&format!("{name}/size")).ok()?.trim().parse().ok()?;

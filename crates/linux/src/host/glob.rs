@@ -1,7 +1,7 @@
-//! Patterns of shells, udev and tuned: `*`, `?`, `[a-z]`, `[!0-9]`; without alternatives.
+//! Glob patterns of shells, udev and tuned: `*`, `?`, `[a-z]`, `[!0-9]`; alternatives (`a|b`) are left to the caller.
 
 /// Whether the whole text matches the pattern.
-pub(crate) fn fits(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     // The last star, and the text that it has matched: backtracking only needs this one.
     let (mut p, mut t, mut star) = (0, 0, None);
@@ -13,22 +13,22 @@ pub(crate) fn fits(pattern: &str, text: &str) -> bool {
                 continue;
             }
             Some(_) => {
-                if let Some(length) = one(&pattern[p..], text[t]) {
+                if let Some(length) = match_one(&pattern[p..], text[t]) {
                     (p, t) = (p + length, t + 1);
                     continue;
                 }
             }
             None => {}
         }
-        let Some((at, taken)) = star else { return false };
-        star = Some((at, taken + 1));
-        (p, t) = (at + 1, taken + 1);
+        let Some((star_index, taken)) = star else { return false };
+        star = Some((star_index, taken + 1));
+        (p, t) = (star_index + 1, taken + 1);
     }
     pattern[p..].iter().all(|&rest| rest == '*')
 }
 
 /// The number of pattern characters that match this character.
-fn one(pattern: &[char], character: char) -> Option<usize> {
+fn match_one(pattern: &[char], character: char) -> Option<usize> {
     match pattern {
         ['?', ..] => Some(1),
         ['[', set @ ..] => {
@@ -71,7 +71,7 @@ fn is_in_set(mut set: &[char], character: char) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::fits;
+    use super::matches;
 
     #[test]
     fn patterns_fit_as_in_a_shell() {
@@ -88,7 +88,7 @@ mod tests {
             ("[a-cx]", "x"),
             ("[", "["),
         ] {
-            assert!(fits(pattern, text), "{pattern} {text}");
+            assert!(matches(pattern, text), "{pattern} {text}");
         }
         for (pattern, text) in [
             ("sd[a-z]", "sdaa"),
@@ -99,7 +99,7 @@ mod tests {
             ("\\*", "a"),
             ("[!a]", "a"),
         ] {
-            assert!(!fits(pattern, text), "{pattern} {text}");
+            assert!(!matches(pattern, text), "{pattern} {text}");
         }
     }
 
@@ -108,11 +108,11 @@ mod tests {
         fn any_pattern_is_decided_and_every_plain_text_fits_itself(
             pattern in "[ab*?\\[\\]!^\\\\-]{0,12}", text in "[ab\\]-]{0,24}", plain in "[a-z0-9._-]{0,12}",
         ) {
-            fits(&pattern, &text);
-            prop_assert!(fits(&plain, &plain));
+            matches(&pattern, &text);
+            prop_assert!(matches(&plain, &plain));
             let with_star = format!("{plain}*");
             let longer = format!("{}{}", plain, text);
-            prop_assert!(fits(&with_star, &longer));
+            prop_assert!(matches(&with_star, &longer));
         }
     }
 }

@@ -8,9 +8,9 @@ use crate::root::Root;
 /// The kernel of a host.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct KernelFacts {
-    /// What `uname -r` prints.
+    /// The release, as printed by `uname -r`.
     pub release: String,
-    /// The parameters of its command line that concern block I/O, unchanged. Others are not read, since they may be secrets.
+    /// The parameters of its command line that concern block I/O, unchanged. Others are dropped, since they may be secret.
     pub parameters: Vec<String>,
 }
 
@@ -25,12 +25,12 @@ impl KernelFacts {
         Some(Self { release, parameters: parameters(&line).map(str::to_owned).collect() })
     }
 
-    /// The release whose block layer it has, if known.
+    /// The simulated release with the same block layer; `None` if unknown.
     pub(super) fn block_layer(&self) -> Option<Kernel> {
         self.release.parse().ok()
     }
 
-    /// The value of `elevator=`.
+    /// The value of the last `elevator=` parameter.
     pub(super) fn elevator(&self) -> Option<&str> {
         self.parameters.iter().rev().find_map(|parameter| parameter.strip_prefix("elevator="))
     }

@@ -1,6 +1,6 @@
-//! The block layer of a host, and its problems.
+//! The block layer of a Linux host: devices, settings and findings.
 //!
-//! [`Host::read`] reads it below a [`Root`]; it is data that serializes as the JSON document `hoistway-host/1`.
+//! [`Host::read`] reads a host below a [`Root`]; a [`Host`] serializes as the JSON document `hoistway-host/1`.
 
 mod cgroups;
 mod class;
@@ -84,8 +84,8 @@ pub enum HostError {
 }
 
 impl Host {
-    /// Reads the host below `root`, which errors call `name`. `priorities` are those of its tasks: [`live_priorities`], or `None` to
-    /// use those in a dump.
+    /// Reads the host below `root`, which errors call `name`. `priorities` are the I/O priorities of its tasks:
+    /// [`live_priorities`], or `None` to read them from a dump.
     ///
     /// A device that disappears during the reading is left out. A file that cannot be read is left out and listed in
     /// [`unreadable`](Self::unreadable).
@@ -125,13 +125,13 @@ impl Host {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// The device that a user means: by its name, that of a partition, or its mapped name, with or without the folder.
+    /// The device with this name, partition or mapped name, with or without the folder.
     ///
     /// # Errors
     /// If there is none.
     pub fn device_called(&self, name: &str) -> Result<&Device, HostError> {
         let device = self.devices.iter().find(|device| device.is_called(name));
-        device.ok_or_else(|| HostError::NoDevice { name: name.to_owned(), expected: self.known() })
+        device.ok_or_else(|| HostError::NoDevice { name: name.to_owned(), expected: self.expected_devices() })
     }
 
     /// Keeps only these devices, the devices below them, and the settings and findings about them or about the whole host. A device is
@@ -162,12 +162,12 @@ impl Host {
         Ok(())
     }
 
-    fn known(&self) -> String {
+    fn expected_devices(&self) -> String {
         const SHOWN_MAX: usize = 12;
         let names: Vec<&str> = self.devices.iter().take(SHOWN_MAX).map(|device| device.name.as_str()).collect();
         match (names.len(), self.devices.len()) {
-            (0, _) => "none: there are no block devices".to_owned(),
-            (shown, all) if shown < all => format!("one of {} and {} others", names.join(", "), all - shown),
+            (0, _) => "none, since there are no block devices".to_owned(),
+            (shown, all) if shown < all => format!("one of {} and {} more", names.join(", "), all - shown),
             _ => format!("one of {}", names.join(", ")),
         }
     }
@@ -180,18 +180,18 @@ pub(crate) struct Unreadable {
 }
 
 impl Unreadable {
-    /// The text of a file at `path` in `folder`, without surrounding white space. None if it does not exist; a file without read
-    /// permission is recorded under the name `place/path`.
-    pub(crate) fn read(&mut self, folder: &Root, place: &str, path: &str) -> Option<String> {
+    /// The text of a file at `path` in `folder`, without surrounding white space; `None` if it cannot be read. A file
+    /// without read permission is recorded as `folder_path/path`.
+    pub(crate) fn read(&mut self, folder: &Root, folder_path: &str, path: &str) -> Option<String> {
         match folder.read(path) {
             Ok(text) => Some(text.trim().to_owned()),
             Err(error) => {
-                // Files for a feature that a device lacks return other errors.
+                // Other errors only mean that the device lacks a feature.
                 if error.kind() == std::io::ErrorKind::PermissionDenied {
                     self.files
                         .entry(error.to_string())
                         .or_default()
-                        .push(format!("/{place}/{path}").replace("//", "/"));
+                        .push(format!("/{folder_path}/{path}").replace("//", "/"));
                 }
                 None
             }
@@ -204,7 +204,7 @@ impl Unreadable {
             let named = files.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
             match files.len().saturating_sub(NAMED_MAX) {
                 0 => format!("{named}: {why}"),
-                others => format!("{named} and {others} others: {why}"),
+                others => format!("{named} and {others} more: {why}"),
             }
         };
         self.files.into_iter().map(line).collect()

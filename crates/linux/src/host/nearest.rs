@@ -1,4 +1,4 @@
-//! The closest device model for a device.
+//! Finds the most similar built-in device model for a device.
 
 use hoistway_device::{Parameters, Preset};
 use serde::Serialize;
@@ -12,7 +12,7 @@ pub struct NearestPreset {
     pub name: String,
     /// How it was found.
     pub by: NearestBy,
-    /// Maximum random reads of 4 KiB per second, if its parameters determine them.
+    /// Maximum random reads of 4 KiB per second; `None` if the parameters do not determine them.
     pub random_reads_per_s: Option<u32>,
 }
 
@@ -31,10 +31,10 @@ const CLOUD: [&str; 3] = ["Amazon Elastic Block Store", "PersistentDisk", "Ephem
 
 pub(super) fn nearest(class: Class, model: Option<&str>, is_removable: bool) -> Option<NearestPreset> {
     if let Some(name) = model.and_then(by_model) {
-        return Some(found(name, NearestBy::Model));
+        return Some(nearest_preset(name, NearestBy::Model));
     }
     if CLOUD.iter().any(|cloud| model.is_some_and(|model| model.contains(cloud))) {
-        return Some(found("throttled-cloud-volume", NearestBy::Class));
+        return Some(nearest_preset("throttled-cloud-volume", NearestBy::Class));
     }
     let name = match class {
         Class::Nvme => "samsung-980pro-1tb",
@@ -45,38 +45,38 @@ pub(super) fn nearest(class: Class, model: Option<&str>, is_removable: bool) -> 
         Class::Mmc => "emmc",
         _ => return None,
     };
-    Some(found(name, NearestBy::Class))
+    Some(nearest_preset(name, NearestBy::Class))
 }
 
-/// The model whose name contains the device's model, or vice versa; case, and everything except letters and digits, is ignored.
+/// The preset whose name contains the device's model, or vice versa, comparing only letters and digits without case.
 fn by_model(model: &str) -> Option<&'static str> {
     /// Shorter names occur in too many others.
     const LETTERS_MIN: usize = 6;
-    let plain = |name: &str| -> String {
+    let normalize = |name: &str| -> String {
         name.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
     };
-    let model = plain(model);
+    let model = normalize(model);
     if model.len() < LETTERS_MIN {
         return None;
     }
-    let fits = |name: &&str| {
-        let name = plain(name);
+    let is_similar = |name: &&str| {
+        let name = normalize(name);
         name.len() >= LETTERS_MIN && (model.contains(&name) || name.contains(&model))
     };
-    // Calibrated ones come first; of several, the one with the longest name.
-    let mut names: Vec<&str> = Preset::builtin_names().filter(fits).collect();
+    // Calibrated presets come first.
+    let mut names: Vec<&str> = Preset::builtin_names().filter(is_similar).collect();
     names.sort_by_key(|name| {
         std::cmp::Reverse(Preset::builtin(name).is_ok_and(|preset| preset.calibration().range.is_some()))
     });
     names.first().copied()
 }
 
-fn found(name: &str, by: NearestBy) -> NearestPreset {
+fn nearest_preset(name: &str, by: NearestBy) -> NearestPreset {
     let random_reads_per_s = Preset::builtin(name).ok().and_then(|preset| random_reads_per_s(&preset));
     NearestPreset { name: name.to_owned(), by, random_reads_per_s }
 }
 
-/// The rate of its slowest part.
+/// The rate of the model's slowest stage.
 fn random_reads_per_s(preset: &Preset) -> Option<u32> {
     const US_A_SECOND: f64 = 1e6;
     let per_s = match preset.parameters() {
@@ -87,7 +87,7 @@ fn random_reads_per_s(preset: &Preset) -> Option<u32> {
         }
         _ => return None,
     };
-    // A limit outside of the model is not included.
+    // The limit of a cloud volume is outside these parameters.
     (per_s.is_finite() && preset.name != "throttled-cloud-volume").then_some(per_s as u32)
 }
 
@@ -116,7 +116,7 @@ mod tests {
             let found = nearest(class, None, true).unwrap();
             assert!(Preset::builtin(&found.name).is_ok(), "{}", found.name);
         }
-        assert!(found("samsung-980pro-1tb", NearestBy::Class).random_reads_per_s.unwrap() > 500_000);
-        assert!(found("intel-s3520-1600gb", NearestBy::Class).random_reads_per_s.unwrap() < 100_000);
+        assert!(nearest_preset("samsung-980pro-1tb", NearestBy::Class).random_reads_per_s.unwrap() > 500_000);
+        assert!(nearest_preset("intel-s3520-1600gb", NearestBy::Class).random_reads_per_s.unwrap() < 100_000);
     }
 }

@@ -1,4 +1,4 @@
-//! The order of devices: those below others come first.
+//! Orders devices: underlying devices come before those on top of them.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ pub(super) fn sort(devices: &mut Vec<Device>) {
     let paths: Vec<(String, String)> =
         devices.iter().filter_map(|device| Some((nvme_head(&device.name)?, device.name.clone()))).collect();
     for device in devices.iter_mut() {
-        let of_it = paths.iter().filter(|(head, _)| *head == device.name).map(|(_, path)| path.clone());
-        device.below.extend(of_it);
+        let multipath_paths = paths.iter().filter(|(head, _)| *head == device.name).map(|(_, path)| path.clone());
+        device.below.extend(multipath_paths);
         for name in &mut device.below {
             if let Some(disk) = disks.get(name) {
                 name.clone_from(disk);
@@ -32,16 +32,20 @@ pub(super) fn sort(devices: &mut Vec<Device>) {
         device.above = above.remove(&device.name).unwrap_or_default();
     }
     let mut keyed: Vec<(usize, Device)> = depths(devices).into_iter().zip(devices.drain(..)).collect();
-    keyed.sort_by(|(depth, one), (other_depth, other)| {
+    keyed.sort_by(|(depth, device), (other_depth, other)| {
         let natural = |device: &Device| (device.name.len(), device.name.clone());
         let key = |depth: &usize, device: &Device| (*depth, device.class == Class::Stacked);
-        (key(depth, one), kind(one), natural(one)).cmp(&(key(other_depth, other), kind(other), natural(other)))
+        (key(depth, device), name_prefix(device), natural(device)).cmp(&(
+            key(other_depth, other),
+            name_prefix(other),
+            natural(other),
+        ))
     });
     devices.extend(keyed.into_iter().map(|(_, device)| device));
 }
 
-/// The prefix of a name, which is sorted before its letters and numbers.
-fn kind(device: &Device) -> &str {
+/// The letters that begin a name, the first key when sorting by name.
+fn name_prefix(device: &Device) -> &str {
     let end = device.name.find(|c: char| c.is_ascii_digit()).unwrap_or(device.name.len());
     &device.name[..end.min(4)]
 }
@@ -49,15 +53,15 @@ fn kind(device: &Device) -> &str {
 /// Number of layers below each device. A cycle, which no kernel has but a dump may contain, is cut off.
 fn depths(devices: &[Device]) -> Vec<usize> {
     const LAYERS_MAX: usize = 16;
-    let places: HashMap<&str, usize> =
-        devices.iter().enumerate().map(|(at, device)| (device.name.as_str(), at)).collect();
+    let indexes: HashMap<&str, usize> =
+        devices.iter().enumerate().map(|(index, device)| (device.name.as_str(), index)).collect();
     let mut depths = vec![0; devices.len()];
     for _ in 0..LAYERS_MAX {
-        let of = |device: &Device| {
-            let below = device.below.iter().filter_map(|name| places.get(name.as_str()));
-            below.map(|&at| 1 + depths[at]).max().unwrap_or(0)
+        let depth_of = |device: &Device| {
+            let below = device.below.iter().filter_map(|name| indexes.get(name.as_str()));
+            below.map(|&index| 1 + depths[index]).max().unwrap_or(0)
         };
-        let next: Vec<usize> = devices.iter().map(of).collect();
+        let next: Vec<usize> = devices.iter().map(depth_of).collect();
         if next == depths {
             break;
         }
@@ -66,7 +70,7 @@ fn depths(devices: &[Device]) -> Vec<usize> {
     depths
 }
 
-/// The device of a multipath NVMe drive's path: `nvme0n1` for `nvme0c1n1`.
+/// The multipath NVMe drive of a path: `nvme0n1` for `nvme0c1n1`.
 fn nvme_head(path: &str) -> Option<String> {
     let (subsystem, rest) = path.strip_prefix("nvme")?.split_once('c')?;
     let (controller, namespace) = rest.split_once('n')?;

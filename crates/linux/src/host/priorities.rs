@@ -1,7 +1,7 @@
 //! Tasks whose I/O priority was set explicitly.
 //!
-//! procfs does not show I/O priorities, and their system call is not available without `unsafe`, so the program `ionice` of
-//! util-linux is run. A dump stores its output in a file.
+//! procfs does not show I/O priorities, and ioprio_get(2) would need `unsafe`, so `ionice` of util-linux is run instead. A
+//! dump stores its output in a file.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,13 +16,13 @@ pub const PRIORITIES_FILE: &str = "hoistway/priorities";
 /// A task and its I/O priority.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TaskPriority {
-    /// Its process.
+    /// Its process ID.
     pub pid: u32,
     /// Its name.
     pub name: String,
     /// `realtime`, `best-effort` or `idle`.
     pub class: String,
-    /// Its level in the class, 0 (highest) to 7; None for idle.
+    /// Its level in the class, 0 (highest) to 7; `None` for idle.
     pub level: Option<u8>,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn from_dump(root: &Root) -> Vec<TaskPriority> {
     text.lines().filter_map(TaskPriority::from_line).collect()
 }
 
-/// The processes of the live system whose I/O priority differs from the one that follows from their nice value. None without
+/// The processes of the live system whose I/O priority differs from the one that their nice value implies. Empty without
 /// `ionice`.
 #[must_use]
 pub fn live_priorities() -> Vec<TaskPriority> {
@@ -55,21 +55,21 @@ pub fn live_priorities() -> Vec<TaskPriority> {
     let has_program = |pid: &u32| root.read(&format!("proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
     let pids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).filter(has_program).collect();
     let mut found = Vec::new();
-    for batch in pids.chunks(BATCH) {
+    for batch in pids.chunks(BATCH_MAX) {
         let mut rest = batch;
         while !rest.is_empty() {
             let Some(lines) = ionice(rest) else { return found };
-            let shown = lines.len().min(rest.len());
-            found.extend(rest.iter().zip(&lines).filter_map(|(&pid, line)| task(&root, pid, line)));
+            let printed = lines.len().min(rest.len());
+            found.extend(rest.iter().zip(&lines).filter_map(|(&pid, line)| task_priority(&root, pid, line)));
             // `ionice` stops at a process that has ended.
-            rest = rest.get(shown + 1..).unwrap_or_default();
+            rest = rest.get(printed + 1..).unwrap_or_default();
         }
     }
     found
 }
 
 /// Maximum processes per call of `ionice`.
-const BATCH: usize = 512;
+const BATCH_MAX: usize = 512;
 
 /// The lines that `ionice` prints for these processes, up to the first error.
 fn ionice(pids: &[u32]) -> Option<Vec<String>> {
@@ -80,18 +80,18 @@ fn ionice(pids: &[u32]) -> Option<Vec<String>> {
     Some(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
-fn task(root: &Root, pid: u32, line: &str) -> Option<TaskPriority> {
-    let (class, level) = priority(line)?;
+fn task_priority(root: &Root, pid: u32, line: &str) -> Option<TaskPriority> {
+    let (class, level) = parse_ionice_line(line)?;
     let stat = root.read(&format!("proc/{pid}/stat")).ok()?;
-    if (class, level) == by_nice(&stat)? {
+    if (class, level) == implied_by_nice(&stat)? {
         return None;
     }
     let name = root.read(&format!("proc/{pid}/comm")).ok()?.trim().to_owned();
     Some(TaskPriority { pid, name, class: class.to_owned(), level })
 }
 
-/// Parses a line of `ionice`: `best-effort: prio 4`, `idle`. None if the task has no own priority.
-fn priority(line: &str) -> Option<(&'static str, Option<u8>)> {
+/// Parses a line of `ionice`: `best-effort: prio 4`, `idle`. `None` if the task has no priority of its own.
+fn parse_ionice_line(line: &str) -> Option<(&'static str, Option<u8>)> {
     let (class, level) = line.trim().split_once(": prio ").unwrap_or((line.trim(), ""));
     match class {
         "realtime" => Some(("realtime", level.parse().ok())),
@@ -101,8 +101,8 @@ fn priority(line: &str) -> Option<(&'static str, Option<u8>)> {
     }
 }
 
-/// The priority that follows from a task's nice value, from its line in `/proc/PID/stat`: kernels since 5.18 show it.
-fn by_nice(stat: &str) -> Option<(&'static str, Option<u8>)> {
+/// The priority implied by a task's nice value and policy in `/proc/PID/stat`, which `ionice` shows since Linux 5.18.
+fn implied_by_nice(stat: &str) -> Option<(&'static str, Option<u8>)> {
     const SCHED_FIFO_AND_RR: [&str; 2] = ["1", "2"];
     const SCHED_IDLE: &str = "5";
     // The name in brackets may contain anything; the state is the third field.
@@ -128,14 +128,14 @@ mod tests {
                 "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 {nice} 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 {policy} 0"
             )
         };
-        assert_eq!(by_nice(&stat(0, 0)), Some(("best-effort", Some(4))));
-        assert_eq!(by_nice(&stat(19, 0)), Some(("best-effort", Some(7))));
-        assert_eq!(by_nice(&stat(-20, 0)), Some(("best-effort", Some(0))));
-        assert_eq!(by_nice(&stat(0, 5)), Some(("idle", None)));
-        assert_eq!(by_nice("nonsense"), None);
-        assert_eq!(priority("best-effort: prio 6"), Some(("best-effort", Some(6))));
-        assert_eq!(priority("idle"), Some(("idle", None)));
-        assert_eq!(priority("none: prio 0"), None);
+        assert_eq!(implied_by_nice(&stat(0, 0)), Some(("best-effort", Some(4))));
+        assert_eq!(implied_by_nice(&stat(19, 0)), Some(("best-effort", Some(7))));
+        assert_eq!(implied_by_nice(&stat(-20, 0)), Some(("best-effort", Some(0))));
+        assert_eq!(implied_by_nice(&stat(0, 5)), Some(("idle", None)));
+        assert_eq!(implied_by_nice("nonsense"), None);
+        assert_eq!(parse_ionice_line("best-effort: prio 6"), Some(("best-effort", Some(6))));
+        assert_eq!(parse_ionice_line("idle"), Some(("idle", None)));
+        assert_eq!(parse_ionice_line("none: prio 0"), None);
     }
 
     #[test]

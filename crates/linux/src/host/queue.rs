@@ -1,4 +1,4 @@
-//! The queue of a device: its hardware queues, its scheduler, and the writable files.
+//! The request queue of a device: hardware queues, scheduler and writable files.
 
 use hoistway_blk::queue::QUEUE_DEPTH_MAX;
 use hoistway_blk::sysfs::WRITABLE_ATTRIBUTES;
@@ -10,14 +10,14 @@ use super::class::Class;
 use super::defaults::{Defaults, QueueShape};
 use crate::root::Root;
 
-/// The parallelism of the hardware, or of its driver.
+/// The hardware queues of a device, as its driver reports them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Hardware {
     /// Hardware queues.
     pub queues: u16,
-    /// Requests that the device accepts from one hardware queue; several may share this depth.
+    /// Maximum in-flight requests per hardware queue; several queues may share this depth.
     pub depth: u32,
-    /// Driver tags of one hardware queue: more than its depth if several devices share a host adapter.
+    /// Driver tags per hardware queue: more than the depth if several devices share a host adapter.
     pub tags: u32,
 }
 
@@ -26,7 +26,7 @@ pub struct Hardware {
 pub struct SchedulerFacts {
     /// The active one.
     pub active: String,
-    /// All that can be set now, in the order of `queue/scheduler`. Modules that are not loaded may contain more.
+    /// The schedulers that can be set now, in the order of `queue/scheduler`. Modules that are not loaded may provide more.
     pub available: Vec<String>,
     /// The kernel's default for such a device, if known.
     #[serde(rename = "default")]
@@ -55,23 +55,23 @@ pub(super) struct QueueFacts {
 }
 
 /// Files whose default depends on the driver, so that changes cannot be detected.
-const OF_DRIVER: [&str; 7] =
+const DRIVER_DEPENDENT: [&str; 7] =
     ["rotational", "write_cache", "max_sectors_kb", "discard_max_bytes", "io_timeout", "rq_affinity", "read_ahead_kb"];
 
 /// Reads `queue/`, `mq/` and the driver's depth for the device in `folder`.
 pub(super) fn read(
     folder: &Root,
-    (name, place): (&str, &str),
+    (name, device_path): (&str, &str),
     class: Class,
     defaults: &mut Defaults,
     unreadable: &mut Unreadable,
 ) -> QueueFacts {
-    let hardware = hardware(folder, place, unreadable);
+    let hardware = hardware(folder, device_path, unreadable);
     let Ok(queue) = folder.below("queue") else {
         return QueueFacts { hardware, scheduler: None, tunables: Vec::new() };
     };
-    let place = format!("{place}/queue");
-    let scheduler = unreadable.read(&queue, &place, "scheduler").and_then(|text| scheduler(&text));
+    let queue_path = format!("{device_path}/queue");
+    let scheduler = unreadable.read(&queue, &queue_path, "scheduler").and_then(|text| scheduler(&text));
     let is_rotational = queue.read("rotational").is_ok_and(|text| text.trim() == "1");
     let is_legacy = scheduler.as_ref().is_some_and(|found| LEGACY_SCHEDULERS.contains(&found.active.as_str()));
     let shape = scheduler.as_ref().filter(|_| hardware.is_some() || is_legacy).map(|scheduler| QueueShape {
@@ -86,38 +86,38 @@ pub(super) fn read(
         WRITABLE_ATTRIBUTES.iter().filter(|&&file| file != "scheduler").map(|&file| file.to_owned()).collect();
     files.extend(queue.names("iosched").unwrap_or_default().into_iter().map(|file| format!("iosched/{file}")));
     let tunables = files.into_iter().filter_map(|file| {
-        let value = unreadable.read(&queue, &place, &file)?;
-        let shape = shape.as_ref().filter(|_| !OF_DRIVER.contains(&file.as_str()));
+        let value = unreadable.read(&queue, &queue_path, &file)?;
+        let shape = shape.as_ref().filter(|_| !DRIVER_DEPENDENT.contains(&file.as_str()));
         let by_default = shape.and_then(|shape| {
-            let usual = defaults.of(shape, &file);
-            if class != Class::Loop || file != "wbt_lat_usec" || usual.as_ref() == Some(&value) {
-                return usual;
+            let default_value = defaults.of(shape, &file);
+            if class != Class::Loop || file != "wbt_lat_usec" || default_value.as_ref() == Some(&value) {
+                return default_value;
             }
-            // A loop device counts as rotational until its file is known, and keeps the target of that time.
-            let as_created = defaults.of(&QueueShape { rotational: true, ..shape.clone() }, &file);
-            as_created.filter(|created| *created == value).or(usual)
+            // A loop device is rotational until it gets its backing file, and keeps the latency target from then.
+            let default_when_created = defaults.of(&QueueShape { rotational: true, ..shape.clone() }, &file);
+            default_when_created.filter(|value_when_created| *value_when_created == value).or(default_value)
         });
         let changed = by_default.as_ref().is_some_and(|by_default| *by_default != value);
         Some(TunableFact { file, value, by_default, changed })
     });
     let tunables = tunables.collect();
     let scheduler = scheduler.map(|scheduler| {
-        let shape = shape.filter(|_| class.takes_usual_default(name));
+        let shape = shape.filter(|_| class.uses_block_layer_default(name));
         let by_default = shape.and_then(|shape| defaults.scheduler(&shape)).filter(|_| !is_legacy);
         SchedulerFacts { by_default: by_default.map(str::to_owned), ..scheduler }
     });
     QueueFacts { hardware, scheduler, tunables }
 }
 
-/// The hardware queues, which only devices of the multi-queue layer with requests have.
-fn hardware(folder: &Root, place: &str, unreadable: &mut Unreadable) -> Option<Hardware> {
+/// The hardware queues, which only request-based devices of blk-mq have.
+fn hardware(folder: &Root, device_path: &str, unreadable: &mut Unreadable) -> Option<Hardware> {
     let queues = folder.names("mq").ok()?;
     let queues: Vec<&String> = queues.iter().filter(|name| name.parse::<u32>().is_ok()).collect();
     let first = queues.first()?;
-    let tags: u32 = unreadable.read(folder, place, &format!("mq/{first}/nr_tags"))?.parse().ok()?;
-    let of_lun = folder.read("device/queue_depth").ok().and_then(|text| text.trim().parse().ok());
+    let tags: u32 = unreadable.read(folder, device_path, &format!("mq/{first}/nr_tags"))?.parse().ok()?;
+    let lun_depth = folder.read("device/queue_depth").ok().and_then(|text| text.trim().parse().ok());
     // A disk behind a host adapter may accept fewer requests than the adapter.
-    let depth = of_lun.map_or(tags, |of_lun: u32| of_lun.min(tags)).max(1);
+    let depth = lun_depth.map_or(tags, |lun_depth: u32| lun_depth.min(tags)).max(1);
     Some(Hardware { queues: u16::try_from(queues.len()).unwrap_or(u16::MAX), depth, tags })
 }
 
@@ -132,14 +132,14 @@ fn scheduler(text: &str) -> Option<SchedulerFacts> {
         }
         available.push(name.unwrap_or(word).to_owned());
     }
-    // Without requests there is only `none`, without brackets.
+    // A bio-based device shows only `none`, without brackets.
     let active = active.or_else(|| (available == ["none"]).then(|| "none".to_owned()))?;
     Some(SchedulerFacts { active, available, by_default: None })
 }
 
-/// The name that the kernel shows after this text was written to `queue/scheduler`.
+/// The name that the kernel shows after `text` is written to `queue/scheduler`.
 pub(crate) fn written_scheduler(text: &str) -> String {
-    let known = all_schedulers();
-    let meant = known.rows().iter().find(|row| row.name == text || row.aliases.contains(&text));
-    meant.map_or_else(|| text.to_owned(), |row| row.name.to_owned())
+    let schedulers = all_schedulers();
+    let row = schedulers.rows().iter().find(|row| row.name == text || row.aliases.contains(&text));
+    row.map_or_else(|| text.to_owned(), |row| row.name.to_owned())
 }

@@ -1,14 +1,14 @@
-//! Settings of configurations for `queue/`.
+//! A setting of `queue/` in a configuration of udev or tuned.
 
 use serde::Serialize;
 
-/// Whether a setting is written.
+/// Whether a configuration really writes a setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
-    /// Every time that the rules run for the device.
+    /// Always, when the rules run for the device.
     Certain,
-    /// Only if conditions hold that files do not show.
+    /// Only under conditions that files do not show.
     Possible,
 }
 

@@ -1,10 +1,10 @@
-//! The stacking of devices.
+//! Stacked devices: their kind, and the devices below them.
 
 use super::class::Class;
 use super::mounts::Mounts;
 use crate::root::Root;
 
-/// The mapped name of a device, and its function in the stack.
+/// The mapped name of a device, and its kind of stacked device.
 pub(super) fn layer(folder: &Root, class: Class) -> (Option<String>, Option<String>) {
     let text = |file: &str| folder.read(file).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     if class == Class::Loop {
@@ -18,7 +18,7 @@ pub(super) fn layer(folder: &Root, class: Class) -> (Option<String>, Option<Stri
     (mapped, kind)
 }
 
-/// The type of a mapped device, from the prefix of its UUID: its tools use the same convention.
+/// The type of a mapped device, from the prefix of its UUID: a convention of the tools that create such devices.
 fn kind_of_mapped(uuid: &str) -> String {
     let (kind, rest) = uuid.split_once('-').unwrap_or((uuid, ""));
     match kind {
@@ -32,7 +32,7 @@ fn kind_of_mapped(uuid: &str) -> String {
     .to_owned()
 }
 
-/// The devices below this one, as named in its folder: partitions are replaced by their disks once all devices are known.
+/// The devices below this one, as named in its folder; `order` later replaces partitions by their disks.
 pub(super) fn below(root: &Root, folder: &Root, mounts: &Mounts) -> Vec<String> {
     let slaves = folder.names("slaves").unwrap_or_default();
     if !slaves.is_empty() {

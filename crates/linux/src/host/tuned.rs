@@ -1,7 +1,6 @@
 //! Settings of tuned's active profile for `queue/`.
 //!
-//! Profiles are read as described in tuned.conf(5): an included profile comes first, and a later value replaces an earlier
-//! one.
+//! Profiles are read as described in tuned.conf(5): an included profile comes first, and later values replace earlier ones.
 
 use super::class::Class;
 use super::device::Device;
@@ -103,7 +102,7 @@ fn setting(entry: &Entry, device: &Device) -> Option<Setting> {
         "sysfs" => {
             let path = entry.key.trim_start_matches('/').strip_prefix("sys/block/")?;
             let (name, file) = path.split_once("/queue/")?;
-            glob::fits(name, &device.name).then(|| file.to_owned())?
+            glob::matches(name, &device.name).then(|| file.to_owned())?
         }
         _ => return None,
     };
@@ -120,26 +119,26 @@ fn setting(entry: &Entry, device: &Device) -> Option<Setting> {
     })
 }
 
-/// Whether the plug-in handles the device: only separate disks.
+/// Whether tuned's disk plug-in handles the device: only physical and virtual disks that are not removable.
 fn is_of_disk_plugin(device: &Device) -> bool {
-    let is_other = matches!(device.class, Class::Stacked | Class::Loop | Class::Memory | Class::Removable);
-    !is_other && !device.removable
+    let is_excluded = matches!(device.class, Class::Stacked | Class::Loop | Class::Memory | Class::Removable);
+    !is_excluded && !device.removable
 }
 
 /// Whether a list of patterns contains a name: `sd*, !sda`.
 fn is_among(list: &str, name: &str) -> bool {
-    let (mut is_any, mut only_excludes) = (false, true);
+    let (mut is_included, mut only_excludes) = (false, true);
     for pattern in list.split([',', ' ']).filter(|pattern| !pattern.is_empty()) {
         match pattern.strip_prefix('!') {
-            Some(excluded) if glob::fits(excluded, name) => return false,
+            Some(excluded) if glob::matches(excluded, name) => return false,
             Some(_) => {}
             None => {
                 only_excludes = false;
-                is_any |= glob::fits(pattern, name);
+                is_included |= glob::matches(pattern, name);
             }
         }
     }
-    is_any || only_excludes
+    is_included || only_excludes
 }
 
 #[cfg(test)]

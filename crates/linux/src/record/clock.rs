@@ -1,10 +1,10 @@
-//! The clocks of a recording.
+//! Clock readings for a recording.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The time of the clock that events use.
+/// The current time of CLOCK_MONOTONIC, ns: the clock of recorded events.
 pub(crate) fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

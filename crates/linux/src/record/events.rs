@@ -1,4 +1,4 @@
-//! Decodes records of the running kernel to block events, using the kernel's descriptions.
+//! Decodes trace records to block events, using the `format` files of the running kernel.
 
 use hoistway_blk::bio::IoPriority;
 use hoistway_trace::block::{Action, Device, Event, Flags, Payload};
@@ -10,22 +10,22 @@ const NAME_BYTES: usize = 16;
 /// Bytes of a record's id.
 const ID_BYTES: usize = 2;
 
-/// A recorded event.
+/// A kind of recorded event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Kind {
     /// Its folder in `events/block`.
     pub(crate) name: &'static str,
     action: Action,
-    /// Whether a recording without it is useless.
-    pub(crate) is_needed: bool,
+    /// Whether recordings are useless without it.
+    pub(crate) is_required: bool,
 }
 
-const fn kind(name: &'static str, action: Action, is_needed: bool) -> Kind {
-    Kind { name, action, is_needed }
+const fn kind(name: &'static str, action: Action, is_required: bool) -> Kind {
+    Kind { name, action, is_required }
 }
 
-/// The events of a recording. `block_rq_merge` is left out: a request that is merged into another one is part of that one's
-/// completion, and readers take the event for the merge of a bio.
+/// The events of a recording. `block_rq_merge` is left out: a request merged into another one completes with it, and readers
+/// would take the event for the merge of a bio.
 pub(crate) const KINDS: [Kind; 13] = [
     kind("block_bio_queue", Action::Queue, true),
     kind("block_getrq", Action::GetRequest, true),
@@ -35,7 +35,7 @@ pub(crate) const KINDS: [Kind; 13] = [
     kind("block_rq_issue", Action::Issue, true),
     kind("block_rq_requeue", Action::Requeue, false),
     kind("block_rq_complete", Action::Complete, true),
-    // Only for devices without requests, such as device mapper.
+    // Only for bio-based devices, such as device mapper.
     kind("block_bio_complete", Action::Complete, false),
     kind("block_split", Action::Split, false),
     kind("block_bio_remap", Action::Remap, false),
@@ -44,13 +44,13 @@ pub(crate) const KINDS: [Kind; 13] = [
 ];
 
 impl Kind {
-    /// Whether its records contain the device, so that the kernel can filter them.
+    /// Whether its records contain the device, so that the kernel can filter by it.
     pub(crate) fn has_device(self) -> bool {
         !matches!(self.action, Action::Plug | Action::Unplug)
     }
 }
 
-/// The positions of an event's fields.
+/// The offsets of an event's fields in a record; `None` for fields that it lacks.
 #[derive(Clone, Debug)]
 struct Layout {
     action: Action,
@@ -70,30 +70,30 @@ struct Layout {
 }
 
 impl Layout {
-    /// An error names the missing field.
-    fn of(kind: Kind, format: &Format) -> Result<Layout, &'static str> {
-        let at = |name: &str, bytes: usize| {
+    /// Finds the fields; an error is the name of a missing one.
+    fn find(kind: Kind, format: &Format) -> Result<Layout, &'static str> {
+        let offset_of = |name: &str, bytes: usize| {
             format.field(name).filter(|field| field.bytes == bytes).map(|field| field.offset)
         };
         let is_bio = kind.name.starts_with("block_bio") || matches!(kind.action, Action::GetRequest | Action::Split);
         let layout = Layout {
             action: kind.action,
-            pid: at("common_pid", 4).ok_or("common_pid")?,
-            sector: at("sector", 8),
-            sectors: at("nr_sector", 4),
-            bytes: at("bytes", 4),
-            error: at("error", 4).or_else(|| at("errors", 4)),
-            priority: at("ioprio", 2),
+            pid: offset_of("common_pid", 4).ok_or("common_pid")?,
+            sector: offset_of("sector", 8),
+            sectors: offset_of("nr_sector", 4),
+            bytes: offset_of("bytes", 4),
+            error: offset_of("error", 4).or_else(|| offset_of("errors", 4)),
+            priority: offset_of("ioprio", 2),
             flags: format.field("rwbs"),
-            task: at("comm", NAME_BYTES),
-            command: at("cmd", 4).filter(|_| !is_bio),
-            rest_sector: at("new_sector", 8),
-            old_device: at("old_dev", 4),
-            old_sector: at("old_sector", 8),
-            requests: at("nr_rq", 4),
+            task: offset_of("comm", NAME_BYTES),
+            command: offset_of("cmd", 4).filter(|_| !is_bio),
+            rest_sector: offset_of("new_sector", 8),
+            old_device: offset_of("old_dev", 4),
+            old_sector: offset_of("old_sector", 8),
+            requests: offset_of("nr_rq", 4),
         };
         let has_device = kind.has_device();
-        let is_missing = [
+        let missing = [
             ("sector", has_device && layout.sector.is_none()),
             ("nr_sector", has_device && kind.action != Action::Split && layout.sectors.is_none()),
             ("rwbs", has_device && layout.flags.is_none()),
@@ -104,7 +104,7 @@ impl Layout {
             ("old_sector", kind.action == Action::Remap && layout.old_sector.is_none()),
             ("nr_rq", kind.action == Action::Unplug && layout.requests.is_none()),
         ];
-        is_missing.into_iter().find(|(_, is_missing)| *is_missing).map_or(Ok(layout), |(name, _)| Err(name))
+        missing.into_iter().find(|(_, missing)| *missing).map_or(Ok(layout), |(name, _)| Err(name))
     }
 }
 
@@ -112,7 +112,7 @@ impl Layout {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Decoded<'a> {
     pub(crate) event: Event,
-    /// The name, up to the first NUL.
+    /// The task's name, ended or padded by NUL.
     pub(crate) task: Option<&'a [u8; NAME_BYTES]>,
 }
 
@@ -136,7 +136,7 @@ impl Decoder {
     /// # Errors
     /// The name of the field that is missing in its description.
     pub(crate) fn add(&mut self, kind: Kind, format: &Format) -> Result<(), &'static str> {
-        self.layouts.push(Layout::of(kind, format)?);
+        self.layouts.push(Layout::find(kind, format)?);
         let id = usize::from(format.id);
         if self.by_id.len() <= id {
             self.by_id.resize(id + 1, 0);
@@ -145,85 +145,85 @@ impl Decoder {
         Ok(())
     }
 
-    /// The event in a record; None if it is of another kind, or shorter than described.
+    /// The event in a record; `None` if the record is of another kind, or shorter than described.
     #[inline]
     pub(crate) fn decode<'a>(&self, data: &'a [u8], time_ns: u64, cpu: u32) -> Option<Decoded<'a>> {
         let id = u16::from_le_bytes(*data.first_chunk::<ID_BYTES>()?);
         let index = usize::from(*self.by_id.get(usize::from(id))?).checked_sub(1)?;
         let layout = &self.layouts[index];
         let sector = match layout.sector {
-            Some(at) => number(data, at)?,
+            Some(offset) => read_u64(data, offset)?,
             None => 0,
         };
         let mut event = Event {
             time_ns,
             cpu,
-            pid: word(data, layout.pid)?,
+            pid: read_u32(data, layout.pid)?,
             device: self.device,
             sector,
             ..Event::new(layout.action)
         };
-        if let Some(at) = layout.sectors {
-            event.bytes = word(data, at)?.saturating_mul(512);
+        if let Some(offset) = layout.sectors {
+            event.bytes = read_u32(data, offset)?.saturating_mul(512);
         }
-        if let Some(at) = layout.bytes {
-            event.bytes = word(data, at)?;
+        if let Some(offset) = layout.bytes {
+            event.bytes = read_u32(data, offset)?;
         }
-        if let Some(at) = layout.error {
-            let error = i32::from_le_bytes(*data.get(at..)?.first_chunk()?);
+        if let Some(offset) = layout.error {
+            let error = i32::from_le_bytes(*data.get(offset..)?.first_chunk()?);
             event.error = error.unsigned_abs().min(u32::from(u16::MAX)) as u16;
         }
-        if let Some(at) = layout.priority {
-            event.priority = IoPriority(u16::from_le_bytes(*data.get(at..)?.first_chunk()?));
+        if let Some(offset) = layout.priority {
+            event.priority = IoPriority(u16::from_le_bytes(*data.get(offset..)?.first_chunk()?));
         }
         match layout.action {
             Action::Split => {
-                let rest = number(data, layout.rest_sector?)?;
+                let rest = read_u64(data, layout.rest_sector?)?;
                 event.payload = Payload::Rest(rest);
                 event.bytes = u32::try_from(rest.saturating_sub(sector).saturating_mul(512)).unwrap_or(u32::MAX);
             }
             Action::Remap => {
-                let device = Device::from_number(word(data, layout.old_device?)?);
-                event.payload = Payload::From { device, sector: number(data, layout.old_sector?)? };
+                let device = Device::from_number(read_u32(data, layout.old_device?)?);
+                event.payload = Payload::From { device, sector: read_u64(data, layout.old_sector?)? };
             }
-            Action::Unplug => event.payload = Payload::Requests(u64::from(word(data, layout.requests?)?)),
+            Action::Unplug => event.payload = Payload::Requests(u64::from(read_u32(data, layout.requests?)?)),
             _ => {}
         }
         if let Some(field) = layout.flags {
             event.flags = flags(data.get(field.offset..field.offset + field.bytes)?).of_bytes(event.bytes);
         }
-        if layout.command.is_some_and(|at| has_command(data, at)) {
+        if layout.command.is_some_and(|offset| has_command(data, offset)) {
             event.flags |= Flags::PASSTHROUGH;
         }
         let task = match layout.task {
-            Some(at) => Some(data.get(at..)?.first_chunk()?),
+            Some(offset) => Some(data.get(offset..)?.first_chunk()?),
             None => None,
         };
         Some(Decoded { event, task })
     }
 }
 
-/// Converts letters up to the first NUL.
+/// Parses `rwbs` letters up to the first NUL.
 fn flags(letters: &[u8]) -> Flags {
     let end = letters.iter().position(|letter| *letter == 0).unwrap_or(letters.len());
     Flags::from_letters(&letters[..end])
 }
 
-/// Whether a text field is not empty: the lower half of the word is its offset, the upper half its length.
-fn has_command(data: &[u8], at: usize) -> bool {
-    let place = word(data, at).unwrap_or(0);
-    let (offset, bytes) = ((place & 0xffff) as usize, place >> 16);
+/// Whether a `__data_loc` text is not empty: the low 16 bits of the word are its offset, the high 16 bits its length.
+fn has_command(data: &[u8], offset: usize) -> bool {
+    let location = read_u32(data, offset).unwrap_or(0);
+    let (offset, bytes) = ((location & 0xffff) as usize, location >> 16);
     bytes > 1 && data.get(offset).is_some_and(|letter| *letter != 0)
 }
 
 #[inline]
-fn word(data: &[u8], at: usize) -> Option<u32> {
-    data.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+fn read_u32(data: &[u8], offset: usize) -> Option<u32> {
+    data.get(offset..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
 #[inline]
-fn number(data: &[u8], at: usize) -> Option<u64> {
-    data.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+fn read_u64(data: &[u8], offset: usize) -> Option<u64> {
+    data.get(offset..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]

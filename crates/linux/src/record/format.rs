@@ -1,4 +1,4 @@
-//! Descriptions of events and pages, in the kernel's files `format` and `header_page`.
+//! Parses the kernel's descriptions of events and ring-buffer pages: the files `format` and `header_page`.
 
 /// A field of an event: its offset and length in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -7,19 +7,19 @@ pub(crate) struct Field {
     pub(crate) bytes: usize,
 }
 
-/// The content of an event's file `format`.
+/// A parsed `format` file of an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Format {
-    /// The id at the start of its records.
+    /// The event ID at the start of each record.
     pub(crate) id: u16,
     fields: Vec<(String, Field)>,
 }
 
-/// Limit of offsets; no event has fields beyond it.
+/// Maximum offset of a field; no event is larger.
 const OFFSET_MAX: usize = 1 << 16;
 
 impl Format {
-    /// Parses the text; None if it does not describe an event.
+    /// Parses the text; `None` if it does not describe an event.
     pub(crate) fn parse(text: &str) -> Option<Format> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?.trim().parse().ok()?;
         let fields = text.lines().filter_map(field).collect();
@@ -27,7 +27,7 @@ impl Format {
     }
 
     pub(crate) fn field(&self, name: &str) -> Option<Field> {
-        self.fields.iter().find(|(other, _)| other == name).map(|(_, field)| *field)
+        self.fields.iter().find(|(candidate, _)| candidate == name).map(|(_, field)| *field)
     }
 }
 
@@ -53,22 +53,24 @@ fn field(line: &str) -> Option<(String, Field)> {
 pub(crate) struct PageLayout {
     /// Bytes of a page.
     pub(crate) bytes: usize,
-    /// The field with the number of used bytes; 4 or 8 bytes long.
+    /// The field `commit`, the number of used bytes; 4 or 8 bytes long.
     pub(crate) commit: Field,
     /// The offset of the first event.
     pub(crate) data: usize,
 }
 
 impl PageLayout {
-    /// Parses the text of `header_page`; None if the layout is not supported.
+    /// Parses the text of `header_page`; `None` if the layout is not supported.
     pub(crate) fn parse(text: &str) -> Option<PageLayout> {
-        let find = |name: &str| text.lines().filter_map(field).find(|(other, _)| other == name).map(|(_, field)| field);
+        let find = |name: &str| {
+            text.lines().filter_map(field).find(|(candidate, _)| candidate == name).map(|(_, field)| field)
+        };
         let (time, commit, data) = (find("timestamp")?, find("commit")?, find("data")?);
-        let is_known = time == Field { offset: 0, bytes: 8 }
+        let is_supported = time == Field { offset: 0, bytes: 8 }
             && matches!(commit.bytes, 4 | 8)
             && commit.offset + commit.bytes <= data.offset
             && data.offset % 4 == 0;
-        is_known.then_some(PageLayout { bytes: data.offset + data.bytes, commit, data: data.offset })
+        is_supported.then_some(PageLayout { bytes: data.offset + data.bytes, commit, data: data.offset })
     }
 }
 

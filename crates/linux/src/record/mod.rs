@@ -1,8 +1,8 @@
 //! Records the I/O of a block device through tracefs.
 //!
-//! A [`Recorder`] creates an instance of the kernel's tracer with the block events of one device. [`Recorder::start`] starts it,
-//! and [`Recording::run`] writes events until the end, in the format of blktrace, with a [`RecordedHost`] beside the files. The
-//! instance is always removed; if the process is killed, the next recording removes it.
+//! A [`Recorder`] creates a tracefs instance with the block events of one device. [`Recorder::start`] starts tracing, and
+//! [`Recording::run`] writes events until the end in the format of blktrace, with a [`RecordedHost`] next to these files.
+//! The instance is always removed; if the process is killed, the next recording removes it.
 
 mod clock;
 mod error;

@@ -1,4 +1,4 @@
-//! Options of a recording, and its end.
+//! Options, progress and end of a recording.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,18 +9,19 @@ use std::time::Duration;
 pub struct Options {
     /// The name of the recording: its files are `NAME.blktrace.N` and `NAME.host.json`.
     pub name: PathBuf,
-    /// Stop after this time.
+    /// Stop after this time; `None` for no limit.
     pub time: Option<Duration>,
-    /// Stop when the files have this size in bytes. The content of the buffers is still written.
+    /// Stop when the files have this size in bytes; events still in the buffers are then written as well. `None` for no
+    /// limit.
     pub bytes_max: Option<u64>,
-    /// Buffer per CPU in bytes; by default 16 MiB, but at most 1/32 of the memory for all CPUs together.
+    /// Buffer per CPU in bytes; `None` for 16 MiB, but at most 1/32 of the memory for all CPUs together.
     pub buffer_bytes: Option<u64>,
 }
 
 /// Why a recording ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
-    /// The time was over.
+    /// The requested time elapsed.
     Time,
     /// The files reached their maximum size.
     Size,
@@ -37,25 +38,25 @@ pub enum End {
 pub struct Progress {
     /// Time since the start.
     pub elapsed: Duration,
-    /// I/Os.
+    /// I/Os so far.
     pub ios: u64,
-    /// Bytes in the files.
+    /// Size of the files in bytes.
     pub bytes: u64,
     /// Events that were lost.
     pub lost: u64,
-    /// New warnings, a sentence each; each is reported once.
+    /// Warnings since the last report, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// The more informative of two ends.
-pub(crate) fn worse(one: End, other: End) -> End {
-    match (&one, &other) {
-        (End::Failed(_), _) | (End::Full, End::Full) => one,
-        _ => other,
+/// The more informative of two ends: a failure, then a full file system.
+pub(crate) fn more_severe(first: End, second: End) -> End {
+    match (&first, &second) {
+        (End::Failed(_), _) | (End::Full, End::Full) => first,
+        _ => second,
     }
 }
 
-pub(crate) fn failed(error: &io::Error) -> End {
+pub(crate) fn end_for(error: &io::Error) -> End {
     let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge];
     if kinds.contains(&error.kind()) { End::Full } else { End::Failed(error.to_string()) }
 }
@@ -67,9 +68,9 @@ mod tests {
     #[test]
     fn a_failure_says_more_than_a_full_disk_and_that_more_than_the_time() {
         let failure = || End::Failed("x".to_owned());
-        assert_eq!(worse(End::Time, End::Full), End::Full);
-        assert_eq!(worse(End::Full, failure()), failure());
-        assert_eq!(worse(failure(), End::Full), failure());
-        assert_eq!(failed(&io::Error::from(io::ErrorKind::StorageFull)), End::Full);
+        assert_eq!(more_severe(End::Time, End::Full), End::Full);
+        assert_eq!(more_severe(End::Full, failure()), failure());
+        assert_eq!(more_severe(failure(), End::Full), failure());
+        assert_eq!(end_for(&io::Error::from(io::ErrorKind::StorageFull)), End::Full);
     }
 }

@@ -1,4 +1,4 @@
-//! The files of a recording.
+//! The output files of a recording.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,16 +10,16 @@ use rustix::fs::Access;
 use super::error::RecordError;
 use super::sidecar::{ENDING, RecordedHost};
 
-/// Bytes that are buffered before they are written.
+/// Bytes to buffer before writing.
 const BUFFER_BYTES: usize = 256 << 10;
-/// Bytes of a record without its payload, and the offset of the payload's length.
+/// Bytes of a blktrace record without its payload.
 const HEADER_BYTES: usize = 48;
 const PAYLOAD_BYTES_AT: usize = 46;
 
-/// `NAME.blktrace.N`, or another file beside it.
-pub(crate) fn named(name: &Path, ending: &str) -> PathBuf {
+/// The path of a recording's file: its name with a suffix.
+pub(crate) fn with_suffix(name: &Path, suffix: &str) -> PathBuf {
     let mut path = name.as_os_str().to_owned();
-    path.push(ending);
+    path.push(suffix);
     PathBuf::from(path)
 }
 
@@ -38,8 +38,8 @@ pub(crate) fn remove_older(name: &Path) -> io::Result<()> {
     prefix.extend_from_slice(b".blktrace.");
     for entry in fs::read_dir(folder(name))? {
         let entry = entry?;
-        let found = entry.file_name();
-        let cpu = found.as_encoded_bytes().strip_prefix(&prefix[..]);
+        let file_name = entry.file_name();
+        let cpu = file_name.as_encoded_bytes().strip_prefix(&prefix[..]);
         if cpu.is_some_and(|cpu| !cpu.is_empty() && cpu.iter().all(u8::is_ascii_digit)) {
             fs::remove_file(entry.path())?;
         }
@@ -47,7 +47,7 @@ pub(crate) fn remove_older(name: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A file of records. It is written in large pieces, and even after an error it ends with a complete record.
+/// A file of blktrace records, written in large pieces. Even after an error it ends with a complete record.
 #[derive(Debug)]
 pub(crate) struct RecordFile {
     file: File,
@@ -61,30 +61,30 @@ impl RecordFile {
         Ok(RecordFile { file: File::create(path)?, buffer: Vec::with_capacity(2 * BUFFER_BYTES), bytes: 0 })
     }
 
-    /// Writes the buffer if it is large, or `in_any_case`.
-    pub(crate) fn write_out(&mut self, in_any_case: bool) -> io::Result<()> {
-        if !in_any_case && self.buffer.len() < BUFFER_BYTES {
+    /// Writes the buffer if it is large enough, or `in_any_case`.
+    pub(crate) fn write_out(&mut self, force: bool) -> io::Result<()> {
+        if !force && self.buffer.len() < BUFFER_BYTES {
             return Ok(());
         }
-        let written = self.write_all_or_less();
+        let written = self.write_buffer();
         self.buffer.clear();
         written
     }
 
-    fn write_all_or_less(&mut self) -> io::Result<()> {
-        let mut at = 0;
-        while at < self.buffer.len() {
-            match self.file.write(&self.buffer[at..]) {
-                Ok(bytes) if bytes > 0 => at += bytes,
+    fn write_buffer(&mut self) -> io::Result<()> {
+        let mut written = 0;
+        while written < self.buffer.len() {
+            match self.file.write(&self.buffer[written..]) {
+                Ok(bytes) if bytes > 0 => written += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => {
-                    self.bytes += whole_records(&self.buffer, at) as u64;
+                    self.bytes += complete_record_bytes(&self.buffer, written) as u64;
                     self.file.set_len(self.bytes)?;
                     return Err(result.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into()));
                 }
             }
         }
-        self.bytes += at as u64;
+        self.bytes += written as u64;
         Ok(())
     }
 
@@ -106,7 +106,7 @@ impl Write for RecordFile {
 }
 
 /// Bytes of the complete records before `end`.
-fn whole_records(records: &[u8], end: usize) -> usize {
+fn complete_record_bytes(records: &[u8], end: usize) -> usize {
     let mut at = 0;
     loop {
         let Some(length) = records.get(at + PAYLOAD_BYTES_AT..).and_then(|bytes| bytes.first_chunk()) else {
@@ -123,7 +123,7 @@ fn whole_records(records: &[u8], end: usize) -> usize {
 /// The files of a recording.
 pub(crate) struct Files {
     /// The files of the CPUs that are online.
-    pub(crate) of_cpus: Vec<CpuFile<RecordFile>>,
+    pub(crate) cpu_files: Vec<CpuFile<RecordFile>>,
     /// All paths.
     pub(crate) paths: Vec<PathBuf>,
     /// The path of the host file.
@@ -132,26 +132,26 @@ pub(crate) struct Files {
 
 impl Files {
     pub(crate) fn create(name: &Path, host: &RecordedHost, cpus: &[u32], device: Device) -> Result<Files, RecordError> {
-        let mut files = Files { of_cpus: Vec::new(), paths: Vec::new(), host: named(name, ENDING) };
-        let made = files.make(name, host, cpus, device);
-        made.map_err(|error| {
-            // Leaves no incomplete files behind.
+        let mut files = Files { cpu_files: Vec::new(), paths: Vec::new(), host: with_suffix(name, ENDING) };
+        let result = files.create_all(name, host, cpus, device);
+        result.map_err(|error| {
+            // Leave no incomplete files behind.
             files.paths.iter().chain([&files.host]).for_each(|path| drop(fs::remove_file(path)));
-            RecordError::io(name.display().to_string(), &error, "a name in a folder that may be written to")
+            RecordError::io(name.display().to_string(), &error, "a name in a writable folder")
         })?;
         Ok(files)
     }
 
-    fn make(&mut self, name: &Path, host: &RecordedHost, cpus: &[u32], device: Device) -> io::Result<()> {
+    fn create_all(&mut self, name: &Path, host: &RecordedHost, cpus: &[u32], device: Device) -> io::Result<()> {
         remove_older(name)?;
         write_host(&self.host, host)?;
         // blkparse stops at the first missing number, so CPUs that are offline have empty files.
         for cpu in 0..=cpus.last().copied().unwrap_or(0) {
-            let path = named(name, &format!(".blktrace.{cpu}"));
+            let path = with_suffix(name, &format!(".blktrace.{cpu}"));
             let file = RecordFile::create(&path)?;
             self.paths.push(path);
             if cpus.contains(&cpu) {
-                self.of_cpus.push(CpuFile::new(file, cpu, device));
+                self.cpu_files.push(CpuFile::new(file, cpu, device));
             }
         }
         Ok(())
@@ -160,21 +160,21 @@ impl Files {
 
 /// Writes a temporary file and renames it.
 pub(crate) fn write_host(path: &Path, host: &RecordedHost) -> io::Result<()> {
-    let beside = named(path, ".part");
+    let temporary = with_suffix(path, ".part");
     let text = serde_json::to_string_pretty(host).map_err(io::Error::other)? + "\n";
-    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
-    written.inspect_err(|_| drop(fs::remove_file(&beside)))
+    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path));
+    written.inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
-/// Rejects a name whose files cannot be created, before anything is done.
-pub(crate) fn check_place(name: &Path) -> Result<(), RecordError> {
+/// Rejects a recording name whose files cannot be created.
+pub(crate) fn check_name(name: &Path) -> Result<(), RecordError> {
     let refuse = |problem: &str| {
-        let expected = "NAME in a folder that exists and may be written to: the files are NAME.blktrace.N";
+        let expected = "NAME in an existing writable folder: the files are NAME.blktrace.N";
         Err(RecordError::new(name.display().to_string(), problem, expected))
     };
     let text = name.as_os_str().as_encoded_bytes();
     if name.file_name().is_none() || text.ends_with(b"/") || text.ends_with(b"/.") {
-        return refuse("this is no name of a recording");
+        return refuse("this is not a recording name");
     }
     let access = rustix::fs::access(folder(name), Access::WRITE_OK | Access::EXEC_OK);
     access.or_else(|error| refuse(&std::io::Error::from(error).to_string()))
@@ -195,7 +195,7 @@ mod tests {
         let records = std::mem::take(file.get_mut());
         assert_eq!(records.len(), 48 + 64 + 48);
         for (end, whole) in [(0, 0), (47, 0), (48, 48), (111, 48), (112, 112), (159, 112), (160, 160)] {
-            assert_eq!(whole_records(&records, end), whole, "{end}");
+            assert_eq!(complete_record_bytes(&records, end), whole, "{end}");
         }
     }
 
@@ -215,11 +215,11 @@ mod tests {
     fn a_name_without_a_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["missing/x", "", ".", "x/"] {
-            let error = check_place(&folder.path().join(name)).err().map(|error| error.to_string());
-            let is_refused = error.is_some_and(|error| error.contains("expected NAME in a folder"));
+            let error = check_name(&folder.path().join(name)).err().map(|error| error.to_string());
+            let is_refused = error.is_some_and(|error| error.contains("expected NAME in an existing"));
             assert!(is_refused || name.is_empty() || name == ".", "{name}");
         }
-        assert_eq!(check_place(&folder.path().join("x")), Ok(()));
+        assert_eq!(check_name(&folder.path().join("x")), Ok(()));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

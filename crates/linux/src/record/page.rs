@@ -1,21 +1,21 @@
-//! Raw pages of the kernel's ring buffer.
+//! Parses raw pages of the kernel's trace ring buffer.
 //!
-//! A page contains a time, the number of used bytes, and events: a word with the type and the time since the previous event, then
-//! the data. The number of events lost before the page is stored with it.
+//! A page has a timestamp, the number of used bytes, and events. An event is a word with its type and the time since the
+//! previous event, followed by data. The page also tells how many events were lost before it.
 
 use super::format::PageLayout;
 
-/// Bits of the used length that are the byte count.
+/// Mask of the byte count in the field `commit`.
 const USED_BITS: u64 = 0xf_ffff;
-/// Flag: events were lost before the page.
+/// Flag in `commit`: events were lost before the page.
 const LOST: u64 = 1 << 31;
-/// Flag: their number is stored after the data.
+/// Flag in `commit`: the number of lost events follows the data.
 const HAS_NUMBER: u64 = 1 << 30;
-/// Bits for the type in an event's first word; the others are the time since the previous event.
+/// Bits of the type in an event's first word; the other bits are the time since the previous event.
 const TYPE_BITS: u32 = 5;
 /// Bits of the time in the first word.
 const TIME_BITS: u32 = 27;
-/// Bits of an absolute time; the higher bits are those of the previous time.
+/// Bits of an absolute time; the higher bits are taken from the previous time.
 const ABSOLUTE_BITS: u32 = 59;
 
 const PADDING: u32 = 29;
@@ -27,28 +27,28 @@ const ABSOLUTE_TIME: u32 = 31;
 pub(crate) struct Entry<'a> {
     /// Time of the trace clock.
     pub(crate) time_ns: u64,
-    /// The event id, followed by the event's fields.
+    /// The event ID, followed by the event's fields.
     pub(crate) data: &'a [u8],
 }
 
-/// Iterates over the events of a page in order. It ends at anything that is not an event.
+/// Iterates over the events of a page in order, up to the first invalid one.
 #[derive(Clone, Debug)]
 pub(crate) struct Page<'a> {
     data: &'a [u8],
     time_ns: u64,
-    /// Events lost before the page: at least one if the number is unknown.
+    /// Events lost before the page; 1 if the number is unknown.
     pub(crate) lost: u64,
-    /// Whether the page ends in the middle of an event, or its stated length exceeds it.
+    /// Whether the page ends within an event, or claims to be longer than it is.
     pub(crate) is_torn: bool,
 }
 
 impl<'a> Page<'a> {
-    /// The page in these bytes; None if there are too few.
+    /// The page in these bytes; `None` if there are too few.
     pub(crate) fn new(bytes: &'a [u8], layout: &PageLayout) -> Option<Page<'a>> {
-        let time_ns = number(bytes, 0)?;
+        let time_ns = read_u64(bytes, 0)?;
         let commit = match layout.commit.bytes {
-            4 => u64::from(word(bytes, layout.commit.offset)?),
-            _ => number(bytes, layout.commit.offset)?,
+            4 => u64::from(read_u32(bytes, layout.commit.offset)?),
+            _ => read_u64(bytes, layout.commit.offset)?,
         };
         let used = (commit & USED_BITS) as usize;
         let data = bytes.get(layout.data..)?;
@@ -56,12 +56,12 @@ impl<'a> Page<'a> {
         let lost = match commit {
             commit if commit & LOST == 0 => 0,
             commit if commit & HAS_NUMBER == 0 => 1,
-            _ => number(data, used).unwrap_or(1),
+            _ => read_u64(data, used).unwrap_or(1),
         };
         Some(Page { data: &data[..used.min(data.len())], time_ns, lost, is_torn })
     }
 
-    /// Skips everything after an invalid event.
+    /// Drops the rest of the page after an invalid event.
     #[cold]
     fn skip_torn_rest(&mut self) -> Option<Entry<'a>> {
         self.is_torn |= !self.data.is_empty();
@@ -76,7 +76,7 @@ impl<'a> Iterator for Page<'a> {
     #[inline]
     fn next(&mut self) -> Option<Entry<'a>> {
         loop {
-            let Some(head) = word(self.data, 0) else { return self.skip_torn_rest() };
+            let Some(head) = read_u32(self.data, 0) else { return self.skip_torn_rest() };
             let (kind, delta) = (head & ((1 << TYPE_BITS) - 1), u64::from(head >> TYPE_BITS));
             let (data, bytes) = match kind {
                 1..PADDING => (4, 4 * kind as usize),
@@ -85,7 +85,7 @@ impl<'a> Iterator for Page<'a> {
                     return None;
                 }
                 _ => {
-                    let Some(second) = word(self.data, 4) else { return self.skip_torn_rest() };
+                    let Some(second) = read_u32(self.data, 4) else { return self.skip_torn_rest() };
                     match kind {
                         TIME_EXTEND | ABSOLUTE_TIME => {
                             let time_ns = u64::from(second) << TIME_BITS | delta;
@@ -117,12 +117,12 @@ impl<'a> Iterator for Page<'a> {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+fn read_u32(bytes: &[u8], offset: usize) -> Option<u32> {
+    bytes.get(offset..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+fn read_u64(bytes: &[u8], offset: usize) -> Option<u64> {
+    bytes.get(offset..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]
@@ -222,12 +222,12 @@ mod tests {
         ) {
             let mut bytes = bytes;
             for (at, (kind, delta)) in kinds.into_iter().enumerate() {
-                if let Some(place) = bytes.get_mut(16 + at * 12..20 + at * 12) {
-                    place.copy_from_slice(&head(kind, delta).to_le_bytes());
+                if let Some(field) = bytes.get_mut(16 + at * 12..20 + at * 12) {
+                    field.copy_from_slice(&head(kind, delta).to_le_bytes());
                 }
             }
-            if let Some(place) = bytes.get_mut(8..10) {
-                place.copy_from_slice(&used.to_le_bytes());
+            if let Some(field) = bytes.get_mut(8..10) {
+                field.copy_from_slice(&used.to_le_bytes());
             }
             if let Some(page) = Page::new(&bytes, &LAYOUT) {
                 let total: usize = page.map(|entry| entry.data.len()).sum();

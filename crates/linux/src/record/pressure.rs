@@ -1,24 +1,24 @@
-//! Detects tasks that block during submission: then the queue hides the depth that they want (RP15).
+//! Detects tasks that block for a free request: then the recording does not show the queue depth they would use (RP15).
 //!
 //! For each task and for the device, the times of submission, of getting a request and of completion are summed, weighted by
-//! sectors. The difference of two sums is the total time between these points for all sectors, without matching I/Os, and
-//! independent of the CPUs on which they were seen.
+//! sectors. The difference of two sums is the total time between these points for all sectors, so I/Os need not be matched
+//! across CPUs.
 
 use rustc_hash::FxHashMap;
 
-/// Minimum share of the time of I/Os during which their tasks were blocked.
+/// Minimum share of the latency of I/Os that a task spends blocked, for a warning.
 const SHARE_MIN: f64 = 0.05;
-/// Minimum mean number of outstanding I/Os: a task that waits for each I/O has at most one.
+/// Minimum mean number of outstanding I/Os for a warning: a task that waits for each I/O has at most one.
 const DEPTH_MIN: f64 = 1.5;
 /// Minimum I/Os of a task for a warning.
 const IOS_MIN: u64 = 200;
 
-/// A sum of times of one kind.
+/// A sum of event times, weighted by sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Moments {
     /// Sectors counted.
     sectors: u64,
-    /// Sectors times nanoseconds.
+    /// Sum of sectors times nanoseconds.
     sum: i128,
 }
 
@@ -35,8 +35,7 @@ impl Moments {
         self.sum += other.sum;
     }
 
-    /// Sectors times nanoseconds from these times to the times `later`; sectors that have not arrived there by `now_ns`
-    /// count until then.
+    /// Sectors times nanoseconds from these times to those of `later`; sectors not yet in `later` count until `now_ns`.
     fn until(&self, later: &Moments, now_ns: u64) -> f64 {
         let missing = i128::from(self.sectors) - i128::from(later.sectors);
         (later.sum + missing * i128::from(now_ns) - self.sum) as f64
@@ -50,8 +49,8 @@ pub(crate) struct Submissions {
     pub(crate) ios: u64,
     /// Times of queueing.
     pub(crate) queued: Moments,
-    /// Times of getting a request, or of being merged into one.
-    pub(crate) taken: Moments,
+    /// Times of getting a request, or of a merge into one.
+    pub(crate) allocated: Moments,
     /// When the first I/O was queued.
     pub(crate) first_ns: u64,
     /// When the last I/O was queued.
@@ -68,10 +67,10 @@ impl Submissions {
         self.queued.add(time_ns, bytes);
     }
 
-    /// The last I/O was refused, so it does not count.
-    pub(crate) fn give_back(&mut self, time_ns: u64, bytes: u32) {
+    /// Takes back the last I/O, which was refused.
+    pub(crate) fn retract(&mut self, time_ns: u64, bytes: u32) {
         self.ios = self.ios.saturating_sub(1);
-        self.taken.add(time_ns, bytes);
+        self.allocated.add(time_ns, bytes);
     }
 
     /// Adds the sums of the same task on another CPU.
@@ -82,7 +81,7 @@ impl Submissions {
         }
         self.ios += other.ios;
         self.queued.merge(&other.queued);
-        self.taken.merge(&other.taken);
+        self.allocated.merge(&other.allocated);
     }
 }
 
@@ -90,27 +89,27 @@ impl Submissions {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Blocked {
     pub(crate) pid: u32,
-    /// Share of the time of its I/Os during which it was blocked.
+    /// Share of the latency of its I/Os that it spent blocked.
     pub(crate) share: f64,
 }
 
-/// The tasks that are blocked so much that their depth is unknown, based on events until `now_ns`.
+/// The tasks whose depth is hidden because they block so long, based on events until `now_ns`.
 pub(crate) fn blocked(tasks: &FxHashMap<u32, Submissions>, completed: &Moments, now_ns: u64) -> Vec<Blocked> {
-    let mut all = Submissions::default();
-    tasks.values().for_each(|task| all.merge(task));
-    let waiting = all.queued.until(&all.taken, now_ns).max(0.0);
-    let total = all.queued.until(completed, now_ns);
+    let mut total_submissions = Submissions::default();
+    tasks.values().for_each(|task| total_submissions.merge(task));
+    let waiting = total_submissions.queued.until(&total_submissions.allocated, now_ns).max(0.0);
+    let total = total_submissions.queued.until(completed, now_ns);
     // Time at the device per sector, ns.
-    let device = (total - waiting).max(0.0) / all.queued.sectors.max(1) as f64;
+    let device_ns_per_sector = (total - waiting).max(0.0) / total_submissions.queued.sectors.max(1) as f64;
     let mut found: Vec<Blocked> = tasks
         .iter()
         .filter(|(_, task)| task.ios >= IOS_MIN && task.queued.sectors > 0)
         .filter_map(|(pid, task)| {
-            let waiting = task.queued.until(&task.taken, now_ns);
-            let total = waiting + device * task.queued.sectors as f64;
-            let sectors_of_one = task.queued.sectors as f64 / task.ios as f64;
+            let waiting = task.queued.until(&task.allocated, now_ns);
+            let total = waiting + device_ns_per_sector * task.queued.sectors as f64;
+            let sectors_per_io = task.queued.sectors as f64 / task.ios as f64;
             let elapsed = task.last_ns.saturating_sub(task.first_ns) as f64;
-            let (share, depth) = (waiting / total, total / sectors_of_one / elapsed);
+            let (share, depth) = (waiting / total, total / sectors_per_io / elapsed);
             (share > SHARE_MIN && depth > DEPTH_MIN).then_some(Blocked { pid: *pid, share })
         })
         .collect();
@@ -136,7 +135,7 @@ mod tests {
             task.queue(now_ns, 4096);
             let tag = number % tags as usize;
             now_ns = now_ns.max(free_ns[tag]);
-            task.taken.add(now_ns, 4096);
+            task.allocated.add(now_ns, 4096);
             free_ns[tag] = now_ns + service_ns;
             done_ns[number % depth as usize] = free_ns[tag];
             completed.add(free_ns[tag], 4096);
@@ -169,7 +168,7 @@ mod tests {
         let (mut task, mut completed) = (Submissions::default(), Moments::default());
         for number in 0..1000 {
             task.queue(number * 1000, 4096);
-            task.taken.add(number * 1000 + 500, 4096);
+            task.allocated.add(number * 1000 + 500, 4096);
             completed.add(number * 1000 + 900, 4096);
         }
         assert_eq!(shares(&[(7, task)], &completed), []);
@@ -178,10 +177,10 @@ mod tests {
     #[test]
     fn the_views_of_a_task_from_two_cpus_are_merged() {
         let (task, completed) = run(8, 4, 0);
-        let (mut submitted, mut taken) = (task, task);
-        (submitted.taken, taken.queued, taken.ios) = (Moments::default(), Moments::default(), 0);
-        taken.merge(&submitted);
-        assert_eq!(taken, task);
-        assert_eq!(shares(&[(7, taken)], &completed).len(), 1);
+        let (mut submitted, mut allocated) = (task, task);
+        (submitted.allocated, allocated.queued, allocated.ios) = (Moments::default(), Moments::default(), 0);
+        allocated.merge(&submitted);
+        assert_eq!(allocated, task);
+        assert_eq!(shares(&[(7, allocated)], &completed).len(), 1);
     }
 }

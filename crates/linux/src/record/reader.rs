@@ -1,4 +1,4 @@
-//! The reader of one CPU's ring buffer, which writes records until the end.
+//! The reader thread of one CPU's ring buffer, which writes blktrace records until the end.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,25 +19,25 @@ use super::output::RecordFile;
 use super::page::Page;
 use super::pressure::{Moments, Submissions};
 
-/// The error of a nowait bio that would have to wait.
+/// errno of a REQ_NOWAIT bio that would have to block.
 const EAGAIN: u16 = 11;
 /// Nice value of readers.
 const NICE: i32 = -10;
-/// Timeout of waiting for a buffer that does not fill.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Timeout of poll(2) for a buffer that does not fill.
+const POLL_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Interval of reports.
-const REPORT: Duration = Duration::from_millis(500);
+const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 /// Pause between reads if the kernel cannot wait for a buffer to fill.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Number of pages in the buffer from which the reader continues without a pause.
+/// After reading at least this many pages the reader continues without a pause.
 const PAGES_MIN: usize = 16;
-/// Interval of saved sums, and their number.
-const CUT_NS: u64 = 1_000_000_000;
-const CUTS_MAX: usize = 8;
-/// Maximum pages between two reports while a buffer does not become empty.
+/// Interval of checkpoints.
+const CHECKPOINT_INTERVAL_NS: u64 = 1_000_000_000;
+const CHECKPOINTS_MAX: usize = 8;
+/// Maximum pages between two reports while a buffer stays non-empty.
 const PAGES_MAX: usize = 1024;
 
-/// A task that was seen.
+/// A task with events on this CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Task {
     /// Its name, padded with NUL.
@@ -45,14 +45,14 @@ pub(crate) struct Task {
     /// The priority of the last request that it inserted or issued.
     pub(crate) priority: IoPriority,
     pub(crate) submissions: Submissions,
-    /// Whether it got a request since its plug was last flushed: the next plug event is then for this device.
+    /// Whether it got a request of this device since its plug was last flushed; plug events do not name a device.
     has_request: bool,
 }
 
 impl Task {
-    /// Merges what another CPU saw of the task.
+    /// Adds the sums of the same task on another CPU.
     pub(crate) fn merge(&mut self, other: &Task) {
-        // Keep the name and priority of the one that has them.
+        // Keep the most recent name and priority, preferring one with a priority.
         if other.submissions.last_ns > self.submissions.last_ns || self.priority == IoPriority::UNSET {
             (self.name, self.priority) = (other.name, other.priority);
         }
@@ -60,10 +60,10 @@ impl Task {
     }
 }
 
-/// The sums of a CPU's events up to a time. Readers progress at different speeds, but sums of several CPUs must be of
-/// the same time.
+/// The sums of a CPU's events up to a time. Readers progress at different speeds, but sums of several CPUs must end at the
+/// same time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cut {
+pub(crate) struct Checkpoint {
     /// The time, since the start.
     pub(crate) at_ns: u64,
     /// Tasks by pid.
@@ -71,37 +71,37 @@ pub(crate) struct Cut {
     pub(crate) completed: Moments,
 }
 
-/// What a CPU has seen.
+/// The events of a CPU so far, as its reader reported them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct CpuReport {
     /// Tasks by pid.
     pub(crate) tasks: FxHashMap<u32, Task>,
     /// The most recent sums at full seconds.
-    pub(crate) cuts: VecDeque<Cut>,
+    pub(crate) checkpoints: VecDeque<Checkpoint>,
 }
 
-/// Reports of the readers.
+/// Reports of all readers.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
-    /// Whether tracing has stopped, so that the buffers contain the rest.
-    pub(crate) is_over: AtomicBool,
-    /// I/Os that were queued, or completed on a device without requests.
+    /// Whether tracing has stopped: readers then empty their buffers and end.
+    pub(crate) is_stopped: AtomicBool,
+    /// I/Os that were queued, without refused ones.
     pub(crate) ios: AtomicU64,
     pub(crate) events: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) lost: AtomicU64,
     /// Pages that did not match the kernel's description.
     pub(crate) torn_pages: AtomicU64,
-    /// What each reader has seen.
-    pub(crate) seen: Vec<Mutex<Seen>>,
+    /// Reports about each CPU.
+    pub(crate) by_cpu: Vec<Mutex<CpuReport>>,
 }
 
-/// A reader with its file.
+/// The reader of a CPU, with its output file.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     pub(crate) cpu: u32,
-    /// Its index among the readers.
-    pub(crate) place: usize,
+    /// The index of its CPU in [`Reports::by_cpu`].
+    pub(crate) index: usize,
     pub(crate) pipe: File,
     pub(crate) pages: PageLayout,
     pub(crate) decoder: &'a Decoder,
@@ -117,25 +117,25 @@ impl Reader<'_> {
     /// # Errors
     /// If the buffer cannot be read or the file cannot be written. The file then ends with a complete record.
     pub(crate) fn run(self) -> io::Result<()> {
-        // A reader that waits long for a CPU loses events. Without the permission it runs at normal priority.
+        // A reader that waits long for its CPU loses events. Without permission it stays at normal priority.
         let _ = rustix::process::setpriority_process(None, NICE);
         let start_ns = self.start_ns;
         let page = vec![0; self.pages.bytes];
-        // The time of the next saved sums.
-        let seen = Cut { at_ns: CUT_NS, ..Cut::default() };
-        let mut run = Run { reader: self, seen, last_ns: start_ns, counted: Counted::default() };
-        let ended = run.until_over(page);
-        // Buffered records before an error are written as far as possible.
+        // `at_ns` is the time at which the next sums are saved.
+        let sums = Checkpoint { at_ns: CHECKPOINT_INTERVAL_NS, ..Checkpoint::default() };
+        let mut run = Run { reader: self, sums, last_ns: start_ns, counters: Counters::default() };
+        let result = run.run_until_stopped(page);
+        // After an error, still write buffered records if possible.
         let written = run.reader.file.get_mut().write_out(true);
         run.report();
-        ended.and(written)
+        result.and(written)
     }
 }
 
 #[derive(Default)]
-struct Counted {
+struct Counters {
     ios: u64,
-    given_back: u64,
+    retracted: u64,
     events: u64,
     bytes: u64,
     lost: u64,
@@ -145,22 +145,23 @@ struct Counted {
 
 struct Run<'a> {
     reader: Reader<'a>,
-    seen: Cut,
+    /// The sums so far, of which checkpoints are saved.
+    sums: Checkpoint,
     /// Time of the last event.
     last_ns: u64,
     /// Counters since the last report.
-    counted: Counted,
+    counters: Counters,
 }
 
 impl Run<'_> {
-    fn until_over(&mut self, mut page: Vec<u8>) -> io::Result<()> {
-        let mut reported = Instant::now();
+    fn run_until_stopped(&mut self, mut page: Vec<u8>) -> io::Result<()> {
+        let mut last_report = Instant::now();
         loop {
             let mut polled = [PollFd::new(&self.reader.pipe, PollFlags::IN)];
             // An interrupted wait is not an error.
-            let _ = rustix::event::poll(&mut polled, Some(&LOOK));
-            // Checked before the buffer: everything in the buffer afterwards is read.
-            let is_over = self.reader.reports.is_over.load(Ordering::Acquire);
+            let _ = rustix::event::poll(&mut polled, Some(&POLL_TIMEOUT));
+            // Checked before reading, so that nothing traced before the stop is missed.
+            let is_stopped = self.reader.reports.is_stopped.load(Ordering::Acquire);
             let (mut pages, now_ns) = (0, monotonic_ns());
             while self.read(&mut page)? {
                 pages += 1;
@@ -168,12 +169,12 @@ impl Run<'_> {
                     self.report();
                 }
             }
-            if is_over {
+            if is_stopped {
                 return Ok(());
             }
-            self.cut_before(now_ns.saturating_sub(self.reader.start_ns));
-            if self.counted.has_new_task || reported.elapsed() > REPORT {
-                reported = Instant::now();
+            self.save_checkpoints(now_ns.saturating_sub(self.reader.start_ns));
+            if self.counters.has_new_task || last_report.elapsed() > REPORT_INTERVAL {
+                last_report = Instant::now();
                 self.report();
             }
             if pages < PAGES_MIN {
@@ -182,7 +183,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reads a page and writes its events; returns whether there was one.
+    /// Reads a page and writes its events; returns `false` if the buffer was empty.
     fn read(&mut self, page: &mut [u8]) -> io::Result<bool> {
         let bytes = loop {
             match self.reader.pipe.read(page) {
@@ -196,11 +197,11 @@ impl Run<'_> {
             return Ok(false);
         }
         let Some(mut page) = Page::new(&page[..bytes], &self.reader.pages) else {
-            self.counted.torn_pages += 1;
+            self.counters.torn_pages += 1;
             return Ok(true);
         };
         if page.lost > 0 {
-            self.counted.lost += page.lost;
+            self.counters.lost += page.lost;
             self.reader.file.lost(self.last_ns, page.lost)?;
         }
         for entry in page.by_ref() {
@@ -208,23 +209,23 @@ impl Run<'_> {
                 self.write(decoded)?;
             }
         }
-        self.counted.torn_pages += u64::from(page.is_torn);
+        self.counters.torn_pages += u64::from(page.is_torn);
         self.reader.file.get_mut().write_out(false)?;
         Ok(true)
     }
 
     fn write(&mut self, Decoded { mut event, task: name }: Decoded<'_>) -> io::Result<()> {
-        // Readers reject times that go back within a file, but the trace clock may step back by some ns.
+        // blkparse rejects times that go back within a file, but the trace clock may step back by some ns.
         self.last_ns = self.last_ns.max(event.time_ns);
         event.time_ns = self.last_ns;
         let since_ns = event.time_ns - self.reader.start_ns;
-        if since_ns >= self.seen.at_ns {
-            self.cut_before(since_ns);
+        if since_ns >= self.sums.at_ns {
+            self.save_checkpoints(since_ns);
         }
         if event.action == Action::Complete {
             self.complete(&event, since_ns);
         } else if let Some(name) = name {
-            let task = self.seen.tasks.entry(event.pid).or_insert_with(|| Task {
+            let task = self.sums.tasks.entry(event.pid).or_insert_with(|| Task {
                 name: [0; 16],
                 priority: IoPriority::UNSET,
                 submissions: Submissions::default(),
@@ -233,80 +234,82 @@ impl Run<'_> {
             match event.action {
                 Action::Queue => {
                     task.submissions.queue(since_ns, event.bytes);
-                    self.counted.ios += 1;
+                    self.counters.ios += 1;
                 }
                 Action::GetRequest | Action::BackMerge | Action::FrontMerge => {
-                    task.submissions.taken.add(since_ns, event.bytes);
+                    task.submissions.allocated.add(since_ns, event.bytes);
                     task.has_request |= event.action == Action::GetRequest;
                 }
-                // A worker that issues requests of other tasks has not set their priority.
+                // A kworker issues requests of other tasks, whose priority is not its own.
                 Action::Insert | Action::Issue if !name.starts_with(b"kworker/") => task.priority = event.priority,
-                // Plug events do not name a device: those of tasks with a request for this device count.
+                // Plug events do not name a device: keep those of tasks with a request for this device.
                 Action::Plug if !task.has_request => return Ok(()),
                 Action::Unplug if !std::mem::take(&mut task.has_request) => return Ok(()),
                 _ => {}
             }
             if task.name != *name {
                 task.name = *name;
-                self.counted.has_new_task = true;
+                self.counters.has_new_task = true;
                 let end = name.iter().position(|letter| *letter == 0).unwrap_or(name.len());
                 self.reader.file.name(event.time_ns, event.pid, &name[..end])?;
             }
         }
-        self.counted.events += 1;
+        self.counters.events += 1;
         self.reader.file.event(&event)
     }
 
     fn complete(&mut self, event: &Event, since_ns: u64) {
-        self.seen.completed.add(since_ns, event.bytes);
-        // A nowait bio that would have to wait is returned to its task, which lets a worker queue it again.
+        self.sums.completed.add(since_ns, event.bytes);
+        // A REQ_NOWAIT bio that would block is returned to its task, and a worker queues it again.
         if event.error == EAGAIN
-            && let Some(task) = self.seen.tasks.get_mut(&event.pid)
+            && let Some(task) = self.sums.tasks.get_mut(&event.pid)
         {
-            task.submissions.give_back(since_ns, event.bytes);
-            self.counted.given_back += 1;
+            task.submissions.retract(since_ns, event.bytes);
+            self.counters.retracted += 1;
         }
     }
 
     fn report(&mut self) {
         let reports = self.reader.reports;
         let bytes = self.reader.file.get_mut().len();
-        let Counted { ios, given_back, events, lost, torn_pages, bytes: before, .. } =
-            std::mem::take(&mut self.counted);
-        self.counted.bytes = bytes;
-        for (total, more) in [
-            // A returned bio was queued on the same CPU, possibly before the last report.
-            (&reports.ios, ios.wrapping_sub(given_back)),
+        let Counters { ios, retracted, events, lost, torn_pages, bytes: before, .. } =
+            std::mem::take(&mut self.counters);
+        self.counters.bytes = bytes;
+        for (total, delta) in [
+            // A refused bio was queued on the same CPU, possibly before the last report.
+            (&reports.ios, ios.wrapping_sub(retracted)),
             (&reports.events, events),
             // After a failed write the file may be shorter than before.
             (&reports.bytes, bytes.wrapping_sub(before)),
             (&reports.lost, lost),
             (&reports.torn_pages, torn_pages),
         ] {
-            total.fetch_add(more, Ordering::Relaxed);
+            total.fetch_add(delta, Ordering::Relaxed);
         }
-        self.reported().tasks.clone_from(&self.seen.tasks);
+        self.cpu_report().tasks.clone_from(&self.sums.tasks);
     }
 
     /// Saves the sums up to this time.
     #[cold]
-    fn cut_before(&mut self, since_ns: u64) {
-        while self.seen.at_ns <= since_ns {
-            // During a pause all sums are equal, so those of its last seconds are enough.
-            let first_ns = since_ns.saturating_sub(CUTS_MAX as u64 * CUT_NS) / CUT_NS * CUT_NS;
-            self.seen.at_ns = self.seen.at_ns.max(first_ns);
-            let mut reported = self.reported();
-            if reported.cuts.len() == CUTS_MAX {
-                reported.cuts.pop_front();
+    fn save_checkpoints(&mut self, since_ns: u64) {
+        while self.sums.at_ns <= since_ns {
+            // Sums do not change while idle, so those of the last seconds are enough.
+            let first_ns = since_ns.saturating_sub(CHECKPOINTS_MAX as u64 * CHECKPOINT_INTERVAL_NS)
+                / CHECKPOINT_INTERVAL_NS
+                * CHECKPOINT_INTERVAL_NS;
+            self.sums.at_ns = self.sums.at_ns.max(first_ns);
+            let mut cpu_report = self.cpu_report();
+            if cpu_report.checkpoints.len() == CHECKPOINTS_MAX {
+                cpu_report.checkpoints.pop_front();
             }
-            reported.cuts.push_back(self.seen.clone());
-            drop(reported);
-            self.seen.at_ns += CUT_NS;
+            cpu_report.checkpoints.push_back(self.sums.clone());
+            drop(cpu_report);
+            self.sums.at_ns += CHECKPOINT_INTERVAL_NS;
         }
     }
 
-    fn reported(&self) -> MutexGuard<'_, Seen> {
-        self.reader.reports.seen[self.reader.place].lock().unwrap_or_else(PoisonError::into_inner)
+    fn cpu_report(&self) -> MutexGuard<'_, CpuReport> {
+        self.reader.reports.by_cpu[self.reader.index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -322,12 +325,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (buffer, records) = (folder.path().join("buffer"), folder.path().join("x.blktrace.0"));
         std::fs::write(&buffer, content).unwrap();
-        let reports = Reports { is_over: true.into(), seen: vec![Mutex::default()], ..Reports::default() };
+        let reports = Reports { is_stopped: true.into(), by_cpu: vec![Mutex::default()], ..Reports::default() };
         let (decoder, device) = (decoder(), Device { major: 7, minor: 0 });
         let file = CpuFile::new(RecordFile::create(&records).unwrap(), 0, device);
         let (pipe, pages, reports_of_it) = (File::open(&buffer).unwrap(), pages(), &reports);
         let reader =
-            Reader { cpu: 0, place: 0, pipe, pages, decoder: &decoder, file, reports: reports_of_it, start_ns: 0 };
+            Reader { cpu: 0, index: 0, pipe, pages, decoder: &decoder, file, reports: reports_of_it, start_ns: 0 };
         reader.run().unwrap();
         let mut recording = Recording::open(&records).unwrap();
         let mut events = Vec::new();
@@ -349,8 +352,8 @@ mod tests {
         assert!(of(Action::Queue) > 10 && recording.names().all().iter().any(|(_, name)| *name == "fio"));
         assert!(events.iter().filter(|event| event.action == Action::Unplug).all(|event| event.pid != 0));
         assert_eq!(count(&reports.torn_pages), 0);
-        let seen = reports.seen[0].lock().unwrap();
-        let ios: u64 = seen.tasks.values().map(|task| task.submissions.ios).sum();
+        let report = reports.by_cpu[0].lock().unwrap();
+        let ios: u64 = report.tasks.values().map(|task| task.submissions.ios).sum();
         assert_eq!(ios, of(Action::Queue));
     }
 

@@ -1,4 +1,4 @@
-//! `NAME.host.json`: facts about the host that the recording itself does not contain (RP26).
+//! The sidecar `NAME.host.json`: facts about the host that blktrace files do not contain (RP26).
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::target::Target;
 use crate::root::Root;
 
-/// The format of the file.
+/// The name and version of the file's format.
 const FORMAT: &str = "hoistway-recording-host/1";
-/// The suffix of its name, after the name of the recording.
+/// The suffix of the file, after the name of the recording.
 pub const ENDING: &str = ".host.json";
 
 /// The host of a recording.
@@ -26,7 +26,7 @@ pub struct RecordedHost {
     pub memory_bytes: u64,
     /// The device.
     pub device: RecordedDevice,
-    /// The scheduler at the start of the recording; none if the device has no requests.
+    /// The scheduler at the start of the recording; `None` if the device has no request queue.
     pub scheduler: Option<String>,
     /// Its tunables, from `queue/iosched`.
     pub tunables: BTreeMap<String, String>,
@@ -34,7 +34,7 @@ pub struct RecordedHost {
     pub queue: BTreeMap<String, String>,
     /// Start of the recording, seconds since 1970.
     pub begun_s: u64,
-    /// Duration, seconds; 0 while it is running, or if it was killed.
+    /// Duration, seconds; 0 while the recording is running, or if it was killed.
     pub seconds: f64,
     /// I/Os.
     pub ios: u64,
@@ -56,9 +56,9 @@ pub struct RecordedHost {
 pub struct RecordedDevice {
     /// Its name in `/sys/block`.
     pub name: String,
-    /// Its number, as `8,0`.
+    /// Its device number, such as `8,0`.
     pub number: String,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
     /// Its model, if it reports one.
     pub model: Option<String>,
@@ -76,10 +76,10 @@ pub struct RecordedTask {
     pub name: String,
     /// I/Os that it queued.
     pub ios: u64,
-    /// Class and level of the I/O priority of its requests, as `rt:4`; none if it set none, or if the kernel (before 6.11) does
-    /// not report it.
+    /// Class and level of the I/O priority of its requests, such as `rt:4`; `None` if it set none, or if the kernel (before
+    /// 6.11) does not report it.
     pub io_priority: Option<String>,
-    /// Its nice value; none if it had ended before it was read.
+    /// Its nice value; `None` if the task exited before it could be read.
     pub nice: Option<i32>,
     /// Its scheduling policy, as the kernel's number.
     pub policy: Option<u32>,
@@ -102,11 +102,12 @@ pub struct Mount {
 }
 
 impl RecordedHost {
-    /// The facts about the host before the recording starts.
-    pub(crate) fn of(root: &Root, target: &Target, cpus: u32) -> RecordedHost {
+    /// Reads the facts about the host before the recording starts.
+    pub(crate) fn read(root: &Root, target: &Target, cpus: u32) -> RecordedHost {
         let disk = format!("sys/block/{}", target.name);
         let text = |path: &str| root.read(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-        let scheduler = text(&format!("{disk}/queue/scheduler")).and_then(|text| active(&text).map(str::to_owned));
+        let scheduler =
+            text(&format!("{disk}/queue/scheduler")).and_then(|text| active_scheduler(&text).map(str::to_owned));
         let queue = files(root, &format!("{disk}/queue"), |name| name != "scheduler");
         RecordedHost {
             format: FORMAT.to_owned(),
@@ -140,12 +141,16 @@ impl RecordedHost {
     /// What is wrong, and where.
     pub fn parse(text: &str) -> Result<RecordedHost, String> {
         let host: RecordedHost = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if host.format == FORMAT { Ok(host) } else { Err(format!("its format is \"{}\"", host.format)) }
+        if host.format == FORMAT {
+            Ok(host)
+        } else {
+            Err(format!("its format is \"{}\" (expected \"{FORMAT}\")", host.format))
+        }
     }
 }
 
 /// The name in brackets in a file `scheduler`.
-fn active(text: &str) -> Option<&str> {
+fn active_scheduler(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(name, _)| name)
 }
@@ -166,9 +171,9 @@ fn hw_queue_tags(root: &Root, disk: &str) -> Vec<u32> {
     queues.iter().filter_map(tags).collect()
 }
 
-/// The texts of the files in a folder with wanted names. Unreadable files and folders are left out.
-pub(crate) fn files(root: &Root, folder: &str, is_wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
-    let names = root.names(folder).unwrap_or_default().into_iter().filter(|name| is_wanted(name));
+/// The selected files of a folder with their contents; unreadable ones are left out.
+pub(crate) fn files(root: &Root, folder: &str, is_selected: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+    let names = root.names(folder).unwrap_or_default().into_iter().filter(|name| is_selected(name));
     let read = |name: String| Some((root.read(&format!("{folder}/{name}")).ok()?.trim().to_owned(), name));
     names.filter_map(read).map(|(text, name)| (name, text)).collect()
 }
@@ -177,17 +182,19 @@ pub(crate) fn files(root: &Root, folder: &str, is_wanted: impl Fn(&str) -> bool)
 fn mounts(text: &str) -> Vec<Mount> {
     text.lines()
         .filter_map(|line| {
-            let (before, behind) = line.split_once(" - ")?;
-            let before: Vec<&str> = before.split(' ').collect();
-            let mut behind = behind.split(' ');
-            let (file_system, source, of_it) = (behind.next()?, behind.next()?, behind.next()?);
-            // Others have no device number, including btrfs, which names its device as the source.
-            let is_on_device = !before.get(2)?.starts_with("0:") || source.starts_with("/dev/");
-            let mut options: Vec<&str> = before.get(5)?.split(',').collect();
-            options.extend(of_it.split(',').filter(|option| !before[5].split(',').any(|other| other == *option)));
+            let (mount_fields, fs_fields) = line.split_once(" - ")?;
+            let mount_fields: Vec<&str> = mount_fields.split(' ').collect();
+            let mut fs_fields = fs_fields.split(' ');
+            let (file_system, source, fs_options) = (fs_fields.next()?, fs_fields.next()?, fs_fields.next()?);
+            // File systems without a device have major number 0; so has btrfs, whose source is its device.
+            let is_on_device = !mount_fields.get(2)?.starts_with("0:") || source.starts_with("/dev/");
+            let mut options: Vec<&str> = mount_fields.get(5)?.split(',').collect();
+            options.extend(
+                fs_options.split(',').filter(|option| !mount_fields[5].split(',').any(|other| other == *option)),
+            );
             is_on_device.then(|| Mount {
                 source: source.to_owned(),
-                target: (*before.get(4).unwrap_or(&"")).to_owned(),
+                target: (*mount_fields.get(4).unwrap_or(&"")).to_owned(),
                 file_system: file_system.to_owned(),
                 options: options.join(","),
             })
@@ -207,7 +214,7 @@ mod tests {
             ("none", None),
             ("[", None),
         ] {
-            assert_eq!(active(text), name, "{text}");
+            assert_eq!(active_scheduler(text), name, "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The device to record.
+//! The device to record: finds the disk of a name or path.
 
 use hoistway_trace::block::Device;
 use rustix::fs::{FileType, OFlags};
@@ -7,7 +7,7 @@ use super::error::RecordError;
 use crate::below::{disk_of, folder_of};
 use crate::root::Root;
 
-/// A whole disk.
+/// A disk to record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     /// Its name in `/sys/block`.
@@ -16,9 +16,9 @@ pub struct Target {
     pub number: Device,
     /// The partition that was given, if any.
     pub partition: Option<String>,
-    /// The devices below it, if it passes its I/O on without its own requests.
+    /// The devices below it, if it is stacked.
     pub lies_on: Vec<String>,
-    /// Whether it has no requests, and so no scheduler.
+    /// Whether it is bio-based, and so has no scheduler.
     pub has_no_requests: bool,
 }
 
@@ -29,28 +29,28 @@ impl Target {
     ///
     /// # Errors
     /// If there is no such device.
-    pub(crate) fn find(root: &Root, wanted: &str) -> Result<Target, RecordError> {
-        let folder = folder(root, wanted)?;
-        let refuse = |problem: &str| RecordError::new(wanted, problem, EXPECTED);
+    pub(crate) fn find(root: &Root, requested: &str) -> Result<Target, RecordError> {
+        let folder = folder(root, requested)?;
+        let refuse = |problem: &str| RecordError::new(requested, problem, EXPECTED);
         let disk = disk_of(root, &folder);
         let partition = folder.strip_prefix(disk).filter(|name| !name.is_empty());
         let partition = partition.map(|name| name.trim_start_matches('/').to_owned());
         let name = disk.rsplit('/').next().unwrap_or(disk).to_owned();
-        let number = number(root, disk).ok_or_else(|| refuse("sysfs does not have its number"))?;
+        let number = number(root, disk).ok_or_else(|| refuse("sysfs does not show its number"))?;
         let lies_on = root.names(&format!("{disk}/slaves")).unwrap_or_default();
         let has_no_requests = !root.has_folder(&format!("{disk}/mq"));
         Ok(Target { name, number, partition, lies_on, has_no_requests })
     }
 
-    /// Whether the device with this number is the disk, one of its partitions, or stacked on it.
+    /// Whether the disk is below the device with this number: the disk itself, a partition of it, or a device stacked on it.
     pub(crate) fn is_below(&self, root: &Root, number: Device) -> bool {
         let Ok(folder) = root.resolved(&format!("sys/dev/block/{}:{}", number.major, number.minor)) else {
             return false;
         };
-        self.carries(root, &folder, 0)
+        self.is_below_folder(root, &folder, 0)
     }
 
-    fn carries(&self, root: &Root, folder: &str, depth: u32) -> bool {
+    fn is_below_folder(&self, root: &Root, folder: &str, depth: u32) -> bool {
         const DEPTH_MAX: u32 = 16;
         if folder.split('/').any(|name| name == self.name) {
             return true;
@@ -59,20 +59,20 @@ impl Target {
         depth < DEPTH_MAX
             && below.iter().any(|name| {
                 let folder = root.resolved(&format!("{folder}/slaves/{name}"));
-                folder.is_ok_and(|folder| self.carries(root, &folder, depth + 1))
+                folder.is_ok_and(|folder| self.is_below_folder(root, &folder, depth + 1))
             })
     }
 }
 
 /// The folder of a device in sysfs.
-fn folder(root: &Root, wanted: &str) -> Result<String, RecordError> {
-    let refuse = |problem: String, expected: String| RecordError::new(wanted, problem, expected);
-    if !wanted.contains('/')
-        && let Ok(folder) = root.resolved(&format!("sys/class/block/{wanted}"))
+fn folder(root: &Root, requested: &str) -> Result<String, RecordError> {
+    let refuse = |problem: String, expected: String| RecordError::new(requested, problem, expected);
+    if !requested.contains('/')
+        && let Ok(folder) = root.resolved(&format!("sys/class/block/{requested}"))
     {
         return Ok(folder);
     }
-    let path = if wanted.contains('/') { wanted.to_owned() } else { format!("dev/{wanted}") };
+    let path = if requested.contains('/') { requested.to_owned() } else { format!("dev/{requested}") };
     let file = root.open_file(&path, OFlags::PATH).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             let known = root.names("sys/block").unwrap_or_default();
@@ -88,10 +88,10 @@ fn folder(root: &Root, wanted: &str) -> Result<String, RecordError> {
         _ => {
             let name = |folder: String| folder.rsplit('/').next().map(str::to_owned);
             let expected = match folder_of(root, stat.st_dev).ok().and_then(name) {
-                Some(device) => format!("the block device that it lies on, {device}"),
+                Some(device) => format!("its underlying device, {device}"),
                 None => EXPECTED.to_owned(),
             };
-            Err(refuse("this is no block device".to_owned(), expected))
+            Err(refuse("is not a block device".to_owned(), expected))
         }
     }
 }
@@ -112,15 +112,15 @@ mod tests {
     fn root() -> (tempfile::TempDir, Root) {
         let folder = tempfile::tempdir().unwrap();
         let disk = |path: &str, name: &str, number: &str| {
-            let place = folder.path().join("sys/devices").join(path);
-            fs::create_dir_all(&place).unwrap();
-            fs::write(place.join("dev"), format!("{number}\n")).unwrap();
+            let device_folder = folder.path().join("sys/devices").join(path);
+            fs::create_dir_all(&device_folder).unwrap();
+            fs::write(device_folder.join("dev"), format!("{number}\n")).unwrap();
             for (links, link) in [("class/block", name), ("dev/block", number)] {
                 let links = folder.path().join("sys").join(links);
                 fs::create_dir_all(&links).unwrap();
                 symlink(format!("../../devices/{path}"), links.join(link)).unwrap();
             }
-            place
+            device_folder
         };
         fs::create_dir(disk("pci/block/sda", "sda", "8:0").join("mq")).unwrap();
         fs::write(disk("pci/block/sda/sda2", "sda2", "8:2").join("partition"), "2\n").unwrap();
@@ -162,8 +162,9 @@ mod tests {
     #[test]
     fn an_invalid_record_target_is_refused() {
         let (_folder, root) = root();
-        for (wanted, problem) in [("sdz", "no such device"), ("/dev/file", "no block device"), ("../sda", "sda")] {
-            let error = Target::find(&root, wanted).unwrap_err().to_string();
+        for (requested, problem) in [("sdz", "no such device"), ("/dev/file", "not a block device"), ("../sda", "sda")]
+        {
+            let error = Target::find(&root, requested).unwrap_err().to_string();
             assert!(error.contains(problem) && error.contains("expected"), "{error}");
         }
     }

@@ -1,4 +1,4 @@
-//! Facts about tasks, from `/proc`.
+//! Facts about recorded tasks, from `/proc`: nice value, policy and cgroup.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::sidecar::{RecordedTask, files};
 use crate::host::IoHierarchy;
 use crate::root::Root;
 
-/// Maximum number of tasks: more tasks do not belong to a single problem.
+/// Maximum number of tasks to read, which bounds memory.
 const TASKS_MAX: usize = 1 << 14;
 
 /// Facts about a task other than its I/O.
@@ -21,7 +21,7 @@ struct Facts {
     cgroup: Option<String>,
 }
 
-/// Tasks, each of which is read when it is first seen, since it may exit at any time.
+/// The recorded tasks. Each is read when first seen, since it may exit at any time.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
     facts: FxHashMap<u32, Facts>,
@@ -29,7 +29,7 @@ pub(crate) struct Tasks {
 
 impl Tasks {
     /// Reads the facts about a task if it is new.
-    pub(crate) fn look_at(&mut self, root: &Root, pid: u32) {
+    pub(crate) fn read_if_new(&mut self, root: &Root, pid: u32) {
         if self.facts.len() < TASKS_MAX && !self.facts.contains_key(&pid) {
             self.facts.insert(pid, Facts::of(root, pid));
         }
@@ -46,7 +46,7 @@ impl Tasks {
                     pid,
                     name: name(&task.name),
                     ios: task.submissions.ios,
-                    io_priority: in_words(task.priority),
+                    io_priority: priority_text(task.priority),
                     nice,
                     policy,
                     cgroup,
@@ -58,14 +58,14 @@ impl Tasks {
     }
 }
 
-/// A name padded with NUL.
+/// A task's name without its NUL padding.
 pub(crate) fn name(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|letter| *letter == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Class and level as text.
-fn in_words(priority: IoPriority) -> Option<String> {
+/// Class and level as text; `None` if no priority is set.
+fn priority_text(priority: IoPriority) -> Option<String> {
     // An unset class may come with any level.
     let class = match priority.0 >> 13 {
         1 => PriorityClass::RealTime,
@@ -84,7 +84,7 @@ fn in_words(priority: IoPriority) -> Option<String> {
 impl Facts {
     fn of(root: &Root, pid: u32) -> Facts {
         let stat = root.read(&format!("proc/{pid}/stat")).unwrap_or_default();
-        // The name may contain anything: the fields after its last bracket start with the third one.
+        // The name in brackets may contain anything, so fields are counted after the last bracket, from the third.
         let fields: Vec<&str> = stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
         let field = |number: usize| fields.get(number - 3);
         Facts {
@@ -95,21 +95,21 @@ impl Facts {
     }
 }
 
-/// The path of the cgroup for I/O: of `blkio` with version 1, otherwise of version 2.
+/// The cgroup that controls I/O: that of `blkio` in version 1, otherwise that of version 2.
 fn cgroup(text: &str) -> Option<&str> {
     let lines = || text.lines().filter_map(|line| line.split_once(':').and_then(|(_, rest)| rest.split_once(':')));
-    let of_blkio = lines().find(|(controllers, _)| controllers.split(',').any(|name| name == "blkio"));
-    of_blkio.or_else(|| lines().find(|(controllers, _)| controllers.is_empty())).map(|(_, path)| path)
+    let blkio = lines().find(|(controllers, _)| controllers.split(',').any(|name| name == "blkio"));
+    blkio.or_else(|| lines().find(|(controllers, _)| controllers.is_empty())).map(|(_, path)| path)
 }
 
 /// Weights and limits of the cgroups of these tasks and their ancestors.
 pub(crate) fn cgroups(root: &Root, tasks: &[RecordedTask]) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut paths = BTreeSet::new();
     for path in tasks.iter().filter_map(|task| task.cgroup.as_deref()) {
-        let ends = path.char_indices().filter(|(at, letter)| *letter == '/' && *at > 0).map(|(at, _)| at);
+        let ends = path.char_indices().filter(|(index, letter)| *letter == '/' && *index > 0).map(|(index, _)| index);
         paths.extend(ends.chain([path.len()]).map(|end| &path[..end]));
     }
-    let hierarchy = IoHierarchy::of(root);
+    let hierarchy = IoHierarchy::find(root);
     let Some(folder) = &hierarchy.mounted_on else { return BTreeMap::new() };
     let settings = |path: &str| {
         let mut found = files(root, &format!("{folder}{path}"), |file| hierarchy.is_setting(file));
@@ -130,7 +130,7 @@ mod tests {
         for (number, words) in
             [(0, None), (4, None), (0x2004, Some("rt:4")), (0x4000, Some("be:0")), (0x6007, Some("idle"))]
         {
-            assert_eq!(in_words(IoPriority(number)).as_deref(), words, "{number:#x}");
+            assert_eq!(priority_text(IoPriority(number)).as_deref(), words, "{number:#x}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! An instance of the kernel's tracer, which is removed when its value is dropped.
+//! tracefs: checks, and a tracing instance that is removed when dropped.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -11,8 +11,8 @@ use super::format::{Format, PageLayout};
 use crate::root::Root;
 
 /// Possible mount points of tracefs.
-const PLACES: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
-/// Prefix of the instances of recordings; the process id follows.
+const MOUNT_POINTS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
+/// Prefix of the instances of recordings; the process ID follows.
 const PREFIX: &str = "hoistway-";
 /// Fill level of a buffer that wakes its reader, percent.
 const WAKE_PERCENT: &str = "25";
@@ -26,71 +26,71 @@ const LOCKDOWN: &str = "sys/kernel/security/lockdown";
 pub(crate) fn find(root: &Root) -> Result<&'static str, RecordError> {
     let lockdown = root.read(LOCKDOWN).unwrap_or_default();
     if lockdown.contains("[confidentiality]") {
-        let expected =
-            "lock-down \"integrity\" or none: lockdown= on the kernel's command line, Secure Boot in the firmware";
+        let expected = "lockdown mode integrity or none: see lockdown= on the kernel's command line, and Secure Boot in the firmware";
         return Err(RecordError::new(
             format!("/{LOCKDOWN}"),
             "the kernel is locked down for confidentiality",
             expected,
         ));
     }
-    for place in PLACES {
-        match root.names(&format!("{place}/events")) {
-            Ok(_) => return check_events(root, place),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(permission_error(place)),
+    for mount_point in MOUNT_POINTS {
+        match root.names(&format!("{mount_point}/events")) {
+            Ok(_) => return check_events(root, mount_point),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(permission_error(mount_point)),
             Err(_) => {}
         }
     }
-    let [place, _] = PLACES;
-    match root.names(place) {
+    let [mount_point, _] = MOUNT_POINTS;
+    match root.names(mount_point) {
         Ok(_) => {
-            let expected = format!("it mounted: mount -t tracefs tracefs /{place}");
-            Err(RecordError::new(format!("/{place}"), "tracefs is not mounted", expected))
+            let expected = format!("a mounted tracefs: mount -t tracefs tracefs /{mount_point}");
+            Err(RecordError::new(format!("/{mount_point}"), "tracefs is not mounted", expected))
         }
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(permission_error(place)),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(permission_error(mount_point)),
         Err(_) => {
             let expected = "a kernel with CONFIG_EVENT_TRACING, or a container that sees /sys of its host";
-            Err(RecordError::new(format!("/{place}"), "the kernel has no tracefs", expected))
+            Err(RecordError::new(format!("/{mount_point}"), "the kernel has no tracefs", expected))
         }
     }
 }
 
-fn check_events(root: &Root, place: &'static str) -> Result<&'static str, RecordError> {
-    let has = |kind: &Kind| root.has_folder(&format!("{place}/events/block/{}", kind.name));
-    let missing: Vec<_> = KINDS.iter().filter(|kind| kind.is_needed && !has(kind)).map(|kind| kind.name).collect();
+fn check_events(root: &Root, mount_point: &'static str) -> Result<&'static str, RecordError> {
+    let has_event = |kind: &Kind| root.has_folder(&format!("{mount_point}/events/block/{}", kind.name));
+    let missing: Vec<_> =
+        KINDS.iter().filter(|kind| kind.is_required && !has_event(kind)).map(|kind| kind.name).collect();
     if missing.is_empty() {
-        return Ok(place);
+        return Ok(mount_point);
     }
     let problem = format!("the kernel has no events {}", missing.join(", "));
-    Err(RecordError::new(format!("/{place}/events/block"), problem, "a kernel with CONFIG_BLK_DEV_IO_TRACE"))
+    Err(RecordError::new(format!("/{mount_point}/events/block"), problem, "a kernel with CONFIG_BLK_DEV_IO_TRACE"))
 }
 
-fn permission_error(place: &str) -> RecordError {
-    let expected = "root (sudo hoistway record ...), or a user that may read and write tracefs: \
+fn permission_error(mount_point: &str) -> RecordError {
+    let expected = "root (sudo hoistway record ...), or a user with access to tracefs: \
                     mount -o remount,mode=770,gid=GROUP on it, and CAP_PERFMON";
-    RecordError::new(format!("/{place}"), "permission denied", expected)
+    RecordError::new(format!("/{mount_point}"), "permission denied", expected)
 }
 
-/// The process id in the name of an instance.
-fn maker(instance: &str) -> Option<u32> {
+/// The process ID in the name of an instance.
+fn owner_pid(instance: &str) -> Option<u32> {
     instance.strip_prefix(PREFIX)?.parse().ok()
 }
 
 /// Removes instances whose processes have ended. Returns their names.
-pub(crate) fn remove_left_over(root: &Root, place: &str) -> Vec<String> {
-    let instances = root.names(&format!("{place}/instances")).unwrap_or_default();
-    let is_left_over = |instance: &String| {
-        maker(instance).is_some_and(|pid| {
-            // Process ids are reused. The kernel does not remove an instance that is in use.
+pub(crate) fn remove_stale_instances(root: &Root, mount_point: &str) -> Vec<String> {
+    let instances = root.names(&format!("{mount_point}/instances")).unwrap_or_default();
+    let is_stale = |instance: &String| {
+        owner_pid(instance).is_some_and(|pid| {
+            // Process IDs are reused, so check the name. The kernel refuses to remove an instance in use.
             pid == std::process::id()
                 || root.read(&format!("proc/{pid}/comm")).map_or(true, |name| name.trim() != "hoistway")
         })
     };
-    let left_over = instances.into_iter().filter(is_left_over);
-    left_over.filter(|instance| root.remove_folder(&format!("{place}/instances/{instance}")).is_ok()).collect()
+    let stale = instances.into_iter().filter(is_stale);
+    stale.filter(|instance| root.remove_folder(&format!("{mount_point}/instances/{instance}")).is_ok()).collect()
 }
 
-/// An instance of the tracer with its own buffers. It is removed when it is dropped.
+/// A tracefs instance with its own buffers, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Instance<'a> {
     root: &'a Root,
@@ -102,25 +102,23 @@ impl<'a> Instance<'a> {
     ///
     /// # Errors
     /// If access is denied, or there is not enough memory.
-    pub(crate) fn make(root: &'a Root, place: &str, buffer_kib: u64) -> Result<Instance<'a>, RecordError> {
-        let folder = format!("{place}/instances/{PREFIX}{}", std::process::id());
+    pub(crate) fn create(root: &'a Root, mount_point: &str, buffer_kib: u64) -> Result<Instance<'a>, RecordError> {
+        let folder = format!("{mount_point}/instances/{PREFIX}{}", std::process::id());
         root.make_folder(&folder).map_err(|error| match error.kind() {
-            ErrorKind::PermissionDenied => permission_error(place),
+            ErrorKind::PermissionDenied => permission_error(mount_point),
             ErrorKind::AlreadyExists => {
-                RecordError::new(format!("/{folder}"), "this process records already", "one recording at a time")
+                RecordError::new(format!("/{folder}"), "this process is already recording", "one recording at a time")
             }
-            _ => {
-                RecordError::io(format!("/{folder}"), &error, "a kernel with instances of the tracer, and free memory")
-            }
+            _ => RecordError::io(format!("/{folder}"), &error, "a kernel with tracefs instances, and free memory"),
         })?;
         let instance = Instance { root, folder };
         instance.write("tracing_on", "0")?;
         instance.write("trace_clock", "mono")?;
         instance.write("buffer_size_kb", &buffer_kib.to_string()).map_err(|error| RecordError {
-            expected: "free memory for the buffer of each CPU: a smaller --buffer".to_owned(),
+            expected: "enough free memory for the buffer of each CPU: try a smaller --buffer".to_owned(),
             ..error
         })?;
-        // Older kernels lack this file, which only costs CPU time.
+        // Older kernels lack this file; then reading only costs more CPU time.
         let _ = instance.write("buffer_percent", WAKE_PERCENT);
         let _ = instance.write("options/record-cmd", "0");
         Ok(instance)
@@ -130,21 +128,22 @@ impl<'a> Instance<'a> {
     ///
     /// # Errors
     /// If the kernel rejects an event, or its description is not supported.
-    pub(crate) fn choose(&self, mut decoder: Decoder, device: u32) -> Result<Decoder, RecordError> {
+    pub(crate) fn enable_events(&self, mut decoder: Decoder, device: u32) -> Result<Decoder, RecordError> {
         for kind in KINDS {
             let event = format!("events/block/{}", kind.name);
             if !self.root.has_folder(&format!("{}/{event}", self.folder)) {
                 continue;
             }
-            let place = format!("/{}/{event}/format", self.folder);
+            let location = format!("/{}/{event}/format", self.folder);
             let text = self.read(&format!("{event}/format"))?;
-            let expected = "the description of an event, as Linux 4.19 to 7.3 have it";
+            let expected = "the event description of a kernel from Linux 4.19 to 7.3";
             let Some(format) = Format::parse(&text) else {
-                return Err(RecordError::new(place, "this describes no event", expected));
+                return Err(RecordError::new(location, "does not describe an event", expected));
             };
-            let lacks =
-                |field| RecordError::new(place, format!("the field {field} is missing or has another size"), expected);
-            decoder.add(kind, &format).map_err(lacks)?;
+            let missing_field = |field| {
+                RecordError::new(location, format!("the field {field} is missing or has an unknown size"), expected)
+            };
+            decoder.add(kind, &format).map_err(missing_field)?;
             if kind.has_device() {
                 self.write(&format!("{event}/filter"), &format!("dev == {device}"))?;
             }
@@ -153,16 +152,16 @@ impl<'a> Instance<'a> {
         Ok(decoder)
     }
 
-    /// The layout of its pages.
+    /// The layout of ring-buffer pages.
     ///
     /// # Errors
     /// If the kernel's description is not supported.
-    pub(crate) fn page_layout(&self, place: &str) -> Result<PageLayout, RecordError> {
-        let file = format!("{place}/events/header_page");
-        let expected = "pages as Linux 4.19 to 7.3 have them";
+    pub(crate) fn page_layout(&self, mount_point: &str) -> Result<PageLayout, RecordError> {
+        let file = format!("{mount_point}/events/header_page");
+        let expected = "the page format of a kernel from Linux 4.19 to 7.3";
         let text = self.root.read(&file).map_err(|error| RecordError::io(format!("/{file}"), &error, expected))?;
         PageLayout::parse(&text)
-            .ok_or_else(|| RecordError::new(format!("/{file}"), "this describes no page that is known", expected))
+            .ok_or_else(|| RecordError::new(format!("/{file}"), "unrecognised ring-buffer page format", expected))
     }
 
     /// The pages of a CPU's buffer: reading is non-blocking and removes them.
@@ -171,9 +170,9 @@ impl<'a> Instance<'a> {
     /// If the file cannot be opened.
     pub(crate) fn pages(&self, cpu: u32) -> Result<File, RecordError> {
         let file = format!("{}/per_cpu/cpu{cpu}/trace_pipe_raw", self.folder);
-        self.root.open_file(&file, OFlags::RDONLY | OFlags::NONBLOCK).map_err(|error| {
-            RecordError::io(format!("/{file}"), &error, "a buffer that may be read, as Linux has since 2.6.31")
-        })
+        self.root
+            .open_file(&file, OFlags::RDONLY | OFlags::NONBLOCK)
+            .map_err(|error| RecordError::io(format!("/{file}"), &error, "a readable per-CPU buffer"))
     }
 
     /// Starts or stops recording.
@@ -192,21 +191,21 @@ impl<'a> Instance<'a> {
 
     fn read(&self, file: &str) -> Result<String, RecordError> {
         let path = format!("{}/{file}", self.folder);
-        self.root.read(&path).map_err(|error| RecordError::io(format!("/{path}"), &error, "a file that can be read"))
+        self.root.read(&path).map_err(|error| RecordError::io(format!("/{path}"), &error, "a readable file"))
     }
 
     fn write(&self, file: &str, text: &str) -> Result<(), RecordError> {
         let path = format!("{}/{file}", self.folder);
         let write = || -> io::Result<()> { self.root.open_file(&path, OFlags::WRONLY)?.write_all(text.as_bytes()) };
         write().map_err(|error| {
-            RecordError::io(format!("/{path}"), &error, format!("a kernel that takes \"{text}\" there"))
+            RecordError::io(format!("/{path}"), &error, format!("a kernel that accepts \"{text}\" there"))
         })
     }
 }
 
 impl Drop for Instance<'_> {
     fn drop(&mut self) {
-        // If that fails, the next recording removes it.
+        // If this fails, the next recording removes the instance.
         let _ = self.root.remove_folder(&self.folder);
     }
 }
@@ -270,12 +269,12 @@ mod tests {
 
     #[test]
     fn tracefs_may_be_in_debugfs() {
-        let needed = KINDS.iter().filter(|kind| kind.is_needed);
+        let needed = KINDS.iter().filter(|kind| kind.is_required);
         let paths: Vec<_> = needed.map(|kind| format!("sys/kernel/debug/tracing/events/block/{}", kind.name)).collect();
         let mut entries: Vec<_> = paths.iter().map(|path| (path.as_str(), None)).collect();
         entries.push((LOCKDOWN, Some("none [integrity] confidentiality\n")));
         let (_folder, root) = root(&entries);
-        assert_eq!(find(&root), Ok(PLACES[1]));
+        assert_eq!(find(&root), Ok(MOUNT_POINTS[1]));
     }
 
     #[test]
@@ -289,7 +288,7 @@ mod tests {
             ("proc/2/comm", Some("hoistway\n")),
             ("proc/3/comm", Some("bash\n")),
         ]);
-        assert_eq!(remove_left_over(&root, "t"), ["hoistway-1", "hoistway-3"]);
+        assert_eq!(remove_stale_instances(&root, "t"), ["hoistway-1", "hoistway-3"]);
         assert_eq!(root.names("t/instances").unwrap(), ["hoistway-2", "hoistway-x", "other-1"]);
     }
 

@@ -10,19 +10,19 @@ mod skips;
 #[allow(unused_imports, reason = "not every test skips for a reason of its own")]
 pub use skips::skipped;
 
-/// A loop device of its own, which is detached at the end.
+/// A loop device for one test, which is detached when dropped.
 pub struct Loop {
     pub name: String,
     _image: TempDir,
 }
 
 impl Loop {
-    /// One with the kernel's defaults; nothing, and a word why, where there can be none.
+    /// A device with the kernel's defaults; `None`, with a printed reason, if there cannot be one.
     pub fn new() -> Option<Self> {
         Self::over(tempdir().unwrap(), 8 << 20)
     }
 
-    /// One over memory, of 64 MiB.
+    /// A device of 64 MiB, over a file in memory.
     #[allow(dead_code, reason = "not every test measures")]
     pub fn in_memory() -> Option<Self> {
         Self::over(folder_in_memory(64 << 20)?, 64 << 20)
@@ -30,7 +30,7 @@ impl Loop {
 
     fn over(image: TempDir, bytes: usize) -> Option<Self> {
         let file = image.path().join("image");
-        // What was never written is read from nowhere.
+        // Blocks that were never written would be read without any I/O.
         fs::write(&file, vec![1; bytes]).unwrap();
         let output = Command::new("losetup").args(["--find", "--show"]).arg(&file).output();
         let made = output.ok().filter(|output| output.status.success());
@@ -48,7 +48,7 @@ impl Loop {
         Some(device)
     }
 
-    /// A device keeps what was set until it is set again, whatever file it is.
+    /// A device keeps its settings even if it gets another file.
     fn reset(&self) {
         for scheduler in ["kyber", "none"] {
             self.set("scheduler", scheduler);
@@ -66,12 +66,12 @@ impl Loop {
         fs::write(self.file(file), value).unwrap();
     }
 
-    /// What a file of its queue shows.
+    /// The content of a file of its queue.
     pub fn shown(&self, file: &str) -> String {
         fs::read_to_string(self.file(file)).unwrap().trim().to_owned()
     }
 
-    /// Everything that a change of the scheduler changes.
+    /// All that depends on the scheduler.
     pub fn state(&self) -> Vec<(String, String)> {
         let names = fs::read_dir(self.file("iosched")).into_iter().flatten();
         let names = names.flatten().map(|entry| format!("iosched/{}", entry.file_name().to_str().unwrap()));
@@ -93,8 +93,8 @@ impl Drop for Loop {
     }
 }
 
-/// A folder in memory with room for files of this many bytes; nothing, and a word why, where there is less. Tests that run at the same time
-/// may need as much again.
+/// A folder in memory with room for files of this many bytes; `None`, with a printed reason, if there is less. Tests
+/// that run at the same time may need the same amount.
 #[allow(dead_code, reason = "not every test measures")]
 pub fn folder_in_memory(bytes: u64) -> Option<TempDir> {
     let free = rustix::fs::statvfs("/dev/shm").map_or(0, |fs| fs.f_bavail * fs.f_frsize);

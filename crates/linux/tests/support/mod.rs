@@ -1,4 +1,4 @@
-//! Trees of files from a compact text.
+//! Creates trees of files from a compact text.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-/// Makes the files of `text` in a new folder.
+/// Creates the files of `text` in a new folder.
 ///
 /// A line is `path = value` (`\n` stands for a new line), `path -> target` for a link, or `path/` for a folder. `disk PATH` makes a block
 /// device of sysfs with its link in `/sys/block`, and the paths after it are relative to it, until `root` or the next disk.
@@ -24,9 +24,9 @@ pub fn tree(text: &str) -> TempDir {
         } else if let Some((path, target)) = line.split_once(" -> ") {
             link(folder.path(), &format!("{prefix}{path}"), target);
         } else if let Some((path, value)) = line.split_once(" = ") {
-            let place = folder.path().join(format!("{prefix}{path}"));
-            fs::create_dir_all(place.parent().unwrap()).unwrap();
-            fs::write(place, value.replace("\\n", "\n") + "\n").unwrap();
+            let file = folder.path().join(format!("{prefix}{path}"));
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, value.replace("\\n", "\n") + "\n").unwrap();
         } else {
             fs::create_dir_all(folder.path().join(format!("{prefix}{line}"))).unwrap();
         }
@@ -35,7 +35,7 @@ pub fn tree(text: &str) -> TempDir {
 }
 
 fn link(root: &Path, path: &str, target: &str) {
-    let place = root.join(path);
-    fs::create_dir_all(place.parent().unwrap()).unwrap();
-    symlink(target, place).unwrap();
+    let link = root.join(path);
+    fs::create_dir_all(link.parent().unwrap()).unwrap();
+    symlink(target, link).unwrap();
 }

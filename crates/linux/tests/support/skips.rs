@@ -1,6 +1,6 @@
-//! Tests that skip what a machine does not allow.
+//! Skips tests that a machine does not support.
 
-/// Where the list is.
+/// The document that lists the accepted reasons.
 const LIST: &str = include_str!("../../../../docs/host.md");
 
 /// Reports that a test is skipped, and why. In CI only the reasons that docs/host.md lists are accepted, since a test that is always skipped

@@ -1,4 +1,4 @@
-//! Programs that are inferred from recordings.
+//! Infers programs from recordings.
 
 mod recordings;
 mod replayed;

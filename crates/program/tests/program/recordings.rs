@@ -22,7 +22,7 @@ fn a_database_and_its_journal_wait_for_each_other() {
     assert!(one.is_seen && one.observed == 0 && one.expected > 150.0, "{one:?}");
     assert!(other.is_seen && other.observed == 0 && other.expected > 80.0, "{other:?}");
     assert_eq!((program.streams[database].class, program.streams[journal].kind), (Class::Closed, Kind::Helper));
-    // It slept 3 ms between commits.
+    // The recorded program slept 3 ms between commits.
     let think_ms = program.streams[database].think_ns.unwrap() as f64 / 1e6;
     assert!((0.01..8.0).contains(&think_ms), "{think_ms} ms");
     assert_eq!((program.unfinished, program.counts.queued), (0, 2365));

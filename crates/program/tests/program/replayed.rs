@@ -1,10 +1,10 @@
-//! A program that is inferred from a run of a known program is that program.
+//! The program that is inferred from a run of a known program is the known one.
 
 use proptest::prelude::*;
 
 use crate::support::{Row, inferred, replayed};
 
-/// A loop: it has `depth` outstanding and thinks after each completion, each time as long as the table says.
+/// A loop that keeps `depth` I/Os outstanding, and thinks after each completion for the next time in the table.
 #[derive(Clone, Debug)]
 struct Loop {
     depth: usize,
@@ -12,11 +12,11 @@ struct Loop {
     thinks_us: Vec<u64>,
 }
 
-/// Runs loops on a device that does one command after the other.
+/// Runs loops on a device that executes one command at a time.
 fn run(loops: &[Loop], command_us: u64) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut submitted = vec![0; loops.len()];
-    // Submissions that are to come, and completions, each with the stream.
+    // Future submissions and completions, each with its stream.
     let mut coming: std::collections::BTreeSet<(u64, bool, u64, usize)> = Default::default();
     let mut number = 0;
     let mut free_us = 0;
@@ -41,7 +41,7 @@ fn run(loops: &[Loop], command_us: u64) -> Vec<Row> {
             submitted[stream] += 1;
             coming.insert((free_us, false, number, stream));
         } else {
-            // One that thinks as another completion comes continues in the order of completions.
+            // If a stream is thinking when another of its I/Os completes, it continues in the order of completions.
             let think_us = of.thinks_us[(submitted[stream]).min(of.thinks_us.len() - 1)];
             coming.insert((now_us + think_us, true, number, stream));
         }
@@ -50,7 +50,7 @@ fn run(loops: &[Loop], command_us: u64) -> Vec<Row> {
 }
 
 fn loops() -> impl Strategy<Value = Vec<Loop>> {
-    // Shorter than a command, so that a stream's submissions keep the order of its completions.
+    // Think times are shorter than a command, so that the submissions of a stream keep the order of its completions.
     let thinks_us = prop::collection::vec(1u64..400, 1..40);
     let of_one = (1usize..4, 0u64..3000, thinks_us);
     prop::collection::vec(of_one.prop_map(|(depth, start_us, thinks_us)| Loop { depth, start_us, thinks_us }), 1..4)
@@ -62,11 +62,11 @@ proptest! {
     #[test]
     fn replaying_a_recording_on_its_own_device_is_the_recording(loops in loops(), command_us in 401u64..2000) {
         let mut rows = run(&loops, command_us);
-        // Of two at the same time nothing says which came first.
+        // The order of two simultaneous events is unknown.
         let mut times: Vec<u64> = rows.iter().map(|row| row.queue_us).collect();
         times.sort_unstable();
         prop_assume!(times.windows(2).all(|pair| pair[0] < pair[1]));
-        // The first event of a recording is its start.
+        // A recording starts at its first event.
         for row in &mut rows {
             for time_us in [&mut row.queue_us, &mut row.taken_us, &mut row.issue_us, &mut row.complete_us] {
                 *time_us -= times[0];

@@ -1,4 +1,4 @@
-//! Recordings as tables of I/Os, and a device that replays programs.
+//! Makes recordings from tables of I/Os, and replays programs on a simple device.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -7,7 +7,8 @@ use hoistway_load::When;
 use hoistway_program::{Options, Program, Step};
 use hoistway_trace::block::{Input, Recording};
 
-/// An I/O of a recording: its task, whether it writes, when it was queued, taken, issued and completed, in microseconds.
+/// An I/O of a recording: its task, whether it writes, and when it was queued, was taken for submission, was issued and
+/// completed, in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub task: u32,
@@ -18,12 +19,13 @@ pub struct Row {
     pub complete_us: u64,
 }
 
-/// The program of such I/Os, recorded as blkparse prints it. Each has a sector of its own.
+/// The program inferred from these I/Os, in the format of blkparse. Each I/O has its own sector.
 pub fn inferred(rows: &[Row], ios_min: u64) -> Program {
     let mut lines = Vec::new();
     for (row, sector) in rows.iter().zip((0u64..).step_by(1000)) {
         let flags = if row.is_write { "WS" } else { "R" };
-        // Completions come before what they set off, and the submission of an I/O before its issue.
+        // At equal times, completions precede the I/Os that they cause, and the submission of an I/O precedes its
+        // issue.
         let events =
             [('C', row.complete_us, 0), ('Q', row.queue_us, 1), ('G', row.taken_us, 2), ('D', row.issue_us, 3)];
         for (action, time_us, order) in events {
@@ -50,17 +52,17 @@ pub fn stream(program: &Program, task: u32) -> usize {
     program.streams.iter().position(|stream| stream.pid == Some(task)).expect("a stream of this task")
 }
 
-/// Runs a program on a device that does one command after the other, each for the same time. Returns, for each stream, when
-/// its I/Os were queued and completed, in microseconds.
+/// Runs a program on a device that executes one command at a time, all of the same length. Returns, for each stream,
+/// when its I/Os were queued and completed, in microseconds.
 pub fn replayed(program: &Program, command_us: u64) -> Vec<Vec<(u64, u64)>> {
     let all: Vec<Vec<Step>> = (0..program.streams.len()).map(|stream| steps(program, stream)).collect();
     let mut queued: Vec<Vec<u64>> = vec![Vec::new(); all.len()];
     let mut done: Vec<Vec<u64>> = vec![Vec::new(); all.len()];
-    // Completions that are to come, and when the device is free.
+    // Future completions, and the time at which the device is free.
     let mut coming: BTreeMap<(u64, u64), (usize, usize)> = BTreeMap::new();
     let (mut free_us, mut number) = (0, 0);
     loop {
-        // When each stream's next I/O comes, as far as completions have decided that.
+        // The time of each stream's next I/O, if past completions determine it.
         let next = (0..all.len()).filter_map(|stream| {
             let step = all[stream].get(queued[stream].len())?;
             let last_us = queued[stream].last().copied();

@@ -1,4 +1,4 @@
-//! Programs of tables, which have no tasks.
+//! Programs inferred from tables, which have no tasks.
 
 use std::io::Cursor;
 
@@ -22,7 +22,7 @@ fn without_response_times_every_stream_is_open() {
 }
 
 proptest::proptest! {
-    /// Sizes of devices are signed numbers of 64 bits.
+    /// Device sizes are signed 64-bit numbers.
     #[test]
     fn addresses_behind_the_end_of_the_largest_device_are_refused(bits in 1u32..=64, number in proptest::num::u64::ANY) {
         let sector = number >> (64 - bits);
@@ -39,7 +39,7 @@ proptest::proptest! {
 
 #[test]
 fn with_response_times_a_loop_is_seen_to_be_closed() {
-    // Each begins 10 us after the one before has ended, which takes 1 ms.
+    // Each I/O begins 10 us after the end of the previous one, which takes 1 ms.
     let line = |io: u64| format!("{},host,0,Read,{},4096,10000\n", 128_166_372_000_000_000 + io * 10_100, io * 8192);
     let lines: String = (0..100).map(line).collect();
     let program = inferred(&lines, None).unwrap();
@@ -48,7 +48,7 @@ fn with_response_times_a_loop_is_seen_to_be_closed() {
     assert!(stream.think_ns.unwrap().abs_diff(10_000) < 700, "{:?}", stream.think_ns);
 }
 
-/// A slow loop, a fast one and a slow one again: 300 I/Os each, 1 ms, 110 us and 1 ms apart.
+/// A slow loop, a fast one and another slow one: 300 I/Os each, at intervals of 1 ms, 110 us and 1 ms.
 fn phases() -> impl Iterator<Item = (u64, String)> {
     let time_us = |io: u64| match io {
         0..300 => io * 1000,
@@ -86,11 +86,11 @@ fn the_busiest_stretch_of_a_long_recording_is_kept_like_a_whole_one() {
 fn a_recording_of_several_devices_needs_a_device_name() {
     let text = "1,R,0,4096,1577808000000000\n2,R,0,4096,1577808000000100\n";
     let error = inferred(text, None).unwrap_err();
-    assert_eq!(error, "test: there are I/Os of several devices: 259,0 and 259,1 (expected one device: name it)");
+    assert_eq!(error, "test: has I/Os of several devices: 259,0 and 259,1 (expected one device: name it)");
     let second = Device { major: 259, minor: 1 };
     assert_eq!(inferred(text, Some(second)).unwrap().device, second);
     let none = inferred(text, Some(Device { major: 8, minor: 0 })).unwrap_err();
-    assert_eq!(none, "test: there are no I/Os of the device 8,0 (expected one of 259,0 and 259,1)");
+    assert_eq!(none, "test: has no I/Os of the device 8,0 (expected one of 259,0 and 259,1)");
 }
 
 proptest::proptest! {
@@ -110,7 +110,7 @@ proptest::proptest! {
             refused.iter().enumerate().map(lines).collect()
         };
         let infer = |refused: &[bool]| inferred(&text(refused), None).unwrap();
-        // The begin of the recording is its first event.
+        // The recording begins at its first event.
         let mut is_refused = is_refused;
         is_refused[0] = false;
         let (with, without) = (infer(&is_refused), infer(&[false; 40]));
@@ -121,13 +121,13 @@ proptest::proptest! {
     }
 }
 
-/// Arrivals in whole seconds, as in the set tencent.
+/// Arrivals in whole seconds, as in the tencent traces.
 fn in_seconds() -> String {
     let line = |io: u64| format!("{},{},8,{},7\n", 1_538_323_200 + io / 25, io * 8, io % 2);
     (0..200).map(line).collect()
 }
 
-/// When each I/O of the first process is issued, with this seed.
+/// The time at which each I/O of the first process is issued, with this seed.
 fn arrivals(program: &Program, options: &ReplayOptions, seed: u64) -> Vec<When> {
     let load = program.load("disk", options).unwrap();
     let records = load.processes[0].plan.replay.as_ref().unwrap().records.open(seed).unwrap();
@@ -156,7 +156,7 @@ proptest::proptest! {
         proptest::prop_assert_ne!(&one, &times(seed.wrapping_add(1)));
     }
 
-    /// Little's law: a device with this latency gives the stream its rate back.
+    /// By Little's law, the stream reaches its rate on a device with this latency.
     #[test]
     fn a_stream_that_keeps_its_depth_has_its_rate_on_a_device_with_that_latency(latency_us in 1u64..2_000_000) {
         let program = inferred(&in_seconds(), None).unwrap();
@@ -176,7 +176,7 @@ proptest::proptest! {
         let stream = &program.streams[0];
         let period_ns = (stream.last_ns - stream.first_ns) as f64 / (stream.ios - 1) as f64;
         let depth = (latency_ns as f64 / period_ns).ceil().max(1.0);
-        // A depth at once comes first.
+        // At first a full depth of I/Os is issued at once.
         let expected_ns = (200.0 - depth) * period_ns;
         let span_ns = (queued[199] - queued[0]) as f64;
         proptest::prop_assert!((span_ns - expected_ns).abs() <= depth * period_ns + 1e6, "{span_ns} {expected_ns} {depth}");

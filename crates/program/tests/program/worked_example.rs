@@ -1,4 +1,4 @@
-//! A reader that thinks and a writer of depth 2, on a device that does one command after the other, 1,000 us each.
+//! A reader with think time and a writer of depth 2, on a device that executes one command at a time, in 1,000 us each.
 
 use hoistway_blk::ground::Nanos;
 use hoistway_load::When;

@@ -1,6 +1,6 @@
-//! Schedulers that do not fit their devices.
+//! Findings about schedulers that do not suit their devices.
 
-use super::{Finding, Rule, Severity, listed, shown_scheduler, verb, write};
+use super::{Finding, Rule, Severity, by_count, join_names, shown_scheduler, write_command};
 use crate::host::{Device, Host, NearestBy};
 
 /// Above this IOPS, bfq reduces the throughput of a device, because its lock is shared by the whole device. Source:
@@ -13,31 +13,31 @@ fn is_under_bfq(device: &&Device) -> bool {
 
 pub(super) fn bfq_on_multipath_parts(host: &Host) -> Vec<Finding> {
     let is_multipath = |device: &&Device| device.layer.as_deref() == Some("multipath");
-    let of = |map: &Device| {
-        let parts: Vec<&Device> = map.below.iter().filter_map(|name| host.device(name)).filter(is_under_bfq).collect();
-        (!parts.is_empty()).then(|| Finding {
+    let finding_for = |map: &Device| {
+        let paths: Vec<&Device> = map.below.iter().filter_map(|name| host.device(name)).filter(is_under_bfq).collect();
+        (!paths.is_empty()).then(|| Finding {
             rule: Rule::BfqOnMultipathPart,
             severity: Severity::High,
-            devices: parts.iter().map(|part| part.name.clone()).collect(),
+            devices: paths.iter().map(|path| path.name.clone()).collect(),
             what: format!(
-                "bfq runs on {}, {} of the multipath device {}. Each sees only the requests that are sent down its own path, so \
-                 shares, idling and merges are wrong for the whole.",
-                listed(parts.iter().map(|part| part.name.as_str())),
-                verb(parts.len(), "a path", "paths"),
+                "bfq runs on {}, {} of the multipath device {}. Each instance sees only the requests of its own path, so \
+                 shares, idling and merges are wrong for the device as a whole.",
+                join_names(paths.iter().map(|path| path.name.as_str())),
+                by_count(paths.len(), "a path", "paths"),
                 map.mapped_name.as_deref().unwrap_or(&map.name),
             ),
-            evidence: parts.iter().map(|part| shown_scheduler(part)).collect(),
-            commands: parts.iter().map(|part| write(&part.name, "scheduler", "none")).collect(),
+            evidence: paths.iter().map(|path| shown_scheduler(path)).collect(),
+            commands: paths.iter().map(|path| write_command(&path.name, "scheduler", "none")).collect(),
         })
     };
-    host.devices.iter().filter(is_multipath).filter_map(of).collect()
+    host.devices.iter().filter(is_multipath).filter_map(finding_for).collect()
 }
 
 pub(super) fn bfq_on_fast_devices(host: &Host) -> Vec<Finding> {
-    let of = |device: &Device| {
+    let finding_for = |device: &Device| {
         let preset = device.preset.as_ref()?;
-        let per_s = preset.random_reads_per_s.filter(|&per_s| per_s > BFQ_IOPS_MAX)?;
-        let by = match preset.by {
+        let reads_per_s = preset.random_reads_per_s.filter(|&reads_per_s| reads_per_s > BFQ_IOPS_MAX)?;
+        let basis = match preset.by {
             NearestBy::Model => "its model",
             NearestBy::Class => "a model of its class",
         };
@@ -46,22 +46,26 @@ pub(super) fn bfq_on_fast_devices(host: &Host) -> Vec<Finding> {
             severity: Severity::High,
             devices: vec![device.name.clone()],
             what: format!(
-                "bfq runs on {}, which completes about {} thousand I/Os a second. bfq has one lock for the whole device and takes the \
+                "bfq runs on {}, which completes about {} thousand I/Os per second. bfq has one lock for the whole device and takes the \
                  most CPU time of all schedulers, so it limits such a device.",
                 device.name,
-                per_s / 1000
+                reads_per_s / 1000
             ),
             evidence: vec![
                 shown_scheduler(device),
-                format!("{by}, {}: about {per_s} random reads of 4 KiB a second", preset.name),
+                format!("{basis}, {}: about {reads_per_s} random reads of 4 KiB per second", preset.name),
             ],
             commands: vec![
-                write(&device.name, "scheduler", device.scheduler.as_ref()?.by_default.as_deref().unwrap_or("none")),
+                write_command(
+                    &device.name,
+                    "scheduler",
+                    device.scheduler.as_ref()?.by_default.as_deref().unwrap_or("none"),
+                ),
                 format!("hoistway compare LOAD --device {} --advice {}", preset.name, device.name),
             ],
         })
     };
-    host.devices.iter().filter(is_under_bfq).filter_map(of).collect()
+    host.devices.iter().filter(is_under_bfq).filter_map(finding_for).collect()
 }
 
 pub(super) fn wbt_off_under_bfq(host: &Host) -> Vec<Finding> {
@@ -77,10 +81,10 @@ pub(super) fn wbt_off_under_bfq(host: &Host) -> Vec<Finding> {
         what: format!(
             "Write-back throttling is off on {}: bfq switches it off while it is active. Buffered writes of one process are then \
              held back by bfq's shares alone.",
-            listed(devices.iter().map(|device| device.name.as_str()))
+            join_names(devices.iter().map(|device| device.name.as_str()))
         ),
         evidence: devices.iter().map(|device| format!("/sys/block/{}/queue/wbt_lat_usec: 0", device.name)).collect(),
-        // A value written by hand stays, including -1 for the default.
-        commands: devices.iter().map(|device| write(&device.name, "wbt_lat_usec", "-1")).collect(),
+        // A value that was written explicitly, including -1 for the default, stays in force under bfq.
+        commands: devices.iter().map(|device| write_command(&device.name, "wbt_lat_usec", "-1")).collect(),
     }]
 }

@@ -1,4 +1,4 @@
-//! Problems of a host: each finding has its evidence and commands that fix it.
+//! Findings: problems of a host, each with its evidence and the commands that fix it.
 
 mod configuration;
 mod devices;
@@ -14,7 +14,7 @@ use super::{Class, Device, Host};
 pub enum Severity {
     /// I/O is slower, or shared differently, than it should be.
     High,
-    /// A setting has no effect, or will not last.
+    /// A setting has no effect, or will not survive a reboot.
     Medium,
     /// For information.
     Low,
@@ -26,9 +26,9 @@ pub enum Severity {
 pub enum Rule {
     /// A path of a multipath device has bfq.
     BfqOnMultipathPart,
-    /// A device that completes more than 100,000 I/Os a second has bfq.
+    /// A device that completes more than 100,000 I/Os per second has bfq.
     BfqOnFastDevice,
-    /// A configuration sets a value that is not active.
+    /// A configuration sets a value, but another one is active.
     SettingNotActive,
     /// A scheduler is set on a device that has no requests.
     SchedulerOnStackedDevice,
@@ -55,7 +55,7 @@ pub struct Finding {
     pub what: String,
     /// The evidence: files with their contents.
     pub evidence: Vec<String>,
-    /// Commands to run as root to fix it; alternatives, unless one is a comment on the next.
+    /// Commands to run as root to fix it: alternatives, except that a comment belongs to the next command.
     pub commands: Vec<String>,
 }
 
@@ -74,34 +74,34 @@ pub(super) fn find(host: &Host) -> Vec<Finding> {
     findings
 }
 
-/// Disks that processes share: with a queue and in use, except files and memory.
+/// Disks in use that have a request queue, except loop devices, RAM disks and removable media.
 fn disks(host: &Host) -> impl Iterator<Item = &Device> {
     host.devices.iter().filter(|device| {
-        let is_other = matches!(device.class, Class::Loop | Class::Memory | Class::Removable);
-        device.hardware.is_some() && device.scheduler.is_some() && !device.is_empty() && !is_other
+        let is_excluded = matches!(device.class, Class::Loop | Class::Memory | Class::Removable);
+        device.hardware.is_some() && device.scheduler.is_some() && !device.is_empty() && !is_excluded
     })
 }
 
 /// The line of evidence for a scheduler.
 fn shown_scheduler(device: &Device) -> String {
     let Some(scheduler) = &device.scheduler else { return format!("/sys/block/{}: no scheduler", device.name) };
-    let shown = |name: &String| if *name == scheduler.active { format!("[{name}]") } else { name.clone() };
-    let names: Vec<String> = scheduler.available.iter().map(shown).collect();
+    let bracket_active = |name: &String| if *name == scheduler.active { format!("[{name}]") } else { name.clone() };
+    let names: Vec<String> = scheduler.available.iter().map(bracket_active).collect();
     format!("/sys/block/{}/queue/scheduler: {}", device.name, names.join(" "))
 }
 
 /// The command that writes a file of `queue/`.
-fn write(device: &str, file: &str, value: &str) -> String {
+fn write_command(device: &str, file: &str, value: &str) -> String {
     format!("echo {value} > /sys/block/{device}/queue/{file}")
 }
 
-/// Names for a sentence: `a`, `a and b`, `a, b and 5 others`.
-fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+/// Joins names for a sentence: `a`, `a and b`, `a, b and 5 others`.
+fn join_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const NAMED_MAX: usize = 4;
     let names: Vec<&str> = names.into_iter().collect();
     match names.as_slice() {
         [] => "none".to_owned(),
-        [one] => (*one).to_owned(),
+        [name] => (*name).to_owned(),
         names if names.len() > NAMED_MAX => {
             format!("{} and {} others", names[..NAMED_MAX - 1].join(", "), names.len() - NAMED_MAX + 1)
         }
@@ -109,7 +109,7 @@ fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// `is` or `are`, depending on the count.
-fn verb<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
-    if count == 1 { one } else { several }
+/// The singular or plural form, depending on the count.
+fn by_count<'a>(count: usize, singular: &'a str, plural: &'a str) -> &'a str {
+    if count == 1 { singular } else { plural }
 }

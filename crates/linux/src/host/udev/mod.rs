@@ -1,4 +1,4 @@
-//! Settings of udev's rules for `queue/` of each device.
+//! Settings of `queue/` by udev rules, for each device.
 //!
 //! Rules are read as described in udev(7). They are evaluated for the current state of the device, as for an event `add` or `change` of
 //! a whole disk. A match that cannot be determined from files (a program's result, a property imported by another program) makes the
@@ -33,7 +33,7 @@ pub(super) fn settings(root: &Root, devices: &[Device], unreadable: &mut Unreada
     if !files.iter().flat_map(|file| &file.rules).any(Rule::sets_queue) {
         return Vec::new();
     }
-    devices.iter().flat_map(|device| of_device(root, &files, device)).collect()
+    devices.iter().flat_map(|device| device_settings(root, &files, device)).collect()
 }
 
 /// The rules in the order of their files' names.
@@ -52,11 +52,11 @@ fn files(root: &Root, unreadable: &mut Unreadable) -> Vec<RuleFile> {
     files.into_values().collect()
 }
 
-fn of_device(root: &Root, files: &[RuleFile], device: &Device) -> Vec<Setting> {
+fn device_settings(root: &Root, files: &[RuleFile], device: &Device) -> Vec<Setting> {
     let mut subject = Subject::new(root, device);
     let mut settings = Vec::new();
     for file in files {
-        // A jump that may or may not happen makes everything up to its label possible.
+        // After a GOTO that may or may not be taken, everything up to its label is only possible.
         let (mut skipped_to, mut possible_to): (Option<&str>, Option<&str>) = (None, None);
         for rule in &file.rules {
             let label = rule.label();
@@ -74,10 +74,10 @@ fn of_device(root: &Root, files: &[RuleFile], device: &Device) -> Vec<Setting> {
                 Verdict::Unknown => Certainty::Possible,
             };
             for (attribute, value) in rule.assigned("ATTR") {
-                let Some(file_of_queue) = attribute.strip_prefix("queue/") else { continue };
+                let Some(queue_file) = attribute.strip_prefix("queue/") else { continue };
                 settings.push(Setting {
                     device: device.name.clone(),
-                    file: file_of_queue.to_owned(),
+                    file: queue_file.to_owned(),
                     value: value.to_owned(),
                     by: "udev",
                     source: file.path.clone(),
@@ -103,22 +103,22 @@ impl Rule {
 
     /// Attributes and values assigned under this key.
     fn assigned<'a>(&'a self, key: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let assigns = self.tokens.iter().filter(move |token| {
+        let assignments = self.tokens.iter().filter(move |token| {
             token.key == key && matches!(token.operator, Operator::Assign | Operator::AssignFinally)
         });
-        assigns.map(|token| (token.attribute.as_str(), token.value.as_str()))
+        assignments.map(|token| (token.attribute.as_str(), token.value.as_str()))
     }
 
-    fn of_key(&self, key: &str) -> Option<&str> {
+    fn value_of_key(&self, key: &str) -> Option<&str> {
         let token = self.tokens.iter().find(|token| token.key == key && !token.operator.is_match());
         token.map(|token| token.value.as_str())
     }
 
     fn label(&self) -> Option<&str> {
-        self.of_key("LABEL")
+        self.value_of_key("LABEL")
     }
 
     fn goto(&self) -> Option<&str> {
-        self.of_key("GOTO")
+        self.value_of_key("GOTO")
     }
 }

@@ -1,4 +1,4 @@
-//! The text of rules: `KEY{attribute}OPERATOR"value"`, separated by commas or blanks.
+//! Parses udev rules: tokens `KEY{attribute}OPERATOR"value"`, separated by commas or blanks.
 
 /// The operator of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -7,7 +7,7 @@ pub(super) enum Operator {
     NotEqual,
     Assign,
     AssignFinally,
-    /// `+=` and `-=`, which only apply to lists.
+    /// `+=` or `-=`, which apply only to lists.
     OfList,
 }
 
@@ -17,7 +17,7 @@ impl Operator {
     }
 }
 
-/// A part of a rule.
+/// A match or an assignment in a rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Token {
     pub(super) key: String,
@@ -55,7 +55,7 @@ pub(super) fn rules(text: &str) -> Vec<Rule> {
         };
         joined += line;
         if continues {
-            // An empty line must leave something, to keep the line numbers.
+            // An empty continued line must leave something, so that `begin` stays.
             joined.push(' ');
             continue;
         }
@@ -65,7 +65,7 @@ pub(super) fn rules(text: &str) -> Vec<Rule> {
     rules
 }
 
-/// The tokens of a rule; None if it is invalid.
+/// The tokens of a rule; `None` if it is invalid.
 fn tokens(line: &str) -> Option<Vec<Token>> {
     let mut rest = line;
     let mut tokens = Vec::new();
@@ -114,9 +114,9 @@ fn token(text: &str) -> Option<(Token, &str)> {
 fn value(text: &str, has_escapes: bool) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();
-    while let Some((at, character)) = characters.next() {
+    while let Some((index, character)) = characters.next() {
         match character {
-            '"' => return Some((value, &text[at + 1..])),
+            '"' => return Some((value, &text[index + 1..])),
             '\\' => match characters.next()?.1 {
                 '"' => value.push('"'),
                 'n' if has_escapes => value.push('\n'),
