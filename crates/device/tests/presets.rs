@@ -582,7 +582,7 @@ fn a_modified_built_in_preset_drops_the_measurement_claims() {
         let mine = changed(from, to);
         let calibration = mine.calibration();
         assert!(calibration.assumed && calibration.residuals.is_empty() && calibration.range.is_none(), "{to}");
-        assert!(calibration.on.contains("not those of hgst-he10-8tb"), "{}", calibration.on);
+        assert!(calibration.on.contains("differ from those of hgst-he10-8tb"), "{}", calibration.on);
         assert_eq!(calibration.sources, original.calibration().sources);
     }
     // What never claimed anything of a built-in one is left as it is.

@@ -1,4 +1,4 @@
-//! How a load is checked: every field is in range, and the fields fit together. Each part checks its own fields.
+//! Validation of a load: ranges of fields, and consistency between them. Each part checks its own fields.
 
 use std::fmt::Display;
 
@@ -9,8 +9,8 @@ use crate::LoadError;
 pub type Checked = Result<(), LoadError>;
 
 /// Returns an error about `field` unless `is_right` holds.
-pub fn ensure(is_right: bool, field: &'static str, message: impl Display, hint: impl Display) -> Checked {
-    if is_right { Ok(()) } else { Err(LoadError::new(field, message.to_string(), hint.to_string())) }
+pub fn ensure(is_valid: bool, field: &'static str, message: impl Display, hint: impl Display) -> Checked {
+    if is_valid { Ok(()) } else { Err(LoadError::new(field, message.to_string(), hint.to_string())) }
 }
 
 /// Ten years: far more than any run, and far from overflow when times are added.

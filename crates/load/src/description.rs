@@ -20,7 +20,7 @@ pub struct Process {
     pub name: String,
     /// Names and values that results repeat: they mean something to the author of the load.
     pub options: Arc<[(String, String)]>,
-    /// When it runs, and with which others.
+    /// When it runs, and its dependencies on others.
     pub schedule: Schedule,
     /// How it issues I/O.
     pub issue: Issue,
@@ -30,13 +30,13 @@ pub struct Process {
     pub pace: Pace,
     /// Latency limits that set its depth or make it fail.
     pub latency: Latency,
-    /// It ends when its results are steady, or those of its group if the group is reported as one.
+    /// Ends the process when its results are steady, or those of its group if the group is reported as one.
     pub steady_state: Option<SteadyState>,
     /// Its priority, cgroup and CPUs.
     pub standing: Standing,
-    /// What its log files hold, if its I/Os are logged. The runner of the load turns this on.
+    /// Contents of its logs if its I/Os are logged; set by the runner of the load.
     pub log: Option<LogSettings>,
-    /// The contents of its logs, if there are any.
+    /// Contents of its logs, if the runner turns logging on.
     pub log_settings: LogSettings,
     /// The devices that it uses, each once: indices into [`Load::files`](crate::Load::files).
     pub files: Arc<[u32]>,
@@ -52,12 +52,12 @@ impl Process {
         Process { name: name.to_owned(), files, plan, ..Process::default() }
     }
 
-    /// Whether it can be run, without regard to the other processes.
+    /// Checks whether it can be run, independently of other processes.
     ///
     /// # Errors
     /// The first field that is wrong.
     pub fn check(&self) -> Result<(), LoadError> {
-        check::process(self).map_err(|error| error.of(&self.name, self.plan.origin.as_ref()))
+        check::process(self).map_err(|error| error.in_process(&self.name, self.plan.origin.as_ref()))
     }
 
     /// The regions that it works on, on devices of `device_bytes` each: for each of its files the first byte and the
@@ -66,7 +66,7 @@ impl Process {
     /// # Errors
     /// The same as [`Process::generator`].
     pub fn ranges(&self, device_bytes: u64) -> Result<Vec<(u64, u64)>, LoadError> {
-        self.plan.ranges(device_bytes).map_err(|error| error.of(&self.name, self.plan.origin.as_ref()))
+        self.plan.ranges(device_bytes).map_err(|error| error.in_process(&self.name, self.plan.origin.as_ref()))
     }
 
     /// The pacer of the process with this number in its load, if its rate is limited. The same seed gives the same
@@ -74,19 +74,19 @@ impl Process {
     #[must_use]
     pub fn pacer(&self, number: u32, seed: u64) -> Option<Pacer> {
         if let Some(replay) = &self.plan.replay {
-            return (replay.summary.has_pauses && replay.waits_on.is_none()).then(Pacer::of_replay);
+            return (replay.summary.has_pauses && replay.waits_on.is_none()).then(Pacer::for_replay);
         }
         self.pace.rate.map(|rate| Pacer::new(rate, self.plan.block_bytes_min(), seed, number))
     }
 }
 
-/// When a process runs, and with which others.
+/// When a process runs, and its dependencies on others.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Schedule {
-    /// The job that it is of, counted from 0.
+    /// Index of its job, from 0.
     pub job: usize,
-    /// Which clone of the job, from 0.
+    /// Index among the clones of its job, from 0.
     pub clone: u32,
     /// Number of its reporting group.
     pub group: u32,
@@ -94,20 +94,20 @@ pub struct Schedule {
     pub group_reporting: bool,
     /// How its directions are reported.
     pub reporting: Reporting,
-    /// Processes of a phase start together, when all those of the phase before have ended.
+    /// Processes of a phase start together, when all processes of the previous phase have ended.
     pub phase: u32,
-    /// It starts, in its phase, when all processes of this job have ended: one before its own.
+    /// It starts, within its phase, when all processes of this earlier job have ended.
     pub wait_for: Option<usize>,
     /// Which processes it ends when it ends.
     pub ends: Option<Ends>,
-    /// It starts that much after its phase.
+    /// Delay of its start after the start of its phase.
     pub start_delay: Nanos,
     /// fio waits for the end of the delay, and looks only about every 100 ms whether it is over: the process starts at one of
     /// [`start_times`](crate::process::start_times).
     pub polled_start: bool,
     /// Time before measurement starts, in addition to `runtime`.
     pub ramp: Nanos,
-    /// It ends after this time from the end of `ramp`, if it is not done before.
+    /// Maximum run time, from the end of `ramp`; `None` for no limit.
     pub runtime: Option<Nanos>,
 }
 
@@ -119,7 +119,7 @@ impl Schedule {
     }
 }
 
-/// Which processes the first one that ends takes with it.
+/// Which other processes end with the first one that ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ends {
@@ -127,7 +127,7 @@ pub enum Ends {
     Group,
     /// All of its phase.
     Phase,
-    /// All, those of later phases too.
+    /// All processes, including those of later phases.
     All,
 }
 

@@ -1,9 +1,9 @@
-//! What is wrong with a load.
+//! Errors in a load.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What is wrong with a load: the process and field, the value found, and what was expected or what to do.
+/// An error in a load: the process and field, the value found, and what was expected or what to do.
 ///
 /// Displays as `process "writers": plan.pattern.volume.size: the region ... (use a larger device)`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,9 +24,9 @@ impl LoadError {
     }
 
     /// The same error, about a process.
-    pub(crate) fn of(self, name: &str, origin: Option<&Origin>) -> LoadError {
-        let known = origin.and_then(|origin| origin.0.iter().find(|(field, _)| *field == self.field));
-        let place = match known {
+    pub(crate) fn in_process(self, name: &str, origin: Option<&Origin>) -> LoadError {
+        let prefix = origin.and_then(|origin| origin.0.iter().find(|(field, _)| *field == self.field));
+        let place = match prefix {
             Some((_, place)) => place.clone(),
             None => format!("process {name:?}: {}", self.field),
         };

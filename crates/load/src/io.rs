@@ -18,10 +18,10 @@ pub struct Io {
     pub offset_bytes: u64,
 }
 
-/// The lane of an operation: reads 0, writes 1, trims 2; none for a flush.
+/// The lane of an operation: reads 0, writes 1, trims 2; `None` for a flush.
 #[inline]
 pub(crate) fn lane_of(op: Op) -> Option<usize> {
-    // A table, because the direction of a mix is a coin toss that no branch can foresee.
+    // A table, because branches on the random direction of a mix are unpredictable.
     const LANES: [u8; 10] = [0, 1, 3, 2, 3, 3, 3, 3, 3, 1];
     let lane = usize::from(LANES[op as usize]);
     (lane < 3).then_some(lane)

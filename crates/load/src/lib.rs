@@ -1,4 +1,4 @@
-//! The load: which I/Os processes issue, how many at a time, when and how fast, and when they end.
+//! The load model: the I/Os of processes, their depth, timing and rate, and when processes start and end.
 //!
 //! A [`Load`] is data: [`Process`]es and the files that they use. Every field has a default, so a program sets only what
 //! differs. [`Load::check`] names the field that is wrong; every runner of loads calls it. Once the sizes of the devices

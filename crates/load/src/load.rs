@@ -27,8 +27,8 @@ impl Load {
 
     /// The number of the file with this name, which is added if it is new.
     pub fn file(&mut self, name: &str) -> u32 {
-        let known = self.files.iter().position(|file| file == name);
-        known.unwrap_or_else(|| {
+        let existing = self.files.iter().position(|file| file == name);
+        existing.unwrap_or_else(|| {
             self.files.push(name.to_owned());
             self.files.len() - 1
         }) as u32
@@ -62,8 +62,8 @@ impl Load {
             format_args!("at most {PROCESSES}"),
         )?;
         for process in &self.processes {
-            let scheduled = scheduled(process, self);
-            scheduled.map_err(|error| error.of(&process.name, process.plan.origin.as_ref()))?;
+            check_schedule(process, self)
+                .map_err(|error| error.in_process(&process.name, process.plan.origin.as_ref()))?;
             process.check()?;
         }
         Ok(())
@@ -71,16 +71,16 @@ impl Load {
 }
 
 /// Checks the fields that depend on other processes or on the files.
-fn scheduled(process: &Process, load: &Load) -> Checked {
+fn check_schedule(process: &Process, load: &Load) -> Checked {
     let schedule = &process.schedule;
     let is_earlier = schedule
         .wait_for
         .is_none_or(|job| job < schedule.job && load.processes.iter().any(|other| other.schedule.job == job));
     ensure(is_earlier, "schedule.wait_for", "there is no such job before this one", "the number of an earlier job")?;
-    let is_phase = (schedule.phase as usize) < load.processes.len();
-    ensure(is_phase, "schedule.phase", "more phases than processes", "phases are counted from 0")?;
-    let are_there = process.files.iter().all(|&file| (file as usize) < load.files.len());
-    ensure(are_there, "files", "there is no such file in the load", "an index into its files")
+    let phase_in_range = (schedule.phase as usize) < load.processes.len();
+    ensure(phase_in_range, "schedule.phase", "more phases than processes", "phases are counted from 0")?;
+    let files_exist = process.files.iter().all(|&file| (file as usize) < load.files.len());
+    ensure(files_exist, "files", "there is no such file in the load", "an index into its files")
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ impl Pacer {
     }
 
     /// For a replay, whose I/Os have their own pauses.
-    pub(crate) fn of_replay() -> Pacer {
+    pub(crate) fn for_replay() -> Pacer {
         Pacer::new(Rate { limits: RateLimits::Ios([0; 3]), process: RateProcess::Linear }, 0, 0, 0)
     }
 

@@ -398,7 +398,7 @@ impl Amount {
 #[serde(default, deny_unknown_fields)]
 pub struct Volume {
     /// The part of the files that is used, divided among them; also the amount of I/O if `io_size` is not given. With
-    /// `file_bytes`, a number of bytes is only the amount of I/O. None: all of them.
+    /// `file_bytes`, a number of bytes is only the amount of I/O. `None` for all of them.
     pub size: Option<Amount>,
     /// The amount of I/O; beyond `size` the job starts over.
     pub io_size: Option<Amount>,

@@ -92,8 +92,8 @@ impl IoPlan {
             )?;
         }
         for own in self.files.iter().filter_map(|file| file.own) {
-            let is_small = own.start_bytes <= REGION_BYTES && own.bytes <= REGION_BYTES;
-            ensure(is_small, "plan.files", "larger than any device", "expected at most 1 EiB")?;
+            let fits_any_device = own.start_bytes <= REGION_BYTES && own.bytes <= REGION_BYTES;
+            ensure(fits_any_device, "plan.files", "larger than any device", "expected at most 1 EiB")?;
             whole_sectors("plan.files", own.start_bytes)?;
             whole_sectors("plan.files", own.bytes)?;
         }
@@ -101,11 +101,11 @@ impl IoPlan {
     }
 
     /// The bytes of a device, by its index in [`Process::files`](crate::Process::files), that the plan's unnamed files
-    /// occupy; none if it uses the device itself.
+    /// occupy; `None` if it uses the device itself.
     #[must_use]
     pub fn own_bytes(&self, device: usize) -> Option<std::ops::Range<u64>> {
-        let on_it = self.files.iter().filter(|file| usize::from(file.device) == device);
-        let own = on_it.filter_map(|file| file.own).map(|own| (own.start_bytes, own.start_bytes + own.bytes));
+        let on_device = self.files.iter().filter(|file| usize::from(file.device) == device);
+        let own = on_device.filter_map(|file| file.own).map(|own| (own.start_bytes, own.start_bytes + own.bytes));
         own.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).map(|(start, end)| start..end)
     }
 
@@ -189,7 +189,7 @@ impl IoPlan {
         let offset = increment.and_then(|i| i.checked_add(volume.offset.of(whole)));
         let offset = offset.and_then(|offset| pattern.aligned(offset)).filter(|&offset| offset < whole);
         let Some(offset) = offset else {
-            let message = format!("the job starts behind the end of the device, which has {device_bytes} bytes");
+            let message = format!("the job starts beyond the end of the device, which has {device_bytes} bytes");
             return Err(LoadError::new(
                 "plan.pattern.volume.offset",
                 message,
@@ -198,8 +198,8 @@ impl IoPlan {
         };
         let room = whole - offset;
         // With a file size, a size in bytes is only the amount of I/O; without one it is divided among the files.
-        let is_region = |size: &Amount| volume.file_bytes.is_none() || matches!(size, Amount::Percent(_));
-        let size = volume.size.filter(is_region).map(|size| size.part_of(self.files.len() as u64));
+        let limits_region = |size: &Amount| volume.file_bytes.is_none() || matches!(size, Amount::Percent(_));
+        let size = volume.size.filter(limits_region).map(|size| size.part_of(self.files.len() as u64));
         let bytes = match size {
             None => room,
             // Tried with fio 3.33: rounded to whole blocks of the smallest size of all directions.

@@ -1,4 +1,4 @@
-//! Recorded I/Os that are issued again.
+//! Replay of recorded I/Os.
 //!
 //! They are not held in memory: each run opens its [`Records`] again and reads one after the other. A [`Summary`] holds what
 //! must be known in advance.
@@ -47,8 +47,8 @@ pub enum When {
     AfterCompletions {
         /// Number of completed I/Os of its own stream.
         own: u64,
-        /// The number for each stream that it waits for, in the order of [`Replay::waits_on`]; none for a stream that it does
-        /// not wait for.
+        /// The number for each stream that it waits for, in the order of [`Replay::waits_on`]; `None` for a stream that it does not
+        /// wait for.
         of: [Option<u64>; WAITS_MAX],
         /// This long after the last of them.
         gap: Nanos,
@@ -79,7 +79,7 @@ pub struct RecordError {
 
 /// A source of records, which can be read any number of times from the first record on.
 pub trait Records: fmt::Debug + Send + Sync {
-    /// Starts reading from the first record. `seed` decides what the records leave to chance; the same seed gives the same records.
+    /// Starts reading from the first record. `seed` determines random parts of the records; the same seed gives the same records.
     ///
     /// # Errors
     /// If there is nothing to read.
@@ -158,7 +158,7 @@ pub struct Summary {
     /// Whether there are flushes.
     pub flushes: bool,
     /// I/Os that begin where the previous one ended.
-    follows: u64,
+    sequential_ios: u64,
     last_end: Option<u64>,
     /// An offset that is not a multiple of a sector, if there is one.
     unaligned_offset: Option<u64>,
@@ -186,7 +186,7 @@ impl Summary {
         };
         self.modifies |= matches!(io.op, Op::Write | Op::Discard);
         self.flushes |= io.op == Op::Flush;
-        self.follows += u64::from(self.last_end == Some(io.offset_bytes));
+        self.sequential_ios += u64::from(self.last_end == Some(io.offset_bytes));
         self.last_end = Some(end);
         if !io.offset_bytes.is_multiple_of(512) {
             self.unaligned_offset.get_or_insert(io.offset_bytes);
@@ -198,8 +198,8 @@ impl Summary {
     pub fn on_devices(mut self, devices: &[u8]) -> Summary {
         let mut ends = vec![0; devices.iter().map(|&device| usize::from(device) + 1).max().unwrap_or(0)];
         for (end, &device) in self.ends.iter().zip(devices) {
-            let on = &mut ends[usize::from(device)];
-            *on = (*on).max(*end);
+            let device_end = &mut ends[usize::from(device)];
+            *device_end = (*device_end).max(*end);
         }
         self.ends = ends;
         self
@@ -208,21 +208,21 @@ impl Summary {
     /// Whether most I/Os do not begin where the previous one ended.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        2 * self.follows < self.ios
+        2 * self.sequential_ios < self.ios
     }
 
     /// Whether every I/O lies on its device, in whole sectors.
     pub(crate) fn check(&self, device_bytes: &dyn Fn(usize) -> u64) -> Result<(), LoadError> {
-        let complain = |message: String, hint| Err(LoadError::new("plan.replay", message, hint));
+        let error = |message: String, hint| Err(LoadError::new("plan.replay", message, hint));
         for (device, &end) in self.ends.iter().enumerate().filter(|(_, end)| **end > 0) {
             let bytes = device_bytes(device);
             if end > bytes {
                 let message = format!("the log goes to byte {end}, but the device has {bytes}");
-                return complain(message, "use a larger device, or scale the offsets down (replay_scale)");
+                return error(message, "use a larger device, or scale the offsets down (replay_scale)");
             }
         }
         match self.unaligned_offset {
-            Some(offset) => complain(
+            Some(offset) => error(
                 format!("the offset {offset} is not a multiple of a sector of 512"),
                 "direct I/O needs whole sectors: align the offsets (replay_align=512)",
             ),

@@ -26,7 +26,7 @@ pub enum Purpose {
     Priority = 10,
     /// Sizes of files.
     FileSize = 11,
-    /// What recorded I/Os leave to chance.
+    /// Random parts of recorded I/Os.
     Records = 12,
 }
 

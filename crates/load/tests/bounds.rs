@@ -208,13 +208,13 @@ fn orders_of_offsets_have_their_ranges() {
 #[test]
 fn distributions_have_their_ranges() {
     let field = Some("plan.pattern.offsets.distribution");
-    let of = |distribution: Distribution| {
-        let is_right = distribution.check().is_ok();
-        let told = pattern(|pattern| pattern.offsets = Offsets::Random(Random { distribution, ..Random::default() }));
-        assert_eq!(is_right, told.is_none());
-        told
+    let error_of = |distribution: Distribution| {
+        let is_valid = distribution.check().is_ok();
+        let error = pattern(|pattern| pattern.offsets = Offsets::Random(Random { distribution, ..Random::default() }));
+        assert_eq!(is_valid, error.is_none());
+        error
     };
-    let skewed = |popularity| of(Distribution::Skewed { popularity, centre: None });
+    let skewed = |popularity| error_of(Distribution::Skewed { popularity, centre: None });
     for (theta, expected) in [(0.99, None), (100.0, None), (0.0, field), (1.0, field), (100.1, field)] {
         assert_eq!(skewed(Popularity::Zipf { theta }), expected, "{theta}");
     }
@@ -226,7 +226,7 @@ fn distributions_have_their_ranges() {
     }
     for (centre, expected) in [(0.0, None), (1.0, None), (1.1, field)] {
         let popularity = Popularity::Zipf { theta: 2.0 };
-        assert_eq!(of(Distribution::Skewed { popularity, centre: Some(centre) }), expected, "{centre}");
+        assert_eq!(error_of(Distribution::Skewed { popularity, centre: Some(centre) }), expected, "{centre}");
     }
     let zoned = |percents: &[f64]| {
         let zones: Vec<Zone> = percents
@@ -234,7 +234,7 @@ fn distributions_have_their_ranges() {
             .map(|&size| Zone { access_percent: 100.0 / percents.len() as f64, extent: Extent::Percent(size) })
             .collect();
         let each: [_; 3] = std::array::from_fn(|_| zones.clone().into());
-        of(Distribution::Zoned(each))
+        error_of(Distribution::Zoned(each))
     };
     assert_eq!([zoned(&[40.0, 60.0]), zoned(&[40.0, 60.1]), zoned(&[-1.0, 50.0])], [None, field, field]);
     assert_eq!([zoned(&vec![0.1; ZONES]), zoned(&vec![0.1; ZONES + 1])], [None, field]);

@@ -128,11 +128,12 @@ fn single_ios_have_the_priorities_of_the_rules_in_one_file_and_in_several() {
         for io in process.generator(0, 1, |_| 16 * APART).unwrap().take(2000) {
             *counts.entry((io.op == hoistway_blk::bio::Op::Read, io.priority.0)).or_default() += 1;
         }
-        let of = |is_read, priority: IoPriority| f64::from(counts.get(&(is_read, priority.0)).copied().unwrap_or(0));
-        let reads = of(true, urgent) + of(true, idle) + of(true, IoPriority::UNSET);
-        assert!((of(true, urgent) / reads - 0.3).abs() < 0.05, "{counts:?}");
-        assert!((of(true, idle) / reads - 0.2).abs() < 0.05, "{counts:?}");
-        assert_eq!(of(false, urgent) + of(false, idle), 0.0, "writes of another size: {counts:?}");
+        let count_of =
+            |is_read, priority: IoPriority| f64::from(counts.get(&(is_read, priority.0)).copied().unwrap_or(0));
+        let reads = count_of(true, urgent) + count_of(true, idle) + count_of(true, IoPriority::UNSET);
+        assert!((count_of(true, urgent) / reads - 0.3).abs() < 0.05, "{counts:?}");
+        assert!((count_of(true, idle) / reads - 0.2).abs() < 0.05, "{counts:?}");
+        assert_eq!(count_of(false, urgent) + count_of(false, idle), 0.0, "writes of another size: {counts:?}");
     }
     assert!(!process(&[1], EACH, reads()).plan.has_priorities());
 }

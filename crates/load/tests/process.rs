@@ -35,8 +35,8 @@ impl Single {
 
     /// What it submits until it waits, after these of its I/Os in flight have ended: reads and writes by their block, flushes as `s`,
     /// `|` at the end of a call, and at last when it wants to go on, `-` if only when an I/O ends, or `end`.
-    fn goes_on(&mut self, ended: &[usize]) -> String {
-        let mut slots: Vec<u32> = ended.iter().map(|&place| self.in_flight[place]).collect();
+    fn run_until_wait(&mut self, ended: &[usize]) -> String {
+        let mut slots: Vec<u32> = ended.iter().map(|&index| self.in_flight[index]).collect();
         self.in_flight.retain(|slot| !slots.contains(slot));
         slots.drain(..).for_each(|slot| self.process.ended(slot));
         let mut words = Vec::new();
@@ -62,7 +62,7 @@ impl Single {
     /// What it submits when it has its turn at this time, in ns.
     fn at(&mut self, ns: u64) -> String {
         self.now = Instant(ns);
-        self.goes_on(&[])
+        self.run_until_wait(&[])
     }
 
     /// Runs it to its end on a device whose latency follows from the number of I/Os in flight.
@@ -100,43 +100,46 @@ fn syncing(engine: Engine) -> Single {
 #[test]
 fn libaio_sleeps_in_an_fsync_beside_writes_in_flight() {
     let mut writer = syncing(Engine::Libaio);
-    assert_eq!(writer.goes_on(&[]), "0 | 1 | s | -");
-    assert_eq!(writer.goes_on(&[0]), " -", "nothing before the fsync has ended");
-    assert_eq!(writer.goes_on(&[1]), "2 | 3 | -", "one write is still in flight");
+    assert_eq!(writer.run_until_wait(&[]), "0 | 1 | s | -");
+    assert_eq!(writer.run_until_wait(&[0]), " -", "nothing before the fsync has ended");
+    assert_eq!(writer.run_until_wait(&[1]), "2 | 3 | -", "one write is still in flight");
 }
 
 #[test]
 fn io_uring_continues_beside_an_fsync() {
     let mut writer = syncing(Engine::IoUring);
     // As in fio another one is due until the first has ended.
-    assert_eq!(writer.goes_on(&[]), "0 | 1 | s | s | -");
-    assert_eq!(writer.goes_on(&[2]), "2 | -", "the writes are still in flight");
+    assert_eq!(writer.run_until_wait(&[]), "0 | 1 | s | s | -");
+    assert_eq!(writer.run_until_wait(&[2]), "2 | -", "the writes are still in flight");
 }
 
 #[test]
 fn an_fsync_of_posixaio_waits_for_earlier_submissions() {
     let mut writer = syncing(Engine::Posixaio);
-    assert_eq!(writer.goes_on(&[]), "0 | 1 | -");
-    assert_eq!(writer.goes_on(&[0]), " -");
-    assert_eq!(writer.goes_on(&[0]), "s | -");
-    assert_eq!(writer.goes_on(&[0]), "2 | 3 | -");
+    assert_eq!(writer.run_until_wait(&[]), "0 | 1 | -");
+    assert_eq!(writer.run_until_wait(&[0]), " -");
+    assert_eq!(writer.run_until_wait(&[0]), "s | -");
+    assert_eq!(writer.run_until_wait(&[0]), "2 | 3 | -");
 }
 
 #[test]
 fn a_durable_write_of_a_synchronous_engine_is_followed_by_a_flush() {
     let mut writer = Single::new(Pattern::write(4096), 2, |process| process.caching.write_sync = WriteSync::Dsync);
-    assert_eq!(writer.goes_on(&[]), "0 | -");
-    assert_eq!(writer.goes_on(&[0]), "s | -");
-    assert_eq!(writer.goes_on(&[0]), "1 | -");
-    assert_eq!(writer.goes_on(&[0]), "s | -");
-    assert_eq!(writer.goes_on(&[0]), " end");
+    assert_eq!(writer.run_until_wait(&[]), "0 | -");
+    assert_eq!(writer.run_until_wait(&[0]), "s | -");
+    assert_eq!(writer.run_until_wait(&[0]), "1 | -");
+    assert_eq!(writer.run_until_wait(&[0]), "s | -");
+    assert_eq!(writer.run_until_wait(&[0]), " end");
     assert_eq!(writer.process.done(), (2, 2 * BLOCK));
 }
 
 #[test]
 fn end_fsync_flushes_at_the_end_and_is_not_measured() {
     let mut writer = Single::new(Pattern::write(4096), 1, |process| process.caching.end_fsync = true);
-    assert_eq!([writer.goes_on(&[]), writer.goes_on(&[0]), writer.goes_on(&[0])], ["0 | -", "s | -", " end"]);
+    assert_eq!(
+        [writer.run_until_wait(&[]), writer.run_until_wait(&[0]), writer.run_until_wait(&[0])],
+        ["0 | -", "s | -", " end"]
+    );
     assert_eq!(writer.process.into_result(Instant(1), None).sync.total_ios, 0);
 }
 
@@ -144,19 +147,19 @@ fn end_fsync_flushes_at_the_end_and_is_not_measured() {
 fn a_queue_drains_to_its_lower_mark_and_fills_in_batches() {
     let issue = Issue { depth_low: Some(2), batch: 2, complete_max: 4, ..Issue::asynchronous(4) };
     let mut reader = Single::new(Pattern::read(4096), 9, |process| process.issue = issue);
-    assert_eq!(reader.goes_on(&[]), "0 1 | 2 3 | -");
-    assert_eq!(reader.goes_on(&[0]), " -");
-    assert_eq!(reader.goes_on(&[0]), "4 5 | -");
+    assert_eq!(reader.run_until_wait(&[]), "0 1 | 2 3 | -");
+    assert_eq!(reader.run_until_wait(&[0]), " -");
+    assert_eq!(reader.run_until_wait(&[0]), "4 5 | -");
 }
 
 #[test]
 fn a_failed_io_is_not_measured_and_ends_its_process() {
     let mut reader = Single::new(Pattern::read(4096), 9, |process| process.issue = Issue::asynchronous(2));
-    assert_eq!(reader.goes_on(&[]), "0 | 1 | -");
+    assert_eq!(reader.run_until_wait(&[]), "0 | 1 | -");
     let failed = reader.in_flight.remove(0);
     reader.process.io_failed(failed, 5);
-    assert_eq!(reader.goes_on(&[]), " -", "the other is still in flight");
-    assert_eq!(reader.goes_on(&[0]), " end");
+    assert_eq!(reader.run_until_wait(&[]), " -", "the other is still in flight");
+    assert_eq!(reader.run_until_wait(&[0]), " end");
     let result = reader.process.into_result(Instant(9), None);
     assert_eq!((result.error, result.total_ios()), (5, 1));
 }
@@ -166,10 +169,10 @@ fn io_that_overlaps_waits_for_that_which_is_in_flight() {
     let mut writer = Single::new(looping(Pattern::write(8192), 3), 2, |process| {
         process.issue = Issue { serialize_overlap: true, ..Issue::asynchronous(4) };
     });
-    assert_eq!(writer.goes_on(&[]), "0 | -");
-    assert_eq!(writer.goes_on(&[0]), "0 | -");
-    assert_eq!(writer.goes_on(&[0]), "0 | -");
-    assert_eq!(writer.goes_on(&[0]), " end");
+    assert_eq!(writer.run_until_wait(&[]), "0 | -");
+    assert_eq!(writer.run_until_wait(&[0]), "0 | -");
+    assert_eq!(writer.run_until_wait(&[0]), "0 | -");
+    assert_eq!(writer.run_until_wait(&[0]), " end");
 }
 
 #[test]
@@ -180,11 +183,11 @@ fn a_rate_and_a_run_time_bound_a_process() {
         process.pace.rate = Some(Rate { limits, process: RateProcess::Linear });
         process.schedule.runtime = Some(Nanos(2500));
     });
-    assert_eq!(reader.goes_on(&[]), "0 | 1000");
+    assert_eq!(reader.run_until_wait(&[]), "0 | 1000");
     assert_eq!(reader.at(999), " 1000");
     assert_eq!(reader.at(2100), "1 | 2 | 3000", "it makes up for what it missed");
     assert_eq!(reader.at(2500), " -");
-    assert_eq!(reader.goes_on(&[0, 1, 2]), " end");
+    assert_eq!(reader.run_until_wait(&[0, 1, 2]), " end");
 }
 
 #[test]
@@ -194,11 +197,11 @@ fn a_pause_waits_for_the_ios_in_flight_and_says_how_long_it_spins() {
         process.issue = Issue::asynchronous(2);
         process.pace.think = Some(think);
     });
-    assert_eq!(reader.goes_on(&[]), "0 | 1 | -");
-    assert_eq!(reader.goes_on(&[0]), "2 | -");
-    assert_eq!(reader.goes_on(&[0]), " -");
+    assert_eq!(reader.run_until_wait(&[]), "0 | 1 | -");
+    assert_eq!(reader.run_until_wait(&[0]), "2 | -");
+    assert_eq!(reader.run_until_wait(&[0]), " -");
     assert_eq!(reader.process.take_spin(), Nanos::ZERO);
-    assert_eq!(reader.goes_on(&[0]), " 500");
+    assert_eq!(reader.run_until_wait(&[0]), " 500");
     assert_eq!([reader.process.take_spin(), reader.process.take_spin()], [Nanos(200), Nanos::ZERO]);
     assert_eq!(reader.at(500), "3 | 4 | -");
 }

@@ -40,16 +40,16 @@ fn it_begins_at_the_offset_and_ends_with_the_size_or_the_device() {
 
 #[test]
 fn each_clone_begins_an_increment_later() {
-    let of = |increments, offset_increment| {
+    let start_of = |increments, offset_increment| {
         let mut process = process(Volume { offset: Amount::Bytes(4096), offset_increment, ..Volume::default() });
         process.plan.increments = increments;
         region(&process).map(|(start, _)| start)
     };
-    assert_eq!(of(0, Amount::Bytes(65_536)), Ok(4096));
-    assert_eq!(of(3, Amount::Bytes(65_536)), Ok(4096 + 3 * 65_536));
-    assert_eq!(of(2, Amount::Percent(25)), Ok(4096 + WHOLE / 2));
-    assert_eq!(of(16, Amount::Bytes(65_536)), Err(OFFSET));
-    assert_eq!(of(u32::MAX, Amount::Bytes(1 << 60)), Err(OFFSET), "more than there are numbers");
+    assert_eq!(start_of(0, Amount::Bytes(65_536)), Ok(4096));
+    assert_eq!(start_of(3, Amount::Bytes(65_536)), Ok(4096 + 3 * 65_536));
+    assert_eq!(start_of(2, Amount::Percent(25)), Ok(4096 + WHOLE / 2));
+    assert_eq!(start_of(16, Amount::Bytes(65_536)), Err(OFFSET));
+    assert_eq!(start_of(u32::MAX, Amount::Bytes(1 << 60)), Err(OFFSET), "more than there are numbers");
 }
 
 #[test]

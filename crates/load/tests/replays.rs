@@ -15,18 +15,18 @@ fn record(op: Op, file: u8, offset_bytes: u64, bytes: u32) -> Record {
     Record { io: Io { op, file, priority, bytes, offset_bytes }, pause: AT_ONCE }
 }
 
-fn of(records: impl Records + 'static) -> Process {
+fn replay_process(records: impl Records + 'static) -> Process {
     let mut process = Process::new("replay", 0, Pattern::default());
     process.plan.replay = Some(Replay::new(Arc::new(records)).unwrap().into());
     process
 }
 
-fn of_list(records: &[Record]) -> Process {
-    of(Arc::<[Record]>::from(records))
+fn replay_of_list(records: &[Record]) -> Process {
+    replay_process(Arc::<[Record]>::from(records))
 }
 
 fn summary(records: &[Record]) -> Summary {
-    of_list(records).plan.replay.unwrap().summary.clone()
+    replay_of_list(records).plan.replay.unwrap().summary.clone()
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_replay_repeats_the_recording_except_for_priorities_of_the_pattern() {
         record(Op::Flush, 0, 0, 0),
         record(Op::Discard, 0, 512, 512),
     ];
-    let mut process = of_list(&recorded);
+    let mut process = replay_of_list(&recorded);
     let issued = |process: &Process| process.generator(0, 1, |_| DEVICE).unwrap().collect::<Vec<Io>>();
     assert_eq!(issued(&process), recorded.map(|record| record.io));
     let rule = PriorityRule { lane: 0, bytes: 4096, percent: 100, priority: urgent };
@@ -66,7 +66,7 @@ fn a_recording_summary_has_the_figures_that_loads_are_judged_by() {
     // Both devices of the recording are the second one of the process.
     assert_eq!(both.on_devices(&[1, 1]).ends, [0, 8704]);
     let plan = |records: &[Record]| {
-        let plan = of_list(records).plan;
+        let plan = replay_of_list(records).plan;
         (plan.block_bytes_min(), plan.block_bytes_max(), plan.modifies(), plan.flushes(), plan.is_random())
     };
     assert_eq!(plan(&[read, write]), (512, 4096, true, false, true));
@@ -83,8 +83,8 @@ fn a_recording_of_which_half_begins_where_the_io_before_has_ended_is_sequential(
 #[test]
 fn a_recording_has_to_fit_its_devices_in_whole_sectors() {
     let fits = |records: &[Record]| {
-        let made = of_list(records).generator(0, 1, |device| if device == 0 { DEVICE } else { 0 });
-        made.map(|_| ()).map_err(|error| error.to_string())
+        let generator = replay_of_list(records).generator(0, 1, |device| if device == 0 { DEVICE } else { 0 });
+        generator.map(|_| ()).map_err(|error| error.to_string())
     };
     assert_eq!(fits(&[record(Op::Read, 0, DEVICE - 4096, 4096)]), Ok(()));
     let error = fits(&[record(Op::Read, 0, DEVICE - 4096, 4608)]).unwrap_err();
@@ -127,11 +127,11 @@ fn a_recording_that_has_changed_since_the_load_was_made_ends_the_replay_as_faile
         (vec![Ok(good), Ok(record(Op::Read, 1, 0, 512))], 1, true),
         (vec![Ok(record(Op::Read, 0, 100, 512)), Ok(good)], 0, true),
     ] {
-        let told = format!("{then:?}");
-        let process = of(Changed { first: vec![good, good], then, opened: AtomicU32::new(0) });
+        let records = format!("{then:?}");
+        let process = replay_process(Changed { first: vec![good, good], then, opened: AtomicU32::new(0) });
         let mut generator = process.generator(0, 1, |_| DEVICE).unwrap();
-        assert_eq!((generator.by_ref().count(), generator.has_failed()), (ios, fails), "{told}");
-        assert_eq!(generator.next(), None, "{told}");
+        assert_eq!((generator.by_ref().count(), generator.has_failed()), (ios, fails), "{records}");
+        assert_eq!(generator.next(), None, "{records}");
     }
 }
 
@@ -139,8 +139,10 @@ fn a_recording_that_has_changed_since_the_load_was_made_ends_the_replay_as_faile
 fn each_io_has_its_pause_and_time_beyond_it_is_not_made_up_for() {
     let ms = Nanos::from_millis;
     let read = record(Op::Read, 0, 0, 4096);
-    let process =
-        of_list(&[Record { pause: Pause::After(ms(5)), ..read }, Record { pause: Pause::Until(ms(30)), ..read }]);
+    let process = replay_of_list(&[
+        Record { pause: Pause::After(ms(5)), ..read },
+        Record { pause: Pause::Until(ms(30)), ..read },
+    ]);
     let mut generator = process.generator(0, 1, |_| DEVICE).unwrap();
     let mut pacer: Pacer = process.pacer(0, 1).expect("there are pauses");
     assert_eq!(generator.pause(), None);
@@ -153,5 +155,5 @@ fn each_io_has_its_pause_and_time_beyond_it_is_not_made_up_for() {
     pacer.issued(Op::Read, 4096, ms(7));
     assert_eq!(pacer.due(Op::Write, first), ms(12), "after the one before");
     assert_eq!(pacer.due(Op::Read, due()), ms(30), "from the start");
-    assert!(of_list(&[read]).pacer(0, 1).is_none(), "without pauses nothing is waited for");
+    assert!(replay_of_list(&[read]).pacer(0, 1).is_none(), "without pauses nothing is waited for");
 }

@@ -1,7 +1,7 @@
 //! Simulations with any number of observers of each event.
 //!
-//! A separate crate: if the simulator were built with and without observers in one crate, the compiler would not inline functions that
-//! both builds call, which costs an unobserved I/O 3 to 5 % more instructions.
+//! A separate crate: if the simulator were compiled with and without observers in one crate, the compiler would not inline the
+//! functions that both use, which costs an unobserved I/O 3 to 5 % more instructions.
 
 mod observers;
 

@@ -1,9 +1,9 @@
-//! Any number of probes of a run behind one type, so that the simulator is only built twice: with and without probes.
+//! Any number of probes of a run behind one type, so that the simulator is compiled only twice: with and without probes.
 
 use hoistway_blk::ground::{CpuId, Now, Waiter};
 use hoistway_blk::watch::{Event, Probe};
 
-/// A probe that can be one of several; implemented for every [`Probe`].
+/// Object-safe form of [`Probe`], implemented for every probe.
 pub trait Observer {
     /// The same as [`Probe::enter`].
     fn enter(&mut self, device: u32, submitter: Option<Waiter>);

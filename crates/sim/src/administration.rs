@@ -1,7 +1,7 @@
 //! Writes to files of `queue/` while a load runs: the scheduler, its tunables, and the other attributes.
 //!
-//! A write happens on every device, as `echo TEXT > /sys/block/DEV/queue/FILE` does. What needs an empty queue waits until
-//! it has emptied, and the writes behind it wait, too: they come from one shell.
+//! A write goes to every device, as `echo TEXT > /sys/block/DEV/queue/FILE` does. A write that needs an empty queue waits until the
+//! queue has drained, and later writes wait behind it because one shell makes them all.
 
 use std::collections::VecDeque;
 
@@ -10,97 +10,97 @@ use hoistway_blk::ground::{Local, Nanos};
 use hoistway_blk::queue::Step;
 use hoistway_legacy::{AnyQueue, PendingWrite};
 
-/// A write that is to happen.
+/// A scheduled write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Write {
-    /// When.
+    /// Time of the write since the start of the run.
     pub at: Nanos,
-    /// Only if the scheduler in charge then has this name.
+    /// Write only if the active scheduler has this name; `None` for any.
     pub only_under: Option<String>,
-    /// The file, such as `scheduler` or `iosched/slice_idle`.
+    /// The file in `queue/`, such as `scheduler` or `iosched/slice_idle`.
     pub file: String,
-    /// What is written.
+    /// The text to write.
     pub text: String,
 }
 
 /// What became of a write while the load ran.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fate {
-    /// The load had ended before.
+    /// The load ended before the write was due.
     TooLate,
-    /// Another scheduler than the one it is for was in charge.
+    /// Skipped: a scheduler other than `only_under` was active.
     OtherScheduler,
-    /// It was written, or refused.
+    /// Written, or rejected by the queue.
     Written,
 }
 
-/// The writes to one device that have been asked for and have not been done.
+/// Pending writes to the files of one device.
 #[derive(Default)]
 pub(crate) struct Administration {
-    /// By their places among all.
+    /// Writes that are due, each with its index in [`QueueSettings::writes`](crate::QueueSettings::writes).
     waiting: VecDeque<(u32, Write)>,
-    /// The one that waits for the queue to empty.
+    /// The write that waits for the queue to drain.
     change: Option<PendingWrite>,
-    /// Writes that the kernel refuses, and why.
+    /// Rejected writes, with the reasons.
     pub(crate) refused: Vec<String>,
 }
 
-/// What is left to be done after a look at the writes.
+/// When to try the pending writes again.
 pub(crate) enum PendingAdministration {
-    /// Nothing, or nothing before the next completion.
+    /// No write is pending, or not before the next completion.
     Nothing,
-    /// To look again after this time.
+    /// Try again after this time.
     PollAfter(Nanos),
 }
 
 impl Administration {
-    /// Whether a completion may be what a write waits for.
+    /// Whether a write waits for completions.
     #[inline]
     pub(crate) fn waits(&self) -> bool {
         self.change.is_some()
     }
 
-    pub(crate) fn ask(&mut self, place: u32, write: Write) {
-        self.waiting.push_back((place, write));
+    pub(crate) fn enqueue(&mut self, index: u32, write: Write) {
+        self.waiting.push_back((index, write));
     }
 
-    /// Does what can be done now, and notes what became of it in `fates`, by the places of the writes. Returns whether the scheduler
-    /// has changed, and what is left.
+    /// Performs the writes that are possible now and records each outcome in `fates`. Returns whether the scheduler changed, and
+    /// when to try the rest.
     pub(crate) fn make_progress<E: Env>(
         &mut self,
         cx: &mut Cx<'_, E>,
-        front: &AnyQueue<Local>,
+        queue: &AnyQueue<Local>,
         fates: &mut [Fate],
     ) -> (bool, PendingAdministration) {
-        let before = front.scheduler();
+        let previous_scheduler = queue.scheduler();
         loop {
             if let Some(change) = self.change.take() {
-                match front.poll_change(cx, &change) {
+                match queue.poll_change(cx, &change) {
                     Ok(Step::More) => {
-                        let left = change
+                        let retry = change
                             .poll_interval()
                             .map_or(PendingAdministration::Nothing, PendingAdministration::PollAfter);
                         self.change = Some(change);
-                        return (front.scheduler() != before, left);
+                        return (queue.scheduler() != previous_scheduler, retry);
                     }
                     Ok(Step::Done) => {}
                     Err(error) => self.refused.push(format!("queue/{}: {error}", change.file())),
                 }
             }
-            let Some((place, write)) = self.waiting.pop_front() else {
-                return (front.scheduler() != before, PendingAdministration::Nothing);
+            let Some((index, write)) = self.waiting.pop_front() else {
+                return (queue.scheduler() != previous_scheduler, PendingAdministration::Nothing);
             };
-            let is_for_another = write.only_under.as_ref().is_some_and(|name| name != front.scheduler());
-            let fate = &mut fates[place as usize];
-            // Written to one device is written.
-            *fate = (*fate).max(if is_for_another { Fate::OtherScheduler } else { Fate::Written });
-            if is_for_another {
+            let is_for_other_scheduler = write.only_under.as_ref().is_some_and(|name| name != queue.scheduler());
+            let fate = &mut fates[index as usize];
+            // A write that reached any device counts as written.
+            *fate = (*fate).max(if is_for_other_scheduler { Fate::OtherScheduler } else { Fate::Written });
+            if is_for_other_scheduler {
                 continue;
             }
-            match front.begin_change(cx, &write.file, &write.text) {
+            match queue.begin_change(cx, &write.file, &write.text) {
                 Ok(change) => self.change = change,
                 Err(error) => {
-                    let (file, text, scheduler) = (&write.file, &write.text, front.scheduler());
+                    let (file, text, scheduler) = (&write.file, &write.text, queue.scheduler());
                     self.refused.push(format!("queue/{file}={text} under {scheduler}: {error}"));
                 }
             }

@@ -1,8 +1,8 @@
-//! The cgroups of a load: which process belongs to which, and what schedulers learn of them (CG-1 to CG-5, CG-7, CG-8).
+//! The cgroups of a load: membership of processes, and weights as schedulers see them (CG-1 to CG-5, CG-7, CG-8).
 //!
-//! A job names its cgroup by a path, `a/b`; every part of it is a group. The weight of a group is what
-//! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of
-//! no groups.
+//! A job names its cgroup by a path, `a/b`; every component is a group. A group's weight corresponds to
+//! `blkio.bfq.weight` and cfq's `blkio.weight`: bfq divides service by it, cfq divides time, and the other schedulers
+//! ignore groups.
 
 use hoistway_blk::bio::CgroupPriority;
 use hoistway_blk::drive::Effects;
@@ -14,7 +14,7 @@ use hoistway_load::Load;
 
 use crate::disk::SimulatedDisk;
 
-/// All cgroups of a load but the root, parents first.
+/// All cgroups of a load except the root, parents first.
 #[derive(Debug, Default)]
 pub(crate) struct Cgroups {
     groups: Vec<CgroupEntry>,
@@ -29,7 +29,7 @@ struct CgroupEntry {
 
 impl Cgroups {
     /// The cgroups that the processes of a load name.
-    pub(crate) fn of(workload: &Load) -> Self {
+    pub(crate) fn from_load(workload: &Load) -> Self {
         let mut cgroups = Cgroups::default();
         for process in &workload.processes {
             if let Some(path) = process.standing.cgroup.as_deref() {
@@ -42,21 +42,21 @@ impl Cgroups {
         cgroups
     }
 
-    /// The group of this path, and those above it.
+    /// Adds the group of this path and its missing ancestors.
     fn add(&mut self, path: &str) -> CgroupId {
         let path = path.trim_matches('/');
         if path.is_empty() {
             return CgroupId::ROOT;
         }
-        if let Some(known) = self.find(path) {
-            return known;
+        if let Some(existing) = self.find(path) {
+            return existing;
         }
-        let parent = path.rsplit_once('/').map_or(CgroupId::ROOT, |(above, _)| self.add(above));
+        let parent = path.rsplit_once('/').map_or(CgroupId::ROOT, |(parent_path, _)| self.add(parent_path));
         self.groups.push(CgroupEntry { path: path.to_owned(), parent, weight: None });
         CgroupId(self.groups.len() as u32)
     }
 
-    /// Another group below the root, of this name.
+    /// Adds a child of the root with this name.
     pub(crate) fn add_child(&mut self, name: &str, weight: Option<u32>) {
         self.groups.push(CgroupEntry { path: name.to_owned(), parent: CgroupId::ROOT, weight });
     }
@@ -67,7 +67,7 @@ impl Cgroups {
         if path.is_empty() {
             return Some(CgroupId::ROOT);
         }
-        self.groups.iter().position(|group| group.path == path).map(|at| CgroupId(at as u32 + 1))
+        self.groups.iter().position(|group| group.path == path).map(|index| CgroupId(index as u32 + 1))
     }
 
     fn group_mut(&mut self, id: CgroupId) -> Option<&mut CgroupEntry> {
@@ -75,45 +75,46 @@ impl Cgroups {
     }
 
     fn iter(&self) -> impl Iterator<Item = (CgroupId, &CgroupEntry)> {
-        self.groups.iter().enumerate().map(|(at, group)| (CgroupId(at as u32 + 1), group))
+        self.groups.iter().enumerate().map(|(index, group)| (CgroupId(index as u32 + 1), group))
     }
 
     /// Each group's path, with the ids of the group and all below it.
     pub(crate) fn with_descendants(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = CgroupId> + '_)> {
-        let is_within = |path: &str, above: &str| {
-            path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let is_within = |path: &str, ancestor: &str| {
+            path.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        self.iter().map(move |(_, above)| {
-            let members = self.iter().filter(move |(_, group)| is_within(&group.path, &above.path)).map(|(id, _)| id);
-            (above.path.as_str(), members)
+        self.iter().map(move |(_, ancestor)| {
+            let members =
+                self.iter().filter(move |(_, group)| is_within(&group.path, &ancestor.path)).map(|(id, _)| id);
+            (ancestor.path.as_str(), members)
         })
     }
 
-    /// Tells the scheduler of a device.
-    pub(crate) fn introduce(&self, front: &AnyQueue<Local>, now: Now, effects: &mut Effects) {
+    /// Announces the groups and their weights to the scheduler of a device.
+    pub(crate) fn announce_to(&self, queue: &AnyQueue<Local>, now: Now, effects: &mut Effects) {
         for (id, group) in self.iter() {
-            front.notify(now, effects, SchedulerEvent::CgroupAdded { cgroup: id, parent: group.parent });
+            queue.notify(now, effects, SchedulerEvent::CgroupAdded { cgroup: id, parent: group.parent });
             if let Some(weight) = group.weight {
                 let weight = weight.min(u32::from(u16::MAX)) as u16;
-                front.notify(now, effects, SchedulerEvent::Weight { cgroup: id, weight });
+                queue.notify(now, effects, SchedulerEvent::Weight { cgroup: id, weight });
             }
         }
     }
 
-    /// What a group makes of the priorities of its I/O, on the kernel of these disks.
+    /// How a group changes the priority of its I/O (`io.prio.class`), on the kernel of these disks.
     pub(crate) fn priority(
         &self,
         id: CgroupId,
         classes: &[(String, CgroupPriority)],
         disks: &[SimulatedDisk],
     ) -> CgroupPriority {
-        // Linux 5.14 brought it.
-        let has_file = disks.iter().all(|disk| disk.front.generation().kernel.is_from(5, 14));
-        let of_group = |(path, _): &&(String, _)| self.find(path) == Some(id);
-        classes.iter().find(of_group).filter(|_| has_file).map(|&(_, priority)| priority).unwrap_or_default()
+        // io.prio.class exists since Linux 5.14.
+        let has_file = disks.iter().all(|disk| disk.queue.generation().kernel.is_from(5, 14));
+        let matches = |(path, _): &&(String, _)| self.find(path) == Some(id);
+        classes.iter().find(matches).filter(|_| has_file).map(|&(_, priority)| priority).unwrap_or_default()
     }
 
-    /// The limits of a device, if any group has some.
+    /// The `io.max` throttle of a device; `None` if no group has a limit.
     pub(crate) fn throttle(&self, limits: &[(String, IoMax)], now: Now) -> Option<Throttle> {
         if limits.is_empty() {
             return None;
@@ -140,7 +141,7 @@ mod tests {
     fn every_part_of_a_path_is_a_group_and_parents_come_first() {
         let job = "[global]\nrw=read\ndirect=1\nfilename=/dev/sda\nsize=1m\n[a]\ncgroup=x/y\ncgroup_weight=300\n[b]\ncgroup=/x\n[c]\n";
         let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
-        let cgroups = Cgroups::of(&workload);
+        let cgroups = Cgroups::from_load(&workload);
         let seen: Vec<_> = cgroups.iter().map(|(id, g)| (id.0, g.path.as_str(), g.parent.0, g.weight)).collect();
         assert_eq!(seen, [(1, "x", 0, None), (2, "x/y", 1, Some(300))]);
         assert_eq!((cgroups.find("/x/"), cgroups.find("z")), (Some(CgroupId(1)), None));

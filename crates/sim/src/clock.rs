@@ -2,11 +2,12 @@
 
 use hoistway_blk::ground::{Hz, Instant, Now};
 
-/// The present moment on both clocks: most events fall into the tick of the one before, which saves a division.
+/// The current time in ns and in ticks. Most events fall into the same tick as the previous one, which saves a
+/// division.
 pub(crate) struct TickClock {
     pub(crate) now: Now,
     hz: Hz,
-    /// When the next tick begins.
+    /// Start of the next tick.
     tick_end: Instant,
 }
 

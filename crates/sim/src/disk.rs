@@ -1,4 +1,4 @@
-//! A disk: a device with its driver and its queue, and what is due on that.
+//! A simulated disk: device, driver, queue, workers, and the queue's pending work.
 
 use std::sync::Arc;
 
@@ -25,70 +25,70 @@ use crate::throttling::Throttling;
 
 /// One device under test.
 pub(crate) struct SimulatedDisk {
-    pub(crate) front: AnyQueue<Local>,
-    /// Which system calls plug, on the kernel that the front is of.
+    pub(crate) queue: AnyQueue<Local>,
+    /// Which system calls plug, on the simulated kernel.
     pub(crate) plug_use: PlugUse,
     pub(crate) driver: DiskDriver,
-    /// What a section of its scheduler takes.
+    /// Cost of a section under its scheduler's lock.
     pub(crate) section: SectionCost,
-    /// Processes run the hardware queues themselves that the kernel leaves to workers.
+    /// Whether submitters run hardware queues that the kernel would leave to workers.
     pub(crate) submitter_dispatches: bool,
-    /// What is written to its files.
+    /// Pending writes to its files in `queue/`.
     pub(crate) administration: Administration,
-    /// Limits of cgroups, if there are any.
+    /// The `io.max` limits of cgroups, if there are any.
     pub(crate) throttling: Option<Box<Throttling>>,
     /// The CPU that each hardware queue interrupts.
     pub(crate) interrupts: Vec<CpuId>,
-    /// Whether processes use it: not if it is the host's, below virtual disks. That one interrupts no CPU of theirs.
+    /// Whether processes use it directly. `false` for the host's device below virtual disks, which interrupts none of the guests' CPUs.
     pub(crate) is_used_by_tasks: bool,
-    /// How long its workers take if they run on CPUs of the host below guests.
+    /// Start latency of its workers if they run on the host below guests.
     pub(crate) host_worker: Option<Span>,
-    /// What is due on its queue.
+    /// Timers and pending runs of its queue.
     pub(crate) agenda: Agenda,
-    /// When the CPU that asks its scheduler for requests continues with what others have left, if that is set.
+    /// When the dispatching CPU continues with work that other CPUs left to it; zero if that is not scheduled.
     pub(crate) next_round: Instant,
-    /// The CPUs of the workers that run its hardware queues next.
+    /// For each hardware queue, the CPU of the worker that runs it next.
     pub(crate) runs_on: Box<[CpuId]>,
-    /// How long its workers take to come.
+    /// Random stream of its workers' start latencies.
     pub(crate) worker_random: Xoshiro256PlusPlus,
 }
 
-/// Keeps the random stream of a disk's workers apart from all others of the seed.
+/// Separates the random stream of a disk's workers from all others of the seed.
 const WORKER_STREAM: u64 = 0x776f_726b_6572_7300;
 
-/// How the queue of a device is made.
+/// Configuration of the queues of a run.
 #[derive(Clone, Debug)]
 pub struct QueueSettings {
-    /// The kernel whose behaviour is wanted. Legacy schedulers, if it has none, get the last one that had them.
+    /// The kernel to simulate. For a legacy scheduler that it no longer has, the last kernel that had it is simulated.
     pub kernel: Kernel,
     /// CPUs of the host.
     pub cpus: u16,
-    /// This many of a device's hardware queues are for reads alone.
+    /// Number of a device's hardware queues that are reserved for reads.
     pub read_queues: u16,
-    /// This many of them are for I/O whose submitter polls.
+    /// Number of a device's hardware queues that are reserved for polled I/O.
     pub poll_queues: u16,
-    /// Whether all devices are behind one controller and share its tags; they are alike then.
+    /// Whether all devices are behind one controller and share its tags; they must be identical then.
     pub shared_tags: bool,
     /// Scheduler tags; `None` for the kernel's default.
     pub nr_requests: Option<u32>,
     /// `io.max` of cgroups, by their paths, for every device.
     pub io_max: Vec<(String, IoMax)>,
-    /// `io.prio.class` of cgroups, by their paths. Kernels before 5.14 have no such file.
+    /// `io.prio.class` of cgroups, by their paths. Ignored on kernels before 5.14, which lack that file.
     pub io_prio_class: Vec<(String, CgroupPriority)>,
-    /// Files of `queue/` that are written while the load runs.
+    /// Writes to files of `queue/` during the run.
     pub writes: Vec<Write>,
-    /// Whether processes run the hardware queues themselves that the kernel leaves to workers: some patch it so to measure.
+    /// Whether submitters run hardware queues that the kernel would leave to workers, as some patched kernels do for measurements.
     pub submitter_dispatches: bool,
-    /// What the queues do against contention for a scheduler's lock: nothing, as Linux does.
+    /// Options that reduce contention for a scheduler's lock; none by default, as in Linux.
     pub techniques: ContentionOptions,
-    /// The schedulers that there are.
+    /// The available schedulers.
     pub schedulers: Registry,
-    /// Files of `queue/` and what is written to them before the run, `nr_requests` and `scheduler` apart.
+    /// Files of `queue/` that are written before the run, with their values, except `nr_requests` and `scheduler`.
     pub attributes: Vec<(String, String)>,
 }
 
 impl QueueSettings {
-    /// Everything as the kernel sets it by default, on a host with this many CPUs.
+    /// The kernel's defaults, on a host with this many CPUs.
     #[must_use]
     pub fn new(kernel: Kernel, cpus: u16) -> Self {
         QueueSettings {
@@ -130,7 +130,7 @@ impl QueueSettings {
                 capacity: Sector(shape.capacity_sectors),
                 write_cache: shape.write_cache,
                 fua: shape.fua,
-                // Of SCSI disks there are only SATA ones here, and NCQ knows no flush.
+                // All SCSI disks here are SATA, and flushes cannot be queued under NCQ.
                 flush_queueable: !shape.scsi,
                 rotational: shape.rotational,
                 ..Limits::new(
@@ -146,8 +146,8 @@ impl QueueSettings {
 }
 
 impl SimulatedDisk {
-    /// The device of this `number` among the host's; its interrupts are spread from there on. `tags` are those that the devices share, if they do: the first one makes
-    /// them.
+    /// Creates the host's device with this `number`, which also determines where its interrupts start. `tags` are the tags that devices
+    /// share, if they do; the first device creates them.
     pub(crate) fn new(
         backing: Backing,
         settings: &QueueSettings,
@@ -158,18 +158,18 @@ impl SimulatedDisk {
         let kernel = settings.schedulers.kernel_under(settings.kernel, scheduler);
         let config = QueueSettings { kernel, ..settings.clone() }.config(backing.shape());
         let config = QueueConfig { hint_seed: Some(hint_seed(seed)), ..config };
-        let front = if settings.shared_tags {
+        let queue = if settings.shared_tags {
             AnyQueue::in_set(&config, scheduler, tags.get_or_insert_with(|| TagSet::shared(config.tag_layout())))?
         } else {
             AnyQueue::new(&config, scheduler)?
         };
-        let interrupts = interrupts(&front, config.cpus, number);
+        let interrupts = interrupts(&queue, config.cpus, number);
         Ok(SimulatedDisk {
             driver: DiskDriver::new(backing),
             interrupts,
-            plug_use: front.generation().plug_use,
-            agenda: Agenda::new(front.hw_queues()),
-            runs_on: vec![CpuId(0); usize::from(front.hw_queues())].into(),
+            plug_use: queue.generation().plug_use,
+            agenda: Agenda::new(queue.hw_queues()),
+            runs_on: vec![CpuId(0); usize::from(queue.hw_queues())].into(),
             next_round: Instant::ZERO,
             worker_random: Xoshiro256PlusPlus::seed_from_u64(seed ^ WORKER_STREAM),
             section: SectionCost::default(),
@@ -178,16 +178,16 @@ impl SimulatedDisk {
             is_used_by_tasks: true,
             host_worker: None,
             administration: Administration::default(),
-            front,
+            queue,
         })
     }
 }
 
-/// Where the kernel puts the interrupts of a device: each on the CPU, of those that its hardware queue serves, that has the fewest
-/// yet. Devices that are alike so take turns. Which one is the first depends on what else the host has, and is drawn.
-fn interrupts(front: &AnyQueue<Local>, cpus: u16, number: usize) -> Vec<CpuId> {
+/// Interrupt affinity as the kernel chooses it: each interrupt goes to the CPU with the fewest interrupts among those that its hardware
+/// queue serves. So identical devices are spread over CPUs. The first CPU depends on other devices of the host, and is drawn.
+fn interrupts(queue: &AnyQueue<Local>, cpus: u16, number: usize) -> Vec<CpuId> {
     let turn = |cpus: &[CpuId]| cpus[number % cpus.len()];
-    match front {
+    match queue {
         AnyQueue::Mq(queue) => (0..queue.hw_queues()).map(|hctx| turn(queue.hctx(HctxId(hctx)).cpus())).collect(),
         AnyQueue::Legacy(_) => vec![CpuId((number % usize::from(cpus)) as u32)],
     }

@@ -9,39 +9,39 @@ use hoistway_device::{self as device, Command, Device, Schedule, Shape};
 use crate::io_thread::IoThread;
 use crate::locks::LockMeter;
 
-/// What carries the commands of a disk out.
+/// What executes the commands of a disk.
 pub(crate) enum Backing {
     /// A device model.
     Device(Box<dyn Device>),
-    /// The thread behind a virtual disk.
+    /// The I/O thread of a virtual disk.
     Thread(Box<IoThread>),
 }
 
-/// What is around the block layer of a simulated machine.
+/// The environment of the block layer in a simulation.
 pub(crate) type Machine<P> = (DiskDriver, P, LockMeter);
 
-/// A disk's driver: it keeps the requests that are in flight and, for SCSI disks, the budget.
+/// A disk's driver: its in-flight requests and, for SCSI disks, its budget.
 pub(crate) struct DiskDriver {
     pub(crate) backing: Backing,
-    /// What the model has announced and the event loop has not yet taken.
+    /// Completions and alarms that the model has announced and the event loop has not yet taken.
     pub(crate) schedule: Schedule,
-    /// Where each command was sent from, if the device completes them there.
+    /// The submitting CPU of each command, by tag, if the device completes commands there.
     submitting_cpus: Option<Vec<CpuId>>,
-    /// Commands in flight that will end badly: few, if any.
+    /// In-flight commands that will fail, by tag: few, if any.
     pub(crate) failed: Vec<(u32, Status)>,
     /// Requests at the device, by command tag.
     in_flight: Vec<Option<Rq>>,
-    /// From the command tags of one hardware queue to those of the next; 0 if all share one space.
+    /// Distance between the command tags of one hardware queue and those of the next; 0 if all share one tag space.
     tag_stride: u32,
-    /// Pieces of budget that are out; `None` for drivers without.
+    /// The budget; `None` for drivers without one.
     budget: Option<Budget>,
 }
 
 struct Budget {
     taken: u32,
     depth: u32,
-    /// A request was refused: the next completion runs all hardware queues (BL-91).
-    wanted: bool,
+    /// Whether a budget was refused: the next completion then runs all hardware queues (BL-91).
+    was_refused: bool,
 }
 
 impl Backing {
@@ -75,7 +75,7 @@ impl DiskDriver {
     pub(crate) fn new(backing: Backing) -> Self {
         let shape = backing.shape();
         let queue_depth = shape.queue_depth;
-        let budget = shape.scsi.then_some(Budget { taken: 0, depth: queue_depth, wanted: false });
+        let budget = shape.scsi.then_some(Budget { taken: 0, depth: queue_depth, was_refused: false });
         let tag_stride = if shape.host_wide_tags { 0 } else { queue_depth };
         let tags = u32::from(shape.hw_queues - 1) * tag_stride + queue_depth;
         DiskDriver {
@@ -103,7 +103,7 @@ impl DiskDriver {
         }
     }
 
-    /// The CPU that a command was sent from, if it completes there.
+    /// The CPU that submitted a command, if the device completes it there.
     #[inline]
     pub(crate) fn completion_cpu_of_command(&self, tag: u32) -> Option<CpuId> {
         self.submitting_cpus.as_ref().map(|submitting_cpus| submitting_cpus[tag as usize])
@@ -115,7 +115,7 @@ impl DiskDriver {
         self.in_flight[tag as usize].as_ref()
     }
 
-    /// Takes a finished request out of flight, and how it ended.
+    /// Removes a completed request from the in-flight table. Returns it with its status.
     #[inline]
     pub(crate) fn finish(&mut self, tag: u32) -> Option<(Rq, Status)> {
         let rq = self.in_flight[tag as usize].take()?;
@@ -127,14 +127,14 @@ impl DiskDriver {
 
     #[cold]
     fn take_injected_failure(&mut self, tag: u32) -> Status {
-        let at = self.failed.iter().position(|&(other, _)| other == tag);
-        at.map_or(Status::Ok, |at| self.failed.swap_remove(at).1)
+        let index = self.failed.iter().position(|&(other, _)| other == tag);
+        index.map_or(Status::Ok, |index| self.failed.swap_remove(index).1)
     }
 
-    /// Whether a refused dispatch wants all hardware queues to be run now.
+    /// Whether all hardware queues have to run now, because a budget was refused before; resets it.
     #[inline]
     pub(crate) fn take_restart(&mut self) -> bool {
-        self.budget.as_mut().is_some_and(|budget| std::mem::take(&mut budget.wanted))
+        self.budget.as_mut().is_some_and(|budget| std::mem::take(&mut budget.was_refused))
     }
 }
 
@@ -146,7 +146,7 @@ impl Driver for DiskDriver {
             budget.taken += 1;
             true
         } else {
-            budget.wanted = true;
+            budget.was_refused = true;
             false
         }
     }

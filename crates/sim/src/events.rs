@@ -1,45 +1,44 @@
-//! The event queue: ordered by time, ties broken by the order of scheduling. A timing wheel holds what is near, a 4-ary heap
-//! what is far.
+//! The event queue: ordered by time, ties broken by the order of scheduling. A timing wheel holds near events, a 4-ary heap distant
+//! ones.
 
 use hoistway_blk::ground::Instant;
 
-/// What happens at a moment, in two words. An `enum` with fields would have to be matched when it is packed, when it is
-/// unpacked and when it is carried out, and each time the processor has to guess; four fields in a row would be passed in
-/// memory, written one by one and read as a whole, and the processor would have to wait.
+/// An event in two words. An `enum` with fields would need an unpredictable branch each time it is packed, unpacked and carried out;
+/// a struct of four fields would be passed in memory, where a wide read after narrow writes stalls the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Event {
-    /// Kind in the upper half, place in the lower.
-    kind_and_place: u64,
-    /// Setting in the upper half, what in the lower.
+    /// Upper half: kind. Lower half: target.
+    kind_and_target: u64,
+    /// Upper half: setting. Lower half: the tag, alarm or place on an agenda.
     rest: u64,
 }
 
-/// What an event is about.
+/// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// A device has finished a command: disk and tag.
+    /// A device has completed a command: disk and tag.
     Complete,
-    /// A device model wanted to be called: disk and the model's number.
+    /// An alarm of a device model: disk and the model's number.
     Alarm,
     /// A task's wake-up is over.
     Run,
-    /// A task in the middle of its turn has put another I/O forward.
+    /// A task in the middle of its turn submits another I/O.
     NextIoOfTurn,
-    /// Something on a disk's agenda: disk, its place there and the setting.
+    /// An entry of a disk's agenda: disk, place on the agenda and setting.
     Due,
-    /// A CPU turns to the task that it has chosen: CPU and setting.
+    /// A CPU switches to its chosen task: CPU and setting.
     Cpu,
-    /// A task's own alarm: task and setting.
+    /// A task's timer: task and setting.
     Task,
-    /// The moment of a submitter beside processes has come: which kind, and which.
+    /// A submitter other than a process runs: its kind and number.
     Actor,
-    /// Files of all queues are written: by which write.
+    /// A file of all queues is written: index of the write.
     Write,
-    /// It is looked whether what was written to a disk's queue can be done.
+    /// The pending writes of a disk's queue are tried again: disk.
     Administer,
-    /// A sample of results that are watched for being steady: which.
+    /// A sample for a steady-state check: number of the check.
     Steady,
-    /// The CPU that asks a scheduler for requests continues with what others have left to it: disk and CPU.
+    /// A dispatching CPU continues with work that others left to it: disk and CPU.
     Round,
 }
 
@@ -65,19 +64,19 @@ impl Kind {
 }
 
 impl Event {
-    /// An event of this kind. The place is a disk, a task, a CPU, a write or an actor.
+    /// An event of this kind. The target is a disk, a task, a CPU, a write or an actor.
     #[inline]
-    pub(crate) fn of(kind: Kind, place: u32) -> Event {
-        Event { kind_and_place: (kind as u64) << 32 | u64::from(place), rest: 0 }
+    pub(crate) fn new(kind: Kind, target: u32) -> Event {
+        Event { kind_and_target: (kind as u64) << 32 | u64::from(target), rest: 0 }
     }
 
-    /// About this tag, alarm or place on an agenda.
+    /// Sets the tag, alarm or place on an agenda.
     #[inline]
-    pub(crate) fn about(self, what: u32) -> Event {
-        Event { rest: self.rest | u64::from(what), ..self }
+    pub(crate) fn with_detail(self, detail: u32) -> Event {
+        Event { rest: self.rest | u64::from(detail), ..self }
     }
 
-    /// With the setting that it belongs to: another one may replace it.
+    /// Sets the setting number: a newer setting invalidates the event.
     #[inline]
     pub(crate) fn with_setting(self, setting: u32) -> Event {
         Event { rest: self.rest | u64::from(setting) << 32, ..self }
@@ -85,16 +84,16 @@ impl Event {
 
     #[inline]
     pub(crate) fn kind(self) -> Kind {
-        Kind::numbered(self.kind_and_place >> 32)
+        Kind::numbered(self.kind_and_target >> 32)
     }
 
     #[inline]
-    pub(crate) fn place(self) -> u32 {
-        self.kind_and_place as u32
+    pub(crate) fn target(self) -> u32 {
+        self.kind_and_target as u32
     }
 
     #[inline]
-    pub(crate) fn what(self) -> u32 {
+    pub(crate) fn detail(self) -> u32 {
         self.rest as u32
     }
 
@@ -104,22 +103,22 @@ impl Event {
     }
 }
 
-/// A span is of 2^10 ns: under load there is about one event in each.
+/// A span is 2^10 ns long: under load, each has about one event.
 const SPAN_BITS: u32 = 10;
 
-/// Spans that the wheel knows, from the present one on: 4.2 ms, in which nearly all that happens in a host and on flash has its
-/// moment, and hardware queues that are to be run again in 3 ms.
+/// Spans of the wheel, from the current one on: 4.2 ms, enough for nearly all events of hosts and flash devices and for the 3 ms
+/// after which hardware queues are run again.
 const SPANS: usize = 4096;
 
 const WORDS: usize = SPANS / 64;
 
-/// No node of the slab.
+/// Marks the absence of a node.
 const NONE: u32 = u32::MAX;
 
-/// The span after all others, in which nothing happens.
+/// A span later than any event.
 const NEVER: u64 = u64::MAX >> SPAN_BITS;
 
-/// An event of the wheel, its moment, and the one of the same span that comes after it.
+/// An event of the wheel, its time, and the next node of the same span.
 #[derive(Clone, Copy, Default)]
 struct Node {
     at: u64,
@@ -128,17 +127,17 @@ struct Node {
 }
 
 impl Node {
-    /// Word by word from registers: a processor cannot read as a whole what was just written in parts.
+    /// Writes whole words: a wide read after narrow writes would stall.
     #[inline]
     fn set(&mut self, at: u64, event: Event) {
         self.at = at;
-        self.event.kind_and_place = event.kind_and_place;
+        self.event.kind_and_target = event.kind_and_target;
         self.event.rest = event.rest;
         self.next = NONE;
     }
 }
 
-/// The events of a span in order: its first and its last node.
+/// The events of a span in order: the first and the last node.
 #[derive(Clone, Copy)]
 struct List {
     first: u32,
@@ -149,10 +148,10 @@ impl List {
     const EMPTY: List = List { first: NONE, last: NONE };
 }
 
-/// Events to come: those of the present span and of the next ones in a list each, what is further away in a heap. All of a span that
-/// come from the heap were scheduled before all that did not need to.
+/// Pending events: a list for each span of the wheel, and a heap for later ones. Within a span, events from the heap were scheduled
+/// before those that went directly to the wheel.
 pub(crate) struct EventQueue {
-    /// The present span, counted from the beginning of time.
+    /// Number of the current span since time 0.
     span: u64,
     /// The events of each span of the wheel, by its number modulo [`SPANS`].
     lists: Box<[List; SPANS]>,
@@ -160,7 +159,7 @@ pub(crate) struct EventQueue {
     occupied: [u64; WORDS],
     words: u64,
     slab: Vec<Node>,
-    /// The first of the nodes that are free.
+    /// The first free node.
     free: u32,
     far: Heap,
 }
@@ -180,7 +179,7 @@ impl Default for EventQueue {
 }
 
 impl EventQueue {
-    /// Schedules an event. What is rare is left to others at the end, so that nothing has to be kept for when they come back.
+    /// Schedules an event. Rare cases are tail calls, so no registers have to be saved for them.
     #[inline(never)]
     pub(crate) fn push(&mut self, at: Instant, event: Event) {
         let at = at.0;
@@ -203,7 +202,7 @@ impl EventQueue {
         self.put(slot, number, at);
     }
 
-    /// Puts a node behind all of its span that are not later.
+    /// Inserts a node after all nodes of its span that are not later.
     #[inline(always)]
     fn put(&mut self, slot: usize, number: u32, at: u64) {
         let List { first, last } = self.lists[slot];
@@ -224,7 +223,7 @@ impl EventQueue {
         }
     }
 
-    /// Puts a node behind the first of a span and before its last.
+    /// Inserts a node between the first and the last of a span.
     #[inline(never)]
     fn insert_in_span(&mut self, first: u32, number: u32) {
         let (mut before, at) = (first, self.slab[number as usize].at);
@@ -260,7 +259,7 @@ impl EventQueue {
         Some((Instant(at), event))
     }
 
-    /// Nothing is left of the present span: the next one begins that has events. Returns where its list is.
+    /// Advances to the next span with events. Returns the index of its list.
     #[inline(always)]
     fn advance_to_next_span(&mut self) -> Option<usize> {
         let (near, far) = (self.next_in_wheel(), self.far.span);
@@ -274,25 +273,25 @@ impl EventQueue {
     /// The number of the next span with events in the wheel; `NEVER` if there is none.
     #[inline]
     fn next_in_wheel(&self) -> u64 {
-        let present = self.span as usize % SPANS;
-        let (word, bit) = (present / 64, present % 64);
-        let here = self.occupied[word] & (u64::MAX << bit);
-        let slot = if here != 0 {
-            word * 64 + here.trailing_zeros() as usize
+        let current = self.span as usize % SPANS;
+        let (word, bit) = (current / 64, current % 64);
+        let candidates = self.occupied[word] & (u64::MAX << bit);
+        let slot = if candidates != 0 {
+            word * 64 + candidates.trailing_zeros() as usize
         } else {
-            // Behind the word of the present span, and from the first one on again.
-            let behind = self.words & (u64::MAX << 1 << word);
-            let words = if behind != 0 { behind } else { self.words };
+            // First the words after that of the current span, then from the beginning.
+            let later_words = self.words & (u64::MAX << 1 << word);
+            let words = if later_words != 0 { later_words } else { self.words };
             if words == 0 {
                 return NEVER;
             }
             let word = words.trailing_zeros() as usize;
             word * 64 + self.occupied[word].trailing_zeros() as usize
         };
-        self.span + (slot.wrapping_sub(present) % SPANS) as u64
+        self.span + (slot.wrapping_sub(current) % SPANS) as u64
     }
 
-    /// The next span begins with events of the heap, and may have others in the wheel.
+    /// Advances to the span of the heap's earliest event, and moves that span's events from the heap to the wheel.
     #[cold]
     fn refill_from_heap(&mut self) -> Option<usize> {
         let &Entry { at, .. } = self.far.first()?;
@@ -311,11 +310,11 @@ impl EventQueue {
     }
 }
 
-/// An event that is far away.
+/// A distant event.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     at: u64,
-    /// Order of scheduling: makes the order of simultaneous events the same on any machine.
+    /// Order of scheduling, which decides between simultaneous events.
     order: u64,
     event: Event,
 }
@@ -330,7 +329,7 @@ impl Entry {
 /// A heap of entries, the earliest first.
 struct Heap {
     entries: Vec<Entry>,
-    /// The span of the first; `NEVER` if there is none.
+    /// The span of the earliest entry; `NEVER` if the heap is empty.
     span: u64,
     scheduled: u64,
 }
@@ -368,7 +367,7 @@ impl Heap {
         self.span = heap[0].at >> SPAN_BITS;
     }
 
-    /// Takes the first.
+    /// Takes the earliest entry.
     fn pop(&mut self) -> Option<Entry> {
         let heap = &mut self.entries;
         let last = heap.pop()?;
@@ -384,8 +383,8 @@ impl Heap {
                 _ => break,
             }
         }
-        if let Some(place) = heap.get_mut(hole) {
-            *place = last;
+        if let Some(slot) = heap.get_mut(hole) {
+            *slot = last;
         }
         self.span = heap.first().map_or(NEVER, |first| first.at >> SPAN_BITS);
         Some(first)
@@ -402,8 +401,8 @@ mod tests {
         for number in 0..=Kind::Round as u64 {
             let kind = Kind::numbered(number);
             assert_eq!(kind as u64, number);
-            let event = Event::of(kind, 7).about(u32::MAX).with_setting(9);
-            assert_eq!((event.kind(), event.place(), event.what(), event.setting()), (kind, 7, u32::MAX, 9));
+            let event = Event::new(kind, 7).with_detail(u32::MAX).with_setting(9);
+            assert_eq!((event.kind(), event.target(), event.detail(), event.setting()), (kind, 7, u32::MAX, 9));
         }
     }
 
@@ -425,14 +424,14 @@ mod tests {
                 let number = number as u32;
                 match step {
                     Some(after) => {
-                        queue.push(Instant(now + after), Event::of(Kind::Run, number));
+                        queue.push(Instant(now + after), Event::new(Kind::Run, number));
                         model.push((now + after, number));
                     }
                     None => {
                         let next = model.iter().enumerate().min_by_key(|(_, entry)| **entry).map(|(index, _)| index);
                         let expected = next.map(|index| model.remove(index));
                         now = expected.map_or(now, |(at, _)| at);
-                        let got = queue.pop().map(|(at, event)| (at.0, event.place()));
+                        let got = queue.pop().map(|(at, event)| (at.0, event.target()));
                         prop_assert_eq!(got, expected);
                     }
                 }

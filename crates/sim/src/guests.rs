@@ -1,6 +1,6 @@
-//! Guests: virtual machines between the load and the host. The load's processes run in them, each of its files is a
-//! virtual disk with a queue and a scheduler of the guest's, and all virtual disks lie on one device of the host, which has
-//! a queue and a scheduler of its own.
+//! Guests: virtual machines between the load and the host. The load's processes run in the guests; each of the load's files
+//! is a virtual disk with its own queue and scheduler in the guest. All virtual disks are on one device of the host, which
+//! has its own queue and scheduler.
 
 use hoistway_blk::ground::{CgroupId, CpuId, IoContextId};
 
@@ -11,19 +11,19 @@ use crate::virtual_disk::VirtualDisk;
 /// The guests of a scenario.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Guests {
-    /// What their disks are.
+    /// The kind of virtual disk.
     pub disk: VirtualDisk,
-    /// Weights of the cgroups that the guests have on the host, by the files that are their disks. If there are any,
-    /// guests without one have the default weight, 100.
+    /// Weights of the guests' cgroups on the host, by the files that are their disks. If any guest has a weight, the others
+    /// have the default of 100.
     pub weights: Vec<(String, u32)>,
 }
 
-/// What a run sets in all guests.
+/// The scheduler and tunables in all guests.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GuestSpec {
     /// The scheduler of every virtual disk.
     pub scheduler: String,
-    /// Its tunables: name and text.
+    /// The scheduler's tunables: name and text.
     pub tunables: Vec<(String, String)>,
 }
 
@@ -33,16 +33,22 @@ impl Guests {
         let mut cgroups = Cgroups::default();
         if !self.weights.is_empty() {
             for file in files {
-                let weight = self.weights.iter().find(|(of, _)| of == file).map(|&(_, weight)| weight);
+                let weight = self.weights.iter().find(|(name, _)| name == file).map(|&(_, weight)| weight);
                 cgroups.add_child(file, weight);
             }
         }
         cgroups
     }
 
-    /// Where the virtual disk of this number lies, on a device of the host that comes after all of them.
-    pub(crate) fn place(&self, number: u32, disks: usize, processes: usize, cpus: u16) -> IoThreadIdentity {
-        // I/O contexts: those of the processes come first, then those of the guests' flushers.
+    /// Identity of the I/O thread of a virtual disk. The host's device is numbered after all virtual disks.
+    pub(crate) fn io_thread_identity(
+        &self,
+        number: u32,
+        disks: usize,
+        processes: usize,
+        cpus: u16,
+    ) -> IoThreadIdentity {
+        // I/O contexts of processes come first, then those of the guests' flushers.
         let io_context = (processes + disks) as u32 + number + 1;
         IoThreadIdentity {
             number,

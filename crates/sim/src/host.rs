@@ -1,8 +1,7 @@
-//! Host profiles: what CPU time an I/O costs, and how long processes and workers take to react.
+//! Host profiles: the CPU time of an I/O, and the reaction times of processes and workers.
 //!
-//! A profile is a TOML file, as device presets are; the built-in ones are compiled in, and a user's own file goes
-//! through the same code. What a scheduler itself costs is in `sections_ns`; all else holds for every
-//! scheduler alike.
+//! A profile is a TOML file, as device presets are; the built-in ones are compiled in, and a user's own file goes through the same code.
+//! The cost of a scheduler itself is in `sections_ns`; all other figures apply to every scheduler.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::profile::{Format, Kind, ProfileError};
 
-/// Most CPUs.
-const CPUS_MAX: u64 = 1024;
+/// Maximum CPUs of a host.
+pub const CPUS_MAX: u16 = 1024;
 
 const FORMAT: Format = Format {
     what: "host",
     keys: &[
         ("name", Kind::Text, true),
         ("description", Kind::Text, true),
-        ("cpus", Kind::Count(1, CPUS_MAX), false),
-        ("cache_cpus", Kind::Count(1, CPUS_MAX), false),
+        ("cpus", Kind::Count(1, CPUS_MAX as u64), false),
+        ("cache_cpus", Kind::Count(1, CPUS_MAX as u64), false),
         ("memory_bytes", Kind::Bytes(*Host::MEMORY_BYTES.start(), *Host::MEMORY_BYTES.end()), false),
         ("dirty_ratio", Kind::Count(0, 100), false),
         ("dirty_bytes", Kind::Bytes(*Host::DIRTY_BYTES.start(), *Host::DIRTY_BYTES.end()), false),
@@ -57,116 +56,115 @@ const FORMAT: Format = Format {
     ],
 };
 
-/// Most steps of `idle_ns`.
+/// Maximum number of entries of `idle_ns`.
 pub(crate) const IDLE_STATES_MAX: usize = 4;
 
-/// What I/O costs on a host. `[least, most]` is drawn for each, all times alike.
+/// CPU costs and reaction times of a host. A value `[least, most]` is drawn uniformly for each event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// What it is called on a command line.
+    /// Name on the command line.
     pub name: String,
-    /// What host it is, for people.
+    /// Description for users.
     pub description: String,
-    /// CPUs, if not given otherwise.
+    /// Number of CPUs unless an option sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u16>,
     /// This many neighbouring CPUs share a last-level cache; by default all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_cpus: Option<u16>,
-    /// Memory, all of which is page cache, bytes.
+    /// Memory in bytes, all available to the page cache.
     #[serde(default = "memory_bytes")]
     pub memory_bytes: u64,
-    /// While more of the memory is dirty or on its way to a device, writers wait: `vm.dirty_ratio`, percent. By default 20.
+    /// `vm.dirty_ratio`, percent: writers wait while more of the memory is dirty or under write-back. 20 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_ratio: Option<u64>,
-    /// The same in bytes, instead of `dirty_ratio`: `vm.dirty_bytes`.
+    /// `vm.dirty_bytes`: the same limit in bytes, replaces `dirty_ratio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_bytes: Option<u64>,
-    /// While more of the memory is dirty, flushers write back: `vm.dirty_background_ratio`, percent. By default 10.
+    /// `vm.dirty_background_ratio`, percent: flushers write back while more of the memory is dirty. 10 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_background_ratio: Option<u64>,
-    /// The same in bytes, instead of `dirty_background_ratio`: `vm.dirty_background_bytes`.
+    /// `vm.dirty_background_bytes`: the same threshold in bytes, replaces `dirty_background_ratio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_background_bytes: Option<u64>,
-    /// Whether its file systems keep an ordered journal, which an fsync commits: of I/O that is not direct.
+    /// Whether file systems have an ordered journal that fsync commits. Applies to buffered I/O.
     #[serde(default, skip_serializing_if = "is_false")]
     pub journal: bool,
-    /// Whether processes run the hardware queues themselves that the kernel leaves to workers: some patch theirs so to measure.
+    /// Whether submitters run hardware queues that the kernel would leave to workers, as some patched kernels do for measurements.
     #[serde(default, skip_serializing_if = "is_false")]
     pub submitter_dispatches: bool,
-    /// Processes never move: each stays on the CPU that it begins on, as if it were bound to that. Otherwise one that is woken while
-    /// its CPU is busy goes to an idle one.
+    /// Whether processes stay on their first CPU as if bound to it. Otherwise a process that is woken while its CPU is busy migrates to an
+    /// idle one.
     #[serde(default, skip_serializing_if = "is_false")]
     pub keeps_cpus: bool,
-    /// CPU time until the first I/O of a process that fio has made ready before, as it does with all that wait for no `startdelay`, ns: this
-    /// far apart begin those of a CPU, in the order of the job file. By default that of 22 submissions, as on the guest whose closed
-    /// loops were recorded (0.27 ms).
+    /// CPU time until the first I/O of a process without `startdelay`, which fio has prepared before, ns. Such processes of one CPU start
+    /// this far apart, in the order of the job file. By default the time of 22 submissions, as on the guest whose closed loops were
+    /// recorded (0.27 ms).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_ns: Option<u64>,
-    /// The same of a process with a `startdelay`, which fio makes when that is over, ns. By default that of 250 submissions (2 to 4 ms
+    /// The same for a process with `startdelay`, which fio creates after the delay, ns. By default the time of 250 submissions (2 to 4 ms
     /// there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_ns: Option<u64>,
-    /// CPU time of the submission of one I/O, ns.
+    /// CPU time to submit one I/O, ns.
     pub submit_ns: u64,
-    /// What that takes longer for each page of 4 KiB beyond the first, which a direct I/O holds on to, ns. By default a twentieth of
-    /// `submit_ns`, as on the guest whose closed loops were recorded (0.6 of 12.2 us).
+    /// Additional submission time for each 4 KiB page beyond the first that a direct I/O pins, ns. By default a twentieth of `submit_ns`,
+    /// as on the guest whose closed loops were recorded (0.6 of 12.2 us).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_ns: Option<u64>,
-    /// CPU time from the moment that a process runs that slept for a tag until it has taken it, ns. By default a sixth of
-    /// `submit_ns`, as on the guest whose closed loops were recorded (2 of 12.2 us).
+    /// CPU time from when a process that slept for a tag runs again until it has taken the tag, ns. By default a sixth of `submit_ns`, as
+    /// on the guest whose closed loops were recorded (2 of 12.2 us).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_ns: Option<u64>,
     /// CPU time of one completion, ns.
     pub complete_ns: u64,
-    /// CPU time of the interrupt for each process that sleeps for a tag and is woken by it, beyond the first, ns. By default three
-    /// quarters of `complete_ns`, as on the guest whose closed loops were recorded (3 of 4 us).
+    /// Additional interrupt time for each process beyond the first that it wakes from sleeping for a tag, ns. By default three quarters of
+    /// `complete_ns`, as on the guest whose closed loops were recorded (3 of 4 us).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waking_ns: Option<u64>,
-    /// CPU time of a worker from its beginning until it has sent a command, ns. By default `complete_ns`, assuming that a
-    /// command begins as it ends.
+    /// CPU time from the start of a worker until it has issued a command, ns. By default `complete_ns`, assuming that issuing a command
+    /// costs as much as completing it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_ns: Option<u64>,
-    /// CPU time of the interrupted CPU for a completion whose work another CPU does, which then pays the whole
-    /// `complete_ns`, ns.
+    /// CPU time of the interrupted CPU for a completion that another CPU handles, ns. That CPU pays the full `complete_ns`.
     #[serde(default)]
     pub redirect_ns: u64,
-    /// From the end of the completion's interrupt until the process that it wakes runs, on a CPU that is free, ns.
+    /// Time from the end of the completion interrupt until the woken process runs on a free CPU, ns.
     pub wake_ns: [u64; 2],
-    /// CPU time of switching to a process that wakes, ns. On a CPU that is free it is a part of `wake_ns`; on one that is not, it
-    /// comes in addition to what the process does, and is the mean of times that scatter as `wake_ns` does. By default the mean of
-    /// `wake_ns`, about which it is where both are known (`server`: 6.1 and 5.7 us).
+    /// CPU time to switch to a woken process, ns. On a free CPU it is part of `wake_ns`; on a busy one it is added to the process's own
+    /// time, and drawn around this mean with the relative spread of `wake_ns`. By default the mean of `wake_ns`: both are similar where
+    /// both are known (`server`: 6.1 and 5.7 us).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_ns: Option<u64>,
-    /// How long a section under a lock of a scheduler takes, by its name, ns. A scheduler that is not named costs nothing.
+    /// Duration of a section under a scheduler's lock, by scheduler name, ns. A scheduler that is not listed costs nothing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sections_ns: BTreeMap<String, u64>,
-    /// What a section costs the caller beside the lock, when others may have that, ns.
+    /// Cost of a section for the caller outside the lock, while others may hold it, ns.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub beside_ns: u64,
-    /// What a section takes longer if another CPU had the lock last, ns.
+    /// Additional duration of a section if another CPU held the lock last, ns.
     #[serde(default)]
     pub handover_ns: u64,
-    /// What it takes longer for each CPU that waits for the lock before, ns.
+    /// Additional duration of a section for each CPU that already waits for the lock, ns.
     #[serde(default)]
     pub waiter_ns: u64,
-    /// How long a section under the lock of a list takes, in which requests are left to the holder of a scheduler's lock, ns. By default
-    /// two thirds of mq-deadline's section, or of that of others: `calibrate host` measured 23 of 34 ns.
+    /// Duration of a section under the lock of a delegation list, where requests are left for the holder of a scheduler's lock, ns. By
+    /// default two thirds of the section of mq-deadline, or else of `others`: `calibrate host` measured 23 of 34 ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_ns: Option<u64>,
-    /// What such a section takes longer if another CPU had the list's lock last, ns. By default 100 ns, or `handover_ns` if that is
-    /// less. It is one line of the cache that comes over (50 to 100 ns, as the kernel's list says), while a scheduler's lock has others
-    /// that wait, and all of the scheduler under it.
+    /// Additional duration of such a section if another CPU held the list's lock last, ns. By default 100 ns, or `handover_ns` if that is
+    /// less: only one cache line is transferred (50 to 100 ns, as the kernel's list says), whereas a scheduler's lock also has waiters and
+    /// protects the state of the whole scheduler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_handover_ns: Option<u64>,
-    /// From the moment that a worker is asked for until it runs, ns.
+    /// Time from scheduling a worker until it runs, ns.
     pub worker_ns: [u64; 2],
-    /// What waking costs on top if the CPU has slept: `[idle for so long, the longest exit from that state]`, ns, the shorter first.
-    /// A wake-up takes any part of that, drawn from the seed.
+    /// Idle states of a CPU, the shallowest first: `[target residency, longest exit latency]`, ns. A wake-up takes a uniformly distributed
+    /// part of the exit latency, drawn from the seed.
     #[serde(default)]
     pub idle_ns: Vec<[u64; 2]>,
-    /// Where the numbers come from, by their keys.
+    /// Sources of the figures, by key.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
 }
@@ -181,22 +179,22 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-/// Memory of a host whose profile does not say: 4 GiB.
+/// Default memory of a host: 4 GiB.
 fn memory_bytes() -> u64 {
     4 << 30
 }
 
 impl Host {
-    /// The profile if none is named.
+    /// The default profile.
     pub const DEFAULT: &str = "server";
-    /// The memory that a host may have, bytes: 16 MiB to 16 TiB.
+    /// Valid memory sizes, bytes: 16 MiB to 16 TiB.
     pub const MEMORY_BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 40;
 
-    /// What `vm.dirty_bytes` may be: from two pages on, as in Linux.
+    /// Valid values of `vm.dirty_bytes`: at least two pages, as in Linux.
     pub const DIRTY_BYTES: std::ops::RangeInclusive<u64> = 8192..=16 << 40;
 
-    /// How many of a number of pages may be dirty before flushers begin, and dirty or on their way before writers wait. Flushers begin at
-    /// half of the latter at most, as otherwise nothing would end the waiting.
+    /// The thresholds for this many pages of memory: dirty pages at which flushers start, and dirty pages or pages under write-back at
+    /// which writers wait. The first is at most half of the second: otherwise writers could wait without anything being written back.
     pub(crate) fn dirty_pages(&self, memory_pages: u64, page_bytes: u64) -> (u64, u64) {
         let pages = |bytes: Option<u64>, percent: u64| {
             bytes.map_or(memory_pages * percent / 100, |bytes| (bytes / page_bytes).min(memory_pages))
@@ -206,10 +204,10 @@ impl Host {
         (if background < limit { background } else { limit / 2 }, limit)
     }
 
-    /// Sets what `sysctl` calls so, with or without its `vm.`, as a write to the file does: a number of bytes replaces a ratio.
+    /// Sets a sysctl by its name, with or without `vm.`, as a write to its file does: setting bytes replaces the ratio, and the reverse.
     ///
     /// # Errors
-    /// What was expected instead of the name or the text.
+    /// If the name or the text is invalid: what was expected.
     pub fn set_sysctl(&mut self, name: &str, text: &str) -> Result<(), String> {
         let number = |least: u64, most: u64, what: &str| {
             let number = text.trim().parse().ok().filter(|number| (least..=most).contains(number));
@@ -230,53 +228,53 @@ impl Host {
         Ok(())
     }
 
-    /// What [`set_sysctl`](Self::set_sysctl) knows.
+    /// The sysctls that [`set_sysctl`](Self::set_sysctl) accepts.
     pub const SYSCTLS: [&str; 4] =
         ["vm.dirty_ratio", "vm.dirty_bytes", "vm.dirty_background_ratio", "vm.dirty_background_bytes"];
 
-    /// CPU time until the first I/O of a process that is ready, ns.
+    /// CPU time until the first I/O of a process without `startdelay`, ns.
     #[must_use]
     pub fn release_ns(&self) -> u64 {
         self.release_ns.unwrap_or(22 * self.submit_ns)
     }
 
-    /// CPU time of a process with a `startdelay` from the end of that until its first I/O, ns.
+    /// CPU time of a process with `startdelay` from the end of the delay until its first I/O, ns.
     #[must_use]
     pub fn start_ns(&self) -> u64 {
         self.start_ns.unwrap_or(250 * self.submit_ns)
     }
 
-    /// What the submission of an I/O takes longer for each page beyond the first, ns.
+    /// Additional submission time for each page beyond the first, ns.
     #[must_use]
     pub fn page_ns(&self) -> u64 {
         self.page_ns.unwrap_or(self.submit_ns / 20)
     }
 
-    /// CPU time from the moment that a process runs that slept for a tag until it has taken it, ns.
+    /// CPU time from when a process that slept for a tag runs again until it has taken the tag, ns.
     #[must_use]
     pub fn resume_ns(&self) -> u64 {
         self.resume_ns.unwrap_or(self.submit_ns / 6)
     }
 
-    /// CPU time of the interrupt for each process that it wakes beyond the first, ns.
+    /// Additional interrupt time for each woken process beyond the first, ns.
     #[must_use]
     pub fn waking_ns(&self) -> u64 {
         self.waking_ns.unwrap_or(self.complete_ns * 3 / 4)
     }
 
-    /// CPU time of switching to a process that wakes, ns.
+    /// CPU time to switch to a woken process, ns.
     #[must_use]
     pub fn switch_ns(&self) -> u64 {
         self.switch_ns.unwrap_or(u64::midpoint(self.wake_ns[0], self.wake_ns[1]))
     }
 
-    /// CPU time of a worker from its beginning until it has sent a command, ns.
+    /// CPU time from the start of a worker until it has issued a command, ns.
     #[must_use]
     pub fn dispatch_ns(&self) -> u64 {
         self.dispatch_ns.unwrap_or(self.complete_ns)
     }
 
-    /// How long a section under the lock of a list takes, ns.
+    /// Duration of a section under the lock of a delegation list, ns.
     #[must_use]
     pub fn list_ns(&self) -> u64 {
         let sections = &self.sections_ns;
@@ -284,16 +282,16 @@ impl Host {
         self.list_ns.unwrap_or(section * 2 / 3)
     }
 
-    /// What that takes longer if another CPU had the list's lock last, ns.
+    /// Additional duration if another CPU held the list's lock last, ns.
     #[must_use]
     pub fn list_handover_ns(&self) -> u64 {
         self.list_handover_ns.unwrap_or(100).min(self.handover_ns)
     }
 
-    /// Reads a profile. `file_name` is only for the error.
+    /// Parses a profile. `file_name` is used only in errors.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its line.
+    /// The first mistake, with its line.
     pub fn from_toml(text: &str, file_name: &str) -> Result<Host, ProfileError> {
         FORMAT.read(text, file_name)
     }
@@ -306,7 +304,7 @@ impl Host {
         FORMAT.builtin(name)
     }
 
-    /// The file of the built-in profile of this name, to be copied and changed.
+    /// The TOML text of the built-in profile of this name, as a template.
     ///
     /// # Errors
     /// If there is none; the error lists those that exist.
@@ -387,9 +385,9 @@ mod tests {
     fn times_that_a_profile_does_not_say_follow_from_those_that_it_does() {
         let of = |more: &str| Host::from_toml(&format!("{RIGHT}{more}"), "my.toml").unwrap();
         let told = |host: &Host| [host.switch_ns(), host.dispatch_ns(), host.list_ns(), host.list_handover_ns()];
-        // The middle of being woken, what a completion takes, no sections.
+        // The mean of `wake_ns`, `complete_ns`, and no sections.
         assert_eq!(told(&of("")), [3, 2, 0, 0]);
-        // Two thirds of mq-deadline's sections, or of the others'; to hand a list over takes no longer than any lock.
+        // Two thirds of mq-deadline's section, or of `others`; a list's hand-over takes no longer than a lock's.
         assert_eq!(told(&of("handover_ns = 50\n[sections_ns]\nothers = 300\n")), [3, 2, 200, 50]);
         let both = "handover_ns = 500\n[sections_ns]\nmq-deadline = 600\nothers = 300\n";
         assert_eq!(told(&of(both)), [3, 2, 400, 100]);

@@ -1,5 +1,5 @@
-//! What sleeps in the block layer, and whose a bio is. The block layer knows both by numbers of the caller's choice; the
-//! upper bits of these say what kind of number it is.
+//! Encoding of waiters and bio owners. The block layer identifies both by numbers that the caller chooses; their upper
+//! bits hold the kind.
 
 use hoistway_blk::bio::Bio;
 use hoistway_blk::ground::Waiter;
@@ -13,18 +13,18 @@ const LIMITS: u32 = 2;
 const IO_THREAD: u32 = 3;
 const JOURNAL: u32 = 4;
 
-/// What sleeps for a tag.
+/// A sleeper that waits for a tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sleeper {
-    /// A process, by its number.
+    /// A process.
     Task(u32),
-    /// What writes the dirty pages of a disk back.
+    /// The flusher of a disk.
     Flusher(u32),
-    /// The worker that sends what limits of cgroups have kept from a disk.
+    /// The worker that submits a disk's throttled bios (`io.max`).
     Limits(u32),
-    /// The thread behind a virtual disk.
+    /// The I/O thread of a virtual disk.
     IoThread(u32),
-    /// What writes the journal of a disk's file system.
+    /// The journal thread of a disk's file system.
     Journal(u32),
 }
 
@@ -40,7 +40,7 @@ impl Sleeper {
         Waiter(kind << NUMBER_BITS | number)
     }
 
-    pub(crate) fn of(waiter: Waiter) -> Sleeper {
+    pub(crate) fn from_waiter(waiter: Waiter) -> Sleeper {
         let number = waiter.0 & NUMBER_MASK;
         match waiter.0 >> NUMBER_BITS {
             FLUSHER => Sleeper::Flusher(number),
@@ -53,46 +53,46 @@ impl Sleeper {
 }
 
 /// Bits of an owner below the number of the task or disk.
-const PLACE_BITS: u32 = 32;
-const OF_PAGE_CACHE: u64 = 1 << 62;
-const OF_IO_THREAD: u64 = 2 << 62;
+const LOCAL_ID_BITS: u32 = 32;
+const PAGE_CACHE_OWNER: u64 = 1 << 62;
+const IO_THREAD_OWNER: u64 = 2 << 62;
 
-/// The owner of a bio of a task, about this slot.
+/// The owner of a bio of a task, with the slot of its I/O.
 #[inline]
 pub(crate) fn owner_task(task: u32, slot: u32) -> u64 {
-    u64::from(task) << PLACE_BITS | u64::from(slot)
+    u64::from(task) << LOCAL_ID_BITS | u64::from(slot)
 }
 
 /// The owner of a bio of the page cache.
-pub(crate) fn owner_page_cache(flight: u32) -> u64 {
-    OF_PAGE_CACHE | u64::from(flight)
+pub(crate) fn owner_page_cache(number: u32) -> u64 {
+    PAGE_CACHE_OWNER | u64::from(number)
 }
 
-/// The owner of a bio of the thread behind a virtual disk, about this command of the guest.
+/// The owner of a bio of a virtual disk's I/O thread, with the tag of the guest's command.
 pub(crate) fn owner_io_thread(disk: u32, tag: u32) -> u64 {
-    OF_IO_THREAD | u64::from(disk) << PLACE_BITS | u64::from(tag)
+    IO_THREAD_OWNER | u64::from(disk) << LOCAL_ID_BITS | u64::from(tag)
 }
 
-/// Whether a task has submitted it itself.
+/// Whether a task submitted the bio itself.
 #[inline]
-pub(crate) fn is_of_task(bio: &Bio) -> bool {
-    bio.owner < OF_PAGE_CACHE
+pub(crate) fn is_from_task(bio: &Bio) -> bool {
+    bio.owner < PAGE_CACHE_OWNER
 }
 
-/// The virtual disk whose thread has submitted it, if it was one.
+/// The virtual disk whose I/O thread submitted the bio, if any.
 pub(crate) fn virtual_disk_of(bio: &Bio) -> Option<u32> {
-    (bio.owner & OF_IO_THREAD != 0).then_some((bio.owner >> PLACE_BITS) as u32 & NUMBER_MASK)
+    (bio.owner & IO_THREAD_OWNER != 0).then_some((bio.owner >> LOCAL_ID_BITS) as u32 & NUMBER_MASK)
 }
 
-/// The task that has submitted it, if it was one.
+/// The task that submitted the bio; meaningful only for bios of tasks.
 #[inline]
 pub(crate) fn task_of(bio: &Bio) -> u32 {
-    (bio.owner >> PLACE_BITS) as u32
+    (bio.owner >> LOCAL_ID_BITS) as u32
 }
 
-/// The slot, flight or command that it is about.
+/// The slot, in-flight number or command tag in the owner.
 #[inline]
-pub(crate) fn place_of(bio: &Bio) -> u32 {
+pub(crate) fn local_id_of(bio: &Bio) -> u32 {
     bio.owner as u32
 }
 
@@ -107,7 +107,7 @@ mod tests {
         for sleeper in
             [Sleeper::Task(7), Sleeper::Flusher(0), Sleeper::Limits(3), Sleeper::IoThread(12), Sleeper::Journal(1)]
         {
-            assert_eq!(Sleeper::of(sleeper.waiter()), sleeper);
+            assert_eq!(Sleeper::from_waiter(sleeper.waiter()), sleeper);
         }
         assert_eq!(Sleeper::Task(7).waiter(), Waiter(7), "a trace shows the number of the process");
     }
@@ -116,9 +116,9 @@ mod tests {
     fn the_owner_of_a_bio_is_recognised() {
         let bio = |owner| Bio { owner, ..Bio::new(Op::Read, Sector(0), 8) };
         let (task, cache, thread) = (bio(owner_task(5, 9)), bio(owner_page_cache(9)), bio(owner_io_thread(2, 9)));
-        assert_eq!([&task, &cache, &thread].map(is_of_task), [true, false, false]);
+        assert_eq!([&task, &cache, &thread].map(is_from_task), [true, false, false]);
         assert_eq!([&task, &cache, &thread].map(virtual_disk_of), [None, None, Some(2)]);
-        assert_eq!([&task, &cache, &thread].map(place_of), [9, 9, 9]);
+        assert_eq!([&task, &cache, &thread].map(local_id_of), [9, 9, 9]);
         assert_eq!(task_of(&task), 5);
     }
 }

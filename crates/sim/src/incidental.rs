@@ -1,24 +1,24 @@
-//! What a job file does not decide, and no user of a host either: drawn from the seed of a run, the same for all schedulers.
+//! Incidental conditions of a run that no configuration determines: drawn from the seed, and the same for all schedulers.
 //!
-//! On a real host the order of the sections of a job file, or of processes that are alike, decides nothing that would be the same in the
-//! next run: where the kernel puts a process that begins, which CPU takes the interrupts of a device, which process comes first.
+//! On a real host they differ from run to run: on which CPU a process starts, which CPU takes the interrupts of a device, and which of
+//! several identical processes comes first.
 
 use hoistway_blk::ground::CpuId;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Keep the random streams of each kind apart from each other and from all others of the seed.
+/// Separate the random streams of each kind from each other and from all others of the seed.
 const HINT_STREAM: u64 = 0x6869_6e74_7300_0000;
 const INTERRUPT_STREAM: u64 = 0x6972_7100_0000_0000;
 const FIRST_CPU_STREAM: u64 = 0x6370_7573_0000_0000;
 const START_STREAM: u64 = 0x7374_6172_7400_0000;
 
-/// A number below `count`, each as likely as any other.
+/// A uniformly distributed number below `count`.
 fn below(random: &mut Xoshiro256PlusPlus, count: usize) -> usize {
     ((u64::from(random.next_u32()) * count as u64) >> 32) as usize
 }
 
-/// Brings things into a random order.
+/// Shuffles a slice.
 pub(crate) fn shuffle<T>(things: &mut [T], random: &mut Xoshiro256PlusPlus) {
     for last in (1..things.len()).rev() {
         things.swap(last, below(random, last + 1));
@@ -30,21 +30,21 @@ pub(crate) fn hint_seed(disk_seed: u64) -> u64 {
     disk_seed ^ HINT_STREAM
 }
 
-/// How far from CPU 0 interrupts are spread from.
+/// Random offset at which interrupts start to be spread over the CPUs.
 pub(crate) fn first_interrupt(seed: u64, cpus: u16) -> usize {
     below(&mut Xoshiro256PlusPlus::seed_from_u64(seed ^ INTERRUPT_STREAM), cpus.into())
 }
 
-/// Which of the processes that begin together comes first, and how far apart they are.
+/// Random stream for the order and spacing of processes that start together.
 pub(crate) fn starts(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed ^ START_STREAM)
 }
 
-/// Where processes begin.
+/// Initial placement of processes.
 pub(crate) struct FirstCpus {
     cpus: u16,
     random: Xoshiro256PlusPlus,
-    /// CPUs that no process has been put on since all had as many.
+    /// CPUs that have one process less than the others.
     free: Vec<u32>,
 }
 
@@ -53,8 +53,8 @@ impl FirstCpus {
         FirstCpus { cpus, random: Xoshiro256PlusPlus::seed_from_u64(seed ^ FIRST_CPU_STREAM), free: Vec::new() }
     }
 
-    /// The CPU of the next process, which may begin on those that are `allowed`, if not on all: one of those with the fewest, as
-    /// Linux puts a new process on an idle CPU.
+    /// The CPU of the next process: one of those with the fewest processes among `allowed` (`None` for all), as Linux places a new
+    /// process on an idle CPU.
     pub(crate) fn next(&mut self, allowed: Option<&[u32]>) -> CpuId {
         let cpus = u32::from(self.cpus);
         let is_allowed = |cpu: u32| allowed.is_none_or(|allowed| allowed.iter().any(|&other| other % cpus == cpu));
@@ -63,8 +63,8 @@ impl FirstCpus {
             self.free.extend((0..cpus).filter(|&cpu| is_allowed(cpu)));
             shuffle(&mut self.free[begin..], &mut self.random);
         }
-        let Some(at) = self.free.iter().position(|&cpu| is_allowed(cpu)) else { return CpuId(0) };
-        CpuId(self.free.remove(at))
+        let Some(index) = self.free.iter().position(|&cpu| is_allowed(cpu)) else { return CpuId(0) };
+        CpuId(self.free.remove(index))
     }
 }
 

@@ -1,5 +1,5 @@
-//! The thread of the host behind a virtual disk: it takes the guest's commands out of the ring, submits them to the disk
-//! that the virtual one lies on, and tells the guest when they have ended.
+//! The I/O thread of a virtual disk, on the host: takes the guest's commands from the ring, submits them to the host's
+//! disk, and signals their completion to the guest.
 //!
 //! ```text
 //! guest's driver | doorbell: wake-up  | submit_ns each,       | block layer and     | wake-up, if it sleeps, | guest's
@@ -7,9 +7,9 @@
 //!                                       ring in one call
 //! ```
 //!
-//! It does one thing at a time, on a CPU of its own. Like a task it acts at one moment, the end of its first submission,
-//! and is busy for the rest. To the host all of a guest's I/O is that of one process. If the host has no request left,
-//! the thread sleeps in its call; it is notified of completions nevertheless.
+//! The thread does one thing at a time, on its own CPU. Like a task it runs in one event, at the end of its first
+//! submission, and stays busy for the rest. To the host, all I/O of a guest comes from one process. If the host has no
+//! free request, the thread sleeps in its call but still receives completions.
 
 use std::collections::VecDeque;
 
@@ -21,33 +21,33 @@ use hoistway_legacy::AnyQueue;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::identity::{Sleeper, owner_io_thread, place_of};
+use crate::identity::{Sleeper, local_id_of, owner_io_thread};
 use crate::span::Span;
 use crate::submitter::Submitter;
 use crate::virtual_disk::VirtualDisk;
 
-/// Keeps the random streams of I/O threads apart from all others of the seed.
+/// Separates the random streams of I/O threads from all others of the seed.
 const THREAD_STREAM: u64 = 0x696f_7468_7265_6164;
 
-/// The thread of one virtual disk.
+/// The I/O thread of one virtual disk.
 pub(crate) struct IoThread {
     pub(crate) shape: Shape,
-    /// The disk that the virtual one lies on.
+    /// Number of the host's disk below the virtual one.
     pub(crate) lower: u32,
     pub(crate) cpu: CpuId,
-    /// Commands that it has not taken yet.
+    /// Commands that the thread has not taken yet.
     ring: VecDeque<Command>,
-    /// What is left of the commands that it has submitted, by their tags.
-    under_way: Vec<Parts>,
-    /// To the disk of the host; it may sleep for a request of that.
+    /// Outstanding parts of the submitted commands, by tag.
+    outstanding_parts: Vec<Parts>,
+    /// Submits to the host's disk, and may sleep for one of its requests.
     submitter: Submitter,
-    /// It is on its way to the ring.
+    /// Whether a run of the thread is scheduled.
     is_woken: bool,
-    /// It is busy until then: a wake-up and the first submission of a run that it is on its way to count already.
+    /// End of its known work, including the wake-up and first submission of a scheduled run.
     free_at: Instant,
-    /// What its bios have in common.
+    /// Common fields of its bios.
     pattern: Bio,
-    /// Where the virtual disk begins.
+    /// First sector of the virtual disk on the host's disk.
     first: Sector,
     wake: Span,
     submit: Nanos,
@@ -55,9 +55,9 @@ pub(crate) struct IoThread {
     random: Xoshiro256PlusPlus,
 }
 
-/// Where a virtual disk lies, and what its thread is to the host.
+/// Position of a virtual disk, and the identity of its thread on the host.
 pub(crate) struct IoThreadIdentity {
-    /// Its own number, and that of the disk it lies on.
+    /// Number of the virtual disk, and of the host's disk below it.
     pub(crate) number: u32,
     pub(crate) lower: u32,
     pub(crate) io_context: IoContextId,
@@ -71,24 +71,24 @@ impl IoThread {
         profile: &VirtualDisk,
         shape: Shape,
         lower: &AnyQueue<Local>,
-        place: &IoThreadIdentity,
+        identity: &IoThreadIdentity,
         seed: u64,
     ) -> Self {
         let tags = u32::from(shape.hw_queues) * shape.queue_depth;
         IoThread {
-            first: Sector(shape.capacity_sectors * u64::from(place.number)),
-            lower: place.lower,
-            cpu: place.cpu,
+            first: Sector(shape.capacity_sectors * u64::from(identity.number)),
+            lower: identity.lower,
+            cpu: identity.cpu,
             ring: VecDeque::with_capacity(tags as usize),
-            under_way: vec![Parts::default(); tags as usize],
-            submitter: Submitter::new(lower, Sleeper::IoThread(place.number).waiter()),
+            outstanding_parts: vec![Parts::default(); tags as usize],
+            submitter: Submitter::new(lower, Sleeper::IoThread(identity.number).waiter()),
             is_woken: false,
             free_at: Instant::ZERO,
             pattern: Bio {
-                io_context: place.io_context,
-                cgroup: place.cgroup,
+                io_context: identity.io_context,
+                cgroup: identity.cgroup,
                 ioprio: IoPriority::from_nice(0),
-                owner: owner_io_thread(place.number, 0),
+                owner: owner_io_thread(identity.number, 0),
                 ..Bio::new(Op::Read, Sector(0), 0)
             },
             wake: Span::new(profile.wake_ns),
@@ -99,50 +99,50 @@ impl IoThread {
         }
     }
 
-    /// The guest puts a command into the ring and rings the bell.
+    /// The guest adds a command to the ring and rings the doorbell.
     pub(crate) fn queue(&mut self, now: Instant, command: Command, schedule: &mut Schedule) {
         if !self.shape.holds(&command) {
             return schedule.end(now, command.tag, Status::IoError);
         }
         self.ring.push_back(command);
         if !self.is_woken && !self.submitter.is_parked() {
-            let at = self.does(now, self.submit);
-            self.set(at, schedule);
+            let at = self.occupy(now, self.submit);
+            self.schedule_run(at, schedule);
         }
     }
 
-    /// It does what takes this time, after a wake-up if it sleeps. Returns when that is done.
-    fn does(&mut self, now: Instant, time: Nanos) -> Instant {
+    /// Occupies the thread for this time, after a wake-up if it sleeps. Returns the end.
+    fn occupy(&mut self, now: Instant, time: Nanos) -> Instant {
         let begins = if self.free_at > now { self.free_at } else { now + self.wake.draw(&mut self.random) };
         self.free_at = begins + time;
         self.free_at
     }
 
-    fn set(&mut self, at: Instant, schedule: &mut Schedule) {
+    fn schedule_run(&mut self, at: Instant, schedule: &mut Schedule) {
         self.is_woken = true;
         schedule.alarms.push((at, 0));
     }
 
-    /// The host has a request for it again.
+    /// The host has a free request again.
     pub(crate) fn unpark(&mut self, now: Instant, schedule: &mut Schedule) {
-        let at = self.does(now, Nanos::ZERO);
-        self.set(at, schedule);
+        let at = self.occupy(now, Nanos::ZERO);
+        self.schedule_run(at, schedule);
     }
 
-    /// It runs, and submits what is in the ring as far as the host has requests. `plugs` says whether a call that submits
-    /// this many opens a plug.
+    /// Runs the thread: submits the commands in the ring as far as the host has requests. `plugs` returns whether a call
+    /// that submits this many commands opens a plug.
     pub(crate) fn run<E: Env>(
         &mut self,
         cx: &mut Cx<'_, E>,
-        front: &AnyQueue<Local>,
+        queue: &AnyQueue<Local>,
         schedule: &mut Schedule,
         plugs: impl Fn(usize) -> bool,
     ) {
         let now = cx.now.at;
         self.is_woken = false;
         if self.free_at > now {
-            // Completions have kept it meanwhile.
-            return self.set(self.free_at, schedule);
+            // Completions kept the thread busy meanwhile.
+            return self.schedule_run(self.free_at, schedule);
         }
         let mut submitted = 0;
         loop {
@@ -152,33 +152,34 @@ impl IoThread {
                 }
                 let Some(command) = self.ring.pop_front() else { break };
                 let bio = self.bio(&command);
-                self.under_way[command.tag as usize] = Parts::of(&bio);
+                self.outstanding_parts[command.tag as usize] = Parts::of(&bio);
                 self.submitter.begin(bio);
             }
-            // One that it slept with is the first of this run.
+            // The bio that the thread slept with is the first of this run.
             submitted += 1;
-            if self.submitter.make_progress(front, cx) == Submitted::Parked {
+            if self.submitter.make_progress(queue, cx) == Submitted::Parked {
                 break;
             }
         }
         if !self.submitter.is_parked() {
-            self.submitter.unplug(front, cx);
+            self.submitter.unplug(queue, cx);
         }
         self.free_at = now + Nanos(self.submit.0 * u64::from(u32::saturating_sub(submitted, 1)));
     }
 
-    /// A part of a bio of its has ended. Returns which command has ended with it, how, and when the guest hears of it.
+    /// A part of one of its bios has completed. If that completes a command, returns when the guest is notified, the tag
+    /// and the status.
     pub(crate) fn bio_ended(&mut self, now: Instant, bio: &Bio, status: Status) -> Option<(Instant, u32, Status)> {
-        let tag = place_of(bio);
-        let status = match self.under_way[tag as usize].ended(bio, status)? {
+        let tag = local_id_of(bio);
+        let status = match self.outstanding_parts[tag as usize].ended(bio, status)? {
             status @ (Status::Ok | Status::NotSupported) => status,
-            // A ring knows no other errors.
+            // The ring has only one error status.
             _ => Status::IoError,
         };
-        Some((self.does(now, self.complete), tag, status))
+        Some((self.occupy(now, self.complete), tag, status))
     }
 
-    /// What a command is on the host.
+    /// The bio for a command, on the host's disk.
     fn bio(&self, command: &Command) -> Bio {
         let direct_write = BioFlags::SYNC.with(BioFlags::IDLE);
         let (op, flags) = match command.op {
@@ -187,12 +188,12 @@ impl IoThread {
             Op::Write => (Op::Write, direct_write),
             op => (op, BioFlags::NONE),
         };
-        // A flush has no sectors, and no place.
+        // A flush has no sectors and no position.
         let sector = if command.sectors == 0 { Sector(0) } else { Sector(self.first.0 + command.sector.0) };
         Bio {
             sector,
             sectors: command.sectors,
-            // A page of the guest's memory is a segment.
+            // Each page of guest memory is one segment.
             segments: command.sectors.div_ceil(8).clamp(1, u32::from(u16::MAX)) as u16,
             op,
             flags,
@@ -214,9 +215,9 @@ mod tests {
     use crate::driver::Backing;
     use crate::locks::LockMeter;
 
-    /// A thread over a disk of the host, with plain times: wake-up 7000 ns, submission 300, completion 20.
+    /// A thread over a host's disk, with constant times: wake-up 7000 ns, submission 300 ns, completion 20 ns.
     struct Bench {
-        /// Before its thread, which may still sleep for something of it at the end.
+        /// Declared before the thread, which may still sleep for one of its requests when dropped.
         lower: SimulatedDisk,
         thread: IoThread,
         caller: Caller,
@@ -231,9 +232,9 @@ mod tests {
             let device = Backing::Device(Preset::builtin("null").unwrap().build(1));
             let lower = SimulatedDisk::new(device, &settings, "mq-deadline", (0, 1), &mut None).unwrap();
             let (io_context, cgroup) = (IoContextId(1), CgroupId::ROOT);
-            let place = IoThreadIdentity { number: 1, lower: 2, io_context, cgroup, cpu: CpuId(0) };
+            let identity = IoThreadIdentity { number: 1, lower: 2, io_context, cgroup, cpu: CpuId(0) };
             let shape = profile.shape(lower.driver.shape(), 2);
-            let thread = IoThread::new(&profile, shape, &lower.front, &place, 1);
+            let thread = IoThread::new(&profile, shape, &lower.queue, &identity, 1);
             Bench { thread, lower, caller: Caller::new(), schedule: Schedule::default() }
         }
 
@@ -244,11 +245,11 @@ mod tests {
 
         fn run(&mut self, at_ns: u64) {
             let now = Hz(1000).now(Instant(at_ns));
-            let SimulatedDisk { front, driver, .. } = &mut self.lower;
+            let SimulatedDisk { queue, driver, .. } = &mut self.lower;
             let probe = &mut NoProbe;
             let meter = LockMeter::new(1);
             let mut cx = self.caller.cx::<crate::driver::Machine<NoProbe>>(now, CpuId(0), driver, probe, &meter);
-            self.thread.run(&mut cx, front, &mut self.schedule, |_| false);
+            self.thread.run(&mut cx, queue, &mut self.schedule, |_| false);
         }
 
         fn end(&mut self, at_ns: u64, tag: u32, sectors: u32, status: Status) -> Option<(u64, u32, Status)> {
@@ -256,7 +257,7 @@ mod tests {
             self.thread.bio_ended(Instant(at_ns), &bio, status).map(|(at, tag, status)| (at.0, tag, status))
         }
 
-        /// When it has asked to run since the last look.
+        /// Run times that the thread has requested since the last call.
         fn alarms(&mut self) -> Vec<u64> {
             self.schedule.alarms.drain(..).map(|(at, _)| at.0).collect()
         }
@@ -269,7 +270,7 @@ mod tests {
         assert_eq!(bench.alarms(), [7300]);
         bench.run(7300);
         assert!(bench.thread.ring.is_empty());
-        // Busy for two more submissions.
+        // The thread is busy for two more submissions.
         bench.queue(7400, 3, Op::Read, 8);
         assert_eq!(bench.alarms(), [7900 + 300]);
     }
@@ -309,7 +310,7 @@ mod tests {
     #[test]
     fn a_command_ends_with_its_last_part_and_with_the_error_of_any() {
         let mut bench = Bench::new(None);
-        for (tag, status, told) in [
+        for (tag, status, reported) in [
             (0, Status::Ok, Status::Ok),
             (1, Status::Timeout, Status::IoError),
             (2, Status::NotSupported, Status::NotSupported),
@@ -319,7 +320,10 @@ mod tests {
             bench.queue(0, tag, Op::Read, 16);
             bench.run(7300);
             assert_eq!(bench.end(7300, tag, 8, status), None);
-            assert_eq!(bench.end(7300, tag, 8, Status::Ok).map(|(_, tag, status)| (tag, status)), Some((tag, told)));
+            assert_eq!(
+                bench.end(7300, tag, 8, Status::Ok).map(|(_, tag, status)| (tag, status)),
+                Some((tag, reported))
+            );
             bench.thread.free_at = Instant::ZERO;
         }
     }

@@ -1,13 +1,13 @@
 //! Virtual time: tasks on modelled CPUs put load on the block layer over device models, in one event loop.
 //!
 //! * [`run`] simulates one load under one scheduler; same seed, same bits.
-//! * One run is single-threaded; independent runs can go side by side.
+//! * One run is single-threaded; independent runs can run in parallel.
 //!
-//! The way of time: `events` (the queue) and `clock`, `span` (times that are drawn), `host` (a `profile`), `cpu` (what reacting costs) and `locks` (what a scheduler costs), `task` (a process of
-//! `hoistway_load::process` on a CPU), `cgroups` and `throttling` (whose I/O it is, and what it may), `administration` (what changes the queue meanwhile),
-//! `page_cache` (for I/O that is not direct), `submitter`, `disk` and `driver` (what is below the block layer), `guests`, `virtual_disk`
-//! (a `profile`, too) and `io_thread` (virtual machines: a disk over a disk), `identity` (whose a bio is, and what sleeps), `incidental` (what is drawn once for a run),
-//! and `statistics` (what comes out), `scenario` (what goes in), `simulation` (the loop).
+//! Modules: `events` (the event queue), `clock` and `span` (random times); `host` (host profiles, parsed by `profile`), `cpu` (interrupts,
+//! wake-ups, run queues) and `locks` (cost of scheduler locks); `task` (a process of `hoistway_load::process` on a CPU), `cgroups`,
+//! `throttling` (`io.max`) and `administration` (writes to `queue/` during a run); `page_cache` (buffered I/O); `submitter`, `disk` and
+//! `driver`; `guests`, `virtual_disk` and `io_thread` (virtual machines: a disk on a disk); `identity` (owners of bios, sleepers) and
+//! `incidental` (conditions drawn once per run); `scenario` (input and results), `statistics` and `simulation` (the event loop).
 
 mod administration;
 mod cgroups;
@@ -38,7 +38,7 @@ mod workers;
 pub use administration::{Fate, Write};
 pub use disk::QueueSettings;
 pub use guests::{GuestSpec, Guests};
-pub use host::Host;
+pub use host::{CPUS_MAX, Host};
 pub use locks::LockUse;
 pub use profile::ProfileError;
 pub use scenario::{Control, RunError, RunResult, RunSpec, Scenario};

@@ -1,5 +1,5 @@
-//! Profiles: TOML files that say what a host or a virtual disk is. They are checked key by key before they are read, so that
-//! each error names its line and its key.
+//! Profiles: TOML files that describe a host or a virtual disk. They are validated key by key before parsing, so each error
+//! names its line and key.
 
 use std::ops::Range;
 
@@ -7,48 +7,48 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The longest time: a second is far more than anything here takes, and finds slips of units.
+/// Longest valid time: a second is far more than any of these times, and catches wrong units.
 const NS_MAX: u64 = 1_000_000_000;
 
-/// What the value of a key must be.
+/// The expected value of a key.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Text,
     Flag,
-    /// A whole number, from the least to the most.
+    /// A whole number with its minimum and maximum.
     Count(u64, u64),
-    /// Bytes, from the least to the most.
+    /// Bytes with their minimum and maximum.
     Bytes(u64, u64),
     Time,
     Span,
-    /// A time for each of some names.
+    /// Times by name.
     Times,
-    /// At most this many.
+    /// At most this many pairs of growing times.
     Steps(usize),
     Sources,
 }
 
 /// A kind of profile.
 pub(crate) struct Format {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(crate) what: &'static str,
-    /// The keys, and whether they must be there.
+    /// The keys, their values, and whether they are required.
     pub(crate) keys: &'static [(&'static str, Kind, bool)],
-    /// The built-in ones: name and text. The name is also that of the file.
+    /// Built-in profiles: name (also the file name) and text.
     pub(crate) builtin: &'static [(&'static str, &'static str)],
 }
 
-/// Why there is no profile.
+/// Why a profile cannot be loaded.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// The text is not TOML, or a key is missing, unknown, or has a value that cannot be.
+    /// The text is not TOML, or a key is missing, unknown, or has an invalid value.
     #[error("{file}:{line}: {problem}")]
     Text {
         /// Name of the file as the caller gave it.
         file: String,
         /// Line, counted from 1.
         line: usize,
-        /// The key, if it is about one.
+        /// The key at fault, if any.
         key: Option<String>,
         /// What is wrong, and what was expected.
         problem: String,
@@ -56,9 +56,9 @@ pub enum ProfileError {
     /// No built-in profile has this name.
     #[error("there is no built-in {what} `{name}`; expected one of {}, or a {what} profile in TOML", known.join(", "))]
     NotBuiltIn {
-        /// What it would be a profile of: "host" or "virtual disk".
+        /// The kind of profile: "host" or "virtual disk".
         what: &'static str,
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
         /// The names that exist.
         known: Vec<&'static str>,
@@ -107,7 +107,7 @@ impl Format {
                 for (name, value) in sources {
                     let path = format!("sources.{}", name.get_ref());
                     if !self.keys.iter().any(|(key, kind, _)| key == name.get_ref() && kind.is_figure()) {
-                        let expected = "one of those that this file gives";
+                        let expected = "the key of a figure in this file";
                         return Err(ProfileProblem::of_key(
                             &name.span(),
                             &path,
@@ -139,7 +139,7 @@ impl Kind {
             }
             Kind::Times => format!("a section of names, each with a whole number of nanoseconds from 0 to {NS_MAX}"),
             Kind::Steps(most) => format!(
-                "at most {most} times [idle for so long, wakes so much later] in a list, both growing, whole \
+                "at most {most} times [idle time, longest exit] in a list, both growing, whole \
                  numbers of nanoseconds from 0 to {NS_MAX}"
             ),
             Kind::Sources => "a section with the keys of figures, each with a text".to_owned(),
@@ -176,7 +176,7 @@ impl Kind {
     }
 }
 
-/// What is wrong, and at which byte of the text.
+/// An error and its byte range in the text.
 struct ProfileProblem {
     at: usize,
     key: Option<String>,
@@ -207,7 +207,7 @@ fn check(path: &str, kind: Kind, value: &Spanned<DeValue<'_>>) -> Result<(), Pro
     Err(ProfileProblem::of_key(&value.span(), path, &format!("is {}", shown(value.get_ref())), &kind.expected()))
 }
 
-/// A whole number that is not negative.
+/// A non-negative whole number.
 fn whole(value: &DeValue<'_>) -> Option<u64> {
     let integer = value.as_integer()?;
     u64::from_str_radix(integer.as_str(), integer.radix()).ok()
@@ -221,7 +221,7 @@ fn pair(value: &DeValue<'_>) -> Option<(u64, u64)> {
     }
 }
 
-/// The value for a message.
+/// The value as shown in messages.
 fn shown(value: &DeValue<'_>) -> String {
     let shown = match value {
         DeValue::String(text) => format!("the text \"{text}\""),

@@ -1,4 +1,4 @@
-//! What a run is given and what comes out of it.
+//! Input and results of a simulation run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -16,7 +16,7 @@ use crate::guests::{GuestSpec, Guests};
 use crate::host::Host;
 use crate::locks::LockUse;
 
-/// What is simulated: a load on devices, on a host.
+/// A load on the devices of a host.
 #[derive(Clone, Debug)]
 pub struct Scenario<'a> {
     /// The load.
@@ -25,29 +25,30 @@ pub struct Scenario<'a> {
     pub devices: Vec<&'a Preset>,
     /// The guests that the load runs in, if it does not run on the host itself.
     pub guests: Option<Guests>,
-    /// How queues are made; with guests that of the host. Their queues are as they come.
+    /// Configuration of the queues; with guests, of the host's queue only: the guests' queues have the kernel's
+    /// defaults.
     pub queue: QueueSettings,
-    /// What CPU time costs and how long wake-ups take.
+    /// CPU costs and wake-up times.
     pub host: Host,
-    /// Replaces the runtime of every process.
+    /// Replaces the runtime of every process; `None` keeps it.
     pub runtime: Option<Nanos>,
 }
 
 /// One run: a scenario under one scheduler.
 #[derive(Clone, Debug)]
 pub struct RunSpec {
-    /// The scheduler of every queue, of the host if there are guests.
+    /// The scheduler of every queue; with guests, of the host's queue.
     pub scheduler: String,
     /// Its tunables: name and text, as written to sysfs.
     pub tunables: Vec<(String, String)>,
-    /// What is set in the guests, if there are any.
+    /// The settings of the guests, if there are any.
     pub guest: Option<GuestSpec>,
-    /// Everything random is drawn from it. Equal seeds give equal loads under all schedulers.
+    /// Random seed of the run. The same seed gives the same load under all schedulers.
     pub seed: u64,
 }
 
 impl RunSpec {
-    /// What it is called in results: the scheduler, or that of the guests over that of the host.
+    /// Label in results: the scheduler, or the guests' scheduler over the host's.
     #[must_use]
     pub fn label(&self) -> String {
         match &self.guest {
@@ -58,23 +59,23 @@ impl RunSpec {
 }
 
 impl<'a> Scenario<'a> {
-    /// The names of the disks of a run, in their order: the load's files, and the host's device below guests.
+    /// Names of the disks of a run, in order: the load's files, then the host's device below guests.
     pub fn disk_names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let lower = self.guests.as_ref().and(self.devices.first()).map(|preset| preset.name.as_str());
         self.workload.files.iter().map(String::as_str).chain(lower)
     }
 }
 
-/// Why a run cannot begin.
+/// Why a run cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The queue cannot be made.
+    /// The queue's configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Guests without a scheduler, or the scheduler of guests without any; or not one device for them.
+    /// Guests without a scheduler, a guest scheduler without guests, or not exactly one device below the guests.
     #[error("a run in guests needs a scheduler for them and one device below them")]
     Guests,
-    /// The load does not fit its device.
+    /// The load does not fit on its device.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// A file of `queue/` was refused.
@@ -101,7 +102,7 @@ pub enum RunError {
     },
 }
 
-/// What the outside may see and do during a run.
+/// Observes and cancels a run from another thread.
 #[derive(Debug, Default)]
 pub struct Control {
     /// Set it to end the run early.
@@ -110,22 +111,22 @@ pub struct Control {
     pub reached_ns: AtomicU64,
 }
 
-/// What came out of a run.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
     /// The processes, in the order of the load.
     pub processes: Vec<ProcessResult>,
-    /// Virtual time that passed.
+    /// Simulated virtual time.
     pub simulated: Nanos,
-    /// I/Os that ended, ramps included.
+    /// Completed I/Os, including ramps.
     pub ios: u64,
-    /// Writes to files of `queue/` during the run that were refused, and why.
+    /// Rejected writes to files of `queue/` during the run, with the reasons.
     pub refused: Vec<String>,
-    /// What became of each of these writes, in the order of [`QueueSettings::writes`](crate::QueueSettings::writes).
+    /// The outcome of each of these writes, in the order of [`QueueSettings::writes`](crate::QueueSettings::writes).
     pub fates: Vec<Fate>,
-    /// What locks of schedulers took, from the start of the run, ramps included.
+    /// Use of scheduler locks from the start of the run, including ramps.
     pub locks: LockUse,
-    /// What the page cache did, if a process used it.
+    /// Statistics of the page cache, if a process used it.
     pub page_cache: Option<PageCacheSummary>,
     /// Whether the run was cancelled before its end.
     pub partial: bool,

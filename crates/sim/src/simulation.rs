@@ -34,18 +34,18 @@ use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::statistics::Statistics;
 use crate::task::{NextAction, Task};
 
-/// Events between two looks at [`Control`].
+/// Events between two checks of [`Control`].
 const CHECK_EVERY: u32 = 1 << 14;
 
 /// Runs a scenario.
 ///
 /// # Errors
-/// If the queue, the load or a tunable is not possible.
+/// If the queue's configuration, the load or a tunable is invalid.
 pub fn run(scenario: &Scenario<'_>, spec: &RunSpec, control: &Control) -> Result<RunResult, RunError> {
     Ok(run_with_statistics(scenario, spec, control)?.0)
 }
 
-/// Runs a scenario and keeps the statistics of its devices and cgroups.
+/// Runs a scenario and also returns the statistics of its devices and cgroups.
 ///
 /// # Errors
 /// As for [`run`].
@@ -77,34 +77,34 @@ struct Simulation<'a, P> {
     clock: TickClock,
     events: EventQueue,
     cpus: Cpus,
-    /// What the beginning of a process takes of its CPU, of one that is ready and of one that is made then.
+    /// CPU time to start a process: `release` without `startdelay`, `start` with it.
     release: Nanos,
     start: Nanos,
-    /// Which of those that begin together comes first, and how long each takes to wake up.
+    /// Random stream for the order and wake-up times of processes that start together.
     starts: Xoshiro256PlusPlus,
     caller: Caller,
-    /// What the current call has paid for locks.
+    /// Lock costs of the current call.
     meter: LockMeter,
     host: &'a Host,
     schedulers: &'a Registry,
-    /// The last submitter pays for the workers.
+    /// The last submitter, which is charged for workers.
     last_submitter: u32,
     disks: Vec<SimulatedDisk>,
     /// The cgroups that tasks are in.
     cgroups: Cgroups,
-    /// Those of the guests on the host, if there are guests.
+    /// The cgroups of the guests on the host, if there are guests.
     host_cgroups: Option<Cgroups>,
-    /// What is written while the load runs.
+    /// Scheduled writes to files of `queue/`.
     writes: &'a [Write],
-    /// What has become of each.
+    /// The outcome of each write.
     fates: Vec<Fate>,
-    /// Whether a CPU that inserts when another does leaves it to that one.
+    /// Whether a CPU that inserts while another CPU does leaves its request to that one.
     may_delegate_insertion: bool,
     tasks: Vec<Task>,
     flows: Flows,
     steady: SteadyStates,
     phases: Phases,
-    /// If a process needs it.
+    /// `None` if no process does buffered I/O.
     page_cache: Option<Box<PageCache>>,
     ios: u64,
     probe: P,
@@ -115,7 +115,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let mut partial = false;
         let mut until_check = CHECK_EVERY;
         for (index, write) in self.writes.iter().enumerate() {
-            self.events.push(Instant::ZERO + write.at, Event::of(Kind::Write, index as u32));
+            self.events.push(Instant::ZERO + write.at, Event::new(Kind::Write, index as u32));
         }
         self.start_actors();
         self.start_tasks();
@@ -137,7 +137,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         control.reached_ns.store(self.now.0, Ordering::Relaxed);
         let now = self.now;
         let refused = self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect();
-        // The disks go before all that still wait for something of them, and that which others lie on before those.
+        // Disks are dropped before their waiters, and lower disks before the virtual disks on them.
         while self.disks.pop().is_some() {}
         let result = RunResult {
             processes: self.tasks.into_iter().map(|task| task.into_result(now, &self.steady)).collect(),
@@ -152,69 +152,69 @@ impl<'a, P: Probe> Simulation<'a, P> {
         (result, self.probe)
     }
 
-    /// The disks whose files are written: those of the host.
+    /// The host's disks, to whose files in `queue/` the scheduled writes go.
     fn host_disks(&self) -> std::ops::Range<usize> {
         let first = if self.host_cgroups.is_some() { self.workload.files.len() } else { 0 };
         first..self.disks.len()
     }
 
-    /// Files of a device's queue are written, or it is looked whether what was written can be done.
+    /// Tries the pending writes to the files of a device's queue.
     #[cold]
     fn poll_queue_writes(&mut self, disk: u32) {
         let now = self.clock.now;
         self.probe.enter(disk, None);
         self.begin_call(disk, CpuId(0));
-        let on = &mut self.disks[disk as usize];
-        let mut cx = self.caller.cx::<Machine<P>>(now, CpuId(0), &mut on.driver, &mut self.probe, &self.meter);
-        let (switched, left) = on.administration.make_progress(&mut cx, &on.front, &mut self.fates);
+        let device = &mut self.disks[disk as usize];
+        let mut cx = self.caller.cx::<Machine<P>>(now, CpuId(0), &mut device.driver, &mut self.probe, &self.meter);
+        let (switched, retry) = device.administration.make_progress(&mut cx, &device.queue, &mut self.fates);
         if switched {
-            on.section = SectionCost::of(self.host, self.schedulers, on.front.scheduler());
-            let of_host = self.host_cgroups.as_ref().filter(|_| !on.is_used_by_tasks);
-            let cgroups = of_host.unwrap_or(&self.cgroups);
-            cgroups.introduce(&on.front, now, &mut self.caller.effects);
+            device.section = SectionCost::for_scheduler(self.host, self.schedulers, device.queue.scheduler());
+            let host_cgroups = self.host_cgroups.as_ref().filter(|_| !device.is_used_by_tasks);
+            let cgroups = host_cgroups.unwrap_or(&self.cgroups);
+            cgroups.announce_to(&device.queue, now, &mut self.caller.effects);
         }
-        if let PendingAdministration::PollAfter(after) = left {
-            self.events.push(self.now + after, Event::of(Kind::Administer, disk));
+        if let PendingAdministration::PollAfter(after) = retry {
+            self.events.push(self.now + after, Event::new(Kind::Administer, disk));
         }
         self.settle(disk, CpuId(0));
     }
 
     fn event(&mut self, event: Event) {
-        let (place, what, setting) = (event.place(), event.what(), event.setting());
+        let (target, detail, setting) = (event.target(), event.detail(), event.setting());
         match event.kind() {
-            Kind::Complete => self.complete(place, what, setting),
-            Kind::Run => self.woken(place),
-            Kind::NextIoOfTurn => self.make_progress(place, setting),
-            Kind::Due => self.due(place, Due::due_from_index(what as usize), setting),
-            Kind::Cpu => self.next_on(CpuId(place), setting),
+            Kind::Complete => self.complete(target, detail, setting),
+            Kind::Run => self.finish_wakeup(target),
+            Kind::NextIoOfTurn => self.make_progress(target, setting),
+            Kind::Due => self.due(target, Due::due_from_index(detail as usize), setting),
+            Kind::Cpu => self.switch_task(CpuId(target), setting),
             Kind::Task => {
-                if self.tasks[place as usize].alarm_setting == setting {
-                    self.wake(place);
+                if self.tasks[target as usize].alarm_setting == setting {
+                    self.wake(target);
                 }
             }
             Kind::Alarm => {
-                let driver = &mut self.disks[place as usize].driver;
+                let driver = &mut self.disks[target as usize].driver;
                 match &mut driver.backing {
                     Backing::Device(device) => {
-                        self.meter.rest(self.now);
-                        device.wake(self.now, what, &mut driver.schedule);
-                        self.settle(place, CpuId(0));
+                        self.meter.reset(self.now);
+                        device.wake(self.now, detail, &mut driver.schedule);
+                        self.settle(target, CpuId(0));
                     }
-                    Backing::Thread(_) => self.act(Sleeper::IoThread(place), setting),
+                    Backing::Thread(_) => self.act(Sleeper::IoThread(target), setting),
                 }
             }
-            Kind::Actor => self.act(Sleeper::of(Waiter(place)), setting),
+            Kind::Actor => self.act(Sleeper::from_waiter(Waiter(target)), setting),
             Kind::Write => {
                 for disk in self.host_disks() {
-                    self.disks[disk].administration.ask(place, self.writes[place as usize].clone());
+                    self.disks[disk].administration.enqueue(target, self.writes[target as usize].clone());
                     if !self.disks[disk].administration.waits() {
                         self.poll_queue_writes(disk as u32);
                     }
                 }
             }
-            Kind::Administer => self.poll_queue_writes(place),
-            Kind::Steady => self.watch(place),
-            Kind::Round => self.continue_dispatching(place, CpuId(what)),
+            Kind::Administer => self.poll_queue_writes(target),
+            Kind::Steady => self.take_steady_sample(target),
+            Kind::Round => self.continue_dispatching(target, CpuId(detail)),
         }
     }
 
@@ -225,7 +225,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         wake(self.now, &mut self.tasks[number as usize], &mut self.cpus, &mut self.events);
     }
 
-    /// Wakes tasks that a balance has let go on.
+    /// Wakes tasks that an fio flow balance has released.
     #[cold]
     fn wake_released(&mut self) {
         while let Some(released) = self.flows.pop_released() {
@@ -233,16 +233,16 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
-    /// A wake-up is over: the task runs, or waits for its CPU.
+    /// Ends a wake-up: the task runs, or waits for its CPU.
     #[inline]
-    fn woken(&mut self, number: u32) {
+    fn finish_wakeup(&mut self, number: u32) {
         let task = &mut self.tasks[number as usize];
-        self.cpus.arrives(task);
+        self.cpus.record_arrival(task);
         if task.is_running {
-            // It was woken by what it did itself, and has gone on since.
+            // The task woke itself, and has continued since.
             task.is_woken = false;
         } else if self.cpus.has_waiting(task) {
-            // It was put off meanwhile, and has its turn when that comes.
+            // The task was preempted meanwhile, and runs when its turn comes.
         } else if self.cpus.is_free(self.now, task) {
             self.occupy(number);
         } else {
@@ -251,14 +251,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 self.events.push(at, self.cpus.task_switch_event(task.cpu));
             }
             if let Some((other, left)) = stopped {
-                self.tasks[other as usize].stop(left);
+                self.tasks[other as usize].preempt(left);
             }
         }
     }
 
-    /// A CPU turns to the next task that wants it, unless interrupts have kept it.
+    /// Switches a CPU to its next task, unless interrupts have delayed it.
     #[inline]
-    fn next_on(&mut self, cpu: CpuId, setting: u32) {
+    fn switch_task(&mut self, cpu: CpuId, setting: u32) {
         match self.cpus.next(self.now, cpu, setting) {
             NextTurn::Run(task) => self.occupy(task),
             NextTurn::Later(at) => self.events.push(at, self.cpus.task_switch_event(cpu)),
@@ -266,7 +266,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
-    /// A task has its CPU.
+    /// Starts the turn of a task on its CPU.
     #[inline]
     fn occupy(&mut self, number: u32) {
         let task = &mut self.tasks[number as usize];
@@ -275,7 +275,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.step(number);
     }
 
-    /// A task in the middle of its turn continues, unless interrupts have kept its CPU.
+    /// Continues a task in the middle of its turn, unless interrupts have delayed it.
     fn make_progress(&mut self, number: u32, setting: u32) {
         let task = &mut self.tasks[number as usize];
         if task.step_setting != setting {
@@ -286,11 +286,11 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 task.is_running = false;
                 self.step(number);
             }
-            StepEnd::Later(at) => self.events.push(at, Event::of(Kind::NextIoOfTurn, number).with_setting(setting)),
+            StepEnd::Later(at) => self.events.push(at, Event::new(Kind::NextIoOfTurn, number).with_setting(setting)),
         }
     }
 
-    /// A task in the middle of its turn waits until others have had its CPU: it is as good as woken.
+    /// Preempts a task in the middle of its turn; it stays runnable.
     fn preempt_task(&mut self, number: u32, next: Option<Instant>) {
         let task = &mut self.tasks[number as usize];
         task.is_running = false;
@@ -300,7 +300,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
-    /// Lets a task run on its CPU until it waits, or has another I/O to put forward.
+    /// Runs a task on its CPU until it waits or has another I/O to submit.
     #[inline]
     fn step(&mut self, number: u32) {
         let more = self.run_task(number);
@@ -309,16 +309,16 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
         let task = &mut self.tasks[number as usize];
         let next = if let Some(time) = more {
-            match self.cpus.goes_on(self.now, task, time) {
+            match self.cpus.continue_turn(self.now, task, time) {
                 Ok(at) => {
                     task.is_running = true;
-                    self.events.push(at, Event::of(Kind::NextIoOfTurn, number).with_setting(task.step_setting));
+                    self.events.push(at, Event::new(Kind::NextIoOfTurn, number).with_setting(task.step_setting));
                     return;
                 }
                 Err(next) => return self.preempt_task(number, next),
             }
         } else {
-            self.cpus.ran(self.now, task)
+            self.cpus.yield_cpu(self.now, task)
         };
         if let Some(at) = next {
             self.events.push(at, self.cpus.task_switch_event(task.cpu));
@@ -332,7 +332,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.meter.begin(self.now, cpu, self.disks[disk as usize].section);
     }
 
-    /// A call on a CPU has taken time beyond what the host profile says of every scheduler: for locks. A task pays.
+    /// Charges a CPU and a task for the lock costs of the current call.
     #[inline]
     fn charge_lock_time(&mut self, cpu: CpuId, payer: u32) {
         let spent = self.meter.spent();
@@ -342,7 +342,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
-    /// The same of an interrupt: those that wait for it come later.
+    /// The same for an interrupt: interrupts that wait behind it come later.
     #[inline]
     fn charge_lock_time_in_interrupt(&mut self, cpu: CpuId, payer: u32) {
         let spent = self.meter.spent();
@@ -353,7 +353,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     }
 
     #[inline]
-    fn with_front<R>(
+    fn with_queue<R>(
         &mut self,
         disk: u32,
         cpu: CpuId,
@@ -361,21 +361,21 @@ impl<'a, P: Probe> Simulation<'a, P> {
     ) -> R {
         let now = self.clock.now;
         self.probe.enter(disk, None);
-        let SimulatedDisk { front, driver, section, .. } = &mut self.disks[disk as usize];
+        let SimulatedDisk { queue, driver, section, .. } = &mut self.disks[disk as usize];
         self.meter.begin(self.now, cpu, *section);
-        body(front, &mut self.caller.cx(now, cpu, driver, &mut self.probe, &self.meter))
+        body(queue, &mut self.caller.cx(now, cpu, driver, &mut self.probe, &self.meter))
     }
 
-    /// The moment of something on the agenda of a disk has come.
+    /// Carries out an entry of a disk's agenda that is due.
     fn due(&mut self, disk: u32, due: Due, setting: u32) {
-        let on = &mut self.disks[disk as usize];
-        if on.agenda.is_due(due, setting) {
-            let cpu = on.cpu_of(due);
-            let is_worker = matches!(due, Due::Run(_)) && on.host_worker.is_none();
-            if is_worker && !on.submitter_dispatches {
+        let device = &mut self.disks[disk as usize];
+        if device.agenda.is_due(due, setting) {
+            let cpu = device.cpu_of(due);
+            let is_worker = matches!(due, Due::Run(_)) && device.host_worker.is_none();
+            if is_worker && !device.submitter_dispatches {
                 self.cpus.charge_worker_until(self.now, cpu);
             }
-            self.with_front(disk, cpu, |front, cx| due.carry_out(front, cx));
+            self.with_queue(disk, cpu, |queue, cx| due.carry_out(queue, cx));
             self.settle(disk, cpu);
             if is_worker {
                 self.charge_lock_time(cpu, self.last_submitter);
@@ -383,8 +383,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
-    /// Lets a task continue until it waits, or until it has an I/O in hand that comes later, because it has submitted one now.
-    /// Returns what that takes of its CPU.
+    /// Continues a task until it waits, or until its next submission, which is a later event because it has submitted one now.
+    /// Returns the CPU time until that submission.
     #[inline(always)]
     fn run_task(&mut self, number: u32) -> Option<Nanos> {
         let mut has_submitted = false;
@@ -394,8 +394,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 return None;
             }
             let next = task.next(self.now, &mut self.flows);
-            // A task of several disks may have turned to another one.
-            let (disk, cpu, now) = (task.lane.disk, task.cpu, self.clock.now);
+            // A task with several disks may have switched to another one.
+            let (disk, cpu, now) = (task.current_disk.disk, task.cpu, self.clock.now);
             match next {
                 NextAction::Submit => {
                     if std::mem::replace(&mut has_submitted, true) && self.cpus.has_submission_cost() {
@@ -406,20 +406,20 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         self.call_page_cache(disk, number);
                         return None;
                     }
-                    let on = &mut self.disks[disk as usize];
-                    if on.throttling.is_some() && on.keeps(self.now, task) {
-                        self.set_release(disk);
+                    let device = &mut self.disks[disk as usize];
+                    if device.throttling.is_some() && device.throttles(self.now, task) {
+                        self.schedule_release(disk);
                         continue;
                     }
                     self.last_submitter = number;
-                    let SimulatedDisk { front, driver, plug_use, section, .. } = on;
+                    let SimulatedDisk { queue, driver, plug_use, section, .. } = device;
                     self.meter.begin(self.now, cpu, *section);
                     if task.recorded_plug().unwrap_or_else(|| opens_plug(*plug_use, task.call_size())) {
-                        task.lane.submitter.plug();
+                        task.current_disk.submitter.plug();
                     }
                     self.probe.enter(disk, Some(Waiter(number)));
                     let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &self.meter);
-                    let submitted = task.lane.submitter.make_progress(front, &mut cx);
+                    let submitted = task.current_disk.submitter.make_progress(queue, &mut cx);
                     let has_announced = !driver.schedule.is_empty();
                     self.finish_device_call(disk, cpu, has_announced);
                     self.charge_lock_time(cpu, number);
@@ -431,25 +431,26 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     }
                 }
                 NextAction::EndCall => {
-                    if task.lane.submitter.is_plugged() {
-                        // It has waited for a lock, and others have it before it inserts: which it meets depends on the time.
+                    if task.current_disk.submitter.is_plugged() {
+                        // The task waited for a lock, which others may get before it inserts, so the insertion must be a later
+                        // event.
                         if has_submitted && self.may_delegate_insertion && self.meter.has_waited_for_lock() {
                             return Some(Nanos::ZERO);
                         }
-                        let SimulatedDisk { front, driver, section, .. } = &mut self.disks[disk as usize];
+                        let SimulatedDisk { queue, driver, section, .. } = &mut self.disks[disk as usize];
                         self.meter.begin(self.now, cpu, *section);
                         self.probe.enter(disk, Some(Waiter(number)));
                         let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &self.meter);
-                        task.lane.submitter.unplug(front, &mut cx);
+                        task.current_disk.submitter.unplug(queue, &mut cx);
                         self.settle(disk, cpu);
                         self.charge_lock_time(cpu, number);
                     }
                     self.tasks[number as usize].call_ended(self.now);
                 }
                 NextAction::Wait(alarm) => {
-                    // Whatever alarm was set before is void.
+                    // Invalidates an earlier alarm.
                     task.alarm_setting = task.alarm_setting.wrapping_add(1);
-                    let event = Event::of(Kind::Task, number).with_setting(task.alarm_setting);
+                    let event = Event::new(Kind::Task, number).with_setting(task.alarm_setting);
                     if let Some(at) = alarm {
                         self.events.push(at, event);
                     }
@@ -459,8 +460,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     let io_context = task.io_context();
                     let disks: Vec<u32> = task.disks().collect();
                     for disk in disks {
-                        let front = &self.disks[disk as usize].front;
-                        front.notify(now, &mut self.caller.effects, SchedulerEvent::IoContextExited(io_context));
+                        let queue = &self.disks[disk as usize].queue;
+                        queue.notify(now, &mut self.caller.effects, SchedulerEvent::IoContextExited(io_context));
                         self.settle(disk, cpu);
                     }
                     self.task_exited(number);
@@ -470,31 +471,30 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
-    /// A task goes to sleep for a tag of one disk: what it has plugged for others goes out.
+    /// Flushes the plugs of a task's other disks before it sleeps for a tag of one disk.
     #[cold]
     fn flush_other_plugs(&mut self, number: u32) {
         let cpu = self.tasks[number as usize].cpu;
-        while let Some(lane) = self.tasks[number as usize].other_plugged_disk() {
-            let disk = lane.disk;
-            let SimulatedDisk { front, driver, section, .. } = &mut self.disks[disk as usize];
+        while let Some(task_disk) = self.tasks[number as usize].other_plugged_disk() {
+            let disk = task_disk.disk;
+            let SimulatedDisk { queue, driver, section, .. } = &mut self.disks[disk as usize];
             self.meter.begin(self.now, cpu, *section);
             self.probe.enter(disk, Some(Waiter(number)));
             let mut cx = self.caller.cx::<Machine<P>>(self.clock.now, cpu, driver, &mut self.probe, &self.meter);
-            lane.submitter.unplug(front, &mut cx);
+            task_disk.submitter.unplug(queue, &mut cx);
             self.settle(disk, cpu);
             self.charge_lock_time(cpu, number);
         }
     }
 }
 
-/// Wakes a task that sleeps, for a completion, for a tag or for a time. If it is on its way already, it takes what has
-/// happened with it.
+/// Wakes a task that sleeps for a completion, a tag or a time. A task that is already woken needs no further event.
 #[inline]
 fn wake(now: Instant, task: &mut Task, cpus: &mut Cpus, events: &mut EventQueue) {
     if !task.is_woken && !task.is_running && !task.has_exited() {
         task.is_woken = true;
         match cpus.wake(now, task) {
-            Woken::Arrives(at) => events.push(at, Event::of(Kind::Run, task.number)),
+            Woken::Arrives(at) => events.push(at, Event::new(Kind::Run, task.number)),
             Woken::Chooses(at) => events.push(at, cpus.task_switch_event(task.cpu)),
             Woken::Joins => {}
         }

@@ -1,14 +1,14 @@
-//! Times that are drawn.
+//! Uniformly distributed times.
 
 use hoistway_blk::ground::Nanos;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
-/// A time that is drawn: each from the least to the most is as likely as any other.
+/// A time drawn uniformly from a range.
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
     least: Nanos,
-    /// How many times there are.
+    /// Number of possible values.
     count: u64,
 }
 
@@ -17,12 +17,12 @@ impl Span {
         Span { least: Nanos(least), count: most - least + 1 }
     }
 
-    /// Scattered about a mean as `like` is about its own.
-    pub(crate) fn about(mean: u64, like: [u64; 2]) -> Self {
-        let sum = u128::from(like[0] + like[1]);
+    /// A range around a mean with the same relative spread as `like`.
+    pub(crate) fn about(mean: u64, reference: [u64; 2]) -> Self {
+        let sum = u128::from(reference[0] + reference[1]);
         // Host profiles allow a second at most, so that a quotient fits.
         let scaled = |end: u64| (2 * u128::from(mean) * u128::from(end)).checked_div(sum).map_or(mean, |ns| ns as u64);
-        Span::new(like.map(scaled))
+        Span::new(reference.map(scaled))
     }
 
     pub(crate) fn max(self) -> Nanos {

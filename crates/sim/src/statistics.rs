@@ -1,6 +1,5 @@
-//! The statistics of devices and cgroups that a kernel would keep, `/sys/block/DEV/stat` and `io.stat`. They are kept in every
-//! run, as a kernel does, although tables do not show them: a run without them would be a second copy of the simulation,
-//! and that costs more than counting.
+//! The statistics of devices and cgroups that a kernel keeps, `/sys/block/DEV/stat` and `io.stat`. They are kept in every run
+//! although tables do not show them: counting costs less than compiling a second copy of the simulation without them.
 
 use hoistway_blk::ground::{CpuId, Hz, Instant, Nanos, Now, Waiter};
 use hoistway_blk::watch::{DiskStats, Event, IoCounts, Probe};
@@ -10,7 +9,7 @@ use hoistway_measure::{CgroupIoSummary, DiskIos, DiskSummary, DiskTimes};
 use crate::cgroups::Cgroups;
 use crate::scenario::{RunSpec, Scenario};
 
-/// What is kept of a device.
+/// The statistics of one device.
 #[derive(Debug)]
 struct DeviceStatistics {
     disk: DiskStats,
@@ -18,12 +17,13 @@ struct DeviceStatistics {
     choices: ReorderCounts,
 }
 
-/// How often a scheduler could choose.
+/// How often a scheduler had a choice between requests.
 #[derive(Debug, Default)]
 struct ReorderCounts {
-    /// Requests that it holds. Those that were absorbed by others there stay counted: they did wait together.
+    /// Requests that the scheduler holds. Requests that were merged into others there stay counted, because they did wait
+    /// together.
     held: u64,
-    /// Times that it gave one of several out, or none of those that it had.
+    /// Dispatches with a choice: one of several requests was dispatched, or none although some were held.
     count: u64,
 }
 
@@ -42,17 +42,17 @@ impl ReorderCounts {
     }
 }
 
-/// The statistics of all devices of a run: a probe that keeps them.
+/// A probe that keeps the statistics of all devices of a run.
 #[derive(Debug)]
 pub struct Statistics {
     disks: Vec<DeviceStatistics>,
     hz: Hz,
-    /// The device that events are about.
+    /// The device of the current events.
     device: usize,
 }
 
 impl Statistics {
-    /// Statistics of a run before it begins.
+    /// Empty statistics for a run.
     #[must_use]
     pub fn new(scenario: &Scenario<'_>, spec: &RunSpec) -> Self {
         let queue = &scenario.queue;
@@ -62,22 +62,22 @@ impl Statistics {
             groups: CgroupStats::default(),
             choices: ReorderCounts::default(),
         };
-        let of_files = spec.guest.as_ref().map_or(&spec.scheduler, |guest| &guest.scheduler);
-        let mut disks: Vec<_> = scenario.workload.files.iter().map(|_| disk(of_files)).collect();
+        let file_scheduler = spec.guest.as_ref().map_or(&spec.scheduler, |guest| &guest.scheduler);
+        let mut disks: Vec<_> = scenario.workload.files.iter().map(|_| disk(file_scheduler)).collect();
         disks.extend(scenario.guests.as_ref().map(|_| disk(&spec.scheduler)));
         Statistics { disks, hz: kernel_under(&spec.scheduler).generation().hz, device: 0 }
     }
 
-    /// What they show at the end of a run.
+    /// The summaries at the end of a run.
     #[must_use]
     pub fn summaries(self, scenario: &Scenario<'_>, simulated: Nanos) -> Vec<DiskSummary> {
         let now = self.hz.now(Instant(simulated.0));
         let files = scenario.workload.files.len();
-        let of_load = Cgroups::of(scenario.workload);
-        let of_host = scenario.guests.as_ref().map(|guests| guests.cgroups(&scenario.workload.files));
-        let summary = |(number, (of_disk, file)): (usize, (DeviceStatistics, &str))| {
-            let DeviceStatistics { mut disk, groups, choices } = of_disk;
-            let cgroups = of_host.as_ref().filter(|_| number == files).unwrap_or(&of_load);
+        let load_cgroups = Cgroups::from_load(scenario.workload);
+        let guest_cgroups = scenario.guests.as_ref().map(|guests| guests.cgroups(&scenario.workload.files));
+        let summary = |(number, (statistics, file)): (usize, (DeviceStatistics, &str))| {
+            let DeviceStatistics { mut disk, groups, choices } = statistics;
+            let cgroups = guest_cgroups.as_ref().filter(|_| number == files).unwrap_or(&load_cgroups);
             let ios = |counts: IoCounts| DiskIos { ios: counts.ios, merges: counts.merges, nanos: counts.nanos };
             let times = DiskTimes {
                 busy_ms: disk.io_ticks_ms(now),

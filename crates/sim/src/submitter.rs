@@ -1,7 +1,7 @@
-//! What submits to a disk: a task, the worker of a limit, the thread behind a virtual disk.
+//! The submitter type of tasks, workers of limits, and I/O threads of virtual disks.
 
 use hoistway_blk::ground::Local;
 use hoistway_legacy::AnyQueue;
 
-/// One that submits to a disk's queue.
+/// Submits to a disk's queue.
 pub(crate) type Submitter = hoistway_blk::caller::Submitter<AnyQueue<Local>>;

@@ -1,9 +1,9 @@
 //! A task: a fio process on a CPU, with bios and submitters for its I/Os.
 //!
-//! What the process does next is decided by its [`RunningProcess`]. Everything it does between two submissions happens at one moment;
-//! `cpu` says when. `lanes` is which disk it submits to.
+//! Its [`RunningProcess`] decides what the process does next. Everything between two submissions happens in one event; `cpu`
+//! determines the time. `disks` are the disks that it submits to.
 
-mod lanes;
+mod disks;
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use hoistway_measure::ProcessResult;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::identity::{owner_task, place_of};
+use crate::identity::{local_id_of, owner_task};
 use crate::submitter::Submitter;
-use lanes::TaskDisk;
+use disks::TaskDisk;
 
-/// What a task wants next.
+/// The next action of a task.
 #[derive(Debug)]
 pub(crate) enum NextAction {
-    /// Go on with the task's submission; it may have been parked before.
+    /// Continue with the task's submission, which may have been parked.
     Submit,
     /// The system call ends: flush the plug, if there is one.
     EndCall,
-    /// Nothing until a completion comes, or this moment.
+    /// Wait for a completion, or until this time.
     Wait(Option<Instant>),
     /// The process has ended.
     Exit,
@@ -37,83 +37,83 @@ pub(crate) enum NextAction {
 pub(crate) struct Task {
     pub(crate) number: u32,
     pub(crate) cpu: CpuId,
-    /// The disk that it submits to.
-    pub(crate) lane: TaskDisk,
-    other_lanes: Vec<TaskDisk>,
-    /// Woken and not yet running.
+    /// The disk that the task currently submits to.
+    pub(crate) current_disk: TaskDisk,
+    other_disks: Vec<TaskDisk>,
+    /// Whether the task is woken but not yet running.
     pub(crate) is_woken: bool,
-    /// In the middle of its turn on its CPU.
+    /// Whether the task is in the middle of its turn.
     pub(crate) is_running: bool,
-    /// It is having its turn on its CPU, or had at this moment: it does not move.
-    pub(crate) is_in_turn: bool,
-    /// The CPUs that it may run on, if not all.
+    /// Whether its turn is current or ended at this very time: it does not migrate then.
+    pub(crate) is_on_cpu: bool,
+    /// The CPUs that it may run on; `None` for all.
     cpus: Option<Arc<[u32]>>,
-    /// CPU time of what it does first in its turn, and of switching to it before that.
+    /// CPU time of the first step of its turn, and of the switch before that.
     pub(crate) entry: Nanos,
     pub(crate) switch: Nanos,
-    /// Pages of the I/O in hand, or of the last one, beyond the first: those that a direct I/O has to hold on to.
+    /// Pages beyond the first that the current or last direct I/O has to pin.
     pub(crate) extra_pages: u16,
-    /// The setting of the end of its step that counts.
+    /// The valid setting of the event at the end of its step.
     pub(crate) step_setting: u32,
-    /// CPU time of what it does first that has been charged.
+    /// CPU time of its first step that has already been charged.
     pub(crate) precharged: Nanos,
-    /// How long its CPU had been interrupted when it was woken.
+    /// Total interrupt time of its CPU when it was woken.
     pub(crate) interrupted: Nanos,
     /// CPU time that it was owed when it fell asleep.
     pub(crate) lag_ns: i64,
-    /// It has been looking for a completion since then.
+    /// Since when it has been polling for a completion.
     pub(crate) spins_since: Option<Instant>,
-    /// How long its wake-ups take.
+    /// Random stream of its wake-up times.
     pub(crate) wake_random: Xoshiro256PlusPlus,
-    /// The setting of its alarm that counts.
+    /// The valid setting of its alarm.
     pub(crate) alarm_setting: u32,
     process: RunningProcess,
-    /// What is left of the I/O in each slot of the process: its bio may be split.
+    /// Outstanding parts of the I/O in each slot of the process: its bio may be split.
     parts: Vec<Parts>,
-    /// It is a stream of a recorded program.
+    /// Whether it replays a stream of a recorded program.
     is_recorded: bool,
-    /// Its I/O goes through the page cache.
+    /// Whether its I/O is buffered.
     pub(crate) is_buffered: bool,
-    /// Its call has something left to do when it is woken, or in its next step.
+    /// Whether its call continues when it is woken, or in its next step.
     has_unfinished_call: bool,
-    /// How much longer it keeps its CPU busy.
+    /// CPU time that it uses after its turn.
     pub(crate) spin: Nanos,
     read_flags: BioFlags,
     write_flags: BioFlags,
     ioprio: IoPriority,
-    /// What its cgroup makes of the priorities of single I/Os.
+    /// How its cgroup changes the priorities of its I/Os.
     cgroup_priority: CgroupPriority,
     cgroup: CgroupId,
 }
 
-/// Keeps the random streams of wake-ups apart from all others of the seed.
+/// Separates the random streams of wake-ups from all others of the seed.
 const WAKE_STREAM: u64 = 0x7761_6b65_2d75_7073;
 
-/// How a process becomes a task.
+/// Where and how a process runs as a task.
 pub(crate) struct Placement {
     pub(crate) number: u32,
     pub(crate) cpu: CpuId,
     pub(crate) cgroup: CgroupId,
-    /// What the cgroup makes of priorities.
+    /// How its cgroup changes priorities.
     pub(crate) priority: CgroupPriority,
-    /// It polls, and its devices can be polled.
+    /// Whether it polls, and its devices support that.
     pub(crate) polls: bool,
     pub(crate) seed: u64,
-    /// Replaces the process's own runtime.
+    /// Replaces the process's own runtime; `None` keeps it.
     pub(crate) runtime: Option<Nanos>,
 }
 
 impl Task {
-    /// `submitter` makes those to its disks.
+    /// `submitter` creates the submitter for each of its disks.
     pub(crate) fn new(
         process: &Process,
         generator: Generator,
         submitter: impl Fn(u32) -> Submitter,
         placement: &Placement,
     ) -> Self {
-        let (lane, other_lanes) = TaskDisk::of(&process.files, submitter);
+        let (current_disk, other_disks) = TaskDisk::for_files(&process.files, submitter);
         let polled = if placement.polls { BioFlags::POLLED } else { BioFlags::NONE };
-        // What a stream of a program writes has the modifiers that were recorded.
+        // Writes of a replayed stream keep their recorded flags.
         let is_recorded = process.plan.replay.as_ref().is_some_and(|replay| replay.waits_on.is_some());
         let direct_write = if is_recorded { BioFlags::NONE } else { BioFlags::SYNC.with(BioFlags::IDLE) };
         let write_flags = match process.caching.write_sync {
@@ -123,11 +123,11 @@ impl Task {
         Task {
             number: placement.number,
             cpu: placement.cpu,
-            lane,
-            other_lanes,
+            current_disk,
+            other_disks,
             is_woken: false,
             is_running: false,
-            is_in_turn: false,
+            is_on_cpu: false,
             cpus: process.standing.cpus.clone(),
             entry: Nanos::ZERO,
             switch: Nanos::ZERO,
@@ -157,18 +157,18 @@ impl Task {
         }
     }
 
-    /// Sets the beginning of the process's time.
+    /// Sets the start of the process's time.
     pub(crate) fn start_at(&mut self, process: &Process, start: Instant) {
         self.process.start_at(process, start);
     }
 
-    /// The process, as schedulers know it.
+    /// The I/O context of the process.
     #[inline]
     pub(crate) fn io_context(&self) -> IoContextId {
         IoContextId(self.number + 1)
     }
 
-    /// Another process ends it: it submits nothing any more.
+    /// Ends the process early: it submits nothing more.
     pub(crate) fn end(&mut self) {
         self.process.end();
     }
@@ -178,12 +178,12 @@ impl Task {
         self.process.has_exited()
     }
 
-    /// I/Os and bytes that were measured so far.
+    /// Measured I/Os and bytes so far.
     pub(crate) fn done(&self) -> (u64, u64) {
         self.process.done()
     }
 
-    /// CPU time was spent for it.
+    /// Charges CPU time to it.
     #[inline]
     pub(crate) fn charge(&mut self, now: Instant, cpu: Nanos) {
         self.process.charge(now, cpu);
@@ -194,42 +194,42 @@ impl Task {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu.0))
     }
 
-    /// It is stopped in the middle of its turn, and does what is left of its step when it has its CPU again: it is as good as woken.
-    pub(crate) fn stop(&mut self, left: Nanos) {
-        (self.is_running, self.is_woken, self.is_in_turn) = (false, true, false);
+    /// Preempts it in the middle of its turn, with this much of its step left. It stays runnable.
+    pub(crate) fn preempt(&mut self, left: Nanos) {
+        (self.is_running, self.is_woken, self.is_on_cpu) = (false, true, false);
         (self.entry, self.precharged) = (left, left);
         self.step_setting = self.step_setting.wrapping_add(1);
     }
 
     // --- completions ---
 
-    /// A part of an I/O has ended.
+    /// A part of an I/O has completed.
     #[inline]
     pub(crate) fn bio_ended(&mut self, bio: &Bio, status: Status) {
         if status != Status::Ok {
             self.process.failed(status.errno());
         }
-        let slot = place_of(bio);
+        let slot = local_id_of(bio);
         if self.parts[slot as usize].ended(bio, status).is_some() {
             self.process.ended(slot);
         }
     }
 
-    /// The I/O of a bio that has just ended, if that is all of it and it is one of a recorded program: others may wait for it.
+    /// Reports the completion of an I/O of a recorded program, for which others may wait, if this bio was the last of it.
     #[inline]
     pub(crate) fn recorded_ended(&mut self, now: Instant, bio: &Bio, flows: &mut Flows) {
-        if self.is_recorded && self.parts[place_of(bio) as usize].have_ended() {
-            self.process.completed(place_of(bio), now, flows);
+        if self.is_recorded && self.parts[local_id_of(bio) as usize].have_ended() {
+            self.process.completed(local_id_of(bio), now, flows);
         }
     }
 
-    /// Whether there is a reason to run: something to reap that it waits for.
+    /// Whether it waits for completions and has one to reap.
     #[inline]
     pub(crate) fn can_reap(&self) -> bool {
         !self.is_parked() && self.process.can_reap()
     }
 
-    /// Whether it polls for a completion now.
+    /// Whether it is polling for a completion.
     #[inline]
     pub(crate) fn is_polling(&self) -> bool {
         self.read_flags.contains(BioFlags::POLLED) && self.process.in_flight() > 0 && !self.is_parked()
@@ -241,10 +241,10 @@ impl Task {
 
     // --- the main loop ---
 
-    /// Continues until something outside has to happen.
+    /// Continues until the event loop has to act.
     #[inline(always)]
     pub(crate) fn next(&mut self, now: Instant, flows: &mut Flows) -> NextAction {
-        if self.lane.submitter.is_parked() || std::mem::take(&mut self.has_unfinished_call) {
+        if self.current_disk.submitter.is_parked() || std::mem::take(&mut self.has_unfinished_call) {
             return NextAction::Submit;
         }
         match self.process.next(now, flows) {
@@ -264,23 +264,23 @@ impl Task {
     #[inline(never)]
     fn begin(&mut self, slot: u32) {
         let device = self.process.io(slot).device;
-        if device != self.lane.device {
-            self.switch_to_disk(|lane| lane.device == device);
+        if device != self.current_disk.device {
+            self.switch_to_disk(|task_disk| task_disk.device == device);
         }
         let bio = self.bio(self.process.io(slot), slot);
         self.parts[slot as usize] = Parts::of(&bio);
         let has_pages = !self.is_buffered && matches!(bio.op, Op::Read | Op::Write);
         self.extra_pages = if has_pages { bio.segments - 1 } else { 0 };
-        self.lane.submitter.begin(bio);
+        self.current_disk.submitter.begin(bio);
     }
 
     /// Whether it sleeps for a tag.
     #[inline]
     pub(crate) fn sleeps_for_tag(&self) -> bool {
-        self.lane.submitter.is_parked()
+        self.current_disk.submitter.is_parked()
     }
 
-    /// Its call continues when it is woken, or in its next step.
+    /// Makes its call continue when it is woken, or in its next step.
     pub(crate) fn resume_call(&mut self) {
         self.has_unfinished_call = true;
     }
@@ -288,16 +288,16 @@ impl Task {
     /// Whether it sleeps in the middle of a call.
     #[inline]
     fn is_parked(&self) -> bool {
-        self.lane.submitter.is_parked() || self.has_unfinished_call
+        self.current_disk.submitter.is_parked() || self.has_unfinished_call
     }
 
-    /// Whether the I/O in submission is under a plug, if it is that of a recorded program.
+    /// Whether the current I/O was recorded under a plug; `None` if it is not an I/O of a recorded program.
     #[inline]
     pub(crate) fn recorded_plug(&self) -> Option<bool> {
         self.process.recorded_plug()
     }
 
-    /// I/Os of the running system call.
+    /// Number of I/Os of the current system call.
     #[inline]
     pub(crate) fn call_size(&self) -> usize {
         self.process.call_size()
@@ -306,14 +306,14 @@ impl Task {
     /// The system call returns.
     #[inline]
     pub(crate) fn call_ended(&mut self, now: Instant) {
-        // The call ends when the plugs of all disks are flushed: it continues with the next.
-        if !self.other_lanes.is_empty() && self.switch_to_disk(|lane| lane.submitter.is_plugged()) {
+        // The call ends when the plugs of all disks are flushed.
+        if !self.other_disks.is_empty() && self.switch_to_disk(|task_disk| task_disk.submitter.is_plugged()) {
             return;
         }
         self.process.call_ended(now);
     }
 
-    /// The bio that flushes the device of this slot's I/O.
+    /// The bio that flushes the device after this slot's I/O.
     #[cold]
     fn flush_bio(&self, index: u32) -> Bio {
         Bio {
@@ -345,14 +345,14 @@ impl Task {
         Bio {
             sector: Sector(slot.offset_bytes / 512),
             sectors: slot.sectors(),
-            // A page of user memory is a segment.
+            // Each page of user memory is one segment.
             segments: slot.bytes.div_ceil(4096).clamp(1, u32::from(u16::MAX)) as u16,
             op,
             write_hint: 0,
             flags,
             ioprio: match slot.priority {
                 IoPriority::UNSET => self.ioprio,
-                own => self.cgroup_priority.applied_to(own),
+                priority => self.cgroup_priority.applied_to(priority),
             },
             io_context: self.io_context(),
             cgroup: self.cgroup,

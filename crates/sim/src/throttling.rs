@@ -1,4 +1,4 @@
-//! `io.max` of a device in virtual time: bios that a cgroup may not send yet, and the worker that sends them when it may.
+//! `io.max` of a device in virtual time: throttled bios, and the worker that submits them when allowed.
 
 use std::collections::VecDeque;
 
@@ -13,24 +13,24 @@ use crate::submitter::Submitter;
 /// The limits of a device, and its worker.
 pub(crate) struct Throttling {
     throttle: Throttle,
-    /// Bios that may go, and are on their way to the block layer.
+    /// Bios that are allowed now and not submitted yet.
     released: VecDeque<Bio>,
     buffer: Vec<Bio>,
     worker: Submitter,
-    /// The moment that is set for the next release.
-    set: Option<Instant>,
+    /// Scheduled time of the next release.
+    scheduled: Option<Instant>,
 }
 
 impl Throttling {
     pub(crate) fn new(throttle: Throttle, worker: Submitter) -> Self {
-        Throttling { throttle, released: VecDeque::new(), buffer: Vec::new(), worker, set: None }
+        Throttling { throttle, released: VecDeque::new(), buffer: Vec::new(), worker, scheduled: None }
     }
 
-    /// Whether the bio that is about to be submitted is kept.
-    pub(crate) fn keeps(&mut self, now: Instant, front: &AnyQueue<Local>, submitter: &mut Submitter) -> bool {
+    /// Throttles the bio that is about to be submitted. Returns whether it has to wait.
+    pub(crate) fn throttles(&mut self, now: Instant, queue: &AnyQueue<Local>, submitter: &mut Submitter) -> bool {
         let Some(bio) = submitter.withdraw() else { return false };
-        // The queue cuts a bio where the throttle does not see it, but each part is an operation.
-        let charge = Charge::Parts(front.parts_of(&bio));
+        // The queue splits a bio after the throttle, but each part counts as an operation.
+        let charge = Charge::Parts(queue.parts_of(&bio));
         match self.throttle.submit(now, bio, charge) {
             Some(bio) => {
                 submitter.begin(bio);
@@ -40,9 +40,9 @@ impl Throttling {
         }
     }
 
-    /// The worker runs: it sends what may go, in one plug, as far as there are tags. Returns whether all of it went;
-    /// if not, the worker sleeps for a tag.
-    pub(crate) fn send<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &AnyQueue<Local>) -> bool {
+    /// Runs the worker: submits the allowed bios in one plug, as far as there are tags. Returns `false` if the worker now
+    /// sleeps for a tag.
+    pub(crate) fn send<E: Env>(&mut self, cx: &mut Cx<'_, E>, queue: &AnyQueue<Local>) -> bool {
         self.release(cx.now.at);
         self.worker.plug();
         loop {
@@ -50,18 +50,18 @@ impl Throttling {
                 let Some(bio) = self.released.pop_front() else { break };
                 self.worker.begin(bio);
             }
-            if self.worker.make_progress(front, cx) == Submitted::Parked {
+            if self.worker.make_progress(queue, cx) == Submitted::Parked {
                 return false;
             }
         }
-        self.worker.unplug(front, cx);
+        self.worker.unplug(queue, cx);
         true
     }
 
-    /// Takes what may go now.
+    /// Takes the bios that are allowed now.
     fn release(&mut self, now: Instant) {
-        if self.set.is_some_and(|set| set <= now) {
-            self.set = None;
+        if self.scheduled.is_some_and(|scheduled| scheduled <= now) {
+            self.scheduled = None;
         }
         while self.throttle.due().is_some_and(|due| due <= now) {
             self.throttle.release(now, &mut self.buffer);
@@ -69,13 +69,13 @@ impl Throttling {
         }
     }
 
-    /// The moment that must be set for the next release, if it is not set already.
-    pub(crate) fn next_setting(&mut self) -> Option<Instant> {
+    /// Time of the next release if it is not scheduled yet.
+    pub(crate) fn schedule_next(&mut self) -> Option<Instant> {
         let due = self.throttle.due()?;
-        if self.set.is_some_and(|set| set <= due) {
+        if self.scheduled.is_some_and(|scheduled| scheduled <= due) {
             return None;
         }
-        self.set = Some(due);
+        self.scheduled = Some(due);
         Some(due)
     }
 }

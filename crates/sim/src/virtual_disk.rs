@@ -1,5 +1,4 @@
-//! Virtual disks: what a guest sees, what the thread of the host costs that carries its commands out, and how long workers of
-//! the host take.
+//! Virtual disks: what the guest sees, the costs of the host's I/O thread, and the latency of the host's workers.
 //!
 //! A profile is a TOML file, as host profiles are; the built-in ones are compiled in, and a user's own file goes through
 //! the same code.
@@ -30,49 +29,49 @@ const FORMAT: Format = Format {
     builtin: &[("virtio-blk", include_str!("../virtual_disks/virtio-blk.toml"))],
 };
 
-/// Largest transfer, in sectors, of a disk that has a limit for segments only.
+/// Largest transfer, in sectors, of a disk that limits only segments.
 const MAX_SECTORS: u32 = 1 << 16;
 
 /// A kind of virtual disk.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VirtualDisk {
-    /// What it is called on a command line.
+    /// Name on the command line.
     pub name: String,
-    /// What it is, for people.
+    /// Description for users.
     pub description: String,
     /// Hardware queues that the guest sees.
     pub hw_queues: u16,
-    /// Requests that each of them holds.
+    /// Depth of each hardware queue, in requests.
     pub queue_depth: u32,
-    /// Most segments of a request.
+    /// Maximum segments of a request.
     pub max_segments: u16,
-    /// Whether the guest takes it for a rotating disk.
+    /// Whether the guest sees it as rotational.
     pub rotational: bool,
-    /// Whether the guest takes it to have a volatile write cache, so that it sends flushes.
+    /// Whether the guest sees a volatile write cache, so that it sends flushes.
     pub write_cache: bool,
-    /// From a command, or the end of one on the host, until the I/O thread runs if it sleeps, `[least, most]`, ns.
+    /// Wake-up time of a sleeping I/O thread, after a command or a completion on the host, `[least, most]`, ns.
     pub wake_ns: [u64; 2],
-    /// Time of the I/O thread to take a command and to submit it on the host, ns.
+    /// Time of the I/O thread to take a command and submit it on the host, ns.
     pub submit_ns: u64,
-    /// Time of the I/O thread to tell the guest that a command has ended, ns.
+    /// Time of the I/O thread to signal a completion to the guest, ns.
     pub complete_ns: u64,
-    /// From the moment that the queue of the host asks for a worker until it runs, `[least, most]`, ns: the host profile is
-    /// that of the guests.
+    /// Time from scheduling a worker of the host's queue until it runs, `[least, most]`, ns. The host profile describes the
+    /// guests, so it is given here.
     pub worker_ns: [u64; 2],
-    /// Where the figures come from, by their keys.
+    /// Sources of the figures, by key.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
 }
 
 impl VirtualDisk {
-    /// The profile if none is named.
+    /// The default profile.
     pub const DEFAULT: &str = "virtio-blk";
 
-    /// Reads a profile. `file_name` is only for the error.
+    /// Parses a profile. `file_name` is used only in errors.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its line.
+    /// The first mistake, with its line.
     pub fn from_toml(text: &str, file_name: &str) -> Result<VirtualDisk, ProfileError> {
         FORMAT.read(text, file_name)
     }
@@ -90,7 +89,7 @@ impl VirtualDisk {
         FORMAT.builtin.iter().map(|(name, _)| *name)
     }
 
-    /// What a guest sees of one that has an equal share of a device of the host, which `disks` share.
+    /// The shape that a guest sees if `disks` virtual disks share a device of the host equally.
     #[must_use]
     pub fn shape(&self, lower: &Shape, disks: usize) -> Shape {
         Shape {
@@ -109,7 +108,7 @@ impl VirtualDisk {
     }
 }
 
-/// Sectors of each image, if this many lie on a device one after the other: whole physical blocks.
+/// Sectors of each image if this many are placed on a device back to back, in whole physical blocks.
 pub(crate) fn image_sectors(lower: &Shape, disks: usize) -> u64 {
     let block = u64::from(lower.physical_block_bytes / 512).max(1);
     lower.capacity_sectors / disks.max(1) as u64 / block * block

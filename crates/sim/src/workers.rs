@@ -1,5 +1,5 @@
-//! The workers of a disk: a few us after one is called it runs. The only hardware queue of a disk is run on the CPU of the one that
-//! calls, because its work is bound to none; those of several go round the CPUs that their queue serves.
+//! Workers of a disk (kblockd): each runs a few us after it is scheduled. A single hardware queue runs on the scheduling CPU,
+//! because its work is not bound to a CPU; with several hardware queues, each rotates over the CPUs that it serves.
 
 use hoistway_blk::caller::{Agenda, BlockQueue, Due, Workers};
 use hoistway_blk::ground::{CpuId, HctxId, Instant, Local};
@@ -11,19 +11,19 @@ use crate::disk::SimulatedDisk;
 use crate::events::{Event, EventQueue, Kind};
 use crate::span::Span;
 
-/// The workers of a disk at a moment, and the events that bring them.
+/// The workers of a disk during a call, and the events that run them.
 pub(crate) struct DiskWorkers<'a> {
     now: Instant,
     disk: u32,
-    /// The CPU that calls them, if the disk has one hardware queue.
+    /// The scheduling CPU, if the disk has one hardware queue.
     caller: Option<CpuId>,
-    /// Where the runs of hardware queues will be that are set.
+    /// For each hardware queue, the CPU of its scheduled run.
     runs_on: &'a mut [CpuId],
-    /// Where the worker comes that was called last.
+    /// CPU of the worker that was scheduled last.
     last_worker_cpu: CpuId,
-    /// How long they take if they run on CPUs of the host below guests.
+    /// Their start latency if they run on the host below guests.
     host_worker: Option<Span>,
-    /// They need not be called: the CPU that asks for a run makes it.
+    /// Whether the CPU that requests a run does it itself.
     runs_inline: bool,
     random: &'a mut Xoshiro256PlusPlus,
     cpus: &'a mut Cpus,
@@ -31,7 +31,7 @@ pub(crate) struct DiskWorkers<'a> {
 }
 
 impl SimulatedDisk {
-    /// What is due on its queue, the queue, and its workers, for a caller on a CPU.
+    /// The disk's agenda, queue and workers, for a caller on a CPU.
     #[inline]
     pub(crate) fn with_workers<'a>(
         &'a mut self,
@@ -40,13 +40,13 @@ impl SimulatedDisk {
         cpus: &'a mut Cpus,
         events: &'a mut EventQueue,
     ) -> (&'a mut Agenda, &'a AnyQueue<Local>, DiskWorkers<'a>) {
-        let SimulatedDisk { agenda, front, worker_random: random, host_worker, submitter_dispatches, runs_on, .. } =
+        let SimulatedDisk { agenda, queue, worker_random: random, host_worker, submitter_dispatches, runs_on, .. } =
             self;
-        let caller = (front.hw_queues() == 1).then_some(cpu);
+        let caller = (queue.hw_queues() == 1).then_some(cpu);
         let (host_worker, runs_inline) = (*host_worker, *submitter_dispatches);
         (
             agenda,
-            front,
+            queue,
             DiskWorkers {
                 now,
                 disk,
@@ -62,13 +62,13 @@ impl SimulatedDisk {
         )
     }
 
-    /// When a worker runs that is called now, for no hardware queue in particular.
+    /// When a worker that is scheduled now runs, for no particular hardware queue.
     pub(crate) fn worker_ready_at(&mut self, now: Instant, cpus: &mut Cpus, events: &mut EventQueue) -> Instant {
-        let cpu = self.front.worker_cpu(HctxId(0), 0);
+        let cpu = self.queue.worker_cpu(HctxId(0), 0);
         self.with_workers((0, cpu), now, cpus, events).2.come(cpu)
     }
 
-    /// The CPU of an effect that is due.
+    /// The CPU that carries out an entry of the agenda.
     #[inline]
     pub(crate) fn cpu_of(&self, due: Due) -> CpuId {
         match due {
@@ -104,7 +104,7 @@ impl Workers for DiskWorkers<'_> {
         if let Due::Run(hctx) = due {
             self.runs_on[hctx.index()] = self.last_worker_cpu;
         }
-        let event = Event::of(Kind::Due, self.disk).about(due.place() as u32).with_setting(setting);
+        let event = Event::new(Kind::Due, self.disk).with_detail(due.place() as u32).with_setting(setting);
         self.events.push(at.max(self.now), event);
     }
 }

@@ -41,7 +41,7 @@ struct Rates {
 }
 
 impl Rates {
-    fn of(window: &[u32; WRITERS + 1]) -> Rates {
+    fn from_window(window: &[u32; WRITERS + 1]) -> Rates {
         let mut writers: Vec<u32> = window[1..].to_vec();
         writers.sort_unstable();
         let most = f64::from(writers[WRITERS - 1]);
@@ -76,7 +76,7 @@ fn simulate(scheduler: &str, seed: u64) -> Vec<Rates> {
     let host = Host::from_toml(host, "guest.toml").unwrap();
     let scenario = Scenario { workload: &workload, devices: vec![&device], guests: None, queue, host, runtime: None };
     let (_, ended) = observe(&scenario, &spec(scheduler, &[], seed), Ended::default()).unwrap();
-    ended.0[1..].iter().map(Rates::of).collect()
+    ended.0[1..].iter().map(Rates::from_window).collect()
 }
 
 /// The null block device of 1 GiB with these numbers.
@@ -100,10 +100,10 @@ fn recorded() -> BTreeMap<u32, Vec<Rates>> {
     starts
 }
 
-fn median(of: impl Iterator<Item = f64>) -> f64 {
-    let mut of: Vec<f64> = of.collect();
-    of.sort_by(f64::total_cmp);
-    of[of.len() / 2]
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 fn show(name: &str, start: &[Rates]) {
@@ -122,22 +122,29 @@ fn staggered_writers_share_the_remaining_bandwidth_as_on_a_real_kernel() {
     let ours: Vec<Vec<Rates>> = (1..=SEEDS).map(|seed| simulate("bfq", seed)).collect();
     ours.iter().for_each(|start| show("here", start));
     // A writer ends to be raised 3.7 s after it began, and takes what it likes then.
-    let all =
-        |of: &[Vec<Rates>], figure: fn(&Rates) -> f64| median(of.iter().flat_map(|start| &start[..5]).map(figure));
+    let median_of = |starts: &[Vec<Rates>], figure: fn(&Rates) -> f64| {
+        median(starts.iter().flat_map(|start| &start[..5]).map(figure))
+    };
     let within = |figure: fn(&Rates) -> f64, factor: f64, what: &str| {
-        let (here, there) = (all(&ours, figure), all(&recorded, figure));
-        assert!((there / factor..=there * factor).contains(&here), "{what}: here {here}, recorded {there}");
+        let (simulated, recorded_value) = (median_of(&ours, figure), median_of(&recorded, figure));
+        assert!(
+            (recorded_value / factor..=recorded_value * factor).contains(&simulated),
+            "{what}: here {simulated}, recorded {recorded_value}"
+        );
     };
     within(|rates| rates.writes, 1.4, "writes");
     within(|rates| rates.reads, 1.5, "reads");
     within(|rates| rates.most_over_median, 1.5, "most over median");
     // Two of the six recorded starts collapse: nearly all tags are free, and all wait for the one that their share lets them take.
-    let collapsed = |of: &[Vec<Rates>]| {
-        of.iter().filter(|start| median(start[..5].iter().map(|rates| rates.writes)) < 1000.0).count() as f64
-            / of.len() as f64
+    let collapsed = |starts: &[Vec<Rates>]| {
+        starts.iter().filter(|start| median(start[..5].iter().map(|rates| rates.writes)) < 1000.0).count() as f64
+            / starts.len() as f64
     };
-    let (here, there) = (collapsed(&ours), collapsed(&recorded));
-    assert!((there / 2.0..=there * 2.0).contains(&here), "collapsed: here {here}, recorded {there}");
+    let (simulated, recorded_value) = (collapsed(&ours), collapsed(&recorded));
+    assert!(
+        (recorded_value / 2.0..=recorded_value * 2.0).contains(&simulated),
+        "collapsed: here {simulated}, recorded {recorded_value}"
+    );
     // The device is far from busy.
     let plain = simulate("none", 1);
     show("here, none", &plain);

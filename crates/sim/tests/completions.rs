@@ -48,15 +48,15 @@ fn completed(device: &str, scheduler: &str, affinity: &str, cpu: u32, cache_cpus
 #[test]
 fn rq_affinity_says_where_the_one_interrupt_of_a_device_passes_its_work_to() {
     for scheduler in ["none", "bfq", "cfq"] {
-        let at = |affinity, cpu, caches| completed("intel-s3520-1600gb", scheduler, affinity, cpu, caches);
+        let completed_on = |affinity, cpu, caches| completed("intel-s3520-1600gb", scheduler, affinity, cpu, caches);
         for cpu in [1, 3] {
-            assert_eq!(at("0", cpu, Some(1)), (vec![0], 1300), "{scheduler}: in the place of the interrupt");
-            assert_eq!(at("1", cpu, None), (vec![0], 1300), "{scheduler}: one cache");
-            assert_eq!(at("2", cpu, None), (vec![cpu], 1320), "{scheduler}: the submitter's CPU");
+            assert_eq!(completed_on("0", cpu, Some(1)), (vec![0], 1300), "{scheduler}: in the place of the interrupt");
+            assert_eq!(completed_on("1", cpu, None), (vec![0], 1300), "{scheduler}: one cache");
+            assert_eq!(completed_on("2", cpu, None), (vec![cpu], 1320), "{scheduler}: the submitter's CPU");
         }
-        assert_eq!(at("1", 1, Some(2)), (vec![0], 1300), "{scheduler}: shares a cache with CPU 0");
-        assert_eq!(at("1", 3, Some(2)), (vec![3], 1320), "{scheduler}: shares none");
-        assert_eq!(at("2", 0, None), (vec![0], 1300), "{scheduler}: it is the interrupted one");
+        assert_eq!(completed_on("1", 1, Some(2)), (vec![0], 1300), "{scheduler}: shares a cache with CPU 0");
+        assert_eq!(completed_on("1", 3, Some(2)), (vec![3], 1320), "{scheduler}: shares none");
+        assert_eq!(completed_on("2", 0, None), (vec![0], 1300), "{scheduler}: it is the interrupted one");
     }
 }
 

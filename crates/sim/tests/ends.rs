@@ -37,11 +37,16 @@ fn the_depth_that_is_found_keeps_the_latency_and_more_would_not() {
     assert_eq!((job.latency_target, job.latency_window, job.latency_percentile), (300_000, 200_000, 95.0));
     // Only the last window is in the results.
     assert!((200..=203).contains(&job.job_runtime), "{}", job.job_runtime);
-    let at = |depth: u32| {
+    let slow_percent_at = |depth: u32| {
         let fixed = simulated(&format!("time_based\nruntime=1\niodepth={depth}\n[a]\n"));
         slow_percent(&fixed[0], target_us)
     };
-    assert!(at(depth.saturating_sub(1)) < 6.0 && at(depth + 2) > 5.0, "{depth}: {} {}", at(depth), at(depth + 2));
+    assert!(
+        slow_percent_at(depth.saturating_sub(1)) < 6.0 && slow_percent_at(depth + 2) > 5.0,
+        "{depth}: {} {}",
+        slow_percent_at(depth),
+        slow_percent_at(depth + 2)
+    );
 }
 
 #[test]

@@ -44,11 +44,12 @@ fn each_io_is_in_the_series_of_its_direction_with_its_latency() {
 fn the_ios_of_each_priority_have_latencies_of_their_own() {
     let process = measured("rw=randread\niodepth=8\nnumber_ios=1000\ncmdprio_percentage=30\ncmdprio_class=1\n");
     let reads = process.direction(Direction::Read);
-    let mut ios: Vec<u64> = reads.prios.iter().map(|of| of.lat.count()).collect();
+    let mut ios: Vec<u64> = reads.prios.iter().map(|result| result.lat.count()).collect();
     ios.sort_unstable();
     assert!(ios.len() == 2 && (250..350).contains(&ios[0]) && ios[0] + ios[1] == 1000, "{ios:?}");
-    let sum =
-        |of: &dyn Fn(usize) -> f64| (0..2).map(|index| of(index) * reads.prios[index].lat.count() as f64).sum::<f64>();
+    let sum = |mean: &dyn Fn(usize) -> f64| {
+        (0..2).map(|index| mean(index) * reads.prios[index].lat.count() as f64).sum::<f64>()
+    };
     let [lat, clat] = [sum(&|index| reads.prios[index].lat.mean()), sum(&|index| reads.prios[index].clat.mean())];
     assert!((lat / 1000.0 / reads.lat.mean() - 1.0).abs() < 0.01, "{lat}");
     assert!((clat / 1000.0 / reads.clat.mean() - 1.0).abs() < 0.01, "{clat}");

@@ -68,9 +68,9 @@ fn processes_of_a_flow_are_in_the_proportions_of_their_weights() {
 #[test]
 fn a_process_that_is_ahead_sleeps_as_long_as_it_should() {
     let jobs = |sleep: &str| format!("time_based\nruntime=1s\n{sleep}[a]\nflow=1\n[b]\nflow=1\nrate_iops=1000\n");
-    let told = ios(&simulated(&jobs("")));
+    let balanced = ios(&simulated(&jobs("")));
     // It begins before or after the other one, and is alone then.
-    assert!((990..=1010).contains(&told[0]), "{told:?}");
+    assert!((990..=1010).contains(&balanced[0]), "{balanced:?}");
     // Now one, now the other is an I/O ahead and sleeps.
     let slept = ios(&simulated(&jobs("flow_sleep=50000\n")));
     assert!((76..=84).contains(&slept[0]) && (76..=84).contains(&slept[1]), "{slept:?}");

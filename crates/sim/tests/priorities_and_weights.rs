@@ -25,7 +25,8 @@ fn ratio(scheduler: &str, options: [&str; 2]) -> f64 {
         _ => &[],
     };
     let processes = run_job(&jobs, &preset, queue, None, &spec(scheduler, tunables, 1)).processes;
-    let bytes = [0, 1].map(|at: usize| processes[at].directions.iter().map(|way| way.bytes).sum::<u64>() as f64);
+    let bytes = [0, 1]
+        .map(|index: usize| processes[index].directions.iter().map(|direction| direction.bytes).sum::<u64>() as f64);
     bytes[0] / bytes[1]
 }
 

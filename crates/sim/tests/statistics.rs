@@ -42,11 +42,11 @@ fn a_device_and_its_cgroups_count_the_ios_of_their_processes() {
             (200, 100, 0, 0),
             "{scheduler}"
         );
-        let of: Vec<(&str, &str)> =
+        let io_stats: Vec<(&str, &str)> =
             disk.cgroups.iter().map(|group| (group.cgroup.as_str(), group.io_stat.as_str())).collect();
         let writes = "rbytes=0 wbytes=819200 rios=0 wios=100 dbytes=0 dios=0";
-        let both = "rbytes=819200 wbytes=819200 rios=200 wios=100 dbytes=0 dios=0";
-        assert_eq!(of, [("a", both), ("a/b", writes)], "{scheduler}");
+        let reads_and_writes = "rbytes=819200 wbytes=819200 rios=200 wios=100 dbytes=0 dios=0";
+        assert_eq!(io_stats, [("a", reads_and_writes), ("a/b", writes)], "{scheduler}");
         let fields: Vec<u64> = disk.stat.split_whitespace().map(|field| field.parse().unwrap()).collect();
         assert_eq!([fields[0], fields[2], fields[4], fields[6]], [200, 1600, 100, 1600], "{}", disk.stat);
         assert_eq!([fields[3], fields[7], fields[10]], [disk.read_ms, disk.write_ms, disk.in_queue_ms]);

@@ -9,28 +9,28 @@ use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Host, QueueSettings, RunSpec, Scenario, Write};
 
-/// All I/O of disk `n` is in its gibibyte `n`. Counts what was reported of each, in its right place and elsewhere.
+/// All I/O of disk `n` is in its gibibyte `n`. Counts the events of each disk, and keeps those that were attributed to another one.
 #[derive(Default)]
-struct Places {
+struct DiskEvents {
     device: u32,
-    told: [u64; 3],
-    elsewhere: Vec<String>,
+    by_disk: [u64; 3],
+    misattributed: Vec<String>,
 }
 
 const GIB_SECTORS: u64 = 1 << 21;
 
-impl Places {
+impl DiskEvents {
     fn note(&mut self, sector: u64, event: Event<'_>) {
         let device = sector / GIB_SECTORS;
         if device == u64::from(self.device) {
-            self.told[device as usize] += 1;
+            self.by_disk[device as usize] += 1;
         } else {
-            self.elsewhere.push(format!("on disk {}: {event:?}", self.device));
+            self.misattributed.push(format!("on disk {}: {event:?}", self.device));
         }
     }
 }
 
-impl Probe for Places {
+impl Probe for DiskEvents {
     fn enter(&mut self, device: u32, _: Option<Waiter>) {
         self.device = device;
     }
@@ -66,7 +66,7 @@ fn recording() -> String {
     format!("fio version 3 iolog\n{opened}{}", (0..3000).map(read).collect::<String>())
 }
 
-fn told(job: &str, scheduler: &str, change: impl FnOnce(&mut QueueSettings)) -> Places {
+fn observe_job(job: &str, scheduler: &str, change: impl FnOnce(&mut QueueSettings)) -> DiskEvents {
     let recording = recording();
     let log = |_: &std::path::Path| Ok(hoistway_fio::log_in_memory(recording.as_bytes()));
     let environment = Environment { log: &log, ..Environment::empty() };
@@ -83,9 +83,9 @@ fn told(job: &str, scheduler: &str, change: impl FnOnce(&mut QueueSettings)) -> 
         runtime: None,
     };
     let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
-    let (result, places) = observe(&scenario, &spec, Places::default()).unwrap();
+    let (result, events) = observe(&scenario, &spec, DiskEvents::default()).unwrap();
     assert!(result.refused.is_empty(), "{:?}", result.refused);
-    places
+    events
 }
 
 const SCHEDULERS: [&str; 5] = ["none", "mq-deadline", "kyber", "bfq", "cfq"];
@@ -95,9 +95,9 @@ fn events_of_one_submission_to_several_disks_are_attributed_per_disk() {
     let job = "[replay]\nread_iolog=disks.log\nreplay_no_stall=1\nioengine=libaio\ndirect=1\niodepth=256\n\
                iodepth_batch=96\niodepth_low=100\n";
     for scheduler in SCHEDULERS {
-        let places = told(job, scheduler, |_| ());
-        assert_eq!(places.elsewhere, Vec::<String>::new(), "{scheduler}");
-        assert!(places.told.iter().all(|&told| told > 3000), "{scheduler}: {:?}", places.told);
+        let events = observe_job(job, scheduler, |_| ());
+        assert_eq!(events.misattributed, Vec::<String>::new(), "{scheduler}");
+        assert!(events.by_disk.iter().all(|&count| count > 3000), "{scheduler}: {:?}", events.by_disk);
     }
 }
 
@@ -120,9 +120,9 @@ fn events_are_attributed_per_disk_while_queue_files_are_written() {
             write(60, "scheduler", scheduler),
             write(80, "scheduler", other),
         ];
-        let places = told(job, scheduler, |queue| queue.writes = writes);
-        assert_eq!(places.elsewhere, Vec::<String>::new(), "{scheduler}");
-        assert!(places.told.iter().all(|&told| told > 3000), "{scheduler}: {:?}", places.told);
+        let events = observe_job(job, scheduler, |queue| queue.writes = writes);
+        assert_eq!(events.misattributed, Vec::<String>::new(), "{scheduler}");
+        assert!(events.by_disk.iter().all(|&count| count > 3000), "{scheduler}: {:?}", events.by_disk);
     }
 }
 
@@ -133,8 +133,8 @@ fn events_of_page_cache_and_throttled_io_are_attributed_per_disk() {
                [c]\nfilename=/dev/c\nrw=randread\ndirect=1\nioengine=libaio\niodepth=8\noffset=2g\ncgroup=slow\n";
     for scheduler in ["none", "mq-deadline"] {
         let limit = IoMax { riops: Some(2000), ..IoMax::default() };
-        let places = told(job, scheduler, |queue| queue.io_max = vec![("slow".to_owned(), limit)]);
-        assert_eq!(places.elsewhere, Vec::<String>::new(), "{scheduler}");
-        assert!(places.told.iter().all(|&told| told > 300), "{scheduler}: {:?}", places.told);
+        let events = observe_job(job, scheduler, |queue| queue.io_max = vec![("slow".to_owned(), limit)]);
+        assert_eq!(events.misattributed, Vec::<String>::new(), "{scheduler}");
+        assert!(events.by_disk.iter().all(|&count| count > 300), "{scheduler}: {:?}", events.by_disk);
     }
 }

@@ -21,17 +21,17 @@ pub(super) struct Drain {
     buffer_bytes: u64,
     /// Bytes in it that are not in a program yet.
     collected: u64,
-    /// The part of those that was written at random.
+    /// The randomly written part of the collected bytes.
     collected_random: u64,
     program_bytes: u64,
-    /// Data waiting for the die that it was dealt to. None: any die takes the next data.
+    /// Data waiting for the die that it was dealt to; `None` if any die takes the next data.
     stripes: Option<Stripes>,
     program: UniformTime,
     /// Running programs, ordered by end.
     programs: BinaryHeap<Reverse<ProgramOperation>>,
     /// Total bytes ever put into the buffer.
     put: u64,
-    /// The part of those that has reached the flash.
+    /// The part of `put` that has reached the flash.
     programmed: u64,
     /// Bytes up to this total must be programmed even if they do not fill a program.
     forced: u64,
@@ -211,7 +211,7 @@ impl Drain {
         }
     }
 
-    /// Starts a program, if one can start.
+    /// Starts a program if possible. Returns whether one started.
     fn start_program(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> bool {
         let begun =
             if self.stripes.is_some() { self.start_batch(at, dies, random) } else { self.start_next(at, dies, random) };
@@ -225,7 +225,7 @@ impl Drain {
         true
     }
 
-    /// The next data goes to any die.
+    /// Starts a program of the next data on any die.
     #[inline]
     fn start_next(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<ProgramOperation> {
         let bytes = self.collected.min(self.program_bytes);
@@ -235,7 +235,7 @@ impl Drain {
         Some(ProgramOperation { ends, die, suspended: dies.suspended(die), bytes, from: self.put - self.collected })
     }
 
-    /// Data waiting for a die goes to it.
+    /// Starts a program of data that waits for its die.
     fn start_batch(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<ProgramOperation> {
         let batch = self.stripes.as_mut()?.next_batch(at, self.program_bytes, dies)?;
         let (time, is_fast) = self.program_time(at, batch.bytes, random);

@@ -1,8 +1,7 @@
-//! Free flash as a store that programs empty and garbage collection refills.
+//! Garbage collection with a store of free flash, which programs use up and collection refills.
 //!
 //! A program uses up a whole unit of flash, however little data it holds. So with more I/O outstanding collection keeps up
 //! with more bytes, because programs are fuller.
-//! outstanding: programs are fuller then.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

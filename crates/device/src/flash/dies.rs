@@ -9,7 +9,7 @@ use crate::random::{Random, UniformTime, from_us};
 pub(super) struct Dies {
     dies: Vec<Die>,
     read: UniformTime,
-    /// The cost of a read that interrupts a program; None if it cannot.
+    /// The cost of a read that interrupts a program; `None` if reads cannot interrupt.
     suspend: Option<Nanos>,
     placement: Placement,
     /// No die is idle before this time; computed only when a program is placed.
@@ -63,7 +63,7 @@ impl Dies {
         die.read_free
     }
 
-    /// Assigns a program to a die at `at`: returns the die and the end. None if all dies are busy and an idle one is
+    /// Assigns a program to a die at `at`: returns the die and the end. `None` if all dies are busy and an idle one is
     /// required.
     pub(super) fn program(&mut self, at: Instant, time: Nanos, random: &mut Random) -> Option<(u32, Instant)> {
         let number = match self.placement {

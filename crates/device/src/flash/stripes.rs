@@ -62,7 +62,7 @@ pub(super) struct Batch {
 }
 
 impl Stripes {
-    /// None if data is not dealt to dies.
+    /// `None` if data is not dealt to dies.
     pub(super) fn new(parameters: &FlashParameters) -> Option<Stripes> {
         let striping = parameters.striping.as_ref()?;
         Some(Stripes {

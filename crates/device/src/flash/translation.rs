@@ -8,7 +8,7 @@
 use super::parameters::TranslationParameters;
 use crate::random::Random;
 
-/// No page.
+/// Marks the absence of a page.
 const NONE: u32 = u32::MAX;
 
 /// A block that must not be collected.
@@ -137,7 +137,7 @@ impl Translation {
         self.valid[open.block as usize] += 1;
     }
 
-    /// Collects the block with the fewest valid pages, and returns the number of moved pages. None if that would gain
+    /// Collects the block with the fewest valid pages, and returns the number of moved pages. `None` if that would gain
     /// nothing.
     fn collect(&mut self) -> Option<u32> {
         let moved = *self.collectable.iter().min()?;

@@ -146,7 +146,6 @@ pub struct Hdd {
 
 /// A command belongs to a run if it starts within this many of its lengths after the run's end: the drive may postpone one command
 /// while it serves several queues full of others.
-/// serves several queues full of others.
 const RUN_COMMANDS: u64 = 256;
 
 /// A run of commands that continue each other, such as those of a sequential reader.

@@ -22,17 +22,17 @@ const SLICES_OF_A_STROKE_MAX: u64 = 4096;
 
 #[derive(Clone, Debug)]
 pub(super) struct Slices {
-    /// The time in which one passes, ns. The last one may be narrower.
+    /// Time in which one slice passes the head, ns. The last one may be narrower.
     width_ns: u64,
-    /// How far the arm gets, in cylinders, until the slice before the one under the head has passed (a sector that has just passed can
-    /// still be read), until the one under the head has, the next one, and so on, for a full rotation.
+    /// Cylinders that the arm can cross before the slice before the current one has passed (a sector that has just passed can still be
+    /// read), before the current slice has passed, the next one, and so on, for a full rotation.
     reach: Vec<u64>,
     /// The cylinders and items of each slice, unordered.
     slices: Vec<Vec<(u64, usize)>>,
 }
 
 impl Slices {
-    /// For at most this many items.
+    /// Slices for at most this many items.
     pub(super) fn new(things_max: u32, mechanics: &Mechanics) -> Slices {
         let Geometry { rotation_ns, cylinders, .. } = mechanics.geometry;
         let stroke_ns = mechanics.stroke_ns(cylinders);

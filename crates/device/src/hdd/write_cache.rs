@@ -116,7 +116,6 @@ impl WriteCache {
 
     /// Starts to destage the extent that the head reaches first, and returns its first sector and number of sectors. During a
     /// flush only extents that the flush waits for are considered.
-    /// what it waits for is considered.
     pub(super) fn destage(&mut self, now: Instant, mechanics: &Mechanics) -> Option<(u64, HeadPosition, u64)> {
         let flushing = self.older > 0;
         let (extents, epoch) = (&self.extents, self.epoch);

@@ -125,7 +125,7 @@ fn check_shape(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     Ok(())
 }
 
-/// The three seek times of a disk must be consistent: a longer seek takes longer.
+/// The three seek times of a disk must be consistent: longer seeks must take longer.
 fn check_seeks(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     let value = |name| table.get("hdd").and_then(|hdd| hdd.get_ref().as_table()?.get(name));
     let (Some(least), Some(average), Some(most)) =

@@ -44,7 +44,7 @@ pub enum PresetError {
         known: Vec<&'static str>,
         /// How many coarse presets there are.
         coarse: usize,
-        /// What to use instead, and what that leaves out, if the name is that of a kind of device.
+        /// For the name of a kind of device: the closest preset, and what it does not model.
         nearest: Option<&'static str>,
     },
 }

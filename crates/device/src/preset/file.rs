@@ -142,7 +142,7 @@ impl PresetFile {
         toml::to_string_pretty(self)
     }
 
-    /// The preset of a checked file; None if the section of its model is missing.
+    /// The preset of a checked file; `None` if the section of its model is missing.
     pub(super) fn into_checked_preset(self) -> Option<Preset> {
         let parameters = match self.model {
             Model::Flash => Parameters::Flash(self.flash?),

@@ -32,7 +32,7 @@ use crate::optane::{Optane, OptaneParameters};
 use crate::raid::{Raid, RaidParameters};
 use crate::ssd::{Ssd, SsdParameters};
 
-/// The built-in presets with a file: name and text. The name is also that of the file. Others are made from a table
+/// The built-in presets with a file: name and text. The name is also that of the file. Others are generated from a table
 /// ([`coarse`]).
 const BUILTIN: [(&str, &str); 12] = [
     ("emmc", include_str!("../../presets/emmc.toml")),
@@ -179,8 +179,8 @@ impl Preset {
         names::classes()
     }
 
-    /// The same without the statements of a built-in preset about itself, if the numbers were changed: the built-in numbers were
-    /// calibrated, and these were not.
+    /// Removes the calibration of the built-in preset that this one is based on, if any number was changed: changed numbers are
+    /// not calibrated.
     #[must_use]
     pub fn without_borrowed_claims(self) -> Preset {
         let is_changed = |original: &Preset| {
@@ -194,7 +194,7 @@ impl Preset {
             return self;
         }
         let calibration = Calibration {
-            on: format!("nothing: its numbers are not those of {}, from which it was made", original.name),
+            on: format!("nothing: its numbers differ from those of {}, on which it is based", original.name),
             valid_range: "it has not been compared with a device".to_owned(),
             assumed: true,
             range: None,

@@ -49,7 +49,7 @@ fn has_words(name: &str, wanted: &str) -> bool {
     })
 }
 
-/// The nearest that there is for a kind of device without a preset, and what that leaves out.
+/// For kinds of devices without a preset: the closest preset, and what it does not model.
 const NEAREST: [(&str, &str); 6] = [
     ("usb-ssd", "sata-ssd: the bridge to USB (UAS) is not modelled"),
     ("uas", "sata-ssd: the bridge to USB (UAS) is not modelled"),
@@ -59,7 +59,7 @@ const NEAREST: [(&str, &str); 6] = [
     ("apple-nvme", "nvme: the slow flushes of these drives are not modelled"),
 ];
 
-/// What to use for a name that no preset has, if that is known: as the end of a sentence.
+/// What to use for a name without a preset, as the end of a sentence; `None` if unknown.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase().replace([' ', '_'], "-");
     if is_cloud_volume(&name) {

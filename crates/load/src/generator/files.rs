@@ -14,12 +14,12 @@ pub(super) struct Files {
     /// All files except the current one.
     others: Vec<Cursor>,
     /// Index of each file in `others`; meaningless for the current file.
-    places: Vec<u32>,
+    other_indexes: Vec<u32>,
     states: Vec<FileState>,
     current: usize,
     rule: FileChoice,
     /// I/Os left before another file is chosen.
-    left: u32,
+    ios_left: u32,
     open: usize,
     open_max: usize,
     done: usize,
@@ -78,11 +78,11 @@ impl Files {
         };
         let open_max = if job.open_files == 0 { count } else { job.open_files.min(count as u64) as usize };
         Files {
-            places: (0..count as u32).map(|file| file.saturating_sub(1)).collect(),
+            other_indexes: (0..count as u32).map(|file| file.saturating_sub(1)).collect(),
             states: vec![FileState::Closed; count],
             current: 0,
             rule,
-            left: 0,
+            ios_left: 0,
             open: 0,
             open_max: if job.service.never_ends() { count } else { open_max },
             done: 0,
@@ -103,8 +103,8 @@ impl Files {
     /// Chooses the file of the next I/O.
     pub(super) fn pick(&mut self, cursor: &mut Cursor) {
         let is_open = self.states[self.current] == FileState::Open;
-        if self.left > 0 && is_open {
-            self.left -= 1;
+        if self.ios_left > 0 && is_open {
+            self.ios_left -= 1;
             return;
         }
         let next = match &self.rule {
@@ -123,25 +123,25 @@ impl Files {
                 ((rank + first) % self.states.len() as u64) as usize
             }
         };
-        self.left = match self.rule {
+        self.ios_left = match self.rule {
             FileChoice::RoundRobin { ios } | FileChoice::Random { ios } => ios - 1,
             _ => 0,
         };
-        self.go_to(next, cursor);
+        self.switch_to(next, cursor);
     }
 
     /// The current file turned out to be done: switches to another. Returns false if the job is done, that is, after a pass over all
     /// files if no other pass follows.
-    pub(super) fn pick_after_the_end(&mut self, cursor: &mut Cursor, goes_on: impl FnOnce() -> bool) -> bool {
+    pub(super) fn pick_after_the_end(&mut self, cursor: &mut Cursor, has_next_pass: impl FnOnce() -> bool) -> bool {
         if self.states[self.current] == FileState::Open {
             self.states[self.current] = FileState::Done;
             self.open -= 1;
             self.done += 1;
         }
-        self.left = 0;
+        self.ios_left = 0;
         if self.done == self.states.len() {
             self.passes_left = self.passes_left.saturating_sub(1);
-            if self.passes_left == 0 || !goes_on() {
+            if self.passes_left == 0 || !has_next_pass() {
                 return false;
             }
             self.done = 0;
@@ -154,24 +154,24 @@ impl Files {
                 _ => (self.current + 1) % self.states.len(),
             };
             if let FileChoice::RoundRobin { ios } | FileChoice::Random { ios } = self.rule {
-                self.left = ios - 1;
+                self.ios_left = ios - 1;
             }
-            self.go_to(next, cursor);
+            self.switch_to(next, cursor);
             return true;
         }
         self.pick(cursor);
         true
     }
 
-    fn go_to(&mut self, next: usize, cursor: &mut Cursor) {
+    fn switch_to(&mut self, next: usize, cursor: &mut Cursor) {
         if self.states[next] == FileState::Closed {
             self.states[next] = FileState::Open;
             self.open += 1;
         }
         if next != self.current {
-            let place = self.places[next];
-            std::mem::swap(cursor, &mut self.others[place as usize]);
-            self.places[self.current] = place;
+            let index = self.other_indexes[next];
+            std::mem::swap(cursor, &mut self.others[index as usize]);
+            self.other_indexes[self.current] = index;
             self.current = next;
         }
     }

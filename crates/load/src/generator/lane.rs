@@ -1,4 +1,4 @@
-//! The offset of the next I/O of a direction.
+//! Offsets of the I/Os of one direction.
 
 use super::grid::share_order;
 use super::order::Order;
@@ -99,68 +99,69 @@ impl SharedPosition {
 
     /// Offset on the device and length of the next I/O; `None` if the region is done.
     #[inline]
-    pub(super) fn next(&mut self, lane: &mut DirectionState) -> Option<(u64, u32)> {
+    pub(super) fn next(&mut self, direction: &mut DirectionState) -> Option<(u64, u32)> {
         if self.zones.is_some() {
-            return self.next_in_zone(lane);
+            return self.next_in_zone(direction);
         }
-        let start = if self.random { self.random_start(lane)? } else { self.sequential_start(lane)? };
-        Some(self.at(lane, start))
+        let start = if self.random { self.random_start(direction)? } else { self.sequential_start(direction)? };
+        Some(self.io_at(direction, start))
     }
 
     /// The same at the start of a new pass.
-    pub(super) fn begin_again(&mut self, lane: &mut DirectionState) -> Option<(u64, u32)> {
-        let start = match self.orders.get_mut(lane.order) {
+    pub(super) fn start_pass(&mut self, direction: &mut DirectionState) -> Option<(u64, u32)> {
+        let start = match self.orders.get_mut(direction.order) {
             Some(order) => {
                 order.restart();
-                order.next()? * lane.align
+                order.next()? * direction.align
             }
             None => 0,
         };
-        Some(self.at(lane, start))
+        Some(self.io_at(direction, start))
     }
 
     #[inline(always)]
-    fn at(&mut self, lane: &mut DirectionState, start: u64) -> (u64, u32) {
-        let mut bytes = lane.sizes.draw(self.region_bytes.saturating_sub(start), &mut lane.size_stream);
+    fn io_at(&mut self, direction: &mut DirectionState, start: u64) -> (u64, u32) {
+        let mut bytes = direction.sizes.draw(self.region_bytes.saturating_sub(start), &mut direction.size_stream);
         if self.random {
-            bytes = self.orders[lane.order].cut(start, bytes);
+            bytes = self.orders[direction.order].length_at(start, bytes);
         }
-        lane.last_start = start;
-        lane.last_end = start + u64::from(bytes);
+        direction.last_start = start;
+        direction.last_end = start + u64::from(bytes);
         (self.start_bytes + start, bytes)
     }
 
     /// The same for a job with zones.
     #[inline(never)]
-    fn next_in_zone(&mut self, lane: &mut DirectionState) -> Option<(u64, u32)> {
+    fn next_in_zone(&mut self, direction: &mut DirectionState) -> Option<(u64, u32)> {
         let zones = self.zones.as_mut()?;
-        let room = self.region_bytes - lane.bytes_min;
+        let room = self.region_bytes - direction.bytes_min;
         // Tried with fio 3.33: a job enters a zone in which no block fits any more, and ends there.
-        if zones.make_progress(self.region_bytes - 1) {
+        if zones.leave_if_done(self.region_bytes - 1) {
             self.run_left = 0;
             self.orders.iter_mut().for_each(Order::restart);
         }
-        if lane.visit != zones.visit() {
-            lane.visit = zones.visit();
-            (lane.last_start, lane.last_end) = (zones.start(), zones.start());
+        if direction.visit != zones.visit() {
+            direction.visit = zones.visit();
+            (direction.last_start, direction.last_end) = (zones.start(), zones.start());
         }
-        let start = if self.random { self.random_in_zone(lane, room)? } else { self.sequential_in_zone(lane)? };
-        let bytes = lane.sizes.draw(self.region_bytes - start, &mut lane.size_stream);
-        (lane.last_start, lane.last_end) = (start, start + u64::from(bytes));
-        self.zones.as_mut()?.moved(bytes);
+        let start =
+            if self.random { self.random_in_zone(direction, room)? } else { self.sequential_in_zone(direction)? };
+        let bytes = direction.sizes.draw(self.region_bytes - start, &mut direction.size_stream);
+        (direction.last_start, direction.last_end) = (start, start + u64::from(bytes));
+        self.zones.as_mut()?.count_transferred(bytes);
         Some((self.start_bytes + start, bytes))
     }
 
-    fn random_in_zone(&mut self, lane: &mut DirectionState, room: u64) -> Option<u64> {
-        if (self.every > 1 || lane.percent_random < 100)
-            && let NextOffset::At(start) = self.run_next(lane)
+    fn random_in_zone(&mut self, direction: &mut DirectionState, room: u64) -> Option<u64> {
+        if (self.every > 1 || direction.percent_random < 100)
+            && let NextOffset::At(start) = self.run_next(direction)
         {
             return Some(start);
         }
         // More than any job needs: a truncated zone may have few blocks that fit.
         const DRAWS_MAX: u32 = 1 << 16;
         for _ in 0..DRAWS_MAX {
-            let order = &mut self.orders[lane.order];
+            let order = &mut self.orders[direction.order];
             let block = match order.next() {
                 Some(block) => block,
                 None => {
@@ -169,7 +170,7 @@ impl SharedPosition {
                 }
             };
             let zones = self.zones.as_mut()?;
-            let start = zones.start() + block * lane.align;
+            let start = zones.start() + block * direction.align;
             if start <= room {
                 return Some(start);
             }
@@ -178,66 +179,66 @@ impl SharedPosition {
                 return None;
             }
             zones.restart();
-            lane.visit = zones.visit();
+            direction.visit = zones.visit();
             order.restart();
         }
         None
     }
 
-    fn sequential_in_zone(&mut self, lane: &mut DirectionState) -> Option<u64> {
+    fn sequential_in_zone(&mut self, direction: &mut DirectionState) -> Option<u64> {
         let zones = self.zones.as_mut()?;
-        let start = zones.following(lane.last_end, self.skip);
-        if start + lane.bytes_min <= self.region_bytes {
+        let start = zones.next_offset(direction.last_end, self.skip);
+        if start + direction.bytes_min <= self.region_bytes {
             return Some(start);
         }
         if !self.wraps {
             return None;
         }
         zones.restart();
-        lane.visit = zones.visit();
+        direction.visit = zones.visit();
         Some(0)
     }
 
     #[inline]
-    fn random_start(&mut self, lane: &DirectionState) -> Option<u64> {
-        if self.every > 1 || lane.percent_random < 100 {
-            match self.run_next(lane) {
+    fn random_start(&mut self, direction: &DirectionState) -> Option<u64> {
+        if self.every > 1 || direction.percent_random < 100 {
+            match self.run_next(direction) {
                 NextOffset::At(start) => return Some(start),
                 NextOffset::Anywhere => {}
                 NextOffset::Nowhere => return None,
             }
         }
-        let order = &mut self.orders[lane.order];
+        let order = &mut self.orders[direction.order];
         match order.next() {
-            Some(block) => Some(block * lane.align),
+            Some(block) => Some(block * direction.align),
             None if self.wraps => {
                 order.restart();
-                order.next().map(|block| block * lane.align)
+                order.next().map(|block| block * direction.align)
             }
             None => None,
         }
     }
 
     /// The next offset of a random job that may continue the last I/O.
-    fn run_next(&mut self, lane: &DirectionState) -> NextOffset {
+    fn run_next(&mut self, direction: &DirectionState) -> NextOffset {
         if self.run_left > 0 {
             self.run_left -= 1;
             if self.sequencer == Sequencer::Identical {
-                return NextOffset::At(lane.last_start);
+                return NextOffset::At(direction.last_start);
             }
         } else {
             self.run_left = self.every - 1;
-            if self.order_stream.percent(lane.percent_random) {
+            if self.order_stream.percent(direction.percent_random) {
                 return NextOffset::Anywhere;
             }
         }
-        let start = self.zones.as_ref().map_or(lane.last_end, |zones| zones.following(lane.last_end, 0));
-        if self.fits(lane, start) {
+        let start = self.zones.as_ref().map_or(direction.last_end, |zones| zones.next_offset(direction.last_end, 0));
+        if self.fits(direction, start) {
             return NextOffset::At(start);
         }
         // Tried with fio 3.33: where the device extends beyond the region, a run that reaches the end of the region ends the pass, or
         // continues at the beginning of the region if the job wraps. At the end of the device the next place is drawn.
-        if self.zones.is_some() || start < self.region_bytes || start + lane.bytes_min > self.room_bytes {
+        if self.zones.is_some() || start < self.region_bytes || start + direction.bytes_min > self.room_bytes {
             NextOffset::Anywhere
         } else if self.wraps {
             NextOffset::At(0)
@@ -250,14 +251,14 @@ impl SharedPosition {
     /// Whether an I/O of this lane may start there: all of it lies in the region, or, if its size varies, at least its
     /// start.
     #[inline]
-    fn fits(&self, lane: &DirectionState, start: u64) -> bool {
-        let end = start + lane.bytes_min;
-        end <= self.region_bytes || (lane.is_fixed && start < self.region_bytes && end <= self.room_bytes)
+    fn fits(&self, direction: &DirectionState, start: u64) -> bool {
+        let end = start + direction.bytes_min;
+        end <= self.region_bytes || (direction.is_fixed && start < self.region_bytes && end <= self.room_bytes)
     }
 
     #[inline]
-    fn sequential_start(&mut self, lane: &DirectionState) -> Option<u64> {
-        let mut start = lane.last_end;
+    fn sequential_start(&mut self, direction: &DirectionState) -> Option<u64> {
+        let mut start = direction.last_end;
         if self.skip != 0 && start > 0 {
             start = match start.checked_add_signed(self.skip) {
                 Some(start) => start,
@@ -265,7 +266,7 @@ impl SharedPosition {
                 None => self.region_bytes.saturating_add_signed(self.skip),
             };
         }
-        if self.fits(lane, start) {
+        if self.fits(direction, start) {
             return Some(start);
         }
         if self.wraps || self.skip < 0 {
@@ -274,7 +275,7 @@ impl SharedPosition {
         // Tried with fio 3.33: a job whose skip reaches or passes the end of its file starts over, at a distance from the
         // region's start that equals the region's offset in the file. It is done if its last I/O ended with the region, or if the
         // skip leaves the region but not the file.
-        let starts_over = self.skip > 0 && start >= self.file_bytes && lane.last_end < self.region_bytes;
-        (starts_over && self.offset + lane.bytes_min <= self.region_bytes).then_some(self.offset)
+        let starts_over = self.skip > 0 && start >= self.file_bytes && direction.last_end < self.region_bytes;
+        (starts_over && self.offset + direction.bytes_min <= self.region_bytes).then_some(self.offset)
     }
 }

@@ -60,14 +60,14 @@ pub struct Generator {
     sync_due: bool,
     last_was_sync: bool,
     /// How a sync as the last I/O is detected.
-    last: Last,
-    /// State that most jobs do not need.
+    sync_detection: SyncDetection,
+    /// State that only complex jobs need.
     extra: Option<Box<ComplexJobState>>,
 }
 
 /// Which order determines whether the last I/O was a sync; no sync is due directly after a sync (tried with fio 3.33).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Last {
+enum SyncDetection {
     /// The order of issue: for a process with one I/O in flight.
     Issued,
     /// The order of completion, where a sync completes as soon as it is issued.
@@ -90,7 +90,7 @@ struct ComplexJobState {
 struct Cursor {
     /// Reads, writes, trims.
     lanes: [DirectionState; 3],
-    track: SharedPosition,
+    position: SharedPosition,
     /// The trimmed range that must be written next.
     trimmed: Option<Io>,
     /// Index of the device among the process's devices.
@@ -106,7 +106,7 @@ impl Cursor {
     /// Begins a new pass.
     fn restart(&mut self) {
         self.lanes.iter_mut().for_each(DirectionState::restart);
-        self.track.restart();
+        self.position.restart();
         self.trimmed = None;
     }
 }
@@ -124,7 +124,7 @@ impl Process {
         device_bytes: impl Fn(usize) -> u64,
     ) -> Result<Generator, LoadError> {
         let generator = self.plan.generator(number, seed, &device_bytes);
-        generator.map_err(|error| error.of(&self.name, self.plan.origin.as_ref()))
+        generator.map_err(|error| error.in_process(&self.name, self.plan.origin.as_ref()))
     }
 }
 
@@ -133,7 +133,7 @@ impl IoPlan {
         self.check()?;
         if let Some(replay) = &self.replay {
             replay.summary.check(device_bytes)?;
-            return Ok(Generator::of_replay(replay, &self.pattern, process, seed, device_bytes));
+            return Ok(Generator::for_replay(replay, &self.pattern, process, seed, device_bytes));
         }
         // A single file, the usual case, needs no list.
         if let [file] = *self.files {
@@ -147,9 +147,9 @@ impl IoPlan {
 impl Generator {
     /// For a process with these regions, one for each of its files: at least one.
     pub(crate) fn new(job: &Pattern, regions: &[Region], process: u32, seed: u64) -> Generator {
-        let mut generator = Generator::of_regions(job, regions, process, seed);
+        let mut generator = Generator::for_regions(job, regions, process, seed);
         if let Some(backlog) = job.verify_backlog {
-            let follower = Generator::of_regions(job, regions, process, seed);
+            let follower = Generator::for_regions(job, regions, process, seed);
             let verify = Verify::new(follower, backlog, job.volume.loops);
             generator.extra.get_or_insert_default().verify = Some(verify);
         }
@@ -157,7 +157,7 @@ impl Generator {
     }
 
     /// For a process that replays a recording.
-    pub(crate) fn of_replay(
+    pub(crate) fn for_replay(
         replay: &Replay,
         job: &Pattern,
         process: u32,
@@ -165,30 +165,30 @@ impl Generator {
         device_bytes: &dyn Fn(usize) -> u64,
     ) -> Generator {
         // A replay has no region.
-        let nowhere = Region { start: 0, bytes: 0, file_bytes: 0, offset: 0, room_bytes: 0, device: 0 };
-        let mut generator = Generator::of_regions(job, &[nowhere], process, seed);
-        let own = Stream::new(seed, u64::from(process), Purpose::Records).bits();
-        generator.extra.get_or_insert_default().recorded = Some(Recorded::new(replay, own, device_bytes));
+        let empty_region = Region { start: 0, bytes: 0, file_bytes: 0, offset: 0, room_bytes: 0, device: 0 };
+        let mut generator = Generator::for_regions(job, &[empty_region], process, seed);
+        let records_seed = Stream::new(seed, u64::from(process), Purpose::Records).bits();
+        generator.extra.get_or_insert_default().recorded = Some(Recorded::new(replay, records_seed, device_bytes));
         generator
     }
 
-    fn of_regions(job: &Pattern, regions: &[Region], process: u32, seed: u64) -> Generator {
-        // The two must not be interchangeable: a seed of 1 in run 2 differs from a seed of 2 in run 1.
+    fn for_regions(job: &Pattern, regions: &[Region], process: u32, seed: u64) -> Generator {
+        // The seeds of job and run must not be interchangeable: a seed of 1 in run 2 differs from a seed of 2 in run 1.
         let seed = job.seed.map_or(seed, |own| splitmix(splitmix(seed) ^ own as u64));
         let process = u64::from(process);
         let (bytes_max, ios_max) = limits(job, regions);
-        let is_one = regions.len() == 1;
+        let is_single_file = regions.len() == 1;
         let mut cursors = regions.iter().enumerate().map(|(number, region)| {
             // The first file has the same random numbers as a single file.
             let seed = if number == 0 { seed } else { splitmix(seed ^ (number as u64) << 20) };
-            cursor(job, *region, seed, process, is_one)
+            cursor(job, *region, seed, process, is_single_file)
         });
         let first = cursors.next().expect("a process has a file");
-        let files = (!is_one).then(|| Files::new(job, cursors.collect(), seed, process));
-        let is_ranked = !job.priorities.is_empty();
+        let files = (!is_single_file).then(|| Files::new(job, cursors.collect(), seed, process));
+        let has_priorities = !job.priorities.is_empty();
         let priorities =
-            is_ranked.then(|| Priorities::new(&job.priorities, Stream::new(seed, process, Purpose::Priority)));
-        let is_plain = files.is_none() && priorities.is_none();
+            has_priorities.then(|| Priorities::new(&job.priorities, Stream::new(seed, process, Purpose::Priority)));
+        let is_simple = files.is_none() && priorities.is_none();
         Generator {
             cursor: first,
             direction: job.direction,
@@ -198,14 +198,14 @@ impl Generator {
             issued_ios: 0,
             bytes_max,
             ios_max,
-            passes: Passes::new(job, sum_of(regions)),
+            passes: Passes::new(job, total_bytes(regions)),
             ended: false,
             writes: 0,
             sync_every: job.sync_every,
             sync_due: false,
             last_was_sync: false,
-            last: Last::Issued,
-            extra: (!is_plain).then(|| Box::new(ComplexJobState { files, priorities, ..ComplexJobState::default() })),
+            sync_detection: SyncDetection::Issued,
+            extra: (!is_simple).then(|| Box::new(ComplexJobState { files, priorities, ..ComplexJobState::default() })),
         }
     }
 
@@ -213,20 +213,21 @@ impl Generator {
         self.extra.as_ref()?.recorded.as_ref()
     }
 
-    /// From now on goes by [`reaped`](Self::reaped) if the job syncs: it has several I/Os in flight, and sleeps in a sync or queues it.
+    /// Switches to [`reaped`](Self::reaped) for detecting syncs, if the job syncs: for a process with several I/Os in flight, which
+    /// sleeps in a sync or queues it.
     pub(crate) fn follow_reaping(&mut self, sleeps_in_sync: bool) {
         if self.sync_every != [0, 0] {
-            self.last = if sleeps_in_sync { Last::ReapedOrSync } else { Last::Reaped };
+            self.sync_detection = if sleeps_in_sync { SyncDetection::ReapedOrSync } else { SyncDetection::Reaped };
         }
     }
 
     /// The process has reaped an I/O.
     #[inline]
     pub(crate) fn reaped(&mut self, op: Op) {
-        match self.last {
-            Last::Issued => {}
-            Last::ReapedOrSync => self.last_was_sync &= op == Op::Flush,
-            Last::Reaped => self.last_was_sync = op == Op::Flush,
+        match self.sync_detection {
+            SyncDetection::Issued => {}
+            SyncDetection::ReapedOrSync => self.last_was_sync &= op == Op::Flush,
+            SyncDetection::Reaped => self.last_was_sync = op == Op::Flush,
         }
     }
 
@@ -263,29 +264,29 @@ impl Generator {
             return Some(io);
         }
         if extra.verify.is_none() {
-            return self.next_of_files();
+            return self.next_in_files();
         }
-        if let Some(io) = self.next_check() {
+        if let Some(io) = self.next_verify_read() {
             return Some(io);
         }
-        match self.next_of_files() {
+        match self.next_in_files() {
             Some(io) => {
                 let verify = self.extra.as_mut().and_then(|extra| extra.verify.as_mut());
                 verify.into_iter().for_each(|verify| verify.issued(io.op));
                 Some(io)
             }
             // The end of the job may be detected only now.
-            None => self.next_check(),
+            None => self.next_verify_read(),
         }
     }
 
     /// The next verify read, if one is due.
-    fn next_check(&mut self) -> Option<Io> {
+    fn next_verify_read(&mut self) -> Option<Io> {
         let (bytes, ios, is_over) = (self.issued_bytes, self.issued_ios, self.is_over());
         self.extra.as_mut()?.verify.as_mut()?.next(bytes, ios, is_over)
     }
 
-    fn next_of_files(&mut self) -> Option<Io> {
+    fn next_in_files(&mut self) -> Option<Io> {
         if self.is_over() {
             return None;
         }
@@ -333,15 +334,15 @@ impl Generator {
     #[inline(always)]
     fn issue(&mut self, op: Op) -> Option<Io> {
         let Some(lane) = lane_of(op) else {
-            self.last_was_sync |= self.last != Last::Reaped;
+            self.last_was_sync |= self.sync_detection != SyncDetection::Reaped;
             let priority = IoPriority::UNSET;
             return Some(Io { op: Op::Flush, file: self.cursor.device, priority, bytes: 0, offset_bytes: 0 });
         };
         match self.cursor.trimmed.take() {
             Some(trimmed) => Some(self.count(Io { op, ..trimmed })),
-            None => match self.cursor.track.next(&mut self.cursor.lanes[lane]) {
-                Some(place) => Some(self.count(self.cursor.io(op, place))),
-                None => self.issue_on_another(op),
+            None => match self.cursor.position.next(&mut self.cursor.lanes[lane]) {
+                Some(extent) => Some(self.count(self.cursor.io(op, extent))),
+                None => self.issue_after_end_of_file(op),
             },
         }
     }
@@ -349,7 +350,7 @@ impl Generator {
     /// Counts an I/O.
     #[inline(always)]
     fn count(&mut self, io: Io) -> Io {
-        self.last_was_sync &= self.last != Last::Issued;
+        self.last_was_sync &= self.sync_detection != SyncDetection::Issued;
         if self.direction == Direction::TrimWrite && io.op == Op::Discard {
             // As in fio, only writes count.
             self.cursor.trimmed = Some(io);
@@ -367,26 +368,26 @@ impl Generator {
 
     /// The file is done: continues with another file if there is one, or starts over.
     #[cold]
-    fn issue_on_another(&mut self, op: Op) -> Option<Io> {
-        let is_one = self.extra.as_ref().is_none_or(|extra| extra.files.is_none());
-        if is_one && self.passes.goes_on(self.direction, self.cursor.track.random, self.issued_bytes) {
-            if self.passes.restarts_all(self.direction, self.cursor.track.random) {
+    fn issue_after_end_of_file(&mut self, op: Op) -> Option<Io> {
+        let is_single_file = self.extra.as_ref().is_none_or(|extra| extra.files.is_none());
+        if is_single_file && self.passes.has_next_pass(self.direction, self.cursor.position.random, self.issued_bytes) {
+            if self.passes.restarts_all(self.direction, self.cursor.position.random) {
                 self.cursor.lanes.iter_mut().for_each(DirectionState::restart);
             }
             if self.direction == Direction::TrimWrite {
                 // As in fio, the limit applies to each pass.
                 self.ios_max = self.ios_max.saturating_add(self.issued_ios);
             }
-            let place = self.cursor.track.begin_again(&mut self.cursor.lanes[lane_of(op)?])?;
-            return Some(self.count(self.cursor.io(op, place)));
+            let extent = self.cursor.position.start_pass(&mut self.cursor.lanes[lane_of(op)?])?;
+            return Some(self.count(self.cursor.io(op, extent)));
         }
         // Each file is tried twice: before its end and after starting over.
         let tries = self.extra.as_ref().and_then(|extra| extra.files.as_ref()).map_or(0, |files| 2 * files.count() + 1);
         for _ in 0..tries {
             let files = self.extra.as_mut().and_then(|extra| extra.files.as_mut());
             let (passes, direction, issued) = (&mut self.passes, self.direction, self.issued_bytes);
-            let goes_on = || direction != Direction::TrimWrite || passes.goes_on(direction, false, issued);
-            if !files.is_some_and(|files| files.pick_after_the_end(&mut self.cursor, goes_on)) {
+            let has_next_pass = || direction != Direction::TrimWrite || passes.has_next_pass(direction, false, issued);
+            if !files.is_some_and(|files| files.pick_after_the_end(&mut self.cursor, has_next_pass)) {
                 break;
             }
             if let Some(trimmed) = self.cursor.trimmed.take() {
@@ -395,8 +396,8 @@ impl Generator {
             // Each file has its own alternation of trims and writes.
             let op = if self.direction == Direction::TrimWrite { Op::Discard } else { op };
             let lane = lane_of(op)?;
-            if let Some(place) = self.cursor.track.next(&mut self.cursor.lanes[lane]) {
-                return Some(self.count(self.cursor.io(op, place)));
+            if let Some(extent) = self.cursor.position.next(&mut self.cursor.lanes[lane]) {
+                return Some(self.count(self.cursor.io(op, extent)));
             }
         }
         self.ended = true;
@@ -439,7 +440,7 @@ impl Passes {
 
     /// Whether another pass follows one that has ended, given the bytes of all passes so far. None follows if less than a
     /// block is left.
-    fn goes_on(&mut self, direction: Direction, is_random: bool, issued_bytes: u64) -> bool {
+    fn has_next_pass(&mut self, direction: Direction, is_random: bool, issued_bytes: u64) -> bool {
         self.done += 1;
         if direction == Direction::Mixed {
             // With a random order each direction has its own passes; otherwise it does if a number of bytes ends them.
@@ -469,7 +470,7 @@ fn cursor(job: &Pattern, region: Region, seed: u64, process: u64, is_only: bool)
     let order_bytes = job.zones.map_or(region.bytes, |zones| zones.range_bytes);
     Cursor {
         lanes: [0, 1, 2].map(|i| DirectionState::new(job, i, order_bytes, seed, process)),
-        track: SharedPosition {
+        position: SharedPosition {
             random: job.random_offsets().is_some(),
             orders: orders(job, order_bytes, seed, process, is_only),
             start_bytes: region.start,
@@ -496,7 +497,7 @@ fn cursor(job: &Pattern, region: Region, seed: u64, process: u64, is_only: bool)
 }
 
 /// Bytes of all regions.
-fn sum_of(regions: &[Region]) -> u64 {
+fn total_bytes(regions: &[Region]) -> u64 {
     regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes))
 }
 
@@ -508,24 +509,24 @@ fn limits(job: &Pattern, regions: &[Region]) -> (u64, u64) {
     }
     // A remainder smaller than a block stays untouched. Only the sum counts where blocks are drawn independently or in
     // zones.
-    let is_drawn =
+    let draws_independently =
         job.random_offsets().is_some_and(|random| !random.has_map() && random.generator != RandomGenerator::Lfsr);
     // The same applies where no direction reaches the end of the region: in a sequential mix each begins at its start.
-    let is_side_by_side = regions.len() == 1 && job.direction == Direction::Mixed && job.random_offsets().is_none();
+    let is_sequential_mix = regions.len() == 1 && job.direction == Direction::Mixed && job.random_offsets().is_none();
     // Nor do jobs with a skip: they start over in the middle of a block.
-    let is_skipping = matches!(job.offsets, Offsets::Sequential { skip_bytes } if skip_bytes != 0);
-    let ends_by_sum = is_drawn || is_side_by_side || is_skipping || job.zones.is_some();
+    let has_skip = matches!(job.offsets, Offsets::Sequential { skip_bytes } if skip_bytes != 0);
+    let ends_by_sum = draws_independently || is_sequential_mix || has_skip || job.zones.is_some();
     let block = job.fixed_size().filter(|_| !ends_by_sum).map_or(1, u64::from);
     // Tried with fio 3.33: if the device continues beyond the region, the last block of a sequential job extends over its
     // end.
-    let of_region = |region: &Region| match region.bytes.checked_next_multiple_of(block) {
+    let region_work_bytes = |region: &Region| match region.bytes.checked_next_multiple_of(block) {
         Some(bytes) if bytes <= region.room_bytes && job.random_offsets().is_none() => region.bytes,
         _ => region.bytes / block * block,
     };
-    let whole_blocks = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(of_region(region)));
+    let whole_blocks = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region_work_bytes(region)));
     let pass_bytes = match (volume.io_size, volume.file_bytes, volume.size) {
         (Some(Amount::Bytes(bytes)), ..) => bytes,
-        (Some(percent), ..) => percent.of(sum_of(regions)),
+        (Some(percent), ..) => percent.of(total_bytes(regions)),
         // If the file size is given, the size is the amount of work.
         (None, Some(_), Some(Amount::Bytes(bytes))) => bytes.min(whole_blocks()),
         (None, ..) => whole_blocks(),
@@ -539,10 +540,11 @@ fn shortens_at_visited_blocks(job: &Pattern, region_bytes: u64) -> bool {
     let Some(random) = job.random_offsets() else { return false };
     let lanes = job.direction.lanes();
     // Some of these I/Os reach visited blocks.
-    let is_drawn = job.zones.is_none() && random.every == 1 && lanes.iter().all(|&lane| random.percent[lane] == 100);
+    let is_fully_random =
+        job.zones.is_none() && random.every == 1 && lanes.iter().all(|&lane| random.percent[lane] == 100);
     random.has_map()
         && random.generator == RandomGenerator::Tausworthe
-        && is_drawn
+        && is_fully_random
         && job.fixed_size().is_none()
         && share_order(job, region_bytes)
 }

@@ -72,7 +72,7 @@ impl Order {
 
     /// The length of an I/O that starts with the drawn block.
     #[inline]
-    pub(super) fn cut(&mut self, start_bytes: u64, bytes: u32) -> u32 {
+    pub(super) fn length_at(&mut self, start_bytes: u64, bytes: u32) -> u32 {
         match self {
             Order::Unvisited(unvisited) => unvisited.visit(start_bytes, bytes),
             _ => bytes,

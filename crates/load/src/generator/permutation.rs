@@ -42,7 +42,7 @@ impl Permutation {
     }
 
     /// The image of `i`, which is below `n`: it is permuted repeatedly until the result is in range.
-    pub(super) fn at(&self, i: u64) -> u64 {
+    pub(super) fn permute(&self, i: u64) -> u64 {
         let mut x = i;
         loop {
             x = self.mix(x);
@@ -86,7 +86,7 @@ impl Walk {
     /// The next number, or `None` when all were visited.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u64> {
-        if self.taken == self.filled && !self.look_ahead() {
+        if self.taken == self.filled && !self.fill_ahead() {
             return None;
         }
         let number = self.ahead[self.taken % AHEAD];
@@ -94,7 +94,7 @@ impl Walk {
         Some(number)
     }
 
-    fn look_ahead(&mut self) -> bool {
+    fn fill_ahead(&mut self) -> bool {
         let Permutation { n, mask, .. } = self.permutation;
         self.taken = 0;
         self.filled = 0;
@@ -145,7 +145,7 @@ mod tests {
             assert!(is_permutation(n, walked(&mut walk)), "{n}");
             assert_eq!(walk.next(), None);
             let permutation = Permutation::new(n, &mut stream(n));
-            assert!(is_permutation(n, (0..n).map(|i| permutation.at(i)).collect()), "{n}");
+            assert!(is_permutation(n, (0..n).map(|i| permutation.permute(i)).collect()), "{n}");
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
 
         #[test]
         fn large_counts_stay_in_range(n in 1u64..=1 << 62, seed: u64, i: u64) {
-            prop_assert!(Permutation::new(n, &mut stream(seed)).at(i % n) < n);
+            prop_assert!(Permutation::new(n, &mut stream(seed)).permute(i % n) < n);
             let mut walk = Walk::new(n, &mut stream(seed));
             for _ in 0..100.min(n) {
                 prop_assert!(walk.next().unwrap() < n);

@@ -46,8 +46,8 @@ impl Ranks {
                 // The mean of this many uniform draws has a standard deviation of a twelfth.
                 const DRAWS: usize = 12;
                 let bell = (0..DRAWS).map(|_| stream.fraction()).sum::<f64>() / DRAWS as f64;
-                let at = bell + (stream.fraction() - 0.5) * spread;
-                ((at.clamp(0.0, 1.0) * *n as f64) as u64).min(n - 1)
+                let position = bell + (stream.fraction() - 0.5) * spread;
+                ((position.clamp(0.0, 1.0) * *n as f64) as u64).min(n - 1)
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The I/Os of a recording.
+//! Replay of the I/Os of a recording.
 
 use std::fmt;
 

@@ -14,8 +14,16 @@ pub(super) enum Draw {
         max: u32,
         step: u32,
     },
-    /// Sizes with the upper ends of their shares, scaled to 2^32. The last share ends at 2^32.
-    Split(Arc<[(u64, u32)]>),
+    /// Sizes with their shares. The last share ends at 2^32.
+    Split(Arc<[SizeShare]>),
+}
+
+/// A size and its share of the draws.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SizeShare {
+    /// A 32-bit draw below this, and not below the end of the previous share, has this size.
+    end: u64,
+    bytes: u32,
 }
 
 impl Draw {
@@ -26,15 +34,15 @@ impl Draw {
             Sizes::Split(shares) => shares,
         };
         let mut total = 0.0;
-        let mut ends: Vec<(u64, u32)> = Vec::with_capacity(shares.len());
+        let mut sizes: Vec<SizeShare> = Vec::with_capacity(shares.len());
         for share in Share::drawn(shares) {
             total += share.percent;
-            ends.push(((total / 100.0 * (1u64 << 32) as f64) as u64, share.bytes));
+            sizes.push(SizeShare { end: (total / 100.0 * (1u64 << 32) as f64) as u64, bytes: share.bytes });
         }
-        if let Some(last) = ends.last_mut() {
-            last.0 = 1 << 32;
+        if let Some(last) = sizes.last_mut() {
+            last.end = 1 << 32;
         }
-        Draw::Split(ends.into())
+        Draw::Split(sizes.into())
     }
 
     /// A size that fits into `room`, which must be at least the smallest size. As in fio, a draw that does not fit is
@@ -67,7 +75,7 @@ impl Draw {
             }
             Draw::Split(shares) => {
                 let draw = stream.bits() >> 32;
-                shares.iter().find(|share| draw < share.0).map_or(0, |share| share.1)
+                shares.iter().find(|share| draw < share.end).map_or(0, |share| share.bytes)
             }
         }
     }
@@ -81,8 +89,8 @@ impl Draw {
                 (room - room % step).max(*min)
             }
             Draw::Split(shares) => {
-                let fitting = shares.iter().map(|share| share.1).filter(|&bytes| u64::from(bytes) <= room);
-                fitting.max().unwrap_or_else(|| shares.iter().map(|share| share.1).min().unwrap_or(0))
+                let fitting = shares.iter().map(|share| share.bytes).filter(|&bytes| u64::from(bytes) <= room);
+                fitting.max().unwrap_or_else(|| shares.iter().map(|share| share.bytes).min().unwrap_or(0))
             }
         }
     }

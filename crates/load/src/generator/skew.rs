@@ -30,13 +30,13 @@ impl Skewed {
             Some(centre) => ((centre * n as f64) as u64).min(n - 1),
             None => stream.below(n),
         };
-        Skewed { first: scatter.at(ranks.hottest()), ranks, scatter, base, stream }
+        Skewed { first: scatter.permute(ranks.hottest()), ranks, scatter, base, stream }
     }
 
     pub(super) fn next(&mut self) -> u64 {
         let n = self.scatter.len();
         let rank = self.ranks.draw(&mut self.stream);
-        let block = self.scatter.at(rank.min(n - 1));
+        let block = self.scatter.permute(rank.min(n - 1));
         // Everything is below 2^62, so that the sums cannot overflow.
         (block + (n - self.first) + self.base) % n
     }

@@ -38,7 +38,7 @@ impl Zones {
 
     /// Switches to the next zone if this one is done; returns whether it did. `last_start` is the last offset of the
     /// region at which a zone may begin.
-    pub(super) fn make_progress(&mut self, last_start: u64) -> bool {
+    pub(super) fn leave_if_done(&mut self, last_start: u64) -> bool {
         if self.done_bytes < self.rule.zone_bytes {
             return false;
         }
@@ -52,13 +52,13 @@ impl Zones {
         self.visit += 1;
     }
 
-    pub(super) fn moved(&mut self, bytes: u32) {
+    pub(super) fn count_transferred(&mut self, bytes: u32) {
         self.done_bytes += u64::from(bytes) * (1 + u64::from(self.counts_twice));
     }
 
     /// The offset of an I/O `skip` bytes behind one that ended at `end`. As in fio, a block and its skip may reach
     /// beyond the end of the zone.
-    pub(super) fn following(&self, end: u64, skip: i64) -> u64 {
+    pub(super) fn next_offset(&self, end: u64, skip: i64) -> u64 {
         if end <= self.start || end >= self.start + self.rule.range_bytes {
             return self.start;
         }

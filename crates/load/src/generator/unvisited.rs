@@ -26,39 +26,39 @@ impl Unvisited {
     /// A block at random; `None` at the end of a pass.
     pub(super) fn next(&mut self) -> Option<u64> {
         let drawn = self.stream.below(self.blocks);
-        self.from(drawn).or_else(|| self.from(0))
+        self.first_unvisited_from(drawn).or_else(|| self.first_unvisited_from(0))
     }
 
     /// The first unvisited block from there on.
-    fn from(&self, block: u64) -> Option<u64> {
-        let mut number = block / 64;
+    fn first_unvisited_from(&self, block: u64) -> Option<u64> {
+        let mut word_index = block / 64;
         // Blocks before it count as visited.
         let mut before = (1 << (block % 64)) - 1;
-        for (&at, &word) in self.visited.range(number..) {
-            if at != number || word | before != u64::MAX {
+        for (&index, &word) in self.visited.range(word_index..) {
+            if index != word_index || word | before != u64::MAX {
                 break;
             }
-            (number, before) = (number + 1, 0);
+            (word_index, before) = (word_index + 1, 0);
         }
-        let word = self.visited.get(&number).copied().unwrap_or(0) | before;
-        let found = 64 * number + u64::from(word.trailing_ones());
+        let word = self.visited.get(&word_index).copied().unwrap_or(0) | before;
+        let found = 64 * word_index + u64::from(word.trailing_ones());
         (found < self.blocks).then_some(found)
     }
 
     /// Marks the blocks of an I/O as visited; returns its possible length.
     pub(super) fn visit(&mut self, start_bytes: u64, bytes: u32) -> u32 {
         let first = start_bytes / self.block_bytes;
-        let wanted = u64::from(bytes).div_ceil(self.block_bytes);
-        let end = (first + wanted).min(self.blocks);
+        let requested_blocks = u64::from(bytes).div_ceil(self.block_bytes);
+        let end = (first + requested_blocks).min(self.blocks);
         let mut block = first;
         while block < end {
             let word = self.visited.entry(block / 64).or_default();
             let bit = (block % 64) as u32;
-            let of_word = (end - block).min(64 - u64::from(bit)) as u32;
-            let free = (*word >> bit).trailing_zeros().min(of_word);
+            let blocks_in_word = (end - block).min(64 - u64::from(bit)) as u32;
+            let free = (*word >> bit).trailing_zeros().min(blocks_in_word);
             *word |= u64::MAX.checked_shr(64 - free).unwrap_or(0) << bit;
             block += u64::from(free);
-            if free < of_word {
+            if free < blocks_in_word {
                 break;
             }
         }
@@ -87,11 +87,14 @@ mod tests {
         assert_eq!(map.visit(512 * 60, 64 << 10), 512 * 10);
         assert_eq!(map.visit(512 * 71, 64 << 10), 64 << 10, "over several words");
         assert_eq!(map.visit(512 * 199, 1000), 1000, "as long as it was, if nothing is in its way");
-        assert_eq!((map.from(0), map.from(60), map.from(150)), (Some(0), Some(201), Some(201)));
+        assert_eq!(
+            (map.first_unvisited_from(0), map.first_unvisited_from(60), map.first_unvisited_from(150)),
+            (Some(0), Some(201), Some(201))
+        );
         assert_eq!(map.visit(512 * 998, 1024), 1024);
-        assert_eq!((map.from(998), map.from(997)), (None, Some(997)));
+        assert_eq!((map.first_unvisited_from(998), map.first_unvisited_from(997)), (None, Some(997)));
         map.restart();
-        assert_eq!(map.from(60), Some(60));
+        assert_eq!(map.first_unvisited_from(60), Some(60));
     }
 
     #[test]

@@ -16,18 +16,26 @@ pub(super) struct Verify {
     backlog: u64,
     unread: u64,
     is_reading: bool,
-    /// Bytes and I/Os of a pass, and the totals at which the current pass ends.
-    pass: (u64, u64),
-    pass_ends: (u64, u64),
+    /// The work of one pass.
+    pass: Work,
+    /// The totals of the process at which the current pass ends.
+    pass_end: Work,
+}
+
+/// An amount of I/O.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    bytes: u64,
+    ios: u64,
 }
 
 impl Verify {
     /// For a process at its start that makes `loops` passes over its region.
     pub(super) fn new(follower: Generator, backlog: u64, loops: u64) -> Verify {
-        let of_pass = |all: u64| if all == u64::MAX { all } else { all / loops.max(1) };
-        let pass = (of_pass(follower.bytes_max), of_pass(follower.ios_max));
+        let per_pass = |total: u64| if total == u64::MAX { total } else { total / loops.max(1) };
+        let pass = Work { bytes: per_pass(follower.bytes_max), ios: per_pass(follower.ios_max) };
         let follower = Box::new(follower);
-        Verify { follower, backlog, unread: 0, is_reading: false, pass, pass_ends: pass }
+        Verify { follower, backlog, unread: 0, is_reading: false, pass, pass_end: pass }
     }
 
     /// The process has issued an I/O.
@@ -37,7 +45,7 @@ impl Verify {
 
     /// The next verify read, if one is due after this number of bytes and I/Os, or at the end of the job.
     pub(super) fn next(&mut self, bytes: u64, ios: u64, is_over: bool) -> Option<Io> {
-        let is_end_of_pass = is_over || bytes >= self.pass_ends.0 || ios >= self.pass_ends.1;
+        let is_end_of_pass = is_over || bytes >= self.pass_end.bytes || ios >= self.pass_end.ios;
         self.is_reading |= self.unread > 0 && (is_end_of_pass || self.unread >= self.backlog);
         while self.is_reading && self.follower.issued_ios < ios {
             let io = self.follower.next()?;
@@ -48,7 +56,8 @@ impl Verify {
         if self.is_reading {
             (self.is_reading, self.unread) = (false, 0);
             if is_end_of_pass {
-                self.pass_ends = (bytes.saturating_add(self.pass.0), ios.saturating_add(self.pass.1));
+                self.pass_end =
+                    Work { bytes: bytes.saturating_add(self.pass.bytes), ios: ios.saturating_add(self.pass.ios) };
             }
         }
         None

@@ -8,13 +8,13 @@ use crate::{Extent, Zone};
 /// Draws blocks by zone.
 #[derive(Clone, Debug)]
 pub(super) struct Zoned {
-    zones: Arc<[Drawn]>,
+    zones: Arc<[DrawnZone]>,
     stream: Stream,
 }
 
 /// A zone that receives draws.
 #[derive(Clone, Copy, Debug)]
-struct Drawn {
+struct DrawnZone {
     /// A 32-bit draw below this, and not below the value of the previous zone, falls into the zone.
     below: u64,
     first: u64,
@@ -36,7 +36,7 @@ impl Zoned {
             share += zone.access_percent;
             if zone.access_percent > 0.0 {
                 let below = (share / 100.0 * (1u64 << 32) as f64) as u64;
-                drawn.push(Drawn { below, first, blocks: (end as u64).min(blocks).saturating_sub(first).max(1) });
+                drawn.push(DrawnZone { below, first, blocks: (end as u64).min(blocks).saturating_sub(first).max(1) });
             }
         }
         if let Some(last) = drawn.last_mut() {

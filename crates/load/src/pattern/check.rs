@@ -1,4 +1,4 @@
-//! Whether a pattern can be run.
+//! Validation of a pattern.
 
 use crate::LoadError;
 use crate::check::{Checked, ensure, whole_sectors};
@@ -36,20 +36,20 @@ impl Pattern {
         zones(self, files)?;
         service(self.service)?;
         for rule in self.priorities.iter() {
-            let is_right = rule.lane < 2 && rule.percent <= 100;
-            ensure(is_right, "plan.pattern.priorities", "a rule is out of range", "reads or writes, 0 to 100 %")?;
+            let is_valid = rule.lane < 2 && rule.percent <= 100;
+            ensure(is_valid, "plan.pattern.priorities", "a rule is out of range", "reads or writes, 0 to 100 %")?;
         }
         let reads = matches!(self.direction, Direction::Read | Direction::Trim);
         if let Some(backlog) = self.verify_backlog {
             let field = "plan.pattern.verify_backlog";
-            ensure(backlog > 0 && !reads, field, "nothing is written that could be read again", "expected writes")?;
+            ensure(backlog > 0 && !reads, field, "nothing is written that could be verified", "expected writes")?;
             // Without a random map fio reads each block once, sorted by offset, and has to remember all of them.
             let has_map = self.random_offsets().is_none_or(Random::has_map);
             ensure(
                 has_map,
                 field,
-                "reading the blocks of a job without random map again is not supported",
-                "set do_verify=0 to leave out the reads, or use the random map",
+                "not supported for a job without a random map",
+                "set do_verify=0 to skip the reads, or use the random map",
             )?;
         }
         Ok(())
@@ -73,8 +73,8 @@ fn whole_blocks(sizes: &Sizes) -> Checked {
 
 fn sizes(sizes: &Sizes) -> Checked {
     let check = |bytes: u32| {
-        let is_right = (1..=BLOCK_BYTES).contains(&u64::from(bytes));
-        ensure(is_right, SIZES, format_args!("a block of {bytes} bytes is out of range"), "expected 1 byte to 1 GiB")
+        let is_valid = (1..=BLOCK_BYTES).contains(&u64::from(bytes));
+        ensure(is_valid, SIZES, format_args!("a block of {bytes} bytes is out of range"), "expected 1 byte to 1 GiB")
     };
     match sizes {
         Sizes::Fixed(bytes) => check(*bytes),
@@ -82,7 +82,7 @@ fn sizes(sizes: &Sizes) -> Checked {
             check(*min)?;
             check(*max)?;
             let is_range = min <= max && *step > 0 && min.is_multiple_of(*step);
-            ensure(is_range, SIZES, "not a range of multiples", "the smallest, then the largest, and what divides both")
+            ensure(is_range, SIZES, "not a range of multiples", "the smallest, then the largest, and a divisor of both")
         }
         Sizes::Split(shares) => {
             ensure(shares.len() <= SHARES, SIZES, format_args!("more than {SHARES} sizes"), "leave some out")?;
@@ -107,12 +107,12 @@ fn offsets(random: &Random, direction: Direction) -> Checked {
     for &lane in direction.lanes() {
         if let Some(align) = random.align_bytes[lane] {
             whole_sectors(ALIGN, align)?;
-            let is_right = (1..=REGION_BYTES).contains(&align);
-            ensure(is_right, ALIGN, "the alignment is out of range", "expected 512 bytes to 1 EiB")?;
+            let is_valid = (1..=REGION_BYTES).contains(&align);
+            ensure(is_valid, ALIGN, "the alignment is out of range", "expected 512 bytes to 1 EiB")?;
         }
     }
-    let are_percents = random.percent.iter().all(|&percent| percent <= 100);
-    ensure(are_percents, "plan.pattern.offsets.percent", "out of range", "expected 0 to 100")?;
+    let percents_in_range = random.percent.iter().all(|&percent| percent <= 100);
+    ensure(percents_in_range, "plan.pattern.offsets.percent", "out of range", "expected 0 to 100")?;
     ensure(random.every > 0, "plan.pattern.offsets.every", "out of range", "expected at least 1")?;
     distribution(&random.distribution)
 }
@@ -122,8 +122,13 @@ pub fn distribution(distribution: &Distribution) -> Checked {
     match distribution {
         Distribution::Uniform => Ok(()),
         Distribution::Skewed { popularity, centre } => {
-            let is_place = centre.is_none_or(|centre| (0.0..=1.0).contains(&centre));
-            ensure(is_place, DISTRIBUTION, "the centre is out of range", "expected a fraction of the region, 0 to 1")?;
+            let centre_in_range = centre.is_none_or(|centre| (0.0..=1.0).contains(&centre));
+            ensure(
+                centre_in_range,
+                DISTRIBUTION,
+                "the centre is out of range",
+                "expected a fraction of the region, 0 to 1",
+            )?;
             self::popularity(*popularity, DISTRIBUTION)
         }
         Distribution::Zoned(lists) => lists.iter().try_for_each(|zones| {
@@ -132,26 +137,26 @@ pub fn distribution(distribution: &Distribution) -> Checked {
                 Extent::Percent(percent) => percent,
                 Extent::Bytes(_) => 0.0,
             });
-            let are_sizes = sizes.clone().all(|size| size >= 0.0) && sizes.sum::<f64>() <= 100.01;
+            let sizes_fit = sizes.clone().all(|size| size >= 0.0) && sizes.sum::<f64>() <= 100.01;
             let message = "the sizes of the zones add up to more than 100 % of the region";
-            ensure(are_sizes, DISTRIBUTION, message, "expected at most 100 %")?;
+            ensure(sizes_fit, DISTRIBUTION, message, "expected at most 100 %")?;
             add_up(DISTRIBUTION, zones.iter().map(|zone| zone.access_percent))
         }),
     }
 }
 
 fn popularity(popularity: Popularity, field: &'static str) -> Checked {
-    let (is_right, what, hint) = match popularity {
+    let (is_valid, what, hint) = match popularity {
         Popularity::Zipf { theta } => {
-            let is_right = theta > 0.0 && theta <= 100.0 && theta != 1.0;
-            (is_right, "theta of zipf is out of range", "above 0, not 1, at most 100")
+            let is_valid = theta > 0.0 && theta <= 100.0 && theta != 1.0;
+            (is_valid, "theta of zipf is out of range", "above 0, not 1, at most 100")
         }
         Popularity::Pareto { h } => (h > 0.0 && h < 1.0, "h of pareto is out of range", "above 0 and below 1"),
         Popularity::Normal { spread_percent } => {
             ((0.0..100.0).contains(&spread_percent), "the deviation is out of range", "below 100 percent")
         }
     };
-    ensure(is_right, field, what, hint)
+    ensure(is_valid, field, what, hint)
 }
 
 fn volume(pattern: &Pattern, files: u64) -> Checked {
@@ -184,7 +189,7 @@ fn volume(pattern: &Pattern, files: u64) -> Checked {
             least <= most && most <= REGION_BYTES,
             FIELD,
             "out of range",
-            "the least, then the most, at most 1 EiB",
+            "the minimum, then the maximum, at most 1 EiB",
         )?;
         whole_sectors(FIELD, least)?;
         whole_sectors(FIELD, most)?;
@@ -195,9 +200,8 @@ fn volume(pattern: &Pattern, files: u64) -> Checked {
     {
         let smallest = u64::from(pattern.active_sizes().map(Sizes::min).min().unwrap_or(0));
         if size < smallest && files > 1 {
-            let message = format!(
-                "{whole} bytes make {size} for each of {files} files, which are smaller than a block of {smallest}"
-            );
+            let message =
+                format!("{whole} bytes give each of {files} files {size} bytes, less than a block of {smallest}");
             return Err(LoadError::new(SIZE, message, "use a larger size, or a smaller block (bs)"));
         }
         let message = format_args!("{size} bytes are smaller than a block of {smallest}");
@@ -214,7 +218,7 @@ fn zones(pattern: &Pattern, files: u64) -> Checked {
     for (field, bytes) in [(ZONE, zone_bytes), (RANGE, range_bytes), (SKIP, skip_bytes)] {
         ensure(bytes <= REGION_BYTES, field, "larger than any device", "expected at most 1 EiB")?;
     }
-    ensure(zone_bytes > 0 && range_bytes > 0, ZONE, "zones without bytes", "expected at least a block")?;
+    ensure(zone_bytes > 0 && range_bytes > 0, ZONE, "the size of a zone is 0", "expected at least a block")?;
     whole_sectors(RANGE, range_bytes)?;
     whole_sectors(SKIP, skip_bytes)?;
     // fio counts the bytes of a zone over all files, but then moves only the current file to the next zone.

@@ -40,11 +40,11 @@ impl Completions {
 
     fn release(&mut self, released: &mut Vec<u32>) {
         let count = if self.has_ended { u64::MAX } else { self.count };
-        self.waiting.retain(|&(wanted, process)| {
-            if wanted <= count {
+        self.waiting.retain(|&(needed, process)| {
+            if needed <= count {
                 released.push(process);
             }
-            wanted > count
+            needed > count
         });
     }
 

@@ -1,4 +1,4 @@
-//! The balance between processes: `flow`.
+//! `flow`: balances the I/Os of processes by weight.
 //!
 //! Tried with fio 3.33: all I/Os of the processes of a balance count, whatever their size, and no process may be more
 //! than one I/O ahead of its share. A process counts even before its start delay is over. Once it has ended, neither it
@@ -9,8 +9,7 @@ use hoistway_blk::ground::Instant;
 use super::Process;
 use super::completions::Completions;
 
-/// The ties between the processes of a load: balances with the shares of processes in them, and completions of recorded streams
-/// that other streams wait for.
+/// Dependencies between the processes of a load: balances, and completions of recorded streams that other streams wait for.
 #[derive(Default)]
 pub struct Flows {
     balances: Vec<Balance>,
@@ -43,9 +42,9 @@ impl Flows {
         let mut flows = Flows::default();
         for process in processes {
             let member = process.pace.flow.map(|flow| {
-                let known = flows.balances.iter().position(|balance| balance.id == flow.id);
-                let balance = known.unwrap_or(flows.balances.len());
-                if known.is_none() {
+                let existing = flows.balances.iter().position(|balance| balance.id == flow.id);
+                let balance = existing.unwrap_or(flows.balances.len());
+                if existing.is_none() {
                     flows.balances.push(Balance { id: flow.id, weight: 0, ios: 0, held: Vec::new() });
                 }
                 let weight = u64::from(flow.weight);
@@ -119,11 +118,11 @@ impl Flows {
     fn release(&mut self, balance: usize) {
         let mut held = std::mem::take(&mut self.balances[balance].held);
         held.retain(|&process| {
-            let stays = !self.allows_next_io(process);
-            if !stays {
+            let is_held = !self.allows_next_io(process);
+            if !is_held {
                 self.released.push(process);
             }
-            stays
+            is_held
         });
         self.balances[balance].held = held;
     }

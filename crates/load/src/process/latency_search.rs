@@ -98,40 +98,40 @@ impl LatencySearch {
         }
         let is_good = self.slow as f64 <= self.ios as f64 * (100.0 - self.rule.percentile) / 100.0;
         (self.window_begins, self.ios, self.slow) = (now, 0, 0);
-        let before = self.depth;
-        let below = before.saturating_sub(1).max(1);
+        let previous_depth = self.depth;
+        let lower_depth = previous_depth.saturating_sub(1).max(1);
         match self.stage {
             SearchStage::Measuring if is_good => return Judgement::End,
-            SearchStage::Measuring => self.depth = below,
+            SearchStage::Measuring => self.depth = lower_depth,
             SearchStage::Following(good_windows) => {
                 let good_windows = if is_good { good_windows + 1 } else { 0 };
                 let rises = good_windows == GOOD_WINDOWS;
                 self.stage = SearchStage::Following(if rises { 0 } else { good_windows });
                 if rises {
-                    self.depth = (before + 1).min(self.depth_max);
+                    self.depth = (previous_depth + 1).min(self.depth_max);
                 } else if !is_good {
-                    self.depth = below;
+                    self.depth = lower_depth;
                 }
             }
             SearchStage::Searching => {
                 if is_good {
-                    self.good = before;
-                } else if before > 1 {
-                    self.bad = Some(before);
-                    self.good = self.good.min(below);
+                    self.good = previous_depth;
+                } else if previous_depth > 1 {
+                    self.bad = Some(previous_depth);
+                    self.good = self.good.min(lower_depth);
                 }
                 self.depth = match self.bad {
                     Some(bad) => self.good.midpoint(bad),
                     None if is_good => (2 * self.good).min(self.depth_max),
-                    None => before,
+                    None => previous_depth,
                 };
-                if is_good && self.depth == before {
+                if is_good && self.depth == previous_depth {
                     self.stage = if self.rule.goes_on { SearchStage::Following(1) } else { SearchStage::Measuring };
                     return if self.rule.goes_on { Judgement::ContinueWindow } else { Judgement::Measure };
                 }
             }
         }
-        match self.depth.cmp(&before) {
+        match self.depth.cmp(&previous_depth) {
             Ordering::Greater => Judgement::Rise(self.depth),
             Ordering::Equal => Judgement::ContinueWindow,
             Ordering::Less => Judgement::Fall(self.depth),

@@ -17,12 +17,12 @@ pub(super) struct Measurement {
     /// Start of the process.
     start: Instant,
     /// Start of the measurement, after the ramp.
-    from: Instant,
+    measure_start: Instant,
     last: Instant,
     asynchronous: bool,
     /// Whether single I/Os have their own priorities; the others have the priority of the process.
     has_priorities: bool,
-    common: IoPriority,
+    process_priority: IoPriority,
     /// For each direction, I/Os and bytes since the last sample.
     samples: [Sample; 3],
     syncs: Syncs,
@@ -44,7 +44,7 @@ pub(super) struct Finished {
     pub(super) bytes: u32,
     /// Its offset on the device.
     pub(super) offset_bytes: u64,
-    /// Its own priority, or none.
+    /// Its own priority, which may be none.
     pub(super) priority: IoPriority,
     /// When it was created.
     pub(super) created: Instant,
@@ -79,7 +79,7 @@ impl Syncs {
     }
 
     /// Whether the next one is an fdatasync. A recording has none.
-    fn next_is_of_data(&mut self) -> bool {
+    fn next_is_fdatasync(&mut self) -> bool {
         let [full, data] = self.due;
         for (due, every) in self.due.iter_mut().zip(self.every).filter(|(due, _)| **due == full.min(data)) {
             *due = due.saturating_add(every);
@@ -105,7 +105,7 @@ fn log_parameters(process: &Process, settings: LogSettings) -> LogParameters {
 impl Measurement {
     /// The measurement of a process that starts at `start`.
     pub(super) fn new(process: &Process, start: Instant) -> Self {
-        let from = start + process.schedule.ramp;
+        let measure_start = start + process.schedule.ramp;
         Measurement {
             result: ProcessResult {
                 name: process.name.clone(),
@@ -120,12 +120,12 @@ impl Measurement {
             },
             immediate: Default::default(),
             start,
-            from,
-            last: from,
+            measure_start,
+            last: measure_start,
             asynchronous: process.issue.engine.is_asynchronous(),
             has_priorities: process.plan.has_priorities(),
-            common: process.standing.io_priority.unwrap_or(IoPriority::UNSET),
-            samples: [Sample { since: from, ..Sample::default() }; 3],
+            process_priority: process.standing.io_priority.unwrap_or(IoPriority::UNSET),
+            samples: [Sample { since: measure_start, ..Sample::default() }; 3],
             syncs: Syncs::new(process.plan.pattern.sync_every),
         }
     }
@@ -133,7 +133,7 @@ impl Measurement {
     /// A batch of I/Os was submitted; now `depth` are in flight.
     #[inline]
     pub(super) fn submitted(&mut self, now: Instant, batch: u32, depth: u32) {
-        if now >= self.from {
+        if now >= self.measure_start {
             self.result.submit_levels.record(batch);
             self.result.depth_levels.record(depth);
         }
@@ -142,7 +142,7 @@ impl Measurement {
     /// A batch of completions was reaped.
     #[inline]
     pub(super) fn reaped(&mut self, now: Instant, batch: u32) {
-        if now >= self.from {
+        if now >= self.measure_start {
             self.result.complete_levels.record(batch);
         }
     }
@@ -150,14 +150,14 @@ impl Measurement {
     /// CPU time was spent for the process. All of it counts as system time, since the process's own share is unknown.
     #[inline]
     pub(super) fn charged(&mut self, now: Instant, cpu: Nanos) {
-        if now >= self.from {
+        if now >= self.measure_start {
             self.result.cpu.system_ns += cpu.0;
         }
     }
 
     /// The process kept its CPU busy (spun).
     pub(super) fn spun(&mut self, now: Instant, cpu: Nanos) {
-        if now >= self.from {
+        if now >= self.measure_start {
             self.result.cpu.user_ns += cpu.0;
         }
     }
@@ -178,17 +178,17 @@ impl Measurement {
             ..ProcessResult::default()
         };
         self.immediate = Default::default();
-        (self.from, self.last) = (now, now);
+        (self.measure_start, self.last) = (now, now);
         self.samples = [Sample { since: now, ..Sample::default() }; 3];
     }
 
     /// I/Os and bytes so far.
     pub(super) fn done(&self) -> (u64, u64) {
-        self.result.directions.iter().fold((0, 0), |sum, of| (sum.0 + of.ios, sum.1 + of.bytes))
+        self.result.directions.iter().fold((0, 0), |sum, direction| (sum.0 + direction.ios, sum.1 + direction.bytes))
     }
 
     /// Sets the result of the steady-state check.
-    pub(super) fn watched(&mut self, steady: Option<Box<SteadyState>>) {
+    pub(super) fn set_steady_state(&mut self, steady: Option<Box<SteadyState>>) {
         self.result.steady_state = steady;
     }
 
@@ -207,14 +207,14 @@ impl Measurement {
     /// An I/O was reaped.
     #[inline]
     pub(super) fn finished(&mut self, io: &Finished) {
-        if io.reaped < self.from {
+        if io.reaped < self.measure_start {
             return;
         }
         self.last = io.reaped;
         let total = io.reaped.since(io.created).0;
         if io.op == Op::Flush {
             self.result.sync.total_ios += 1;
-            self.result.sync.of_data += u64::from(self.syncs.next_is_of_data());
+            self.result.sync.of_data += u64::from(self.syncs.next_is_fdatasync());
             self.result.sync.lat.record(total);
             return;
         }
@@ -233,10 +233,10 @@ impl Measurement {
             Self::outstanding(result, total);
         }
         if self.has_priorities {
-            let own = if io.priority == IoPriority::UNSET { self.common } else { io.priority };
-            Self::by_priority(result, own, io.reaped.since(io.issued), total);
+            let priority = if io.priority == IoPriority::UNSET { self.process_priority } else { io.priority };
+            Self::by_priority(result, priority, io.reaped.since(io.issued), total);
         }
-        result.series.record(io.reaped.since(self.from).0, total);
+        result.series.record(io.reaped.since(self.measure_start).0, total);
         let sample = &mut self.samples[direction as usize];
         sample.bytes += u64::from(io.bytes);
         sample.ios += 1;
@@ -249,7 +249,7 @@ impl Measurement {
                 direction,
                 bytes: io.bytes,
                 offset_bytes: io.offset_bytes,
-                ioprio: if io.priority == IoPriority::UNSET { self.common.0 } else { io.priority.0 },
+                ioprio: if io.priority == IoPriority::UNSET { self.process_priority.0 } else { io.priority.0 },
                 at_ns: io.reaped.since(self.start).0,
                 slat_ns: if self.asynchronous { io.issued.since(io.created).0 } else { 0 },
                 lat_ns: total,
@@ -264,9 +264,9 @@ impl Measurement {
 
     #[cold]
     fn by_priority(result: &mut hoistway_measure::DirectionResult, priority: IoPriority, clat: Nanos, total: u64) {
-        let of = result.priority_mut(priority.0);
-        of.clat.record(clat.0);
-        of.lat.record(total);
+        let with_priority = result.priority_mut(priority.0);
+        with_priority.clat.record(clat.0);
+        with_priority.lat.record(total);
     }
 
     #[cold]
@@ -287,7 +287,7 @@ impl Measurement {
                 result.slat.record_many(0, immediate.count());
             }
         }
-        self.result.runtime_ns = end.max(self.last).since(self.from).0;
+        self.result.runtime_ns = end.max(self.last).since(self.measure_start).0;
         if let Some(log) = &mut self.result.log {
             log.finish(end.max(self.last).since(self.start).0);
         }
@@ -303,7 +303,7 @@ mod tests {
     fn fsync_and_fdatasync_take_turns_as_in_fio() {
         let order = |every| {
             let mut syncs = Syncs::new(every);
-            (0..10).map(|_| if syncs.next_is_of_data() { 'd' } else { 's' }).collect::<String>()
+            (0..10).map(|_| if syncs.next_is_fdatasync() { 'd' } else { 's' }).collect::<String>()
         };
         assert_eq!(order([3, 2]), "dsdsdsdsds");
         assert_eq!([order([1, 0]), order([0, 1]), order([0, 0])], ["ssssssssss", "dddddddddd", "ssssssssss"]);

@@ -112,7 +112,7 @@ pub struct RunningProcess {
     /// Whether anything other than its depth can hold an I/O back: balance, overlaps, rate or pauses.
     is_restrained: bool,
     /// Whether anything depends on the completion of its I/Os: overlaps, pauses, or a latency limit or search.
-    watches_ends: bool,
+    tracks_completions: bool,
     /// For a process in a balance: how long it sleeps when it is ahead of its share; zero to wait until it may
     /// continue.
     flow_sleep: Option<Nanos>,
@@ -154,7 +154,7 @@ impl RunningProcess {
             spin: Nanos::ZERO,
             serializes: process.issue.serialize_overlap,
             is_restrained: false,
-            watches_ends: false,
+            tracks_completions: false,
             flow_sleep: process.pace.flow.map(|flow| flow.sleep),
             devices_to_flush: if flushes { process.files.len() as u8 } else { 0 },
             is_closing: false,
@@ -185,7 +185,7 @@ impl RunningProcess {
         self.window.set_depth(self.search.as_ref().map_or(depth_max, LatencySearch::depth));
         self.is_restrained =
             self.serializes || self.flow_sleep.is_some() || self.pacer.is_some() || self.think.is_some();
-        self.watches_ends =
+        self.tracks_completions =
             self.serializes || self.think.is_some() || self.search.is_some() || self.max_latency.is_some();
         self.measurement = Measurement::new(process, start);
     }
@@ -233,14 +233,14 @@ impl RunningProcess {
     // --- the main loop ---
 
     /// Runs the process until the caller has to do something. `flows` holds the balances and completions of its load; only a process
-    /// that [is tied](RunningProcess::depends_on_other_processes) to others uses it.
+    /// that [depends on others](RunningProcess::depends_on_other_processes) uses it.
     #[inline(always)]
     pub fn next(&mut self, now: Instant, flows: &mut Flows) -> Step {
-        if let Some(slot) = self.window.next_of_batch() {
+        if let Some(slot) = self.window.next_in_batch() {
             return Step::Submit(slot);
         }
         if self.program.is_some() {
-            return self.next_of_program(now, flows);
+            return self.next_program_step(now, flows);
         }
         if self.window.call_size() > 0 {
             return Step::EndCall;
@@ -256,11 +256,11 @@ impl RunningProcess {
                 }
                 return pause;
             }
-            let mut alarm = None;
+            let mut wake_at = None;
             let room = self.room(now);
             if room > 0 {
-                alarm = self.gather(now, room, flows);
-                if let Some(slot) = self.window.next_of_batch() {
+                wake_at = self.generate_batch(now, room, flows);
+                if let Some(slot) = self.window.next_in_batch() {
                     return Step::Submit(slot);
                 }
             }
@@ -268,7 +268,7 @@ impl RunningProcess {
                 self.reap(now);
                 // A write continues with a flush.
                 if self.commits_writes
-                    && let Some(slot) = self.window.next_of_batch()
+                    && let Some(slot) = self.window.next_in_batch()
                 {
                     return Step::Submit(slot);
                 }
@@ -282,7 +282,7 @@ impl RunningProcess {
                 self.exited_at = now;
                 return Step::Exit;
             }
-            return Step::Wait(alarm);
+            return Step::Wait(wake_at);
         }
     }
 
@@ -293,7 +293,7 @@ impl RunningProcess {
         self.devices_to_flush = device;
         self.is_closing = true;
         self.window.add(IoInFlight { op: Some(Op::Flush), device, created: now, ..IoInFlight::default() });
-        self.window.next_of_batch()
+        self.window.next_in_batch()
     }
 
     /// How long the pause begun by the last [`Step::Wait`] spins on the CPU; zero if it began none. To be called once per

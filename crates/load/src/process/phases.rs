@@ -1,13 +1,13 @@
-//! Which processes of a load run when: phases (`stonewall`), which waits for which (`wait_for_previous`), and which ends which (`exitall`).
+//! Start and end of the processes of a load: phases (`stonewall`), `wait_for_previous` and `exitall`.
 
 use super::{Ends, Process, Schedule};
 
-/// Which processes of a load have started and exited.
+/// Tracks which processes of a load have started and exited.
 #[derive(Debug)]
 pub struct Phases {
     schedules: Vec<Schedule>,
     states: Vec<State>,
-    /// The next phase: all before it have begun.
+    /// The next phase: all earlier ones have begun.
     phase: u32,
     /// Processes of the phases that have begun, without those that have exited.
     running: u32,
@@ -28,7 +28,7 @@ impl Phases {
         Phases { states: vec![State::Waits; schedules.len()], schedules, phase: 0, running: 0 }
     }
 
-    /// Whether processes of a phase that has begun have not exited yet. If none has after [`Phases::start`], the load is done.
+    /// Whether any process of a phase that has begun is still running. If not, after [`Phases::start`], the load is done.
     #[inline]
     #[must_use]
     pub fn is_running(&self) -> bool {
@@ -45,22 +45,22 @@ impl Phases {
     /// `start_delay`.
     pub fn start(&mut self) -> Vec<u32> {
         let mut started = Vec::new();
-        self.start_of_begun_phases(&mut started);
+        self.start_ready(&mut started);
         while self.running == 0 && self.has_later_phase() {
-            let of_phase = self.schedules.iter().zip(&self.states).filter(|(own, _)| own.phase == self.phase);
-            self.running += of_phase.filter(|&(_, &state)| state != State::Exited).count() as u32;
+            let unfinished = self.schedules.iter().zip(&self.states).filter(|(own, _)| own.phase == self.phase);
+            self.running += unfinished.filter(|&(_, &state)| state != State::Exited).count() as u32;
             self.phase += 1;
-            self.start_of_begun_phases(&mut started);
+            self.start_ready(&mut started);
         }
         started
     }
 
     fn has_later_phase(&self) -> bool {
-        let mut all = self.schedules.iter().zip(&self.states);
-        all.any(|(own, &state)| own.phase >= self.phase && state != State::Exited)
+        let mut processes = self.schedules.iter().zip(&self.states);
+        processes.any(|(own, &state)| own.phase >= self.phase && state != State::Exited)
     }
 
-    fn start_of_begun_phases(&mut self, started: &mut Vec<u32>) {
+    fn start_ready(&mut self, started: &mut Vec<u32>) {
         for number in 0..self.schedules.len() {
             let own = &self.schedules[number];
             let mut others = self.schedules.iter().zip(&self.states);
@@ -72,20 +72,19 @@ impl Phases {
         }
     }
 
-    /// A process has exited. Returns the numbers of those that end because of that, some of which may have exited before, or not have
-    /// started yet.
+    /// A process has exited. Returns the numbers of the processes that end with it; some may have exited already, or not have started yet.
     pub fn exited(&mut self, number: u32) -> Vec<u32> {
         let own = &self.schedules[number as usize];
-        let before = std::mem::replace(&mut self.states[number as usize], State::Exited);
-        if before != State::Exited && own.phase < self.phase {
+        let previous = std::mem::replace(&mut self.states[number as usize], State::Exited);
+        if previous != State::Exited && own.phase < self.phase {
             self.running -= 1;
         }
-        let is_meant = |other: &Schedule| match own.ends {
+        let ends_with_it = |other: &Schedule| match own.ends {
             None => false,
             Some(Ends::Group) => other.group == own.group,
             Some(Ends::Phase) => other.phase == own.phase,
             Some(Ends::All) => true,
         };
-        (0..).zip(&self.schedules).filter(|(_, other)| is_meant(other)).map(|(other, _)| other).collect()
+        (0..).zip(&self.schedules).filter(|(_, other)| ends_with_it(other)).map(|(other, _)| other).collect()
     }
 }

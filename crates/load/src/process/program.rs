@@ -1,5 +1,5 @@
-//! A stream of a recorded program: its I/Os wait for completions and submissions, its own and those of other streams
-//! (RP6 to RP10).
+//! Main loop of a stream of a recorded program, whose I/Os wait for completions and submissions of this and other streams (RP6 to
+//! RP10).
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ pub(super) struct ProgramStream {
     /// Whether the I/O in submission is plugged.
     is_plugged: bool,
     /// When its first I/O was issued.
-    began: Option<Instant>,
+    first_issued: Option<Instant>,
     /// Whether all its I/Os have been issued.
-    is_used_up: bool,
+    has_issued_all: bool,
     /// The next I/O, generated but not issued.
     next: Option<(Io, ProgramStep)>,
 }
@@ -34,9 +34,9 @@ pub(super) struct ProgramStream {
 /// When the next I/O of a stream is issued.
 enum StepDue {
     At(Instant),
-    /// When a completion comes whose time is not known yet.
+    /// It depends on a completion whose time is unknown.
     Unknown,
-    /// Never: there is none.
+    /// Never: no I/O is left.
     Never,
 }
 
@@ -48,15 +48,15 @@ impl ProgramStream {
             is_submitting: false,
             plug_goes_on: false,
             is_plugged: false,
-            began: None,
-            is_used_up: false,
+            first_issued: None,
+            has_issued_all: false,
             next: None,
         }
     }
 
-    /// How long its I/Os took until `now`, if there is none left.
-    pub(super) fn done(&self, now: Instant) -> Option<Nanos> {
-        self.began.filter(|_| self.is_used_up).map(|began| now.since(began))
+    /// Time from its first I/O until `now`, if no I/O is left.
+    pub(super) fn run_time(&self, now: Instant) -> Option<Nanos> {
+        self.first_issued.filter(|_| self.has_issued_all).map(|first_issued| now.since(first_issued))
     }
 
     /// When an I/O that waits for this is issued, in a process that began at `start`.
@@ -92,7 +92,7 @@ impl RunningProcess {
 
     /// [`RunningProcess::next`] for a recorded stream.
     #[cold]
-    pub(super) fn next_of_program(&mut self, now: Instant, flows: &mut Flows) -> Step {
+    pub(super) fn next_program_step(&mut self, now: Instant, flows: &mut Flows) -> Step {
         if let Some(program) = &mut self.program
             && std::mem::take(&mut program.is_submitting)
         {
@@ -100,7 +100,7 @@ impl RunningProcess {
         }
         loop {
             let is_in_call = self.window.call_size() > 0;
-            let due = self.draw(now, flows);
+            let due = self.prepare_next(now, flows);
             let due = match due {
                 StepDue::At(due) if due <= now && self.window.room() > 0 => return self.issue(now),
                 due => due,
@@ -117,9 +117,10 @@ impl RunningProcess {
                 };
             }
             if self.can_reap() {
-                let is_known = self.window.first_ended().is_some_and(|slot| self.window.slot(slot).completed.is_some());
+                let was_reported =
+                    self.window.first_ended().is_some_and(|slot| self.window.slot(slot).completed.is_some());
                 self.reap(now);
-                if !is_known {
+                if !was_reported {
                     flows.complete(self.number, now, 1);
                 }
                 continue;
@@ -137,7 +138,7 @@ impl RunningProcess {
     }
 
     /// Generates the next I/O unless there is one already. Returns when it is issued.
-    fn draw(&mut self, now: Instant, flows: &mut Flows) -> StepDue {
+    fn prepare_next(&mut self, now: Instant, flows: &mut Flows) -> StepDue {
         let Some(program) = &mut self.program else { return StepDue::Never };
         if self.is_exhausted || now >= self.deadline {
             return StepDue::Never;
@@ -145,8 +146,8 @@ impl RunningProcess {
         if program.next.is_none() {
             let Some(io) = self.generator.next() else {
                 self.is_exhausted = true;
-                program.is_used_up = !self.generator.has_failed();
-                if !program.is_used_up {
+                program.has_issued_all = !self.generator.has_failed();
+                if !program.has_issued_all {
                     self.measurement.failed(super::submit::EIO);
                 }
                 return StepDue::Never;
@@ -168,13 +169,13 @@ impl RunningProcess {
         if let Some(program) = &mut self.program
             && let Some((io, step)) = program.next.take()
         {
-            program.began.get_or_insert(now);
+            program.first_issued.get_or_insert(now);
             (program.is_submitting, program.is_plugged, program.plug_goes_on) =
                 (true, step.is_plugged, step.plug_goes_on);
             let flags = if io.op == Op::Flush { BioFlags::NONE } else { step.flags };
-            self.window.add(IoInFlight { flags, ..IoInFlight::of(&io, now) });
+            self.window.add(IoInFlight { flags, ..IoInFlight::new(&io, now) });
         }
-        self.window.next_of_batch().map_or(Step::Wait(None), Step::Submit)
+        self.window.next_in_batch().map_or(Step::Wait(None), Step::Submit)
     }
 }
 

@@ -16,21 +16,21 @@ impl RunningProcess {
     /// Reaps completed I/Os.
     #[inline]
     pub(super) fn reap(&mut self, now: Instant) {
-        let mut taken = 0;
-        while taken < self.window.complete_max {
+        let mut reaped_count = 0;
+        while reaped_count < self.window.complete_max {
             if self.commits_writes && self.commit_write() {
                 return;
             }
             let Some((index, slot)) = self.window.reap() else { break };
-            taken += 1;
+            reaped_count += 1;
             if let Some(op) = slot.op.filter(|_| !self.is_closing) {
                 self.generator.reaped(op);
                 // A recorded latency ends at the completion, not when the task reaps it.
                 let reaped = slot.completed.unwrap_or(now);
                 // A completion may be noticed before the call that submitted it has returned.
                 let issued = slot.issued.max(slot.created).min(reaped);
-                if self.watches_ends {
-                    self.judge_end(now, index, op, now.since(slot.created));
+                if self.tracks_completions {
+                    self.check_latency(now, index, op, now.since(slot.created));
                 }
                 self.measurement.finished(&Finished {
                     op,
@@ -44,10 +44,10 @@ impl RunningProcess {
                 });
             }
         }
-        if taken > 0 {
-            self.measurement.reaped(now, taken);
-            if self.watches_ends {
-                self.count_reaped(now, taken);
+        if reaped_count > 0 {
+            self.measurement.reaped(now, reaped_count);
+            if self.tracks_completions {
+                self.count_reaped(now, reaped_count);
             }
         }
     }
@@ -77,7 +77,7 @@ impl RunningProcess {
 
     /// The I/O in this slot has completed after `latency`.
     #[cold]
-    fn judge_end(&mut self, now: Instant, slot: u32, op: Op, latency: Nanos) {
+    fn check_latency(&mut self, now: Instant, slot: u32, op: Op, latency: Nanos) {
         self.window.forget(slot);
         let lane = match op {
             Op::Read => 0,
@@ -103,8 +103,8 @@ impl RunningProcess {
         if let Some(search) = &self.search {
             self.measurement.set_latency_search_result(search.result());
         }
-        self.measurement.watched(steady);
-        let done = self.program.as_ref().filter(|_| self.has_exited).and_then(|program| program.done(end));
-        ProcessResult { done_ns: done.map(|done| done.0), ..self.measurement.into_result(end) }
+        self.measurement.set_steady_state(steady);
+        let run_time = self.program.as_ref().filter(|_| self.has_exited).and_then(|program| program.run_time(end));
+        ProcessResult { done_ns: run_time.map(|run_time| run_time.0), ..self.measurement.into_result(end) }
     }
 }

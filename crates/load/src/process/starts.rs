@@ -1,48 +1,49 @@
-//! When fio starts processes that have a `startdelay`. Its main thread looks only now and then which of them are due, makes those, and
-//! lets them go together.
+//! Actual start times of processes with `startdelay`. fio's main thread only checks periodically which of them are due, creates those,
+//! and releases them together.
 //!
-//! Source: block traces of fio 3.33 in a guest of 1 ns an instruction, and its logs on two CPUs. Sixteen processes 20 ms apart begin as
-//! eleven and five, 224 and 439 ms after one without a delay; 5 ms apart all at 223 ms; 50 ms apart in fives, 220 ms apart; 200 ms apart
-//! each by itself, 3 to 21 ms late.
+//! Source: block traces of fio 3.33 in a guest of 1 ns an instruction, and its logs on two CPUs. Sixteen processes with delays 20 ms
+//! apart started in groups of eleven and five, 224 and 439 ms after one without a delay; 5 ms apart, all at 223 ms; 50 ms apart, in
+//! groups of five every 220 ms; 200 ms apart, each separately, 3 to 21 ms late.
 
 use hoistway_blk::ground::Nanos;
 
 use crate::Schedule;
 
-/// For how long fio's main thread sleeps after it has made processes, and after it has let them go or found none to make.
+/// Sleep of fio's main thread after creating processes, and after releasing them or finding none due.
 const SLEEP: Nanos = Nanos::from_millis(100);
 
-/// What fio does before it makes the first process takes as long as making this many. Fitted to the recorded guest, where the first look
-/// after the beginning found processes with delays up to 220 ms, and none of 240.
+/// Time of fio's preparations before the first process, in units of process creations. Fitted to the recorded guest, where the first
+/// check found processes with delays of up to 220 ms, but not of 240 ms.
 const PREPARATION: usize = 6;
 
-/// When each of some processes starts that are waited for from the same moment on: after the first of them without a delay has been
-/// let go, or if each has a delay after the beginning of fio. Making a process takes fio's main thread `creation`.
+/// Start times of processes whose delays count from the same moment: from the release of the first process without a delay, or from the
+/// start of fio if all have one. Creating a process takes fio's main thread `creation`.
 ///
-/// Where the delay is exact, or there is none, that is the delay itself.
+/// If the delay is exact or there is none, the start time is the delay itself.
 #[must_use]
 pub fn start_times<'a>(schedules: impl IntoIterator<Item = &'a Schedule>, creation: Nanos) -> Vec<Nanos> {
     let schedules: Vec<&Schedule> = schedules.into_iter().collect();
     let mut starts: Vec<Nanos> = schedules.iter().map(|schedule| schedule.start_delay).collect();
-    let mut polled: Vec<usize> = (0..starts.len()).filter(|&at| schedules[at].is_polled()).collect();
-    polled.sort_by_key(|&at| starts[at]);
-    let making = |count: usize| creation.0.saturating_mul(count as u64);
-    let at_once = starts.iter().filter(|&&start| start == Nanos::ZERO).count();
-    // Delays count from fio's beginning, which lies before the moment that starts count from.
-    let (before, mut look) = match at_once {
-        0 => (0, making(PREPARATION)),
-        _ => (making(PREPARATION + at_once) + SLEEP.0, SLEEP.0),
+    let mut polled: Vec<usize> = (0..starts.len()).filter(|&index| schedules[index].is_polled()).collect();
+    polled.sort_by_key(|&index| starts[index]);
+    let creation_ns = |count: usize| creation.0.saturating_mul(count as u64);
+    let undelayed = starts.iter().filter(|&&start| start == Nanos::ZERO).count();
+    // Delays count from fio's start, which is before the moment that start times count from.
+    let (lead_ns, mut check_ns) = match undelayed {
+        0 => (0, creation_ns(PREPARATION)),
+        _ => (creation_ns(PREPARATION + undelayed) + SLEEP.0, SLEEP.0),
     };
     let mut rest = polled.as_slice();
     while let Some(&first) = rest.first() {
-        let early = starts[first].0.saturating_sub(look.saturating_add(before));
-        look = look.saturating_add(early.div_ceil(SLEEP.0).saturating_mul(SLEEP.0));
-        let (due, later) = rest.split_at(rest.partition_point(|&at| starts[at].0 <= look.saturating_add(before)));
-        let start = look.saturating_add(making(due.len())).saturating_add(SLEEP.0);
-        for &at in due {
-            starts[at] = Nanos(start);
+        let early = starts[first].0.saturating_sub(check_ns.saturating_add(lead_ns));
+        check_ns = check_ns.saturating_add(early.div_ceil(SLEEP.0).saturating_mul(SLEEP.0));
+        let (due, later) =
+            rest.split_at(rest.partition_point(|&index| starts[index].0 <= check_ns.saturating_add(lead_ns)));
+        let start = check_ns.saturating_add(creation_ns(due.len())).saturating_add(SLEEP.0);
+        for &index in due {
+            starts[index] = Nanos(start);
         }
-        (rest, look) = (later, start.saturating_add(SLEEP.0));
+        (rest, check_ns) = (later, start.saturating_add(SLEEP.0));
     }
     starts
 }
@@ -66,7 +67,7 @@ mod tests {
         start_times(&schedules, CREATION).iter().map(|start| start.0 / 1_000_000).collect()
     }
 
-    /// Those that begin together: when, and how many.
+    /// Groups that start together: the time, and the number of processes.
     fn batches(delays_ms: impl IntoIterator<Item = u64>) -> Vec<(u64, usize)> {
         let starts = starts(true, delays_ms);
         starts.chunk_by(|one, other| one == other).map(|batch| (batch[0], batch.len())).collect()

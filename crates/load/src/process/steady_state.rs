@@ -14,7 +14,7 @@ pub const STEADY_SAMPLE: Nanos = Nanos(1_000_000_000);
 /// All processes of a load with a steady-state check.
 #[derive(Default)]
 pub struct SteadyStates {
-    watched: Vec<SteadyStateGroup>,
+    groups: Vec<SteadyStateGroup>,
 }
 
 /// Processes that are checked together.
@@ -24,7 +24,7 @@ struct SteadyStateGroup {
     group: Option<u32>,
     members: Vec<u32>,
     has_begun: bool,
-    /// I/Os and bytes at the last sample; none before the first.
+    /// I/Os and bytes at the last sample; `None` before the first.
     before: Option<(u64, u64)>,
     /// I/Os and bytes of the seconds of the window.
     samples: Vec<(u64, u64)>,
@@ -39,9 +39,9 @@ impl SteadyStates {
         for (number, process) in (0..).zip(processes) {
             let Some(rule) = process.steady_state else { continue };
             let group = process.schedule.group_reporting.then_some(process.schedule.group);
-            match all.watched.iter_mut().find(|watched| group.is_some() && watched.group == group) {
-                Some(watched) => watched.members.push(number),
-                None => all.watched.push(SteadyStateGroup {
+            match all.groups.iter_mut().find(|existing| group.is_some() && existing.group == group) {
+                Some(existing) => existing.members.push(number),
+                None => all.groups.push(SteadyStateGroup {
                     rule,
                     group,
                     members: vec![number],
@@ -58,29 +58,29 @@ impl SteadyStates {
     /// The measurement of a process begins at `start`. If it is the first of the processes that are checked together, returns their
     /// index and when the first sample is due.
     pub fn begin(&mut self, process: u32, start: Instant) -> Option<(u32, Instant)> {
-        let index = self.watched.iter().position(|watched| watched.members.contains(&process))?;
-        let watched = &mut self.watched[index];
-        let is_first = !std::mem::replace(&mut watched.has_begun, true);
-        is_first.then_some((index as u32, start + watched.rule.ramp))
+        let index = self.groups.iter().position(|group| group.members.contains(&process))?;
+        let group = &mut self.groups[index];
+        let is_first = !std::mem::replace(&mut group.has_begun, true);
+        is_first.then_some((index as u32, start + group.rule.ramp))
     }
 
     /// The numbers of the processes that are checked together.
     #[must_use]
-    pub fn members(&self, watched: u32) -> &[u32] {
-        &self.watched[watched as usize].members
+    pub fn members(&self, index: u32) -> &[u32] {
+        &self.groups[index as usize].members
     }
 
     /// Takes the sample that is due: the I/Os and bytes of all members so far. Returns whether the results are steady, so that the members
     /// end.
-    pub fn sample(&mut self, watched: u32, done: (u64, u64)) -> bool {
-        self.watched[watched as usize].sample(done)
+    pub fn sample(&mut self, index: u32, done: (u64, u64)) -> bool {
+        self.groups[index as usize].sample(done)
     }
 
     /// The steady-state part of a process's result.
     #[must_use]
     pub fn document(&self, process: u32) -> Option<Box<Document>> {
-        let watched = self.watched.iter().find(|watched| watched.members.contains(&process))?;
-        Some(Box::new(watched.document()))
+        let group = self.groups.iter().find(|group| group.members.contains(&process))?;
+        Some(Box::new(group.document()))
     }
 }
 
@@ -114,11 +114,11 @@ impl SteadyStateGroup {
         } else {
             (0.0, values.iter().map(|value| (value - mean).abs()).fold(0.0, f64::max))
         };
-        let found = slope + deviation;
+        let value = slope + deviation;
         let criterion = if !steadiness.is_percent {
-            found
+            value
         } else if mean > 0.0 {
-            100.0 * found / mean
+            100.0 * value / mean
         } else {
             // Without any I/O the results are not steady.
             f64::INFINITY
@@ -195,7 +195,7 @@ mod tests {
     ) -> Document {
         let steadiness = Steadiness { figure, is_slope, limit, is_percent };
         let rule = Rule { steadiness, seconds: samples.len() as u32, ramp: Nanos::ZERO };
-        let watched = &mut SteadyStateGroup {
+        let group = &mut SteadyStateGroup {
             rule,
             group: None,
             members: vec![0],
@@ -205,12 +205,12 @@ mod tests {
             is_attained: false,
         };
         let mut done = (0, 0);
-        watched.sample(done);
+        group.sample(done);
         for (number, sample) in samples.iter().enumerate() {
             done = (done.0 + sample.0, done.1 + sample.1);
-            assert!(!watched.sample(done) || number + 1 == samples.len());
+            assert!(!group.sample(done) || number + 1 == samples.len());
         }
-        watched.document()
+        group.document()
     }
 
     #[test]

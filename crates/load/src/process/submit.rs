@@ -14,7 +14,7 @@ pub(super) const EIO: i32 = 5;
 /// A reason to hold an I/O back.
 enum HoldReason {
     None,
-    /// Something; until the given time, if it is known.
+    /// It has to wait, until this time if known.
     Waits(Option<Instant>),
 }
 
@@ -50,7 +50,7 @@ impl RunningProcess {
 
     /// Generates the I/Os of the next system call. Returns when to try again if something forbids one now.
     #[inline]
-    pub(super) fn gather(&mut self, now: Instant, room: u32, flows: &mut Flows) -> Option<Instant> {
+    pub(super) fn generate_batch(&mut self, now: Instant, room: u32, flows: &mut Flows) -> Option<Instant> {
         for _ in 0..room {
             let io = match self.held_back.take() {
                 Some(io) => io,
@@ -76,7 +76,7 @@ impl RunningProcess {
                 self.held_back = Some(io);
                 return until;
             }
-            let slot = self.window.add(IoInFlight::of(&io, now))?;
+            let slot = self.window.add(IoInFlight::new(&io, now))?;
             if io.op == Op::Flush && self.fsync != Fsync::IsQueued {
                 self.window.sleep_on_io(slot);
                 return None;
@@ -110,7 +110,7 @@ impl RunningProcess {
         HoldReason::None
     }
 
-    /// It is ahead of its share. Returns when to try again unless its balance releases it earlier.
+    /// Holds a process that is ahead of its share. Returns when to try again unless its balance releases it earlier.
     fn hold(&mut self, now: Instant, flows: &mut Flows) -> Option<Instant> {
         let sleep = self.flow_sleep.unwrap_or_default();
         let until = if sleep > Nanos::ZERO {

@@ -20,7 +20,7 @@ pub(super) struct IoWindow {
     /// I/Os of the running system call, in order.
     batch: Vec<u32>,
     /// How many of the batch were submitted.
-    called: usize,
+    submitted: usize,
     /// Whether the queue was full and is draining to `iodepth_low`.
     is_draining: bool,
     /// Whether nothing may be submitted until all I/Os in flight have completed, because the depth was lowered.
@@ -74,7 +74,7 @@ impl IoInFlight {
 
     /// An I/O that was generated now.
     #[inline]
-    pub(super) fn of(io: &Io, now: Instant) -> IoInFlight {
+    pub(super) fn new(io: &Io, now: Instant) -> IoInFlight {
         IoInFlight {
             op: Some(io.op),
             device: io.file,
@@ -99,7 +99,7 @@ impl IoWindow {
             in_flight: 0,
             ended: VecDeque::with_capacity(depth as usize),
             batch: Vec::with_capacity(depth as usize),
-            called: 0,
+            submitted: 0,
             is_draining: false,
             is_fenced: false,
             sleeps_in: None,
@@ -135,7 +135,7 @@ impl IoWindow {
         self.depth = depth;
     }
 
-    // --- the way out ---
+    // --- submission ---
 
     /// How many I/Os the next system call may submit.
     #[inline]
@@ -167,7 +167,7 @@ impl IoWindow {
 
     /// Whether I/Os wait to be submitted by the next system call.
     pub(super) fn has_batch(&self) -> bool {
-        self.called < self.batch.len()
+        self.submitted < self.batch.len()
     }
 
     /// The write in this slot, which has completed and is not reaped yet, continues with a flush of its device.
@@ -179,9 +179,9 @@ impl IoWindow {
 
     /// The next I/O of the running system call, which is submitted now.
     #[inline]
-    pub(super) fn next_of_batch(&mut self) -> Option<u32> {
-        let index = *self.batch.get(self.called)?;
-        self.called += 1;
+    pub(super) fn next_in_batch(&mut self) -> Option<u32> {
+        let index = *self.batch.get(self.submitted)?;
+        self.submitted += 1;
         Some(index)
     }
 
@@ -194,7 +194,7 @@ impl IoWindow {
     /// The running system call returns. Returns the number of I/Os that it submitted.
     #[inline]
     pub(super) fn call_ended(&mut self, now: Instant) -> u32 {
-        let count = std::mem::take(&mut self.called);
+        let count = std::mem::take(&mut self.submitted);
         for index in self.batch.drain(..count) {
             self.slots[index as usize].issued = now;
         }
@@ -217,7 +217,7 @@ impl IoWindow {
         self.slots[index as usize].op = None;
     }
 
-    // --- the way back ---
+    // --- completion ---
 
     /// An I/O has completed.
     #[inline]

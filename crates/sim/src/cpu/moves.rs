@@ -1,10 +1,11 @@
-//! To which CPU a process goes that is woken: to its own if that is idle, else to an idle one that it may run on, one that shares a
-//! cache with its own first, and of these the next one round; if none is idle it waits for its own.
+//! Wake-up placement: which CPU a woken task runs on (a simplified `select_idle_sibling`).  A task prefers its previous CPU if that is
+//! idle, then an idle CPU that shares a cache with it, then any other idle CPU that the task may run on, searching upwards and wrapping
+//! around. If no CPU is idle it waits for its previous one.
 //!
-//! A CPU is idle that no process runs on, waits for, polls on or is on its way to. Interrupts leave it idle, and so do workers: they are
-//! gone before the process has woken. Now and then a process finds its idle CPU taken by something else of the host, and moves as well:
-//! otherwise none would ever leave the CPU that takes the interrupts. One that waits stays where it waits: there is no periodic balance.
-//! `keeps_cpus` of a host profile says that none moves.
+//! A CPU is idle if no task is running, queued, polling or about to arrive there. Interrupts and workers do not count: they are finished
+//! before the task has woken. Occasionally an idle CPU is taken by other work of the host, such as a kernel thread, and the task moves,
+//! too: otherwise no task would ever leave the CPU that takes the interrupts. A waiting task is never moved, because there is no
+//! periodic load balancing. `keeps_cpus` of a host profile disables all migration.
 
 use hoistway_blk::ground::{CpuId, Instant};
 
@@ -12,36 +13,40 @@ use super::{Cpu, Cpus};
 use crate::task::Task;
 
 impl Cpu {
-    /// Whether a process that wakes finds no other here.
+    /// Whether no task runs, waits, polls or is about to arrive here.
     #[inline]
     pub(super) fn is_idle(&self, now: Instant) -> bool {
-        // A process that comes next waits this long.
-        !self.is_taken && self.claims == 0 && self.coming.is_none() && self.waiting.is_empty() && self.task_until <= now
+        // `task_until` includes the CPU time that the last task used after its turn.
+        !self.in_turn
+            && self.incoming_tasks == 0
+            && self.next_task.is_none()
+            && self.waiting.is_empty()
+            && self.task_until <= now
     }
 }
 
 impl Cpus {
-    /// Whether something else of the host, such as a thread of the kernel, has the CPU of a task that is woken.
+    /// Whether other work of the host, such as a kernel thread, occupies the CPU of a task that wakes.
     #[inline]
     pub(super) fn is_taken_by_kernel_thread(&mut self, task: &Task) -> bool {
-        self.chances[task.cpu.index()].is_taken()
+        self.randomness[task.cpu.index()].count_wakeup()
     }
 
-    /// A task whose CPU is not idle is woken: it goes to one that is, if there is any that it can go to.
+    /// Moves a task whose CPU is not idle to an idle one. Returns `false` if there is none, or the task may not migrate.
     #[inline(never)]
     pub(super) fn migrate_to_idle_cpu(&mut self, now: Instant, task: &mut Task) -> bool {
         let from = task.cpu;
-        if self.keeps || task.is_in_turn {
+        if self.no_migration || task.is_on_cpu {
             return false;
         }
         let Some(to) = self.nearest_idle_cpu(now, from, |cpu| task.may_run_on(cpu)) else { return false };
-        self.on(from).waiting.leaves(task.number);
+        self.cpu_mut(from).waiting.remove_migrated(task.number);
         task.cpu = to;
-        task.interrupted = self.on(to).interrupted;
+        task.interrupted = self.cpu_mut(to).interrupted;
         true
     }
 
-    /// The idle CPU that is nearest to one that is not.
+    /// The idle CPU nearest to `from`.
     fn nearest_idle_cpu(&self, now: Instant, from: CpuId, may_run_on: impl Fn(CpuId) -> bool) -> Option<CpuId> {
         let count = self.cpus.len() as u32;
         let round = (from.0 + 1..count).chain(0..from.0).map(CpuId);
@@ -71,20 +76,20 @@ mod tests {
         let mut taken = Vec::new();
         while let Some(cpu) = cpus.nearest_idle_cpu(now, CpuId(1), |cpu| cpu != CpuId(4)) {
             taken.push(cpu.0);
-            let on = cpus.on(cpu);
-            // Each for another reason.
+            let state = cpus.cpu_mut(cpu);
+            // Each CPU is busy for a different reason.
             match cpu.0 {
-                0 => on.claims = 1,
-                2 => on.is_taken = true,
-                3 => on.task_until = Instant(1001),
-                _ => on.waiting.wakes(
+                0 => state.incoming_tasks = 1,
+                2 => state.in_turn = true,
+                3 => state.task_until = Instant(1001),
+                _ => state.waiting.add_woken(
                     7,
                     0,
                     SLICE,
                     Wait { since: now, entry: Nanos::ZERO, switch: Nanos::ZERO, in_call: Nanos::ZERO },
                 ),
             }
-            // An interrupt makes none of the others busy.
+            // An interrupt does not make a CPU busy.
             cpus.complete(now, CpuId(5), CompletionPlace::Interrupt);
         }
         assert_eq!(taken, [2, 0, 3, 5], "CPU 4 is not allowed, and it wakes on CPU 1");
@@ -95,7 +100,7 @@ mod tests {
         let text =
             "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 1\ncomplete_ns = 1\nwake_ns = [0, 0]\nworker_ns = [0, 0]\n";
         let mut cpus = Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 1, 1);
-        cpus.on(CpuId(0)).task_until = Instant(1000);
+        cpus.cpu_mut(CpuId(0)).task_until = Instant(1000);
         assert_eq!([999, 1000].map(|now| cpus.cpus[0].is_idle(Instant(now))), [false, true]);
     }
 }

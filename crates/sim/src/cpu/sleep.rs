@@ -1,8 +1,8 @@
-//! How deep an idle CPU sleeps, and how long it takes to wake.
+//! CPU idle states: how deep an idle CPU sleeps, and its exit latency.
 //!
-//! A CPU is in the deepest state that pays for the time that it was idle, as if the governor had guessed right. What sysfs lists for
-//! a state is the worst case, as of a CPU that has to finish falling asleep first: a wake-up takes any part of it, drawn from the
-//! seed. No published distribution is known for the processors of the built-in profiles.
+//! A CPU is in the deepest state whose target residency its idle time has reached, as if the governor had guessed right. The latency
+//! in sysfs is the worst case, that of a CPU that has to finish entering the state first, so a wake-up takes a uniformly distributed
+//! part of it, drawn from the seed. No published distribution is known for the processors of the built-in profiles.
 
 use hoistway_blk::ground::Nanos;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -10,70 +10,70 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::host::IDLE_STATES_MAX;
 
-/// One wake-up in this many finds its CPU taken by something else, such as a kernel thread: assumed.
+/// One wake-up in this many finds its CPU occupied by other work, such as a kernel thread: assumed.
 const WAKEUPS_PER_TAKEN_CPU: u64 = 256;
 
-/// An idle state: after this idle time a wake-up takes up to so much longer.
+/// An idle state: its target residency, and its longest exit latency.
 #[derive(Clone, Copy)]
 struct IdleState {
     after: Nanos,
     exit_max: Nanos,
 }
 
-/// The idle states of the host's CPUs, the lightest first.
+/// The idle states of the host's CPUs, the shallowest first.
 pub(super) struct IdleStates([IdleState; IDLE_STATES_MAX]);
 
 impl IdleStates {
-    /// `[idle time from which it pays, longest exit]`, ns, of each state.
+    /// From `[target residency, longest exit latency]` of each state, ns.
     pub(super) fn new(idle_ns: &[[u64; 2]]) -> Self {
         let mut states = [IdleState { after: Nanos(u64::MAX), exit_max: Nanos::ZERO }; IDLE_STATES_MAX];
-        for (state, &[after, exit]) in states.iter_mut().zip(idle_ns) {
-            *state = IdleState { after: Nanos(after), exit_max: Nanos(exit) };
+        for (state, &[after, exit_latency]) in states.iter_mut().zip(idle_ns) {
+            *state = IdleState { after: Nanos(after), exit_max: Nanos(exit_latency) };
         }
         IdleStates(states)
     }
 
-    /// How much longer a wake-up takes at most after this idle time.
+    /// Longest exit latency after this idle time.
     #[inline]
     fn exit_max(&self, idle: Nanos) -> Nanos {
-        // Deeper states take longer. A loop without branches: a processor can't predict how deep a CPU sleeps.
+        // Deeper states have longer exits. The loop has no branches, because idle times are unpredictable.
         let paid = self.0.iter().map(|state| if idle >= state.after { state.exit_max } else { Nanos::ZERO });
         paid.fold(Nanos::ZERO, Nanos::max)
     }
 
-    /// How much longer a wake-up takes from the deepest state, at most.
+    /// Longest exit latency of the deepest state.
     pub(super) fn deepest(&self) -> Nanos {
         self.exit_max(Nanos(u64::MAX - 1))
     }
 }
 
-/// A part of a time, each as likely as any other.
+/// A uniformly distributed part of a time.
 pub(super) fn part_of(time: Nanos, random: &mut Xoshiro256PlusPlus) -> Nanos {
     // Host profiles allow a second at most, so that the product fits.
     Nanos((u64::from(random.next_u32()) * time.0) >> 32)
 }
 
-/// What chance decides on one CPU.
+/// Random events on one CPU.
 pub(super) struct CpuRandomness {
     random: Xoshiro256PlusPlus,
-    /// Wake-ups until one finds the CPU taken by something else.
+    /// Wake-ups until one finds the CPU occupied by other work.
     until_taken: u64,
 }
 
 impl CpuRandomness {
     pub(super) fn new(seed: u64) -> Self {
-        let mut chance = CpuRandomness { random: Xoshiro256PlusPlus::seed_from_u64(seed), until_taken: 0 };
-        chance.draw_wakeups_until_taken();
-        chance
+        let mut randomness = CpuRandomness { random: Xoshiro256PlusPlus::seed_from_u64(seed), until_taken: 0 };
+        randomness.draw_wakeups_until_taken();
+        randomness
     }
 
     fn draw_wakeups_until_taken(&mut self) {
         self.until_taken = part_of(Nanos(2 * WAKEUPS_PER_TAKEN_CPU), &mut self.random).0;
     }
 
-    /// Whether a process that wakes finds the CPU taken by something else.
+    /// Counts a wake-up. Returns whether it finds the CPU occupied by other work.
     #[inline]
-    pub(super) fn is_taken(&mut self) -> bool {
+    pub(super) fn count_wakeup(&mut self) -> bool {
         if self.until_taken > 0 {
             self.until_taken -= 1;
             return false;
@@ -82,11 +82,11 @@ impl CpuRandomness {
         true
     }
 
-    /// How much longer a wake-up takes after this idle time.
+    /// Draws the exit latency of a wake-up after this idle time.
     #[inline]
-    pub(super) fn exit(&mut self, states: &IdleStates, idle: Nanos) -> Nanos {
-        let most = states.exit_max(idle);
-        if most == Nanos::ZERO { most } else { part_of(most, &mut self.random) }
+    pub(super) fn exit_latency(&mut self, states: &IdleStates, idle: Nanos) -> Nanos {
+        let longest = states.exit_max(idle);
+        if longest == Nanos::ZERO { longest } else { part_of(longest, &mut self.random) }
     }
 }
 
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn a_wake_up_takes_any_part_of_the_exit_of_the_deepest_state_that_pays() {
         let states = IdleStates::new(&[[100, 20], [400, 120]]);
-        let mut chance = CpuRandomness::new(1);
+        let mut randomness = CpuRandomness::new(1);
         for (idle, most) in [(99, 0), (100, 20), (399, 20), (400, 120), (1 << 40, 120)] {
-            let exits: Vec<u64> = (0..1000).map(|_| chance.exit(&states, Nanos(idle)).0).collect();
+            let exits: Vec<u64> = (0..1000).map(|_| randomness.exit_latency(&states, Nanos(idle)).0).collect();
             let mean = exits.iter().sum::<u64>() as f64 / 1000.0;
             assert!(exits.iter().all(|&ns| ns == 0 || ns < most), "idle for {idle}: {exits:?}");
             assert!((mean - most as f64 / 2.0).abs() <= most as f64 / 20.0, "idle for {idle}: mean {mean}");
@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn one_wake_up_in_256_finds_its_cpu_taken() {
-        let mut chance = CpuRandomness::new(1);
-        let taken = (0..256 * 1000).filter(|_| chance.is_taken()).count();
+        let mut randomness = CpuRandomness::new(1);
+        let taken = (0..256 * 1000).filter(|_| randomness.count_wakeup()).count();
         assert!((900..1100).contains(&taken), "{taken}");
     }
 }

@@ -1,4 +1,4 @@
-//! What CPUs do with interrupts, workers and turns.
+//! Tests of interrupts, workers and turns of CPUs.
 
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -56,8 +56,8 @@ fn an_interrupt_that_locks_keep_makes_those_of_its_cpu_late_that_wait_for_it() {
     assert!(!cpus.may_delay_interrupts(Instant(1100)));
     cpus.charge_interrupt(Instant(1000), cpu, Nanos(50));
     assert!(cpus.may_delay_interrupts(Instant(1300)));
-    assert_eq!(cpus.is_late(Instant(1300), cpu), Some(Instant(1350)));
-    assert_eq!([(1350, cpu), (1300, CpuId(1))].map(|(at, cpu)| cpus.is_late(Instant(at), cpu)), [None; 2]);
+    assert_eq!(cpus.delayed_start(Instant(1300), cpu), Some(Instant(1350)));
+    assert_eq!([(1350, cpu), (1300, CpuId(1))].map(|(at, cpu)| cpus.delayed_start(Instant(at), cpu)), [None; 2]);
     assert_eq!(cpus.interrupt_waits(Instant(1349), cpu, place), Some(Instant(1650)), "behind both");
     assert_eq!(cpus.cpus[0].free_at, Instant(1350));
 }
@@ -72,9 +72,9 @@ fn a_worker_runs_after_interrupts_and_the_current_step_and_uses_cpu_time() {
     cpus.complete(Instant(1000), cpu, CompletionPlace::Interrupt);
     assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(6340));
     assert_eq!(cpus.called_worker_ready_by(Instant(1000)), Instant(6340));
-    cpus.on(cpu).task_until = Instant(9000);
+    cpus.cpu_mut(cpu).task_until = Instant(9000);
     assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(6340), "that was its last step");
-    cpus.on(cpu).is_taken = true;
+    cpus.cpu_mut(cpu).in_turn = true;
     assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(9040));
     cpus.charge_worker_until(Instant(9040), cpu);
     assert_eq!((cpus.cpus[0].free_at, cpus.cpus[1].free_at), (Instant(9040), Instant::ZERO));
@@ -109,8 +109,8 @@ fn wait(entry: u64) -> Wait {
 #[test]
 fn an_interrupt_suspends_a_task_that_resumes_where_it_was() {
     let (mut cpus, cpu) = (cpus(), CpuId(0));
-    cpus.on(cpu).waiting.wakes(7, 0, SLICE, wait(1000));
-    assert_eq!(cpus.set(Instant(1000), cpu), Some(Instant(2000)));
+    cpus.cpu_mut(cpu).waiting.add_woken(7, 0, SLICE, wait(1000));
+    assert_eq!(cpus.choose_next(Instant(1000), cpu), Some(Instant(2000)));
     for at in [1100, 1900] {
         cpus.complete(Instant(at), cpu, CompletionPlace::Interrupt);
     }
@@ -122,21 +122,21 @@ fn an_interrupt_suspends_a_task_that_resumes_where_it_was() {
 fn a_task_whose_turn_was_interrupted_runs_next_after_the_others() {
     let (mut cpus, cpu) = (cpus(), CpuId(0));
     for task in [1, 2, 3] {
-        cpus.on(cpu).waiting.wakes(task, 0, SLICE, wait(1000));
+        cpus.cpu_mut(cpu).waiting.add_woken(task, 0, SLICE, wait(1000));
     }
-    let mut at = cpus.set(Instant(1000), cpu);
+    let mut at = cpus.choose_next(Instant(1000), cpu);
     let mut order = Vec::new();
     while let Some(now) = at {
         match cpus.next(now, cpu, 0) {
             NextTurn::Later(later) => at = Some(later),
             NextTurn::Run(task) => {
                 order.push(task);
-                let on = cpus.on(cpu);
-                on.waiting.count(on.free_at, now, SLICE);
-                let lag = on.waiting.sleeps(task);
-                on.waiting.wakes(task, lag, SLICE, Wait { since: on.free_at, ..wait(1000) });
-                on.turn_ended = on.free_at;
-                at = if order.len() < 6 { cpus.set(now, cpu) } else { None };
+                let state = cpus.cpu_mut(cpu);
+                state.waiting.charge_running(state.free_at, now, SLICE);
+                let lag = state.waiting.put_to_sleep(task);
+                state.waiting.add_woken(task, lag, SLICE, Wait { since: state.free_at, ..wait(1000) });
+                state.turn_ended = state.free_at;
+                at = if order.len() < 6 { cpus.choose_next(now, cpu) } else { None };
                 if order == [1] {
                     cpus.complete(now, cpu, CompletionPlace::Interrupt);
                 }
@@ -153,8 +153,8 @@ fn interrupts_keep_a_task_waiting_but_not_for_ever() {
     let mut interrupts = |at| cpus.complete(Instant(at), cpu, CompletionPlace::Interrupt);
     interrupts(1000);
     interrupts(1000);
-    cpus.on(cpu).waiting.wakes(7, 0, SLICE, wait(0));
-    assert_eq!(cpus.set(Instant(1000), cpu), Some(Instant(1600)));
+    cpus.cpu_mut(cpu).waiting.add_woken(7, 0, SLICE, wait(0));
+    assert_eq!(cpus.choose_next(Instant(1000), cpu), Some(Instant(1600)));
     cpus.complete(Instant(1500), cpu, CompletionPlace::Interrupt);
     assert!(matches!(cpus.next(Instant(1600), cpu, 0), NextTurn::Later(Instant(1900))));
     let end = 1000 + INTERRUPT_TIME_MAX.0;
@@ -183,8 +183,8 @@ fn the_cpu_that_is_interrupted_leaves_its_sleep_before_its_processes_run_and_cou
     };
     let waits: Vec<Nanos> = (0..50).map(waits).collect();
     assert!(waits.iter().all(|&wait| wait < Nanos(70)) && waits.iter().any(|&wait| wait > Nanos(50)), "{waits:?}");
-    // No task wakes a CPU on which a process polls.
+    // A CPU on which a process polls is awake.
     let mut cpus = Cpus::new(&host, 2, 1);
-    cpus.on(CpuId(0)).claims = 1;
-    assert_eq!(cpus.exit(Instant(1000), CpuId(0)), Nanos::ZERO);
+    cpus.cpu_mut(CpuId(0)).incoming_tasks = 1;
+    assert_eq!(cpus.exit_latency(Instant(1000), CpuId(0)), Nanos::ZERO);
 }

@@ -1,4 +1,4 @@
-//! What is charged for sections under locks, and for what is left to others.
+//! Tests of the charges for sections under locks and for delegated requests.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn a_free_lock_call_is_late_only_after_a_costly_one_on_its_cpu() {
         meter.begin(Instant(at), CpuId(cpu), cost);
         meter.enter(&lock, Site::Insert);
         meter.leave(&lock, Site::Insert);
-        (meter.spent().0, meter.late(Instant(at)).0)
+        (meter.spent().0, meter.delay(Instant(at)).0)
     };
     assert_eq!(pass(1000, 0, SectionCost::default()), (0, 0));
     assert_eq!(pass(1000, 0, COST), (100, 100));
@@ -80,7 +80,7 @@ fn a_hold_grows_per_request_and_a_caller_meanwhile_leaves_it_to_the_holder() {
     assert!(meter.may_become_dispatcher(&lock), "it has waited until the other one was done");
     meter.begin(Instant(1299), CpuId(0), COST);
     assert!(!meter.may_become_dispatcher(&lock));
-    assert!(meter.take_delegated_work().is_some_and(|left| left.asker == Some((CpuId(2), Instant(1300)))));
+    assert!(meter.take_delegated_work().is_some_and(|left| left.dispatcher == Some((CpuId(2), Instant(1300)))));
     assert!(meter.take_delegated_work().is_none());
     meter.begin(Instant(1299), CpuId(0), SectionCost::default());
     assert!(meter.may_become_dispatcher(&lock), "no CPU asks for long where nothing costs");
@@ -123,10 +123,10 @@ fn work_left_to_an_inserter_prolongs_its_hold_and_its_cpu_pays() {
     meter.count_delegated_request();
     meter.leave(&lock, Site::Insert);
     assert_eq!(meter.spent(), Nanos(2 * 7), "a CPU that leaves two requests waits for none");
-    // Until the bucket is free again, which is handed over then.
+    // The wait for the list's lock, then its hand-over and section.
     let took = Nanos(14 + 7 + 3 + 200);
     let left = meter.take_delegated_work().unwrap();
-    assert_eq!((left.inserter, left.asker.is_none()), (Some((CpuId(0), took)), true));
+    assert_eq!((left.inserter, left.dispatcher.is_none()), (Some((CpuId(0), took)), true));
     assert_eq!(lock.until.get(), Instant(1200) + took);
     meter.begin(Instant(1201), CpuId(2), COST);
     assert!(meter.is_accepting_delegated_work(&lock), "it still inserts");
@@ -163,9 +163,9 @@ fn without_calls_no_time_is_spent_and_no_cpu_is_late() {
     let cost = SectionCost { beside: Nanos(30), ..COST };
     meter.begin(Instant(1000), CpuId(0), cost);
     meter.enter(&lock, Site::Insert);
-    assert_eq!((meter.spent(), meter.late(Instant(1000))), (Nanos(130), Nanos(100)));
-    meter.rest(Instant(5000));
-    assert_eq!((meter.spent(), meter.late(Instant(5000))), (Nanos::ZERO, Nanos::ZERO));
+    assert_eq!((meter.spent(), meter.delay(Instant(1000))), (Nanos(130), Nanos(100)));
+    meter.reset(Instant(5000));
+    assert_eq!((meter.spent(), meter.delay(Instant(5000))), (Nanos::ZERO, Nanos::ZERO));
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn waiters_are_counted_by_the_time_they_take_from_each_other() {
             assert_eq!(cost(waiter).waiters_during(wait), n, "{waiter}");
         }
     }
-    // A lock that more want than it can serve: they do not multiply.
+    // An overloaded lock: the number of waiters stays bounded by the CPUs.
     let (meter, lock) = (LockMeter::new(4), Held::default());
     for round in 0..1000 {
         for cpu in 0..4 {

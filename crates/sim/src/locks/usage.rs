@@ -1,21 +1,21 @@
-//! What sections have taken, and how often locks were.
+//! Lock statistics: time in sections, and how often locks were taken.
 
 use std::cell::Cell;
 
 use hoistway_blk::ground::Nanos;
 
-/// What all sections of a run took together, those of every disk.
+/// Lock use of a run, over all disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LockUse {
-    /// Under the one lock of each elevator, hand-overs included: no other CPU could be there meanwhile.
+    /// Time under each scheduler's single lock, including hand-overs: serialized across CPUs.
     pub elevators: Nanos,
-    /// Under any lock of a scheduler.
+    /// Time under any scheduler lock.
     pub held: Nanos,
-    /// Spun away before.
+    /// Time spent spinning for locks.
     pub waited: Nanos,
-    /// How often one of these locks was taken.
+    /// Acquisitions of scheduler locks.
     pub taken: u64,
-    /// How often that of a list was, in which requests are left.
+    /// Acquisitions of the locks of delegation lists.
     pub lists_taken: u64,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn add(time: &Cell<Nanos>, more: Nanos) {
 }
 
 impl Used {
-    /// What it has grown to.
+    /// The current values.
     pub(super) fn current_use(&self) -> LockUse {
         let Used { elevators, held, waited, taken, lists_taken } = self;
         LockUse {

@@ -1,4 +1,4 @@
-//! An I/O of a process that is not direct.
+//! Buffered I/O calls of processes.
 
 use std::collections::VecDeque;
 
@@ -17,42 +17,42 @@ use crate::driver::Machine;
 use crate::task::Task;
 use crate::throttling::Throttling;
 
-/// What copying a page between the cache and a process takes: 10 GB/s, about what a core does. Assumed.
+/// Time to copy a page between the cache and a process, ns: 10 GB/s, roughly the rate of one core. Assumed.
 const COPY_NS: u64 = 400;
 
-/// What comes of a call.
+/// The result of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PageCacheCall {
-    /// It is over, for so much CPU time.
+    /// The call has ended and used this CPU time.
     Done(Nanos),
-    /// It waits for a tag, for pages, for the device, or until less of the memory is dirty or in flight.
+    /// The call waits for a tag, for pages, for the device, or until less memory is dirty or under write-back.
     Waits,
 }
 
-/// A process, as the page cache knows it.
+/// The page cache's state of a process.
 pub(super) struct Caller {
     files: Vec<FileOnDisk>,
-    /// Its first I/O drops what is in memory of its files.
+    /// Whether its first I/O drops the cached pages of its files (fio's `invalidate`).
     invalidates: bool,
-    /// The I/O that it is in.
+    /// The current I/O.
     submitted_bio: Option<Bio>,
-    /// What it waits for; see the head of the module.
-    left: u32,
-    /// Flights that it has still to put forward.
+    /// Outstanding parts of the call; see the module's description.
+    outstanding: u32,
+    /// In-flight table entries whose bios are still to be submitted.
     todo: VecDeque<u32>,
-    /// Where it has still to look for dirty pages.
+    /// Ranges still to be searched for dirty pages.
     write_back: VecDeque<PageRange>,
-    /// It flushes the device when all that it has written is there.
+    /// Whether it flushes the device once all of its writes have completed.
     needs_flush: bool,
     status: Status,
 }
 
-/// What a process has of a disk: all of it, or the part with its own files.
+/// The part of a disk that a process uses: all of it, or its own files.
 struct FileOnDisk {
     disk: usize,
     pages: PageRange,
     disk_sectors: u64,
-    /// The transaction of the journal that what was last changed of it is in.
+    /// The journal transaction that contains its last change.
     changed_in: TransactionId,
     read_ahead: ReadAhead,
 }
@@ -69,7 +69,7 @@ impl Caller {
             files: process.files.iter().enumerate().map(file).collect(),
             invalidates: process.caching.invalidate,
             submitted_bio: None,
-            left: 0,
+            outstanding: 0,
             todo: VecDeque::new(),
             write_back: VecDeque::new(),
             needs_flush: false,
@@ -77,16 +77,16 @@ impl Caller {
         }
     }
 
-    /// Something that it waits for has ended. Returns whether that was the last.
+    /// A bio that it waits for has completed. Returns whether that was the last.
     pub(super) fn note_io_end(&mut self, status: Status) -> bool {
         if status != Status::Ok {
             self.status = status;
         }
-        self.left -= 1;
-        self.left == 0
+        self.outstanding -= 1;
+        self.outstanding == 0
     }
 
-    /// It has waited for long enough: its I/O ends, or it has a flush to put forward.
+    /// Its wait is over: ends the I/O, or continues with the flush.
     pub(super) fn make_progress(&mut self, task: &mut Task) {
         if self.needs_flush {
             task.resume_call();
@@ -97,75 +97,71 @@ impl Caller {
 }
 
 impl PageCache {
-    /// Takes the I/O that a task has begun to submit, or continues it, as far as it gets.
+    /// Starts or continues the buffered I/O of a task, as far as possible.
     pub(crate) fn call<P: Probe>(
         &mut self,
         cx: &mut Cx<'_, Machine<P>>,
-        front: &AnyQueue<Local>,
+        queue: &AnyQueue<Local>,
         mut throttling: Option<&mut Throttling>,
         task: &mut Task,
     ) -> PageCacheCall {
-        let (number, disk) = (task.number, task.lane.disk as usize);
+        let (number, disk) = (task.number, task.current_disk.disk as usize);
         let caller = &mut self.callers[number as usize];
-        let is_under_way = caller.submitted_bio.is_some();
-        if !task.lane.submitter.is_parked() {
-            caller.left += 1;
+        let has_begun = caller.submitted_bio.is_some();
+        if !task.current_disk.submitter.is_parked() {
+            caller.outstanding += 1;
         }
-        if !is_under_way {
-            let Some(submitted_bio) = task.lane.submitter.withdraw() else { return PageCacheCall::Waits };
-            let window_pages = u64::from(front.read_ahead_kib()) * 1024 / PAGE_BYTES;
+        if !has_begun {
+            let Some(submitted_bio) = task.current_disk.submitter.withdraw() else { return PageCacheCall::Waits };
+            let window_pages = u64::from(queue.read_ahead_kib()) * 1024 / PAGE_BYTES;
             self.begin(cx.now.at, number, disk, &submitted_bio, window_pages);
             self.callers[number as usize].submitted_bio = Some(submitted_bio);
         }
-        task.lane.submitter.plug();
+        task.current_disk.submitter.plug();
         loop {
-            if !task.lane.submitter.is_parked() {
+            if !task.current_disk.submitter.is_parked() {
                 let Some(bio) = self.next_bio(number, disk) else { break };
-                task.lane.submitter.begin(bio);
+                task.current_disk.submitter.begin(bio);
                 if let Some(throttling) = &mut throttling
-                    && throttling.keeps(cx.now.at, front, &mut task.lane.submitter)
+                    && throttling.throttles(cx.now.at, queue, &mut task.current_disk.submitter)
                 {
                     continue;
                 }
             }
-            if task.lane.submitter.make_progress(front, cx) == Submitted::Parked {
+            if task.current_disk.submitter.make_progress(queue, cx) == Submitted::Parked {
                 return PageCacheCall::Waits;
             }
         }
-        task.lane.submitter.unplug(front, cx);
-        self.finish_submission(cx.now.at, front, task)
+        task.current_disk.submitter.unplug(queue, cx);
+        self.finish_submission(cx.now.at, queue, task)
     }
 
-    /// What is to be done for an I/O, with windows of read-ahead of at most `window_pages`.
+    /// Plans an I/O, with read-ahead windows of at most `window_pages`.
     fn begin(&mut self, now: Instant, number: u32, disk: usize, submitted_bio: &Bio, window_pages: u64) {
-        let PageCache { pages, flights, callers, journals, summary, .. } = self;
+        let PageCache { pages, in_flight, callers, journals, summary, .. } = self;
         let caller = &mut callers[number as usize];
         if std::mem::take(&mut caller.invalidates) {
             caller.files.iter().for_each(|file| pages.forget_clean(file.disk, file.pages));
         }
         let Some(file) = caller.files.iter_mut().find(|file| file.disk == disk) else { return };
-        let asked = PageRange {
+        let requested = PageRange {
             first: submitted_bio.sector.0 / PAGE_SECTORS,
             end: submitted_bio.end().0.div_ceil(PAGE_SECTORS),
         };
-        let asked_bytes = asked.pages() * PAGE_BYTES;
+        let requested_bytes = requested.pages() * PAGE_BYTES;
         match submitted_bio.op {
             Op::Read => {
-                summary.read_bytes += asked_bytes;
-                caller.left += flights.wait(disk, asked, true, number);
-                let ahead = file.read_ahead.asked(asked, file.pages, window_pages);
-                for (range, is_better_on_balance) in [(asked, false), (ahead, true)] {
-                    pages.bring(disk, range, window_pages.max(1), |absent| {
-                        let waiter = (!is_better_on_balance).then_some(number);
-                        caller.left += u32::from(!is_better_on_balance);
+                summary.read_bytes += requested_bytes;
+                caller.outstanding += in_flight.wait(disk, requested, true, number);
+                let ahead = file.read_ahead.record_read(requested, file.pages, window_pages);
+                for (range, is_read_ahead) in [(requested, false), (ahead, true)] {
+                    pages.add_pages(disk, range, window_pages.max(1), |absent| {
+                        let waiter = (!is_read_ahead).then_some(number);
+                        caller.outstanding += u32::from(!is_read_ahead);
                         let sectors = sectors_of(absent, file.disk_sectors);
-                        let purpose = Purpose::Read { is_better_on_balance };
-                        caller.todo.push_back(flights.start(disk, purpose, absent, sectors, waiter));
-                        let sum = if is_better_on_balance {
-                            &mut summary.read_ahead_bytes
-                        } else {
-                            &mut summary.missed_bytes
-                        };
+                        let purpose = Purpose::Read { is_read_ahead };
+                        caller.todo.push_back(in_flight.start(disk, purpose, absent, sectors, waiter));
+                        let sum = if is_read_ahead { &mut summary.read_ahead_bytes } else { &mut summary.missed_bytes };
                         *sum += absent.pages() * PAGE_BYTES;
                     });
                 }
@@ -173,15 +169,15 @@ impl PageCache {
             Op::Write => {
                 let is_flush = submitted_bio.sectors == 0;
                 if !is_flush {
-                    summary.written_bytes += asked_bytes;
-                    summary.overwritten_bytes += pages.dirty_pages(disk, asked, now) * PAGE_BYTES;
+                    summary.written_bytes += requested_bytes;
+                    summary.overwritten_bytes += pages.dirty_pages(disk, requested, now) * PAGE_BYTES;
                     if let Some(journal) = journals.get_mut(disk) {
-                        file.changed_in = journal.changes(asked);
+                        file.changed_in = journal.changes(requested);
                     }
                 }
                 if is_flush || submitted_bio.flags.contains(BioFlags::FUA) {
-                    let range = if is_flush { file.pages } else { asked };
-                    caller.left += flights.wait(disk, range, false, number);
+                    let range = if is_flush { file.pages } else { requested };
+                    caller.outstanding += in_flight.wait(disk, range, false, number);
                     match journals.get(disk) {
                         Some(journal) => caller.write_back.extend(journal.data_ranges_of_fsync(range)),
                         None => caller.write_back.push_back(range),
@@ -190,30 +186,37 @@ impl PageCache {
                 }
             }
             Op::Discard | Op::Flush | Op::WriteZeroes => {
-                summary.discarded_bytes += pages.forget(disk, asked) * PAGE_BYTES;
-                caller.left += 1;
-                caller.todo.push_back(flights.start(disk, Purpose::Other, asked, submitted_bio.sectors, Some(number)));
+                summary.discarded_bytes += pages.forget(disk, requested) * PAGE_BYTES;
+                caller.outstanding += 1;
+                caller.todo.push_back(in_flight.start(
+                    disk,
+                    Purpose::Other,
+                    requested,
+                    submitted_bio.sectors,
+                    Some(number),
+                ));
             }
         }
     }
 
     /// The next bio of a call.
     fn next_bio(&mut self, number: u32, disk: usize) -> Option<Bio> {
-        let PageCache { pages, flights, callers, flushers, journals, summary, .. } = self;
+        let PageCache { pages, in_flight, callers, flushers, journals, summary, .. } = self;
         let caller = &mut callers[number as usize];
         let submitted_bio = caller.submitted_bio.as_ref()?;
         let &FileOnDisk { disk_sectors, changed_in, .. } = caller.files.iter().find(|file| file.disk == disk)?;
-        if let Some(flight) = caller.todo.pop_front() {
-            let of = flights.get(flight)?;
-            return Some(match of.purpose {
-                Purpose::Read { is_better_on_balance } => {
-                    let flags = if is_better_on_balance { BioFlags::RAHEAD } else { BioFlags::NONE };
-                    bio(flight, of, Op::Read, flags, submitted_bio, disk_sectors)
+        if let Some(bio_number) = caller.todo.pop_front() {
+            let page_bio = in_flight.get(bio_number)?;
+            return Some(match page_bio.purpose {
+                Purpose::Read { is_read_ahead } => {
+                    let flags = if is_read_ahead { BioFlags::RAHEAD } else { BioFlags::NONE };
+                    bio(bio_number, page_bio, Op::Read, flags, submitted_bio, disk_sectors)
                 }
-                // A discard continues as it came, and need not cover whole pages.
+                // A discard is passed on unchanged and need not cover whole pages.
                 Purpose::Other | Purpose::WriteBack | Purpose::Journal => {
                     let owner =
-                        bio(flight, of, submitted_bio.op, submitted_bio.flags, submitted_bio, disk_sectors).owner;
+                        bio(bio_number, page_bio, submitted_bio.op, submitted_bio.flags, submitted_bio, disk_sectors)
+                            .owner;
                     Bio { owner, ..submitted_bio.clone() }
                 }
             });
@@ -221,30 +224,37 @@ impl PageCache {
         while let Some(within) = caller.write_back.front_mut() {
             if let Some(dirty) = pages.take_dirty(disk, *within, flushers[disk].pages_max, None) {
                 within.first = dirty.end;
-                caller.left += 1;
+                caller.outstanding += 1;
                 summary.synced_bytes += dirty.pages() * PAGE_BYTES;
                 let sectors = sectors_of(dirty, disk_sectors);
-                let flight = flights.start(disk, Purpose::WriteBack, dirty, sectors, Some(number));
-                return Some(bio(flight, flights.get(flight)?, Op::Write, BioFlags::SYNC, submitted_bio, disk_sectors));
+                let bio_number = in_flight.start(disk, Purpose::WriteBack, dirty, sectors, Some(number));
+                return Some(bio(
+                    bio_number,
+                    in_flight.get(bio_number)?,
+                    Op::Write,
+                    BioFlags::SYNC,
+                    submitted_bio,
+                    disk_sectors,
+                ));
             }
             caller.write_back.pop_front();
         }
-        // Nothing but the call itself is left: all that was written is there.
-        if caller.needs_flush && caller.left == 1 {
+        // Only the call itself is left: all writes have completed.
+        if caller.needs_flush && caller.outstanding == 1 {
             caller.needs_flush = false;
-            caller.left += 1;
+            caller.outstanding += 1;
             if journals.get_mut(disk).is_some_and(|journal| journal.wait(changed_in, number)) {
                 return None;
             }
-            let flight = flights.start(disk, Purpose::Other, PageRange::default(), 0, Some(number));
+            let bio_number = in_flight.start(disk, Purpose::Other, PageRange::default(), 0, Some(number));
             let flags = BioFlags::SYNC.with(BioFlags::PREFLUSH);
-            return Some(bio(flight, flights.get(flight)?, Op::Write, flags, submitted_bio, disk_sectors));
+            return Some(bio(bio_number, in_flight.get(bio_number)?, Op::Write, flags, submitted_bio, disk_sectors));
         }
         None
     }
 
-    /// A call has no more bios to put forward.
-    fn finish_submission(&mut self, now: Instant, front: &AnyQueue<Local>, task: &mut Task) -> PageCacheCall {
+    /// Ends the submission phase of a call.
+    fn finish_submission(&mut self, now: Instant, queue: &AnyQueue<Local>, task: &mut Task) -> PageCacheCall {
         let (is_full, number) = (self.is_full(), task.number);
         let caller = &mut self.callers[number as usize];
         if !caller.note_io_end(Status::Ok) {
@@ -258,7 +268,7 @@ impl PageCache {
         if has_dirtied && is_full {
             self.summary.throttled_writes += 1;
             self.throttled.push(number);
-            front.set_dirty_throttled(now, true);
+            queue.set_dirty_throttled(now, true);
             return PageCacheCall::Waits;
         }
         caller.make_progress(task);

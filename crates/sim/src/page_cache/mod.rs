@@ -1,22 +1,21 @@
-//! The page cache: what happens to I/O that is not direct before it becomes bios. A sketch; docs/page-cache.md says
-//! what is in it and what is not.
+//! The page cache: turns buffered I/O into bios. A simplified model; docs/page-cache.md lists what it includes and what it
+//! does not.
 //!
-//! One cache for the host, of the size of its memory. A process that reads finds pages, or waits for bios that bring
-//! them in (`read_ahead` says which more); one that writes makes pages dirty and continues, until too much of the memory
-//! is dirty. A flusher for each disk takes dirty pages there, in the background: above 10 % of the memory, and what has
-//! been dirty for 30 s. An fsync writes the dirty pages of its file back itself, waits, and then flushes the device, or has
-//! the file system's journal committed, if there is one.
+//! One cache for the host, of the size of its memory. A read finds its pages in the cache or waits for bios that read them,
+//! with read-ahead (`read_ahead`). A write dirties pages and continues, until too much of the memory is dirty. Each disk's
+//! flusher writes dirty pages back in the background: above 10 % of the memory, and pages that have been dirty for 30 s. An
+//! fsync writes the dirty pages of its file back itself, waits, and then flushes the device or commits the file system's
+//! journal, if there is one.
 //!
-//! `pages` is what is in memory, `flights` what is in flight, `caller` an I/O of a process, `flusher` the write-back,
-//! `journal` the metadata.
+//! `pages` holds the cached pages, `in_flight` the in-flight bios, `caller` the buffered I/O of a process, `flusher`
+//! background write-back, `journal` metadata.
 //!
-//! A process is in one call at a time, as it is with synchronous I/O. Its call has a count, `Caller::left`: one for
-//! each bio that it waits for, and one for itself while it still has bios to put forward. What takes the last one ends
-//! the call.
+//! A process makes one call at a time, as with synchronous I/O. `Caller::outstanding` counts one for each bio that the call waits
+//! for, and one for the call itself while it still has bios to submit. The call ends when the count reaches 0.
 
 mod caller;
-mod flights;
 mod flusher;
+mod in_flight;
 mod journal;
 mod pages;
 mod read_ahead;
@@ -28,16 +27,16 @@ use hoistway_measure::PageCacheSummary;
 
 use crate::disk::SimulatedDisk;
 use crate::host::Host;
-use crate::identity::{owner_page_cache, place_of};
+use crate::identity::{local_id_of, owner_page_cache};
 use crate::task::Task;
 use caller::Caller;
-use flights::{PageBio, PageBioTable, Purpose};
 use flusher::Flusher;
+use in_flight::{PageBio, PageBioTable, Purpose};
 use journal::Journal;
 use pages::{PageRange, Pages};
 
 pub(crate) use caller::PageCacheCall;
-pub(crate) use flusher::INTERVAL;
+pub(crate) use flusher::FLUSHER_INTERVAL;
 use pages::PAGE_BYTES;
 
 /// Sectors of a page.
@@ -45,23 +44,23 @@ const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
 /// The page cache of the host.
 pub(crate) struct PageCache {
     pages: Pages,
-    flights: PageBioTable,
+    in_flight: PageBioTable,
     callers: Vec<Caller>,
     flushers: Vec<Flusher>,
-    /// One for each disk, if the host's file systems have journals.
+    /// One journal for each disk, if the host's file systems have journals.
     journals: Vec<Journal>,
-    /// Processes that have written and sleep until less of the memory is dirty.
+    /// Writers that sleep until less of the memory is dirty.
     throttled: Vec<u32>,
-    /// Pages that may be dirty before flushers begin.
+    /// Dirty pages at which flushers start.
     background_pages: u64,
-    /// Pages that may be dirty or on their way before writers wait.
+    /// Pages dirty or under write-back at which writers wait.
     limit_pages: u64,
     summary: PageCacheSummary,
 }
 
 impl PageCache {
-    /// The cache of a load, if a process of it needs one.
-    pub(crate) fn of(workload: &Load, disks: &[SimulatedDisk], host: &Host) -> Option<PageCache> {
+    /// The page cache of a load; `None` if no process does buffered I/O.
+    pub(crate) fn for_load(workload: &Load, disks: &[SimulatedDisk], host: &Host) -> Option<PageCache> {
         if workload.processes.iter().all(|process| process.caching.direct) {
             return None;
         }
@@ -69,7 +68,7 @@ impl PageCache {
         let memory_pages = memory_bytes / PAGE_BYTES;
         let (background_pages, limit_pages) = host.dirty_pages(memory_pages, PAGE_BYTES);
         let processes = workload.processes.len() as u32;
-        // A task's I/O context is its number + 1; flushers and journals have those behind.
+        // A task's I/O context is its number + 1; those of flushers and journals follow.
         let flushers: Vec<Flusher> =
             (0..).zip(disks).map(|(number, disk)| Flusher::new(number, processes + 1 + number, disk)).collect();
         let contexts = processes + 1 + disks.len() as u32;
@@ -80,7 +79,7 @@ impl PageCache {
             .collect();
         Some(PageCache {
             pages: Pages::new(memory_pages, disks.len()),
-            flights: PageBioTable::default(),
+            in_flight: PageBioTable::default(),
             callers: workload.processes.iter().map(|process| Caller::new(process, disks)).collect(),
             flushers,
             journals,
@@ -91,8 +90,8 @@ impl PageCache {
         })
     }
 
-    /// A part of a bio of the cache has ended. `wake` gets the processes that may continue because of it, and whether
-    /// it was dirty memory that held them up.
+    /// A part of a bio of the cache has completed. `wake` is called with the processes that can continue, and whether they
+    /// were throttled by dirty memory.
     pub(crate) fn bio_ended(
         &mut self,
         now: Instant,
@@ -101,13 +100,13 @@ impl PageCache {
         tasks: &mut [Task],
         mut wake: impl FnMut(&mut Task, bool),
     ) {
-        let Some((flight, status)) = self.flights.ended(place_of(bio), bio, status) else { return };
-        if status != Status::Ok && matches!(flight.purpose, Purpose::Read { .. }) {
-            self.pages.forget(flight.disk, flight.pages);
+        let Some((page_bio, status)) = self.in_flight.ended(local_id_of(bio), bio, status) else { return };
+        if status != Status::Ok && matches!(page_bio.purpose, Purpose::Read { .. }) {
+            self.pages.forget(page_bio.disk, page_bio.pages);
         }
-        let (waiters, status) = match flight.purpose {
-            Purpose::Journal => self.journal_ended(flight.disk, status, now),
-            _ => (flight.waiters, status),
+        let (waiters, status) = match page_bio.purpose {
+            Purpose::Journal => self.journal_ended(page_bio.disk, status, now),
+            _ => (page_bio.waiters, status),
         };
         for number in waiters {
             let (caller, task) = (&mut self.callers[number as usize], &mut tasks[number as usize]);
@@ -116,7 +115,7 @@ impl PageCache {
                 wake(task, false);
             }
         }
-        if flight.purpose == Purpose::WriteBack && !self.is_full() {
+        if page_bio.purpose == Purpose::WriteBack && !self.is_full() {
             for number in self.throttled.drain(..) {
                 let task = &mut tasks[number as usize];
                 self.callers[number as usize].make_progress(task);
@@ -125,31 +124,31 @@ impl PageCache {
         }
     }
 
-    /// Whether so much is dirty that writers have to wait.
+    /// Whether so much memory is dirty that writers have to wait.
     fn is_full(&self) -> bool {
-        self.pages.dirty() + self.flights.pages_written > self.limit_pages
+        self.pages.dirty() + self.in_flight.pages_written > self.limit_pages
     }
 
-    /// What it has done.
+    /// Statistics of the run.
     pub(crate) fn into_summary(self) -> PageCacheSummary {
         PageCacheSummary { dirty_bytes: self.pages.dirty() * PAGE_BYTES, ..self.summary }
     }
 }
 
-/// The bio of a flight. Its owner and priority, come from `of`.
-fn bio(number: u32, flight: &PageBio, op: Op, flags: BioFlags, of: &Bio, disk_sectors: u64) -> Bio {
+/// The bio of an in-flight entry. Its context and priority come from `of`.
+fn bio(number: u32, page_bio: &PageBio, op: Op, flags: BioFlags, template: &Bio, disk_sectors: u64) -> Bio {
     Bio {
-        sector: Sector(flight.pages.first * PAGE_SECTORS),
-        sectors: sectors_of(flight.pages, disk_sectors),
-        segments: flight.pages.pages().clamp(1, u64::from(u16::MAX)) as u16,
+        sector: Sector(page_bio.pages.first * PAGE_SECTORS),
+        sectors: sectors_of(page_bio.pages, disk_sectors),
+        segments: page_bio.pages.pages().clamp(1, u64::from(u16::MAX)) as u16,
         op,
         flags,
         owner: owner_page_cache(number),
-        ..of.clone()
+        ..template.clone()
     }
 }
 
-/// The last page of a disk may be a part of one.
+/// Sectors of these pages; the last page of a disk may be partial.
 fn sectors_of(pages: PageRange, disk_sectors: u64) -> u32 {
     (pages.end * PAGE_SECTORS).min(disk_sectors).saturating_sub(pages.first * PAGE_SECTORS) as u32
 }

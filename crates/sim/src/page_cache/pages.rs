@@ -1,9 +1,9 @@
-//! Which pages of which disks are in memory, which of them are dirty, and which go when there is no room.
+//! Cached and dirty pages of all disks, and eviction.
 //!
-//! Pages are kept in chunks of 64, a bit for each, and the chunks of a disk in the order of their addresses, because
-//! that is the order in which write-back wants them. Room is made chunk by chunk: the one that has been in memory
-//! longest goes first, unless it was used since it was last looked at (second chance). A chunk costs about a hundred
-//! bytes and a page at most one chunk, so what this takes is bounded by the memory that it stands for.
+//! Pages are bits in chunks of 64. The chunks of a disk are sorted by address, the order in which write-back needs
+//! them. Eviction is by chunk: the one that has been in memory longest goes first, unless it was used since the last
+//! scan (second chance). A chunk takes about a hundred bytes and each page needs at most one, so the table's size is
+//! bounded by the simulated memory.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,7 +14,7 @@ use hoistway_blk::ground::Instant;
 pub(crate) const PAGE_BYTES: u64 = 4096;
 const CHUNK_PAGES: u64 = 64;
 
-/// Pages of a disk next to each other.
+/// A contiguous range of pages of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct PageRange {
     pub(super) first: u64,
@@ -31,7 +31,7 @@ impl PageRange {
         self.first < other.end && other.first < self.end
     }
 
-    /// The bits that it has in this chunk.
+    /// The bits of the range in this chunk.
     fn bits(self, chunk: u64) -> u64 {
         let base = chunk * CHUNK_PAGES;
         let (from, to) = (self.first.saturating_sub(base), self.end.saturating_sub(base).min(CHUNK_PAGES));
@@ -47,16 +47,16 @@ impl PageRange {
 struct PageChunk {
     present: u64,
     dirty: u64,
-    /// Since when it has had dirty pages.
+    /// Since when the chunk has had dirty pages.
     dirty_since: Instant,
-    /// Used since room was last looked for here.
+    /// Whether the chunk was used since eviction last scanned it.
     is_used: bool,
 }
 
 #[derive(Default)]
 struct DiskPages {
     chunks: BTreeMap<u64, PageChunk>,
-    /// The chunks with dirty pages.
+    /// Chunks with dirty pages.
     dirty: BTreeSet<u64>,
 }
 
@@ -64,7 +64,7 @@ struct DiskPages {
 pub(super) struct Pages {
     room: u64,
     disks: Vec<DiskPages>,
-    /// Every chunk once, disk and number, in the order in which room is looked for.
+    /// Every chunk once, as disk and number, in eviction order.
     queue: VecDeque<(usize, u64)>,
     present: u64,
     dirty: u64,
@@ -82,7 +82,7 @@ impl Pages {
         self.present
     }
 
-    /// Pages that differ from the disk and are not on their way to it.
+    /// Dirty pages that are not under write-back.
     pub(super) fn dirty(&self) -> u64 {
         self.dirty
     }
@@ -92,8 +92,14 @@ impl Pages {
         !self.disks[disk].dirty.is_empty()
     }
 
-    /// Brings pages in. `absent` is called with those of them that were not there, in pieces of at most `pages_max`.
-    pub(super) fn bring(&mut self, disk: usize, range: PageRange, pages_max: u64, mut absent: impl FnMut(PageRange)) {
+    /// Adds pages. `absent` is called with the ranges that were not cached, in pieces of at most `pages_max`.
+    pub(super) fn add_pages(
+        &mut self,
+        disk: usize,
+        range: PageRange,
+        pages_max: u64,
+        mut absent: impl FnMut(PageRange),
+    ) {
         let mut piece = PageRange::default();
         for number in range.chunks() {
             let bits = range.bits(number);
@@ -108,18 +114,18 @@ impl Pages {
                 let first = number * CHUNK_PAGES + u64::from(skip);
                 missing &= !PageRange { first, end: first + u64::from(length) }.bits(number);
                 if piece.end != first {
-                    cut(piece, piece.pages(), &mut absent);
+                    split_off(piece, piece.pages(), &mut absent);
                     piece.first = first;
                 }
                 piece.end = first + u64::from(length);
-                piece = cut(piece, pages_max, &mut absent);
+                piece = split_off(piece, pages_max, &mut absent);
             }
         }
-        cut(piece, piece.pages(), &mut absent);
+        split_off(piece, piece.pages(), &mut absent);
         self.make_room();
     }
 
-    /// Makes pages dirty. Returns how many of them were so before.
+    /// Marks pages dirty. Returns how many already were.
     pub(super) fn dirty_pages(&mut self, disk: usize, range: PageRange, now: Instant) -> u64 {
         let mut overwritten = 0;
         for number in range.chunks() {
@@ -141,8 +147,8 @@ impl Pages {
         overwritten
     }
 
-    /// Takes the first dirty pages within `within` that lie next to each other, at most `pages_max`: they are clean
-    /// then. With `since`, only of a chunk that has had dirty pages since then or longer.
+    /// Takes the first contiguous run of dirty pages in `within`, at most `pages_max`, and marks it clean. With
+    /// `since`, only from a chunk that has had dirty pages since then or longer.
     pub(super) fn take_dirty(
         &mut self,
         disk: usize,
@@ -164,7 +170,7 @@ impl Pages {
             let number = range.end / CHUNK_PAGES;
             let length = u64::from((dirty_bits(number) >> (range.end % CHUNK_PAGES)).trailing_ones());
             range.end += length;
-            // A run that ends before its chunk does ends there.
+            // A run that ends before its chunk is complete.
             if length == 0 || !range.end.is_multiple_of(CHUNK_PAGES) || range.pages() >= pages_max {
                 break;
             }
@@ -174,14 +180,14 @@ impl Pages {
         Some(range)
     }
 
-    /// Forgets pages. Returns how many of them were dirty.
+    /// Removes pages. Returns how many were dirty.
     pub(super) fn forget(&mut self, disk: usize, range: PageRange) -> u64 {
         let lost = self.clean(disk, range);
         self.forget_clean(disk, range);
         lost
     }
 
-    /// Forgets those pages that are not dirty.
+    /// Removes the clean pages of a range.
     pub(super) fn forget_clean(&mut self, disk: usize, range: PageRange) {
         for (number, chunk) in self.disks[disk].chunks.range_mut(range.chunks()) {
             let gone = chunk.present & !chunk.dirty & range.bits(*number);
@@ -190,13 +196,13 @@ impl Pages {
         }
     }
 
-    /// Makes pages clean. Returns how many were dirty.
+    /// Marks pages clean. Returns how many were dirty.
     fn clean(&mut self, disk: usize, range: PageRange) -> u64 {
         let DiskPages { chunks, dirty } = &mut self.disks[disk];
         let mut cleaned = 0;
-        let mut at = range.first / CHUNK_PAGES;
-        while let Some(&number) = dirty.range(at..range.chunks().end).next() {
-            at = number + 1;
+        let mut next_chunk = range.first / CHUNK_PAGES;
+        while let Some(&number) = dirty.range(next_chunk..range.chunks().end).next() {
+            next_chunk = number + 1;
             let Some(chunk) = chunks.get_mut(&number) else { continue };
             let bits = chunk.dirty & range.bits(number);
             chunk.dirty &= !bits;
@@ -219,12 +225,12 @@ impl Pages {
         }
     }
 
-    /// Lets clean pages go, if there are too many.
+    /// Evicts clean pages if there are too many.
     fn make_room(&mut self) {
-        // After two rounds all that is left was not allowed to go.
-        let mut looks = 2 * self.queue.len();
-        while self.present > self.room && looks > 0 {
-            looks -= 1;
+        // After two scans, only chunks that cannot be evicted are left.
+        let mut scans_left = 2 * self.queue.len();
+        while self.present > self.room && scans_left > 0 {
+            scans_left -= 1;
             let Some((disk, number)) = self.queue.pop_front() else { break };
             let Entry::Occupied(mut entry) = self.disks[disk].chunks.entry(number) else { continue };
             let chunk = entry.get_mut();
@@ -241,11 +247,11 @@ impl Pages {
     }
 }
 
-/// Calls `tell` with parts of a piece, as long as it has this many pages; returns what is left of it.
-fn cut(mut piece: PageRange, pages: u64, tell: &mut impl FnMut(PageRange)) -> PageRange {
+/// Calls `tell` with parts of this many pages, as long as the piece has that many; returns the rest.
+fn split_off(mut piece: PageRange, pages: u64, emit: &mut impl FnMut(PageRange)) -> PageRange {
     while piece.pages() > 0 && piece.pages() >= pages {
         let end = piece.first + pages;
-        tell(PageRange { first: piece.first, end });
+        emit(PageRange { first: piece.first, end });
         piece.first = end;
     }
     piece
@@ -263,7 +269,7 @@ mod tests {
 
     fn brought(pages: &mut Pages, asked: PageRange) -> Vec<PageRange> {
         let mut absent = Vec::new();
-        pages.bring(0, asked, 32, |piece| absent.push(piece));
+        pages.add_pages(0, asked, 32, |piece| absent.push(piece));
         absent
     }
 
@@ -308,7 +314,7 @@ mod tests {
         brought(&mut pages, range(0, 64));
         pages.dirty_pages(0, range(64, 128), Instant::ZERO);
         brought(&mut pages, range(128, 256));
-        // The first look takes the marks of all, and the oldest chunk goes.
+        // The first scan clears all marks, then the oldest chunk goes.
         brought(&mut pages, range(256, 320));
         brought(&mut pages, range(128, 129));
         brought(&mut pages, range(320, 384));

@@ -1,70 +1,70 @@
-//! Read-ahead: a process that reads a file from one end to the other finds the next pages in memory.
+//! Read-ahead: a sequential reader finds the next pages in memory.
 //!
-//! A read that continues where another one ended, or begins a file, is sequential. The first one has a window of at least
-//! 16 KiB read beyond what was asked for; when the reader comes into it, the next one of twice the size follows, up to
-//! `read_ahead_kb`. So there is always about one window between the reader and the disk. Any other read gets what was
-//! asked for.
+//! A read that continues where another ended, or starts a file, is sequential. The first one also reads a window of at least 16 KiB
+//! beyond the request. When the reader reaches the window, the next one follows with twice the size, up to `read_ahead_kb`, so the
+//! disk is always about one window ahead of the reader. Any other read gets only the requested pages.
 
 use super::pages::{PAGE_BYTES, PageRange};
 
 /// Pages of the smallest window.
 const WINDOW_PAGES_MIN: u64 = 16 * 1024 / PAGE_BYTES;
-/// A process that reads more files of a disk in turn than this is not found to be sequential.
+/// Sequential streams that are tracked per process and disk; with more of them, none is detected.
 const STREAMS_MAX: usize = 16;
 
-/// Where a reader is.
+/// The position of a sequential reader.
 #[derive(Clone, Copy, Default)]
 struct SequentialStream {
-    /// The page after the last that was asked for.
+    /// The page after the last requested one.
     next: u64,
     /// The newest window; empty if the last read was not sequential.
     window: PageRange,
 }
 
-/// What a process reads of a disk.
+/// Read-ahead state of a process on a disk.
 #[derive(Default)]
 pub(super) struct ReadAhead {
     streams: Vec<SequentialStream>,
-    /// The stream that is given up for the next.
+    /// Index of the stream that is replaced next.
     oldest: usize,
 }
 
 impl ReadAhead {
-    /// The process asks for these pages of its file. Returns what to read beyond them: at most `pages_max`, and nothing if that is 0.
-    pub(super) fn asked(&mut self, asked: PageRange, file: PageRange, pages_max: u64) -> PageRange {
-        // Small reads may end and go on within a page.
-        let goes_on = |stream: &SequentialStream| stream.next == asked.first || stream.next == asked.first + 1;
-        let at = self.streams.iter().position(goes_on).unwrap_or_else(|| self.begin());
-        let stream = &mut self.streams[at];
-        let is_sequential = goes_on(stream) || asked.first == file.first;
-        if !is_sequential || asked.first == file.first {
+    /// Records a read of these pages of a file. Returns the pages to read ahead: at most `pages_max`, none if that is 0.
+    pub(super) fn record_read(&mut self, requested: PageRange, file: PageRange, pages_max: u64) -> PageRange {
+        // Small reads may end and continue within a page.
+        let continues =
+            |stream: &SequentialStream| stream.next == requested.first || stream.next == requested.first + 1;
+        let index = self.streams.iter().position(continues).unwrap_or_else(|| self.begin());
+        let stream = &mut self.streams[index];
+        let is_sequential = continues(stream) || requested.first == file.first;
+        if !is_sequential || requested.first == file.first {
             stream.window = PageRange::default();
         }
-        stream.next = asked.end;
+        stream.next = requested.end;
         if !is_sequential {
             return PageRange::default();
         }
         let window = stream.window.pages();
-        if window > 0 && asked.end <= stream.window.first {
+        if window > 0 && requested.end <= stream.window.first {
             return PageRange::default();
         }
-        let size = if window == 0 { (2 * asked.pages()).max(WINDOW_PAGES_MIN) } else { 2 * window };
-        let first = stream.window.end.max(asked.end);
+        let size = if window == 0 { (2 * requested.pages()).max(WINDOW_PAGES_MIN) } else { 2 * window };
+        let first = stream.window.end.max(requested.end);
         stream.window = PageRange { first, end: first + size.min(pages_max) };
         PageRange { first: first.min(file.end), end: stream.window.end.min(file.end) }
     }
 
-    /// Takes the place of the oldest stream.
+    /// Replaces the oldest stream. Returns its index.
     fn begin(&mut self) -> usize {
-        let nowhere = SequentialStream { next: u64::MAX, ..SequentialStream::default() };
+        let unused = SequentialStream { next: u64::MAX, ..SequentialStream::default() };
         if self.streams.len() < STREAMS_MAX {
-            self.streams.push(nowhere);
+            self.streams.push(unused);
             return self.streams.len() - 1;
         }
-        let at = self.oldest;
-        self.oldest = (at + 1) % STREAMS_MAX;
-        self.streams[at] = nowhere;
-        at
+        let index = self.oldest;
+        self.oldest = (index + 1) % STREAMS_MAX;
+        self.streams[index] = unused;
+        index
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// Of 128 KiB.
+    /// Pages of 128 KiB.
     const MAX: u64 = 32;
     const FILE: PageRange = PageRange { first: 1000, end: 2000 };
 
@@ -82,9 +82,9 @@ mod tests {
         PageRange { first, end }
     }
 
-    /// The windows that reads of one page each lead to, and at which page.
+    /// The windows that single-page reads trigger, each with the page that was read.
     fn windows(reads: impl Iterator<Item = u64>, read_ahead: &mut ReadAhead) -> Vec<(u64, u64, u64)> {
-        let ahead = reads.map(|page| (page, read_ahead.asked(pages(page, page + 1), FILE, MAX)));
+        let ahead = reads.map(|page| (page, read_ahead.record_read(pages(page, page + 1), FILE, MAX)));
         ahead.filter(|(_, ahead)| ahead.pages() > 0).map(|(page, ahead)| (page, ahead.first, ahead.end)).collect()
     }
 
@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn reading_ahead_ends_with_the_file() {
         let mut read_ahead = ReadAhead::default();
-        read_ahead.asked(pages(1990, 1995), FILE, MAX);
-        assert_eq!(read_ahead.asked(pages(1995, 1998), FILE, MAX), pages(1998, 2000));
-        assert_eq!(read_ahead.asked(pages(1998, 2000), FILE, MAX).pages(), 0);
+        read_ahead.record_read(pages(1990, 1995), FILE, MAX);
+        assert_eq!(read_ahead.record_read(pages(1995, 1998), FILE, MAX), pages(1998, 2000));
+        assert_eq!(read_ahead.record_read(pages(1998, 2000), FILE, MAX).pages(), 0);
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
         let mut read_ahead = ReadAhead::default();
         for read in 0..3 {
             let first = 1000 + read * 256;
-            let ahead = read_ahead.asked(pages(first, first + 256), FILE, MAX);
+            let ahead = read_ahead.record_read(pages(first, first + 256), FILE, MAX);
             assert_eq!(ahead, pages(first + 256, first + 256 + 32));
         }
     }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for, a window ends with the file and is no larger than the limit.
+        /// For any read, a window ends with the file and does not exceed the limit.
         #[test]
         fn no_window_exceeds_the_limit(
             reads in proptest::collection::vec((0u64..1000, 1u64..100), 1..40), pages_max in 0u64..300,
@@ -143,7 +143,7 @@ mod tests {
             let mut read_ahead = ReadAhead::default();
             for (offset, length) in reads {
                 let first = FILE.first + offset;
-                let ahead = read_ahead.asked(pages(first, (first + length).min(FILE.end)), FILE, pages_max);
+                let ahead = read_ahead.record_read(pages(first, (first + length).min(FILE.end)), FILE, pages_max);
                 prop_assert!(ahead.pages() <= pages_max && ahead.end <= FILE.end.max(ahead.first), "{:?}", ahead);
             }
         }

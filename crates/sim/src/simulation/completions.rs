@@ -1,4 +1,4 @@
-//! Commands that devices have completed: their interrupts, and the CPUs that the rest is done on.
+//! Completions of devices: their interrupts, and the CPUs that do the completion work.
 
 use hoistway_blk::bio::BioFlags;
 use hoistway_blk::caller::BlockQueue;
@@ -13,17 +13,17 @@ use crate::cpu::Cpus;
 use crate::disk::SimulatedDisk;
 use crate::driver::Machine;
 use crate::events::{Event, Kind};
-use crate::identity::{is_of_task, task_of};
+use crate::identity::{is_from_task, task_of};
 
-/// In the place of a completion's setting: its interrupt has waited for others on the CPU that it came to.
+/// Value of a completion's setting: its interrupt has waited behind others on the interrupted CPU.
 const WAITED_FOR_INTERRUPTS: u32 = 1;
-/// The same, and it passes its work on to another CPU, which may be busy, too.
+/// The same, and its work is redirected to another CPU, which may be busy, too.
 const WAITED_TO_REDIRECT: u32 = 2;
-/// It was passed on, and has waited for others there.
+/// Its work was redirected, and has waited behind interrupts of the other CPU.
 const REDIRECTED: u32 = 3;
 
 impl<P: Probe> Simulation<'_, P> {
-    /// A device has completed a command. `setting` says for what its interrupt has waited, if it has.
+    /// Handles the completion of a command. `setting` says what its interrupt has already waited for, 0 for nothing.
     #[inline]
     pub(super) fn complete(&mut self, disk: u32, tag: u32, setting: u32) {
         if setting != 0
@@ -36,14 +36,14 @@ impl<P: Probe> Simulation<'_, P> {
         if may_wait && self.cpus.any_takes_interrupt(self.now) && self.interrupt_waits(disk, tag, setting) {
             return;
         }
-        let SimulatedDisk { front, driver, section, is_used_by_tasks, interrupts, administration, .. } =
+        let SimulatedDisk { queue, driver, section, is_used_by_tasks, interrupts, administration, .. } =
             &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
         let (restart, is_used_by_tasks, has_writes) =
             (driver.take_restart(), *is_used_by_tasks, administration.waits());
         let (interrupted, place) =
-            interrupt_of(&rq, driver.completion_cpu_of_command(tag), (front, interrupts), &self.cpus);
-        let payer = rq.bios.first().filter(|bio| is_of_task(bio)).map_or(self.last_submitter, task_of);
+            interrupt_of(&rq, driver.completion_cpu_of_command(tag), (queue, interrupts), &self.cpus);
+        let payer = rq.bios.first().filter(|bio| is_from_task(bio)).map_or(self.last_submitter, task_of);
         let cpu = if setting == REDIRECTED || !is_used_by_tasks {
             place.cpu(interrupted)
         } else {
@@ -53,14 +53,14 @@ impl<P: Probe> Simulation<'_, P> {
             self.cpus.complete_redirected(self.now, cpu);
         }
         if cpu != interrupted
-            && let Some(bio) = rq.bios.first().filter(|bio| is_of_task(bio))
+            && let Some(bio) = rq.bios.first().filter(|bio| is_from_task(bio))
         {
             self.tasks[task_of(bio) as usize].charge(self.now, self.cpus.redirection());
         }
         self.probe.enter(disk, None);
         self.meter.begin(self.now, cpu, *section);
         let mut cx = self.caller.cx::<Machine<P>>(self.clock.now, cpu, driver, &mut self.probe, &self.meter);
-        front.complete(&mut cx, rq, status);
+        queue.complete(&mut cx, rq, status);
         let has_announced = !driver.schedule.is_empty();
         self.finish_device_call(disk, cpu, has_announced);
         if is_used_by_tasks {
@@ -74,32 +74,32 @@ impl<P: Probe> Simulation<'_, P> {
         }
     }
 
-    /// Whether those before an interrupt have taken longer than they had when it was given its turn: then it comes later.
+    /// Whether earlier interrupts took longer than when this one's turn was reserved. If so, its event is scheduled again.
     #[cold]
     fn is_delayed_by_earlier_interrupts(&mut self, disk: u32, tag: u32, setting: u32) -> bool {
-        let SimulatedDisk { front, driver, interrupts, .. } = &self.disks[disk as usize];
+        let SimulatedDisk { queue, driver, interrupts, .. } = &self.disks[disk as usize];
         let Some(rq) = driver.in_flight(tag) else { return false };
         let (interrupted, place) =
-            interrupt_of(rq, driver.completion_cpu_of_command(tag), (front, interrupts), &self.cpus);
+            interrupt_of(rq, driver.completion_cpu_of_command(tag), (queue, interrupts), &self.cpus);
         let cpu = if setting == REDIRECTED { place.cpu(interrupted) } else { interrupted };
-        let Some(turn) = self.cpus.is_late(self.now, cpu) else { return false };
-        self.events.push(turn, Event::of(Kind::Complete, disk).about(tag).with_setting(setting));
+        let Some(turn) = self.cpus.delayed_start(self.now, cpu) else { return false };
+        self.events.push(turn, Event::new(Kind::Complete, disk).with_detail(tag).with_setting(setting));
         true
     }
 
-    /// Whether the interrupt of a completion has to wait for others, on its CPU or on that which it passes its work on to: then it
-    /// comes later.
+    /// Whether a completion interrupt has to wait for others, on its CPU or on the CPU that its work is redirected to. If so, its
+    /// event is scheduled again.
     #[inline(never)]
     fn interrupt_waits(&mut self, disk: u32, tag: u32, setting: u32) -> bool {
-        let SimulatedDisk { front, driver, interrupts, is_used_by_tasks: true, .. } = &self.disks[disk as usize] else {
+        let SimulatedDisk { queue, driver, interrupts, is_used_by_tasks: true, .. } = &self.disks[disk as usize] else {
             return false;
         };
         let Some(rq) = driver.in_flight(tag).filter(|rq| !rq.flags.contains(BioFlags::POLLED)) else { return false };
         let (interrupted, place) =
-            interrupt_of(rq, driver.completion_cpu_of_command(tag), (front, interrupts), &self.cpus);
+            interrupt_of(rq, driver.completion_cpu_of_command(tag), (queue, interrupts), &self.cpus);
         let process_step_done = setting == WAITED_TO_REDIRECT;
-        let waits_here = if process_step_done { None } else { self.cpus.interrupt_waits(self.now, interrupted, place) };
-        let (turn, setting) = match (waits_here, place) {
+        let turn_here = if process_step_done { None } else { self.cpus.interrupt_waits(self.now, interrupted, place) };
+        let (turn, setting) = match (turn_here, place) {
             (Some(turn), CompletionPlace::Redirected(_)) => (turn, WAITED_TO_REDIRECT),
             (Some(turn), _) => (turn, WAITED_FOR_INTERRUPTS),
             (None, CompletionPlace::Redirected(to)) => {
@@ -108,24 +108,24 @@ impl<P: Probe> Simulation<'_, P> {
             }
             (None, _) => return false,
         };
-        self.events.push(turn, Event::of(Kind::Complete, disk).about(tag).with_setting(setting));
+        self.events.push(turn, Event::new(Kind::Complete, disk).with_detail(tag).with_setting(setting));
         true
     }
 }
 
-/// The CPU that the completion of a request interrupts, and where its work is done. Each hardware queue has one interrupt; a
-/// device without any completes where a command was sent from.
+/// The CPU that the completion of a request interrupts, and the place of the completion work. Each hardware queue has one
+/// interrupt; a device without interrupts completes on the submitting CPU.
 #[inline(always)]
 fn interrupt_of(
     rq: &Rq,
-    sender: Option<CpuId>,
-    (front, interrupts): (&AnyQueue<Local>, &[CpuId]),
+    completion_cpu: Option<CpuId>,
+    (queue, interrupts): (&AnyQueue<Local>, &[CpuId]),
     cpus: &Cpus,
 ) -> (CpuId, CompletionPlace) {
     if rq.flags.contains(BioFlags::POLLED) {
-        // Its submitter finds it, and no CPU is interrupted.
+        // The submitter polls for it, so no CPU is interrupted.
         return (rq.ctx, CompletionPlace::Interrupt);
     }
-    let interrupted = sender.unwrap_or_else(|| interrupts[rq.hctx.index()]);
-    (interrupted, front.completion_place(rq, interrupted, |one, other| cpus.share_cache(one, other)))
+    let interrupted = completion_cpu.unwrap_or_else(|| interrupts[rq.hctx.index()]);
+    (interrupted, queue.completion_place(rq, interrupted, |first, second| cpus.share_cache(first, second)))
 }

@@ -1,4 +1,4 @@
-//! The beginning and the end of tasks.
+//! Start and end of tasks.
 
 use hoistway_blk::ground::{CpuId, Nanos};
 use hoistway_blk::watch::Probe;
@@ -10,7 +10,8 @@ use crate::incidental::shuffle;
 use crate::task::Task;
 
 impl<P: Probe> Simulation<'_, P> {
-    /// Starts the processes that may start now, in any order: fio releases them all at once, and each wakes up.
+    /// Starts the processes that may start now, in a random order: fio releases them all at once, and each has to wake
+    /// up.
     pub(super) fn start_tasks(&mut self) {
         let mut begun: Vec<(CpuId, Nanos, u64)> = Vec::new();
         let order = self.phases.start();
@@ -20,8 +21,8 @@ impl<P: Probe> Simulation<'_, P> {
         for (number, delay) in order {
             let process = &self.workload.processes[number as usize];
             let task = &mut self.tasks[number as usize];
-            let before = begun.iter_mut().find(|(cpu, other, _)| (*cpu, *other) == (task.cpu, delay));
-            let place = match before {
+            let same_start = begun.iter_mut().find(|(cpu, other, _)| (*cpu, *other) == (task.cpu, delay));
+            let rank = match same_start {
                 Some((.., count)) => {
                     *count += 1;
                     *count
@@ -31,36 +32,36 @@ impl<P: Probe> Simulation<'_, P> {
                     0
                 }
             };
-            let apart = if delay == Nanos::ZERO { self.release } else { self.start };
-            let late = self.cpus.first_wake_latency(&mut self.starts);
-            let start = self.now + delay + Nanos(apart.0 * place) + late;
+            let spacing = if delay == Nanos::ZERO { self.release } else { self.start };
+            let wake_latency = self.cpus.first_wake_latency(&mut self.starts);
+            let start = self.now + delay + Nanos(spacing.0 * rank) + wake_latency;
             task.start_at(process, start);
             task.alarm_setting += 1;
-            if let Some((watched, at)) = self.steady.begin(number, start + process.schedule.ramp) {
-                self.events.push(at, Event::of(Kind::Steady, watched));
+            if let Some((check, at)) = self.steady.begin(number, start + process.schedule.ramp) {
+                self.events.push(at, Event::new(Kind::Steady, check));
             }
-            self.events.push(start, Event::of(Kind::Task, number).with_setting(task.alarm_setting));
+            self.events.push(start, Event::new(Kind::Task, number).with_setting(task.alarm_setting));
         }
     }
 
-    /// A second of results that are watched for being steady is over.
+    /// Takes a one-second sample for a steady-state check.
     #[cold]
-    pub(super) fn watch(&mut self, watched: u32) {
-        let members = self.steady.members(watched).iter().map(|&member| &self.tasks[member as usize]);
+    pub(super) fn take_steady_sample(&mut self, check: u32) {
+        let members = self.steady.members(check).iter().map(|&member| &self.tasks[member as usize]);
         if members.clone().all(Task::has_exited) {
             return;
         }
         let done = members.map(Task::done).fold((0, 0), |sum, done| (sum.0 + done.0, sum.1 + done.1));
-        if !self.steady.sample(watched, done) {
-            self.events.push(self.now + STEADY_SAMPLE, Event::of(Kind::Steady, watched));
+        if !self.steady.sample(check, done) {
+            self.events.push(self.now + STEADY_SAMPLE, Event::new(Kind::Steady, check));
             return;
         }
-        for index in 0..self.steady.members(watched).len() {
-            self.end_task(self.steady.members(watched)[index]);
+        for index in 0..self.steady.members(check).len() {
+            self.end_task(self.steady.members(check)[index]);
         }
     }
 
-    /// Ends a task, which may not have begun.
+    /// Ends a task, even one that has not started.
     fn end_task(&mut self, number: u32) {
         self.tasks[number as usize].end();
         if self.phases.has_started(number) {
@@ -68,7 +69,7 @@ impl<P: Probe> Simulation<'_, P> {
         }
     }
 
-    /// A task has exited: some end with it (`exitall`), others start.
+    /// Handles the exit of a task: some tasks end with it (`exitall`), others start.
     #[cold]
     pub(super) fn task_exited(&mut self, number: u32) {
         self.flows.leave(number);

@@ -1,4 +1,4 @@
-//! A simulation before its first event: disks, and the tasks that use them.
+//! Setup of a simulation: disks, and the tasks that use them.
 
 use hoistway_blk::caller::Caller;
 use hoistway_blk::drive::Effects;
@@ -33,7 +33,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     pub(super) fn new(scenario: &'a Scenario<'a>, spec: &RunSpec, probe: P) -> Result<Self, RunError> {
         scenario.workload.check()?;
         let hz = scenario.queue.kernel.generation().hz;
-        let cgroups = Cgroups::of(scenario.workload);
+        let cgroups = Cgroups::from_load(scenario.workload);
         let host_cgroups = scenario.guests.as_ref().map(|guests| guests.cgroups(&scenario.workload.files));
         let mut caller = Caller::new();
         let effects = &mut caller.effects;
@@ -44,11 +44,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
         };
         let start = hz.now(Instant::ZERO);
         for (index, disk) in (0..).zip(&mut disks) {
-            disk.section = SectionCost::of(&scenario.host, &scenario.queue.schedulers, disk.front.scheduler());
+            disk.section =
+                SectionCost::for_scheduler(&scenario.host, &scenario.queue.schedulers, disk.queue.scheduler());
             let cgroups = host_cgroups.as_ref().filter(|_| !disk.is_used_by_tasks).unwrap_or(&cgroups);
-            cgroups.introduce(&disk.front, start, effects);
+            cgroups.announce_to(&disk.queue, start, effects);
             if let Some(throttle) = cgroups.throttle(&scenario.queue.io_max, start).filter(|_| disk.is_used_by_tasks) {
-                let worker = Submitter::new(&disk.front, Sleeper::Limits(index).waiter());
+                let worker = Submitter::new(&disk.queue, Sleeper::Limits(index).waiter());
                 disk.throttling = Some(Box::new(Throttling::new(throttle, worker)));
             }
         }
@@ -68,7 +69,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             host: &scenario.host,
             schedulers: &scenario.queue.schedulers,
             last_submitter: 0,
-            page_cache: PageCache::of(scenario.workload, files, &scenario.host).map(Box::new),
+            page_cache: PageCache::for_load(scenario.workload, files, &scenario.host).map(Box::new),
             disks,
             cgroups,
             host_cgroups,
@@ -85,7 +86,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     }
 }
 
-/// Keeps the random streams of disks apart.
+/// Separates the random streams of disks.
 fn seed_of(seed: u64, disk: usize) -> u64 {
     seed ^ (disk as u64 + 1) << 32
 }
@@ -98,7 +99,7 @@ fn devices(scenario: &Scenario<'_>, spec: &RunSpec, effects: &mut Effects) -> Re
     for (index, preset) in scenario.devices.iter().enumerate() {
         let seed = seed_of(spec.seed, index);
         let backing = Backing::Device(preset.build(seed));
-        // One controller has one interrupt, whatever there is behind it.
+        // Devices behind one controller share its interrupts.
         let number = first_interrupt + if scenario.queue.shared_tags { 0 } else { index };
         let mut disk = SimulatedDisk::new(backing, &scenario.queue, &spec.scheduler, (number, seed), &mut tags)?;
         let hz = scenario.queue.kernel.generation().hz;
@@ -109,7 +110,7 @@ fn devices(scenario: &Scenario<'_>, spec: &RunSpec, effects: &mut Effects) -> Re
     Ok(disks)
 }
 
-/// The disks of a load that runs in guests: a virtual disk for each file, and the device of the host that they lie on.
+/// The disks of a load that runs in guests: a virtual disk for each file, and the host's device below them.
 fn stacked(
     scenario: &Scenario<'_>,
     spec: &RunSpec,
@@ -117,28 +118,28 @@ fn stacked(
     guest: &GuestSpec,
     effects: &mut Effects,
 ) -> Result<Vec<SimulatedDisk>, RunError> {
-    let Ok([mut below]) = <[SimulatedDisk; 1]>::try_from(devices(scenario, spec, effects)?) else {
+    let Ok([mut host_disk]) = <[SimulatedDisk; 1]>::try_from(devices(scenario, spec, effects)?) else {
         return Err(RunError::Guests);
     };
-    below.is_used_by_tasks = false;
-    below.host_worker = Some(Span::new(guests.disk.worker_ns));
+    host_disk.is_used_by_tasks = false;
+    host_disk.host_worker = Some(Span::new(guests.disk.worker_ns));
     let hz = scenario.queue.kernel.generation().hz;
     let QueueSettings { kernel, cpus, ref schedulers, .. } = scenario.queue;
     let queue = QueueSettings { schedulers: schedulers.clone(), ..QueueSettings::new(kernel, cpus) };
     let (count, processes) = (scenario.workload.files.len(), scenario.workload.processes.len());
     let mut disks = Vec::with_capacity(count + 1);
     for number in 0..count {
-        // The host's device has the first stream, as if it were alone.
+        // The host's device has the first stream, as in a run without guests.
         let seed = seed_of(spec.seed, number + 1);
-        let place = guests.place(number as u32, count, processes, scenario.queue.cpus);
-        let shape = guests.disk.shape(below.driver.shape(), count);
-        let thread = IoThread::new(&guests.disk, shape, &below.front, &place, seed);
+        let identity = guests.io_thread_identity(number as u32, count, processes, scenario.queue.cpus);
+        let shape = guests.disk.shape(host_disk.driver.shape(), count);
+        let thread = IoThread::new(&guests.disk, shape, &host_disk.queue, &identity, seed);
         let disk =
             SimulatedDisk::new(Backing::Thread(Box::new(thread)), &queue, &guest.scheduler, (number, seed), &mut None)?;
         set_tunables(&disk, &guest.scheduler, &guest.tunables, hz, effects)?;
         disks.push(disk);
     }
-    disks.push(below);
+    disks.push(host_disk);
     Ok(disks)
 }
 
@@ -149,12 +150,12 @@ fn set_attributes(
     effects: &mut Effects,
 ) -> Result<(), RunError> {
     for (file, text) in &queue.attributes {
-        let set = disk.front.set_attribute(hz.now(Instant::ZERO), file, text, effects);
-        // Without a scheduler it is refused, and with others of the same comparison it is not.
-        if file == "async_depth" && disk.front.scheduler() == NONE.name && set == Err(AttributeError::Invalid) {
+        let result = disk.queue.set_attribute(hz.now(Instant::ZERO), file, text, effects);
+        // Rejected without a scheduler, but valid for the other schedulers of a comparison.
+        if file == "async_depth" && disk.queue.scheduler() == NONE.name && result == Err(AttributeError::Invalid) {
             continue;
         }
-        set.map_err(|error| RunError::Attribute { file: file.clone(), text: text.clone(), error })?;
+        result.map_err(|error| RunError::Attribute { file: file.clone(), text: text.clone(), error })?;
     }
     Ok(())
 }
@@ -167,8 +168,8 @@ fn set_tunables(
     effects: &mut Effects,
 ) -> Result<(), RunError> {
     for (name, text) in tunables {
-        let set = disk.front.set_tunable(hz.now(Instant::ZERO), name, text, effects);
-        set.map_err(|error| RunError::Tunable {
+        let result = disk.queue.set_tunable(hz.now(Instant::ZERO), name, text, effects);
+        result.map_err(|error| RunError::Tunable {
             scheduler: scheduler.to_owned(),
             name: name.clone(),
             text: text.clone(),
@@ -188,7 +189,7 @@ fn tasks(
     let mut tasks = Vec::with_capacity(scenario.workload.processes.len());
     let mut first_cpus = FirstCpus::new(spec.seed, scenario.queue.cpus);
     let can_poll =
-        scenario.guests.is_none() && scenario.queue.poll_queues > 0 && !disks.iter().any(|disk| disk.front.is_legacy());
+        scenario.guests.is_none() && scenario.queue.poll_queues > 0 && !disks.iter().any(|disk| disk.queue.is_legacy());
     for (number, process) in (0..).zip(&scenario.workload.processes) {
         let capacity = |file: usize| {
             let disk = process.files.get(file).map_or(0, |&disk| disk as usize);
@@ -196,10 +197,10 @@ fn tasks(
         };
         let generator = process.generator(number, spec.seed, capacity)?;
         let cgroup = process.standing.cgroup.as_deref().and_then(|path| cgroups.find(path)).unwrap_or(CgroupId::ROOT);
-        // The CPUs of guests are those of one guest each, in their order.
-        let of_guest = scenario.guests.as_ref().map(|_| [number % u32::from(scenario.queue.cpus)]);
+        // Each process of a guest runs on one CPU, assigned in turn.
+        let guest_cpu = scenario.guests.as_ref().map(|_| [number % u32::from(scenario.queue.cpus)]);
         let allowed = process.standing.cpus.as_deref();
-        let cpu = first_cpus.next(allowed.or(of_guest.as_ref().map(<[u32; 1]>::as_slice)));
+        let cpu = first_cpus.next(allowed.or(guest_cpu.as_ref().map(<[u32; 1]>::as_slice)));
         let placement = Placement {
             number,
             cpu,
@@ -209,7 +210,7 @@ fn tasks(
             seed: spec.seed,
             runtime: scenario.runtime,
         };
-        let submitter = |disk: u32| Submitter::new(&disks[disk as usize].front, Sleeper::Task(number).waiter());
+        let submitter = |disk: u32| Submitter::new(&disks[disk as usize].queue, Sleeper::Task(number).waiter());
         tasks.push(Task::new(process, generator, submitter, &placement));
     }
     Ok(tasks)

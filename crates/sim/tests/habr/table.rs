@@ -53,14 +53,14 @@ impl Table {
             for (figure, unit) in ["IOPS of each", "mean latency, ms"].into_iter().enumerate() {
                 let (ours, theirs) = (simulated[figure], published[figure]);
                 let error = (ours / theirs - 1.0) * 100.0;
-                let told = format!("{kernel}, {what}, {unit}: {ours:.3}, published {theirs} ({error:+.1} %)");
-                assert!(error.abs() < PERCENT, "{told}");
+                let message = format!("{kernel}, {what}, {unit}: {ours:.3}, published {theirs} ({error:+.1} %)");
+                assert!(error.abs() < PERCENT, "{message}");
                 let name = format!("{what}, {unit}");
                 let residual = preset.calibration().residuals.iter().find(|residual| residual.what == name);
                 let residual = residual.unwrap_or_else(|| panic!("the preset has no residual {name:?}"));
                 assert_eq!(residual.measured, theirs, "{name}");
                 let off = (ours / residual.model - 1.0) * 100.0;
-                assert!(off.abs() < self.residual_percent, "{told}, the preset says {}", residual.model);
+                assert!(off.abs() < self.residual_percent, "{message}, the preset says {}", residual.model);
             }
         }
     }

@@ -86,7 +86,7 @@ fn random_data_prolongs_a_program_in_proportion_to_its_share() {
         drive.drain.put(sequential, false);
         drive.start(0);
         let first = drive.next();
-        // What is left of either kind is programmed as such.
+        // The rest of each kind is programmed separately.
         drive.drain.force(Instant(0), &mut drive.dies, &mut drive.random);
         drive.advance(60 * PROGRAM_NS);
         assert_eq!((drive.drain.collected, drive.drain.collected_random), (0, 0));
@@ -123,7 +123,7 @@ fn the_fast_flash_takes_programs_until_it_is_full_and_again_as_it_is_tidied_up()
         now = at;
         drive.advance(at);
     }
-    // 100 us tidy up a tenth of a program, and 1 ms one.
+    // Folding frees a tenth of a program in 100 us, and a whole one in 1 ms.
     assert_eq!(ends, [100_000, 100_000, PROGRAM_NS, 100_000]);
 }
 

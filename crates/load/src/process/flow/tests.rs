@@ -29,7 +29,7 @@ fn released(flows: &mut Flows) -> Vec<u32> {
 #[test]
 fn no_process_is_more_than_an_io_ahead_of_its_share_of_the_flow() {
     let mut flows = flows([Some((7, 3)), Some((7, 1)), Some((8, 1)), None]);
-    // Four are one more than three quarters of four, and two no more than one more than a quarter of six.
+    // Four is one more than three quarters of four; two is less than one more than a quarter of six.
     assert_eq!([0, 1].map(|process| alone(&mut flows, process)), [4, 2]);
     assert_eq!([2, 3].map(|process| alone(&mut flows, process)), [9, 9], "alone in a balance, and in none");
     let mut counts = [4, 2];
@@ -72,7 +72,7 @@ fn an_ended_process_no_longer_counts_in_its_flow() {
     assert_eq!(released(&mut flows), [0]);
     assert_eq!(alone(&mut flows, 0), 9, "it is alone");
     assert!(flows.allows_next_io(1));
-    // None of this is about processes that are in no balance, or have left it.
+    // Processes without a balance, or that have left it, are unaffected.
     for process in [1, 3] {
         flows.hold(process);
         flows.issued(process);

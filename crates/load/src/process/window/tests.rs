@@ -19,7 +19,7 @@ fn read(offset_bytes: u64, bytes: u32) -> Io {
 impl IoWindow {
     fn add_reads(&mut self, count: u32) {
         for _ in 0..count {
-            assert!(self.add(IoInFlight::of(&read(0, 4096), Instant(7))).is_some());
+            assert!(self.add(IoInFlight::new(&read(0, 4096), Instant(7))).is_some());
         }
     }
 
@@ -108,10 +108,10 @@ fn ios_are_reaped_in_the_order_of_their_ends() {
 #[test]
 fn a_system_call_counts_its_submissions_and_ends_when_they_were_issued() {
     let mut window = window(four());
-    assert_eq!((window.call_size(), window.next_of_batch()), (0, None));
+    assert_eq!((window.call_size(), window.next_in_batch()), (0, None));
     window.add_reads(2);
     assert_eq!(window.call_size(), 2);
-    assert_eq!([window.next_of_batch(), window.next_of_batch(), window.next_of_batch()], [Some(0), Some(1), None]);
+    assert_eq!([window.next_in_batch(), window.next_in_batch(), window.next_in_batch()], [Some(0), Some(1), None]);
     assert_eq!(window.call_size(), 2);
     assert_eq!((window.call_ended(Instant(9)), window.call_size()), (2, 0));
     assert_eq!(
@@ -124,7 +124,7 @@ fn a_system_call_counts_its_submissions_and_ends_when_they_were_issued() {
 fn an_io_overlaps_those_of_its_device_with_which_it_has_bytes_in_common_until_they_have_ended() {
     let mut window = window(four());
     assert!(!window.overlaps(&read(0, 4096)), "nothing is in flight");
-    window.add(IoInFlight::of(&read(8192, 4096), Instant::ZERO));
+    window.add(IoInFlight::new(&read(8192, 4096), Instant::ZERO));
     let overlaps = |offset, bytes| window.overlaps(&read(offset, bytes));
     assert_eq!([overlaps(4096, 4096), overlaps(4096, 4097), overlaps(0, 1 << 20)], [false, true, true]);
     assert_eq!([overlaps(12_287, 1), overlaps(12_288, 1), overlaps(9000, 1)], [true, false, true]);
@@ -137,18 +137,18 @@ fn an_io_overlaps_those_of_its_device_with_which_it_has_bytes_in_common_until_th
 fn sectors_are_all_those_that_are_touched() {
     let touched = [(0, 4096), (4096, 512), (511, 1), (511, 2), (100, 412), (100, 413), (512, 0)];
     assert_eq!(touched.map(|(offset, bytes)| sectors(offset, bytes)), [8, 1, 1, 2, 1, 2, 0]);
-    assert_eq!(IoInFlight::of(&read(511, 514), Instant::ZERO).sectors(), 3);
+    assert_eq!(IoInFlight::new(&read(511, 514), Instant::ZERO).sectors(), 3);
 }
 
 #[test]
 fn a_write_followed_by_a_flush_ends_with_the_flush() {
     let mut window = window(Issue::asynchronous(1));
     window.add_reads(1);
-    assert_eq!((window.next_of_batch(), window.call_ended(Instant(9))), (Some(0), 1));
+    assert_eq!((window.next_in_batch(), window.call_ended(Instant(9))), (Some(0), 1));
     window.ended(0);
     window.commit(0);
     assert!(window.first_ended().is_none() && !window.can_reap() && window.has_batch());
-    assert_eq!((window.next_of_batch(), window.call_ended(Instant(11))), (Some(0), 1));
+    assert_eq!((window.next_in_batch(), window.call_ended(Instant(11))), (Some(0), 1));
     window.ended(0);
     assert_eq!(window.reap().map(|(index, _)| index), Some(0));
     assert_eq!((window.in_flight(), window.can_reap()), (0, false));

@@ -1,4 +1,4 @@
-//! Tasks that are woken, and the turns that they have then.
+//! Tests of woken tasks and their turns.
 
 use hoistway_blk::bio::CgroupPriority;
 use hoistway_blk::ground::{CgroupId, CpuId, Kernel};
@@ -22,7 +22,7 @@ fn task(number: u32) -> Task {
     let disk = SimulatedDisk::new(backing, &QueueSettings::new(Kernel::V6_18, 1), "none", (0, 1), &mut None).unwrap();
     let process = Process::new("p", 0, Pattern::read(4096));
     let generator = process.generator(number, 1, |_| 1 << 30).unwrap();
-    let submitter = |_| Submitter::new(&disk.front, Sleeper::Task(number).waiter());
+    let submitter = |_| Submitter::new(&disk.queue, Sleeper::Task(number).waiter());
     let placement = Placement {
         number,
         cpu: CPU,
@@ -35,7 +35,7 @@ fn task(number: u32) -> Task {
     Task::new(&process, generator, submitter, &placement)
 }
 
-/// One CPU that is awake 1000 ns after an interrupt of 300, takes 100 for a submission, and 50 to switch to another task.
+/// One CPU: interrupts take 300 ns, wake-ups 1000 ns, submissions 100 ns, and task switches 50 ns.
 fn cpus() -> Cpus {
     let text = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 100\ncomplete_ns = 300\nswitch_ns = 50\nwake_ns = [1000, 1000]\n\
                 worker_ns = [5000, 5000]\nidle_ns = []\n";
@@ -60,20 +60,20 @@ fn a_task_runs_at_once_on_an_unoccupied_cpu_without_waiting_tasks() {
     task.entry = Nanos(100);
     let is_free = |change: fn(&mut Cpus), now| {
         let mut cpus = cpus();
-        cpus.on(CPU).free_at = Instant(1000);
+        cpus.cpu_mut(CPU).free_at = Instant(1000);
         change(&mut cpus);
         cpus.is_free(Instant(now), &task)
     };
     assert!(is_free(|_| (), 1100) && is_free(|_| (), 5000));
     assert!(!is_free(|_| (), 1099), "an interrupt has taken a nanosecond of its time");
-    assert!(!is_free(|cpus| cpus.on(CPU).is_taken = true, 5000), "another one is in the middle of its turn");
+    assert!(!is_free(|cpus| cpus.cpu_mut(CPU).in_turn = true, 5000), "another one is in the middle of its turn");
     let wait = Wait { since: Instant(0), entry: Nanos(100), switch: Nanos::ZERO, in_call: Nanos::ZERO };
-    let others_wait = |cpus: &mut Cpus| cpus.on(CPU).waiting.wakes(7, 0, Nanos(1000), wait);
+    let others_wait = |cpus: &mut Cpus| cpus.cpu_mut(CPU).waiting.add_woken(7, 0, Nanos(1000), wait);
     let mut with_others = cpus();
     others_wait(&mut with_others);
     assert!(!with_others.is_free(Instant(5000), &task));
-    with_others.set(Instant(1000), CPU).expect("it turns to the other one");
-    with_others.on(CPU).waiting.runs(Instant(1000), 7);
+    with_others.choose_next(Instant(1000), CPU).expect("it turns to the other one");
+    with_others.cpu_mut(CPU).waiting.start_running(Instant(1000), 7);
     assert!(!with_others.is_free(Instant(5000), &task), "it has turned to another one");
 }
 
@@ -86,12 +86,12 @@ fn a_task_that_used_its_whole_turn_runs_next_after_those_that_did_not() {
     for other in [1, 2] {
         assert!(cpus.enqueue(Instant(2000), &mut tasks[other]).next.is_none(), "it waits");
     }
-    // From the end of its last step on it thinks for 5 us.
+    // The task spends 5 us of CPU time after its last step.
     tasks[0].spin = Nanos(5000);
-    let mut at = cpus.ran(Instant(3000), &mut tasks[0]);
+    let mut at = cpus.yield_cpu(Instant(3000), &mut tasks[0]);
     let mut order = Vec::new();
     while let Some(now) = at {
-        let setting = cpus.on(CPU).setting;
+        let setting = cpus.cpu_mut(CPU).setting;
         match cpus.next(now, CPU, setting) {
             NextTurn::Later(later) => at = Some(later),
             NextTurn::NoTask => panic!("a task waits"),
@@ -100,9 +100,9 @@ fn a_task_that_used_its_whole_turn_runs_next_after_those_that_did_not() {
                 let task = &mut tasks[number as usize - 1];
                 cpus.enter(now, task);
                 let end = now + Nanos(1000);
-                at = cpus.ran(end, task);
+                at = cpus.yield_cpu(end, task);
                 if order.len() == 1 {
-                    // It wants another turn at once, and so does the first one, a moment before.
+                    // Both tasks want another turn at once, the first one slightly earlier.
                     for again in [0, 1] {
                         let next = cpus.enqueue(end, &mut tasks[again]).next;
                         at = next.or(at);
@@ -122,12 +122,12 @@ fn a_sleeping_task_is_owed_two_slices_at_most() {
     cpus.enter(Instant(1000), &mut tasks[0]);
     cpus.enqueue(Instant(2000), &mut tasks[1]);
     tasks[0].spin = Nanos(10 * SLICE.0);
-    let at = cpus.ran(Instant(3000), &mut tasks[0]).expect("the other one waits");
+    let at = cpus.yield_cpu(Instant(3000), &mut tasks[0]).expect("the other one waits");
     assert_eq!(tasks[0].lag_ns, 0, "it has had too much");
-    let setting = cpus.on(CPU).setting;
+    let setting = cpus.cpu_mut(CPU).setting;
     assert!(matches!(cpus.next(at, CPU, setting), NextTurn::Run(2)));
     cpus.enter(at, &mut tasks[1]);
-    assert!(cpus.ran(at + Nanos(1000), &mut tasks[1]).is_none(), "none waits");
+    assert!(cpus.yield_cpu(at + Nanos(1000), &mut tasks[1]).is_none(), "none waits");
     assert_eq!(tasks[1].lag_ns, 2 * SLICE.0 as i64);
 }
 
@@ -139,6 +139,6 @@ fn a_busy_cpu_pays_the_switch_time_only_for_a_task_that_has_slept() {
         cpus.enter(Instant(1000), &mut first);
         (second.entry, second.switch) = (Nanos(100), Nanos(switch));
         cpus.enqueue(Instant(2000), &mut second);
-        assert_eq!(cpus.ran(Instant(3000), &mut first), Some(Instant(ends)));
+        assert_eq!(cpus.yield_cpu(Instant(3000), &mut first), Some(Instant(ends)));
     }
 }

@@ -1,4 +1,4 @@
-//! Limits of cgroups in the event loop: what they keep, and the worker that sends it when it may go.
+//! `io.max` limits in the event loop: throttled bios, and the worker that submits them when allowed.
 
 use hoistway_blk::ground::{CpuId, Instant};
 use hoistway_blk::watch::Probe;
@@ -11,39 +11,40 @@ use crate::identity::Sleeper;
 use crate::task::Task;
 
 impl SimulatedDisk {
-    /// Whether the bio that a task is about to submit is kept by a limit. If so its release has to be set.
-    pub(in super::super) fn keeps(&mut self, now: Instant, task: &mut Task) -> bool {
-        let SimulatedDisk { front, throttling: Some(throttling), .. } = self else { return false };
-        throttling.keeps(now, front, &mut task.lane.submitter)
+    /// Throttles the bio that a task is about to submit. Returns `true` if it has to wait; its release is then
+    /// scheduled.
+    pub(in super::super) fn throttles(&mut self, now: Instant, task: &mut Task) -> bool {
+        let SimulatedDisk { queue, throttling: Some(throttling), .. } = self else { return false };
+        throttling.throttles(now, queue, &mut task.current_disk.submitter)
     }
 }
 
 impl<P: Probe> Simulation<'_, P> {
-    pub(in super::super) fn set_release(&mut self, disk: u32) {
-        let due = self.disks[disk as usize].throttling.as_mut().and_then(|throttling| throttling.next_setting());
+    pub(in super::super) fn schedule_release(&mut self, disk: u32) {
+        let due = self.disks[disk as usize].throttling.as_mut().and_then(|throttling| throttling.schedule_next());
         if let Some(due) = due {
-            self.events.push(due.max(self.now), Event::of(Kind::Actor, Sleeper::Limits(disk).waiter().0));
+            self.events.push(due.max(self.now), Event::new(Kind::Actor, Sleeper::Limits(disk).waiter().0));
         }
     }
 
-    /// The worker of a device's limits sends what may go.
+    /// Runs the worker that submits a device's throttled bios.
     pub(super) fn release(&mut self, disk: u32) {
         let (now, cpu) = (self.clock.now, CpuId(0));
         self.probe.enter(disk, None);
         self.begin_call(disk, cpu);
-        let SimulatedDisk { front, driver, throttling, .. } = &mut self.disks[disk as usize];
+        let SimulatedDisk { queue, driver, throttling, .. } = &mut self.disks[disk as usize];
         let Some(throttling) = throttling else { return };
         let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &self.meter);
-        let has_sent_all = throttling.send(&mut cx, front);
+        let has_sent_all = throttling.send(&mut cx, queue);
         self.settle(disk, cpu);
         if has_sent_all {
-            self.set_release(disk);
+            self.schedule_release(disk);
         }
     }
 
-    /// The worker of a device's limits comes as soon as it can.
-    pub(super) fn set_worker_of_limits(&mut self, disk: u32) {
+    /// Schedules the worker of a device's limits.
+    pub(super) fn schedule_limit_worker(&mut self, disk: u32) {
         let at = self.worker_ready_at(disk);
-        self.events.push(at, Event::of(Kind::Actor, Sleeper::Limits(disk).waiter().0));
+        self.events.push(at, Event::new(Kind::Actor, Sleeper::Limits(disk).waiter().0));
     }
 }

@@ -1,5 +1,5 @@
-//! What submits beside processes, or instead of them: the page cache with its flushers, the workers of limits, the threads
-//! behind virtual disks. The event loop knows them by these questions only.
+//! Submitters other than processes: the page cache with its flushers and journals, the workers of `io.max`, and the I/O
+//! threads of virtual disks. This is their whole interface to the event loop.
 
 mod limits;
 mod page_cache;
@@ -18,36 +18,36 @@ use crate::page_cache::PageCache;
 use crate::task::Task;
 
 impl<P: Probe> Simulation<'_, P> {
-    /// What begins with the load.
+    /// Starts the periodic work that begins with the load.
     pub(super) fn start_actors(&mut self) {
-        self.set_flushers();
+        self.schedule_periodic_flushers();
     }
 
-    /// The moment of one of them has come.
+    /// Runs an actor whose event is due.
     pub(super) fn act(&mut self, actor: Sleeper, setting: u32) {
         match actor {
-            Sleeper::Task(number) => self.woken(number),
-            Sleeper::Flusher(disk) => self.flusher_comes(disk, setting),
+            Sleeper::Task(number) => self.finish_wakeup(number),
+            Sleeper::Flusher(disk) => self.run_flusher(disk, setting),
             Sleeper::Limits(disk) => self.release(disk),
             Sleeper::IoThread(disk) => self.run_io_thread(disk),
             Sleeper::Journal(disk) => self.write_journal(disk),
         }
     }
 
-    /// One of them, or a process, need not sleep any longer.
+    /// Wakes an actor or a process that sleeps for a tag.
     #[inline]
     pub(super) fn wake_sleeper(&mut self, waiter: Waiter) {
-        match Sleeper::of(waiter) {
+        match Sleeper::from_waiter(waiter) {
             Sleeper::Task(number) => self.wake(number),
-            Sleeper::Flusher(disk) => self.set_flusher(disk),
-            Sleeper::Limits(disk) => self.set_worker_of_limits(disk),
+            Sleeper::Flusher(disk) => self.schedule_flusher(disk),
+            Sleeper::Limits(disk) => self.schedule_limit_worker(disk),
             Sleeper::IoThread(disk) => self.unpark_io_thread(disk),
-            Sleeper::Journal(disk) => self.set_journal(disk),
+            Sleeper::Journal(disk) => self.schedule_journal(disk),
         }
     }
 }
 
-/// What is around a bio that ends.
+/// Context of a bio that has completed.
 pub(super) struct BioEndContext<'a> {
     pub(super) now: Instant,
     pub(super) page_cache: &'a mut Option<Box<PageCache>>,
@@ -58,8 +58,8 @@ pub(super) struct BioEndContext<'a> {
 }
 
 impl BioEndContext<'_> {
-    /// A part of a bio has ended that no process has submitted itself. Returns whether it counts as an I/O of the load: one of
-    /// a virtual disk has counted above.
+    /// A part of a bio that no process submitted itself has completed. Returns whether it counts as an I/O of the load: a bio
+    /// of a virtual disk was already counted in the guest.
     #[cold]
     pub(super) fn bio_ended(&mut self, bio: &Bio, status: Status) -> bool {
         match virtual_disk_of(bio) {

@@ -1,4 +1,4 @@
-//! Virtual disks in the event loop: their threads run, and are notified of what has ended on the host.
+//! Virtual disks in the event loop: runs of their I/O threads, and completions on the host.
 
 use hoistway_blk::bio::{Bio, Status};
 use hoistway_blk::ground::CpuId;
@@ -9,7 +9,7 @@ use crate::driver::{Backing, Machine};
 use crate::events::{Event, Kind};
 
 impl<P: Probe> Simulation<'_, P> {
-    /// The thread behind a virtual disk runs.
+    /// Runs the I/O thread of a virtual disk.
     #[cold]
     pub(super) fn run_io_thread(&mut self, disk: u32) {
         let (guests, host) = self.disks.split_at_mut(disk as usize + 1);
@@ -17,18 +17,18 @@ impl<P: Probe> Simulation<'_, P> {
         let Backing::Thread(thread) = &mut driver.backing else { return };
         let (lower, cpu) = (thread.lower, thread.cpu);
         // The host's device comes after all virtual disks.
-        let below = &mut host[(lower - disk - 1) as usize];
+        let host_disk = &mut host[(lower - disk - 1) as usize];
         self.probe.enter(lower, None);
-        self.meter.begin(self.now, cpu, below.section);
+        self.meter.begin(self.now, cpu, host_disk.section);
         let now = self.clock.now;
-        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, &mut below.driver, &mut self.probe, &self.meter);
-        let plugs = |count| opens_plug(below.plug_use, count);
-        thread.run(&mut cx, &below.front, &mut driver.schedule, plugs);
+        let mut cx = self.caller.cx::<Machine<P>>(now, cpu, &mut host_disk.driver, &mut self.probe, &self.meter);
+        let plugs = |count| opens_plug(host_disk.plug_use, count);
+        thread.run(&mut cx, &host_disk.queue, &mut driver.schedule, plugs);
         self.settle(lower, cpu);
         self.announce(disk, CpuId(0));
     }
 
-    /// The thread behind a virtual disk slept for a request of the host, which there is now.
+    /// Wakes the I/O thread of a virtual disk that slept for a request of the host.
     pub(super) fn unpark_io_thread(&mut self, disk: u32) {
         let driver = &mut self.disks[disk as usize].driver;
         if let Backing::Thread(thread) = &mut driver.backing {
@@ -39,7 +39,7 @@ impl<P: Probe> Simulation<'_, P> {
 }
 
 impl BioEndContext<'_> {
-    /// A part of a bio of a virtual disk's thread has ended.
+    /// A part of a bio of a virtual disk's I/O thread has completed.
     pub(super) fn bio_of_virtual_disk_ended(&mut self, disk: u32, bio: &Bio, status: Status) {
         let driver = &mut self.disks[disk as usize].driver;
         let Backing::Thread(thread) = &mut driver.backing else { return };
@@ -47,7 +47,7 @@ impl BioEndContext<'_> {
             if status != Status::Ok {
                 driver.failed.push((tag, status));
             }
-            self.events.push(at, Event::of(Kind::Complete, disk).about(tag));
+            self.events.push(at, Event::new(Kind::Complete, disk).with_detail(tag));
         }
     }
 }

@@ -1,14 +1,14 @@
-//! What sections under locks cost on a host.
+//! Cost of a section under a scheduler's lock on a host.
 
 use hoistway_blk::ground::Nanos;
 use hoistway_blk::schedulers::{NONE, Registry};
 
 use crate::host::Host;
 
-/// The key of a profile for schedulers that it does not name.
+/// The profile's key for schedulers that it does not list.
 const OTHERS: &str = "others";
 
-/// What a section of a scheduler takes on a host.
+/// The cost of a section of a scheduler on a host.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SectionCost {
     pub(super) section: Nanos,
@@ -20,9 +20,9 @@ pub(crate) struct SectionCost {
 }
 
 impl SectionCost {
-    /// Of this scheduler. One that the profile does not know costs what it says of others, and of that the
-    /// [part](hoistway_blk::schedulers::Row::section_percent) that its row says; without a scheduler there is no section.
-    pub(crate) fn of(host: &Host, schedulers: &Registry, scheduler: &str) -> SectionCost {
+    /// The cost for this scheduler. A scheduler that the profile does not list costs the figure for `others`, scaled by its
+    /// [`section_percent`](hoistway_blk::schedulers::Row::section_percent); `none` has no sections.
+    pub(crate) fn for_scheduler(host: &Host, schedulers: &Registry, scheduler: &str) -> SectionCost {
         let others = || {
             let others = host.sections_ns.get(OTHERS).filter(|_| scheduler != NONE.name)?;
             let percent = schedulers.find(scheduler).map_or(100, |row| row.section_percent);
@@ -41,8 +41,8 @@ impl SectionCost {
         }
     }
 
-    /// How many wait where one waits for this time: `n`, if each takes a section, a hand-over and `waiter` for each of them,
-    /// which is `n (section + handover + waiter n)`.
+    /// Number of waiters `n` that corresponds to a wait of this time: each takes a section, a hand-over and `waiter` for
+    /// each waiter, so the wait is `n (section + handover + waiter n)`.
     pub(super) fn waiters_during(self, wait: Nanos) -> u64 {
         let each = (self.section + self.handover).0.max(1);
         match self.waiter.0 {
@@ -63,7 +63,7 @@ mod tests {
         let light = Row { name: "light", section_percent: 40, ..MQ_DEADLINE };
         let known = Registry::multi_queue().with(&[light, Row { name: "unsaid", ..MQ_DEADLINE }]);
         let mut host = Host::builtin("server").expect("it is built in");
-        let section = |host: &Host, name| SectionCost::of(host, &known, name).section.0;
+        let section = |host: &Host, name| SectionCost::for_scheduler(host, &known, name).section.0;
         let others = host.sections_ns[OTHERS];
         assert_eq!((section(&host, "unsaid"), section(&host, "unknown")), (others, others));
         assert_eq!((section(&host, "light"), section(&host, "none")), (others * 40 / 100, 0));
