@@ -1,4 +1,4 @@
-//! What the block layer calls: a scheduler made safe for many CPUs, or none.
+//! The elevator of a queue: a scheduler that many CPUs can call, or none.
 //!
 //! Policy and locking are two subjects. A [`Scheduler`] is a policy, a single-threaded state machine;
 //! [`Serialized`] puts one behind a lock; a [`Concurrent`] one has locks of its own, as [`Kyber`] has. [`Elevator`] is the choice
@@ -29,7 +29,7 @@ pub struct Elevator<Sh: Sharing> {
     kind: Kind<Sh>,
 }
 
-/// Those that calls are inlined for, and all others.
+/// The schedulers for which calls are inlined, and all others.
 enum Kind<Sh: Sharing> {
     /// Requests wait in the software queues and the driver tags are the only limit.
     None,
@@ -95,7 +95,7 @@ impl<Sh: Sharing> Elevator<Sh> {
         Elevator { name: row.name, kind }
     }
 
-    /// With these techniques against contention, if it is behind one lock.
+    /// With these contention options, if it is behind one lock.
     #[must_use]
     pub fn with(self, techniques: ContentionOptions) -> Self {
         let kind = match self.kind {
@@ -113,7 +113,7 @@ impl<Sh: Sharing> Elevator<Sh> {
         Elevator { name: NONE.name, kind: Kind::None }
     }
 
-    /// A policy that no registry knows.
+    /// A policy that is in no registry.
     #[must_use]
     pub fn custom(name: &'static str, policy: BoxedScheduler, capacity: u32) -> Self {
         Elevator { name, kind: Kind::Boxed(Box::new(Serialized::new(policy, capacity))) }
@@ -160,7 +160,7 @@ impl<Sh: Sharing> Elevator<Sh> {
         )
     }
 
-    /// Whether it wants no write-back throttling.
+    /// Whether it disables write-back throttling.
     #[must_use]
     pub fn disables_wbt(&self) -> bool {
         with_scheduler!(self, s => s.needs().disables_wbt, kyber _kyber => false, concurrent _c => false, none => false)
@@ -196,7 +196,7 @@ impl<Sh: Sharing> Elevator<Sh> {
         )
     }
 
-    /// Takes requests in; see [`Serialized::insert`].
+    /// Inserts requests; see [`Serialized::insert`].
     #[inline]
     pub fn insert(
         &self,
@@ -323,7 +323,7 @@ impl<Sh: Sharing> Elevator<Sh> {
         );
     }
 
-    /// Its timer has come.
+    /// Its timer has fired.
     pub fn on_timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
         with_scheduler!(
             self,
@@ -334,7 +334,7 @@ impl<Sh: Sharing> Elevator<Sh> {
         );
     }
 
-    /// What it sets `queue/async_depth` to as it is attached, in percent of `nr_requests`.
+    /// The value that it sets `queue/async_depth` to when it is attached, in percent of `nr_requests`.
     #[must_use]
     pub fn async_percent(&self) -> u32 {
         with_scheduler!(
@@ -352,7 +352,7 @@ impl<Sh: Sharing> Elevator<Sh> {
         ElevatorCx::alone(Now::default(), |cx| self.notify(&NoMeter, cx, event));
     }
 
-    /// Request ids below `capacity` will come from now on. It holds none.
+    /// Request ids below `capacity` may occur from now on. It must hold no requests.
     pub fn grow(&mut self, capacity: u32) {
         match &mut self.kind {
             Kind::None => {}

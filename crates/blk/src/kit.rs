@@ -1,22 +1,21 @@
-//! The kit for another queue: what a block layer of another shape takes from this one, so that policies, drivers and callers
-//! cannot distinguish the two. The single queue that Linux had until 4.20, the crate `hoistway-legacy`, is made of it.
+//! Building blocks for other kinds of queues, so that policies, drivers and callers work with any of them. The single queue of Linux up
+//! to 4.20, in the crate `hoistway-legacy`, is built from them.
 //!
-//! In the order of the way:
-//! - a bio: what is wrong with it ([`check`]), where it is cut ([`split`]), whether it asks for durability
-//!   ([`is_flush_type`]) and whether it merges at all ([`bio_mergeable`]; the rules themselves are
-//!   [`MergeRules`](crate::request::MergeRules));
+//! In the order of a request's path:
+//! - bios: validation ([`check`]), splitting ([`split`]), whether it is a flush-type write ([`is_flush_type`]) and whether it may merge
+//!   at all ([`bio_mergeable`]; the merge rules are in [`MergeRules`](crate::request::MergeRules));
 //! - a task's [`Plug`](crate::request::Plug), which the queue fills and empties;
-//! - the slots of requests ([`Rq::empty`](crate::request::Rq::empty)) and a [`Home`] for them, by which debug builds report what is lost;
-//!   a submission that waits has a [`Guard`] for the same;
-//! - a policy with the requests that it decides on, to be kept under a lock: [`RequestStore`];
-//! - what must be durable: [`flush_queue`];
-//! - requests at the device: [`Flights`], and [`Timeouts`] for those that are there for too long;
+//! - request slots ([`Rq::empty`](crate::request::Rq::empty)) and a [`Home`] for them, by which debug builds detect leaks; a waiting
+//!   submission has a [`Guard`] for the same purpose;
+//! - a policy with its requests, to be kept under a lock: [`RequestStore`];
+//! - flush and FUA: [`flush_queue`];
+//! - requests at the device: [`Flights`] and [`Timeouts`];
 //! - the files of `queue/`: [`attributes`].
 //!
-//! A queue that implements [`BlockQueue`](crate::caller::BlockQueue) then has the caller's kit, [`Agenda`](crate::caller::Agenda) and
-//! [`Submitter`](crate::caller::Submitter), for nothing.
+//! A queue that implements [`BlockQueue`](crate::caller::BlockQueue) can be used with [`Agenda`](crate::caller::Agenda) and
+//! [`Submitter`](crate::caller::Submitter).
 //!
-//! [`process_queue`] is a kit of another kind, for policies that keep a queue for each process, as bfq and cfq do.
+//! [`process_queue`] has building blocks for policies with a queue for each process, such as bfq and cfq.
 
 pub use crate::bio::check::{Checked, check};
 pub use crate::bio::is_flush_type;
@@ -37,7 +36,7 @@ pub mod flush_queue {
     pub use crate::queue::flush_queue::{FlushQueue, Next, begin};
 }
 
-/// What the files of `queue/` have in common, whatever the queue.
+/// Files of `queue/` that all kinds of queues have.
 pub mod attributes {
     pub use crate::ground::tunables::value_of;
     pub use crate::sysfs::{number, show, store, timeout};

@@ -5,15 +5,15 @@
 //! time over disks; the difference is the type parameter [`Sharing`](ground::Sharing).
 //!
 //! # Embedding it
-//! The owner of threads, a clock and a device needs four things: a [`Queue`](queue::Queue) (a
+//! To embed a queue, the owner of threads, a clock and a device needs four things: a [`Queue`](queue::Queue) (a
 //! [`BlockQueue`](caller::BlockQueue)), a [`Driver`](drive::Driver) for each thread, an [`Agenda`](caller::Agenda) of
-//! what is due, and a [`Submitter`](caller::Submitter) for each task that submits. A [`Caller`](caller::Caller) is what
-//! a thread keeps between its calls. This is a whole program:
+//! pending work, and a [`Submitter`](caller::Submitter) for each task that submits. A [`Caller`](caller::Caller) holds
+//! a thread's state between calls. This is a complete program:
 //! ```
 #![doc = include_str!("../examples/embed.rs")]
 //! ```
 //!
-//! # The way of a request
+//! # The path of a request
 //! A [`Bio`](bio::Bio) goes in through [`Queue::submit`](queue::Queue::submit). It is split if it is longer than the
 //! [`Limits`](bio::Limits) allow, merged into a request of the task's [`Plug`](request::Plug), of the scheduler or of
 //! its software queue if it fits, and otherwise given a [request](request::Rq), whose slot comes with a
@@ -23,17 +23,16 @@
 //! [`Queue::complete`](queue::Queue::complete), its bios end, the scheduler is notified, and the tags are free for the
 //! next waiter.
 //!
-//! # Trying a scheduler of one's own
+//! # Trying your own scheduler
 //! Implement [`Scheduler`](policy::Scheduler) (four functions are required), give it a [`Row`](schedulers::Row), and
 //! hand a [`Registry`](schedulers::Registry) with that row to a queue.
 //!
-//! # The kit for another queue
-//! A block layer of another shape, a [`BlockQueue`](caller::BlockQueue) of one's own, takes the parts that do not
-//! depend on the shape from [`kit`]. The single queue of Linux up to 4.20 is one, with cfq on it: the crate
-//! `hoistway-legacy`.
+//! # Other kinds of queues
+//! Another implementation of [`BlockQueue`](caller::BlockQueue) can reuse the building blocks in [`kit`]. The single
+//! queue of Linux up to 4.20, with cfq, is one: the crate `hoistway-legacy`.
 //!
 //! # The modules
-//! They come in the order of the way, each naming only those above it; [`prelude`] has what most programs need.
+//! Modules are in order of dependency, each using only those above it; [`prelude`] exports what most programs need.
 
 pub mod ground;
 
@@ -63,7 +62,7 @@ pub mod queue;
 
 pub mod kit;
 
-/// What most programs need: to embed a queue, or to write a scheduler.
+/// Exports for programs that embed a queue or implement a scheduler.
 pub mod prelude {
     pub use crate::bio::{Bio, Op, Status};
     pub use crate::caller::{Action, Agenda, BlockQueue, Caller, Submitter};

@@ -1,6 +1,6 @@
-//! The files of `/sys/block/DEV/queue/`, as text, with the kernel's parsing, clamping and errors (BL-105 to BL-108):
-//! what both kinds of queue have. Files that nothing here depends on (`add_random`, ...) do not exist, and
-//! neither do those of io.cost and io.latency, which are not built.
+//! The files of `/sys/block/DEV/queue/` that both kinds of queue have, as text, with the kernel's parsing, clamping and errors
+//! (BL-105 to BL-108). Files that nothing here depends on (`add_random`, ...) do not exist, nor do those of io.cost and
+//! io.latency, which are not implemented.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::ground::time::Nanos;
 use crate::ground::tunables::StoreError;
 use crate::request::merge::{MergeRules, NoMerges};
 
-/// Why a file was not read or written.
+/// Why a file could not be read or written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AttributeError {
     /// There is no such file (ENOENT).
@@ -23,7 +23,7 @@ pub enum AttributeError {
     Range,
     /// It can only be changed while the queue is [frozen and empty](crate::queue::Queue::is_drained) (EBUSY; the kernel waits).
     Busy,
-    /// A new scheduler could not be made.
+    /// A new scheduler could not be created.
     Failed(String),
 }
 
@@ -52,7 +52,7 @@ impl From<StoreError> for AttributeError {
     }
 }
 
-/// The files that can be written, the scheduler's own in `iosched/` apart.
+/// The files that can be written, except the scheduler's own in `iosched/`.
 pub const WRITABLE_ATTRIBUTES: [&str; 12] = [
     "scheduler",
     "nr_requests",
@@ -88,7 +88,7 @@ pub const READ_ONLY_ATTRIBUTES: [&str; 12] = [
 const PAGE_KIB: u32 = 4;
 const SECTOR: u64 = crate::ground::ids::SECTOR_BYTES;
 
-/// Reads a number as the files of `queue/` do: decimal digits, 32 bits.
+/// Parses a number as the files of `queue/` do: decimal digits, 32 bits.
 pub fn number(text: &str) -> Result<u32, AttributeError> {
     let digits = text.trim();
     if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
@@ -97,7 +97,7 @@ pub fn number(text: &str) -> Result<u32, AttributeError> {
     digits.parse().map_err(|_| AttributeError::Invalid)
 }
 
-/// Reads a timeout in milliseconds; there is none of 0.
+/// Parses a timeout in milliseconds; 0 is not valid.
 pub fn timeout(text: &str) -> Result<Nanos, AttributeError> {
     match number(text)? {
         0 => Err(AttributeError::Invalid),
@@ -105,7 +105,7 @@ pub fn timeout(text: &str) -> Result<Nanos, AttributeError> {
     }
 }
 
-/// The content of a file that only limits and merge rules decide, its newline missing. `device` is what the hardware can.
+/// The content, without a newline, of a file that depends only on limits and merge rules. `device`: the limits of the hardware.
 pub fn show(rules: &MergeRules, device: &Limits, file: &str) -> Option<String> {
     let limits = &rules.limits;
     let bytes = |sectors: u32| (u64::from(sectors) * SECTOR).to_string();

@@ -91,7 +91,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
     /// Also if the queue does not fit the tags, or the scheduler needs a single queue, which cannot share tags.
     pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
         if config.schedulers.is_legacy(scheduler) {
-            let why = format!("{scheduler} is of the legacy queue, which shares no tags with others");
+            let why = format!("{scheduler} runs on the legacy queue, which cannot share tags");
             return Err(ConfigError::new("scheduler", why));
         }
         Ok(AnyQueue::Mq(Box::new(Queue::in_set(config, scheduler, tags)?)))
@@ -146,9 +146,9 @@ impl<Sh: Sharing> AnyQueue<Sh> {
     }
 
     /// Starts or stops throttling of a writing task because too much memory is dirty.
-    pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
+    pub fn set_dirty_throttled(&self, now: Instant, is_throttled: bool) {
         if let AnyQueue::Mq(queue) = self {
-            queue.set_dirty_throttled(now, is_held_up);
+            queue.set_dirty_throttled(now, is_throttled);
         }
     }
 

@@ -30,7 +30,7 @@ mod schedulers;
 pub use any_queue::{AnyQueue, AnySubmission};
 pub use cfq::{Cfq, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
 pub use change::PendingWrite;
-pub use queue::{IoClass, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, SWITCH_POLL, Tagging};
+pub use queue::{LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, SWITCH_POLL, SyncClass, Tagging};
 pub use schedulers::{
     ALL_SCHEDULERS, CFQ, DEADLINE, LEGACY_SCHEDULERS, NOOP, all_schedulers, default_legacy_scheduler,
 };

@@ -55,9 +55,9 @@ pub fn default_legacy_scheduler(config: &QueueConfig, elevator_parameter: Option
     if config.kernel > LAST_KERNEL {
         return None;
     }
-    let wanted = elevator_parameter.unwrap_or(CFQ.name).trim();
-    let mut known = config.schedulers.of(Layer::SingleQueue);
-    Some(known.find(|row| row.name == wanted).map_or(NOOP.name, |row| row.name))
+    let requested = elevator_parameter.unwrap_or(CFQ.name).trim();
+    let mut rows = config.schedulers.of(Layer::SingleQueue);
+    Some(rows.find(|row| row.name == requested).map_or(NOOP.name, |row| row.name))
 }
 
 #[cfg(test)]

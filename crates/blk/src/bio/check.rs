@@ -1,14 +1,14 @@
-//! What a bio must pass before it is on its way (BL-5 to BL-9, BL-133; both kinds of queue check the same).
+//! Validation of a submitted bio (BL-5 to BL-9, BL-133), common to both kinds of queue.
 
 use crate::bio::limits::Limits;
 use crate::bio::{Bio, BioFlags, Op, Status};
 
-/// What becomes of a bio that has been looked at.
+/// The result of the check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checked {
-    /// It goes on.
+    /// The bio continues.
     Proceeds,
-    /// It ends at once.
+    /// The bio completes at once with this status.
     Ends(Status),
 }
 
@@ -17,8 +17,8 @@ const DURABLE: BioFlags = BioFlags::PREFLUSH.with(BioFlags::FUA);
 /// The modifiers of a direct write.
 const DIRECT: BioFlags = BioFlags::SYNC.with(BioFlags::IDLE);
 
-/// Whether a bio is a read or a direct write without any other modifier that [passes as it is](check) and
-/// [fits](super::split::split_point), so that nothing throttles it, either. Nearly all are, and one look says so.
+/// Whether a bio is a read or a direct write without other flags that [passes the check unchanged](check) and [needs no
+/// split](super::split::split_point); such a bio is never throttled. Nearly all bios are, so this is a fast path.
 #[inline]
 pub(crate) fn is_plain(limits: &Limits, bio: &Bio) -> bool {
     let is_usual = match bio.op {
@@ -37,7 +37,7 @@ pub(crate) fn is_plain(limits: &Limits, bio: &Bio) -> bool {
         && limits.is_aligned(bio.sector, bio.sectors)
 }
 
-/// Looks at a bio that is to become requests: those begin and end at borders of logical blocks.
+/// Checks a bio for a queue of requests, which must be aligned to logical blocks.
 #[inline]
 pub fn check(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
     if !limits.is_aligned(bio.sector, bio.sectors) {
@@ -46,8 +46,7 @@ pub fn check(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
     check_bio(limits, takes_polled, bio)
 }
 
-/// Looks at a bio. `takes_polled` says whether it may ask to be polled for. Without a write cache there is nothing to
-/// flush, and its flags for that are taken away.
+/// Checks a bio. `takes_polled` says whether polled I/O is allowed. Without a write cache its flush flags are removed.
 #[inline]
 pub(crate) fn check_bio(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
     // An end that does not fit into 64 bits is beyond any device. Empty bios are never out of range.
@@ -71,7 +70,7 @@ pub(crate) fn check_bio(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> C
     }
     let supported = match bio.op {
         Op::Read | Op::Write => true,
-        // A flush is asked for by an empty write.
+        // Flushes are submitted as empty writes with PREFLUSH.
         Op::Flush => false,
         Op::Discard => limits.max_discard_sectors > 0,
         Op::WriteZeroes => limits.max_write_zeroes_sectors > 0,

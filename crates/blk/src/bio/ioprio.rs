@@ -12,20 +12,20 @@ pub struct IoPriority(pub u16);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum PriorityClass {
-    /// Not set: the nice level decides, which makes it best-effort for almost everybody.
+    /// Not set: derived from the nice level, which gives best effort for nearly all processes.
     None = 0,
     /// Real time.
     RealTime = 1,
     /// Best effort, the default of ordinary processes.
     BestEffort = 2,
-    /// Only when no other class wants the device.
+    /// Served only when no other class needs the device.
     Idle = 3,
 }
 
 impl IoPriority {
     /// Not set.
     pub const UNSET: IoPriority = IoPriority(0);
-    /// What an ordinary process has: best-effort 4, the level of nice 0.
+    /// Priority of an ordinary process: best effort, level 4 (nice 0).
     pub const DEFAULT: IoPriority = IoPriority::new(PriorityClass::BestEffort, 4);
 
     /// The priority of `class` and `level`; only the low three bits of `level` count.
@@ -34,8 +34,8 @@ impl IoPriority {
         IoPriority((class as u16) << 13 | (level & 7) as u16)
     }
 
-    /// The effective priority of a process that set none: best-effort at level (nice + 20) / 5.
-    /// `nice` is clamped to -20..=19.
+    /// The effective priority of a process without its own: best effort at level (nice + 20) / 5. `nice` is clamped to
+    /// -20..=19.
     #[must_use]
     pub fn from_nice(nice: i8) -> IoPriority {
         let nice = nice.clamp(-20, 19);
@@ -53,29 +53,29 @@ impl IoPriority {
         }
     }
 
-    /// The level, 0 (best) to 7. It has a meaning only in the classes real time and best effort.
+    /// The level, 0 (highest) to 7. Meaningful only for real time and best effort.
     #[must_use]
     pub const fn level(self) -> u8 {
         (self.0 & 7) as u8
     }
 }
 
-/// What a cgroup makes of the priorities of its I/O: its file `io.prio.class` (BL-118, CG-16).
+/// The policy in a cgroup's `io.prio.class`: how it changes the priority of its I/O (BL-118, CG-16).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CgroupPriority {
-    /// Nothing.
+    /// Priorities are unchanged.
     #[default]
     NoChange = 0,
-    /// Real time, level 4, unless it is real time already.
+    /// Real time, level 4, unless already real time.
     PromoteToRealTime = 1,
-    /// No better than best effort.
+    /// At most best effort.
     RestrictToBestEffort = 2,
     /// Idle.
     Idle = 3,
 }
 
 impl CgroupPriority {
-    /// The texts of the file, and an old name of one of them.
+    /// The file's texts, and an old name of one of them.
     pub const TEXTS: [(&str, CgroupPriority); 5] = [
         ("no-change", CgroupPriority::NoChange),
         ("promote-to-rt", CgroupPriority::PromoteToRealTime),
@@ -84,13 +84,13 @@ impl CgroupPriority {
         ("none-to-rt", CgroupPriority::PromoteToRealTime),
     ];
 
-    /// What a text written to the file means; `None` if the kernel refuses it.
+    /// Parses a text written to the file; `None` if the kernel rejects it.
     #[must_use]
     pub fn parse(text: &str) -> Option<CgroupPriority> {
         CgroupPriority::TEXTS.into_iter().find(|&(known, _)| known == text.trim()).map(|(_, policy)| policy)
     }
 
-    /// The priority that I/O of the cgroup has.
+    /// The resulting priority of I/O of the cgroup.
     #[must_use]
     pub fn applied_to(self, priority: IoPriority) -> IoPriority {
         let class = priority.class();

@@ -1,9 +1,9 @@
-//! Queue limits: what one request may span (BL-13, BL-14).
+//! Queue limits: maximum size and segments of a request (BL-13, BL-14).
 
 use crate::bio::Op;
 use crate::ground::ids::Sector;
 
-/// The limits of a queue, in sectors unless said.
+/// The limits of a queue, in 512-byte sectors unless noted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Logical block size in sectors.
@@ -12,36 +12,39 @@ pub struct Limits {
     pub physical_block: u32,
     /// Largest read or write.
     pub max_sectors: u32,
-    /// The largest read or write that the hardware takes.
+    /// Largest read or write that the hardware supports (`max_hw_sectors_kb`).
     pub max_hw_sectors: u32,
     /// Largest number of physical segments of a request.
     pub max_segments: u16,
-    /// No request crosses a multiple of it; 0 for none.
+    /// No request crosses a multiple of this; 0 for no such limit.
     pub chunk_sectors: u32,
-    /// Largest discard; 0 if the device cannot discard.
+    /// Largest discard; 0 if unsupported.
     pub max_discard_sectors: u32,
-    /// Ranges of one discard command: discards that do not touch join up to this number.
+    /// Most ranges in one discard command (`max_discard_segments`): discards that are not contiguous merge up to this
+    /// many.
     pub max_discard_segments: u16,
-    /// Discards begin and end at multiples of it.
+    /// Discards begin and end at multiples of this.
     pub discard_granularity: u32,
-    /// Largest write-zeroes; 0 if the device cannot.
+    /// Largest write-zeroes; 0 if unsupported.
     pub max_write_zeroes_sectors: u32,
     /// Size of the device.
     pub capacity: Sector,
-    /// Whether the device has a volatile write cache, so that flushes mean something (`queue/write_cache`).
+    /// Whether the device has a volatile write cache, so flushes have something to flush (`queue/write_cache`).
     pub write_cache: bool,
-    /// Whether the device can write one request past its cache (`queue/fua`).
+    /// Whether the device supports FUA writes (`queue/fua`).
     pub fua: bool,
-    /// Whether the device does other commands beside a flush (SATA disks with NCQ do not). Legacy queues ask.
+    /// Whether the device executes other commands while a flush is in flight (SATA disks with NCQ do not). Used by
+    /// legacy queues.
     pub flush_queueable: bool,
-    /// First sectors of the second and further independent actuators of a disk, ascending: no limit either.
+    /// First sectors of the second and further independent actuators of a disk, ascending. Not a limit, but used by
+    /// schedulers.
     pub actuators: Vec<Sector>,
-    /// Whether the device seeks: no limit, but a feature that schedulers ask for.
+    /// Whether the device is rotational. Not a limit, but used by schedulers.
     pub rotational: bool,
 }
 
 impl Limits {
-    /// Limits of a device that takes `max_hw_sectors` at once, under a kernel that cuts at `cap`.
+    /// Limits of a device with this `max_hw_sectors`, under a kernel whose software limit is `cap`.
     #[must_use]
     pub fn new(logical_block: u32, physical_block: u32, max_hw_sectors: u32, cap: u32, max_segments: u16) -> Self {
         let max_sectors = max_hw_sectors.min(cap);
@@ -65,32 +68,35 @@ impl Limits {
         }
     }
 
-    /// What contradicts itself in these limits, so that no queue can be made with them: the field, and why.
+    /// Returns the first inconsistent field and the reason, if any.
     pub fn contradiction(&self) -> Option<(&'static str, String)> {
         let block = self.logical_block.max(1);
         let is_multiple = |sectors: u32| sectors.is_multiple_of(block);
         if self.max_sectors < block {
             Some((
                 "limits.max_sectors",
-                format!("{} is less than a logical block of {block} sectors", self.max_sectors),
+                format!("{} is less than the logical block size of {block} sectors", self.max_sectors),
             ))
         } else if self.max_segments == 0 {
-            Some(("limits.max_segments", "with 0 no request could have data".into()))
+            Some(("limits.max_segments", "must be at least 1".into()))
         } else if !is_multiple(self.physical_block) {
             Some((
                 "limits.physical_block",
-                format!("{} sectors are not made of logical blocks of {block}", self.physical_block),
+                format!("{} is not a multiple of the logical block size ({block} sectors)", self.physical_block),
             ))
         } else if !is_multiple(self.chunk_sectors) {
-            Some(("limits.chunk_sectors", format!("{} are not made of logical blocks of {block}", self.chunk_sectors)))
+            Some((
+                "limits.chunk_sectors",
+                format!("{} is not a multiple of the logical block size ({block} sectors)", self.chunk_sectors),
+            ))
         } else if !self.actuators.is_sorted_by(|one, next| one < next) {
-            Some(("limits.actuators", "their first sectors must ascend".into()))
+            Some(("limits.actuators", "their first sectors must be in ascending order".into()))
         } else {
             None
         }
     }
 
-    /// Whether an I/O begins and ends at borders of logical blocks.
+    /// Whether an I/O is aligned to logical blocks.
     #[inline]
     #[must_use]
     pub fn is_aligned(&self, sector: Sector, sectors: u32) -> bool {

@@ -1,4 +1,4 @@
-//! The bio: the unit of I/O that submitters hand in, and what comes back.
+//! The bio: the unit of I/O that submitters submit, and its completion status.
 
 pub(crate) mod check;
 pub(crate) mod ioprio;
@@ -10,7 +10,7 @@ pub use limits::Limits;
 
 use crate::ground::ids::{CgroupId, IoContextId, Sector};
 
-/// What a bio or request does to the device. Passthrough and zone operations are outside this project.
+/// The operation of a bio or request. Passthrough and zone operations are out of scope.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Op {
@@ -27,7 +27,7 @@ pub enum Op {
     WriteZeroes = 9,
 }
 
-/// The two directions that schedulers, statistics and merge rules know: discards and write-zeroes are writes.
+/// The two directions for schedulers, statistics and merge rules: discards and write-zeroes are writes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Direction {
@@ -80,7 +80,7 @@ impl Direction {
     }
 }
 
-/// Flags of a bio, and of the request that is made of it: a set of bits.
+/// Flags of a bio, and of the request made from it: a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct BioFlags(pub u32);
 
@@ -99,13 +99,13 @@ impl BioFlags {
     pub const IDLE: BioFlags = BioFlags(1 << 4);
     /// Complete only when the data is on stable media.
     pub const FUA: BioFlags = BioFlags(1 << 5);
-    /// Make everything that was completed before durable first.
+    /// First make everything durable that completed before.
     pub const PREFLUSH: BioFlags = BioFlags(1 << 6);
     /// Read-ahead: may be dropped.
     pub const RAHEAD: BioFlags = BioFlags(1 << 7);
     /// Background write-back.
     pub const BACKGROUND: BioFlags = BioFlags(1 << 8);
-    /// Never sleep: what would have to wait fails instead.
+    /// Never sleep: fail if the bio would have to wait.
     pub const NOWAIT: BioFlags = BioFlags(1 << 9);
     /// The submitter will poll for the completion.
     pub const POLLED: BioFlags = BioFlags(1 << 10);
@@ -126,14 +126,14 @@ impl BioFlags {
         self.0 & flags.0 != 0
     }
 
-    /// These flags and those.
+    /// The union of both sets.
     #[inline]
     #[must_use]
     pub const fn with(self, flags: BioFlags) -> BioFlags {
         BioFlags(self.0 | flags.0)
     }
 
-    /// These flags without those.
+    /// These flags without `flags`.
     #[inline]
     #[must_use]
     pub const fn without(self, flags: BioFlags) -> BioFlags {
@@ -141,7 +141,7 @@ impl BioFlags {
     }
 }
 
-/// Whether a task waits: for every read, and for what carries SYNC, FUA or PREFLUSH (BL-10 to BL-12).
+/// Whether an I/O is synchronous: every read, and everything with SYNC, FUA or PREFLUSH (BL-10 to BL-12).
 #[inline]
 #[must_use]
 pub const fn is_sync(op: Op, flags: BioFlags) -> bool {
@@ -156,7 +156,7 @@ pub const fn is_flush_type(op: Op, flags: BioFlags) -> bool {
     matches!(op, Op::Write) && flags.intersects(BioFlags::PREFLUSH.with(BioFlags::FUA))
 }
 
-/// One I/O as its submitter hands it in. Plain data: it moves into a request and comes back, by value, in
+/// One I/O as submitted. Plain data: it moves into a request and is returned, by value, in
 /// [`Effect::EndBio`](crate::drive::Effect::EndBio).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bio {
@@ -172,13 +172,13 @@ pub struct Bio {
     pub write_hint: u8,
     /// The flags.
     pub flags: BioFlags,
-    /// The priority it carries.
+    /// Its priority.
     pub ioprio: IoPriority,
-    /// Whose I/O it is.
+    /// The I/O context that it belongs to.
     pub io_context: IoContextId,
     /// The cgroup that it is charged to.
     pub cgroup: CgroupId,
-    /// Anything that lets the submitter recognise it; not interpreted here.
+    /// An arbitrary value by which the submitter recognises it.
     pub owner: u64,
 }
 
@@ -215,25 +215,25 @@ impl Bio {
     }
 }
 
-/// How a bio or a request ended. Numbers and meanings are those of the kernel's block status codes.
+/// The completion status of a bio or request: the kernel's block status codes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Status {
-    /// Done.
+    /// Success.
     #[default]
     Ok,
-    /// The device or queue cannot do that (EOPNOTSUPP).
+    /// Not supported by the device or queue (EOPNOTSUPP).
     NotSupported,
-    /// Not answered in time (ETIMEDOUT).
+    /// The command timed out (ETIMEDOUT).
     Timeout,
     /// No space left (ENOSPC).
     NoSpace,
     /// The medium is damaged (ENODATA).
     Medium,
-    /// It would have had to wait and must not (EAGAIN).
+    /// A NOWAIT bio would have had to wait (EAGAIN).
     Again,
     /// The device is gone (ENODEV).
     Offline,
-    /// The request makes no sense (EINVAL).
+    /// The request is invalid (EINVAL).
     Invalid,
     /// Anything else (EIO).
     IoError,

@@ -1,16 +1,16 @@
 //! Splitting a bio that is longer than the queue allows (BL-15 to BL-20).
 //!
-//! The front part goes on, the remainder comes back through the whole path after it. Segments are counted, not
-//! placed: a part gets its share of the bio's segments by length.
+//! The front part continues, and the remainder is submitted after it. Segments have a number but no positions: each part
+//! gets a share of the bio's segments by its length.
 
 use crate::bio::limits::Limits;
 use crate::bio::{Bio, BioFlags, Op};
 
-/// Where to cut `bio`: the length of the front part in sectors, or `None` if it fits as it is.
+/// Where to split `bio`: length of the front part in sectors; `None` if the bio fits.
 #[inline]
 #[must_use]
 pub fn split_point(bio: &Bio, limits: &Limits) -> Option<u32> {
-    // Nearly every bio fits wherever it begins, which needs no division.
+    // Nearly every bio fits wherever it begins, which is checked without a division.
     let fits_anywhere = u64::from(bio.sectors) + u64::from(limits.physical_block) <= u64::from(limits.max_sectors);
     let is_data = matches!(bio.op, Op::Read | Op::Write);
     if is_data && fits_anywhere && limits.chunk_sectors == 0 && bio.segments <= limits.max_segments {
@@ -42,7 +42,7 @@ fn exact_split_point(bio: &Bio, limits: &Limits) -> Option<u32> {
     (bio.sectors > cut).then_some(cut)
 }
 
-/// Into how many parts a bio will be cut.
+/// Number of parts that a bio will be split into.
 #[must_use]
 pub fn parts(bio: &Bio, limits: &Limits) -> u32 {
     let mut rest = bio.clone();
@@ -54,8 +54,8 @@ pub fn parts(bio: &Bio, limits: &Limits) -> u32 {
     parts
 }
 
-/// The longest first part of a discard: no longer than the device takes, and such that the next one begins at a multiple of
-/// the granularity. `None` if the device takes less than one granule: then it is left as it is.
+/// Length of the first part of a discard: at most the device's limit, and such that the next part begins at a multiple of
+/// the granularity. `None` if the limit is less than one granule: the discard is then not split.
 fn discard_part(bio: &Bio, limits: &Limits) -> Option<u32> {
     let granularity = limits.discard_granularity.max(1);
     let max = limits.max_discard_sectors - limits.max_discard_sectors % granularity;
@@ -63,7 +63,7 @@ fn discard_part(bio: &Bio, limits: &Limits) -> Option<u32> {
     (max > 0).then_some(if beyond < max { max - beyond } else { max })
 }
 
-/// Cuts `bio` after `sectors`: shortens it to the remainder and returns the front part, which never merges.
+/// Splits `bio` after `sectors`: shortens it to the remainder and returns the front part, which never merges.
 #[must_use]
 pub fn split(bio: &mut Bio, sectors: u32) -> Bio {
     debug_assert!(0 < sectors && sectors < bio.sectors);
@@ -78,8 +78,8 @@ pub fn split(bio: &mut Bio, sectors: u32) -> Bio {
     front
 }
 
-/// Undoes [`split`]: the front part and the remainder, as far as they are there, are one bio again. A segment that the
-/// cut went through counts in both, and a bio that was cut is not polled for.
+/// Undoes [`split`]: joins the front part and the remainder, if present, into one bio. A segment that was split counts in
+/// both, and a split bio is not polled.
 #[must_use]
 pub fn rejoin(front: Option<Bio>, remainder: Option<Bio>) -> Option<Bio> {
     let (Some(front), Some(rest)) = (&front, &remainder) else { return front.or(remainder) };

@@ -1,22 +1,21 @@
-//! Everything that is due on a queue, in one table: what calls have asked for, until it has been done.
+//! The agenda of a queue: a table of pending work that calls have requested, such as runs of hardware queues and timers.
 //!
 //! ```text
 //! a call into the queue -> Effects -> Agenda::take -> in the table:       Agenda::carry_out, or Due::carry_out
 //!                                                  -> for the caller:     an Action
 //! ```
 //!
-//! What is asked for again replaces what was asked for before, or not (BL-75 to BL-77, BL-90):
+//! A new request may replace an earlier one (BL-75 to BL-77, BL-90):
 //!
-//! - A run of a hardware queue to which a worker is on its way already need not be set; one that is delayed for longer is
-//!   replaced, which may postpone it.
-//! - Runs of all hardware queues at once are such runs; delayed ones leave hardware queues alone that are set to run.
-//! - The scheduler's timer and the scan for timeouts are replaced, and the timer may be taken back.
-//! - A window of write-back throttling ends when it was said to.
-//! - Each kick of the requeue list has its worker; one that comes too late finds nothing.
+//! - A run of a hardware queue whose worker is already scheduled is not set again; a longer delay replaces an earlier one,
+//!   which may postpone the run.
+//! - A run of all hardware queues is such a run of each; a delayed one skips hardware queues that already have a run set.
+//! - The scheduler's timer and the timeout scan are replaced, and the timer can be cancelled.
+//! - The end of a write-back-throttling window never changes.
+//! - Each kick of the requeue list schedules a worker; a late one finds nothing to do.
 //!
-//! A caller with an event queue of its own, such as a simulator, is notified of what is [set](Workers::set), and asks when
-//! the moment has come whether it is [still due](Agenda::is_due). One that has none asks when to [come
-//! back](Agenda::next_at).
+//! A caller with its own event queue, such as a simulator, is notified of what is [set](Workers::set), and checks at that
+//! time whether it is [still due](Agenda::is_due). Other callers use [`next_at`](Agenda::next_at).
 
 use crate::bio::{Bio, Status};
 use crate::caller::block_queue::BlockQueue;
@@ -25,7 +24,7 @@ use crate::drive::effects::{Effect, Effects};
 use crate::ground::ids::{CpuId, HctxId, QueueId, RqId, Waiter};
 use crate::ground::time::{Instant, Nanos};
 
-/// Something that is due on a queue.
+/// A kind of pending work of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
     /// The scheduler's timer.
@@ -34,7 +33,7 @@ pub enum Due {
     Timeouts,
     /// The end of a window of write-back throttling.
     Window,
-    /// Requeued requests are put back in.
+    /// Reinsertion of requeued requests.
     Requeue,
     /// A run of a hardware queue.
     Run(HctxId),
@@ -62,22 +61,23 @@ pub enum Action {
     },
     /// Run a hardware queue of another queue on a worker, as [`Agenda::run`] of its agenda does.
     RunOther {
-        /// Whose.
+        /// The other queue.
         queue: QueueId,
-        /// Which.
+        /// The hardware queue.
         hctx: HctxId,
     },
 }
 
-/// The clock and the workers of a caller. An [`Instant`] is the simplest: it is now, and workers come at once.
+/// The clock and the workers of a caller. An [`Instant`] is the simplest implementation: the current time, with workers
+/// that run at once.
 pub trait Workers {
-    /// When a worker that is called now runs on this CPU.
+    /// When a worker that is scheduled now runs on this CPU.
     fn come(&mut self, cpu: CpuId) -> Instant;
 
-    /// By when one that was called before is there.
+    /// Latest time at which a worker that was scheduled earlier runs.
     fn called_worker_starts_by(&self) -> Instant;
 
-    /// Something will be due, instead of what was set for it before. The number of the setting distinguishes the two.
+    /// Sets the time of an entry, which replaces its earlier setting; the number distinguishes settings.
     fn set(&mut self, _at: Instant, _due: Due, _setting: u32) {}
 }
 
@@ -91,22 +91,22 @@ impl Workers for Instant {
     }
 }
 
-/// What is due on one queue.
+/// The pending work of one queue.
 #[derive(Debug)]
 pub struct Agenda {
-    /// By the [place](Due::place) of what is due.
+    /// Indexed by [`Due::place`].
     slots: Vec<Slot>,
-    /// A bit for each hardware queue, in words, without a run that is set: a "run all" that is delayed is for those.
+    /// One bit for each hardware queue without a pending run: a delayed "run all" applies to those.
     without_run: Vec<u64>,
-    /// How often a worker was called for each hardware queue.
+    /// Number of times that a worker was scheduled for each hardware queue.
     calls: Vec<u32>,
-    /// Settings so far: of two that are due at the same moment the earlier one comes first.
+    /// Number of settings so far: of two entries due at the same time, the one set first comes first.
     settings: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// The end of time if nothing is set.
+    /// [`Instant::NEVER`] if not set.
     at: Instant,
     setting: u32,
 }
@@ -114,7 +114,7 @@ struct Slot {
 impl Due {
     const RUNS: usize = 4;
 
-    /// Its number among all that can be due on a queue.
+    /// Its index in an agenda.
     #[inline]
     #[must_use]
     pub fn place(self) -> usize {
@@ -127,7 +127,7 @@ impl Due {
         }
     }
 
-    /// What has this number.
+    /// The entry with this index.
     #[inline]
     #[must_use]
     pub fn due_from_index(place: usize) -> Due {
@@ -140,7 +140,7 @@ impl Due {
         }
     }
 
-    /// Does it, on the CPU of the call.
+    /// Carries it out, on the CPU of the call.
     #[inline]
     pub fn carry_out<E: Env>(self, queue: &impl BlockQueue, cx: &mut Cx<'_, E>) {
         match self {
@@ -154,7 +154,7 @@ impl Due {
 }
 
 impl Agenda {
-    /// Of a queue with `hw_queues` hardware queues, on which nothing is due.
+    /// An empty agenda of a queue with `hw_queues` hardware queues.
     #[must_use]
     pub fn new(hw_queues: u16) -> Self {
         let mut agenda = Agenda {
@@ -167,7 +167,7 @@ impl Agenda {
         agenda
     }
 
-    /// Takes effects of calls on `cpu`, oldest first, until one is for the caller.
+    /// Takes effects of calls on `cpu`, oldest first, and returns the first action for the caller.
     #[inline]
     pub fn take(
         &mut self,
@@ -256,7 +256,7 @@ impl Agenda {
         }
     }
 
-    /// Notes whether something is set at a place, if that is a run.
+    /// Records in `without_run` whether a run is set at this place.
     #[inline]
     fn mark(&mut self, place: usize, is_set: bool) {
         let Some(hctx) = place.checked_sub(Due::RUNS) else { return };
@@ -265,7 +265,7 @@ impl Agenda {
         *word = if is_set { *word & !bit } else { *word | bit };
     }
 
-    /// Takes something off: it will not be carried out. Returns when it was due.
+    /// Cancels an entry. Returns when it was due.
     pub fn take_back(&mut self, due: Due) -> Option<Instant> {
         let at = std::mem::replace(&mut self.slots[due.place()].at, Instant::NEVER);
         self.mark(due.place(), false);
@@ -287,7 +287,7 @@ impl Agenda {
 
     // --- for callers with an event queue ---
 
-    /// The moment of a setting has come: whether it still counts. If so it is taken out, and is to be carried out.
+    /// Whether a setting that is due now is still valid. If so it is removed, and the caller carries it out.
     #[inline]
     pub fn is_due(&mut self, due: Due, setting: u32) -> bool {
         let slot = &mut self.slots[due.place()];
@@ -301,14 +301,14 @@ impl Agenda {
 
     // --- for callers without ---
 
-    /// When to come back, if something is set.
+    /// When the next entry is due, if any.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
         self.slots.iter().map(|slot| slot.at).min().filter(|&at| at != Instant::NEVER)
     }
 
-    /// Takes effects, and carries out everything that is due by now and whatever comes of it, in the order in which it was
-    /// asked for. `action` does what only the caller can do.
+    /// Takes effects, and carries out everything that is due and all that results from it, in the order of the requests.
+    /// `action` carries out actions that only the caller can.
     pub fn carry_out<E: Env>(
         &mut self,
         queue: &impl BlockQueue,
@@ -326,7 +326,7 @@ impl Agenda {
         }
     }
 
-    /// Takes what has been due for longest, to be [carried out](Due::carry_out).
+    /// Takes the entry that is due earliest, to be [carried out](Due::carry_out).
     pub fn take_due(&mut self, now: Instant) -> Option<Due> {
         let age = |slot: &Slot| self.settings.wrapping_sub(slot.setting);
         let is_due = |(_, slot): &(usize, &Slot)| slot.at <= now && slot.at != Instant::NEVER;

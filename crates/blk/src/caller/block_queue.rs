@@ -1,5 +1,5 @@
-//! The queue of a device as submitters, drivers and workers see it: where the caller's kit, [`Agenda`] and [`Submitter`], meets a
-//! queue of any kind.
+//! The interface of a device's queue for submitters, drivers and workers. [`Agenda`] and [`Submitter`] work with any queue that
+//! implements it.
 //!
 //! [`Agenda`]: crate::caller::Agenda
 //! [`Submitter`]: crate::caller::Submitter
@@ -10,37 +10,37 @@ use crate::ground::ids::{CpuId, HctxId, RqId, Waiter};
 use crate::request::Rq;
 use crate::request::plug::Plug;
 
-/// Where a submission has got to.
+/// The state of a submission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Submitted {
-    /// Every part is on its way.
+    /// All parts have been submitted.
     Done,
-    /// It sleeps for a tag, or until less write-back is in flight: an [`Effect::Wake`](crate::drive::Effect::Wake) with its waiter
-    /// will come, then go on with it.
+    /// It sleeps for a tag, or until less write-back is in flight: continue it after an
+    /// [`Effect::Wake`](crate::drive::Effect::Wake) with its waiter.
     Parked,
 }
 
-/// A bio on its way into a queue. The submitter keeps it until every part is on its way, also while it is parked, and may use
-/// it again for the next bio.
+/// A bio that is being submitted to a queue. The submitter keeps it until all parts are submitted, even while it is parked, and
+/// can reuse it for the next bio.
 pub trait Submission {
-    /// The next bio. The previous one must not be in progress any more.
+    /// Starts the next bio. The previous one must no longer be in progress.
     fn begin(&mut self, bio: Bio);
 
-    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](BlockQueue::cancel).
+    /// Takes the bio back if its submission has not started; otherwise use [`cancel`](BlockQueue::cancel).
     fn withdraw(&mut self) -> Option<Bio>;
 }
 
 /// The queue of a device.
 pub trait BlockQueue {
-    /// A bio on its way in.
+    /// A bio that is being submitted.
     type Submission: Submission;
 
     // --- the submitter ---
 
-    /// Nothing to be submitted yet; `waiter` submits one bio at a time.
+    /// An idle submission; `waiter` submits one bio at a time.
     fn submission(&self, waiter: Waiter) -> Self::Submission;
 
-    /// Takes a submission as far as it gets. `plug` is the submitter's plug, if one is open.
+    /// Continues a submission as far as possible. `plug` is the submitter's plug, if one is open.
     fn submit<E: Env>(
         &self,
         cx: &mut Cx<'_, E>,
@@ -48,7 +48,7 @@ pub trait BlockQueue {
         plug: Option<&mut Plug>,
     ) -> Submitted;
 
-    /// Takes a submission back from any stage. Returns the part that no request has been made of.
+    /// Cancels a submission at any stage. Returns the part that has no request yet.
     fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Self::Submission) -> Option<Bio>;
 
     /// Flushes a plug at the end of its section.
@@ -56,7 +56,7 @@ pub trait BlockQueue {
 
     // --- the driver ---
 
-    /// A request has ended.
+    /// Completes a request.
     fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status);
 
     /// Takes a started request back from the driver.
@@ -67,8 +67,8 @@ pub trait BlockQueue {
     /// Number of hardware queues.
     fn hw_queues(&self) -> u16;
 
-    /// The CPU on which the worker of this hardware queue runs after `calls` earlier calls: workers go round its CPUs, eight calls
-    /// on each (BL-75). The worker of a lone hardware queue is bound to none.
+    /// The CPU on which the worker of this hardware queue runs after `calls` earlier runs: workers rotate over its CPUs, eight
+    /// runs on each (BL-75). The worker of a single hardware queue is not bound to a CPU.
     fn worker_cpu(&self, hctx: HctxId, calls: u32) -> CpuId;
 
     /// Whether a "run all" on this CPU runs a hardware queue.
@@ -77,17 +77,16 @@ pub trait BlockQueue {
     /// Runs a hardware queue on this CPU.
     fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId);
 
-    /// Puts requeued requests back in.
+    /// Reinserts requeued requests.
     fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>);
 
-    /// The scheduler's timer has come.
+    /// The scheduler's timer has expired.
     fn timer<E: Env>(&self, cx: &mut Cx<'_, E>);
 
-    /// The moment to look for timeouts has come.
+    /// The timeout scan is due.
     fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>);
 
-    /// A request that this CPU has started has been at the device for too long: its driver is asked, unless it has ended
-    /// since.
+    /// A request that this CPU started has timed out: its driver is asked, unless the request has completed since.
     fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId);
 
     /// A window of write-back throttling has ended.

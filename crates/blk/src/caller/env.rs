@@ -1,4 +1,4 @@
-//! What surrounds a call on the way of a request: the time, the CPU, and four parties outside of the block layer.
+//! The context of a call into the block layer: time, CPU, driver, probe, lock meter and effects.
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,14 @@ use crate::policy::{ElevatorCx, RequestedActions};
 use crate::request::Rq;
 use crate::watch::probe::{Event, Probe};
 
-/// The types of what the block layer calls: one parameter instead of three. A pair of driver and probe is one whose
-/// locks are not metered.
+/// The types that the block layer calls, as one parameter instead of three. A pair of driver and probe is an environment
+/// without a lock meter.
 pub trait Env {
-    /// Who carries requests out.
+    /// The driver.
     type Driver: Driver;
-    /// Who watches.
+    /// The probe that observes events.
     type Probe: Probe;
-    /// Who charges for locks.
+    /// The meter that charges for locks.
     type Meter: Meter;
 }
 
@@ -34,40 +34,40 @@ impl<D: Driver, P: Probe, M: Meter> Env for (D, P, M) {
     type Meter = M;
 }
 
-/// What every call on the way of a request takes; a [`Caller`](crate::caller::Caller) makes it.
+/// The context of every call; a [`Caller`](crate::caller::Caller) makes it.
 pub struct Cx<'a, E: Env> {
     /// The time as the block layer and its policies see it: a [plug](crate::request::Plug) may have stopped their clock.
     pub now: Now,
-    /// The time outside, for driver and probe.
+    /// The real time, for driver and probe.
     pub real: Now,
     /// The CPU that the call runs on.
     pub cpu: CpuId,
     /// The driver, as seen from this CPU.
     pub driver: &'a mut E::Driver,
-    /// What is to be done afterwards.
+    /// Effects of the call, to be carried out afterwards.
     pub effects: &'a mut Effects,
-    /// Memory to work with.
+    /// Reusable memory.
     pub scratch: &'a mut Scratch,
-    /// Who watches.
+    /// The probe that observes events.
     pub probe: &'a mut E::Probe,
-    /// Who charges for the locks that the call takes.
+    /// The meter that charges for locks of the call.
     pub meter: &'a E::Meter,
 }
 
 impl<E: Env> Cx<'_, E> {
-    /// Tells the probe of something.
+    /// Reports an event to the probe.
     #[inline(always)]
     pub fn event(&mut self, event: Event<'_>) {
         self.probe.event(self.real, self.cpu, event);
     }
 
-    /// What a call into the elevator takes. The actions that it requests become [effects](Self::take_requested).
+    /// The context of a call into the elevator. The actions that it requests become [effects](Self::take_requested).
     #[inline]
     pub fn elevator(&mut self) -> ElevatorCx<'_> {
         self.scratch.elevator(self.now, self.cpu)
     }
 
-    /// Turns what a policy asked for during a call into effects.
+    /// Converts the actions that a policy requested during a call into effects.
     #[inline]
     pub fn take_requested(&mut self) {
         let RequestedActions { set_timer, cancel_timer, run_queues, run_hctxs } = &self.scratch.requested;
@@ -78,20 +78,20 @@ impl<E: Env> Cx<'_, E> {
     }
 }
 
-/// Memory that calls reuse: between calls there is nothing in it.
+/// Memory that calls reuse; empty between calls.
 #[derive(Default)]
 pub struct Scratch {
-    /// Boxed, so that lending one moves a pointer and not the list.
+    /// Boxed, so that taking one moves a pointer instead of the list.
     #[expect(clippy::vec_box)]
     lists: Vec<Box<VecDeque<Rq>>>,
-    /// Requests that were absorbed during a call.
+    /// Requests that were merged into others during a call.
     pub freed: Vec<Rq>,
-    /// What a policy asks for during a call: reused, because making and moving one for every call costs more than the call.
+    /// Actions that a policy requests during a call; reused, because creating and moving it costs more than the call.
     pub requested: RequestedActions,
 }
 
 impl Scratch {
-    /// What a call into an elevator takes. The actions that it requests become [effects](Cx::take_requested).
+    /// The context of a call into an elevator. The actions that it requests become [effects](Cx::take_requested).
     #[inline]
     pub fn elevator(&mut self, now: Now, cpu: CpuId) -> ElevatorCx<'_> {
         ElevatorCx { now, cpu, requested: &mut self.requested, freed: &mut self.freed }

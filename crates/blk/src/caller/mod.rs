@@ -1,4 +1,4 @@
-//! What a caller of the block layer keeps between its calls: the effects that they leave, and memory that they reuse.
+//! Callers of the block layer: a caller's effects and reusable memory, submitters, and the agenda of a queue.
 
 pub(crate) mod agenda;
 pub(crate) mod block_queue;
@@ -17,19 +17,19 @@ use crate::ground::time::Now;
 /// A caller: a thread, or a machine in virtual time. It makes one call at a time.
 #[derive(Default)]
 pub struct Caller {
-    /// What its calls have led to and what has not been [taken](crate::caller::Agenda) yet.
+    /// Effects of its calls that have not been [taken](crate::caller::Agenda) yet.
     pub effects: Effects,
     scratch: Scratch,
 }
 
 impl Caller {
-    /// One that has not called yet.
+    /// A new caller without effects.
     #[must_use]
     pub fn new() -> Self {
         Caller::default()
     }
 
-    /// What surrounds its next call.
+    /// The context of its next call.
     #[inline]
     pub fn cx<'a, E: Env>(
         &'a mut self,

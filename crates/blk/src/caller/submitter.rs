@@ -1,5 +1,5 @@
-//! A bio from hand-in to the end of its last part: a [`Submitter`] takes bios in, one after the other, and [`Parts`] counts
-//! for each what has not ended.
+//! Submission of bios: a [`Submitter`] submits one bio at a time, and [`Parts`] tracks the parts of a bio that have not
+//! completed.
 
 use crate::bio::{Bio, Status};
 use crate::caller::block_queue::{BlockQueue, Submission as _, Submitted};
@@ -23,7 +23,7 @@ impl<Q: BlockQueue> Submitter<Q> {
         Submitter { submission: queue.submission(waiter), plug: Plug::new(), is_plugged: false, is_parked: false }
     }
 
-    /// Opens a plug: what is submitted is held back until [`unplug`](Self::unplug), or until it sleeps.
+    /// Opens a plug: submitted I/O is held back until [`unplug`](Self::unplug), or until the submitter sleeps.
     #[inline]
     pub fn plug(&mut self) {
         self.is_plugged = true;
@@ -61,7 +61,7 @@ impl<Q: BlockQueue> Submitter<Q> {
         self.make_progress(queue, cx)
     }
 
-    /// Takes a bio in hand, to be submitted by [`make_progress`](Self::make_progress).
+    /// Sets the next bio, to be submitted by [`make_progress`](Self::make_progress).
     ///
     /// # Panics
     /// In debug builds if the previous bio is still in progress.
@@ -71,13 +71,13 @@ impl<Q: BlockQueue> Submitter<Q> {
         self.submission.begin(bio);
     }
 
-    /// Takes the bio back that it has in hand and has not submitted yet.
+    /// Takes back the current bio if its submission has not started.
     #[inline]
     pub fn withdraw(&mut self) -> Option<Bio> {
         if self.is_parked { None } else { self.submission.withdraw() }
     }
 
-    /// Continues with the bio in hand until it has to sleep or has submitted it.
+    /// Continues with the current bio until it is submitted or the submitter has to sleep.
     #[inline]
     pub fn make_progress<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>) -> Submitted {
         let plug = self.is_plugged.then_some(&mut self.plug);
@@ -86,15 +86,15 @@ impl<Q: BlockQueue> Submitter<Q> {
         submitted
     }
 
-    /// Takes the bio in hand back from any stage: its client has departed. Returns the part that no request has been made of; the
-    /// rest completes as usual. Plugged requests stay plugged.
+    /// Cancels the current bio at any stage, because its client has left. Returns the part that has no request yet; the rest
+    /// completes as usual. Plugged requests stay plugged.
     pub fn cancel<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>) -> Option<Bio> {
         self.is_parked = false;
         queue.cancel(cx, &mut self.submission)
     }
 }
 
-/// What is left of a bio that was submitted: a queue may cut it, and its parts end one by one.
+/// The outstanding parts of a submitted bio: a queue may split it, and its parts complete separately.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Parts {
     /// Sectors that have not completed. A bio without sectors counts as one.
@@ -103,27 +103,27 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// All of a bio.
+    /// All of a bio is outstanding.
     #[inline]
     #[must_use]
     pub fn of(bio: &Bio) -> Parts {
         Parts::of_sectors(bio.sectors)
     }
 
-    /// All of a bio of `sectors` sectors.
+    /// All of a bio of this many sectors is outstanding.
     #[inline]
     #[must_use]
     pub fn of_sectors(sectors: u32) -> Parts {
         Parts { sectors_left: sectors.max(1), status: Status::Ok }
     }
 
-    /// Whether all parts have ended.
+    /// Whether all parts have completed.
     #[must_use]
     pub const fn have_ended(&self) -> bool {
         self.sectors_left == 0
     }
 
-    /// A part of it has ended. Returns the status of the whole if it was the last: an error if any part had one.
+    /// A part has completed. Returns the status of the whole bio if it was the last: an error if any part had one.
     #[inline]
     pub fn ended(&mut self, part: &Bio, status: Status) -> Option<Status> {
         self.sectors_left = self.sectors_left.saturating_sub(part.sectors.max(1));

@@ -1,5 +1,6 @@
-//! Effects: what the block layer wants done by the owner of the clock and the threads. Calls do not call back;
-//! they return effects. An [`Agenda`](crate::caller::Agenda) takes them, and knows which of them replaces which.
+//! Effects: work that calls into the block layer request from the owner of clock and threads. There are no callbacks;
+//! calls return effects. An [`Agenda`](crate::caller::Agenda) takes them and applies the rules by which one replaces
+//! another.
 
 use std::collections::VecDeque;
 
@@ -8,10 +9,10 @@ use crate::ground::ids::{CpuId, HctxId, QueueId, RqId, Waiter};
 use crate::ground::time::{Instant, Nanos, Now};
 use crate::policy::{ElevatorCx, RequestedActions};
 
-/// How long a run is delayed when nothing else would trigger it (BL-86 to BL-89).
+/// Delay of a run that nothing else would trigger (BL-86 to BL-89).
 pub const RESOURCE_DELAY: Nanos = Nanos::from_millis(3);
 
-/// Something to be done.
+/// One requested piece of work.
 #[derive(Debug)]
 pub enum Effect {
     /// A bio has ended: notify its submitter.
@@ -25,40 +26,40 @@ pub enum Effect {
     Wake(Waiter),
     /// Run a hardware queue on a worker.
     RunHctx {
-        /// Which.
+        /// The hardware queue.
         hctx: HctxId,
-        /// Not before this has passed.
+        /// Minimum delay.
         delay: Nanos,
     },
     /// Run a hardware queue of another queue, with which this one shares a [`TagSet`](crate::tags::TagSet), on a worker.
     RunOther {
-        /// Whose.
+        /// The other queue.
         queue: QueueId,
-        /// Which.
+        /// The hardware queue.
         hctx: HctxId,
     },
     /// Run all hardware queues on workers.
     RunAll {
-        /// Not before this has passed.
+        /// Minimum delay.
         delay: Nanos,
     },
-    /// Put requeued requests back in.
+    /// Reinsert requeued requests.
     KickRequeue,
-    /// The scheduler's timer is to come at this moment.
+    /// Set the scheduler's timer to this time.
     SetTimer(Instant),
-    /// Forget the timer.
+    /// Cancel the scheduler's timer.
     CancelTimer,
-    /// Timeouts are to be looked for at this moment.
+    /// Scan for timeouts at this time.
     SetTimeout(Instant),
-    /// A request has been at the device for too long: the worker of the CPU that started it is to
-    /// [ask its driver](crate::caller::BlockQueue::timed_out).
+    /// A request has timed out: a worker on the CPU that started it has to [ask its
+    /// driver](crate::caller::BlockQueue::timed_out).
     TimedOut {
         /// The CPU.
         cpu: CpuId,
         /// The request.
         id: RqId,
     },
-    /// A window of write-back throttling ends at this moment.
+    /// A window of write-back throttling ends at this time.
     SetWindow(Instant),
 }
 
@@ -66,12 +67,12 @@ pub enum Effect {
 #[derive(Default)]
 pub struct Effects {
     list: VecDeque<Effect>,
-    /// Bios that have ended, apart from all other effects: they move as they are, because an [`Effect`] built around each
-    /// would stall the processor, which cannot read as a whole what was just written in pieces.
+    /// Completed bios, separate from other effects: wrapping each in an [`Effect`] would cost a store-forwarding stall (a
+    /// wide read after narrow writes).
     ended: Vec<Bio>,
-    /// Those of them that have failed, by index.
+    /// Failed bios among them, by index.
     failed: Vec<(usize, Status)>,
-    /// How many of them have been popped.
+    /// Number of completed bios that have been popped.
     popped: usize,
 }
 
@@ -82,13 +83,13 @@ impl Effects {
         Effects::default()
     }
 
-    /// Takes the oldest effect. Bios that have ended come before all others.
+    /// Takes the oldest effect; completed bios come before all others.
     #[inline]
     pub fn pop(&mut self) -> Option<Effect> {
         if self.ended.is_empty() { self.list.pop_front() } else { self.pop_one_ended() }
     }
 
-    /// Takes the oldest effect if that is a wake-up.
+    /// Takes the oldest effect if it is a wake-up.
     #[inline]
     pub fn pop_wake(&mut self) -> Option<Waiter> {
         let &Effect::Wake(waiter) = self.list.front()? else { return None };
@@ -108,7 +109,7 @@ impl Effects {
         Some(effect)
     }
 
-    /// Takes all bios that have ended, in order, without moving them: what [`pop`](Self::pop) would return as
+    /// Takes all completed bios, in order, without moving them: those that [`pop`](Self::pop) would return as
     /// [`Effect::EndBio`].
     #[inline]
     pub fn pop_ended(&mut self, mut tell: impl FnMut(&Bio, Status)) {
@@ -118,14 +119,14 @@ impl Effects {
         self.forget_ended();
     }
 
-    /// Whether bios have ended that have not been taken.
+    /// Whether there are completed bios that have not been taken.
     #[inline]
     #[must_use]
     pub fn has_ended(&self) -> bool {
         !self.ended.is_empty()
     }
 
-    /// How a bio has ended.
+    /// The status of a completed bio.
     #[inline]
     fn status(&self, index: usize) -> Status {
         if self.failed.is_empty() {
@@ -141,28 +142,28 @@ impl Effects {
         self.popped = 0;
     }
 
-    /// Whether nothing is to be done.
+    /// Whether there are no effects.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty() && self.ended.is_empty()
     }
 
-    /// These bios have ended.
+    /// Adds completed bios.
     #[inline]
     pub fn end(&mut self, bios: &mut Vec<Bio>, status: Status) {
         if status != Status::Ok {
             let first = self.ended.len();
             self.failed.extend((first..first + bios.len()).map(|index| (index, status)));
         }
-        // One by one: nearly always there is one, and calling for a copy of many would cost more.
+        // A loop, because there is nearly always one bio, for which a bulk copy would cost more.
         for bio in bios.iter() {
             self.ended.push(bio.clone());
         }
         bios.clear();
     }
 
-    /// This bio has ended, of which no request was made.
+    /// Adds a completed bio that had no request.
     pub fn end_bio(&mut self, bio: Bio, status: Status) {
         if status != Status::Ok {
             self.failed.push((self.ended.len(), status));
@@ -170,13 +171,13 @@ impl Effects {
         self.ended.push(bio);
     }
 
-    /// One more.
+    /// Adds an effect.
     #[inline]
     pub fn push(&mut self, effect: Effect) {
         self.list.push_back(effect);
     }
 
-    /// Calls into an elevator apart from the way of an I/O; what its policy asks for becomes effects.
+    /// Calls into an elevator outside the I/O path; the actions that its policy requests become effects.
     pub(crate) fn call<R>(&mut self, now: Now, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
         ElevatorCx::alone(now, |cx| {
             let answer = body(cx);
@@ -185,7 +186,7 @@ impl Effects {
         })
     }
 
-    /// Turns what a policy asked for during a call into effects.
+    /// Converts the actions that a policy requested during a call into effects.
     #[cold]
     pub(crate) fn push_requested_actions(&mut self, requested: RequestedActions) {
         if let Some(at) = requested.set_timer {

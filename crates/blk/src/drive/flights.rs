@@ -1,8 +1,8 @@
-//! What is at the device: since when, which worker issued it, and when that will be too long ago.
+//! In-flight table: for each request at the device its issue time, its deadline and the CPU that issued it.
 //!
-//! This lies with the slots of the requests, not with the drivers: there may be one driver for each worker, and none of them
-//! can be asked from elsewhere. The worker that issues a request writes; a scan for what has been there for too long,
-//! or for the oldest read, only reads, and only the worker that issued a request deals with its timeout.
+//! It belongs to the request slots, not to the drivers: there may be one driver for each worker, which other workers cannot
+//! call. Only the issuing worker writes an entry. Scans for timeouts and for the oldest read only read entries, and only the
+//! issuing worker handles a timeout.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -14,21 +14,21 @@ use crate::request::Request;
 
 /// Not at the device, or without a deadline.
 const NEVER: u64 = Instant::NEVER.0;
-/// Beside the issuer's number: it is a read.
+/// Flag in `issuer`: the request is a read.
 const READ: u64 = 1 << 32;
 
-/// The flights of all requests of a queue.
+/// The in-flight table of a queue.
 pub struct Flights<Sh: Sharing> {
-    /// Those of the sequencers' flush commands, whose ids are the last ones that there are, come first.
+    /// Number of flush commands of sequencers. Their ids are the highest, but their entries come first.
     commands: u32,
     flights: Vec<IssuedRequest<Sh>>,
 }
 
 struct IssuedRequest<Sh: Sharing> {
-    /// When the driver was given it, ns. Written last (`Release`) and read first (`Acquire`): who sees it sees the rest, too,
-    /// or what was written even later. Who begins and ends one flight after the other hand the request over.
+    /// Issue time, ns. Written last (`Release`) and read first (`Acquire`), so a reader that sees it also sees the other
+    /// fields, or later values. Writers of successive entries are ordered by the hand-over of the request.
     issued_ns: Sh::Word,
-    /// When the driver has had it for too long, ns.
+    /// Timeout deadline, ns.
     deadline_ns: Sh::Word,
     /// The CPU that issued it, and whether it is a [`READ`].
     issuer: Sh::Word,
@@ -48,23 +48,23 @@ impl<Sh: Sharing> IssuedRequest<Sh> {
     }
 }
 
-/// What a look at all flights has found.
+/// The result of a scan.
 pub struct Seen {
     /// Whether anything is at the device.
     pub any: bool,
-    /// The next deadline, if each that is over begins anew.
+    /// The next deadline, assuming that expired ones start again.
     pub next: Instant,
 }
 
 impl<Sh: Sharing> Flights<Sh> {
-    /// None yet of `slots` slots and of the flush commands of `commands` sequencers.
+    /// An empty table for `slots` slots and the flush commands of `commands` sequencers.
     pub fn new(slots: u32, commands: u32) -> Self {
         let mut flights = Flights { commands, flights: Vec::new() };
         flights.grow(slots);
         flights
     }
 
-    /// There are `slots` slots from now on.
+    /// Grows the table to `slots` slots.
     pub fn grow(&mut self, slots: u32) {
         self.flights.resize_with((self.commands + slots) as usize, IssuedRequest::none);
     }
@@ -74,7 +74,7 @@ impl<Sh: Sharing> Flights<Sh> {
         &self.flights[id.0.wrapping_add(self.commands) as usize]
     }
 
-    /// The driver of this CPU is about to be given a request.
+    /// A request is about to be issued to the driver of this CPU.
     #[inline]
     pub fn begin(&self, cpu: CpuId, rq: &Request, deadline: Instant) {
         let flight = self.of(rq.id());
@@ -83,13 +83,13 @@ impl<Sh: Sharing> Flights<Sh> {
         flight.issued_ns.store(rq.issued.0, Release);
     }
 
-    /// The driver has given a request back.
+    /// The driver has returned a request.
     #[inline]
     pub fn end(&self, id: RqId) {
         self.of(id).issued_ns.store(NEVER, Relaxed);
     }
 
-    /// Looks at all of them and reports what has been away for too long; `again` would be the next deadline of those.
+    /// Scans the table and reports expired requests, whose next deadline would be `again`.
     pub fn look(&self, now: Instant, again: Instant, mut tell: impl FnMut(CpuId, RqId)) -> Seen {
         let mut seen = Seen { any: false, next: Instant::NEVER };
         for (index, flight) in self.flights.iter().enumerate().filter(|(_, flight)| flight.is_up()) {
@@ -103,7 +103,7 @@ impl<Sh: Sharing> Flights<Sh> {
         seen
     }
 
-    /// The deadline of a request that this CPU has issued, if that is over.
+    /// The deadline of a request that this CPU issued, if it has expired.
     pub fn overdue(&self, now: Instant, cpu: CpuId, id: RqId) -> Option<Instant> {
         let flight = self.of(id);
         let is_up = flight.is_up();
@@ -111,12 +111,12 @@ impl<Sh: Sharing> Flights<Sh> {
         (is_up && flight.issuer() == cpu && deadline <= now).then_some(deadline)
     }
 
-    /// Gives it another deadline, unless it has ended meanwhile, and perhaps begun again.
+    /// Sets a new deadline, unless the request has completed meanwhile, even if its slot was reissued.
     pub fn extend_deadline(&self, id: RqId, deadline: Instant, next: Instant) {
         self.of(id).deadline_ns.compare_exchange(deadline.0, next.0, Relaxed);
     }
 
-    /// When the driver was given the oldest of the reads that are at the device.
+    /// Issue time of the oldest read at the device.
     pub fn oldest_read(&self) -> Option<Instant> {
         let reads = self.flights.iter().filter(|flight| flight.issuer.load(Relaxed) & READ != 0);
         let oldest = reads.map(|flight| flight.issued_ns.load(Relaxed)).min()?;

@@ -1,4 +1,4 @@
-//! At the device: who carries requests out, what calls lead to, what is in flight and for how long.
+//! Between block layer and device: drivers, effects of calls, the in-flight table and timeouts.
 
 pub(crate) mod driver;
 pub(crate) mod effects;

@@ -1,7 +1,7 @@
-//! Requests that the device keeps for too long (BL-96, BL-97; legacy queues do the same).
+//! Timeouts of requests at the device (BL-96, BL-97; the same in legacy queues).
 //!
-//! One timer serves all workers. The worker that it reaches looks at [all requests in flight](Flights) and notifies the worker
-//! that issued an overdue request, which asks its own driver. By then the request may have ended.
+//! One timer serves all workers. The worker on which it expires scans [all in-flight requests](Flights) and notifies the
+//! worker that issued an overdue request, which asks its own driver. By then the request may have completed.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,43 +13,43 @@ use crate::ground::sharing::{Sharing, Word};
 use crate::ground::time::{Instant, Nanos};
 use crate::request::Request;
 
-/// `queue/io_timeout` of a device whose driver says nothing else.
+/// Default of `queue/io_timeout`.
 const DEFAULT: Nanos = Nanos::from_secs(30);
-/// The timer is set no further ahead.
+/// Maximum time by which the timer is set ahead.
 const TIMER_AHEAD_MAX: Nanos = Nanos::from_secs(5);
-/// The timer's moments are whole seconds.
+/// The timer expires at whole seconds.
 const ROUND: u64 = Nanos::from_secs(1).0;
-/// A timer that is set is moved only if this much is gained.
+/// A pending timer is moved only if this makes it earlier by at least this much.
 const TIMER_MOVE_MIN: Nanos = Nanos::from_millis(500);
 
 /// The timer of a queue.
 pub struct Timeouts<Sh: Sharing> {
-    /// How long a request may be at the device, ns.
+    /// Timeout of a request at the device, ns.
     timeout_ns: Sh::Word,
-    /// When the next scan is due, ns; the end of time if none is.
+    /// When the next scan is due, ns; [`Instant::NEVER`] if none is.
     due_ns: Sh::Word,
 }
 
 impl<Sh: Sharing> Default for Timeouts<Sh> {
-    /// The kernel's for a queue of requests.
+    /// The kernel's default.
     fn default() -> Self {
         Timeouts { timeout_ns: Sh::Word::new(DEFAULT.0), due_ns: Sh::Word::new(Instant::NEVER.0) }
     }
 }
 
 impl<Sh: Sharing> Timeouts<Sh> {
-    /// How long a request may be at the device.
+    /// Timeout of a request at the device.
     #[must_use]
     pub fn timeout(&self) -> Nanos {
         Nanos(self.timeout_ns.load(Relaxed))
     }
 
-    /// For requests that are started from now on.
+    /// Sets the timeout of requests that are started from now on.
     pub fn set_timeout(&self, timeout: Nanos) {
         self.timeout_ns.store(timeout.0, Relaxed);
     }
 
-    /// A request is about to be handed to the driver of this CPU.
+    /// A request is about to be issued to the driver of this CPU.
     #[inline]
     pub fn start(
         &self,
@@ -66,7 +66,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
         }
     }
 
-    /// Sets the timer for a deadline, if that is worth it.
+    /// Sets the timer for a deadline, unless it is pending for about that time.
     #[cold]
     fn set_timer(&self, now: Instant, deadline: Instant, effects: &mut Effects) {
         let rounded = Instant(deadline.0.div_ceil(ROUND) * ROUND);
@@ -78,8 +78,8 @@ impl<Sh: Sharing> Timeouts<Sh> {
         }
     }
 
-    /// The timer has come: the issuers of overdue requests are notified. Returns whether anything is in flight; only then the
-    /// timer is set again.
+    /// Handles the timer: notifies the issuers of overdue requests. Returns whether anything is in flight; only then is the
+    /// timer set again.
     pub fn scan(&self, now: Instant, flights: &Flights<impl Sharing>, effects: &mut Effects) -> bool {
         self.due_ns.store(Instant::NEVER.0, Relaxed);
         let seen = flights.look(now, now + self.timeout(), |cpu, id| effects.push(Effect::TimedOut { cpu, id }));
@@ -89,7 +89,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
         seen.any
     }
 
-    /// Asks the driver about an overdue request of its own; returns the next deadline.
+    /// Asks the driver about its own overdue request. Returns the next deadline.
     pub fn ask<D: Driver>(&self, now: Instant, id: RqId, driver: &mut D) -> Instant {
         match driver.timed_out(now, id) {
             Expired::RestartTimeout => now + self.timeout(),

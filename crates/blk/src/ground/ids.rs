@@ -1,4 +1,4 @@
-//! Small types that say what a number counts.
+//! Identifier types: sectors, CPUs, hardware queues, requests and others.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -51,8 +51,8 @@ macro_rules! id {
 }
 
 id! {
-    /// A CPU, which is also a software queue (*ctx*): there is one of each per possible CPU. Wider than it needs to be:
-    /// half a word that was just written and is read as a whole one stalls the processor, for every I/O.
+    /// A CPU, which is also a software queue (*ctx*): there is one of each per possible CPU. Wider than necessary,
+    /// because a narrower write followed by a word-sized read would stall the processor for every I/O.
     CpuId(u32)
 }
 id! {
@@ -60,8 +60,8 @@ id! {
     HctxId(u16)
 }
 id! {
-    /// A request slot of one queue. The plain, copyable name of a request: it serves in indexes, it does not
-    /// own. Two requests that exist at the same time never have the same id.
+    /// A request slot of one queue: a copyable identifier for indexes, without ownership. No two existing requests have
+    /// the same id.
     RqId(u32)
 }
 id! {
@@ -73,12 +73,12 @@ id! {
     CgroupId(u32)
 }
 id! {
-    /// A sleeper for a tag or a frozen queue, as its owner numbers it.
+    /// A sleeper for a tag or a frozen queue; numbered by its owner.
     Waiter(u32)
 }
 
 id! {
-    /// A queue among those that share a tag set, in the order in which they joined it.
+    /// A queue among those that share a tag set, in the order of joining it.
     QueueId(u32)
 }
 

@@ -1,32 +1,33 @@
-//! What must not be lost: a request, wherever it is (a plug, a list, a driver), and a submission that waits. Code that drops
-//! one has a bug that shows only later and elsewhere, as a tag that is never free or a freeze that never ends: debug builds
-//! report it where it happens. Release builds know nothing of it.
+//! Leak detection for requests (in a plug, a list, a driver) and waiting submissions. Dropping one is a bug that would show
+//! only later and elsewhere, as a tag that is never freed or a freeze that never ends. Debug builds report it where it
+//! happens; release builds do not check.
 //!
-//! A queue may be torn down with requests inside, as a simulation that is cancelled is: what has outlived its home
-//! is not lost. So a queue is dropped before what still holds something of it, and a home is the first field of its owner.
+//! A queue may be dropped with requests inside, for example in a cancelled simulation: objects that outlive their home are
+//! not reported. So a queue must be dropped before anything that still holds its requests, and a home must be the first
+//! field of its owner.
 
 #[cfg(debug_assertions)]
 use std::sync::{Arc, Weak};
 
 use crate::ground::ids::Waiter;
 
-/// What requests or submissions belong to.
+/// The owner that requests or submissions belong to.
 #[derive(Debug, Default)]
 pub struct Home {
     #[cfg(debug_assertions)]
     stands: Arc<()>,
 }
 
-/// Lies in what must not be dropped while its home stands.
+/// A field of an object that must not be dropped while its home exists.
 #[derive(Debug, Default)]
 pub struct Guard {
-    /// The home, and what it is there.
+    /// The home, and the object's kind and number there.
     #[cfg(debug_assertions)]
     belongs: Option<(Weak<()>, &'static str, u32)>,
 }
 
 impl Home {
-    /// A guard for one that belongs here.
+    /// A guard for an object that belongs here.
     #[cfg_attr(not(debug_assertions), expect(unused_variables))]
     pub fn guard(&self, what: &'static str, number: u32) -> Guard {
         Guard {
@@ -35,7 +36,7 @@ impl Home {
         }
     }
 
-    /// As [`guard`](Self::guard), for a submission that begins to wait, or waits on.
+    /// The same as [`guard`](Self::guard), for a submission that starts or continues to wait.
     pub fn keep(&self, guard: &mut Guard, waiter: Waiter) {
         guard.disarm();
         *guard = self.guard("the submission of waiter", waiter.0);
@@ -43,7 +44,7 @@ impl Home {
 }
 
 impl Guard {
-    /// It belongs nowhere any more, and may be dropped.
+    /// Allows the object to be dropped.
     #[inline]
     pub fn disarm(&mut self) {
         #[cfg(debug_assertions)]

@@ -1,25 +1,25 @@
-//! The door to the locks: each is taken at a named site, and a meter stands there.
+//! Lock sites and meters: each lock is taken at a named site, and a meter may charge for it.
 //!
-//! In real time the meter is [`NoMeter`], which compiles to nothing. In virtual time the locks are never held when a
-//! call comes, because calls follow each other; a meter knows until when they *would be* held, and charges a call that comes
-//! earlier for the wait. So contention comes of the same code.
+//! In real time the meter is [`NoMeter`], which compiles to nothing. In virtual time calls are executed one after the other,
+//! so a lock is never held when a call comes. A meter knows until when it *would be* held, and charges a call that comes
+//! earlier for the wait. So the same code shows contention.
 
 use std::cell::Cell;
 
 use crate::ground::time::Instant;
 
-/// Which lock is taken, and for the elevator's what for.
+/// Which lock is taken; for the elevator's, also for which operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Site {
     /// The elevator's, to merge a bio.
     Merge,
-    /// The elevator's, to take requests in.
+    /// The elevator's, to insert requests.
     Insert,
     /// The elevator's, to ask for a request.
     Dispatch,
     /// The elevator's, to notify it of a request that has ended.
     Finish,
-    /// The elevator's, for all else.
+    /// The elevator's, for anything else.
     Elevator,
     /// A software queue's.
     SoftwareQueue,
@@ -27,13 +27,13 @@ pub enum Site {
     HardwareQueue,
     /// A dispatch list's.
     DispatchList,
-    /// The list of requests that were given back.
+    /// The list of requeued requests.
     RequeueList,
     /// A flush sequence's.
     FlushQueue,
     /// That of write-back throttling.
     Writeback,
-    /// That of those who wait for a tag.
+    /// That of the wait queues for tags.
     TagWaiters,
     /// The lock around the submissions that wait for the end of a freeze.
     Freeze,
@@ -67,12 +67,12 @@ impl Site {
     ];
 }
 
-/// What a meter keeps with each lock.
+/// The state that a meter keeps with each lock.
 #[derive(Debug)]
 pub struct Held {
     /// Until when it is held.
     pub until: Cell<Instant>,
-    /// Who took it last, as meters number those who take locks.
+    /// Who took it last, as numbered by the meter.
     pub by: Cell<u32>,
     /// Who asked for requests last, and until when.
     pub asked: Cell<(u32, Instant)>,
@@ -85,7 +85,7 @@ impl Default for Held {
     }
 }
 
-/// Who charges for locks.
+/// Something that charges for locks.
 pub trait Meter {
     /// A lock is taken. [`leave`](Self::leave) follows.
     fn enter(&self, lock: &Held, site: Site);
@@ -93,35 +93,35 @@ pub trait Meter {
     /// A lock is taken if it is free. Returns whether it was; [`leave`](Self::leave) follows only then.
     fn try_enter(&self, lock: &Held, site: Site) -> bool;
 
-    /// It gives the lock back.
+    /// The lock is released.
     fn leave(&self, lock: &Held, site: Site);
 
-    /// Another request beyond the first is dealt with under the lock that was taken last.
+    /// A further request is processed under the lock that was taken last.
     #[inline(always)]
     fn another(&self) {}
 
-    /// Whether no other call asks for requests under this lock now. If one does, it continues with what was brought
-    /// meanwhile.
+    /// Whether no other call asks for requests under this lock now. If one does, it also processes the requests that were
+    /// added meanwhile.
     #[inline(always)]
     fn may_become_dispatcher(&self, _lock: &Held) -> bool {
         true
     }
 
-    /// The last taker of a lock takes in what others leave to it, for as long as it has the lock.
+    /// The last taker of a lock processes what others delegate to it, for as long as it has the lock.
     #[inline(always)]
     fn accepts_delegated_work(&self) {}
 
-    /// A request that another call has left is dealt with under the lock that was taken last.
+    /// A request that another call has delegated is processed under the lock that was taken last.
     #[inline(always)]
     fn count_delegated_request(&self) {}
 
-    /// Whether a call has this lock now that takes in what others leave, although it is over.
+    /// Whether a call that accepts delegated work has this lock now in virtual time, although its code has already returned.
     #[inline(always)]
     fn is_accepting_delegated_work(&self, _lock: &Held) -> bool {
         false
     }
 
-    /// What follows is done by that one, until the lock is [left](Self::leave), and for no less than one request.
+    /// The following work is charged to that call, until the lock is [left](Self::leave), and as at least one request.
     #[inline(always)]
     fn join(&self, _lock: &Held) {}
 }
@@ -191,7 +191,8 @@ impl Meter for NoMeter {
     fn leave(&self, _: &Held, _: Site) {}
 }
 
-/// To be called for each request under a hold of a lock: reports those beyond the first to a meter.
+/// Returns a function to be called for each request processed under one hold of a lock. It reports those after the first to
+/// a meter.
 #[inline]
 pub(crate) fn extra_request_counter(meter: &impl Meter) -> impl FnMut() {
     let mut is_first = true;
@@ -206,7 +207,7 @@ pub(crate) fn extra_request_counter(meter: &impl Meter) -> impl FnMut() {
 mod tests {
     use super::*;
 
-    /// Counts the requests beyond the first.
+    /// Counts the requests after the first.
     #[derive(Default)]
     struct Beyond(Cell<u32>);
 

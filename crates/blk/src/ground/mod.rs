@@ -1,5 +1,5 @@
-//! What everything stands on: names of things, time, how memory is shared and locked, containers, the table of kernels, how a
-//! tunable is declared. Nothing here knows of a bio.
+//! Basics that do not depend on bios and requests: identifiers, time, sharing and locking of memory, containers, the table of
+//! kernels, declarations of tunables.
 
 pub(crate) mod id_list;
 pub(crate) mod ids;

@@ -1,8 +1,8 @@
-//! Who shares a queue: one thread (the simulator) or many (real storage). The code of the block layer is the
-//! same; what differs is what a lock and a shared word are made of, and that is a type parameter.
+//! How a queue is shared: by one thread (the simulator) or by many (real storage). The code of the block layer is the same for
+//! both; the types of locks and shared words are a type parameter.
 //!
-//! With [`Local`] a queue is not `Sync`, its locks are checked borrows and its words plain cells. With
-//! [`Threads`] they are mutexes and atomics. A test may bring a third kind (the model checkers').
+//! With [`Local`] a queue is not `Sync`, its locks are checked borrows and its words plain cells. With [`Threads`] they are
+//! mutexes and atomics. Tests may define further kinds, for model checkers.
 
 mod objects;
 mod padded;
@@ -47,16 +47,17 @@ pub trait Lock<T> {
     fn may_become_dispatcher<M: Meter>(&self, _meter: &M) -> bool {
         true
     }
-    /// Whether `meter` knows of a call that has the lock now and takes in what others leave to it, although it is over: in
-    /// virtual time a call is carried out at one moment, and takes longer.
+    /// Whether `meter` knows of a call that has the lock now and accepts delegated work, although its code has returned: in
+    /// virtual time a call is executed at one instant but lasts longer.
     #[inline]
     fn is_accepting_delegated_work<M: Meter>(&self, _meter: &M) -> bool {
         false
     }
-    /// Has that one run `body`, under its hold. Where calls take the time that they take, it does so by itself: nothing happens.
+    /// Charges `body` to that call, under its hold of the lock. In real time that call does the work itself, and this does
+    /// nothing.
     #[inline]
     fn join<M: Meter>(&self, _meter: &M, _body: impl FnOnce(&mut T)) {}
-    /// Waits for the lock and runs `body` under it, aside from the way of a request: it is not charged.
+    /// Waits for the lock and runs `body` under it, without charge, for calls that are no part of the processing of requests.
     #[inline]
     fn aside<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
         self.with(&NoMeter, Site::Elevator, body)
@@ -65,11 +66,11 @@ pub trait Lock<T> {
 
 /// A shared 64-bit word, with the orderings of [`AtomicU64`].
 ///
-/// Each is as weak as its protocol allows, and the protocol says why where its words are declared:
-/// - `Relaxed`: hints, counts, and what a lock or the handing over of a request has put in order already;
-/// - `Acquire` and `Release`: the taker of a tag sees what was done before it was given back;
-/// - `SeqCst`: two threads each write a word and then look at the other's, and one of them must see the other (a freed tag
-///   and a sleeper, a freed tag and a restart mark, a restart and left-overs). All four accesses have to be.
+/// Each access is as weak as its protocol allows; the declaration of each word says why:
+/// - `Relaxed`: hints, counts, and words that are already ordered by a lock or by passing on a request;
+/// - `Acquire` and `Release`: who takes a tag sees what was done before it was returned;
+/// - `SeqCst`: two threads each write a word and then read the other's, and one of them must see the other's write (a freed tag
+///   and a sleeper, a freed tag and a restart mark, a restart and remaining requests). All four accesses must be `SeqCst`.
 pub trait Word {
     /// A word with this value.
     fn new(value: u64) -> Self;
@@ -87,7 +88,7 @@ pub trait Word {
     fn fetch_sub(&self, n: u64, order: Ordering) -> u64;
     /// Overwrites it; returns the value before.
     fn swap(&self, value: u64, order: Ordering) -> u64;
-    /// Overwrites it if it still has its `current` value; returns whether it had. If it had not, that is `Relaxed`.
+    /// Overwrites it if its value is `current`; returns whether it was. If not, the access is `Relaxed`.
     fn compare_exchange(&self, current: u64, value: u64, order: Ordering) -> bool;
 }
 
@@ -114,7 +115,7 @@ impl Sharing for Threads {
     type Objects = OfThreads;
 }
 
-/// A lock of a queue that one thread drives: a checked borrow, and what a meter keeps with it.
+/// A lock of a queue that one thread drives: a checked borrow, and the state that a meter keeps with it.
 #[derive(Debug)]
 pub struct MeteredCell<T> {
     value: RefCell<T>,
@@ -170,7 +171,7 @@ impl<T> Lock<T> for Mutex<T> {
 
     #[inline]
     fn with<M: Meter, R>(&self, _: &M, _: Site, body: impl FnOnce(&mut T) -> R) -> R {
-        // A panic under the lock is a bug that has already been reported; the others go on.
+        // A panic under the lock is a bug that has already been reported; the other threads continue.
         body(&mut self.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 

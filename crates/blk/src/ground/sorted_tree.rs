@@ -1,19 +1,19 @@
-//! Red-black trees of small numbers without allocation: the nodes of all trees lie in one table that is
-//! indexed by the number. Equal keys keep the order of insertion.
+//! Red-black trees of small numbers without allocation: the nodes of all trees lie in one table that is indexed by the
+//! number. Equal keys keep the order of insertion.
 //!
-//! Insertion and deletion are the textbook's (a node with two children is replaced by its in-order successor), because
-//! one scheduler's choices depend on the *shape* of its tree: BFQ-21, BFQ-22.
+//! Insertion and deletion follow the textbook (a node with two children is replaced by its in-order successor), because
+//! bfq's decisions depend on the shape of its tree: BFQ-21, BFQ-22.
 
 /// No node.
 const NIL: u32 = u32::MAX;
 
-/// What a subtree knows about itself besides its keys, for searches that need more than order.
+/// Data that is aggregated over subtrees, for searches that need more than the order of keys.
 pub trait Augment {
-    /// Recomputes what `node` knows from itself and its children.
+    /// Recomputes the data of `node` from itself and its children.
     fn recompute(&mut self, node: u32, left: Option<u32>, right: Option<u32>);
 }
 
-/// Nothing to know.
+/// No aggregated data.
 #[derive(Debug)]
 pub struct Plain;
 
@@ -228,14 +228,14 @@ impl SortedTree {
         self.insert_augmented(nodes, id, key, &mut Plain);
     }
 
-    /// Inserts `id`, keeping what subtrees know about themselves.
+    /// Inserts `id` and updates aggregated data.
     #[inline]
     pub fn insert_augmented(&mut self, nodes: &mut Nodes, id: u32, key: u64, augment: &mut impl Augment) {
         self.insert_ordered(nodes, id, key, augment, |one, other| one < other);
     }
 
-    /// Inserts `id` by an order of keys of its own, `before`, which all insertions into the tree must share. The
-    /// searches by key ([`at_or_after`](Self::at_or_after), [`find`](Self::find)) do not know such an order.
+    /// Inserts `id` by a custom order of keys, `before`, which all insertions into the tree must share. The searches by
+    /// key ([`at_or_after`](Self::at_or_after), [`find`](Self::find)) do not support such an order.
     pub fn insert_ordered(
         &mut self,
         nodes: &mut Nodes,
@@ -267,10 +267,10 @@ impl SortedTree {
         self.remove_augmented(nodes, id, &mut Plain);
     }
 
-    /// Takes `id` out, keeping what subtrees know about themselves.
+    /// Removes `id` and updates aggregated data.
     pub fn remove_augmented(&mut self, nodes: &mut Nodes, id: u32, augment: &mut impl Augment) {
         let Node { left, right, red, .. } = *nodes.at(id);
-        // `hole` is the node that moved up (or NIL), `above` its parent: where blackness may be missing.
+        // `hole` is the node that moved up (or NIL) and `above` its parent: a black node may be missing there.
         let (hole, above, removed_red);
         if left == NIL || right == NIL {
             hole = if left == NIL { right } else { left };

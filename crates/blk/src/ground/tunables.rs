@@ -1,9 +1,9 @@
-//! Tunables, declared once: each scheduler gives a table with a row for each, and the sysfs-style files, the command line,
-//! the help texts and the documentation all come from it.
+//! Tunables, declared once: each scheduler has a table of them, from which the sysfs-style files, the command line, help texts and
+//! documentation are generated.
 
 use std::fmt;
 
-/// What a tunable counts.
+/// The unit of a tunable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// Milliseconds.
@@ -42,7 +42,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// How the text of a write is read.
+/// How the text of a write is parsed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grammar {
     /// A whole integer in C notation (`0x` hex, leading `0` octal, sign), 32 bits signed.
@@ -51,7 +51,7 @@ pub enum Grammar {
     LeadingDecimal,
     /// Decimal digits only, 64 bits unsigned.
     Decimal64,
-    /// The same, after a minus sign if the range has negative numbers, and a number out of the range is refused instead of clamped.
+    /// The same, with a minus sign if the range includes negative numbers; numbers out of range are rejected instead of clamped.
     InRange,
 }
 
@@ -60,17 +60,17 @@ pub enum Grammar {
 pub struct Tunable {
     /// File name under `queue/iosched/`.
     pub name: &'static str,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
     /// Its default, as shown; see `default_note` when it depends on the queue.
     pub default: i128,
-    /// How the default comes about, if it is not a constant.
+    /// How the default is determined, if it is not a constant.
     pub default_note: Option<&'static str>,
     /// Smallest value; smaller ones are raised to it.
     pub min: i128,
     /// Largest value; larger ones are lowered to it.
     pub max: i128,
-    /// What it does, in a sentence or two.
+    /// Its effect, in a sentence or two.
     pub doc: &'static str,
 }
 
@@ -98,11 +98,11 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {}
 
 impl Tunable {
-    /// Reads the text of a write: the value, clamped silently into the tunable's range as the kernel does, unless the grammar
-    /// [refuses](Grammar::InRange) others.
+    /// Parses the text of a write and clamps the value to the tunable's range, as the kernel does, unless the grammar
+    /// [rejects](Grammar::InRange) values out of range.
     ///
     /// # Errors
-    /// If the kernel refuses such a text.
+    /// If the kernel rejects the text.
     pub fn parse(&self, grammar: Grammar, text: &str) -> Result<i128, StoreError> {
         let value = match grammar {
             Grammar::CInt32 => c_integer(text.strip_suffix('\n').unwrap_or(text))
@@ -127,13 +127,13 @@ impl Tunable {
     }
 }
 
-/// One tunable of a policy, or of its settings: what it is, how it is read and how it is written.
+/// One tunable of a policy, with its accessors.
 pub struct TunableRow<P> {
-    /// What it is.
+    /// Its declaration.
     pub tunable: Tunable,
-    /// What its file shows.
+    /// Returns the value that its file shows.
     pub get: fn(&P) -> i128,
-    /// Takes a value within the range.
+    /// Sets a value within the range.
     pub set: fn(&mut P, i128),
 }
 
@@ -158,7 +158,7 @@ impl<P> TunableRow<P> {
         TunableRow { tunable: Tunable { name, unit, default, default_note: None, min, max, doc }, get, set }
     }
 
-    /// The same, with how the default comes about.
+    /// The same, with a note on how the default is determined.
     #[must_use]
     pub const fn by_default(mut self, note: &'static str) -> Self {
         self.tunable.default_note = Some(note);
@@ -166,22 +166,22 @@ impl<P> TunableRow<P> {
     }
 }
 
-/// The tunables of a policy: a table of rows, and how what is written to them is read.
+/// The tunables of a policy: a table, and the grammar of writes.
 pub struct Tunables<P: 'static> {
-    /// How writes are read.
+    /// How writes are parsed.
     pub grammar: Grammar,
     /// In the order of their files.
     pub rows: &'static [TunableRow<P>],
 }
 
 impl<P> Tunables<P> {
-    /// All of them, and what each shows now.
+    /// All tunables with their current values.
     #[must_use]
     pub fn shown(&self, policy: &P) -> Vec<(&'static Tunable, i128)> {
         self.rows.iter().map(|row| (&row.tunable, (row.get)(policy))).collect()
     }
 
-    /// Writes one, with the kernel's parsing, clamping and errors.
+    /// Writes a tunable, with the kernel's parsing, clamping and errors.
     ///
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
@@ -192,10 +192,10 @@ impl<P> Tunables<P> {
     }
 }
 
-/// The value of one tunable, from what tunables show.
+/// The value of one tunable in a list of current values.
 ///
 /// # Errors
-/// If there is none of this name.
+/// If there is no tunable of this name.
 pub fn value_of(shown: &[(&'static Tunable, i128)], name: &str) -> Result<i128, StoreError> {
     shown.iter().find(|(tunable, _)| tunable.name == name).map(|&(_, value)| value).ok_or(StoreError::Unknown)
 }

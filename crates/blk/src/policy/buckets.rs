@@ -1,9 +1,10 @@
-//! Where requests wait for the CPU that is inserting already (CL-6): a bucket for each CPU, modulo their number.
+//! Insertion buckets (CL-6): requests wait there for the CPU that is already inserting; one bucket for each CPU, modulo their
+//! number.
 //!
-//! **No request is left behind.** A CPU that puts something in does three steps: it is in, the mark is set, then it looks whether
-//! another still inserts. The inserter does them the other way round: nothing more is found, it says so, then it looks at the
-//! mark again, all of it under the policy's lock. So one of the two sees the other: `SeqCst`. With the mark set first, as the
-//! design was published, the inserter can take the mark before the request is there.
+//! **No request is left behind.** A CPU that leaves a request adds it to the bucket, sets the mark, and then checks whether
+//! another CPU is still inserting. The inserter works in reverse, under the policy's lock: it finds no more requests, clears
+//! `inserting`, and then checks the mark again. So at least one of the two sees the other (`SeqCst`). If the mark were set first,
+//! as in the published design, the inserter could clear the mark before the request is in the bucket.
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -17,13 +18,13 @@ const BUCKETS: usize = 32;
 /// The buckets.
 pub struct Buckets<Sh: Sharing> {
     lists: Vec<Padded<Sh::Lock<Vec<Rq>>>>,
-    /// Whether a CPU inserts, under the policy's lock.
+    /// Whether a CPU is inserting, under the policy's lock.
     inserting: Sh::Word,
-    /// Which buckets there may be something in, a bit for each.
+    /// Bits of the buckets that may be non-empty.
     filled: Sh::Word,
 }
 
-/// The turn of the CPU that inserts. A policy that panics ends that, too.
+/// The turn of the inserting CPU; also ends if the policy panics.
 struct Inserter<'a, W: Word>(&'a W);
 
 impl<W: Word> Drop for Inserter<'_, W> {
@@ -43,9 +44,9 @@ impl<Sh: Sharing> Default for Buckets<Sh> {
 }
 
 impl<Sh: Sharing> Buckets<Sh> {
-    /// Leaves requests of a CPU to the one that inserts now; `goes_on` knows of one whose call is over, but whose time is not.
-    /// Returns whether they are taken care of: if not, no CPU inserted, or it is not sure that they were seen, and the caller
-    /// has to insert, if only what is in the buckets.
+    /// Leaves requests of a CPU for the inserting one; `goes_on` returns whether a CPU is inserting in virtual time although its
+    /// call is over. Returns whether the requests will be inserted. If not, no CPU was inserting, or may not have seen them: the
+    /// caller has to insert, even if only from the buckets.
     pub fn leave(
         &self,
         meter: &impl Meter,
@@ -66,7 +67,7 @@ impl<Sh: Sharing> Buckets<Sh> {
         is_inserting()
     }
 
-    /// Inserts what is there, after `list`. The caller holds the policy's lock.
+    /// Inserts `list` and then the contents of the buckets. The caller holds the policy's lock.
     pub fn insert(&self, meter: &impl Meter, list: &mut impl Iterator<Item = Rq>, mut insert: impl FnMut(Rq)) {
         loop {
             self.inserting.store(1, SeqCst);
@@ -79,7 +80,7 @@ impl<Sh: Sharing> Buckets<Sh> {
                 {
                     let mut found = bucket.with(meter, Site::Take, std::mem::take);
                     found.drain(..).for_each(&mut insert);
-                    // Its memory is used again, unless something has come meanwhile.
+                    // Its memory is reused, unless requests have been added meanwhile.
                     bucket.aside(|bucket| {
                         if bucket.is_empty() {
                             *bucket = found;

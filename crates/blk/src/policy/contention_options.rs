@@ -1,11 +1,11 @@
-//! Options against contention for the lock of a policy. The policy sees the same calls in some order.
+//! Options that reduce contention for a policy's lock. The policy gets the same calls, possibly in another order.
 
 use std::str::FromStr;
 
-/// Which of them are used (CL-1). None is what Linux does, and the default of a queue.
+/// The options in use (CL-1). Linux uses none, which is the default of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ContentionOptions {
-    /// One CPU at a time asks the policy for requests; the others leave it to that one (CL-2).
+    /// One CPU at a time dispatches from the policy; others leave the work to it (CL-2).
     pub single_dispatcher: bool,
     /// A bio is merged into a queued request only if the lock is free and some request is queued (CL-3).
     pub try_merge: bool,
@@ -21,14 +21,14 @@ pub enum Insertion {
     /// Under its lock.
     #[default]
     Direct,
-    /// As direct, but a CPU that finds another inserting leaves its requests to it (CL-6).
+    /// The same, but a CPU that finds another one inserting leaves its requests to that one (CL-6).
     Buckets,
-    /// Under another lock, into lists that the next dispatcher takes in first (CL-7).
+    /// Into lists with their own lock, which the next dispatching CPU inserts first (CL-7).
     Pending,
 }
 
 impl ContentionOptions {
-    /// None, as Linux does.
+    /// No options, as in Linux.
     pub const NONE: ContentionOptions = ContentionOptions {
         single_dispatcher: false,
         try_merge: false,
@@ -36,7 +36,7 @@ impl ContentionOptions {
         insertion: Insertion::Direct,
     };
 
-    /// Those that have been seen to help: all but those of insertion.
+    /// The options that were measured to help: all except those for insertion.
     pub const USUAL: ContentionOptions = ContentionOptions {
         single_dispatcher: true,
         try_merge: true,
@@ -44,10 +44,10 @@ impl ContentionOptions {
         insertion: Insertion::Direct,
     };
 
-    /// All of them, with buckets.
+    /// All options, with buckets.
     pub const ALL: ContentionOptions = ContentionOptions { insertion: Insertion::Buckets, ..ContentionOptions::USUAL };
 
-    /// All of them, with pending lists.
+    /// All options, with pending lists.
     pub const ALL_PENDING: ContentionOptions =
         ContentionOptions { insertion: Insertion::Pending, ..ContentionOptions::USUAL };
 }

@@ -1,12 +1,12 @@
-//! Completions that wait for the next lock hold: a set of request ids that completing CPUs fill without a lock and
-//! the holder of the policy's lock empties.
+//! Deferred completions: a set of request ids that completing CPUs fill without a lock, and that the next holder of the policy's
+//! lock empties.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 use crate::ground::ids::RqId;
 use crate::ground::sharing::{Sharing, Word};
 
-/// The set: a bit for each id, and a bit for each word of those.
+/// The set: a bit for each id, and a summary bit for each word of bits.
 pub struct FinishedSet<Sh: Sharing> {
     summary: Vec<Sh::Word>,
     words: Vec<Sh::Word>,
@@ -21,9 +21,9 @@ impl<Sh: Sharing> FinishedSet<Sh> {
         FinishedSet { summary: zeroes(words.div_ceil(64)), words: zeroes(words) }
     }
 
-    /// Adds an id. The summary bit follows the bit itself, so a reader that sees it finds the id. The next user of the same slot
-    /// anew sees it, because the id is added before its tag is free. It is `SeqCst` for the code that looks afterwards whether
-    /// a CPU dispatches.
+    /// Adds an id. The summary bit follows the bit itself, so a reader that sees it finds the id. The next user of the slot sees
+    /// the id, because it is added before the tag is freed. `SeqCst` is for callers that then check whether a CPU is
+    /// dispatching.
     #[inline]
     pub fn add(&self, id: RqId) {
         let word = id.index() / 64;

@@ -1,5 +1,5 @@
-//! Where a policy's requests are found for merging: the one-hit cache and the hash by end sector (BL-45 to BL-48).
-//! There is one for each elevator, whatever its policy.
+//! Merge index: the one-hit cache and the hash by end sector in which requests are found for merging (BL-45 to BL-48).
+//! One for each elevator, independent of its policy.
 
 use crate::ground::id_list::{IdList, Links};
 use crate::ground::ids::{RqId, Sector};
@@ -8,11 +8,11 @@ const BUCKETS: usize = 64;
 
 /// The cache and the hash.
 pub struct MergeIndex {
-    /// The request that was merged or inserted last and may grow: looked at first.
+    /// The request that was merged or inserted last and can still grow; checked first.
     last: Option<RqId>,
     buckets: [IdList; BUCKETS],
     links: Links,
-    /// End sector under which a request is hashed, if it is.
+    /// End sector under which each request is hashed, if it is.
     ends: Vec<Option<Sector>>,
 }
 
@@ -91,8 +91,8 @@ impl MergeIndex {
         }
     }
 
-    /// The youngest hashed request that ends at `end` and is still `mergeable`. Those met on the way that are not
-    /// leave the hash.
+    /// The most recently hashed request that ends at `end` and is still `mergeable`. Requests found that are no longer
+    /// mergeable are removed from the hash.
     #[inline(always)]
     pub fn find(&mut self, end: Sector, mergeable: impl Fn(RqId) -> bool) -> Option<RqId> {
         let list = &mut self.buckets[bucket(end)];

@@ -1,9 +1,9 @@
-//! Where requests wait until a CPU asks the policy or looks for a merge (CL-7): two lists under a lock of their own, so that
-//! insertion does not touch the policy's.
+//! Pending lists (CL-7): requests wait there until a CPU dispatches or tries to merge. The two lists have their own lock, so insertion
+//! does not take the policy's.
 //!
-//! **No request is left behind.** A CPU that puts something in marks that, and then asks for requests or finds out that another CPU
-//! does. A CPU that asks says first that it asks no longer, and looks at the mark again if it was given nothing: `SeqCst`, so one of the
-//! two sees the other. The taker of the lists says that there is work *before* the mark goes, so no CPU sees neither.
+//! **No request is left behind.** A CPU that adds a request sets the mark, and then dispatches or finds another CPU dispatching. A
+//! dispatching CPU first clears `dispatching`, and checks the mark again if it got no request. So at least one of the two sees the other
+//! (`SeqCst`). The CPU that takes the lists sets `has_work` before it clears the mark, so every CPU sees at least one of them.
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -17,19 +17,18 @@ use super::scheduler::Place;
 /// The lists.
 pub struct Pending<Sh: Sharing> {
     lists: Padded<Sh::Lock<Lists>>,
-    /// Whether there is something in them. Written under their lock.
+    /// Whether the lists are non-empty. Written under their lock.
     filled: Sh::Word,
-    /// What is being taken in, under the policy's lock: so that the memory of both is used again.
+    /// Lists being inserted, under the policy's lock: so that the memory of both is reused.
     taken: Sh::Lock<Lists>,
 }
 
 #[derive(Default)]
 struct Lists {
-    /// What goes before all others, in the order of its coming. The policy is given them one by one, each before those that it has: so
-    /// the last one is dispatched first, as without lists.
+    /// Head insertions, in order of arrival. Each is inserted at the head, so the last one is dispatched first, as without lists.
     head: Vec<Rq>,
     tail: Vec<Rq>,
-    /// By which all of them are merged; the same for all, because they change while there are none.
+    /// The merge rules; the same for all requests, because rules change only while the queue is empty.
     rules: Option<MergeRules>,
 }
 
@@ -47,8 +46,8 @@ impl<Sh: Sharing> Pending<Sh> {
         self.filled.load(SeqCst) != 0
     }
 
-    /// Puts requests in. Each is absorbed by the one before it in the list if it may be and `joins`, and is then `freed`: its tag
-    /// does not have to wait for the next dispatch.
+    /// Adds requests. If allowed by the rules and `joins`, each is merged into the previous one of the list and then `freed`, so its tag
+    /// need not wait for the next dispatch.
     pub fn leave(
         &self,
         meter: &impl Meter,
@@ -80,7 +79,8 @@ impl<Sh: Sharing> Pending<Sh> {
         });
     }
 
-    /// Takes everything out, what goes first first. The caller holds the policy's lock; `before` is called once, before the mark goes.
+    /// Takes all requests, head insertions first. The caller holds the policy's lock; `before` is called once, before the mark is
+    /// cleared.
     pub fn take(&self, meter: &impl Meter, before: impl FnOnce(), mut insert: impl FnMut(&MergeRules, Rq, Place)) {
         self.taken.aside(|taken| {
             self.lists.with(meter, Site::Take, |lists| {

@@ -1,8 +1,7 @@
-//! A policy with the requests that it decides on: merging, insertion and dispatch, for any policy under any
-//! lock.
+//! A policy together with its requests: merging, insertion and dispatch, for any policy under any lock.
 //!
-//! The requests themselves, the merge cache and hash, and the order in which the policy is notified. [`Serialized`] puts a
-//! store behind a lock of its own; a queue with one lock for everything keeps it under that.
+//! It holds the requests and the merge cache and hash, and determines the order of notifications to the policy. [`Serialized`]
+//! gives a store its own lock; a queue with a single lock keeps the store under that.
 //!
 //! [`Serialized`]: super::Serialized
 
@@ -15,19 +14,19 @@ use super::merge_index::MergeIndex;
 use super::scheduler::{ElevatorCx, Place, PolicyCx, Requests, Scheduler};
 use crate::watch::reason::Reason;
 
-/// A policy whose type is not known here.
+/// A policy of a dynamic type.
 pub type BoxedScheduler = Box<dyn Scheduler + Send>;
 
-/// What a request store owns: a policy, or a box with one. Calls go to what is in the box, so that no function of [`Scheduler`]
-/// has to be forwarded.
+/// The policy that a request store owns, boxed or not. Calls go to the contents of the box, so [`Scheduler`] need not be
+/// implemented for boxes.
 pub trait OwnedPolicy {
-    /// The policy, known by its type or not.
+    /// The type of the policy, possibly dynamic.
     type Policy: Scheduler + ?Sized;
 
-    /// For questions.
+    /// The policy, for queries.
     fn policy(&self) -> &Self::Policy;
 
-    /// For commands and notifications.
+    /// The policy, for commands and notifications.
     fn policy_mut(&mut self) -> &mut Self::Policy;
 }
 
@@ -57,29 +56,29 @@ impl OwnedPolicy for BoxedScheduler {
     }
 }
 
-/// A policy and the requests that it has been given.
+/// A policy and its requests.
 pub struct RequestStore<S> {
     policy: S,
     requests: Requests,
     index: MergeIndex,
-    /// Whether the policy wants to know of every bio.
+    /// Whether the policy is notified of every bio.
     wants_bio_events: bool,
 }
 
 impl<S: OwnedPolicy> RequestStore<S> {
-    /// Takes requests with ids below `capacity` for this policy.
+    /// A store for this policy and requests with ids below `capacity`.
     pub fn new(policy: S, capacity: u32) -> Self {
         let wants_bio_events = policy.policy().needs().bios;
         RequestStore { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity), wants_bio_events }
     }
 
-    /// The policy, for questions that need no context.
+    /// The policy, for queries without a context.
     #[inline]
     pub fn policy(&self) -> &S::Policy {
         self.policy.policy()
     }
 
-    /// Whether a bio could meet anything here: a request to be merged with, or a policy that wants to know of it.
+    /// Whether a bio is relevant here: there are requests that it might merge with, or the policy is notified of bios.
     #[inline]
     pub fn meets_bios(&self) -> bool {
         self.wants_bio_events || !self.requests.is_empty()
@@ -100,8 +99,8 @@ impl<S: OwnedPolicy> RequestStore<S> {
 
     // --- merging ---
 
-    /// Tries to merge a bio into a request. It is taken out of its option exactly when that succeeded. Requests that
-    /// were absorbed on the way are [freed](ElevatorCx::freed).
+    /// Tries to merge a bio into a request; on success the bio is taken out of its option. Requests that were merged into
+    /// others are added to [`freed`](ElevatorCx::freed).
     #[inline]
     pub fn merge_bio(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
         let candidate = bio.as_ref()?;
@@ -122,10 +121,10 @@ impl<S: OwnedPolicy> RequestStore<S> {
         }
     }
 
-    /// The request that `bio` should try to join, by cache, hash and the policy's own index, in this order.
+    /// The merge candidate for `bio`, from the cache, the hash, and the policy's own index, in this order.
     #[inline(always)]
     fn candidate(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, bio: &Bio) -> Option<RqId> {
-        // The policy is asked about the last merged request wherever that lies: bfq merges queues on that occasion.
+        // The policy is asked about the last merged request wherever it is: bfq merges queues as a side effect.
         if let Some(last) = self.index.last()
             && rules.alike(self.requests.get(last), bio)
             && self.allows(cx, last, bio)
@@ -152,7 +151,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         self.call(cx, |policy, cx| policy.allow_merge(cx, id, bio))
     }
 
-    /// After `id` grew at `edge`: joins it with its neighbour if the gap between them is closed.
+    /// Merges `id`, which has grown at `edge`, with its neighbour if they are now adjacent.
     fn after_growth(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, id: RqId, edge: Edge) {
         let (first, second) = match edge {
             Edge::Back => (Some(id), self.policy().next(id)),
@@ -171,7 +170,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         self.index.set_last(id);
     }
 
-    /// Lets `first` absorb `second`; both are inserted and adjacent.
+    /// Merges `second` into `first`; both are inserted and adjacent.
     fn absorb(&mut self, cx: &mut ElevatorCx<'_>, first: RqId, second: RqId) {
         self.call(cx, |policy, cx| policy.on_absorbed(cx, first, second));
         self.index.forget(second);
@@ -181,9 +180,9 @@ impl<S: OwnedPolicy> RequestStore<S> {
         cx.freed.push(absorbed);
     }
 
-    // --- the way in and out ---
+    // --- insertion and dispatch ---
 
-    /// Takes a request in, unless a queued one absorbs it.
+    /// Inserts a request, unless it is merged into a queued one.
     #[inline]
     pub fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, place: Place) {
         self.call(cx, |policy, cx| policy.on_arrived(cx, &rq));
@@ -192,7 +191,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         }
     }
 
-    /// Takes a request in that joins no other.
+    /// Inserts a request without merging.
     #[inline]
     pub fn take_in(&mut self, cx: &mut ElevatorCx<'_>, mut rq: Rq, place: Place) {
         rq.marks.set(Marks::INSERTED);
@@ -206,8 +205,8 @@ impl<S: OwnedPolicy> RequestStore<S> {
         }
     }
 
-    /// Appends a request on its way in to one that is queued, if one ends where it starts, and continues with the
-    /// grown one. Returns the newcomer if it found no such request.
+    /// Merges a new request into a queued one that ends where it starts, and continues with the grown one. Returns the request
+    /// if there is no such candidate.
     #[inline]
     fn insertion_merge(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, mut rq: Rq) -> Option<Rq> {
         if rules.nomerges == NoMerges::Nothing || !merge::mergeable(&rq) {
@@ -240,7 +239,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         None
     }
 
-    /// The hashed request that may absorb `rq`.
+    /// The hashed request that `rq` can be merged into.
     #[inline(always)]
     fn appendable(&mut self, rules: &MergeRules, rq: &Request) -> Option<RqId> {
         let requests = &self.requests;
@@ -255,14 +254,14 @@ impl<S: OwnedPolicy> RequestStore<S> {
             .then_some(first)
     }
 
-    /// Asks the policy for the next request.
+    /// Dispatches the next request.
     #[inline]
     pub fn dispatch(&mut self, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
         let choice = self.call(cx, |policy, cx| policy.dispatch(cx, hctx));
         (choice.rq.map(|id| self.give_out(id)), choice.reason)
     }
 
-    /// Has the policy dispatch everything, in its order, into `out`. `ids` is a buffer.
+    /// Dispatches all requests into `out`, in the policy's order. `ids` is a buffer.
     pub fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, mut out: impl FnMut(Rq)) {
         self.call(cx, |policy, cx| match policy.legacy_hooks() {
             Some(hooks) => hooks.drain(cx, HctxId(0), ids),
@@ -273,7 +272,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         }
     }
 
-    /// Releases a request that the policy has dispatched.
+    /// Removes a request that the policy has dispatched.
     #[inline]
     fn give_out(&mut self, id: RqId) -> Rq {
         self.index.forget(id);

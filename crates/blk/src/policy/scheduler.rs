@@ -1,11 +1,10 @@
-//! The policy: what an I/O scheduler decides, as a single-threaded state machine.
+//! The scheduler interface: a policy as a single-threaded state machine.
 //!
-//! This is the trait to implement for trying an idea. Four functions are required: [`insert`](Scheduler::insert),
-//! [`dispatch`](Scheduler::dispatch), [`finish`](Scheduler::finish) and [`has_work`](Scheduler::has_work);
-//! everything else has a default. Functions that begin with `on_` are notifications, all others questions or commands.
-//! What only a single queue calls is in [`LegacyHooks`], and what a replay needs in [`Replayable`](super::Replayable).
-//! A policy knows nothing of locks, tags, hardware or threads: one caller at a time calls it and passes it the time, and it
-//! works on request *ids*; the requests themselves stay where [`Requests`] holds them.
+//! This is the trait to implement for a new scheduler. Four functions are required: [`insert`](Scheduler::insert),
+//! [`dispatch`](Scheduler::dispatch), [`finish`](Scheduler::finish) and [`has_work`](Scheduler::has_work); everything else has a default.
+//! Functions that begin with `on_` are notifications, all others queries or commands. Hooks that only the legacy single queue calls are in
+//! [`LegacyHooks`], and those for replays in [`Replayable`](super::Replayable). A policy does not deal with locks, tags, hardware or
+//! threads: it has one caller at a time, which passes the time, and it works on request ids; the requests themselves are in [`Requests`].
 
 use crate::bio::Bio;
 use crate::bio::ioprio::IoPriority;
@@ -29,7 +28,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Room for the ids below `capacity`.
+    /// An empty table for the ids below `capacity`.
     #[must_use]
     pub fn new(capacity: u32) -> Self {
         Requests { held: (0..capacity).map(|_| None).collect(), count: 0 }
@@ -52,7 +51,7 @@ impl Requests {
         self.held[id.index()].as_deref().expect("the request is held by this elevator")
     }
 
-    /// The request `id`, to be changed.
+    /// The request `id`, for modification.
     ///
     /// # Panics
     /// If it is not held here.
@@ -68,7 +67,7 @@ impl Requests {
         self.held[id.index()].is_some()
     }
 
-    /// Takes a request in.
+    /// Adds a request.
     #[inline]
     pub fn hold(&mut self, rq: Rq) {
         let id = rq.id();
@@ -77,14 +76,14 @@ impl Requests {
         self.count += 1;
     }
 
-    /// Whether none is held here.
+    /// Whether no request is held.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Gives a request out.
+    /// Removes a request.
     ///
     /// # Panics
     /// If it is not held here.
@@ -95,7 +94,7 @@ impl Requests {
         rq
     }
 
-    /// Takes `second` out and hands both requests to `join`.
+    /// Removes `second` and passes both requests to `join`.
     ///
     /// # Panics
     /// If one of them is not held here.
@@ -109,13 +108,13 @@ impl Requests {
 /// The actions that a policy requests of its caller during a call.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RequestedActions {
-    /// Set the policy's one timer to this moment; it replaces an earlier setting.
+    /// Set the policy's timer to this time, replacing an earlier setting.
     pub set_timer: Option<Instant>,
-    /// Switch the timer off. Ignored if `set_timer` is given too.
+    /// Cancel the timer. Ignored if `set_timer` is also given.
     pub cancel_timer: bool,
     /// Run the hardware queues soon: something has become ready without an insertion.
     pub run_queues: bool,
-    /// Run these hardware queues soon: what they waited for has come back.
+    /// Run these hardware queues soon: a resource that they wait for is available.
     pub run_hctxs: WokenHctxs,
 }
 
@@ -125,14 +124,14 @@ pub struct ElevatorCx<'a> {
     pub now: Now,
     /// The CPU that the call runs on.
     pub cpu: CpuId,
-    /// What the policy asks for.
+    /// Actions that the policy requests.
     pub requested: &'a mut RequestedActions,
-    /// Requests that others have absorbed: the caller releases them.
+    /// Requests that were merged into others, to be released by the caller.
     pub freed: &'a mut Vec<Rq>,
 }
 
 impl ElevatorCx<'_> {
-    /// For a call on CPU 0 whose requested actions are dropped: of a replay, a test, or when there are none.
+    /// Makes a call on CPU 0 whose requested actions are dropped: for replays, tests, and calls that request none.
     pub fn alone<R>(now: Now, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
         body(&mut ElevatorCx {
             now,
@@ -149,7 +148,7 @@ pub struct PolicyCx<'a> {
     pub now: Now,
     /// The requests that it holds.
     pub requests: &'a Requests,
-    /// What it asks for.
+    /// Actions that it requests.
     pub requested: &'a mut RequestedActions,
 }
 
@@ -174,42 +173,42 @@ pub enum Place {
 /// What [`dispatch`](Scheduler::dispatch) returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choice {
-    /// The request, or nothing although there may be work.
+    /// The request; `None` although there may be work.
     pub rq: Option<RqId>,
-    /// Why this one, or why nothing.
+    /// The reason for the request, or for none.
     pub reason: Reason,
 }
 
-/// How a policy learns that a request has ended.
+/// How a policy is notified of completions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completions {
-    /// At once, under the policy's lock.
+    /// Immediately, under the policy's lock.
     AtOnce,
     /// With the next call, in any order: completion then takes no lock.
     Deferred,
 }
 
-/// What a policy needs from its caller, asked once when it is attached.
+/// A policy's requirements, queried once when it is attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
-    /// How it learns of completions.
+    /// How it is notified of completions.
     pub completions: Completions,
     /// Whether [`Scheduler::on_bio`] and [`Scheduler::allow_merge`] must be called.
     pub bios: bool,
     /// Whether [`Scheduler::prepare`] must be called.
     pub preparation: bool,
-    /// Whether [`Scheduler::allow_join`] must be asked of requests that are both on their way in.
+    /// Whether [`Scheduler::allow_join`] must be called for two requests that are not inserted yet.
     pub joins: bool,
     /// Whether the tag limit depends on more than the kind of I/O, so that [`Scheduler::limit_depth`] is asked for
     /// every allocation, under the lock, instead of being published.
     pub depth_by_context: bool,
-    /// The smallest shallow depth it will ask for, if it limits tags at all.
+    /// The smallest shallow depth that it uses, if it limits tags.
     pub min_shallow: Option<u32>,
-    /// What it sets `queue/async_depth` to as it is attached, in percent of `nr_requests`.
+    /// The value of `queue/async_depth` that it sets when attached, in percent of `nr_requests`.
     pub async_percent: u32,
-    /// Whether "run all" may run a single hardware queue, because any of them is given any request.
+    /// Whether "run all" may run a single hardware queue, because any hardware queue can dispatch any request.
     pub single_dispatch: bool,
-    /// Whether it holds write-back up itself, so that the queue should not (`queue/wbt_lat_usec`).
+    /// Whether it throttles write-back itself, so that the queue should not (`queue/wbt_lat_usec`).
     pub disables_wbt: bool,
 }
 
@@ -229,89 +228,86 @@ impl Default for Needs {
     }
 }
 
-/// A notification that is not about a request: rare, and of interest to few policies.
+/// A rare notification that is not about a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SchedulerEvent {
-    /// `nr_requests` is this now: tags per hardware queue, and bits in a word of the tag bitmap.
+    /// `nr_requests` or `async_depth` has changed.
     Depths {
         /// Tags per hardware queue.
         nr_requests: u32,
-        /// `queue/async_depth`; none where queues have no such file.
+        /// `queue/async_depth`; `None` if queues have no such file.
         async_depth: Option<u32>,
     },
-    /// `queue/rotational` was written: the device is to be taken for one that seeks, or not.
+    /// `queue/rotational` was written: whether to treat the device as rotational.
     Rotational(bool),
     /// An I/O context, normally a process, has ended.
     IoContextExited(IoContextId),
     /// An I/O context got another priority.
     Priority {
-        /// Who.
+        /// The I/O context.
         io_context: IoContextId,
         /// The new one.
         ioprio: IoPriority,
     },
     /// An I/O context moved to another cgroup.
     Moved {
-        /// Who.
+        /// The I/O context.
         io_context: IoContextId,
-        /// Where to.
+        /// The new cgroup.
         cgroup: CgroupId,
     },
-    /// A cgroup exists: where it stands in the hierarchy. Comes before its first I/O; a cgroup without this event is a child of
-    /// the root.
+    /// A new cgroup and its parent. Sent before its first I/O; a cgroup without this event is a child of the root.
     CgroupAdded {
         /// The new one.
         cgroup: CgroupId,
-        /// The one above.
+        /// Its parent.
         parent: CgroupId,
     },
-    /// A cgroup was removed. What is still charged to it belongs to the nearest living one above.
+    /// A cgroup was removed. I/O that is still charged to it belongs to its nearest remaining ancestor.
     CgroupRemoved(CgroupId),
-    /// A cgroup got another weight against its siblings.
+    /// The weight of a cgroup relative to its siblings has changed.
     Weight {
-        /// Which.
+        /// The cgroup.
         cgroup: CgroupId,
-        /// As in the policy's weight file.
+        /// The weight, as in the policy's weight file.
         weight: u16,
     },
-    /// The own tasks of a cgroup got another weight against its child groups (cgroup v1's `leaf_weight`).
+    /// The weight of a cgroup's own tasks relative to its child groups has changed (cgroup v1's `leaf_weight`).
     LeafWeight {
-        /// Which.
+        /// The cgroup.
         cgroup: CgroupId,
-        /// As in the file.
+        /// The weight, as in the file.
         weight: u16,
     },
 }
 
-/// An I/O scheduler's policy. It is a single-threaded state machine; locking and the storage of requests are its caller's.
+/// The policy of an I/O scheduler: a single-threaded state machine. Locking and storage of requests are up to the caller.
 pub trait Scheduler {
-    /// What it needs from its caller.
+    /// Its requirements.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
     // --- the required part ---
 
-    /// Takes the request `id`, which is already held. [`on_arrived`](Self::on_arrived) may have been called for it before.
+    /// Inserts the request `id`, which is already in [`Requests`]. [`on_arrived`](Self::on_arrived) may have been called for it before.
     fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place);
 
-    /// Chooses the next request for `hctx` and forgets it, or says why there is none. May give any hardware queue
-    /// any request.
+    /// Chooses the next request for `hctx` and forgets it, or returns the reason for none. Any hardware queue may get any request.
     fn dispatch(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId) -> Choice;
 
-    /// A request that was inserted has been released: it completed, or it was absorbed by another.
-    /// The request itself is no longer here.
+    /// An inserted request has been released: it has completed or was merged into another. It is no longer in [`Requests`].
     fn finish(&mut self, cx: &mut PolicyCx<'_>, id: RqId);
 
-    /// Whether [`dispatch`](Self::dispatch) is worth a call. May be true although that returns nothing.
+    /// Whether [`dispatch`](Self::dispatch) should be called. May be true even if that returns no request.
     fn has_work(&self) -> bool;
 
     // --- merging ---
 
-    /// A bio has arrived and is about to look for a request to join.
+    /// A bio has arrived, and is about to be tried for merging.
     fn on_bio(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) {}
 
-    /// Whether `bio` may join the request `id`.
+    /// Whether `bio` may be merged into the request `id`.
     fn allow_merge(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId, _bio: &Bio) -> bool {
         true
     }
@@ -331,30 +327,30 @@ pub trait Scheduler {
         None
     }
 
-    /// The request `id` has grown at `edge`: if that was the front its sector has changed.
+    /// The request `id` has grown at `edge`; if that was the front, its sector has changed.
     fn on_grown(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId, _edge: Edge) {}
 
-    /// `survivor` is about to absorb the request `absorbed`, which was inserted and leaves the policy now. Both are
-    /// still held and unchanged. A [`finish`](Self::finish) of `absorbed` follows.
+    /// The inserted request `absorbed` is about to be merged into `survivor` and leaves the policy now. Both are still in [`Requests`],
+    /// unchanged. A [`finish`](Self::finish) of `absorbed` follows.
     fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, _absorbed: RqId) {}
 
-    /// Whether the request `first` may absorb `second`, which begins where it ends. `second` may be on its way in. Not asked while
-    /// both are, unless the policy wants to be asked of these [joins](Needs::joins), to know of [bios](Needs::bios), or [prepares](Needs::preparation).
+    /// Whether `second` may be merged into `first`, which ends where it starts. `second` need not be inserted yet. Not called if neither
+    /// is, unless the policy needs [`joins`](Needs::joins), [`bios`](Needs::bios) or [`preparation`](Needs::preparation).
     fn allow_join(&self, _first: RqId, _second: RqId) -> bool {
         true
     }
 
-    // --- the life of a request around the required part ---
+    // --- other stages of a request ---
 
-    /// A request is about to be inserted. It is not held yet: it may still be absorbed by a queued one, and then
+    /// A request is about to be inserted. It is not in [`Requests`] yet: if it is merged into a queued one,
     /// [`on_dropped`](Self::on_dropped) follows instead of [`insert`](Self::insert).
     fn on_arrived(&mut self, _cx: &mut PolicyCx<'_>, _rq: &Request) {}
 
-    /// A request that had [arrived](Self::on_arrived) was absorbed by a queued one, so that it is never inserted. No
-    /// [`finish`](Self::finish) follows.
+    /// A request that had [arrived](Self::on_arrived) was merged into a queued one and is never inserted. No [`finish`](Self::finish)
+    /// follows.
     fn on_dropped(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
 
-    /// How many scheduler tags an allocation may use, if not all.
+    /// Number of scheduler tags that an allocation may use; `None` for all.
     fn limit_depth(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) -> Option<u32> {
         None
     }
@@ -365,21 +361,20 @@ pub trait Scheduler {
     /// A dispatched request comes back; an insertion at the head follows.
     fn on_requeued(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
 
-    // --- everything else that can happen ---
+    // --- other notifications ---
 
-    /// The policy's timer has come.
+    /// The policy's timer has expired.
     fn on_timer(&mut self, _cx: &mut PolicyCx<'_>) {}
 
-    /// Request ids below `capacity` will come from now on: a policy that keeps tables by id makes room. It has no request
-    /// when this is called.
+    /// Grows tables indexed by request id to `capacity`. The policy has no requests when this is called.
     fn grow(&mut self, _capacity: u32) {}
 
-    /// Something rare has happened.
+    /// Handles a rare event.
     fn on_event(&mut self, _cx: &mut PolicyCx<'_>, _event: SchedulerEvent) {}
 
     // --- tunables ---
 
-    /// Its tunables, in the order of their files, and what each shows now; see [`Tunables`](crate::ground::Tunables).
+    /// Its tunables, in the order of their files, with their current values; see [`Tunables`](crate::ground::Tunables).
     fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
         Vec::new()
     }
@@ -394,7 +389,7 @@ pub trait Scheduler {
 
     // --- the single queue ---
 
-    /// Its hooks for the single queue of Linux up to 4.20, if it has any: then it returns itself.
+    /// Its hooks for the single queue of Linux up to 4.20: returns itself if it implements them.
     fn legacy_hooks(&mut self) -> Option<&mut dyn LegacyHooks> {
         None
     }

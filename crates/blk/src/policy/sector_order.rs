@@ -1,28 +1,28 @@
-//! Requests in the order of their sectors, for a whole device.
+//! Index of requests by sector, for a whole device.
 //!
-//! Sorted blocks of pairs in a row: a search compares keys that lie side by side and takes no branch that a processor
-//! could guess wrong, which a tree of the usual few dozen requests does at every level. Equal sectors keep the order
-//! of insertion. Cost: O(log n) comparisons and one short move of memory; with many thousands of requests the move of
-//! the row of blocks would begin to show.
+//! A row of sorted blocks of pairs. A search compares adjacent keys without unpredictable branches, whereas a tree of a
+//! few dozen requests, the usual number, has one at every level. Equal sectors keep the order of insertion. Cost: O(log
+//! n) comparisons and one short memory move; with many thousands of requests, moving the row of blocks would become
+//! noticeable.
 
 use std::cell::Cell;
 
-/// Pairs of a block. A block that is full is split in two.
+/// Pairs in a block. A full block is split in two.
 const BLOCK: usize = 32;
 
-/// A block is searched by its four groups of this many pairs.
+/// A block is searched in four groups of this many pairs.
 const GROUP: usize = BLOCK / 4;
 
 /// Counters of [`Starts`].
 const COUNTERS: usize = 256;
 
-/// An order of (sector, request) pairs. Its user knows the sector that a request was inserted with, which is
+/// An index of (sector, request) pairs. The user has to know the sector that a request was inserted with, which is
 /// below `u64::MAX`.
 #[derive(Clone, Debug, Default)]
 pub struct SectorOrder {
-    /// None of them is empty.
+    /// Non-empty blocks in order.
     blocks: Vec<Block>,
-    /// Where the last search ended: what is found is often taken out next.
+    /// Result of the last search: a found request is often removed next.
     hint: Cell<Position>,
     starts: Starts,
 }
@@ -30,7 +30,7 @@ pub struct SectorOrder {
 #[derive(Clone, Debug)]
 struct Block {
     len: usize,
-    /// Behind the last come pairs with the sector [`PADDING`].
+    /// Unused pairs at the end have the sector [`PADDING`].
     pairs: [Pair; BLOCK],
 }
 
@@ -42,14 +42,14 @@ struct Pair {
 
 const PADDING: Pair = Pair { sector: u64::MAX, id: u32::MAX };
 
-/// Where a pair stands.
+/// The position of a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Position {
     block: usize,
     index: usize,
 }
 
-/// How many pairs there are of each class of sectors: it settles most look-ups of an exact sector.
+/// Counting filter over start sectors: decides most look-ups of an exact sector.
 #[derive(Clone, Debug)]
 struct Starts([u16; COUNTERS]);
 
@@ -71,7 +71,7 @@ impl Starts {
         *count = count.saturating_add(1);
     }
 
-    /// A counter that was ever full stays so: it errs towards "perhaps".
+    /// A saturated counter stays saturated, which only causes false positives.
     #[inline]
     fn remove(&mut self, sector: u64) {
         let count = &mut self.0[Self::class(sector)];
@@ -96,11 +96,11 @@ impl Block {
         self.pairs[self.len - 1].sector
     }
 
-    /// How many pairs have a sector below this one.
+    /// Number of pairs with a sector below this one.
     #[inline]
     fn below(&self, sector: u64) -> usize {
-        // Two rounds of comparisons that do not wait for each other, the same whatever the length: no loop that ends
-        // early and surprises the processor.
+        // Two rounds of independent comparisons, the same for any length: a loop with an early exit would be
+        // mispredicted.
         let is_below = |index: usize| usize::from(self.pairs[index].sector < sector);
         let groups = is_below(GROUP - 1) + is_below(2 * GROUP - 1) + is_below(3 * GROUP - 1);
         let first = groups * GROUP;
@@ -198,7 +198,7 @@ impl SectorOrder {
         block.insert(block.below(sector + 1), Pair { sector, id });
     }
 
-    /// Takes `id`, which was inserted with `sector`, out. Returns whether it was there.
+    /// Removes `id`, which was inserted with `sector`. Returns whether it was present.
     #[inline]
     pub fn remove(&mut self, id: u32, sector: u64) -> bool {
         let Some(at) = self.position(id, sector) else { return false };
@@ -211,15 +211,22 @@ impl SectorOrder {
         true
     }
 
+    /// Puts another request in the place of one that was inserted with this sector.
+    pub fn replace(&mut self, id: u32, sector: u64, with: u32) {
+        if let Some(at) = self.position(id, sector) {
+            self.blocks[at.block].pairs[at.index].id = with;
+        }
+    }
+
     #[inline]
     fn pair(&self, at: Position) -> &Pair {
         &self.blocks[at.block].pairs[at.index]
     }
 
-    /// The first block that ends at `sector` or behind it.
+    /// The first block that ends at or after `sector`.
     #[inline]
     fn block_of(&self, sector: u64) -> usize {
-        // Nearly always there is one block, which is no search.
+        // There is nearly always one block, which needs no search.
         match self.blocks.as_slice() {
             [] => 0,
             [only] => usize::from(only.last() < sector),
@@ -234,7 +241,7 @@ impl SectorOrder {
         Some(Position { block, index })
     }
 
-    /// Where `id` stands: where the last search ended, at the first of its sector, or a little behind it.
+    /// The position of `id`: that of the last search, the first pair of its sector, or shortly after it.
     #[inline]
     fn position(&self, id: u32, sector: u64) -> Option<Position> {
         let hint = self.hint.get();
@@ -267,7 +274,7 @@ impl SectorOrder {
         self.blocks.insert(block + 1, upper);
     }
 
-    /// Lets a block that has become small go, or joins it with the one behind it if the two fill half a block.
+    /// Removes a block that has become empty, or joins it with the next one if both fit into half a block.
     fn join(&mut self, block: usize) {
         if self.blocks[block].len == 0 {
             self.blocks.remove(block);

@@ -1,8 +1,8 @@
-//! A policy behind one lock of its own.
+//! A policy behind its own lock.
 //!
-//! The lock around the policy's store, what the hot path may know without the lock (is there work? how deep may it
-//! allocate?), and how completions get in. Every public call takes the policy's lock at most once and no other lock
-//! meanwhile, so that it is one *step* of the way.
+//! It contains the lock around the policy's store, hints that the hot path reads without the lock (is there work? which depth limits
+//! apply?), and deferred completions. Every public call takes the policy's lock at most once and no other lock meanwhile, so it is
+//! one atomic step.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -26,29 +26,28 @@ use crate::watch::reason::Reason;
 
 mod insertion;
 
-/// A policy and what it needs around it.
+/// A policy with its lock, hints and deferred completions.
 pub struct Serialized<S, Sh: Sharing> {
     needs: Needs,
     store: Sh::Lock<RequestStore<S>>,
-    /// Whether dispatching is worth the lock. `Relaxed`: it is written under the lock, so a CPU that has inserted something
-    /// sees that there is work, or what a later holder of the lock has made of it. Others may overlook work for a while:
-    /// the CPU that brings it dispatches afterwards, or asks for a run.
+    /// Whether there is work to dispatch. `Relaxed`: it is written under the lock, so a CPU that has inserted a request sees it, or
+    /// the value of a later holder of the lock. Other CPUs may see it late; the inserting CPU dispatches afterwards or requests a
+    /// run.
     has_work: Sh::Word,
-    /// Whether it is worth the lock to look whether a bio can be merged. `Relaxed`: a bio that overlooks a request becomes one of its
-    /// own.
+    /// Whether a bio might be merged. `Relaxed`: a bio that misses a request gets its own.
     meets_bios: Sh::Word,
-    /// Shallow depth for reads, sync others and async others; [`NO_LIMIT`] for none. Three hints, each for itself.
+    /// Shallow depth for reads, sync others and async others; [`NO_LIMIT`] for none. Three independent hints.
     depths: [Sh::Word; 3],
     finished: FinishedSet<Sh>,
     techniques: ContentionOptions,
-    /// Whether some CPU asks for requests, with [`ContentionOptions::single_dispatcher`]. `SeqCst`, as is the set of those that have
-    /// finished: a CPU that ends a request and then finds this set is seen by the one that clears this and then looks into the set.
+    /// Whether a CPU is dispatching, with [`ContentionOptions::single_dispatcher`]. `SeqCst`, like the set of finished requests: if a
+    /// CPU completes a request and then finds this set, the dispatching CPU clears it and then finds the request in the set.
     dispatching: Sh::Word,
     buckets: Buckets<Sh>,
     pending: Pending<Sh>,
 }
 
-/// The turn of the CPU that dispatches. A policy that panics ends it, too.
+/// The turn of the dispatching CPU; also ends if the policy panics.
 struct Turn<'a, W: Word>(&'a W);
 
 impl<W: Word> Drop for Turn<'_, W> {
@@ -59,16 +58,16 @@ impl<W: Word> Drop for Turn<'_, W> {
 
 /// Dispatches requests under one hold of the lock.
 pub trait DispatchBatch {
-    /// Whether another one can be taken.
+    /// Whether another request can be dispatched.
     fn may_dispatch(&mut self) -> bool;
 
-    /// One was dispatched, or none. Returns whether to go on.
+    /// Handles the result of a dispatch. Returns whether to continue.
     fn on_dispatched(&mut self, rq: Option<Rq>, reason: Reason) -> bool;
 }
 
 const NO_LIMIT: u64 = u64::MAX;
 
-/// Which of the published depths an allocation falls under.
+/// Index of the published depth that applies to an allocation.
 fn depth_kind(bio: &Bio) -> usize {
     match bio.op {
         Op::Read => 0,
@@ -78,7 +77,7 @@ fn depth_kind(bio: &Bio) -> usize {
 }
 
 impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
-    /// Puts a policy behind a lock; it will be given request ids below `capacity`.
+    /// Puts a policy behind a lock, for request ids below `capacity`.
     #[must_use]
     pub fn new(policy: S, capacity: u32) -> Self {
         let needs = policy.policy().needs();
@@ -98,7 +97,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         serialized
     }
 
-    /// With these techniques against contention.
+    /// Sets the contention options.
     #[must_use]
     pub fn with(mut self, techniques: ContentionOptions) -> Self {
         self.techniques = techniques;
@@ -112,13 +111,13 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         self.techniques.batch_dispatch
     }
 
-    /// What the policy needs.
+    /// The policy's requirements.
     #[must_use]
     pub fn needs(&self) -> &Needs {
         &self.needs
     }
 
-    /// Takes the lock, notifies the policy of completions meanwhile, runs `body`, publishes whether there is work.
+    /// Takes the lock, delivers deferred completions to the policy, runs `body`, and publishes whether there is work.
     #[inline]
     fn locked<R>(
         &self,
@@ -158,8 +157,8 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         }
     }
 
-    /// Tries to merge a bio into a queued request. It is taken out of its option exactly when that succeeded.
-    /// Requests that were absorbed on the way are [freed](ElevatorCx::freed).
+    /// Tries to merge a bio into a queued request; on success the bio is taken out of its option. Requests that were merged into
+    /// others are added to [`freed`](ElevatorCx::freed).
     pub fn merge_bio(
         &self,
         meter: &impl Meter,
@@ -168,7 +167,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         bio: &mut Option<Bio>,
     ) -> Option<Edge> {
         let merge = |store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>| {
-            // Only what the policy has can be found.
+            // Only inserted requests can be found.
             self.take_pending(meter, store, cx);
             store.merge_bio(cx, rules, bio)
         };
@@ -182,7 +181,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         self.locked(meter, Site::Merge, cx, merge)
     }
 
-    /// Asks the policy for the next request.
+    /// Dispatches the next request.
     #[inline]
     pub fn dispatch(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
         let dispatched = self.as_dispatcher(
@@ -194,7 +193,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         dispatched.unwrap_or((None, Reason::Elsewhere))
     }
 
-    /// Asks the policy for at most `most` requests under one hold of the lock.
+    /// Dispatches several requests under one hold of the lock.
     pub fn dispatch_batch(
         &self,
         meter: &impl Meter,
@@ -236,7 +235,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         (rq, reason)
     }
 
-    /// Takes the lock to ask for requests, unless another CPU does and there is one dispatcher at a time (CL-2).
+    /// Takes the lock to dispatch, unless only one CPU may dispatch at a time and another does (CL-2).
     #[inline]
     fn as_dispatcher<R>(
         &self,
@@ -254,7 +253,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         if !self.store.may_become_dispatcher(meter) {
             return None;
         }
-        // Looked at first, so that those who come in vain leave the cache line where it is.
+        // Read first, so that CPUs that cannot dispatch do not invalidate the cache line.
         if self.dispatching.load(SeqCst) != 0 || self.dispatching.swap(1, SeqCst) != 0 {
             return None;
         }
@@ -263,7 +262,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
             self.take_pending(meter, store, cx);
             let mut answer = body(store, cx);
             drop(turn);
-            // What ended or came meanwhile may be what the policy waits for, and the CPU that brought it has met the turn.
+            // The policy may be waiting for requests that completed or arrived meanwhile, whose CPUs found this turn active.
             while is_nothing(&answer) && self.deliver_pending_events(meter, store, cx) {
                 answer = body(store, cx);
             }
@@ -271,7 +270,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         }))
     }
 
-    /// Passes on to the policy what ended and came without its lock. Returns whether anything did.
+    /// Delivers completions and insertions that were made without the lock. Returns whether there were any.
     fn deliver_pending_events(&self, meter: &impl Meter, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) -> bool {
         let (has_ended, has_come) = (self.defers() && !self.finished.is_empty(), self.pending.is_filled());
         if has_ended {
@@ -281,21 +280,21 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         has_ended || has_come
     }
 
-    /// Notifies the policy of completions.
+    /// Delivers deferred completions to the policy.
     #[inline]
     fn deliver_completions(&self, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) {
         self.finished.drain(|id| store.call(cx, |policy, cx| policy.finish(cx, id)));
     }
 
-    /// Whether dispatching is worth the lock. Never takes it.
+    /// Whether there may be work to dispatch. Does not take the lock.
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {
-        // In this order: the taker of the lists says that there is work before they are empty.
+        // In this order: `has_work` is set before the pending lists are emptied.
         self.pending.is_filled() || self.has_work.load(Relaxed) != 0
     }
 
-    /// How many scheduler tags an allocation may use.
+    /// Number of scheduler tags that an allocation may use.
     #[inline]
     pub fn limit_depth(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, bio: &Bio) -> Depth {
         let limit = if self.needs.depth_by_context {
@@ -328,23 +327,23 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         };
         match self.needs.completions {
             Completions::AtOnce => self.locked(meter, Site::Finish, cx, tell),
-            // There is no contention, so it need not wait; but it is not what a completion pays for.
+            // There is no contention, so it is delivered at once, but not charged to the completion.
             Completions::Deferred => self.locked(&NoMeter, Site::Finish, cx, tell),
         }
     }
 
-    /// Whether completions wait for the next lock hold: if the policy allows it, and if there can be contention.
+    /// Whether completions are deferred to the next lock hold: if the policy allows it and there can be contention.
     #[inline]
     fn defers(&self) -> bool {
         Sh::CONTENDS && self.needs.completions == Completions::Deferred
     }
 
-    /// A request that was given out comes back; its insertion follows.
+    /// A dispatched request comes back; its insertion follows.
     pub fn on_requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
         self.locked(meter, Site::Elevator, cx, |store, cx| store.call(cx, |policy, cx| policy.on_requeued(cx, id)));
     }
 
-    /// The policy's timer has come.
+    /// The policy's timer has expired.
     pub fn on_timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
         self.locked(meter, Site::Elevator, cx, |store, cx| store.call(cx, |policy, cx| policy.on_timer(cx)));
     }
@@ -359,7 +358,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         });
     }
 
-    /// The smallest shallow depth that the policy will ask for now.
+    /// The smallest shallow depth that the policy uses now.
     #[must_use]
     pub fn min_shallow(&self) -> Option<u32> {
         self.store.aside(|store| store.policy().needs().min_shallow)
@@ -375,15 +374,15 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         self.locked(meter, Site::Elevator, cx, |store, cx| store.call(cx, what));
     }
 
-    /// Request ids below `capacity` will come from now on. Nothing is held, and no other CPU is here.
+    /// Grows to request ids below `capacity`. No request is held, and no other CPU is in a call.
     pub fn grow(&mut self, capacity: u32) {
-        // Completions that the policy does not know of yet.
+        // Delivers deferred completions.
         ElevatorCx::alone(Now::default(), |cx| self.locked(&NoMeter, Site::Elevator, cx, |_, _| {}));
         self.finished = FinishedSet::new(capacity);
         self.store.aside(|store| store.grow(capacity));
     }
 
-    /// The policy's tunables, and what each shows now.
+    /// The policy's tunables with their current values.
     #[must_use]
     pub fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
         self.store.aside(|store| store.policy().tunables())

@@ -1,11 +1,11 @@
-//! Hardware queues that have become ready in one call.
+//! Set of hardware queues that have become ready during one call.
 
 use crate::ground::ids::HctxId;
 
-/// How many are kept without memory of their own: the largest wake-up batch of a tag bitmap.
+/// Number of entries stored inline: the largest wake-up batch of a tag bitmap.
 const INLINE_WOKEN_MAX: usize = 8;
 
-/// Some hardware queues, nearly always a few, in the order in which they were woken.
+/// Hardware queues, nearly always few, in wake-up order.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct WokenHctxs {
     first: [HctxId; INLINE_WOKEN_MAX],
@@ -14,7 +14,7 @@ pub struct WokenHctxs {
 }
 
 impl WokenHctxs {
-    /// Adds one.
+    /// Adds a hardware queue.
     pub fn push(&mut self, hctx: HctxId) {
         match self.first.get_mut(self.count) {
             Some(place) => *place = hctx,
@@ -23,14 +23,14 @@ impl WokenHctxs {
         self.count += 1;
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// All of them.
+    /// All hardware queues.
     pub fn iter(&self) -> impl Iterator<Item = HctxId> + '_ {
         self.first[..self.count.min(INLINE_WOKEN_MAX)].iter().chain(&self.more).copied()
     }

@@ -1,4 +1,4 @@
-//! Where a completion runs (BL-92, BL-94, `queue/rq_affinity`).
+//! Completion affinity: the CPU on which a completion runs (BL-92, BL-94, `queue/rq_affinity`).
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -10,9 +10,9 @@ use crate::request::Rq;
 /// `queue/rq_affinity`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Affinity {
-    /// 0: where the interrupt came.
+    /// 0: on the interrupted CPU.
     Interrupted = 0,
-    /// 1: there, if it shares a cache with the submitter's CPU.
+    /// 1: on the interrupted CPU if it shares a cache with the submitter's CPU; otherwise on the submitter's CPU.
     #[default]
     SameCache = 1,
     /// 2: on the submitter's CPU.
@@ -26,7 +26,7 @@ pub enum CompletionPlace {
     Interrupt,
     /// On the interrupted CPU, in its softirq.
     Softirq,
-    /// On another CPU, which is sent an interrupt.
+    /// On another CPU, which gets an IPI.
     Redirected(CpuId),
 }
 
@@ -40,7 +40,7 @@ impl CompletionPlace {
 }
 
 impl Affinity {
-    /// What a number means that is written to the file; most mean nothing.
+    /// The meaning of a number written to the file; `None` for other numbers.
     #[inline]
     pub fn numbered(number: u64) -> Option<Affinity> {
         match number {
@@ -51,7 +51,7 @@ impl Affinity {
         }
     }
 
-    /// Whether a completion that came on `cpu` goes to the CPU of its submitter.
+    /// Whether a completion that interrupted `cpu` is redirected to the submitter's CPU.
     #[inline]
     pub fn redirects(self, submitter: CpuId, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> bool {
         match self {
@@ -68,7 +68,7 @@ impl<Sh: Sharing> Device<Sh> {
         Affinity::numbered(self.affinity.load(Relaxed)).unwrap_or_default()
     }
 
-    /// Writes the file. Numbers that mean nothing change nothing.
+    /// Writes the file. Other numbers have no effect.
     pub(super) fn set_affinity(&self, number: u32) {
         if Affinity::numbered(number.into()).is_some() {
             self.affinity.store(number.into(), Relaxed);
@@ -77,7 +77,7 @@ impl<Sh: Sharing> Device<Sh> {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Where the completion of a request runs whose interrupt came on `cpu`. `share_cache` knows the machine.
+    /// Where the completion of a request runs if `cpu` was interrupted. `share_cache` describes the machine.
     #[inline]
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
         let device = &self.device;
@@ -87,7 +87,7 @@ impl<Sh: Sharing> Queue<Sh> {
         if device.affinity().redirects(rq.ctx, cpu, share_cache) {
             CompletionPlace::Redirected(rq.ctx)
         } else if device.hctxs.len() == 1 {
-            // Keeps the time with interrupts off short.
+            // Shortens the time with interrupts disabled.
             CompletionPlace::Softirq
         } else {
             CompletionPlace::Interrupt

@@ -1,4 +1,4 @@
-//! A request for a bio: a tag, or a place among those who wait for one (BL-30, BL-31).
+//! Allocation of a request for a bio: it gets a tag, or waits for one (BL-30, BL-31).
 
 use super::state::Current;
 use super::submission::QueueSubmission;
@@ -12,7 +12,7 @@ use crate::request::{Marks, Rq};
 use crate::tags::{Depth, Tags};
 use crate::watch::probe::Event;
 
-/// What a request for a bio is made with.
+/// The parameters of a request to be allocated for a bio.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) hctx: HctxId,
@@ -35,7 +35,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.state.scheduler_tags_of(hctx).unwrap_or_else(|| self.driver_tags.of(hctx))
     }
 
-    /// What the bio under way is to be given a request with, if there is a bio.
+    /// The parameters of the request for the bio being submitted, if there is one.
     #[inline]
     pub(super) fn wanted<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Wanted> {
         let bio = submission.bio.as_ref()?;
@@ -55,7 +55,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Some(Wanted { hctx, depth, uses_elevator })
     }
 
-    /// Takes a tag that the request can be made with.
+    /// Takes a tag for the request.
     #[inline]
     pub(super) fn take_allocation_tag(self, cpu: CpuId, wanted: Wanted) -> Option<u32> {
         match self.state.scheduler_tags_of(wanted.hctx) {
@@ -64,7 +64,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Makes a request of a bio that has a tag.
+    /// Creates the request for a bio that has a tag.
     #[inline(always)]
     pub(super) fn make_request<E: Env>(
         self,
@@ -79,7 +79,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         rq.found(bio, now.at);
         rq.ctx = cx.cpu;
         rq.hctx = hctx;
-        // Written as a whole: a processor that reads back what it has just written in parts has to wait.
+        // Written in one store: reading back what was just written in parts stalls the CPU (no store forwarding).
         rq.marks = if uses_elevator { marks.with(Marks::USES_ELEVATOR) } else { marks };
         if uses_elevator {
             self.state.elevator.prepare(cx.meter, &mut cx.scratch.elevator(now, cx.cpu), &rq);
@@ -95,8 +95,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
         plug.map_or(now, |plug| plug.now(&self.generation, now))
     }
 
-    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for other tags than those of the `wanted`
-    /// hardware queue goes to the next sleeper.
+    /// Leaves the wait queue, if the wake-up did not come from there. A wake-up for tags of another hardware queue than `wanted`
+    /// is passed on to the next sleeper.
     #[inline]
     pub(super) fn leave_wait_queue<E: Env>(
         self,
@@ -115,7 +115,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// The hardware queue that the bio under way takes.
+    /// The hardware queue of the bio being submitted.
     pub(super) fn hctx_of_submission(self, cpu: CpuId, submission: &QueueSubmission) -> HctxId {
         submission.bio.as_ref().map_or_else(|| self.hctx_of(cpu), |bio| self.hctx_for(cpu, bio))
     }

@@ -1,5 +1,5 @@
-//! The files of a multi-queue device's `queue/`: those of the common part (`sysfs.rs`), scheduler, number of
-//! requests, and the scheduler's own.
+//! The files of a multi-queue device's `queue/`: the common ones (`sysfs.rs`), scheduler, number of requests, and
+//! tunables.
 
 use super::Queue;
 use super::state::Current;
@@ -14,7 +14,7 @@ use crate::schedulers::{Layer, NONE};
 use crate::sysfs::{self, AttributeError, number, timeout};
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// The content of a file, its newline included.
+    /// The content of a file, including its newline.
     ///
     /// # Errors
     /// If there is no such file.
@@ -22,7 +22,7 @@ impl<Sh: Sharing> Queue<Sh> {
         self.during(CpuId(0), |queue| queue.attribute(file)).map(|text| text + "\n")
     }
 
-    /// The tunables of the present scheduler, in the order of their files.
+    /// The tunables of the current scheduler, in the order of their files.
     #[must_use]
     pub fn tunables(&self) -> Vec<&'static Tunable> {
         self.during(CpuId(0), |queue| queue.state.elevator.tunables())
@@ -32,7 +32,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// [frozen and empty](Self::is_drained), other files at any time.
     ///
     /// # Errors
-    /// If the kernel would refuse the text; then nothing has changed.
+    /// If the kernel would reject the text; then nothing has changed.
     pub fn set_attribute(&self, now: Now, file: &str, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
         let device = &self.device;
         match file {
@@ -58,7 +58,7 @@ impl<Sh: Sharing> Queue<Sh> {
 }
 
 impl<Sh: Sharing> Current<'_, Sh> {
-    /// The content of a file, its newline missing.
+    /// The content of a file, without its newline.
     fn attribute(self, file: &str) -> Result<String, AttributeError> {
         let state = self.state;
         Ok(match file {
@@ -76,7 +76,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
         })
     }
 
-    /// The schedulers, the present one in brackets. One that Linux does not have is listed while it is the present one.
+    /// The schedulers, with the current one in brackets. A scheduler that Linux does not have is listed only while it
+    /// is the current one.
     fn scheduler_list(self) -> String {
         let present = self.state.elevator.name();
         let show = |name: &str| if name == present { format!("[{name}]") } else { name.to_string() };

@@ -1,4 +1,4 @@
-//! The queue as the caller's kit sees it.
+//! Implementation of [`BlockQueue`] for the multi-queue queue.
 
 use super::{Queue, QueueSubmission};
 use crate::bio::{Bio, Status};
@@ -10,7 +10,7 @@ use crate::ground::sharing::Sharing;
 use crate::request::Rq;
 use crate::request::plug::Plug;
 
-/// Workers of a hardware queue that are called one after the other on the same of its CPUs (BL-75).
+/// Number of successive worker runs of a hardware queue on the same CPU (BL-75).
 const CALLS_ON_A_CPU: u32 = 8;
 
 impl<Sh: Sharing> BlockQueue for Queue<Sh> {

@@ -1,4 +1,4 @@
-//! A submission that is taken back: its client has departed, or wants the bio for something else.
+//! Cancelling a submission, for example because its client has disconnected.
 
 use super::Queue;
 use super::state::Current;
@@ -9,13 +9,12 @@ use crate::caller::env::{Cx, Env};
 use crate::ground::sharing::Sharing;
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Takes a submission back from any stage, and returns what no request has been made of: the whole bio,
-    /// or what is left of one whose first parts have gone, which end as if nothing had happened. The submission can be
-    /// used again.
+    /// Cancels a submission at any stage. Returns the part that has no request yet: the whole bio, or the rest after
+    /// its first parts, which complete as usual. The submission can be reused.
     ///
-    /// A sleeper leaves its line, and a turn that had come already passes on. The wake-up for it may
-    /// still be on its way to the waiter, and means nothing any more. It may have been the last that a freeze waits
-    /// for: check after this, too, whether a frozen queue has drained.
+    /// A sleeper leaves its wait queue, and a wake-up that it already got is passed on. An
+    /// [`Effect::Wake`](crate::drive::Effect::Wake) for it may still be pending and must be ignored. The submission may
+    /// have been the last one that a freeze waits for, so check afterwards whether a frozen queue has drained.
     pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Bio> {
         self.during(cx.cpu, |queue| queue.cancel(cx, submission))
     }
@@ -34,7 +33,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
         submission.stage = Stage::Next;
         submission.guard.disarm();
-        // Last, when it owes nothing any more: a frozen queue may have emptied with that.
+        // Last, after everything is released: this may drain a frozen queue.
         if std::mem::take(&mut submission.is_inside) {
             self.freeze.leave();
         }

@@ -1,5 +1,5 @@
-//! The end of a request: its bios end, the scheduler is notified, tags become free, waiters go on (BL-64, BL-77,
-//! BL-92 to BL-94).
+//! Completion of a request: its bios complete, the scheduler is notified, tags are freed, waiters continue (BL-64, BL-77, BL-92
+//! to BL-94).
 
 use super::Queue;
 use super::state::Current;
@@ -14,7 +14,7 @@ use crate::tags::{Sleeper, Tags};
 use crate::watch::probe::Event;
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// A request has ended. Its bios end *before* its tags are free.
+    /// Completes a request. Its bios complete before its tags are freed.
     #[inline]
     pub fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
         self.during(cx.cpu, |queue| queue.complete(cx, rq, status));
@@ -22,7 +22,7 @@ impl<Sh: Sharing> Queue<Sh> {
 }
 
 impl<Sh: Sharing> Current<'_, Sh> {
-    /// A request has ended, and perhaps only a step of it.
+    /// Completes a request, or only a step of its flush sequence.
     #[inline]
     pub(super) fn complete<E: Env>(self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
         self.state.flights.end(rq.id());
@@ -37,7 +37,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.end(cx, rq, status);
     }
 
-    /// Ends the bios of a request, and then the request.
+    /// Completes the bios of a request, and then the request.
     #[inline]
     pub(super) fn end<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
         cx.event(Event::End(&rq));
@@ -46,8 +46,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.release(cx, rq);
     }
 
-    /// Carries out what a call of the elevator left behind: the actions that the policy requests, and requests that others have
-    /// absorbed.
+    /// Carries out the results of a call into the elevator: requested actions, and requests that were merged into others.
     #[inline]
     pub(super) fn after_call<E: Env>(self, cx: &mut Cx<'_, E>) {
         cx.take_requested();
@@ -67,7 +66,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         cx.scratch.freed = freed;
     }
 
-    /// Tells the scheduler that a request that it has seen is released.
+    /// Notifies the scheduler that a request that it has inserted is released.
     #[inline]
     pub(super) fn finish<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if rq.marks.contains(Marks::INSERTED) {
@@ -77,14 +76,14 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Tells the scheduler, frees the slot and its tags, and restarts the hardware queue if it asked for that.
+    /// Notifies the scheduler, frees the slot and its tags, and restarts the hardware queue if it is marked for that.
     #[inline]
     fn release<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         self.finish(cx, &mut rq);
         let (hctx, submitter) = (rq.hctx, rq.ctx);
         let driver_tag = rq.driver_tag.take();
         let slot_tag = self.state.tag_of_slot(&rq);
-        // The slot is back before the tag that names it can be given out again.
+        // The slot must be returned before its tag can be allocated again.
         self.state.pool.put(rq);
         if let Some(tag) = driver_tag {
             self.free_driver_tag(cx, hctx, submitter, tag);
@@ -96,7 +95,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.restart(cx, hctx);
     }
 
-    /// Runs a hardware queue that asked for that at the next completion.
+    /// Runs a hardware queue that is marked for a restart at the next completion.
     #[inline]
     pub(super) fn restart<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         if self.hctxs[hctx.index()].take_restart() {
@@ -111,7 +110,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.driver_tags.free(cx.meter, tag, hctx, submitter, |sleeper| effects.push(self.wake_up(sleeper)));
     }
 
-    /// Wakes another sleeper: a wake-up reached a sleeper that has no use for these tags.
+    /// Passes a wake-up on to another sleeper, because its receiver does not need these tags.
     pub(super) fn forward_wakeup<E: Env>(self, cx: &mut Cx<'_, E>, tags: &Tags<Sh>) {
         tags.forward_tag_wakeup(cx.meter, |sleeper| cx.effects.push(self.wake_up(sleeper)));
     }

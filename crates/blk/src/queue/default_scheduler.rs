@@ -1,10 +1,10 @@
-//! Which scheduler a multi-queue device has while none has been chosen (BL-100).
+//! The default scheduler of a multi-queue device (BL-100).
 
 use crate::queue::QueueConfig;
 use crate::schedulers::{MQ_DEADLINE, NONE};
 
-/// mq-deadline where one hardware queue, or one space of tags, serves all CPUs; none where every CPU may have its own, and in
-/// kernels that have no other scheduler for these devices. The boot parameter `elevator=` never mattered to these devices.
+/// mq-deadline if one hardware queue, or one tag space, serves all CPUs; `none` with several hardware queues, and on kernels
+/// without multi-queue schedulers. blk-mq devices have always ignored the boot parameter `elevator=`.
 #[must_use]
 pub fn default_scheduler(config: &QueueConfig) -> &'static str {
     let one_tag_space = config.host_wide_tags && config.kernel.generation().one_scheduler_map;

@@ -1,4 +1,4 @@
-//! Writes that must be durable, on their way through the sequencer of their hardware queue (BL-110 to BL-115).
+//! Flush and FUA requests in the flush sequencer of their hardware queue (BL-110 to BL-115).
 
 use super::state::Current;
 use crate::bio::Status;
@@ -11,7 +11,8 @@ use crate::queue::flush_queue::{self, Next};
 use crate::request::{FlushSteps, Marks, Rq};
 
 impl<Sh: Sharing> Current<'_, Sh> {
-    /// Takes a flush-type request that has just been allocated. It comes back if its data goes the ordinary way now.
+    /// Starts the sequence of a flush-type request that was just allocated. Returns it if its data takes the ordinary
+    /// path now.
     pub(super) fn begin_sequence<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) -> Option<Rq> {
         let limits = &self.state.rules.limits;
         let steps = FlushSteps::of(rq.flags, rq.sectors, limits.write_cache, limits.fua);
@@ -47,12 +48,12 @@ impl<Sh: Sharing> Current<'_, Sh> {
         None
     }
 
-    /// A step of a sequence has been done by the driver: a flush command, or the data of a request.
+    /// The driver has completed a step of a sequence: a flush command, or the data of a request.
     #[cold]
     pub(super) fn step_done<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
         let (hctx, now) = (rq.hctx, cx.now.at);
         let queue = &self.state.flush_queues[hctx.index()];
-        // With a scheduler each step has a driver tag of its own; without one the first waiter's serves for all.
+        // With a scheduler each step has its own driver tag; without one the first waiter's tag serves all steps.
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::FLUSH_COMMAND) {
             let mut waiters = queue.with(cx.meter, Site::FlushQueue, |queue| queue.flushed(rq));
@@ -62,7 +63,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             }
             queue.with(cx.meter, Site::FlushQueue, |queue| queue.keep(waiters));
         } else {
-            // For the scheduler the request ends with its data.
+            // For the scheduler the request completes with its data.
             if rq.marks.contains(Marks::INSERTED) {
                 self.state.elevator.on_completed(&mut cx.elevator(), &rq);
                 cx.take_requested();
@@ -86,7 +87,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Issues the flush command if its time has come.
+    /// Issues the flush command if it is due.
     fn kick<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         let defer = self.generation.flush_always_defers || self.state.elevator.is_none();
         if let Some(command) =
@@ -97,7 +98,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Puts flush commands to the heads of the dispatch lists.
+    /// Moves flush commands to the heads of the dispatch lists.
     pub(super) fn put_flush_commands(self, meter: &impl Meter) {
         while let Some(command) = self.flush_commands.with(meter, Site::FlushQueue, Vec::pop) {
             self.hctxs[command.hctx.index()].put_first(meter, command);

@@ -1,5 +1,5 @@
-//! Flush and FUA: which steps make an I/O durable, and the sequencer that lets many waiters share one flush command
-//! (BL-110 to BL-115, LQ-29 to LQ-31).
+//! Flush sequencer: the steps of flush and FUA writes, and one flush command shared by many waiters (BL-110 to BL-115,
+//! LQ-29 to LQ-31).
 
 use crate::bio::{BioFlags, Op, Status};
 use crate::ground::ids::RqId;
@@ -7,10 +7,10 @@ use crate::ground::lost::Home;
 use crate::ground::time::{Instant, Nanos};
 use crate::request::{FlushSteps, Marks, Request, Rq};
 
-/// A flush is put off while sequenced data is in flight, but no longer than this.
+/// A flush is delayed while sequenced data is in flight, but at most for this time.
 const PENDING_FLUSH_DELAY_MAX: Nanos = Nanos::from_secs(5);
 
-/// Prepares a write for its steps: what a step does is no longer a flag of the request.
+/// Prepares a write for its steps: removes the flags that steps replace.
 pub fn begin(rq: &mut Request, steps: FlushSteps, fua: bool) {
     rq.steps = steps;
     let mut flags = rq.flags.without(BioFlags::PREFLUSH).with(BioFlags::SYNC);
@@ -20,31 +20,32 @@ pub fn begin(rq: &mut Request, steps: FlushSteps, fua: bool) {
     rq.flags = flags;
 }
 
-/// Where a request goes after a step.
+/// What happens to a request after a step.
 #[derive(Debug)]
 pub enum Next {
-    /// Its data is to be written.
+    /// Its data is written next.
     Data(Rq),
-    /// It has ended.
+    /// It has completed.
     End(Rq, Status),
 }
 
-/// The sequencer of one queue. One flush command at a time; all that wait when it is issued share it.
+/// The sequencer of one queue. There is one flush command at a time, shared by all requests that wait when it is
+/// issued.
 pub struct FlushQueue {
     _home: Home,
-    /// Wait for the next flush command.
+    /// Requests that wait for the next flush command.
     pending: Vec<Rq>,
-    /// Since when a request waits there.
+    /// Since when a request has been waiting in `pending`.
     pending_since: Instant,
-    /// Wait for the flush command that is under way.
+    /// Requests that wait for the flush command in flight.
     running: Vec<Rq>,
     data_in_flight: u32,
-    /// The flush command, while it is not under way.
+    /// The flush command while it is not in flight.
     command: Option<Rq>,
 }
 
 impl FlushQueue {
-    /// A sequencer whose flush command has this id, which no tag names.
+    /// A sequencer whose flush command has this id, which corresponds to no tag.
     pub fn new(id: RqId) -> Self {
         let home = Home::default();
         FlushQueue {
@@ -57,18 +58,18 @@ impl FlushQueue {
         }
     }
 
-    /// Whether a flush command is under way.
+    /// Whether a flush command is in flight.
     #[inline]
     pub fn is_flushing(&self) -> bool {
         self.command.is_none()
     }
 
-    /// Counts data that is written by the ordinary way before a flush follows.
+    /// Counts data on the ordinary path that a flush follows.
     pub fn data_begins(&mut self) {
         self.data_in_flight += 1;
     }
 
-    /// Sends a request to its next step. One that needs a flush stays here.
+    /// Advances a request to its next step. A request that needs a flush stays here.
     pub fn advance(&mut self, now: Instant, rq: Rq, status: Status) -> Option<Next> {
         if status != Status::Ok || rq.steps.is_empty() {
             return Some(Next::End(rq, status));
@@ -91,8 +92,8 @@ impl FlushQueue {
         self.advance(now, rq, status)
     }
 
-    /// The flush command is to be issued now: if none waits, if one is in flight, or if it pays to wait for data that
-    /// will need a flush too, there is none. `defer`: whether data in flight counts.
+    /// The flush command to issue now. `None` if no request waits, if one is in flight, or if it should wait for
+    /// in-flight data that will need a flush, too (only with `defer`).
     pub fn kick(&mut self, now: Instant, defer: bool) -> Option<Rq> {
         let first = self.pending.first()?;
         if defer && self.data_in_flight > 0 && now.since(self.pending_since) < PENDING_FLUSH_DELAY_MAX {
@@ -105,8 +106,8 @@ impl FlushQueue {
         Some(command)
     }
 
-    /// The flush command has ended. Returns those that waited for it: each has [done its step](Self::flush_done), and
-    /// the emptied list [comes back](Self::keep).
+    /// The flush command has completed. Returns the requests that waited for it: call [`flush_done`](Self::flush_done)
+    /// for each, and return the emptied list with [`keep`](Self::keep).
     pub fn flushed(&mut self, command: Rq) -> Vec<Rq> {
         self.command = Some(command);
         std::mem::take(&mut self.running)
@@ -127,7 +128,7 @@ impl FlushQueue {
 }
 
 impl Request {
-    /// Makes the request a flush command for the benefit of `first` and others.
+    /// Initialises a request as the flush command for `first` and others.
     fn become_flush(&mut self, first: &Request, now: Instant) {
         self.op = Op::Flush;
         self.flags = BioFlags::PREFLUSH;
@@ -135,7 +136,7 @@ impl Request {
         self.marks.set(Marks::FLUSH_COMMAND);
         self.ctx = first.ctx;
         self.hctx = first.hctx;
-        // Without a scheduler it travels on the tag of the first that waits, which needs none meanwhile.
+        // Without a scheduler it uses the tag of the first waiter, which does not need it meanwhile.
         self.driver_tag = first.driver_tag;
         self.io_context = first.io_context;
         self.cgroup = first.cgroup;

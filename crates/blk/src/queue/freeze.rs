@@ -1,10 +1,9 @@
-//! Freezing: new bios are kept out, and those already inside run to completion (BL-98, BL-99).
+//! Queue freeze: new bios have to wait, and those already inside run to completion (BL-98, BL-99).
 //!
-//! What is inside: submissions, until their requests carry on alone, and requests, which are counted by their slots. A
-//! submission in progress is in a call, and a call holds the state, so it needs no count: only those that are parked
-//! inside have one. A change of the state is alone with the queue, finds every submission either parked or not yet
-//! let in, and sees what it is about to change empty. For the same reason all words here are `Relaxed`: a submission
-//! that overlooks a freeze is in a call that began before the change, which waits for it.
+//! Inside are submissions, until they have become requests, and requests, which are counted by their slots. A submission in
+//! progress is in a call, which holds the state, so only submissions that are parked inside need a count. A change of the
+//! state is exclusive: it finds every submission either parked or not yet admitted. For the same reason all words here are
+//! `Relaxed`: a submission that misses a freeze is in a call that began before the change, and the change waits for it.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -18,13 +17,13 @@ use crate::ground::meter::{Meter, Site};
 use crate::ground::sharing::{Lock, ReadMostly, Sharing, Word};
 use crate::ground::time::Nanos;
 
-/// How often a queue is frozen, and who waits for that to end (`q_usage_counter` and `mq_freeze_depth` in Linux).
+/// Freeze depth and waiters of a queue (`q_usage_counter` and `mq_freeze_depth` in Linux).
 pub(super) struct Freeze<Sh: Sharing> {
-    /// Of submissions that wait, here or inside.
+    /// The home of waiting submissions, here or inside.
     pub(super) home: Home,
-    /// How many times the queue is frozen.
+    /// Freeze depth.
     frozen: Sh::Word,
-    /// Submissions that are parked inside.
+    /// Number of submissions parked inside.
     parked: Sh::Word,
     /// Submissions that wait for the queue to thaw.
     thaw_waiters: Sh::Lock<Vec<Waiter>>,
@@ -40,23 +39,23 @@ impl<Sh: Sharing> Freeze<Sh> {
         }
     }
 
-    /// Whether a submission may enter. It is inside for the rest of the call.
+    /// Whether a submission may enter. It is then inside for the rest of the call.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.frozen.load(Relaxed) == 0
     }
 
-    /// A submission parks inside, and stays beyond the call.
+    /// A submission parks inside beyond the current call.
     pub(super) fn stay(&self) {
         self.parked.fetch_add(1, Relaxed);
     }
 
-    /// A submission that had parked has left.
+    /// A parked submission has left.
     pub(super) fn leave(&self) {
         self.parked.fetch_sub(1, Relaxed);
     }
 
-    /// Lines up a submission that was not let in. Returns whether it must wait; else the queue has thawed meanwhile.
+    /// Queues a submission that was not admitted. Returns `false` if the queue has thawed meanwhile, so that it need not wait.
     pub(super) fn wait(&self, meter: &impl Meter, waiter: Waiter) -> bool {
         self.thaw_waiters.with(meter, Site::Freeze, |waiters| {
             // unfreeze() takes this lock after it has thawed the queue, so it finds a waiter that finds the queue frozen here.
@@ -68,32 +67,32 @@ impl<Sh: Sharing> Freeze<Sh> {
         })
     }
 
-    /// A waiter in line no longer waits.
+    /// Removes a waiter.
     pub(super) fn forget(&self, meter: &impl Meter, waiter: Waiter) {
         self.thaw_waiters.with(meter, Site::Freeze, |waiters| waiters.retain(|&other| other != waiter));
     }
 }
 
 impl<Sh: Sharing> Device<Sh> {
-    /// Whether nothing is inside: exact for the holder of the whole state.
+    /// Whether nothing is inside; exact if the caller has exclusive access to the state.
     pub(super) fn is_empty(&self, state: &QueueState<Sh>) -> bool {
         self.freeze.parked.load(Relaxed) == 0 && state.pool.in_use() == 0
     }
 
-    /// Whether the queue is frozen and has emptied; as exact.
+    /// Whether the queue is frozen and empty; exact under the same condition.
     pub(super) fn is_drained(&self, state: &QueueState<Sh>) -> bool {
         !self.freeze.is_open() && self.is_empty(state)
     }
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Freezes the queue: new submissions wait. It is run, so that it empties. Freezing nests.
+    /// Freezes the queue: new submissions wait, and the queue is run until it is empty. Freezes nest.
     pub fn freeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
         self.device.freeze.frozen.fetch_add(1, Relaxed);
         cx.effects.push(Effect::RunAll { delay: Nanos::ZERO });
     }
 
-    /// Undoes one [`freeze`](Self::freeze); the last one wakes those that wait.
+    /// Undoes one [`freeze`](Self::freeze); the last one wakes the waiters.
     pub fn unfreeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
         let freeze = &self.device.freeze;
         if freeze.frozen.fetch_sub(1, Relaxed) == 1 {
@@ -109,11 +108,11 @@ impl<Sh: Sharing> Queue<Sh> {
         !self.device.freeze.is_open()
     }
 
-    /// Whether a frozen queue has emptied: no submission is in progress and no request exists, plugged ones included.
-    /// Check after each completion, and after each submission that is [cancelled](Self::cancel).
+    /// Whether a frozen queue is empty: no submission is in progress and no request exists, including plugged ones. Check
+    /// after each completion and each [cancelled](Self::cancel) submission.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        // Running calls are waited for only if the queue may be empty.
+        // Wait for running calls only if the queue may be empty.
         self.during(CpuId(0), |queue: Current<'_, Sh>| queue.is_drained(queue.state))
             && self.state.change(|state| self.device.is_drained(state))
     }

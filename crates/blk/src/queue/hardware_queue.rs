@@ -1,14 +1,14 @@
-//! Hardware queues (*hctx*) and the software queues (*ctx*) that feed them: who is next when there is no scheduler,
-//! what the driver refused, and how busy it is (BL-4, BL-49 to BL-52, BL-74 to BL-89; docs/rules/none.md).
+//! Hardware queues (hctx) and the software queues (ctx) that feed them: order without a scheduler, dispatch list, restart mark
+//! and busy average (BL-4, BL-49 to BL-52, BL-74 to BL-89; docs/rules/none.md).
 //!
-//! **No dispatch list is forgotten.** A run that finds no driver tag sets the restart mark and tries once more, as a sleeper does
-//! (`tags`): a CPU that frees a tag looks for the mark afterwards. What then is left over goes into the dispatch list, and
-//! after that its owner looks whether the mark still stands: if not, a CPU has taken it and is running the queue,
-//! perhaps before there was anything in the list. In each of the two pairs at least one must see the other: `SeqCst`.
+//! **No dispatch list is forgotten.** A run that finds no driver tag sets the restart mark and tries once more, like a sleeper
+//! (`tags`); a CPU that frees a tag then checks the mark. Remaining requests go into the dispatch list, after which the run
+//! checks whether the mark is still set. If not, a CPU has taken it and is running the queue, perhaps before the list was filled,
+//! so the run has to repeat. In both pairs at least one side must see the other: `SeqCst`.
 //!
-//! All else is `Relaxed`. A bit of `pending` is written under the lock of its software queue: a CPU that has queued something
-//! sees it, or what a later holder of that lock has made of it, and runs the queue or asks for a run. The others are
-//! hints, averages, and requests of the driver, who says to whom they apply.
+//! All other accesses are `Relaxed`. A bit of `pending` is written under the lock of its software queue: a CPU that has queued a
+//! request sees it, or the value of a later holder of that lock, and runs the queue or requests a run. The other words are hints,
+//! averages, and settings of the driver.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -20,7 +20,7 @@ use crate::ground::sharing::{Lock, Padded, Sharing, Word};
 use crate::request::Rq;
 use crate::request::merge::{Edge, MergeRules};
 
-/// The requests that one CPU has queued and no scheduler holds.
+/// The requests queued by one CPU, without a scheduler.
 pub struct SoftwareQueue<Sh: Sharing> {
     list: Sh::Lock<VecDeque<Rq>>,
 }
@@ -32,7 +32,7 @@ impl<Sh: Sharing> Default for SoftwareQueue<Sh> {
 }
 
 impl<Sh: Sharing> SoftwareQueue<Sh> {
-    /// Tries to merge a bio into one of the newest requests. The first that fits by position decides.
+    /// Tries to merge a bio into one of the newest requests; the first adjacent one decides.
     pub fn merge(&self, meter: &impl Meter, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
         self.list.with(meter, Site::SoftwareQueue, |list| rules.merge_with_newest(list, bio))
     }
@@ -46,11 +46,11 @@ pub struct HardwareQueue<Sh: Sharing> {
     queues: Vec<Padded<SoftwareQueue<Sh>>>,
     /// A bit for each software queue that may hold requests.
     pending: Vec<Sh::Word>,
-    /// What the driver refused and what by-passes the scheduler. It always goes first.
+    /// The dispatch list: requests that the driver refused or that bypass the scheduler. It always goes first.
     dispatch: Sh::Lock<VecDeque<Rq>>,
-    /// Length of `dispatch`, to be read without its lock.
+    /// Length of `dispatch`, readable without its lock.
     dispatch_len: Sh::Word,
-    /// The software queue to take from next when requests are taken one by one.
+    /// The next software queue when requests are taken one at a time.
     dispatch_from: Sh::Word,
     busy: Sh::Word,
     restart: Sh::Word,
@@ -103,7 +103,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
         rules: &MergeRules,
         bio: &mut Option<Bio>,
     ) -> Option<Edge> {
-        // Nearly always there is nothing in any of them, and a queue that looks empty is not worth its lock.
+        // Software queues are nearly always empty; skip the lock if they appear to be.
         if !self.has_queued() {
             return None;
         }
@@ -128,14 +128,14 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
         self.pending[index / 64].load(Relaxed) & (1 << (index % 64)) != 0
     }
 
-    /// Whether a software queue may hold something.
+    /// Whether a software queue may hold requests.
     #[inline]
     #[must_use]
     pub fn has_queued(&self) -> bool {
         self.pending.iter().any(|word| word.load(Relaxed) != 0)
     }
 
-    /// Moves everything that is queued to `out`: software queues in ascending order, each in the order of arrival.
+    /// Moves all queued requests to `out`: software queues in ascending order, each in order of arrival.
     pub fn take_all(&self, meter: &impl Meter, out: &mut VecDeque<Rq>) {
         for (index, queue) in self.queues.iter().enumerate() {
             if self.is_pending(index) {
@@ -147,7 +147,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
         }
     }
 
-    /// Takes one request from the first software queue that has any, beginning where the last call stopped.
+    /// Takes one request from the next non-empty software queue, in rotation.
     pub fn take_next(&self, meter: &impl Meter) -> Option<Rq> {
         let count = self.queues.len();
         let from = self.dispatch_from.load(Relaxed) as usize;
@@ -173,7 +173,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
 
     // --- the dispatch list ---
 
-    /// Whether something waits that goes before anything else.
+    /// Whether the dispatch list is non-empty.
     #[inline]
     #[must_use]
     pub fn has_dispatch_list(&self) -> bool {
@@ -222,14 +222,14 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
 
     // --- marks ---
 
-    /// The busy average: 0 if dispatching went well lately, else up to 9.
+    /// The busy average: 0 if the driver has recently accepted requests, up to 9 otherwise.
     #[inline]
     #[must_use]
     pub fn busy(&self) -> u32 {
         self.busy.load(Relaxed) as u32
     }
 
-    /// Counts one list that was sent, or one direct issue.
+    /// Updates the busy average after issuing a list or a single request.
     #[inline]
     pub fn update_busy(&self, was_busy: bool) {
         let average = self.busy.load(Relaxed);
@@ -238,33 +238,33 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
         }
     }
 
-    /// Asks for a run at the next completion.
+    /// Sets the restart mark: the next completion runs the queue.
     #[inline]
     pub fn mark_restart(&self) {
         self.restart.store(1, SeqCst);
     }
 
-    /// Whether a restart is asked for.
+    /// Whether the restart mark is set.
     #[inline]
     #[must_use]
     pub fn wants_restart(&self) -> bool {
         self.restart.load(SeqCst) != 0
     }
 
-    /// Takes the restart mark away; returns whether it was set.
+    /// Clears the restart mark. Returns whether it was set.
     #[inline]
     pub fn take_restart(&self) -> bool {
         self.restart.load(SeqCst) != 0 && self.restart.swap(0, SeqCst) != 0
     }
 
-    /// Whether the driver asked not to be called.
+    /// Whether the driver has stopped the queue.
     #[inline]
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Relaxed) != 0
     }
 
-    /// The driver asks not to be called, or to be called again.
+    /// Stops or restarts calls to the driver, at its request.
     pub fn set_stopped(&self, stopped: bool) {
         self.stopped.store(u64::from(stopped), Relaxed);
     }

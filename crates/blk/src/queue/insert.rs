@@ -1,5 +1,4 @@
-//! Insertion: a request goes to the scheduler or to its software queue, or past both straight to the driver
-//! (BL-71 to BL-73).
+//! Insertion: a request goes to the scheduler, to its software queue, or directly to the driver (BL-71 to BL-73).
 
 use std::collections::VecDeque;
 
@@ -40,15 +39,15 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Hands requests to the scheduler under one lock hold.
+    /// Inserts requests into the scheduler under one lock hold.
     #[inline]
     pub(super) fn insert_into_elevator<E: Env>(self, cx: &mut Cx<'_, E>, list: impl Iterator<Item = Rq>, place: Place) {
         self.state.elevator.insert(cx.meter, &mut cx.elevator(), &self.state.rules, list, place);
         self.after_call(cx);
     }
 
-    /// Hands a request without a scheduler straight to the driver. Returns whether its hardware queue must be run,
-    /// because that did not work out and the request is queued.
+    /// Issues a request directly to the driver, without a scheduler. Returns whether its hardware queue must be run,
+    /// because the driver did not accept it and it is queued.
     #[inline]
     pub(super) fn issue_directly<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) -> bool {
         let hctx = &self.hctxs[rq.hctx.index()];
@@ -82,7 +81,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Has a hardware queue run on a worker.
+    /// Requests a run of a hardware queue on a worker.
     #[inline]
     pub(super) fn run_async<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         cx.effects.push(Effect::RunHctx { hctx, delay: Nanos::ZERO });

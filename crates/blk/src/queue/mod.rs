@@ -1,4 +1,4 @@
-//! The queue of a device: the way of a request from `submit` to its end.
+//! The request queue of a device, from `submit` to the end of a request.
 //!
 //! The files in the order of the way: `submission` (what is on its way in), `submit` (split, merge, hand on) and beside it
 //! `fast_path` (the same of a plain bio in one go), `allocate` (a tag and a request), `unplug`, `insert`, `run` (which
@@ -7,8 +7,8 @@
 //! may enter, `wbt`, which writes are throttled behind it, `state` and `reconfigure`, what can be changed behind it; `attributes`, its
 //! files in sysfs.
 //!
-//! Nothing blocks: what must wait is parked, which makes a state machine of `QueueSubmission`, and comes back through an
-//! [`Effect`](crate::drive::Effect). `PlugFlush` goes in steps for a replay, which executes single events.
+//! Nothing blocks: a submission that must wait is parked, so `QueueSubmission` is a state machine, and is continued by an
+//! [`Effect`](crate::drive::Effect). `PlugFlush` works in steps for a replay, which executes single events.
 
 mod affinity;
 mod allocate;
@@ -54,7 +54,7 @@ use crate::caller::env::{Cx, Env};
 use crate::drive::effects::Effects;
 use crate::drive::timeouts::Timeouts;
 use crate::elevator::Elevator;
-use crate::ground::ids::{CpuId, HctxId, QueueId};
+use crate::ground::ids::{CpuId, HctxId};
 use crate::ground::kernel::{Generation, Kernel};
 use crate::ground::meter::NoMeter;
 use crate::ground::sharing::{Lock, Padded, ReadMostly, Sharing, Word};
@@ -71,7 +71,7 @@ use freeze::Freeze;
 use state::QueueState;
 use wbt::Wbt;
 
-/// More to do, or not.
+/// Whether there is more to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// Call again. Between the calls no lock is held.
@@ -80,10 +80,10 @@ pub enum Step {
     Done,
 }
 
-/// How to make a queue.
+/// The configuration of a queue.
 #[derive(Clone, Debug)]
 pub struct QueueConfig {
-    /// The kernel whose behaviour is wanted.
+    /// The kernel whose behaviour the queue has.
     pub kernel: Kernel,
     /// CPUs, at least 1.
     pub cpus: u16,
@@ -93,7 +93,7 @@ pub struct QueueConfig {
     pub read_queues: u16,
     /// Hardware queues for I/O whose submitter polls; 0 if none can.
     pub poll_queues: u16,
-    /// The hardware queue of each CPU, where that is known; else neighbouring CPUs share one, as the kernel spreads them.
+    /// The hardware queue of each CPU; `None`: neighbouring CPUs share one, as the kernel spreads them.
     pub hctx_of_cpu: Option<Vec<HctxId>>,
     /// Driver tags of each hardware queue, at least 1.
     pub queue_depth: u32,
@@ -102,15 +102,15 @@ pub struct QueueConfig {
     /// Scheduler tags of each hardware queue; `None` for the kernel's default. Without a scheduler it bounds the
     /// driver tags in use.
     pub nr_requests: Option<u32>,
-    /// How much merging is switched off.
+    /// Which merging is switched off.
     pub nomerges: NoMerges,
     /// What a request may span.
     pub limits: Limits,
-    /// The schedulers that the queue can be made with and changed to.
+    /// The schedulers that the queue can have.
     pub schedulers: Registry,
-    /// What is done against contention for a scheduler's lock.
+    /// The measures against contention for a scheduler's lock.
     pub techniques: ContentionOptions,
-    /// The allocation hints of tags are drawn from this seed, as the kernel draws them; spread evenly over the map if `None`.
+    /// The seed of random allocation hints of tags, as the kernel has them; `None`: hints are spread evenly over the map.
     pub hint_seed: Option<u64>,
 }
 
@@ -120,16 +120,16 @@ pub const HW_QUEUES_MAX: u16 = 2048;
 pub const QUEUE_DEPTH_MAX: u32 = 10_240;
 /// Most scheduler tags of a hardware queue.
 pub const NR_REQUESTS_MAX: u32 = 2048;
-/// Fewest: smaller values are raised to it.
+/// Fewest scheduler tags of a hardware queue: smaller values are raised to it.
 pub const NR_REQUESTS_MIN: u32 = 4;
 
 /// The multi-queue schedulers of Linux, "none" first.
 pub const SCHEDULERS: [&str; 4] = [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.name];
 
-/// Why a queue cannot be made as asked.
+/// Why a configuration is invalid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
-    /// The field that is at fault.
+    /// The invalid field.
     pub field: &'static str,
     /// What is wrong with it, and what would be right.
     pub why: String,
@@ -142,7 +142,7 @@ impl ConfigError {
         ConfigError { field, why: why.into() }
     }
 
-    /// Looks whether a value is in range.
+    /// Checks whether a value is in range.
     ///
     /// # Errors
     /// If it is not.
@@ -169,29 +169,29 @@ impl std::fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The queue of one device: what stays for life, and the state, which can be changed while others use the queue.
+/// The queue of one device: a part that never changes, and the state, which can be changed while others use the queue.
 pub struct Queue<Sh: Sharing> {
-    /// It goes first when the queue is torn down, being the home of all requests.
+    /// The state. It is dropped first, because it owns all requests.
     state: Sh::ReadMostly<QueueState<Sh>>,
     device: Device<Sh>,
 }
 
-/// What stays for life.
+/// The part of a queue that never changes.
 struct Device<Sh: Sharing> {
-    /// How the queue was made; its limits are those of the hardware.
+    /// The configuration that the queue was created with; its limits are those of the hardware.
     config: QueueConfig,
     generation: Generation,
     freeze: Freeze<Sh>,
     driver_tags: TagUser<Sh>,
     hctxs: Vec<Padded<HardwareQueue<Sh>>>,
     cpu_map: CpuMap,
-    /// Whether polled I/O is let in.
+    /// Whether polled I/O is accepted.
     takes_polled: bool,
     requeued: Sh::Lock<Vec<Rq>>,
     /// Flush commands on their way to the dispatch lists.
     flush_commands: Sh::Lock<Vec<Rq>>,
-    /// Whether nothing is dispatched. `Relaxed`, as are the files below: from when on it holds for other threads is theirs
-    /// to agree on.
+    /// Whether dispatching is stopped. `Relaxed`, like the files below: threads that depend on when a change takes effect must
+    /// synchronize themselves.
     quiesced: Sh::Word,
     /// An [`Affinity`].
     affinity: Sh::Word,
@@ -244,7 +244,7 @@ impl QueueConfig {
         self.nr_requests.map_or(depth, |nr| scaled(depth, nr.max(NR_REQUESTS_MIN), attached))
     }
 
-    /// What a scheduler finds there that replaces the one that the device came with.
+    /// The `async_depth` that a scheduler finds when it replaces the first one.
     fn async_depth_at_start(&self) -> u32 {
         let config = QueueConfig { nr_requests: None, ..self.clone() };
         config.async_depth(100, default_scheduler(self) == NONE.name)
@@ -256,7 +256,7 @@ impl QueueConfig {
         self.nr_requests.map_or_else(|| self.default_nr_requests(), |nr| nr.max(NR_REQUESTS_MIN))
     }
 
-    /// The same if no number is given.
+    /// The default of `nr_requests`.
     fn default_nr_requests(&self) -> u32 {
         2 * self.queue_depth.min(128)
     }
@@ -290,7 +290,7 @@ impl QueueConfig {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Makes a queue with the scheduler of this name, one of [`SCHEDULERS`].
+    /// Creates a queue with the scheduler of this name, one of [`SCHEDULERS`].
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
@@ -300,8 +300,8 @@ impl<Sh: Sharing> Queue<Sh> {
         Queue::with_elevator(config, elevator)
     }
 
-    /// Makes a queue that shares driver tags with others (several disks of one controller, several namespaces of one
-    /// drive). Effects that wake one of the others' hardware queues name it by its [`tag_user`](Self::tag_user).
+    /// Creates a queue that shares driver tags with others (several disks of one controller, several namespaces of one
+    /// drive). Effects that wake one of the others' hardware queues name it by its [`QueueId`](crate::ground::QueueId) in the set.
     ///
     /// # Errors
     /// If the name is unknown, the configuration contradicts itself, or it does not fit the tag set.
@@ -324,8 +324,8 @@ impl<Sh: Sharing> Queue<Sh> {
         Queue::build(config, elevator, TagUser::join(tags))
     }
 
-    /// Makes a queue with an elevator, which makes room for [`QueueConfig::scheduler_depth`] requests for each hardware
-    /// queue if it was made for fewer.
+    /// Creates a queue with an elevator, which is enlarged to [`QueueConfig::scheduler_depth`] requests for each hardware queue if it
+    /// was created for fewer.
     ///
     /// # Errors
     /// If the configuration contradicts itself.
@@ -353,7 +353,7 @@ impl<Sh: Sharing> Queue<Sh> {
             freeze: Freeze::new(),
             driver_tags,
             hctxs: (0..cpu_map.hctxs()).map(HctxId).map(hctx).collect(),
-            // Before there were types of hardware queues the flag meant nothing.
+            // Before there were types of hardware queues the flag had no effect.
             takes_polled: config.poll_queues > 0 || !generation.queue_types,
             cpu_map,
             requeued: Sh::Lock::new(Vec::new()),
@@ -381,7 +381,7 @@ impl<Sh: Sharing> Queue<Sh> {
         self.elevator(Elevator::name)
     }
 
-    /// Looks at its scheduler. `look` must not call the queue.
+    /// Calls `look` with its scheduler. `look` must not call the queue.
     pub fn elevator<R>(&self, look: impl FnOnce(&Elevator<Sh>) -> R) -> R {
         self.during(CpuId(0), |queue| look(&queue.state.elevator))
     }
@@ -392,7 +392,7 @@ impl<Sh: Sharing> Queue<Sh> {
         self.during(CpuId(0), |queue| queue.state.rules.read_ahead_kib)
     }
 
-    /// Into how many parts a bio will be cut on its way in.
+    /// Into how many parts a bio will be split.
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {
         self.during(CpuId(0), |queue| split::parts(bio, &queue.state.rules.limits))
@@ -416,24 +416,18 @@ impl<Sh: Sharing> Queue<Sh> {
         &self.device.hctxs[id.index()]
     }
 
-    /// The hardware queue of a CPU for everything that has no queues of its own.
+    /// The hardware queue of a CPU for all I/O for which there are no separate queues.
     #[inline]
     #[must_use]
     pub fn hctx_of(&self, cpu: CpuId) -> HctxId {
         self.device.hctx_of(cpu)
     }
 
-    /// The hardware queue that an I/O takes which is submitted on this CPU.
+    /// The hardware queue of a bio that is submitted on this CPU.
     #[inline]
     #[must_use]
     pub fn hctx_for(&self, cpu: CpuId, bio: &Bio) -> HctxId {
         self.device.hctx_for(cpu, bio)
-    }
-
-    /// Its number among the queues that share its driver tags.
-    #[must_use]
-    pub fn tag_user(&self) -> QueueId {
-        self.device.driver_tags.id()
     }
 
     /// Requests that exist now.
@@ -462,19 +456,19 @@ impl<Sh: Sharing> Queue<Sh> {
         self.elevator(|elevator| effects.call(now, |cx| elevator.set_tunable(&NoMeter, cx, name, text)))
     }
 
-    /// Tells the scheduler of something.
+    /// Notifies the scheduler of an event.
     pub fn notify(&self, now: Now, effects: &mut Effects, event: SchedulerEvent) {
         self.elevator(|elevator| effects.call(now, |cx| elevator.notify(&NoMeter, cx, event)));
     }
 
-    /// The scheduler's timer has come. One that an earlier scheduler had set finds nothing to do.
+    /// The scheduler's timer has fired. A timer that was set by a previous scheduler has no effect.
     pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
         self.during(cx.cpu, |queue| queue.state.elevator.on_timer(cx.meter, &mut cx.elevator()));
         cx.take_requested();
     }
 
-    /// Stops or allows all dispatching; insertion and completion go on. After allowing it again the caller runs all
-    /// hardware queues.
+    /// Stops or allows all dispatching; insertion and completion continue. After allowing it again the caller runs all hardware
+    /// queues.
     pub fn set_quiesced(&self, quiesced: bool) {
         self.device.quiesced.store(u64::from(quiesced), Relaxed);
     }
@@ -497,7 +491,7 @@ impl<Sh: Sharing> Device<Sh> {
     }
 }
 
-/// The scheduler of this name for a queue of this kind, whose `async_depth` it finds.
+/// Creates the scheduler of this name for a queue with this configuration and `async_depth`.
 fn make_elevator<Sh: Sharing>(
     config: &QueueConfig,
     scheduler: &str,

@@ -1,6 +1,5 @@
-//! What a queue is made of can be changed while it is frozen and empty: its scheduler (BL-101, BL-102, BL-109) and the
-//! number of its requests (BL-53 to BL-55). Others may be calling meanwhile: a change is [alone](crate::ground::ReadMostly)
-//! with the state.
+//! Reconfiguration of a frozen and empty queue: its scheduler (BL-101, BL-102, BL-109) and number of requests (BL-53 to
+//! BL-55). A change is [exclusive](crate::ground::ReadMostly) with other calls.
 
 use super::state::QueueState;
 use super::{ConfigError, Device, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, make_elevator};
@@ -11,17 +10,17 @@ use crate::ground::sharing::{ReadMostly, Sharing};
 use crate::schedulers::{Layer, NONE, scaled};
 use crate::sysfs::{AttributeError, number};
 
-/// The kernel looks at this many characters of a scheduler's name.
+/// Number of characters of a scheduler's name that the kernel compares.
 const NAME_MAX: usize = 15;
 
 /// Why a queue was not changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ChangeError {
-    /// The queue is not frozen, or something is still inside (EBUSY).
+    /// The queue is not frozen, or not empty (EBUSY).
     Busy,
     /// There is no such scheduler, or the value is out of range (EINVAL).
     Invalid,
-    /// The new scheduler cannot be made.
+    /// The new scheduler cannot be created.
     Failed(ConfigError),
 }
 
@@ -48,8 +47,8 @@ impl std::fmt::Display for ChangeError {
 impl std::error::Error for ChangeError {}
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Whether a write of `text` to `queue/scheduler` would change anything: only then the queue must be frozen and
-    /// emptied.
+    /// Whether a write of `text` to `queue/scheduler` would change the scheduler; only then must the queue be frozen and
+    /// drained.
     ///
     /// # Errors
     /// If there is no such scheduler; nothing changes then.
@@ -58,7 +57,7 @@ impl<Sh: Sharing> Queue<Sh> {
         Ok(name != self.scheduler())
     }
 
-    /// The same for another file that is changed while the queue is empty.
+    /// The same for another file that requires an empty queue.
     pub fn would_change(&self, file: &str, text: &str) -> Result<bool, AttributeError> {
         let device = &self.device;
         match file {
@@ -74,8 +73,8 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Changes the scheduler of a [drained](Self::is_drained) queue, as a write to `queue/scheduler` does. The new one
-    /// starts with default tunables and the default `nr_requests`; nothing is carried over. The present one, named
-    /// again, stays as it is.
+    /// starts with default tunables and the default `nr_requests`; nothing is carried over. Naming the current one changes
+    /// nothing.
     ///
     /// # Errors
     /// If there is no such scheduler, the queue is in use, or the new one cannot be made; nothing changes then.
@@ -90,7 +89,7 @@ impl<Sh: Sharing> Queue<Sh> {
                 return Err(ChangeError::Busy);
             }
             let rules = state.rules.clone();
-            // The new one sees the device as it is said to be now.
+            // The new scheduler uses the current values of the device's files.
             let config = QueueConfig { nr_requests: None, limits: rules.limits.clone(), ..device.config.clone() };
             let elevator = make_elevator(&config, name, state.async_depth).map_err(ChangeError::Failed)?;
             *state = QueueState::new(device, rules, elevator, None);
@@ -100,8 +99,8 @@ impl<Sh: Sharing> Queue<Sh> {
         })
     }
 
-    /// Changes how many requests each hardware queue can have, as a write to `queue/nr_requests` does. Smaller numbers
-    /// than 4 become 4; without a scheduler it can be no more than the device has tags.
+    /// Changes the number of requests of each hardware queue, as a write to `queue/nr_requests` does. Numbers below 4
+    /// become 4; without a scheduler the maximum is the number of the device's tags.
     ///
     /// # Errors
     /// If the number is out of range or the queue is in use; nothing changes then.
@@ -117,7 +116,7 @@ impl<Sh: Sharing> Queue<Sh> {
             }
             let mut elevator = std::mem::replace(&mut state.elevator, Elevator::none());
             elevator.grow(wanted * device.config.scheduler_maps());
-            // Its ratio is kept, rounded down each time.
+            // The ratio is kept, rounded down each time.
             let async_depth = scaled(state.async_depth, wanted, state.nr_requests);
             elevator.depth_updated(wanted, device.generation.queue_async_depth.then_some(async_depth));
             *state = QueueState::new(device, state.rules.clone(), elevator, Some(wanted));
@@ -127,10 +126,10 @@ impl<Sh: Sharing> Queue<Sh> {
         })
     }
 
-    /// Changes how many scheduler tags all but sync reads may use, as a write to `queue/async_depth` does.
+    /// Changes the number of scheduler tags for everything except sync reads, as a write to `queue/async_depth` does.
     ///
     /// # Errors
-    /// If there is no such file, no scheduler, or the number is none that the kernel takes.
+    /// If there is no such file, no scheduler, or the kernel would reject the number.
     pub fn set_async_depth(&self, text: &str) -> Result<(), AttributeError> {
         self.state.change(|state| {
             let depth = self.device.wanted_async_depth(state, text)?;
@@ -143,8 +142,8 @@ impl<Sh: Sharing> Queue<Sh> {
 }
 
 impl<Sh: Sharing> Device<Sh> {
-    /// The scheduler that a write to `queue/scheduler` asks for: the kernel strips white space, looks at 15 characters,
-    /// knows aliases, and takes anything that begins with "none" for "none".
+    /// The scheduler that a write to `queue/scheduler` selects: the kernel strips white space, compares 15 characters,
+    /// knows aliases, and treats anything that begins with "none" as "none".
     fn resolve_scheduler_name(&self, text: &str) -> Option<&'static str> {
         let name = text.trim();
         let name = name.char_indices().nth(NAME_MAX).map_or(name, |(end, _)| &name[..end]);
@@ -155,14 +154,14 @@ impl<Sh: Sharing> Device<Sh> {
         known.find(|row| row.name == name || row.aliases.contains(&name)).map(|row| row.name)
     }
 
-    /// What a number written to `queue/nr_requests` means.
+    /// The effective value of a number written to `queue/nr_requests`.
     fn wanted_nr_requests(&self, state: &QueueState<Sh>, asked: u32) -> Result<u32, ChangeError> {
         let wanted = asked.max(NR_REQUESTS_MIN);
         let most = if state.elevator.is_none() { self.config.queue_depth } else { NR_REQUESTS_MAX };
         if wanted <= most { Ok(wanted) } else { Err(ChangeError::Invalid) }
     }
 
-    /// What a text written to `queue/async_depth` means.
+    /// The effective value of a text written to `queue/async_depth`.
     fn wanted_async_depth(&self, state: &QueueState<Sh>, text: &str) -> Result<u32, AttributeError> {
         if !self.generation.queue_async_depth {
             return Err(AttributeError::Unknown);

@@ -1,4 +1,4 @@
-//! A driver gives back a request that it had started: it must be sent again (BL-95).
+//! Requeue: the driver returns a started request, which must be issued again (BL-95).
 
 use super::Queue;
 use super::state::Current;
@@ -12,14 +12,14 @@ use crate::request::{Marks, Rq};
 use crate::watch::probe::Event;
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Takes a started request back. It goes in again when [`kick_requeue`](Self::kick_requeue) is called, which an
-    /// effect asks for.
+    /// Takes back a started request. It is reinserted by [`kick_requeue`](Self::kick_requeue), which an effect
+    /// requests.
     pub fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
         self.during(cx.cpu, |queue| queue.requeue(cx, rq));
     }
 
-    /// Puts requeued requests back in: those that the driver keeps data for straight into the dispatch list, the
-    /// others at the head of scheduler or software queue, one by one, so that several come out in reverse order.
+    /// Reinserts requeued requests: those for which the driver keeps data directly into the dispatch list, the others
+    /// at the head of the scheduler or software queue, one at a time, so several are dispatched in reverse order.
     pub fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
         self.during(cx.cpu, |queue| queue.kick_requeue(cx));
     }
@@ -47,7 +47,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 continue;
             }
             if !self.state.elevator.is_none() && !rq.marks.contains(Marks::USES_ELEVATOR) {
-                // It by-passes the scheduler, and the software queues are not looked at.
+                // Bypasses the scheduler and the software queues.
                 hctx.put_first(cx.meter, rq);
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Running a hardware queue: left-overs first, then the scheduler or the software queues (BL-4, BL-74 to BL-89).
+//! Running a hardware queue: the dispatch list first, then the scheduler or the software queues (BL-4, BL-74 to BL-89).
 
 use std::collections::VecDeque;
 
@@ -15,12 +15,12 @@ use crate::request::Rq;
 use crate::watch::probe::{Event, Probe};
 use crate::watch::reason::Reason;
 
-/// How a run has ended.
+/// The result of a pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// There is nothing more to do, or another run will do it.
+    /// There is no more work, or another run will do it.
     Done,
-    /// Something came into the dispatch list meanwhile, which has to go first.
+    /// Requests were added to the dispatch list meanwhile, which has to go first.
     Again,
 }
 
@@ -31,8 +31,8 @@ impl<Sh: Sharing> Queue<Sh> {
         self.during(cx.cpu, |queue| _ = queue.run_hctx(cx, hctx));
     }
 
-    /// Whether a "run all" on this CPU runs a hardware queue: all of them are run, or with a single-dispatch scheduler the
-    /// CPU's own and those with left-overs (BL-90).
+    /// Whether a "run all" on this CPU includes a hardware queue: all of them, or with a single-dispatch scheduler the CPU's own
+    /// and those with a dispatch list (BL-90).
     #[must_use]
     pub fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
         let hctxs = &self.device.hctxs;
@@ -47,7 +47,7 @@ impl<Sh: Sharing> Queue<Sh> {
         !one || hctx == own || asked.has_dispatch_list()
     }
 
-    /// Whether a run of the hardware queue would find anything.
+    /// Whether a run of the hardware queue would find work.
     #[inline]
     #[must_use]
     pub fn has_pending(&self, hctx: HctxId) -> bool {
@@ -84,7 +84,7 @@ impl<Sh: Sharing, D: Driver, F: FnMut(Event<'_>)> DispatchBatch for Batch<'_, Sh
 }
 
 impl<Sh: Sharing> Current<'_, Sh> {
-    /// Runs a hardware queue, if there is anything to do. Returns whether there was.
+    /// Runs a hardware queue if it has work. Returns whether it had.
     #[inline(always)]
     pub(super) fn run_hctx<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) -> bool {
         let may_run = self.may_run(hctx);
@@ -94,11 +94,11 @@ impl<Sh: Sharing> Current<'_, Sh> {
         may_run
     }
 
-    /// Runs a hardware queue that has something to do. Apart, so that an idle one does not pay for the call.
+    /// Runs a hardware queue that has work. A separate function, so an idle queue does not pay for its setup.
     #[inline(never)]
     fn run_pending<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         let mut list = cx.scratch.take_list();
-        // A dispatch list makes the whole run careful.
+        // After a dispatch list, requests are taken one at a time for the rest of the run.
         let mut careful = false;
         if self.run_dispatch_pass(cx, hctx, &mut list, &mut careful) == Pass::Again {
             self.restart_run(cx, hctx, &mut list, &mut careful);
@@ -106,7 +106,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         cx.scratch.give_list(list);
     }
 
-    /// A run starts over once, and then leaves it to a worker.
+    /// Restarts the run once, and then leaves the rest to a worker.
     #[cold]
     fn restart_run<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, careful: &mut bool) {
         if self.may_run(hctx) && self.run_dispatch_pass(cx, hctx, list, careful) == Pass::Again {
@@ -147,7 +147,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Returns whether the run goes on.
+    /// Issues the dispatch list. Returns whether the run continues.
     #[inline(never)]
     fn send_dispatch_list<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let queue = &self.hctxs[hctx.index()];
@@ -162,7 +162,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     // --- from the scheduler ---
 
-    /// Takes requests from the scheduler and sends them, batch by batch, as long as that makes progress.
+    /// Dispatches requests from the scheduler and issues them in batches, as long as there is progress.
     #[inline]
     fn dispatch_from_scheduler<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Pass {
         loop {
@@ -177,8 +177,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Takes a batch. Returns whether something in the dispatch list has ended it. What usually ends it is looked at here,
-    /// and the rest left to calls: most dispatches of a busy device end for want of budget.
+    /// Dispatches a batch. Returns whether a non-empty dispatch list has ended it. The usual reason for its end is checked
+    /// inline: with a busy device, most batches end because no budget is left.
     #[inline]
     fn dispatch_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let queue = &self.hctxs[hctx.index()];
@@ -207,7 +207,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         false
     }
 
-    /// Takes a batch under one hold of the scheduler's lock (CL-4). Returns whether something in the dispatch list has ended it.
+    /// Dispatches a batch under one hold of the scheduler's lock (CL-4). Returns whether a non-empty dispatch list has ended it.
     #[inline(never)]
     fn dispatch_under_one_hold<E: Env>(
         self,
@@ -229,7 +229,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         is_overtaken
     }
 
-    /// Takes one request into the batch. Returns whether another one may follow.
+    /// Dispatches one request into the batch. Returns whether another may follow.
     #[inline(never)]
     fn dispatch_with_budget<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let (rq, reason) = self.state.elevator.dispatch(cx.meter, &mut cx.elevator(), hctx);
@@ -238,7 +238,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.on_dispatched(cx.cpu, hctx, cx.driver, cx.effects, rq, list)
     }
 
-    /// A request was dispatched into the batch, or none. Returns whether another one may follow.
+    /// Handles the result of a dispatch. Returns whether another may follow.
     #[inline]
     fn on_dispatched(
         self,
@@ -253,7 +253,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             if self.generation.budget {
                 driver.put_budget(hctx);
                 if list.is_empty() {
-                    // Holding the budget may have kept another hardware queue from it.
+                    // Another hardware queue may have failed to get budget meanwhile.
                     effects.push(Effect::RunAll { delay: RESOURCE_DELAY });
                 }
             }
@@ -265,7 +265,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         is_tagged || self.generation.fetch != (Fetch::Batch { stop_without_tag: true })
     }
 
-    /// Sends the batch, each request to its own hardware queue. Returns whether all of it went.
+    /// Issues the batch, each request on its own hardware queue. Returns whether all requests were issued.
     #[inline(never)]
     fn send_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         if list.iter().all(|rq| rq.hctx == hctx) {
@@ -286,7 +286,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     // --- from the software queues ---
 
-    /// Without a scheduler, one by one: the software queues take turns.
+    /// Without a scheduler, takes one request at a time from the software queues in rotation.
     #[inline(never)]
     fn take_one_by_one<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Pass {
         let queue = &self.hctxs[hctx.index()];

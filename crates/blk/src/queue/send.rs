@@ -1,4 +1,4 @@
-//! Sending a list of requests to the driver, and what becomes of those that it does not take (BL-86 to BL-89).
+//! Issuing a list of requests to the driver, and handling those that it refuses (BL-86 to BL-89).
 
 use std::collections::VecDeque;
 
@@ -15,26 +15,26 @@ use crate::request::{Marks, Rq};
 use crate::tags::Sleeper;
 use crate::watch::probe::Event;
 
-/// How a list fared.
+/// The result of issuing a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sent {
-    /// Nothing is left over.
+    /// Whether all requests were issued.
     pub(super) all_sent: bool,
 }
 
-/// What kept a request from the driver.
+/// The resource that is missing for issuing a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
-    /// Something without a promise: the caller must try again by itself.
+    /// A resource without a notification: the caller must retry on its own.
     Resource,
-    /// Something that a completion brings back.
+    /// A resource that a completion frees.
     Completion,
-    /// A driver tag for which others are in line, too: the CPU that frees one wakes this hardware queue.
+    /// A shared driver tag: the CPU that frees one wakes this hardware queue.
     SharedTag,
 }
 
 impl<Sh: Sharing> Current<'_, Sh> {
-    /// Sends `list`, whose requests all belong to `hctx`, in order. Empties it in any case.
+    /// Issues `list`, whose requests all belong to `hctx`, in order. The list is empty afterwards in any case.
     #[inline]
     pub(super) fn send<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Sent {
         let (mut queued, mut missing) = (0u32, None);
@@ -76,7 +76,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Sent { all_sent }
     }
 
-    /// Gets a request what it needs to be sent: budget and a driver tag. Returns what is missing.
+    /// Gets budget and a driver tag for a request. Returns the missing resource, if any.
     #[inline]
     fn lacks<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) -> Option<Missing> {
         if !rq.marks.contains(Marks::HAS_BUDGET) && !self.take_budget(cx, rq) {
@@ -88,12 +88,12 @@ impl<Sh: Sharing> Current<'_, Sh> {
         if self.driver_tags.shares_tags_with_other_queues() {
             return self.wait_for_shared_tag(cx.meter, cx.cpu, rq);
         }
-        // Marked first, tried once more after: a completion in between either frees the tag in time or sees the mark.
+        // Set the mark, then try again: a completion in between either frees a tag in time or sees the mark.
         self.hctxs[rq.hctx.index()].mark_restart();
         if self.take_driver_tag(cx.cpu, rq) { None } else { Some(Missing::Completion) }
     }
 
-    /// Gets in line for a tag that completions elsewhere may free, and tries once more.
+    /// Joins the wait queue for a tag that other queues may free, and tries again.
     #[cold]
     fn wait_for_shared_tag(self, meter: &impl Meter, cpu: CpuId, rq: &mut Rq) -> Option<Missing> {
         let (tags, sleeper) = (self.driver_tags.of(rq.hctx), Sleeper::HctxOf(self.driver_tags.id(), rq.hctx));
@@ -107,7 +107,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         None
     }
 
-    /// Puts what could not be sent into the dispatch list and sees to it that it is tried again.
+    /// Moves unissued requests to the dispatch list and makes sure that they are retried.
     #[cold]
     fn return_to_dispatch_list<E: Env>(
         self,
@@ -125,7 +125,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             self.driver_tags.of(hctx.id()).is_waiting(cx.meter, sleeper)
         };
         let delay = if !hctx.wants_restart() || (missing == Some(Missing::SharedTag) && !is_in_line()) {
-            // Nothing is going to restart the queue, or a CPU just tried.
+            // No completion will restart the queue, or one just did.
             Some(Nanos::ZERO)
         } else if missing == Some(Missing::Resource) {
             Some(RESOURCE_DELAY)
@@ -152,7 +152,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         granted
     }
 
-    /// Notes that a request holds the budget that was taken before it was dispatched.
+    /// Records that a request holds the budget that was taken before its dispatch.
     #[inline]
     pub(super) fn set_budget(self, rq: &mut Rq) {
         if self.generation.budget {
@@ -160,7 +160,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Gives back the budget of a request that did not reach the driver.
+    /// Returns the budget of a request that did not reach the driver.
     #[inline]
     pub(super) fn return_budget<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if rq.marks.contains(Marks::HAS_BUDGET) {
@@ -171,7 +171,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     // --- driver tags ---
 
-    /// Takes a driver tag for a request that may already have one.
+    /// Takes a driver tag for a request, unless it already has one.
     #[inline]
     pub(super) fn take_driver_tag(self, cpu: CpuId, rq: &mut Rq) -> bool {
         if rq.driver_tag.is_none() {
@@ -180,7 +180,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         rq.driver_tag.is_some()
     }
 
-    /// Gives a driver tag back early, if the request has a scheduler tag to live on.
+    /// Frees a driver tag early, if the request also has a scheduler tag.
     pub(super) fn release_driver_tag<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if self.state.scheduler_tags.is_empty() {
             return;
@@ -190,7 +190,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Counts a list that was sent, or a direct issue, if the kernel keeps count.
+    /// Updates the busy average, on kernels that have one.
     #[inline]
     pub(super) fn update_busy(self, hctx: &HardwareQueue<Sh>, busy: bool) {
         if self.generation.busy_average {

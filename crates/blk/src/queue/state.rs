@@ -1,11 +1,10 @@
-//! The two parts of a queue. The [`Device`] stays for life. The [`QueueState`] is what can be changed: the scheduler with
-//! all that is made for it, which is replaced whole while the queue is frozen and empty, and the limits, which are written
-//! at any time.
+//! The two parts of a queue: the constant [`Device`], and the [`QueueState`], which can change. The scheduler and everything
+//! created for it are replaced as a whole while the queue is frozen and empty; limits can be written at any time.
 //!
-//! Every public call reads this state once, and has it as it is until the call is over; a change waits for the calls that
-//! are running, and those that begin meanwhile wait for the change. So nothing has to expect a change in the middle of a
-//! call, runs of hardware queues, timers and completions included. What is kept from call to call, a request, a parked
-//! submission, keeps the state from being replaced, because the queue is not empty then. Nothing else may be kept.
+//! Every public call reads the state once and keeps it until the call is over. A change waits for running calls, and new calls
+//! wait for the change, so the state never changes during a call, including runs of hardware queues, timers and completions.
+//! Requests and parked submissions exist beyond a call, but prevent the state from being replaced, because the queue is not
+//! empty then. Nothing else may be kept between calls.
 
 use std::ops::Deref;
 
@@ -19,31 +18,31 @@ use crate::request::merge::MergeRules;
 use crate::request::{RequestPool, Rq};
 use crate::tags::{Depth, Tags};
 
-/// What can be changed.
+/// The changeable part of a queue.
 pub(super) struct QueueState<Sh: Sharing> {
-    /// The home of all requests: it goes first.
+    /// The home of all requests, which must be dropped first.
     pub(super) pool: RequestPool<Sh>,
-    /// Limits and rules of merging, as they are written to `queue/`.
+    /// Limits and merge rules, as set in `queue/`.
     pub(super) rules: MergeRules,
     pub(super) elevator: Elevator<Sh>,
-    /// Scheduler tags of each hardware queue, or without a scheduler the driver tags that it may use.
+    /// Scheduler tags of each hardware queue; without a scheduler, the driver tags that it may use.
     pub(super) nr_requests: u32,
-    /// What `queue/async_depth` shows: the scheduler tags that all but sync reads may use.
+    /// Value of `queue/async_depth`: the scheduler tags for everything except sync reads.
     pub(super) async_depth: u32,
-    /// Which driver tags are taken for allocation without a scheduler.
+    /// The driver tags that allocation may use without a scheduler.
     pub(super) driver_depth: Depth,
-    /// From the slots of one hardware queue to those of the next; 0 if all have one tag space.
+    /// Distance between the slots of one hardware queue and the next; 0 if all share one tag space.
     slots_per_hctx: u32,
     pub(super) flights: Flights<Sh>,
-    /// Empty without a scheduler, a single map for all hardware queues, or one for each.
+    /// Scheduler tags: empty without a scheduler, one map for all hardware queues, or one for each.
     pub(super) scheduler_tags: Vec<Padded<Tags<Sh>>>,
-    /// For each hardware queue.
+    /// The flush sequencer of each hardware queue.
     pub(super) flush_queues: Vec<Padded<Sh::Lock<FlushQueue>>>,
 }
 
 impl<Sh: Sharing> QueueState<Sh> {
-    /// All that goes with an elevator. `asked` is the number of requests that was asked for; the elevator was made
-    /// for them, and without one it is the number of the device's tags.
+    /// The state for an elevator. `asked` is the requested number of requests, which the elevator was created for; without a
+    /// scheduler it is the number of the device's tags.
     pub(super) fn new(device: &Device<Sh>, rules: MergeRules, elevator: Elevator<Sh>, asked: Option<u32>) -> Self {
         let config = QueueConfig { nr_requests: asked, ..device.config.clone() };
         let depth = config.queue_depth;
@@ -53,7 +52,7 @@ impl<Sh: Sharing> QueueState<Sh> {
             Some(nr) => nr.max(NR_REQUESTS_MIN),
         };
         let hctxs = device.hctxs.len() as u32;
-        // The slots of all requests: those of each space of the tags that they are allocated with.
+        // Request slots: one for each tag of the tag spaces that requests are allocated from.
         let spaces = match (elevator.is_none(), config.host_wide_tags) {
             (true, true) => 1,
             (true, false) => hctxs,
@@ -64,11 +63,11 @@ impl<Sh: Sharing> QueueState<Sh> {
         let (cpus, shallow) = (usize::from(config.cpus), device.generation.shallow);
         let scheduler_map = |map| {
             let tags = Tags::new(nr_requests, cpus, shallow, elevator.min_shallow());
-            // Other hints than those of the driver's tags.
+            // Different hints than those of the driver tags.
             tags.randomize_hints(config.hint_seed.map(|seed| !seed), map);
             Padded(tags)
         };
-        // Behind the ids that tags name.
+        // After the ids that correspond to tags.
         let flush_queue = |index: u32| Padded(Sh::Lock::new(FlushQueue::new(RqId(u32::MAX - index))));
         QueueState {
             rules,
@@ -106,7 +105,7 @@ impl<Sh: Sharing> QueueState<Sh> {
 /// A queue during one call.
 pub(super) struct Current<'a, Sh: Sharing> {
     pub(super) device: &'a Device<Sh>,
-    /// What holds until the call is over.
+    /// The state, unchanged until the call is over.
     pub(super) state: &'a QueueState<Sh>,
 }
 
@@ -128,7 +127,8 @@ impl<Sh: Sharing> Deref for Current<'_, Sh> {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// A call: the queue's state stays as it is until `body` ends. `body` cannot reach the queue itself, so calls do not nest.
+    /// Makes a call: the queue's state does not change until `body` ends. `body` has no access to the queue itself, so calls
+    /// cannot nest.
     #[inline]
     pub(super) fn during<R>(&self, cpu: CpuId, body: impl FnOnce(Current<'_, Sh>) -> R) -> R {
         let device = &self.device;

@@ -1,4 +1,4 @@
-//! The state of a bio on its way in, kept by its submitter.
+//! The state of a bio during its submission, kept by the submitter.
 
 use crate::bio::{Bio, BioFlags};
 use crate::caller::block_queue::Submission;
@@ -13,20 +13,20 @@ use crate::wbt::Kind;
 pub struct QueueSubmission {
     pub(super) stage: Stage,
     pub(super) waiter: Waiter,
-    /// The current part, until a request has it.
+    /// The current part of the bio, until it is in a request.
     pub(super) bio: Option<Bio>,
     /// Whether it takes the fast path.
     pub(super) is_plain: bool,
     /// What was cut off behind it.
     pub(super) remainder: Option<Bio>,
-    /// Whether it has parked inside the queue and is counted there.
+    /// Whether it has waited inside the queue, and so is counted among those that a freeze waits for.
     pub(super) is_inside: bool,
-    /// Where it sleeps: for the tags of which hardware queue, and at which place in line.
+    /// Where it sleeps: the hardware queue for whose tags it waits, and its place in the wait queue.
     pub(super) slept: Option<(HctxId, u64)>,
-    /// What the request of this part will be marked with from its beginning.
+    /// The initial marks of the request of this part.
     pub(super) marks: Marks,
-    /// How many tags it may use, if it has asked and found none: a scheduler is asked once for each bio, before the wait
-    /// for a tag, and what it said holds however long that wait is (BL-56).
+    /// How many tags it may use, once it has had to wait for one. A scheduler is asked only once for each bio, before
+    /// the wait, and its answer stays valid however long that is (BL-56).
     pub(super) depth: Option<Depth>,
     /// Armed while it waits.
     pub(super) guard: Guard,
@@ -34,23 +34,23 @@ pub struct QueueSubmission {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// Announce.
+    /// Report the bio to probes.
     Enter,
-    /// In line for the end of a freeze, or let in meanwhile.
+    /// Waits for the end of a freeze, or has been let in since.
     WaitingForThaw,
-    /// Split.
+    /// Split the bio.
     Split,
-    /// Look for a request to join.
+    /// Look for a request to merge with.
     Merge,
-    /// Be counted as write-back.
+    /// Be counted for write-back throttling.
     Throttle,
-    /// In line for other write-back to end. Woken, or asked to go on for another reason.
+    /// Waits for other write-back to end; continued when woken or for another reason.
     Waiting,
     /// Take a tag.
     Allocate,
-    /// In line for a tag. Woken, or asked to go on for another reason: leave the line.
+    /// Waits for a tag; continued when woken or for another reason, and then leaves the wait queue.
     Woken,
-    /// This part has gone.
+    /// This part is in a request: continue with the rest.
     Next,
 }
 
@@ -80,7 +80,7 @@ impl QueueSubmission {
         submission
     }
 
-    /// As what the current part is throttled, if it may be.
+    /// The kind under which the current part is throttled, if it is.
     pub(super) fn throttled_as(&self) -> Option<(Kind, BioFlags)> {
         let bio = self.bio.as_ref()?;
         Some((Kind::of(bio.op, bio.flags)?, bio.flags))

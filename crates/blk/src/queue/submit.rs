@@ -1,4 +1,4 @@
-//! The way in: a bio is split, merged or given a request (BL-30, BL-31).
+//! Submission: a bio is split, and merged or given a request (BL-30, BL-31).
 
 use super::allocate::Wanted;
 use super::state::Current;
@@ -19,7 +19,7 @@ use crate::tags::Sleeper;
 use crate::watch::probe::{Event, Probe};
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Takes a submission as far as it gets. `plug` is the submitter's plug, if one is open.
+    /// Continues a submission until it ends or must wait. `plug`: the submitter's plug, if one is open.
     #[inline]
     pub fn submit<E: Env>(
         &self,
@@ -42,7 +42,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let submitted = self.continue_submission(cx, submission, plug);
         match submitted {
             Submitted::Parked => {
-                // A submission that was shut out is in the way of none.
+                // A freeze does not wait for submissions that themselves wait for its end.
                 if submission.stage != Stage::WaitingForThaw && !std::mem::replace(&mut submission.is_inside, true) {
                     self.freeze.stay();
                 }
@@ -93,8 +93,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Submitted::Done
     }
 
-    /// Takes the current part from its stage through those behind it. They are written down one after the other and not as
-    /// a loop, before which a compiler reads all that any stage may need of the state, at each call.
+    /// Takes the current part from its stage through the following ones. This is straight-line code rather than a loop,
+    /// because before a loop the compiler would load everything that any stage may need, at each call.
     #[inline(always)]
     fn part<E: Env>(
         self,
@@ -140,7 +140,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         if let Stage::Allocate | Stage::Woken = stage {
             let Some(wanted) = self.wanted(cx, submission) else { return Submitted::Done };
             if stage == Stage::Woken {
-                // The CPU may have changed, and everything was chosen anew.
+                // The CPU may have changed, so everything was chosen anew.
                 self.leave_wait_queue(cx, submission, Some(wanted.hctx));
             }
             let tag = match self.take_allocation_tag(cx.cpu, wanted) {
@@ -159,8 +159,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Submitted::Done
     }
 
-    /// The queue is frozen: the submission waits, and what its task has plugged goes on without it. Returns `None` if it is
-    /// no longer frozen.
+    /// The queue is frozen: the submission waits, and the plugged requests of its task are sent without it. Returns `None`
+    /// if it is no longer frozen.
     #[cold]
     fn wait_for_thaw<E: Env>(
         self,
@@ -180,7 +180,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Some(Submitted::Parked)
     }
 
-    /// There is no tag. Returns one after all, or what becomes of the bio: it ends, or its task sleeps.
+    /// There is no free tag. Returns one if it gets one after all, or else whether the bio ends or its task sleeps.
     #[inline(never)]
     pub(super) fn without_a_tag<E: Env>(
         self,
@@ -195,7 +195,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             return Err(Submitted::Done);
         }
         let hctx = wanted.hctx;
-        // A run may free a tag.
+        // Running the hardware queue may free a tag.
         if self.run_hctx(cx, hctx)
             && let Some(tag) = self.take_allocation_tag(cx.cpu, wanted)
         {
@@ -204,7 +204,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let has_flushed = self.flush_before_sleep(cx, plug.as_deref_mut());
         let tags = self.allocation_tags(hctx);
         let place = tags.wait(cx.meter, Sleeper::Submitter(submission.waiter));
-        // Where no other CPU calls meanwhile, a tag has become free only if what was plugged has joined other requests.
+        // Without concurrent calls, a tag can have become free only if plugged requests were merged into others.
         if (Sh::CONTENDS || has_flushed)
             && let Some(tag) = self.take_allocation_tag(cx.cpu, wanted)
         {
@@ -220,7 +220,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Err(Submitted::Parked)
     }
 
-    /// The first stage that has something to do for a plain bio: it looks for a request to join if there may be one.
+    /// The first stage with work for a plain bio: it tries to merge if there may be a request for that.
     #[inline(always)]
     fn stage_of_plain(self, cpu: CpuId, bio: &Bio, plug: Option<&Plug>) -> Stage {
         let may_join = self.state.rules.nomerges != NoMerges::Nothing
@@ -238,7 +238,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             if bio.flags.contains(BioFlags::NOWAIT) {
                 return self.end_bio(cx, submission, Status::Again);
             }
-            // The parts could not be polled for together.
+            // The parts of a split bio could not be polled together.
             bio.flags = bio.flags.without(BioFlags::POLLED);
             let front = split::split(bio, at);
             cx.event(Event::Split(&front));
@@ -250,7 +250,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Ends a bio that does not go on.
+    /// Ends a bio that does not continue.
     pub(super) fn end_bio<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission, status: Status) -> Stage {
         if let Some(bio) = submission.bio.take() {
             cx.effects.end_bio(bio, status);
@@ -316,7 +316,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let hctx = rq.hctx;
         let inline = self.generation.unplugged_runs_inline;
         if inline {
-            // The submission opened a plug of its own and flushes it at once.
+            // The submission opens a plug of its own and flushes it at once.
             cx.event(Event::Plug);
             cx.event(Event::Unplug { count: 1, explicit: true });
         }
@@ -336,7 +336,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.run_hctx(cx, hctx);
     }
 
-    /// Whether an unplugged request without a scheduler may by-pass the software queues.
+    /// Whether an unplugged request without a scheduler may bypass the software queues.
     fn may_issue_directly(self, rq: &Rq) -> bool {
         let many_queues = self.hctxs.len() > 1 && rq.is_sync();
         match self.generation.direct_issue {

@@ -1,4 +1,4 @@
-//! The scan for requests that the device keeps for too long (BL-60, BL-61, BL-96, BL-97).
+//! Timeout scan (BL-60, BL-61, BL-96, BL-97).
 
 use super::Queue;
 use crate::caller::env::{Cx, Env};
@@ -7,8 +7,8 @@ use crate::ground::sharing::Sharing;
 use crate::ground::time::Nanos;
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// The moment that an [`Effect::SetTimeout`](crate::drive::Effect::SetTimeout) asked for has come. A queue that has nothing
-    /// at the device leaves its share of tags to others.
+    /// Runs the scan that an [`Effect::SetTimeout`](crate::drive::Effect::SetTimeout) requested. A queue with nothing at the
+    /// device gives up its share of tags.
     pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
         let device = &self.device;
         if !self.during(cx.cpu, |queue| device.timeouts.scan(cx.now.at, &queue.state.flights, cx.effects)) {
@@ -16,8 +16,8 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
-    /// A request that this CPU has started was found to be overdue, see [`Effect::TimedOut`](crate::drive::Effect::TimedOut): its
-    /// driver is asked, unless it has ended since.
+    /// Handles an overdue request that this CPU started, see [`Effect::TimedOut`](crate::drive::Effect::TimedOut): asks its
+    /// driver, unless it has completed since.
     pub fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
         self.during(cx.cpu, |queue| {
             let flights = &queue.state.flights;
@@ -28,7 +28,7 @@ impl<Sh: Sharing> Queue<Sh> {
         });
     }
 
-    /// How long a request may be at the device (`queue/io_timeout`).
+    /// Timeout of a request at the device (`queue/io_timeout`).
     #[must_use]
     pub fn io_timeout(&self) -> Nanos {
         self.device.timeouts.timeout()

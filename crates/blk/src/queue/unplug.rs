@@ -1,4 +1,4 @@
-//! Flushing a plug: its requests become visible (BL-26 to BL-29).
+//! Flushing a plug: its requests become visible to the queue (BL-26 to BL-29).
 
 use std::collections::VecDeque;
 
@@ -12,10 +12,10 @@ use crate::request::plug::Plug;
 use crate::request::{Marks, Rq};
 use crate::watch::probe::Event;
 
-/// The flush of a plug, which a replay takes step by step.
+/// The flush of a plug, which a replay executes step by step.
 #[derive(Debug)]
 pub struct PlugFlush {
-    /// As lists are lent.
+    /// Boxed, as all reusable lists.
     #[expect(clippy::box_collection)]
     list: Box<VecDeque<Rq>>,
     explicit: bool,
@@ -24,7 +24,7 @@ pub struct PlugFlush {
 }
 
 impl PlugFlush {
-    /// A flush because the task is done, or because the plug is full.
+    /// A flush because the plugged section ends or the plug is full.
     fn explicit<E: Env, Sh: Sharing>(queue: Current<'_, Sh>, cx: &mut Cx<'_, E>, plug: &mut Plug) -> Self {
         let now = plug.now(&queue.generation, cx.now);
         let mut flush = PlugFlush::take(cx, plug, true, now);
@@ -50,13 +50,13 @@ impl PlugFlush {
         PlugFlush { list, explicit, now }
     }
 
-    /// The request that the next step is about, if there is one.
+    /// The request of the next step, if any.
     #[must_use]
     pub fn next(&self) -> Option<&Rq> {
         self.list.front()
     }
 
-    /// Takes it to its end.
+    /// Executes all remaining steps.
     pub fn finish<E: Env, Sh: Sharing>(self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) {
         queue.during(cx.cpu, |queue| self.finish_during(queue, cx));
     }
@@ -68,7 +68,7 @@ impl PlugFlush {
         cx.scratch.give_list(self.list);
     }
 
-    /// One step: a direct issue, or the insertion of a group, and the run of a hardware queue that follows.
+    /// Executes one step: a direct issue, or the insertion of a group, and the following run of a hardware queue.
     pub fn step<E: Env, Sh: Sharing>(&mut self, queue: &Queue<Sh>, cx: &mut Cx<'_, E>) {
         queue.during(cx.cpu, |queue| self.step_during(queue, cx));
     }
@@ -89,14 +89,14 @@ impl PlugFlush {
                 PlugOrder::Fifo | PlugOrder::Sorted => self.list.pop_front(),
             };
             let Some(rq) = next else { return };
-            // Not always that of the first: the plug may be taken from its end.
+            // Not always that of the first request: the plug may be emptied from its end.
             let hctx = rq.hctx;
             if queue.issue_directly(cx, rq) {
                 self.under_its_clock(cx, |cx| _ = queue.run_hctx(cx, hctx));
             }
             return;
         }
-        // One group: all requests of this hardware and software queue, in submission order, under one lock hold.
+        // A group is all requests of this hardware and software queue, in submission order, inserted under one lock hold.
         let mut group = cx.scratch.take_list();
         let mut rest = cx.scratch.take_list();
         for rq in self.list.drain(..) {
@@ -113,7 +113,7 @@ impl PlugFlush {
         }
     }
 
-    /// What a plug's flush does itself still sees the plug's clock.
+    /// Runs `body` with the plug's clock, which still applies during its flush.
     fn under_its_clock<E: Env>(&self, cx: &mut Cx<'_, E>, body: impl FnOnce(&mut Cx<'_, E>)) {
         let real = std::mem::replace(&mut cx.now, self.now);
         body(cx);
@@ -122,8 +122,8 @@ impl PlugFlush {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Begins the flush of a plug: because its section ends, or because the task is about to sleep and its requests
-    /// must only be queued.
+    /// Begins the flush of a plug: `explicit` at the end of its section; otherwise the task is about to sleep, and its requests
+    /// are only queued.
     pub fn begin_flush<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug, explicit: bool) -> PlugFlush {
         self.during(cx.cpu, |queue| {
             if explicit { PlugFlush::explicit(queue, cx, plug) } else { PlugFlush::before_sleep(cx, plug) }
@@ -141,8 +141,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         PlugFlush::explicit(self, cx, plug).finish_during(self, cx);
     }
 
-    /// A task that sleeps must not keep others waiting for what it has plugged: it flushes that first. Returns whether there was
-    /// anything.
+    /// Flushes a plug before its task sleeps, so that plugged requests do not wait for it. Returns whether there were any.
     pub(super) fn flush_before_sleep<E: Env>(self, cx: &mut Cx<'_, E>, plug: Option<&mut Plug>) -> bool {
         let Some(plug) = plug.filter(|plug| !plug.is_empty()) else { return false };
         PlugFlush::before_sleep(cx, plug).finish_during(self, cx);

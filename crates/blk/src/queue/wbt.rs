@@ -1,4 +1,4 @@
-//! Write-back throttling on the way of a request (BL-109, BL-119 to BL-125). A buffered write waits before it gets a tag.
+//! Write-back throttling in the path of a request (BL-109, BL-119 to BL-125). A buffered write waits before it gets a tag.
 //! Its request is counted until it completes. While buffered writes wait or are counted, reads are tracked. A task that does
 //! only direct I/O pays for one check of a word when a request is issued, and another when it completes.
 
@@ -18,11 +18,11 @@ use crate::request::{Marks, Request, Rq};
 use crate::sysfs::AttributeError;
 use crate::wbt::{Admission, Kind, Throttle, default_target};
 
-/// The throttle of a queue behind its lock.
+/// The throttle of a queue, with its lock.
 pub(super) struct Wbt<Sh: Sharing> {
-    /// Whether requests that are issued and that end matter to the throttle: read without the lock. `Relaxed`: it is
-    /// written under the lock, and stays set while a request is counted, which the CPU that ends that request knows since the
-    /// request was handed over.
+    /// Whether the throttle tracks issued and completed requests; read without the lock. `Relaxed`: it is written under the
+    /// lock and stays set while a request is counted, which the completing CPU sees because the request was handed over to
+    /// it.
     watches: Sh::Word,
     throttle: Sh::Lock<Throttle>,
 }
@@ -46,7 +46,7 @@ impl<Sh: Sharing> Wbt<Sh> {
     }
 }
 
-/// What comes after the tries to merge a bio.
+/// The stage after merging was tried.
 #[inline]
 pub(super) fn stage_after_merging(bio: Option<&Bio>) -> Stage {
     match bio {
@@ -56,10 +56,9 @@ pub(super) fn stage_after_merging(bio: Option<&Bio>) -> Stage {
 }
 
 impl<Sh: Sharing> Current<'_, Sh> {
-    // --- the way in ---
+    // --- submission ---
 
-    /// A bio that may have to wait goes, or joins the line when what its task has plugged has gone. Returns `None` if it
-    /// has to wait.
+    /// Admits a bio, or queues it after flushing its task's plug. Returns `None` if it has to wait.
     #[cold]
     pub(super) fn throttle<E: Env>(
         self,
@@ -87,7 +86,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
         None
     }
 
-    /// A woken submission has been counted already; one that continues for another reason waits further.
+    /// Continues a submission in the wait queue: a woken one is already counted; one that continues for another reason keeps
+    /// waiting.
     #[cold]
     pub(super) fn woken_in_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Stage> {
         let Some((kind, _)) = submission.throttled_as() else { return Some(Stage::Allocate) };
@@ -98,7 +98,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Some(self.admitted(cx, submission, Admission::Counted))
     }
 
-    /// A submission in line no longer waits; one that has been counted already makes room again.
+    /// Removes a submission from the wait queue, or undoes its count if it was already admitted.
     #[cold]
     pub(super) fn depart_from_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &QueueSubmission) {
         if let Some((kind, _)) = submission.throttled_as()
@@ -118,7 +118,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Stage::Allocate
     }
 
-    /// A bio that was counted has got no request.
+    /// Undoes the count of an admitted bio that did not get a request.
     #[cold]
     pub(super) fn forget_admission<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) {
         let marks = std::mem::replace(&mut submission.marks, Marks::NONE);
@@ -127,9 +127,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    // --- the way out ---
+    // --- issue and completion ---
 
-    /// The driver is about to be given a request.
+    /// A request is about to be issued.
     #[inline]
     pub(super) fn watch_issue(self, meter: &impl Meter, now: Instant, rq: &Request) {
         if self.wbt.watches() && rq.op == Op::Read {
@@ -137,7 +137,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// A request has ended.
+    /// A request has completed.
     #[inline]
     pub(super) fn watch_end<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if self.wbt.watches() {
@@ -148,7 +148,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[cold]
     fn ended_under_watch<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         let now = cx.now.at;
-        // What never came to the driver says nothing about it.
+        // A request that was never issued says nothing about the device's latency.
         if rq.issued != Instant::NEVER {
             match (rq.op, rq.direction()) {
                 (Op::Read, _) => self.wbt.with(cx.meter, |throttle| throttle.read_ended(now, now.since(rq.issued))),
@@ -159,7 +159,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.no_longer_counts(cx, rq);
     }
 
-    /// A request that was counted ends, or has joined another one, which is counted itself.
+    /// A counted request completes, or was merged into another one, which is counted itself.
     pub(super) fn no_longer_counts<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if rq.marks.contains(Marks::THROTTLED) {
             rq.marks.clear(Marks::THROTTLED);
@@ -192,7 +192,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Ok((self.wbt.throttle.aside(|throttle| throttle.target()).0 / 1000).to_string())
     }
 
-    /// Writes `queue/wbt_lat_usec`: -1 is the default of the device.
+    /// Writes `queue/wbt_lat_usec`; -1 sets the default of the device.
     pub(super) fn set_wbt_lat_usec(self, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
         if !self.generation.wbt {
             return Err(AttributeError::Unknown);
@@ -208,7 +208,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
 }
 
 impl<Sh: Sharing> Device<Sh> {
-    /// The queue has got a scheduler.
+    /// Adapts to a new scheduler of the queue.
     pub(super) fn wbt_follows_scheduler(&self, state: &QueueState<Sh>) {
         if self.generation.wbt {
             let (disables, rotational) = (state.elevator.disables_wbt(), state.rules.limits.rotational);
@@ -218,8 +218,8 @@ impl<Sh: Sharing> Device<Sh> {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// The moment that an [`Effect::SetWindow`] asked for has come: the latency of reads decides how many buffered writes
-    /// are let through from now on.
+    /// Ends the window that an [`Effect::SetWindow`] set: the latency of reads determines how many buffered writes are
+    /// admitted from now on.
     pub fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
         let oldest_read = self.during(cx.cpu, |queue| queue.state.flights.oldest_read());
         if let Some(at) = self.device.wbt.with(cx.meter, |throttle| throttle.window_ended(cx.now.at, oldest_read)) {
@@ -227,13 +227,13 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
-    /// A task that writes is held up because too much of the memory is dirty, or none is any longer: what write-back
-    /// there is has to go on then, reads or not.
+    /// Sets whether a writing task is blocked because too much memory is dirty: write-back then has to continue regardless of
+    /// reads.
     pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
         self.device.wbt.with(&NoMeter, |throttle| throttle.set_dirty_throttled(now, is_held_up));
     }
 
-    /// Buffered writes and discards that are throttled and in flight.
+    /// Number of buffered writes and discards in flight that are subject to throttling.
     #[must_use]
     pub fn throttled_in_flight(&self) -> u32 {
         self.device.wbt.throttle.aside(|throttle| throttle.in_flight())

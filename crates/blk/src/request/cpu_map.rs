@@ -1,24 +1,24 @@
-//! Which hardware queue a bio takes: by its type and the CPU that it is submitted on (BL-49 to BL-52).
+//! Mapping of CPUs to hardware queues, by type of I/O (BL-49 to BL-52).
 
 use crate::bio::{BioFlags, Op};
 use crate::ground::ids::{CpuId, HctxId};
 
-/// What a hardware queue is for.
+/// The type of a hardware queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueType {
-    /// Everything that has no queues of its own.
+    /// All I/O without separate queues.
     Default = 0,
     /// Reads.
     Read = 1,
-    /// I/O whose submitter polls for the completion.
+    /// Polled I/O.
     Poll = 2,
 }
 
 impl QueueType {
-    /// All of them.
+    /// All types.
     pub const ALL: [QueueType; 3] = [QueueType::Default, QueueType::Read, QueueType::Poll];
 
-    /// The type that an I/O asks for.
+    /// The type for an I/O.
     #[inline]
     #[must_use]
     pub fn of(op: Op, flags: BioFlags) -> QueueType {
@@ -36,15 +36,15 @@ impl QueueType {
 #[derive(Clone, Debug)]
 pub struct CpuMap {
     cpus: usize,
-    /// For each type the hardware queue of each CPU; a type without queues has those of type default.
+    /// For each type, the hardware queue of each CPU; a type without queues uses the default ones.
     hctx_of: Vec<HctxId>,
     /// The CPUs of each hardware queue, ascending.
     served: Vec<Vec<CpuId>>,
 }
 
 impl CpuMap {
-    /// Hardware queues of each type for `cpus` CPUs; those beyond the number of CPUs are not used. Each serves a run of
-    /// neighbouring CPUs.
+    /// Hardware queues of each type for `cpus` CPUs; those beyond the number of CPUs are not used. Each serves a range
+    /// of neighbouring CPUs.
     #[must_use]
     pub fn new(cpus: u16, queues: [u16; 3]) -> Self {
         let mut of_default = Vec::new();
@@ -66,7 +66,7 @@ impl CpuMap {
         CpuMap::with(usize::from(cpus), hctx_of)
     }
 
-    /// Hardware queues of one type, as each CPU names its own.
+    /// Hardware queues of one type, from the hardware queue of each CPU.
     #[must_use]
     pub fn of_one_type(hctx_of_cpu: &[HctxId]) -> Self {
         CpuMap::with(hctx_of_cpu.len(), hctx_of_cpu.repeat(QueueType::ALL.len()))

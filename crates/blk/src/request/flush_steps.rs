@@ -1,13 +1,13 @@
-//! What makes a write durable: a flush before it, its data, a flush after it (BL-110).
+//! Steps of a flush sequence: preflush, data, postflush (BL-110).
 
 use crate::bio::BioFlags;
 
-/// What is still to be done for a request, in this order: a set of bits.
+/// The remaining steps of a request, in this order: a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct FlushSteps(u8);
 
 impl FlushSteps {
-    /// Nothing.
+    /// No steps.
     pub const NONE: FlushSteps = FlushSteps(0);
     /// Flush the cache before the data.
     pub const PRE: FlushSteps = FlushSteps(1);
@@ -16,8 +16,7 @@ impl FlushSteps {
     /// Flush the cache after the data.
     pub const POST: FlushSteps = FlushSteps(4);
 
-    /// The steps of a write with these flags on a queue that has a volatile write cache, or not, and a device that can
-    /// do FUA, or not.
+    /// The steps of a write with these flags, depending on the queue's write cache and the device's FUA support.
     #[must_use]
     pub fn of(flags: BioFlags, sectors: u32, write_cache: bool, fua: bool) -> FlushSteps {
         let pre = write_cache && flags.contains(BioFlags::PREFLUSH);
@@ -26,7 +25,7 @@ impl FlushSteps {
         FlushSteps(step(pre, Self::PRE) | step(sectors > 0, Self::DATA) | step(post, Self::POST))
     }
 
-    /// Whether nothing is left.
+    /// Whether no step is left.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
@@ -38,13 +37,13 @@ impl FlushSteps {
         self == Self::DATA
     }
 
-    /// Whether the data comes first and something after it.
+    /// Whether the data comes first, followed by another step.
     #[must_use]
     pub fn begins_with_data(self) -> bool {
         self.0 & Self::PRE.0 == 0 && self.0 & Self::DATA.0 != 0
     }
 
-    /// Takes the first step off.
+    /// Removes the first step.
     pub fn done(&mut self) {
         self.0 &= self.0.wrapping_sub(1);
     }

@@ -1,5 +1,5 @@
-//! When a bio may join a request, and a request its neighbour (BL-34 to BL-44). Where candidates are looked for is the
-//! business of plug, software queue and elevator.
+//! Merge rules: when a bio may be merged into a request, and a request into its neighbour (BL-34 to BL-44). Plug,
+//! software queue and elevator find the candidates.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::ground::ids::Sector;
 use crate::ground::kernel::Generation;
 use crate::request::{Marks, Request, Rq};
 
-/// How many requests of a software queue a bio is compared with, newest first.
+/// Number of requests of a software queue that a bio is compared with, newest first.
 const MERGE_WINDOW: usize = 8;
 
 /// The end of a request at which a bio fits.
@@ -21,53 +21,53 @@ pub enum Edge {
     Back,
 }
 
-/// How much merging is switched off (`queue/nomerges`).
+/// Which kinds of merging are disabled (`queue/nomerges`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum NoMerges {
-    /// 0: nothing is.
+    /// 0: all merging is enabled.
     #[default]
     All = 0,
-    /// 1: only the cheap tries are left: plug, software queue and the one-hit cache.
+    /// 1: only cheap merges: plug, software queue and the one-hit cache.
     Cheap = 1,
-    /// 2: no merging at all.
+    /// 2: no merging.
     Nothing = 2,
 }
 
-/// Why a bio that fits by position did not merge.
+/// The result of trying to merge a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Merge {
-    /// It did.
+    /// The bio was merged at this edge.
     Merged(Edge),
-    /// It does not fit there, or the two must not mix.
+    /// The bio is not adjacent, or incompatible.
     No,
-    /// The request would become too long; it has been marked and never merges again.
+    /// The request would become too long; it is marked and never merges again.
     TooLong,
 }
 
-/// What the rules depend on besides the two candidates.
+/// Settings that the rules depend on.
 #[derive(Clone, Debug)]
 pub struct MergeRules {
     /// The queue's limits.
     pub limits: Limits,
-    /// Bios of different priority stay apart.
+    /// Whether only bios of equal priority merge.
     pub equal_priority: bool,
-    /// Bios of different cgroups stay apart.
+    /// Whether only bios of the same cgroup merge.
     pub equal_cgroup: bool,
-    /// How much merging is switched off.
+    /// Which kinds of merging are disabled.
     pub nomerges: NoMerges,
-    /// How far a page cache reads ahead, KiB: the queue only keeps it.
+    /// Read-ahead of the page cache, KiB; only stored by the queue.
     pub read_ahead_kib: u32,
 }
 
 /// The default of `read_ahead_kb`.
 const READ_AHEAD_KIB: u32 = 128;
 
-/// I/O of a cgroup that is charged to the root instead.
+/// I/O that is charged to the root instead of its cgroup.
 const CHARGED_TO_ROOT: BioFlags = BioFlags::META.with(BioFlags::SWAP);
 
 const NEVER: BioFlags = BioFlags(BioFlags::NOMERGE.0 | BioFlags::PREFLUSH.0 | BioFlags::FUA.0);
 
-/// What has these marks no longer grows.
+/// Requests with one of these marks no longer grow.
 const CLOSED: Marks = Marks::STARTED.with(Marks::IN_SEQUENCE);
 
 /// Whether a bio may merge at all.
@@ -85,12 +85,12 @@ pub fn mergeable(rq: &Request) -> bool {
 }
 
 impl MergeRules {
-    /// Tries to merge a bio into one of the newest requests of a list. The first that fits by position decides.
+    /// Tries to merge a bio into one of the newest requests of a list; the first adjacent one decides.
     pub(crate) fn merge_with_newest(&self, list: &mut VecDeque<Rq>, bio: &mut Option<Bio>) -> Option<Edge> {
         let (start, end, op) = bio.as_ref().map(|bio| (bio.sector, bio.end(), bio.op))?;
         let joins_anywhere = op == Op::Discard && self.limits.max_discard_segments > 1;
         for rq in list.iter_mut().rev().take(MERGE_WINDOW) {
-            // Most are elsewhere, which is seen without a call.
+            // Most are not adjacent, which is checked inline.
             if rq.end() != start && rq.sector != end && !joins_anywhere {
                 continue;
             }
@@ -115,14 +115,14 @@ impl MergeRules {
         }
     }
 
-    /// The edge at which `bio` may join `rq` as far as position and kind go; sizes are not looked at.
+    /// The edge at which `bio` may be merged into `rq` by position and kind; sizes are not checked.
     #[inline]
     #[must_use]
     pub fn edge(&self, rq: &Request, bio: &Bio) -> Option<Edge> {
         self.touches(rq, bio.sector, bio.end()).filter(|_| self.alike(rq, bio))
     }
 
-    /// The edge at which something from `start` to before `end` may join `rq` as far as its position goes.
+    /// The edge of `rq` that the range from `start` to `end` is adjacent to.
     #[inline]
     fn touches(&self, rq: &Request, start: Sector, end: Sector) -> Option<Edge> {
         if rq.end() == start || self.joins_ranges(rq) {
@@ -134,13 +134,13 @@ impl MergeRules {
         }
     }
 
-    /// Whether a request takes more ranges, wherever they are.
+    /// Whether a request accepts further ranges that need not be adjacent.
     #[inline]
     fn joins_ranges(&self, rq: &Request) -> bool {
         rq.op == Op::Discard && self.limits.max_discard_segments > 1
     }
 
-    /// Whether `bio` and `rq` are of a kind; where they lie is not looked at.
+    /// Whether `bio` and `rq` are compatible, regardless of position.
     #[inline]
     #[must_use]
     pub fn alike(&self, rq: &Request, bio: &Bio) -> bool {
@@ -153,7 +153,7 @@ impl MergeRules {
                     && rq.flags.intersects(CHARGED_TO_ROOT) == bio.flags.intersects(CHARGED_TO_ROOT)))
     }
 
-    /// Whether `bio` may join `rq` at `edge` as far as sizes go.
+    /// Whether the sizes allow merging `bio` into `rq` at `edge`.
     fn fits(&self, rq: &Request, bio: &Bio, edge: Edge) -> bool {
         if self.joins_ranges(rq) {
             return rq.bios.len() < usize::from(self.limits.max_discard_segments)
@@ -164,7 +164,7 @@ impl MergeRules {
             && u32::from(rq.segments) + u32::from(bio.segments) <= u32::from(self.limits.max_segments)
     }
 
-    /// Adds `bio` to `rq` if it may join it. The bio is taken out of its option exactly when it merged.
+    /// Merges `bio` into `rq` if allowed; on success the bio is taken out of its option.
     pub fn merge(&self, rq: &mut Request, bio: &mut Option<Bio>) -> Merge {
         let Some(candidate) = bio.as_ref() else { return Merge::No };
         let Some(edge) = self.edge(rq, candidate) else { return Merge::No };
@@ -175,7 +175,7 @@ impl MergeRules {
         let Some(bio) = bio.take() else { return Merge::No };
         rq.sectors += bio.sectors;
         rq.segments += bio.segments;
-        // Before equal priorities were demanded the request took the better one; unset (0) was then best of all.
+        // Kernels that merge different priorities keep the smaller value, for which unset (0) is the highest.
         if !self.equal_priority {
             rq.ioprio.0 = rq.ioprio.0.min(bio.ioprio.0);
         }
@@ -189,7 +189,7 @@ impl MergeRules {
         Merge::Merged(edge)
     }
 
-    /// Whether `second` may be absorbed by `first`, which ends where it starts.
+    /// Whether `second` may be merged into `first`, which ends where it starts.
     #[must_use]
     pub fn may_absorb(&self, first: &Request, second: &Request) -> bool {
         first.end() == second.sector
@@ -208,12 +208,12 @@ impl MergeRules {
     }
 }
 
-/// Moves everything of `second` into `first`; the rest of `second` is an empty slot to be freed.
+/// Merges `second` into `first`; `second` is then an empty slot to be freed.
 pub fn absorb(first: &mut Request, second: &mut Rq) {
     first.sectors += second.sectors;
     first.segments += second.segments;
     first.start = first.start.min(second.start);
-    // Different priorities join only where bios of different priority merge too: the better one holds.
+    // Priorities differ only on kernels that merge such bios: the smaller value is kept.
     first.ioprio.0 = first.ioprio.0.min(second.ioprio.0);
     first.bios.append(&mut second.bios);
 }

@@ -1,9 +1,9 @@
-//! The request: what travels from a bio's allocation to its completion, and the pool that its slots live in.
+//! Requests, from allocation to completion, and the pool of their slots.
 //!
-//! **Ownership is location.** A [`Rq`] is the ownership of one slot. It can be moved but not copied, so a
-//! request is in exactly one place (plug, software queue, elevator, dispatch list, driver, ...), can be neither
-//! queued nor completed twice, and its holder may read and change it without a lock. Slots are made once,
-//! with the queue; nothing is allocated per I/O. A plain [`RqId`] names a slot in indexes.
+//! **Ownership is location.** An [`Rq`] owns one slot. It can be moved but not copied, so a request is in exactly one
+//! place (plug, software queue, elevator, dispatch list, driver, ...), can be neither queued nor completed twice, and
+//! its holder may read and change it without a lock. Slots are allocated once, with the queue; nothing is allocated per
+//! I/O. Indexes use the plain [`RqId`] of a slot.
 
 pub(crate) mod cpu_map;
 mod flush_steps;
@@ -26,7 +26,7 @@ use crate::ground::lost::{Guard, Home};
 use crate::ground::sharing::{Lock, Sharing};
 use crate::ground::time::Instant;
 
-/// A request's state. Extents are those of all its bios together.
+/// The state of a request. Sector and length cover all of its bios.
 #[derive(Debug)]
 pub struct Request {
     id: RqId,
@@ -37,52 +37,52 @@ pub struct Request {
     pub sectors: u32,
     /// The operation.
     pub op: Op,
-    /// Flags of the bio that founded it.
+    /// Flags of its first bio.
     pub flags: BioFlags,
     /// Physical segments, summed over its bios.
     pub segments: u16,
-    /// Priority of the bio that founded it.
+    /// Priority of its first bio.
     pub ioprio: IoPriority,
     /// Lifetime hint of the data.
     pub write_hint: u8,
-    /// What happened to it.
+    /// Its marks.
     pub marks: Marks,
-    /// Steps of its flush sequence that are still to be done.
+    /// Remaining steps of its flush sequence.
     pub steps: FlushSteps,
-    /// The software queue it was allocated on; it keeps it for life.
+    /// The software queue that it was allocated on; never changes.
     pub ctx: CpuId,
-    /// The hardware queue it was allocated for; it keeps it for life.
+    /// The hardware queue that it was allocated for; never changes.
     pub hctx: HctxId,
-    /// Its number at the driver, between dispatch and completion.
+    /// Its driver tag, between dispatch and completion.
     pub driver_tag: Option<u32>,
-    /// Whose I/O it is.
+    /// The I/O context that it belongs to.
     pub io_context: IoContextId,
     /// The cgroup that it is charged to.
     pub cgroup: CgroupId,
-    /// When it was allocated for its I/O.
+    /// When it was allocated.
     pub start: Instant,
-    /// When the driver took it.
+    /// When it was issued to the driver.
     pub issued: Instant,
     /// Its bios in the order of their sectors.
     pub bios: Vec<Bio>,
 }
 
-/// What happened to a request: a set of bits, in a word that is read and written as a whole.
+/// Marks of a request: a set of bits, always accessed as a whole word.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Marks(u32);
 
 impl Marks {
-    /// Nothing yet.
+    /// No marks.
     pub const NONE: Marks = Marks(0);
     /// An elevator manages it: the scheduler hooks apply.
     pub const USES_ELEVATOR: Marks = Marks(1);
-    /// The elevator has given it out, or (legacy queues) the driver has seen it: no more merging.
+    /// The elevator has dispatched it, or (legacy queues) the driver has fetched it: no more merging.
     pub const STARTED: Marks = Marks(2);
-    /// Holds a piece of the driver's budget.
+    /// It holds a unit of the driver's budget.
     pub const HAS_BUDGET: Marks = Marks(4);
-    /// The driver keeps data of its own for it: when requeued it skips the elevator.
+    /// The driver keeps its own data for it: when requeued it bypasses the elevator.
     pub const DONTPREP: Marks = Marks(8);
-    /// The elevator has taken it in, and must be notified when it is released.
+    /// It was inserted into the elevator, which must be notified when it is released.
     pub const INSERTED: Marks = Marks(16);
     /// Legacy queues: no request may be sorted past it in the dispatch queue.
     pub const SOFT_BARRIER: Marks = Marks(32);
@@ -93,7 +93,7 @@ impl Marks {
     pub const FLUSH_COMMAND: Marks = Marks(128);
     /// Write-back throttling counts it.
     pub const THROTTLED: Marks = Marks(256);
-    /// It comes to the elevator some time after it was allocated: no plug has stopped its submitter's clock.
+    /// It was inserted into the elevator some time after its allocation, without a plug that stops the clock.
     pub const CLOCK_RAN: Marks = Marks(512);
 
     /// Whether all of `marks` are set.
@@ -103,7 +103,7 @@ impl Marks {
         self.0 & marks.0 == marks.0
     }
 
-    /// These marks and those.
+    /// The union of both sets.
     #[inline]
     #[must_use]
     pub const fn with(self, marks: Marks) -> Marks {
@@ -159,7 +159,7 @@ impl Request {
         is_sync(self.op, self.flags)
     }
 
-    /// Makes the request anew from its founding bio.
+    /// Initialises the request from its first bio.
     #[inline(always)]
     pub fn found(&mut self, bio: Bio, start: Instant) {
         debug_assert!(self.bios.is_empty(), "a slot is emptied before it is used again");
@@ -181,7 +181,7 @@ impl Request {
     }
 }
 
-/// The ownership of a request: it can be moved, not copied, and gives access to the slot.
+/// Owns a request: can be moved but not copied, and gives access to the slot.
 #[must_use = "a request that is dropped never ends"]
 pub struct Rq(Box<Request>);
 
@@ -237,14 +237,14 @@ impl fmt::Debug for Rq {
     }
 }
 
-/// All request slots of a queue. A slot is taken by the owner of its tag.
+/// All request slots of a queue. The owner of a tag takes its slot.
 pub struct RequestPool<Sh: Sharing> {
     _home: Home,
     slots: Vec<Sh::Lock<Option<Rq>>>,
 }
 
 impl<Sh: Sharing> RequestPool<Sh> {
-    /// A pool of `count` slots, numbered from 0, that belongs to no queue: a bench of a scheduler may drop its requests.
+    /// A pool of `count` slots, numbered from 0, without a queue: a test bench may drop its requests.
     #[must_use]
     pub fn new(count: u32) -> Self {
         RequestPool::with(Home::default(), count, |id, _| Rq::guarded(id, Guard::default()))
@@ -266,27 +266,27 @@ impl<Sh: Sharing> RequestPool<Sh> {
         self.slots.len() as u32
     }
 
-    /// Takes the slot `id`, whose tag the caller has just been given.
+    /// Takes the slot `id`, whose tag the caller has just allocated.
     ///
     /// # Panics
-    /// If the slot is in use: then a tag was given out twice.
+    /// If the slot is in use, which means that its tag was allocated twice.
     #[inline]
     pub fn take(&self, id: RqId) -> Rq {
         self.slots[id.index()].aside(Option::take).expect("a tag has one owner, and so has its slot")
     }
 
-    /// Puts a slot back. Its tag must be freed after that, not before.
+    /// Returns a slot. Its tag must be freed afterwards, not before.
     #[inline]
     pub fn put(&self, mut rq: Rq) {
         rq.bios.clear();
         self.slots[rq.id().index()].aside(|slot| {
             debug_assert!(slot.is_none(), "a slot comes back once");
-            // To forget what is replaced, which is nothing, saves a look at what there is to drop.
+            // The replaced value is `None`: forgetting it saves a drop check.
             std::mem::forget(slot.replace(rq));
         });
     }
 
-    /// Number of slots that are out: for invariants in tests.
+    /// Number of slots in use: for invariants in tests.
     #[must_use]
     pub fn in_use(&self) -> usize {
         self.slots.iter().filter(|slot| slot.aside(|slot| slot.is_none())).count()

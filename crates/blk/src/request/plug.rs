@@ -1,5 +1,5 @@
-//! The plug: a task's promise that more I/O is coming. Its requests are allocated, but invisible to the scheduler, to
-//! other tasks and to the driver, until the plug is flushed (BL-21 to BL-29, BL-32).
+//! Plugs: a task announces that more I/O will follow. Plugged requests are allocated, but invisible to the scheduler,
+//! other tasks and the driver until the plug is flushed (BL-21 to BL-29, BL-32).
 
 use std::collections::VecDeque;
 
@@ -9,15 +9,15 @@ use crate::ground::time::{Instant, Now};
 use crate::request::Rq;
 use crate::request::merge::{Edge, Merge, MergeRules};
 
-/// A newest request of this many sectors (128 KiB) flushes the plug before the next one, from 4.10 on.
+/// If the newest request has this many sectors (128 KiB), the plug is flushed before the next one, since 4.10.
 const FLUSH_SECTORS: u32 = 256;
 
 /// A task's plug for one queue.
 #[derive(Debug, Default)]
 pub struct Plug {
-    /// Its requests, oldest first: the queue's that it is for, which puts them in and takes them out.
+    /// Its requests, oldest first; added and removed by its queue.
     pub list: VecDeque<Rq>,
-    /// The time of the first allocation under the plug, for kernels whose clock stands still.
+    /// Time of the first allocation under the plug, for kernels on which a plug stops the clock.
     clock: Option<Instant>,
 }
 
@@ -40,7 +40,7 @@ impl Plug {
         self.list.is_empty()
     }
 
-    /// The time as calls under this plug see it.
+    /// The time for calls under this plug.
     pub fn now(&mut self, generation: &Generation, now: Now) -> Now {
         if !generation.plug_stops_clock {
             return now;

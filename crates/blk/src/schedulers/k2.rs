@@ -1,8 +1,9 @@
-//! K2, of research and in no kernel: few requests at the device, and all that wait for a place in order of priority.
+//! K2, a scheduler from research that is not in the Linux kernel: few requests at the device, and the others wait in
+//! order of priority.
 //!
 //! **Promises**: at most `max_inflight` requests are at the device; of those that wait, real-time requests go first, by
-//! level. **Costs**: O(1) everywhere with `merge=0`, one lock, throughput that needs more requests in flight; a higher
-//! level starves lower ones without limit. **Rules**: docs/rules/k2.md.
+//! level. **Costs**: O(1) everywhere with `merge=0`, one lock, less throughput where that needs more requests in
+//! flight; a higher level starves lower ones without limit. **Rules**: docs/rules/k2.md.
 
 use crate::bio::Bio;
 use crate::bio::ioprio::{IoPriority, PriorityClass};
@@ -14,7 +15,7 @@ use crate::policy::{Choice, Needs, Place, PolicyCx, Scheduler};
 use crate::request::merge::Edge;
 use crate::watch::reason::Reason;
 
-/// The list that goes before all levels: requests that came back (K2-9).
+/// The list that precedes all levels: requeued requests (K2-9).
 const HEAD: usize = 0;
 /// The list of the highest real-time level; those of the others follow.
 const FIRST_LEVEL: usize = 1;
@@ -26,21 +27,21 @@ const COMMON: usize = 9;
 pub struct K2 {
     /// Most requests at the device.
     max_inflight: u32,
-    /// Whether queued requests grow.
+    /// Whether queued requests are merged.
     merges: bool,
-    /// Requests that were given out and have not ended.
+    /// Requests that were dispatched and have not completed.
     inflight: u32,
-    /// What waits, in the order in which it goes.
+    /// The waiting requests, in lists in the order in which they are served.
     lists: [IdList; COMMON + 1],
     /// A bit for each list that has requests.
     waiting: u16,
-    /// By start sector, for each direction: what came while `merge` was 1.
+    /// The requests that came while `merge` was 1, by start sector, for each direction.
     order: [SectorOrder; 2],
     entries: Vec<Entry>,
     links: Links,
 }
 
-/// What is known of a request slot.
+/// The state of a request.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     /// Its key in `order`: where it began when it was inserted or last grew at its front.
@@ -74,7 +75,7 @@ static TUNABLES: Tunables<K2> = Tunables {
     ],
 };
 
-/// The list of a priority (K2-2, K2-3): no class means that the nice level decides, which never makes it real-time.
+/// The list for a priority (K2-2, K2-3). Without a class the nice level decides, and the request is never real-time.
 fn list_of(priority: IoPriority) -> usize {
     match priority.class() {
         PriorityClass::RealTime => FIRST_LEVEL + usize::from(priority.level()),
@@ -112,7 +113,7 @@ impl K2 {
         }
     }
 
-    /// Asks for a run if there is a request and a place for it (K2-6).
+    /// Asks for a run if there is a waiting request and the limit allows it (K2-6).
     fn restart(&self, cx: &mut PolicyCx<'_>) {
         cx.requested.run_queues |= self.has_work();
     }
@@ -126,7 +127,7 @@ impl K2 {
 }
 
 impl Scheduler for K2 {
-    /// Completions come at once: one that makes a place restarts the queues.
+    /// Completions must be reported at once: each may allow another request, and then restarts the queues.
     fn needs(&self) -> Needs {
         Needs { joins: true, ..Needs::default() }
     }

@@ -1,7 +1,7 @@
-//! noop: first come, first served, and merging.
+//! noop: first come, first served, with merging.
 //!
-//! **Promises**: requests leave in the order in which they came; one that grew keeps the place of its oldest part.
-//! **Costs**: O(1) everywhere. **Rules**: docs/rules/noop.md.
+//! **Promises**: requests are dispatched in the order in which they came; a merged one keeps the place of its oldest
+//! part. **Costs**: O(1) everywhere. **Rules**: docs/rules/noop.md.
 
 use crate::ground::id_list::{IdList, Links};
 use crate::ground::ids::{HctxId, RqId};
@@ -11,10 +11,10 @@ use crate::watch::reason::Reason;
 /// The policy. Clone it to look ahead.
 #[derive(Clone, Debug)]
 pub struct Noop {
-    /// Everything that waits, by arrival.
+    /// The waiting requests, by arrival.
     arrivals: IdList,
     links: Links,
-    /// Whether a request slot is in the list.
+    /// Whether a request is in the list.
     waits: Vec<bool>,
 }
 
@@ -65,12 +65,12 @@ impl Scheduler for Noop {
         !self.arrivals.is_empty()
     }
 
-    /// The one that came before: noop knows no order by sector.
+    /// The request that came before it, since noop does not sort by sector.
     fn previous(&self, id: RqId) -> Option<RqId> {
         self.waits[id.index()].then(|| self.arrivals.previous(&self.links, id.0)).flatten().map(RqId)
     }
 
-    /// The one that came after.
+    /// The request that came after it.
     fn next(&self, id: RqId) -> Option<RqId> {
         self.waits[id.index()].then(|| self.arrivals.next(&self.links, id.0)).flatten().map(RqId)
     }

@@ -23,7 +23,7 @@ pub enum Layer {
     SingleQueue,
 }
 
-/// Which part of an I/O priority a scheduler honours.
+/// Which part of an I/O priority a scheduler respects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Priorities {
     /// None.
@@ -37,44 +37,44 @@ pub enum Priorities {
 /// Where a scheduler comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// Linux, or its user's own: a queue can have it.
+    /// Linux, or the user's own.
     Linux,
-    /// Kernels of distributions have it, and none of Linux. Who ships it.
+    /// Not in mainline Linux, but in kernels of some distributions; the text says which.
     OutOfTree(&'static str),
-    /// Research: no kernel has it. Where it was published.
+    /// From research, in no kernel; the text says where it was published.
     Research(&'static str),
 }
 
-/// The queue that a scheduler is made for and attached to.
+/// The properties of the queue that a scheduler is created for and attached to.
 #[derive(Clone, Copy, Debug)]
 pub struct Attachment<'a> {
     /// The kernel whose behaviour is wanted.
     pub generation: &'a Generation,
-    /// What the device is said to be.
+    /// The limits of the device.
     pub limits: &'a Limits,
-    /// Requests of each hardware queue; of each class, sync and async, on a legacy queue.
+    /// Requests of each hardware queue; on a legacy queue, of each class, sync and async.
     pub nr_requests: u32,
-    /// How many they are by default.
+    /// The default of `nr_requests`.
     pub default_nr_requests: u32,
-    /// What `queue/async_depth` shows until it is attached.
+    /// The value of `queue/async_depth` before it is attached.
     pub async_depth: u32,
     /// Driver tags of each hardware queue.
     pub queue_depth: u32,
     /// Request ids are below this.
     pub capacity: u32,
-    /// When it is attached, on a legacy queue. A multi-queue one passes the time from the first call on.
+    /// When it is attached, on a legacy queue. A multi-queue one passes the time only with calls.
     pub now: Now,
 }
 
-/// An `async_depth` after its queue's number of requests has changed: the ratio is kept, rounded down each time.
+/// The new `async_depth` after `nr_requests` has changed from `before`: the ratio is kept, rounded down each time.
 pub(crate) fn scaled(async_depth: u32, nr_requests: u32, before: u32) -> u32 {
     let scaled = u64::from(async_depth) * u64::from(nr_requests) / u64::from(before.max(1));
     u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
 }
 
 impl Attachment<'_> {
-    /// `queue/async_depth` under a scheduler that sets it to `percent` as it is attached; a number of requests that
-    /// is wanted is written after that.
+    /// `queue/async_depth` under a scheduler that sets it to `percent` when it is attached; an explicit number of requests is
+    /// written after that.
     fn async_depth_of(&self, percent: u32) -> u32 {
         scaled(self.default_nr_requests * percent / 100, self.nr_requests, self.default_nr_requests)
     }
@@ -114,33 +114,33 @@ impl Policy {
     }
 }
 
-/// All that other code needs to know of a scheduler.
+/// What other code needs to know about a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// Its name in `queue/scheduler`, at most 15 characters.
     pub name: &'static str,
     /// Other names that a write to `queue/scheduler` may use for it.
     pub aliases: &'static [&'static str],
-    /// Where it belongs.
+    /// The block layer that it belongs to.
     pub layer: Layer,
     /// Where it comes from.
     pub origin: Origin,
-    /// The first kernel of the table that has it; the first whose block layer it runs on, if none has it.
+    /// The first kernel of the table that has it; if none has it, the first whose block layer it runs on.
     pub since: Kernel,
-    /// The last one, if it is gone.
+    /// The last kernel that had it; `None` if it still exists.
     pub until: Option<Kernel>,
-    /// What it honours of I/O priorities.
+    /// Which part of I/O priorities it respects.
     pub priorities: fn(&Generation) -> Priorities,
-    /// Whether it honours weights of cgroups.
+    /// Whether it respects weights of cgroups.
     pub weights: bool,
-    /// What a section under its lock takes in percent of mq-deadline's, where a host's profile does not name it.
+    /// The duration of a section under its lock, in percent of mq-deadline's, if the host's profile does not list it.
     pub section_percent: u32,
-    /// Makes it for a queue, unless its [registry](Registry::with_row_and_maker) has another maker for it.
+    /// Creates it for a queue, unless the [registry](Registry::with_row_and_maker) has another maker for it.
     pub make: fn(&Attachment<'_>) -> Policy,
 }
 
 impl Row {
-    /// A multi-queue scheduler that every kernel has and that knows of no priorities and weights.
+    /// A multi-queue scheduler that every kernel has, without priorities and weights.
     #[must_use]
     pub const fn new(name: &'static str, make: fn(&Attachment<'_>) -> Policy) -> Self {
         Row {
@@ -165,7 +165,7 @@ impl Row {
             && self.until.is_none_or(|last| kernel <= last)
     }
 
-    /// Where it comes from, if no release of Linux has it: where it was published, or who ships it.
+    /// Where it was published or who ships it, if no release of Linux has it.
     #[must_use]
     pub fn outside_linux(&self) -> Option<&'static str> {
         match self.origin {
@@ -174,7 +174,7 @@ impl Row {
         }
     }
 
-    /// The kernel whose block layer it runs on when this one is asked for: the last that had it, if it is gone.
+    /// The kernel whose block layer it runs on if this one is requested: the last one that had it, if it was removed.
     #[must_use]
     pub fn kernel(&self, asked_for: Kernel) -> Kernel {
         self.until.map_or(asked_for, |last| asked_for.min(last))
@@ -212,7 +212,7 @@ pub const BFQ: Row = Row {
     weights: true,
     ..Row::new("bfq", |queue| {
         let config = BfqConfig::new(queue.generation, queue.nr_requests, queue.limits.rotational);
-        // It reckons its limits before it sets its default, and again only when something is written.
+        // It computes its limits before it sets its default, and again only when something is written.
         let is_as_found = queue.nr_requests == queue.default_nr_requests;
         let known = if is_as_found { queue.async_depth } else { queue.async_depth_of(ASYNC_PERCENT) };
         let async_depth = config.async_depth.map(|_| known);
@@ -244,17 +244,17 @@ pub const MQFQ: Row = Row {
     ..Row::new("mqfq", |queue| Policy::concurrent(super::mqfq::MqfqFamily { capacity: queue.capacity }))
 };
 
-/// Those that no release of Linux has, in the order in which they are listed.
+/// The schedulers that no release of Linux has, in the order in which they are listed.
 pub const OUTSIDE_LINUX: [Row; 3] = [K2, ADIOS, MQFQ];
 
-/// Makes a scheduler from what only the maker knows, which a function cannot: an interpreter's class, parameters of an experiment.
+/// Creates a scheduler from data that a plain function does not have: an interpreter's class, parameters of an experiment.
 pub type Maker = Arc<dyn Fn(&Attachment<'_>) -> Policy + Send + Sync>;
 
 /// Schedulers, in the order in which they are listed. Cheap to clone.
 #[derive(Clone)]
 pub struct Registry {
     rows: Arc<[Row]>,
-    /// Of those that are not made by their row's function, by name and layer.
+    /// The makers of schedulers that are not created by their row's function, by name and layer.
     makers: Arc<[(&'static str, Layer, Maker)]>,
 }
 
@@ -265,14 +265,14 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// The multi-queue schedulers: those of Linux, then those that Linux does not have.
+    /// The multi-queue schedulers: first those of Linux, then the others.
     #[must_use]
     pub fn multi_queue() -> Self {
         let rows = [NONE, MQ_DEADLINE, KYBER, BFQ].into_iter().chain(OUTSIDE_LINUX).collect();
         Registry { rows, makers: Arc::new([]) }
     }
 
-    /// With some more. One of the same name and layer is replaced.
+    /// Adds schedulers. One of the same name and layer is replaced.
     #[must_use]
     pub fn with(&self, more: &[Row]) -> Self {
         let is_replaced = |row: &&Row| more.iter().any(|new| (new.name, new.layer) == (row.name, row.layer));
@@ -282,14 +282,14 @@ impl Registry {
         Registry { rows: kept.chain(more).copied().collect(), makers }
     }
 
-    /// With one more, which `maker` makes and not the row's function. One of the same name and layer is replaced.
+    /// Adds a scheduler that is created by `maker` instead of the row's function. One of the same name and layer is replaced.
     #[must_use]
     pub fn with_row_and_maker(&self, row: Row, maker: Maker) -> Self {
         let Registry { rows, makers } = self.with(&[row]);
         Registry { rows, makers: makers.iter().cloned().chain([(row.name, row.layer, maker)]).collect() }
     }
 
-    /// Makes the scheduler of a row for a queue.
+    /// Creates the scheduler of a row for a queue.
     #[must_use]
     pub fn make(&self, row: &Row, queue: &Attachment<'_>) -> Policy {
         match self.makers.iter().find(|(name, layer, _)| (*name, *layer) == (row.name, row.layer)) {
@@ -327,7 +327,7 @@ impl Registry {
         self.find(name).is_some_and(|row| row.layer == Layer::SingleQueue)
     }
 
-    /// The kernel whose block layer a scheduler gets when this one is asked for; see [`Row::kernel`].
+    /// The kernel whose block layer a scheduler gets if this one is requested; see [`Row::kernel`].
     #[must_use]
     pub fn kernel_under(&self, kernel: Kernel, scheduler: &str) -> Kernel {
         self.find(scheduler).map_or(kernel, |row| row.kernel(kernel))
@@ -376,7 +376,7 @@ mod tests {
         let kernels = [Kernel::V4_4, Kernel::V4_12.first_of_series(), Kernel::V4_12, Kernel::V6_18];
         assert_eq!(kernels.map(|kernel| BFQ.exists_in(kernel)), [false, true, true, true], "from 4.12.0 on");
         for row in OUTSIDE_LINUX {
-            assert!(!kernels.iter().any(|&kernel| row.exists_in(kernel)), "Linux has none of them");
+            assert!(!kernels.iter().any(|&kernel| row.exists_in(kernel)), "no release of Linux has it");
         }
         assert_eq!([K2, ADIOS, BFQ].map(|row| row.outside_linux()), [Some("RTSS 2019"), Some("CachyOS"), None]);
         let gone = Row { until: Some(Kernel::V4_19), ..NONE };

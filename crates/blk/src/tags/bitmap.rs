@@ -11,7 +11,7 @@ use crate::ground::sharing::{Padded, Sharing, Word};
 pub enum Depth {
     /// All of it.
     Full,
-    /// A shallow depth, to be read by the bitmap's [`ShallowRule`].
+    /// A shallow depth, applied by the bitmap's [`ShallowRule`].
     Shallow(u32),
     /// Only the numbers below this one.
     Below(u32),
@@ -19,8 +19,9 @@ pub enum Depth {
 
 /// A set of numbers below a depth, shared by CPUs without a lock.
 ///
-/// The kernel's map has words of few bits where it is small, and a shallow depth counts bits of each. Here all bits of a
-/// small map are in one machine word, so that one look finds a free one; a *group* is what is a word there.
+/// A small map has words of few bits in the kernel, and a shallow depth counts bits of each word. Here all bits of a
+/// small map are in one machine word, so that a free one is found with one load; what is a word in the kernel is called
+/// a *group*.
 pub struct TagBitmap<Sh: Sharing> {
     words: Vec<Sh::Word>,
     /// Where each CPU begins its search.
@@ -29,11 +30,11 @@ pub struct TagBitmap<Sh: Sharing> {
     /// log2 of the bits in a group.
     shift: u32,
     rule: ShallowRule,
-    /// The bits that exist in the last word; all others are complete.
+    /// The bits that exist in the last word; all other words are full.
     last_word: u64,
     /// The first bit of each group of a word.
     group_starts: u64,
-    /// What each shallow depth may use of a map of one word; empty for larger ones, where it is found group by group.
+    /// The bits that each shallow depth may use of a map of one word; empty for larger maps, where they are computed for each group.
     shallow: Box<[u64]>,
 }
 
@@ -64,8 +65,8 @@ pub fn word_bits(depth: u32) -> u32 {
 }
 
 impl<Sh: Sharing> TagBitmap<Sh> {
-    /// `depth` free bits. CPU hints are spread over the map, as the kernel's random ones are on average, until they are
-    /// [drawn](Self::randomize_hints).
+    /// A map of `depth` free bits. The CPU hints are spread evenly over the map, as the kernel's random ones are on average, until
+    /// they are [randomized](Self::randomize_hints).
     #[must_use]
     pub fn new(depth: u32, cpus: usize, rule: ShallowRule) -> Self {
         TagBitmap::with_shift(depth, cpus, rule, word_shift(depth))
@@ -90,7 +91,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         map
     }
 
-    /// What a shallow depth may use of the only word.
+    /// The bits of the only word that a shallow depth may use.
     fn usable_of_word(&self, shallow: u32) -> u64 {
         let groups = 0..self.depth.div_ceil(1 << self.shift);
         groups.fold(0, |usable, group| usable | self.usable_of_group(group, shallow) << (group << self.shift))
@@ -122,7 +123,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         })
     }
 
-    /// How many bits of group `index` an allocation may use whose shallow depth is shared out over the whole map.
+    /// How many bits of group `index` an allocation may use if its shallow depth is for the whole map.
     #[inline]
     fn share_of_group(&self, index: u32, shallow: u32) -> u32 {
         let bits = self.bits_of_group(index);
@@ -132,10 +133,10 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         (product / depth) as u32 + u32::from(extra)
     }
 
-    /// Gives each CPU a random hint, as the kernel does when it makes a map.
+    /// Gives each CPU a random hint, as the kernel does when it creates a map.
     pub fn randomize_hints(&self, seed: u64) {
         for (cpu, hint) in (1..).zip(&self.hints) {
-            // SplitMix64 at this place of its sequence: a few hints need no generator.
+            // The value of SplitMix64 at this place of its sequence; a few hints do not need a generator.
             let mut drawn = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(cpu));
             drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -143,7 +144,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         }
     }
 
-    /// Where this CPU begins its search. CPUs beyond those that the map was made for share the last one's place.
+    /// Where this CPU begins its search. CPUs beyond the number that the map was created for share the last one's hint.
     #[inline]
     fn hint_of(&self, cpu: CpuId) -> &Sh::Word {
         &self.hints[cpu.index().min(self.hints.len() - 1)]
@@ -160,12 +161,12 @@ impl<Sh: Sharing> TagBitmap<Sh> {
             Depth::Below(end) => self.last_word & low_bits(end),
             Depth::Shallow(shallow) => self.shallow[shallow.min(self.depth) as usize],
         };
-        // A look at the only word says where the search ends.
+        // With a single word, one load decides the search.
         let bit = Self::take_bit(word, usable, u64::MAX << (hint % (1 << WORD_SHIFT)));
         self.remember(hint_of, hint, bit.map(u64::trailing_zeros))
     }
 
-    /// A search that began at `hint` has taken this.
+    /// Updates the hint after a search that began at `hint` and has taken this bit.
     #[inline(always)]
     fn remember(&self, hint_of: &Sh::Word, hint: u32, taken: Option<u32>) -> Option<u32> {
         match taken {
@@ -179,7 +180,8 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         taken
     }
 
-    /// What a search leaves behind that finds nothing, when that is known without one: the CPU's next one begins at the first bit.
+    /// Updates the hint as a search without success does, if the failure is known without a search: the CPU's next search begins at
+    /// the first bit.
     #[inline]
     pub(crate) fn refuse(&self, cpu: CpuId) {
         self.hint_of(cpu).store(0, Relaxed);
@@ -193,7 +195,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
             (Depth::Below(end), _) => self.search_words(hint, end.min(self.depth), u64::MAX),
             (Depth::Shallow(shallow), ShallowRule::PerWord) => {
                 let of_each = low_bits(shallow.min(1 << self.shift));
-                // Shares do not overlap, so that a product puts one into every group.
+                // Shares do not overlap, so a multiplication puts one into every group.
                 self.search_words(hint, self.depth, of_each.wrapping_mul(self.group_starts))
             }
             (Depth::Shallow(shallow), ShallowRule::WholeMap) => {
@@ -203,14 +205,14 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         self.remember(hint_of, hint, taken)
     }
 
-    /// The same below `end`, of those in `mask` of each word.
+    /// The same, for the bits below `end` that are in the `mask` of each word.
     #[inline(always)]
     fn search_words(&self, hint: u32, end: u32, mask: u64) -> Option<u32> {
         let from_hint = u64::MAX << (hint % (1 << WORD_SHIFT));
         let words = &self.words[..(end.div_ceil(1 << WORD_SHIFT) as usize).max(1)];
         let last_word = low_bits(end - ((words.len() as u32 - 1) << WORD_SHIFT));
         let first = (hint >> WORD_SHIFT) as usize;
-        // A hint behind the end is one at the first bit.
+        // A hint beyond the end counts as the first bit.
         let (first, from_hint) = if first < words.len() { (first, from_hint) } else { (0, u64::MAX) };
         let take = |index: usize, mask: u64| {
             let exists = if index + 1 == words.len() { last_word } else { u64::MAX };
@@ -254,11 +256,11 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         Some((index as u32) << WORD_SHIFT | bit.trailing_zeros())
     }
 
-    /// Takes the lowest free bit of those in `mask`, if there is one in `preferred` the lowest of these.
+    /// Takes the lowest free bit in `mask` that is also in `preferred`, or, if there is none, the lowest free bit in `mask`.
     #[inline(always)]
     fn take_bit(word: &Sh::Word, mask: u64, preferred: u64) -> Option<u64> {
         loop {
-            // Whether none is free is what sleepers go by.
+            // `SeqCst`: sleepers depend on whether any bit is free.
             let free = !word.load(SeqCst) & mask;
             if free == 0 {
                 return None;
@@ -278,12 +280,12 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         tag < self.depth && self.words[(tag >> WORD_SHIFT) as usize].fetch_or(bit, Acquire) & bit == 0
     }
 
-    /// Gives a bit back and lets `cpu` start its next search there.
+    /// Returns a bit; the next search of `cpu` starts there.
     #[inline]
     pub fn free(&self, tag: u32, cpu: CpuId) {
         let bit = 1 << (tag & ((1 << WORD_SHIFT) - 1));
         let before = self.words[(tag >> WORD_SHIFT) as usize].fetch_and(!bit, SeqCst);
-        debug_assert!(before & bit != 0, "tag {tag} is freed once");
+        debug_assert!(before & bit != 0, "tag {tag} is freed only once");
         self.hint_of(cpu).store(u64::from(tag), Relaxed);
     }
 
@@ -293,7 +295,8 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         self.words.iter().map(|word| word.load(Relaxed).count_ones()).sum()
     }
 
-    /// How many sleepers are woken at once: never as many that the tags of the smallest shallow depth could not come together (BL-61).
+    /// How many sleepers are woken at once. A batch is never larger than the number of tags within the smallest shallow depth, since
+    /// it might otherwise never be complete (BL-61).
     #[must_use]
     pub fn wake_batch(&self, min_shallow: Option<u32>) -> u32 {
         let usable = match min_shallow {
@@ -447,7 +450,7 @@ mod tests {
     }
 
     proptest! {
-        /// Else those that sleep for them would sleep forever if no other frees any.
+        /// Otherwise the sleepers that wait for them would sleep forever if no other tag is freed.
         #[test]
         fn no_more_are_waited_for_than_there_are_of_the_smallest_shallow_depth(
             depth in 1u32..2048, min in 1u32..2048, rule in prop_oneof![Just(ShallowRule::PerWord), Just(ShallowRule::WholeMap)],

@@ -1,11 +1,12 @@
-//! Tags: the numbered slots whose count bounds how many requests exist (scheduler tags) or are at the driver
-//! (driver tags), and the sleepers that wait for one.
+//! Tags: the numbered slots whose count bounds how many requests exist (scheduler tags) or are at the driver (driver
+//! tags), and the sleepers that wait for one.
 //!
-//! **No wake-up is lost**: a sleeper counts itself as sleeping and then looks for a tag once more; a CPU that frees a tag
-//! looks afterwards whether any sleeps. At least one of the two must see the other, so these four accesses, and those
-//! with which others do the same (a restart mark instead of the count), are `SeqCst`. Taking a tag is `Acquire`, as giving
-//! it back is `Release` among other things: what belongs to a tag (its slot, what a scheduler keeps for it) is passed on
-//! with it. Everything else is under the lock of the wait queues, or only counted.
+//! **No wake-up is lost**: a sleeper counts itself as sleeping and then looks for a tag once more; a CPU that frees a
+//! tag checks afterwards whether there are sleepers. At least one of the two must see the other, so these four accesses
+//! are `SeqCst`, and so are those that use the same protocol with a restart mark instead of the count. Taking a tag is
+//! (at least) `Acquire` and returning it (at least) `Release`, because the data that belong to a tag (its slot, the
+//! state that a scheduler keeps for it) are passed on with it. Everything else is under the lock of the wait queues, or
+//! only a statistic.
 
 mod bitmap;
 mod set;
@@ -27,13 +28,13 @@ use crate::ground::sharing::{Lock, Sharing, Word};
 /// One tag space with its sleepers.
 pub struct Tags<Sh: Sharing> {
     bitmap: TagBitmap<Sh>,
-    /// Sleepers in all queues of `wait`: read without the lock before a freed tag bothers with them.
+    /// The number of sleepers in all queues of `wait`. A CPU that frees a tag reads it before taking the lock.
     sleeping: Sh::Word,
     wait: Sh::Lock<WaitQueues>,
 }
 
 impl<Sh: Sharing> Tags<Sh> {
-    /// `depth` free tags, with allocation hints for `cpus` CPUs.
+    /// A space of `depth` free tags, with allocation hints for `cpus` CPUs.
     ///
     /// `min_shallow` is the smallest shallow depth that will be asked for, if a scheduler announced one: sleepers
     /// are then woken in smaller batches, because fewer tags suffice to starve them.
@@ -44,7 +45,7 @@ impl<Sh: Sharing> Tags<Sh> {
         Tags { bitmap, sleeping: Sh::Word::new(0), wait: Sh::Lock::new(WaitQueues::new(batch)) }
     }
 
-    /// Draws the allocation hints of this map among the maps of its queue, if there is a seed for them.
+    /// Randomizes the allocation hints of this map, number `map` of its queue, if there is a seed.
     pub(crate) fn randomize_hints(&self, seed: Option<u64>, map: u32) {
         if let Some(seed) = seed {
             self.bitmap.randomize_hints(seed.wrapping_add(u64::from(map) << 32));
@@ -69,7 +70,7 @@ impl<Sh: Sharing> Tags<Sh> {
         self.bitmap.try_take(cpu, depth)
     }
 
-    /// What is left of a search that finds nothing, when that is known without one.
+    /// Updates the hint as a search without success does, if the failure is known without a search.
     #[inline]
     pub(crate) fn refuse(&self, cpu: CpuId) {
         self.bitmap.refuse(cpu);
@@ -91,7 +92,7 @@ impl<Sh: Sharing> Tags<Sh> {
         self.wait.aside(|wait| wait.set_batch(batch));
     }
 
-    /// Gives `tag` back and calls `wake` for each sleeper whose turn has come.
+    /// Returns `tag` and calls `wake` for each sleeper to be woken.
     #[inline]
     pub fn free(&self, meter: &impl Meter, tag: u32, cpu: CpuId, wake: impl FnMut(Sleeper)) {
         self.bitmap.free(tag, cpu);
@@ -117,7 +118,7 @@ impl<Sh: Sharing> Tags<Sh> {
         self.wait.with(meter, Site::TagWaiters, |wait| wait.join(sleeper))
     }
 
-    /// Puts a sleeper that goes round the wait queues by itself into the line of this one. It tries once more as others do.
+    /// Puts a sleeper that chooses its wait queues itself into this one. Like others, it must try once more afterwards.
     /// Returns its place.
     pub(crate) fn enqueue_in_wait_queue(&self, meter: &impl Meter, queue: u64, sleeper: Sleeper) -> u64 {
         self.sleeping.fetch_add(1, SeqCst);
@@ -154,7 +155,7 @@ impl<Sh: Sharing> Tags<Sh> {
         left
     }
 
-    /// A sleeper was woken and has no use for a tag: the wake-up counts for the others.
+    /// A sleeper was woken but does not need a tag: its wake-up is passed on to the others.
     pub fn forward_tag_wakeup(&self, meter: &impl Meter, wake: impl FnMut(Sleeper)) {
         if self.sleeping.load(SeqCst) > 0 {
             self.wake(meter, wake);

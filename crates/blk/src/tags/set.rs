@@ -10,10 +10,10 @@ use crate::ground::kernel::ShallowRule;
 use crate::ground::meter::Meter;
 use crate::ground::sharing::{Padded, Sharing, Word};
 
-/// No share is smaller.
+/// The smallest share of a queue, tags.
 const SHARE_MIN: u32 = 4;
 
-/// The tags of a driver: one space for each hardware queue, or a single one for all of them.
+/// The tags of a driver: one tag space for each hardware queue, or a single one for all of them.
 pub struct TagSet<Sh: Sharing> {
     spaces: Vec<Padded<Space<Sh>>>,
     /// Hardware queues that it has tags for.
@@ -30,7 +30,7 @@ pub struct TagSet<Sh: Sharing> {
 /// One tag space.
 struct Space<Sh: Sharing> {
     tags: Tags<Sh>,
-    /// Queues that have used it lately.
+    /// Queues that have used it recently.
     active: Sh::Word,
 }
 
@@ -45,7 +45,7 @@ pub struct TagLayout {
     pub host_wide: bool,
     /// CPUs that take tags.
     pub cpus: u16,
-    /// Their hints are drawn from this seed; spread evenly if `None`.
+    /// The seed of their random hints; `None`: hints are spread evenly.
     pub hint_seed: Option<u64>,
 }
 
@@ -63,7 +63,7 @@ impl<Sh: Sharing> TagSet<Sh> {
 
     fn new(layout: TagLayout, is_shared: bool) -> Self {
         let TagLayout { hctxs, depth, host_wide, cpus, hint_seed } = layout;
-        // Shallow depths of driver tags are not asked for, so their rule does not matter.
+        // Driver tags are never allocated with a shallow depth, so the rule does not matter.
         let tags = |map| {
             let tags = Tags::new(depth, usize::from(cpus), ShallowRule::WholeMap, None);
             tags.randomize_hints(hint_seed, map);
@@ -111,15 +111,15 @@ pub(crate) struct TagUser<Sh: Sharing> {
     id: QueueId,
     /// For each space.
     marks: Vec<Padded<UserMarks<Sh>>>,
-    /// The space of a hardware queue is its number under this mask: all of it, or nothing of it.
+    /// The space of a hardware queue is its number ANDed with this mask, which is all ones or 0.
     mask: usize,
 }
 
 struct UserMarks<Sh: Sharing> {
-    /// Whether it counts among those that share the space.
+    /// Whether it is one of the queues that share the space.
     active: Sh::Word,
-    /// Tags that it has. Counted only in a shared set. A queue that finds its share used up sleeps, so this is looked at and
-    /// counted down as the tags themselves are: `SeqCst`.
+    /// The number of tags that it has, counted only in a shared set. A queue whose share is used up sleeps, so reading and
+    /// decrementing it are `SeqCst`, as for the tags themselves.
     in_use: Sh::Word,
 }
 
@@ -135,7 +135,7 @@ impl<Sh: Sharing> TagUser<Sh> {
         }
     }
 
-    /// Only `tags` tags of each space are used from now on: the depth to [allocate](Self::try_allocate) with.
+    /// Limits the tags of each space that are used from now on. Returns the depth to [allocate](Self::try_allocate) with.
     pub(crate) fn limit_tags_in_use(&self, tags: u32) -> Depth {
         if !self.set.is_shared {
             for space in &self.set.spaces {
@@ -166,7 +166,7 @@ impl<Sh: Sharing> TagUser<Sh> {
         self.try_allocate(cpu, hctx, Depth::Full)
     }
 
-    /// Takes a tag for a request that needs no other.
+    /// Takes a tag for a request that needs no scheduler tag.
     #[inline]
     pub(crate) fn try_allocate(&self, cpu: CpuId, hctx: HctxId, depth: Depth) -> Option<u32> {
         if self.set.is_shared { self.try_take_share(cpu, hctx, depth) } else { self.of(hctx).try_take(cpu, depth) }
@@ -191,7 +191,7 @@ impl<Sh: Sharing> TagUser<Sh> {
         Some(tag)
     }
 
-    /// What each of those that share a space may have.
+    /// The number of tags that each of the queues that share a space may have.
     fn share(&self, space: &Space<Sh>) -> u32 {
         let users = (space.active.load(Relaxed) as u32).max(1);
         self.set.depth.div_ceil(users).max(SHARE_MIN)
@@ -202,7 +202,7 @@ impl<Sh: Sharing> TagUser<Sh> {
         space.tags.set_wake_batch(wake_batch(self.set.depth.div_ceil(users)));
     }
 
-    /// Gives a tag back and calls `wake` for each sleeper whose turn has come.
+    /// Returns a tag and calls `wake` for each sleeper to be woken.
     #[inline]
     pub(crate) fn free(&self, meter: &impl Meter, tag: u32, hctx: HctxId, cpu: CpuId, wake: impl FnMut(Sleeper)) {
         if self.set.is_shared {
@@ -211,14 +211,14 @@ impl<Sh: Sharing> TagUser<Sh> {
         self.of(hctx).free(meter, tag, cpu, wake);
     }
 
-    /// Whether other queues take tags from the space of a hardware queue: then a completion here is not what brings the
-    /// next one.
+    /// Whether other queues take tags from the same space. Then a completion of this queue need not be what frees its next
+    /// tag.
     #[inline]
     pub(crate) fn shares_tags_with_other_queues(&self) -> bool {
         (self.mask == 0 && self.set.hctxs > 1) || (self.set.is_shared && self.set.queues.load(Relaxed) > 1)
     }
 
-    /// The queue has been idle: others may have its share.
+    /// The queue has been idle: other queues may use its share.
     pub(crate) fn idle(&self) {
         for (space, marks) in self.set.spaces.iter().zip(&self.marks) {
             if marks.active.load(Relaxed) != 0 && marks.active.swap(0, Relaxed) != 0 {

@@ -1,7 +1,7 @@
 //! Waiting for a tag: eight wait queues, served in batches (BL-62, BL-63).
 //!
-//! A freed tag is not handed over: it is counted, and when a batch has come together a batch of sleepers is woken
-//! from the next queue in rotation. The woken compete with newcomers.
+//! A freed tag is not handed to a certain sleeper. Freed tags are counted, and when there is a batch of them, a batch
+//! of sleepers is woken from the next queue in rotation. They compete with new allocations.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::ground::ids::{HctxId, QueueId, Waiter};
 pub enum Sleeper {
     /// A submitter that sleeps in allocation.
     Submitter(Waiter),
-    /// A hardware queue that wants to dispatch, for a token of its scheduler.
+    /// A hardware queue that wants to dispatch and waits for a token of its scheduler.
     Hctx(HctxId),
     /// A hardware queue of one of the queues that share driver tags.
     HctxOf(QueueId, HctxId),
@@ -23,9 +23,9 @@ const QUEUES: usize = 8;
 
 /// The sleepers of one tag space.
 pub struct WaitQueues {
-    /// With the number of each sleeper's joining, which grows along a queue.
+    /// The sleepers, each with the number under which it joined; the numbers ascend in a queue.
     queues: [VecDeque<(u64, Sleeper)>; QUEUES],
-    /// How many have joined: the next one joins the queue of this number modulo that of the queues.
+    /// How many have joined. The next one joins the queue with this number modulo the number of queues.
     joined: u64,
     /// Which queue is woken next.
     wake_next: usize,
@@ -35,7 +35,7 @@ pub struct WaitQueues {
 }
 
 impl WaitQueues {
-    /// None waits; sleepers will be woken `batch` at a time.
+    /// Empty wait queues, from which sleepers will be woken `batch` at a time.
     #[must_use]
     pub fn new(batch: u32) -> Self {
         WaitQueues { queues: Default::default(), joined: 0, wake_next: 0, freed: 0, batch }
@@ -46,7 +46,7 @@ impl WaitQueues {
         self.batch = batch;
     }
 
-    /// A sleeper joins at the tail of the next queue in rotation. Returns its place: the number of its joining.
+    /// A sleeper joins at the tail of the next queue in rotation. Returns its place, the number under which it joined.
     pub fn join(&mut self, sleeper: Sleeper) -> u64 {
         let place = self.joined;
         self.queue_of(place).push_back((place, sleeper));
@@ -54,7 +54,7 @@ impl WaitQueues {
         place
     }
 
-    /// A sleeper that goes round the queues by itself joins this one, modulo their number. Returns its place.
+    /// A sleeper that chooses its queues itself joins this one, modulo their number. Returns its place.
     pub fn join_queue(&mut self, queue: u64, sleeper: Sleeper) -> u64 {
         let ahead = queue.wrapping_sub(self.joined) % QUEUES as u64;
         let place = self.joined + ahead;
@@ -79,11 +79,11 @@ impl WaitQueues {
         found.is_some_and(|(place, _)| self.remove_sleeper_at(place))
     }
 
-    /// The sleeper at this place leaves without being woken; `false` if none is there any more. Does not look at others: there
-    /// may be thousands.
+    /// The sleeper at this place leaves without being woken; `false` if it is no longer there. Does not search through the
+    /// others, of which there may be thousands.
     pub fn remove_sleeper_at(&mut self, place: u64) -> bool {
         let queue = self.queue_of(place);
-        // A woken sleeper has left, as have all who came before it in its queue.
+        // If a sleeper was woken, all sleepers before it in its queue have left as well.
         if queue.front().is_none_or(|&(first, _)| first > place) {
             return false;
         }
@@ -91,7 +91,7 @@ impl WaitQueues {
         at.is_ok_and(|at| queue.remove(at).is_some())
     }
 
-    /// A tag was freed while there were sleepers: calls `wake` for those whose turn has come.
+    /// A tag was freed while there were sleepers: calls `wake` for those to be woken.
     pub fn freed(&mut self, mut wake: impl FnMut(Sleeper)) {
         self.freed += 1;
         if self.freed < self.batch {
@@ -104,7 +104,7 @@ impl WaitQueues {
             let mut is_of_tokens = false;
             while left > 0 {
                 let Some((_, sleeper)) = queue.pop_front() else { break };
-                // A hardware queue only looks whether there is a tag, and does not sleep instead of another.
+                // A hardware queue only checks whether there is a tag, and does not sleep in place of another.
                 is_of_tokens |= matches!(sleeper, Sleeper::Hctx(_));
                 if matches!(sleeper, Sleeper::Submitter(_)) {
                     left -= 1;

@@ -1,6 +1,6 @@
 //! I/O statistics of a device, as `/proc/diskstats` shows them (BL-126 to BL-128).
 //!
-//! They are a probe: only a queue that is watched pays for them.
+//! They are a [`Probe`]: only a queue that is observed has their cost.
 
 use std::fmt::Write as _;
 
@@ -11,20 +11,20 @@ use crate::ground::time::{Hz, Instant, Now, Tick};
 use crate::request::Request;
 use crate::watch::probe::{Event, Probe};
 
-/// What is counted of one kind of I/O.
+/// The counters of one kind of I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct IoCounts {
     /// Requests that have ended.
     pub ios: u64,
-    /// Bios and requests that joined another request; counted when that ends.
+    /// Bios and requests that were merged into another request; counted when that ends.
     pub merges: u64,
     /// Sectors of the requests that have ended.
     pub sectors: u64,
-    /// Time from allocation to end, summed, ns: waiting in the plug and the scheduler included.
+    /// Sum of the times from allocation to end, ns, including the time in the plug and the scheduler.
     pub nanos: u64,
 }
 
-/// The kinds that are counted apart.
+/// The kinds that are counted separately.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 enum Kind {
@@ -55,21 +55,21 @@ pub struct DiskStats {
     in_flight: u64,
     /// Of them, those at the driver, by direction.
     issued: [u64; 2],
-    /// Ticks in which something was going on.
+    /// Ticks in which there was I/O.
     io_ticks: u64,
-    /// Up to when `io_ticks` is counted.
+    /// The time up to which `io_ticks` is counted.
     stamp: Tick,
-    /// For how long something was in flight until `busy_since`, ns: what older kernels show.
+    /// The time during which something was in flight, up to `busy_since`, ns. Older kernels show it.
     busy_ns: u64,
     /// Since when something has been in flight.
     busy_since: Instant,
-    /// The sum of all ends less the sum of all beginnings, ns: with the present moment for each request in flight this is
-    /// the time that all of them took together.
+    /// The sum of all end times minus the sum of all start times, ns. Together with the present time for each request in flight
+    /// this is the time that all of them took.
     queued_ns: u64,
 }
 
 impl DiskStats {
-    /// Nothing counted yet.
+    /// Statistics of a device without I/O so far.
     #[must_use]
     pub fn new(kernel: Kernel) -> Self {
         let generation = kernel.generation();
@@ -87,8 +87,8 @@ impl DiskStats {
         }
     }
 
-    /// What another counter has counted until now, with nothing in flight: reads, writes, discards and flush commands, and for how
-    /// long something was going on.
+    /// Continues the statistics of another counter, with nothing in flight: `kinds` are reads, writes, discards and flush
+    /// commands, `busy_ns` is the time with I/O.
     #[must_use]
     pub fn counted(kernel: Kernel, kinds: [IoCounts; 4], busy_ns: u64, now: Now) -> Self {
         let io_ticks = busy_ns / kernel.generation().hz.tick_ns();
@@ -126,7 +126,7 @@ impl DiskStats {
         self.in_flight
     }
 
-    /// Milliseconds in which the device had something to do, as this kernel counts them. Call it with the present moment.
+    /// Milliseconds in which the device was busy, as this kernel counts them. `now` must be the present time.
     pub fn io_ticks_ms(&mut self, now: Now) -> u64 {
         // Reading brings it up to date.
         self.count_ticks(now, self.in_flight > 0);
@@ -138,7 +138,7 @@ impl DiskStats {
         }
     }
 
-    /// Milliseconds that all I/Os together took until now.
+    /// The sum of the times of all I/Os until now, milliseconds.
     #[must_use]
     pub fn time_in_queue_ms(&self, now: Now) -> u64 {
         if self.generation <= DiskStatsGeneration::Exact {
@@ -148,7 +148,7 @@ impl DiskStats {
         }
     }
 
-    /// The fields of `/sys/block/DEV/stat`, separated by blanks; `/proc/diskstats` has numbers and name of the device
+    /// The fields of `/sys/block/DEV/stat`, separated by blanks. `/proc/diskstats` has the numbers and the name of the device
     /// before them.
     pub fn line(&mut self, now: Now) -> String {
         let (in_flight, io_ticks) = (self.in_flight, self.io_ticks_ms(now));
@@ -170,10 +170,10 @@ impl DiskStats {
         line
     }
 
-    /// The content of `/sys/block/DEV/inflight`: reads and writes at the driver.
-    #[must_use]
-    pub fn inflight_line(&self) -> String {
-        format!("{:8} {:8}\n", self.issued[0], self.issued[1])
+    /// Reads and writes at the driver, as in `/sys/block/DEV/inflight`.
+    #[cfg(test)]
+    pub(crate) fn at_driver(&self) -> [u64; 2] {
+        self.issued
     }
 
     #[inline]
@@ -194,7 +194,7 @@ impl DiskStats {
             self.count_ticks(now, true);
         }
         if self.in_flight == 0 {
-            // It began before the counting.
+            // The request began before the statistics did.
             return;
         }
         self.in_flight -= 1;
@@ -204,7 +204,7 @@ impl DiskStats {
         }
     }
 
-    /// A request begins or ends in another tick than the one before.
+    /// Counts the ticks since the last change, when a request begins or ends.
     #[cold]
     fn count_ticks(&mut self, now: Now, ends_or_goes_on: bool) {
         let ticks = now.tick.0.saturating_sub(self.stamp.0);
@@ -234,10 +234,10 @@ impl DiskStats {
 }
 
 impl Probe for DiskStats {
-    // What merged shows in the request, so nothing needs to be kept for it.
+    // The request contains what was merged into it, so nothing needs to be recorded for that.
     const WATCHES: bool = false;
 
-    // Where an event happens its kind is known: inlined there, most of this is nothing.
+    // At each call the kind of event is known, so most of this disappears when it is inlined.
     #[inline(always)]
     fn event(&mut self, now: Now, _: CpuId, event: Event<'_>) {
         match event {
@@ -259,7 +259,7 @@ impl Probe for DiskStats {
             }
             Event::Queue(_) | Event::Split(_) | Event::Merge(..) | Event::Plug | Event::Unplug { .. } => {}
             Event::Insert(_) | Event::Dispatch { .. } => {}
-            // Drivers that take bios count for themselves what they want counted.
+            // Drivers that take bios keep their own statistics.
             Event::BioComplete(..) => {}
         }
     }

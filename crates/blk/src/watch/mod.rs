@@ -1,4 +1,4 @@
-//! What one sees from outside: events, the reasons of schedulers, a disk's statistics.
+//! Observation: events, the reasons for the choices of schedulers, a disk's statistics.
 
 pub(crate) mod disk_stats;
 pub(crate) mod probe;

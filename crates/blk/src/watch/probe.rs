@@ -1,7 +1,7 @@
-//! Probes: what an observer sees of the way of a request. The events have the kernel's names and meaning (BL-131,
+//! Probes: an observer gets an event for each step of a request. The events have the kernel's names and meaning (BL-131,
 //! BL-132), so that a run can be compared with a recording event by event.
 //!
-//! A probe is a static parameter. With [`NoProbe`] the calls compile to nothing.
+//! A probe is a type parameter. With [`NoProbe`] no code is generated for the calls.
 
 use crate::bio::{Bio, Status};
 use crate::ground::ids::{CpuId, HctxId, Waiter};
@@ -15,7 +15,7 @@ use crate::watch::reason::Reason;
 pub enum Event<'a> {
     /// Q: a bio entered.
     Queue(&'a Bio),
-    /// X: a bio was cut; this is the front part.
+    /// X: a bio was split; this is the front part.
     Split(&'a Bio),
     /// G: a request was allocated.
     GetRq(&'a Request),
@@ -34,11 +34,11 @@ pub enum Event<'a> {
     Absorbed(&'a Request),
     /// I: a request went into the scheduler or a software queue.
     Insert(&'a Request),
-    /// The scheduler was asked: what it gave out, and why.
+    /// The scheduler was asked for a request.
     Dispatch {
         /// For which hardware queue.
         hctx: HctxId,
-        /// The request, or none.
+        /// The request; `None` if there is none to dispatch.
         rq: Option<&'a Request>,
         /// Why this one, or why none.
         reason: Reason,
@@ -49,27 +49,27 @@ pub enum Event<'a> {
     Requeue(&'a Request),
     /// C: a request ended at the driver.
     Complete(&'a Request, Status),
-    /// C: a bio ended at a driver that takes bios; those of requests are not reported one by one.
+    /// C: a bio ended at a driver that takes bios. The bios of requests are not reported individually.
     BioComplete(&'a Bio, Status),
-    /// A request ends, the last step of a flush sequence included. The kernel traces nothing here; its
-    /// statistics count.
+    /// A request ends, including one that is the last step of a flush sequence. The kernel has no trace event here, but
+    /// updates its statistics.
     End(&'a Request),
 }
 
 /// An observer.
 pub trait Probe {
-    /// Whether it looks at anything: what is prepared for it alone is left out otherwise.
+    /// Whether it uses the events. If not, what is prepared only for it is left out.
     const WATCHES: bool = true;
 
-    /// What happens from now on, until the next call, happens in the queue of this device (as its owner numbers it), and
-    /// in a system call of this submitter if one is named.
+    /// The events from now until the next call happen in the queue of this device (as its owner numbers it), and, if a
+    /// submitter is given, in a system call of it.
     fn enter(&mut self, _device: u32, _submitter: Option<Waiter>) {}
 
     /// Something happened at `now` on `cpu`.
     fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>);
 }
 
-/// Two observers see the same.
+/// Two observers that get the same events.
 impl<A: Probe, B: Probe> Probe for (A, B) {
     const WATCHES: bool = A::WATCHES || B::WATCHES;
 
@@ -85,7 +85,7 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
     }
 }
 
-/// It watches nothing.
+/// A probe that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoProbe;
 

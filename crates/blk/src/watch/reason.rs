@@ -1,4 +1,4 @@
-//! Why a scheduler chose a request, or none: one byte in every answer, and a sentence for people.
+//! The reason why a scheduler chose a request, or none: one byte in every answer, and a text for people.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Reason {
-    /// There is nothing.
+    /// No request waits.
     Empty,
     /// Another CPU is asking.
     Elsewhere,
@@ -14,67 +14,67 @@ pub enum Reason {
     Fifo,
     /// Taken from the head list: requeued, or inserted at the head.
     HeadList,
-    /// The running batch goes on in sector order.
+    /// The running batch continues in sector order.
     Batch,
     /// A new batch begins with the oldest request, because it has expired.
     Expired,
     /// A new batch begins with the oldest request, because nothing lies ahead of the sweep.
     Wrapped,
-    /// A new batch goes on where the sweep of its direction stopped.
+    /// A new batch continues where the sweep of its direction stopped.
     Resumed,
-    /// A lower class has waited for so long that it goes first.
+    /// A lower class has waited for so long that it is served first.
     Aged,
     /// A higher class still has requests in flight, so lower ones must wait.
     HigherClassInFlight,
-    /// The domain whose turn it is goes on with its batch.
+    /// The domain whose turn it is continues its batch.
     DomainBatch,
-    /// The turn has come to the request's domain.
+    /// It has become the turn of the request's domain.
     DomainTurn,
     /// Requests wait, but their domains have no token left.
     NoToken,
-    /// The queue in service goes on with its next request.
+    /// The queue in service continues with its next request.
     InService,
-    /// The oldest request of the queue in service is over its time.
+    /// The oldest request of the queue in service has expired.
     OverTime,
-    /// The device is kept for the queue in service, which is about to go on.
+    /// The device is kept idle for the queue in service, which is expected to send more requests.
     Idling,
-    /// The device is kept for the group in service, which is about to go on.
+    /// The device is kept idle for the group in service, which is expected to send more requests.
     GroupIdling,
-    /// The slice of a group's only queue is over, but its requests are still out.
+    /// The slice of a group's only queue is over, but its requests are still at the device.
     SliceOver,
-    /// The queue in service has as many requests out as it may.
+    /// The queue in service has as many requests at the device as it may have.
     Quantum,
     /// Sync I/O waits until the async requests at the device are done.
     AsyncInFlight,
     /// Async I/O waits until the sync requests at the device are done.
     SyncInFlight,
-    /// Async I/O is held back since a sync request was over its time.
+    /// Async I/O is held back because a sync request had expired.
     AsyncRamp,
     /// bfq: a new service slot begins.
     NewSlot,
-    /// bfq: the queue in service is empty, another one's request is injected meanwhile.
+    /// bfq: the queue in service is empty, and a request of another one is injected meanwhile.
     Injected,
-    /// bfq: with strict guarantees the device is emptied first.
+    /// bfq: with strict guarantees the device must become empty first.
     DeviceDrains,
-    /// A scheduler of one's own chose it, for a reason of its own.
+    /// A user's own scheduler chose it, for a reason of its own.
     Own,
-    /// A scheduler of one's own holds back what it has, for a reason of its own.
+    /// A user's own scheduler holds back its requests, for a reason of its own.
     HeldBack,
-    /// The kernel's choice was taken over.
+    /// The choice of the recorded kernel was followed.
     Adopted,
-    /// k2: the oldest of the highest real-time level that has any.
+    /// k2: the oldest request of the highest real-time level that has any.
     RealTimeLevel,
-    /// k2: as many requests are at the device as may be.
+    /// k2: as many requests are at the device as `max_inflight` allows.
     BoundReached,
-    /// adios: the oldest that must be durable.
+    /// adios: the oldest request that must be durable.
     Durable,
-    /// adios: the next of the batch, which was filled by deadline.
+    /// adios: the next request of the batch, which was filled by deadline.
     DeadlineBatch,
-    /// adios: what is at the device is expected to take as long as may be.
+    /// adios: the requests at the device are expected to take as long as the latency window allows.
     WindowFull,
-    /// mqfq: the earliest of its hardware queue that is not throttled.
+    /// mqfq: the request with the least start tag of its hardware queue, within the threshold.
     OwnStartTag,
-    /// mqfq: the earliest of all.
+    /// mqfq: the request with the least start tag of all.
     LeastStartTag,
     /// mqfq: as many requests are at the device as there are slots.
     NoSlot,

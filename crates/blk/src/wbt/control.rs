@@ -1,34 +1,34 @@
-//! The control: at the end of each window the latency of reads moves the step (BL-119 to BL-125).
+//! The control: at the end of each window the step is adjusted by the latency of reads (BL-119 to BL-125).
 
 use super::depths::depth;
 use crate::ground::time::Nanos;
 
 /// The length of a window at step 0 and below.
 const WINDOW: Nanos = Nanos::from_millis(100);
-/// Fewer writes in a window say nothing about what they do to reads.
+/// With fewer writes in a window, their effect on reads is unknown.
 const WRITES_MIN: u32 = 3;
-/// This number of windows about which nothing is known takes the step towards 0.
+/// After this many windows without a result in a row, the step moves towards 0.
 const UNKNOWN_MAX: u32 = 5;
 
-/// What a window has shown.
+/// The result of a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// Reads take longer than they should.
+    /// Reads take longer than the target.
     Exceeded,
     /// They do not.
     Ok,
     /// There were none.
     OnlyWrites,
-    /// Nothing has ended, or too little to judge.
+    /// Nothing has ended, or too little for a result.
     Unknown,
 }
 
-/// The step, and what has ended in the present window.
+/// The step, and what has ended in the current window.
 #[derive(Debug, Default)]
 pub(super) struct Control {
-    /// 0 at first, above 0 with fewer in flight, below 0 with more.
+    /// 0 at first; above 0 fewer I/Os may be in flight, below 0 more.
     step: i32,
-    /// Windows in a row of which nothing is known.
+    /// Windows in a row without a result.
     unknown_windows: u32,
     reads: u32,
     /// The latency of the fastest of them.
@@ -41,7 +41,7 @@ impl Control {
         self.step
     }
 
-    /// How long the window lasts: the fewer writes are let through, the sooner it is looked whether more could be.
+    /// The length of the window: the fewer writes are allowed, the sooner it is checked whether more could be.
     pub(super) fn window(&self) -> Nanos {
         if self.step <= 0 {
             return WINDOW;
@@ -58,8 +58,8 @@ impl Control {
         self.writes += 1;
     }
 
-    /// What the window has shown. `oldest_read` is how long the oldest of those reads has been at the device that are
-    /// still there.
+    /// The result of the window. `oldest_read`: for how long the oldest read that is still at the device has been
+    /// there.
     pub(super) fn verdict(&self, target: Nanos, oldest_read: Option<Nanos>) -> Verdict {
         let is_too_old = |age| age > self.window() || (age > target && self.reads == 0);
         if oldest_read.is_some_and(is_too_old) {
@@ -73,8 +73,8 @@ impl Control {
         }
     }
 
-    /// The window is over: the step moves, and the next one begins. A step that would not change the depth is not
-    /// taken, so that as many lead back as have led away. (No source sets bounds to it.)
+    /// The window is over: the step is adjusted, and the next window begins. A step that would not change the depth is
+    /// not taken, so that the way back has as many steps. (No source limits it.)
     pub(super) fn next_window(&mut self, verdict: Verdict, queue_depth: u32) {
         let step = match verdict {
             Verdict::Exceeded => (self.step + 1).max(0),
@@ -83,7 +83,7 @@ impl Control {
             Verdict::Unknown => self.step,
         };
         let has_moved = depth(queue_depth, step) != depth(queue_depth, self.step);
-        // From below 0 the way to 0 is open in any case: there, many devices have the same depth at both.
+        // Steps from below 0 towards 0 are always taken, since many devices have the same depth at both.
         if has_moved || step.abs() < self.step.abs() {
             self.step = step;
         }

@@ -1,11 +1,11 @@
 //! How many throttled I/Os may be in flight at a step of the control (BL-119 to BL-125).
 
-/// The depth of any device at step 0, if its queue is that deep.
+/// The depth of a device at step 0, unless its queue is smaller.
 const BASE: u32 = 16;
-/// Shifts beyond leave nothing of it.
+/// The largest shift, after which nothing is left.
 const SHIFT_MAX: u32 = 31;
 
-/// Three limits: for a write that a task waits for, for one that none waits for, and for background write-back.
+/// Three limits: for a write that a task waits for, for other writes, and for background write-back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Depths {
     pub(crate) max: u32,
@@ -24,7 +24,7 @@ impl Depths {
     }
 }
 
-/// Fewer at higher steps, more at negative ones.
+/// The depth at a step: less at higher steps, more at negative ones.
 pub(super) fn depth(queue_depth: u32, step: i32) -> u32 {
     if queue_depth <= 1 {
         return if step > 0 { 1 } else { 2 };

@@ -1,9 +1,10 @@
-//! Write-back throttling (BL-119 to BL-125): buffered writes wait before they get a request, so that few enough of them
-//! are at the device for reads to come through. Direct writes and reads never wait.
+//! Write-back throttling (BL-119 to BL-125): buffered writes wait before they get a request, so that only so many of
+//! them are at the device that reads stay fast. Direct writes and reads never wait.
 //!
-//! A pure state machine: it is passed the time and what it cannot know (whether reads are going on, whether the device has
-//! a write cache), and its user puts a lock around it and sets its timer. `depths` is how many may be in flight at
-//! a step, `control` moves the step by the latency of reads, `throttle` counts, and lines up what has to wait.
+//! A pure state machine: the caller passes it the time and what it cannot know (whether there are reads, whether the
+//! device has a write cache), protects it with a lock and sets its timer. `depths` says how many I/Os may be in flight
+//! at a step, `control` adjusts the step by the latency of reads, and `throttle` counts the I/Os and keeps those that
+//! have to wait in order.
 
 mod control;
 mod depths;

@@ -1,4 +1,5 @@
-//! What may go and what waits (BL-119 to BL-125): counters, limits by the kind of write, and the lines of waiters.
+//! Which I/Os are admitted and which wait (BL-119 to BL-125): counters, limits by the kind of write, and queues of
+//! waiters.
 
 use std::collections::VecDeque;
 
@@ -11,13 +12,13 @@ use crate::ground::time::{Instant, Nanos};
 
 /// A task counts as held up by dirty pages for this long after it continues.
 const DIRTY_MEMORY: Nanos = Nanos::from_secs(1);
-/// Reads are going on if one began or ended so recently.
+/// Reads count as going on for this long after one began or ended.
 const READ_MEMORY: Nanos = Nanos::from_millis(100);
 
 /// Their submitter waits for them, or other tasks do.
 const URGENT: BioFlags = BioFlags::SYNC.with(BioFlags::META).with(BioFlags::PRIO).with(BioFlags::SWAP);
 
-/// What is throttled. Each kind has a counter and a line of its own.
+/// The kinds of throttled I/O. Each has a counter and a queue of waiters of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Normal,
@@ -36,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// The kind of one that was counted. (A sequence of flushes may have changed other flags of it.)
+    /// The kind of an I/O that was counted. (A flush sequence may have changed other flags of it.)
     pub(crate) fn counted_as(op: Op, flags: BioFlags) -> Kind {
         match op {
             Op::Discard => Kind::Discard,
@@ -46,18 +47,18 @@ impl Kind {
     }
 }
 
-/// What becomes of an I/O that is to be submitted.
+/// What happens to an I/O that is to be submitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Admission {
-    /// Nothing is throttled now: it goes, and is not counted.
+    /// Nothing is throttled now: it is admitted and not counted.
     Free,
-    /// It goes, and is counted until its end.
+    /// It is admitted, and counted until its end.
     Counted,
     /// It has to wait.
     Waits,
 }
 
-/// How many of a kind are in flight, and what waits for one of them to end.
+/// The number of I/Os of a kind in flight, and those that wait for one of them to end.
 #[derive(Debug, Default)]
 struct Counter {
     in_flight: u32,
@@ -104,8 +105,8 @@ impl Throttle {
         self.target
     }
 
-    /// The queue has a scheduler now that wants no throttling, or one that does not care. A target that was written by
-    /// hand stays.
+    /// The queue has got a scheduler that disables throttling, or one that does not. A target that was written by the
+    /// user stays.
     pub(crate) fn follow_scheduler(&mut self, disables: bool, rotational: bool) {
         if !self.is_set_by_hand {
             self.target = if disables { Nanos::ZERO } else { default_target(rotational) };
@@ -115,7 +116,7 @@ impl Throttle {
         }
     }
 
-    /// The target is written; 0 switches the throttle off, and lets all go that wait.
+    /// The user writes the target; 0 switches the throttle off and admits all I/Os that wait.
     pub(crate) fn set_target(&mut self, target: Nanos, mut wake: impl FnMut(Waiter)) {
         self.target = target;
         self.is_set_by_hand = true;
@@ -128,15 +129,15 @@ impl Throttle {
         }
     }
 
-    /// What the control has learnt does not count any more.
+    /// Resets the state of the control.
     fn reset_learned_state(&mut self) {
         self.control = Control::default();
         self.depths = Depths::at(self.queue_depth, 0);
     }
 
-    // --- the way in ---
+    // --- admission ---
 
-    /// Whether an I/O may go. None overtakes those of its kind that wait.
+    /// Whether an I/O is admitted. None overtakes waiting ones of its kind.
     pub(crate) fn admit(&mut self, now: Instant, kind: Kind, flags: BioFlags) -> Admission {
         if self.target == Nanos::ZERO {
             return Admission::Free;
@@ -150,7 +151,7 @@ impl Throttle {
         Admission::Counted
     }
 
-    /// As [`admit`](Self::admit); an I/O that has to wait joins the end of the line.
+    /// As [`admit`](Self::admit); an I/O that has to wait joins the end of its queue of waiters.
     pub(crate) fn admit_or_join(&mut self, now: Instant, kind: Kind, flags: BioFlags, waiter: Waiter) -> Admission {
         let admission = self.admit(now, kind, flags);
         if admission == Admission::Waits {
@@ -159,19 +160,19 @@ impl Throttle {
         admission
     }
 
-    /// Whether a waiter is still in line. One that is not has been counted, and goes.
+    /// Whether a waiter still waits. One that does not has been counted and admitted.
     pub(crate) fn waits(&self, kind: Kind, waiter: Waiter) -> bool {
         self.counters[kind as usize].waiting.iter().any(|&(other, _)| other == waiter)
     }
 
-    /// A waiter leaves its line without being counted; `false` if it was not there any more, but has been counted.
+    /// A waiter leaves its queue without being counted; `false` if it was no longer there because it has been counted.
     pub(crate) fn leave_wait_queue(&mut self, kind: Kind, waiter: Waiter) -> bool {
         let waiting = &mut self.counters[kind as usize].waiting;
         let at = waiting.iter().position(|&(other, _)| other == waiter);
         at.is_some_and(|at| waiting.remove(at).is_some())
     }
 
-    /// How many of a kind may be in flight for a new one to join them.
+    /// A new I/O of a kind is admitted while fewer than this are in flight.
     fn limit(&self, now: Instant, kind: Kind, flags: BioFlags) -> u32 {
         if kind == Kind::Discard {
             self.depths.background
@@ -188,28 +189,29 @@ impl Throttle {
         self.last_read.is_some_and(|at| now.since(at) < READ_MEMORY)
     }
 
-    /// Whether a task is, or was lately, held up because too much of the memory is dirty.
+    /// Whether a task is, or recently was, held up because too much of the memory is dirty.
     fn is_dirty(&self, now: Instant) -> bool {
         now < self.dirty_until
     }
 
-    /// A task is held up by dirty pages, or none is any longer.
+    /// Whether a task is held up by dirty pages has changed.
     pub(crate) fn set_dirty_throttled(&mut self, now: Instant, is_held_up: bool) {
         self.dirty_until = if is_held_up { Instant::NEVER } else { now + DIRTY_MEMORY };
     }
 
-    // --- the way out ---
+    // --- completion ---
 
-    /// A counted one has ended, or did not come about. Those that may go because of it are counted and passed to `wake`.
+    /// A counted I/O has ended, or was not submitted after all. Those that are admitted because of it are counted and
+    /// passed to `wake`.
     pub(crate) fn ended(&mut self, now: Instant, kind: Kind, write_cache: bool, mut wake: impl FnMut(Waiter)) {
         let limit = match kind {
             Kind::Discard => self.depths.background,
-            // What such a device has completed is not written yet: it is given time for that.
+            // Writes that such a device has completed are not on the medium yet: the device is given time for that.
             Kind::Normal | Kind::Swap if write_cache && !self.is_dirty(now) => 0,
             Kind::Normal | Kind::Swap => self.depths.normal,
         };
         let counter = &mut self.counters[kind as usize];
-        debug_assert!(counter.in_flight > 0, "who was counted ends once");
+        debug_assert!(counter.in_flight > 0, "a counted I/O ends only once");
         counter.in_flight = counter.in_flight.saturating_sub(1);
         let in_flight = counter.in_flight;
         let has_room = in_flight < limit && limit - in_flight >= self.depths.background / 2;
@@ -240,7 +242,7 @@ impl Throttle {
         self.last_read = Some(now);
     }
 
-    /// A read has ended so long after the driver was given it.
+    /// A read has ended, `latency` after the driver got it.
     pub(crate) fn read_ended(&mut self, now: Instant, latency: Nanos) {
         self.last_read = Some(now);
         self.control.read_ended(latency);
@@ -251,7 +253,7 @@ impl Throttle {
         self.control.write_ended();
     }
 
-    /// When the present window ends, if the timer has to be set for that now.
+    /// When the current window ends, if the timer has to be set for that now.
     pub(crate) fn begin_window(&mut self, now: Instant) -> Option<Instant> {
         let is_needed = self.target > Nanos::ZERO && (self.control.step() != 0 || self.in_flight() > 0);
         if self.is_timer_set || !is_needed {
@@ -261,8 +263,8 @@ impl Throttle {
         Some(now + self.control.window())
     }
 
-    /// The timer has come. `oldest_read` is when the driver was given the oldest of the reads that it still has. Returns
-    /// when the next window ends, if there has to be one.
+    /// The timer has fired. `oldest_read`: when the driver got the oldest of the reads that it still has. Returns when
+    /// the next window ends, if there has to be one.
     pub(crate) fn window_ended(&mut self, now: Instant, oldest_read: Option<Instant>) -> Option<Instant> {
         self.is_timer_set = false;
         if self.target > Nanos::ZERO {
@@ -273,7 +275,7 @@ impl Throttle {
         self.begin_window(now)
     }
 
-    /// Whether requests that are issued and that end matter to it. While nothing is throttled they do not.
+    /// Whether it has to be told of requests that are issued and that end. Not while nothing is throttled.
     pub(crate) fn watches(&self) -> bool {
         self.is_timer_set || self.in_flight() > 0
     }

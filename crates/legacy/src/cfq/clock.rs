@@ -57,7 +57,7 @@ impl Clock {
     }
 
     /// Converts a tunable's milliseconds. Ticks are rounded up.
-    pub(super) fn of_millis(self, ms: u64) -> i64 {
+    pub(super) fn span_from_millis(self, ms: u64) -> i64 {
         let span = match self.generation {
             CfqGeneration::Nanoseconds => ms.saturating_mul(1_000_000),
             CfqGeneration::Ticks => self.hz.ticks_from_millis(ms),
@@ -66,7 +66,7 @@ impl Clock {
     }
 
     /// Converts a tunable's microseconds, which only the nanosecond clock has.
-    pub(super) fn of_micros(self, us: u64) -> i64 {
+    pub(super) fn span_from_micros(self, us: u64) -> i64 {
         us.saturating_mul(1_000).min(LONGEST) as i64
     }
 

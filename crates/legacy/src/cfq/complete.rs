@@ -12,14 +12,14 @@ use super::depth_detector::ActiveLoad;
 use super::log::{CfqEvent, CfqLog};
 use super::queue::QueueId;
 use super::turn::Residual;
-use super::{Cfq, Entry, Whereabouts};
+use super::{Cfq, Entry, Location};
 
 impl<L: CfqLog> Cfq<L> {
     /// The driver has started a request.
     pub(super) fn start(&mut self, id: RqId) {
         let entry = &mut self.entries[id.index()];
-        if entry.place == Whereabouts::Dispatched {
-            entry.place = Whereabouts::Started;
+        if entry.location == Location::Dispatched {
+            entry.location = Location::Started;
             self.in_driver += 1;
             self.head = entry.sector + entry.sectors;
         }
@@ -28,8 +28,8 @@ impl<L: CfqLog> Cfq<L> {
     /// The driver has returned a request; it goes to the dispatch list.
     pub(super) fn take_back_from_driver(&mut self, id: RqId) {
         let entry = &mut self.entries[id.index()];
-        if entry.place == Whereabouts::Started {
-            entry.place = Whereabouts::Dispatched;
+        if entry.location == Location::Started {
+            entry.location = Location::Dispatched;
             let owner = entry.owner;
             self.in_driver -= 1;
             self.note(owner.map(|(queue, _)| queue), CfqEvent::Deactivate(self.in_driver));
@@ -38,13 +38,13 @@ impl<L: CfqLog> Cfq<L> {
 
     /// A dispatched request has completed.
     pub(super) fn complete(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
-        let Entry { owner: Some((queue, context)), sync, allocated, place, .. } = self.entries[id.index()] else {
+        let Entry { owner: Some((queue, context)), sync, allocated, location, .. } = self.entries[id.index()] else {
             return;
         };
         self.sample_depth();
-        self.in_driver -= u32::from(place == Whereabouts::Started);
-        self.count_out(queue);
-        self.note_end(queue, context, sync, allocated, self.now(cx));
+        self.in_driver -= u32::from(location == Location::Started);
+        self.decrement_in_flight(queue);
+        self.begin_think_time(queue, context, sync, allocated, self.now(cx));
         cx.now.at += self.config.completion_step;
         if self.active == Some(queue) {
             self.active_completed(cx, queue, sync);
@@ -63,7 +63,7 @@ impl<L: CfqLog> Cfq<L> {
     }
 
     /// `queue` has one dispatched request fewer.
-    fn count_out(&mut self, queue: QueueId) {
+    fn decrement_in_flight(&mut self, queue: QueueId) {
         let queue = &mut self.queues[queue.0 as usize];
         queue.in_flight -= 1;
         self.groups[queue.group].in_flight -= 1;
@@ -71,7 +71,7 @@ impl<L: CfqLog> Cfq<L> {
     }
 
     /// Think time begins for the process, for the tree of its queue and for the group.
-    fn note_end(&mut self, queue: QueueId, context: ContextId, sync: bool, allocated: i64, now: i64) {
+    fn begin_think_time(&mut self, queue: QueueId, context: ContextId, sync: bool, allocated: i64, now: i64) {
         let queue = &self.queues[queue.0 as usize];
         let group = &mut self.groups[queue.group];
         if sync {

@@ -29,11 +29,11 @@ impl<L: CfqLog> Cfq<L> {
         let close = |sector: Sector| sector.0.abs_diff(self.head.0) <= CLOSE;
         let other_id = QueueId(tree.close_to(&self.position_nodes, self.head, close)?);
         let other = self.queue(other_id);
-        let fits = other.group == queue.group
+        let can_cooperate = other.group == queue.group
             && other.sync
             && !other.is_seeky()
             && (other.priority.class == Class::RealTime) == is_real_time;
-        fits.then_some(other_id)
+        can_cooperate.then_some(other_id)
     }
 
     /// Plans a merge of two queues: the processes of the queue with fewer processes will move to the other, which gets
@@ -85,9 +85,9 @@ impl<L: CfqLog> Cfq<L> {
 
     /// A process drops its reference to a queue, and to all queues that it is to be merged into.
     pub(super) fn drop_with_merge_chain(&mut self, cx: &mut PolicyCx<'_>, id: QueueId) {
-        let mut at = self.queue(id).merge_target;
-        while let Some(target) = at {
-            at = self.queue(target).merge_target;
+        let mut next = self.queue(id).merge_target;
+        while let Some(target) = next {
+            next = self.queue(target).merge_target;
             self.drop_process_ref(cx, target);
         }
         self.drop_process_ref(cx, id);

@@ -40,8 +40,8 @@ impl DepthDetector {
         if self.verdict == Some(true) || (waiting <= DEPTH_MIN && in_driver <= DEPTH_MIN) {
             return;
         }
-        let idles = |load: ActiveLoad| load.idle_window && load.requests < DEPTH_MIN && in_driver < DEPTH_MIN;
-        if active.is_some_and(idles) {
+        let limits_depth = |load: ActiveLoad| load.idle_window && load.requests < DEPTH_MIN && in_driver < DEPTH_MIN;
+        if active.is_some_and(limits_depth) {
             return;
         }
         self.samples += 1;

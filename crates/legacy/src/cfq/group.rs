@@ -51,16 +51,16 @@ pub(super) struct ServiceTree {
 #[derive(Clone, Copy, Debug)]
 struct Weight {
     current: u32,
-    wanted: u32,
+    pending: u32,
 }
 
 impl Weight {
     fn new(weight: u32) -> Self {
-        Weight { current: weight, wanted: weight }
+        Weight { current: weight, pending: weight }
     }
 
     fn apply(&mut self) {
-        self.current = self.wanted;
+        self.current = self.pending;
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) struct SavedWorkload {
 pub(super) struct Group {
     /// Whether its cgroup has done any I/O on this device.
     pub(super) exists: bool,
-    /// The group above; none for the root.
+    /// The parent group; `None` for the root.
     parent: Option<GroupId>,
 
     /// Virtual time: charges divided by share.
@@ -203,7 +203,7 @@ impl Groups {
     }
 
     /// The record of a cgroup, which may not have done any I/O yet.
-    fn known(&mut self, cgroup: CgroupId) -> &mut Group {
+    fn record_mut(&mut self, cgroup: CgroupId) -> &mut Group {
         for index in self.groups.len()..=cgroup.index() {
             self.groups.push(Group::absent(CgroupId(index as u32), self.version));
         }
@@ -213,13 +213,13 @@ impl Groups {
 
     /// A cgroup has submitted a bio: the first one creates its group, and those above.
     pub(super) fn create(&mut self, cgroup: CgroupId, now: i64) {
-        let mut at = Some(cgroup);
-        while let Some(id) = at.filter(|&id| !self.exists(id)) {
-            let group = self.known(id);
+        let mut next = Some(cgroup);
+        while let Some(id) = next.filter(|&id| !self.exists(id)) {
+            let group = self.record_mut(id);
             group.exists = true;
             group.think = ThinkTime::new(now);
             group.trees.iter_mut().for_each(|tree| tree.think = ThinkTime::new(now));
-            at = group.parent;
+            next = group.parent;
         }
     }
 
@@ -230,8 +230,8 @@ impl Groups {
 
     /// Sets the parent of a cgroup.
     pub(super) fn set_parent(&mut self, cgroup: CgroupId, parent: CgroupId) {
-        self.known(parent);
-        let group = self.known(cgroup);
+        self.record_mut(parent);
+        let group = self.record_mut(cgroup);
         debug_assert!(group.active_members == 0, "a cgroup is announced before it does I/O");
         if cgroup != CgroupId::ROOT {
             group.parent = Some(parent);
@@ -241,35 +241,35 @@ impl Groups {
     /// A cgroup was removed: a later one with the same number starts fresh. Returns its async queues.
     pub(super) fn remove(&mut self, cgroup: CgroupId) -> [[Option<QueueId>; 8]; 3] {
         let weight = Weight::new(self.version.default_weight(cgroup));
-        let group = self.known(cgroup);
+        let group = self.record_mut(cgroup);
         group.exists = false;
-        group.weight.wanted = weight.wanted;
-        group.leaf_weight.wanted = weight.wanted;
+        group.weight.pending = weight.pending;
+        group.leaf_weight.pending = weight.pending;
         std::mem::take(&mut group.async_queues)
     }
 
     /// Sets a weight. The root has no siblings: there it is the weight of its own tasks.
     pub(super) fn set_weight(&mut self, cgroup: CgroupId, weight: u32) {
-        let group = self.known(cgroup);
+        let group = self.record_mut(cgroup);
         match cgroup {
-            CgroupId::ROOT => group.leaf_weight.wanted = weight,
-            _ => group.weight.wanted = weight,
+            CgroupId::ROOT => group.leaf_weight.pending = weight,
+            _ => group.weight.pending = weight,
         }
     }
 
     /// Sets the weight of a cgroup's own tasks against its child groups.
     pub(super) fn set_leaf_weight(&mut self, cgroup: CgroupId, weight: u32) {
-        self.known(cgroup).leaf_weight.wanted = weight;
+        self.record_mut(cgroup).leaf_weight.pending = weight;
     }
 
     /// Whether `group` is `above` or one of its descendants.
-    pub(super) fn is_within(&self, group: GroupId, above: GroupId) -> bool {
-        let mut at = Some(group);
-        while let Some(id) = at {
-            if id == above {
+    pub(super) fn is_within(&self, group: GroupId, ancestor: GroupId) -> bool {
+        let mut current = Some(group);
+        while let Some(id) = current {
+            if id == ancestor {
                 return true;
             }
-            at = self[id].parent;
+            current = self[id].parent;
         }
         false
     }
@@ -320,15 +320,15 @@ impl Groups {
         group.children_weight += u64::from(group.leaf_weight.current);
         group.active_members += 1;
         let mut newly_active = group.active_members == 1;
-        let mut at = id;
-        while newly_active && let Some(above) = self[at].parent {
-            self[at].weight.apply();
-            let weight = self[at].weight.current;
-            let above_group = &mut self[above];
-            above_group.children_weight += u64::from(weight);
-            above_group.active_members += 1;
-            newly_active = above_group.active_members == 1;
-            at = above;
+        let mut child = id;
+        while newly_active && let Some(parent) = self[child].parent {
+            self[child].weight.apply();
+            let weight = self[child].weight.current;
+            let parent_group = &mut self[parent];
+            parent_group.children_weight += u64::from(weight);
+            parent_group.active_members += 1;
+            newly_active = parent_group.active_members == 1;
+            child = parent;
         }
         self.recompute_fraction(id);
     }
@@ -338,14 +338,14 @@ impl Groups {
         group.children_weight -= u64::from(group.leaf_weight.current);
         group.active_members -= 1;
         let mut inactive = group.active_members == 0;
-        let mut at = id;
-        while inactive && let Some(above) = self[at].parent {
-            let weight = self[at].weight.current;
-            let above_group = &mut self[above];
-            above_group.children_weight -= u64::from(weight);
-            above_group.active_members -= 1;
-            inactive = above_group.active_members == 0;
-            at = above;
+        let mut child = id;
+        while inactive && let Some(parent) = self[child].parent {
+            let weight = self[child].weight.current;
+            let parent_group = &mut self[parent];
+            parent_group.children_weight -= u64::from(weight);
+            parent_group.active_members -= 1;
+            inactive = parent_group.active_members == 0;
+            child = parent;
         }
     }
 
@@ -353,10 +353,10 @@ impl Groups {
     fn recompute_fraction(&mut self, id: GroupId) {
         let group = &self[id];
         let mut fraction = ONE * u64::from(group.leaf_weight.current) / group.children_weight.max(1);
-        let mut at = id;
-        while let Some(above) = self[at].parent {
-            fraction = fraction * u64::from(self[at].weight.current) / self[above].children_weight.max(1);
-            at = above;
+        let mut child = id;
+        while let Some(parent) = self[child].parent {
+            fraction = fraction * u64::from(self[child].weight.current) / self[parent].children_weight.max(1);
+            child = parent;
         }
         self[id].fraction = fraction.max(1);
     }

@@ -13,11 +13,11 @@ use super::group::GroupId;
 use super::log::{CfqEvent, CfqLog};
 use super::queue::{Queue, QueueId};
 use super::turn::Residual;
-use super::{Cfq, Entry, Whereabouts};
+use super::{Cfq, Entry, Location};
 
 impl<L: CfqLog> Cfq<L> {
     /// A process submits a bio: its first bio creates its record, and its cgroup's first bio creates the group.
-    pub(super) fn meet(&mut self, io_context: IoContextId, cgroup: CgroupId, now: i64) -> ContextId {
+    pub(super) fn find_or_create_context(&mut self, io_context: IoContextId, cgroup: CgroupId, now: i64) -> ContextId {
         self.groups.create(cgroup, now);
         self.contexts.find_or_create(io_context, || Context::new(now))
     }
@@ -46,16 +46,16 @@ impl<L: CfqLog> Cfq<L> {
             self.release(cx, rq.id());
         }
         let now = self.now(cx);
-        let context = self.meet(rq.io_context, rq.cgroup, now);
-        self.notice_cgroup(cx, context, rq.cgroup);
-        self.notice_priority(cx, context, rq.ioprio);
+        let context = self.find_or_create_context(rq.io_context, rq.cgroup, now);
+        self.check_cgroup(cx, context, rq.cgroup);
+        self.check_priority(cx, context, rq.ioprio);
         let sync = rq.is_sync();
         let queue = if sync { self.sync_queue_of(cx, context) } else { self.async_queue_of(context) };
         self.queue_mut(queue).request_refs += 1;
         self.contexts.hold(context);
         self.entries[rq.id().index()] = Entry {
             owner: Some((queue, context)),
-            place: Whereabouts::Elsewhere,
+            location: Location::Outside,
             allocated: now,
             sync,
             noidle_write: is_noidle_write(rq.op, rq.flags),
@@ -87,8 +87,8 @@ impl<L: CfqLog> Cfq<L> {
     fn sync_queue_of(&mut self, cx: &mut PolicyCx<'_>, context: ContextId) -> QueueId {
         if let Some(id) = self.contexts[context].queues[1] {
             let queue = self.queue(id);
-            let stays = !(queue.shared && queue.to_be_split) || self.split(cx, context, id);
-            if stays {
+            let keeps_queue = !(queue.shared && queue.to_be_split) || self.split(cx, context, id);
+            if keeps_queue {
                 let Some(target) = self.queue(id).merge_target else { return id };
                 self.follow_merge(cx, context, id, target);
                 return target;
@@ -177,11 +177,11 @@ impl<L: CfqLog> Cfq<L> {
 
     /// Checks whether the priority of a process has changed since its last allocation: its async queue is replaced at
     /// once, its sync queue gets the new priority at its next use.
-    fn notice_priority(&mut self, cx: &mut PolicyCx<'_>, context: ContextId, ioprio: IoPriority) {
+    fn check_priority(&mut self, cx: &mut PolicyCx<'_>, context: ContextId, ioprio: IoPriority) {
         let ioprio = if ioprio == IoPriority::UNSET { self.contexts[context].ioprio } else { ioprio };
         let priority = Priority::of(ioprio);
-        let before = self.contexts[context].priority.replace(priority);
-        if before.is_none() || before == Some(priority) {
+        let previous = self.contexts[context].priority.replace(priority);
+        if previous.is_none() || previous == Some(priority) {
             return;
         }
         if let Some(queue) = self.contexts[context].queues[0].take() {
@@ -194,9 +194,9 @@ impl<L: CfqLog> Cfq<L> {
 
     /// Checks whether a process has moved to another cgroup since its last allocation: it leaves its queues. Their
     /// requests are served in the old group.
-    fn notice_cgroup(&mut self, cx: &mut PolicyCx<'_>, context: ContextId, cgroup: CgroupId) {
-        let before = self.contexts[context].cgroup.replace(cgroup);
-        if before.is_none() || before == Some(cgroup) {
+    fn check_cgroup(&mut self, cx: &mut PolicyCx<'_>, context: ContextId, cgroup: CgroupId) {
+        let previous = self.contexts[context].cgroup.replace(cgroup);
+        if previous.is_none() || previous == Some(cgroup) {
             return;
         }
         for queue in std::mem::take(&mut self.contexts[context].queues).into_iter().flatten() {

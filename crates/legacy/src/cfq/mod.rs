@@ -18,12 +18,12 @@ mod complete;
 mod context;
 mod cooperate;
 mod depth_detector;
-mod gate;
 mod group;
 mod idle;
 mod insert;
 mod lifecycle;
 mod log;
+mod may_dispatch;
 mod policy;
 mod preempt;
 mod queue;
@@ -146,7 +146,7 @@ struct Serving {
 struct Entry {
     /// The queue and the process of the request; None if the slot is free.
     owner: Option<(QueueId, ContextId)>,
-    place: Whereabouts,
+    location: Location,
     /// When it was allocated.
     allocated: i64,
     sync: bool,
@@ -159,10 +159,10 @@ struct Entry {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Whereabouts {
+enum Location {
     /// Allocated, but not in the scheduler: plugged, or merged into another one.
     #[default]
-    Elsewhere,
+    Outside,
     /// In its queue's backlog.
     Waiting,
     /// At the dispatch list.

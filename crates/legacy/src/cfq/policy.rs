@@ -8,7 +8,7 @@ use hoistway_blk::policy::{
 use hoistway_blk::request::{Edge, Request};
 
 use super::log::CfqLog;
-use super::{Backlog, Cfq, Whereabouts};
+use super::{Backlog, Cfq, Location};
 
 impl<L: CfqLog> Scheduler for Cfq<L> {
     fn needs(&self) -> Needs {
@@ -17,21 +17,21 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
 
     /// A legacy queue never inserts at the head: requeued requests do not return to the scheduler.
     fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, _place: Place) {
-        self.arrive(cx, id);
+        self.insert_request(cx, id);
     }
 
     fn grow(&mut self, capacity: u32) {
-        let room = (capacity as usize).max(self.entries.len());
-        self.entries.resize_with(room, Default::default);
+        let slots = (capacity as usize).max(self.entries.len());
+        self.entries.resize_with(slots, Default::default);
         self.requests.grow(capacity);
     }
 
     fn dispatch(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId) -> Choice {
-        self.answer(cx)
+        self.choose_request(cx)
     }
 
     fn finish(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
-        if matches!(self.entries[id.index()].place, Whereabouts::Dispatched | Whereabouts::Started) {
+        if matches!(self.entries[id.index()].location, Location::Dispatched | Location::Started) {
             self.complete(cx, id);
         }
         self.release(cx, id);
@@ -43,7 +43,7 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
 
     fn on_bio(&mut self, cx: &mut PolicyCx<'_>, bio: &Bio) {
         let now = self.now(cx);
-        self.meet(bio.io_context, bio.cgroup, now);
+        self.find_or_create_context(bio.io_context, bio.cgroup, now);
     }
 
     /// Only within one queue, and never a sync bio into an async request.
@@ -153,7 +153,7 @@ impl<L: CfqLog> LegacyHooks for Cfq<L> {
 
 impl<L: CfqLog> Replayable for Cfq<L> {
     fn adopt(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
-        self.take_over(cx, id);
+        self.adopt_request(cx, id);
     }
 }
 
@@ -161,7 +161,7 @@ impl<L: CfqLog> Cfq<L> {
     /// The backlog of a request, if it is waiting.
     fn backlog_of(&self, id: RqId) -> Option<&Backlog> {
         let entry = &self.entries[id.index()];
-        let (queue, _) = entry.owner.filter(|_| entry.place == Whereabouts::Waiting)?;
+        let (queue, _) = entry.owner.filter(|_| entry.location == Location::Waiting)?;
         Some(&self.queue(queue).backlog)
     }
 }

@@ -58,16 +58,16 @@ impl<L: CfqLog> Cfq<L> {
 
     /// Ends the turn of the active queue and puts `newcomer` first in its tree. Then no queue is active.
     pub(super) fn preempt(&mut self, cx: &mut PolicyCx<'_>, newcomer: QueueId, now: i64) {
-        let before = self.active.map(|active| self.queue(active).workload());
+        let served_workload = self.active.map(|active| self.queue(active).workload());
         self.note(Some(newcomer), CfqEvent::Preempt);
         self.expire_active(cx, Residual::Kept);
         let queue = self.queue(newcomer);
         let group = queue.group;
         // Otherwise the kind that was served before would continue with the rest of its time.
-        if before != Some(queue.workload()) {
+        if served_workload != Some(queue.workload()) {
             self.groups[group].saved = None;
         }
         // Its turn and its slice begin when it is chosen.
-        self.place(newcomer, Position::Front, now);
+        self.place_in_tree(newcomer, Position::Front, now);
     }
 }

@@ -47,8 +47,8 @@ impl<L: CfqLog> Cfq<L> {
             self.busy_sync_queues += 1;
             self.groups[group].busy_sync_queues += 1;
         }
-        self.place(id, Position::Ordinary, now);
-        self.place_by_position(id);
+        self.place_in_tree(id, Position::Ordinary, now);
+        self.place_in_position_tree(id);
     }
 
     /// A queue is empty, and its turn is over.
@@ -77,7 +77,7 @@ impl<L: CfqLog> Cfq<L> {
     }
 
     /// Puts a busy queue into the right tree with a new key.
-    pub(super) fn place(&mut self, id: QueueId, position: Position, now: i64) {
+    pub(super) fn place_in_tree(&mut self, id: QueueId, position: Position, now: i64) {
         let (group, to) = (self.queue(id).group, self.queue(id).fitting_tree());
         let key = self.key_of(id, position, now);
         match self.queue(id).tree {
@@ -128,7 +128,7 @@ impl<L: CfqLog> Cfq<L> {
 
     /// Puts a queue into the position tree of its level, by its next request. It stays outside if it has no request, is
     /// of class idle, or another queue has the same sector.
-    pub(super) fn place_by_position(&mut self, id: QueueId) {
+    pub(super) fn place_in_position_tree(&mut self, id: QueueId) {
         self.leave_position_tree(id);
         let queue = self.queue(id);
         if queue.priority.class == Class::Idle {

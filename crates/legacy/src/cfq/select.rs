@@ -16,7 +16,7 @@ use super::queue::QueueId;
 use super::turn::Residual;
 
 /// The decision about the active queue.
-enum Verdict {
+enum TurnDecision {
     /// It continues.
     Serve,
     /// It keeps the device although it has nothing to dispatch.
@@ -30,17 +30,17 @@ enum Verdict {
 impl<L: CfqLog> Cfq<L> {
     /// The queue that may be served now, which becomes the active one, or the reason why none may.
     pub(super) fn select(&mut self, cx: &mut PolicyCx<'_>) -> Result<QueueId, Reason> {
-        let mut handed = None;
+        let mut successor = None;
         if let Some(active) = self.active {
             match self.judge_active(cx, active) {
-                Verdict::Serve => return Ok(active),
-                Verdict::Hold(reason) => return Err(reason),
-                Verdict::Expire => {}
-                Verdict::HandOver(queue) => handed = Some(queue),
+                TurnDecision::Serve => return Ok(active),
+                TurnDecision::Hold(reason) => return Err(reason),
+                TurnDecision::Expire => {}
+                TurnDecision::HandOver(queue) => successor = Some(queue),
             }
             self.expire_active(cx, Residual::Dropped);
         }
-        let chosen = match handed {
+        let chosen = match successor {
             Some(queue) => Some(queue),
             None => self.choose_queue(self.now(cx)),
         };
@@ -50,35 +50,35 @@ impl<L: CfqLog> Cfq<L> {
     }
 
     /// Whether the active queue keeps the device.
-    fn judge_active(&mut self, cx: &PolicyCx<'_>, id: QueueId) -> Verdict {
+    fn judge_active(&mut self, cx: &PolicyCx<'_>, id: QueueId) -> TurnDecision {
         let now = self.now(cx);
         if self.waiting == 0 {
-            return Verdict::Hold(Reason::Empty);
+            return TurnDecision::Hold(Reason::Empty);
         }
         let queue = self.queue(id);
         let (empty, in_flight) = (queue.backlog.is_empty(), queue.in_flight > 0);
         if queue.waiting_busy && !empty {
-            return Verdict::Expire;
+            return TurnDecision::Expire;
         }
         if queue.slice_used(now) && !queue.must_dispatch {
             let alone = self.groups[queue.group].busy_queues == 1;
             // Wait for its completion, which will keep its group in the group tree.
             if alone && empty && in_flight && self.should_idle(id) {
-                return Verdict::Hold(Reason::SliceOver);
+                return TurnDecision::Hold(Reason::SliceOver);
             }
             return self.judge_group(id);
         }
         if !empty {
-            return Verdict::Serve;
+            return TurnDecision::Serve;
         }
         if let Some(other) = self.close_cooperator(id) {
             if self.queue(id).merge_target.is_none() {
                 self.plan_merge(id, other);
             }
-            return Verdict::HandOver(other);
+            return TurnDecision::HandOver(other);
         }
         if self.timer_armed {
-            return Verdict::Hold(Reason::Idling);
+            return TurnDecision::Hold(Reason::Idling);
         }
         let queue = self.queue_mut(id);
         let is_fresh = queue.slice.is_none_or(|slice| slice.end - now > now - slice.start);
@@ -88,19 +88,19 @@ impl<L: CfqLog> Cfq<L> {
             queue.idle_window = false;
         }
         if in_flight && self.should_idle(id) {
-            return Verdict::Hold(Reason::Idling);
+            return TurnDecision::Hold(Reason::Idling);
         }
         self.judge_group(id)
     }
 
     /// Whether the last queue of a group keeps the device because the group is about to continue.
-    fn judge_group(&self, id: QueueId) -> Verdict {
+    fn judge_group(&self, id: QueueId) -> TurnDecision {
         let group = &self.groups[self.queue(id).group];
         let group_idle = self.settings.group_idle;
         if group_idle > 0 && group.busy_queues == 1 && group.in_flight > 0 && !group.think.exceeds(group_idle) {
-            return Verdict::Hold(Reason::GroupIdling);
+            return TurnDecision::Hold(Reason::GroupIdling);
         }
-        Verdict::Expire
+        TurnDecision::Expire
     }
 
     /// The next queue.
@@ -130,7 +130,7 @@ impl<L: CfqLog> Cfq<L> {
     /// Chooses the class and kind of load to serve in a group, and for how long.
     fn choose_workload(&mut self, id: GroupId, now: i64) {
         let group = &self.groups[id];
-        let before = self.serving.class;
+        let previous_class = self.serving.class;
         self.serving.class = if group.busy_in_class(Class::RealTime) > 0 {
             Class::RealTime
         } else if group.busy_in_class(Class::BestEffort) > 0 {
@@ -143,8 +143,8 @@ impl<L: CfqLog> Cfq<L> {
             self.serving.end = now + self.clock.jiffy();
             return;
         }
-        let goes_on = class == before && group.tree(class, self.serving.workload).count > 0;
-        if goes_on && now <= self.serving.end {
+        let continues = class == previous_class && group.tree(class, self.serving.workload).count > 0;
+        if continues && now <= self.serving.end {
             return;
         }
         let first_key = |&workload: &Workload| {

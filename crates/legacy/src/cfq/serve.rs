@@ -10,11 +10,11 @@ use super::class::Class;
 use super::log::{CfqEvent, CfqLog};
 use super::queue::QueueId;
 use super::turn::Residual;
-use super::{Cfq, Entry, Whereabouts};
+use super::{Cfq, Entry, Location};
 
 impl<L: CfqLog> Cfq<L> {
-    /// Chooses the next request, or none.
-    pub(super) fn answer(&mut self, cx: &mut PolicyCx<'_>) -> Choice {
+    /// Chooses the next request, if one may be dispatched.
+    pub(super) fn choose_request(&mut self, cx: &mut PolicyCx<'_>) -> Choice {
         if self.busy_queues == 0 {
             return Choice { rq: None, reason: Reason::Empty };
         }
@@ -35,12 +35,12 @@ impl<L: CfqLog> Cfq<L> {
         if expired.is_some() {
             self.queue_mut(queue).must_dispatch = true;
         }
-        if let Some(reason) = self.held_back(queue, now) {
+        if let Some(reason) = self.reason_to_hold(queue, now) {
             return Err(reason);
         }
         let next = self.queue(queue).backlog.next().map(|next| (next, Reason::InService));
         let (id, reason) = expired.map(|expired| (expired, Reason::OverTime)).or(next).ok_or(Reason::Empty)?;
-        self.give(cx, queue, id);
+        self.move_to_dispatch_list(cx, queue, id);
         Ok((id, reason))
     }
 
@@ -55,13 +55,13 @@ impl<L: CfqLog> Cfq<L> {
     }
 
     /// Moves a request from its queue to the dispatch list.
-    fn give(&mut self, cx: &mut PolicyCx<'_>, queue: QueueId, id: RqId) {
+    fn move_to_dispatch_list(&mut self, cx: &mut PolicyCx<'_>, queue: QueueId, id: RqId) {
         let rq = cx.rq(id);
         let (sector, sectors) = (rq.sector, rq.sectors);
         let successor = self.queue(queue).backlog.successor(&self.requests, self.chooser(), id);
         self.leave_backlog(queue, id, successor);
         let entry = &mut self.entries[id.index()];
-        entry.place = Whereabouts::Dispatched;
+        entry.location = Location::Dispatched;
         entry.sector = sector;
         entry.sectors = sectors;
         let q = self.queue_mut(queue);
@@ -111,7 +111,7 @@ impl<L: CfqLog> Cfq<L> {
             let now = self.now(cx);
             self.queue_mut(queue).begin_turn(now);
             while let Some(id) = self.queue(queue).backlog.next() {
-                self.give(cx, queue, id);
+                self.move_to_dispatch_list(cx, queue, id);
                 self.queue_mut(queue).turn_requests += 1;
                 out.push(id);
             }
@@ -121,8 +121,8 @@ impl<L: CfqLog> Cfq<L> {
     }
 
     /// Makes `id` the dispatched request, as if it had been chosen: its queue becomes active if it is not.
-    pub(super) fn take_over(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
-        let Entry { owner: Some((queue, _)), place: Whereabouts::Waiting, .. } = self.entries[id.index()] else {
+    pub(super) fn adopt_request(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+        let Entry { owner: Some((queue, _)), location: Location::Waiting, .. } = self.entries[id.index()] else {
             return;
         };
         if self.active != Some(queue) {
@@ -130,7 +130,7 @@ impl<L: CfqLog> Cfq<L> {
             self.set_active(cx, queue);
         }
         self.queue_mut(queue).fifo_checked = true;
-        self.give(cx, queue, id);
+        self.move_to_dispatch_list(cx, queue, id);
         self.after_dispatch(cx, queue, id);
     }
 }

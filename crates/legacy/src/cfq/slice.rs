@@ -30,11 +30,11 @@ impl Settings {
         &self,
         group_slice: i64,
         count: u32,
-        of: u32,
+        busy_in_class: u32,
         async_share: Option<(u32, u32)>,
         jiffy: i64,
     ) -> i64 {
-        let share = scale(group_slice, i64::from(count), i64::from(of.max(1)));
+        let share = scale(group_slice, i64::from(count), i64::from(busy_in_class.max(1)));
         let share = match async_share {
             Some((busy_async, busy)) => {
                 let cap = scale(self.target_latency, i64::from(busy_async), i64::from(busy.max(1)));

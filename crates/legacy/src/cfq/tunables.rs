@@ -26,14 +26,14 @@ const ROWS: [TunableRow<Settings>; 17] = [
         (Unit::Millis, 125, 1, U32_MAX),
         "How long a sync request may wait before a turn begins with it.",
         |settings| settings.millis(settings.fifo_expire[1]),
-        |settings, ms| settings.fifo_expire[1] = settings.of_millis(ms),
+        |settings, ms| settings.fifo_expire[1] = settings.span_from_millis(ms),
     ),
     TunableRow::new(
         "fifo_expire_async",
         (Unit::Millis, 250, 1, U32_MAX),
         "How long an async request may wait before a turn begins with it.",
         |settings| settings.millis(settings.fifo_expire[0]),
-        |settings, ms| settings.fifo_expire[0] = settings.of_millis(ms),
+        |settings, ms| settings.fifo_expire[0] = settings.span_from_millis(ms),
     ),
     TunableRow::new(
         "back_seek_max",
@@ -54,14 +54,14 @@ const ROWS: [TunableRow<Settings>; 17] = [
         (Unit::Millis, 100, 1, U32_MAX),
         "Slice of a sync queue of level 4.",
         |settings| settings.millis(settings.slice[1]),
-        |settings, ms| settings.slice[1] = settings.of_millis(ms),
+        |settings, ms| settings.slice[1] = settings.span_from_millis(ms),
     ),
     TunableRow::new(
         "slice_async",
         (Unit::Millis, 40, 1, U32_MAX),
         "Slice of an async queue of level 4.",
         |settings| settings.millis(settings.slice[0]),
-        |settings, ms| settings.slice[0] = settings.of_millis(ms),
+        |settings, ms| settings.slice[0] = settings.span_from_millis(ms),
     ),
     TunableRow::new(
         "slice_async_rq",
@@ -75,7 +75,7 @@ const ROWS: [TunableRow<Settings>; 17] = [
         (Unit::Millis, 8, 0, U32_MAX),
         "How long to wait for the next request of a queue.",
         |settings| settings.millis(settings.slice_idle),
-        |settings, ms| settings.slice_idle = settings.of_millis(ms),
+        |settings, ms| settings.slice_idle = settings.span_from_millis(ms),
     )
     .by_default(FLASH),
     TunableRow::new(
@@ -83,7 +83,7 @@ const ROWS: [TunableRow<Settings>; 17] = [
         (Unit::Millis, 8, 0, U32_MAX),
         "How long to wait for the next request of a cgroup where slice_idle does not apply.",
         |settings| settings.millis(settings.group_idle),
-        |settings, ms| settings.group_idle = settings.of_millis(ms),
+        |settings, ms| settings.group_idle = settings.span_from_millis(ms),
     ),
     TunableRow::new(
         "low_latency",
@@ -97,28 +97,28 @@ const ROWS: [TunableRow<Settings>; 17] = [
         (Unit::Millis, 300, 1, U32_MAX),
         "Time in which every queue should get a turn.",
         |settings| settings.millis(settings.target_latency),
-        |settings, ms| settings.target_latency = settings.of_millis(ms),
+        |settings, ms| settings.target_latency = settings.span_from_millis(ms),
     ),
     TunableRow::new(
         "slice_sync_us",
         (Unit::Micros, 100_000, 1, U32_MAX),
         "slice_sync in microseconds.",
         |settings| settings.micros(settings.slice[1]),
-        |settings, us| settings.slice[1] = settings.of_micros(us),
+        |settings, us| settings.slice[1] = settings.span_from_micros(us),
     ),
     TunableRow::new(
         "slice_async_us",
         (Unit::Micros, 40_000, 1, U32_MAX),
         "slice_async in microseconds.",
         |settings| settings.micros(settings.slice[0]),
-        |settings, us| settings.slice[0] = settings.of_micros(us),
+        |settings, us| settings.slice[0] = settings.span_from_micros(us),
     ),
     TunableRow::<Settings>::new(
         "slice_idle_us",
         (Unit::Micros, 8_000, 0, U32_MAX),
         "slice_idle in microseconds.",
         |settings| settings.micros(settings.slice_idle),
-        |settings, us| settings.slice_idle = settings.of_micros(us),
+        |settings, us| settings.slice_idle = settings.span_from_micros(us),
     )
     .by_default(FLASH),
     TunableRow::new(
@@ -126,14 +126,14 @@ const ROWS: [TunableRow<Settings>; 17] = [
         (Unit::Micros, 8_000, 0, U32_MAX),
         "group_idle in microseconds.",
         |settings| settings.micros(settings.group_idle),
-        |settings, us| settings.group_idle = settings.of_micros(us),
+        |settings, us| settings.group_idle = settings.span_from_micros(us),
     ),
     TunableRow::new(
         "target_latency_us",
         (Unit::Micros, 300_000, 1, U32_MAX),
         "target_latency in microseconds.",
         |settings| settings.micros(settings.target_latency),
-        |settings, us| settings.target_latency = settings.of_micros(us),
+        |settings, us| settings.target_latency = settings.span_from_micros(us),
     ),
 ];
 
@@ -143,16 +143,16 @@ const IN_TICKS: usize = 12;
 /// The table of a kernel that counts in ticks: default times are fractions of a second in whole ticks.
 const fn in_ticks(hz: i128) -> [TunableRow<Settings>; IN_TICKS] {
     let mut rows = [ROWS[0]; IN_TICKS];
-    let mut at = 0;
-    while at < IN_TICKS {
-        rows[at] = ROWS[at];
-        let tunable = &mut rows[at].tunable;
+    let mut index = 0;
+    while index < IN_TICKS {
+        rows[index] = ROWS[index];
+        let tunable = &mut rows[index].tunable;
         if matches!(tunable.unit, Unit::Millis) {
             let ticks = tunable.default * hz / 1000;
             // The shown value is rounded up.
             tunable.default = (ticks * 1000 + hz - 1) / hz;
         }
-        at += 1;
+        index += 1;
     }
     rows
 }
@@ -227,11 +227,11 @@ impl Settings {
         i128::from(self.clock.micros(span))
     }
 
-    fn of_millis(&self, ms: i128) -> i64 {
-        self.clock.of_millis(ms as u64)
+    fn span_from_millis(&self, ms: i128) -> i64 {
+        self.clock.span_from_millis(ms as u64)
     }
 
-    fn of_micros(&self, us: i128) -> i64 {
-        self.clock.of_micros(us as u64)
+    fn span_from_micros(&self, us: i128) -> i64 {
+        self.clock.span_from_micros(us as u64)
     }
 }

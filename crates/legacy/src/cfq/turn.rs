@@ -84,8 +84,8 @@ impl<L: CfqLog> Cfq<L> {
             if self.queue(id).backlog.is_empty() {
                 self.del_from_round_robin(id);
             } else {
-                self.place(id, Position::Ordinary, now);
-                self.place_by_position(id);
+                self.place_in_tree(id, Position::Ordinary, now);
+                self.place_in_position_tree(id);
             }
         }
         if self.active == Some(id) {

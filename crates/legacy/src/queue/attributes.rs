@@ -30,8 +30,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.tunable(tunable)?.to_string(),
                 None => {
-                    let shown = self.rules.read(CpuId(0), |rules| attributes::show(rules, &self.config.limits, file));
-                    shown.ok_or(AttributeError::Unknown)?
+                    let text = self.rules.read(CpuId(0), |rules| attributes::show(rules, &self.config.limits, file));
+                    text.ok_or(AttributeError::Unknown)?
                 }
             },
         };
@@ -47,8 +47,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         match file {
             "scheduler" => return Err(AttributeError::Busy),
             "nr_requests" => {
-                let set = self.set_nr_requests(number(text)?, effects);
-                set.map_err(|_| AttributeError::Invalid)?;
+                let result = self.set_nr_requests(number(text)?, effects);
+                result.map_err(|_| AttributeError::Invalid)?;
             }
             "rq_affinity" => {
                 let number = number(text)?.into();

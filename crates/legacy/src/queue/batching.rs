@@ -43,7 +43,8 @@ impl Batchers {
     /// Whether the task may exceed the limit.
     #[inline]
     pub(super) fn contains(&self, now: Now, io_context: IoContextId) -> bool {
-        !self.credits.is_empty() && self.find(io_context).is_ok_and(|at| self.credits[at].is_valid(now, self.lifetime))
+        !self.credits.is_empty()
+            && self.find(io_context).is_ok_and(|index| self.credits[index].is_valid(now, self.lifetime))
     }
 
     /// Gives the task a credit, unless it has one.
@@ -53,8 +54,8 @@ impl Batchers {
         }
         let lifetime = self.lifetime;
         self.credits.retain(|credit| credit.is_valid(now, lifetime));
-        if let Err(at) = self.find(io_context) {
-            self.credits.insert(at, Credit { io_context, left: CREDIT, granted: now.tick });
+        if let Err(index) = self.find(io_context) {
+            self.credits.insert(index, Credit { io_context, left: CREDIT, granted: now.tick });
         }
     }
 
@@ -64,17 +65,17 @@ impl Batchers {
         if self.credits.is_empty() {
             return;
         }
-        if let Ok(at) = self.find(io_context)
-            && self.credits[at].is_valid(now, self.lifetime)
+        if let Ok(index) = self.find(io_context)
+            && self.credits[index].is_valid(now, self.lifetime)
         {
-            self.credits[at].left -= 1;
+            self.credits[index].left -= 1;
         }
     }
 
     /// The task has ended.
     pub(super) fn forget(&mut self, io_context: IoContextId) {
-        if let Ok(at) = self.find(io_context) {
-            self.credits.remove(at);
+        if let Ok(index) = self.find(io_context) {
+            self.credits.remove(index);
         }
     }
 }

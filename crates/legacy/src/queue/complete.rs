@@ -10,7 +10,7 @@ use hoistway_blk::queue::{Affinity, CompletionPlace};
 use hoistway_blk::request::{Marks, Rq};
 use hoistway_blk::watch::Event;
 
-use super::request_list::IoClass;
+use super::request_list::SyncClass;
 use super::{LegacyQueue, Locked, take_requested};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
@@ -56,7 +56,7 @@ impl Locked {
     pub(super) fn leave_driver(&mut self, rq: &mut Rq) {
         self.tags.put(rq);
         self.flights.end(rq.id());
-        self.in_flight[IoClass::of(rq.is_sync()) as usize] -= 1;
+        self.in_flight[SyncClass::of(rq.is_sync()) as usize] -= 1;
     }
 
     /// Frees requests that were merged into others.
@@ -77,9 +77,9 @@ impl Locked {
             take_requested(cx);
         }
         self.managed -= u32::from(rq.marks.contains(Marks::USES_ELEVATOR));
-        let (class, cgroup) = (IoClass::of(rq.is_sync()), rq.cgroup);
+        let (class, cgroup) = (SyncClass::of(rq.is_sync()), rq.cgroup);
         rq.bios.clear();
         self.free.push(rq);
-        self.lists.of(cgroup).uncount(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
+        self.lists.for_cgroup(cgroup).put(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
     }
 }

@@ -61,7 +61,7 @@ impl DispatchQueue {
 
     /// The driver looks at the head, if there is one: the sweep begins behind it, unless a boundary is still ahead.
     #[inline]
-    pub(super) fn look(&mut self) -> Option<&mut Rq> {
+    pub(super) fn peek_head(&mut self) -> Option<&mut Rq> {
         let head = self.list.front_mut()?;
         if self.boundary.is_none_or(|boundary| boundary == head.id()) {
             self.end_sector = head.end();

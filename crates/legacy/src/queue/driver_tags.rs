@@ -2,7 +2,7 @@
 
 use hoistway_blk::request::Rq;
 
-use super::request_list::IoClass;
+use super::request_list::SyncClass;
 
 /// How the device's tags are allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,19 +37,19 @@ impl DriverTags {
     }
 
     /// How many tags a class may use.
-    fn usable(&self, class: IoClass) -> u32 {
+    fn usable(&self, class: SyncClass) -> u32 {
         match (self.tagging, class, self.depth) {
-            (Tagging::Driver, ..) | (_, IoClass::Sync, _) => self.depth,
-            (_, IoClass::Async, 0..=2) => 1,
-            (_, IoClass::Async, 3) => 2,
-            (_, IoClass::Async, depth) => depth - 2,
+            (Tagging::Driver, ..) | (_, SyncClass::Sync, _) => self.depth,
+            (_, SyncClass::Async, 0..=2) => 1,
+            (_, SyncClass::Async, 3) => 2,
+            (_, SyncClass::Async, depth) => depth - 2,
         }
     }
 
     /// Takes a tag for a request, if the number of its class at the driver allows that.
     #[inline]
     pub(super) fn take(&mut self, rq: &mut Rq, in_flight: u32) -> bool {
-        let class = IoClass::of(rq.is_sync());
+        let class = SyncClass::of(rq.is_sync());
         let end = self.usable(class);
         if self.taken == self.depth || (end < self.depth && in_flight > end) {
             return false;

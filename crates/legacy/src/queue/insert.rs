@@ -33,7 +33,7 @@ impl Locked {
         mut rq: Rq,
         insertion: Insertion,
     ) -> MustRun {
-        self.comes(cx, &rq);
+        self.record_insertion(cx, &rq);
         let is_managed = rq.marks.contains(Marks::USES_ELEVATOR);
         match insertion {
             Insertion::Sort | Insertion::SortMerge if is_managed => {
@@ -56,13 +56,13 @@ impl Locked {
     }
 
     /// Inserts a request that the driver returned: before all others.
-    pub(super) fn insert_again<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
-        self.comes(cx, &rq);
+    pub(super) fn reinsert<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
+        self.record_insertion(cx, &rq);
         rq.marks.set(Marks::SOFT_BARRIER);
         self.dispatch.push_front(rq);
     }
 
-    fn comes<E: Env>(&mut self, cx: &mut Cx<'_, E>, rq: &Rq) {
+    fn record_insertion<E: Env>(&mut self, cx: &mut Cx<'_, E>, rq: &Rq) {
         cx.event(Event::Insert(rq));
         if rq.marks.contains(Marks::SOFT_BARRIER) {
             self.dispatch.set_boundary(rq);

@@ -34,7 +34,7 @@ mod tests;
 
 pub use driver_tags::Tagging;
 pub use elevator::LegacyElevator;
-pub use request_list::IoClass;
+pub use request_list::SyncClass;
 pub use submit::LegacySubmission;
 pub use switch::SWITCH_POLL;
 
@@ -112,7 +112,7 @@ impl LegacyConfig {
     /// Maximum requests of one cgroup: both classes may exceed their number by half.
     #[must_use]
     pub fn capacity(&self) -> u32 {
-        2 * Thresholds::new(self.nr_requests).most
+        2 * Thresholds::new(self.nr_requests).max
     }
 
     fn check(&self) -> Result<(), ConfigError> {
@@ -284,8 +284,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// Whether a class of a cgroup has so many requests that write-back should wait.
     #[must_use]
-    pub fn is_congested(&self, cgroup: CgroupId, class: IoClass) -> bool {
-        self.locked.aside(|queue| queue.lists.of(cgroup).is_congested(class))
+    pub fn is_congested(&self, cgroup: CgroupId, class: SyncClass) -> bool {
+        self.locked.aside(|queue| queue.lists.for_cgroup(cgroup).is_congested(class))
     }
 
     /// Requests that exist now.
@@ -382,9 +382,9 @@ impl Locked {
 /// Calls into the elevator outside of the path of an I/O.
 fn call<R>(now: Now, effects: &mut Effects, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
     ElevatorCx::alone(now, |cx| {
-        let answer = body(cx);
+        let result = body(cx);
         push_requested_actions(effects, cx.requested);
-        answer
+        result
     })
 }
 

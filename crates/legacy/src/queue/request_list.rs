@@ -6,30 +6,31 @@ use std::collections::VecDeque;
 
 use hoistway_blk::ground::{CgroupId, IoContextId, Now, Waiter};
 use hoistway_blk::policy::MayQueue;
+use hoistway_blk::queue::NR_REQUESTS_MIN;
 
 use super::batching::Batchers;
 
 /// The two classes of I/O, which have separate numbers of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum IoClass {
+pub enum SyncClass {
     /// No task waits for it.
     Async = 0,
     /// A task waits for it: reads, and writes with the sync flag.
     Sync = 1,
 }
 
-impl IoClass {
+impl SyncClass {
     /// The class of sync or async I/O.
     #[inline]
     #[must_use]
-    pub const fn of(sync: bool) -> IoClass {
-        if sync { IoClass::Sync } else { IoClass::Async }
+    pub const fn of(sync: bool) -> SyncClass {
+        if sync { SyncClass::Sync } else { SyncClass::Async }
     }
 
-    const fn other(self) -> IoClass {
+    const fn other(self) -> SyncClass {
         match self {
-            IoClass::Async => IoClass::Sync,
-            IoClass::Sync => IoClass::Async,
+            SyncClass::Async => SyncClass::Sync,
+            SyncClass::Sync => SyncClass::Async,
         }
     }
 }
@@ -44,11 +45,8 @@ pub(super) struct Thresholds {
     /// The congestion ends below this number.
     congestion_off: u32,
     /// The absolute maximum.
-    pub(super) most: u32,
+    pub(super) max: u32,
 }
-
-/// Minimum of `nr_requests`.
-const NR_REQUESTS_MIN: u32 = 4;
 
 impl Thresholds {
     pub(super) fn new(nr_requests: u32) -> Self {
@@ -57,7 +55,7 @@ impl Thresholds {
             nr_requests: n,
             congestion_on: n.min(n - n / 8 + 1),
             congestion_off: (n - n / 8 - n / 16 - 1).max(1),
-            most: 3 * n / 2,
+            max: 3 * n / 2,
         }
     }
 }
@@ -72,7 +70,7 @@ pub(super) struct RequestLists {
 impl RequestLists {
     /// The list of a cgroup.
     #[inline]
-    pub(super) fn of(&mut self, cgroup: CgroupId) -> &mut RequestList {
+    pub(super) fn for_cgroup(&mut self, cgroup: CgroupId) -> &mut RequestList {
         let index = cgroup.index();
         if index >= self.lists.len() {
             self.lists.resize_with(index + 1, RequestList::default);
@@ -101,22 +99,22 @@ struct Class {
     /// Whether a task was refused while there was no request to wait for.
     starved: bool,
     /// Tasks that sleep for a request, in order.
-    line: VecDeque<Waiter>,
+    wait_queue: VecDeque<Waiter>,
 }
 
 impl RequestList {
     /// Counts a request of `class` for a task, if one may be allocated; `may` is the scheduler's decision.
     #[inline]
-    pub(super) fn try_count(
+    pub(super) fn try_get(
         &mut self,
         now: Now,
         thresholds: &Thresholds,
         batchers: &mut Batchers,
-        (class, io_context): (IoClass, IoContextId),
+        (class, io_context): (SyncClass, IoContextId),
         may: MayQueue,
     ) -> bool {
         let class = &mut self.classes[class as usize];
-        if !class.admits(now, thresholds, batchers, io_context, may) {
+        if !class.try_admit(now, thresholds, batchers, io_context, may) {
             class.starved |= class.allocated == 0;
             return false;
         }
@@ -127,22 +125,22 @@ impl RequestList {
     }
 
     /// Adds a waiting task.
-    pub(super) fn wait(&mut self, class: IoClass, waiter: Waiter) {
-        self.classes[class as usize].line.push_back(waiter);
+    pub(super) fn wait(&mut self, class: SyncClass, waiter: Waiter) {
+        self.classes[class as usize].wait_queue.push_back(waiter);
     }
 
     /// Removes a waiting task; `false` if it was removed already, because it was woken.
-    pub(super) fn leave_wait_queue(&mut self, class: IoClass, waiter: Waiter) -> bool {
-        let line = &mut self.classes[class as usize].line;
-        let at = line.iter().position(|&other| other == waiter);
-        at.is_some_and(|at| line.remove(at).is_some())
+    pub(super) fn leave_wait_queue(&mut self, class: SyncClass, waiter: Waiter) -> bool {
+        let wait_queue = &mut self.classes[class as usize].wait_queue;
+        let index = wait_queue.iter().position(|&other| other == waiter);
+        index.is_some_and(|index| wait_queue.remove(index).is_some())
     }
 
     /// A woken task wants no request: calls `wake` for the task that may try instead.
     pub(super) fn wake_next_request_waiter(
         &mut self,
         thresholds: &Thresholds,
-        class: IoClass,
+        class: SyncClass,
         mut wake: impl FnMut(Waiter),
     ) {
         self.classes[class as usize].freed(thresholds, &mut wake);
@@ -150,7 +148,7 @@ impl RequestList {
 
     /// A request of `class` was freed: calls `wake` for the task that may try again.
     #[inline]
-    pub(super) fn uncount(&mut self, thresholds: &Thresholds, class: IoClass, mut wake: impl FnMut(Waiter)) {
+    pub(super) fn put(&mut self, thresholds: &Thresholds, class: SyncClass, mut wake: impl FnMut(Waiter)) {
         let freed = &mut self.classes[class as usize];
         freed.allocated -= 1;
         freed.freed(thresholds, &mut wake);
@@ -170,12 +168,12 @@ impl RequestList {
             }
             class.full = class.allocated >= thresholds.nr_requests;
             let room = thresholds.nr_requests.saturating_sub(class.allocated) as usize;
-            let woken = room.min(class.line.len());
-            class.line.drain(..woken).for_each(&mut wake);
+            let woken = room.min(class.wait_queue.len());
+            class.wait_queue.drain(..woken).for_each(&mut wake);
         }
     }
 
-    pub(super) fn is_congested(&self, class: IoClass) -> bool {
+    pub(super) fn is_congested(&self, class: SyncClass) -> bool {
         self.classes[class as usize].congested
     }
 }
@@ -184,7 +182,7 @@ impl Class {
     /// Whether another request may be allocated. The one that reaches the limit marks the class full, and its task may
     /// continue with a burst.
     #[inline]
-    fn admits(
+    fn try_admit(
         &mut self,
         now: Now,
         thresholds: &Thresholds,
@@ -207,7 +205,7 @@ impl Class {
                 }
             }
         }
-        self.allocated < thresholds.most
+        self.allocated < thresholds.max
     }
 
     #[inline]
@@ -216,7 +214,7 @@ impl Class {
             self.congested = false;
         }
         if self.allocated < thresholds.nr_requests {
-            if let Some(waiter) = self.line.pop_front() {
+            if let Some(waiter) = self.wait_queue.pop_front() {
                 wake(waiter);
             }
             self.full = false;
@@ -232,7 +230,7 @@ mod tests {
     fn thresholds_for_128_are_113_103_and_192_and_for_1_those_of_4() {
         let thresholds = |n| {
             let t = Thresholds::new(n);
-            (t.nr_requests, t.congestion_on, t.congestion_off, t.most)
+            (t.nr_requests, t.congestion_on, t.congestion_off, t.max)
         };
         assert_eq!(thresholds(128), (128, 113, 103, 192));
         assert_eq!(thresholds(4), (4, 4, 3, 6));

@@ -24,6 +24,6 @@ impl Locked {
             take_requested(cx);
         }
         rq.marks.clear(Marks::STARTED);
-        self.insert_again(cx, rq);
+        self.reinsert(cx, rq);
     }
 }

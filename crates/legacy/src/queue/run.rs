@@ -7,7 +7,7 @@ use hoistway_blk::ground::{Lock, Sharing, Site};
 use hoistway_blk::request::{Marks, Rq};
 use hoistway_blk::watch::Event;
 
-use super::request_list::IoClass;
+use super::request_list::SyncClass;
 use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_requested};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
@@ -47,8 +47,8 @@ impl Locked {
         if self.is_stopped || !self.peek(cx) {
             return None;
         }
-        let head = self.dispatch.look()?;
-        let class = IoClass::of(head.is_sync());
+        let head = self.dispatch.peek_head()?;
+        let class = SyncClass::of(head.is_sync());
         if !self.tags.take(head, self.in_flight[class as usize]) {
             return None;
         }
@@ -74,8 +74,8 @@ impl Locked {
                 None => {}
             }
         }
-        let head = self.dispatch.look();
-        let found = head.is_some();
+        let head = self.dispatch.peek_head();
+        let has_head = head.is_some();
         if let Some(rq) = head.filter(|rq| !rq.marks.contains(Marks::STARTED)) {
             rq.marks.set(Marks::STARTED);
             if rq.marks.contains(Marks::INSERTED) {
@@ -84,7 +84,7 @@ impl Locked {
             cx.event(Event::Issue(rq));
         }
         take_requested(cx);
-        found
+        has_head
     }
 
     /// With no request at the device no completion will run the queue, so it is retried after a delay.

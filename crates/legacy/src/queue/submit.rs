@@ -9,7 +9,7 @@ use hoistway_blk::request::{Edge, Marks, MergeRules, NoMerges, Plug, Rq};
 use hoistway_blk::watch::{Event, Probe};
 
 use super::insert::Insertion;
-use super::request_list::IoClass;
+use super::request_list::SyncClass;
 use super::{HCTX, LegacyQueue, Locked, take_requested};
 
 /// A [submission](Submission) to a [`LegacyQueue`].
@@ -43,9 +43,9 @@ enum Stage {
 
 /// The result of an allocation.
 enum Allocated {
-    Given(Rq),
+    Request(Rq),
     /// There is none: the task is waiting.
-    InLine,
+    Waiting,
     /// There is none, and the bio must not wait.
     Refused,
 }
@@ -124,13 +124,13 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 }
                 Stage::Allocate => {
                     match self.locked.with(cx.meter, Site::Legacy, |queue| queue.allocate(cx, submission)) {
-                        Allocated::Given(rq) => {
+                        Allocated::Request(rq) => {
                             cx.event(Event::GetRq(&rq));
-                            self.place(rules, cx, rq, plug.as_deref_mut());
+                            self.plug_or_insert(rules, cx, rq, plug.as_deref_mut());
                             Stage::Next
                         }
                         Allocated::Refused => end_bio(cx, submission, Status::Again),
-                        Allocated::InLine => {
+                        Allocated::Waiting => {
                             // A task that sleeps must not delay its plugged requests.
                             if let Some(plug) = plug {
                                 self.unplug(cx, rules, plug, false);
@@ -141,7 +141,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                     }
                 }
                 Stage::Woken => {
-                    self.locked.with(cx.meter, Site::Legacy, |queue| queue.woken(cx, submission));
+                    self.locked.with(cx.meter, Site::Legacy, |queue| queue.stop_waiting(cx, submission));
                     Stage::Allocate
                 }
                 Stage::Next => match submission.remainder.take() {
@@ -158,7 +158,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Cancels a submission; see [`Queue::cancel`](hoistway_blk::queue::Queue::cancel).
     pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Option<Bio> {
         if submission.stage == Stage::Woken {
-            self.locked.with(cx.meter, Site::Legacy, |queue| queue.depart(cx, submission));
+            self.locked.with(cx.meter, Site::Legacy, |queue| queue.cancel_wait(cx, submission));
         }
         submission.stage = Stage::Next;
         submission.guard.disarm();
@@ -185,7 +185,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// Passes a new request on: to the plug, or to the elevator and then the driver.
-    fn place<E: Env>(&self, rules: &MergeRules, cx: &mut Cx<'_, E>, rq: Rq, plug: Option<&mut Plug>) {
+    fn plug_or_insert<E: Env>(&self, rules: &MergeRules, cx: &mut Cx<'_, E>, rq: Rq, plug: Option<&mut Plug>) {
         let Some(plug) = plug else {
             let insertion = if is_flush_type(rq.op, rq.flags) { Insertion::Flush } else { Insertion::Sort };
             self.locked.with(cx.meter, Site::Legacy, |queue| queue.insert(cx, rules, rq, insertion));
@@ -231,19 +231,20 @@ impl Locked {
     /// Makes a request for the bio, or adds the task to the waiting ones.
     fn allocate<E: Env>(&mut self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Allocated {
         let Some(bio) = &submission.bio else { return Allocated::Refused };
-        let class = IoClass::of(is_sync(bio.op, bio.flags));
+        let class = SyncClass::of(is_sync(bio.op, bio.flags));
         let may = self.elevator.may_queue(&mut cx.elevator(), bio);
-        let whose = (class, bio.io_context);
+        let class_and_context = (class, bio.io_context);
         let cgroup = bio.cgroup;
-        let counted = self.lists.of(cgroup).try_count(cx.now, &self.thresholds, &mut self.batchers, whose, may);
+        let is_admitted =
+            self.lists.for_cgroup(cgroup).try_get(cx.now, &self.thresholds, &mut self.batchers, class_and_context, may);
         take_requested(cx);
-        if !counted && bio.flags.contains(BioFlags::NOWAIT) {
+        if !is_admitted && bio.flags.contains(BioFlags::NOWAIT) {
             return Allocated::Refused;
         }
-        if !counted {
-            self.lists.of(cgroup).wait(class, submission.waiter);
+        if !is_admitted {
+            self.lists.for_cgroup(cgroup).wait(class, submission.waiter);
             self.home.keep(&mut submission.guard, submission.waiter);
-            return Allocated::InLine;
+            return Allocated::Waiting;
         }
         submission.guard.disarm();
         let Some(bio) = submission.bio.take() else { return Allocated::Refused };
@@ -260,21 +261,23 @@ impl Locked {
             self.elevator.prepare(&mut cx.elevator(), &rq);
             take_requested(cx);
         }
-        Allocated::Given(rq)
+        Allocated::Request(rq)
     }
 
     /// A task was woken, or continues for another reason: it stops waiting and may allocate a burst.
-    fn woken<E: Env>(&mut self, cx: &Cx<'_, E>, submission: &LegacySubmission) {
+    fn stop_waiting<E: Env>(&mut self, cx: &Cx<'_, E>, submission: &LegacySubmission) {
         let Some(bio) = &submission.bio else { return };
-        self.lists.of(bio.cgroup).leave_wait_queue(IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
+        self.lists
+            .for_cgroup(bio.cgroup)
+            .leave_wait_queue(SyncClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
         self.batchers.grant(cx.now, bio.io_context);
     }
 
     /// A task no longer wants a request. If it had been woken, the next waiting one is woken instead.
-    fn depart<E: Env>(&mut self, cx: &mut Cx<'_, E>, submission: &LegacySubmission) {
+    fn cancel_wait<E: Env>(&mut self, cx: &mut Cx<'_, E>, submission: &LegacySubmission) {
         let Some(bio) = &submission.bio else { return };
-        let (class, waiter) = (IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
-        let list = self.lists.of(bio.cgroup);
+        let (class, waiter) = (SyncClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
+        let list = self.lists.for_cgroup(bio.cgroup);
         if !list.leave_wait_queue(class, waiter) {
             list.wake_next_request_waiter(&self.thresholds, class, |waiter| cx.effects.push(Effect::Wake(waiter)));
         }

@@ -32,8 +32,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// of any length are accepted.
     #[must_use]
     pub fn would_switch(&self, text: &str) -> Option<bool> {
-        let mut known = self.config.schedulers.of(Layer::SingleQueue);
-        known.find(|row| row.name == text.trim()).map(|row| row.name != self.scheduler())
+        let mut rows = self.config.schedulers.of(Layer::SingleQueue);
+        rows.find(|row| row.name == text.trim()).map(|row| row.name != self.scheduler())
     }
 
     /// The scheduler for a text written to `queue/scheduler`, with default tunables, for the queue in its current state.

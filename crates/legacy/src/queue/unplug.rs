@@ -29,7 +29,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         std::mem::swap(&mut *list, &mut plug.list);
         let count = list.len();
         list.make_contiguous().sort_by_key(|rq| rq.sector);
-        while self.insert_some(cx, rules, &mut list) == MustRun::Now {
+        while self.insert_batch(cx, rules, &mut list) == MustRun::Now {
             // An elevator that wants to run at once does so before it gets the rest.
             self.run(cx);
         }
@@ -43,7 +43,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// Inserts requests from the front of `list` under one lock hold, until the queue must run or all are in.
-    fn insert_some<E: Env>(&self, cx: &mut Cx<'_, E>, rules: &MergeRules, list: &mut VecDeque<Rq>) -> MustRun {
+    fn insert_batch<E: Env>(&self, cx: &mut Cx<'_, E>, rules: &MergeRules, list: &mut VecDeque<Rq>) -> MustRun {
         self.locked.with(cx.meter, Site::Legacy, |queue| {
             while let Some(rq) = list.pop_front() {
                 let insertion = if is_flush_type(rq.op, rq.flags) { Insertion::Flush } else { Insertion::SortMerge };

@@ -17,8 +17,8 @@ use world::{Subject, World};
 
 /// Cases of a property: the variable, or the default.
 fn cases(default: u32) -> ProptestConfig {
-    let wanted = std::env::var("HOISTWAY_POLICY_CASES").ok().and_then(|text| text.parse().ok());
-    ProptestConfig::with_cases(wanted.unwrap_or(default))
+    let cases = std::env::var("HOISTWAY_POLICY_CASES").ok().and_then(|text| text.parse().ok());
+    ProptestConfig::with_cases(cases.unwrap_or(default))
 }
 
 /// One load from beginning to end; returns what came out, in order.

@@ -107,7 +107,7 @@ impl World {
     pub fn new(seed: u64, subject: Subject) -> Self {
         let mut random = Random(seed);
         let rotational = random.one_in(2);
-        let nomerges = random.of(&[NoMerges::All, NoMerges::All, NoMerges::Cheap]);
+        let nomerges = random.pick(&[NoMerges::All, NoMerges::All, NoMerges::Cheap]);
         let limits = Limits { max_sectors: 64, rotational, ..Limits::default() };
         let process = Process { ioprio: IoPriority::UNSET, cgroup: CgroupId::ROOT };
         let mut world = World {
@@ -207,9 +207,9 @@ impl World {
     fn bio(&mut self) -> Bio {
         let who = self.random.below(PROCESSES as u64) as usize;
         let Process { ioprio, cgroup } = self.processes[who];
-        let op = self.random.of(&[Op::Read, Op::Read, Op::Read, Op::Write, Op::Write, Op::Discard]);
-        let sync = self.random.of(&[BioFlags::NONE, BioFlags::SYNC]);
-        let more = self.random.of(&[BioFlags::NONE, BioFlags::NONE, BioFlags::NONE, BioFlags::META, BioFlags::PRIO]);
+        let op = self.random.pick(&[Op::Read, Op::Read, Op::Read, Op::Write, Op::Write, Op::Discard]);
+        let sync = self.random.pick(&[BioFlags::NONE, BioFlags::SYNC]);
+        let more = self.random.pick(&[BioFlags::NONE, BioFlags::NONE, BioFlags::NONE, BioFlags::META, BioFlags::PRIO]);
         let longest = if self.random.one_in(5) { 64 } else { 12 };
         let sectors = 1 + self.random.below(longest) as u32;
         if self.random.one_in(3) {
@@ -412,7 +412,7 @@ impl World {
             }),
             1 => {
                 let classes = [PriorityClass::BestEffort, PriorityClass::RealTime, PriorityClass::Idle];
-                let ioprio = IoPriority::new(self.random.of(&classes), self.random.below(8) as u8);
+                let ioprio = IoPriority::new(self.random.pick(&classes), self.random.below(8) as u8);
                 let carried = self.random.one_in(2);
                 self.processes[who].ioprio = if carried { ioprio } else { IoPriority::UNSET };
                 self.call(|world, cx| {
@@ -421,7 +421,7 @@ impl World {
             }
             _ => {
                 let known: Vec<u32> = [0].into_iter().chain(self.cgroups.iter().copied()).collect();
-                let cgroup = CgroupId(self.random.of(&known));
+                let cgroup = CgroupId(self.random.pick(&known));
                 self.processes[who].cgroup = cgroup;
                 if self.random.one_in(2) {
                     self.call(|world, cx| {
@@ -476,9 +476,9 @@ impl World {
         if tunables.is_empty() {
             return;
         }
-        let tunable = self.random.of(&tunables);
+        let tunable = self.random.pick(&tunables);
         let small = self.random.below(300);
-        let value = self.random.of(&[small, small, small, 0, 1, 1_000_000]);
+        let value = self.random.pick(&[small, small, small, 0, 1, 1_000_000]);
         self.write_tunable(tunable.name, &value.to_string());
     }
 

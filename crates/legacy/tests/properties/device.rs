@@ -51,7 +51,7 @@ impl Device {
     }
 
     /// The driver of a CPU.
-    pub fn of(&mut self, cpu: CpuId) -> &mut Self {
+    pub fn driver_of(&mut self, cpu: CpuId) -> &mut Self {
         self.cpu = cpu;
         self
     }
@@ -105,7 +105,7 @@ impl Driver for Device {
                 0..2 => {
                     // The budget of a request that reached the driver is the driver's to return.
                     self.budget += 1;
-                    Answer::Done(rq, self.random.of(&[Status::Ok, Status::Medium]))
+                    Answer::Done(rq, self.random.pick(&[Status::Ok, Status::Medium]))
                 }
                 2..4 if promised => Answer::Refused(rq, Refusal::UntilCompletion),
                 _ => Answer::Refused(rq, Refusal::Busy),

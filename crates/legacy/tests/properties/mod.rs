@@ -52,19 +52,19 @@ proptest! {
 
 #[test]
 fn no_request_is_lost_or_duplicated_in_as_many_as_requested() {
-    let wanted: u64 = std::env::var("HOISTWAY_REQUESTS").map_or(20_000, |text| text.parse().expect("a number"));
+    let min_bios: u64 = std::env::var("HOISTWAY_REQUESTS").map_or(20_000, |text| text.parse().expect("a number"));
     let first = std::env::var("HOISTWAY_SEED").map_or(1, |text| text.parse().expect("a number"));
-    let (mut bios, mut seed, mut told) = (0, first, 0);
-    while bios < wanted {
+    let (mut bios, mut seed, mut printed_at) = (0, first, 0);
+    while bios < min_bios {
         for scheduler in ALL_SCHEDULERS {
             let kernel = Kernel::EXAMPLES[seed as usize % Kernel::EXAMPLES.len()];
-            bios += load(seed, kernel, scheduler, if wanted > 100_000 { 50_000 } else { 500 }).1;
+            bios += load(seed, kernel, scheduler, if min_bios > 100_000 { 50_000 } else { 500 }).1;
             seed += 1;
         }
         // A long run can be stopped without losing how far it came.
-        if bios - told >= 10_000_000 || bios >= wanted {
+        if bios - printed_at >= 10_000_000 || bios >= min_bios {
             println!("{bios} bios in loads of the seeds {first} to {}", seed - 1);
-            told = bios;
+            printed_at = bios;
         }
     }
 }

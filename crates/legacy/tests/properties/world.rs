@@ -71,13 +71,13 @@ impl World {
         let mut config = QueueConfig {
             cpus: 1 + random.below(4) as u16,
             hw_queues: 1 + random.below(4) as u16,
-            queue_depth: random.of(&[1, 2, 4, 7, 32]),
+            queue_depth: random.pick(&[1, 2, 4, 7, 32]),
             host_wide_tags: random.one_in(3),
-            nomerges: random.of(&[NoMerges::All, NoMerges::All, NoMerges::Cheap, NoMerges::Nothing]),
+            nomerges: random.pick(&[NoMerges::All, NoMerges::All, NoMerges::Cheap, NoMerges::Nothing]),
             limits: Limits {
                 max_sectors: 64,
                 max_write_zeroes_sectors: 32,
-                max_discard_segments: random.of(&[1, 3]),
+                max_discard_segments: random.pick(&[1, 3]),
                 rotational: random.one_in(2),
                 write_cache: random.one_in(2),
                 fua: random.one_in(2),
@@ -89,18 +89,18 @@ impl World {
                 single_dispatcher: random.one_in(2),
                 try_merge: random.one_in(2),
                 batch_dispatch: random.one_in(2),
-                insertion: random.of(&[Insertion::Direct, Insertion::Buckets, Insertion::Pending]),
+                insertion: random.pick(&[Insertion::Direct, Insertion::Buckets, Insertion::Pending]),
             },
             ..QueueConfig::new(kernel)
         };
         if kernel.generation().queue_types {
             config.read_queues = random.below(3) as u16;
         }
-        let tagging = random.of(&[Tagging::Driver, Tagging::Lowest, Tagging::RoundRobin]);
+        let tagging = random.pick(&[Tagging::Driver, Tagging::Lowest, Tagging::RoundRobin]);
         let front: AnyQueue<Local> = if is_legacy {
             // The widest choice of tags, which only a legacy device has.
             config.host_wide_tags = true;
-            let config = LegacyConfig { tagging, nr_requests: random.of(&[1, 4, 16]), ..LegacyConfig::new(&config) };
+            let config = LegacyConfig { tagging, nr_requests: random.pick(&[1, 4, 16]), ..LegacyConfig::new(&config) };
             AnyQueue::Legacy(Box::new(LegacyQueue::new(&config, scheduler).expect("a valid configuration")))
         } else {
             AnyQueue::new(&config, scheduler).expect("a valid configuration")
@@ -184,7 +184,7 @@ impl World {
         {
             self.probe.1.set_depths(depths);
         }
-        let mut cx = self.caller.cx(now, cpu, self.device.of(cpu), &mut self.probe, &NoMeter);
+        let mut cx = self.caller.cx(now, cpu, self.device.driver_of(cpu), &mut self.probe, &NoMeter);
         body(&self.front, &mut cx, &mut self.tasks[number].submitter)
     }
 
@@ -252,16 +252,16 @@ impl World {
     fn poll_queue_writes(&mut self) {
         let schedulers: &[&str] = if self.front.is_legacy() { &LEGACY_SCHEDULERS } else { &SCHEDULERS };
         let (file, text) = match self.random.below(9) {
-            0..3 => ("scheduler".to_owned(), self.random.of(schedulers).to_owned()),
+            0..3 => ("scheduler".to_owned(), self.random.pick(schedulers).to_owned()),
             3 => {
                 // Maps of many words, too.
                 let count = if self.random.one_in(4) { 1024 + self.random.below(1024) } else { self.random.below(40) };
                 ("nr_requests".to_owned(), count.to_string())
             }
             4 => ("nomerges".to_owned(), self.random.below(3).to_string()),
-            5 => ("write_cache".to_owned(), self.random.of(&["write back", "write through"]).to_owned()),
+            5 => ("write_cache".to_owned(), self.random.pick(&["write back", "write through"]).to_owned()),
             6 if !self.front.is_legacy() => {
-                ("wbt_lat_usec".to_owned(), self.random.of(&["-1", "0", "50", "100000"]).to_owned())
+                ("wbt_lat_usec".to_owned(), self.random.pick(&["-1", "0", "50", "100000"]).to_owned())
             }
             7 => ("rotational".to_owned(), self.random.below(2).to_string()),
             _ => {
@@ -276,24 +276,24 @@ impl World {
         let cpu = self.some_cpu();
         // What the kernel refuses changes nothing, which is as good a test.
         if let Ok(Some(change)) = self.call(cpu, |front, cx| front.begin_change(cx, &file, &text)) {
-            let look = change.poll_interval().map(|after| self.now + after);
-            self.change = Some((change, look));
+            let poll_at = change.poll_interval().map(|after| self.now + after);
+            self.change = Some((change, poll_at));
         }
         self.follow();
     }
 
-    fn look_at_change(&mut self) {
-        let Some((change, look)) = self.change.take() else { return };
-        if look.is_some_and(|at| at > self.now) {
-            self.change = Some((change, look));
+    fn poll_change(&mut self) {
+        let Some((change, poll_at)) = self.change.take() else { return };
+        if poll_at.is_some_and(|at| at > self.now) {
+            self.change = Some((change, poll_at));
             return;
         }
         let cpu = self.some_cpu();
         match self.call(cpu, |front, cx| front.poll_change(cx, &change)) {
             Ok(Step::Done) => self.follow(),
             Ok(Step::More) => {
-                let look = change.poll_interval().map(|after| self.now + after);
-                self.change = Some((change, look));
+                let poll_at = change.poll_interval().map(|after| self.now + after);
+                self.change = Some((change, poll_at));
             }
             Err(error) => panic!("{}: {error}", change.file()),
         }
@@ -316,9 +316,9 @@ impl World {
         let status = if self.random.one_in(20) { Status::Medium } else { Status::Ok };
         let cpu = self.some_cpu();
         self.call(cpu, |front, cx| front.complete(cx, rq, status));
-        if self.change.as_ref().is_some_and(|(_, look)| look.is_none()) {
+        if self.change.as_ref().is_some_and(|(_, poll_at)| poll_at.is_none()) {
             self.carry_out();
-            self.look_at_change();
+            self.poll_change();
         }
     }
 
@@ -337,7 +337,7 @@ impl World {
     fn later(&mut self) {
         self.now += Nanos::from_millis(3);
         self.carry_out();
-        self.look_at_change();
+        self.poll_change();
     }
 
     fn run_all_later(&mut self) {

@@ -22,7 +22,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    pub fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }
 }

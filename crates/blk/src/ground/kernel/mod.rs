@@ -1,8 +1,8 @@
-//! Kernel generations: one table that says which variant of every part a Linux release has.
+//! Kernel generations: a table of the variants of each component in each Linux release.
 //!
-//! A variant is a value here and a parameter there; no file of this crate exists twice. Each column of the table says
-//! since which release it holds, so that there is an answer for every release. Sources: the rules in `docs/rules`,
-//! each of which says since when it holds.
+//! A variant is a value here and a parameter of the component; no code is duplicated. Each entry names the first
+//! release that it applies to, so the table covers every release. Sources: `docs/rules`, where each rule says since
+//! when it applies.
 
 mod release;
 
@@ -10,7 +10,7 @@ pub use release::Kernel;
 
 use crate::ground::time::Hz;
 
-/// How many requests a hardware-queue run dispatches from the scheduler before it sends them.
+/// Number of requests that a hardware-queue run dispatches from the scheduler before it issues them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fetch {
     /// One at a time.
@@ -18,28 +18,28 @@ pub enum Fetch {
     /// Up to `nr_requests` while the queue is not busy; stops at the first request that gets no driver tag only if
     /// `stop_without_tag`.
     Batch {
-        /// Whether drawing stops at the first request without a driver tag.
+        /// Whether dispatching stops at the first request without a driver tag.
         stop_without_tag: bool,
     },
 }
 
-/// Whether a run goes on to the scheduler after it has dealt with left-overs.
+/// Whether a run continues with the scheduler after the dispatch list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AfterDispatchList {
-    /// Only if all of them were sent.
+    /// Only if all of the list was issued.
     AskIfSent,
-    /// Only if *not* all of them were sent, a mistake of the first releases.
+    /// Only if not all of the list was issued: a bug of the first releases.
     AskIfStuck,
 }
 
-/// When a request without a scheduler may go to the driver without being queued.
+/// When a request may bypass the queues and go directly to the driver, without a scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DirectIssue {
     /// Only sync requests outside a plug, and only with several hardware queues.
     SyncManyQueues,
-    /// Those, and whatever finds the hardware queue not busy.
+    /// The same, and any request if the hardware queue is not busy.
     NotBusy,
-    /// Whatever leaves a plug, which everything does.
+    /// All requests of a plug, which means all requests.
     Always,
 }
 
@@ -65,12 +65,12 @@ pub enum PlugUse {
     Batches,
 }
 
-/// What a shallow depth bounds.
+/// The meaning of a shallow depth.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShallowRule {
-    /// This number of bits of each word of the tag bitmap.
+    /// The number of usable bits of each word of the tag bitmap.
     PerWord,
-    /// This number of bits of the whole bitmap, spread over its words.
+    /// The number of usable bits of the whole bitmap, spread over its words.
     WholeMap,
 }
 
@@ -81,7 +81,8 @@ pub enum SysfsGeneration {
     NoneLast,
     /// 6.2 to 6.8: `none` is the first.
     NoneFirst,
-    /// Later: besides, too large a `max_sectors_kb` is cut, and a write cache that is not there stays off.
+    /// 6.9 and later: in addition, too large a `max_sectors_kb` is clamped, and a missing write cache cannot be turned
+    /// on.
     Clamping,
 }
 
@@ -90,11 +91,11 @@ pub enum SysfsGeneration {
 pub enum DiskStatsGeneration {
     /// Up to 4.17: busy time to the nanosecond, waiting as an integral; discards are writes.
     ExactWithoutDiscards,
-    /// 4.18 to 4.20: discards apart.
+    /// 4.18 to 4.20: discards are counted separately.
     Exact,
-    /// 5.0 to 6.9: busy time in ticks; a start counts one of them. Flushes apart.
+    /// 5.0 to 6.9: busy time in ticks, of which each start counts one. Flushes are counted separately.
     StartsCountOne,
-    /// Later: a start counts nothing if the device was idle.
+    /// 6.10 and later: a start counts no tick if the device was idle.
     Ticks,
 }
 
@@ -118,22 +119,22 @@ pub enum DeadlineGeneration {
 pub enum CfqGeneration {
     /// Up to 4.7: timer ticks.
     Ticks,
-    /// 4.8 and later: nanoseconds. (What 4.12 changed besides is in all rows here.)
+    /// 4.8 and later: nanoseconds. (Other changes of 4.12 are in all rows here.)
     Nanoseconds,
 }
 
-/// The generations of kyber (docs/rules/kyber.md), by how they steer the depths and where requests wait.
+/// The generations of kyber (docs/rules/kyber.md), by the control of depths and the place where requests wait.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum KyberGeneration {
     /// 4.12 to 4.17: mean latencies in windows; requests wait in the block layer's software queues.
     Windows,
-    /// 4.18 and 4.19: the same controller; requests wait in staging lists of kyber's own.
+    /// 4.18 and 4.19: the same controller; requests wait in kyber's own staging lists.
     StagedWindows,
     /// 4.20 and later: percentiles of latency histograms, and a domain for discards.
     Percentiles,
 }
 
-/// The variant of every part in one release.
+/// The variant of every component in one release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Generation {
     /// The release.
@@ -142,15 +143,15 @@ pub struct Generation {
     pub hz: Hz,
     /// Whether the driver's budget is taken before a request is dispatched from the scheduler.
     pub budget: bool,
-    /// How many requests a run dispatches before it sends them.
+    /// Number of requests that a run dispatches before it issues them.
     pub fetch: Fetch,
-    /// Whether the scheduler is asked after left-overs.
+    /// Whether a run continues with the scheduler after the dispatch list.
     pub after_dispatch_list: AfterDispatchList,
-    /// Whether left-overs go back to the head of the dispatch list instead of its tail.
+    /// Whether unissued requests return to the head of the dispatch list instead of its tail.
     pub dispatch_list_at_head: bool,
     /// Whether hardware queues keep a busy average.
     pub busy_average: bool,
-    /// When requests by-pass the queues.
+    /// When requests bypass the queues.
     pub direct_issue: DirectIssue,
     /// A plug that holds this many requests is flushed before the next one.
     pub plug_limit: u16,
@@ -160,7 +161,7 @@ pub struct Generation {
     pub plug_merges_newest_only: bool,
     /// The order of an explicit flush without a scheduler.
     pub plug_order: PlugOrder,
-    /// Who plugs.
+    /// Which system calls plug.
     pub plug_use: PlugUse,
     /// Whether a bio outside a plug runs the scheduler's queue in its submitter (as a plug of one) and not on a
     /// worker.
@@ -171,11 +172,11 @@ pub struct Generation {
     pub merge_needs_equal_priority: bool,
     /// Whether only bios of the same cgroup merge.
     pub merge_needs_equal_cgroup: bool,
-    /// What a shallow depth means.
+    /// The meaning of a shallow depth.
     pub shallow: ShallowRule,
     /// Whether a queue whose driver tags are host-wide has one map of scheduler tags for all its hardware queues.
     pub one_scheduler_map: bool,
-    /// Whether there are hardware queues for reads alone and for polled I/O.
+    /// Whether there are separate hardware queues for reads and for polled I/O.
     pub queue_types: bool,
     /// The software limit of a request in sectors, unless the user sets another.
     pub max_sectors_cap: u32,
@@ -183,15 +184,15 @@ pub struct Generation {
     pub single_dispatch: bool,
     /// Whether there is write-back throttling: 4.10 and later.
     pub wbt: bool,
-    /// Whether every flush-type write by-passes the scheduler, even one that needs no flush.
+    /// Whether every flush-type write bypasses the scheduler, even one that needs no flush.
     pub flushes_bypass_scheduler: bool,
-    /// Whether a flush command waits for sequenced data in flight also with a scheduler.
+    /// Whether a flush command waits for in-flight sequenced data even with a scheduler.
     pub flush_always_defers: bool,
     /// How statistics are kept.
     pub disk_stats: DiskStatsGeneration,
     /// How the files in sysfs behave.
     pub sysfs: SysfsGeneration,
-    /// Whether the limit of scheduler tags is `queue/async_depth`, which every queue has, and no matter of schedulers.
+    /// Whether every queue has `queue/async_depth`, which replaces the schedulers' own limits of scheduler tags.
     pub queue_async_depth: bool,
     /// mq-deadline's generation.
     pub deadline: DeadlineGeneration,
@@ -199,11 +200,11 @@ pub struct Generation {
     pub deadline_limits_async: bool,
     /// kyber's generation.
     pub kyber: KyberGeneration,
-    /// cfq's generation. Kernels without the legacy path run its last form.
+    /// cfq's generation; the last one for kernels without the legacy path.
     pub cfq: CfqGeneration,
 }
 
-/// A release of the main line.
+/// A mainline release.
 const fn main(major: u16, minor: u16) -> Kernel {
     Kernel::release(major, minor, 0)
 }
@@ -214,7 +215,8 @@ const fn stable(major: u16, minor: u16, patch: u16) -> Kernel {
 }
 
 impl Kernel {
-    /// The variants of this release. What no source dates begins with the first release that is known to have it.
+    /// The variants of this release. A change without a dated source applies from the first release that is known to
+    /// have it.
     #[must_use]
     pub fn generation(self) -> Generation {
         let is_from = |major, minor| self.is_from(major, minor);
@@ -245,7 +247,7 @@ impl Kernel {
                 &[
                     (PlugOrder::Fifo, &[main(5, 0)]),
                     (PlugOrder::Lifo, &[main(5, 16)]),
-                    // Recorded in 6.12.107; which stable release brought it is not known.
+                    // Recorded in 6.12.107; the stable release that introduced it is unknown.
                     (PlugOrder::Fifo, &[main(6, 13), stable(6, 12, 1)]),
                 ],
             ),
@@ -291,7 +293,7 @@ impl Kernel {
                 false,
                 &[
                     (true, &[main(5, 14)]),
-                    // The summer of 2024, and the stable series of then.
+                    // Changed in mid-2024, with backports to the stable series.
                     (false, &[main(6, 11), stable(6, 10, 3), stable(6, 6, 44), stable(6, 1, 103)]),
                 ],
             ),

@@ -1,11 +1,10 @@
-//! A Linux release: its number, how it is read, and whether it has what came with another.
+//! Linux release numbers: parsing, order, and which changes a release contains.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A Linux release whose behaviour can be chosen: `6.18.3`, or a series. A long-term series, `6.18`, stands for its latest stable release,
-/// any other, `6.10`, for the release of the main line. They are ordered as they followed each other on the main line; a series comes
-/// last of its own.
+/// A Linux release to simulate: `6.18.3`, or a series. A long-term series such as `6.18` stands for its latest stable release, any other
+/// series such as `6.10` for its mainline release. Ordered by version; a series is after all of its releases.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Kernel {
     major: u16,
@@ -17,19 +16,19 @@ pub struct Kernel {
 /// Later than every stable release of a series.
 const LATEST: u16 = u16::MAX;
 
-/// The series that were maintained for years. The others ended within months.
+/// The long-term series. The others ended within months.
 const LONG_TERM: [(u16, u16); 11] =
     [(4, 4), (4, 9), (4, 14), (4, 19), (5, 4), (5, 10), (5, 15), (6, 1), (6, 6), (6, 12), (6, 18)];
 
-/// The last series of each major number that is not continued.
+/// The last series of each completed major version.
 const LAST_SERIES: [(u16, u16); 3] = [(4, 20), (5, 19), (6, 19)];
 
 impl Kernel {
-    /// The oldest one: openSUSE Leap 42.2.
+    /// The oldest supported kernel: openSUSE Leap 42.2.
     pub const V4_4: Kernel = Kernel::series(4, 4);
-    /// The first with multi-queue schedulers.
+    /// The first kernel with multi-queue schedulers.
     pub const V4_12: Kernel = Kernel::series(4, 12);
-    /// The last long-term one with the legacy single queue.
+    /// The last long-term kernel with the legacy single queue.
     pub const V4_19: Kernel = Kernel::series(4, 19);
     /// Debian 11; before the single-dispatch rule.
     pub const V5_10: Kernel = Kernel::series(5, 10);
@@ -37,20 +36,20 @@ impl Kernel {
     pub const V5_15: Kernel = Kernel::series(5, 15);
     /// Debian 12.
     pub const V6_1: Kernel = Kernel::series(6, 1);
-    /// The one of the published NVMe heatmaps.
+    /// The kernel of the published NVMe heatmaps.
     pub const V6_3: Kernel = Kernel::series(6, 3);
-    /// A long-term one.
+    /// A long-term kernel.
     pub const V6_6: Kernel = Kernel::series(6, 6);
     /// Debian 13.
     pub const V6_12: Kernel = Kernel::series(6, 12);
-    /// A long-term one.
+    /// A long-term kernel.
     pub const V6_18: Kernel = Kernel::series(6, 18);
-    /// The first with `queue/async_depth`.
+    /// The first kernel with `queue/async_depth`.
     pub const V7_0: Kernel = Kernel::series(7, 0);
-    /// The first without implicit plugs.
+    /// The first kernel without implicit plugs.
     pub const V7_2: Kernel = Kernel::series(7, 2);
 
-    /// Releases that people name, oldest first: between them they have every variant of every part.
+    /// Well-known releases, oldest first: together they have every variant of every component.
     pub const EXAMPLES: [Kernel; 12] = [
         Kernel::V4_4,
         Kernel::V4_12,
@@ -66,10 +65,10 @@ impl Kernel {
         Kernel::V7_2,
     ];
 
-    /// The release whose behaviour is taken where nothing else is said: the newest.
+    /// The default: the newest release.
     pub const DEFAULT: Kernel = Kernel::V7_2;
 
-    /// A single release. Patch 0 is the main line's.
+    /// A single release. Patch 0 is the mainline release.
     #[must_use]
     pub const fn release(major: u16, minor: u16, patch: u16) -> Kernel {
         Kernel { major, minor, patch }
@@ -81,32 +80,32 @@ impl Kernel {
         Kernel { major, minor, patch: LATEST }
     }
 
-    /// The main line's release that its series begins with.
+    /// The mainline release that begins its series.
     #[must_use]
     pub const fn first_of_series(self) -> Kernel {
         Kernel { patch: 0, ..self }
     }
 
-    /// Whether it came with this release of the main line or later.
+    /// Whether it is this mainline release or later.
     #[must_use]
     pub const fn is_from(self, major: u16, minor: u16) -> bool {
         self.major > major || (self.major == major && self.minor >= minor)
     }
 
-    /// Whether it has what came with the first of these releases, and with the others within their stable series.
+    /// Whether it contains a change that came with the first of these releases, and with the others in their stable series.
     pub(crate) fn has(self, since: &[Kernel]) -> bool {
         let in_series = |kernel: &&Kernel| (kernel.major, kernel.minor) == (self.major, self.minor);
         let reaches = |&at: &Kernel| self.stable_release() >= at;
         since.first().is_some_and(|&main| self >= main) || since.iter().find(in_series).is_some_and(reaches)
     }
 
-    /// The release that is meant: of a short series without a third number the main line's.
+    /// The release that this stands for: the mainline release for a series that is not long-term.
     fn stable_release(self) -> Kernel {
         let is_long_term = LONG_TERM.contains(&(self.major, self.minor));
         if self.patch == LATEST && !is_long_term { self.first_of_series() } else { self }
     }
 
-    /// What a part of it is: what it was at first, or the last of what it became that this release has.
+    /// The value of a table column: the initial one, or the last change that this release contains.
     pub(crate) fn column<T: Copy>(self, first: T, became: &[(T, &[Kernel])]) -> T {
         became.iter().rev().find(|(_, since)| self.has(since)).map_or(first, |&(variant, _)| variant)
     }
@@ -119,15 +118,15 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// The number that a text begins with, and what follows it.
+/// Parses the number at the start of a text; also returns the rest.
 fn number(text: &str) -> Option<(u16, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(digits);
-    // The last number of 16 bits is no release but a series.
+    // The largest 16-bit number is reserved for a series.
     Some((number.parse().ok().filter(|&number| number != LATEST)?, rest))
 }
 
-/// What `uname -r` prints, or part of it: two or three numbers, and whatever the distribution adds to them.
+/// Parses output of `uname -r`, or part of it: two or three numbers, and a distribution's suffix.
 fn parse(text: &str) -> Option<Kernel> {
     let (major, rest) = number(text)?;
     let (minor, rest) = number(rest.strip_prefix('.')?)?;
@@ -137,15 +136,14 @@ fn parse(text: &str) -> Option<Kernel> {
             .then(|| Kernel::series(major, minor))
             .or_else(|| added(rest, Kernel::series(major, minor)));
     };
-    // Debian, Ubuntu and others keep the 0 and number their own builds behind it: which stable release it is, it does
-    // not say.
+    // Debian, Ubuntu and others keep patch 0 and append their own build number, which does not identify the stable release.
     let numbered_anew = added.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let kernel =
         if patch == 0 && numbered_anew { Kernel::series(major, minor) } else { Kernel::release(major, minor, patch) };
     self::added(added, kernel)
 }
 
-/// The release, if what stands behind its numbers is something that distributions add.
+/// The release, if the text after its numbers is a valid distribution suffix.
 fn added(text: &str, kernel: Kernel) -> Option<Kernel> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-+~._".contains(c);
     let begins = text.is_empty() || text.starts_with(['-', '+', '~', '_']);

@@ -1,8 +1,8 @@
-//! What one CPU writes and others have as neighbour.
+//! Cache-line padding against false sharing.
 
 use std::ops::{Deref, DerefMut};
 
-/// A value on cache lines of its own: writing it takes no line away from users of its neighbours.
+/// A value on its own cache lines, so that writing it does not invalidate its neighbours' lines on other CPUs.
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(align(64))]
 pub struct Padded<T>(pub T);

@@ -1,4 +1,4 @@
-//! A value that every call reads and that is changed once in a while: the state of a queue, the limits of a device.
+//! Read-mostly values: read by every call and rarely changed, such as the state of a queue or the limits of a device.
 //!
 //! A change is exclusive: no call that reads the value is running, and calls that begin later see the change.
 
@@ -8,27 +8,27 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::Padded;
 use crate::ground::ids::CpuId;
 
-/// A value that is read all the time and rarely changed.
+/// A read-mostly value.
 pub trait ReadMostly<T> {
     /// The value, for readers on `cpus` CPUs.
     fn new(value: T, cpus: u16) -> Self;
-    /// Runs `body` with the value, which stays as it is meanwhile. Not re-entrant: a reader that reads again would wait
-    /// behind a change that waits for it.
+    /// Runs `body` with the value, which does not change meanwhile. Not re-entrant: a nested read could deadlock with a
+    /// pending change.
     fn read<R>(&self, cpu: CpuId, body: impl FnOnce(&T) -> R) -> R;
-    /// Waits until there is no reader, and changes the value. Not for readers.
+    /// Waits until there are no readers, and changes the value. Must not be called by a reader.
     fn change<R>(&self, body: impl FnOnce(&mut T) -> R) -> R;
 }
 
-/// A value that one thread reads and changes. It is lent to one call at a time: that costs less than to count readers, and
-/// a call within a call, which could wait for ever where there are threads, panics here each time.
+/// A value of a single thread, borrowed by one call at a time. That costs less than counting readers, and a nested call,
+/// which could deadlock with several threads, always panics here.
 pub struct Lent<T>(Cell<Option<Box<T>>>);
 
-const LENT: &str = "the value is lent to a call that is under way";
+const LENT: &str = "the value is borrowed by a call in progress";
 
 impl<T> Lent<T> {
     #[inline]
     fn give_back(&self, value: Box<T>) {
-        // What is replaced is nothing: to forget it saves a look at what there is to drop, at each call.
+        // The replaced value is `None`: forgetting it saves a drop check at each call.
         std::mem::forget(self.0.replace(Some(value)));
     }
 }
@@ -61,7 +61,7 @@ pub struct CpuLocks<T> {
     shares: Box<[Padded<Share<T>>]>,
 }
 
-/// All are the same value, and there is always one: it is absent only while it is changed, under all locks.
+/// All shares hold the same value; it is absent only while it is changed, under all locks.
 type Share<T> = RwLock<Option<Arc<T>>>;
 
 const THERE: &str = "a value is absent only under all locks";
@@ -74,13 +74,13 @@ impl<T> ReadMostly<T> for CpuLocks<T> {
 
     #[inline]
     fn read<R>(&self, cpu: CpuId, body: impl FnOnce(&T) -> R) -> R {
-        // A panic under a lock is a bug that has already been reported; the others go on.
+        // A panic under a lock is a bug that has already been reported; the other threads continue.
         let share = self.shares[cpu.index() % self.shares.len()].read().unwrap_or_else(PoisonError::into_inner);
         body(share.as_ref().expect(THERE))
     }
 
     fn change<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
-        // In order, so that of two changes one waits for the other.
+        // Always in the same order, so two changes cannot deadlock.
         let locked = self.shares.iter().map(|share| share.write().unwrap_or_else(PoisonError::into_inner));
         let mut shares: Vec<_> = locked.collect();
         let mut value = shares.iter_mut().filter_map(|share| share.take()).last().expect(THERE);
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[should_panic(expected = "lent to a call that is under way")]
+    #[should_panic(expected = "borrowed by a call in progress")]
     fn a_nested_call_is_detected() {
         let value = Lent::new(1, 1);
         value.read(CpuId(0), |_| value.read(CpuId(0), |_| {}));

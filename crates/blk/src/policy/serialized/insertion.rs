@@ -1,4 +1,4 @@
-//! How requests get to the policy: under its lock, or left to a CPU that has it.
+//! Insertion of requests: under the policy's lock, or delegated to a CPU that holds it.
 
 use crate::ground::meter::{Meter, Site, extra_request_counter};
 use crate::ground::sharing::{Lock, Sharing, Word};
@@ -12,9 +12,9 @@ use crate::policy::scheduler::{ElevatorCx, Place};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
-    /// Takes a list of requests in, in order: under one hold of the lock, the caller's or with [buckets](Insertion::Buckets) that of
-    /// another CPU, or with [lists](Insertion::Pending) of the CPU that asks next, the caller if no other. A run has to follow.
-    /// Requests that were absorbed on the way are [freed](ElevatorCx::freed).
+    /// Inserts a list of requests in order, under one hold of the lock: by the caller, with [buckets](Insertion::Buckets) possibly by
+    /// another CPU, or with [pending lists](Insertion::Pending) by the next CPU to dispatch. A run has to follow. Requests that were
+    /// merged into others are added to [`freed`](ElevatorCx::freed).
     #[inline]
     pub fn insert(
         &self,
@@ -39,13 +39,12 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         }
     }
 
-    /// Whether two requests may join before the policy has heard of them: unless it keeps something for each of them, or wants a word
-    /// in it.
+    /// Whether two requests may be merged before insertion: not if the policy keeps data for each request, or has to be asked.
     fn may_merge_before_insertion(&self) -> bool {
         !self.needs.preparation && !self.needs.bios && !self.needs.joins
     }
 
-    /// Gives the policy what waits for it in the lists.
+    /// Inserts the requests of the pending lists into the policy.
     #[inline]
     pub(super) fn take_pending(&self, meter: &impl Meter, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) {
         if self.pending.is_filled() {
@@ -63,8 +62,8 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         });
     }
 
-    /// Inserts a request that came after the lock was taken. What had its slot before may have ended since then, and the policy has to
-    /// hear of that first.
+    /// Inserts a request that arrived after the lock was taken. The previous request in its slot may have completed since, which the
+    /// policy must be notified of first.
     fn insert_late(
         &self,
         store: &mut RequestStore<S>,

@@ -166,10 +166,10 @@ fn the_fields_are_those_of_the_release() {
 fn inflight_counts_only_requests_at_the_driver() {
     let mut disk = Watched::new(Kernel::V6_18, "mq-deadline");
     disk.submit(write(8));
-    assert_eq!(disk.stats.inflight_line(), "       0        1\n");
+    assert_eq!(disk.stats.at_driver(), [0, 1]);
     disk.queue.set_quiesced(true);
     disk.submit(read(1000));
-    assert_eq!((disk.stats.inflight_line(), disk.stats.in_flight()), ("       0        1\n".into(), 2));
+    assert_eq!((disk.stats.at_driver(), disk.stats.in_flight()), ([0, 1], 2));
 }
 
 #[test]

@@ -86,11 +86,11 @@ fn impossible_configurations_are_refused_with_what_was_expected() {
     refused("cpus: 0", &|config| config.cpus = 0);
     refused("queue_depth: 0", &|config| config.queue_depth = 0);
     refused("nr_requests: 2049 is not in 0 to 2048", &|config| config.nr_requests = Some(2049));
-    refused("limits.max_sectors: 4 is less than a logical block of 8", &|config| {
+    refused("limits.max_sectors: 4 is less than the logical block size of 8", &|config| {
         (config.limits.logical_block, config.limits.physical_block, config.limits.max_sectors) = (8, 8, 4);
     });
-    refused("limits.max_segments: with 0", &|config| config.limits.max_segments = 0);
-    refused("limits.physical_block: 12 sectors", &|config| {
+    refused("limits.max_segments: must be at least 1", &|config| config.limits.max_segments = 0);
+    refused("limits.physical_block: 12 is not a multiple", &|config| {
         (config.limits.logical_block, config.limits.physical_block) = (8, 12);
     });
     refused("limits.chunk_sectors: 100", &|config| {

@@ -1,36 +1,36 @@
-//! What a request of a kind and size takes on this drive: a base for small ones and a slope for the rest, learned from
-//! completions (ADIOS-10 to ADIOS-14).
+//! The expected latency of a request, by kind and size: a base for small requests plus a slope for each further KiB, both learned
+//! from completions (ADIOS-10 to ADIOS-14).
 
 use crate::ground::time::{Instant, Nanos};
 
-/// Sectors of a small request, 4 KiB: what is larger pays the slope for the rest.
+/// Sectors of a small request, 4 KiB. For each KiB beyond that, the slope is added.
 const SMALL: u32 = 8;
 /// Sectors of a KiB.
 const KIB: u64 = 2;
-/// Samples after which base and slope are renewed.
+/// Samples after which base and slope are computed anew.
 const RENEWED_AFTER: u32 = 1024;
-/// Time after which they are renewed with whatever has come.
+/// Time after which they are computed anew, however few samples there are.
 const RENEWED_EVERY: Nanos = Nanos::from_millis(100);
-/// Of this many small samples the slowest is an outlier.
+/// Of this many small samples, the slowest is taken as an outlier.
 const OUTLIER: u32 = 100;
-/// Samples that a written value counts for.
+/// A value written by the user weighs as much as this many samples.
 const WRITTEN_COUNTS: u64 = 1024;
 /// No request is expected to take longer, ns.
 pub(super) const MOST_NS: u64 = 10_000_000_000;
 /// No KiB is expected to take longer, ns.
 pub(super) const MOST_NS_PER_KIB: u64 = 1_000_000_000;
-/// Buckets of an octave of latencies.
+/// Buckets for each octave of latencies.
 const STEPS: u32 = 4;
 const BUCKETS: usize = 64 * STEPS as usize;
 
-/// How fast a model forgets.
+/// How fast a model forgets old samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forgetting {
-    /// Thousands of requests.
+    /// It forgets after this many thousand requests,
     pub(super) kreqs: u64,
-    /// GB of 10^9 bytes.
+    /// or after this many GB of 10^9 bytes.
     pub(super) gbytes: u64,
-    /// The part of the past that is forgotten then, as 1 / this.
+    /// The fraction that it forgets is 1 / this.
     pub(super) resist: u64,
 }
 
@@ -39,15 +39,15 @@ pub(super) struct Forgetting {
 pub(super) struct LatencyModel {
     base_ns: u64,
     slope_ns_per_kib: u64,
-    /// Small requests: how many, and the sum of their latencies, outliers left out.
+    /// Small requests: their number and the sum of their latencies, without outliers.
     small: (u64, u128),
     large: Large,
-    /// Small samples since the last renewal: how many, and the sum of their latencies, by latency.
+    /// Small samples since the last computation, by latency: their number and the sum of their latencies.
     fresh: Box<[(u32, u64); BUCKETS]>,
     fresh_small: u32,
     fresh_samples: u32,
     renewed: Instant,
-    /// Requests and sectors since it forgot last.
+    /// Requests and sectors since it last forgot.
     since_forgot: (u64, u64),
 }
 
@@ -83,7 +83,7 @@ fn bucket(latency_ns: u64) -> usize {
 }
 
 impl LatencyModel {
-    /// The latency that a request of this many sectors is expected to have, ns.
+    /// The expected latency of a request of this many sectors, ns.
     #[inline]
     pub(super) fn predict(&self, sectors: u32) -> u64 {
         (self.base_ns + self.slope_ns_per_kib * u64::from(sectors.saturating_sub(SMALL)) / KIB).min(MOST_NS)
@@ -94,18 +94,18 @@ impl LatencyModel {
         self.base_ns
     }
 
-    /// What each KiB beyond a small request adds, ns.
+    /// What each KiB beyond a small request adds to its latency, ns.
     pub(super) fn slope_ns_per_kib(&self) -> u64 {
         self.slope_ns_per_kib
     }
 
-    /// Replaces the base; it counts as much as some samples.
+    /// Replaces the base. The new one weighs as much as [`WRITTEN_COUNTS`] samples.
     pub(super) fn set_base_ns(&mut self, base_ns: u64) {
         self.base_ns = base_ns;
         self.small = (WRITTEN_COUNTS, u128::from(WRITTEN_COUNTS) * u128::from(base_ns));
     }
 
-    /// Replaces the slope; it counts as much as some samples of 8 KiB.
+    /// Replaces the slope. The new one weighs as much as [`WRITTEN_COUNTS`] samples of 8 KiB.
     pub(super) fn set_slope_ns_per_kib(&mut self, slope: u64) {
         self.slope_ns_per_kib = slope;
         let (count, x) = (u128::from(WRITTEN_COUNTS), u128::from(SMALL));
@@ -113,7 +113,7 @@ impl LatencyModel {
         self.large = Large { x: count * x, xx: count * x * x, xy: count * x * y };
     }
 
-    /// Learns that a request took so long.
+    /// Adds the latency of a completed request.
     #[inline]
     pub(super) fn learn(&mut self, now: Instant, sectors: u32, latency_ns: u64, forgetting: &Forgetting) {
         if sectors <= SMALL {
@@ -142,7 +142,7 @@ impl LatencyModel {
         if let Some(base) = self.small.1.checked_div(u128::from(self.small.0)) {
             self.base_ns = base as u64;
         }
-        // Least squares with the base given; what would be negative is a drive whose size does not matter.
+        // Least squares with the base given. A negative slope means that size does not matter: 0.
         let Large { x, xx, xy } = self.large;
         let above = xy.saturating_sub(u128::from(self.base_ns) * x);
         if let Some(slope) = (above * u128::from(KIB)).checked_div(xx) {
@@ -150,7 +150,7 @@ impl LatencyModel {
         }
     }
 
-    /// Adds the fresh small samples but for the slowest of each hundred.
+    /// Adds the fresh small samples, except the slowest of each hundred.
     fn add_fresh(&mut self) {
         let mut outliers = self.fresh_small / OUTLIER;
         for (count, sum) in self.fresh.iter_mut().rev() {
@@ -165,7 +165,7 @@ impl LatencyModel {
         self.fresh_small = 0;
     }
 
-    /// Forgets a part of the past after a number of requests or bytes.
+    /// Forgets a fraction of the old samples after a number of requests or bytes.
     fn forget(&mut self, forgetting: &Forgetting) {
         let (requests, sectors) = self.since_forgot;
         if requests < forgetting.kreqs * 1000 && sectors * 512 < forgetting.gbytes * 1_000_000_000 {
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_model_forgets_a_share_after_a_number_of_requests_or_bytes() {
-        // 100,000 requests at one speed, then 100,000 at half: what is known of the first half weighs less the more is forgotten.
+        // 100,000 requests at one speed, then 100,000 at half of it: the more is forgotten, the less the first ones weigh.
         let after = |forgetting: Forgetting, sectors: u32| {
             let mut model = LatencyModel::default();
             for n in 0..200_000_u64 {

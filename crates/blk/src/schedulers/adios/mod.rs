@@ -1,9 +1,10 @@
-//! ADIOS, which distributions ship beside Linux: requests by deadline, given out in batches whose predicted latency fits a
-//! window.
+//! ADIOS, an out-of-tree scheduler that some distributions add to their kernels: requests by deadline, dispatched in
+//! batches whose predicted latency fits a window.
 //!
-//! **Promises**: sync requests go in the order in which they came, async ones when their deadline comes; what is given out and
-//! not done is expected to take no longer than `global_latency_window`. **Costs**: O(log n) an insertion and a dispatch, one
-//! lock; no fairness between processes, no priorities. **Rules**: docs/rules/adios.md.
+//! **Promises**: sync requests go in the order in which they came, async ones when their deadline comes; the requests
+//! that are dispatched and not completed are expected to take no longer than `global_latency_window`. **Costs**: O(log
+//! n) an insertion and a dispatch, one lock; no fairness between processes, no priorities. **Rules**:
+//! docs/rules/adios.md.
 
 mod latency_model;
 mod tunables;
@@ -38,15 +39,15 @@ const READ_STEP_NS: i64 = 125_000;
 pub struct Adios {
     settings: Settings,
     models: [LatencyModel; 3],
-    /// What goes before everything, and what must be durable.
+    /// Requests that precede all others, and after them those that must be durable.
     tiers: [IdList; 2],
-    /// By deadline: reads, and all else.
+    /// By deadline: reads, and all other requests.
     by_deadline: [SectorOrder; 2],
-    /// What goes next, in its order: the batch that is given out, and the one behind it.
+    /// The next requests, in dispatch order: the batch being dispatched, and the one behind it.
     batches: [IdList; 2],
-    /// Which of them is given out.
+    /// Which of the two is being dispatched.
     current: usize,
-    /// Requests that wait, batches included.
+    /// Waiting requests, including those in batches.
     waiting: u32,
     /// Predicted latency of the requests in a batch or at the device, ns.
     predicted_ns: u64,
@@ -56,10 +57,10 @@ pub struct Adios {
     links: Links,
 }
 
-/// What is known of a request slot.
+/// The state of a request.
 #[derive(Clone, Copy, Default)]
 struct Entry {
-    place: Whereabouts,
+    location: Location,
     kind: u8,
     sectors: u32,
     /// Its key in the order by deadline, ns.
@@ -67,14 +68,14 @@ struct Entry {
     arrival: u64,
     /// What it adds to `predicted_ns` while it is in a batch or at the device.
     predicted_ns: u64,
-    /// When it was given out.
-    given_out: Instant,
+    /// When it was dispatched.
+    dispatched_at: Instant,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Whereabouts {
+enum Location {
     #[default]
-    Elsewhere,
+    NotHere,
     Tier(u8),
     Ordered,
     Batch(u8),
@@ -110,7 +111,7 @@ impl Adios {
         }
     }
 
-    /// The order that a kind of request is in.
+    /// The index in `by_deadline` for a kind of request.
     fn order_of(kind: u8) -> usize {
         usize::from(usize::from(kind) != READ)
     }
@@ -125,28 +126,28 @@ impl Adios {
         start.saturating_add(self.settings.target_ns[kind]).saturating_add(prediction).min(u64::MAX - 1)
     }
 
-    fn order(&mut self, id: u32) {
+    fn insert_by_deadline(&mut self, id: u32) {
         let Entry { kind, deadline, .. } = self.entries[id as usize];
         self.by_deadline[Self::order_of(kind)].insert(id, deadline);
-        self.entries[id as usize].place = Whereabouts::Ordered;
+        self.entries[id as usize].location = Location::Ordered;
     }
 
-    /// Takes a request out of wherever it waits.
+    /// Takes a request out of the list or order in which it waits.
     fn leave(&mut self, id: u32) {
-        let Entry { place, kind, deadline, predicted_ns, .. } = self.entries[id as usize];
-        match place {
-            Whereabouts::Tier(tier) => self.tiers[usize::from(tier)].remove(&mut self.links, id),
-            Whereabouts::Ordered => {
+        let Entry { location, kind, deadline, predicted_ns, .. } = self.entries[id as usize];
+        match location {
+            Location::Tier(tier) => self.tiers[usize::from(tier)].remove(&mut self.links, id),
+            Location::Ordered => {
                 self.by_deadline[Self::order_of(kind)].remove(id, deadline);
             }
-            Whereabouts::Batch(batch) => {
+            Location::Batch(batch) => {
                 self.batches[usize::from(batch)].remove(&mut self.links, id);
                 self.predicted_ns -= predicted_ns;
             }
-            Whereabouts::Elsewhere | Whereabouts::Device => return,
+            Location::NotHere | Location::Device => return,
         }
         self.waiting -= 1;
-        self.entries[id as usize].place = Whereabouts::Elsewhere;
+        self.entries[id as usize].location = Location::NotHere;
     }
 
     /// The ordered request that goes next (ADIOS-9).
@@ -159,7 +160,7 @@ impl Adios {
         Some(if is_read { read_id } else { other_id })
     }
 
-    /// Whether so little is left that another batch may be filled (ADIOS-8).
+    /// Whether so little is left of the batch that the next one may be filled (ADIOS-8).
     fn may_fill(&self) -> bool {
         self.batches[1 - self.current].is_empty()
             && self.predicted_ns * 100 <= self.settings.window_ns * self.settings.refill_percent
@@ -169,7 +170,7 @@ impl Adios {
         self.by_deadline.iter().any(|order| !order.is_empty())
     }
 
-    /// Fills the batch behind the one that is given out (ADIOS-7).
+    /// Fills the batch behind the one being dispatched (ADIOS-7).
     fn fill(&mut self) {
         let mut taken = [0; 3];
         while let Some(id) = self.earliest() {
@@ -186,7 +187,7 @@ impl Adios {
             let batch = 1 - self.current;
             self.batches[batch].push_back(&mut self.links, id);
             let entry = &mut self.entries[id as usize];
-            entry.place = Whereabouts::Batch(batch as u8);
+            entry.location = Location::Batch(batch as u8);
             entry.predicted_ns = predicted_ns;
             self.predicted_ns += predicted_ns;
         }
@@ -212,13 +213,13 @@ impl Adios {
         }
     }
 
-    /// Takes the prediction of a request that is no longer at the device out of the sum.
+    /// A request is no longer at the device: subtracts its prediction from the sum.
     fn return_from_device(&mut self, id: RqId) -> Option<Entry> {
         let entry = &mut self.entries[id.index()];
-        if entry.place != Whereabouts::Device {
+        if entry.location != Location::Device {
             return None;
         }
-        entry.place = Whereabouts::Elsewhere;
+        entry.location = Location::NotHere;
         self.predicted_ns -= entry.predicted_ns;
         Some(*entry)
     }
@@ -226,7 +227,7 @@ impl Adios {
 
 impl Scheduler for Adios {
     fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
-        // One that comes back is no longer at the device.
+        // A requeued request is no longer at the device.
         self.return_from_device(id);
         let rq = cx.rq(id);
         let kind = kind_of(rq.op);
@@ -245,14 +246,14 @@ impl Scheduler for Adios {
         entry.arrival = self.arrivals;
         match tier {
             Some(tier) => {
-                entry.place = Whereabouts::Tier(tier);
+                entry.location = Location::Tier(tier);
                 let list = &mut self.tiers[usize::from(tier)];
                 match place {
                     Place::Head => list.push_front(&mut self.links, id.0),
                     Place::Sorted => list.push_back(&mut self.links, id.0),
                 }
             }
-            None => self.order(id.0),
+            None => self.insert_by_deadline(id.0),
         }
     }
 
@@ -261,8 +262,8 @@ impl Scheduler for Adios {
         let Some(id) = chosen else { return Choice { rq: None, reason } };
         self.leave(id);
         let entry = &mut self.entries[id as usize];
-        entry.place = Whereabouts::Device;
-        entry.given_out = cx.now.at;
+        entry.location = Location::Device;
+        entry.dispatched_at = cx.now.at;
         entry.predicted_ns = self.models[usize::from(entry.kind)].predict(entry.sectors);
         self.predicted_ns += entry.predicted_ns;
         Choice { rq: Some(RqId(id)), reason }
@@ -271,7 +272,7 @@ impl Scheduler for Adios {
     fn finish(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
         let was_held_back = !self.has_work();
         let Some(entry) = self.return_from_device(id) else { return };
-        let latency_ns = cx.now.at.since(entry.given_out).0;
+        let latency_ns = cx.now.at.since(entry.dispatched_at).0;
         if latency_ns <= self.settings.sample_limit_ns {
             let model = &mut self.models[usize::from(entry.kind)];
             model.learn(cx.now.at, entry.sectors, latency_ns, &self.settings.forgetting);
@@ -289,20 +290,27 @@ impl Scheduler for Adios {
 
     fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
         let gone = self.entries[absorbed.index()];
-        self.leave(absorbed.0);
         self.resize(survivor, self.entries[survivor.index()].sectors + gone.sectors);
         let entry = self.entries[survivor.index()];
-        if (gone.deadline, gone.arrival) < (entry.deadline, entry.arrival) {
-            let is_ordered = entry.place == Whereabouts::Ordered;
-            if is_ordered {
-                self.leave(survivor.0);
+        let is_earlier = (gone.deadline, gone.arrival) < (entry.deadline, entry.arrival);
+        if is_earlier && entry.location == Location::Ordered {
+            self.leave(survivor.0);
+            // Its place among equal deadlines is that of the request that it absorbs.
+            if gone.location == Location::Ordered {
+                self.by_deadline[Self::order_of(gone.kind)].replace(absorbed.0, gone.deadline, survivor.0);
+                self.entries[absorbed.index()].location = Location::NotHere;
+            } else {
+                self.leave(absorbed.0);
+                self.by_deadline[Self::order_of(gone.kind)].insert(survivor.0, gone.deadline);
                 self.waiting += 1;
             }
+            self.entries[survivor.index()].location = Location::Ordered;
+        } else {
+            self.leave(absorbed.0);
+        }
+        if is_earlier {
             let entry = &mut self.entries[survivor.index()];
             (entry.deadline, entry.arrival) = (gone.deadline, gone.arrival);
-            if is_ordered {
-                self.order(survivor.0);
-            }
         }
     }
 
@@ -328,7 +336,7 @@ impl Adios {
     fn resize(&mut self, id: RqId, sectors: u32) {
         let entry = &mut self.entries[id.index()];
         entry.sectors = sectors;
-        if matches!(entry.place, Whereabouts::Batch(_)) {
+        if matches!(entry.location, Location::Batch(_)) {
             let predicted_ns = self.models[usize::from(entry.kind)].predict(sectors);
             self.predicted_ns = self.predicted_ns - entry.predicted_ns + predicted_ns;
             entry.predicted_ns = predicted_ns;

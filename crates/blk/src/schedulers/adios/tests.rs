@@ -29,7 +29,7 @@ fn with_flags(bio: Bio, flags: BioFlags) -> Bio {
 
 /// Predicted latency of requests that are in a batch or at the device.
 fn predicted(policy: &Adios) -> u64 {
-    let counted = |entry: &&Entry| matches!(entry.place, Whereabouts::Batch(_) | Whereabouts::Device);
+    let counted = |entry: &&Entry| matches!(entry.location, Location::Batch(_) | Location::Device);
     policy.entries.iter().filter(counted).map(|entry| entry.predicted_ns).sum()
 }
 
@@ -214,6 +214,14 @@ fn a_merged_request_keeps_the_earlier_deadline() {
     bench.insert_at(0, read(108), at(10));
     assert_eq!(bench.waiting(), 2);
     assert_eq!(bench.drain(), [before, other]);
+    // Among equal deadlines it stands where that one stood.
+    let mut bench = self::bench();
+    let last = bench.insert_at(0, read(50_000), at(30));
+    bench.insert_at(0, read(100), at(17));
+    let equal = bench.insert_at(0, read(9000), at(17));
+    let before = bench.insert_at(0, read(92), at(19));
+    bench.insert_at(0, read(108), at(20));
+    assert_eq!(bench.drain(), [before, equal, last]);
 }
 
 #[test]

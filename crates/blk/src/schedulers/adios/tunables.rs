@@ -4,7 +4,7 @@ use super::latency_model::{Forgetting, MOST_NS_PER_KIB};
 use super::{Adios, DISCARD, READ, WRITE};
 use crate::ground::tunables::{Grammar, TunableRow, Tunables, Unit};
 
-/// What the files hold, but for the models.
+/// The values of the files, except those of the models.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     /// Predicted latency, ns, that may be in a batch and at the device together.
@@ -15,10 +15,10 @@ pub(super) struct Settings {
     pub(super) batch_limit: [u32; 3],
     /// How long an async request of a kind may wait, ns.
     pub(super) target_ns: [u64; 3],
-    /// Samples above this are ignored, ns.
+    /// Latencies above this are ignored, ns.
     pub(super) sample_limit_ns: u64,
     pub(super) places_by_prediction: bool,
-    /// Steps by which reads go before others.
+    /// Steps by which reads precede other requests.
     pub(super) read_priority: i64,
     pub(super) forgetting: Forgetting,
 }
@@ -96,7 +96,7 @@ pub(super) static TUNABLES: Tunables<Adios> = Tunables {
         TunableRow::new(
             "global_latency_window",
             (Unit::Nanos, 16_000_000, 0, MOST_NS),
-            "Predicted latency that a batch and what is at the device may sum up to.",
+            "Predicted latency that a batch and the requests at the device may sum up to.",
             |adios: &Adios| i128::from(adios.settings.window_ns),
             |adios: &mut Adios, ns| adios.settings.window_ns = ns as u64,
         )
@@ -123,7 +123,7 @@ pub(super) static TUNABLES: Tunables<Adios> = Tunables {
         TunableRow::new(
             "lat_model_latency_limit",
             (Unit::Nanos, 500_000_000, 1, 100 * MOST_NS),
-            "Completions that took longer teach nothing.",
+            "Completions that took longer are not learned from.",
             |adios: &Adios| i128::from(adios.settings.sample_limit_ns),
             |adios: &mut Adios, ns| adios.settings.sample_limit_ns = ns as u64,
         ),
@@ -158,7 +158,7 @@ pub(super) static TUNABLES: Tunables<Adios> = Tunables {
         TunableRow::new(
             "shrink_resist",
             (Unit::Number, 2, 1, 100),
-            "The part of the past that is forgotten then: 1 all of it, 2 half.",
+            "The fraction that is forgotten then is 1 / this: 1 all, 2 half.",
             |adios: &Adios| i128::from(adios.settings.forgetting.resist),
             |adios: &mut Adios, part| adios.settings.forgetting.resist = part as u64,
         ),

@@ -1,4 +1,5 @@
-//! Budgets: how much service a slot may give, learned from how the last one ended. Rules: BFQ-36 to BFQ-43.
+//! Budgets: how much service a queue may receive in a slot, learned from how its last slot ended. Rules: BFQ-36 to
+//! BFQ-43.
 
 use super::Bfq;
 use super::config::{DEFAULT_MAX_BUDGET, MS};
@@ -7,9 +8,9 @@ use super::rate::RATE_SHIFT;
 use super::state_lines::{Expiration, StateChange};
 use super::tunables::default_timeout;
 
-/// The device's largest budget counts once the counter of slots has reached this.
+/// The device's largest budget is used once the counter of slots has reached this.
 const SLOTS_MIN: u32 = 194;
-/// The smallest budget is this part of the largest.
+/// The smallest budget is the largest divided by this.
 const MIN_PART: u64 = 32;
 /// Slots shorter than this say nothing about speed, ns.
 const SHORT: u64 = MS;
@@ -25,7 +26,7 @@ pub(super) struct Pace {
 }
 
 impl Bfq {
-    /// What the device moves at its peak rate in one slot (BFQ-38).
+    /// The sectors that the device transfers in one slot at its peak rate (BFQ-38).
     pub(super) fn auto_max_budget(&self) -> u64 {
         let millis = self.config.millis(self.settings.timeout) as u64;
         (self.rate.rate * 1000 * millis) >> RATE_SHIFT
@@ -40,7 +41,7 @@ impl Bfq {
         }
     }
 
-    /// The largest budget that new queues and the smallest budget go by (BFQ-39).
+    /// The largest budget, from which the budget of new queues and the smallest budget follow (BFQ-39).
     pub(super) fn current_max_budget(&self) -> u64 {
         if self.budgets_assigned < SLOTS_MIN { DEFAULT_MAX_BUDGET } else { self.max_budget }
     }
@@ -55,14 +56,14 @@ impl Bfq {
         self.budgets_assigned = (self.budgets_assigned * 7 + 256) / 8;
     }
 
-    /// How fast the queue in service was (BFQ-37). `until_idling`: the time that was idled away does not count.
+    /// How fast the queue in service was (BFQ-37). `until_idling`: without the time spent idling.
     pub(super) fn pace(&self, q: QueueId, until_idling: bool) -> Pace {
         let queue = &self.queues[q];
         if !queue.sync {
             return Pace { slow: false, millis: 0 };
         }
         let end = if until_idling { self.idling_start } else { self.now.ns };
-        // The clock may have stood still: then the slot has taken no time.
+        // The clock may have stood still. Then the slot has taken no time.
         let duration = (end.wrapping_sub(self.slot_start) as i64).max(0) as u64;
         let seeky = self.is_seeky(q);
         if duration < SHORT {

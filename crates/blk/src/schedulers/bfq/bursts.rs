@@ -4,7 +4,7 @@ use super::Bfq;
 use super::config::{BURST_FORGOTTEN_MS, BURST_INTERVAL_MS, LARGE_BURST, LONG_AGO_TICK};
 use super::entity::{GroupId, QueueId};
 
-/// A queue that was split off within this time is no newcomer, ms.
+/// A queue that was split off less than this ago does not count as new, ms.
 const SPLIT_MS: u64 = 10;
 
 /// The burst that is going on, if any.
@@ -18,7 +18,7 @@ pub(super) struct Burst {
     pub large: bool,
     /// The group in which it happens.
     group: GroupId,
-    /// Tick of its last newcomer.
+    /// Tick at which its last queue was created.
     last: i64,
 }
 
@@ -34,7 +34,7 @@ impl Burst {
         self.list.contains(&q)
     }
 
-    /// Puts a queue back that had been in the list.
+    /// Puts back a queue that had been in the list.
     pub fn readmit(&mut self, q: QueueId) {
         self.list.push(q);
     }
@@ -88,7 +88,7 @@ impl Bfq {
         self.burst.last = self.now.tick;
     }
 
-    /// A queue gets work after a long time: that it came in a burst is forgotten (BFQ-102).
+    /// A queue gets work after a long time: it no longer counts as created in a burst (BFQ-102).
     pub(super) fn maybe_forget_burst(&mut self, q: QueueId) {
         let queue = &self.queues[q];
         let forgotten = self.config.ticks(BURST_FORGOTTEN_MS);

@@ -32,7 +32,7 @@ impl Bfq {
         self.queues[q].think.ended(self.now.ns as i64);
         let event = self.rate.completed(self.now.ns);
         self.note_rate_event(event);
-        // A shared queue says nothing about who wakes whom.
+        // A completion of a shared queue does not show which process wakes which.
         self.last_completed = (!self.queues[q].shared).then_some(q);
         let raised_interactively = self.config.variant.soft_rt_filters && self.entity(q).raise == RAISE_INTERACTIVE;
         let queue = &self.queues[q];
@@ -63,7 +63,7 @@ impl Bfq {
         }
     }
 
-    /// Does the device queue commands (BFQ-70)?
+    /// Takes a sample of whether the device queues commands (BFQ-70).
     pub(super) fn sample_ncq(&mut self) {
         self.ncq.note(self.in_driver);
         let thinker = self.config.variant.ncq_skips_thinkers

@@ -1,11 +1,11 @@
-//! What bfq is made for, and the fixed numbers of its heuristics. Rules: BFQ-12.
+//! The configuration of bfq, and the constants of its heuristics. Rules: BFQ-12.
 
 use super::variant::BfqVariant;
 use crate::ground::ids::{CgroupId, Sector};
 use crate::ground::kernel::{Generation, ShallowRule};
 use crate::ground::time::Hz;
 
-/// A cgroup that is known from the start.
+/// A cgroup that exists from the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BfqGroup {
     /// The cgroup.
@@ -16,30 +16,30 @@ pub struct BfqGroup {
     pub weight: u16,
 }
 
-/// What bfq is made for: the release whose behaviour is wanted, and the queue that it serves.
+/// What a bfq is created with: the kernel release to behave like, and the properties of its queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BfqConfig {
     /// The release.
     pub variant: BfqVariant,
     /// Length of a tick.
     pub hz: Hz,
-    /// What a shallow depth means.
+    /// How the kernel applies a shallow depth.
     pub shallow: ShallowRule,
     /// Scheduler tags per hardware queue.
     pub nr_requests: u32,
-    /// What bfq has learned of `queue/async_depth`, where queues have one.
+    /// The value of `queue/async_depth` as bfq knows it; `None` in kernels without the file.
     pub async_depth: Option<u32>,
     /// Whether the device seeks.
     pub rotational: bool,
-    /// The first sectors of the second and further independent actuators, ascending; none for one actuator (BFQ-128).
-    /// What lies behind the eighth one's first sector is the eighth's.
+    /// The first sectors of the second and further independent actuators, ascending; empty with one actuator (BFQ-128).
+    /// All sectors from the eighth actuator's first on belong to the eighth.
     pub actuators: Vec<Sector>,
-    /// The cgroups, each after the one above it. Others are added below the root when they first appear.
+    /// The cgroups, each after its parent. Others are added below the root when they first appear.
     pub groups: Vec<BfqGroup>,
 }
 
 impl BfqConfig {
-    /// As a kernel has it, for a queue of `nr_requests` scheduler tags.
+    /// The configuration in a kernel of this generation, for a queue of `nr_requests` scheduler tags.
     #[must_use]
     pub fn new(generation: &Generation, nr_requests: u32, rotational: bool) -> Self {
         BfqConfig {
@@ -65,7 +65,7 @@ impl BfqConfig {
     }
 }
 
-/// What bfq sets `queue/async_depth` to, percent of the scheduler tags.
+/// The value that bfq sets `queue/async_depth` to, percent of the scheduler tags.
 pub(super) const ASYNC_PERCENT: u32 = 75;
 
 /// Nanoseconds in a millisecond.
@@ -73,15 +73,15 @@ pub(super) const MS: u64 = 1_000_000;
 
 /// The default of `slice_idle`, ns.
 pub(super) const SLICE_IDLE: u64 = 8 * MS;
-/// The least that is idled for, ns: the shortest useful think time.
+/// The longest time that the device idles for a seeky queue, ns.
 pub(super) const MIN_THINK: u64 = 2 * MS;
-/// The idle timer of raised queues is at least so long, ns.
+/// The idle timer of raised queues is at least this long, ns.
 pub(super) const RAISED_IDLE_MIN: u64 = 20 * MS;
 
 /// The largest budget until the peak rate is known, sectors.
 pub(super) const DEFAULT_MAX_BUDGET: u64 = 16_384;
 
-/// Requests closer than this may belong to one stream, sectors.
+/// Requests at most this far apart may belong to one stream, sectors.
 pub(super) const CLOSE: u64 = 8192;
 
 /// At most this many independent actuators are distinguished.
@@ -95,7 +95,7 @@ pub(super) const RAISE_SOFT_RT: u64 = 30 * 100;
 pub(super) const SOFT_RT_RAISE_MS: u64 = 300;
 /// A queue that was empty for longer than this is interactive when it comes back, ms.
 pub(super) const MIN_IDLE_MS: u64 = 2000;
-/// An async queue is raised by a request that comes so much later than the last one, ms.
+/// An async queue is raised if a request comes at least this long after the last one, ms.
 pub(super) const MIN_ASYNC_GAP_MS: u64 = 500;
 /// Soft real-time queues need at most this many sectors a second.
 pub(super) const SOFT_RT_RATE_MAX: u64 = 7000;
@@ -112,9 +112,10 @@ pub(super) const INTERACTIVE_RAISE_MIN_MS: u64 = 3000;
 pub(super) const LARGE_BURST: u32 = 8;
 /// Queues created within this time belong to one burst, ms. Also the gap of a stable merge.
 pub(super) const BURST_INTERVAL_MS: u64 = 180;
-/// A queue that was empty for so long forgets that it came in a burst, ms.
+/// A queue that was empty for this long no longer counts as created in a burst, ms.
 pub(super) const BURST_FORGOTTEN_MS: u64 = 10_000;
-/// A stable merge happens so long after creation, and not with a queue that is older by more than this, ms.
+/// A stable merge happens this long after the queue's creation, and not with a queue that is older by more than this,
+/// ms.
 pub(super) const STABLE_MERGE_MS: u64 = 600;
 
 /// A waker completes its request less than this before the woken queue's arrives, ns.
@@ -122,7 +123,7 @@ pub(super) const WAKER_DELAY: u64 = 4 * MS;
 /// This number of coincidences makes a waker.
 pub(super) const WAKER_DETECTIONS: u32 = 3;
 
-/// A tick so long ago that every "older than" is true (BFQ-3).
+/// A tick so far in the past that every "older than" comparison with it is true (BFQ-3).
 pub(super) const LONG_AGO_TICK: i64 = i64::MIN / 4;
 /// "Boot time" for a nanosecond instant: the (unsigned, wrapping) time since then is practically infinite (BFQ-7).
 pub(super) const LONG_AGO: u64 = 0u64.wrapping_sub(1 << 62);

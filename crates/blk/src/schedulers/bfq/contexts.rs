@@ -1,5 +1,5 @@
-//! Processes as bfq knows them: each with its queues, and with what is remembered for it while it shares one. Rules:
-//! BFQ-10, BFQ-108.
+//! Processes as bfq sees them: each with its queues, and the state saved for it while it shares a queue. Rules: BFQ-10,
+//! BFQ-108.
 
 use super::super::process_queue::{self, ThinkTime};
 use super::entity::QueueId;
@@ -10,7 +10,7 @@ use crate::ground::ids::CgroupId;
 
 pub(super) use super::super::process_queue::ContextId;
 
-/// All processes. Users of a record are the requests that are allocated: inside or in flight.
+/// All processes. A record is in use while the process has allocated requests, queued or in flight.
 pub(super) type Contexts = process_queue::Contexts<Context>;
 
 /// A process.
@@ -18,18 +18,18 @@ pub(super) type Contexts = process_queue::Contexts<Context>;
 pub(super) struct Context {
     /// Its queues for each actuator.
     pub queues: Vec<ContextQueues>,
-    /// The priority that it was last set to, for requests that do not carry one.
+    /// The priority last set for it, used for requests that do not carry one.
     pub reported_ioprio: IoPriority,
-    /// Its priority, as its last request showed.
+    /// Its priority according to its last request.
     pub ioprio: IoPriority,
-    /// Its cgroup, as its last sync I/O showed.
+    /// Its cgroup according to its last sync I/O.
     pub cgroup: CgroupId,
 }
 
 /// A process's queues for one actuator.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ContextQueues {
-    /// Its sync queue, perhaps shared.
+    /// Its sync queue, which may be shared.
     pub sync: Option<QueueId>,
     /// The async queue that it uses.
     pub async_: Option<QueueId>,

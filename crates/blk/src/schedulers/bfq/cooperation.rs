@@ -10,7 +10,7 @@ use super::queue::Raising;
 use super::state_lines::StateChange;
 use crate::ground::ids::Sector;
 
-/// Merging is thought of only in the first part of a queue's activity, ms.
+/// Merging is considered only this long after a queue has become active, ms.
 const WINDOW_MS: u64 = 100;
 
 impl Bfq {
@@ -62,7 +62,7 @@ impl Bfq {
         }
     }
 
-    /// Whether two queues are of a kind (BFQ-107), and of one actuator (BFQ-128).
+    /// Whether two queues are alike (BFQ-107) and of the same actuator (BFQ-128).
     fn may_cooperate(&self, q: QueueId, target: QueueId) -> bool {
         let (class, other_class) = (self.entity(q).class, self.entity(target).class);
         !self.is_too_late(target)
@@ -82,7 +82,8 @@ impl Bfq {
         q
     }
 
-    /// Decides that all processes of a queue go over to another one of its group. Returns the one at the end of its chain.
+    /// Decides that all processes of a queue move to another queue of its group. Returns the queue at the end of the
+    /// other's merge chain.
     pub(super) fn plan_merge(&mut self, q: QueueId, target: QueueId) -> Option<QueueId> {
         if self.queues[target].process_refs == 0 {
             return None;
@@ -104,7 +105,7 @@ impl Bfq {
         Some(target)
     }
 
-    /// A process goes over from a queue to the one at the end of its merge chain (BFQ-108).
+    /// A process moves from a queue to the one at the end of its merge chain (BFQ-108).
     pub(super) fn execute_merge(&mut self, context: ContextId, q: QueueId) {
         let mut at = q;
         while let Some(target) = self.queues[at].merge_target {
@@ -153,7 +154,7 @@ impl Bfq {
         self.release_process_ref(Some(q));
     }
 
-    /// Remembers the state of a queue for its only process, in case it will leave the shared queue.
+    /// Saves the state of a queue for its only process, in case that leaves the shared queue later.
     fn save_state(&mut self, q: QueueId) {
         let Some(context) = self.queues[q].owner else { return };
         let in_burst_list = self.burst.contains(q);
@@ -162,7 +163,7 @@ impl Bfq {
         let (weight, raise) = (entity.base_weight, entity.raise);
         let queue = &self.queues[q];
         let newcomer = queue.just_created && !queue.in_large_burst && self.settings.low_latency;
-        // A newcomer had no chance yet to be raised as it deserves.
+        // A new queue has had no chance yet to be raised.
         let (raise, raising) = if newcomer {
             let raising = Raising { start: self.now.tick, duration, start_at_switch: LONG_AGO_TICK, ..queue.raising };
             (RAISE_INTERACTIVE, raising)
@@ -187,7 +188,7 @@ impl Bfq {
 
     // --- the index by sector (BFQ-105) ---
 
-    /// Puts a queue where its next request is, or leaves it out if it does not qualify.
+    /// Puts a queue into the index at its next request, or leaves it out if it does not qualify.
     pub(super) fn reindex(&mut self, q: QueueId) {
         self.unindex(q);
         if (self.is_queueing_flash() && !self.config.variant.merges_on_ncq_flash)
@@ -202,7 +203,7 @@ impl Bfq {
         self.queues[q].indexed = index.insert(&mut self.index_nodes, q.0, sector);
     }
 
-    /// The next request of a queue begins elsewhere, but the queue stays where it is in the index.
+    /// The next request of a queue has another first sector, but the queue keeps its place in the index.
     pub(super) fn note_position(&mut self, q: QueueId) {
         let queue = &self.queues[q];
         if let (true, Some(next)) = (queue.indexed, queue.backlog.next()) {

@@ -1,4 +1,4 @@
-//! The way out: which request leaves next. Rules: BFQ-45 to BFQ-47, BFQ-119, BFQ-128.
+//! Dispatch: which request goes to the device next. Rules: BFQ-45 to BFQ-47, BFQ-119, BFQ-128.
 
 use super::super::process_queue::SEEK_DISTANCE;
 use super::Bfq;
@@ -122,7 +122,7 @@ impl Bfq {
         None
     }
 
-    /// Gives out a request of a queue (BFQ-47).
+    /// Dispatches a request of a queue (BFQ-47).
     fn take_from(&mut self, q: QueueId, id: u32) {
         self.serve(q, self.charge_of(q, id));
         if self.in_service == Some(q) {
@@ -142,7 +142,7 @@ impl Bfq {
         }
     }
 
-    /// Tells the estimator of a dispatch, and moves the positions.
+    /// Tells the rate estimator about a dispatch, and updates the last positions.
     fn estimate_rate(&mut self, q: QueueId, id: u32) {
         let entry = self.entries[id as usize];
         let near = if self.config.variant.rate_knows_flash {
@@ -170,7 +170,7 @@ impl Bfq {
         }
     }
 
-    /// Takes over a choice that a recorded kernel made: its queue gets the slot, unless its request was injected.
+    /// Follows the choice of a recorded kernel: the request's queue gets the slot, unless the request was injected.
     pub(super) fn adopt_choice(&mut self, id: u32) {
         let entry = self.entries[id as usize];
         match (entry.whereabouts, entry.queue) {

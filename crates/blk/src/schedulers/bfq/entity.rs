@@ -1,17 +1,17 @@
-//! What is scheduled: queues and groups, as nodes of one hierarchy. Rules: BFQ-8.
+//! Entities, which are what is scheduled: queues and groups, as nodes of one hierarchy. Rules: BFQ-8.
 
 use super::state_lines::QueueLabel;
 use crate::ground::sorted_tree::{Augment, Nodes};
 
-/// A number into the table of entities.
+/// An index into the table of entities.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct EntityId(pub u32);
 
-/// A number into the table of queues.
+/// An index into the table of queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct QueueId(pub u32);
 
-/// A number into the table of groups and their levels; 0 is the root.
+/// An index into the table of groups and their levels; 0 is the root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct GroupId(pub u32);
 
@@ -24,7 +24,7 @@ impl GroupId {
 pub(super) const RT: usize = 0;
 /// Best effort, the class of every group.
 pub(super) const BE: usize = 1;
-/// Served only when the others leave the device alone, or by the turn of 6.4.
+/// Served only when the other classes have no work, or, from 6.4 on, when its turn comes.
 pub(super) const IDLE: usize = 2;
 /// Number of classes.
 pub(super) const CLASSES: usize = 3;
@@ -38,7 +38,7 @@ pub(super) enum Owner {
     Group(GroupId),
 }
 
-/// Where an entity is (BFQ-24).
+/// Which tree an entity is on (BFQ-24).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Membership {
     /// On no tree; it is in service if it is accounted.
@@ -49,7 +49,7 @@ pub(super) enum Membership {
     Idle,
 }
 
-/// A queue or a group in the eyes of the engine.
+/// A queue or a group, as far as the hierarchy is concerned.
 #[derive(Clone, Debug)]
 pub(super) struct Entity {
     /// What it is.
@@ -90,7 +90,7 @@ pub(super) struct Entity {
     pub accounted: bool,
     /// The weight under which it is in the weight counters, if it is (BFQ-75).
     pub counted_weight: Option<u64>,
-    /// Requests of its subtree that are allocated: inside or in flight (BFQ-115).
+    /// Allocated requests of its subtree, queued or in flight (BFQ-115).
     pub allocated: u32,
 }
 
@@ -174,7 +174,7 @@ impl std::ops::IndexMut<EntityId> for Entities {
     }
 }
 
-/// Keeps [`Entity::min_start`].
+/// Keeps [`Entity::min_start`] up to date.
 pub(super) struct MinStart<'a>(&'a mut [Entity]);
 
 impl Augment for MinStart<'_> {

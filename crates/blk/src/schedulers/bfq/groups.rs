@@ -54,7 +54,7 @@ impl Groups {
         self.by_cgroup.get(&cgroup).copied()
     }
 
-    /// Forgets the name of a cgroup that is gone: what is still charged to it goes to `heir`.
+    /// Removes a cgroup that no longer exists: what is still charged to it is charged to `heir`.
     fn transfer_cgroup_charges(&mut self, cgroup: CgroupId, heir: GroupId) {
         self.by_cgroup.insert(cgroup, heir);
     }
@@ -73,7 +73,7 @@ impl Group {
         }
     }
 
-    /// The place of the async queue for a class and level.
+    /// The entry of the async queue for a class and level.
     pub fn async_queue(&mut self, actuator: u8, class: usize, level: u8) -> &mut Option<QueueId> {
         let place = match class {
             RT => usize::from(level),
@@ -100,7 +100,7 @@ impl std::ops::IndexMut<GroupId> for Groups {
 }
 
 impl Bfq {
-    /// The group of a cgroup. One that was never heard of is taken for a child of the root with the default weight.
+    /// The group of a cgroup. An unknown one is added as a child of the root with the default weight.
     pub(super) fn group_of(&mut self, cgroup: CgroupId) -> GroupId {
         match self.groups.find(cgroup) {
             Some(group) => group,
@@ -119,13 +119,13 @@ impl Bfq {
         let weight = weights::clamp(u64::from(weight));
         let entity = self.hierarchy.add_entity(Entity::new(Owner::Group(next), parent, BE, weight));
         let group = self.hierarchy.add_level(entity);
-        debug_assert_eq!(group, next, "groups and levels are numbered alike");
+        debug_assert_eq!(group, next, "groups and levels have the same numbers");
         self.groups.list.push(Group::new(cgroup, Some(entity), parent, self.groups.actuators));
         self.groups.by_cgroup.insert(cgroup, group);
         group
     }
 
-    /// A cgroup exists below another one. It may have the number of one that is gone, whose heir it does not become.
+    /// A cgroup was created below another one. It may have the number of a removed one, with which it has nothing to do.
     pub(super) fn register_group(&mut self, cgroup: CgroupId, parent: CgroupId) {
         if self.groups.find(cgroup).is_some_and(|group| self.groups[group].cgroup == cgroup) {
             return;
@@ -230,7 +230,7 @@ impl Bfq {
         }
     }
 
-    /// A cgroup is gone: its queues go to the root, what is charged to it from now on to the group above (BFQ-127).
+    /// A cgroup was removed: its queues go to the root, and what is charged to it from now on to its parent (BFQ-127).
     pub(super) fn remove_group(&mut self, cgroup: CgroupId) {
         let Some(group) = self.groups.find(cgroup).filter(|&group| group != GroupId::ROOT) else { return };
         if self.groups[group].cgroup != cgroup {

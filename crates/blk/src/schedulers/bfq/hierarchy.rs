@@ -1,4 +1,4 @@
-//! The engine: levels of service trees, and how work and service propagate through them (B-WF2Q+). Rules: BFQ-9,
+//! The hierarchy: levels of service trees, and how work and service propagate through them (B-WF2Q+). Rules: BFQ-9,
 //! BFQ-18 to BFQ-33, BFQ-35.
 
 use super::entity::{BE, CLASSES, Entities, Entity, EntityId, GroupId, IDLE, Membership, Owner, QueueId};
@@ -36,13 +36,13 @@ pub(super) struct Hierarchy {
     pub tick: i64,
     pub entities: Entities,
     pub levels: Vec<Level>,
-    /// Weights of the queues that count for symmetry.
+    /// Weights of the queues that are considered for symmetry.
     pub weights: WeightCounters,
     /// Queues on active trees, the newest activation first, for each actuator.
     pub active_queues: Vec<IdList>,
     /// Links of `active_queues`, by entity.
     pub active_links: Links,
-    /// Queues that virtual time has caught up with: perhaps they are not needed any more.
+    /// Queues that virtual time has caught up with: they may no longer be needed.
     pub forgotten: Vec<QueueId>,
     pub log: StateLog,
 }
@@ -77,7 +77,7 @@ impl Hierarchy {
         }
     }
 
-    /// Adds an entity; `actuator` lists make room for it.
+    /// Adds an entity, also to the per-actuator links.
     pub fn add_entity(&mut self, entity: Entity) -> EntityId {
         let id = self.entities.add(entity);
         self.active_links.grow(id.0 as usize + 1);
@@ -98,7 +98,7 @@ impl Hierarchy {
         &mut self.levels[group.0 as usize]
     }
 
-    /// The entity of the group that `id` is scheduled in; none at the top.
+    /// The entity of the group that `id` is scheduled in; `None` at the top.
     pub fn parent(&self, id: EntityId) -> Option<EntityId> {
         self.level(self.entities[id].level).entity
     }
@@ -415,8 +415,8 @@ impl Hierarchy {
         let tree = &mut self.levels[group.0 as usize].trees[class];
         let min_start = tree.min_start(&self.entities)?;
         let mut at = tree.vtime;
-        // A kernel compares these two as plain numbers, which differs only where virtual time wraps around; there it
-        // would find nothing eligible.
+        // The kernel compares these two as unsigned numbers. That differs only where virtual time wraps around, and
+        // there the kernel would find nothing eligible.
         if is_after(min_start, at) {
             at = min_start;
             if jumps {
@@ -466,7 +466,7 @@ impl Hierarchy {
         Some(queue)
     }
 
-    /// Makes an active queue the next one to be selected, whatever the trees say.
+    /// Makes an active queue the next one to be selected, regardless of the trees.
     pub fn nominate(&mut self, id: EntityId) {
         let mut at = Some(id);
         while let Some(id) = at {

@@ -1,12 +1,12 @@
-//! Is it worth keeping the device for a queue that has run empty? Rules: BFQ-71 to BFQ-79.
+//! Idling: whether to keep the device for a queue that has become empty. Rules: BFQ-71 to BFQ-79.
 
 use super::Bfq;
-use super::TimerWish;
+use super::TimerRequest;
 use super::config::{MIN_THINK, RAISED_IDLE_MIN};
 use super::entity::QueueId;
 use super::state_lines::Expiration;
 
-/// A raised queue is also idled for if this many foreign requests are in flight.
+/// The device also idles for a raised queue if this many requests of other queues are in flight.
 const FOREIGN_IN_FLIGHT: u32 = 4;
 
 impl Bfq {
@@ -15,7 +15,7 @@ impl Bfq {
         self.queues[q].is_empty() && self.better_to_idle(q)
     }
 
-    /// Whether keeping the device for the queue is better than going on without it (BFQ-72, BFQ-76).
+    /// Whether keeping the device for the queue is better than serving another queue (BFQ-72, BFQ-76).
     pub(super) fn better_to_idle(&self, q: QueueId) -> bool {
         if self.queues[q].process_refs == 0 {
             return false;
@@ -52,7 +52,7 @@ impl Bfq {
         pays && self.raised_busy == 0
     }
 
-    /// Whether the queue would not get its due without idling (BFQ-74).
+    /// Whether the queue would get less than its share without idling (BFQ-74).
     pub(super) fn idling_is_needed(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
         if queue.process_refs == 0 {
@@ -64,7 +64,8 @@ impl Bfq {
         raised_among_others || self.is_asymmetric_for(q) || busy == 1
     }
 
-    /// Whether weights, classes or groups differ so that this queue would lose by an equal treatment (BFQ-75).
+    /// Whether weights, classes or groups differ such that this queue would be at a disadvantage if all were treated
+    /// alike (BFQ-75).
     pub(super) fn is_asymmetric_for(&self, q: QueueId) -> bool {
         let weights = &self.hierarchy.weights;
         let is_smallest = self.entity(q).counted_weight.is_some_and(|weight| Some(weight) == weights.smallest());
@@ -87,10 +88,10 @@ impl Bfq {
             length = length.max(RAISED_IDLE_MIN);
         }
         self.idling_start = self.now.ns;
-        self.requested.timer = Some(TimerWish::At(self.now.ns.saturating_add(length)));
+        self.requested.timer = Some(TimerRequest::At(self.now.ns.saturating_add(length)));
     }
 
-    /// The idle timer has come (BFQ-79).
+    /// The idle timer has fired (BFQ-79).
     pub(super) fn idle_timer_fired(&mut self) {
         if let Some(q) = self.in_service
             && std::mem::replace(&mut self.queues[q].waiting, false)

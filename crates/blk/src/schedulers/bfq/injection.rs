@@ -1,5 +1,5 @@
-//! Injection: requests of others are served while the device is kept for an empty queue, as long as that does not slow
-//! it down. Rules: BFQ-85 to BFQ-89.
+//! Injection: while the device is kept for an empty queue, requests of other queues are served, as long as that does
+//! not slow the queue down. Rules: BFQ-85 to BFQ-89.
 
 use super::super::process_queue::SMALL_ON_FLASH;
 use super::Bfq;
@@ -8,13 +8,13 @@ use super::queue::Queue;
 
 /// The limit is neither measured nor decreased more often than this, ms.
 const UPDATE_GAP_MS: u64 = 10;
-/// What was learned is thrown away so long after the last decrease or reset, ms.
+/// What was learned is discarded this long after the last decrease or reset, ms.
 const RESET_MS: u64 = 1000;
 
 /// The measurement of a first request's service time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measurement {
-    /// It runs, and its request is still to leave.
+    /// It runs, and its request has not been dispatched yet.
     awaits_dispatch: bool,
     /// Its request.
     request: Option<u32>,
@@ -36,7 +36,7 @@ impl Measurement {
         self.request = None;
     }
 
-    /// A request of the queue in service leaves.
+    /// A request of the queue in service is dispatched.
     pub fn dispatched(&mut self, id: u32) {
         if std::mem::take(&mut self.awaits_dispatch) {
             self.request = Some(id);
@@ -68,7 +68,7 @@ impl Bfq {
         if !self.idling_is_free(q) && open { self.general_source(q) } else { None }
     }
 
-    /// The async queue of the same process, if the request that would leave is the process's own.
+    /// The async queue of the same process, if its next request is the process's own.
     fn own_async_queue(&self, q: QueueId) -> Option<QueueId> {
         let Queue { owner, actuator, .. } = &self.queues[q];
         let context = (*owner)?;
@@ -78,7 +78,7 @@ impl Bfq {
         (self.queues[source].busy && own && self.next_fits(source)).then_some(source)
     }
 
-    /// The queue activated last that has something suitable (BFQ-86).
+    /// The most recently activated queue that has a suitable request (BFQ-86).
     fn general_source(&mut self, q: QueueId) -> Option<QueueId> {
         if self.in_driver >= self.queues[q].injection.limit {
             return None;
@@ -99,7 +99,7 @@ impl Bfq {
         found
     }
 
-    /// A sync request of a process that has no other one inside arrives: its service time may be worth measuring
+    /// A sync request arrives from a process that has no other request: its service time may be worth measuring
     /// (BFQ-87, BFQ-88).
     pub(super) fn maybe_measure(&mut self, q: QueueId) {
         let since_decrease = self.now.tick - self.queues[q].injection.decreased;
@@ -121,7 +121,7 @@ impl Bfq {
         }
     }
 
-    /// Throws away what was learned about injection into a queue (BFQ-89).
+    /// Discards what was learned about injection into a queue (BFQ-89).
     pub(super) fn reset_injection(&mut self, q: QueueId) {
         self.measurement.forget_request();
         let tick = self.now.tick;

@@ -1,5 +1,5 @@
-//! The way in: a request finds its queue, meets the statistics, and wakes the queue if that had no work. Rules: BFQ-78,
-//! BFQ-80, BFQ-118.
+//! Insertion: a request is assigned to its queue, enters the statistics, and activates the queue if that had no work.
+//! Rules: BFQ-78, BFQ-80, BFQ-118.
 
 use super::super::process_queue::{SEEK_DISTANCE, SMALL_ON_FLASH, ThinkTime, distance};
 use super::Bfq;
@@ -18,7 +18,7 @@ use crate::request::{Marks, Request};
 
 /// A request shorter than this may soon be merged with the next, sectors.
 const SMALL: u32 = 32;
-/// The injection limit is not reset more often than this by changes of think time, ms.
+/// Changes of think time reset the injection limit at most once in this time, ms.
 const THINK_RESET_GAP_MS: u64 = 100;
 
 impl Bfq {
@@ -50,14 +50,14 @@ impl Bfq {
         self.contexts.hold(context);
         if self.queues[q].just_created {
             if rq.marks.contains(Marks::CLOCK_RAN) {
-                // Some time passes until the request arrives, however little: that it ended later is not so (BFQ-5).
+                // Some time passes until the request arrives, however little, so it cannot have ended later (BFQ-5).
                 self.queues[q].think = ThinkTime::new(self.now.ns as i64);
             }
             self.note_newcomer(q);
         }
     }
 
-    /// Takes a request in that was set up, or that comes back from the driver.
+    /// Inserts a request that was set up or that comes back from the driver.
     pub(super) fn insert_request(&mut self, id: u32, place: Place) {
         let entry = self.entries[id as usize];
         let (Some(q), Some(context), Place::Sorted) = (entry.queue, entry.context, place) else {
@@ -87,7 +87,7 @@ impl Bfq {
         self.arrived_while_waiting(q, entry.sectors);
     }
 
-    /// Think time, its verdict, and seeks (BFQ-64 to BFQ-67).
+    /// Updates the think time, whether it is short, and the seeks (BFQ-64 to BFQ-67).
     fn update_statistics(&mut self, q: QueueId, context: ContextId, id: u32) {
         let variant = self.config.variant;
         let (now, slice_idle) = (self.now.ns as i64, self.settings.slice_idle as i64);

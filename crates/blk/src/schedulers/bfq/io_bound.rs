@@ -1,11 +1,11 @@
-//! Whether I/O is what bounds a process. Rules: BFQ-68, BFQ-69.
+//! Whether a process is I/O-bound. Rules: BFQ-68, BFQ-69.
 
 use super::config::MS;
 
-/// Whether a process spends its time waiting for I/O.
+/// Detects whether a process spends its time waiting for I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct IoBound {
-    /// The verdict.
+    /// The current answer.
     pub is: bool,
     /// Start of the window, ns.
     since: u64,
@@ -21,12 +21,13 @@ const WINDOW: u64 = 200 * MS;
 const QUICK_ARRIVALS: u32 = 120;
 
 impl IoBound {
-    /// Assumed until disproved.
+    /// A process counts as I/O-bound until shown otherwise.
     pub fn new(now: u64) -> Self {
         IoBound { is: true, since: now, idle: 0, quick_arrivals: 0 }
     }
 
-    /// An arrival: `gap` is the time without any request before it. The first one of a queue decides nothing.
+    /// An arrival: `gap` is the time without any request before it. The first one of a queue does not change the
+    /// answer.
     pub fn arrival(&mut self, now: u64, gap: Option<u64>, first: bool) {
         let total = now.wrapping_sub(self.since);
         if let Some(gap) = gap {

@@ -1,5 +1,5 @@
-//! Queues come and go: with the first request of a process, with its end, with the last reference. Rules: BFQ-112,
-//! BFQ-118, BFQ-124, BFQ-125.
+//! Lifetimes of queues: created with the first request of a process, freed after its end with the last reference.
+//! Rules: BFQ-112, BFQ-118, BFQ-124, BFQ-125.
 
 use super::Bfq;
 use super::contexts::{Context, ContextId, ContextQueues};
@@ -64,7 +64,8 @@ impl Bfq {
         })
     }
 
-    /// The queue for a request of a process. It is made if need be, and left if the process is to split off it.
+    /// The queue for a request of a process. It is created if necessary, and left if the process is to split off from
+    /// it.
     pub(super) fn queue_for(&mut self, context: ContextId, sync: bool, actuator: u8) -> QueueId {
         let queues = &self.contexts[context].queues[usize::from(actuator)];
         let (current, bound) = (if sync { queues.sync } else { queues.async_ }, queues.stably_merged);
@@ -92,7 +93,7 @@ impl Bfq {
         q
     }
 
-    /// A process that is alone in a queue owns it, also if others have left it.
+    /// A process that is alone in a queue owns it, even if it was shared before.
     fn claim_ownership(&mut self, context: ContextId, q: QueueId) {
         if self.queues[q].process_refs == 1 {
             self.queues[q].owner = Some(context);
@@ -154,7 +155,7 @@ impl Bfq {
         }
     }
 
-    /// A process's priority, as its I/O shows it (BFQ-125).
+    /// Follows the priority of a process according to its I/O (BFQ-125).
     pub(super) fn follow_priority(&mut self, context: ContextId, ioprio: IoPriority) {
         if self.contexts[context].ioprio == ioprio {
             return;
@@ -197,8 +198,8 @@ impl Bfq {
         self.contexts.exit(context);
     }
 
-    /// A process leaves a queue without having gone over to the queues that it was to be merged into: they need not
-    /// expect it any more.
+    /// A process leaves a queue without having moved to the queues that it was to be merged into: they no longer expect
+    /// it.
     pub(super) fn put_merge_chain(&mut self, q: QueueId) {
         let mut at = self.queues[q].merge_target;
         while let Some(target) = at {
@@ -207,7 +208,7 @@ impl Bfq {
         }
     }
 
-    /// A process, or a group, uses a queue no longer.
+    /// A process, or a group, no longer uses a queue.
     pub(super) fn release_process_ref(&mut self, q: Option<QueueId>) {
         let Some(q) = q else { return };
         self.queues[q].process_refs -= 1;
@@ -221,7 +222,7 @@ impl Bfq {
         self.free_if_unused(q);
     }
 
-    /// Frees what virtual time has caught up with and what is not needed.
+    /// Frees the queues that virtual time has caught up with and that are no longer needed.
     pub(super) fn free_forgotten(&mut self) {
         while let Some(q) = self.hierarchy.forgotten.pop() {
             self.free_if_unused(q);

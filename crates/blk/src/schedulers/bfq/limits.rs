@@ -1,4 +1,4 @@
-//! How many tags an allocation may use: by its kind, and by the share of its process. Rules: BFQ-114, BFQ-115.
+//! How many tags an allocation may use, by its kind and by the share of its process. Rules: BFQ-114, BFQ-115.
 
 use super::Bfq;
 use super::entity::{BE, EntityId, IDLE, RT};
@@ -10,14 +10,14 @@ use crate::ground::kernel::ShallowRule;
 use crate::tags::word_bits;
 
 impl Bfq {
-    /// The shallow depth of an bio, if it has one.
+    /// The shallow depth for a bio, if it has one.
     pub(super) fn tag_limit(&mut self, bio: &Bio) -> Option<u32> {
         if !self.config.variant.tag_limits {
             return None;
         }
         let sync = is_sync(bio.op, bio.flags);
         let by_kind = if bio.op == Op::Read { None } else { Some(sync) };
-        // The share is reckoned in requests, the answer is in tags of a word or of the whole map.
+        // The share is computed in requests; the result is in tags of a word or of the whole map.
         let requests = by_kind.map_or(self.config.nr_requests, |sync| self.depth_of(self.config.nr_requests, sync));
         let mut depth = by_kind.map(|sync| self.depth_of(self.limited_tags(), sync));
         if self.config.variant.share_limits && self.exceeds_share(bio, sync, requests) {
@@ -61,7 +61,7 @@ impl Bfq {
     /// above it.
     fn exceeds_share(&mut self, bio: &Bio, sync: bool, limit: u32) -> bool {
         let Some(context) = self.contexts.find(bio.io_context) else { return false };
-        // Where it goes decides the actuator, which is not known yet: the first stands for all.
+        // The actuator depends on the request's sectors, which are not known yet: the first one stands for all.
         let queues = &self.contexts[context].queues[0];
         let Some(q) = (if sync { queues.sync } else { queues.async_ }) else { return false };
         let entity = self.queues[q].entity;
@@ -96,7 +96,7 @@ impl Bfq {
         Ok((limit, level))
     }
 
-    /// An entity's share of `limit` by weight, rounded to nearest; none where nothing has weight.
+    /// An entity's share of `limit` by weight, rounded to nearest; `None` if nothing has weight.
     fn share(&self, id: EntityId, limit: u64, is_queue: bool) -> Option<u64> {
         let entity = &self.hierarchy.entities[id];
         let level = self.hierarchy.level(entity.level);

@@ -1,5 +1,5 @@
-//! bfq: Budget Fair Queueing, proportional shares of a device for processes and groups, with low latency for those
-//! who wait for it.
+//! bfq: Budget Fair Queueing, proportional shares of a device for processes and groups, with low latency for those that
+//! wait for it.
 //!
 //! **Promises**: every process that keeps the device busy gets sectors in proportion to its weight, or time if it is
 //! slow; a process that does little I/O, or has just started, is served before those that stream. **Costs**: O(log n)
@@ -9,8 +9,8 @@
 //! # The files, bottom up
 //! | layer | files |
 //! | --- | --- |
-//! | engine (B-WF2Q+) | `vtime`, `entity`, `service_tree`, `hierarchy`, `weights`, `groups` |
-//! | queues and their requests | `queue`, `requests`, `contexts`, `lifecycle`, with the organs of `process_queue` |
+//! | hierarchy (B-WF2Q+) | `vtime`, `entity`, `service_tree`, `hierarchy`, `weights`, `groups` |
+//! | queues and their requests | `queue`, `requests`, `contexts`, `lifecycle`, and parts shared in `process_queue` |
 //! | what is measured | `io_bound`, `ncq`, `rate`; think time and seeks are those of `process_queue` |
 //! | slots | `budgets`, `slot`, `idling`, `preemption`, `injection`, `wakers` |
 //! | who is favoured | `raising`, `bursts` |
@@ -82,7 +82,7 @@ use requests::{Entry, Whereabouts};
 use state_lines::StateLine as Line;
 use tunables::Settings;
 
-/// The moment of the running call, as plain numbers.
+/// The time of the current call, as plain numbers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moment {
     /// Nanoseconds; may stand still under a plug, and so lie behind what was seen before (BFQ-4, BFQ-5, BFQ-7).
@@ -91,16 +91,16 @@ struct Moment {
     tick: i64,
 }
 
-/// What the running call asks of its surroundings; a later wish about the timer replaces an earlier one.
+/// What the current call asks of its caller. A later request about the timer replaces an earlier one.
 #[derive(Clone, Copy, Debug, Default)]
 struct RequestedActions {
-    timer: Option<TimerWish>,
+    timer: Option<TimerRequest>,
     run_queues: bool,
 }
 
-/// A wish about the idle timer.
+/// A request about the idle timer.
 #[derive(Clone, Copy, Debug)]
-enum TimerWish {
+enum TimerRequest {
     /// Set it, ns.
     At(u64),
     /// Switch it off.
@@ -124,11 +124,11 @@ pub struct Bfq {
     requests: RequestTable,
     /// Queues by the sector of their next request, in the index of their group.
     index_nodes: Nodes,
-    /// What goes before everything else: head insertions and requeued requests.
+    /// Requests that precede all others: head insertions and requeued requests.
     immediate: IdList,
     immediate_links: Links,
 
-    /// The queue that owns the running slot.
+    /// The queue whose slot it is.
     in_service: Option<QueueId>,
     /// Queues with work, by class.
     busy: [u32; CLASSES],
@@ -142,7 +142,7 @@ pub struct Bfq {
     in_driver: u32,
     /// The same, by actuator.
     in_driver_of: Vec<u32>,
-    /// The sector after the last request given out.
+    /// The sector after the last dispatched request.
     last_position: u64,
     /// The same for the queue in service; 0 when its slot starts.
     in_service_last_position: u64,
@@ -152,13 +152,13 @@ pub struct Bfq {
     idling_start: u64,
     /// The largest budget, sectors: follows the peak rate unless the user fixed it.
     max_budget: u64,
-    /// Grows with every slot up to a limit; shows whether the statistics are worth anything (BFQ-39).
+    /// Grows with every slot up to a limit; shows whether there are enough statistics (BFQ-39).
     budgets_assigned: u32,
     ncq: Ncq,
     rate: PeakRate,
     burst: Burst,
     measurement: Measurement,
-    /// The queue whose request completed last; none if that is shared.
+    /// The queue whose request completed last; `None` if that is shared.
     last_completed: Option<QueueId>,
 }
 
@@ -210,12 +210,12 @@ impl Bfq {
         bfq
     }
 
-    /// Notes every change of the inner state from now on, or stops doing so.
+    /// Starts or stops recording every change of the internal state.
     pub fn observe(&mut self, on: bool) {
         self.hierarchy.log.set_on(on);
     }
 
-    /// Takes the state lines noted since the last time.
+    /// Takes the state lines recorded since the last call.
     pub fn take_lines(&mut self) -> Vec<Line> {
         self.hierarchy.log.take()
     }
@@ -229,11 +229,11 @@ impl Bfq {
     fn end(&mut self, cx: &mut PolicyCx<'_>) {
         self.free_forgotten();
         match self.requested.timer {
-            Some(TimerWish::At(ns)) => {
+            Some(TimerRequest::At(ns)) => {
                 cx.requested.set_timer = Some(crate::ground::time::Instant(ns));
                 cx.requested.cancel_timer = false;
             }
-            Some(TimerWish::Off) => {
+            Some(TimerRequest::Off) => {
                 cx.requested.set_timer = None;
                 cx.requested.cancel_timer = true;
             }
@@ -270,7 +270,7 @@ impl Bfq {
         self.queues[q].seeks.seeks() > self.config.variant.seeky_above
     }
 
-    /// Flash that queues commands, as far as is known.
+    /// Whether the device is flash that queues commands, as far as is known.
     fn is_queueing_flash(&self) -> bool {
         !self.config.rotational && self.ncq.queues()
     }

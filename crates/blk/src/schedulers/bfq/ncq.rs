@@ -1,14 +1,14 @@
-//! Does the device queue commands? Rules: BFQ-70.
+//! Detects whether the device queues commands (NCQ). Rules: BFQ-70.
 
-/// This number of requests must be around for a sample to count.
+/// A sample counts only if there are this many requests, queued or in the device.
 const LOAD_MIN: u32 = 4;
-/// This number of samples counts without deciding.
+/// This many samples are taken before there is an answer.
 const SAMPLES: u32 = 32;
 
 /// The detector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Ncq {
-    /// Most requests seen in the device; goes on growing after the verdict.
+    /// The largest number of requests seen in the device; it goes on growing after the answer.
     pub max_in_driver: u32,
     samples: u32,
     verdict: Option<bool>,
@@ -20,8 +20,8 @@ impl Ncq {
         self.max_in_driver = self.max_in_driver.max(in_driver);
     }
 
-    /// Counts a sample unless it is already known that the device queues. `thinker` says that the load is that of
-    /// a process which does little at a time. Above `threshold` the verdict is yes. Returns whether it was decided.
+    /// Counts a sample, unless it is already known that the device queues. `thinker`: the load comes from a process
+    /// that has few requests at a time. Above `threshold` the answer is yes. Returns whether there was an answer.
     pub fn sample(&mut self, load: u32, thinker: bool, threshold: u32) -> bool {
         if self.verdict == Some(true) || load < LOAD_MIN || thinker {
             return false;

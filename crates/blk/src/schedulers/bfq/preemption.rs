@@ -1,4 +1,4 @@
-//! What a queue finds when it comes back to work: service recovery, and whether it takes the device at once. Rules:
+//! What happens when an empty queue gets work again: service recovery, and preemption of the queue in service. Rules:
 //! BFQ-80 to BFQ-84.
 
 use super::Bfq;
@@ -9,7 +9,7 @@ use super::state_lines::Expiration;
 const RECOVERY_WINDOW: u64 = 3;
 
 impl Bfq {
-    /// Whether the queue is back soon after its last completion.
+    /// Whether the queue gets work again soon after its last completion.
     pub(super) fn is_back_in_time(&self, q: QueueId) -> bool {
         let window = (RECOVERY_WINDOW * self.settings.slice_idle) as i64;
         self.now.ns as i64 <= self.queues[q].think.last_end().saturating_add(window)
@@ -34,7 +34,8 @@ impl Bfq {
         false
     }
 
-    /// Whether a queue ranks above the one in service by class or weight: by weight even from a lower class (BFQ-82).
+    /// Whether a queue ranks above the one in service by class or by weight, the latter even from a lower class
+    /// (BFQ-82).
     fn ranks_above(&self, q: QueueId, other: QueueId) -> bool {
         if self.entity(q).class < self.entity(other).class {
             return true;
@@ -49,7 +50,8 @@ impl Bfq {
         weight(q) > weight(other)
     }
 
-    /// Lets a queue that has just got work take the device, if it may (BFQ-83). `recovers`: it wants to.
+    /// Lets a queue that has just got work preempt the one in service, if it may (BFQ-83). `recovers`: it recovers its
+    /// service.
     pub(super) fn maybe_preempt(&mut self, q: QueueId, recovers: bool) {
         let Some(served) = self.in_service else { return };
         let (raise, served_raise) = (self.entity(q).raise, self.entity(served).raise);

@@ -1,5 +1,5 @@
-//! A queue: the requests of one process, or the async requests of one level of a group, and everything that is known
-//! about their pattern. Rules: BFQ-8.
+//! A queue: the requests of one process, or the async requests of one level of a group, and what has been learned about
+//! their pattern. Rules: BFQ-8.
 
 use super::super::process_queue::{Backlog, SeekHistory, ThinkTime};
 use super::config::LONG_AGO_TICK;
@@ -17,7 +17,7 @@ pub(super) struct Queue {
     pub sync: bool,
     /// The actuator whose sectors its requests lie on.
     pub actuator: u8,
-    /// The only process that uses it; none for async and shared queues.
+    /// The only process that uses it; `None` for async and shared queues.
     pub owner: Option<ContextId>,
     /// Its group.
     pub group: GroupId,
@@ -61,28 +61,28 @@ pub(super) struct Queue {
     pub waiting: bool,
     /// It expired while empty for a reason that allows service recovery (BFQ-81).
     pub non_blocking_wait: bool,
-    /// The fifo was looked at in this slot.
+    /// The fifo has been checked in this slot.
     pub fifo_checked: bool,
-    /// Its process thinks shortly between requests.
+    /// Its process has a short think time between requests.
     pub short_think: bool,
     /// 4.12: it is worth waiting for it (BFQ-66, BFQ-67).
     pub idle_window: bool,
     /// It is new and has not had work yet.
     pub just_created: bool,
-    /// It came in a large burst.
+    /// It was created in a large burst.
     pub in_large_burst: bool,
     /// It has absorbed another queue.
     pub shared: bool,
-    /// Its processes are to leave it.
+    /// Its processes are to split off from it.
     pub split_wanted: bool,
     /// The next arrival that may count as soft real time is still to be computed.
     pub soft_rt_pending: bool,
-    /// Something of it is queued or in flight, and its group knows.
+    /// It has requests queued or in flight, and its group counts it.
     pub pending_in_group: bool,
     /// It is in its group's index by sector (BFQ-105).
     pub indexed: bool,
 
-    /// Processes, or for an async queue the group, that use it, and those that will after a planned merge.
+    /// Processes (for an async queue: the group) that use it, and those that will after a planned merge.
     pub process_refs: u32,
     /// Processes that remember it for a delayed stable merge.
     pub merge_refs: u32,
@@ -90,7 +90,7 @@ pub(super) struct Queue {
     pub alive: bool,
 }
 
-/// Weight raising: what there is besides the factor, which is the entity's (BFQ-91 to BFQ-99).
+/// The state of weight raising, except the factor, which is in the entity (BFQ-91 to BFQ-99).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raising {
     /// Tick of its start, or for a queue that is not raised of the last arrival or expiration.
@@ -99,7 +99,7 @@ pub(super) struct Raising {
     pub duration: i64,
     /// Sectors served meanwhile.
     pub service: u64,
-    /// Tick at which the interactive raising began that soft real time replaced.
+    /// Tick at which the interactive raising began that was replaced by soft real-time raising.
     pub start_at_switch: i64,
     /// Earliest tick of an arrival that may count as soft real time.
     pub soft_rt_next_start: i64,
@@ -116,7 +116,7 @@ pub(super) struct Injection {
     pub decreased: i64,
 }
 
-/// Who wakes a queue's process (BFQ-90).
+/// Which queue wakes a queue's process (BFQ-90).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waker {
     /// The queue whose completions wake this one's process.
@@ -212,7 +212,7 @@ impl Queue {
         self.backlog.len()
     }
 
-    /// The request to leave next.
+    /// The request to dispatch next.
     #[inline]
     pub fn next(&self) -> Option<u32> {
         self.backlog.next().map(|id| id.0)

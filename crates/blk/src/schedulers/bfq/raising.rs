@@ -13,21 +13,21 @@ use super::rate::reference_rate;
 use super::state_lines::StateChange;
 use super::weights::DEFAULT_WEIGHT;
 
-/// 4.12: devices slower than this are of the slow class (rotational, flash).
+/// 4.12: devices slower than this are in the slow class (rotational, flash).
 const SLOW_BELOW: [u64; 2] = [1333, 14_266];
 /// 4.12: reference rates and raise durations (ms) of the slow class.
 const SLOW_REFERENCE: [(u64, u64); 2] = [(1000, 3500), (10_700, 6000)];
-/// A pause longer than `slice_idle` by this many ticks is not that of a greedy process.
+/// If a pause is longer than `slice_idle` by this many ticks, the process is not greedy.
 const PAUSE_TICKS: i64 = 4;
 
 /// Why a queue that gets work might be raised (BFQ-92).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Claim {
-    /// It is back after a long time, or new.
+    /// It is new, or gets work after a long time.
     pub interactive: bool,
     /// It came no sooner than a soft real-time process would.
     pub soft_rt: bool,
-    /// It may be raised for one of these.
+    /// It may be raised for one of these reasons.
     pub deserved: bool,
 }
 
@@ -62,13 +62,13 @@ impl Bfq {
         Claim { interactive, soft_rt, deserved }
     }
 
-    /// Whether nothing of a queue was around for a long time.
+    /// Whether a queue has had no requests for a long time.
     pub(super) fn is_idle_for_long(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
         queue.dispatched == 0 && queue.budget_timeout + self.config.ticks(MIN_IDLE_MS) < self.now.tick
     }
 
-    /// Raises a queue that gets work, or goes on or stops doing so (BFQ-93).
+    /// Starts, continues or ends the raising of a queue that gets work (BFQ-93).
     pub(super) fn update_raising(&mut self, q: QueueId, claim: Claim) {
         let now = self.now.tick;
         if !self.is_raised(q) {
@@ -141,7 +141,7 @@ impl Bfq {
         self.queues[q].raising.soft_rt_next_start = before.max(by_service).max(by_pause);
     }
 
-    /// A request of the queue in service leaves: raising may be over (BFQ-97).
+    /// A request of the queue in service is dispatched: raising may be over (BFQ-97).
     pub(super) fn check_raising(&mut self, q: QueueId) {
         if self.is_raised(q) {
             self.log_raised(q);
@@ -173,7 +173,7 @@ impl Bfq {
         self.log_queue(q, || StateChange::Raised { since_ms, max_ms, coeff, weight, base_weight });
     }
 
-    /// Ends raising, or goes back from soft real time to what is left of the interactive raising before it.
+    /// Ends raising, or returns from soft real-time raising to the rest of the interactive raising before it.
     pub(super) fn end_or_resume_interactive_raise(&mut self, q: QueueId) {
         let interactive_until = self.queues[q].raising.start_at_switch + self.interactive_duration();
         if self.entity(q).raise != RAISE_SOFT_RT || interactive_until < self.now.tick {
@@ -204,7 +204,8 @@ impl Bfq {
         }
     }
 
-    /// A slot starts: the time for which a soft real-time queue had to wait is not held against it (BFQ-98).
+    /// A slot starts: the time that a soft real-time queue had to wait does not count towards the duration of its
+    /// raising (BFQ-98).
     pub(super) fn exclude_wait_from_soft_rt(&mut self, q: QueueId) {
         let soft_rt = self.entity(q).raise == RAISE_SOFT_RT;
         let now = self.now.tick;

@@ -2,9 +2,9 @@
 
 use super::config::{LONG_AGO, MS, REFERENCE_RATE};
 
-/// Bits behind the point of a rate in sectors per microsecond.
+/// Fractional bits of a rate in sectors per microsecond.
 pub(super) const RATE_SHIFT: u32 = 16;
-/// Faster than this is a mistake of measurement.
+/// A higher rate is taken as a measurement error.
 const RATE_MAX: u64 = 20 << RATE_SHIFT;
 /// Samples that a window needs.
 const SAMPLES_MIN: u32 = 32;
@@ -12,11 +12,11 @@ const SAMPLES_MIN: u32 = 32;
 const INTERVAL_MIN: u64 = 300 * MS;
 /// Time at which a window is evaluated, ns.
 const INTERVAL: u64 = 1000 * MS;
-/// A silence that ends a window if the device is empty, ns.
+/// A window ends if nothing was dispatched for this long and the device is empty, ns.
 const SILENCE: u64 = 100 * MS;
-/// A dispatch so soon after a completion continues a stream, ns.
+/// A dispatch within this time after a completion continues a stream, ns.
 const CONTINUES: u64 = 2 * MS;
-/// The largest request served more slowly than this (sectors/us, fixed point) means that the device was not busy.
+/// If the largest request was served more slowly than this (sectors/us, fixed point), the device was not busy.
 const LAZY_RATE: u64 = 64;
 
 /// A dispatch as the estimator sees it.
@@ -56,7 +56,7 @@ pub(super) struct PeakRate {
     pub sequential: u32,
     /// Sectors dispatched in the window.
     pub sectors: u64,
-    /// The largest request lately, sectors.
+    /// The largest recent request, sectors.
     largest: u64,
 }
 
@@ -75,7 +75,7 @@ impl PeakRate {
         }
     }
 
-    /// A request leaves for the device.
+    /// A request is dispatched.
     pub fn dispatched(&mut self, sample: Sample) -> RateEvent {
         let mut event = RateEvent::default();
         if self.samples == 0 {

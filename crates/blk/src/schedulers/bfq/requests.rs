@@ -1,4 +1,4 @@
-//! The requests inside a queue: by sector, by arrival, and which is next. Rules: BFQ-57 to BFQ-63.
+//! The requests in a queue: by sector, by arrival, and which is next. Rules: BFQ-57 to BFQ-63.
 
 use super::super::process_queue::{Chooser, Waiting};
 use super::Bfq;
@@ -7,7 +7,7 @@ use super::entity::QueueId;
 use super::state_lines::StateChange;
 use crate::ground::ids::{RqId, Sector};
 
-/// What is known of a request slot.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
     /// First sector.
@@ -17,7 +17,7 @@ pub(super) struct Entry {
     pub sync: bool,
     /// It carries metadata.
     pub meta: bool,
-    /// Its queue; none for what by-passes them.
+    /// Its queue; `None` if it bypasses them.
     pub queue: Option<QueueId>,
     /// Its process.
     pub context: Option<ContextId>,
@@ -27,7 +27,7 @@ pub(super) struct Entry {
 /// Where a request is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Whereabouts {
-    /// Unknown here, or given out without being counted.
+    /// Unknown here, or dispatched without being counted.
     #[default]
     Elsewhere,
     /// It has arrived and counts as allocated, but waits nowhere.
@@ -36,7 +36,7 @@ pub(super) enum Whereabouts {
     Queued,
     /// In the list of those that go first.
     Immediate,
-    /// Given out and counted.
+    /// Dispatched and counted.
     Dispatched,
     /// It comes back from the driver and will be inserted without a queue.
     Requeued,
@@ -67,7 +67,7 @@ impl Bfq {
         self.queues[q].next().map_or(0, |id| self.charge_of(q, id))
     }
 
-    /// Whether a queue has a next request, and that fits in what is left of its budget.
+    /// Whether a queue has a next request that fits in the rest of its budget.
     pub(super) fn next_fits(&self, q: QueueId) -> bool {
         let charge = self.charge_of_next(q) as i64;
         self.queues[q].next().is_some() && charge <= self.entity(q).budget_left()
@@ -88,13 +88,13 @@ impl Bfq {
         self.queues[q].backlog.reconsider(&self.requests, chooser, RqId(id), position)
     }
 
-    /// What follows a request that leaves (BFQ-60).
+    /// The next request after one that leaves the queue (BFQ-60).
     fn successor(&mut self, q: QueueId, leaving: RqId) -> Option<RqId> {
         let expired = self.expired(q, leaving);
         expired.or_else(|| self.queues[q].backlog.successor(&self.requests, self.chooser(), leaving))
     }
 
-    /// The oldest request if its time is over. Looked at once in a slot, by the first removal.
+    /// The oldest request if it has expired. Checked once in a slot, at the first removal.
     fn expired(&mut self, q: QueueId, leaving: RqId) -> Option<RqId> {
         if std::mem::replace(&mut self.queues[q].fifo_checked, true) {
             return None;

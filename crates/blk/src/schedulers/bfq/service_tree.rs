@@ -1,5 +1,5 @@
-//! One class of one level: its virtual time, and the entities that have work or still count. Rules: BFQ-9,
-//! BFQ-21 to BFQ-23, BFQ-29.
+//! A service tree, for one class of one level: its virtual time, and the entities that have work or are still
+//! accounted. Rules: BFQ-9, BFQ-21 to BFQ-23, BFQ-29.
 
 use super::entity::{Entities, EntityId, Membership};
 use super::vtime::{delta, is_after};
@@ -85,7 +85,8 @@ impl ServiceTree {
         let first = self.idle.first(&entities.nodes).map(EntityId)?;
         let last = self.idle.last(&entities.nodes).map_or(first, EntityId);
         let latest = entities[last].finish;
-        // Meant to push virtual time forward to an idle tree's end, the condition lets it stay or go back.
+        // The condition seems intended to push virtual time forward to the end of the idle tree, but in effect it
+        // leaves it unchanged or moves it back.
         if self.active.is_empty() && !is_after(latest, self.vtime) {
             self.vtime = latest;
         }

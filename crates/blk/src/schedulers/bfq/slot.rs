@@ -1,7 +1,7 @@
 //! The service slot: how a queue gets the device and how it loses it. Rules: BFQ-44, BFQ-48 to BFQ-50, BFQ-80.
 
 use super::Bfq;
-use super::TimerWish;
+use super::TimerRequest;
 use super::config::RAISE_SOFT_RT;
 use super::entity::QueueId;
 use super::state_lines::{Expiration, StateChange};
@@ -28,12 +28,13 @@ impl Bfq {
         Some(q)
     }
 
-    /// Whether the time of the slot is over.
+    /// Whether the slot has timed out.
     pub(super) fn timed_out(&self, q: QueueId) -> bool {
         self.now.tick >= self.queues[q].budget_timeout
     }
 
-    /// Whether the slot may end for its time: not if the queue is idled for and has nearly used up its budget (BFQ-48).
+    /// Whether the slot may time out: not while the device idles for the queue and its budget is nearly used up
+    /// (BFQ-48).
     pub(super) fn may_time_out(&self, q: QueueId) -> bool {
         let entity = self.entity(q);
         self.timed_out(q) && (!self.queues[q].waiting || entity.budget_left() >= (entity.budget / 3) as i64)
@@ -58,7 +59,8 @@ impl Bfq {
         self.hierarchy.charge(entity, sectors);
     }
 
-    /// Ends the slot of the queue in service (BFQ-49). `until_idling`: the time idled away does not count for its pace.
+    /// Ends the slot of the queue in service (BFQ-49). `until_idling`: the time spent idling does not count for its
+    /// pace.
     pub(super) fn expire(&mut self, q: QueueId, until_idling: bool, reason: Expiration) {
         debug_assert_eq!(self.in_service, Some(q));
         let pace = self.pace(q, until_idling);
@@ -132,7 +134,7 @@ impl Bfq {
     /// Switches the idle timer off.
     pub(super) fn stop_waiting(&mut self, q: QueueId) {
         if std::mem::replace(&mut self.queues[q].waiting, false) {
-            self.requested.timer = Some(TimerWish::Off);
+            self.requested.timer = Some(TimerRequest::Off);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Splitting: a process leaves a queue whose users do not cooperate any more, and gets back what its own was. Rules:
-//! BFQ-110.
+//! Splitting: a process leaves a shared queue whose users no longer cooperate, and gets a queue with the saved state of
+//! its own. Rules: BFQ-110.
 
 use super::Bfq;
 use super::config::RAISE_SOFT_RT;

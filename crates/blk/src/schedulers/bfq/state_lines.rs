@@ -1,12 +1,12 @@
-//! The inner state as it changes, line by line: what a kernel's bfq writes into a block trace. An aid for comparing
-//! with recordings; it costs a test of a flag while it is off. Rules: BFQ-51.
+//! A log of the changes of the internal state, line by line, as the kernel's bfq writes it into a block trace. It is
+//! for comparison with recordings; while it is off it costs a test of a flag. Rules: BFQ-51.
 
 use crate::ground::ids::IoContextId;
 
 /// The name of a queue in state lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueLabel {
-    /// The I/O context that owns it, or first used it; none for a queue that several share after a merge.
+    /// The I/O context that owns it, or first used it; `None` for a queue that several share after a merge.
     pub io_context: Option<IoContextId>,
     /// Synchronous or not.
     pub sync: bool,
@@ -15,7 +15,7 @@ pub struct QueueLabel {
 /// Why a service slot ended (BFQ-51).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expiration {
-    /// The idle timer came and the queue was still empty.
+    /// The idle timer fired and the queue was still empty.
     TooIdle,
     /// The slot took too long.
     BudgetTimeout,
@@ -44,7 +44,7 @@ impl Expiration {
 /// One line. Budgets and service are in sectors, times as named.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateLine {
-    /// The queue it is about; none for the whole device.
+    /// The queue it is about; `None` for the whole device.
     pub queue: Option<QueueLabel>,
     /// What happened.
     pub what: StateChange,
@@ -83,12 +83,12 @@ pub enum StateChange {
         finish: u64,
         /// Their difference.
         delta: u64,
-        /// Sectors behind it.
+        /// The service it follows from, sectors.
         service: u64,
-        /// Weight behind it.
+        /// The weight it follows from.
         weight: u64,
     },
-    /// What goes into a new budget.
+    /// The inputs of a new budget.
     BudgetInputs {
         /// Whether the queue is synchronous.
         sync: bool,
@@ -115,11 +115,11 @@ pub enum StateChange {
         /// The budget.
         budget: u64,
     },
-    /// A request of a raised queue leaves.
+    /// A request of a raised queue is dispatched.
     Raised {
-        /// For how long it is raised already.
+        /// For how long it has been raised.
         since_ms: i64,
-        /// For how long it will be.
+        /// For how long it may be raised.
         max_ms: i64,
         /// The factor.
         coeff: u64,
@@ -176,7 +176,7 @@ pub enum StateChange {
     OverLimit {
         /// Requests that it, or a group above it, has.
         allocated: u32,
-        /// What it may have.
+        /// The number that it may have.
         limit: u32,
         /// Levels below the topmost.
         level: u32,
@@ -185,7 +185,7 @@ pub enum StateChange {
     Kick,
 }
 
-/// Where the lines go while they are wanted.
+/// Collects the lines while it is on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StateLog {
     on: bool,
@@ -198,7 +198,7 @@ impl StateLog {
         self.on = on;
     }
 
-    /// Notes a line about a queue.
+    /// Adds a line about a queue.
     #[inline]
     pub fn queue(&mut self, queue: Option<QueueLabel>, what: impl FnOnce() -> StateChange) {
         if self.on {
@@ -206,13 +206,13 @@ impl StateLog {
         }
     }
 
-    /// Notes a line about the device.
+    /// Adds a line about the device.
     #[inline]
     pub fn device(&mut self, what: impl FnOnce() -> StateChange) {
         self.queue(None, what);
     }
 
-    /// Takes what was noted.
+    /// Takes the collected lines.
     pub fn take(&mut self) -> Vec<StateLine> {
         std::mem::take(&mut self.lines)
     }

@@ -1,4 +1,4 @@
-//! How the releases differ: a table of numbers and switches, never copies of code. Rules: docs/rules/bfq.md.
+//! How the behaviour of bfq differs between kernel releases, as numbers and switches. Rules: docs/rules/bfq.md.
 
 use crate::ground::kernel::Kernel;
 
@@ -15,15 +15,15 @@ pub struct BfqVariant {
     pub long_slots_uncharged: bool,
     /// Service is reset when a slot starts, not when it ends (BFQ-32).
     pub service_reset_at_selection: bool,
-    /// The device queues commands if more requests than this were seen in it (BFQ-70).
+    /// The device is taken to queue commands if it was seen with more requests than this (BFQ-70).
     pub ncq_above: u32,
-    /// Phases without enough work are left out of that judgement (BFQ-70).
+    /// Phases without enough work are not considered for that (BFQ-70).
     pub ncq_skips_thinkers: bool,
     /// The idling rules BFQ-72 to BFQ-75 rather than BFQ-76.
     pub modern_idling: bool,
     /// Idling is free by BFQ-73 rather than by BFQ-76: on flash without queueing for streams alone.
     pub idling_by_pattern: bool,
-    /// One flag of a queue, which seeks close as well as long thinking, says whether it is worth waiting for (BFQ-66,
+    /// A flag of a queue says whether it is worth waiting for; seeks and long think times both clear it (BFQ-66,
     /// BFQ-67).
     pub idle_window: bool,
     /// Long thinking begins at half of `slice_idle` rather than at all of it (BFQ-66, BFQ-67).
@@ -83,8 +83,8 @@ pub struct BfqVariant {
 }
 
 impl BfqVariant {
-    /// The behaviour of a release. A difference that is dated by a range begins at its end, and one that is not dated
-    /// with the first release that is known to have it.
+    /// The behaviour of a release. A difference that appeared somewhere in a range of releases is taken from the end of
+    /// the range on, and one whose release is unknown from the first release known to have it.
     #[must_use]
     pub fn of(kernel: Kernel) -> Self {
         let is_from = |major, minor| kernel.is_from(major, minor);

@@ -9,7 +9,7 @@ use super::state_lines::StateChange;
 const WINDOW: u64 = 128;
 
 impl Bfq {
-    /// A sync request arrives: was it the last completion that woke its process?
+    /// A sync request arrives: determines whether the last completion woke its process.
     pub(super) fn look_for_waker(&mut self, q: QueueId) {
         let Some(last) = self.last_completed else { return };
         if last == q || self.queues[q].short_think {

@@ -1,18 +1,18 @@
-//! Weights: from priorities, and the multiset of those in use, which shows whether a scenario is symmetric. Rules:
-//! BFQ-16, BFQ-17, BFQ-75.
+//! Weights: how they follow from priorities, and a count of those in use, which shows whether a scenario is symmetric.
+//! Rules: BFQ-16, BFQ-17, BFQ-75.
 
 use super::entity::{BE, IDLE, RT};
 use crate::bio::ioprio::{IoPriority, PriorityClass};
 
-/// Weight of a step of the priority level.
+/// Difference in weight between two adjacent priority levels.
 const LEVEL_STEP: u64 = 10;
 /// Number of levels.
 pub(super) const LEVELS: usize = 8;
-/// The level of a process that asked for nothing.
+/// The level of a process that set no priority.
 pub(super) const DEFAULT_LEVEL: u8 = 4;
-/// The weight of a process that asked for nothing: only these are ever raised.
+/// The weight of a process that set no priority: only such processes are ever raised.
 pub(super) const DEFAULT_WEIGHT: u64 = weight_of_level(DEFAULT_LEVEL);
-/// The weight of a group that was given none.
+/// The weight of a group for which none was set.
 pub(super) const DEFAULT_GROUP_WEIGHT: u16 = 100;
 
 /// The weight of a queue at a level.
@@ -20,12 +20,12 @@ pub(super) const fn weight_of_level(level: u8) -> u64 {
     (LEVELS as u64 - level as u64) * LEVEL_STEP
 }
 
-/// A requested weight within its range.
+/// Limits a requested weight to the valid range.
 pub(super) fn clamp(weight: u64) -> u64 {
     weight.clamp(1, 1000)
 }
 
-/// Class and level that count for a priority.
+/// The class and level for a priority.
 pub(super) fn class_and_level(ioprio: IoPriority) -> (usize, u8) {
     match ioprio.class() {
         PriorityClass::RealTime => (RT, ioprio.level()),
@@ -35,7 +35,8 @@ pub(super) fn class_and_level(ioprio: IoPriority) -> (usize, u8) {
     }
 }
 
-/// How many queues have which weight. Only queues with work or requests in flight that are not raised count.
+/// The number of queues of each weight. Only queues that have work or requests in flight and are not raised are
+/// counted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WeightCounters {
     /// Weights in ascending order, each with the number of its queues. There are few.
@@ -51,7 +52,7 @@ impl WeightCounters {
         }
     }
 
-    /// Counts a queue no longer.
+    /// Stops counting a queue.
     pub fn remove(&mut self, weight: u64) {
         if let Ok(at) = self.counts.binary_search_by_key(&weight, |&(weight, _)| weight) {
             self.counts[at].1 -= 1;

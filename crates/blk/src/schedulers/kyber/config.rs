@@ -1,4 +1,4 @@
-//! What kyber is made for, its tunables, and its limit for async requests. Rules: KY-2, KY-3, KY-25, KY-26.
+//! The configuration of kyber, its tunables, and its limit for async requests. Rules: KY-2, KY-3, KY-25, KY-26.
 
 use crate::ground::kernel::{Generation, KyberGeneration, ShallowRule};
 use crate::ground::time::Hz;
@@ -7,21 +7,21 @@ use crate::tags::word_bits;
 
 use super::domain::Domain;
 
-/// What kyber is made for: the variant, and the queue that it serves.
+/// What a kyber is created with: the generation, and the properties of its queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KyberConfig {
     /// The generation.
     pub generation: KyberGeneration,
     /// Length of a tick.
     pub hz: Hz,
-    /// What a shallow depth means.
+    /// How the kernel applies a shallow depth.
     pub shallow: ShallowRule,
     /// Scheduler tags per hardware queue.
     pub nr_requests: u32,
     /// Driver tags per hardware queue.
     pub queue_depth: u32,
-    /// `queue/async_depth`, where queues have one: it limits all but sync reads, where kyber's own limit is one of async
-    /// I/O.
+    /// `queue/async_depth`; `None` in kernels without the file. It limits everything except sync reads, whereas kyber's own
+    /// limit is for async I/O.
     pub async_depth: Option<u32>,
 }
 
@@ -29,7 +29,7 @@ pub struct KyberConfig {
 pub(crate) const ASYNC_PERCENT: u32 = 75;
 
 impl KyberConfig {
-    /// As a kernel has it, for a queue with these numbers of scheduler and driver tags.
+    /// The configuration in a kernel of this generation, for a queue with these numbers of scheduler and driver tags.
     #[must_use]
     pub fn new(generation: &Generation, nr_requests: u32, queue_depth: u32) -> Self {
         KyberConfig {
@@ -42,7 +42,7 @@ impl KyberConfig {
         }
     }
 
-    /// The shallow depth of limited requests, for a number of scheduler tags; 0 would admit nothing and stands for no limit.
+    /// The shallow depth of limited requests, for a number of scheduler tags; 0 means no limit.
     pub(super) fn shallow_depth(&self, nr_requests: u32) -> u32 {
         if let Some(depth) = self.async_depth {
             return depth;
@@ -58,13 +58,13 @@ impl KyberConfig {
     pub(super) fn positions(&self, depth_max: u32) -> u32 {
         match self.generation {
             KyberGeneration::Percentiles => depth_max,
-            // The pools are made for the whole device and then cut.
+            // The pools are created for the whole device and then reduced.
             KyberGeneration::Windows | KyberGeneration::StagedWindows => self.queue_depth.max(256),
         }
     }
 }
 
-/// The latency targets that a fresh kyber has for reads, writes and discards, ns.
+/// The default latency targets for reads, writes and discards, ns.
 pub(super) const TARGETS_NS: Targets = [2_000_000, 10_000_000, 5_000_000_000];
 
 /// The latency targets, ns, by domain.

@@ -1,5 +1,5 @@
-//! The controllers as completions and the timer see them: samples go in without a lock, the timer draws conclusions.
-//! Rules: KY-14 to KY-17, KY-20 to KY-24.
+//! The controllers: completions add samples without a lock, and the timer evaluates them. Rules: KY-14 to KY-17, KY-20
+//! to KY-24.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -17,7 +17,7 @@ use super::windows::{CpuMeans, FIRST_WINDOW, NEXT_WINDOW, end_of_window};
 /// No timer is set.
 const IDLE: u64 = u64::MAX;
 
-/// What steers the depths.
+/// Adjusts the depths.
 pub(super) enum Controller<Sh: Sharing> {
     /// Rounds while there are completions.
     Percentiles {
@@ -27,7 +27,7 @@ pub(super) enum Controller<Sh: Sharing> {
         state: Sh::Lock<Percentiles>,
         hz: Hz,
     },
-    /// Windows that a missed target opens.
+    /// A missed target opens a window.
     Windows {
         samples: CpuMeans<Sh>,
         /// 1 while a window is open.
@@ -44,8 +44,8 @@ pub(super) struct Latencies {
     pub(super) io: Nanos,
 }
 
-/// When a round comes that a completion asks for: after 100 ms, counted in ticks, at the first tick that is certainly
-/// not early. With a tick of 4 ms that is every 104 ms under load.
+/// When a round that a completion asks for takes place: after 100 ms, counted in ticks, at the first tick that is
+/// certainly not early. With a tick of 4 ms that is every 104 ms under load.
 fn round_after(now: Now, hz: Hz) -> Instant {
     hz.start_of(Tick(now.tick.0 + u64::from(hz.0 / 10) + 1))
 }
@@ -99,7 +99,7 @@ impl<Sh: Sharing> Controller<Sh> {
         }
     }
 
-    /// The timer has come.
+    /// The timer has fired.
     pub(super) fn timer(
         &self,
         meter: &impl Meter,
@@ -112,8 +112,8 @@ impl<Sh: Sharing> Controller<Sh> {
             std::array::from_fn(|index| (pools[index].depth(), pools[index].depth_max()));
         match self {
             Controller::Percentiles { samples, due, state, hz } => {
-                // First, so that a completion from here on asks for a round of its own. A sample that the two miss
-                // each other over is counted in the next one.
+                // First, so that a completion from here on asks for a round of its own. A sample that this round misses
+                // is counted in the next one.
                 due.store(IDLE, Relaxed);
                 let round = state.with(meter, Site::Elevator, |state| {
                     samples.collect(&mut state.sums);
@@ -145,7 +145,7 @@ impl<Sh: Sharing> Controller<Sh> {
         }
     }
 
-    /// What the last round did. The first controller has none.
+    /// What the last round did. The controller with windows has no rounds.
     pub(super) fn last_round(&self) -> Option<ControllerRound> {
         match self {
             Controller::Percentiles { state, .. } => Some(state.aside(|state| state.last_round())),

@@ -1,10 +1,10 @@
-//! Scheduling domains: the kinds of requests that kyber limits one by one, and what differs between its generations.
-//! Rules: KY-1, KY-2, KY-9.
+//! Scheduling domains: the kinds of requests that kyber limits separately, and how its generations differ. Rules: KY-1,
+//! KY-2, KY-9.
 
 use crate::bio::{BioFlags, Op, is_sync};
 use crate::ground::kernel::KyberGeneration;
 
-/// A kind of requests with tokens of its own.
+/// A kind of request with tokens of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Domain {
@@ -38,9 +38,9 @@ impl Domain {
 pub(super) struct DomainSpec {
     /// The domain.
     pub(super) domain: Domain,
-    /// Tokens in the beginning, and the most that there ever are.
+    /// The number of tokens in the beginning, which is also the maximum.
     pub(super) depth_max: u32,
-    /// Requests given out in a row before the turn goes to the next domain.
+    /// Requests dispatched in a row before the turn passes to the next domain.
     pub(super) batch: u32,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum Steering {
     Windows,
 }
 
-/// What distinguishes the generations.
+/// How the generations differ.
 #[derive(Debug)]
 pub(super) struct Rules {
     /// The domains in the order of their turns.
@@ -63,8 +63,8 @@ pub(super) struct Rules {
     /// Whether staged requests are kept apart by domain and flushed only for a token. Otherwise they wait in one list
     /// for each software queue, as in the block layer's own, and all of them are flushed when one domain runs dry.
     pub(super) stages_by_domain: bool,
-    /// Whether a hardware queue that gets a token right after it began to wait for one goes on waiting: a later run
-    /// for nothing.
+    /// Whether a hardware queue that gets a token right after it began to wait for one goes on waiting, which later
+    /// causes an unnecessary run.
     pub(super) keeps_waiting: bool,
     /// Whether the limit for async requests follows `nr_requests`. Otherwise it is set once, with the scheduler.
     pub(super) depth_limit_follows: bool,
@@ -125,7 +125,7 @@ impl Rules {
         }
     }
 
-    /// The most tokens that a domain ever has; none if the generation does not know it.
+    /// The maximum number of tokens of a domain; 0 if the generation does not have the domain.
     pub(super) fn depth_max(&self, domain: Domain) -> u32 {
         self.circle.iter().find(|spec| spec.domain == domain).map_or(0, |spec| spec.depth_max)
     }

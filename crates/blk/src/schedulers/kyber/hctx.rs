@@ -1,4 +1,4 @@
-//! One hardware queue of kyber: where its requests are staged, and whose turn it is. Rules: KY-5 to KY-9, KY-13.
+//! One hardware queue of kyber: its staged requests, and which domain's turn it is. Rules: KY-5 to KY-9, KY-13.
 //!
 //! **Locks**: one for each software queue, for insertion and merging; one for the hardware queue, for dispatching. A
 //! flush takes a software queue's under the hardware queue's, never the other way round. Nothing is shared with other
@@ -19,8 +19,8 @@ use crate::watch::reason::Reason;
 use super::domain::{DOMAINS, Domain, Rules};
 use super::tokens::TokenPool;
 
-/// The staged requests of one software queue in the order of arrival, by domain or (first generation) all in the
-/// first list. Here they may still grow.
+/// The staged requests of one software queue in the order of arrival, by domain or (first generation) all in the first list.
+/// They may still be merged with bios.
 type Staged = [VecDeque<Rq>; DOMAINS];
 
 /// A hardware queue and the software queues that feed it.
@@ -30,33 +30,33 @@ pub(super) struct HctxQueues<Sh: Sharing> {
     /// In ascending order of their CPUs; the index here is a software queue's bit in `marks`.
     staged: Vec<Padded<Sh::Lock<Staged>>>,
     /// For each 64 software queues, and of these for each list of [`Staged`], a bit for each software queue where it holds
-    /// requests. Set under the software queue's lock; cleared under the hardware queue's too, so for the dispatcher a bit is a
-    /// promise. Clearing is `Release`: a reader that sees a bit gone sees in `flushed` what it stood for.
+    /// requests. Set under the software queue's lock, cleared under both locks, so that under the hardware queue's lock a set
+    /// bit stays valid. Clearing is `Release`: a reader that sees a bit cleared also sees its requests counted in `flushed`.
     marks: Vec<[Sh::Word; DOMAINS]>,
     /// Requests in the flushed lists, to be read without the lock.
     flushed: Sh::Word,
     turns: Sh::Lock<Turns>,
 }
 
-/// Whose turn it is, and what was flushed: behind the hardware queue's lock.
+/// The turn and the flushed requests, under the hardware queue's lock.
 #[derive(Default)]
 pub(super) struct Turns {
     /// The turn.
     turn: Turn,
-    /// Requests that leave next, by domain, oldest first. They no longer grow.
+    /// The requests that are dispatched next, by domain, oldest first. They are no longer merged.
     flushed: [VecDeque<Rq>; DOMAINS],
 }
 
-/// Whose turn it is.
+/// Which domain's turn it is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Turn {
-    /// The current domain, by its place in the circle.
+    /// The current domain, as an index into the circle.
     pub(super) current: usize,
     /// Requests it has been given in a row: the batch counter.
     pub(super) served: u32,
 }
 
-/// A request on its way out, with its token.
+/// A request that is being dispatched, with its token.
 pub(super) struct Drawn {
     pub(super) rq: Rq,
     pub(super) domain: Domain,
@@ -94,7 +94,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         self.marks.iter().any(|lists| lists[list].load(Acquire) != 0)
     }
 
-    /// Whether anything waits. Takes no lock. The flushed lists are looked at again in the end: what marks stand for goes
+    /// Whether any request waits. Takes no lock. Checks the flushed lists again at the end, because marked requests move
     /// there.
     #[inline]
     pub(super) fn has_work(&self) -> bool {
@@ -116,7 +116,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         });
     }
 
-    /// Tries to merge a bio into what software queue `queue` has staged.
+    /// Tries to merge a bio into a staged request of software queue `queue`.
     #[inline]
     pub(super) fn merge(
         &self,
@@ -127,7 +127,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         bio: &mut Option<Bio>,
     ) -> Option<Edge> {
         let list = self.list_of(domain);
-        // A list that looks empty is not worth the lock.
+        // Do not take the lock for a list that seems to be empty.
         if !self.is_marked(list, queue) {
             return None;
         }
@@ -153,9 +153,9 @@ impl<Sh: Sharing> HctxQueues<Sh> {
             }
             turns.turn.served = 0;
             let waiting = self.waiting_domains(turns);
-            // What was tried had nothing, or no token and stands in line for one.
+            // The domain that was tried had no request, or no token and now waits for one.
             let others = tried.map_or(waiting, |domain: Domain| waiting & !(1 << domain.index()));
-            // The last domain of the round is the one where it began, so that a round without others changes nothing.
+            // The round ends with the domain where it began. If no other domain has requests, there is no round.
             let round = if others == 0 { 0 } else { circle.len() };
             for _ in 0..round {
                 let next = turns.turn.current + 1;
@@ -173,7 +173,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         })
     }
 
-    /// A bit for each domain that may have requests. Those in one list for all may be of any.
+    /// A bit for each domain that may have requests. With one list for all domains that may be any domain.
     #[inline]
     fn waiting_domains(&self, turns: &Turns) -> u32 {
         let bit = |index: usize, waits: bool| u32::from(waits) << index;
@@ -221,7 +221,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
     ) -> Option<(Rq, u32)> {
         let token = pool.take(meter, self.id)?;
         if staged {
-            // Only now, with a token in hand: what cannot go yet may still grow.
+            // Flush only when there is a token: requests that cannot be dispatched yet may still be merged.
             self.flush(meter, turns, index);
         }
         let rq = turns.flushed[index].pop_front().expect("a marked list holds a request");
@@ -229,7 +229,8 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         Some((rq, token))
     }
 
-    /// Moves a list of every software queue to the flushed lists: queues in ascending order, each whole and in order.
+    /// Moves a list of every software queue to the flushed lists: the queues in ascending order, each list completely and in
+    /// order.
     fn flush(&self, meter: &impl Meter, turns: &mut Turns, list: usize) {
         for (index, lists) in self.marks.iter().enumerate() {
             let word = &lists[list];
@@ -238,7 +239,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
                 let bit = marked.trailing_zeros();
                 marked &= marked - 1;
                 self.staged[index * 64 + bit as usize].with(meter, Site::SoftwareQueue, |staged| {
-                    // Counted before the mark goes, so that there is work at every moment.
+                    // Count before clearing the mark, so that there is work at every moment.
                     self.flushed.fetch_add(staged[list].len() as u64, Relaxed);
                     word.fetch_and(!(1 << bit), Release);
                     for rq in staged[list].drain(..) {
@@ -251,7 +252,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
 
     // --- replay ---
 
-    /// Whose turn it is.
+    /// Which domain's turn it is.
     pub(super) fn turn(&self) -> Turn {
         self.turns.aside(|turns| turns.turn)
     }
@@ -268,7 +269,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         self.flushed.fetch_add(1, Relaxed);
     }
 
-    /// Takes out a certain request, wherever in its domain it waits.
+    /// Takes out a certain request of a domain, staged or flushed.
     pub(super) fn take_out(&self, domain: Domain, is_it: impl Fn(&Rq) -> bool) -> Option<Rq> {
         self.turns.aside(|turns| {
             if !turns.flushed[domain.index()].iter().any(&is_it) {

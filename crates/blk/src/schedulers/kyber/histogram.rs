@@ -1,4 +1,4 @@
-//! Latencies as the current generation measures them: in quarters of the target. Rules: KY-14, KY-15, KY-18, KY-19.
+//! Latency histograms of the current generation, in quarters of the target. Rules: KY-14, KY-15, KY-18, KY-19.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -6,10 +6,10 @@ use crate::ground::ids::CpuId;
 use crate::ground::sharing::{Padded, Sharing, Word};
 use crate::ground::time::Nanos;
 
-/// Buckets of a histogram: each is a quarter of the target wide, the last takes all that is slower.
+/// Buckets of a histogram: each is a quarter of the target wide; the last one takes all slower requests.
 pub(super) const BUCKETS: usize = 8;
 
-/// The first bucket that is worse than the target.
+/// The first bucket above the target.
 pub(super) const FIRST_BAD: u8 = 4;
 
 /// Domains that are measured: reads, writes and discards.
@@ -26,7 +26,8 @@ pub(super) enum Kind {
 
 const KINDS: usize = 2;
 
-/// The bucket of a latency under a target in ns: bucket b covers what is longer than b quarters and at most b + 1.
+/// The bucket of a latency for a target in ns: bucket b covers latencies of more than b and at most b + 1 quarters of
+/// the target.
 #[inline]
 pub(super) fn bucket_of(latency: Nanos, target_ns: u64) -> usize {
     let quarter = (target_ns / 4).max(1);
@@ -61,7 +62,7 @@ impl Histogram {
 /// Histograms for each domain and kind.
 pub(super) type Sums = [[Histogram; KINDS]; MEASURED];
 
-/// Histograms that each CPU fills by itself, without a lock, and the timer empties.
+/// Histograms that each CPU fills separately, without a lock, and that the timer empties.
 pub(super) struct CpuHistograms<Sh: Sharing> {
     /// For each CPU a count for each domain, kind and bucket.
     counts: Vec<Padded<[Sh::Word; MEASURED * KINDS * BUCKETS]>>,

@@ -1,16 +1,16 @@
-//! kyber: a token limit for each kind of request, steered by latency targets, for fast multi-queue devices.
+//! kyber: a token limit for each kind of request, adjusted by latency targets, for fast multi-queue devices.
 //!
-//! **Promises**: at most as many requests of a kind are at the device as its [domain](Domain) has tokens; the others
-//! wait here, where they are in the way of none and may still merge. Domains take turns by count; within one the order is
-//! first in, first out. No sorting, no expiry, no fairness between tasks. **Costs**: O(1) an insertion and a dispatch.
-//! No lock is shared by two hardware queues, that of a wait queue aside when tokens run out.
-//! **Rules**: docs/rules/kyber.md.
+//! **Promises**: at most as many requests of a kind are at the device as its [domain](Domain) has tokens; the others wait
+//! here, where they delay no other kind and may still merge. Domains take turns by count; within one the order is first in,
+//! first out. No sorting, no expiry, no fairness between tasks. **Costs**: O(1) an insertion and a dispatch. No lock is
+//! shared by two hardware queues, except that of a wait queue when tokens run out. **Rules**: docs/rules/kyber.md.
 //!
-//! The parts in the order of the way: `hctx` (staging, turns), `tokens` (limits, waiting), `controller` (samples,
-//! timer) with its two minds, `percentiles` over `histogram` (4.20 and later) and `windows` (before).
+//! The parts, in the order in which a request passes through them: `hctx` (staging, turns), `tokens` (limits, waiting),
+//! `controller` (samples, timer) with its two algorithms: `percentiles` with `histogram` (4.20 and later) and `windows`
+//! (before).
 //!
-//! Its words are `Relaxed` but for those in `tokens` and `hctx`, where it says why: samples, hints, and what goes with a
-//! request and is put in order by its being handed over.
+//! Its words are `Relaxed`, except those in `tokens` and `hctx`, where comments say why: they are samples, hints, and data of
+//! a request, which are ordered by passing on the request.
 //!
 //! kyber is not a [`Scheduler`](crate::policy::Scheduler): those are single-threaded policies behind one lock, and what makes
 //! kyber is that it has none. It is called by many CPUs at once, with `&self`, as any [`Concurrent`](crate::policy::Concurrent) one
@@ -65,11 +65,11 @@ pub struct Kyber<Sh: Sharing> {
     /// Tokens by [`Domain`].
     pools: [TokenPool<Sh>; DOMAINS],
     hctxs: Vec<Padded<HctxQueues<Sh>>>,
-    /// For each type and CPU the place of its software queue.
+    /// The place of the software queue for each type and CPU.
     queues: Vec<QueuePlace>,
     /// Number of CPUs.
     cpus: usize,
-    /// For each request slot the token that it holds, as [`Held`] packs it.
+    /// The token that each request holds, as packed by [`Held`].
     held: Vec<Sh::Word>,
     controller: Controller<Sh>,
     /// Latency targets of reads, writes and discards, ns.
@@ -85,7 +85,7 @@ struct QueuePlace {
     index: usize,
 }
 
-/// A token, and whose it is.
+/// A token, with its domain and the hardware queue that took it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Held {
     token: u32,
@@ -94,7 +94,7 @@ struct Held {
 }
 
 impl Held {
-    /// The word of a slot without a token.
+    /// The word of a request without a token.
     const NOTHING: u64 = 0;
 
     fn pack(self) -> u64 {
@@ -111,8 +111,7 @@ impl Held {
 }
 
 impl<Sh: Sharing> Kyber<Sh> {
-    /// A fresh scheduler with default tunables, for request ids below `capacity`. `map` names the hardware
-    /// queues and their CPUs.
+    /// A new scheduler with default tunables, for request ids below `capacity`. `map`: the hardware queues and their CPUs.
     #[must_use]
     pub fn new(config: KyberConfig, map: &CpuMap, capacity: u32) -> Self {
         let rules = Rules::of(config.generation);
@@ -159,7 +158,7 @@ impl<Sh: Sharing> Kyber<Sh> {
         self.pools[domain.index()].depth()
     }
 
-    /// Tokens of a domain that are out: more than [`depth`](Self::depth) for a while after that was cut.
+    /// Tokens of a domain that are taken; more than [`depth`](Self::depth) for a while after that was reduced.
     #[must_use]
     pub fn tokens_in_use(&self, domain: Domain) -> u32 {
         self.pools[domain.index()].in_use()
@@ -177,7 +176,7 @@ impl<Sh: Sharing> Kyber<Sh> {
         self.controller.last_round()
     }
 
-    // --- the way in ---
+    // --- insertion ---
 
     #[inline]
     fn place_of(&self, cpu: CpuId, kind: QueueType) -> QueuePlace {
@@ -192,7 +191,7 @@ impl<Sh: Sharing> Kyber<Sh> {
         self.hctxs[place.hctx.index()].merge(meter, place.index, domain, rules, bio)
     }
 
-    /// Takes requests in, in order.
+    /// Inserts requests, in order.
     #[inline]
     pub fn insert(&self, meter: &impl Meter, list: impl Iterator<Item = Rq>, at: Place) {
         for mut rq in list {
@@ -237,16 +236,16 @@ impl<Sh: Sharing> Kyber<Sh> {
         }
     }
 
-    // --- the way out ---
+    // --- dispatch and completion ---
 
-    /// Whether dispatching for `hctx` is worth asking. Takes no lock.
+    /// Whether there may be a request to dispatch for `hctx`. Takes no lock.
     #[inline]
     #[must_use]
     pub fn has_work(&self, hctx: HctxId) -> bool {
         self.hctxs[hctx.index()].has_work()
     }
 
-    /// The next request for `hctx`, one of its own. Without a token for it `hctx` is in line for one.
+    /// The next request for `hctx`, one of its own. If there is no token for it, `hctx` then waits for one.
     #[inline]
     pub fn dispatch(&self, meter: &impl Meter, hctx: HctxId) -> (Option<Rq>, Reason) {
         match self.hctxs[hctx.index()].dispatch_one(meter, &self.pools) {
@@ -263,7 +262,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     #[inline]
     pub fn on_completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
         let now = cx.now;
-        // What never reached the device (an empty flush) says nothing about it.
+        // A request that never reached the device (an empty flush) has no device latency.
         if rq.issued == Instant::NEVER {
             return;
         }
@@ -279,12 +278,12 @@ impl<Sh: Sharing> Kyber<Sh> {
         }
     }
 
-    /// A request that was given out comes back: so does its token. Its insertion at the head follows.
+    /// A dispatched request is requeued and returns its token. Its insertion at the head follows.
     pub fn on_requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
         self.finish(meter, cx, id);
     }
 
-    /// Its timer has come: the controller's round, or the end of its window.
+    /// Its timer has fired, for the controller's round or the end of its window.
     pub fn on_timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
         self.controller.timer(meter, cx, &self.pools, &self.targets_ns);
     }
@@ -295,13 +294,13 @@ impl<Sh: Sharing> Kyber<Sh> {
         std::array::from_fn(|domain| self.targets_ns[domain].load(Relaxed))
     }
 
-    /// Its tunables, and what each shows now.
+    /// Its tunables, each with its current value.
     #[must_use]
     pub fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
         TUNABLES.shown(&self.targets())
     }
 
-    /// Writes a tunable: a target is that of the samples from now on.
+    /// Writes a tunable. A new target applies to samples from now on.
     ///
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.

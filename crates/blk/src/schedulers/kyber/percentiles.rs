@@ -1,24 +1,25 @@
 //! The current controller: ten rounds a second, depths by the percentiles of latencies. Rules: KY-16 to KY-19.
 //!
-//! While the device keeps its targets nothing is throttled. When one domain's device latency misses its target the
-//! *other* domains, those whose own total latency is well, lose tokens; a domain whose total latency is bad gains
-//! some at any time.
+//! While the device meets its targets nothing is throttled. When the device latency of one domain misses its target,
+//! the *other* domains lose tokens, as far as their own total latency is good. A domain whose total latency is bad
+//! gains tokens at any time.
 
 use crate::ground::time::{Hz, Now, Tick};
 
 use super::domain::{DOMAINS, Domain};
 use super::histogram::{FIRST_BAD, Histogram, Kind, MEASURED, Sums};
 
-/// A percentile that a round has read.
+/// A percentile that a round has computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LatencyReading {
-    /// The bucket it lies in: 0 to 3 keep the target, each a quarter of it wide; 4 to 6 miss it; 7 is anything slower.
+    /// The bucket it lies in: 0 to 3 meet the target, each a quarter of it wide; 4 to 6 miss it; 7 is for all slower
+    /// requests.
     pub bucket: u8,
     /// Samples in the histogram.
     pub samples: u32,
 }
 
-/// What one round of the current controller has read and done, by [`Domain`]; nothing about [`Domain::Other`].
+/// What one round of the current controller has computed and changed, by [`Domain`], without [`Domain::Other`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ControllerRound {
     /// 90th percentiles of the time in the device.
@@ -29,22 +30,22 @@ pub struct ControllerRound {
     pub depths: [Option<u32>; DOMAINS],
 }
 
-/// Samples that make a percentile at once.
+/// With this many samples a percentile is computed at once.
 const SAMPLES_ENOUGH: u32 = 500;
 
-/// The domains it steers, in the order in which it looks at them.
+/// The domains whose depths it adjusts, in the order in which it handles them.
 const STEERED: [Domain; MEASURED] = [Domain::Read, Domain::Write, Domain::Discard];
 
-/// What the controller remembers between rounds.
+/// The state of the controller between rounds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Percentiles {
-    /// Samples that no percentile has used up.
+    /// Samples from which no percentile has been computed yet.
     pub(super) sums: Sums,
-    /// The total latency of a domain, as a bucket, when it was last read in good times: taken in bad times for want of
-    /// a newer one.
+    /// The total latency of a domain, as a bucket, when it was last computed in a round in which all targets were met.
+    /// It is used in a round in which one was missed, if there is no newer one.
     remembered: [Option<u8>; MEASURED],
-    /// When too few samples have to do, ticks. One for both histograms of a domain, so that the first one uses
-    /// it up.
+    /// When a percentile is computed even from too few samples, ticks. Both histograms of a domain share it, so the
+    /// first one uses it up.
     deadline: [Option<Tick>; MEASURED],
     last_round: ControllerRound,
 }
@@ -55,8 +56,8 @@ impl Percentiles {
         self.last_round
     }
 
-    /// One round over what is in `sums`. `depths` are the present depths and the largest ones; the new ones are
-    /// returned.
+    /// Does one round with the samples in `sums`. `depths`: the present and the largest depth of each domain. Returns
+    /// the new ones.
     pub(super) fn round(&mut self, now: Now, hz: Hz, depths: [(u32, u32); MEASURED]) -> ControllerRound {
         let mut round = ControllerRound::default();
         let mut congested = false;
@@ -87,7 +88,7 @@ impl Percentiles {
         round
     }
 
-    /// A percentile of one histogram, which is then empty, unless more samples are worth waiting for.
+    /// Computes a percentile of one histogram and empties it, unless it waits for more samples.
     fn read(&mut self, now: Now, hz: Hz, domain: Domain, kind: Kind, percent: u32) -> Option<LatencyReading> {
         let histogram = &mut self.sums[domain.index()][kind as usize];
         let samples = histogram.samples();

@@ -1,4 +1,4 @@
-//! Going on from what a recorded kernel did: its choice of request and of token, its depths.
+//! Following a recorded kernel: its choice of request and of token, and its depths.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,7 +15,7 @@ use super::{Held, Kyber};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KyberTurn(Turn);
 
-/// What a recorded kernel gave out.
+/// What a recorded kernel dispatched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KyberChoice {
     /// The request.
@@ -27,7 +27,7 @@ pub struct KyberChoice {
 }
 
 impl<Sh: Sharing> Kyber<Sh> {
-    /// Whose turn it is in `hctx`: to be remembered before a dispatch that may have to be undone.
+    /// Whose turn it is in `hctx`, to be saved before a dispatch that may have to be undone.
     #[must_use]
     pub fn turn(&self, hctx: HctxId) -> KyberTurn {
         KyberTurn(self.hctxs[hctx.index()].turn())
@@ -45,9 +45,9 @@ impl<Sh: Sharing> Kyber<Sh> {
         pool.set_depth(depth.clamp(1, pool.depth_max()));
     }
 
-    /// Undoes a dispatch for `hctx` that began when [`turn`](Self::turn) was `before` and returned `ours`: the request,
-    /// its token and the turn go back. What was flushed stays flushed. Hardware queues that the token wakes are not reported: the
-    /// recording says when hardware queues run.
+    /// Undoes a dispatch for `hctx` that began when [`turn`](Self::turn) was `before` and returned `ours`: the request, its token
+    /// and the turn go back. Flushed requests stay flushed. Hardware queues that the token wakes are not reported, since in a
+    /// replay the recording determines when hardware queues run.
     pub fn undo(&self, hctx: HctxId, before: KyberTurn, ours: Option<Rq>) {
         let queues = &self.hctxs[hctx.index()];
         if let Some(mut rq) = ours {
@@ -60,7 +60,7 @@ impl<Sh: Sharing> Kyber<Sh> {
         queues.set_turn(before.0);
     }
 
-    /// Decides for `hctx` as a recorded kernel did. The token is the recorded one too, or none if that is taken.
+    /// Makes the same choice for `hctx` as a recorded kernel. The token is the recorded one as well, or none if that is taken.
     pub fn adopt(&self, hctx: HctxId, kernel: Option<KyberChoice>) -> Option<Rq> {
         let queues = &self.hctxs[hctx.index()];
         let before = queues.turn();
@@ -80,7 +80,7 @@ impl<Sh: Sharing> Kyber<Sh> {
         Some(rq)
     }
 
-    /// Gives a request that has been given out the token `wanted` in the place of its own, if that is free.
+    /// Gives a dispatched request the token `wanted` instead of its own, if that is free.
     pub fn adopt_token(&self, id: RqId, wanted: u32) {
         let word = &self.held[id.index()];
         if let Some(held) = Held::unpack(word.load(Relaxed))

@@ -1,7 +1,8 @@
-//! Tokens: how many requests of a domain may be at the device, and which queues wait for one. Rules: KY-1, KY-9 to KY-12.
+//! Tokens: how many requests of a domain may be at the device, and which queues wait for one. Rules: KY-1, KY-9 to
+//! KY-12.
 //!
-//! A token is a *number* below the depth. Cutting the depth withholds the high numbers and revokes nothing: a request that holds
-//! one of them keeps it, and does not count against the new depth.
+//! A token is a *number* below the depth. When the depth is reduced, the higher numbers are no longer handed out, but
+//! none is revoked: a request that holds one keeps it, and does not count against the new depth.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -14,29 +15,29 @@ use crate::tags::{Depth, Sleeper, Tags, wake_batch};
 /// The tokens of one domain, shared by all hardware queues without a lock.
 pub(super) struct TokenPool<Sh: Sharing> {
     numbers: Tags<Sh>,
-    /// Numbers below it are given out, 1 to `depth_max`.
+    /// The numbers below it are handed out; 1 to `depth_max`.
     depth: Sh::Word,
-    /// 1 if a search has found none and nothing has come back since: callers meanwhile are refused without a search. The CPU that
-    /// sets it searches once more, and one that gives back a token or sets the depth looks at it afterwards: one of the two sees
-    /// the other, so these accesses are `SeqCst`.
+    /// 1 if a search has found no free token and none has been returned since: other callers are then refused without a search.
+    /// The CPU that sets it searches once more, and a CPU that returns a token or sets the depth checks it afterwards. One of the
+    /// two must see the other, so these accesses are `SeqCst`.
     is_dry: Padded<Sh::Word>,
     /// The most that `depth` may be.
     depth_max: u32,
-    /// For each hardware queue.
+    /// The state of each hardware queue.
     lines: Vec<Padded<Line<Sh>>>,
-    /// Whether a hardware queue that was given a token as soon as it began to wait stays in line.
+    /// Whether a hardware queue that got a token right after it began to wait stays in line.
     keeps_waiting: bool,
 }
 
-/// How a hardware queue waits for a token. That it waits, and looks for a token once more, is in order as for all
-/// [tags](crate::tags).
+/// How a hardware queue waits for a token. As with all [tags](crate::tags), it joins the line and then looks for a token once
+/// more.
 struct Line<Sh: Sharing> {
-    /// 1 while it waits in line. Changed under the hardware queue's lock, and by the CPU that wakes it, under the lock of the
-    /// wait queues: `Relaxed`, since a hardware queue that takes itself to be still in line is about to be run.
+    /// 1 while it waits in line. Changed under the hardware queue's lock, and by the CPU that wakes it, under the lock of the wait
+    /// queues. `Relaxed`, since a hardware queue that is wrongly seen as still in line is about to be run anyway.
     is_waiting: Sh::Word,
-    /// Its last place in line; under its lock, as the next.
+    /// Its last place in line; under its lock.
     place: Sh::Word,
-    /// How often it has joined the line, each time the next of the wait queues.
+    /// How often it has joined the line, each time in the next of the wait queues; under its lock.
     joined: Sh::Word,
 }
 
@@ -46,14 +47,14 @@ impl<Sh: Sharing> Line<Sh> {
     }
 }
 
-/// Whose hint a hardware queue uses: the search for a free number begins where *it* left off, since dispatching CPUs
-/// meet on the hardware queue's lock anyway.
+/// The CPU whose hint a hardware queue uses. The hint is per hardware queue rather than per CPU, since dispatching CPUs share the
+/// hardware queue's lock anyway.
 fn hint_of(hctx: HctxId) -> CpuId {
     CpuId(u32::from(hctx.0))
 }
 
 impl<Sh: Sharing> TokenPool<Sh> {
-    /// A pool of `positions` numbers, cut to `depth_max`, for `hctxs` hardware queues.
+    /// A pool of `positions` numbers, limited to `depth_max`, for `hctxs` hardware queues.
     pub(super) fn new(positions: u32, depth_max: u32, hctxs: usize, keeps_waiting: bool) -> Self {
         let pool = TokenPool {
             numbers: Tags::new(positions.max(depth_max).max(1), hctxs, ShallowRule::WholeMap, None),
@@ -78,7 +79,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
         self.depth_max
     }
 
-    /// Sets the depth. A larger one wakes none: what comes back does.
+    /// Sets the depth. A larger one does not wake any hardware queue; returned tokens do.
     pub(super) fn set_depth(&self, depth: u32) {
         debug_assert!((1..=self.depth_max).contains(&depth), "a depth of {depth} is out of range");
         self.depth.store(u64::from(depth), SeqCst);
@@ -86,7 +87,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
         self.numbers.set_wake_batch(wake_batch(depth));
     }
 
-    /// Tokens that are out.
+    /// Tokens that are taken.
     pub(super) fn in_use(&self) -> u32 {
         self.numbers.in_use()
     }
@@ -103,7 +104,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
 
     #[inline]
     fn clear_dry_flag(&self) {
-        // Looked at first: nearly always it is not, and CPUs would take the line from each other.
+        // Read it first: it is nearly always 0, and unnecessary writes would move the cache line between CPUs.
         if self.is_dry.load(SeqCst) != 0 {
             self.is_dry.store(0, SeqCst);
         }
@@ -130,7 +131,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
         self.queue_and_retry_token(meter, hctx, was_in_line)
     }
 
-    /// A search has found none: the hardware queue gets into line, and looks once more if there are others. One may have come back
+    /// A search has found no token: the hardware queue joins the line and then looks once more. A token may have been returned
     /// before the pool knew that a queue waits, or that it is dry.
     #[inline(never)]
     fn queue_and_retry_token(&self, meter: &impl Meter, hctx: HctxId, was_in_line: bool) -> Option<u32> {
@@ -152,7 +153,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
         Some(token)
     }
 
-    /// A CPU that wakes a hardware queue takes it out of line in one piece, so afterwards it is out of line either way.
+    /// Takes the hardware queue out of line. If another CPU has just woken it, it is already out of line.
     #[cold]
     fn leave(&self, meter: &impl Meter, hctx: HctxId) {
         let line = &self.lines[hctx.index()];
@@ -160,7 +161,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
         line.is_waiting.store(0, Relaxed);
     }
 
-    /// Gives a token back and calls `wake` for each hardware queue whose turn has come.
+    /// Returns a token and calls `wake` for each hardware queue to be woken.
     #[inline]
     pub(super) fn give_back(&self, meter: &impl Meter, token: u32, hctx: HctxId, mut wake: impl FnMut(HctxId)) {
         self.numbers.free(meter, token, hint_of(hctx), |sleeper| {
@@ -172,13 +173,13 @@ impl<Sh: Sharing> TokenPool<Sh> {
         self.clear_dry_flag();
     }
 
-    /// Takes a certain token, if it is free: the recorded one, in a replay.
+    /// Takes a certain token, if it is free; in a replay that is the recorded one.
     pub(super) fn try_take_exact(&self, token: u32) -> bool {
         self.numbers.try_take_exact(token)
     }
 
-    /// Takes the token `wanted` instead of `held`, if it is free. A replay goes on from the recorded pick with it, and
-    /// runs hardware queues when the recording says so: the woken ones are not notified here.
+    /// Takes the token `wanted` instead of `held`, if it is free, so that a replay follows the recorded choice. Woken hardware
+    /// queues are not notified, since in a replay the recording determines when hardware queues run.
     pub(super) fn exchange(&self, held: u32, wanted: u32, hctx: HctxId) -> bool {
         if held != wanted {
             if !self.numbers.try_take_exact(wanted) {

@@ -1,8 +1,8 @@
 //! The first controller: depths by the mean device latency within windows. Rules: KY-20 to KY-24.
 //!
-//! It sleeps until a read or a sync write misses its target, then measures for a short window, and goes on with longer
-//! ones while something is wrong. Reads and sync writes are judged against each other: the one that is well gives way to the one that is
-//! not.
+//! It is inactive until a read or a sync write misses its target. Then it measures for a short window, and for longer
+//! ones as long as a target is missed. Reads and sync writes are compared with each other: the domain that meets its
+//! target gives up tokens for the one that misses it.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -12,7 +12,7 @@ use crate::ground::time::Nanos;
 
 use super::domain::{DOMAINS, Domain};
 
-/// Length of the window that a violation opens.
+/// Length of the window that a missed target opens.
 pub(super) const FIRST_WINDOW: Nanos = Nanos::from_millis(10);
 /// Length of the windows that follow.
 pub(super) const NEXT_WINDOW: Nanos = Nanos::from_millis(100);
@@ -20,7 +20,7 @@ pub(super) const NEXT_WINDOW: Nanos = Nanos::from_millis(100);
 /// For each domain the sum (ns) and the number of samples.
 type Sums<W> = [(W, W); DOMAINS];
 
-/// Latency samples of one window, which each CPU adds up by itself.
+/// Latency samples of one window, summed up separately by each CPU.
 pub(super) struct CpuMeans<Sh: Sharing> {
     /// Of each CPU.
     sums: Vec<Padded<Sums<Sh::Word>>>,
@@ -57,13 +57,13 @@ impl<Sh: Sharing> CpuMeans<Sh> {
 /// How a mean compares with the target, best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Status {
-    /// At most half of it.
+    /// At most half of the target.
     Great,
-    /// At most it.
+    /// At most the target.
     Good,
-    /// More, but less than twice.
+    /// More than the target, but less than twice as much.
     Bad,
-    /// At least twice.
+    /// At least twice the target.
     Awful,
 }
 
@@ -115,16 +115,16 @@ fn other_depth_after_window(depth: u32, sampled: bool, read: Option<Status>, wri
     }
 }
 
-/// What the end of a window leads to.
+/// The result of a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct WindowEnd {
-    /// The new depths by [`Domain`]. Discards have none of their own: theirs stays.
+    /// The new depths by [`Domain`]. The depth of discards does not change, since they are no domain of their own here.
     pub(super) depths: [u32; DOMAINS],
     /// Whether the next window opens at once.
     pub(super) goes_on: bool,
 }
 
-/// Judges a window by the mean device latencies in it. `depths` are the present depths and the largest ones.
+/// Evaluates a window by the mean device latencies in it. `depths`: the present and the largest depth of each domain.
 pub(super) fn end_of_window(
     means: [Option<Nanos>; DOMAINS],
     targets_ns: [u64; 2],

@@ -1,9 +1,9 @@
 //! mq-deadline: sorted, expiry-bounded queues for a whole device.
 //!
-//! **Promises**: service in sweeps by sector; a request that is over its time starts the next batch of its
-//! direction; writes wait for at most `writes_starved` batches of reads; a lower priority class waits for the
-//! higher ones, but not longer than `prio_aging_expire`. **Costs**: O(log n) an insertion and a dispatch, one lock.
-//! **Rules**: docs/rules/mq-deadline.md; with generation A those of docs/rules/deadline.md.
+//! **Promises**: service in sweeps by sector; a request that has expired starts the next batch of its direction; writes
+//! wait for at most `writes_starved` batches of reads; a lower priority class waits for the higher ones, but not longer
+//! than `prio_aging_expire`. **Costs**: O(log n) an insertion and a dispatch, one lock. **Rules**:
+//! docs/rules/mq-deadline.md; with generation A those of docs/rules/deadline.md.
 
 mod tunables;
 
@@ -34,7 +34,7 @@ pub struct MqDeadline {
     config: MqDeadlineConfig,
     /// Expiry given to reads and writes at insertion, ticks.
     expire_ticks: [u64; 2],
-    /// Batches of reads that may start while writes wait; negative values compare as huge ones.
+    /// Batches of reads that may start while writes wait; negative values compare as very large ones.
     writes_starved: i32,
     front_merges: bool,
     /// Longest batch, requests.
@@ -46,14 +46,14 @@ pub struct MqDeadline {
 
     /// Direction of the running batch.
     last_direction: Direction,
-    /// Requests given out in the running batch.
+    /// Requests dispatched in the running batch.
     batching: u32,
     /// Batches of reads that started while writes waited, since the last batch of writes.
     starved: u32,
     classes: [Class; CLASSES],
     /// Head-inserted requests, newest first: one list for the device, or (B1 to C) one for each class.
     heads: [IdList; CLASSES],
-    /// Requests that wait, in all classes and head lists.
+    /// Waiting requests in all classes and head lists.
     waiting: u32,
 
     entries: Vec<Entry>,
@@ -67,9 +67,9 @@ struct Class {
     sort: [SectorOrder; 2],
     /// By arrival, for each direction.
     fifo: [IdList; 2],
-    /// C: start sector of the request given out last in each direction; the sweep goes on from there.
+    /// C: start sector of the last dispatched request in each direction; the sweep continues from there.
     position: [u64; 2],
-    /// A, B: the request after the one given out last in each direction.
+    /// A, B: the request after the last dispatched one in each direction.
     next: [Option<u32>; 2],
     /// Requests that exist: inserted and not yet completed, in flight included.
     queued: u32,
@@ -77,17 +77,17 @@ struct Class {
     waiting: u32,
 }
 
-/// What is known of a request slot.
+/// The state of a request.
 #[derive(Clone, Copy, Default)]
 struct Entry {
-    /// When it is over its time, ticks.
+    /// When it expires, ticks.
     expiry: u64,
-    /// Where it began when it was inserted or last grew at its front: its key in `sort`.
+    /// Its first sector when it was inserted or last grew at its front, which is its key in `sort`.
     sector: u64,
     class: u8,
     direction: u8,
     place: Whereabouts,
-    /// Counted in its class's `queued`: once in its life.
+    /// It is counted in its class's `queued`, which happens only once.
     counted: bool,
 }
 
@@ -135,7 +135,7 @@ impl MqDeadline {
         }
     }
 
-    /// Whether there is one head list for the device, which goes before classes and ageing.
+    /// Whether there is one head list for the device, which precedes classes and ageing.
     fn has_one_head_list(&self) -> bool {
         matches!(self.config.generation, DeadlineGeneration::A | DeadlineGeneration::CPrime)
     }
@@ -172,7 +172,7 @@ impl MqDeadline {
                 }
             }
         }
-        // After a cut of the expiry times what waits seems to come from the future.
+        // After the expiry times were reduced, waiting requests seem to have been inserted in the future.
         let newest = if self.is_strict() { now as i64 } else { i64::MAX };
         for class in 0..CLASSES {
             if self.classes[class].waiting > 0 {
@@ -188,8 +188,8 @@ impl MqDeadline {
         (None, Reason::Empty)
     }
 
-    /// DD-14 to DD-17: the request of one class, if it was inserted at or before tick `limit`. What is decided about
-    /// direction and batch on the way stays decided even if the limit then forbids the request.
+    /// DD-14 to DD-17: the next request of one class, if it was inserted at or before tick `limit`. Changes of
+    /// direction and batch are kept even if the limit then rules the request out.
     #[inline(always)]
     fn choose_in_class(&mut self, class: usize, now: u64, limit: i64) -> (Option<u32>, Reason) {
         if !self.has_one_head_list()
@@ -264,25 +264,25 @@ impl MqDeadline {
         }
     }
 
-    /// When a request was inserted, reckoned back from its expiry with the *present* tunable.
+    /// When a request was inserted, computed from its expiry with the *present* value of the tunable.
     fn inserted_at(&self, id: u32) -> i64 {
         let entry = &self.entries[id as usize];
         entry.expiry as i64 - self.expire_ticks[usize::from(entry.direction)] as i64
     }
 
-    /// Gives out the first request of a head list. Batch, direction and starvation stay as they are.
+    /// Dispatches the first request of a head list. Batch, direction and starvation do not change.
     fn give_head(&mut self, id: u32) {
         let entry = self.entries[id as usize];
         let list = self.head_list_of(usize::from(entry.class));
         self.heads[list].remove(&mut self.links, id);
-        // The sector that the sweep goes on from.
+        // The sector from which the sweep continues.
         self.classes[usize::from(entry.class)].position[usize::from(entry.direction)] = entry.sector;
         self.classes[usize::from(entry.class)].waiting -= 1;
         self.entries[id as usize].place = Whereabouts::Elsewhere;
         self.waiting -= 1;
     }
 
-    /// Gives out a sorted request and lets the sweep of its direction go on behind it.
+    /// Dispatches a sorted request; the sweep of its direction continues behind it.
     #[inline(always)]
     fn give(&mut self, id: u32) {
         let Entry { class, direction, sector, .. } = self.entries[id as usize];
@@ -298,7 +298,7 @@ impl MqDeadline {
         self.leave(id);
     }
 
-    /// Takes a request out of order and fifo.
+    /// Takes a request out of the sorted order and the fifo.
     #[inline(always)]
     fn leave(&mut self, id: u32) {
         let Entry { class, direction, sector, .. } = self.entries[id as usize];

@@ -70,7 +70,8 @@ static WITHOUT_ASYNC_DEPTH: [TunableRow<MqDeadline>; 6] = {
     [first, second, third, fourth, fifth, last]
 };
 
-/// The tunables of a generation: later ones added files at the end, until `async_depth` became a file of the queue.
+/// The tunables of a generation. Later generations added files at the end, until `async_depth` became a file of the
+/// queue.
 pub(super) fn tunables(config: &MqDeadlineConfig) -> Tunables<MqDeadline> {
     let (grammar, rows) = match config.generation {
         _ if config.queue_async_depth => (Grammar::CInt32, &WITHOUT_ASYNC_DEPTH[..]),
@@ -92,25 +93,25 @@ impl MqDeadline {
     }
 }
 
-/// What mq-deadline is made for: the variant, and the queue that it serves.
+/// What an mq-deadline is created with: the generation, and the properties of its queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MqDeadlineConfig {
     /// The generation.
     pub generation: DeadlineGeneration,
     /// Length of a tick.
     pub hz: Hz,
-    /// What a shallow depth means.
+    /// How the kernel applies a shallow depth.
     pub shallow: ShallowRule,
     /// Whether async I/O is limited to 3/4 of the tags by default.
     pub limits_async: bool,
-    /// Whether the limit is `queue/async_depth` and no tunable.
+    /// Whether the limit is `queue/async_depth` rather than a tunable.
     pub queue_async_depth: bool,
     /// Scheduler tags per hardware queue.
     pub nr_requests: u32,
 }
 
 impl MqDeadlineConfig {
-    /// As a kernel has it, for a queue of `nr_requests` scheduler tags.
+    /// The configuration in a kernel of this generation, for a queue of `nr_requests` scheduler tags.
     #[must_use]
     pub fn new(generation: &Generation, nr_requests: u32) -> Self {
         MqDeadlineConfig {
@@ -139,12 +140,12 @@ impl MqDeadlineConfig {
         }
     }
 
-    /// The shallow depth that an `async_depth` amounts to (DD-22, DD-23).
+    /// The shallow depth that follows from an `async_depth` (DD-22, DD-23).
     pub(super) fn shallow_depth(&self, async_depth: u32) -> Option<u32> {
         let tags = self.nr_requests;
         match (self.generation, self.shallow) {
             (DeadlineGeneration::A, _) => None,
-            // The default of 3/4 was given to a rule that counts bits of each word, where it limits nothing.
+            // The default of 3/4 of all tags was used with a rule that counts bits of each word, where it limits nothing.
             (_, ShallowRule::PerWord) if self.limits_async => Some(async_depth),
             _ if async_depth >= tags => None,
             (_, ShallowRule::PerWord) => {

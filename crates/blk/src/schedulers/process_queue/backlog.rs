@@ -1,4 +1,4 @@
-//! The requests that wait in one queue: by sector, by arrival with a deadline, and the next one to go.
+//! The requests that wait in one queue: by sector, by arrival with a deadline, and the next one to dispatch.
 //!
 //! The tables that the lists and trees of *all* queues live in are in one [`RequestTable`], indexed by request, so
 //! that a queue itself is small and nothing is allocated per request.
@@ -11,7 +11,7 @@ use crate::ground::sorted_tree::{Nodes, SortedTree};
 
 use super::choice::{Candidate, Chooser};
 
-/// What a backlog knows of each request, for all queues of a scheduler.
+/// The data of each request, for the backlogs of all queues of a scheduler.
 #[derive(Clone, Debug)]
 pub struct RequestTable {
     nodes: Nodes,
@@ -19,10 +19,10 @@ pub struct RequestTable {
     waiting: Vec<Waiting>,
 }
 
-/// What a backlog knows of a request that waits.
+/// The data of a waiting request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Waiting {
-    /// When it is over its time, in the unit of the scheduler.
+    /// When it expires, in the unit of the scheduler.
     pub deadline: i64,
     /// Whether a task waits for it.
     pub sync: bool,
@@ -37,9 +37,9 @@ pub struct Backlog {
     sorted: SortedTree,
     /// By arrival.
     fifo: IdList,
-    /// The next one to go, unless an older one has expired.
+    /// The next one to dispatch, unless an older one has expired.
     next: Option<RqId>,
-    /// How many there are.
+    /// The number of requests.
     len: u32,
     /// How many of them are flagged as important.
     prio: u32,
@@ -75,12 +75,12 @@ impl RequestTable {
         self.waiting[id.index()].prio
     }
 
-    /// When a request that waits is over its time.
+    /// When a waiting request expires.
     pub fn deadline(&self, id: RqId) -> i64 {
         self.waiting[id.index()].deadline
     }
 
-    /// A request that waits, as a [`Chooser`] looks at it.
+    /// A waiting request, as input of a [`Chooser`].
     #[inline]
     pub fn candidate(&self, id: RqId) -> Candidate {
         let Waiting { sync, prio, .. } = self.waiting[id.index()];
@@ -107,20 +107,20 @@ impl Backlog {
         self.prio > 0
     }
 
-    /// The next one to go.
+    /// The next one to dispatch.
     #[inline]
     pub fn next(&self) -> Option<RqId> {
         self.next
     }
 
-    /// The oldest, if it is over its time.
+    /// The oldest one, if it has expired.
     #[inline]
     pub fn expired(&self, table: &RequestTable, now: i64) -> Option<RqId> {
         let oldest = RqId(self.fifo.first()?);
         (now >= table.waiting[oldest.index()].deadline).then_some(oldest)
     }
 
-    /// Takes `id` in. What goes next is left to [`reconsider`](Self::reconsider).
+    /// Adds `id`. The next one to dispatch changes only in [`reconsider`](Self::reconsider).
     #[inline]
     pub fn insert(&mut self, table: &mut RequestTable, id: RqId, sector: Sector, waiting: Waiting) {
         table.waiting[id.index()] = waiting;
@@ -130,8 +130,8 @@ impl Backlog {
         self.prio += u32::from(waiting.prio);
     }
 
-    /// Lets `id`, which has just arrived or moved, compete with the next one, seen from `position`. Says whether the
-    /// next one is now another.
+    /// Compares `id`, which has just arrived or moved, with the next one to dispatch, as seen from `position`. Returns
+    /// whether the next one has changed.
     #[inline]
     pub fn reconsider(&mut self, table: &RequestTable, chooser: Chooser, id: RqId, position: Sector) -> bool {
         let rival = self.next.map(|next| table.candidate(next));
@@ -141,8 +141,8 @@ impl Backlog {
         changed
     }
 
-    /// The one to go after `id`: the neighbour that is better seen from where `id` begins. After the last comes the
-    /// first.
+    /// The request to dispatch after `id`: the neighbour that is better as seen from the first sector of `id`. The last
+    /// one is followed by the first.
     #[inline]
     pub fn successor(&self, table: &RequestTable, chooser: Chooser, id: RqId) -> Option<RqId> {
         let nodes = &table.nodes;
@@ -152,7 +152,7 @@ impl Backlog {
         chooser.better(candidate(above), candidate(below), table.sector(id))
     }
 
-    /// Makes `next` the next one to go.
+    /// Makes `next` the next one to dispatch.
     #[inline]
     pub fn set_next(&mut self, next: Option<RqId>) {
         self.next = next;
@@ -161,14 +161,14 @@ impl Backlog {
     /// Takes `id` out. If it was the next one, the caller has set another before.
     #[inline]
     pub fn remove(&mut self, table: &mut RequestTable, id: RqId) {
-        debug_assert!(self.next != Some(id), "the next one to go is in the backlog");
+        debug_assert!(self.next != Some(id), "the next request to dispatch is in the backlog");
         self.sorted.remove(&mut table.nodes, id.0);
         self.fifo.remove(&mut table.links, id.0);
         self.len -= 1;
         self.prio -= u32::from(table.waiting[id.index()].prio);
     }
 
-    /// `id` has grown at its front and now begins at `sector`. Says whether it has overtaken the one before it.
+    /// `id` has grown at its front and now begins at `sector`. Returns whether it has overtaken the one before it.
     pub fn resort(&mut self, table: &mut RequestTable, id: RqId, sector: Sector) -> bool {
         let overtakes = self.before(table, id).is_some_and(|before| table.sector(before) > sector);
         self.sorted.remove(&mut table.nodes, id.0);
@@ -176,8 +176,8 @@ impl Backlog {
         overtakes
     }
 
-    /// `survivor` absorbs `absorbed`, which is about to leave: it inherits an earlier deadline with its place in the
-    /// order of arrival, and the turn of being next.
+    /// `survivor` absorbs `absorbed`, which is about to be removed: it inherits an earlier deadline together with the
+    /// place in the order of arrival, and becomes the next one if `absorbed` was that.
     pub fn inherit(&mut self, table: &mut RequestTable, survivor: RqId, absorbed: RqId) {
         let earlier = table.waiting[absorbed.index()].deadline;
         if earlier < table.waiting[survivor.index()].deadline {

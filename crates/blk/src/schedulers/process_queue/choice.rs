@@ -1,10 +1,11 @@
-//! The choice between two requests of one queue: which is waited for, which is important, which is nearer.
+//! The choice between two requests of one queue: by whether a task waits for it, whether it is important, and which is
+//! nearer.
 //!
 //! Rules: BFQ-58, CFQ-18, CFQ-19.
 
 use crate::ground::ids::{RqId, Sector};
 
-/// What the choice looks at.
+/// A request as input of the choice.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
     /// The request.
@@ -41,13 +42,13 @@ impl Chooser {
             (Some(to_a), Some(to_b)) => to_a < to_b || (to_a == to_b && a.sector >= b.sector),
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            // Both are so far behind that the head goes round: begin with the lowest.
+            // Both are too far behind, so the head starts again from the lowest sector.
             (None, None) => a.sector <= b.sector,
         };
         Some(if a_wins { a.id } else { b.id })
     }
 
-    /// What going to `sector` costs; nothing if it lies too far behind to go back to.
+    /// The cost of going to `sector`; `None` if it is too far behind to go back to.
     #[inline]
     fn distance(&self, sector: Sector, position: Sector) -> Option<u64> {
         if sector >= position {

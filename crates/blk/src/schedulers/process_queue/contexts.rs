@@ -1,7 +1,7 @@
 //! I/O contexts: a record for each process that does I/O on a device.
 //!
-//! A record outlives its process while requests of it are under way, and a process that gets the number of a dead one
-//! gets a record of its own: records are numbered by themselves. What a record holds is the scheduler's business.
+//! A record outlives its process while there are requests of it, and a process that gets the number of a dead one gets
+//! a record of its own: records have numbers of their own. The scheduler defines the content of a record.
 //!
 //! Rules: BFQ-10, CFQ-7, CFQ-70 to CFQ-74.
 
@@ -15,20 +15,20 @@ use crate::ground::ids::IoContextId;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ContextId(u32);
 
-/// The record of a process: what is common, around what the scheduler keeps.
+/// The record of a process: the common fields, and the scheduler's own content.
 #[derive(Clone, Debug)]
 pub struct Record<C> {
-    /// The name it goes by outside.
+    /// The process's I/O context.
     pub id: IoContextId,
-    /// The process has ended; something of it is still on the way.
+    /// The process has ended, but the record is still in use.
     pub exited: bool,
-    /// Whatever refers to the record: its requests that are allocated, and what else a scheduler counts.
+    /// The number of references to the record: allocated requests, and others that a scheduler counts.
     users: u32,
     content: C,
 }
 
 impl<C> Record<C> {
-    /// How many refer to the record.
+    /// The number of references to the record.
     #[inline]
     pub fn users(&self) -> u32 {
         self.users
@@ -54,7 +54,7 @@ impl<C> DerefMut for Record<C> {
 #[derive(Clone, Debug)]
 pub struct Contexts<C> {
     records: Vec<Record<C>>,
-    /// Records that are not referred to.
+    /// Records without references.
     free: Vec<ContextId>,
     living: Living,
 }
@@ -62,7 +62,7 @@ pub struct Contexts<C> {
 /// Processes with numbers below this are looked up in a table: those of a simulation, and of most engines.
 const TABLE_MAX: usize = 1 << 12;
 
-/// The record of each living process, by its name.
+/// The record of each living process, by its I/O context.
 #[derive(Clone, Debug, Default)]
 struct Living {
     table: Vec<Option<ContextId>>,
@@ -140,7 +140,7 @@ impl<C> Contexts<C> {
         self.living.find(id)
     }
 
-    /// The record of a living process; made with this content if there is none.
+    /// The record of a living process, created with this content if there is none.
     #[inline]
     pub fn find_or_create(&mut self, id: IoContextId, content: impl FnOnce() -> C) -> ContextId {
         match self.find(id) {
@@ -165,13 +165,13 @@ impl<C> Contexts<C> {
         context
     }
 
-    /// The record is referred to once more.
+    /// Adds a reference to the record.
     #[inline]
     pub fn hold(&mut self, context: ContextId) {
         self[context].users += 1;
     }
 
-    /// The record is referred to once less.
+    /// Removes a reference to the record.
     #[inline]
     pub fn release(&mut self, context: ContextId) {
         self[context].users -= 1;

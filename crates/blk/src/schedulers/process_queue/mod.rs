@@ -1,17 +1,18 @@
-//! The organs of schedulers that keep a queue for each process (cfq, bfq): what such a queue holds and what is
-//! learnt of its process. Each file is one organ and knows nothing of the scheduler that uses it.
+//! The parts that schedulers with a queue for each process (cfq, bfq) have in common: what such a queue holds, and what
+//! is learned about its process. The parts do not depend on the scheduler that uses them.
 //!
 //! - [`contexts`](Contexts): a record for each process;
-//! - [`backlog`](Backlog): the requests of one queue, by sector and by arrival, and the next one to go;
+//! - [`backlog`](Backlog): the requests of one queue, by sector and by arrival, and the next one to dispatch;
 //! - [`choice`](Chooser): which of two requests is nearer to the head;
 //! - [`think_time`](ThinkTime): how long a process thinks between a completion and its next request;
-//! - [`seek_history`](SeekHistory): whether a process jumps about;
-//! - [`position`](PositionTree): which other queue has its next request close by.
+//! - [`seek_history`](SeekHistory): whether the requests of a process are far apart;
+//! - [`position`](PositionTree): which other queue has its next request near a position.
 //!
-//! What looks alike and is not: the queue-depth detectors (cfq's verdict keeps the highest depth and asks for 50 samples
-//! above a load of 5; bfq's forgets it with each verdict and leaves out thinkers), the merging of queues (cfq moves the
-//! fewer processes to the more and plans it at a turn's end; bfq moves the asker, at each arrival), and the service
-//! trees (moments against virtual time). These are two each.
+//! Some things look alike in cfq and bfq but differ, and are therefore not shared: the detectors of queue depth (cfq
+//! keeps the highest depth and takes 50 samples above a load of 5; bfq resets it with each answer and leaves out
+//! processes with few requests at a time), the merging of queues (cfq plans it at the end of a slice and moves the
+//! queue with fewer processes; bfq does it at each arrival and moves the queue of the arriving request), and the
+//! service trees (real time in cfq, virtual time in bfq).
 //!
 //! Rules: BFQ-10, BFQ-57 to BFQ-65, BFQ-105, BFQ-106, CFQ-7, CFQ-14 to CFQ-23, CFQ-65, CFQ-66.
 

@@ -1,8 +1,8 @@
-//! The index of queues by the position of their next request: a queue that reads close by may go on without a seek.
+//! The index of queues by the position of their next request, to find a queue that can be served without a seek.
 //!
-//! **The shape of the tree is observable**: the search looks at the last node on its way down, whichever side of the
-//! position that lies on, and at one neighbour of it. A queue's next request changes without the queue being moved;
-//! comparisons use the present one, so a change must be reported ([`PositionTree::moved`]).
+//! **The shape of the tree is observable**: the search considers the last node on its way down, on whichever side of
+//! the position that is, and one neighbour of it. A queue's next request may change without the queue being moved in
+//! the tree. Comparisons use the present one, so a change must be reported ([`PositionTree::moved`]).
 //!
 //! Rules: BFQ-105, BFQ-106, CFQ-8, CFQ-9, CFQ-65, CFQ-66.
 
@@ -16,7 +16,8 @@ pub struct PositionTree {
 }
 
 impl PositionTree {
-    /// Puts `queue`, which is in no tree, at `sector`, unless another queue is there already. Says whether it did.
+    /// Inserts `queue`, which is in no tree, at `sector`, unless another queue is there already. Returns whether it
+    /// did.
     pub fn insert(&mut self, nodes: &mut Nodes, queue: u32, sector: Sector) -> bool {
         let free = self.descend(nodes, sector).is_none_or(|last| nodes.key(last) != sector.0);
         if free {
@@ -35,8 +36,8 @@ impl PositionTree {
         nodes.set_key(queue, sector.0);
     }
 
-    /// The one queue that comes into question for going on at `position`: an exact match; or the last node on the way
-    /// to it; or, if that is not `close`, its neighbour on the other side of `position`, if that is.
+    /// The one queue that can be served next at `position`: an exact match; or the last node on the way to it; or, if
+    /// that is not `close`, its neighbour on the other side of `position`, if that is.
     pub fn close_to(&self, nodes: &Nodes, position: Sector, close: impl Fn(Sector) -> bool) -> Option<u32> {
         let last = self.descend(nodes, position)?;
         let sector = |queue| Sector(nodes.key(queue));
@@ -83,7 +84,7 @@ mod tests {
         }
         // On the way to 1100 the last node is 2, although 1 is nearer.
         assert_eq!(tree.close_to(&nodes, Sector(1_100), within(1_000, 1_100)), Some(2));
-        // If that is too far the neighbour below gets its chance.
+        // If that is too far, the neighbour below is considered.
         assert_eq!(tree.close_to(&nodes, Sector(1_100), within(500, 1_100)), Some(1));
         assert_eq!(tree.close_to(&nodes, Sector(1_100), within(50, 1_100)), None);
     }

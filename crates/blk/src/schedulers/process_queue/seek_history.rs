@@ -1,5 +1,5 @@
-//! Seek history: the last 32 requests of a process, one bit each, set where the request was a seek. What counts as a
-//! seek, and how many make a process seeky, is the scheduler's business; the distances are the same.
+//! Seek history: the last 32 requests of a process, one bit each, set if the request was a seek. The scheduler decides
+//! what counts as a seek and how many make a process seeky; the distances are the same.
 //!
 //! Rules: BFQ-64, CFQ-22.
 
@@ -10,13 +10,13 @@ pub const SEEK_DISTANCE: u64 = 800;
 /// On devices that do not rotate only requests shorter than this can be seeks. Sectors.
 pub const SMALL_ON_FLASH: u32 = 64;
 
-/// How far `sector` lies from the end of a request before. Nothing was before if that ends at 0.
+/// The distance of `sector` from the end of the previous request. If `last_end` is 0, there was none.
 #[inline]
 pub fn distance(last_end: Sector, sector: Sector) -> u64 {
     if last_end == Sector(0) { 0 } else { last_end.0.abs_diff(sector.0) }
 }
 
-/// The register: the youngest request is the lowest bit.
+/// The bits: the newest request is the lowest one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SeekHistory {
     bits: u32,
@@ -30,13 +30,13 @@ impl SeekHistory {
         SeekHistory { bits: 1, last_end: Sector(0) }
     }
 
-    /// Notes the next request.
+    /// Adds the next request.
     #[inline]
     pub fn push(&mut self, is_seek: bool) {
         self.bits = self.bits << 1 | u32::from(is_seek);
     }
 
-    /// Notes where the last request ended.
+    /// Sets the end of the last request.
     #[inline]
     pub fn set_last_end(&mut self, end: Sector) {
         self.last_end = end;

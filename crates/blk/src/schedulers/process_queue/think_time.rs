@@ -1,14 +1,14 @@
 //! Think time: how long it takes from the completion of a request to the arrival of the next one, as a decaying mean.
 //!
-//! A record belongs to whatever is worth waiting for: a process, a queue, a group, a set of queues. Times are `i64` in
-//! the unit of the scheduler that keeps the record.
+//! A record belongs to anything that a scheduler may idle for: a process, a queue, a group, a set of queues. Times are
+//! `i64` in the scheduler's unit.
 //!
 //! Rules: BFQ-4, BFQ-5, BFQ-7, BFQ-65, CFQ-20, CFQ-21.
 
 /// Fixed-point one of the sample count and the total.
 const ONE: u64 = 256;
 
-/// A record is believed above this many weighted samples, which the third one reaches.
+/// The mean is used above this many weighted samples, which the third one reaches.
 const TRUSTED_ABOVE: u64 = 80;
 
 /// A decaying mean of think times.
@@ -42,14 +42,14 @@ impl ThinkTime {
         self.last_end
     }
 
-    /// The time since the last request ended. An end that lies ahead, which a clock that stood still has seen later, was
+    /// The time since the last request ended. If that lies in the future, because the clock stood still, it counts as
     /// infinitely long ago.
     #[inline]
     pub fn elapsed(&self, now: i64) -> u64 {
         now.wrapping_sub(self.last_end) as u64
     }
 
-    /// A request has arrived. Thinking for longer than twice `clamp` counts as twice `clamp`.
+    /// A request has arrived. A think time of more than twice `clamp` counts as twice `clamp`.
     #[inline]
     pub fn arrived(&mut self, now: i64, clamp: i64) {
         let elapsed = self.elapsed(now).min(2 * clamp as u64);
@@ -58,7 +58,7 @@ impl ThinkTime {
         self.mean = (self.total + ONE / 2) / self.samples;
     }
 
-    /// The mean, once there are enough samples to believe it.
+    /// The mean, once there are enough samples.
     #[inline]
     pub fn trusted_mean(&self) -> Option<i64> {
         (self.samples > TRUSTED_ABOVE).then_some(self.mean as i64)

@@ -113,8 +113,8 @@ pub(super) struct Bench {
     pub(super) out: Vec<Rq>,
     /// What the driver has looked at and cannot pass on yet.
     head: Option<Rq>,
-    /// What was said, and when.
-    pub(super) said: Vec<(u64, CfqMessage)>,
+    /// The messages of cfq, with their times.
+    pub(super) messages: Vec<(u64, CfqMessage)>,
     /// When a request of which process was given out.
     pub(super) dispatched: Vec<(u64, u32)>,
     /// When a request of which process was completed, and how long it had taken.
@@ -153,7 +153,7 @@ impl Bench {
             in_service: VecDeque::new(),
             out: Vec::new(),
             head: None,
-            said: Vec::new(),
+            messages: Vec::new(),
             dispatched: Vec::new(),
             completed: Vec::new(),
         }
@@ -171,26 +171,26 @@ impl Bench {
     pub(super) fn call<R>(&mut self, body: impl FnOnce(&mut Cfq<Vec<CfqMessage>>, &mut PolicyCx<'_>) -> R) -> R {
         let mut requested = RequestedActions::default();
         let now = self.policy.config.hz.now(Instant(self.now));
-        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, requested: &mut requested });
+        let result = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, requested: &mut requested });
         if requested.cancel_timer {
             self.timer = None;
         }
         self.timer = requested.set_timer.map(|at| at.0).or(self.timer);
         self.run_wanted |= requested.run_queues;
-        let said = std::mem::take(self.policy.log_mut());
-        self.said.extend(said.into_iter().map(|message| (self.now, message)));
-        answer
+        let messages = std::mem::take(self.policy.log_mut());
+        self.messages.extend(messages.into_iter().map(|message| (self.now, message)));
+        result
     }
 
     pub(super) fn add(&mut self, job: Job) {
         let index = self.jobs.len();
         self.jobs.push(job);
         for _ in 0..job.outstanding {
-            self.at(job.start, Happening::Issue(index));
+            self.schedule(job.start, Happening::Issue(index));
         }
     }
 
-    fn at(&mut self, time: u64, happening: Happening) {
+    fn schedule(&mut self, time: u64, happening: Happening) {
         self.sequence += 1;
         self.events.push(Reverse((time, self.sequence, happening)));
     }
@@ -317,7 +317,7 @@ impl Bench {
             self.last_end = head.end();
             self.in_service.push_back(head);
             self.busy_until = self.busy_until.max(self.now) + service;
-            self.at(self.busy_until, Happening::Complete);
+            self.schedule(self.busy_until, Happening::Complete);
         }
     }
 
@@ -343,7 +343,7 @@ impl Bench {
         self.finish(rq);
         self.run();
         if let Some(think) = self.jobs.get(job).map(|job| job.think) {
-            self.at(self.now + think, Happening::Issue(job));
+            self.schedule(self.now + think, Happening::Issue(job));
         }
     }
 
@@ -363,7 +363,7 @@ impl Bench {
             (CfqEvent::SliceExpired { .. }, Some(queue)) => Some((*time, queue.owner.0)),
             _ => None,
         };
-        self.said.iter().filter_map(ended).collect()
+        self.messages.iter().filter_map(ended).collect()
     }
 
     /// The ends of turns in whole milliseconds.
@@ -388,10 +388,10 @@ impl Bench {
         runs
     }
 
-    /// Every event that was said of a process's queues, or of none.
+    /// Every event of a process's queues, or of none.
     pub(super) fn events_of(&self, pid: u32) -> Vec<CfqEvent> {
         let about = |message: &CfqMessage| message.queue.is_some_and(|queue| queue.owner.0 == pid);
-        self.said.iter().filter(|(_, message)| about(message)).map(|(_, message)| message.event).collect()
+        self.messages.iter().filter(|(_, message)| about(message)).map(|(_, message)| message.event).collect()
     }
 
     /// What the turns of a process have left, us.

@@ -9,14 +9,14 @@ use super::super::CfqEvent;
 use super::super::class::Class;
 use super::*;
 
-fn at(pid: u32, sector: u64) -> Job {
+fn reader_at(pid: u32, sector: u64) -> Job {
     Job { count: 1, sector, sectors: 256, ..Job::new(pid, 1) }
 }
 
 /// Processes 1 and 2 read 256 sectors each; 1 is active and empty, the head is where 2 continues.
 fn side_by_side(second: Job) -> Bench {
     let mut bench = Bench::new(31);
-    bench.insert(at(1, 0));
+    bench.insert(reader_at(1, 0));
     bench.insert(second);
     let rq = bench.pull().expect("the first");
     assert_eq!(rq.io_context.0, 1);
@@ -27,14 +27,14 @@ fn side_by_side(second: Job) -> Bench {
 
 #[test]
 fn two_processes_that_read_one_stream_end_up_in_one_queue() {
-    let mut bench = side_by_side(at(2, 256));
+    let mut bench = side_by_side(reader_at(2, 256));
     assert!(bench.timer.is_none(), "none is waited for if another continues here");
     let rq = bench.pull().expect("the second");
     assert_eq!((rq.io_context.0, rq.sector, bench.active()), (2, Sector(256), Some(2)));
     let (first, second) = (bench.queue_id(1, 1), bench.queue_id(2, 1));
     assert_eq!(bench.policy.queue(first).merge_target, Some(second));
     assert_eq!(bench.policy.queue(second).process_refs, 2, "gained when the merge is planned");
-    bench.insert(at(1, 512));
+    bench.insert(reader_at(1, 512));
     assert_eq!(bench.queue_id(1, 1), second);
     assert!(bench.policy.queue(second).shared);
     assert!(bench.events_of(1).contains(&CfqEvent::Freed), "none is left in the old queue");
@@ -49,13 +49,13 @@ fn distant_seeky_async_and_foreign_queues_do_not_cooperate() {
         let first = bench.queue_id(1, 1);
         bench.policy.close_cooperator(first).is_some()
     };
-    assert!(cooperates(at(2, 256)));
-    assert!(cooperates(at(2, 256 + 8192)) && !cooperates(at(2, 256 + 8193)));
-    assert!(!cooperates(Job { cgroup: CgroupId(1), ..at(2, 256) }));
-    assert!(!cooperates(at(2, 256).asynchronous()));
-    assert!(!cooperates(at(2, 256).level(3)), "another level has another position tree");
-    assert!(!cooperates(at(2, 256).class(PriorityClass::Idle, 4)));
-    let mut bench = side_by_side(at(2, 256));
+    assert!(cooperates(reader_at(2, 256)));
+    assert!(cooperates(reader_at(2, 256 + 8192)) && !cooperates(reader_at(2, 256 + 8193)));
+    assert!(!cooperates(Job { cgroup: CgroupId(1), ..reader_at(2, 256) }));
+    assert!(!cooperates(reader_at(2, 256).asynchronous()));
+    assert!(!cooperates(reader_at(2, 256).level(3)), "another level has another position tree");
+    assert!(!cooperates(reader_at(2, 256).class(PriorityClass::Idle, 4)));
+    let mut bench = side_by_side(reader_at(2, 256));
     for nth in 0..6 {
         bench.queue_mut(2).note_seek(true, Sector(nth * 1_000_000), 8);
     }
@@ -64,8 +64,8 @@ fn distant_seeky_async_and_foreign_queues_do_not_cooperate() {
 
 #[test]
 fn the_queue_with_fewer_processes_is_merged_into_the_other() {
-    let mut bench = side_by_side(at(2, 256));
-    bench.insert(at(3, 9 << 20));
+    let mut bench = side_by_side(reader_at(2, 256));
+    bench.insert(reader_at(3, 9 << 20));
     let [one, two, three] = [1, 2, 3].map(|pid| bench.queue_id(pid, 1));
     bench.policy.plan_merge(three, one);
     assert_eq!(bench.policy.queue(three).merge_target, Some(one), "equal: the asker goes");
@@ -78,8 +78,8 @@ fn the_queue_with_fewer_processes_is_merged_into_the_other() {
 
 #[test]
 fn a_merge_chain_is_followed_to_its_end_and_dropped_as_a_whole() {
-    let mut bench = side_by_side(at(2, 256));
-    bench.insert(at(3, 9 << 20));
+    let mut bench = side_by_side(reader_at(2, 256));
+    bench.insert(reader_at(3, 9 << 20));
     let [one, two, three] = [1, 2, 3].map(|pid| bench.queue_id(pid, 1));
     bench.policy.plan_merge(one, two);
     bench.policy.queue_mut(two).merge_target = Some(three);
@@ -90,18 +90,18 @@ fn a_merge_chain_is_followed_to_its_end_and_dropped_as_a_whole() {
 
 #[test]
 fn a_shared_queue_that_turns_seeky_is_left_by_all_but_the_last() {
-    let mut bench = side_by_side(at(2, 256));
+    let mut bench = side_by_side(reader_at(2, 256));
     bench.give_out();
-    bench.insert(at(1, 512));
+    bench.insert(reader_at(1, 512));
     let shared = bench.queue_id(2, 1);
     for nth in 0..6 {
         bench.policy.queue_mut(shared).note_seek(true, Sector(nth * 1_000_000), 8);
     }
     bench.call(|policy, cx| policy.expire_active(cx, super::super::turn::Residual::Dropped));
     assert!(bench.policy.queue(shared).to_be_split);
-    bench.insert(at(2, 2_000_000));
+    bench.insert(reader_at(2, 2_000_000));
     assert_ne!(bench.queue_id(2, 1), shared, "it got a queue of its own");
-    bench.insert(at(1, 3_000_000));
+    bench.insert(reader_at(1, 3_000_000));
     let last = bench.policy.queue(shared);
     assert_eq!((last.owner.0, last.shared, last.to_be_split), (1, false, false));
     assert_eq!(bench.queue_id(1, 1), shared);
@@ -111,7 +111,7 @@ fn a_shared_queue_that_turns_seeky_is_left_by_all_but_the_last() {
 fn an_emptied_queue_leaves_its_position_and_dispatch_does_not_move_it() {
     let mut bench = Bench::new(31);
     for sector in [1_000, 5_000, 9_000] {
-        bench.insert(at(1, sector));
+        bench.insert(reader_at(1, sector));
     }
     let queue = bench.queue_id(1, 1);
     let key = |bench: &Bench| bench.policy.position_nodes.key(queue.0);
@@ -127,10 +127,10 @@ fn an_emptied_queue_leaves_its_position_and_dispatch_does_not_move_it() {
 
 #[test]
 fn a_seeky_queue_seeks_no_cooperator_and_real_time_joins_only_real_time() {
-    let bench = side_by_side(at(2, 256));
+    let bench = side_by_side(reader_at(2, 256));
     let first = bench.queue_id(1, 1);
     let found = |prepare: &dyn Fn(&mut Bench)| {
-        let mut bench = side_by_side(at(2, 256));
+        let mut bench = side_by_side(reader_at(2, 256));
         prepare(&mut bench);
         bench.policy.close_cooperator(first).is_some()
     };
@@ -142,13 +142,13 @@ fn a_seeky_queue_seeks_no_cooperator_and_real_time_joins_only_real_time() {
 
 #[test]
 fn a_queue_that_no_process_uses_is_not_merged_and_one_that_has_a_target_is_not_planned_again() {
-    let mut bench = side_by_side(at(2, 256));
+    let mut bench = side_by_side(reader_at(2, 256));
     let [one, two] = [1, 2].map(|pid| bench.queue_id(pid, 1));
     bench.policy.queue_mut(one).process_refs = 0;
     bench.policy.plan_merge(one, two);
     assert_eq!(bench.policy.queue(one).merge_target, None);
-    let mut bench = side_by_side(at(2, 256));
-    bench.insert(at(3, 9 << 20));
+    let mut bench = side_by_side(reader_at(2, 256));
+    bench.insert(reader_at(3, 9 << 20));
     let three = bench.queue_id(3, 1);
     bench.policy.queue_mut(one).merge_target = Some(three);
     bench.policy.queue_mut(three).process_refs += 1;

@@ -48,8 +48,8 @@ fn late_in_a_slice_fewer_requests_are_out() {
     bench.add(Job::new(1, 16));
     bench.add(Job { start: US, ..Job::new(2, 16) });
     let mut profile = Vec::new();
-    for at in [102, 106, 148, 153, 161, 169, 177] {
-        bench.run_until(at * MS - 10 * US);
+    for ms in [102, 106, 148, 153, 161, 169, 177] {
+        bench.run_until(ms * MS - 10 * US);
         profile.push(bench.queue(2).in_flight);
     }
     assert_eq!(profile, [4, 8, 8, 7, 6, 5, 4]);

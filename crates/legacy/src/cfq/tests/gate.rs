@@ -97,12 +97,12 @@ fn async_waits_while_sync_is_out_and_ramps_up_after_a_delayed_sync() {
     bench.finish(rq);
     assert_eq!(bench.policy.last_delayed_sync, 200 * MS as i64);
     let mut out = Vec::new();
-    for (at, expected) in [(201, 1), (299, 1), (301, 1), (401, 2), (701, 5)] {
-        bench.now = at * MS;
+    for (ms, expected) in [(201, 1), (299, 1), (301, 1), (401, 2), (701, 5)] {
+        bench.now = ms * MS;
         while let Some(rq) = bench.pull() {
             out.push(rq);
         }
-        assert_eq!(out.len(), expected, "at {at} ms");
+        assert_eq!(out.len(), expected, "at {ms} ms");
     }
     bench.set("low_latency", "0");
     while let Some(rq) = bench.pull() {

@@ -8,7 +8,7 @@ use hoistway_blk::policy::{LegacyHooks, MayQueue, Scheduler, SchedulerEvent};
 use hoistway_blk::request::Edge;
 
 use super::super::class::{Class, Priority};
-use super::super::{CfqEvent, Whereabouts};
+use super::super::{CfqEvent, Location};
 use super::*;
 
 fn one(pid: u32, sector: u64) -> Job {
@@ -75,7 +75,7 @@ fn a_request_that_was_absorbed_waits_no_longer_and_its_survivor_keeps_the_queue_
     let first = bench.insert(one(1, 1_000));
     let second = bench.insert(one(1, 1_064));
     bench.call(|policy, cx| policy.on_absorbed(cx, first, second));
-    assert_eq!(bench.policy.entries[second.index()].place, Whereabouts::Elsewhere);
+    assert_eq!(bench.policy.entries[second.index()].location, Location::Outside);
     assert_eq!((bench.policy.waiting, bench.policy.busy_queues), (1, 1));
     bench.call(|policy, cx| policy.finish(cx, second));
     assert_eq!(bench.queue(1).request_refs, 1);

@@ -103,7 +103,7 @@ fn a_noidle_tree_idles_on_its_last_queue_unless_the_tree_thinks_long() {
     let mut bench = Bench::new(1);
     bench.insert(Job { flags: BioFlags::SYNC, ..one(1).asynchronous() });
     let id = bench.queue_id(1, 1);
-    bench.policy.place(id, Position::Ordinary, 0);
+    bench.policy.place_in_tree(id, Position::Ordinary, 0);
     assert!(bench.policy.should_idle(id));
     let tree = bench.queue(1).tree.expect("in a tree");
     let think = &mut bench.policy.groups[CgroupId::ROOT].trees[tree.index()].think;

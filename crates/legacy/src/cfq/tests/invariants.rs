@@ -8,7 +8,7 @@ use hoistway_blk::bio::{BioFlags, PriorityClass};
 use hoistway_blk::ground::{CgroupId, HctxId, RqId};
 use hoistway_blk::policy::{LegacyHooks, Scheduler, SchedulerEvent};
 
-use super::super::Whereabouts;
+use super::super::Location;
 use super::super::class::TreeId;
 use super::super::queue::QueueId;
 use super::*;
@@ -94,7 +94,7 @@ fn apply(bench: &mut Bench, step: Step) {
         Step::Wait(us) => bench.run_timer_until(bench.now + u64::from(us) * US),
         Step::Join(id) => {
             let survivor = RqId(id);
-            let waits = |bench: &Bench, id: RqId| bench.policy.entries[id.index()].place == Whereabouts::Waiting;
+            let waits = |bench: &Bench, id: RqId| bench.policy.entries[id.index()].location == Location::Waiting;
             if !waits(bench, survivor) {
                 return;
             }

@@ -25,9 +25,9 @@ fn a_residual_moves_the_next_key_once() {
     bench.insert(one(2));
     bench.queue_mut(1).residual = 30 * MS as i64;
     let id = bench.queue_id(1, 1);
-    bench.policy.place(id, Position::Ordinary, 0);
+    bench.policy.place_in_tree(id, Position::Ordinary, 0);
     assert_eq!(bench.key(1), 50 * MS as i64);
-    bench.policy.place(id, Position::Ordinary, 0);
+    bench.policy.place_in_tree(id, Position::Ordinary, 0);
     assert_eq!(bench.key(1), 80 * MS as i64);
 }
 
@@ -37,7 +37,7 @@ fn a_preempting_queue_goes_a_second_before_the_first_of_its_tree() {
     bench.insert(one(1));
     bench.insert(one(2));
     let id = bench.queue_id(2, 1);
-    bench.policy.place(id, Position::Front, 0);
+    bench.policy.place_in_tree(id, Position::Front, 0);
     assert_eq!(bench.key(2), bench.key(1) - 1_000 * MS as i64);
 }
 
@@ -95,7 +95,7 @@ fn a_queue_that_is_put_in_front_keeps_its_residual() {
     bench.insert(one(1));
     bench.queue_mut(1).residual = 7;
     let id = bench.queue_id(1, 1);
-    bench.policy.place(id, Position::Front, 0);
+    bench.policy.place_in_tree(id, Position::Front, 0);
     assert_eq!(bench.queue(1).residual, 7);
 }
 
@@ -104,9 +104,9 @@ fn the_only_queue_of_class_idle_is_not_put_behind_itself_and_has_no_position() {
     let mut bench = Bench::new(1);
     bench.insert(one(1).class(PriorityClass::Idle, 0));
     let id = bench.queue_id(1, 1);
-    bench.policy.place(id, Position::Ordinary, 5 * MS as i64);
+    bench.policy.place_in_tree(id, Position::Ordinary, 5 * MS as i64);
     assert_eq!(bench.key(1) / MS as i64, 205);
-    bench.policy.place_by_position(id);
+    bench.policy.place_in_position_tree(id);
     assert_eq!(bench.queue(1).position_tree, None);
 }
 
@@ -117,7 +117,7 @@ fn a_queue_whose_key_does_not_change_keeps_its_place_among_equals() {
         bench.insert(one(pid).level(0));
     }
     let id = bench.queue_id(3, 1);
-    bench.policy.place(id, Position::Ordinary, 0);
+    bench.policy.place_in_tree(id, Position::Ordinary, 0);
     assert_eq!(bench.pull().map(|rq| rq.io_context.0), Some(3));
 }
 

@@ -21,9 +21,9 @@ fn preempts(active: Job, newcomer: Job, prepare: impl FnOnce(&mut Bench)) -> boo
     bench.insert(active);
     bench.give_out();
     prepare(&mut bench);
-    let before = bench.said.len();
+    let before = bench.messages.len();
     bench.insert(newcomer);
-    bench.said[before..].iter().any(|(_, message)| message.event == CfqEvent::Preempt)
+    bench.messages[before..].iter().any(|(_, message)| message.event == CfqEvent::Preempt)
 }
 
 #[test]

@@ -50,16 +50,16 @@ fn a_nowait_bio_fails_instead_of_waiting() {
 #[test]
 fn a_class_is_congested_from_its_113th_request_until_102_remain() {
     let mut bench = with_async(112);
-    assert!(!bench.queue.is_congested(CgroupId::ROOT, IoClass::Async));
+    assert!(!bench.queue.is_congested(CgroupId::ROOT, SyncClass::Async));
     write_as(&mut bench, 113);
     assert!(
-        bench.queue.is_congested(CgroupId::ROOT, IoClass::Async)
-            && !bench.queue.is_congested(CgroupId::ROOT, IoClass::Sync)
+        bench.queue.is_congested(CgroupId::ROOT, SyncClass::Async)
+            && !bench.queue.is_congested(CgroupId::ROOT, SyncClass::Sync)
     );
     end(&mut bench, 10);
-    assert!(bench.queue.is_congested(CgroupId::ROOT, IoClass::Async), "103 remain");
+    assert!(bench.queue.is_congested(CgroupId::ROOT, SyncClass::Async), "103 remain");
     end(&mut bench, 1);
-    assert!(!bench.queue.is_congested(CgroupId::ROOT, IoClass::Async), "102 remain");
+    assert!(!bench.queue.is_congested(CgroupId::ROOT, SyncClass::Async), "102 remain");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn sleepers_are_woken_first_come_first_one_for_each_request_that_is_freed() {
         assert_eq!(write_as(&mut bench, task), Submitted::Parked);
     }
     end(&mut bench, 2);
-    assert_eq!(bench.asked(), "wake 503, wake 501");
+    assert_eq!(bench.take_effects(), "wake 503, wake 501");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_task_that_goes_to_sleep_flushes_its_plug_and_leaves_the_run_to_a_worker() {
     bench.events();
     assert_eq!(write_as(&mut bench, 500), Submitted::Parked);
     assert!(bench.events().contains("I502032 U1"));
-    assert_eq!((bench.asked(), bench.calls()), ("run".to_owned(), String::new()));
+    assert_eq!((bench.take_effects(), bench.calls()), ("run".to_owned(), String::new()));
 }
 
 #[test]
@@ -130,10 +130,10 @@ fn nr_requests_1_becomes_4_and_a_change_wakes_waiters_that_fit() {
     assert_eq!(bench.queue.nr_requests(), 4);
     (1..=4).for_each(|task| assert_eq!(write_as(&mut bench, task), Submitted::Done));
     assert_eq!(write_as(&mut bench, 5), Submitted::Parked);
-    assert!(bench.queue.is_congested(CgroupId::ROOT, IoClass::Async));
+    assert!(bench.queue.is_congested(CgroupId::ROOT, SyncClass::Async));
     assert!(bench.queue.set_nr_requests(128, &mut bench.caller.effects).is_ok());
-    assert!(!bench.queue.is_congested(CgroupId::ROOT, IoClass::Async));
-    assert_eq!(bench.asked(), "wake 5");
+    assert!(!bench.queue.is_congested(CgroupId::ROOT, SyncClass::Async));
+    assert_eq!(bench.take_effects(), "wake 5");
     assert!(
         bench.queue.set_nr_requests(2048, &mut bench.caller.effects).is_ok(),
         "slots are made when they are needed"
@@ -162,7 +162,7 @@ fn a_task_refused_only_by_the_scheduler_is_woken_by_the_other_class() {
     diary.lock().unwrap().may_queue = MayQueue::No;
     assert_eq!(write_as(&mut bench, 2), Submitted::Parked);
     end(&mut bench, 1);
-    assert_eq!(bench.asked(), "wake 2");
+    assert_eq!(bench.take_effects(), "wake 2");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn each_cgroup_has_a_full_request_list_and_sleeps_for_its_own_requests() {
             for n in 0..128 {
                 assert_eq!(bench.submit_as(task(n), write(cgroup, n)), Submitted::Done, "{scheduler}");
             }
-            assert!(bench.queue.is_congested(CgroupId(cgroup), IoClass::Async));
+            assert!(bench.queue.is_congested(CgroupId(cgroup), SyncClass::Async));
             assert_eq!(bench.submit_as(task(500), write(cgroup, 500)), Submitted::Parked, "{scheduler}");
         }
         assert_eq!(bench.queue.requests_in_use(), 4 * 128, "more slots than the queue was made with");

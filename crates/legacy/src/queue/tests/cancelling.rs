@@ -18,7 +18,7 @@ fn full(scheduler: &str) -> Bench {
         let submitted = bench.submit_as(task, bio(&format!("R{}", 1000 * task)));
         assert_eq!(submitted == Submitted::Parked, task > 4, "{scheduler}: task {task}");
     }
-    bench.asked();
+    bench.take_effects();
     bench.queue.set_stopped(false);
     bench
 }
@@ -28,16 +28,16 @@ fn a_sleeper_that_departs_after_its_wake_up_wakes_the_next_one_and_one_that_depa
     let mut bench = full("noop");
     bench.run();
     bench.complete_oldest();
-    assert_eq!(bench.asked(), "wake 5");
+    assert_eq!(bench.take_effects(), "wake 5");
     assert_eq!(depart(&mut bench, 5), Some((5000, 8)));
-    assert_eq!(bench.asked(), "wake 6");
+    assert_eq!(bench.take_effects(), "wake 6");
 
     let mut bench = full("noop");
     assert_eq!(depart(&mut bench, 5), Some((5000, 8)));
-    assert_eq!(bench.asked(), "");
+    assert_eq!(bench.take_effects(), "");
     bench.run();
     bench.complete_oldest();
-    assert_eq!(bench.asked(), "wake 6");
+    assert_eq!(bench.take_effects(), "wake 6");
 }
 
 #[test]

@@ -17,7 +17,7 @@ impl Sorting {
         let mut sorting = Sorting { queue: DispatchQueue::default(), pool: RequestPool::new(16), made: 0 };
         let boundary = sorting.request(&format!("R{}", end_sector.saturating_sub(8)));
         sorting.queue.add_tail(boundary);
-        sorting.queue.look();
+        sorting.queue.peek_head();
         sorting.queue.pop();
         sorting
     }
@@ -73,7 +73,7 @@ fn tail_dispatch_keeps_order_and_moves_the_boundary() {
     }
     assert_eq!((sorting.queue.sectors(), sorting.queue.end_sector()), (vec![500, 100, 300], Sector(308)));
     // Looking at what is not the boundary leaves it where it is.
-    sorting.queue.look();
+    sorting.queue.peek_head();
     assert_eq!(sorting.queue.end_sector(), Sector(308));
     assert_eq!(sorting.sorted("R50 R400"), [400, 500, 50, 100, 300], "the sweep begins at 308");
 }
@@ -82,7 +82,7 @@ fn tail_dispatch_keeps_order_and_moves_the_boundary() {
 fn the_boundary_moves_with_each_look_of_the_driver() {
     let mut sorting = Sorting::from(0);
     sorting.sorted("R500 R600");
-    sorting.queue.look().unwrap().marks.set(Marks::STARTED);
+    sorting.queue.peek_head().unwrap().marks.set(Marks::STARTED);
     assert_eq!(sorting.queue.end_sector(), Sector(508));
     assert_eq!(sorting.sorted("R550 R10"), [500, 550, 600, 10]);
 }
@@ -110,7 +110,7 @@ fn the_issue_event_comes_once_at_the_first_look_and_again_after_a_requeue() {
     bench.complete_oldest();
     let rq = bench.driver.in_flight.pop_front().unwrap();
     bench.call(|queue, cx, _| queue.requeue(cx, rq));
-    assert_eq!(bench.asked(), "run");
+    assert_eq!(bench.take_effects(), "run");
     bench.run();
     assert_eq!(bench.events(), "C100 ask:- R200 I200 D200 ask:-");
 }
@@ -168,7 +168,7 @@ fn deadline_needs_no_timer_and_noop_no_tunable() {
     bench.submit("R100 W200 R300");
     bench.pass(10_000);
     bench.serve();
-    assert_eq!(bench.asked(), "");
+    assert_eq!(bench.take_effects(), "");
     let mut bench = Bench::new("noop");
     assert!(bench.queue.tunables().is_empty());
     let now = bench.moment();

@@ -9,7 +9,7 @@ fn a_run_takes_requests_up_to_the_device_depth() {
     assert_eq!(bench.calls(), "R100+8 R200+8 R300+8");
     bench.complete_oldest();
     assert_eq!(bench.calls(), "R400+8", "a completion runs the queue in its own context");
-    assert_eq!(bench.asked(), "");
+    assert_eq!(bench.take_effects(), "");
 }
 
 #[test]
@@ -18,13 +18,13 @@ fn a_busy_device_is_run_again_by_a_completion_or_with_nothing_in_flight_after_3_
         let mut bench = Bench::new("noop");
         bench.driver.refusals.push_back(Some(why));
         bench.submit("R100");
-        assert_eq!(bench.asked(), "run in 3 ms");
+        assert_eq!(bench.take_effects(), "run in 3 ms");
         assert_eq!(bench.dispatch_queue(), [100]);
         bench.run();
         assert_eq!(bench.calls(), "R100+8");
         bench.driver.refusals.push_back(Some(why));
         bench.submit("R200");
-        assert_eq!(bench.asked(), "", "the completion will run it");
+        assert_eq!(bench.take_effects(), "", "the completion will run it");
         bench.complete_oldest();
         assert_eq!(bench.calls(), "R200+8");
         assert_eq!(bench.serve(), "");
@@ -37,7 +37,7 @@ fn a_device_without_budget_gets_nothing_and_no_budget_is_lost() {
     let mut bench = Bench::new("noop");
     bench.driver.budget = Some(0);
     bench.submit("R100");
-    assert_eq!((bench.calls(), bench.asked()), (String::new(), "run in 3 ms".to_owned()));
+    assert_eq!((bench.calls(), bench.take_effects()), (String::new(), "run in 3 ms".to_owned()));
     assert_eq!(bench.queue.driver_tags_in_use(), 0);
     bench.driver.budget = Some(2);
     bench.driver.refusals.push_back(Some(Refusal::Busy));
@@ -89,16 +89,16 @@ fn cfq_keeps_the_device_idle_and_is_run_on_a_worker_when_its_timer_fires() {
         bench.complete_oldest();
         bench.pass(1);
     }
-    bench.asked();
+    bench.take_effects();
     bench.submit_as(1, bio("R1032"));
     bench.submit_as(2, bio("R900000"));
     bench.calls();
     bench.complete_oldest();
-    let asked = bench.asked();
-    assert!(asked.contains("timer ") && bench.calls().is_empty(), "{asked}: the device is kept for the first");
+    let effects = bench.take_effects();
+    assert!(effects.contains("timer ") && bench.calls().is_empty(), "{effects}: the device is kept for the first");
     bench.pass(9);
     bench.call(|queue, cx, _| queue.timer(cx));
-    assert_eq!((bench.asked(), bench.calls()), ("run".to_owned(), String::new()));
+    assert_eq!((bench.take_effects(), bench.calls()), ("run".to_owned(), String::new()));
     bench.run();
     assert_eq!(bench.calls(), "R900000+8");
 }
@@ -114,7 +114,7 @@ fn a_request_that_ends_cfqs_idling_goes_to_the_driver_at_once() {
     bench.submit_as(1, bio("R1032"));
     bench.submit_as(2, bio("R900000"));
     bench.complete_oldest();
-    bench.asked();
+    bench.take_effects();
     bench.calls();
     bench.events();
     // Two at once: the first one runs the queue before the second is in.
@@ -124,7 +124,7 @@ fn a_request_that_ends_cfqs_idling_goes_to_the_driver_at_once() {
     bench.unplug();
     let events = bench.events();
     assert!(events.contains("I1040 ask:1040 D1040 ask:- I2040"), "{events}");
-    assert!(bench.asked().contains("no timer"));
+    assert!(bench.take_effects().contains("no timer"));
 }
 
 #[test]
@@ -138,11 +138,11 @@ fn a_process_that_ends_frees_the_device_from_waiting_for_it() {
     bench.submit_as(1, bio("R1032"));
     bench.submit_as(2, bio("R900000"));
     bench.complete_oldest();
-    bench.asked();
+    bench.take_effects();
     bench.calls();
     let now = bench.moment();
     bench.queue.notify(now, &mut bench.caller.effects, SchedulerEvent::IoContextExited(IoContextId(1)));
-    assert!(bench.asked().contains("run"));
+    assert!(bench.take_effects().contains("run"));
     bench.run();
     assert_eq!(bench.calls(), "R900000+8");
 }

@@ -96,7 +96,7 @@ impl LegacyHooks for Recorder {
     }
 }
 
-fn told(diary: &Mutex<Diary>) -> String {
+fn take_calls(diary: &Mutex<Diary>) -> String {
     std::mem::take(&mut diary.lock().unwrap().calls).join(", ")
 }
 
@@ -105,13 +105,13 @@ fn the_hooks_of_a_request_come_in_the_order_of_its_life() {
     let diary = Arc::new(Mutex::new(Diary::default()));
     let mut bench = Recorder::bench(&diary);
     bench.submit("R100");
-    assert_eq!(told(&diary), "bio 100, prepare 0, insert 0, dispatch, started 0");
+    assert_eq!(take_calls(&diary), "bio 100, prepare 0, insert 0, dispatch, started 0");
     let rq = bench.driver.in_flight.pop_front().unwrap();
     bench.call(|queue, cx, _| queue.requeue(cx, rq));
     bench.run();
-    assert_eq!(told(&diary), "requeued 0, started 0");
+    assert_eq!(take_calls(&diary), "requeued 0, started 0");
     bench.complete_oldest();
-    assert_eq!(told(&diary), "finish 0");
+    assert_eq!(take_calls(&diary), "finish 0");
 }
 
 #[test]
@@ -120,22 +120,22 @@ fn finish_is_called_once_per_accepted_request_even_if_absorbed() {
     let mut bench = Recorder::bench(&diary);
     bench.queue.set_stopped(true);
     bench.submit("R100 R116");
-    told(&diary);
+    take_calls(&diary);
     bench.submit("R108");
-    assert_eq!(told(&diary), "bio 108, 0 absorbs 1, finish 1", "a bio closes the gap");
+    assert_eq!(take_calls(&diary), "bio 108, 0 absorbs 1, finish 1", "a bio closes the gap");
     bench.plug();
     bench.submit("R124");
     bench.unplug();
-    assert_eq!(told(&diary), "bio 124, grown 0 Back", "a plugged bio is looked for in the elevator first");
+    assert_eq!(take_calls(&diary), "bio 124, grown 0 Back", "a plugged bio is looked for in the elevator first");
     bench.plug();
     bench.submit("R900 R140");
     bench.queue.locked.aside(|queue| queue.is_stopped = true);
     bench.plug.as_mut().unwrap();
-    told(&diary);
+    take_calls(&diary);
     bench.unplug();
-    assert_eq!(told(&diary), "insert 2, insert 1");
+    assert_eq!(take_calls(&diary), "insert 2, insert 1");
     assert_eq!(bench.serve(), "R100+32 R140+8 R900+8");
-    assert_eq!(told(&diary).matches("finish").count(), 3);
+    assert_eq!(take_calls(&diary).matches("finish").count(), 3);
     bench.assert_empty();
 }
 
@@ -149,10 +149,10 @@ fn a_request_that_is_absorbed_on_its_way_in_is_dropped_and_not_finished() {
     let plugged = bench.plug.take();
     // Meanwhile another task, without a plug, queues what comes before it.
     bench.submit_as(2, bio("R100"));
-    told(&diary);
+    take_calls(&diary);
     bench.plug = plugged;
     bench.unplug();
-    assert_eq!(told(&diary), "dropped 0, grown 2 Back, insert 1");
+    assert_eq!(take_calls(&diary), "dropped 0, grown 2 Back, insert 1");
     assert_eq!(bench.serve(), "R100+16 R900+8");
 }
 
@@ -162,6 +162,6 @@ fn the_elevator_is_not_notified_of_requests_that_bypass_it() {
     let mut bench = Recorder::bench(&diary);
     bench.submit_as(1, Bio { flags: BioFlags::FUA, ..bio("W100") });
     bench.complete_oldest();
-    assert_eq!(told(&diary), "");
+    assert_eq!(take_calls(&diary), "");
     assert!(bench.events().starts_with("Q100 G100 I100 D100"));
 }

@@ -249,7 +249,7 @@ impl Bench {
     }
 
     /// The effects since the last look, in words: what is asked for but not done. Ends of bios are left out.
-    fn asked(&mut self) -> String {
+    fn take_effects(&mut self) -> String {
         let mut out = Vec::new();
         while let Some(effect) = self.caller.effects.pop() {
             let in_time = |delay: Nanos| if delay == Nanos::ZERO { String::new() } else { format!(" in {delay}") };

@@ -42,13 +42,13 @@ fn a_plug_goes_in_by_sector_and_neighbours_merge_on_the_way() {
 fn an_explicit_flush_and_an_unplugged_bio_run_the_driver_in_the_submitter() {
     let mut bench = Bench::new("noop");
     bench.submit("R100");
-    assert_eq!((bench.calls(), bench.asked()), ("R100+8".to_owned(), String::new()));
+    assert_eq!((bench.calls(), bench.take_effects()), ("R100+8".to_owned(), String::new()));
     assert_eq!(bench.events(), "Q100 G100 I100 ask:100 D100 ask:-");
     bench.plug();
     bench.submit("R200");
     assert_eq!(bench.calls(), "", "it is still in the plug");
     bench.unplug();
-    assert_eq!((bench.calls(), bench.asked()), ("R200+8".to_owned(), String::new()));
+    assert_eq!((bench.calls(), bench.take_effects()), ("R200+8".to_owned(), String::new()));
     assert_eq!(bench.events(), "Q200 G200 P I200 U1 ask:200 D200 ask:-");
 }
 

@@ -25,7 +25,7 @@ impl World {
     /// A frozen queue may have emptied by a departure.
     pub(super) fn look_after_departure(&mut self) {
         if std::mem::take(&mut self.has_departed) {
-            self.look_at_change();
+            self.poll_change();
             self.carry_out();
         }
     }

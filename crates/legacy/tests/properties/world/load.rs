@@ -64,7 +64,7 @@ impl World {
     }
 
     pub(super) fn random_bio(&mut self, task: usize) -> Bio {
-        let op = self.random.of(&[Op::Read, Op::Read, Op::Write, Op::Write, Op::Write, Op::Discard, Op::WriteZeroes]);
+        let op = self.random.pick(&[Op::Read, Op::Read, Op::Write, Op::Write, Op::Write, Op::Discard, Op::WriteZeroes]);
         let longest = if self.random.one_in(6) { 150 } else { 16 };
         let op = if self.habits.greedy && task == 0 { Op::Read } else { op };
         let mut sectors = 1 + self.random.below(longest) as u32;
@@ -76,7 +76,7 @@ impl World {
         // Often right behind the one before, or right in front of it.
         let sector = self.next_sector;
         self.next_sector = if self.random.one_in(4) { sector.saturating_sub(8) } else { sector + u64::from(sectors) };
-        let mut flags = self.random.of(&[
+        let mut flags = self.random.pick(&[
             BioFlags::NONE,
             BioFlags::NONE,
             BioFlags::SYNC,
@@ -87,21 +87,21 @@ impl World {
         ]);
         if self.habits.buffered && self.random.one_in(2) {
             let kinds = [BioFlags::BACKGROUND, BioFlags::BACKGROUND, BioFlags::SYNC, BioFlags::META, BioFlags::SWAP];
-            flags = self.random.of(&kinds);
+            flags = self.random.pick(&kinds);
         }
         if self.habits.apart {
             // It cuts into turns, in which none could starve then.
             flags = flags.without(BioFlags::PRIO);
         }
         if op == Op::Write && self.random.one_in(8) {
-            flags = self.random.of(&[BioFlags::FUA, BioFlags::PREFLUSH, BioFlags::FUA.with(BioFlags::PREFLUSH)]);
+            flags = self.random.pick(&[BioFlags::FUA, BioFlags::PREFLUSH, BioFlags::FUA.with(BioFlags::PREFLUSH)]);
             if flags.contains(BioFlags::PREFLUSH) && self.random.one_in(2) {
                 sectors = 0;
             }
         }
         let classes =
             [PriorityClass::BestEffort, PriorityClass::BestEffort, PriorityClass::RealTime, PriorityClass::Idle];
-        let class = if self.habits.one_class { PriorityClass::BestEffort } else { self.random.of(&classes) };
+        let class = if self.habits.one_class { PriorityClass::BestEffort } else { self.random.pick(&classes) };
         let cgroup = if self.habits.apart { 1 + task as u32 } else { task as u32 % 3 };
         let owner = self.outstanding.len() as u64;
         self.outstanding.push(sectors.max(1));

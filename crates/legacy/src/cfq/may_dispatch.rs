@@ -13,7 +13,7 @@ use super::queue::QueueId;
 
 impl<L: CfqLog> Cfq<L> {
     /// The reason why the active queue may not dispatch now, if any.
-    pub(super) fn held_back(&mut self, id: QueueId, now: i64) -> Option<Reason> {
+    pub(super) fn reason_to_hold(&mut self, id: QueueId, now: i64) -> Option<Reason> {
         let queue = self.queue(id);
         let (sync, in_flight, class) = (queue.sync, queue.in_flight, queue.priority.class);
         if queue.must_dispatch {
@@ -58,7 +58,7 @@ impl<L: CfqLog> Cfq<L> {
     /// Whether the requests in flight will probably last until the end of the slice.
     fn is_nearly_used_up(&self, id: QueueId, now: i64) -> bool {
         let queue = self.queue(id);
-        let out = self.settings.slice_idle * i64::from(queue.in_flight);
-        queue.slice.is_none_or(|slice| now + out > slice.end)
+        let in_flight_time = self.settings.slice_idle * i64::from(queue.in_flight);
+        queue.slice.is_none_or(|slice| now + in_flight_time > slice.end)
     }
 }
