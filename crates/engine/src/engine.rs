@@ -80,16 +80,17 @@ impl Engine {
             return Err(ConfigError::new("workers", why).into());
         }
         if config.requests_per_worker == 0 {
-            return Err(ConfigError::new("requests_per_worker", "with 0 nothing could be submitted").into());
+            return Err(ConfigError::new("requests_per_worker", "must be at least 1").into());
         }
         let block_bytes = shape.limits.logical_block.max(1) * SECTOR_BYTES as u32;
         if config.turn_bytes == 0 || !config.turn_bytes.is_multiple_of(block_bytes) {
-            let why = format!("{} is no multiple of the target's blocks of {block_bytes} bytes", config.turn_bytes);
+            let why =
+                format!("{} is not a multiple of the target's block size ({block_bytes} bytes)", config.turn_bytes);
             return Err(ConfigError::new("turn_bytes", why).into());
         }
         let queue_depth = config.queue_depth.unwrap_or(shape.queue_depth);
         if queue_depth > shape.queue_depth {
-            let why = format!("{queue_depth} is more than the target takes, {}", shape.queue_depth);
+            let why = format!("{queue_depth} is more than the target's maximum of {}", shape.queue_depth);
             return Err(ConfigError::new("queue_depth", why).into());
         }
         let queue_config = QueueConfig {
@@ -177,8 +178,8 @@ impl Engine {
         self.shared.queue.attribute(file)
     }
 
-    /// The contents of the kernel's statistics files for a disk with this name, at time `passed` after the start. None unless the engine
-    /// [keeps statistics](Config::keeps_statistics).
+    /// The contents of the kernel's statistics files for a disk with this name, at time `passed` after the start. `None` unless the
+    /// engine [keeps statistics](Config::keeps_statistics).
     #[must_use]
     pub fn disk_summary(&self, file: &str, passed: Nanos) -> Option<DiskSummary> {
         let now = (self.shared.hz, self.shared.now());
@@ -378,12 +379,6 @@ impl Volume<'_> {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.range.end - self.range.start
-    }
-
-    /// Its offset within its first block, in bytes: 0 unless it is a [part](Self::part) that begins within a block.
-    #[must_use]
-    pub fn offset_in_block(&self) -> u64 {
-        self.range.start % u64::from(self.block_bytes())
     }
 
     /// Bytes of a block of the target. Requests that do not consist of whole blocks cost more: a write reads the blocks that it

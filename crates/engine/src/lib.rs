@@ -30,7 +30,7 @@
 //!
 //! # What it does not do
 //! - It has no timeout: it waits forever for a command that a target never ends.
-//! - It does not limit rates (`io.max`); the caller may.
+//! - It does not limit rates (`io.max`); callers can.
 //! - Only buffers from [`Buffers`] can be registered with the ring ([`Files::with_fixed_buffers`]), and only requests that were not merged
 //!   use the registration.
 //!

@@ -73,7 +73,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         _ => None,
     };
     let bytes = number.parse::<u64>().ok().zip(shift).and_then(|(number, shift)| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| format!("{text:?} is no number, alone or with K, M, G or T"))
+    bytes.ok_or_else(|| format!("{text:?} is not a number, alone or with K, M, G or T"))
 }
 
 /// Parses the bytes of [fixed buffers](crate::Files::with_fixed_buffers).
@@ -82,7 +82,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 /// If it is not a size, or more than 1 GiB.
 pub fn parse_fixed_buffers(text: &str) -> Result<usize, String> {
     let bytes = parse_size(text).ok().filter(|&bytes| bytes <= FIXED_BYTES_MAX);
-    bytes.map(|bytes| bytes as usize).ok_or_else(|| format!("{text:?} is no size from 0 to 1G, such as 4M"))
+    bytes.map(|bytes| bytes as usize).ok_or_else(|| format!("{text:?} is not a size from 0 to 1G, such as 4M"))
 }
 
 #[cfg(test)]

@@ -199,6 +199,6 @@ fn a_turn_is_made_of_whole_blocks() {
     for turn_bytes in [0, 511, 4095] {
         let config = Config { turn_bytes, ..Config::default() };
         let error = Engine::start(&config, Memory::new(1 << 20)).err().unwrap().to_string();
-        assert!(error.contains("turn_bytes") && error.contains("blocks of 512 bytes"), "{error}");
+        assert!(error.contains("turn_bytes") && error.contains("block size (512 bytes)"), "{error}");
     }
 }

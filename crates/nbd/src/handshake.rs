@@ -71,10 +71,10 @@ impl std::fmt::Display for Departure {
         match self {
             Departure::Aborted => f.write_str("the client aborted the handshake"),
             Departure::UnknownClientFlags(flags) => write!(f, "unknown client flags {flags:#x}"),
-            Departure::NotAnOption(magic) => write!(f, "no option begins with {magic:#018x}"),
-            Departure::OversizedOption(bytes) => write!(f, "an option with {bytes} bytes of data"),
+            Departure::NotAnOption(magic) => write!(f, "not an option: it begins with {magic:#018x}"),
+            Departure::OversizedOption(bytes) => write!(f, "an option with too much data ({bytes} bytes)"),
             Departure::UnknownExport => f.write_str("unknown export"),
-            Departure::TlsRequired => f.write_str("an export was asked for without TLS"),
+            Departure::TlsRequired => f.write_str("an export was requested without TLS"),
             Departure::ServerFull => f.write_str("turned away"),
         }
     }
@@ -279,7 +279,7 @@ impl Handshake {
                 });
             }
         }
-        // Sent to every client: one that does not know it ignores it, others may align their requests.
+        // Sent to every client: clients that do not support it ignore it, others can align their requests.
         reply(out, code, option_reply::INFO, |out| {
             out.put_u16(info::BLOCK_SIZE);
             out.put_u32(export.block_bytes_min);

@@ -3,7 +3,7 @@
 use crate::fields::Fields;
 use crate::wire::STRING_BYTES_MAX;
 
-/// An error in the data of an option, as text for the client's user.
+/// An error in the data of an option, as the text sent to the client.
 pub(crate) type OptionError = &'static str;
 
 /// The data of INFO and GO.

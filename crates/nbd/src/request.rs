@@ -24,7 +24,7 @@ pub enum Command {
     },
     /// Make writes durable that completed before.
     Flush,
-    /// The data is not needed any more.
+    /// The data is no longer needed.
     Trim {
         /// Durable before the reply.
         fua: bool,
@@ -111,8 +111,8 @@ pub enum Violation {
 impl std::fmt::Display for Violation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Violation::NotARequest(magic) => write!(f, "no request begins with {magic:#010x}"),
-            Violation::OversizedPayload(bytes) => write!(f, "a request with {bytes} bytes of data"),
+            Violation::NotARequest(magic) => write!(f, "not a request: it begins with {magic:#010x}"),
+            Violation::OversizedPayload(bytes) => write!(f, "a request with too much data ({bytes} bytes)"),
         }
     }
 }

@@ -122,7 +122,7 @@ pub mod command {
     pub const DISCONNECT: u16 = 2;
     /// Makes completed writes durable.
     pub const FLUSH: u16 = 3;
-    /// The data is not needed any more.
+    /// The data is no longer needed.
     pub const TRIM: u16 = 4;
     /// The data will be needed soon.
     pub const CACHE: u16 = 5;

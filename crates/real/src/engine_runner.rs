@@ -1,4 +1,4 @@
-//! Runs in real time, each with its own engine over the target.
+//! Carries out runs in real time, each with its own engine over the target.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant as WallClock;
@@ -15,14 +15,14 @@ use crate::{RealPlan, cpus, error};
 pub(crate) struct EngineRunner<'a> {
     plan: &'a RealPlan<'a>,
     job_facts: JobFacts,
-    /// The run of each row's load.
+    /// The state of the load of each row.
     load_runs: &'a [Arc<LoadRun>],
     observer: &'a dyn RunObserver,
     begun: &'a (dyn Fn(&PlannedRun, &Arc<LoadRun>) + Sync),
     found: Mutex<Found>,
 }
 
-/// Findings of the first run.
+/// Facts that are known once the first engine has started.
 #[derive(Clone, Default)]
 pub(crate) struct Found {
     pub(crate) hw_queues: u32,
@@ -59,7 +59,7 @@ impl<'a> EngineRunner<'a> {
             scheduler: row.scheduler.clone(),
             queue_depth: experiment.queue_depth,
             techniques: experiment.techniques,
-            // With this many requests no resident ever waits for a slot.
+            // Enough requests that no process ever waits for one.
             requests_per_worker: processes.iter().map(|process| process.issue.depth).sum::<u32>().max(64),
             keeps_statistics: true,
             ..Config::default()
@@ -124,7 +124,7 @@ fn cpu_time_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Processes share workers: each is charged for its share of the I/Os, in addition to the time that it spent spinning.
+/// Processes share workers: each is charged CPU time in proportion to its I/Os, in addition to the time that it busy-polled.
 fn share_cpu_time(processes: &mut [ProcessResult], cpu_ns: u64) {
     let spun_ns: u64 = processes.iter().map(|process| process.cpu.user_ns).sum();
     let cpu_ns = cpu_ns.saturating_sub(spun_ns);

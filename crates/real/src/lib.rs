@@ -1,10 +1,11 @@
 //! Experiments in real time: a fio job file under several schedulers on a file, a disk, memory or a simulated device.
 //!
-//! A [`RealExperiment`] says what runs, and on which target. A [`RealPlan`] is a checked experiment; its [`run`](RealPlan::run)
-//! returns the same kind of result document as a comparison in virtual time. Errors name the field at fault.
+//! A [`RealExperiment`] describes the load, the schedulers and the target. A [`RealPlan`] is a checked experiment; its
+//! [`run`](RealPlan::run) returns the same kind of result document as a comparison in virtual time. Errors name the field at
+//! fault.
 //!
-//! Modules: `target` is what a load runs on, [`made`] the files that are created for it, `rows` the list of runs, `engine_runner` carries
-//! out each of them with its own engine.
+//! Modules: `target` is the target of a load, [`made`] creates target files, `rows` lists the runs, `engine_runner` carries out
+//! each of them with its own engine.
 
 mod engine_runner;
 pub mod made;
@@ -29,8 +30,8 @@ use serde_json::{Value, json};
 use engine_runner::EngineRunner;
 use target::Target;
 
-/// The notice that defines latencies.
-const ABOUT_LATENCY: &str = "Latencies are from when a process submits an I/O until it is notified of its end; fio's slat is \
+/// Notice in every document that defines its latencies.
+const ABOUT_LATENCY: &str = "Latencies are from the submission of an I/O until the process is notified of its completion; fio's slat is \
                              part of its clat here.";
 
 /// An experiment in real time, as plain data.
@@ -91,7 +92,7 @@ pub struct RealPlan<'a> {
 pub struct RealControls(Vec<Arc<LoadRun>>);
 
 impl RealControls {
-    /// Ends all runs early. Their measurements until then count.
+    /// Ends all runs early. Measurements until then are kept.
     pub fn cancel(&self) {
         self.0.iter().for_each(|run| run.cancel());
     }

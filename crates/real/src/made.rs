@@ -1,4 +1,4 @@
-//! Files that runs create, and may overwrite later.
+//! Target files that runs create, and that later runs may overwrite.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ pub fn is_made(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| fgetxattr(&file, MADE, &mut [0u8; 8]).is_ok())
 }
 
-/// Bytes of the file that a load needs.
+/// Size in bytes of the file that a load needs.
 ///
 /// # Errors
 /// If the load gives no size.
@@ -29,14 +29,15 @@ pub fn bytes_of(load: &Load) -> Result<u64, String> {
     }
     if bytes > hoistway_engine::Target::BYTES_MAX {
         return Err(
-            "does not exist, and the load does not set its size (expected size= in every job, or a file)".into()
+            "does not exist, and the load does not set its size (expected size= in every job, or an existing file)"
+                .into(),
         );
     }
     Ok(bytes)
 }
 
-/// Creates a file of this size, unless it is interrupted: returns whether the file exists. It is filled with data, as fio does,
-/// because reads of holes would not measure anything.
+/// Creates a file of this many bytes; returns `false` if interrupted. Fills it with data, as fio does, because reads of holes
+/// would not reach the device.
 ///
 /// # Errors
 /// If it cannot be created, or exists already.
@@ -46,7 +47,7 @@ pub fn make(path: &Path, bytes: u64, is_interrupted: &dyn Fn() -> bool) -> Resul
         return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // The file is renamed when it is complete; the next run replaces what a killed run has left.
+    // The file is renamed when it is complete; the next run replaces the temporary file of a killed run.
     let part = path.with_file_name(format!(".{name}.hoistway-part"));
     let _ = std::fs::remove_file(&part);
     let mut file = File::create_new(&part).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! The runs of an experiment.
+//! The runs of an experiment in real time, in order.
 
 use hoistway_answer::document::{Front, RunVariant};
 use hoistway_experiment::limits::REPEATS_MAX;
@@ -7,7 +7,7 @@ use serde_json::Map;
 
 use crate::{RealExperiment, error};
 
-/// The runs in order: every scheduler of the list, as often as it is listed, then all of them again for the next repeat.
+/// Rounds, each of which runs every scheduler as often as it is listed.
 pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironment) -> Result<Vec<PlannedRun>, Error> {
     let RealExperiment { schedulers, tunables, queue_files, .. } = experiment;
     let refuse = |field: Field, given: &str, problem: String| {
@@ -15,7 +15,10 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
     };
     let list = environment.name(Field::Schedulers);
     if schedulers.is_empty() {
-        return Err(error(Field::Schedulers, format!("{list}: none is named (expected at least one, such as none)")));
+        return Err(error(
+            Field::Schedulers,
+            format!("{list}: is empty (expected at least one scheduler, such as none)"),
+        ));
     }
     if !(1..=REPEATS_MAX).contains(&experiment.repeats) {
         let problem = format!("expected 1 to {REPEATS_MAX}");
@@ -23,7 +26,7 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
     }
     if let Some(file) = queue_files.iter().find(|file| file.file == "scheduler" || file.file.contains('/')) {
         let own = environment.name(Field::Tunables);
-        let problem = format!("expected a file of queue/ other than the scheduler ({list}) and its own ({own})");
+        let problem = format!("expected a file of queue/; {list} sets the scheduler, {own} its tunables");
         return refuse(Field::QueueFiles, &format!("{}={}", file.file, file.text), problem);
     }
     if let Some(tunable) = tunables.iter().find(|tunable| !schedulers.contains(&tunable.scheduler)) {
@@ -33,7 +36,7 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
     }
     if let Some(baseline) = experiment.baseline.as_ref().filter(|baseline| !schedulers.contains(baseline)) {
         let known = schedulers.join(", ");
-        let problem = format!("not among the schedulers that are compared (expected one of {known})");
+        let problem = format!("not among the compared schedulers (expected one of {known})");
         return refuse(Field::Baseline, baseline, problem);
     }
     let registry = environment.schedulers();

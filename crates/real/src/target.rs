@@ -1,4 +1,4 @@
-//! Targets that a load runs on.
+//! The target of a load in real time: a file, a block device, memory, a null device or a simulated device.
 
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ impl Target {
         })
     }
 
-    /// Its path, if it is a file or a device.
+    /// The path of a file or device; `None` for other targets.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Target::File(path) | Target::Block(path) => Some(path),
@@ -45,7 +45,7 @@ impl Target {
         }
     }
 
-    /// Its name in results.
+    /// The target's name in results.
     pub(crate) fn name(&self) -> String {
         match self {
             Target::File(path) | Target::Block(path) => path.display().to_string(),
@@ -55,7 +55,7 @@ impl Target {
         }
     }
 
-    /// The name of its disk in statistics: its path, or that of the load's file which it replaces.
+    /// The name of the disk in statistics: the target's path, or the name of the load's file that the target replaces.
     pub(crate) fn disk(&self, load: &Load) -> String {
         match self {
             Target::File(path) | Target::Block(path) => path.display().to_string(),
@@ -65,8 +65,8 @@ impl Target {
         }
     }
 
-    /// Checks that the load may run on it, and creates a missing file. Returns whether it is ready; it is not if it was interrupted.
-    /// `option` names the option that allows overwriting.
+    /// Checks that the load may run on the target, and creates a missing file. Returns `false` if that was interrupted. `option`
+    /// names the option that allows overwriting.
     ///
     /// # Errors
     /// Why it cannot be used.
@@ -96,7 +96,7 @@ impl Target {
             Target::Block(path) => {
                 let metadata = path.metadata().map_err(|why| why.to_string())?;
                 if !metadata.file_type().is_block_device() {
-                    return Err(format!("is no block device (expected file:{})", path.display()));
+                    return Err(format!("is not a block device (expected file:{})", path.display()));
                 }
                 if writes && !force {
                     return Err(format!("the load would overwrite it (expected {option})"));
@@ -107,7 +107,7 @@ impl Target {
         }
     }
 
-    /// Opens it for this number of workers and bytes of fixed buffers. Returns notices about it.
+    /// Opens the target for this many workers, with `fixed_bytes` of registered buffers. Also returns notices about it.
     ///
     /// # Errors
     /// Why it cannot be opened.

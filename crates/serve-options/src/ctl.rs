@@ -15,12 +15,12 @@ pub struct CtlOptions {
     /// Control socket of the server.
     #[arg(long, value_name = "PATH")]
     pub control: PathBuf,
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub change: Change,
 }
 
-/// What `ctl` does.
+/// An action of `ctl`.
 #[derive(clap::Subcommand, Debug)]
 pub enum Change {
     /// Show the scheduler with its tunables, and settings and statistics of each export.
@@ -31,14 +31,14 @@ pub enum Change {
     },
     /// Reload the configuration file, as SIGHUP does; fails if the reload is refused.
     Reload,
-    /// Add an export, as `serve --export` has it: a part of the target or of a file that is open, with a socket for its guest if it has
-    /// vhost-user=. A reload removes it unless the configuration file has it.
+    /// Add an export, with the settings of `serve --export`: a part of the target or of an open file, with a socket for its guest
+    /// if vhost-user= is set. A reload removes it unless the configuration file has it.
     Add {
         /// Settings, such as name=vm3,offset=40G,size=20G.
         #[arg(value_name = "KEY=VALUE,...")]
         export: String,
     },
-    /// Remove an export: requests in flight complete, its clients are disconnected, and the socket for its guest goes.
+    /// Remove an export: requests in flight complete, its clients are disconnected, and the socket for its guest is removed.
     Remove {
         /// Name of the export.
         name: String,

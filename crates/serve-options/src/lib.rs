@@ -1,6 +1,6 @@
 //! The options of the commands of `hoistway-serve`: serve, ctl and top.
 //!
-//! They are a crate of their own so that `hoistway` can list them in its help, completions and manual pages without building the
+//! A separate crate, so that `hoistway` can list these options in its help, completions and manual pages without building the
 //! server.
 
 mod ctl;

@@ -36,10 +36,11 @@ pub struct ServeOptions {
     /// Listen on a Unix socket. Repeatable.
     #[arg(long, value_name = "PATH")]
     pub socket: Vec<PathBuf>,
-    /// Mode of the sockets of --socket and vhost-user, in octal, such as 660: who may write to it may connect. [default: by umask]
+    /// Mode of the sockets of --socket and vhost-user, in octal, such as 660: users with write permission may connect. [default:
+    /// by umask]
     #[arg(long, value_name = "MODE", value_parser = parse_mode)]
     pub socket_mode: Option<u32>,
-    /// Owner of these sockets, and its group.
+    /// Owner of these sockets, and optionally their group.
     #[arg(long, value_name = "USER[:GROUP]")]
     pub socket_owner: Option<String>,
     /// Listen for a virtual machine that uses the first export over vhost-user: same as vhost-user=PATH of that export.
@@ -55,14 +56,14 @@ pub struct ServeOptions {
     /// Set a tunable of the scheduler. Repeatable.
     #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
     pub set: Vec<String>,
-    /// Number of requests of each hardware queue that the scheduler can choose from.
+    /// Number of requests per hardware queue that the scheduler can choose from.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10240))]
     pub nr_requests: Option<u32>,
-    /// Maximum number of commands at the target. A scheduler reorders only what is queued above it.
-    /// [default: what the target accepts]
+    /// Maximum number of commands at the target. A scheduler reorders only requests queued above this limit. [default: what the
+    /// target accepts]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10240))]
     pub queue_depth: Option<u32>,
-    /// Number of worker threads, each with a hardware queue of its own if the target has as many.
+    /// Number of worker threads, each with its own hardware queue if the target has enough.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: u16,
     /// Busy-poll up to this long before sleeping; shortened automatically when polling does not pay. It saves wake-ups and costs
@@ -70,7 +71,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub spin: u64,
     /// Ways to reduce contention on the lock of mq-deadline or bfq: all, none, or some of single-dispatcher, try-merge,
-    /// batch-dispatch, and insertion-buckets or pending-lists. Linux has none of them.
+    /// batch-dispatch, and insertion-buckets or pending-lists. No Linux release has these.
     #[arg(long, value_name = "LIST", default_value = "single-dispatcher,try-merge,batch-dispatch")]
     pub techniques: ContentionOptions,
     /// Memory for I/O buffers that is registered with io_uring, for files and block devices; 0 registers none. It is locked: see
@@ -84,17 +85,18 @@ pub struct ServeOptions {
     /// Make all exports read-only.
     #[arg(long)]
     pub read_only: bool,
-    /// Maximum number of connections; more are refused.
+    /// Maximum number of connections; further ones are refused.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections: u32,
-    /// Maximum number of connections of one address, or of one user on Unix sockets; more are refused. [default: no limit]
+    /// Maximum number of connections from one address, or from one user on Unix sockets; further ones are refused. [default: no
+    /// limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections_per_peer: Option<u32>,
-    /// Maximum number of in-flight requests of a connection; more wait in its socket.
+    /// Maximum number of in-flight requests per connection; further ones wait in its socket.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub max_in_flight: u32,
-    /// Memory for the data of requests and replies of all clients; a client that needs more waits. At least 64M.
-    /// [default: a quarter of the machine's, at most 1G]
+    /// Memory for the data of requests and replies of all clients; a client that needs more waits. At least 64M. [default: a
+    /// quarter of the machine's memory, at most 1G]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub memory: Option<usize>,
     /// Read options from a TOML file: the same names, and an `[[export]]` for each export. The command line overrides the file;
@@ -123,19 +125,19 @@ pub struct ServeOptions {
     /// Seconds to drain in-flight requests after SIGTERM before exiting with status 1.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub grace: u64,
-    /// Least important lines that are logged.
+    /// Lowest severity that is logged.
     #[arg(long, value_name = "LEVEL", value_enum, default_value = "info")]
     pub log_level: LogLevel,
     /// Format of log lines: text, or a JSON object with time_ms (since 1970), level and message.
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     pub log_format: LogFormat,
-    /// Control socket for `hoistway ctl` and `hoistway top`. Who may connect controls the server.
+    /// Control socket for `hoistway ctl` and `hoistway top`. Anyone who can connect controls the server.
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
     /// Mode of that socket, in octal.
     #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode)]
     pub control_mode: u32,
-    /// Owner of that socket, and its group.
+    /// Owner of that socket, and optionally its group.
     #[arg(long, value_name = "USER[:GROUP]")]
     pub control_owner: Option<String>,
     /// Check the options, the configuration file, the certificates and the sizes of targets, print what is wrong, and exit. Nothing is
@@ -144,7 +146,7 @@ pub struct ServeOptions {
     pub check: bool,
 }
 
-/// Least memory that is accepted: the longest request and as much for all others.
+/// Minimum of --memory: the longest request, and the same again for all others.
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
 
 fn parse_memory(text: &str) -> Result<usize, String> {
@@ -153,7 +155,7 @@ fn parse_memory(text: &str) -> Result<usize, String> {
     if in_range { Ok(bytes as usize) } else { Err("expected a size from 64M to 1024T, such as 512M".into()) }
 }
 
-/// Most that a mode may allow.
+/// Maximum mode: all permission bits.
 const MODE_MAX: u32 = 0o777;
 
 fn parse_mode(text: &str) -> Result<u32, String> {
@@ -166,9 +168,9 @@ fn parse_mode(text: &str) -> Result<u32, String> {
 pub enum LogLevel {
     /// Errors of the server and refused reloads.
     Error,
-    /// Also what clients and the system do wrong.
+    /// Also errors of clients and of the system.
     Warning,
-    /// Also connections, changes, start and end.
+    /// Also connections, changes, start and exit.
     Info,
 }
 

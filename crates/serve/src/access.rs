@@ -1,4 +1,4 @@
-//! Which clients may use an export.
+//! Access control: which clients may use an export.
 
 use hoistway_nbd::wire::STRING_BYTES_MAX;
 use nix::unistd::User;
@@ -14,7 +14,7 @@ enum AllowedClient {
     Certificate(String),
 }
 
-/// Clients that may use an export; without any, all may.
+/// Clients that may use an export; an empty list allows all.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Access(Vec<AllowedClient>);
 
@@ -22,7 +22,7 @@ impl Access {
     /// Reads `user:NAME+cert:NAME`, or `all`.
     ///
     /// # Errors
-    /// If it is neither, or there is no such user; as text.
+    /// A message, if the text is neither or a user does not exist.
     pub fn parse(text: &str) -> Result<Access, String> {
         if text == "all" {
             return Ok(Access::default());

@@ -1,18 +1,19 @@
-//! Admits clients, turns clients away when a limit is reached, and disconnects clients.
+//! Admission control: admits clients, refuses them when a limit is reached, and disconnects them.
 
 use std::sync::Arc;
 
 use crate::clients::{Client, ClientState, Origin, Peer};
 use crate::site::Site;
 
-/// Most clients at a time that are turned away with the protocol's error: each keeps a descriptor until it has read the error. Further clients are closed at once.
+/// Maximum clients that are being refused with a protocol error: each holds a descriptor until it has read the error. Further connections
+/// are closed at once.
 const REFUSED_CLIENTS_MAX: usize = 16;
 
-/// Counts a connected client against the limits; dropping it ends that.
+/// A connected client, counted against the limits until this is dropped.
 pub struct Admission {
     site: Arc<Site>,
     client: Arc<Client>,
-    /// Why the client is turned away.
+    /// Why the client is refused.
     refusal: Option<&'static str>,
 }
 
@@ -29,7 +30,7 @@ impl Admission {
         &self.site
     }
 
-    /// Why the client is turned away, if it is.
+    /// Why the client is refused, if it is.
     #[must_use]
     pub fn refusal(&self) -> Option<&'static str> {
         self.refusal
@@ -55,7 +56,7 @@ impl Drop for Admission {
 }
 
 impl Site {
-    /// Admits a client, or one that is turned away with an error. `None` if it is closed at once. Both are logged.
+    /// Admits a client, or prepares its refusal with an error. `None` if its connection is closed at once. Refusals are logged.
     #[must_use]
     pub fn admit(self: &Arc<Self>, peer: Peer) -> Option<Admission> {
         let connected = &mut *self.connected.lock();
@@ -71,7 +72,7 @@ impl Site {
         } else if of_origin >= self.bounds.connections_per_peer && origin != Origin::Unknown {
             let option = "--max-connections-per-peer";
             self.warn_of_client(format_args!(
-                "{name}: refused, {of_origin} clients of its peer are connected (see {option})"
+                "{name}: refused, {of_origin} clients of the same address or user are connected (see {option})"
             ));
             Some("too many clients of this address or user are connected")
         } else {
@@ -96,7 +97,7 @@ impl Site {
         self.connected.lock().clients.values().map(|client| client.state(now)).collect()
     }
 
-    /// Disconnects clients for which this holds: requests in flight complete. Returns how many.
+    /// Disconnects the clients for which `which` returns true, after their requests in flight have completed. Returns their number.
     pub fn disconnect(&self, which: impl Fn(&Client) -> bool) -> usize {
         let connected = self.connected.lock();
         let disconnected: Vec<_> = connected.clients.values().filter(|client| which(client)).cloned().collect();

@@ -213,7 +213,7 @@ pub(crate) struct Connected {
     pub(crate) clients: BTreeMap<u64, Arc<Client>>,
     /// The number of them per origin.
     pub(crate) of_origin: FxHashMap<Origin, usize>,
-    /// The number of clients that are being turned away.
+    /// The number of clients that are being refused.
     pub(crate) refused_clients: usize,
 }
 

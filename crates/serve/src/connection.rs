@@ -100,7 +100,7 @@ impl NbdConnection {
         })
     }
 
-    /// Does what can be done now, within one turn. An error ends the connection.
+    /// Advances the connection as far as possible within one turn. An error ends the connection.
     fn advance(&mut self, now: Instant) -> Result<(), End> {
         for _ in 0..STEPS_A_TURN {
             if self.send(now)? {

@@ -25,7 +25,7 @@ use crate::spec::{ExportSpec, Placed, SETTINGS, apply, ioprio_text};
 use crate::stop::Stop;
 use crate::timed_stream::TimedStream;
 
-/// The mode of the socket unless another one is asked for.
+/// Default mode of the socket.
 const SOCKET_MODE: u32 = 0o600;
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;

@@ -1,4 +1,4 @@
-//! How long a read of an idle target takes, by which the default scheduler is chosen.
+//! Measures the read time of an idle target, which determines the default scheduler.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use hoistway_engine::{Buffer, Completion, Context, Request};
 
 use crate::site::Site;
 
-/// Places that are read at most.
+/// Maximum number of reads.
 const READS_MAX: u64 = 16;
 /// A probe takes at most this time for all reads, and a read that takes longer counts as one that took this long.
 const PROBE_TIME_MAX: Duration = Duration::from_millis(250);
@@ -19,8 +19,8 @@ impl Site {
         self.offer().exports.first().is_some_and(|export| export.rotational)
     }
 
-    /// The time of a read of one block of the first export: a quarter of the reads were faster. None if it holds no data yet. To be called
-    /// before clients are accepted.
+    /// The first quartile of the time to read one block of the first export. `None` if it holds no data yet. To be called before clients
+    /// are accepted.
     #[must_use]
     pub fn read_time(&self) -> Option<Duration> {
         let served = self.offer().served.first().cloned()?;
@@ -36,7 +36,7 @@ impl Site {
         let (begin, blocks) = (Instant::now(), volume.bytes() / block_bytes);
         let mut found: Vec<Duration> = Vec::new();
         for place in 0..READS_MAX.min(blocks) {
-            // Not in order, which disks are fast at.
+            // Random order, because disks are fast at sequential reads.
             let at = (place * 7 % READS_MAX) * (blocks / READS_MAX.min(blocks)) % blocks * block_bytes;
             let is_hole = |at| volume.extents(at..at + block_bytes, 1).map(|first| first[0].is_hole);
             if is_hole(at).unwrap_or(true) {

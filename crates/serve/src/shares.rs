@@ -39,13 +39,13 @@ pub struct Shares {
 }
 
 /// An export in [`Shares`]; exports without clients are reused.
-pub type Member = usize;
+pub type ShareId = usize;
 
 #[derive(Default)]
 struct State {
     members: Vec<Share>,
     /// Busy exports, in the order of their turns.
-    busy: Vec<Member>,
+    busy: Vec<ShareId>,
     /// Whose turn it is.
     turn: usize,
     /// The cost of all requests in flight.
@@ -77,7 +77,7 @@ struct Waiting {
 }
 
 impl Shares {
-    /// Of a server with these inboxes; they are off.
+    /// The shares of a server with these inboxes; they are off.
     pub fn new(inboxes: Inboxes) -> Shares {
         let (is_wanted, has_several) = (AtomicBool::new(false), AtomicBool::new(false));
         Shares { state: Mutex::default(), is_wanted, has_several, inboxes }
@@ -105,7 +105,7 @@ impl Shares {
     }
 
     /// Adds a client of the export with this name.
-    pub fn join(&self, name: &str) -> Member {
+    pub fn join(&self, name: &str) -> ShareId {
         let mut state = self.lock();
         let known = state.members.iter().position(|share| share.clients > 0 && share.name == name);
         let free = || state.members.iter().position(|share| share.clients == 0 && !share.is_busy);
@@ -122,8 +122,8 @@ impl Shares {
     }
 
     /// Removes a client with requests of this cost in flight; its waiting requests are forgotten.
-    pub fn leave(&self, member: Member, connection: ConnectionId, in_flight: u64) {
-        let mut turn = self.turn();
+    pub fn leave(&self, member: ShareId, connection: ConnectionId, in_flight: u64) {
+        let mut turn = self.locked();
         let (_, not_fetched) = turn.state.released.remove(&connection).unwrap_or_default();
         turn.ended(member, in_flight + not_fetched);
         let state = &mut *turn.state;
@@ -137,9 +137,9 @@ impl Shares {
         turn.release(connection);
     }
 
-    /// Takes the lock for the turn of a connection.
-    pub fn turn(&self) -> Turn<'_> {
-        Turn { state: self.lock(), inboxes: &self.inboxes, is_on: self.is_on() }
+    /// Takes the lock, for a turn of a connection.
+    pub fn locked(&self) -> LockedShares<'_> {
+        LockedShares { state: self.lock(), inboxes: &self.inboxes, is_on: self.is_on() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -148,21 +148,21 @@ impl Shares {
 }
 
 /// The turn of a connection.
-pub struct Turn<'a> {
+pub struct LockedShares<'a> {
     state: MutexGuard<'a, State>,
     inboxes: &'a Inboxes,
     is_on: bool,
 }
 
-impl Turn<'_> {
+impl LockedShares<'_> {
     /// Requests of this cost have ended.
-    pub fn ended(&mut self, member: Member, cost: u64) {
+    pub fn ended(&mut self, member: ShareId, cost: u64) {
         self.state.in_flight -= cost;
         self.state.members[member].in_flight -= cost;
     }
 
     /// An export asks for service at this time.
-    pub fn ask(&mut self, now: Instant, member: Member, weight: u16) {
+    pub fn ask(&mut self, now: Instant, member: ShareId, weight: u16) {
         let state = &mut *self.state;
         let share = &mut state.members[member];
         (share.weight, share.asked_at) = (weight, now);
@@ -179,7 +179,7 @@ impl Turn<'_> {
     }
 
     /// Whether a request of this cost may go now. If not, [`release`](Self::release) returns its number later.
-    pub fn admit(&mut self, member: Member, connection: ConnectionId, number: u16, cost: u64) -> bool {
+    pub fn admit(&mut self, member: ShareId, connection: ConnectionId, number: u16, cost: u64) -> bool {
         let state = &mut *self.state;
         let is_alone = state.busy.len() < 2;
         let has_room = state.in_flight < WINDOW && state.busy.iter().all(|&it| state.members[it].waiting.is_empty());
@@ -268,7 +268,7 @@ mod tests {
 
     /// A client that keeps this many requests of this many bytes in flight.
     struct Client {
-        member: Member,
+        member: ShareId,
         id: ConnectionId,
         weight: u16,
         bytes: usize,
@@ -289,7 +289,7 @@ mod tests {
 
         /// `ended` of its requests have ended; it asks for as many as it lacks.
         fn turn(&mut self, shares: &Shares, now: Instant, ended: usize) {
-            let mut turn = shares.turn();
+            let mut turn = shares.locked();
             turn.ended(self.member, ended as u64 * cost(self.bytes));
             self.at_target -= ended;
             self.served_bytes += (ended * self.bytes) as u64;
@@ -323,7 +323,7 @@ mod tests {
         let mut clients: Vec<Client> = clients.iter().enumerate().map(new).collect();
         let mut now = Instant::ZERO;
         for _ in 0..4000 {
-            now = now + Nanos::from_micros(10);
+            now += Nanos::from_micros(10);
             // In the order of their number at the target, as if they were mixed there.
             let all: usize = clients.iter().map(|client| client.at_target).sum();
             for client in &mut clients {

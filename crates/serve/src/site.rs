@@ -147,7 +147,7 @@ impl Site {
         (self.log)(Level::Info, &what.to_string());
     }
 
-    /// Writes a log line about a client, unless there were too many lately.
+    /// Writes a log line about a client, unless there were too many recently.
     pub fn log_info_of_client(&self, what: std::fmt::Arguments<'_>) {
         self.log_of_client(Level::Info, what);
     }

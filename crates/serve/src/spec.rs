@@ -218,7 +218,7 @@ fn parse_ioprio(text: &str) -> Result<IoPriority, SpecError> {
         ("rt", Some(level)) => Ok(IoPriority::new(PriorityClass::RealTime, level)),
         ("be", Some(level)) => Ok(IoPriority::new(PriorityClass::BestEffort, level)),
         ("idle", None) if level.is_empty() => Ok(IoPriority::new(PriorityClass::Idle, 0)),
-        _ => wrong(format!("ioprio {text:?} is none of rt/0 to rt/7, be/0 (first) to be/7 (last), idle")),
+        _ => wrong(format!("ioprio {text:?} is not one of rt/0 to rt/7, be/0 (highest) to be/7 (lowest), idle")),
     }
 }
 
@@ -287,10 +287,10 @@ mod tests {
             ("ioprio=be/8", "be/0 (first)"),
             ("ioprio=idle/1", "idle"),
             ("max-iops=1", "smallest limit is 2"),
-            ("max-bps=fast", "no number"),
+            ("max-bps=fast", "not a number"),
             ("size=0", "size is 0"),
-            ("offset=-1", "offset: \"-1\" is no number"),
-            ("size=99999999999T", "no number"),
+            ("offset=-1", "offset: \"-1\" is not a number"),
+            ("size=99999999999T", "not a number"),
             ("name=a,name=b", "name is given twice"),
             ("colour=red", "unknown setting \"colour=red\""),
             ("read-only=1", "unknown setting"),

@@ -10,7 +10,7 @@ use hoistway_engine::{Client, Context, Errno, Handler, Operation, Request};
 
 use crate::event_loop::ConnectionId;
 use crate::served::Served;
-use crate::shares::{Member, Shares, cost};
+use crate::shares::{ShareId, Shares, cost};
 use crate::site::Site;
 
 /// The engine's client of a connection, behind the limits and the share of its export.
@@ -30,7 +30,7 @@ pub struct ThrottledClient {
     throttled: VecDeque<(u16, Request)>,
     last_number: u16,
     shares: Arc<Shares>,
-    member: Member,
+    member: ShareId,
     /// Requests that wait for the share of the export, by number.
     sharing: VecDeque<(u16, Request)>,
     /// The cost of requests in flight that count for the share, and of those that have ended since the last turn.
@@ -110,7 +110,7 @@ impl ThrottledClient {
 
     /// Sorts the allowed requests into those that go now and those that wait for the share of the export.
     fn share(&mut self, now: Instant) {
-        let mut turn = self.shares.turn();
+        let mut turn = self.shares.locked();
         let ended = std::mem::take(&mut self.ended_cost);
         self.shared_cost -= ended;
         turn.ended(self.member, ended);

@@ -46,8 +46,8 @@ fn wrong(path: &Path, why: impl ToString) -> TlsError {
 fn unreadable(path: &Path, what: &str, error: &pem::Error) -> TlsError {
     match error {
         pem::Error::Io(error) => wrong(path, error),
-        pem::Error::NoItemsFound => wrong(path, format!("there is no {what} in it (expected PEM)")),
-        error => wrong(path, format!("is no PEM: {error}")),
+        pem::Error::NoItemsFound => wrong(path, format!("contains no {what} (expected PEM)")),
+        error => wrong(path, format!("is not PEM: {error}")),
     }
 }
 
@@ -81,7 +81,7 @@ fn private_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsEr
         let is_encrypted = text.windows(ENCRYPTED_KEY.len()).any(|found| found == ENCRYPTED_KEY);
         match error {
             pem::Error::NoItemsFound if is_encrypted => {
-                wrong(path, "the private key in it is encrypted (expected one that needs no passphrase)")
+                wrong(path, "the private key is encrypted (expected one without a passphrase)")
             }
             error => unreadable(path, "private key", &error),
         }

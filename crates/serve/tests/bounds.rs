@@ -119,7 +119,11 @@ fn clients_of_one_user_are_limited_listed_and_disconnected() {
     for _ in 0..40 {
         assert!(Client::at(&server, "").is_none());
     }
-    assert!(server.log().contains("refused, 2 clients of its peer are connected (see --max-connections-per-peer)"));
+    assert!(
+        server
+            .log()
+            .contains("refused, 2 clients of the same address or user are connected (see --max-connections-per-peer)")
+    );
     let state = shown(&server);
     let clients = state["clients"].as_array().unwrap();
     let user = rustix::process::geteuid().as_raw();

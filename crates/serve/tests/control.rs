@@ -354,7 +354,7 @@ fn an_export_grows_beside_its_clients_and_shrinks_without_them() {
         ("4M", "overlaps export"),
         ("5M", "would end at byte 5242880"),
         ("0", "size is 0"),
-        ("x", "size: \"x\" is no number"),
+        ("x", "size: \"x\" is not a number"),
     ] {
         assert!(refused(&server.ctl(&["resize", "a", size])).contains(why), "{size}");
     }

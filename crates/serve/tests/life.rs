@@ -54,7 +54,7 @@ fn a_descriptor_that_is_no_listening_stream_is_refused() {
     let (client, _its_peer) = UnixStream::pair().unwrap();
     let null = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
     for (count, socket, why) in [
-        ("1", OwnedFd::from(datagram), "LISTEN_FDS: descriptor 3 is no stream socket"),
+        ("1", OwnedFd::from(datagram), "LISTEN_FDS: descriptor 3 is not a stream socket"),
         ("1", OwnedFd::from(client), "LISTEN_FDS: descriptor 3: does not listen (expected ListenStream= and Accept=no"),
         ("one", null(), "LISTEN_FDS=one: expected a number of descriptors"),
         ("99999999999", null(), "LISTEN_FDS=99999999999: expected a number of descriptors"),

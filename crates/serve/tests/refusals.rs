@@ -70,7 +70,7 @@ fn bad_input_is_one_sentence_and_status_2() {
         (&["--target", "mem:1M", "--export", "weight=0", "--socket", &socket], "--export weight=0"),
         (&["--target", &disk, "--export", &path, "--socket", &socket], "exclude each other"),
         (&["--export", "name=a", "--socket", &socket], "or path= of each --export"),
-        (&["--target", "mem:1M", "--queue-depth", "9999", "--socket", &socket], "more than the target takes"),
+        (&["--target", "mem:1M", "--queue-depth", "9999", "--socket", &socket], "more than the target's maximum"),
     ] {
         let output = hoistway().arg("serve").args(arguments).output().unwrap();
         let complaint = String::from_utf8(output.stderr).unwrap();

@@ -16,7 +16,7 @@ pub fn spare(read: &[Identity], output: &Path) -> Result<()> {
     Ok(())
 }
 
-/// None for anything but a regular file.
+/// The identity of a regular file; `None` for anything else.
 pub fn identity(path: &Path) -> Option<Identity> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|metadata| (metadata.dev(), metadata.ino()))
 }

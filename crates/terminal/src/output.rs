@@ -24,7 +24,7 @@ pub enum Format {
     Json,
 }
 
-/// The same where results stand in documents, too.
+/// Output format of results that are also pasted into documents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub enum DocumentFormat {
     /// For people.
@@ -82,16 +82,16 @@ impl Output {
         hidden.push(last);
         hidden.push(format!(".{}.part", std::process::id()));
         let beside = place.with_file_name(hidden);
-        // Only a test: if the process ends later, nothing is left behind.
+        // Only checks that it can be created, so that a killed process leaves no temporary file.
         fs::write(&beside, b"").and_then(|()| fs::remove_file(&beside)).with_context(|| cannot_be_written(&name))?;
         Ok(Output::File { name, place, beside })
     }
 
-    /// The same for a file in addition to `results`, requested by an option.
+    /// Opens the file of `option`, which must differ from that of `results`.
     pub fn beside(option: &str, file: &Path, results: &Output) -> Result<Output> {
         let output = Output::open(Some(file))?;
         if output.is_same_file(results) {
-            return Err(anyhow!("{option} {}: the results go to this file (expected another one)", file.display()));
+            return Err(anyhow!("{option} {}: is also the output file (expected another file)", file.display()));
         }
         Ok(output)
     }
@@ -123,7 +123,7 @@ impl Output {
         }
     }
 
-    /// Opens it for incremental writing.
+    /// Opens the output for incremental writing.
     pub fn stream(self) -> Result<Stream> {
         let (name, opened) = match &self {
             Output::Standard => return Err(anyhow!("expected the name of a file")),
@@ -134,7 +134,7 @@ impl Output {
         Ok(Stream { output: self, name, file, bytes: 0 })
     }
 
-    /// Whether both are the same file.
+    /// Whether both outputs are the same regular file.
     pub fn is_same_file(&self, other: &Output) -> bool {
         match (self, other) {
             (Output::File { name: one, .. }, Output::File { name: other, .. }) => is_same_path(one, other),
@@ -198,7 +198,7 @@ impl Stream {
     /// Renames the file to its final name. Returns its length in bytes.
     pub fn finish(self) -> Result<u64> {
         if let Output::File { place, beside, .. } = &self.output {
-            // Complete or absent, even after a power failure.
+            // fsync before the rename, so that the file is complete or absent even after a power failure.
             let renamed = self.file.sync_all().and_then(|()| fs::rename(beside, place));
             renamed.with_context(|| cannot_be_written(&self.name))?;
         }
@@ -232,12 +232,12 @@ fn open_with_notice<T>(is_fifo: bool, name: &Path, open: impl FnOnce() -> T) -> 
     });
     let result = open();
     drop(opened);
-    // The thread ends at once.
+    // `opened` is dropped, so the thread ends at once.
     let _ = watch.join();
     result
 }
 
-/// The path after resolving symbolic links, including a dangling one.
+/// The path after resolving symbolic links; the last one may be dangling.
 fn resolve_links(name: &Path) -> io::Result<PathBuf> {
     const LINKS_MAX: usize = 40;
     let mut place = name.to_owned();
@@ -254,7 +254,7 @@ fn resolve_links(name: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// Replaces the file at `place` by one with these bytes, or leaves it unchanged.
+/// Replaces the file at `place` atomically by one with these bytes.
 fn replace(place: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(beside, bytes).and_then(|()| fs::rename(beside, place))
 }
@@ -268,18 +268,18 @@ pub fn is_same_path(one: &Path, other: &Path) -> bool {
     one == other || place(one).is_some_and(|one| place(other) == Some(one))
 }
 
-/// Rejects one file for two purposes: options, and the files that they name.
+/// Rejects the same file for two options. Pairs of an option and its file.
 pub fn different(files: &[(&str, &Option<PathBuf>)]) -> Result<()> {
     let given: Vec<_> = files.iter().filter_map(|(option, file)| Some((option, file.as_ref()?))).collect();
     for (number, (option, file)) in given.iter().enumerate() {
         if let Some((other, _)) = given[..number].iter().find(|(_, other)| is_same_path(other, file)) {
-            return Err(anyhow!("{option} {}: {other} goes to this file (expected another one)", file.display()));
+            return Err(anyhow!("{option} {}: is also the file of {other} (expected another file)", file.display()));
         }
     }
     Ok(())
 }
 
-/// The context of an error about writing.
+/// The message for a file that cannot be written.
 pub fn cannot_be_written(name: &Path) -> String {
     format!("{}: cannot be written (expected a file in a folder that exists and may be written to)", name.display())
 }

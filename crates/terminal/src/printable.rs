@@ -1,5 +1,4 @@
-//! Names from elsewhere may contain characters that control a terminal: its cursor, colours or title. They are replaced by visible
-//! pictures.
+//! Text that is safe for terminals: control characters, which names from outside may contain, are replaced by visible pictures.
 
 use std::cell::Cell;
 use std::io;
@@ -8,7 +7,7 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 
-/// A text for display. A control character is shown as its Unicode picture, which has no meaning in any grammar.
+/// Replaces each control character by its Unicode picture, which no terminal or format interprets.
 pub fn text(text: &str) -> String {
     text.chars().map(|character| if is_terminal_control(character) { picture(character) } else { character }).collect()
 }
@@ -46,7 +45,7 @@ where
     Ok(Some(read(str::from_utf8(&shown)?)?))
 }
 
-/// Replaces such characters by their pictures, including those in keys.
+/// A JSON formatter that replaces control characters by their pictures, also in keys.
 struct Pictures<'a> {
     /// Whether there were any.
     is_any: &'a Cell<bool>,

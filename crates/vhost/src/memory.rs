@@ -51,10 +51,10 @@ pub enum MemoryError {
     #[error("a region at {0:#x} overlaps another one or the end of memory")]
     Overlap(u64),
     /// The maximum number of regions is reached.
-    #[error("more than {REGIONS_MAX} regions of memory")]
+    #[error("more than {REGIONS_MAX} memory regions")]
     TooMany,
     /// There is no such region.
-    #[error("there is no region at {0:#x} to be removed")]
+    #[error("there is no memory region at {0:#x} to remove")]
     None(u64),
 }
 

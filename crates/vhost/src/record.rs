@@ -1,6 +1,6 @@
-//! The in-flight record: shared memory that outlives the server, in which its successor finds the requests that were taken
-//! and not completed. Its layout is that of the vhost-user protocol for split rings, followed by 64 bytes of Hoistway with
-//! the mode of the write cache, because front ends do not repeat that.
+//! The in-flight record: shared memory that outlives the server, in which its successor finds the requests that were taken and
+//! not completed. Its layout is that of the vhost-user protocol for split rings, followed by 64 bytes of Hoistway's own with
+//! the mode of the write cache, because front ends do not send the mode again.
 //!
 //! The front end may write to it, so its content is checked like that of guest memory.
 
@@ -38,7 +38,7 @@ const COUNTER_AT: usize = 8;
 #[derive(Debug, thiserror::Error)]
 pub enum InflightRecordError {
     /// Impossible sizes.
-    #[error("a record of {queues} queues of {size} in {bytes} bytes cannot be")]
+    #[error("invalid in-flight record: {queues} queues of {size} entries in {bytes} bytes")]
     Shape {
         /// Queues.
         queues: u16,
@@ -48,7 +48,7 @@ pub enum InflightRecordError {
         bytes: u64,
     },
     /// Written by an unknown program.
-    #[error("a record of version {version} for {size} entries")]
+    #[error("unsupported in-flight record: version {version} with {size} entries per queue")]
     Version {
         /// Its version.
         version: u16,
@@ -131,7 +131,7 @@ impl Record {
         queue < self.queues && size <= self.size
     }
 
-    // All offsets have been checked to be inside.
+    // All offsets were checked against the record's length.
     fn get<T: AtomicAccess + Default>(&self, at: usize) -> T {
         self.map.as_volatile_slice().load(at, Acquire).unwrap_or_default()
     }
@@ -163,7 +163,6 @@ impl Record {
 
     /// A head is about to be returned: if [`given_back`](Self::given_back) is not reached, the server that recovers the record
     /// completes the step.
-    /// for.
     #[inline]
     pub fn begin_return(&self, queue: u16, head: u16) {
         self.queue_set(queue, LAST_BATCH_HEAD_AT, head);

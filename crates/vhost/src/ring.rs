@@ -299,7 +299,7 @@ impl Ring {
         self.in_flight -= 1;
     }
 
-    /// Notifies the driver that it need not kick from now on.
+    /// Suppresses kicks from now on.
     pub(crate) fn suppress_kicks(&mut self, memory: &Memory) {
         let _ = self.queue.disable_notification(memory.map());
     }

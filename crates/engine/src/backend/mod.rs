@@ -1,5 +1,4 @@
-//! Targets that carry commands out, behind two small traits: a [`Backend`] is a target as all threads see it, a [`Station`]
-//! is one worker's access to it.
+//! Targets, behind two small traits: a [`Backend`] is a target shared by all threads, a [`Station`] is one worker's access to it.
 
 mod file;
 mod memory;

@@ -7,8 +7,8 @@
 //!      handlers and residents  <- completions
 //! ```
 //!
-//! The worker of a client keeps the state of a request that the queue does not know: slot, buffer, sectors left. Another worker
-//! that carries out a part of the request reads the address of its data, and sends a message when the part has completed.
+//! The worker of a client keeps the state of its requests outside the queue: slot, buffer, sectors left. Another worker that
+//! carries out a part of the request reads the address of its data, and sends a message when the part has completed.
 
 mod changes;
 mod disk_counters;
@@ -348,7 +348,7 @@ impl Worker {
         }
     }
 
-    // --- what has ended ---
+    // --- completions ---
 
     fn take_completions(&mut self) -> bool {
         let mut ended = std::mem::take(&mut self.ended);
@@ -477,7 +477,7 @@ impl Worker {
         }
     }
 
-    // --- the end ---
+    // --- stopping ---
 
     fn stop(&mut self) {
         self.is_stopping = true;

@@ -134,7 +134,7 @@ impl EventLoopStation {
         any
     }
 
-    /// Busy-polls for as long as that has paid off lately. Returns whether there was an event.
+    /// Busy-polls for as long as that has recently paid off. Returns whether there was an event.
     fn poll_busily(&mut self, begin: time::Instant, most: Option<Duration>) -> bool {
         let most = most.map_or(self.busy_poll.now(), |most| most.min(self.busy_poll.now()));
         // Clients without shared memory, and completions, need a system call.

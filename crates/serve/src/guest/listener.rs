@@ -59,7 +59,7 @@ impl GuestListener {
             return Ok(None);
         };
         if !served.access().allows(admission.client()) {
-            site.warn_of_client(format_args!("{name}: may not use export {:?} (see clients= of it)", self.export));
+            site.warn_of_client(format_args!("{name}: may not use export {:?} (see its clients=)", self.export));
             return Ok(None);
         }
         stream.set_nonblocking(false)?;

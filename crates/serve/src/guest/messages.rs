@@ -314,11 +314,11 @@ impl VhostUserBackendReqHandler for Messages {
         _: VhostTransferStatePhase,
         _: File,
     ) -> Result<Option<File>> {
-        Err(Error::InvalidOperation("there is no state to be moved"))
+        Err(Error::InvalidOperation("there is no device state to transfer"))
     }
 
     fn check_device_state(&self) -> Result<()> {
-        Err(Error::InvalidOperation("there is no state to be moved"))
+        Err(Error::InvalidOperation("there is no device state to transfer"))
     }
 
     fn get_shmem_config(&self) -> Result<VhostUserShMemConfig> {
@@ -326,6 +326,6 @@ impl VhostUserBackendReqHandler for Messages {
     }
 
     fn set_log_base(&self, _: &VhostUserLog, _: File) -> Result<()> {
-        Err(Error::InvalidOperation("a disk that is served cannot be migrated while it runs"))
+        Err(Error::InvalidOperation("live migration is not supported"))
     }
 }

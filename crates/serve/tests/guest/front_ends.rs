@@ -81,7 +81,7 @@ fn nonsense_ends_its_connection_and_the_next_one_is_served() {
         drop(stream);
     }
     assert!(Client::start(&socket(&server), Options::default()).works());
-    assert!(server.log().contains("a queue of 100 entries (expected a power of two up to 1024)"), "{}", server.log());
+    assert!(server.log().contains("invalid queue size 100 (expected a power of two up to 1024)"), "{}", server.log());
 }
 
 #[test]

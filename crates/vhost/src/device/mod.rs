@@ -17,10 +17,10 @@ pub enum Problem {
     #[error("there is no queue {0}")]
     Queue(u64),
     /// An invalid ring size.
-    #[error("a queue of {0} entries (expected a power of two up to 1024)")]
+    #[error("invalid queue size {0} (expected a power of two up to 1024)")]
     Size(u32),
-    /// The ring is running, so its start cannot be set.
-    #[error("queue {0} has begun already")]
+    /// The ring is running, so its start index cannot be set.
+    #[error("queue {0} is already running")]
     Running(u32),
     /// Features that were not offered.
     #[error("features that were not offered: {0:#x}")]
@@ -59,7 +59,7 @@ pub struct Head {
 /// The result of taking a request.
 #[derive(Debug)]
 pub enum Taken {
-    /// None is available, or none may be taken now.
+    /// No request is available, or none may be taken now.
     Nothing,
     /// A request, which must be [finished](Device::finish).
     Request(Head, Request),
@@ -191,7 +191,7 @@ impl Device {
         self.rings[usize::from(head.ring)].forget(head.index);
     }
 
-    /// Notifies the driver that it need not kick.
+    /// Suppresses kicks: the driver need not notify the device of new requests.
     pub fn suppress_kicks(&mut self, ring: u16) {
         self.rings[usize::from(ring)].suppress_kicks(&self.memory);
     }

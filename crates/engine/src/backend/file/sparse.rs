@@ -41,7 +41,7 @@ impl SparseFile {
         let failed = |source: io::Error| OpenError::File { path: path.to_owned(), source };
         let unfit = |why: String| OpenError::Unfit { path: path.to_owned(), why };
         if std::fs::metadata(path).is_ok_and(|it| !it.is_file()) {
-            return Err(unfit("is no file".into()));
+            return Err(unfit("is not a file".into()));
         }
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;

@@ -192,13 +192,13 @@ impl File<'_> {
             DeValue::Array(values) if is_list => {
                 let texts = values.iter().map(|value| (value.span().start, text(value.get_ref())));
                 let texts =
-                    texts.map(|(at, text)| text.ok_or_else(|| self.wrong(at, format!("{name}: expected a text"))));
+                    texts.map(|(at, text)| text.ok_or_else(|| self.wrong(at, format!("{name}: expected a string"))));
                 texts.collect()
             }
             value => match text(value) {
                 Some(text) => Ok(vec![text]),
-                None if is_list => Err(self.wrong(at, format!("{name}: expected a text, or a list of texts"))),
-                None => Err(self.wrong(at, format!("{name}: expected a text or a number"))),
+                None if is_list => Err(self.wrong(at, format!("{name}: expected a string or a list of strings"))),
+                None => Err(self.wrong(at, format!("{name}: expected a string or a number"))),
             },
         }
     }
@@ -223,14 +223,13 @@ impl File<'_> {
                     ("read-only" | "shared", _) => return Err(wrong(&format!("{key}: expected true or false"))),
                     (_, value) => match text(value) {
                         Some(text) => spec.take(key, Some(&text)),
-                        None => return Err(wrong(&format!("{key}: expected a text or a number"))),
+                        None => return Err(wrong(&format!("{key}: expected a string or a number"))),
                     },
                 };
                 taken.map_err(|error| wrong(&error))?;
             }
             if exports.iter().any(|other| other.name == spec.name) {
-                return Err(self
-                    .wrong(table.span().start, format!("export: there is one with the name {:?} before", spec.name)));
+                return Err(self.wrong(table.span().start, format!("duplicate export {:?}", spec.name)));
             }
             places.insert(format!("{EXPORT}{:?}", spec.name), self.place(table.span().start));
             exports.push(spec);

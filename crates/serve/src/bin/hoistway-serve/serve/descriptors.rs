@@ -1,4 +1,4 @@
-//! Open files: each connection takes one.
+//! Open-file limit: each connection needs a descriptor.
 
 use hoistway_serve::Level;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -12,7 +12,7 @@ const RESERVED_PER_WORKER: usize = 8;
 /// Raises the limit of open files as far as possible. Returns how many connections fit, at most `wanted`.
 pub(super) fn connections(wanted: usize, workers: usize) -> usize {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Without the right to raise it, the limit stays as it is.
+    // Without the privilege to raise it, the limit stays unchanged.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     let Some(limit) = getrlimit(Resource::Nofile).current else { return wanted };
     let fit = connections_that_fit(limit, wanted, workers);

@@ -1,4 +1,4 @@
-//! How much memory the data of clients may take.
+//! The default of `--memory`: memory for the data of clients.
 
 /// The share of the machine's memory is one divided by this.
 const MEMORY_FRACTION: u64 = 4;

@@ -29,7 +29,7 @@ pub(super) fn sockets() -> Result<PassedSockets> {
     if let Some(count) = std::env::var_os("LISTEN_FDS")
         && count.to_str().is_none_or(|count| count.parse::<u16>().is_err())
     {
-        bail!("LISTEN_FDS={}: expected a number of descriptors, as systemd says it", count.display());
+        bail!("LISTEN_FDS={}: expected a number of descriptors, as systemd sets it", count.display());
     }
     let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
     let names: Vec<&str> = names.split(':').collect();
@@ -49,8 +49,8 @@ pub(super) fn sockets() -> Result<PassedSockets> {
                 Ok(Some(tcp)) if guest.is_none() && name != "control" => {
                     handed.clients.push(Listener::of_tcp(tcp).with_context(|| descriptor(at))?);
                 }
-                Ok(Some(_)) => bail!("{} ({name}): is no Unix socket (expected ListenStream=/PATH)", descriptor(at)),
-                _ => bail!("{} is no stream socket (expected ListenStream= in the .socket unit)", descriptor(at)),
+                Ok(Some(_)) => bail!("{} ({name}): is not a Unix socket (expected ListenStream=/PATH)", descriptor(at)),
+                _ => bail!("{} is not a stream socket (expected ListenStream= in the .socket unit)", descriptor(at)),
             },
         }
     }

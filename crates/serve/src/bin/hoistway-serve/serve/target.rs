@@ -205,7 +205,7 @@ fn check_kind(target: &Target, path: &Path) -> Result<()> {
     match target {
         Target::File(_) if is_disk => bail!("--target file:{0}: is a block device (expected blk:{0})", path.display()),
         Target::Block(_) if path.exists() && !is_disk => {
-            bail!("--target blk:{0}: is no block device (expected file:{0})", path.display())
+            bail!("--target blk:{0}: is not a block device (expected file:{0})", path.display())
         }
         _ => Ok(()),
     }

@@ -8,7 +8,7 @@ use hoistway_serve::{ExportState, State};
 const HISTORY_NS: u64 = 60_000_000_000;
 /// Number of samples without waiting requests after which the note appears.
 const SAMPLES: usize = 5;
-/// From nothing to the maximum of the minute.
+/// Bars from nothing to the maximum of the minute.
 const BARS: [char; 8] =
     ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
 
@@ -46,7 +46,7 @@ impl History {
         self.past.back()
     }
 
-    /// Bytes a second of an export, as bars that are at most as many as `width`, the last one now.
+    /// Bytes a second of an export as at most `width` bars, the newest last.
     pub(super) fn bars(&self, name: &str, width: usize) -> String {
         let bytes = |state: &State| {
             let export = state.exports.iter().find(|export| export.name == name)?;
@@ -68,7 +68,7 @@ impl History {
         groups.iter().map(bar).collect()
     }
 
-    /// Whether no request has waited for the scheduler lately, although several exports were used.
+    /// Whether no request has recently waited for the scheduler, although several exports were used.
     pub(super) fn is_never_queued(&self) -> bool {
         let is_busy = |export: &&ExportState| {
             let past = self.past.front().and_then(|past| past.exports.iter().find(|other| other.name == export.name));

@@ -28,21 +28,21 @@ const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(options: &TopOptions) -> Result<()> {
     // Checked before the terminal changes mode, so that a wrong path gives a one-line error.
-    let first = look(&options.control)?;
+    let first = fetch_state(&options.control)?;
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         bail!("top needs a terminal (hoistway ctl show prints the figures once)");
     }
-    let is_over = Arc::new(AtomicBool::new(false));
+    let is_signalled = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&is_over))?;
+        signal_hook::flag::register(signal, Arc::clone(&is_signalled))?;
     }
     let mut terminal = ratatui::try_init().context("terminal")?;
-    let shown = show(&mut terminal, first, &looks(options), &is_over);
+    let shown = show(&mut terminal, first, &spawn_poller(options), &is_signalled);
     ratatui::try_restore().context("terminal")?;
     shown
 }
 
-fn look(control: &Path) -> Result<State> {
+fn fetch_state(control: &Path) -> Result<State> {
     match ask(control, &Ask::Show, TIMEOUT).with_context(|| control.display().to_string())? {
         Answer::State(state) => Ok(state),
         answer => bail!("{}: unexpected reply {answer:?}", control.display()),
@@ -51,46 +51,47 @@ fn look(control: &Path) -> Result<State> {
 
 /// Fetches states until the server is gone. Runs on a separate thread, so that a server that does not reply cannot block the
 /// keyboard.
-fn looks(options: &TopOptions) -> Receiver<Result<State>> {
-    let (sender, looks) = mpsc::sync_channel(1);
+fn spawn_poller(options: &TopOptions) -> Receiver<Result<State>> {
+    let (sender, states) = mpsc::sync_channel(1);
     let (control, every) = (options.control.clone(), Duration::from_secs(options.every));
     thread::spawn(move || {
         loop {
             thread::sleep(every);
-            let seen = look(&control);
+            let seen = fetch_state(&control);
             let is_last = seen.is_err();
             if sender.send(seen).is_err() || is_last {
                 return;
             }
         }
     });
-    looks
+    states
 }
 
 /// Runs until the user quits or the server is gone.
 fn show(
     terminal: &mut DefaultTerminal,
     first: State,
-    looks: &Receiver<Result<State>>,
-    is_over: &AtomicBool,
+    states: &Receiver<Result<State>>,
+    is_signalled: &AtomicBool,
 ) -> Result<()> {
     let (mut history, mut view) = (History::new(first), View::default());
     loop {
         terminal.draw(|frame: &mut Frame<'_>| screen::draw(frame, &history, view))?;
         let next = loop {
-            if let Ok(seen) = looks.try_recv() {
+            if let Ok(seen) = states.try_recv() {
                 break seen?;
             }
-            if is_over.load(Relaxed) {
+            if is_signalled.load(Relaxed) {
                 return Ok(());
             }
             if !event::poll(REFRESH_INTERVAL)? {
                 continue;
             }
             match event::read()? {
-                Event::Key(key) if ends(key) => return Ok(()),
+                Event::Key(key) if is_quit_key(key) => return Ok(()),
                 Event::Key(KeyEvent { code: KeyCode::Char('s'), .. }) => view.sort = view.sort.next(),
-                Event::Key(KeyEvent { code: KeyCode::Char('c'), .. }) => view.has_clients = !view.has_clients,
+                Event::Key(KeyEvent { code: KeyCode::Char('c'), .. }) => view.shows_clients = !view.shows_clients,
+                // Redrawn below.
                 Event::Resize(..) => {}
                 _ => continue,
             }
@@ -100,7 +101,7 @@ fn show(
     }
 }
 
-fn ends(key: KeyEvent) -> bool {
-    let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
-    matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) || (has_control && key.code == KeyCode::Char('c'))
+fn is_quit_key(key: KeyEvent) -> bool {
+    let has_ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+    matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) || (has_ctrl && key.code == KeyCode::Char('c'))
 }

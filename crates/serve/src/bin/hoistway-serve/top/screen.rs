@@ -74,7 +74,7 @@ pub(super) struct View {
     /// The order of the exports.
     pub(super) sort: Sort,
     /// Whether clients are shown below their export.
-    pub(super) has_clients: bool,
+    pub(super) shows_clients: bool,
 }
 
 /// Draws rates between the last two states; with one state, only gauges.
@@ -136,7 +136,7 @@ fn rows(history: &History, view: View) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (export, rates) in &exports {
         rows.push(cells(export, rates.as_ref(), all, history.bars(&export.name, BARS)));
-        let clients = now.clients.iter().filter(|it| view.has_clients && it.export.as_ref() == Some(&export.name));
+        let clients = now.clients.iter().filter(|it| view.shows_clients && it.export.as_ref() == Some(&export.name));
         rows.extend(clients.map(|client| {
             let past = before.and_then(|before| before.clients.iter().find(|other| other.number == client.number));
             client_cells(client, past, seconds)
@@ -204,7 +204,7 @@ struct Rates {
 }
 
 impl Rates {
-    /// None if no time has passed, or if the export is a new one with an old name.
+    /// `None` if no time has passed, or if the export was replaced by a new one of the same name.
     fn of(past: &ExportState, now: &ExportState, seconds: f64) -> Option<Rates> {
         let rate = |past: u64, now: u64| now.checked_sub(past).map(|new| new as f64 / seconds);
         if seconds <= 0.0 {
@@ -469,7 +469,7 @@ mod tests {
             now.clients = vec![client];
             history.push(now);
         }
-        let lines = drawn_as(&history, View { sort: Sort::Bytes, has_clients: true }, 160);
+        let lines = drawn_as(&history, View { sort: Sort::Bytes, shows_clients: true }, 160);
         assert!(lines[2].starts_with("vm1 ") && lines[3].starts_with("vm2 "), "{lines:?}");
         assert_eq!(lines[4].split_whitespace().collect::<Vec<_>>().join(" "), "17 unix, user 0 3 5.0 1.0 0 0");
         assert!(lines[2].ends_with(&"\u{2588}".repeat(BARS)), "{lines:?}");
