@@ -1,5 +1,6 @@
-//! Evidence of faithfulness: [`conform`] replays recordings of real kernels and compares every decision; [`reproduction`] simulates
-//! published tables and prints both with the error; [`replay_pairs`] predicts recordings of a program from other recordings of it.
+//! Evidence of faithfulness: [`conform`] replays recordings of real kernels and compares every decision;
+//! [`reproduction`] simulates published tables and compares the figures; [`replay_pairs`] predicts recordings of a
+//! program from its other recordings.
 
 pub mod conform;
 pub mod replay_pairs;

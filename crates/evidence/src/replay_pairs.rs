@@ -1,5 +1,5 @@
-//! A program recorded on a real kernel under several schedulers: each recording alone is used to predict the others, which are the
-//! truth.
+//! Pairs of recordings of a program on a real kernel under several schedulers: each recording predicts the others,
+//! which are the ground truth.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,9 +14,10 @@ use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario};
 use hoistway_trace::block::Recording;
 use serde::Serialize;
 
-/// Rate of a clock that counts, unless the settings have a line `clock_hz=`: in virtual machines with virtual time a count is a nanosecond.
+/// Default rate of a counting trace clock (`clock_hz=` in the settings): in virtual machines with virtual time a count
+/// is a nanosecond.
 const CLOCK_HZ: &str = "1000000000";
-/// With fewer I/Os the figures of a stream are random.
+/// Minimum I/Os of a stream: with fewer its figures are random.
 const IOS_MIN: u64 = 50;
 
 /// A predicted stream.
@@ -28,26 +29,26 @@ pub struct Prediction {
     pub from: String,
     /// The predicted scheduler.
     pub to: String,
-    /// The stream: its name, and its number among streams of that name, ordered by task.
+    /// The stream: its name, and its number among streams with that name, ordered by pid.
     pub stream: String,
     /// Whether the recording hides the depth of some stream (RP15).
     pub is_hidden: bool,
-    /// I/Os a second.
+    /// I/Os per second.
     pub iops: Figure,
     /// Mean time from submission to completion, us.
     pub mean_us: Figure,
-    /// Its 99th percentile, us.
+    /// 99th percentile of the time from submission to completion, us.
     pub p99_us: Figure,
 }
 
 /// A figure, predicted and recorded.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Figure {
-    /// The prediction of the program that the recording suggests.
+    /// The prediction with the inferred program.
     pub predicted: f64,
-    /// The minimum over all readings of the recording.
+    /// The minimum over all interpretations of the recording.
     pub low: f64,
-    /// The maximum.
+    /// The maximum over all interpretations.
     pub high: f64,
     /// The recorded value.
     pub recorded: f64,
@@ -60,7 +61,7 @@ impl Figure {
         self.predicted / self.recorded - 1.0
     }
 
-    /// Whether the readings of the recording enclose the recorded value, within a relative `tolerance`.
+    /// Whether the recorded value is between `low` and `high`, within a relative `tolerance`.
     #[must_use]
     pub fn encloses(&self, tolerance: f64) -> bool {
         self.low * (1.0 - tolerance) <= self.recorded && self.recorded <= self.high * (1.0 + tolerance)
@@ -96,7 +97,7 @@ pub fn predictions(folder: &Path) -> Result<Vec<Prediction>> {
         .collect::<Result<_>>()?;
     let pairs: BTreeSet<String> = files.iter().filter_map(|path| settings_of(path)).map(|(pair, _)| pair).collect();
     if pairs.is_empty() {
-        bail!("{}: no recordings (expected files NAME.SCHEDULER.settings)", folder.display());
+        bail!("{}: has no recordings (expected files NAME.SCHEDULER.settings)", folder.display());
     }
     for pair in pairs {
         let mut recordings = Vec::new();
@@ -119,7 +120,7 @@ pub fn predictions(folder: &Path) -> Result<Vec<Prediction>> {
     Ok(all)
 }
 
-/// `NAME.SCHEDULER.settings`.
+/// Splits `NAME.SCHEDULER.settings` into name and scheduler.
 fn settings_of(path: &Path) -> Option<(String, String)> {
     let name = path.file_name()?.to_str()?.strip_suffix(".settings")?;
     let (pair, scheduler) = name.rsplit_once('.')?;
@@ -138,7 +139,7 @@ impl RecordingWithQueue {
                 .find(|(name, _)| *name == key)
                 .map(|(_, value)| value.trim())
         };
-        let needed = |key: &str| value(key).ok_or_else(|| anyhow!("{shown}: no line {key}=..."));
+        let needed = |key: &str| value(key).ok_or_else(|| anyhow!("{shown}: has no line {key}=..."));
         let device = needed("null_blk")?;
         let of_device = |key: &str| -> Result<u64> {
             let found = device.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
@@ -176,7 +177,7 @@ impl RecordingWithQueue {
         Ok(RecordingWithQueue { scheduler: scheduler.to_owned(), program, preset, queue, tunables })
     }
 
-    /// The streams that can be compared: by name, those of one name in the order of their tasks.
+    /// The comparable streams, sorted by name and pid: a unique name, and the stream's index.
     fn streams(&self) -> Vec<(String, usize)> {
         let mut streams: Vec<usize> = (0..self.program.streams.len())
             .filter(|&stream| self.program.streams[stream].pid.is_some() && self.program.streams[stream].ios >= IOS_MIN)
@@ -236,7 +237,7 @@ fn predict(pair: &str, from: &RecordingWithQueue, to: &RecordingWithQueue) -> Re
     Ok(predictions)
 }
 
-/// Runs the program of one recording under the scheduler of another: figures of its streams, by their numbers.
+/// Runs the program of one recording under the scheduler of another. Returns the figures of its streams by index.
 fn replayed(from: &RecordingWithQueue, to: &RecordingWithQueue, changes: &[Change]) -> Result<Vec<Option<Figures>>> {
     let shape = to.preset.shape();
     let options = ReplayOptions {
@@ -245,7 +246,7 @@ fn replayed(from: &RecordingWithQueue, to: &RecordingWithQueue, changes: &[Chang
         device_bytes: shape.capacity_sectors * 512,
         ..ReplayOptions::default()
     };
-    // A stream that is a separate job has separate figures.
+    // Measure from the start, as the recording does.
     let mut load = from.program.load("nullb0", &options).map_err(|error| anyhow!(error.message))?;
     for process in &mut load.processes {
         process.schedule.ramp = hoistway_blk::ground::Nanos::ZERO;

@@ -1,4 +1,4 @@
-//! bfq against 31 recordings of Linux 6.18: the decisions of every one, and the inner state line by line.
+//! Compares bfq with 31 recordings of Linux 6.18: every decision, and the internal state line by line.
 
 use std::path::Path;
 
@@ -23,7 +23,8 @@ fn every_recorded_decision_and_refusal_is_met() {
         lines = (lines.0 + equal, lines.1 + all);
     }
     assert_eq!((recordings, pooled.dispatches), (31, 19_122));
-    // What is left lies within the microseconds that a recording does not tell: tick edges, one process's exit.
+    // The remaining differences are within the microseconds that a recording does not show: edges of ticks, and the
+    // exit of a process.
     assert!(exact >= 26, "{exact} recordings without any difference");
     assert!(lines.1 - lines.0 <= 10, "{} of {} lines", lines.0, lines.1);
 }

@@ -1,4 +1,4 @@
-//! cfq against every recording of it: decisions, slice lengths, and the kernel's own messages.
+//! Compares cfq with all its recordings: decisions, slice lengths, and the kernel's own messages.
 
 use std::path::PathBuf;
 
@@ -55,6 +55,6 @@ fn a_replay_continues_from_the_kernels_decision_after_a_different_one() {
         assert_eq!(score.questions, decisions, "{name}");
         pooled.add(&score);
     }
-    // Where a turn begins it now often decides differently, but what it continues from is right.
+    // At the start of a turn it now often decides differently, but the state from which it continues is right.
     assert!(!pooled.is_perfect() && 10 * pooled.all > 9 * pooled.dispatches, "{pooled:?}");
 }

@@ -1,4 +1,4 @@
-//! What a recording may not say, in small recordings that say it: one error with the line, and what was expected there.
+//! Small recordings with contradictions: each gives one error, with the line and what was expected there.
 
 use hoistway_evidence::conform::{Consistent, NotReplayed, ReplayOutcome, replay};
 use hoistway_trace::iosched::Trace;
@@ -20,7 +20,7 @@ fn recording(scheduler: &str, events: &[String]) -> Trace {
     Trace::read(text.as_bytes(), "small.jsonl").unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// An event about request `rq`, a write of 8 sectors. Its number is also that of its bio and says where it lies.
+/// An event of request `rq`, a write of 8 sectors. The number is also that of its bio, and determines its position.
 fn event(kind: &str, rq: u32, more: &str) -> String {
     let sector = 1000 * rq;
     format!(
@@ -41,7 +41,7 @@ fn score(scheduler: &str, events: &[String]) -> Result<ReplayOutcome, String> {
     })
 }
 
-/// Both generations and all ways of replaying.
+/// Both block layers, and all kinds of replay.
 const SCHEDULERS: [&str; 5] = ["mq-deadline", "kyber", "bfq", "deadline", "cfq"];
 
 #[test]
@@ -51,7 +51,7 @@ fn a_request_is_inserted_once() {
         let twice = score(scheduler, &[insert(1), insert(1)]).unwrap_err();
         assert_eq!(twice, format!("line 3: insert of request 1: {expected} inserted on line 2"), "{scheduler}");
         let after = score(scheduler, &[insert(1), event("dispatch", 1, ""), insert(1)]).unwrap_err();
-        assert_eq!(after, format!("line 4: insert of request 1: {expected} given out or issued on line 3"));
+        assert_eq!(after, format!("line 4: insert of request 1: {expected} dispatched or issued on line 3"));
     }
 }
 
@@ -74,7 +74,7 @@ fn a_request_that_is_given_out_was_inside() {
         assert_eq!(never, format!("line 2: {expected} never inserted"), "{scheduler}");
         let given_out = event("dispatch", 1, "");
         let twice = score(scheduler, &[insert(1), given_out.clone(), given_out]).unwrap_err();
-        assert_eq!(twice, format!("line 4: {expected} given out or issued on line 3"), "{scheduler}");
+        assert_eq!(twice, format!("line 4: {expected} dispatched or issued on line 3"), "{scheduler}");
     }
 }
 
@@ -136,7 +136,7 @@ fn a_request_completes_in_cfq_after_it_was_given_out() {
         refused,
         "line 4: complete of request 1: expected a request that was issued, found one that was inserted on line 3"
     );
-    // At a change of scheduler what is inside is issued without a question.
+    // When the scheduler changes, its requests are issued without a call of dispatch.
     assert!(score("cfq", &[allocated, insert(1), event("issue", 1, ""), event("complete", 1, "")]).is_ok());
 }
 

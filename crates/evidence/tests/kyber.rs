@@ -1,4 +1,4 @@
-//! kyber against the recorded kernel: every decision, every percentile, every change of a depth.
+//! Compares kyber with the recorded kernel: every decision, every percentile, and every change of a depth.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn outcome(name: &str) -> ReplayOutcome {
     replay(&trace).expect("kyber can be replayed")
 }
 
-/// All recordings and what the kernel did in them: dispatches, refusals, percentiles read, depths changed.
+/// All recordings, with the kernel's numbers of dispatches, refusals, percentiles read and depths changed.
 const RECORDINGS: [(&str, u64, u64, u64, u64); 14] = [
     ("ky-2hwq", 1000, 0, 0, 0),
     ("ky-4cpu-1hwq", 1000, 0, 2, 0),
@@ -37,7 +37,7 @@ fn with_the_recorded_depths_every_decision_and_refusal_is_the_kernels() {
         assert_eq!((score.dispatches, score.all), (dispatches, dispatches), "{name}");
         assert_eq!(score.null, (refusals, refusals), "{name}");
         assert!(score.is_perfect() && outcome.mismatches.is_empty(), "{name}");
-        // Every token that the kernel picked was free here too.
+        // Every token that the kernel picked was free here, too.
         assert_eq!(outcome.tokens, (dispatches, dispatches), "{name}");
         assert_eq!(outcome.unknown_events, 0, "{name}");
     }

@@ -1,4 +1,5 @@
-//! Replays of recorded kernels, and published tables, as one program: each test program links the simulation and its libraries anew.
+//! Tests with recordings of kernels and with published tables. They are one program, since linking the simulation and
+//! its libraries takes long.
 
 mod altered;
 mod bfq;

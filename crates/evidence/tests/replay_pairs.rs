@@ -1,4 +1,4 @@
-//! From a recording under one scheduler to the figures under another.
+//! Predicts the figures under one scheduler from a recording under another.
 
 use std::path::Path;
 

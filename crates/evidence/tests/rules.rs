@@ -1,18 +1,18 @@
-//! Comments cite rules by number (`BL-56`); `docs/rules` holds them. Every number that is cited exists, every document that is
-//! named is in this repository, and so is every recording that a rule rests on.
+//! Comments cite the rules of `docs/rules` by number (`BL-56`). Every cited number exists, and every document that is
+//! named, and every recording on which a rule is based, is in this repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A line of a file, as a reader finds it.
+/// A line of a file, by path and number.
 struct Line<'a> {
     path: &'a Path,
     number: usize,
     text: &'a str,
 }
 
-/// The files of the repository that may cite: its sources and its pages.
+/// The files of the repository that may cite rules: its sources and its pages.
 struct Repository {
     root: PathBuf,
     files: Vec<(PathBuf, String)>,
@@ -45,7 +45,7 @@ impl Repository {
         self.files.iter().filter(|(path, _)| path.parent() == Some(Path::new("docs/rules")))
     }
 
-    /// Where each rule stands, and what is wrong with the way in which they are numbered.
+    /// The place of each rule, and the errors in their numbering.
     fn rules(&self) -> (BTreeMap<&str, String>, Vec<String>) {
         let (mut rules, mut faults) = (BTreeMap::new(), Vec::new());
         for (path, text) in self.pages() {
@@ -61,7 +61,7 @@ impl Repository {
     }
 }
 
-/// All files below a folder, those of a build left out.
+/// All files below a folder, except those of a build.
 fn collect(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -73,7 +73,7 @@ fn collect(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The words of a line that `belongs` to: everything else separates them.
+/// The words of a line: the runs of characters for which `belongs` is true.
 fn words(line: &str, belongs: impl Fn(char) -> bool + Copy) -> impl Iterator<Item = &str> {
     line.split(move |letter| !belongs(letter)).filter(|word| !word.is_empty())
 }
@@ -86,7 +86,7 @@ fn parts(word: &str) -> Option<(&str, u32)> {
     if is_prefix { Some((prefix, number.parse().ok()?)) } else { None }
 }
 
-/// What a comment or page says in this line; nothing in code.
+/// The text of this line of a comment or page; empty for code.
 fn prose<'a>(line: &Line<'a>) -> &'a str {
     if line.path.extension().is_some_and(|extension| extension == "md") {
         return line.text;
@@ -134,7 +134,7 @@ fn no_comment_and_no_page_names_a_document_that_is_not_in_the_repository() {
             if !is_page || word == ".md" {
                 continue;
             }
-            // A page is named as seen from the root, or from any folder on the way there.
+            // The path of a page may be relative to the root, or to any folder above the citing file.
             let named = &word[..end];
             let mut from = line.path.ancestors().skip(1);
             if !from.any(|folder| repository.root.join(folder).join(named).is_file()) {

@@ -1,5 +1,5 @@
-//! The scores that have been reached on the recordings of the simpler schedulers: they can only rise. bfq, cfq and kyber
-//! have tests of their own.
+//! The scores reached on the recordings of the simpler schedulers, which must not fall. bfq, cfq and kyber have tests
+//! of their own.
 
 use std::path::PathBuf;
 
@@ -50,7 +50,7 @@ fn schedulers_that_are_changed_under_load_decide_as_the_kernels_did() {
 
 #[test]
 fn later_and_earlier_kernels_decide_as_their_rows_of_the_table_say() {
-    // Of each folder: decisions that are met, of all; refusals; and what is not perfect.
+    // For each folder: correct decisions, all decisions, refusals, and the recordings that are not perfect.
     let missed = |kernel: &str, scheduler: &str| {
         let (score, imperfect, files) = scores(&format!("{kernel}/{scheduler}"));
         assert_eq!((score.hard.0, score.switch.0 > 0), (score.hard.1, true), "{kernel}, {scheduler}");
@@ -61,7 +61,7 @@ fn later_and_earlier_kernels_decide_as_their_rows_of_the_table_say() {
         assert_eq!(missed("linux-7.3", scheduler), (of_7_3, 0, 0, Vec::new()), "7.3, {scheduler}");
         assert_eq!(missed("linux-6.12", scheduler), (of_6_12, 0, 0, Vec::new()), "6.12, {scheduler}");
     }
-    // What four CPUs do at once.
+    // Decisions that four CPUs make at the same time.
     assert_eq!(missed("linux-7.3", "none"), (6, 2, 1, four_cpus));
     assert_eq!(missed("linux-6.12", "none"), (3, 0, 0, Vec::new()));
 }

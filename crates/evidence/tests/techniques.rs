@@ -1,13 +1,13 @@
-//! What techniques against contention are worth in virtual time.
+//! The effect of contention options in virtual time.
 
 use hoistway_answer::document::{JobSummary, Run};
 use hoistway_evidence::reproduction::{Length, Table};
 use hoistway_experiment::{Alone, Comparison, Load, QueueFile};
 use hoistway_measure::Operation;
 
-/// Each for itself.
+/// Each option alone.
 const SINGLE: [&str; 5] = ["single-dispatcher", "try-merge", "batch-dispatch", "insertion-buckets", "pending-lists"];
-/// Several together.
+/// Several options together.
 const TOGETHER: [&str; 4] = [
     "single-dispatcher,insertion-buckets",
     "single-dispatcher,try-merge,pending-lists",
@@ -49,7 +49,7 @@ fn file(name: &str, text: &str) -> QueueFile {
     QueueFile { file: name.to_owned(), text: text.to_owned() }
 }
 
-/// CPU time that is spun away before locks for an I/O, us.
+/// CPU time per I/O that is spent spinning for locks, us.
 fn spun_us(run: &Run, cpus: f64) -> f64 {
     run.locks.unwrap().waited_percent / 100.0 * cpus * 1e6 / iops_of(run)
 }
@@ -62,7 +62,7 @@ fn no_contention_option_loses_under_lock_contention_and_all_together_gain() {
         let all = gain("all");
         eprintln!("{scheduler}: {each:?}, all {all}");
         assert!(each.iter().all(|&gain| gain > 0.98), "{scheduler}: {each:?}");
-        // Of eight readers merges that only try the lock gain a little more alone.
+        // With eight readers, try-merge alone gains a little more.
         assert!(all > 1.15, "{scheduler}: {each:?}, all {all}");
     }
 }
@@ -71,7 +71,7 @@ fn no_contention_option_loses_under_lock_contention_and_all_together_gain() {
 fn contention_options_gain_nothing_for_one_process_or_free_locks() {
     for (processes, host) in [(1, "server"), (8, "instant")] {
         let [plain, with] = ["none", "all"].map(|techniques| iops(processes, "mq-deadline", host, techniques));
-        // A draw that finds nothing needs no hold of its own.
+        // With the options, a dispatch that finds nothing does not take the lock separately.
         assert!((with / plain - 1.0).abs() < 0.04, "{processes} on {host}: {plain} {with}");
     }
 }
@@ -123,7 +123,7 @@ fn every_io_is_done_once_with_any_contention_option() {
         let done = |techniques: &str| {
             let other = Comparison { queue_files: vec![file("nr_requests", "16")], ..Comparison::default() };
             let run = run_of(job(6), "intel-s3520-1600gb", (scheduler, techniques), other);
-            // How many syncs there are at depth depends on which writes have completed, as in fio with io_uring.
+            // At greater depth the number of syncs depends on which writes have completed, as in fio with io_uring.
             let counted = |job: &JobSummary| {
                 let operations = job.operations.iter().filter(|of| of.operation != Operation::Sync);
                 operations.map(|of| (of.operation, of.ios)).collect()

@@ -1,11 +1,11 @@
-//! Trace formats in and out: records of what a block layer did.
+//! Readers and writers for recordings of block I/O.
 //!
-//! Every format is a module of its own and knows nothing of the others:
+//! Each group of formats is an independent module:
 //!
-//! * [`iosched`]: recordings of a running kernel with the scheduler's decisions in them, for conformance tests.
+//! * [`iosched`]: recordings of a running kernel that include the scheduler's decisions, for conformance tests.
 //! * [`block`]: recordings of block I/O on real machines, in the formats of blktrace and others.
-//! * [`summary`]: what tools print about disks without their I/Os.
-//! * [`events`]: what happened in a simulated run, and why.
+//! * [`summary`]: output of tools such as iostat, without individual I/Os.
+//! * [`events`]: events of a simulated run, with the reasons for scheduling decisions.
 
 pub mod block;
 pub mod events;

@@ -1,9 +1,9 @@
-//! The test bench for every scheduler: the requests inside, the mapping of requests to the recording's, the policy under
-//! test (which continues from the kernel's decision after a different one), and the score. Each scheduler has a file
-//! with its own handling of events.
+//! The test bench of conformance replays: requests in the scheduler, the mapping of requests to recorded ones, the
+//! policy under test (which continues from the kernel's decision after a difference), and the score. Each scheduler has
+//! a file with its own handling of events.
 //!
-//! [`baseline`] contains simple policies that separate hard decisions from easy ones, [`doubts`] the decisions whose
-//! position in the recording is uncertain.
+//! [`baseline`] has simple policies that tell hard decisions from easy ones, [`doubts`] finds decisions whose position
+//! in the recording is uncertain.
 
 pub(crate) mod baseline;
 pub(crate) mod doubts;
@@ -20,8 +20,8 @@ use hoistway_trace::iosched::{Dispatch, Event, Insert, Io, QueueSettings, RqMerg
 use crate::conform::score::ReplayOutcome;
 use baseline::{Baseline, DecisionCandidate};
 
-/// The length of a growing request. A bio merged into a request that the recording leaves open may exceed the maximum,
-/// so the sum saturates.
+/// The length of a request after a merge, in sectors. Saturates, since a merge into a request that was recorded
+/// incompletely may exceed the maximum.
 pub(crate) fn longer(sectors: u32, by: u32) -> u32 {
     sectors.saturating_add(by).min(SECTORS_MAX)
 }
@@ -50,7 +50,7 @@ pub(crate) fn limits_of(queue: &QueueSettings) -> (Limits, NoMerges) {
     (Limits::new(block, block, queue.max_sectors_kb * 2, u32::MAX, segments), nomerges)
 }
 
-/// The mapping of our requests to the recording's.
+/// Maps our requests to recorded ones.
 pub(crate) struct Slots {
     pool: RequestPool<Local>,
     /// Free slots.
@@ -77,7 +77,7 @@ impl Slots {
         self.by_id[id.index()]
     }
 
-    /// Makes a request from a bio: in the slot that it has already, or in a free one.
+    /// Creates a request from a bio, in the slot that it already has or in a free one; `None` if there is none.
     pub(crate) fn found(&mut self, number: RqNumber, bio: Bio, start: Instant) -> Option<Rq> {
         let id = self.id(number).or_else(|| self.free.pop())?;
         let mut rq = self.pool.take(id);
@@ -87,7 +87,7 @@ impl Slots {
         Some(rq)
     }
 
-    /// Releases the parts of a request; its slot stays in use.
+    /// Returns a request to the pool; its slot stays in use.
     pub(crate) fn put(&mut self, rq: Rq) {
         self.pool.put(rq);
     }
@@ -109,7 +109,7 @@ pub(crate) struct Bench<S> {
     pub(crate) policy: S,
     /// The time of the next calls.
     pub(crate) now: Now,
-    /// When the policy's timer is due.
+    /// When the policy's timer is due; `None` if it is not armed.
     pub(crate) timer: Option<Instant>,
     pub(crate) requests: Requests,
     pub(crate) slots: Slots,
@@ -153,12 +153,12 @@ impl<S: Replayable + Clone> Bench<S> {
         let _ = self.call(|policy, cx| policy.set_tunable(cx, name, text));
     }
 
-    /// The slot of a request in the scheduler.
+    /// The slot of a request; `None` if it is not in the scheduler.
     pub(crate) fn inside(&self, number: RqNumber) -> Option<RqId> {
         self.slots.id(number).filter(|&id| self.requests.holds(id))
     }
 
-    /// A request is created, or returned by the driver. Returns whether there is room for it.
+    /// Creates a request, or takes a requeued one back. Returns whether there is a slot for it.
     pub(crate) fn arrive(&mut self, number: RqNumber, bio: Bio) -> bool {
         if let Some(id) = self.slots.id(number) {
             self.call(|policy, cx| policy.on_requeued(cx, id));
@@ -179,7 +179,7 @@ impl<S: Replayable + Clone> Bench<S> {
         self.call(|policy, cx| policy.insert(cx, id, place));
     }
 
-    /// A request grows, wherever it is; if it grows in front, its new start is `front`. Returns its slot if it is in
+    /// Lengthens a request after a merge; after a front merge its new start is `front`. Returns its slot if it is in
     /// the scheduler.
     pub(crate) fn lengthen(&mut self, number: RqNumber, by: u32, front: Option<Sector>) -> Option<RqId> {
         let inside = self.inside(number);
@@ -195,7 +195,7 @@ impl<S: Replayable + Clone> Bench<S> {
         inside
     }
 
-    /// A request grows, and the scheduler is notified if it contains the request.
+    /// Lengthens a request after a merge, and notifies the scheduler if the request is in it.
     pub(crate) fn grow(&mut self, number: RqNumber, by: u32, front: Option<Sector>) {
         let edge = if front.is_some() { Edge::Front } else { Edge::Back };
         if let Some(id) = self.lengthen(number, by, front) {
@@ -210,8 +210,8 @@ impl<S: Replayable + Clone> Bench<S> {
         self.baseline.remove(number);
     }
 
-    /// A request is absorbed by the one that ends where it starts: by its neighbour in the scheduler, or during
-    /// insertion, which the policy sees as a growing request. Returns the surviving one.
+    /// Merges a request into the one that ends where it starts: a neighbour in the scheduler, or during insertion,
+    /// which the policy sees as a growing request. Returns the surviving request.
     pub(crate) fn absorb(&mut self, merge: &RqMerge) -> Option<RqNumber> {
         let survivor = self.baseline.survivor(merge)?;
         let id = self.inside(survivor)?;
@@ -226,8 +226,8 @@ impl<S: Replayable + Clone> Bench<S> {
         Some(survivor)
     }
 
-    /// Asks the policy at a recorded decision, compares the decisions, and continues from the kernel's; `show` describes
-    /// a request. A decision whose position is in doubt was made here if our decision is the recorded one.
+    /// Calls dispatch at a recorded decision, compares both decisions, and continues from the kernel's; `show`
+    /// describes a request. A decision in doubt counts as made here if ours equals the recorded one.
     pub(crate) fn ask(
         &mut self,
         event: &Event,
@@ -267,7 +267,7 @@ impl<S: Replayable + Clone> Bench<S> {
         }
     }
 
-    /// Removes a request without a decision: the recording drained it in another way.
+    /// Removes a request that left the scheduler without a dispatch in the recording.
     pub(crate) fn drain(&mut self, number: RqNumber) {
         if let Some(id) = self.inside(number) {
             self.baseline.remove(number);
@@ -276,7 +276,7 @@ impl<S: Replayable + Clone> Bench<S> {
         }
     }
 
-    /// A request has been released.
+    /// Releases a request.
     pub(crate) fn release(&mut self, number: RqNumber) {
         let Some(id) = self.slots.id(number) else { return };
         self.drain(number);

@@ -1,8 +1,7 @@
-//! The replay of bfq's policy without a queue. More than other policies it depends on facts that a recording only
-//! implies: the clock that stands still under a plug, tick boundaries, exits of processes, and the exact time of a
-//! decision.
+//! Replay of bfq's policy without a queue. More than other policies, bfq depends on facts that a recording only
+//! implies: the clock that a plug stops, tick boundaries, exits of processes, and the exact time of a decision.
 //!
-//! Besides the scores it compares the internal state, line by line.
+//! In addition to the scores, it compares bfq's internal state, line by line.
 
 mod clock;
 mod exits;
@@ -28,8 +27,7 @@ use clock::{PlugClocks, TickPhase};
 
 pub use lines::{ComparedLine, LineDifference};
 
-/// Outside of a plug: time from the event of an insertion to the scheduler's reading of its clock for it, and from the
-/// creation of a new queue to that reading, ns (BFQ-6).
+/// Without a plug: time from an insertion event until the scheduler reads its clock, ns (BFQ-6).
 const INSERTION: u64 = 4_000;
 const QUEUE_MADE_BEFORE: u64 = 6_000;
 
@@ -84,12 +82,12 @@ struct PolicyNotification<'a> {
 
 enum PolicyEvent<'a> {
     Event(&'a Event),
-    /// A decision that may have been made here; otherwise it comes again at its event.
+    /// A decision that may have been made here; if not, it is replayed again at its event.
     InDoubt(&'a Event),
     Exit(u32),
 }
 
-/// All steps in the order in which they happened to the scheduler.
+/// All steps in the order in which the scheduler saw them.
 fn schedule<'a>(
     trace: &'a Trace,
     pid_of: &HashMap<RqNumber, u32>,
@@ -111,7 +109,7 @@ fn schedule<'a>(
                 (event.t.0, event.t.0)
             }
             EventKind::Insert(insert) if unplugged.contains(&insert.bio) => (event.t.0, event.t.0 + INSERTION),
-            // An interrupt may be recorded during a dispatch although the decision had been made.
+            // An interrupt may be recorded during a dispatch whose decision was already made.
             EventKind::Dispatch(dispatch) => (dispatch.asked.0 + QUESTION, dispatch.asked.0),
             _ => (event.t.0, event.t.0),
         };
@@ -134,7 +132,7 @@ fn schedule<'a>(
     steps
 }
 
-/// Whether a dispatch completely encloses another one: its task was preempted, before or after the decision.
+/// Whether a dispatch encloses another one on the same CPU: its task was preempted, before or after the decision.
 fn holds_another(before: &[Event], outer: &Event, dispatch: &Dispatch) -> bool {
     let mut within = before.iter().rev().take_while(|event| event.t >= dispatch.asked);
     within.any(|event| match &event.kind {
@@ -147,7 +145,7 @@ struct BfqReplay<'a> {
     trace: &'a Trace,
     phase: TickPhase,
     bench: Bench<Bfq>,
-    /// Requests that were absorbed during insertion: they were set up anyway, and count until they are released.
+    /// Requests that were absorbed during insertion: bfq has set them up, and counts them until they are released.
     on_entry: HashSet<RqNumber>,
     /// Bios that merged, with their request.
     joins: HashMap<BioNumber, RqNumber>,
@@ -215,7 +213,7 @@ impl<'a> BfqReplay<'a> {
             lines: Vec::new(),
         };
         replay.bench.now.tick = replay.phase.at(0);
-        // Values that differ from the default were written after the scheduler was created.
+        // Values that differ from the default must have been written after the scheduler was created.
         for (name, value) in &header.tunables {
             let tunables = replay.bench.policy.tunables();
             let written = tunables.iter().find(|(tunable, _)| tunable.name == name);
@@ -256,8 +254,8 @@ impl<'a> BfqReplay<'a> {
         }
     }
 
-    /// A bio enters. Unless the plug absorbs it, the scheduler is asked about a merge, but only with requests that it
-    /// might merge into: with the last merged request wherever that is, with others if they are adjacent.
+    /// A bio is submitted. Unless the plug absorbs it, bfq is asked whether it may merge with the last merged request,
+    /// or with an adjacent one.
     fn bio_arrives(&mut self, event: &Event, bio: &Submitted) {
         let in_plug = self.joins.get(&bio.bio).is_some_and(|&rq| self.bench.inside(rq).is_none());
         if in_plug || bio.io.flags.intersects(UNMERGEABLE) || bio.io.sectors == 0 {
@@ -286,7 +284,7 @@ impl<'a> BfqReplay<'a> {
         }
         let number = insert.rq;
         self.allocated.retain(|(_, bio)| bio.bio != insert.bio);
-        // A requeued request may not have been dispatched yet here: the position of a decision is the start of its
+        // A requeued request may still be in our scheduler, because a decision is replayed at the start of its
         // dispatch.
         let pid = self.pid_of.get(&number).copied().unwrap_or(0);
         if self.bench.inside(number).is_some()
@@ -306,7 +304,7 @@ impl<'a> BfqReplay<'a> {
         self.bench.insert(insert, event.pid.unwrap_or(0));
     }
 
-    /// The scheduler learns of a new request.
+    /// Notifies the scheduler of a new request.
     fn set_up(&mut self, number: RqNumber) {
         if let Some(rq) = self.bench.outside.remove(&number) {
             self.bench.call(|policy, cx| policy.on_arrived(cx, &rq));
@@ -314,7 +312,7 @@ impl<'a> BfqReplay<'a> {
         }
     }
 
-    /// A bio was merged into a request. If that is not in the scheduler, it is still on a plug list.
+    /// A bio was merged into a request, which is still on a plug list if it is not in the scheduler.
     fn grow(&mut self, number: RqNumber, by: u32, front: Option<Sector>) {
         if self.bench.inside(number).is_some() {
             self.last_merged = Some(number);
@@ -322,7 +320,7 @@ impl<'a> BfqReplay<'a> {
         }
     }
 
-    /// A request was absorbed by the one that ends where it starts: by its neighbour, or during insertion.
+    /// A request was merged into the one that ends where it starts, in the scheduler or during insertion.
     fn absorb(&mut self, merge: &RqMerge) {
         if let (None, Some(io)) = (self.bench.inside(merge.absorbed), &merge.io) {
             let at = self.allocated.iter().position(|(_, bio)| {
@@ -348,7 +346,7 @@ impl<'a> BfqReplay<'a> {
         self.last_merged = self.last_merged.filter(|&last| self.bench.inside(last).is_some());
     }
 
-    /// A request is released. One that was absorbed during insertion ends only now.
+    /// A request is released. For bfq, one absorbed during insertion ends only now.
     fn release(&mut self, number: RqNumber) {
         if !self.on_entry.remove(&number) {
             return self.bench.release(number);

@@ -1,10 +1,11 @@
-//! The replay of cfq, which goes beyond a policy's: its recordings show when a request was allocated, when a process
-//! exited and when the driver asked for requests. cfq depends on all of that, and on the time to the microsecond.
+//! Replay of cfq. Beyond the calls of other policies, cfq depends on when a request was allocated, when a process
+//! exited and when the driver asked for requests, which its recordings show, and on the time to the microsecond.
 //!
-//! The kernel reads its clock at some point during the handling of an event, so each kind of event has its own delay
-//! here. Where the clock is the host's (two CPUs), the time of the kernel's own message after the event is used.
+//! The kernel reads its clock at some point while it handles an event, so each kind of event has its own delay here. If
+//! the clock is the host's (two CPUs), the time of the kernel's own message after the event is used.
 //!
-//! [`replay`] scores; [`first_difference`] drives cfq without corrections and compares its messages with the kernel's.
+//! [`replay`] computes scores; [`first_difference`] replays without corrections and compares cfq's messages with the
+//! kernel's.
 
 mod messages;
 
@@ -38,7 +39,7 @@ const AFTER_COMPLETE: Nanos = Nanos::from_micros(10);
 const COMPLETION_STEP: Nanos = Nanos::from_micros(10);
 const AFTER_EXIT: Nanos = Nanos::from_micros(2);
 
-/// Replays a recording and compares every decision; after a different one it continues from the kernel's.
+/// Replays a recording and compares every decision; after a difference it continues from the kernel's.
 #[must_use]
 pub fn replay(recording: &Consistent<'_>) -> ReplayOutcome {
     let mut replay = CfqReplay::new(recording);
@@ -137,7 +138,7 @@ impl<'a> CfqReplay<'a> {
         self.said.extend(said);
     }
 
-    /// Advances the clock to a time of the recording; cfq's timer fires first if it is due earlier.
+    /// Advances the clock to a time of the recording; fires cfq's timer if it is due earlier.
     fn until(&mut self, at: Instant) {
         let at = at + ATTACHED_BEFORE;
         while let Some(due) = self.bench.timer.filter(|&due| due <= at) {
@@ -148,8 +149,8 @@ impl<'a> CfqReplay<'a> {
         self.bench.now.at = at;
     }
 
-    /// The time of the event at `index`. Where instructions are the clock this is `by_constant`, otherwise the time of
-    /// the first matching message after the event.
+    /// The kernel's clock reading for the event at `index`: `by_constant` if the clock counts instructions, otherwise
+    /// the time of the first matching message after the event.
     fn moment(&self, index: usize, by_constant: Instant, fits: impl Fn(&str) -> bool) -> Instant {
         if self.trace.header.clock == Clock::Icount {
             return by_constant;
@@ -161,7 +162,7 @@ impl<'a> CfqReplay<'a> {
         following.into_iter().find(|(_, text)| fits(text)).map_or(by_constant, |(t, _)| t)
     }
 
-    /// The time of a decision: its messages precede it.
+    /// The kernel's clock reading for a decision, whose messages precede it.
     fn moment_of_decision(&self, index: usize, asked: Instant) -> Instant {
         if self.trace.header.clock == Clock::Icount {
             return asked + AFTER_ASKED;
@@ -220,7 +221,7 @@ impl<'a> CfqReplay<'a> {
                 if policy.allow_join(first, second) {
                     policy.on_absorbed(cx, first, second);
                 } else {
-                    // Ours are in different queues, so the second one is dispatched separately.
+                    // Our requests are in different queues, so the second one is dispatched separately.
                     policy.adopt(cx, HctxId(0), second);
                 }
             });
@@ -242,7 +243,7 @@ impl<'a> CfqReplay<'a> {
     }
 
     fn ask(&mut self, index: usize, event: &Event, dispatch: &Dispatch) {
-        // Events that are due before the dispatch are not undone with it.
+        // Fire earlier timers first, so that they are not undone with the dispatch.
         self.until(self.moment_of_decision(index, dispatch.asked));
         let pids = &self.pids;
         self.bench.ask(event, dispatch, false, |bench, candidate| {
@@ -259,7 +260,7 @@ impl<'a> CfqReplay<'a> {
     fn start(&mut self, at: Instant, issue: &Issue) {
         let Some(id) = self.bench.slots.id(issue.rq) else { return };
         self.until(at);
-        // The request was drained in another way: the recording has no dispatch of it.
+        // If the recording has no dispatch of the request, it was drained in another way.
         self.bench.drain(issue.rq);
         self.bench.call(|policy, cx| policy.on_started(cx, id));
     }
@@ -275,7 +276,7 @@ impl<'a> CfqReplay<'a> {
     }
 }
 
-/// Numbers processes from 0 for cfq, which has a table of them: pids may be millions.
+/// Numbers processes from 0 for cfq's table, since pids may be in the millions.
 #[derive(Default)]
 struct Pids {
     contexts: HashMap<u32, IoContextId>,
@@ -292,7 +293,7 @@ impl Pids {
         })
     }
 
-    /// Names a queue by the pid of its owner.
+    /// Replaces the number of a queue's owner by its pid.
     fn restore(&self, queue: &mut CfqQueueName) {
         if let Some(&pid) = self.pids.get(queue.owner.index()) {
             queue.owner = IoContextId(pid);
@@ -306,7 +307,7 @@ fn reaches_cfq(io: &Io) -> bool {
     io.op != Op::Flush && !io.flags.intersects(BioFlags::FUA.with(BioFlags::PREFLUSH))
 }
 
-/// The queue, which the baselines take as the served process.
+/// A number for the queue, which the baselines treat as the served process.
 fn served_as(queue: QueueName) -> u32 {
     queue.owner.unwrap_or(0) * 2 + u32::from(queue.sync)
 }
@@ -316,7 +317,7 @@ fn served_as(queue: QueueName) -> u32 {
 struct Slices {
     /// Our slice length at the last completion.
     ours: Option<i64>,
-    /// The number of equal ones, and of all that the kernel set.
+    /// Number of equal slice lengths, and of all that the kernel set.
     score: (u64, u64),
 }
 

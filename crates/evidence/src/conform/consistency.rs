@@ -1,10 +1,10 @@
 //! Checks that the events of a recording are consistent, before anything is replayed.
 //!
-//! A replay does what the events say: it inserts, merges, dispatches and releases. Contradictory events would make it
-//! insert a request twice or merge one with itself. So the states of all requests are tracked first, exactly as the
-//! replays track them, and the first inconsistent event is an error with its line. Events that are only unusual are
-//! accepted: an event about a request that was never inserted (flush machinery), a missing completion, a request that
-//! is released without having been dispatched.
+//! A replay follows the events: it inserts, merges, dispatches and releases. Contradictory events would make it insert
+//! a request twice or merge one with itself. So the states of all requests are tracked first, exactly as the replays
+//! track them, and the first inconsistent event is an error with its line. Unusual events are accepted: those of a
+//! request that was never inserted (flush machinery), a missing completion, a request that is released without a
+//! dispatch.
 //!
 //! The limits of single values are checked by the reader ([`hoistway_trace::iosched::bounds`]).
 
@@ -19,12 +19,12 @@ use crate::conform::kyber_domains;
 
 /// A recording with consistent events and the same scheduler from start to end.
 ///
-/// * A request that is inserted is not in the scheduler already, and a requeued one was dispatched before.
-/// * A request that is dispatched was in the scheduler.
+/// * A request is inserted only if it is not in the scheduler, and requeued only after it was dispatched.
+/// * A request is dispatched only from the scheduler.
 /// * Two requests that merge are different, and both are in the scheduler if the absorbed one is. Neither was
 ///   dispatched.
 /// * No request grows beyond the kernel's limit.
-/// * Depths set by kyber are possible.
+/// * Depths set by kyber are in range.
 #[derive(Clone, Copy, Debug)]
 pub struct Consistent<'a> {
     trace: &'a Trace,
@@ -36,7 +36,7 @@ pub struct Consistent<'a> {
 pub struct Inconsistency {
     /// The line of the recording, counted from 1.
     pub line: u64,
-    /// What is wrong, and what was expected.
+    /// The problem, and what was expected.
     pub problem: String,
 }
 
@@ -78,7 +78,7 @@ enum Whereabouts {
     Allocated,
     /// In the scheduler.
     Inside,
-    /// Dispatched, or passed the scheduler by.
+    /// Dispatched, or bypassed the scheduler.
     Out,
     /// Returned by the driver.
     Requeued,
@@ -93,7 +93,7 @@ impl fmt::Display for Whereabouts {
         f.write_str(match self {
             Whereabouts::Allocated => "allocated",
             Whereabouts::Inside => "inserted",
-            Whereabouts::Out => "given out or issued",
+            Whereabouts::Out => "dispatched or issued",
             Whereabouts::Requeued => "requeued",
             Whereabouts::Absorbed => "absorbed by another",
             Whereabouts::Over => "released",
@@ -128,7 +128,7 @@ struct KnownRequestStates {
     most: u32,
 }
 
-/// How a scheduler's events change the state of a request. Without a scheduler no request is ever inside it.
+/// Families of schedulers whose events change the state of a request in the same way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SchedulerFamily {
     Kyber,
@@ -288,7 +288,7 @@ impl KnownRequestStates {
             self.lengthen(line, survivor.rq, merge.sectors)?;
         }
         match before {
-            // It needs a slot during insertion, too, because of bfq.
+            // It also needs a slot during insertion, because of bfq.
             None => {
                 if let Some(io) = &merge.io {
                     self.begin(line, absorbed, Absorbed, io);
@@ -314,8 +314,8 @@ impl KnownRequestStates {
         }
     }
 
-    /// A request that was never inserted passed the scheduler by. One that was drained at a change of scheduler left
-    /// without a dispatch: the replay of cfq learns of it here, others at its release.
+    /// A request that was never inserted bypassed the scheduler. One that was drained at a change of scheduler left
+    /// without a dispatch: the replay of cfq notices this here, others at its release.
     fn issue(&mut self, line: u64, rq: RqNumber, io: &Io) {
         match self.at(rq) {
             None if !io.flushseq && !self.scheduler.is_legacy() => {
@@ -340,7 +340,7 @@ impl KnownRequestStates {
 
     fn release(&mut self, line: u64, rq: RqNumber) {
         let Some(way) = self.ways.get_mut(&rq) else { return };
-        // A request that kyber has not dispatched stays there, with its slot.
+        // A request that kyber has not dispatched stays in kyber, with its slot.
         let stays = self.scheduler == SchedulerFamily::Kyber && way.at == Whereabouts::Inside;
         if way.counted && !stays {
             way.counted = false;

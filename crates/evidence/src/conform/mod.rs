@@ -7,9 +7,8 @@
 //!
 //! [`consistency`] first checks that the events are consistent.
 //!
-//! [`score`] contains the four resulting numbers, [`policy`] the replay of schedulers behind a lock, [`cfq`] that of
-//! cfq, which depends on allocations, exits and microseconds, [`kyber`] that of kyber, which is not behind a lock,
-//! [`none`] that of the block layer without a scheduler, and [`report`] the documents.
+//! [`score`] defines the scores, [`policy`] replays schedulers that depend only on their calls, [`bfq`], [`cfq`] and
+//! [`kyber`] those that need more, [`none`] the block layer without a scheduler, and [`report`] renders the results.
 
 mod bench;
 pub mod bfq;
@@ -50,7 +49,7 @@ impl std::fmt::Display for NotReplayed {
         match self {
             NotReplayed::Unsupported { scheduler } => write!(
                 f,
-                "scheduler \"{}\" cannot be replayed yet (expected none, mq-deadline, kyber, bfq, noop, deadline or cfq)",
+                "scheduler \"{}\" cannot be replayed (expected none, mq-deadline, kyber, bfq, noop, deadline or cfq)",
                 scheduler.chars().take(80).collect::<String>().escape_debug()
             ),
             NotReplayed::Inconsistent(inconsistency) => inconsistency.fmt(f),
@@ -66,8 +65,7 @@ impl From<Inconsistency> for NotReplayed {
     }
 }
 
-/// The release of a recording's kernel, from its header: `Linux`, the release, and more. The newest release if the text
-/// cannot be parsed.
+/// The release of a recording's kernel, from its header; the newest release if the header has none.
 #[must_use]
 pub fn kernel_of(header: &Header) -> Kernel {
     let mut words = header.kernel.split_whitespace();
@@ -116,7 +114,7 @@ fn replay_one(trace: &Trace) -> Result<ReplayOutcome, NotReplayed> {
     }
 }
 
-/// The name of a recording's group: its scheduler, or "switch" if the scheduler changes during the recording.
+/// The group of a recording in reports: its scheduler, or "switch" if the scheduler changes during the recording.
 #[must_use]
 pub fn pool_of(trace: &Trace) -> String {
     if parts::switches(trace) { "switch".to_owned() } else { trace.header.scheduler.clone() }

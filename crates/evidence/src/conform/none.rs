@@ -1,9 +1,9 @@
-//! The replay of the block layer without a scheduler.
+//! Replay of the block layer without a scheduler.
 //!
-//! Without a scheduler to ask, the whole [`Queue`] runs, driven by the recording: bios are submitted, plugs are
-//! flushed, hardware queues run and tags are released at the recorded times, and the driver refuses the recorded
-//! requests. The order in which *queued* requests reach the driver is compared; direct issues are not decisions. After
-//! a difference the order continues from the kernel's.
+//! The whole [`Queue`] runs, driven by the recording: bios are submitted, plugs are flushed, hardware queues run and
+//! tags are released at the recorded times, and the driver refuses the recorded requests. The order in which *queued*
+//! requests reach the driver is compared; direct issues are not decisions. After a difference the replay continues from
+//! the kernel's order.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -25,7 +25,7 @@ use crate::conform::score::ReplayOutcome;
 
 /// Maximum driver tags of all hardware queues together in a replay.
 const TAGS_MAX: u32 = 1 << 19;
-/// Maximum pairs of a hardware queue and a CPU, each of which takes memory, too.
+/// Maximum pairs of a hardware queue and a CPU, each of which takes memory.
 const PAIRS_MAX: u32 = 1 << 20;
 
 /// Checks that the queue described by the header is not too large.
@@ -54,7 +54,7 @@ pub fn replay(recording: &Consistent<'_>) -> Result<ReplayOutcome, Inconsistency
     Ok(replay.outcome)
 }
 
-/// A driver that responds as the recorded one did.
+/// A driver that accepts and refuses requests as the recorded one did.
 #[derive(Default)]
 struct ScriptedDriver {
     /// The request that each bio became part of.
@@ -78,11 +78,11 @@ impl Driver for ScriptedDriver {
         }
         let number = rq.bios.iter().find_map(|bio| self.number_of.get(&bio.owner)).copied();
         let Some(number) = number else {
-            // A bio that the recording never shows in a request: it ends here.
+            // End a bio that the recording never shows in a request.
             return Answer::Done(rq, Status::IoError);
         };
         if self.in_flight.contains_key(&number) {
-            // Two of our requests are one in the recording, which may have been altered: one of them ends here.
+            // The recording has one request for two of ours, so it may be altered: end one of them.
             return Answer::Done(rq, Status::IoError);
         }
         let accepted = self.verdicts.get_mut(&number).and_then(VecDeque::pop_front).unwrap_or(true);
@@ -141,7 +141,7 @@ impl NoneReplay {
         let queue = Queue::new(&config, "none");
         let queue = queue.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
         if kernel.generation().wbt {
-            // Throttled bios had waited before they were recorded.
+            // Recorded bios have already passed write-back throttling.
             let off = queue.set_attribute(Now::default(), "wbt_lat_usec", "0", &mut Effects::new());
             off.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
         }
@@ -169,7 +169,7 @@ impl NoneReplay {
                     last_start.insert(issue.rq, true);
                 }
                 EventKind::Requeue { rq, .. } => {
-                    // If it was started, this cancels that start; otherwise it was refused before.
+                    // A requeue after a start cancels the start; otherwise the driver refused the request.
                     let verdicts = driver.verdicts.entry(*rq).or_default();
                     if last_start.remove(rq).is_some() {
                         verdicts.pop_back();
@@ -232,7 +232,7 @@ impl NoneReplay {
             }
             EventKind::Run { hctx } => self.run(event, cpu, *hctx),
             EventKind::Insert(insert) if insert.by == InsertedBy::Core => {
-                // It was queued although its plug was flushed to be issued: the driver had stopped the hardware queue.
+                // A plug flush issues directly unless the hardware queue is stopped, so the driver had stopped it.
                 self.step_flush(event, cpu, pid, insert.rq, true);
                 self.baseline.inside.push(DecisionCandidate::new(insert, pid));
             }
@@ -259,7 +259,7 @@ impl NoneReplay {
         if let Some(hctx) = self.driver.refused.take() {
             self.queue.hctx(hctx).set_stopped(true);
         }
-        // The recording determines what happens next.
+        // The recording determines what happens next, so effects are dropped.
         while self.caller.effects.pop().is_some() {}
         answer
     }
@@ -282,7 +282,7 @@ impl NoneReplay {
         self.finish_flush(at, cpu, pid);
         let mut submission = QueueSubmission::new(bio, Waiter(submitted.bio.0));
         if self.unplugged.contains(&submitted.bio) {
-            // It is issued directly or queued; if the driver had stopped the hardware queue, it is queued, too.
+            // It is issued directly, or queued if the driver had stopped the hardware queue.
             let stopped = self.queued_first.contains(&submitted.bio);
             self.with_cx(at, cpu, |queue, cx| {
                 queue.hctx(queue.hctx_of(cpu)).set_stopped(stopped);
@@ -296,13 +296,13 @@ impl NoneReplay {
             // An empty flush bypasses the plug on its way to the flush machinery; here it only occupies its tag.
             let plug = (io.sectors > 0).then_some(plug);
             if queue.submit(cx, &mut submission, plug) == hoistway_blk::caller::Submitted::Parked {
-                // There is no tag although the kernel had one: the bio is canceled, which shows as a difference.
+                // The kernel had a tag, but we have none: cancel the bio, which shows as a difference.
                 queue.cancel(cx, &mut submission);
             }
         });
     }
 
-    /// Lets the flush of `pid`'s plug handle `rq` if it is next; the hardware queue is stopped or not.
+    /// Advances the flush of `pid`'s plug if `rq` is next, with the hardware queue `stopped` or not.
     fn step_flush(&mut self, event: &Event, cpu: CpuId, pid: u32, rq: RqNumber, stopped: bool) {
         let Some(mut flush) = self.flushes.remove(&pid) else { return };
         self.with_cx(event.t, cpu, |queue, cx| {
@@ -333,7 +333,7 @@ impl NoneReplay {
     /// Compares `rq`, which the kernel issued, with our next request.
     fn compare(&mut self, event: &Event, rq: RqNumber) {
         if !self.queued.contains(&rq) || self.baseline.candidate(rq).is_none() {
-            // It was issued directly, which is not a decision, in whatever order.
+            // A direct issue is not a decision.
             self.driver.started.retain(|&started| started != rq);
             return;
         }

@@ -1,8 +1,8 @@
 //! Splits a recording at changes of the scheduler into separate recordings.
 //!
-//! The writer of `queue/scheduler` records the marks `begin` and `end` before and after its write, so they enclose the
+//! The writer of `queue/scheduler` records the marks `begin` and `end` before and after its write, which enclose the
 //! change but do not locate it: the queue drains, the scheduler is exchanged, waiting submitters enter the *new*
-//! scheduler, and only then the writer continues (BL-104).
+//! scheduler, and only then does the writer continue (BL-104).
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ pub(crate) fn switches(trace: &Trace) -> bool {
     trace.events.iter().any(|event| matches!(event.kind, EventKind::Mark(Mark::SwitchBegin(_))))
 }
 
-/// The parts. A change drains the queue, so no state is carried over; the new scheduler has default tunables and
+/// Splits a recording. A change drains the queue, so parts share no state; a new scheduler has default tunables and
 /// `nr_requests` (BL-101).
 pub(crate) fn parts(trace: &Trace) -> Vec<Trace> {
     let mut parts = Vec::new();
@@ -34,10 +34,10 @@ pub(crate) fn parts(trace: &Trace) -> Vec<Trace> {
     parts
 }
 
-/// The position of the change that has ended after these events: the first event of the new scheduler.
+/// The position of the last change within these events: the index of the new scheduler's first event.
 ///
-/// If the kernel's own message was recorded, it is at that position. Otherwise the position is the last point without
-/// live requests: not the first, because a queue may become empty before it is frozen.
+/// If the kernel's own message was recorded, it marks that position. Otherwise it is the last point without live
+/// requests; not the first, because a queue may become empty before it is frozen.
 fn place_of_change(events: &[Event]) -> usize {
     let begin = events.iter().rposition(|event| matches!(event.kind, EventKind::Mark(Mark::SwitchBegin(_))));
     let begin = begin.unwrap_or(events.len());

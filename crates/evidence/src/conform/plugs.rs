@@ -1,5 +1,4 @@
-//! Facts that the events of a recording only imply: which bios were submitted under a plug, and the hardware queue of
-//! each CPU.
+//! Facts that a recording only implies: which bios were submitted under a plug, and the hardware queue of each CPU.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,8 +7,8 @@ use hoistway_trace::iosched::{BioNumber, EventKind, Insert, Io, Issue, Trace};
 
 use crate::conform::kernel_of;
 
-/// Bios submitted outside of any plug. They only exist from 7.2 on: before, such a bio had its own plug or, up to 6.9,
-/// was handled as if it had.
+/// Bios submitted without a plug. They exist only since 7.2: before, such a bio had its own plug or, up to 6.9, was
+/// handled as if it had one.
 ///
 /// A request is plugged if a plug of its task is open when the request is allocated, or is opened for it before the
 /// task's next allocation (BL-33).
@@ -40,8 +39,8 @@ pub(crate) fn unplugged(trace: &Trace) -> HashSet<BioNumber> {
     unplugged
 }
 
-/// The hardware queue of each CPU, derived from inserts and issues: from 7.0 on the kernel maps CPUs to hardware queues in
-/// its own order (BL-52).
+/// The hardware queue of each CPU, derived from inserts and issues: since 7.0 the kernel maps CPUs to hardware queues
+/// in its own order (BL-52).
 pub(crate) fn hctx_of_cpu(trace: &Trace) -> Vec<HctxId> {
     let (cpus, queues) = (u32::from(trace.header.cpus.max(1)), u32::from(trace.header.queue.nr_hw_queues));
     let mut map: Vec<HctxId> = (0..cpus).map(|cpu| HctxId((cpu * queues / cpus) as u16)).collect();
@@ -53,7 +52,7 @@ pub(crate) fn hctx_of_cpu(trace: &Trace) -> Vec<HctxId> {
             *hctx = place.hctx;
         }
     }
-    // Every hardware queue may run, including the last one if none of its CPUs occurs.
+    // An additional CPU for the last hardware queue, which may run even if none of its CPUs occurs.
     map.push(HctxId(trace.header.queue.nr_hw_queues - 1));
     map
 }

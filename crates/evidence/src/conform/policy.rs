@@ -1,4 +1,4 @@
-//! The replay of policies that depend only on their calls: mq-deadline, deadline and noop.
+//! Replay of schedulers that depend only on their calls: mq-deadline, deadline and noop.
 
 use hoistway_blk::ground::Now;
 use hoistway_blk::policy::Replayable;
@@ -9,7 +9,7 @@ use crate::conform::bench::{Bench, bio_of, doubts};
 use crate::conform::consistency::Consistent;
 use crate::conform::score::ReplayOutcome;
 
-/// Replays a recording with the policy made by `make` for this number of request ids.
+/// Replays a recording with the policy that `make` creates for a number of request ids.
 pub fn replay<S: Replayable + Clone>(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> ReplayOutcome {
     let capacity = recording.at_once();
     let trace = recording.trace();
@@ -52,7 +52,7 @@ fn step<S: Replayable + Clone>(bench: &mut Bench<S>, event: &Event, in_doubt: bo
                 let DecisionCandidate { rq, sector, sectors, op, prio, pid, .. } = candidate;
                 format!("rq {} {op:?} {prio:?} {}+{sectors} of {pid}", rq.0, sector.0)
             });
-            // The clock of a decision in doubt is ahead of earlier decisions.
+            // A decision in doubt is replayed early, so its tick must not apply to the decisions before it.
             bench.now.tick = if in_doubt { tick } else { dispatch.j };
         }
         EventKind::Free(free) => bench.release(free.rq),

@@ -1,4 +1,4 @@
-//! The results of `conform`: per recording and grouped by scheduler, as a document and as a table.
+//! Reports of `conform`: results per recording and per scheduler, as JSON and as tables.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -27,11 +27,11 @@ pub struct TraceReport {
 pub struct Report {
     /// The result of each recording.
     pub traces: Vec<TraceReport>,
-    /// Recordings without a scheduler to replay them with, with the reason.
+    /// Recordings whose scheduler is not implemented here, with the reason.
     pub skipped: Vec<(String, String)>,
     /// Recordings that are damaged.
     pub refused: Vec<Refused>,
-    /// The progress, if it was interrupted.
+    /// The progress, if the run was interrupted.
     pub interrupted: Option<Interrupted>,
 }
 
@@ -42,7 +42,7 @@ pub struct Refused {
     pub file: String,
     /// The line at fault, counted from 1, if known.
     pub line: Option<u64>,
-    /// What is wrong, and what was expected.
+    /// The problem, and what was expected.
     pub reason: String,
 }
 
@@ -214,7 +214,7 @@ impl Report {
         }
         self.own_controllers(&mut out, ascii);
         for trace in self.traces.iter().filter(|trace| !trace.outcome.mismatches.is_empty()) {
-            let _ = writeln!(out, "\n{}: the first decisions that differ", trace.file);
+            let _ = writeln!(out, "\n{}: first decisions that differ", trace.file);
             for mismatch in &trace.outcome.mismatches {
                 let more = if mismatch.more > 0 { format!(" and {} more", mismatch.more) } else { String::new() };
                 let _ = writeln!(
@@ -234,7 +234,7 @@ impl Report {
             let _ = writeln!(out, "\n{unknown} events of unknown kinds were skipped.");
         }
         for (file, reason) in &self.skipped {
-            let _ = writeln!(out, "\nleft out: {file}: {reason}");
+            let _ = writeln!(out, "\nskipped: {file}: {reason}");
         }
         for refused in &self.refused {
             let _ = writeln!(out, "\nrefused: {refused}");
@@ -273,7 +273,7 @@ fn new_table(ascii: bool, first: &str) -> Table {
     table_of(ascii, &[first, "scheduler", "questions", "dispatches", "all", "hard", "switch", "null"], 2)
 }
 
-/// An empty table with columns aligned to the right from number `right` on.
+/// An empty table whose columns from number `right` on are right-aligned.
 fn table_of(ascii: bool, header: &[&str], right: usize) -> Table {
     let mut table = Table::new();
     let dash = if ascii { '-' } else { '─' };

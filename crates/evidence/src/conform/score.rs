@@ -1,26 +1,26 @@
-//! The numbers of a replay: shares of identical decisions, and the first differences.
+//! The score of a replay: shares of identical decisions, and the first differences.
 
 use serde::Serialize;
 
-/// Counts of dispatches and identical decisions. Shares are computed from total counts, never averaged.
+/// Counts of dispatches and identical decisions. Shares are computed from summed counts, never averaged. Pairs are
+/// (all, identical).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Score {
-    /// Number of times that the scheduler was asked to dispatch.
+    /// Number of dispatch calls.
     pub questions: u64,
-    /// Number of times that the kernel dispatched a request.
+    /// Number of dispatch calls in which the kernel dispatched a request.
     pub dispatches: u64,
-    /// Of these, how often the same request was chosen.
+    /// Number of these in which we chose the same request.
     pub all: u64,
-    /// Decisions with several candidates where neither a FIFO nor a one-way elevator is right.
+    /// Decisions with several candidates where neither a FIFO nor a one-way elevator makes the kernel's choice.
     pub hard: (u64, u64),
-    /// Decisions in which the kernel or we change the submitting process: their number, and in how many the process is
-    /// the same.
+    /// Decisions in which the kernel or we change the submitting process; identical if the process is the same.
     pub switch: (u64, u64),
-    /// Decisions in which the kernel or we dispatch nothing: their number, and in how many both do.
+    /// Decisions in which the kernel or we dispatch nothing; identical if neither does.
     pub null: (u64, u64),
 }
 
-/// A fraction, or None if `whole` is zero.
+/// A fraction; `None` if `whole` is zero.
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -73,7 +73,7 @@ impl Score {
 pub struct Mismatch {
     /// Line of the recording.
     pub line: u64,
-    /// When, ns since the first event.
+    /// Time of the decision, ns since the first event.
     pub t_ns: u64,
     /// Requests in the scheduler, oldest first.
     pub inside: Vec<String>,
@@ -83,7 +83,7 @@ pub struct Mismatch {
     pub kernel: String,
     /// Our choice.
     pub ours: String,
-    /// The reason of our choice.
+    /// The reason for our choice.
     pub reason: &'static str,
 }
 
@@ -123,7 +123,7 @@ pub struct OwnController {
 pub const MISMATCHES_KEPT: usize = 5;
 
 impl ReplayOutcome {
-    /// Keeps a mismatch if it is among the first.
+    /// Keeps a mismatch if fewer than [`MISMATCHES_KEPT`] are kept.
     pub fn note(&mut self, mismatch: impl FnOnce() -> Mismatch) {
         if self.mismatches.len() < MISMATCHES_KEPT {
             self.mismatches.push(mismatch());

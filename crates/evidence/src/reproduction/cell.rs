@@ -1,4 +1,4 @@
-//! A figure of a published table, simulated and as published.
+//! A cell of a published table: the simulated and the published figure, and how they are judged.
 
 use hoistway_measure::stats;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub struct Cell {
     pub column: String,
     /// The simulated figure.
     pub ours: f64,
-    /// Half its 95 % confidence interval over repeats, relative to the figure; null with one run.
+    /// Half of its 95 % confidence interval over repeats, relative to the figure; null for a single run.
     #[serde(default)]
     pub interval: Option<f64>,
     /// The published figure; null if only an order or a bound was published.
@@ -21,11 +21,12 @@ pub struct Cell {
     pub error: Option<f64>,
     /// Whether a device or a host was calibrated with it.
     pub calibration: bool,
-    /// The limit of the error, of the distance from the published figure, or the bound; null if nothing is claimed.
+    /// The claimed limit: of the error, of the distance from the published figure, or of the figure itself; null if
+    /// nothing is claimed.
     pub tolerance: Option<f64>,
-    /// Whether it is within that limit; null if nothing is claimed, or if it was used for calibration.
+    /// Whether the simulated figure is within that limit; null if nothing is claimed, or for calibration.
     pub within: Option<bool>,
-    /// How it is judged.
+    /// How the simulated figure is judged.
     #[serde(skip)]
     pub(super) judgement: Judgement,
 }

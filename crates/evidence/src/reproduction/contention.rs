@@ -1,4 +1,4 @@
-//! The lock of mq-deadline with 32 threads on a device without latency.
+//! Table `axboe-contention`: contention on mq-deadline's lock with 32 threads on a device without latency.
 
 use serde::Deserialize;
 
@@ -18,37 +18,38 @@ struct ContentionRow {
     lock_contention_pct: f64,
 }
 
-/// The patches of the slide: one dispatcher at a time, and buckets.
+/// The first published patches: one dispatcher at a time, and insertion buckets.
 const SLIDE: &str = "single-dispatcher,insertion-buckets";
-/// The patches of five days later.
+/// The patches published five days later.
 const THIRD: &str = "single-dispatcher,try-merge,pending-lists";
 /// Their published effect on the null block device: 2867 thousand I/Os per second instead of 879.
 const THIRD_RATIO: f64 = 2867.0 / 879.0;
 const HOST: &str = include_str!("../../published/hosts/axboe.toml");
 
-/// CPUs of the host's profile.
+/// Number of CPUs in the host's profile.
 const CPUS: f64 = 32.0;
 
 pub(super) const AXBOE: Table = Table {
     name: "axboe-contention",
     title: "mq-deadline's lock under 32 readers of 512 bytes, before and after patches against contention",
     source: "Jens Axboe, January 2024 (ICPE 2024 slides): null_blk with one hardware queue, 16 cores with 32 threads",
-    story: "The null block device that completes at once, on the CPU that sent the command; expensive merges are \
-            off, as they were. The host (`crates/experiment/published/hosts/axboe.toml`) is made of two published rates, \
-            that of one process and that before the patches, which is so a calibration. The patches are those that \
-            were published, single-dispatcher and insertion-buckets; the last row has those of five days later, \
-            single-dispatcher, try-merge and pending-lists (2867 thousand I/Os a second after 879, with expensive \
-            merges on). The first pair gains nothing here, and the later three twice what they did. What seems to be \
-            missing for the first: in a kernel many CPUs ask at once, and those who find nothing under the lock are \
-            spared by the single dispatcher (in published runs of a prototype that alone brought 1980 thousand, and \
-            buckets 320 more). Here a call is carried out at one moment, so each dispatcher gets what it has \
-            just inserted, no dispatch is in vain, and the lock is taken 2.25 times an I/O before and after (with runs that are broken off \
-            where they have to wait it gains 1.50, and other tables are worse: docs/devices.md). Nor is a \
-            hand-over cheaper here when fewer wait, which two rates cannot tell from what it costs anyway. For the later \
-            three: one CPU has the lock nearly alone then, and is bound by what is done under it, of which the \
-            profile knows no misses of caches. With single-dispatcher, try-merge and batch-dispatch as stand-ins for \
-            the first pair the ratio was 3.86 and the share after them 79 %. The share of the lock is that of all \
-            CPU time that is spun away. The row of the NVMe drive is left out: no preset is as fast as that one.",
+    story: "The device is the null block device that completes a command at once, on the CPU that sent it. Expensive merges \
+            are off, as published. The host (`crates/experiment/published/hosts/axboe.toml`) is derived from two published \
+            rates: that of one process, and that before the patches, which is therefore calibration. The patches are the \
+            published ones, single-dispatcher and insertion-buckets. The last row has those of five days later, \
+            single-dispatcher, try-merge and pending-lists (published: 2867 thousand I/Os per second instead of 879, with \
+            expensive merges on). Here the first pair gains nothing, and the later three gain twice as much as published. What \
+            seems to be missing for the first pair: in a kernel many CPUs try to dispatch at once, and the single dispatcher \
+            spares those that would find nothing the wait for the lock (in published runs of a prototype that alone brought \
+            1980 thousand, and buckets 320 more). Here a call is carried out at one moment, so each dispatcher gets what it \
+            has just inserted, no dispatch is in vain, and the lock is taken 2.25 times per I/O before and after. (If runs are \
+            broken off where they have to wait, the gain is 1.50, and other tables are worse: docs/devices.md.) Nor does a \
+            hand-over become cheaper here when fewer CPUs wait; two rates cannot tell such an effect from the cost of any \
+            hand-over. What seems to be missing for the later three: one CPU then has the lock nearly to itself, and is \
+            limited by the work under the lock, for which the profile has no cache misses. With single-dispatcher, try-merge \
+            and batch-dispatch in place of the first pair the ratio was 3.86, and the lock's share after them 79 %. The share \
+            of the lock is that of all CPU time that is spent spinning. The row of the NVMe drive is left out, since no preset \
+            is as fast as that drive.",
     device: "null",
     host: Some(HOST),
     unknowns: &[Unknown("host.switch_ns"), Unknown("host.sections_ns.mq-deadline"), Unknown("host.handover_ns")],

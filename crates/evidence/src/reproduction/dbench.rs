@@ -1,5 +1,5 @@
-//! Clients of a file server over a RAID card with 64 hardware queues, before and after the change that dispatches bfq from
-//! only one of them.
+//! Table `kara-dbench`: clients of a file server over a RAID card with 64 hardware queues, before and after the patch
+//! that lets bfq dispatch from one of them only.
 
 use hoistway_measure::fio::Output;
 use serde::Deserialize;
@@ -15,20 +15,22 @@ pub(super) const KARA: Table = Table {
     name: "kara-dbench",
     title: "clients of a file server over a RAID card with 64 hardware queues, under bfq: ratios of times",
     source: "Jan Kara, December 2020 (patch against 5.10-rc6): dbench on XFS, a RAID card with 64 hardware queues, one rotating disk",
-    story: "Only ratios of times are compared: the load is the bundled one of the name file-server, after counts of what dbench \
-            replays, over the sketch of a page cache with a journal, not dbench over XFS. Stock is Linux 5.10, patched 5.12, whose \
-            block layer and bfq differ here in this patch alone; the single queue is 5.10 with one. The disk, the card's cache, the \
-            host's 64 CPUs and its memory are assumed. Nothing is calibrated. What the patch is worth is missed: patched and stock are alike, \
-            and so is the single queue. One run may take twice as long as another with 4 or 16 clients, all three alike: bfq falls into one of \
-            several rhythms with the journal, for which it waits in vain. Tried: a disk of 64 queues without a card (4 % faster with \
-            the patch at 8 clients, if a hardware queue that asks in vain puts off all runs that are set, as kernels before 5.18 \
-            are said to; else nothing); no write cache at all (no difference); the disk's own cache with \
-            flushes (no difference, and the single queue 10 to 25 % slower from 8 clients on, since each hardware queue has a flush machinery of its own); \
-            a cache of 1 GB (nearly all stays in it, and chance decides when it is full); CPUs \
-            that each send what they have fetched in their own time, 0.5 to 40 us, so that commands overtake each other (no difference: a busy disk \
-            sorts them anyway). So neither the order nor the lock explains 12 to 41 % here. What \
-            seems to be missing lies in the file system: XFS writes its log from the process that syncs or from changing workers, so \
-            that bfq has other processes to wait for; and what 64 CPUs that wake at each run of all queues cost a host of several sockets.",
+    story: "Only ratios of times are compared, since the load is not dbench over XFS: it is the bundled load file-server, made \
+            from counts of what dbench replays, over a simplified page cache with a journal. Stock is Linux 5.10 and patched \
+            is 5.12, whose block layer and bfq differ here only in this patch; the single queue is 5.10 with one hardware \
+            queue. The disk, the card's cache, the host's 64 CPUs and its memory are assumed, and nothing is calibrated. The \
+            effect of the patch is missed: patched, stock and the single queue are alike. With 4 or 16 clients one run may \
+            take twice as long as another, in all three alike: bfq falls into one of several rhythms with the journal, for \
+            which it waits in vain. Tried: a disk with 64 queues and no card (4 % faster with the patch at 8 clients, if a \
+            hardware queue that asks in vain postpones all pending runs, as kernels before 5.18 are said to do; otherwise no \
+            difference); no write cache at all (no difference); the disk's own cache with flushes (no difference, and from 8 \
+            clients on the single queue is 10 to 25 % slower, since each hardware queue has a flush machinery of its own); a \
+            cache of 1 GB (nearly everything stays in it, and chance decides when it is full); CPUs that each take a time of \
+            their own, 0.5 to 40 us, to send what they have fetched, so that commands overtake each other (no difference, \
+            since a busy disk sorts them anyway). So neither the order of commands nor the lock explains the published 12 to \
+            41 %. What seems to be missing lies in the file system and the host: XFS writes its log from the process that \
+            syncs or from changing workers, so that bfq has other processes to wait for; and on a host with several sockets it \
+            is costly to wake 64 CPUs at each run of all queues.",
     device: "raid-64-queues",
     host: None,
     unknowns: &[Unknown("raid.command_us"), Unknown("shape.queue_depth")],

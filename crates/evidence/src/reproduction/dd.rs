@@ -1,4 +1,4 @@
-//! Thirty-two simultaneous writers under cfq, with and without low_latency.
+//! Table `suse-dd`: 32 simultaneous writers under cfq, with and without low_latency.
 
 use hoistway_measure::fio::Output;
 
@@ -8,25 +8,25 @@ use super::{Table, To, Unknown, Variation};
 use hoistway_experiment::Error;
 use hoistway_experiment::{Comparison, Devices, Tunable};
 
-/// 320 MiB in 4.1 and 4.9 s are 65 to 80 MB/s: a slow disk.
+/// The published processes wrote 320 MiB in 4.1 and 4.9 s, that is 65 to 80 MB/s: a slow disk.
 const DISK: &str = "laptop-hdd";
 
-/// The drive's cache is assumed to be full at the start: of its 64 MB there is only room for the data that is destaged at a
-/// time.
+/// The drive's cache is assumed to be full at the start: of its 64 MB, only the data destaged at a time fits.
 const FULL_CACHE: Variation = Variation { unknown: Unknown("hdd.write_cache.mb"), to: To::Times(1.0 / 64.0) };
 
 pub(super) const DD: Table = Table {
     name: "suse-dd",
     title: "32 processes that write 10 MiB each under cfq: how far apart they end",
-    source: "openSUSE Leap 42.2, tuning guide: Linux 4.4, a hard disk of which nothing is said",
-    story: "The script is not printed: synchronous writes of 64 KiB are assumed. Only the spread is compared. The disk is the class \
-            laptop-hdd, because the published processes moved 65 to 80 MB/s together, and its write cache has room for 1 MB, as \
-            if it were full when they begin. With room for 10 MiB the first process ends within 31 ms, before cfq has anything to \
-            decide, and the ratios are 40 to 100; from 0.5 to 2 MB those of low_latency=0 are 6.9 to 5.3. With low_latency=1 \
-            one process is the exception, the first: it begins alone, gets a slice of 100 ms as cfq gives it to a lone \
-            process, and has written most of its file then. All others end within 15 % of each other. Published, the first \
-            one took 2.6 s: how much a lone stream writes in 100 ms decides. With half of the disk's outer media rate it is 1.65 and \
-            0.989, and low_latency=0 comes out as even.",
+    source: "openSUSE Leap 42.2, tuning guide: Linux 4.4, a hard disk that is not described",
+    story: "The guide does not print the script; synchronous writes of 64 KiB are assumed. Only the spread is compared. The \
+            disk is the class laptop-hdd, because the published processes wrote 65 to 80 MB/s together. Its write cache has \
+            room for 1 MB, as if it were nearly full when they begin. With room for 10 MiB the first process ends within 31 \
+            ms, before cfq has anything to decide, and the ratios are 40 to 100; with room for 0.5 to 2 MB the ratios of \
+            low_latency=0 are 6.9 to 5.3. With low_latency=1 one process is the exception, the first: it begins alone, gets a \
+            slice of 100 ms, as cfq gives it to a lone process, and has then written most of its file. All others end within \
+            15 % of each other. In the published run the first process took 2.6 s. What matters is how much a lone stream \
+            writes in 100 ms: with half of the disk's outer media rate the figures are 1.65 and 0.989, but those of \
+            low_latency=0 come out as even.",
     device: DISK,
     host: None,
     unknowns: &[Unknown("hdd.outer_mb_per_s"), Unknown("hdd.cache_access_us")],
@@ -35,7 +35,7 @@ pub(super) const DD: Table = Table {
     run: reproduce,
 };
 
-/// Single processes vary randomly: means are over this many seeds.
+/// Single processes vary randomly, so means are over this many seeds.
 const SEEDS: u32 = 8;
 
 fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {

@@ -1,4 +1,4 @@
-//! Tables as a document, for programs.
+//! The JSON document of reproduced tables (`reproduce --format json`).
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct Reproduced {
     pub source: String,
     /// Its cells.
     pub cells: Vec<Cell>,
-    /// The same cells with half and double the value of each unknown, if requested.
+    /// The cells simulated again with each unmeasured parameter halved and doubled, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sensitivity: Vec<Sensitivity>,
 }
@@ -46,7 +46,7 @@ impl Reproduced {
         Reproduced::counts_of(&self.cells)
     }
 
-    /// The same for other cells.
+    /// [`counts`](Self::counts) for other cells.
     #[must_use]
     pub fn counts_of(cells: &[Cell]) -> [usize; 3] {
         let count = |is_meant: fn(&Cell) -> bool| cells.iter().filter(|cell| is_meant(cell)).count();

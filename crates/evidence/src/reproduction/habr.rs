@@ -1,4 +1,4 @@
-//! The tables of the habr article: seven schedulers on a SATA SSD, an NVMe SSD and a hard disk.
+//! Tables `habr-*`: the habr article on up to seven schedulers on a SATA SSD, an NVMe SSD and a hard disk.
 
 use std::collections::BTreeMap;
 
@@ -31,14 +31,14 @@ struct Article {
     device: &'static str,
     kernel: &'static str,
     cpus: u16,
-    /// Simulated seconds until figures have settled: under kyber, and under the others.
+    /// Simulated seconds that figures need to settle: under kyber, and under the others.
     settled_s: [u64; 2],
-    /// Additional seconds at the start that kyber's figures leave out: its write depth falls during them, which is a small
-    /// part of two hours.
+    /// Seconds at the start that kyber's figures leave out, while its write depth falls: a small part of the published
+    /// two hours.
     kyber_falls_s: u64,
-    /// The tolerance of a cell; none where only bounds are known.
+    /// The tolerance of a cell; `None` if nothing is claimed.
     tolerance: fn(scheduler: &str, column: &str) -> Option<f64>,
-    /// The same for the ratio of kyber's mean read latency to none's. Where it is set, the device's round trip of a write at
+    /// The tolerance of kyber's mean read latency relative to none's. If set, the device's round trip of a write at
     /// depth 1 was derived from kyber's total, since no row of none shows it; so the rate of kyber's writers counts as
     /// calibration.
     kyber_reads: Option<f64>,
@@ -46,7 +46,7 @@ struct Article {
 
 const PUBLISHED_S: u64 = 7200;
 
-/// The job with most processes, which dominates the total.
+/// The job with the most processes, which dominates the total.
 const WRITERS: &str = "writers";
 
 const SSD_ARTICLE: Article = Article {
@@ -100,11 +100,11 @@ pub(super) const SSD: Table = Table {
     name: "habr-ssd",
     title: "seven schedulers on a SATA SSD: ten writers and two processes of 20 % reads, iodepth 4",
     source: "habr, 2017: Intel DC S3520 1.6 TB, Linux 4.12, 12 CPUs, 2 h for each scheduler",
-    story: "Medians over the processes of a job, as published. The device is calibrated on the row none, but for \
-            its round trip of writes at depth 1, which no row of none shows: it was read off kyber's total, so that what kyber's writers reach is \
-            calibration. kyber of 4.12 steps \
-            its write depth down at each stall of the drive until it is 1, which takes some minutes, of two hours: the first 240 s are \
-            left out of its figures, and the 160 s that follow are measured. With them reads took 0.27 ms in the mean.",
+    story: "Figures are medians over the processes of a job, as published. The device is calibrated on the row none, except \
+            for its round trip of writes at depth 1, which no row of none shows. That was derived from kyber's total, so the \
+            rate of kyber's writers is calibration, too. The kyber of Linux 4.12 reduces its write depth by a step at each \
+            stall of the drive until it is 1. That takes some minutes of the published two hours, so kyber's figures leave out \
+            the first 240 s and cover the 160 s that follow. With the first 240 s the mean latency of reads was 0.27 ms.",
     device: SSD_ARTICLE.device,
     host: None,
     unknowns: &[
@@ -123,12 +123,14 @@ pub(super) const NVME: Table = Table {
     name: "habr-nvme",
     title: "four schedulers on an NVMe SSD: ten writers and two processes of 20 % reads, iodepth 8",
     source: "habr, 2017: Micron 9100 1.6 TB, Linux 4.12, 12 CPUs, 2 h for each scheduler",
-    story: "Medians over the processes of a job, as published. The device is calibrated on the row none; its round trip of \
-            writes at depth 1 was read off kyber's total, less what the host takes, so that what kyber's writers reach is calibration, too. kyber's figures leave out the first 60 s, in which its write depth falls to 1, and are of the next 30 s. \
-            The drive has a hardware queue for each of the host's 12 CPUs, and a token that comes back wakes all of them that \
-            wait: the first one has it. With eight queues that are woken one after the other the mixed processes had 42 % more writes than the \
-            writers; now they have 12 % more, and published 9 % fewer. What they have too much is taken by those of their \
-            submissions that a read has led to, when they find a token on its way to others.",
+    story: "Figures are medians over the processes of a job, as published. The device is calibrated on the row none. Its round \
+            trip of writes at depth 1 was derived from kyber's total, minus the time that the host takes, so the rate of \
+            kyber's writers is calibration, too. kyber's figures leave out the first 60 s, in which its write depth falls to \
+            1, and cover the next 30 s. The drive has a hardware queue for each of the host's 12 CPUs. A token that becomes \
+            free wakes all of them that wait, and the first one gets it. With eight queues that were woken one after the other \
+            the mixed processes did 42 % more writes than the writers; now they do 12 % more, and in the published runs they \
+            did 9 % fewer. The excess is due to those of their submissions that follow the completion of a read, when they \
+            find a token that is on its way to other queues.",
     device: NVME_ARTICLE.device,
     host: None,
     unknowns: &[
@@ -146,10 +148,10 @@ pub(super) const HDD: Table = Table {
     name: "habr-hdd",
     title: "seven schedulers on a hard disk: two writers and a process of 40 % reads, iodepth 1",
     source: "habr, 2017: HGST 8 TB, Linux 4.13, 24 CPUs, 2 h for each scheduler",
-    story: "The device is calibrated on the row none. That waiting writes count as waiting for a ms after the last one got in \
-            leaves that row as it was, and decides kyber's, which has one write in flight; without it kyber's IOPS are 22 % too \
-            low and 16 % too high. Of bfq nothing is claimed: which process it waits for is decided by \
-            chance, and single runs of two hours differ.",
+    story: "The device is calibrated on the row none. Writes that wait for the drive's cache count as waiting until 1 ms after \
+            the last one got in. That does not change the row of none, but it decides the row of kyber, which has one write in \
+            flight: without it kyber's IOPS are 22 % too low and 16 % too high. Nothing is claimed of bfq, since chance \
+            decides which process it waits for, and single runs of two hours differ.",
     device: HDD_ARTICLE.device,
     host: None,
     unknowns: &[

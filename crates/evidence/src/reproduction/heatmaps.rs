@@ -1,4 +1,4 @@
-//! The heatmaps of the ICPE'24 slides: the 99th percentile of reads of latency-sensitive processes on one drive.
+//! Tables `icpe24-heatmap-*`: the 99th percentile of reads of latency-sensitive processes on one drive.
 
 use serde::Deserialize;
 
@@ -21,7 +21,7 @@ struct Heatmap {
     csv: &'static str,
     job_name: &'static str,
     job: &'static str,
-    /// The variable of the job file that is on the axis.
+    /// The variable of the job file that varies along the axis.
     variable: &'static str,
     /// The host is calibrated with the CPU times of schedulers measured at this point of the axis.
     calibration: Option<u32>,
@@ -36,12 +36,12 @@ const UNKNOWNS: &[Unknown] = &[Unknown("shape.hw_queues"), Unknown("flash.host_t
 const SOURCE: &str =
     "ICPE 2024 slides: Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores, submission dispatches in the submitter";
 
-/// The part of the story that all three heatmaps share.
+/// Prepends the notes that all three heatmaps share.
 macro_rules! story {
     ($of_one:literal) => {
         concat!(
-            "99th percentile of completion latency over that of none at the least load. The drive and the host are calibrated on \
-             measurements of none on this host, so the rows of none are not judged. ",
+            "Figures are 99th percentiles of completion latency, divided by that of none at the lowest load. The drive and the \
+             host are calibrated on measurements of none on this host, so the rows of none are not judged. ",
             $of_one
         )
     };
@@ -79,8 +79,8 @@ pub(super) const DEPTH: Table = Table {
     title: "p99 of one process on one core by iodepth",
     source: SOURCE,
     story: story!(
-        "What a scheduler costs the CPU is calibrated on one saturated core at iodepth 128: the cells of that row are marked, and the \
-         others follow."
+        "The CPU time of each scheduler is calibrated on one saturated core at iodepth 128: the cells of that row are marked \
+         as calibration, and the others follow from it."
     ),
     device: DRIVE,
     host: None,
@@ -95,8 +95,9 @@ pub(super) const ONE_CORE: Table = Table {
     title: "p99 of processes of iodepth 1 on one core",
     source: SOURCE,
     story: story!(
-        "What a scheduler costs the CPU is calibrated on one saturated core at iodepth 128, of which this heatmap holds nothing. How \
-         turns on a CPU count was mended while looking at it: a crowd on one core waits for its turns."
+        "The CPU time of each scheduler is calibrated on one saturated core at iodepth 128, a load that is not in this \
+         heatmap. How waiting for a turn on a CPU counts was corrected while looking at this heatmap: many processes on one \
+         core wait for their turns."
     ),
     device: DRIVE,
     host: None,
@@ -111,11 +112,11 @@ pub(super) const TEN_CORES: Table = Table {
     title: "p99 of processes of iodepth 1 on ten cores",
     source: SOURCE,
     story: story!(
-        "What a scheduler costs the CPU is calibrated on one saturated core at iodepth 128, of which this heatmap holds nothing. What \
-         is done beside a lock was mended while looking at it. 128 and 256 processes are bound by the drive under mq-deadline as \
-         published, and here by its lock, which costs each I/O three sections and hand-overs of 0.5 us: with hand-overs of 0.25 us \
-         instead of 0.4 they come out as published. The rates of the contended lock from which that number is derived allow 0.34 to \
-         0.4."
+        "The CPU time of each scheduler is calibrated on one saturated core at iodepth 128, a load that is not in this \
+         heatmap. The work that is done outside a lock was corrected while looking at this heatmap. Under mq-deadline, 128 and \
+         256 processes are limited by the drive in the published runs, but here by the lock, which costs each I/O three \
+         sections and hand-overs of 0.5 us: with hand-overs of 0.25 us instead of 0.4 us the figures agree with the published \
+         ones. The rates of the contended lock from which that number is derived allow 0.34 to 0.4 us."
     ),
     device: DRIVE,
     host: None,
@@ -150,7 +151,7 @@ pub(super) fn p99_by_scheduler(
     setting: Setting,
 ) -> Result<[f64; 4], Error> {
     let comparison = Comparison {
-        // Until all 256 processes have started.
+        // By then all 256 processes have started.
         ramp_ns: Some(setting.of_ms(200, 30_000)),
         runtime_ns: Some(setting.of(1, 120)),
         ..on_study_host(job_name, job)
@@ -163,7 +164,7 @@ pub(super) fn p99_by_scheduler(
     Ok(p99)
 }
 
-/// The only job of the heatmaps.
+/// Loads of the heatmaps, with their only job.
 pub(super) fn watched() -> Vec<FocusedLoad> {
     let of = |map: Heatmap, value: u32| FocusedLoad {
         name: format!("{}, {} {value}", map.job_name, map.what),

@@ -1,4 +1,4 @@
-//! A reader and a writer on one drive, where kyber's targets are so high that it never throttles.
+//! Table `icpe24-one-drive`: a reader and a writer on one drive, under kyber with targets so high that it never throttles.
 
 use hoistway_measure::fio::DirectionStats;
 use serde::Deserialize;
@@ -37,18 +37,19 @@ pub(super) const ONE_DRIVE: Table = Table {
     run: reproduce,
 };
 
-/// Values for the data of writes that the drive may hold: the preset's value is just above what kyber admits of large
-/// writes.
+/// Values to try for the write data that the drive may hold; the preset's value is just above what kyber admits of
+/// large writes.
 pub(super) const WRITE_LIMITS: &[(Unknown, f64)] =
     &[(Unknown("flash.fetches_write_kib"), 6000.0), (Unknown("flash.fetches_write_kib"), 12_000.0)];
 
-const STORY: &str = "The write side of the drive was fitted to the rows with 1, 4 and 16 writers over eight drives and to the reader at \
-                     iodepth 1 here; the reader at iodepth 128 is a prediction. A program takes one from a store of free flash however \
-                     little it holds, dies for which nothing waits collect, and once there is none nothing is programmed until the store is \
-                     full: that makes 1 % of the writes wait for 10 to 12 ms while reads go on, and programs are fuller when more is \
-                     outstanding, so that collection keeps up with more. Pauses by the clock, which this replaces, gave 257,000 and 255,000 \
-                     writes a second and a p99 of 0.4 ms. Reads are too fast in their tails: a read waits for one program or \
-                     step of collection at most, 1.7 ms, and published ones for twice that.";
+const STORY: &str = "The write side of the drive was fitted to the rows with 1, 4 and 16 writers over eight drives and to the \
+                     reader at iodepth 1 here; the reader at iodepth 128 is a prediction. Each program of flash, however \
+                     little data it holds, takes one from a store of free flash. Dies for which nothing waits refill the store \
+                     by collection. Once it is empty, nothing is programmed until it is full again. So 1 % of the writes wait \
+                     for 10 to 12 ms while reads continue; and with more writes outstanding programs are fuller, so that \
+                     collection keeps up with more. An earlier model, with pauses by the clock, gave 257,000 and 255,000 \
+                     writes per second and a p99 of 0.4 ms. The tails of read latency are too short: a read here waits for at \
+                     most one program or step of collection, 1.7 ms, and in the published runs for twice that.";
 
 /// A published row: one direction of a load.
 #[derive(Deserialize)]
@@ -97,7 +98,7 @@ pub(super) fn watched() -> Vec<FocusedLoad> {
     LOADS.map(of).into()
 }
 
-/// The published rows of processes with a CPU of their own.
+/// The published rows of processes that each have their own CPU.
 fn rows() -> Vec<DriveRow> {
     let csv = include_str!("../../published/icpe24_single_drive.csv");
     let rows = csv::Reader::from_reader(csv.as_bytes()).into_deserialize();

@@ -1,4 +1,4 @@
-//! Figures in the text of the ICPE'24 slides.
+//! Tables `icpe24-overhead` and `icpe24-interference`: figures in the text of the ICPE'24 slides.
 
 use super::cell::{Cell, Judgement};
 use super::heatmaps::{DRIVE, SCHEDULERS, on_study_host, p99_by_scheduler, variables};
@@ -14,7 +14,7 @@ pub(super) const OVERHEAD: Table = Table {
     name: "icpe24-overhead",
     title: "what a scheduler adds to the p99 of a lone process at iodepth 1: at most 2.7 %",
     source: "ICPE 2024 slides: Samsung 980 PRO 1 TB, Linux 6.3.8, one core",
-    story: "p99 over that of none. Claimed is a bound of 4 %.",
+    story: "Figures are p99 divided by that of none. The claim is that a scheduler adds at most 4 %.",
     device: DRIVE,
     host: None,
     unknowns: &[Unknown("flash.host_to_device_us")],
@@ -27,18 +27,22 @@ pub(super) const INTERFERENCE: Table = Table {
     name: "icpe24-interference",
     title: "only bfq and kyber bound the p99 of a reader beside many writers",
     source: "ICPE 2024 slides: eight Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores; figures 11c and 11d",
-    story: "p99 of a reader at iodepth 1 beside 8 and 16 writers at iodepth 128, over the worse of bfq and kyber. Claimed is \
-            at least 3 for none and mq-deadline. One of the eight drives is slower than the others, as in the study. All processes are of one fio here; published, each was its own and began \
-            when it began. Under bfq that decides: who begins within 180 ms of another shares a queue with it. Beside eight \
-            writers of 64 KiB that begin 0.4 s after a reader (its queue is remembered, so that none is merged with \
-            another) reads fell from 14,000 a second after 2 s to 600 after 16 s, and writes were an eighth of those with low_latency=0, on drives whose collection kept up less (an earlier preset; two drives of today's write two thirds). This follows from bfq's rules: \
-            writes of 32 KiB and more are never seeky on flash (BFQ-64), and a process that waits for another drive leaves \
-            its queue on this one empty, has had less than 7,000 sectors a second, and is taken for soft real time (BFQ-92, \
-            BFQ-95). So its drive is kept for its empty queue (BFQ-74), for 20 ms where it does not come (BFQ-77), which slows all others down and makes them \
-            look like soft real time in turn. Traced for 10 s: each drive is kept for two thirds of the time, nearly always for a writer, \
-            half of that in vain, and has 8 commands in flight meanwhile, while some hundred wait. With one drive, with writes of 28 KiB, with low_latency=0, or by the rules of 4.19 \
-            and 5.10, it does not happen; with two drives, or by those of 5.4, it does. A kernel that was recorded over one drive shows none \
-            either.",
+    story: "Figures are the p99 of a reader at iodepth 1 beside 8 and 16 writers at iodepth 128, divided by the worse of bfq's \
+            and kyber's. The claim is at least 3 for none and mq-deadline. One of the eight drives is slower than the others, \
+            as in the study. Here all processes belong to one fio; in the study each was a fio of its own, and they did not \
+            begin at the same moment. Under bfq that matters, since processes that begin within 180 ms of each other share a \
+            queue. Beside eight writers of 64 KiB that begin 0.4 s after a reader (whose queue is remembered, so that none is \
+            merged with another), reads fell from 14,000 per second after 2 s to 600 after 16 s, and writes were an eighth of \
+            those with low_latency=0. That was on drives whose collection kept up less (an earlier preset); on two drives of \
+            the present preset writes are two thirds. This follows from bfq's rules. Writes of 32 KiB and more are never seeky \
+            on flash (BFQ-64). A process that waits for another drive leaves its queue on this one empty, has had less than \
+            7,000 sectors per second, and is taken for soft real time (BFQ-92, BFQ-95). So this drive is reserved for the \
+            process's empty queue (BFQ-74), and for 20 ms if the process does not come (BFQ-77); that slows all others down, \
+            and makes them look like soft real time in turn. In a trace of 10 s each drive is reserved for two thirds of the \
+            time, nearly always for a writer, and half of that in vain; meanwhile it has 8 commands in flight while some \
+            hundred wait. This does not happen with one drive, with writes of 28 KiB, with low_latency=0, or by the rules of \
+            4.19 and 5.10; it does with two drives, or by the rules of 5.4. Nor does a kernel show it that was recorded with \
+            one drive.",
     device: DRIVE,
     host: None,
     unknowns: &[
@@ -75,13 +79,13 @@ fn eight_drives() -> Devices {
     Devices { files: [("/dev/nvme0n1".to_owned(), slower)].into(), ..DRIVE.into() }
 }
 
-/// Names of the figures, and their job files.
+/// The published figures: name, job file's name and text.
 const INTERFERENCES: [(&str, &str, &str); 2] = [
     ("11c (4 KiB)", "icpe24-interference-11c.fio", include_str!("../../published/jobs/icpe24-interference-11c.fio")),
     ("11d (64 KiB)", "icpe24-interference-11d.fio", include_str!("../../published/jobs/icpe24-interference-11d.fio")),
 ];
 
-/// The variables of these job files for a number of writers.
+/// The variables of these job files for this many writers.
 fn beside(writers: u32) -> [(&'static str, String); 3] {
     let drives: Vec<String> = (0..8).map(|drive| format!("/dev/nvme{drive}n1")).collect();
     [("DEV", drives.join(":")), ("SCHED", "none".to_owned()), ("NBG", writers.to_string())]

@@ -1,4 +1,4 @@
-//! How often a table is run: until its figures are accurate enough, or up to a maximum.
+//! Repeats a table's runs until its figures are accurate enough, or up to a maximum.
 
 use hoistway_measure::stats;
 
@@ -9,14 +9,14 @@ use super::sensitivity::Variation;
 use hoistway_experiment::Error;
 use hoistway_experiment::seeds;
 
-/// With fewer runs the interval says little.
+/// Minimum runs for a meaningful confidence interval.
 pub(super) const LEAST: usize = 3;
 
-/// Relative half-width of a confidence interval that is narrow enough.
+/// Relative half-width of a confidence interval below which no more runs are needed.
 const NARROW: f64 = 0.01;
 
-/// Runs a table with one seed after the other until the confidence intervals of all its cells are narrow, at most `most` times;
-/// with the published runtime it is run once. Returns the means.
+/// Runs a table with one seed after the other until the confidence intervals of all its cells are narrow, at most
+/// `most` times; once with the published runtime. Returns the means.
 pub(super) fn of(table: &Table, length: Length, change: Option<Variation>, most: usize) -> Result<Vec<Cell>, Error> {
     let most = if length == Length::Published { 1 } else { most };
     let mut runs = Vec::with_capacity(most);
@@ -30,7 +30,7 @@ pub(super) fn of(table: &Table, length: Length, change: Option<Variation>, most:
     Ok(means(&runs))
 }
 
-/// The cells of these runs, with means; all runs have the same cells.
+/// Averages the cells of these runs, which all have the same cells.
 fn means(runs: &[Vec<Cell>]) -> Vec<Cell> {
     let Some(first) = runs.first() else { return Vec::new() };
     let mean = |(place, cell): (usize, &Cell)| {

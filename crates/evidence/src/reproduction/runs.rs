@@ -1,4 +1,4 @@
-//! Runs of a published load: its job file with the variables that its author set.
+//! Runs a published load: its job file with the variables that its author set.
 
 use hoistway_measure::fio::{DirectionStats, Job, Output};
 
@@ -86,7 +86,7 @@ pub(super) fn hosts(mut hosts: Vec<Profile>, setting: Setting) -> Vec<Profile> {
     hosts
 }
 
-/// The 99th percentile of latency from submission, us.
+/// The 99th percentile of latency, us.
 pub(super) fn p99_us(stats: &DirectionStats) -> f64 {
     let percentiles = stats.clat_ns.percentile.as_ref();
     percentiles.and_then(|all| all.get("99.000000")).map_or(0.0, |&ns| ns as f64 / 1e3)

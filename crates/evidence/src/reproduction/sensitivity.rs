@@ -1,4 +1,4 @@
-//! The effect of halving and doubling an unmeasured number on a table.
+//! Sensitivity analysis: the effect on a table of changing one unmeasured parameter.
 
 use hoistway_device::{Preset, PresetError};
 use hoistway_sim::Host;
@@ -8,18 +8,18 @@ use toml::{Table, Value};
 use super::cell::{Cell, median};
 use hoistway_experiment::Profile;
 
-/// A number without a source: for a device its section and key in the preset, such as `shape.hw_queues`; for a host `host.`
-/// and the key in its profile.
+/// An unmeasured parameter: for a device its section and key in the preset, such as `shape.hw_queues`; for a host
+/// `host.` and the key in its profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unknown(pub &'static str);
 
-/// Prefix of the key of a host's unknown.
+/// Prefix of the keys of a host's parameters.
 const OF_HOST: &str = "host.";
 
-/// A change of an unknown.
+/// A change of an unmeasured parameter.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Variation {
-    /// The unknown.
+    /// The parameter.
     pub unknown: Unknown,
     /// Its new value.
     pub to: To,
@@ -60,7 +60,7 @@ impl To {
     }
 }
 
-/// A table with a changed unknown.
+/// The cells of a table with one changed parameter.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Sensitivity {
     /// Section and key of the preset, or `host.` and the key of the host's profile.
@@ -74,12 +74,12 @@ pub struct Sensitivity {
 }
 
 impl Variation {
-    /// A built-in device with the change, and the value before and after. None if it has no such number.
+    /// A built-in device with the change, and the values before and after; `None` if it has no such parameter.
     pub(super) fn of_preset(self, name: &str) -> Result<Option<(Profile, [f64; 2])>, PresetError> {
         self.of_device(&Profile::Named(name.to_owned()))
     }
 
-    /// A device with the change, and the value before and after. None if it has no such number.
+    /// A device with the change, and the values before and after; `None` if it has no such parameter.
     pub(super) fn of_device(self, device: &Profile) -> Result<Option<(Profile, [f64; 2])>, PresetError> {
         if self.is_of_host() {
             return Ok(None);
@@ -90,7 +90,7 @@ impl Variation {
         })
     }
 
-    /// The same for a host.
+    /// A host with the change, and the values before and after; `None` if it has no such parameter.
     pub(super) fn of_host(self, profile: &Profile) -> Option<(Profile, [f64; 2])> {
         let key = self.unknown.0.strip_prefix(OF_HOST)?;
         match profile {
@@ -99,7 +99,8 @@ impl Variation {
         }
     }
 
-    /// The changed profile of a table, and the value before and after. None if it has no such number.
+    /// The changed profile of a table's device or host, and the values before and after; `None` if it has no such
+    /// parameter.
     pub(super) fn of_table(self, table: &super::Table) -> Option<(Profile, [f64; 2])> {
         if self.is_of_host() {
             let named = || Profile::Named("server".to_owned());
@@ -117,7 +118,7 @@ impl Variation {
     /// A profile in TOML with a changed value of this key.
     fn apply(self, name: &str, text: &str, key: &str) -> Option<(Profile, [f64; 2])> {
         let mut profile: Table = text.parse().ok()?;
-        // A preset's statement about its own errors applies to its own numbers only.
+        // A preset's residuals apply only to its original numbers.
         if let Some(Value::Table(calibration)) = profile.get_mut("calibration") {
             calibration.remove("residuals");
         }
@@ -131,7 +132,7 @@ impl Variation {
 }
 
 impl Sensitivity {
-    /// The median error of all judged cells, as a fraction; none without any.
+    /// The median error of all judged cells, as a fraction; `None` if there are none.
     #[must_use]
     pub fn median_error(cells: &[Cell]) -> Option<f64> {
         let judged = cells.iter().filter(|cell| cell.within.is_some());

@@ -1,33 +1,33 @@
-//! Loads of the sources with the job that each source is about, and the job that a verdict names.
+//! Published loads, the job that each source reports on, and the job that a verdict picks as its focus.
 
 use hoistway_experiment::{Comparison, Error};
 
 use super::runs::Variables;
 
-/// A load of a source.
+/// A published load.
 pub(super) struct FocusedLoad {
     pub(super) name: String,
     pub(super) comparison: Comparison,
     pub(super) variables: Vec<(&'static str, String)>,
-    /// The job that the source is about.
+    /// The job that the source reports on.
     pub(super) job: &'static str,
 }
 
-/// The job that a comparison without `--focus` names for a load.
+/// Compares the job that a source reports on with the focus that a comparison picks without `--focus`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Party {
     /// The load.
     pub load: String,
-    /// The job that the source is about.
+    /// The job that the source reports on.
     pub watched: &'static str,
-    /// The job that the verdict names.
+    /// The job that the verdict picks.
     pub named: String,
-    /// Its figure.
+    /// The figure that the verdict picks.
     pub figure: String,
 }
 
 impl Party {
-    /// Whether the verdict names the job that the source is about.
+    /// Whether the verdict picks the job that the source reports on.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.named == self.watched

@@ -1,4 +1,4 @@
-//! Altering the text of a recording, as a mistaken tool, a bad disk or a hostile hand would.
+//! Alters the text of a recording as a faulty tool, a bad disk or an attacker would.
 
 use std::ops::Range;
 
@@ -27,8 +27,8 @@ impl Random {
     }
 }
 
-/// Alters a recording that is given by its lines. Mostly the order of time and the number of events are mended
-/// afterwards, so that more than the reader of the file gets to see it.
+/// Alters a recording, given as lines. Usually the order of times and the number of events are corrected afterwards, so
+/// that the alteration gets past the reader of the file.
 pub fn alter(lines: &[String], random: &mut Random) -> Vec<String> {
     let mut lines = lines.to_vec();
     for _ in 0..random.one_of(&[1, 1, 2, 4, 12]) {
@@ -52,7 +52,7 @@ fn alter_once(lines: &mut Vec<String>, random: &mut Random) {
     match random.below(100) {
         0..12 if lines.len() > 2 => drop(lines.remove(at)),
         12..18 => lines.insert(other, lines[at].clone()),
-        // Near by, where it is more likely to be about something that is still there.
+        // A line near by more likely concerns a request that still exists.
         18..32 => lines.insert((at + 1 + random.below(6)).min(lines.len()), lines[at].clone()),
         32..36 => lines.swap(at, other),
         36..46 => {
@@ -65,7 +65,7 @@ fn alter_once(lines: &mut Vec<String>, random: &mut Random) {
         }
         47..54 => rename(&mut lines[at], random),
         54..59 => {
-            // After what happened to a request something else happens to it.
+            // Follows an event of a request with another event of the same request.
             lines.insert(at + 1, lines[at].clone());
             become_another(&mut lines[at + 1], random);
         }
@@ -124,7 +124,7 @@ fn renumber(line: &mut String, random: &mut Random) {
         17 => i128::from(u32::MAX) + 1,
         18 => i128::from(i32::MAX) + near,
         19 => i128::from(i64::MAX) + near,
-        // The largest values that the reader lets pass.
+        // The largest values that the reader accepts.
         20 => random.one_of(&[3_600_000_000_000, 8_388_607, 8192, 2048, 10_240, 4_194_304, 10_000, 900_000]),
         21 => (1 << 54) - 8_388_607,
         _ => 1 << random.below(64),
@@ -152,7 +152,7 @@ fn value_of(line: &str, key: &str) -> Option<Range<usize>> {
 const KEYS: &str = "rq rq rq bio pid cpu sector n op rwbs hint prio hctx ctx tag stag j asked by e q cg absorbed \
                     from_sector from_n token depth domain bucket nr msg text head at k queued t";
 
-/// Gives a line a value that another line has: nothing is wrong with it but that it does not fit.
+/// Gives a line a value of another line: valid in itself, but inconsistent.
 fn borrow_value(lines: &mut [String], at: usize, other: usize, random: &mut Random) {
     let key = random.one_of(&words(KEYS));
     if let (Some(to), Some(from)) = (value_of(&lines[at], key), value_of(&lines[other], key)) {
@@ -170,7 +170,7 @@ fn remove_key(line: &mut String, random: &mut Random) {
     }
 }
 
-/// Kinds of events about a request.
+/// The kinds of events of a request.
 const KINDS: &str = "backmerge frontmerge insert rqmerge dispatch issue requeue requeue complete sample finish free free \
                      getrq exit unheard-of";
 
@@ -180,7 +180,7 @@ fn become_another(line: &mut String, random: &mut Random) {
     }
 }
 
-/// Changes a word: to another that the format knows, or to nonsense.
+/// Changes a word to another one of the format, or to nonsense.
 fn rename(line: &mut String, random: &mut Random) {
     const WORDS: [(&str, &str); 29] = [
         ("\"sched\"", "\"core\""),
@@ -220,7 +220,7 @@ fn rename(line: &mut String, random: &mut Random) {
     }
 }
 
-/// Makes times ascend again and the header's number of events right.
+/// Sorts the times again, and corrects the number of events in the header.
 fn mend(lines: &mut [String]) {
     let mut latest = 0u64;
     for line in &mut lines[1..] {

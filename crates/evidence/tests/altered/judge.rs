@@ -1,9 +1,9 @@
-//! What becomes of an altered recording: a score, or one error that names file and line.
+//! Judges the result of replaying an altered recording: it must be a score, or one error that names file and line.
 
 use hoistway_evidence::conform::{Consistent, NotReplayed, cfq, replay};
 use hoistway_trace::iosched::Trace;
 
-/// How a recording was received.
+/// The result of replaying a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Received {
     /// It was replayed, or there is no scheduler for it.
@@ -14,7 +14,7 @@ pub enum Received {
     Inconsistent,
 }
 
-/// Reads and replays `lines` as `hoistway conform` does. An error that does not name file and line is answered.
+/// Reads and replays `lines` as `hoistway conform` does. Returns an error that does not name file and line.
 pub fn receive(lines: &[String]) -> Result<Received, String> {
     let text = lines.join("\n") + "\n";
     let trace = match Trace::read(text.as_bytes(), "altered.jsonl") {

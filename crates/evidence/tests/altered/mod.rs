@@ -1,5 +1,4 @@
-//! Recordings that were altered: whatever is in them, replaying them ends soon, with a score or with one error that
-//! names file and line.
+//! Altered recordings: replaying one always ends soon, with a score or with one error that names file and line.
 
 mod alteration;
 mod judge;
@@ -14,11 +13,11 @@ use alteration::{Random, alter};
 use flate2::read::GzDecoder;
 use judge::{Received, receive};
 
-/// After it a replay will never end.
+/// A replay that takes longer counts as endless.
 const REPLAY_TIMEOUT: Duration = Duration::from_secs(20);
-/// How many alterations each recording gets.
+/// The number of alterations of each recording.
 const ALTERATIONS: u64 = 100;
-/// Lines that are taken of each recording.
+/// The number of lines used of each recording.
 const LINES: usize = 500;
 
 /// The first lines of a recording.
@@ -30,7 +29,7 @@ fn head(name: &str) -> Vec<String> {
     text.lines().take(LINES).map(str::to_owned).collect()
 }
 
-/// Alters each recording in many ways, and hands what comes out in.
+/// Replays many altered versions of each recording, and collects the results.
 #[track_caller]
 fn check(names: &[&str]) {
     for name in names {
@@ -50,7 +49,7 @@ fn check(names: &[&str]) {
                 Err(mpsc::RecvTimeoutError::Disconnected) => panic!("{name}, altered with seed {seed}: panics"),
             }
         }
-        // Else the reader kept everything from the replays, and nothing was shown.
+        // Otherwise the reader refused everything, and the replays were not tested.
         assert!(
             replayed > 0 && inconsistent + replayed > ALTERATIONS as u32 / 10,
             "{name}: {replayed}, {inconsistent}"

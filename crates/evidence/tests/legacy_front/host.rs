@@ -1,4 +1,4 @@
-//! What surrounds the queue: its device, the processes, and the events that it shows.
+//! The environment of the queue: its device, the processes, and the events that it reports.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -14,13 +14,13 @@ use hoistway_legacy::{LegacyConfig, LegacyQueue, LegacySubmission};
 /// Something that happened in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Happened {
-    /// The bio of this number was given a request.
+    /// The bio with this number got a request.
     GetRq(u64, RqId),
     Insert(RqId),
     Merge(Edge),
     Plug,
     Unplug(usize),
-    /// The elevator was asked, and gave this out.
+    /// The elevator was asked, and returned this request.
     Gave(RqId),
     /// It was asked and declined, though it had requests.
     Declined,
@@ -30,7 +30,7 @@ pub enum Happened {
     Requeue(RqId),
 }
 
-/// What happened and has not yet been found in the recording, oldest first.
+/// Events that have not yet been found in the recording, oldest first.
 #[derive(Default)]
 pub struct Seen(pub VecDeque<Happened>);
 
@@ -47,7 +47,7 @@ impl Probe for Seen {
             Event::Plug => Happened::Plug,
             Event::Unplug { count, .. } => Happened::Unplug(count),
             Event::Dispatch { rq: Some(rq), .. } => Happened::Gave(rq.id()),
-            // Questions to an empty elevator are not recorded.
+            // Calls of an empty elevator are not recorded.
             Event::Dispatch { rq: None, reason: Reason::Empty, .. } => return,
             Event::Dispatch { rq: None, .. } => Happened::Declined,
             Event::Issue(rq) => issued(rq),
@@ -58,7 +58,7 @@ impl Probe for Seen {
     }
 }
 
-/// The recorded driver: it stops its queue when it holds as many requests as it can.
+/// The recorded driver stops its queue when it holds its maximum number of requests.
 pub struct Device {
     queue: Rc<LegacyQueue<Local>>,
     depth: usize,
@@ -75,7 +75,7 @@ impl Driver for Device {
     }
 }
 
-/// The queue and everything around it.
+/// The queue and its environment.
 pub struct Host {
     pub queue: Rc<LegacyQueue<Local>>,
     pub device: Device,
@@ -85,7 +85,7 @@ pub struct Host {
     /// Open plugs by process.
     pub plugs: HashMap<u32, Plug>,
     parked: HashMap<u32, LegacySubmission>,
-    /// Processes that were woken and have not gone on.
+    /// Processes that were woken and have not continued yet.
     woken: Vec<u32>,
     pub now: Now,
 }
@@ -106,7 +106,7 @@ impl Host {
         }
     }
 
-    /// Calls the queue, and notes what it asks for. Runs on a worker come when the recording shows them.
+    /// Calls the queue, and stores its requests. Runs on a worker take place when the recording shows them.
     pub fn call<R>(&mut self, body: impl FnOnce(&LegacyQueue<Local>, &mut Cx<'_, (Device, Seen)>) -> R) -> R {
         let queue = Rc::clone(&self.queue);
         let mut cx = self.caller.cx(self.now, CpuId(0), &mut self.device, &mut self.seen, &NoMeter);
@@ -126,12 +126,12 @@ impl Host {
         self.agenda.take_back(Due::Timeouts);
     }
 
-    /// When the scheduler's timer is to come.
+    /// When the scheduler's timer is due.
     pub fn timer(&self) -> Option<Instant> {
         self.agenda.next_at()
     }
 
-    /// Time passes: the scheduler's timer fires if it is due before.
+    /// Advances time; the scheduler's timer fires if it is due before.
     pub fn advance(&mut self, at: Instant, tick: Tick) {
         while let Some(due) = self.agenda.next_at().filter(|&due| due <= at) {
             self.agenda.take_back(Due::Timer);

@@ -1,9 +1,9 @@
-//! The legacy front as a whole against recordings of Linux 4.19: it is driven *freely*. Bios enter and completions come when
-//! the recording says so; everything between (plugging, merging, which task gets a request, insertion, when the elevator is asked
-//! and what it returns, what the driver gets) is the front's own, and is never corrected.
+//! Compares the whole legacy front with recordings of Linux 4.19 in *free* replays: bios and completions arrive as
+//! recorded. Everything between them (plugging, merging, which task gets a request, insertion, when the elevator is
+//! asked and what it returns, what the driver gets) is decided by the front, and never corrected.
 //!
-//! A recording agrees if each of its events has happened here, and nothing else has. `shares` goes further: there the
-//! arrivals, too, follow from what happens here.
+//! A recording agrees if exactly its events have happened here. In `shares` the arrivals, too, depend on what happens
+//! here.
 
 mod host;
 mod replay;
@@ -26,7 +26,7 @@ fn recording(folder: &str, name: &str) -> Trace {
     Trace::open(file).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The recordings of a folder that do not agree, and how many do.
+/// The recordings of a folder that do not agree, and the number of those that do.
 fn disagreements(folder: &str) -> (Vec<String>, usize) {
     let (mut differ, mut agree) = (Vec::new(), 0);
     for file in recordings(folder) {
@@ -43,7 +43,7 @@ fn disagreements(folder: &str) -> (Vec<String>, usize) {
     (differ, agree)
 }
 
-/// Recordings that differ somewhere, and why. They can only become fewer.
+/// Recordings that differ, and why. No others may be added.
 const DIFFER: [(&str, &[&str]); 3] = [
     // When a change of scheduler begins is not recorded and has to be guessed.
     ("noop", &["switch-noop-deadline-cfq-noop-deadline"]),

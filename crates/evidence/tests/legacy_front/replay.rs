@@ -1,4 +1,4 @@
-//! Feeding a recording to the front, and finding its events again.
+//! Feeds a recording to the front, and compares the events.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -13,30 +13,31 @@ use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Io, Mark, RqNumber, 
 
 use crate::legacy_front::host::{Happened, Host};
 
-/// How long the scheduler had been there when a recording began: so the recorder was made.
+/// How long the scheduler had been active when a recording began, as the recorder was written.
 pub const ATTACHED_BEFORE: Nanos = Nanos::from_millis(150);
-/// The recorded machine is slow: so long after an event it looks at its clock.
+/// The recorded machine is slow: it reads its clock this long after an event.
 const UNTIL_ASKED: Nanos = Nanos::from_micros(4);
 const UNTIL_COMPLETED: Nanos = Nanos::from_micros(20);
 /// Length of a recorded tick.
 const TICK_NS: u64 = 4_000_000;
 
-/// A recording and the front that it is to be compared with.
+/// A recording, and the front to compare with it.
 pub struct Replay<'a> {
     trace: &'a Trace,
     config: LegacyConfig,
     pub host: Host,
-    /// Our request of a recorded one.
+    /// Our request for each recorded one.
     ids: HashMap<RqNumber, RqId>,
     plugging: HashSet<u32>,
     processes: HashMap<u32, (CgroupId, IoPriority)>,
     tick: Tick,
-    /// A change of scheduler that has begun, and what was allocated since.
+    /// A change of scheduler that has begun, and the requests allocated since.
     switching: bool,
     since_switch: HashSet<RqId>,
 }
 
-/// Replays a recording; the error names the first event that is not ours, or the one of ours that is not recorded.
+/// Replays a recording. The error names the first recorded event that did not happen here, or the first event here that
+/// was not recorded.
 pub fn replay(trace: &Trace) -> Result<(), String> {
     let mut replay = Replay::new(trace);
     for (index, event) in trace.events.iter().enumerate() {
@@ -59,7 +60,7 @@ impl<'a> Replay<'a> {
         let config = LegacyConfig {
             kernel: Kernel::V4_19,
             cpus: 1,
-            // The recorded driver counts by itself, and stops its queue.
+            // The recorded driver counts its requests itself, and stops its queue.
             queue_depth: 1024,
             nr_requests: queue.nr_requests,
             tagging: Tagging::Driver,
@@ -94,7 +95,7 @@ impl<'a> Replay<'a> {
             }
         }
         for (name, value) in &header.tunables {
-            // What a file shows in another unit beside the one that counts is not written.
+            // A file that shows a value in another unit is not written.
             let _ = host.queue.set_tunable(Now::default(), name, &value.to_string(), &mut host.caller.effects);
         }
         host.note_effects();
@@ -112,7 +113,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Time passes until a recorded moment.
+    /// Advances time to that of a recorded event.
     pub fn advance(&mut self, t: Instant, recorded: Option<Tick>) {
         self.tick = recorded.unwrap_or(self.tick);
         let edge = self.trace.header.jiffy_edge_ns.filter(|_| self.trace.header.cpus == 1);
@@ -183,7 +184,8 @@ impl<'a> Replay<'a> {
                 self.find(t, pid, &event.kind, |seen| matches!(seen, Happened::Insert(ours) if Some(*ours) == id))?;
             }
             EventKind::Insert(insert) => {
-                // A requeued request goes in again; what the flush machinery takes shows with us when it is issued.
+                // A requeued request is inserted again; a request taken by the flush machinery is reported here when it
+                // is issued.
                 let id = self.id(insert.rq);
                 let seen = &mut self.host.seen.0;
                 if let Some(at) =
@@ -249,7 +251,7 @@ impl<'a> Replay<'a> {
 
     fn completes(&mut self, rq: RqNumber, io: &Io) -> Result<(), String> {
         if io.op == Op::Write && io.sectors == 0 {
-            // The end of a flush sequence is recorded, too. No device is concerned.
+            // The end of a flush sequence is recorded, too, although it does not involve the device.
             return Ok(());
         }
         let id = if io.op == Op::Flush { None } else { Some(self.id(rq).ok_or_else(|| format!("{rq:?} is unknown"))?) };
@@ -258,8 +260,8 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// When a change of scheduler begins is not recorded. It shows: what was in the scheduler is issued without having been
-    /// asked for.
+    /// The start of a change of scheduler is not recorded, but it is visible: the scheduler's requests are issued
+    /// without a call of it.
     fn switch_if_that_is_why(&mut self, index: usize) {
         if self.switching || !self.trace.header.name.starts_with("switch") {
             return;
@@ -291,8 +293,8 @@ impl<'a> Replay<'a> {
         self.find(t, pid, kind, |seen| *seen == wanted).map(drop)
     }
 
-    /// Finds a recorded event among ours. If it has not happened, what the recording shows to come by itself comes now: a
-    /// plug is flushed, a sleeper continues, a worker runs the queue.
+    /// Finds a recorded event among ours. If it has not happened, anything that is not triggered by the queue takes
+    /// place now: a plug is flushed, a sleeping process continues, or a worker runs the queue.
     fn find(
         &mut self,
         t: Instant,
@@ -305,7 +307,7 @@ impl<'a> Replay<'a> {
             return seen.remove(at).ok_or_else(String::new);
         }
         match kind {
-            // The tick is the one that the decision saw.
+            // The tick is that at the time of the decision.
             EventKind::Dispatch(_) => self.host.advance(t + ATTACHED_BEFORE + UNTIL_ASKED, self.tick),
             _ => self.advance(t, None),
         }

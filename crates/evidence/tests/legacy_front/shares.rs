@@ -1,6 +1,6 @@
-//! What cfq's processes get of a disk if nothing but the load is recorded: sequential readers that keep one request each
-//! pause as they did, the disk takes as long as it did, and everything between is ours. A process that gets less than it
-//! got in the kernel then asks for less, so that differences would grow, and not heal as in a replay of arrivals.
+//! Compares the shares that cfq gives to processes, if only the load is recorded. Sequential readers with one request
+//! each pause as recorded, the disk takes as long as recorded, and everything between is simulated. A process that gets
+//! less than in the kernel submits less, so that differences grow, whereas a replay of arrivals would correct them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,9 +13,9 @@ use crate::legacy_front::replay::{ATTACHED_BEFORE, Replay};
 /// A reader: what it does next and when.
 struct Reader {
     next: Submitted,
-    /// When it comes; none while its request is inside.
+    /// When it submits its next request; none while one is outstanding.
     arrives: Option<Instant>,
-    /// Its recorded pauses from a completion to the next request, which it makes again and again.
+    /// Its recorded pauses from a completion to the next request, which are repeated in a cycle.
     pauses: Vec<Nanos>,
     made: usize,
 }
@@ -25,11 +25,11 @@ struct Load {
     readers: BTreeMap<u32, Reader>,
     /// Service time of a request that begins where the last one ended.
     onward: Nanos,
-    /// Service times of the others, as they came.
+    /// Service times of the other requests, in recorded order.
     jumps: Vec<Nanos>,
-    /// When the last of them comes: then the readers end.
+    /// The time of the last recorded request, at which the readers end.
     end: Instant,
-    /// Sectors that each reader got.
+    /// Sectors that each reader got in the recording.
     served: BTreeMap<u32, u64>,
 }
 
@@ -72,7 +72,7 @@ impl Load {
     }
 }
 
-/// Sectors that each reader gets from us.
+/// Sectors that each reader gets here.
 fn served_by_us(trace: &Trace, load: &mut Load) -> BTreeMap<u32, u64> {
     let mut replay = Replay::new(trace);
     let mut served = BTreeMap::new();
@@ -83,7 +83,7 @@ fn served_by_us(trace: &Trace, load: &mut Load) -> BTreeMap<u32, u64> {
         let arrival = load.readers.iter().filter_map(|(&pid, reader)| Some((reader.arrives?, pid))).min();
         let next = [completes, arrival.map(|(at, _)| at), timer].into_iter().flatten().min();
         let Some(now) = next.filter(|&now| now <= load.end) else { return served };
-        // This fires the timer, too.
+        // This also fires the timer.
         replay.advance(now, None);
         if completes == Some(now) {
             completes = None;
@@ -112,7 +112,7 @@ fn served_by_us(trace: &Trace, load: &mut Load) -> BTreeMap<u32, u64> {
     }
 }
 
-/// Recordings with several priorities or groups, and by how much of the whole a share may differ.
+/// Recordings with several priorities or groups, and the maximum difference of a share.
 const RECORDINGS: [(&str, f64); 8] = [
     ("prio-be-0-4-7", 0.012),
     ("prio-be-all8", 0.012),
@@ -121,7 +121,7 @@ const RECORDINGS: [(&str, f64); 8] = [
     ("cg-250-500-1000", 0.012),
     ("cg-500-500", 0.012),
     ("cg-root-and-child", 0.012),
-    // By the end one turn of 100 ms, out of 3 s, has gone to the other of two groups that are level.
+    // Of 3 s, one turn of 100 ms has gone to the other of two groups with equal shares.
     ("cg-nested", 0.04),
 ];
 

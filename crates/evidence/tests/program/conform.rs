@@ -1,4 +1,4 @@
-//! `hoistway conform`: what comes out.
+//! The output of `hoistway conform`.
 
 use std::fs;
 use std::io::Read as _;
@@ -15,7 +15,7 @@ fn conform_json(recordings: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Every score is a fraction, or null where there was nothing to count.
+/// Every score is a fraction, or null if nothing was counted.
 fn assert_fractions(row: &Value) {
     for score in SCORES {
         let fraction = row[score].as_f64();

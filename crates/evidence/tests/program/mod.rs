@@ -1,4 +1,4 @@
-//! The program from outside.
+//! Runs the program as a user does.
 
 mod conform;
 mod decide;

@@ -1,4 +1,4 @@
-//! Recordings and places that are refused, and Ctrl-C.
+//! Recordings and paths that are refused, and Ctrl-C.
 
 use std::fs;
 use std::io::Read as _;
@@ -11,7 +11,7 @@ use tempfile::tempdir;
 use super::interrupts::{assert_interrupted, cut_short};
 use super::support::{RECORDINGS, program, refused};
 
-/// Bytes that are no text.
+/// Bytes that are not text.
 const GARBAGE: &[u8] = b"[a]\nrw=read\n\xff\xfe\x80\x00\x01\xc3\x28\n";
 
 #[track_caller]
@@ -72,7 +72,7 @@ fn recordings_that_are_not_there() {
     let folder = tempdir().unwrap();
     refused(folder.path(), &["conform", "gone.jsonl.gz"], &["gone.jsonl.gz:", "no such file", "expected a recording"]);
     fs::create_dir_all(folder.path().join("empty/inside")).unwrap();
-    refused(folder.path(), &["conform", "empty"], &["empty: no recordings", "expected *.jsonl or *.jsonl.gz"]);
+    refused(folder.path(), &["conform", "empty"], &["empty: has no recordings", "expected *.jsonl or *.jsonl.gz"]);
     refused(folder.path(), &["conform"], &["required arguments", "\n  <TRACE|FOLDER>"]);
 }
 
@@ -87,7 +87,7 @@ fn unwritable_output_paths_are_refused() {
 
 #[test]
 fn ctrl_c_prints_the_scores_of_the_recordings_that_are_done() {
-    // The same recordings over and over take minutes.
+    // Replaying the same recordings many times takes minutes.
     let recordings = [&["conform"][..], &[RECORDINGS; 60]].concat();
     let table = assert_interrupted(&cut_short(program(&recordings), Signal::INT));
     let (last, of) = (table.lines().last().unwrap_or_default(), table.matches(".jsonl.gz ").count());

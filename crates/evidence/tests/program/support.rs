@@ -1,14 +1,14 @@
-//! How the tests run the program.
+//! Runs the program for tests.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// The recordings of real kernels.
+/// The folder of recordings of real kernels.
 pub(crate) const RECORDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/traces");
 
-/// The program, with nothing of the tester's environment that changes what it does.
+/// The program, without environment variables that change its behaviour.
 pub(crate) fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway-evidence"));
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -18,7 +18,7 @@ pub(crate) fn program(arguments: &[&str]) -> Command {
     command
 }
 
-/// What the program prints for these arguments. It must end well and say nothing besides.
+/// The standard output for these arguments. The program must succeed and print nothing on standard error.
 pub(crate) fn printed(arguments: &[&str]) -> String {
     let output = program(arguments).output().unwrap();
     let complaints = String::from_utf8_lossy(&output.stderr);
@@ -31,8 +31,8 @@ pub(crate) fn keys(object: &Value) -> Vec<&str> {
     object.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Asserts that the program, run in `folder`, refuses these arguments: exit status 2, a message with all these words, nothing on
-/// standard output and no file more than before.
+/// Asserts that the program, run in `folder`, refuses these arguments: exit status 2, a message with all these words,
+/// nothing on standard output, and no new file.
 #[track_caller]
 pub(crate) fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     let files = || std::fs::read_dir(folder).unwrap().count();

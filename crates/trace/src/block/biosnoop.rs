@@ -1,4 +1,4 @@
-//! Output of BCC's biosnoop: a line for each request, written when it completed. Its columns are known by the header.
+//! Output of BCC's biosnoop: one line per request, printed at its completion. The header names the columns.
 
 use hoistway_blk::bio::IoPriority;
 use rustc_hash::FxHashMap;
@@ -10,25 +10,25 @@ use super::names::Names;
 use super::order::Order;
 use super::text::{decimal, nano, small};
 
-/// A request may have taken so long.
+/// Longest time that a request may have taken, ns.
 const WINDOW_NS: u64 = 60_000_000_000;
-/// Columns of numbers behind the disk.
+/// Maximum columns after the disk.
 const TAIL_MAX: usize = 8;
 
-/// What the columns behind the disk are.
+/// A column after the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Column {
     Direction,
     Sector,
     Bytes,
-    /// From the insertion to the driver, in milliseconds.
+    /// Time from insertion to issue, in milliseconds.
     Queued,
-    /// From the driver to the completion, in milliseconds.
+    /// Time from issue to completion, in milliseconds.
     Latency,
     Other,
 }
 
-/// The columns of a header; none if the line is no header.
+/// The columns of a header; `None` if the line is not a header.
 fn header(line: &[u8]) -> Option<Vec<Column>> {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let has_first = words.by_ref().take(4).eq([&b"TIME(s)"[..], b"COMM", b"PID", b"DISK"]);
@@ -47,12 +47,12 @@ fn header(line: &[u8]) -> Option<Vec<Column>> {
     (has_first && is_whole && columns.len() <= TAIL_MAX).then_some(columns)
 }
 
-/// Whether a line is such a header, for the detection.
+/// Whether a line is such a header, for format detection.
 pub(crate) fn is_header(line: &[u8]) -> bool {
     header(line).is_some()
 }
 
-/// A line's request.
+/// The request of a line.
 struct Row<'a> {
     complete_ns: u64,
     task: &'a [u8],
@@ -69,7 +69,7 @@ fn parse<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
     let line = line.trim_ascii();
     let end = line.iter().position(u8::is_ascii_whitespace)?;
     let complete_ns = nano(&line[..end])?;
-    // The name of a task may have blanks: the rest is taken from the right.
+    // A task's name may contain blanks, so the other fields are split off from the right.
     let mut rest = &line[end..];
     let mut last = || {
         rest = rest.trim_ascii_end();
@@ -96,7 +96,7 @@ fn parse<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
             Column::Direction if word == b"W" => row.flags = Flags::WRITE,
             Column::Direction if word == b"R" => {}
             Column::Direction => return None,
-            // What is unknown is printed as -1.
+            // An unknown sector is printed as -1.
             Column::Sector => row.sector = if word == b"-1" { 0 } else { decimal(word)? },
             Column::Bytes => row.bytes = decimal(word)?,
             Column::Queued => row.queued_ns = ms(word),
@@ -111,7 +111,7 @@ fn parse<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
     Some(row)
 }
 
-/// The reader.
+/// Reader of biosnoop output.
 #[derive(Debug)]
 pub(crate) struct Biosnoop {
     input: Input,
@@ -157,7 +157,7 @@ impl Biosnoop {
             return Ok(());
         }
         let Some(row) = parse(&self.columns, line) else {
-            let message = format!("this is no line of biosnoop: {}", shown(line.trim_ascii()));
+            let message = format!("this is not a line of biosnoop: {}", shown(line.trim_ascii()));
             return Err(self.input.line_error(message, "a line with the columns of its header"));
         };
         if row.bytes == 0 {
@@ -170,7 +170,7 @@ impl Biosnoop {
             Some(&minor) => minor,
             None => *self.disks.entry(row.disk.into()).or_insert(next),
         };
-        // Times are relative to the first completion, before which requests had been issued.
+        // Times are relative to the first completion, but requests were issued before that.
         let complete_ns = row.complete_ns.saturating_add(WINDOW_NS);
         let event = Event {
             time_ns: complete_ns,

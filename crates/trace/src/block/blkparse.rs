@@ -1,4 +1,4 @@
-//! Text as blkparse prints it by default, and as the kernel's `blk` tracer does with the option `blk_classic`, which has no
+//! blkparse's default text output, and the text of the kernel's `blk` tracer with the option `blk_classic`, which lacks
 //! sequence numbers.
 
 use hoistway_blk::bio::IoPriority;
@@ -14,14 +14,14 @@ use super::text::{Words, decimal, nano, small};
 const WINDOW_NS: u64 = 1_000_000_000;
 const EXPECTED: &str = "DEVICE CPU SEQUENCE TIME PID ACTION RWBS ..., as blkparse prints without -f";
 
-/// What a line is.
+/// A parsed line.
 enum Line<'a> {
     Event { event: Event, name: Option<&'a [u8]> },
     Message,
     UnknownAction,
 }
 
-/// Whether a line is one of those, for the detection.
+/// Whether a line is an event, for format detection.
 pub(crate) fn is_event(line: &[u8]) -> bool {
     parse(line).is_some()
 }
@@ -31,7 +31,7 @@ fn parse(line: &[u8]) -> Option<Line<'_>> {
     let device = tail::device(words.word()?)?;
     let cpu = small(words.word()?)?;
     let mut word = words.word()?;
-    // The sequence number says nothing: blkparse leaves out what its options filter.
+    // Gaps in sequence numbers are no evidence of losses: blkparse omits filtered events.
     if !word.contains(&b'.') {
         decimal(word)?;
         word = words.word()?;
@@ -131,7 +131,7 @@ impl Blkparse {
             }
             Some(Line::Event { event, name }) => {
                 if let Some(name) = name {
-                    // blkparse prints this of a task whose name it does not know.
+                    // blkparse prints this for a task whose name it does not know.
                     if name != b"(null)" {
                         names.learn(event.pid, name);
                     }
@@ -145,15 +145,15 @@ impl Blkparse {
         }
     }
 
-    /// Lines before the first event are remarks of blkparse, and those behind the last a summary. An event behind it shows
-    /// that the line was meant to be one.
+    /// Handles a line that is not an event. Lines before the first event are remarks of blkparse, and lines after the last
+    /// event are its summary. If an event follows, the line was a malformed event.
     #[cold]
     fn other_line(&mut self, line: String, losses: &mut Losses) -> Result<(), ReadError> {
         losses.foreign_lines += 1;
         if !self.has_events {
             return Ok(());
         }
-        let wrong = self.input.line_error(format!("this is no event: {line}"), EXPECTED);
+        let wrong = self.input.line_error(format!("this is not an event: {line}"), EXPECTED);
         let is_cut_event = line[1..].trim_start().starts_with(|letter: char| letter.is_ascii_digit());
         self.is_at_end = true;
         let mut others = 0;

@@ -110,7 +110,7 @@ impl BinaryFile {
             return Ok(());
         }
         let magic = u32::from_le_bytes(*rest.first_chunk().unwrap_or(&[0; 4]));
-        let message = format!("this is no record: its magic number is {magic:#010x}");
+        let message = format!("this is not a record: its magic number is {magic:#010x}");
         Err(self.error(message, "0x65617407 or 0x65617408, in either byte order"))
     }
 }

@@ -1,5 +1,5 @@
-//! I/Os as a trace in Chrome's JSON, which ui.perfetto.dev and chrome://tracing show: a slice for each I/O, below its task, with
-//! the time before the driver and the time at the device within it.
+//! Export of I/Os as Chrome trace JSON, for ui.perfetto.dev and chrome://tracing: a slice for each I/O under its task,
+//! containing the time before the driver and the time at the device.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use super::event::Flags;
 use super::flights::Flight;
 use super::names::Names;
 
-/// The trace, written I/O by I/O as they complete.
+/// Writes the trace, one I/O at a time, in the order of completion.
 #[derive(Debug)]
 pub struct ChromeWriter<W> {
     out: W,
@@ -28,7 +28,7 @@ impl<W: Write> ChromeWriter<W> {
         Ok(ChromeWriter { out, named: FxHashSet::default(), ios: 0, is_first: true })
     }
 
-    /// Adds an I/O that completed at `end_ns`. Times count from `begin_ns`, all in nanoseconds.
+    /// Adds an I/O that completed at `end_ns`. The trace's time 0 is `begin_ns`; all times are in nanoseconds.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -66,7 +66,7 @@ impl<W: Write> ChromeWriter<W> {
         self.slice('e', operation, pid, end_ns, "")
     }
 
-    /// The beginning (`b`) or the end (`e`) of a part of the last I/O.
+    /// Writes the beginning (`b`) or the end (`e`) of a part of the last I/O.
     fn slice(&mut self, phase: char, name: &str, pid: u32, time_ns: u64, more: &str) -> io::Result<()> {
         let (us, rest_ns, id) = (time_ns / 1000, time_ns % 1000, self.ios);
         self.line(format_args!(
@@ -79,7 +79,7 @@ impl<W: Write> ChromeWriter<W> {
         write!(self.out, "{separator}{{{fields}}}")
     }
 
-    /// Ends the trace and returns what it was written to.
+    /// Ends the trace and returns its writer.
     ///
     /// # Errors
     /// If it cannot be written.

@@ -1,11 +1,11 @@
-//! Which format a file has, by its content.
+//! Detection of a recording's format by its content.
 
 use std::fmt;
 
 use super::table::{self, Columns};
 use super::{biosnoop, blkparse, blktrace, tracefs_text, vscsi};
 
-/// Bytes of the beginning that decide.
+/// Number of bytes at the beginning that are examined.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
 
 /// A format of recordings.
@@ -38,16 +38,16 @@ impl fmt::Display for Format {
     }
 }
 
-/// A format that a file may have, and what speaks for it.
+/// A format that a file may have, and the evidence for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Candidate {
     /// The format.
     pub format: Format,
-    /// What was seen.
+    /// The evidence, in words.
     pub why: String,
 }
 
-/// All formats that the beginning of a file allows.
+/// All formats that match the beginning of a file.
 #[must_use]
 pub fn candidates(head: &[u8]) -> Vec<Candidate> {
     let found = |format, why: &str| Candidate { format, why: why.to_owned() };
@@ -85,7 +85,8 @@ pub(crate) fn unread(head: &[u8]) -> Option<(u64, &'static str, &'static str)> {
 
 /// What a file is that is no recording, and what is expected instead, if it is known.
 pub(crate) fn other(head: &[u8]) -> Option<(&'static str, &'static str)> {
-    const JOB: (&str, &str) = ("this is a fio job file, no recording", "a recording; hoistway compare takes job files");
+    const JOB: (&str, &str) =
+        ("this is a fio job file, not a recording", "a recording; hoistway compare takes job files");
     const IO_LOG: (&str, &str) =
         ("this is an I/O log of fio, which has no completions", "a recording; hoistway compare replays I/O logs");
     const LOG: (&str, &str) = (
@@ -93,10 +94,10 @@ pub(crate) fn other(head: &[u8]) -> Option<(&'static str, &'static str)> {
         "a recording, or an I/O log (write_iolog)",
     );
     const RESULTS: (&str, &str) = ("these are results of fio", "a recording, or the job file");
-    const BTT: (&str, &str) = ("this is output of btt", "the recording that it was made of");
+    const BTT: (&str, &str) = ("this is output of btt", "the recording that it was made from");
     const SUMMARY: (&str, &str) = (
-        "this is a summary of I/O, which has no single I/Os",
-        "a recording; hoistway compare makes a load of output of iostat -x",
+        "this is a summary, which has no individual I/Os",
+        "a recording; hoistway compare synthesises a load from the output of iostat -x",
     );
     if head.starts_with(b"fio version ") {
         return Some(IO_LOG);

@@ -1,15 +1,15 @@
-//! What can be wrong with a recording.
+//! Errors and losses of recordings.
 
 use std::fmt;
 
-/// Where in a file.
+/// A position in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// The file as a whole.
     File,
-    /// A binary record, from 1, and its first byte.
+    /// A binary record.
     Record {
-        /// Number of the record.
+        /// Number of the record, from 1.
         number: u64,
         /// Offset of its first byte.
         byte: u64,
@@ -59,7 +59,7 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Text of a file as an error message may repeat it: one line, no control characters, not too long.
+/// Quotes a file's text for an error message: shortened, on one line, without control characters.
 pub(crate) fn shown(text: &[u8]) -> String {
     const CHARACTERS_MAX: usize = 60;
     let text = String::from_utf8_lossy(text);
@@ -71,12 +71,12 @@ pub(crate) fn shown(text: &[u8]) -> String {
     format!("{shown:?}")
 }
 
-/// What a recording lacks or has too much of. None of it stops a reader.
+/// Missing and superfluous parts of a recording, which do not stop a reader.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Losses {
     /// Events that the recorder lost: gaps of sequence numbers, markers of dropped events.
     pub lost_events: u64,
-    /// Records or lines with an action that is unknown.
+    /// Records or lines with an unknown action.
     pub unknown_actions: u64,
     /// Records or lines that end in the middle.
     pub truncated: u64,
@@ -84,12 +84,12 @@ pub struct Losses {
     pub foreign_lines: u64,
     /// Messages of drivers and schedulers.
     pub messages: u64,
-    /// The same of bfq, which writes them only while it is in use.
+    /// Messages of bfq, which writes them only while it is in use.
     pub bfq_messages: u64,
-    /// I/Os without length, which are left out.
+    /// I/Os of length 0, which are omitted.
     pub empty_ios: u64,
-    /// Numbers below the highest CPU's whose file is missing.
+    /// CPUs below the highest one whose files are missing.
     pub missing_cpus: Vec<u32>,
-    /// Largest step of time back that sorting has mended, in nanoseconds.
+    /// Largest backward step of time that sorting has corrected, in nanoseconds.
     pub step_back_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! One event of a block device, the same whatever format it was read from.
+//! An event of a block device, independent of the recording's format.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use hoistway_blk::bio::IoPriority;
 /// A block device's number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Device {
-    /// Number of the driver.
+    /// Major number: the driver.
     pub major: u16,
-    /// Number of the disk or partition within it, 20 bits.
+    /// Minor number: the driver's disk or partition, 20 bits.
     pub minor: u32,
 }
 
 impl Device {
-    /// The device of a text such as `8,0`, with numbers that Linux has.
+    /// Parses a text such as `8,0`; `None` if the numbers exceed Linux's limits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Device> {
         let (major, minor) = text.split_once(',')?;
@@ -78,7 +78,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// All of them.
+    /// All actions.
     pub const ALL: [Action; 15] = [
         Action::Queue,
         Action::BackMerge,
@@ -97,7 +97,7 @@ impl Action {
         Action::Remap,
     ];
 
-    /// The action of blktrace's code, if there is one.
+    /// The action with this blktrace code, if there is one.
     #[must_use]
     pub fn from_code(code: u16) -> Option<Action> {
         Action::ALL.get(usize::from(code).wrapping_sub(1)).copied()
@@ -143,7 +143,7 @@ impl Flags {
     /// Every flag. The bits are those of blktrace's categories.
     pub const ALL: Flags = Flags(0xba0f);
 
-    /// Those flags of blktrace's category mask that describe the I/O.
+    /// The flags in blktrace's category mask that describe the I/O.
     #[must_use]
     pub const fn from_category(mask: u16) -> Flags {
         Flags(mask & Flags::ALL.0)
@@ -161,19 +161,19 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
-    /// Without those of `other`.
+    /// These flags without those in `other`.
     #[must_use]
     pub const fn without(self, other: Flags) -> Flags {
         Flags(self.0 & !other.0)
     }
 
-    /// An event without data has no direction "read": blktrace sets that bit on everything that is no write.
+    /// Removes "read" from an event without data: blktrace sets that bit on everything that is not a write.
     #[must_use]
     pub const fn of_bytes(self, bytes: u32) -> Flags {
         if bytes == 0 { self.without(Flags::READ) } else { self }
     }
 
-    /// From blkparse's or the kernel's letters; letters that are unknown are ignored.
+    /// Parses blkparse's or the kernel's letters; unknown letters are ignored.
     #[must_use]
     pub fn from_letters(letters: &[u8]) -> Flags {
         let mut flags = Flags::default();
@@ -247,21 +247,21 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// What an event has besides.
+/// Additional data of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Payload {
     /// Nothing.
     #[default]
     None,
-    /// Requests of a plug.
+    /// Number of requests on a plug.
     Requests(u64),
     /// First sector of the second part of a split.
     Rest(u64),
-    /// Where a remapped bio was before.
+    /// The original position of a remapped bio.
     From {
-        /// The device that it was for.
+        /// The original device.
         device: Device,
-        /// The sector there.
+        /// The sector on that device.
         sector: u64,
     },
 }
@@ -271,9 +271,9 @@ pub enum Payload {
 pub struct Event {
     /// Nanoseconds of the recording's clock.
     pub time_ns: u64,
-    /// First sector of 512 bytes on the whole disk.
+    /// First 512-byte sector, relative to the whole disk.
     pub sector: u64,
-    /// Length; 0 for a flush and for plugs.
+    /// Length in bytes; 0 for a flush and for plugs.
     pub bytes: u32,
     /// The task in whose context it happened; 0 for the idle task.
     pub pid: u32,
@@ -287,16 +287,16 @@ pub struct Event {
     pub action: Action,
     /// Direction and modifiers.
     pub flags: Flags,
-    /// Priority of the request; [`IoPriority::UNSET`] where the format has none.
+    /// Priority of the request; [`IoPriority::UNSET`] if the format has none.
     pub priority: IoPriority,
-    /// Id of the cgroup; 0 where the format has none.
+    /// Id of the cgroup; 0 if the format has none.
     pub cgroup: u64,
-    /// What it has besides.
+    /// Additional data.
     pub payload: Payload,
 }
 
 impl Event {
-    /// An event of a kind, with nothing else set.
+    /// An event with this action and no other data.
     #[must_use]
     pub const fn new(action: Action) -> Event {
         Event {
@@ -315,7 +315,7 @@ impl Event {
         }
     }
 
-    /// The sector behind the last.
+    /// The sector after the last.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.sector.saturating_add((self.bytes / 512) as u64)

@@ -1,34 +1,34 @@
-//! From events to I/Os: which bio each request event is about.
+//! In-flight table: matches request events to bios, and so turns events into I/Os.
 //!
-//! A bio is queued (Q), gets a request or is merged into one (G, M, F), is issued (D) and completes (C) with all others of its
-//! request, in one piece or in several. It is found by its device and first sector: a request is a chain of bios that begin
-//! where the one before ends. A bio that was split (X) is several parts, and has completed when all of them have.
+//! A bio is queued (Q), gets a request or is merged into one (G, M, F), is issued (D) and completes (C) together with the other
+//! bios of its request, in one or several pieces. Bios are found by device and first sector: a request is a chain of bios, each of
+//! which starts where the previous one ends. A split bio (X) consists of several parts, and completes when all of them have.
 
 use hoistway_blk::bio::IoPriority;
 use rustc_hash::FxHashMap;
 
 use super::event::{Action, Device, Event, Flags, Payload};
 
-/// I/Os in flight at once; beyond it the older half is given up as lost.
+/// Maximum in-flight I/Os; if exceeded, the older half is given up as lost.
 const FLIGHTS_MAX: usize = 1 << 18;
-/// I/Os in flight at one sector; beyond it the oldest is given up as lost.
+/// Maximum in-flight I/Os at one sector; if exceeded, the oldest is given up as lost.
 const CHAIN_MAX: usize = 64;
 const NONE: u32 = u32::MAX;
-/// The error of a bio that may not wait, as text has it and as a record may have it.
+/// EAGAIN, the error of a NOWAIT bio, as printed in text and as it may appear in a binary record.
 const EAGAIN: [u16; 2] = [11, 11u16.wrapping_neg()];
 
-/// One I/O: a bio, or a request where the recording has no bios.
+/// One I/O: a bio, or a request if the recording has no bios.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flight {
-    /// Number among those in flight; used again afterwards.
+    /// Number in the in-flight table; reused after completion.
     pub id: u32,
-    /// When it was submitted.
+    /// Time of its submission.
     pub queue_ns: u64,
-    /// When the block layer had taken it; from then on its task is free. [`Flight::queue_ns`] until that is known.
+    /// When its last part got a request or was merged, so that its task could continue. [`Flight::queue_ns`] until that is known.
     pub submitted_ns: u64,
-    /// When its request was inserted into a scheduler or software queue, if it began that request and was.
+    /// When its request was inserted into a scheduler or software queue, if it was and this bio is the request's first.
     pub insert_ns: Option<u64>,
-    /// When its last part went to the driver, if it did.
+    /// When its last part was issued to the driver, if it was.
     pub issue_ns: Option<u64>,
     /// Whether it was merged into the request of another.
     pub is_merged: bool,
@@ -36,15 +36,15 @@ pub struct Flight {
     pub is_split: bool,
     /// First sector.
     pub sector: u64,
-    /// Length; 0 for a flush.
+    /// Length in bytes; 0 for a flush.
     pub bytes: u32,
     /// Direction and modifiers.
     pub flags: Flags,
-    /// The task.
+    /// Pid of the submitting task.
     pub pid: u32,
     /// The device.
     pub device: Device,
-    /// Its priority, known from its request in some formats.
+    /// Its priority; some formats give it only for the request.
     pub priority: IoPriority,
     /// Its cgroup; 0 if unknown.
     pub cgroup: u64,
@@ -53,7 +53,7 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// Takes over the priority of its request.
+    /// Adopts the priority of its request.
     fn learn(&mut self, priority: IoPriority) {
         if self.priority == IoPriority::UNSET {
             self.priority = priority;
@@ -61,53 +61,53 @@ impl Flight {
     }
 }
 
-/// What an event means for an I/O.
+/// A step in the life of an I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// It was submitted.
     Queued,
-    /// The block layer took it, or a further part of it.
+    /// It, or a further part of it, got a request or was merged.
     Submitted {
-        /// Time since it was submitted, or since the part before was taken.
+        /// Time since its submission, or since the previous part, ns.
         blocked_ns: u64,
     },
     /// Its request was inserted into a scheduler or software queue.
     Inserted,
-    /// It, or a part of it, went to the driver.
+    /// It, or a part of it, was issued to the driver.
     Issued,
-    /// The data of it, or of a part, has completed.
+    /// The data transfer of it, or of a part, has completed.
     Transferred,
     /// All of it has completed.
     Completed,
-    /// Its completion is taken for lost.
+    /// Its completion is considered lost.
     GivenUp,
-    /// It was refused with EAGAIN before it had a request, since its task did not want to wait: there was no I/O. The task submits
-    /// another bio when it can.
+    /// It failed with EAGAIN before it got a request, because its task did not want to wait. It does not count as an I/O: the task
+    /// submits another bio later.
     Refused,
 }
 
-/// What was seen and what did not fit.
+/// Counts of matched and unmatched events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// I/Os that were submitted.
+    /// Submitted I/Os.
     pub queued: u64,
-    /// I/Os that have completed.
+    /// Completed I/Os.
     pub completed: u64,
-    /// Bios that were refused with EAGAIN: they are not among those that were submitted.
+    /// Bios that failed with EAGAIN; not counted in `queued`.
     pub refused: u64,
     /// Merged bios.
     pub merged: u64,
     /// Splits.
     pub split: u64,
-    /// Requests that the driver gave back.
+    /// Requests that the driver requeued.
     pub requeued: u64,
-    /// Requests that were issued and no I/O of which had been seen.
+    /// Issued requests without a known I/O.
     pub issued_unknown: u64,
-    /// Requests that completed and no I/O of which had been seen: submitted before the recording began, or lost.
+    /// Completed requests without a known I/O: submitted before the recording began, or lost.
     pub completed_unknown: u64,
-    /// I/Os that were given up because there were too many.
+    /// I/Os that were given up because too many were in flight.
     pub given_up: u64,
-    /// Passthrough commands, which are left out.
+    /// Passthrough commands, which are omitted.
     pub passthrough: u64,
 }
 
@@ -116,7 +116,7 @@ enum State {
     Queued,
     Submitted,
     Issued,
-    /// The data has completed; the flush behind it has not.
+    /// The data has completed; the flush after it has not.
     Flushing,
 }
 
@@ -126,11 +126,11 @@ struct Part {
     start: u64,
     end: u64,
     state: State,
-    /// The part with the same start that came before.
+    /// The previous part with the same start.
     older: u32,
 }
 
-/// The I/Os in flight of all devices.
+/// The in-flight I/Os of all devices.
 #[derive(Debug)]
 pub struct Flights {
     flights: Vec<Flight>,
@@ -140,14 +140,14 @@ pub struct Flights {
     /// The newest part at each sector.
     starts: FxHashMap<(u32, u64), u32>,
     counts: Counts,
-    /// I/Os that have just been given up.
+    /// I/Os that were given up during the current event.
     lost: Vec<Flight>,
-    /// The recording has no bios: a request that is issued is an I/O.
+    /// Whether the recording has no bios, so that each issued request is an I/O.
     of_requests: bool,
 }
 
 impl Flights {
-    /// Without any; `of_requests` if the recording has no Q events.
+    /// An empty table; `of_requests` if the recording has no Q events.
     #[must_use]
     pub fn new(of_requests: bool) -> Flights {
         Flights {
@@ -162,19 +162,19 @@ impl Flights {
         }
     }
 
-    /// What has been counted.
+    /// The counts so far.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// I/Os that have not completed.
+    /// Number of in-flight I/Os.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.flights.len() - self.free_flights.len()
     }
 
-    /// Takes in the next event and reports what it means, I/O by I/O.
+    /// Processes the next event and reports the step of each affected I/O.
     #[inline]
     pub fn take(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
         if event.flags.has(Flags::PASSTHROUGH) {
@@ -268,7 +268,7 @@ impl Flights {
         }
     }
 
-    /// The part at a sector that passes a test: the newest, or the oldest.
+    /// The newest or oldest part at a sector that passes a test.
     #[inline]
     fn find(&self, device: Device, start: u64, is_newest: bool, test: impl Fn(&Part) -> bool) -> Option<u32> {
         let mut at = *self.starts.get(&(device.number(), start))?;
@@ -306,7 +306,7 @@ impl Flights {
         self.free_parts.push(number);
     }
 
-    /// Gives an I/O up that has this part.
+    /// Gives up the I/O with this part.
     #[cold]
     fn give_up(&mut self, flight: u32, part: u32) {
         if self.flights[flight as usize].parts == 1 {
@@ -369,7 +369,7 @@ impl Flights {
         self.add_part(event.device, Part { start: rest, ..first });
     }
 
-    /// Changes every part of a request that is in a state.
+    /// Changes every part of a request that is in this state.
     fn each_part(&mut self, event: &Event, state: State, mut change: impl FnMut(&mut Part)) {
         let (mut at, end) = (event.sector, event.end());
         while at < end {
@@ -432,7 +432,7 @@ impl Flights {
         let (mut at, end) = (event.sector, event.end());
         let mut is_known = false;
         while at < end {
-            // An issued part first; parts that were never issued are those of a device without D events.
+            // Prefer issued parts; parts that were never issued belong to a device without D events.
             let is_issued = |part: &Part| part.state == State::Issued && part.end > at;
             let is_any = |part: &Part| part.state <= State::Issued && part.end > at;
             let found = self.find(event.device, at, false, is_issued);
@@ -444,7 +444,7 @@ impl Flights {
                 break;
             }
             if part.end > end {
-                // The rest of it completes later.
+                // The rest of the part completes later.
                 self.unlink(event.device, number);
                 self.add_part(event.device, Part { start: end, ..part });
                 break;
@@ -463,7 +463,7 @@ impl Flights {
         self.counts.completed_unknown += u64::from(!is_known);
     }
 
-    /// A bio that never had a request: what was not split is no I/O.
+    /// A bio failed before it got a request: unless it was split, it does not count as an I/O.
     #[cold]
     fn refuse(&mut self, event: &Event, number: u32, on: &mut impl FnMut(Step, &Flight)) {
         let id = self.parts[number as usize].flight;

@@ -9,9 +9,9 @@ use ruzstd::decoding::StreamingDecoder;
 
 use super::error::{Place, ReadError};
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const CHUNK_BYTES: usize = 256 << 10;
-/// Bytes of a line at most.
+/// Maximum length of a line, in bytes.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// A recording's bytes, decompressed as they are read.
@@ -21,7 +21,7 @@ pub struct Input {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Bytes before `start`.
+    /// Number of bytes before `start`.
     position: u64,
     lines: u64,
     is_at_end: bool,
@@ -47,7 +47,7 @@ impl Input {
         Input::new(&name, Box::new(file))
     }
 
-    /// Bytes from anywhere, under a name for messages.
+    /// Wraps any reader, with a name for messages.
     ///
     /// # Errors
     /// If their beginning cannot be read.
@@ -91,7 +91,7 @@ impl Input {
         self.position
     }
 
-    /// Lines that have been read.
+    /// Number of lines that have been read.
     #[must_use]
     pub const fn lines(&self) -> u64 {
         self.lines
@@ -131,7 +131,7 @@ impl Input {
         Ok(())
     }
 
-    /// Leaves bytes behind that [`Input::fill`] has shown.
+    /// Consumes bytes that [`Input::fill`] has returned.
     #[inline]
     pub fn consume(&mut self, count: usize) {
         self.start += count;
@@ -146,7 +146,7 @@ impl Input {
     /// Leaves bytes behind, however many.
     ///
     /// # Errors
-    /// If they cannot be read. False if there are fewer.
+    /// If they cannot be read. Returns `false` if there are fewer.
     pub fn skip(&mut self, mut count: usize) -> Result<bool, ReadError> {
         while count > 0 {
             let there = self.fill(count.min(CHUNK_BYTES))?.len().min(count);
@@ -159,7 +159,7 @@ impl Input {
         Ok(true)
     }
 
-    /// The next line without its end; none at the end of the file.
+    /// The next line without its end; `None` at the end of the file.
     ///
     /// # Errors
     /// If it cannot be read, or is too long for a line.
@@ -201,7 +201,7 @@ impl Input {
     }
 }
 
-/// For the decompressors, which read the bytes that were looked at to recognise them.
+/// For decompressors, which have to read the bytes that format detection has already examined.
 impl Read for Input {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let bytes = self.fill(1).map_err(|error| io::Error::other(error.message))?;

@@ -1,35 +1,35 @@
-//! Times between the events of an I/O, with btt's names and definitions.
+//! Times between the events of an I/O (Q2C, D2C, ...), with btt's names and definitions.
 //!
-//! Only I/Os with data count. What was split has no D2C and no Q2C: none of its completions covers it.
+//! Only I/Os with data count. A split I/O has no D2C and no Q2C, because none of its completions covers all of it.
 
 use rustc_hash::FxHashMap;
 
 use super::event::Device;
 use super::flights::{Flight, Step};
 
-/// Two events of an I/O.
+/// An interval between two events of an I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Interval {
-    /// From one I/O to the next.
+    /// From the submission of one I/O to that of the next.
     Q2Q,
-    /// From an I/O to its request.
+    /// From submission to allocation of the request.
     Q2G,
-    /// From the request to its insertion: its time under a plug.
+    /// From allocation to insertion of the request: its time under a plug.
     G2I,
-    /// From an I/O to its merge into a request.
+    /// From submission to the merge into a request.
     Q2M,
-    /// From the insertion to the driver: the scheduler.
+    /// From insertion to issue: time in the scheduler.
     I2D,
-    /// From a merge to the driver.
+    /// From the merge to issue.
     M2D,
-    /// From the driver to the completion: driver and device.
+    /// From issue to completion: driver and device.
     D2C,
-    /// All of it.
+    /// From submission to completion.
     Q2C,
 }
 
 impl Interval {
-    /// All of them, in btt's order.
+    /// All intervals, in btt's order.
     pub const ALL: [Interval; 8] = [
         Interval::Q2Q,
         Interval::Q2G,
@@ -48,16 +48,16 @@ impl Interval {
     }
 }
 
-/// Times of one interval.
+/// Statistics of one interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spread {
-    /// How many.
+    /// Number of values.
     pub count: u64,
-    /// Their sum, in nanoseconds.
+    /// Sum of the values, in nanoseconds.
     pub sum_ns: u128,
-    /// The shortest; [`u64::MAX`] if there is none.
+    /// The shortest, in nanoseconds; [`u64::MAX`] if there are no values.
     pub min_ns: u64,
-    /// The longest.
+    /// The longest, in nanoseconds.
     pub max_ns: u64,
 }
 
@@ -82,7 +82,7 @@ impl Spread {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// The mean in nanoseconds, if there is one.
+    /// The mean in nanoseconds; `None` without values.
     #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
@@ -97,13 +97,13 @@ pub struct Spreads {
 }
 
 impl Spreads {
-    /// One of them.
+    /// The statistics of this interval.
     #[must_use]
     pub const fn get(&self, interval: Interval) -> &Spread {
         &self.of[interval as usize]
     }
 
-    /// Adds those of another device or task.
+    /// Adds the values of another device or task.
     pub fn merge(&mut self, other: &Spreads) {
         self.of.iter_mut().zip(&other.of).for_each(|(one, other)| one.merge(other));
     }
@@ -151,7 +151,7 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// Takes in what an event means for an I/O.
+    /// Processes a step of an I/O at time `now_ns`.
     pub fn take(&mut self, step: Step, flight: &Flight, now_ns: u64) {
         const TASKS_MAX: usize = 1 << 14;
         if flight.bytes == 0 {
@@ -170,13 +170,13 @@ impl Intervals {
         }
     }
 
-    /// Those of each device, in the order in which they appeared.
+    /// The intervals of each device, in order of appearance.
     #[must_use]
     pub fn devices(&self) -> &[(Device, Spreads)] {
         &self.devices
     }
 
-    /// Those of each task, in the order of their pids.
+    /// The intervals of each task, by pid.
     #[must_use]
     pub fn tasks(&self) -> Vec<(u32, Spreads)> {
         let mut tasks: Vec<_> = self.tasks.iter().map(|(pid, spreads)| (*pid, *spreads)).collect();

@@ -1,4 +1,4 @@
-//! I/O logs of fio, as `write_iolog` writes them and `read_iolog` replays them.
+//! fio's I/O logs, as written by `write_iolog` and replayed by `read_iolog`.
 
 use std::io::{self, Write};
 
@@ -12,16 +12,16 @@ pub enum IologVersion {
     V3,
 }
 
-/// What a line of a log does.
+/// The action of a log line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IologAction {
     /// Reads.
     Read,
     /// Writes.
     Write,
-    /// Discards. fio 3.33 writes such lines and leaves them out of a replay, with a message.
+    /// Discards. fio 3.33 writes such lines, but skips them on replay with a message.
     Trim,
-    /// Makes durable what was written.
+    /// Syncs earlier writes.
     Sync,
 }
 
@@ -42,12 +42,12 @@ pub struct IologWriter<W> {
     out: W,
     file: String,
     version: IologVersion,
-    /// When the last line was, in the unit of the version.
+    /// Time of the last line, in the version's unit.
     last: u64,
 }
 
 impl<W: Write> IologWriter<W> {
-    /// Begins the log of a file, whose name has no blanks.
+    /// Begins the log of a file, whose name must not contain blanks.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -59,7 +59,7 @@ impl<W: Write> IologWriter<W> {
         Ok(IologWriter { out, file: file.to_owned(), version, last: 0 })
     }
 
-    /// Adds an I/O that is issued `time_ns` nanoseconds after the beginning, not before the one before it.
+    /// Adds an I/O, issued `time_ns` nanoseconds after the start of the log and not before the previous one.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -68,7 +68,7 @@ impl<W: Write> IologWriter<W> {
         match self.version {
             IologVersion::V2 => {
                 let time_ms = time_ns / 1_000_000;
-                // fio counts the time of `wait` from its start, not from the line before.
+                // fio measures `wait` from the start of the replay, not from the previous line.
                 if time_ms > self.last {
                     self.last = time_ms;
                     writeln!(self.out, "{file} wait {time_ms} 0")?;
@@ -82,7 +82,7 @@ impl<W: Write> IologWriter<W> {
         }
     }
 
-    /// Ends the log and returns what it was written to.
+    /// Ends the log and returns its writer.
     ///
     /// # Errors
     /// If it cannot be written.

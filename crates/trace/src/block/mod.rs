@@ -1,6 +1,6 @@
-//! Recordings of block I/O on real machines: every format becomes the same events.
+//! Recordings of block I/O on real machines: all formats are converted to the same events.
 //!
-//! [`Recording`] opens a path and yields [`Event`]s in the order of time; [`Flights`] makes I/Os of them.
+//! [`Recording`] opens a path and yields [`Event`]s in the order of time; [`Flights`] assembles them into I/Os.
 
 mod biosnoop;
 mod blkparse;

@@ -1,11 +1,11 @@
-//! Names of tasks, each once.
+//! Task names by pid.
 
 use rustc_hash::FxHashMap;
 
-/// Tasks that may have names. More are no tasks of one machine.
+/// Maximum tasks with names: one machine has fewer.
 const TASKS_MAX: usize = 1 << 20;
 
-/// The names of tasks by pid. The last name of a pid counts: a program that is started takes over the task of its shell.
+/// The names of tasks by pid. The last name of a pid counts, because exec renames the task.
 #[derive(Debug, Default)]
 pub struct Names {
     by_pid: FxHashMap<u32, u32>,
@@ -14,7 +14,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Takes in the name of a task. What is not UTF-8 is replaced, control characters as `/proc/PID/status` does it.
+    /// Records the name of a task. Invalid UTF-8 is replaced; control characters are escaped as in `/proc/PID/status`.
     pub fn learn(&mut self, pid: u32, name: &[u8]) {
         if let Some(&number) = self.by_pid.get(&pid)
             && self.names[number as usize].as_bytes() == name
@@ -41,7 +41,7 @@ impl Names {
         self.by_pid.insert(pid, number);
     }
 
-    /// The name of a task, if the recording has it.
+    /// The name of a task, if known.
     #[must_use]
     pub fn get(&self, pid: u32) -> Option<&str> {
         self.by_pid.get(&pid).map(|&number| &*self.names[number as usize])
@@ -56,7 +56,7 @@ impl Names {
     }
 }
 
-/// A name without control characters: `\n` for the end of a line, others as octal numbers.
+/// Escapes control characters: a newline as `\n`, others as octal numbers.
 fn printable(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for letter in name.chars() {

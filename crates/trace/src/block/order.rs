@@ -1,4 +1,4 @@
-//! Events in the order of time, where a file has them nearly so.
+//! Sorts the events of a nearly sorted file by time.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ pub(crate) struct Order {
     window_ns: u64,
     /// Time of the newest line or record of the file.
     newest_ns: u64,
-    /// Time of the last event that was handed on.
+    /// Time of the last returned event.
     last_ns: u64,
     step_back_ns: u64,
 }
@@ -24,10 +24,11 @@ impl Order {
         Order { waiting: VecDeque::new(), window_ns, newest_ns: 0, last_ns: 0, step_back_ns: 0 }
     }
 
-    /// Takes in the next of a file. It may lie in the future, as a completion that is known with its start.
+    /// Adds the next event of a file. It may be in the future, such as a completion that is known from the start of its
+    /// I/O.
     ///
     /// # Errors
-    /// How many nanoseconds it comes too late to be sorted in.
+    /// If it comes too late to be sorted: by how many nanoseconds.
     #[inline]
     pub(crate) fn push(&mut self, event: Event) -> Result<(), u64> {
         if event.time_ns < self.last_ns {
@@ -45,7 +46,7 @@ impl Order {
         Ok(())
     }
 
-    /// Says how far the file has come: nothing older than the window before that is expected.
+    /// Sets the time that the file has reached: no event older than the window before it is expected.
     #[inline]
     pub(crate) fn reached(&mut self, time_ns: u64) {
         if time_ns < self.newest_ns {
@@ -54,7 +55,7 @@ impl Order {
         self.newest_ns = self.newest_ns.max(time_ns);
     }
 
-    /// The next event, if it is certain which one it is.
+    /// The next event, if no earlier one can follow.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Event> {
         let first = self.waiting.front()?;
@@ -64,7 +65,7 @@ impl Order {
         self.pop_any()
     }
 
-    /// The next event of those that are left when the file has ended.
+    /// The next remaining event after the end of the file.
     #[inline]
     pub(crate) fn pop_any(&mut self) -> Option<Event> {
         let event = self.waiting.pop_front()?;

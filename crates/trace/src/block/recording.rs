@@ -29,7 +29,7 @@ enum Reader {
     Table(Box<Table>),
 }
 
-/// A recording that is read from its beginning to its end, once.
+/// A recording, read once from beginning to end.
 ///
 /// ```no_run
 /// use hoistway_trace::block::Recording;
@@ -52,10 +52,10 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens a file in any format, any member of blktrace's set of files or the folder that has it, or standard input (`-`).
+    /// Opens a file in any format, a member of a set of blktrace files or the folder that contains the set, or standard input (`-`).
     ///
     /// # Errors
-    /// If it cannot be read, is none, or may be several.
+    /// If it cannot be read, is not a recording, or matches several formats.
     pub fn open(path: &Path) -> Result<Recording, ReadError> {
         let set = Set::of(path)?;
         let shown = path.display().to_string();
@@ -73,7 +73,7 @@ impl Recording {
         let is_odd = |at: &usize| !heads[*at].is_empty() && heads[*at][0].format != Format::Blktrace;
         if let Some(odd) = (0..inputs.len()).find(is_odd) {
             let message = format!("this is {}", heads[odd][0].format);
-            return Err(ReadError::file(inputs[odd].name(), message, "blktrace records, as the other files have"));
+            return Err(ReadError::file(inputs[odd].name(), message, "blktrace records, like the other files"));
         }
         let files = inputs.len();
         let reader = Reader::Blktrace(Blktrace::new(inputs)?);
@@ -82,10 +82,10 @@ impl Recording {
         Ok(Recording { reader, format: Format::Blktrace, why, files, names: Names::default(), losses })
     }
 
-    /// The same, or none if the content is that of no recording; with `columns` it is a table of I/Os.
+    /// The same, but returns `None` for a file that is not a recording. With `columns` the file is a table of I/Os.
     ///
     /// # Errors
-    /// As for [`Recording::open`], but for a file that is none.
+    /// As for [`Recording::open`], except for a file that is not a recording.
     pub fn open_if_any(path: &Path, columns: Option<&Columns>) -> Result<Option<Recording>, ReadError> {
         if let Some(columns) = columns {
             return Recording::table(Input::open(path)?, columns).map(Some);
@@ -97,17 +97,17 @@ impl Recording {
         Recording::open(path).map(Some)
     }
 
-    /// One stream of bytes, or that stream again if its content is that of no recording.
+    /// Reads a stream of bytes, or returns it unchanged if it is not a recording.
     ///
     /// # Errors
-    /// As for [`Recording::open`], but for a stream that is none.
+    /// As for [`Recording::open`], except for a stream that is not a recording.
     pub fn read_if_any(mut input: Input) -> Result<Result<Recording, Input>, ReadError> {
         let head = input.fill(detect::HEAD_BYTES)?;
         let is_one = !detect::candidates(head).is_empty() || detect::unread(head).is_some();
         if is_one { Recording::read(input).map(Ok) } else { Ok(Err(input)) }
     }
 
-    /// One stream of bytes in any format.
+    /// Reads a stream of bytes in any format.
     ///
     /// # Errors
     /// As for [`Recording::open`].
@@ -134,7 +134,7 @@ impl Recording {
         }
     }
 
-    /// One stream of bytes that is a table of I/Os.
+    /// Reads a stream of bytes as a table of I/Os.
     ///
     /// # Errors
     /// If its beginning cannot be read.
@@ -142,7 +142,7 @@ impl Recording {
         Recording::as_format(input, Format::Table(Box::new(columns.clone())), "the columns that were given".to_owned())
     }
 
-    /// One stream of bytes in a format that is known.
+    /// Reads a stream of bytes in a known format; `why` says how the format was determined.
     ///
     /// # Errors
     /// If its beginning cannot be read.
@@ -158,8 +158,8 @@ impl Recording {
         Ok(Recording { reader, format, why, files: 1, names: Names::default(), losses: Losses::default() })
     }
 
-    /// Reads the times of ftrace's clocks that count (`x86-tsc`) as counts of this rate. Without it they are refused: a recording does
-    /// not show the rate.
+    /// Converts times of ftrace's counting clocks (`x86-tsc`) at this rate. Without it they are refused, because a recording does not
+    /// contain the rate.
     #[must_use]
     pub fn with_clock_hz(mut self, hz: NonZeroU64) -> Recording {
         if let Reader::TracefsText(reader) = &mut self.reader {
@@ -168,10 +168,10 @@ impl Recording {
         self
     }
 
-    /// The next event, in the order of time; none at the end.
+    /// The next event, in the order of time; `None` at the end.
     ///
     /// # Errors
-    /// At what is wrong in the file.
+    /// At the first mistake in the file.
     #[inline]
     pub fn next_event(&mut self) -> Result<Option<Event>, ReadError> {
         match &mut self.reader {
@@ -190,25 +190,25 @@ impl Recording {
         &self.format
     }
 
-    /// What the format was recognised by.
+    /// How the format was recognised, in words.
     #[must_use]
     pub fn why(&self) -> &str {
         &self.why
     }
 
-    /// Files that it consists of.
+    /// Number of files of the recording.
     #[must_use]
     pub const fn files(&self) -> usize {
         self.files
     }
 
-    /// Names of tasks, as far as it has been read.
+    /// Names of tasks that have been read so far.
     #[must_use]
     pub const fn names(&self) -> &Names {
         &self.names
     }
 
-    /// What is missing, as far as it has been read.
+    /// Losses that have been found so far.
     #[must_use]
     pub const fn losses(&self) -> &Losses {
         &self.losses

@@ -1,21 +1,21 @@
-//! The files of a recording: blktrace writes one for each CPU, `NAME.blktrace.N`.
+//! The file set of a recording: blktrace writes one file per CPU, `NAME.blktrace.N`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::error::ReadError;
 
-/// CPUs whose files may be missing before the name is taken for something else.
+/// Highest CPU number of a member: a larger number in a name has another meaning.
 const CPUS_MAX: u32 = 1 << 14;
 
-/// A file's place in a set.
+/// A file's position in a set.
 struct Member {
     /// `NAME`.
     name: String,
     cpu: u32,
 }
 
-/// `NAME.blktrace.N`, also with an ending of a compressor.
+/// Parses `NAME.blktrace.N`, optionally with a compressor's extension.
 fn member(file: &str) -> Option<Member> {
     let file = file.strip_suffix(".gz").or_else(|| file.strip_suffix(".zst")).unwrap_or(file);
     let (name, cpu) = file.rsplit_once(".blktrace.")?;
@@ -27,17 +27,17 @@ fn member(file: &str) -> Option<Member> {
 /// Files of a recording.
 #[derive(Debug)]
 pub(crate) struct Set {
-    /// In the order of their CPUs.
+    /// The files, sorted by CPU.
     pub(crate) files: Vec<PathBuf>,
-    /// CPUs below the last one that have none.
+    /// CPUs below the last one that have no file.
     pub(crate) missing: Vec<u32>,
 }
 
 impl Set {
-    /// The set that a file is of, or a folder has; the file alone if its name is not one of a set.
+    /// The set that contains a file, or the only set in a folder; the file alone if its name is not that of a member.
     ///
     /// # Errors
-    /// If the folder cannot be read, has none or several.
+    /// If the folder cannot be read, or does not contain exactly one set.
     pub(crate) fn of(path: &Path) -> Result<Set, ReadError> {
         let shown = path.display().to_string();
         if path.is_dir() {
@@ -72,7 +72,7 @@ impl Set {
     fn ordered(mut members: Vec<(Member, PathBuf)>, shown: &str) -> Result<Set, ReadError> {
         members.sort_by(|(one, path), (other, path_of_other)| (one.cpu, path).cmp(&(other.cpu, path_of_other)));
         if let Some(pair) = members.windows(2).find(|pair| pair[0].0.cpu == pair[1].0.cpu) {
-            let message = format!("{} and {} are of the same CPU", pair[0].1.display(), pair[1].1.display());
+            let message = format!("{} and {} are for the same CPU", pair[0].1.display(), pair[1].1.display());
             return Err(ReadError::file(shown, message, "one file for each CPU"));
         }
         let last = members.last().map_or(0, |(member, _)| member.cpu);

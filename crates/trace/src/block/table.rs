@@ -1,4 +1,4 @@
-//! Tables: one line for each I/O, with columns that are described.
+//! Tables of I/Os: one line for each I/O, with described columns.
 
 use std::fmt;
 
@@ -11,20 +11,20 @@ use super::input::Input;
 use super::order::Order;
 use super::text::{decimal, nano};
 
-/// Tables are nearly sorted; their I/Os may be so far from their order.
+/// Tables are nearly sorted: an I/O may be this far out of order, ns.
 const WINDOW_NS: u64 = 1_000_000_000;
-/// Columns that a line may have.
+/// Maximum columns of a line.
 const COLUMNS_MAX: usize = 32;
 
-/// A number's column, from 0, and what one of it is.
+/// The column of a number, from 0, and its unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Scaled {
     column: usize,
-    /// Nanoseconds or bytes.
+    /// One unit in nanoseconds or bytes.
     unit: u64,
 }
 
-/// Which column of a table holds what. Written as `time=1:us,dev=2,op=3:R/W,offset=4:bytes,size=5:bytes,response=6:us`.
+/// The meaning of a table's columns. Written as `time=1:us,dev=2,op=3:R/W,offset=4:bytes,size=5:bytes,response=6:us`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Columns {
     /// The description or the name of a preset.
@@ -33,16 +33,16 @@ pub struct Columns {
     response: Option<Scaled>,
     offset: Scaled,
     size: Scaled,
-    /// The column of the operation, and what it has for a read and for a write.
+    /// The column of the operation, and its texts for a read and for a write.
     operation: (usize, String, String),
     /// Columns that together name the device.
     devices: Vec<usize>,
     pid: Option<usize>,
-    /// A line that comes before the others.
+    /// The table's header line, if it has one.
     head: Option<&'static str>,
 }
 
-/// Presets: name, description, and the line that begins such a table.
+/// Presets: name, description, and header line.
 const PRESETS: [(&str, &str, Option<&str>); 7] = [
     ("msr", "time=1:100ns,host=2,dev=3,op=4:Read/Write,offset=5:bytes,size=6:bytes,response=7:100ns", None),
     ("alibaba", "dev=1,op=2:R/W,offset=3:bytes,size=4:bytes,time=5:us", None),
@@ -66,7 +66,7 @@ impl Columns {
     /// A preset by its name, or a description.
     ///
     /// # Errors
-    /// What is wrong in it and what was expected.
+    /// If it is invalid: what is wrong, and what was expected.
     pub fn parse(text: &str) -> Result<Columns, String> {
         let preset = PRESETS.iter().find(|(name, ..)| *name == text);
         let (description, head) = preset.map_or((text, None), |(_, description, head)| (*description, *head));
@@ -85,14 +85,15 @@ impl Columns {
                 "dev" | "host" => devices.push(column - 1),
                 "time" | "response" | "offset" | "size" | "op" | "pid" => {
                     if parts.insert(name, (column - 1, unit)).is_some() {
-                        return Err(format!("{part:?}: there are two columns of {name} (expected one)"));
+                        return Err(format!("{part:?}: there are two columns for {name} (expected one)"));
                     }
                 }
                 _ => return Err(format!("{part:?}: expected time, response, offset, size, op, dev, host or pid")),
             }
         }
-        let wanted =
-            |name: &str| parts.get(name).copied().ok_or_else(|| format!("there is no column of {name} (expected one)"));
+        let wanted = |name: &str| {
+            parts.get(name).copied().ok_or_else(|| format!("there is no column for {name} (expected one)"))
+        };
         let (operation, words) = wanted("op")?;
         let words = if words.is_empty() { "R/W" } else { words };
         let (read, write) = words.split_once('/').ok_or_else(|| format!("op:{words}: expected READ/WRITE, as R/W"))?;
@@ -109,7 +110,7 @@ impl Columns {
         })
     }
 
-    /// Columns that a line needs.
+    /// Number of columns that a line needs.
     fn count(&self) -> usize {
         let numbers = [Some(self.time), self.response, Some(self.offset), Some(self.size)];
         let numbers = numbers.into_iter().flatten().map(|of| of.column);
@@ -138,7 +139,7 @@ fn scaled((column, unit): (usize, &str), usual: &str) -> Result<Scaled, String> 
     Ok(Scaled { column, unit })
 }
 
-/// The fields of a line: between commas, or between blanks where there are none.
+/// Splits a line into fields, at commas if it has any, otherwise at blanks.
 fn fields<'a>(line: &'a [u8], into: &mut [&'a [u8]; COLUMNS_MAX]) -> usize {
     let mut count = 0;
     let mut add = |field: &'a [u8]| {
@@ -155,7 +156,7 @@ fn fields<'a>(line: &'a [u8], into: &mut [&'a [u8]; COLUMNS_MAX]) -> usize {
     count
 }
 
-/// A number with or without decimals, in its unit.
+/// Parses a number with or without decimals, and converts it from its unit.
 fn value(text: &[u8], unit: u64) -> Option<u64> {
     if let Some(number) = decimal(text) {
         return number.checked_mul(unit);
@@ -164,7 +165,7 @@ fn value(text: &[u8], unit: u64) -> Option<u64> {
     u64::try_from(product).ok()
 }
 
-/// An I/O of a line.
+/// The I/O of a line.
 struct Row<'a> {
     time_ns: u64,
     response_ns: Option<u64>,
@@ -210,10 +211,10 @@ fn parse<'a>(columns: &Columns, line: &'a [u8]) -> Option<Row<'a>> {
     })
 }
 
-/// The preset that the first lines of a table are of, each by itself.
+/// The presets that match all of the first lines of a table.
 pub(crate) fn presets_of<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<Columns> {
     const LINES: usize = 20;
-    // fio's logs of latencies and rates look like tencent, but for the blanks.
+    // fio's latency and rate logs look like tencent's tables, except for their blanks.
     let has_blanks = |line: &[u8]| memchr::memmem::find(line, b", ").is_some();
     let presets = PRESETS.iter().filter_map(|(name, ..)| Columns::parse(name).ok());
     let is_it = |columns: &Columns| {
@@ -229,7 +230,7 @@ pub(crate) fn presets_of<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone) -> V
             let count = fields(line, &mut found);
             let row = parse(columns, line);
             some |= row.is_some();
-            // What is empty is unknown, and an I/O of a hash for each block has one column more.
+            // An empty field is an unknown value. FIU's tables have a further column if there is a hash per block.
             let is_unknown = row.is_none() && found[..count].contains(&&b""[..]);
             let has_count = count == columns.count() || (columns.name == "fiu" && count == 9);
             has_count
@@ -285,7 +286,7 @@ impl Table {
                 losses.foreign_lines += u64::from(has_gap);
                 return Ok(());
             }
-            let message = format!("this is no line of such a table: {}", shown(line));
+            let message = format!("this is not a line of such a table: {}", shown(line));
             return Err(self.input.line_error(message, format!("columns as in {}", self.columns)));
         };
         if row.bytes == 0 {

@@ -1,17 +1,17 @@
-//! What stands behind the action in blkparse's text and in the kernel's `blk` tracer.
+//! Parses the part of a line after the action, in blkparse's text and in that of the kernel's `blk` tracer.
 
 use super::event::{Action, Device, Event, Flags, Payload};
 use super::text::{Words, decimal, sectors, small};
 
-/// `major,minor`.
+/// Parses `major,minor`.
 pub(crate) fn device(text: &[u8]) -> Option<Device> {
     let comma = text.iter().position(|&letter| letter == b',')?;
     let (major, minor) = (small(&text[..comma])?, small(&text[comma + 1..])?);
     Some(Device { major: u16::try_from(major).ok()?, minor })
 }
 
-/// Fills in what the rest of a line says, from the sector on. None if it is not what the action has. The name of the task
-/// that is in brackets is returned.
+/// Fills an event from the rest of a line, starting at the sector. Returns the task's name in brackets; `None` if the
+/// text does not match the action.
 pub(crate) fn fill<'a>(event: &mut Event, mut words: Words<'a>, letters: &[u8]) -> Option<Option<&'a [u8]>> {
     let mut name = None;
     match event.action {
@@ -38,7 +38,7 @@ pub(crate) fn fill<'a>(event: &mut Event, mut words: Words<'a>, letters: &[u8]) 
             event.payload = Payload::From { device: from, sector: words.number()? };
         }
         Action::Complete | Action::Requeue => {
-            // A passthrough command has its bytes in parentheses and no sector.
+            // A passthrough command has its command bytes in parentheses and no sector.
             if words.rest().first().is_some_and(u8::is_ascii_digit) {
                 place(event, &mut words)?;
             }
@@ -52,7 +52,7 @@ pub(crate) fn fill<'a>(event: &mut Event, mut words: Words<'a>, letters: &[u8]) 
             if words.rest().first().is_some_and(u8::is_ascii_digit) {
                 place(event, &mut words)?;
             }
-            // Latencies and bytes of a command may stand before the name.
+            // Latencies and command bytes may precede the name.
             let rest = words.rest();
             let first = memchr::memchr(b'[', rest)?;
             name = super::text::in_brackets(&rest[first..]);
@@ -63,7 +63,7 @@ pub(crate) fn fill<'a>(event: &mut Event, mut words: Words<'a>, letters: &[u8]) 
     Some(name)
 }
 
-/// `SECTOR + SECTORS`, or a sector alone.
+/// Parses `SECTOR + SECTORS`, or a sector alone.
 fn place(event: &mut Event, words: &mut Words<'_>) -> Option<()> {
     event.sector = words.number()?;
     if words.rest().first() == Some(&b'+') {

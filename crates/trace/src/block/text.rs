@@ -1,6 +1,6 @@
-//! What readers of text share: words, numbers, times.
+//! Parsing helpers for text formats: words, numbers, times.
 
-/// Text that is taken apart from the left. Every step is none if what is asked for is not there.
+/// Text that is parsed from the left. Each method returns `None` if the next text does not match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words<'a> {
     rest: &'a [u8],
@@ -11,7 +11,7 @@ impl<'a> Words<'a> {
         Words { rest: text }
     }
 
-    /// What is left, without blanks before it.
+    /// The remaining text, without leading blanks.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest.trim_ascii_start()
     }
@@ -26,13 +26,13 @@ impl<'a> Words<'a> {
         (!word.is_empty()).then_some(word)
     }
 
-    /// A decimal number that fills a word.
+    /// A word that is a decimal number.
     #[inline]
     pub(crate) fn number(&mut self) -> Option<u64> {
         decimal(self.word()?)
     }
 
-    /// A word that has to be this one.
+    /// Skips this word.
     #[inline]
     pub(crate) fn expect(&mut self, word: &[u8]) -> Option<()> {
         (self.word()? == word).then_some(())
@@ -51,13 +51,13 @@ pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// A decimal number of 32 bits.
+/// A 32-bit decimal number.
 #[inline]
 pub(crate) fn small(text: &[u8]) -> Option<u32> {
     decimal(text)?.try_into().ok()
 }
 
-/// A number with decimals, in units of 10^-9. More than nine decimals are cut off.
+/// A number with decimals, in units of 10^-9. Further decimals are truncated.
 #[inline]
 pub(crate) fn nano(text: &[u8]) -> Option<u64> {
     let (whole, decimals) = match text.iter().position(|&letter| letter == b'.') {
@@ -76,13 +76,13 @@ pub(crate) fn nano(text: &[u8]) -> Option<u64> {
     whole.checked_mul(1_000_000_000)?.checked_add(nanos)
 }
 
-/// A length in sectors of 512 bytes, as bytes.
+/// A length in 512-byte sectors, converted to bytes.
 #[inline]
 pub(crate) fn sectors(text: &[u8]) -> Option<u32> {
     u32::try_from(decimal(text)?.checked_mul(512)?).ok()
 }
 
-/// The text between brackets: from the first one to the last.
+/// The text between the first opening and the last closing bracket.
 pub(crate) fn in_brackets(text: &[u8]) -> Option<&[u8]> {
     let text = text.trim_ascii();
     let end = memchr::memrchr(b']', text)?;

@@ -1,8 +1,8 @@
 //! Block events as text: ftrace's `trace` and `trace_pipe`, `trace-cmd report`, `perf script`, and the tracer `blk`.
 //!
-//! Lines are `TASK-PID [CPU] FLAGS TIME: EVENT: TEXT`; perf separates task and pid by blanks, and flags may be missing. Times
-//! are seconds with decimals: the clocks `counter` and `x86-tsc` print whole numbers, which are no times, and are refused. With the
-//! option latency-format lines are `TASK-PID CPUFLAGS MICROSECONDSus : EVENT: TEXT`.
+//! Lines are `TASK-PID [CPU] FLAGS TIME: EVENT: TEXT`; perf separates task and pid by blanks, and flags may be missing. Times are
+//! seconds with decimals. The clocks `counter` and `x86-tsc` print plain counts; these are refused unless their rate is given. With
+//! the option latency-format, lines are `TASK-PID CPUFLAGS MICROSECONDSus : EVENT: TEXT`.
 
 use std::num::NonZeroU64;
 
@@ -19,16 +19,16 @@ use super::text::{Words, decimal, in_brackets, nano, sectors, small};
 const WINDOW_NS: u64 = 1_000_000_000;
 const EXPECTED: &str = "TASK-PID [CPU] FLAGS TIME: EVENT: TEXT, as ftrace, trace-cmd report and perf script print";
 
-/// How the text of an event is laid out.
+/// The layout of an event's text.
 #[derive(Clone, Copy)]
 enum Layout {
-    /// As blkparse prints it behind device and flags.
+    /// The same as blkparse's, after device and flags.
     Bio,
-    /// Bytes, command and priority besides.
+    /// With bytes, command and priority.
     Request,
-    /// Command and priority besides, and an error at the end.
+    /// With command and priority, and an error at the end.
     Completion,
-    /// Of a task, without a device.
+    /// About a task, without a device.
     Plug,
 }
 
@@ -52,18 +52,19 @@ fn event_named(name: &[u8]) -> Option<(Action, Layout)> {
     })
 }
 
-/// What stands before an event's text.
+/// The fields before an event's text.
 struct Head<'a> {
     task: &'a [u8],
     pid: u32,
     cpu: u32,
     time_ns: u64,
-    /// Whether the time is a count of a clock that counts no time.
+    /// Whether the time is a plain count (`counter`, `x86-tsc`) instead of seconds.
     is_count: bool,
     rest: Words<'a>,
 }
 
-/// With the option latency-format: the CPU's number joins the flags, and a mark of long times may follow the unit.
+/// Parses the fields with the option latency-format: CPU number and flags are joined, and a mark for long times may follow the
+/// unit.
 fn latency_head(line: &[u8]) -> Option<Head<'_>> {
     let unit = memchr::memmem::find_iter(line, b"us").find(|&at| {
         at > 0 && line[at - 1].is_ascii_digit() && line.get(at + 3..).is_some_and(|rest| rest.starts_with(b": "))
@@ -125,14 +126,14 @@ fn head(line: &[u8]) -> Option<Head<'_>> {
     Some(Head { task, pid, cpu, time_ns, is_count, rest })
 }
 
-/// An event and what its line says besides.
+/// A parsed line: an event and the other fields.
 struct Line<'a> {
     event: Event,
     task: &'a [u8],
     is_count: bool,
 }
 
-/// The event of a line; the inner none if it is another event of the kernel's.
+/// Parses a line; the inner `None` means that it is another kernel event.
 fn parse(line: &[u8]) -> Option<Option<Line<'_>>> {
     let mut head = head(line).or_else(|| latency_head(line))?;
     let mut event = Event {
@@ -151,7 +152,7 @@ fn parse(line: &[u8]) -> Option<Option<Line<'_>>> {
     };
     let word = head.rest.word()?;
     if let Some(device) = tail::device(word) {
-        // The tracer `blk`: an action's letters instead of an event's name.
+        // The `blk` tracer prints an action's letters instead of an event's name.
         event.device = device;
         event.action = Action::from_letters(head.rest.word()?)?;
         let letters = head.rest.word()?;
@@ -184,7 +185,7 @@ fn parse(line: &[u8]) -> Option<Option<Line<'_>>> {
     Some(Some(Line { event, task: head.task, is_count: head.is_count }))
 }
 
-/// `(CDB) SECTOR + SECTORS PRIORITY [NAME OR ERROR]`, on older kernels without the priority.
+/// Parses `(CDB) SECTOR + SECTORS PRIORITY [NAME OR ERROR]`; older kernels omit the priority.
 fn request(event: &mut Event, text: &[u8], has_error: bool) -> Option<()> {
     let text = text.strip_prefix(b"(")?;
     let command = memchr::memchr(b')', text)?;
@@ -207,7 +208,7 @@ fn request(event: &mut Event, text: &[u8], has_error: bool) -> Option<()> {
     Some(())
 }
 
-/// `class,hint,level`, with the class as a word or a hexadecimal number.
+/// Parses `class,hint,level`, with the class as a word or a hexadecimal number.
 fn priority(text: &[u8]) -> Option<IoPriority> {
     let mut parts = text.split(|letter| *letter == b',');
     let class = match parts.next()? {
@@ -221,7 +222,7 @@ fn priority(text: &[u8]) -> Option<IoPriority> {
     Some(IoPriority::new(class, u8::try_from(level).ok().filter(|level| *level < 8)?))
 }
 
-/// Whether a line is a block event, for the detection.
+/// Whether a line is a block event, for format detection.
 pub(crate) fn is_event(line: &[u8]) -> bool {
     parse(line).flatten().is_some()
 }
@@ -330,7 +331,7 @@ impl TracefsText {
     }
 }
 
-/// Events that a line says were lost: `CPU:n [LOST m EVENTS]`, or entries that were written and are no more in the buffer.
+/// Number of lost events that a line reports: `CPU:n [LOST m EVENTS]`, or entries written but no longer in the buffer.
 fn lost(line: &[u8]) -> u64 {
     const ENTRIES: &[u8] = b"# entries-in-buffer/entries-written: ";
     if let Some(entries) = line.strip_prefix(ENTRIES) {

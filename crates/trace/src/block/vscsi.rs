@@ -1,4 +1,4 @@
-//! Records of virtual SCSI disks, as vscsiStats writes them: versions 1 and 2, in little endian, without a head.
+//! Records of virtual SCSI disks, as written by vscsiStats: versions 1 and 2, little endian, without a file header.
 
 use hoistway_blk::bio::IoPriority;
 
@@ -7,15 +7,15 @@ use super::event::{Action, Device, Event, Flags, Payload};
 use super::input::Input;
 use super::order::Order;
 
-/// Records are nearly sorted; their I/Os may be so far from their order.
+/// Records are nearly sorted: an I/O may be this far out of order, ns.
 const WINDOW_NS: u64 = 1_000_000_000;
-/// Records that decide whether a file has them.
+/// Number of records examined by format detection.
 const RECORDS_TESTED: usize = 64;
-/// Fewer are no evidence.
+/// With fewer records the format is not recognised.
 const RECORDS_MIN: usize = 4;
-/// A record's time is at most so much away from the one before it, in microseconds: a day.
+/// Largest plausible time between successive records, in microseconds: a day.
 const STEP_US_MAX: u64 = 86_400_000_000;
-/// Bytes of an I/O at most: 256 MiB.
+/// Largest plausible I/O, in bytes.
 const LENGTH_MAX: u32 = 256 << 20;
 
 /// A version of the records.
@@ -23,9 +23,9 @@ const LENGTH_MAX: u32 = 256 << 20;
 pub(crate) enum Layout {
     /// Version 1.
     V1,
-    /// Version 2, with response times. Its length depends on the compiler that wrote it.
+    /// Version 2, with response times. The record length depends on the compiler of the program that wrote it.
     V2 {
-        /// Bytes of a record.
+        /// Length of a record in bytes.
         bytes: usize,
     },
 }
@@ -85,7 +85,7 @@ impl Record {
         }
     }
 
-    /// Whether its fields are those of an I/O, or of a command without data.
+    /// Whether its fields are plausible for an I/O or a command without data.
     fn is_likely(&self, layout: Layout) -> bool {
         let moves_data = matches!(self.command(), Command::Read | Command::Write);
         let length_fits = if moves_data { self.bytes.is_multiple_of(512) } else { true };
@@ -97,17 +97,17 @@ impl Record {
     }
 }
 
-/// What a SCSI command does.
+/// The kind of a SCSI command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Command {
     Read,
     Write,
     Flush,
-    /// Neither: it is counted and left out.
+    /// Any other command, which is counted and omitted.
     Other,
 }
 
-/// The layout in which the beginning of a file makes sense, if there is one.
+/// The layout in which the beginning of a file is plausible, if any.
 pub(crate) fn layout_of(head: &[u8]) -> Option<Layout> {
     Layout::ALL.into_iter().find(|&layout| {
         let mut last_us: Option<u64> = None;
@@ -126,7 +126,7 @@ pub(crate) fn layout_of(head: &[u8]) -> Option<Layout> {
     })
 }
 
-/// The reader.
+/// Reader of vSCSI records.
 #[derive(Debug)]
 pub(crate) struct Vscsi {
     input: Input,
@@ -140,7 +140,7 @@ impl Vscsi {
     pub(crate) fn new(mut input: Input) -> Result<Vscsi, ReadError> {
         let head = input.fill(RECORDS_TESTED * 48)?;
         let Some(layout) = layout_of(head) else {
-            return Err(ReadError::file(input.name(), "these are no records of vSCSI", "records of version 1 or 2"));
+            return Err(ReadError::file(input.name(), "these are not vSCSI records", "records of version 1 or 2"));
         };
         Ok(Vscsi { input, layout, order: Order::new(WINDOW_NS), records: 0, is_at_end: false })
     }
@@ -171,7 +171,7 @@ impl Vscsi {
         self.records += 1;
         let place = Place::Record { number: self.records, byte };
         if !record.is_likely(self.layout) {
-            let message = "this is no record: its version, command or length makes no sense";
+            let message = "this is not a record: its version, command or length is invalid";
             let expected = format!("records of version {}, of {length} bytes each", self.layout.version());
             return Err(ReadError::at(self.input.name(), place, message, expected));
         }

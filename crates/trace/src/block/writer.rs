@@ -1,4 +1,4 @@
-//! Events as blktrace's files, version 7, in little endian: what blkparse and btt read.
+//! Writes events as blktrace files, version 7, little endian, for blkparse and btt.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,12 +9,13 @@ use super::event::{Action, Device, Event, Flags, Payload};
 use super::header::{HEADER_BYTES, MAGIC, NOTIFY, NOTIFY_MESSAGE, NOTIFY_PROCESS, NOTIFY_TIMESTAMP};
 use super::names::Names;
 
-/// Bytes of a process name's record.
+/// Payload length of a process-name record, in bytes.
 const NAME_BYTES: usize = 16;
 /// Category of request events.
 const FS: u16 = 0x0100;
 
-/// The file of one CPU. The format has no priorities, and blkparse rejects events with cgroups: both are left out.
+/// The file of one CPU. Priorities and cgroups are omitted: the format has no priorities, and blkparse rejects events
+/// with cgroups.
 #[derive(Debug)]
 pub struct CpuFile<W> {
     file: W,
@@ -25,12 +26,12 @@ pub struct CpuFile<W> {
 }
 
 impl<W: Write> CpuFile<W> {
-    /// The file of a CPU. `device` stands in records that are about no event.
+    /// The file of a CPU. `device` is used in records that do not concern an event.
     pub fn new(file: W, cpu: u32, device: Device) -> CpuFile<W> {
         CpuFile { file, cpu, device, sequence: 0 }
     }
 
-    /// Writes an event of this CPU behind the others.
+    /// Appends an event of this CPU.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -42,19 +43,19 @@ impl<W: Write> CpuFile<W> {
         self.file.write_all(&payload[..length])
     }
 
-    /// Writes the name of a task, which stands before its first event.
+    /// Writes the name of a task; to be called before its first event.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn name(&mut self, time_ns: u64, pid: u32, name: &[u8]) -> io::Result<()> {
         let mut payload = [0; NAME_BYTES];
-        // The last byte ends the name.
+        // The last byte is the terminating NUL.
         let length = name.len().min(NAME_BYTES - 1);
         payload[..length].copy_from_slice(&name[..length]);
         self.note(NOTIFY_PROCESS, time_ns, pid, &payload)
     }
 
-    /// Writes the time of day that belongs to a time of the recording's clock.
+    /// Writes the time of day at a time of the recording's clock.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -65,12 +66,12 @@ impl<W: Write> CpuFile<W> {
         self.note(NOTIFY_TIMESTAMP, time_ns, 0, &payload)
     }
 
-    /// Writes that events were lost here: in a message, and as a gap of the sequence numbers.
+    /// Records that events were lost here, with a message and a gap in the sequence numbers.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn lost(&mut self, time_ns: u64, events: u64) -> io::Result<()> {
-        // Readers take a larger step for one back.
+        // Readers interpret a larger step as a backward one.
         let step = events.min(1 << 30) as u32;
         self.sequence = self.sequence.wrapping_add(step);
         self.note(NOTIFY_MESSAGE, time_ns, 0, format!("{events} events lost").as_bytes())
@@ -98,7 +99,7 @@ pub struct BlktraceWriter<W> {
 }
 
 impl<W: Write> BlktraceWriter<W> {
-    /// For CPUs from 0 on, each with its file.
+    /// A writer with one file for each CPU, from 0 on.
     #[must_use]
     pub fn new(files: Vec<W>) -> BlktraceWriter<W> {
         let mut writer = BlktraceWriter { files: Vec::new(), named: FxHashSet::default() };
@@ -106,7 +107,7 @@ impl<W: Write> BlktraceWriter<W> {
         writer
     }
 
-    /// CPUs that have files.
+    /// Number of CPUs with files.
     #[must_use]
     pub fn cpus(&self) -> usize {
         self.files.len()
@@ -117,7 +118,7 @@ impl<W: Write> BlktraceWriter<W> {
         self.files.push(CpuFile::new(file, self.files.len() as u32, Device::default()));
     }
 
-    /// Writes an event behind those of its CPU; before it the name of its task, if it is the first of that task.
+    /// Writes an event to the file of its CPU, preceded by the name of its task if it is the task's first event.
     ///
     /// # Errors
     /// If it cannot be written, or its CPU has no file.
@@ -132,7 +133,7 @@ impl<W: Write> BlktraceWriter<W> {
         file.event(event)
     }
 
-    /// Writes what is held back, and returns the files.
+    /// Flushes buffered events and returns the files.
     ///
     /// # Errors
     /// If that cannot be written.
@@ -158,7 +159,7 @@ fn header(event: &Event, action: u32, sequence: u32, payload_bytes: usize) -> [u
     bytes
 }
 
-/// The kernel sets the direction "read" on everything that is no write.
+/// The category bits of an event. The kernel sets "read" on everything that is not a write.
 fn category(event: &Event) -> u16 {
     let direction = if event.flags.has(Flags::WRITE) { 0 } else { Flags::READ.bits() };
     let of_action = match event.action {
@@ -170,7 +171,7 @@ fn category(event: &Event) -> u16 {
         _ => 0x0010,
     };
     let flags = event.flags.bits();
-    // A passthrough command is none of a file system.
+    // A passthrough command is not a file-system request.
     let of_action = if event.flags.has(Flags::PASSTHROUGH) { of_action & !FS } else { of_action };
     flags | direction | of_action
 }

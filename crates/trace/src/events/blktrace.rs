@@ -1,4 +1,4 @@
-//! A simulated run as a recording of blktrace, which blkparse and btt read.
+//! Writes a simulated run as a blktrace recording, for blkparse and btt.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,12 +10,12 @@ use hoistway_blk::watch::{Event as Seen, Probe};
 
 use crate::block::{Action, BlktraceWriter, Device, Event, Flags, Names, Payload};
 
-/// btt takes some drivers for remappers of others; it knows this one as that of disks.
+/// Major number 8 (sd): btt treats some other drivers as remapping ones.
 const MAJOR: u16 = 8;
-/// Numbers of a disk and its partitions.
+/// Minor numbers per disk, for the disk and its partitions.
 const MINORS_OF_DISK: u32 = 16;
 
-/// A probe that writes a record for each event that blktrace knows: one file for each CPU, the task of a process numbered from 1.
+/// A probe that writes a record for each event that blktrace supports: one file for each CPU; pids of processes count from 1.
 ///
 /// A probe cannot fail: the first error is kept, nothing is written after it, and the run is stopped.
 #[derive(Debug)]
@@ -27,13 +27,13 @@ pub struct BlktraceProbe<'a, W> {
     submitter: Option<Waiter>,
     /// Time and CPU of the last record.
     last: (u64, u32),
-    /// The request that ended at the driver last.
+    /// The request that the driver completed last.
     completed: Option<RqId>,
     error: Option<io::Error>,
 }
 
 impl<'a, W: Write> BlktraceProbe<'a, W> {
-    /// For a run whose CPUs have these files, and whose processes are of these jobs. `stop` is set if they cannot be written.
+    /// A probe for a run with one file for each CPU, and the job name of each process. `stop` is set if a file cannot be written.
     #[must_use]
     pub fn new<'j>(files: Vec<W>, jobs: impl Iterator<Item = &'j str>, stop: &'a AtomicBool) -> BlktraceProbe<'a, W> {
         let mut names = Names::default();
@@ -42,7 +42,7 @@ impl<'a, W: Write> BlktraceProbe<'a, W> {
         BlktraceProbe { writer, names, stop, device: 0, submitter: None, last, completed: None, error: None }
     }
 
-    /// Writes what is held back, and returns the files.
+    /// Flushes buffered records and returns the files.
     ///
     /// # Errors
     /// If something could not be written.
@@ -50,7 +50,7 @@ impl<'a, W: Write> BlktraceProbe<'a, W> {
         self.error.map_or_else(|| self.writer.finish(), Err)
     }
 
-    /// The record of something without an I/O.
+    /// An event without an I/O.
     fn blank(&self, action: Action) -> Event {
         Event {
             time_ns: 0,
@@ -78,14 +78,14 @@ impl<'a, W: Write> BlktraceProbe<'a, W> {
         Event { sector, bytes, pid, flags: flags(rq.op, rq.flags), ..self.blank(action) }
     }
 
-    /// No task runs when an I/O ends.
+    /// Makes a completion event: its pid is 0, because completions run outside of any task.
     fn end(event: Event, status: Status) -> Event {
         let error = u16::try_from(status.errno().unsigned_abs()).unwrap_or(u16::MAX);
         Event { pid: 0, error, ..event }
     }
 }
 
-/// I/O contexts are numbered as tasks: 0 is none.
+/// The pid of an I/O context: the same number, 0 for none.
 fn pid(context: IoContextId) -> u32 {
     context.0
 }
@@ -134,7 +134,7 @@ impl<W: Write> Probe for BlktraceProbe<'_, W> {
                 Self::end(self.request(Action::Complete, rq), status)
             }
             Seen::End(rq) => {
-                // The last step of a flush sequence has a record of its own, without length.
+                // The last step of a flush sequence has its own record, of length 0.
                 let is_silent = rq.sectors == 0 && self.completed != Some(rq.id());
                 if rq.marks.contains(Marks::FLUSH_COMMAND) || !(rq.marks.contains(Marks::IN_SEQUENCE) || is_silent) {
                     return;
@@ -143,14 +143,14 @@ impl<W: Write> Probe for BlktraceProbe<'_, W> {
                 Event { bytes: 0, flags: end.flags.without(Flags::FLUSH | Flags::FUA), ..end }
             }
             Seen::BioComplete(bio, status) => Self::end(self.bio(Action::Complete, bio), status),
-            // blktrace has no record of them: of absorbed requests the bios complete with the other's.
+            // blktrace has no records for these: bios of an absorbed request complete with the request that absorbed it.
             Seen::Absorbed(_) | Seen::Dispatch { .. } => return,
         };
         if self.error.is_some() {
             return;
         }
         let cpu = cpu.0;
-        // Files are merged by time alone: what happened at one time on several CPUs keeps its order by a nanosecond more.
+        // Readers merge files by time alone, so simultaneous events of several CPUs are spaced by 1 ns to keep their order.
         let (last_ns, last_cpu) = self.last;
         let time_ns = now.at.0.max(last_ns + u64::from(cpu != last_cpu));
         self.last = (time_ns, cpu);

@@ -1,9 +1,8 @@
-//! `hoistway-trace/1`: everything that happened in one or more simulated runs, one JSON object a line.
+//! `hoistway-trace/1`: all events of one or more simulated runs, one JSON object per line.
 //!
-//! The first line says what was run ([`Header`]), the last one that nothing is missing. Between them each line is an
-//! event with the kernel's name for it (BL-131, BL-132), or a `dispatch`: what the scheduler was asked, and what it
-//! answered, with its reason. `docs/trace.md` describes every field. [`BlktraceProbe`] writes the same events, but for those of the
-//! scheduler, as blktrace does.
+//! The first line describes the runs ([`Header`]); the last one confirms that the trace is complete. Each line between them is an
+//! event under its kernel name (BL-131, BL-132), or a `dispatch`: a decision of the scheduler with its reason. `docs/trace.md`
+//! describes every field. [`BlktraceProbe`] writes the same events, except those of the scheduler, in blktrace's format.
 
 mod blktrace;
 mod reader;
@@ -16,10 +15,10 @@ pub use blktrace::BlktraceProbe;
 pub use reader::{Line, ReadError, Reader};
 pub use writer::Writer;
 
-/// The first field of the first line.
+/// Value of the header's `format`.
 pub const FORMAT: &str = "hoistway-trace/1";
 
-/// The first line: what was run.
+/// The first line: the configuration of the runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Header {
     /// [`FORMAT`].
@@ -28,17 +27,17 @@ pub struct Header {
     pub version: String,
     /// The job file.
     pub job_file: String,
-    /// The devices, by the number that events give as `dev`.
+    /// The devices, indexed by the `dev` of events.
     pub devices: Vec<String>,
     /// The simulated kernel.
     pub kernel: String,
     /// CPUs of the simulated host.
     pub cpus: u32,
-    /// Everything random was drawn from it.
+    /// Random seed of the runs.
     pub seed: u64,
-    /// The runs, by the number that events give as `run`.
+    /// The runs, indexed by the `run` of events.
     pub runs: Vec<RunHeader>,
-    /// The processes, by the number that events give as `process`.
+    /// The processes, indexed by the `process` of events.
     pub processes: Vec<ProcessHeader>,
 }
 
@@ -49,19 +48,19 @@ pub struct RunHeader {
     pub run: u32,
     /// The scheduler.
     pub scheduler: String,
-    /// The tunables that were set, with the text that was written.
+    /// The tunables that were set, with their values as text.
     pub tunables: Map<String, Value>,
 }
 
-/// One process. It has the I/O context `process` + 1, and is the waiter `process`.
+/// One process. Its I/O context is `process` + 1, its waiter number is `process`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ProcessHeader {
     /// Its number.
     pub process: u32,
     /// Its job.
     pub job: String,
-    /// Which process of the job, from 0.
+    /// Index among the job's processes, from 0.
     pub clone: u32,
-    /// The device that it works on.
+    /// The device that it uses.
     pub dev: u32,
 }

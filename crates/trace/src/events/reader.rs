@@ -1,4 +1,4 @@
-//! Reads such a trace back, line by line.
+//! Reader for `hoistway-trace/1`, line by line.
 
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -10,45 +10,45 @@ use super::{FORMAT, Header};
 /// Longest line, bytes.
 const LINE_MAX: u64 = 1 << 20;
 
-/// An event. Fields that it does not have are `None`.
+/// An event. Fields that are absent from the line are `None`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Line<'a> {
-    /// Its name; `run_end` and `trace_end` besides.
+    /// Name of the event; also `run_end` and `trace_end`.
     #[serde(borrow)]
     pub event: Cow<'a, str>,
     /// The run.
     pub run: Option<u32>,
-    /// Virtual time since the beginning of the run.
+    /// Virtual time since the start of the run, ns.
     pub time_ns: Option<u64>,
-    /// Whose I/O it is.
+    /// The process whose I/O it is.
     pub process: Option<u32>,
     /// The request.
     pub rq: Option<u32>,
-    /// Why the scheduler gave it out, or gave nothing: as one word.
+    /// Why the scheduler dispatched the request or nothing, as one word.
     #[serde(borrow)]
     pub reason: Option<Cow<'a, str>>,
     /// The same as a sentence.
     #[serde(borrow)]
     pub why: Option<Cow<'a, str>>,
-    /// Whether something is missing, in the last line of a run and of the trace.
+    /// Whether the run or trace is incomplete; in the last line of each.
     pub partial: Option<bool>,
 }
 
 /// Why a trace cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It cannot be read at all.
+    /// An I/O error.
     #[error("line {0}: cannot be read: {1}")]
     Io(u64, std::io::Error),
-    /// A line is not what was expected.
+    /// A line is malformed: its number, and what was expected.
     #[error("line {0}: {1}")]
     Line(u64, String),
-    /// The last line is missing.
+    /// The last line is missing: number of lines read.
     #[error("line {0}: the trace ends in the middle (expected the event trace_end)")]
     CutOff(u64),
 }
 
-/// A trace that is being read.
+/// Reads a trace.
 pub struct Reader<R> {
     input: R,
     line: Vec<u8>,
@@ -60,7 +60,7 @@ impl<R: BufRead> Reader<R> {
     /// Reads the first line.
     ///
     /// # Errors
-    /// If it is not the first line of such a trace.
+    /// If it is not the header of such a trace.
     pub fn new(input: R) -> Result<(Header, Self), ReadError> {
         let mut reader = Reader { input, line: Vec::new(), number: 0, has_ended: false };
         let expected =
@@ -75,10 +75,10 @@ impl<R: BufRead> Reader<R> {
         Ok((header, reader))
     }
 
-    /// The next line, or nothing behind the last one.
+    /// The next line; `None` after the last one.
     ///
     /// # Errors
-    /// If it is not an event, or missing.
+    /// If the line is not an event, or the trace ends before its last line.
     pub fn line(&mut self) -> Result<Option<Line<'_>>, ReadError> {
         if self.has_ended {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Writes events as they happen; nothing is kept.
+//! Writer for `hoistway-trace/1`: each event is written when it happens, and nothing is kept in memory.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,19 +12,19 @@ use super::Header;
 
 /// A probe that writes a line for each event.
 ///
-/// A probe cannot fail. So the first error is kept, nothing is written after it, and the run is asked to stop.
+/// A probe cannot fail: the first error is kept, nothing is written after it, and the run is stopped.
 pub struct Writer<'a, W> {
     out: W,
-    /// The jobs of the processes as JSON strings.
+    /// Job names of the processes, as JSON strings.
     jobs: Vec<String>,
     run: u32,
     stop: Option<&'a AtomicBool>,
     device: u32,
     submitter: Option<Waiter>,
     line: Vec<u8>,
-    /// Events of the current run.
+    /// Number of events of the current run.
     events: u64,
-    /// Events of the runs before.
+    /// Number of events of the previous runs.
     events_before: u64,
     runs: u32,
     is_partial: bool,
@@ -57,14 +57,14 @@ impl<'a, W: Write> Writer<'a, W> {
         })
     }
 
-    /// The events that follow are those of run number `run`. `stop` is set if they cannot be written.
+    /// Starts run number `run`, to which the following events belong. `stop` is set if they cannot be written.
     pub fn begin_run(&mut self, run: u32, stop: &'a AtomicBool) {
         self.run = run;
         self.stop = Some(stop);
         self.events = 0;
     }
 
-    /// The run has ended: how long it was, how many bios ended, and whether it was cut short.
+    /// Ends the run, with its virtual duration, its number of completed bios, and whether it was cut short.
     ///
     /// # Errors
     /// If one of its events could not be written.
@@ -80,7 +80,7 @@ impl<'a, W: Write> Writer<'a, W> {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Writes the last line and gives the place back.
+    /// Writes the last line and returns the writer.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -129,7 +129,7 @@ impl<'a, W: Write> Writer<'a, W> {
         }
     }
 
-    /// What is the same for bios and requests.
+    /// Writes the fields common to bios and requests.
     fn io(&mut self, who: IoContextId, op: Op, flags: BioFlags, sector: Sector, sectors: u32) {
         self.process(who.0.checked_sub(1));
         self.text(format_args!(",\"op\":\"{}\",\"rwbs\":\"", op.name()));
@@ -146,7 +146,7 @@ impl<'a, W: Write> Writer<'a, W> {
         self.io(rq.io_context, rq.op, rq.flags, rq.sector, rq.sectors);
     }
 
-    /// How it ended, if badly.
+    /// Writes the error number, if the status is an error.
     fn errno(&mut self, status: Status) {
         if status != Status::Ok {
             self.text(format_args!(",\"errno\":{}", status.errno()));
@@ -165,7 +165,7 @@ impl<W: Write> Probe for Writer<'_, W> {
     }
 
     fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
-        // The kernel traces what ends at the driver.
+        // The kernel traces completions at the driver only.
         if self.error.is_some() || matches!(event, Event::End(_)) {
             return;
         }
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!((letters(Op::Discard, BioFlags::NONE), letters(Op::Discard, sync)), ("D".into(), "DS".into()));
     }
 
-    /// Takes this many bytes, and then none.
+    /// Accepts this many bytes, then fails.
     struct Full(usize);
 
     impl Write for Full {

@@ -1,21 +1,21 @@
-//! bfq's lines about its inner state: aids for finding an error, not part of what a scheduler must reproduce.
+//! bfq's lines about its internal state: debugging aids, which a scheduler need not reproduce.
 
 use serde_json::{Map, Value};
 
 use super::error::Problem;
 use super::io::QueueName;
 
-/// One line about bfq's inner state.
+/// One line about bfq's internal state.
 ///
-/// The fields depend on the kind and are kept as they stand, because nothing but a comparison reads them: see
+/// The fields depend on the kind and are kept unparsed, because only comparisons read them: see
 /// `crates/evidence/traces/README.md`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BfqState {
     /// The kind of line, the file's `k`: `busy`, `serve`, `expire`, `vtime`, ...
     pub kind: Box<str>,
-    /// The queue it is about; absent where it is about the whole device.
+    /// The queue concerned; `None` if the line concerns the whole device.
     pub queue: Option<QueueName>,
-    /// Everything else on the line. A `pid` here is a field of the kind (the waker), not the context of the event.
+    /// All other fields of the line. A `pid` here is a field of the kind (the waker), not the context of the event.
     pub fields: Map<String, Value>,
 }
 
@@ -35,7 +35,7 @@ impl BfqState {
     pub(super) fn parse(line: &[u8]) -> Result<BfqState, Problem> {
         let mut fields: Map<String, Value> =
             serde_json::from_slice(line).map_err(|error| Problem::from_json(&error, line))?;
-        // The reader knows them already.
+        // These were parsed before.
         fields.shift_remove("t");
         fields.shift_remove("e");
         let kind = match fields.shift_remove("k") {

@@ -1,15 +1,15 @@
-//! Everything that can be wrong with a recording.
+//! Errors in a recording.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
-/// A recording that could not be read: which file, which line, and what was expected there.
+/// Why a recording cannot be read: the file, the line, and what was expected there.
 #[derive(Debug, thiserror::Error)]
 pub struct ReadError {
-    /// The file, as it was named to the reader.
+    /// Name of the file as the caller gave it.
     pub file: String,
-    /// The line, counted from 1; absent where the fault is not on a line.
+    /// The line, counted from 1; `None` if the error is not on a line.
     pub line: Option<u64>,
     /// What is wrong.
     #[source]
@@ -19,35 +19,35 @@ pub struct ReadError {
 /// What is wrong with a recording. Each text says what was expected.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The operating system's word.
+    /// An error of the operating system.
     #[error("cannot read it: {0}")]
     Io(#[source] io::Error),
-    /// Nothing in it.
+    /// The file is empty.
     #[error("the file is empty; expected a header line with \"format\":\"iosched-trace/1\"")]
     Empty,
-    /// Some other kind of file.
+    /// The file has another format.
     #[error("expected a header line with \"format\":\"iosched-trace/1\", found {found}")]
     Foreign {
-        /// What it looks like.
+        /// The format that it appears to have.
         found: String,
     },
-    /// The compressed data stops early.
+    /// The compressed data is truncated.
     #[error("the gzip data ends in the middle: the file was cut off, so copy or record it again")]
     TruncatedGzip,
-    /// The compressed data makes no sense.
+    /// The compressed data is corrupt.
     #[error("the gzip data is damaged ({0}), so copy or record the file again")]
     CorruptGzip(String),
-    /// The last line stops early.
+    /// The last line is truncated.
     #[error("the last line ends in the middle: expected a complete JSON object; the file was cut off")]
     TruncatedLine,
-    /// A line that is no JSON object, or a value of the wrong type.
+    /// A line is not a JSON object, or a value has the wrong type.
     #[error("expected a JSON object with the documented fields: {}{message} (column {column})", at(.field))]
     Json {
         /// The field at fault, if one can be named.
         field: Option<String>,
-        /// What the JSON parser says.
+        /// The JSON parser's message.
         message: String,
-        /// Where on the line, counted from 1.
+        /// Column of the line, counted from 1.
         column: usize,
     },
     /// An event lacks a field.
@@ -58,14 +58,14 @@ pub enum Problem {
         /// The field.
         field: &'static str,
     },
-    /// A field has the right JSON type, but no possible value.
+    /// A field has the right JSON type, but an invalid value.
     #[error("field `{field}`: expected {expected}, found {found}")]
     BadField {
         /// The field.
         field: &'static str,
-        /// What it may hold.
+        /// The valid values.
         expected: Cow<'static, str>,
-        /// What it holds.
+        /// The actual value.
         found: String,
     },
     /// Events are not in the order of time.
@@ -73,30 +73,30 @@ pub enum Problem {
     TimeBackwards {
         /// The time of this event, ns.
         t: u64,
-        /// The time of the event before, ns.
+        /// The time of the previous event, ns.
         previous: u64,
     },
-    /// The header promises another number of events.
+    /// The number of events differs from the header's.
     #[error("expected {expected} events, as this header says, found {found}; the file was cut off or edited")]
     EventCount {
-        /// What the header says.
+        /// Number of events in the header.
         expected: u64,
-        /// What is there.
+        /// Number of events in the file.
         found: u64,
     },
-    /// A line that no recorder would write.
+    /// A line is longer than any that a recorder writes.
     #[error("expected lines of at most {limit} bytes")]
     LineTooLong {
         /// The limit, bytes.
         limit: usize,
     },
-    /// More text than the reader is prepared to hold.
+    /// The text exceeds the reader's limit.
     #[error("expected at most {limit} bytes of text; cut the recording or raise the limit")]
     TooManyBytes {
         /// The limit.
         limit: u64,
     },
-    /// More events than the reader is prepared to hold.
+    /// The number of events exceeds the reader's limit.
     #[error("expected at most {limit} events; cut the recording or raise the limit")]
     TooManyEvents {
         /// The limit.
@@ -122,18 +122,18 @@ impl Problem {
         Problem::BadField { field, expected: expected.into(), found: shorten(&format!("`{found}`")) }
     }
 
-    /// What `error` says about `line`.
+    /// Converts a JSON error in `line`.
     pub(super) fn from_json(error: &serde_json::Error, line: &[u8]) -> Problem {
         let text = error.to_string();
-        // The parser's own "line 1" would contradict the line of the file.
+        // The parser always reports line 1, which would contradict the file's line number.
         let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
         let field = if error.is_data() { field_before(line, error.column()) } else { None };
         Problem::Json { field, message: shorten(message), column: error.column() }
     }
 }
 
-/// The key whose value ends at or before `column`, as far as a look at the text can tell: the JSON parser says where
-/// it stumbled, but not over which field.
+/// Guesses the key whose value ends at or before `column`: the JSON parser reports only the position of an error, not
+/// the field.
 fn field_before(line: &[u8], column: usize) -> Option<String> {
     let before = &line[..column.min(line.len())];
     let end = before.windows(2).rposition(|pair| pair == b"\":")?;
@@ -145,7 +145,7 @@ fn at(field: &Option<String>) -> String {
     field.as_ref().map_or(String::new(), |field| format!("at field `{field}`: "))
 }
 
-/// Keeps an error readable when the file is not.
+/// Shortens a long text in an error.
 fn shorten(text: &str) -> String {
     const MAX: usize = 160;
     match text.char_indices().nth(MAX) {

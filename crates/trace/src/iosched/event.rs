@@ -1,4 +1,4 @@
-//! The events of a recording, typed.
+//! Typed events of a recording.
 
 use hoistway_blk::bio::Op;
 use hoistway_blk::ground::{CgroupId, CpuId, HctxId, Instant, Sector, Tick};
@@ -9,37 +9,37 @@ use super::io::{BioNumber, Io, Place, QueueName, RqNumber};
 /// One line of a recording.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
-    /// The line of the file it stands on, counted from 1. The header is line 1, so the first event is on line 2.
+    /// Line number in the file, counted from 1. The header is line 1, so the first event is on line 2.
     pub line: u64,
-    /// When it happened: ns since the first event.
+    /// Time since the first event, ns.
     pub t: Instant,
-    /// On which CPU. Absent on [`EventKind::Bfq`] and [`EventKind::Msg`].
+    /// The CPU. `None` for [`EventKind::Bfq`] and [`EventKind::Msg`].
     pub cpu: Option<CpuId>,
-    /// In whose context; 0 is the idle task or an interrupt. Absent as `cpu`, and on the legacy kernels' dispatches
-    /// and request merges.
+    /// Pid of the task in whose context it happened; 0 for the idle task or an interrupt. `None` like `cpu`, and for
+    /// dispatches and request merges of legacy kernels.
     pub pid: Option<u32>,
     /// What happened.
     pub kind: EventKind,
 }
 
-/// What happened. Kinds are named as in the file, but for case.
+/// The kind of an event. Names are those of the file, except for case.
 #[derive(Clone, PartialEq, Debug)]
 pub enum EventKind {
     /// A bio enters the block layer, after splitting.
     Queue(Submitted),
-    /// A bio was cut: this is the front part, the remainder is queued again.
+    /// A bio was split: this is the front part; the remainder is queued again.
     Split {
         /// The bio and its front part.
         bio: Submitted,
-        /// Where the remainder starts.
+        /// First sector of the remainder.
         at: Sector,
     },
     /// A request was allocated for the bio.
     Getrq {
         /// The bio.
         bio: Submitted,
-        /// The request, on legacy kernels. On multi-queue kernels the first event with a request *and* this bio
-        /// (an insert or an issue) tells.
+        /// The request, on legacy kernels. On multi-queue kernels the first event with both a request and this bio (an
+        /// insert or an issue) identifies it.
         rq: Option<RqNumber>,
     },
     /// Legacy: the submitter has to wait for a free request; its [`EventKind::Getrq`] comes later.
@@ -48,9 +48,9 @@ pub enum EventKind {
     Plug,
     /// The plug list of a task is flushed.
     Unplug {
-        /// Requests on it.
+        /// Number of requests on the list.
         nr: u32,
-        /// False: because the task goes to sleep or the list is full.
+        /// `false` if flushed because the task goes to sleep or the list is full.
         explicit: bool,
     },
     /// A bio was appended to a request, which may still be on its submitter's plug list.
@@ -61,25 +61,25 @@ pub enum EventKind {
     Insert(Insert),
     /// A request was absorbed by its neighbour inside the scheduler.
     Rqmerge(RqMerge),
-    /// A hardware queue run begins on this CPU and pid.
+    /// A hardware-queue run begins on this CPU and pid.
     Run {
         /// The hardware queue.
         hctx: HctxId,
     },
-    /// The run on this CPU and pid ends. It does not say of which hardware queue.
+    /// The run on this CPU and pid ends; the hardware queue is not recorded.
     RunEnd,
-    /// **The decision** of the scheduler.
+    /// A dispatch decision of the scheduler.
     Dispatch(Dispatch),
     /// The driver started a request.
     Issue(Issue),
-    /// The driver refused a request or gave it back.
+    /// The driver refused or returned a request.
     Requeue {
         /// The request.
         rq: RqNumber,
-        /// Its description.
+        /// Sector, size, flags and priority at this point.
         io: Io,
     },
-    /// The device finished a request.
+    /// The device completed a request.
     Complete(Complete),
     /// kyber: the completed request enters the latency histograms.
     Sample {
@@ -93,7 +93,7 @@ pub enum EventKind {
     },
     /// A request is released; its tags become available.
     Free(Free),
-    /// kyber: a percentile was taken.
+    /// kyber: a latency percentile was computed.
     KyberLatency(KyberLatency),
     /// kyber: the depth of a domain changed.
     KyberAdjust {
@@ -107,42 +107,42 @@ pub enum EventKind {
         /// The domain.
         domain: KyberDomain,
     },
-    /// bfq: a line about its inner state.
+    /// bfq: a line about its internal state.
     Bfq(BfqState),
     /// bfq: the idling timer fired.
     BfqIdleTimer,
-    /// Something that was done to the queue from outside.
+    /// An external action on the queue.
     Mark(Mark),
-    /// Legacy: a process leaves, its I/O context is torn down.
+    /// Legacy: a process exits, and its I/O context is torn down.
     Exit,
     /// Legacy: a line of the scheduler's own trace output.
     Msg {
         /// The text.
         text: Box<str>,
-        /// The cgroup of the queue it is about, if not the root.
+        /// The cgroup of the queue concerned; `None` for the root.
         cg: Option<CgroupId>,
     },
-    /// A kind that this reader does not know, with its name. Never an error: count and skip it.
+    /// An unknown kind, with its name. Not an error: count and skip it.
     Unknown(Box<str>),
 }
 
-/// A bio on its way into the block layer.
+/// A bio that enters the block layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Submitted {
     /// The bio.
     pub bio: BioNumber,
-    /// Its description.
+    /// Sector, size, flags and priority at this point.
     pub io: Io,
 }
 
-/// A bio that joined a request.
+/// A bio that was merged into a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Merge {
     /// The bio.
     pub bio: BioNumber,
-    /// The request that grew.
+    /// The request that it was merged into.
     pub rq: RqNumber,
-    /// Description *of the bio*: the request grows by its sectors.
+    /// Sector, size, flags and priority of the bio, not of the request.
     pub io: Io,
 }
 
@@ -153,41 +153,41 @@ pub struct Insert {
     pub rq: RqNumber,
     /// Its first bio.
     pub bio: BioNumber,
-    /// Its description, with what was merged on the plug list. `j` is always there.
+    /// Sector, size, flags and priority, including merges on the plug list. `j` is always present.
     pub io: Io,
-    /// Into whose hands.
+    /// Who took the request.
     pub by: InsertedBy,
-    /// Multi-queue: the same for all requests of one insertion call to the scheduler.
+    /// Multi-queue: number of the insertion call, shared by all requests of that call.
     pub batch: Option<u32>,
-    /// At the head.
+    /// Whether it was inserted at the head.
     pub head: bool,
-    /// cfq: the queue that it was put in.
+    /// cfq: the queue that received it.
     pub queue: Option<QueueName>,
 }
 
-/// What took an inserted request.
+/// The receiver of an inserted request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InsertedBy {
     /// The scheduler.
     Scheduler,
     /// The block layer itself: a software queue or hardware dispatch list (no scheduler), the flush machinery, or a
-    /// re-insertion past the scheduler.
+    /// re-insertion that bypasses the scheduler.
     Core,
 }
 
-/// A request that disappeared inside its neighbour; in multi-queue recordings its `free` follows. It may never have
-/// been inserted: then it was absorbed on entry.
+/// A request that was merged into its neighbour; in multi-queue recordings its `free` follows. A request that was never
+/// inserted was merged on insertion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RqMerge {
-    /// The request that disappeared.
+    /// The absorbed request.
     pub absorbed: RqNumber,
     /// Its first sector.
     pub sector: Sector,
-    /// Its length in sectors, with all that had been merged into it.
+    /// Its length in sectors, including earlier merges.
     pub sectors: u32,
-    /// Multi-queue: the whole description of the absorbed request.
+    /// Multi-queue: full description of the absorbed request.
     pub io: Option<Io>,
-    /// Legacy: the request that absorbed it. Multi-queue recordings leave it open: it is the request of the same
+    /// Legacy: the request that absorbed it. Not in multi-queue recordings: there it is the request of the same
     /// operation that ends where this one starts or, on insertion, the one already queued.
     pub survivor: Option<Survivor>,
 }
@@ -203,24 +203,24 @@ pub struct Survivor {
     pub sectors: u32,
 }
 
-/// The block layer asked the scheduler for a request.
+/// A dispatch call to the scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dispatch {
-    /// For which hardware queue; a legacy queue counts as hardware queue 0.
+    /// The hardware queue; 0 for a legacy queue.
     pub hctx: HctxId,
-    /// When the question was put. The event's `t` is the time of the answer, and interrupts may lie in between.
+    /// When dispatch was called. The event's `t` is the time of its return; interrupts may come in between.
     pub asked: Instant,
     /// The tick counter.
     pub j: Tick,
-    /// The answer; `None`: it declined although it had work.
+    /// The dispatched request; `None` if the scheduler returned none although it had work.
     pub chosen: Option<Chosen>,
-    /// Legacy: requests inside before the question.
+    /// Legacy: requests in the scheduler before the call.
     pub queued: Option<u32>,
-    /// kyber: number of the token slot that the request took.
+    /// kyber: token slot of the request.
     pub token: Option<u32>,
 }
 
-/// The request that a scheduler handed out.
+/// A dispatched request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Chosen {
     /// The request.
@@ -233,33 +233,33 @@ pub struct Chosen {
     pub sectors: u32,
 }
 
-/// A request that the driver started.
+/// A request issued to the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Issue {
     /// The request.
     pub rq: RqNumber,
     /// Its first bio; a flush command has none.
     pub bio: Option<BioNumber>,
-    /// Its description. `j` is always there.
+    /// Sector, size, flags and priority. `j` is always present.
     pub io: Io,
-    /// kyber: number of the token slot that it holds. On a flush command the value means nothing: flushes hold none.
+    /// kyber: token slot of the request. Meaningless for a flush command, which holds none.
     pub token: Option<u32>,
     /// cfq: the queue that it came from.
     pub queue: Option<QueueName>,
-    /// cfq: requests in the driver, this one included.
+    /// cfq: requests in the driver, including this one.
     pub in_driver: Option<u32>,
 }
 
-/// A request that the device finished.
+/// A completed request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Complete {
     /// The request.
     pub rq: RqNumber,
-    /// Its description.
+    /// Sector, size, flags and priority at this point.
     pub io: Io,
     /// Multi-queue: the error number, 0 for success.
     pub err: Option<i32>,
-    /// Multi-queue: sectors done.
+    /// Multi-queue: sectors completed.
     pub done: Option<u32>,
     /// cfq: the queue that it came from.
     pub queue: Option<QueueName>,
@@ -267,16 +267,16 @@ pub struct Complete {
     pub rq_noidle: Option<bool>,
 }
 
-/// A request that was released.
+/// A released request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Free {
     /// The request.
     pub rq: RqNumber,
-    /// Where it was, with the tags that became available.
+    /// Its queues, and the tags that became available.
     pub place: Place,
 }
 
-/// kyber's reading of one latency histogram.
+/// kyber's evaluation of one latency histogram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KyberLatency {
     /// The domain.
@@ -285,9 +285,9 @@ pub struct KyberLatency {
     pub kind: LatencyKind,
     /// The percentile, 90 or 99.
     pub percentile: u8,
-    /// The bucket it lies in, 1 to 8: its upper bound in quarters of the target, 8 for anything slower.
+    /// Bucket of the percentile, 1 to 8: its upper bound in quarters of the target, 8 for anything slower.
     pub bucket: u8,
-    /// How many buckets make the target: 4.
+    /// Number of buckets up to the target: 4.
     pub buckets: u8,
     /// Samples in the histogram.
     pub samples: u32,
@@ -315,28 +315,28 @@ pub enum KyberDomain {
     Other,
 }
 
-/// What was done to the queue while it was recorded.
+/// An external action on the queue during the recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Mark {
     /// This scheduler is about to be written to `queue/scheduler`.
     SwitchBegin(Box<str>),
-    /// The exact place of the change to this scheduler: the kernel says so while the queue is frozen and empty.
+    /// The exact point of the change to this scheduler, recorded while the queue is frozen and empty.
     SwitchDone(Box<str>),
-    /// The writer of this scheduler continues. The change was between the marks of its begin and its end.
+    /// The write of this scheduler has returned. The change was between the marks of its begin and end.
     SwitchEnd(Box<str>),
     /// A tunable is about to be written; the write follows within microseconds.
     Tunable {
         /// Its name in sysfs.
         name: Box<str>,
-        /// What is written.
+        /// The value written.
         value: Box<str>,
     },
-    /// Anything else, as it stands.
+    /// Any other mark, verbatim.
     Other(Box<str>),
 }
 
 impl EventKind {
-    /// The kind as the file names it.
+    /// The kind's name in the file.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! The short texts by which a recording describes a bio: operation, `rwbs`, `hint`, priority.
+//! Parses a recording's short texts about a bio: operation, `rwbs`, `hint`, priority.
 
 use hoistway_blk::bio::{BioFlags, IoPriority, Op, PriorityClass};
 
@@ -13,7 +13,7 @@ pub(super) fn op(text: &str) -> Option<Op> {
     }
 }
 
-/// The flags of an `rwbs` text, which is: F for a preflush, the operation's letter, then F for FUA and any of A, S, M.
+/// Parses an `rwbs` text: F for a preflush, the operation's letter, then F for FUA and any of A, S, M.
 pub(super) fn rwbs(op: Op, text: &str) -> Option<BioFlags> {
     let letter = match op {
         Op::Read => 'R',
@@ -38,7 +38,7 @@ pub(super) fn rwbs(op: Op, text: &str) -> Option<BioFlags> {
     Some(flags)
 }
 
-/// The further flags of a `hint` text.
+/// The additional flags of a `hint` text.
 pub(super) fn hint(text: &str) -> Option<BioFlags> {
     text.chars().try_fold(BioFlags::NONE, |flags, letter| {
         Some(flags.with(match letter {

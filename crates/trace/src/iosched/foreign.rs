@@ -1,4 +1,4 @@
-//! What a file that is no recording looks like, so that the error can say more than "wrong".
+//! Recognises files that are not recordings, for a helpful error.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::FORMAT;
 use super::error::Problem;
 
-/// First bytes of what people are likely to hand in.
+/// First bytes of formats that users are likely to pass.
 const SIGNATURES: &[(&[u8], &str)] = &[
     // The magic number 0x65617400 with the format version in its last byte, in both byte orders.
     (b"\x07tae", "a binary blktrace file"),
@@ -23,7 +23,7 @@ const SIGNATURES: &[(&[u8], &str)] = &[
     (b"\x1f\x8b", "gzip data inside gzip data"),
 ];
 
-/// An error unless `line`, the first of a file, is the header of a recording.
+/// Returns an error unless `line`, the first of a file, is the header of a recording.
 pub(super) fn check(line: &[u8]) -> Result<(), Problem> {
     #[derive(Deserialize)]
     struct Format<'a> {
@@ -50,13 +50,13 @@ pub(super) fn looks_like_json(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{")
 }
 
-/// What a file with this first line looks like.
+/// The apparent format of a file with this first line.
 pub(super) fn describe(line: &[u8]) -> &'static str {
     if let Some((_, name)) = SIGNATURES.iter().find(|(start, _)| line.starts_with(start)) {
         return name;
     }
     let start = &line[..line.len().min(512)];
-    // A cut in the middle of a character is not a reason to call text binary.
+    // Text that is cut in the middle of a character is still text.
     let text = match std::str::from_utf8(start) {
         Ok(text) => text,
         Err(error) if error.error_len().is_none() => std::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or(""),

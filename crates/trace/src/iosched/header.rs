@@ -1,4 +1,4 @@
-//! The first line of a recording: what was recorded, and on what.
+//! The header, the first line of a recording: kernel, scheduler, queue, device and load.
 
 use std::collections::BTreeMap;
 
@@ -12,36 +12,36 @@ use super::bounds::{CGROUPS_MAX, CPUS_MAX, HZ, NR_REQUESTS_MAX, PATH_BYTES_MAX, 
 use super::error::Problem;
 use super::flags;
 
-/// What a recording says about itself. Keys that are not listed here are ignored.
+/// The header of a recording. Keys that are not listed here are ignored.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Header {
     /// The name of the recording, which is also that of its file.
     pub name: String,
-    /// The kernel: `Linux` and its release, perhaps with more words behind.
+    /// The kernel: `Linux` and its release, possibly followed by other words.
     pub kernel: String,
-    /// The scheduler in force when the recording starts.
+    /// The active scheduler at the start of the recording.
     pub scheduler: String,
-    /// Every tunable of that scheduler by its name in sysfs, in the unit of sysfs.
+    /// All tunables of that scheduler by sysfs name, in sysfs units.
     pub tunables: BTreeMap<String, i64>,
     /// The queue's settings.
     pub queue: QueueSettings,
-    /// The device as the recorder describes it; which keys there are depends on `model`.
+    /// The recorder's description of the device; its keys depend on `model`.
     pub device: Map<String, Value>,
     /// CPUs of the machine.
     pub cpus: u16,
     /// Ticks per second.
     pub hz: Hz,
-    /// Where the times come from.
+    /// The source of the times.
     pub clock: Clock,
-    /// Legacy: the time of a tick's edge modulo the length of a tick, ns.
+    /// Legacy: phase of the tick, as the time of a tick modulo its length, ns.
     pub jiffy_edge_ns: Option<u64>,
-    /// The processes that made the load. Kernel threads that appear in events are not among them.
+    /// The processes of the load, without the kernel threads that appear in events.
     pub processes: Vec<Process>,
-    /// The cgroups, indexed by [`CgroupId`]; the root comes first.
+    /// The cgroups, indexed by [`CgroupId`]; the root is first.
     pub cgroups: Vec<Cgroup>,
-    /// The jobs as they were given to the load generator.
+    /// The jobs as passed to the load generator.
     pub workload: Vec<String>,
-    /// The shell command that ran beside the load, if any.
+    /// The shell command that ran in parallel with the load, if any.
     pub hook: Option<String>,
     /// A remark.
     pub notes: String,
@@ -53,53 +53,53 @@ pub struct Header {
     pub events: u64,
 }
 
-/// The settings of the queue, from both places where recorders put them.
+/// The settings of the queue; recorders write them in two different places.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueSettings {
     /// Hardware queues; 1 on legacy kernels.
     pub nr_hw_queues: u16,
-    /// Driver tags of each hardware queue; on legacy kernels the number of started requests that the driver holds.
+    /// Driver tags of each hardware queue; on legacy kernels the maximum number of started requests.
     pub queue_depth: u32,
-    /// Scheduler tags of each hardware queue; on legacy kernels requests in each of the two pools, synchronous and
-    /// asynchronous.
+    /// Scheduler tags of each hardware queue; on legacy kernels the size of each of the two request pools, synchronous
+    /// and asynchronous.
     pub nr_requests: u32,
-    /// 0: merge wherever possible, 1: only with what was merged last, 2: never.
+    /// 0: all merges, 1: only with the last merged request, 2: none.
     pub nomerges: u8,
-    /// Whether it seeks.
+    /// Whether the device is rotational.
     pub rotational: bool,
-    /// The longest request, KiB.
+    /// Maximum length of a request, KiB.
     pub max_sectors_kb: u32,
-    /// The most segments in a request.
+    /// Maximum segments of a request.
     pub max_segments: u32,
-    /// 0: complete anywhere, 1: on a CPU of the submitter's group, 2: on the submitter's CPU.
+    /// 0: complete on any CPU, 1: on a CPU of the submitter's group, 2: on the submitter's CPU.
     pub rq_affinity: u8,
-    /// Whether the device has a volatile cache.
+    /// Whether the device has a volatile write cache.
     pub write_cache: bool,
-    /// Whether the device understands FUA.
+    /// Whether the device supports FUA.
     pub fua: bool,
     /// Whether all hardware queues share one set of driver tags.
     pub shared_tags: bool,
-    /// The limit for asynchronous requests, where the queue has such a setting of its own.
+    /// The queue's `async_depth`, if it has that attribute.
     pub async_depth: Option<u32>,
-    /// Target of the write-back throttling, us; 0 is off.
+    /// Latency target of write-back throttling, us; 0 if disabled.
     pub wbt_lat_usec: u64,
-    /// Bytes in a logical block.
+    /// Logical block size, bytes.
     pub logical_block_size: u32,
     /// Read-ahead, KiB.
     pub read_ahead_kb: Option<u32>,
-    /// The longest discard, bytes.
+    /// Maximum length of a discard, bytes.
     pub discard_max_bytes: Option<u64>,
 }
 
-/// Where the times of a recording come from.
+/// The source of the times in a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
     /// Counted instructions of an emulated machine, with idle time skipped: exact.
     Icount,
-    /// Some other virtual time: exact.
+    /// Another virtual clock: exact.
     Virtual,
-    /// The wall clock: expect host noise.
+    /// The wall clock: times include host noise.
     Realtime,
 }
 
@@ -110,15 +110,15 @@ pub struct Process {
     pub pid: u32,
     /// Its name.
     pub comm: String,
-    /// The priority that it set, or unset.
+    /// The priority that it set; unset if it set none.
     pub ioprio: IoPriority,
     /// Its nice level.
     pub nice: i8,
     /// Its cgroup.
     pub cgroup: CgroupId,
-    /// The weight that was written for it, if any.
+    /// The weight set for it, if any.
     pub weight: Option<u32>,
-    /// Its job in the words of the load generator: `key=value` pairs.
+    /// Its job as `key=value` pairs of the load generator.
     pub job: String,
 }
 
@@ -127,9 +127,9 @@ pub struct Process {
 pub struct Cgroup {
     /// Its path, beginning with a slash.
     pub path: String,
-    /// The nearest group above it; `None` for the root.
+    /// The parent group; `None` for the root.
     pub parent: Option<CgroupId>,
-    /// Its weight (`io.bfq.weight`, on legacy kernels `blkio.weight`); `None` for the root, which has none.
+    /// Its weight (`io.bfq.weight`, on legacy kernels `blkio.weight`); `None` for the root.
     pub weight: Option<u32>,
 }
 
@@ -168,7 +168,7 @@ impl Header {
 }
 
 impl Process {
-    /// The priority that counts: the one that was set, else the one that follows from the nice level.
+    /// The effective priority: the one that was set, otherwise the one derived from the nice level.
     #[must_use]
     pub fn effective_ioprio(&self) -> IoPriority {
         if self.ioprio == IoPriority::UNSET { IoPriority::from_nice(self.nice) } else { self.ioprio }
@@ -252,12 +252,12 @@ impl RawQueue {
             nr_requests: within("queue.nr_requests", self.nr_requests, 1..=NR_REQUESTS_MAX)?,
             nomerges: self.nomerges,
             rotational: self.rotational,
-            // 4 GiB less the last KiB, as the kernel counts bytes in 32 bits; and segments in 16.
+            // The kernel counts bytes of a request in 32 bits, and segments in 16.
             max_sectors_kb: within("queue.max_sectors_kb", self.max_sectors_kb, 1..=u32::MAX >> 10)?,
             max_segments: within("queue.max_segments", self.max_segments, 1..=u32::from(u16::MAX))?,
             rq_affinity: self.rq_affinity,
             write_cache,
-            // The legacy recorder's device says 2 for a volatile cache with FUA.
+            // The legacy recorder writes 2 for a volatile cache with FUA.
             fua: self.fua.map_or(of_device("write_cache") == Some(2), |fua| fua != 0),
             shared_tags: of_device("shared_tags").is_some_and(|shared| shared != 0),
             async_depth: self.async_depth,
@@ -294,13 +294,13 @@ impl RawProcess {
     }
 }
 
-/// The table of cgroups, root first, then in the header's order.
+/// The cgroups, root first, then in the header's order.
 fn cgroups(weights: &Map<String, Value>) -> Result<Vec<Cgroup>, Problem> {
     within("cgroups", weights.len(), 0..=CGROUPS_MAX)?;
     let mut cgroups = vec![Cgroup { path: "/".to_owned(), parent: None, weight: None }];
     for (path, weight) in weights {
         let weight = weight_of("cgroups", weight)?;
-        // The header writes `a/b` where processes and events write `/a/b`.
+        // The header has `a/b` where processes and events have `/a/b`.
         let path = format!("/{}", path.trim_start_matches('/'));
         if path.len() > PATH_BYTES_MAX {
             return Err(Problem::bad_field("cgroups", format!("paths of at most {PATH_BYTES_MAX} bytes"), path));
@@ -329,7 +329,7 @@ fn find(cgroups: &[Cgroup], path: &str) -> Option<CgroupId> {
     u32::try_from(index).ok().map(CgroupId)
 }
 
-/// A weight as a number, or as the text that `io.bfq.weight` shows: `default 100`.
+/// Parses a weight: a number, or the text of `io.bfq.weight` such as `default 100`.
 fn weight_of(field: &'static str, value: &Value) -> Result<u32, Problem> {
     let number = match value {
         Value::String(text) => text.strip_prefix("default ").unwrap_or(text).trim().parse().ok(),
@@ -339,7 +339,7 @@ fn weight_of(field: &'static str, value: &Value) -> Result<u32, Problem> {
     within(field, number, 1..=WEIGHT_MAX)
 }
 
-/// A switch as sysfs shows it (0, 1), or as JSON would have it.
+/// Parses a switch: 0 or 1 as in sysfs, or a JSON boolean.
 fn switch<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

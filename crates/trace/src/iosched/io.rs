@@ -1,4 +1,4 @@
-//! What events say about a bio or a request, and the names that a recording gives to things.
+//! Descriptions of bios and requests in events, and a recording's identifiers.
 
 use std::fmt;
 
@@ -6,9 +6,8 @@ use super::bounds::PID_MAX;
 use hoistway_blk::bio::{BioFlags, IoPriority, Op, is_sync};
 use hoistway_blk::ground::{CgroupId, CpuId, HctxId, Sector, Tick};
 
-/// A request *instance*: unique in its recording, counted from 1. A slot that is used again gets a new number, so
-/// this is not [`hoistway_blk::ground::RqId`]. One exception: the multi-queue flush request is a permanent object that keeps
-/// its number.
+/// A request instance: unique in its recording, counted from 1. A reused slot gets a new number, unlike
+/// [`hoistway_blk::ground::RqId`]. The exception is the multi-queue flush request, a permanent object that keeps its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RqNumber(pub u32);
 
@@ -16,21 +15,21 @@ pub struct RqNumber(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BioNumber(pub u32);
 
-/// Where a request of a multi-queue kernel sits.
+/// Queues and tags of a request on a multi-queue kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// Its hardware queue.
     pub hctx: HctxId,
     /// The CPU of its software queue.
     pub ctx: CpuId,
-    /// Its driver tag, if it has one already.
+    /// Its driver tag, if it already has one.
     pub tag: Option<u32>,
     /// Its scheduler tag, if it has one.
     pub stag: Option<u32>,
 }
 
-/// What an event says about its bio or request *at that moment*: a request grows by merges, and the flush machinery
-/// strips the flush flags from what it sends on.
+/// The state of a bio or request at the time of an event: merges make a request grow, and the flush machinery removes the
+/// flush flags from requests that it issues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Io {
     /// First sector.
@@ -41,17 +40,17 @@ pub struct Io {
     pub op: Op,
     /// The flags, from `rwbs` and `hint` together.
     pub flags: BioFlags,
-    /// The priority that the bio carries, unset for flush commands and on legacy kernels where the process set none.
+    /// The bio's priority; unset for flush commands, and on legacy kernels if the process set none.
     pub prio: IoPriority,
-    /// Whether the flush machinery sent it. The mq-deadline recording with flushes lacks the mark on the flush
-    /// command itself, so ask for [`Op::Flush`] as well.
+    /// Whether the flush machinery issued it. The mq-deadline recording with flushes lacks this mark on the flush command
+    /// itself, so check for [`Op::Flush`], too.
     pub flushseq: bool,
-    /// Where the request sits (multi-queue kernels; absent on events about a bio).
+    /// Queues and tags of the request (multi-queue kernels; `None` for events about a bio).
     pub place: Option<Place>,
-    /// The tick counter, relative to the first of the recording: *the* clock for everything that the kernel counts in
-    /// ticks. Which events carry it depends on the kernel; inserts and dispatches always do.
+    /// The tick counter, relative to the first tick of the recording: the clock for all times that the kernel counts in
+    /// ticks. Inserts and dispatches always have it; other events depending on the kernel.
     pub j: Option<Tick>,
-    /// The cgroup it is charged to, where the recording says so.
+    /// The cgroup that it is charged to, if recorded.
     pub cg: Option<CgroupId>,
 }
 
@@ -72,17 +71,17 @@ impl Io {
 /// The name of a queue inside bfq or cfq, such as `431S`, `2929SN`, `0A` or `sharedS`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct QueueName {
-    /// Pid of the process that owns it (of an asynchronous queue: of its first user). `None` is bfq's name for a
-    /// queue that several processes share after a merge; all of those have the same name.
+    /// Pid of the owning process (for an asynchronous queue, of its first user). `None` for a bfq queue that several
+    /// processes share after a merge; all shared queues have the same name.
     pub owner: Option<u32>,
     /// Synchronous or asynchronous.
     pub sync: bool,
-    /// cfq only: the queue is at this moment of the kind that the scheduler does not idle for by itself.
+    /// cfq only: the queue is currently on the no-idle service tree.
     pub noidle: bool,
 }
 
 impl QueueName {
-    /// Reads a name; `None` if it is not of the form pid or `shared`, then `S` or `A`, then perhaps `N`.
+    /// Parses a name: a pid or `shared`, then `S` or `A`, then optionally `N`. `None` for anything else.
     #[must_use]
     pub fn parse(name: &str) -> Option<QueueName> {
         let (name, noidle) = match name.strip_suffix('N') {

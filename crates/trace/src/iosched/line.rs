@@ -1,4 +1,4 @@
-//! From a line to an event: which fields each kind has, and what they mean.
+//! Parses a line into an event: the fields of each kind and their meaning.
 
 use hoistway_blk::ground::{HctxId, Instant, Sector};
 
@@ -13,7 +13,7 @@ use super::header::Header;
 use super::io::RqNumber;
 use super::raw::{Fields, RawKind, RawLine};
 
-/// The event on `line`, which is number `number` of its file.
+/// Parses `line`, number `number` of its file.
 pub(super) fn parse(line: &[u8], number: u64, header: &Header) -> Result<Event, Problem> {
     let json = |error: serde_json::Error| Problem::from_json(&error, line);
     let RawKind { t, e } = serde_json::from_slice(line).map_err(json)?;
@@ -34,13 +34,13 @@ pub(super) fn parse(line: &[u8], number: u64, header: &Header) -> Result<Event, 
 type Parse = fn(&Fields<'_>) -> Result<EventKind, Problem>;
 
 enum Parser {
-    /// One of the kinds that share their keys.
+    /// A kind that uses the common keys.
     Fields(Parse),
-    /// A line whose keys mean something else: bfq's `pid` is no context.
+    /// A bfq line, whose keys have other meanings: `pid` is not the context.
     Bfq,
 }
 
-/// How to read the kind `e`, with its name for error texts.
+/// The parser for the kind `e`, with the kind's name for error messages.
 fn parser(e: &str) -> Option<(&'static str, Parser)> {
     use EventKind as Kind;
     let (event, parse): (_, Parse) = match e {
@@ -115,12 +115,12 @@ fn insert(line: &Fields<'_>) -> Result<Insert, Problem> {
 
 fn rqmerge(line: &Fields<'_>) -> Result<RqMerge, Problem> {
     match line.raw.absorbed {
-        // Multi-queue: `rq` is the request that disappears.
+        // Multi-queue: `rq` is the absorbed request.
         None => {
             let io = line.io()?;
             Ok(RqMerge { absorbed: line.rq()?, sector: io.sector, sectors: io.sectors, io: Some(io), survivor: None })
         }
-        // Legacy: `rq` is the one that stays.
+        // Legacy: `rq` is the surviving request.
         Some(absorbed) => {
             let (from_sector, from_sectors) =
                 line.extent_in(("from_sector", line.raw.from_sector), ("from_n", line.raw.from_n))?;
@@ -145,7 +145,7 @@ fn dispatch(line: &Fields<'_>) -> Result<Dispatch, Problem> {
         }
     };
     Ok(Dispatch {
-        // A legacy recording has no hardware queues to name.
+        // A legacy recording has no hardware queues.
         hctx: if line.raw.hctx.is_some() { line.hctx()? } else { HctxId(0) },
         asked: Instant(within("asked", line.need("asked", line.raw.asked)?, 0..=line.t)?),
         j: line.tick()?,
@@ -205,7 +205,7 @@ fn domain(line: &Fields<'_>) -> Result<KyberDomain, Problem> {
     }
 }
 
-/// Marks are free text; those that a replay must act on have a fixed form.
+/// Parses a mark: free text, with a fixed form for marks that a replay must act on.
 fn mark(text: &str) -> Mark {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words[..] {

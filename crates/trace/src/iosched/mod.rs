@@ -1,5 +1,5 @@
-//! `iosched-trace/1`: what a kernel's block layer and I/O scheduler did, event by event, with each *decision* of
-//! the scheduler as an event of its own.
+//! `iosched-trace/1`: recordings of a kernel's block layer and I/O scheduler, in which each decision of the scheduler
+//! is a separate event.
 //!
 //! A recording is a text file of JSON lines, usually gzip'd: first the header (scheduler, tunables, queue, device,
 //! processes), then one event per line in the order of time. [`Trace::open`] reads one:
@@ -14,11 +14,10 @@
 //! ```
 //!
 //! Two generations of kernels wrote this format: the multi-queue block layer (none, mq-deadline, kyber, bfq) and the
-//! legacy single-queue one (noop, deadline, cfq). They print partly different keys; what only one of them prints is an
-//! `Option` here, and the documentation says whose it is.
+//! legacy single-queue one (noop, deadline, cfq). Their keys differ in part: a key that only one of them writes is an
+//! `Option` here, and its documentation says which.
 //!
-//! Numbers that are never compared with anything else keep their bare types; everything that names or measures
-//! something has a type of `hoistway-blk`.
+//! Identifiers and measured quantities have the types of `hoistway-blk`; other numbers are plain integers.
 
 mod bfq;
 pub mod bounds;

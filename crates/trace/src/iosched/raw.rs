@@ -1,4 +1,4 @@
-//! One line as it stands: every key that any event has, borrowed from the text, before anything is checked.
+//! A line before validation: the keys of all kinds of events, borrowed from the text.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use super::io::{BioNumber, Io, Place, QueueName, RqNumber};
 
 pub(super) const QUEUE_NAME: &str = "a queue name such as 431S or 431A";
 
-/// What must be known first: the kind of a line decides what its other keys mean.
+/// The kind of a line, parsed first because it determines the meaning of the other keys.
 #[derive(Deserialize)]
 pub(super) struct RawKind<'a> {
     pub(super) t: u64,
@@ -22,13 +22,13 @@ pub(super) struct RawKind<'a> {
     pub(super) e: Cow<'a, str>,
 }
 
-/// The keys of all kinds together. Texts are `Cow` because JSON may escape; they practically never do.
+/// The keys of all kinds. Texts are `Cow` because JSON strings may contain escapes, although they rarely do.
 #[derive(Deserialize)]
 pub(super) struct RawLine<'a> {
     pub(super) cpu: Option<u16>,
     pub(super) pid: Option<u32>,
     bio: Option<u32>,
-    // Absent and null differ: null is a scheduler that declined.
+    // Absent and null differ: null means that the scheduler returned no request.
     #[serde(default, deserialize_with = "present")]
     pub(super) rq: Option<Option<u32>>,
     #[serde(borrow)]
@@ -86,7 +86,7 @@ fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<u32>>, D
     Option::deserialize(value).map(Some)
 }
 
-/// A line with its kind and the header that it belongs to: the questions that several kinds ask.
+/// A line with its kind and the recording's header: accessors for fields that several kinds share.
 pub(super) struct Fields<'a> {
     pub(super) raw: RawLine<'a>,
     /// The time of the event, ns.
@@ -96,7 +96,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// The value of a field that this kind of event cannot lack.
+    /// The value of a field that is mandatory for this kind of event.
     pub(super) fn need<T>(&self, field: &'static str, value: Option<T>) -> Result<T, Problem> {
         value.ok_or(Problem::MissingField { event: self.event, field })
     }
@@ -117,7 +117,7 @@ impl Fields<'_> {
         self.raw.rq.flatten().map(RqNumber)
     }
 
-    /// The extent that the event tells in its usual fields.
+    /// First sector and length, from the usual fields.
     pub(super) fn extent(&self) -> Result<(Sector, u32), Problem> {
         self.extent_in(("sector", self.raw.sector), ("n", self.raw.n))
     }
@@ -141,7 +141,7 @@ impl Fields<'_> {
         self.raw.pid.map(|pid| within("pid", pid, 0..=PID_MAX)).transpose()
     }
 
-    /// A hardware queue. One that no CPU feeds does nothing.
+    /// A hardware queue, which must serve at least one CPU.
     pub(super) fn hctx(&self) -> Result<HctxId, Problem> {
         let hctxs = self.header.queue.nr_hw_queues.min(self.header.cpus);
         within("hctx", self.need("hctx", self.raw.hctx)?, 0..=hctxs - 1).map(HctxId)
@@ -191,7 +191,7 @@ impl Fields<'_> {
             .ok_or_else(|| Problem::bad_field("prio", "[class 0..3, level 0..7]", format_args!("[{class},{level}]")))
     }
 
-    /// Where a request of a multi-queue kernel sits.
+    /// Queues and tags of a request on a multi-queue kernel.
     pub(super) fn place(&self) -> Result<Place, Problem> {
         Ok(Place {
             hctx: self.hctx()?,
@@ -218,7 +218,7 @@ impl Fields<'_> {
     }
 }
 
-/// A tag number; the recorders write -1 for none.
+/// A tag number; recorders write -1 for none.
 fn tag(field: &'static str, number: i32) -> Result<Option<u32>, Problem> {
     if number == -1 {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! From a file to a [`Trace`].
+//! Reads a file into a [`Trace`].
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -15,26 +15,25 @@ use super::line;
 /// A whole recording in memory.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trace {
-    /// Its first line.
+    /// The header.
     pub header: Header,
-    /// All other lines, in the order of the file and of time.
+    /// The events, in the order of time.
     pub events: Vec<Event>,
 }
 
-/// How much a reader takes before it gives up on a file: a recording is held in memory, and a compressed file of a few
-/// kilobytes can unpack to anything.
+/// Limits of a reader: a recording is held in memory, and a compressed file of a few kilobytes can unpack to any size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// The longest line, bytes.
+    /// Maximum length of a line, bytes.
     pub line_bytes: usize,
-    /// The most events.
+    /// Maximum number of events.
     pub events: usize,
-    /// The most text after unpacking, bytes.
+    /// Maximum size after unpacking, bytes.
     pub bytes: u64,
 }
 
 impl Default for Limits {
-    /// 1 MiB, 5 million and 1 GiB: some hundred times what the recorders write.
+    /// 1 MiB, 5 million and 1 GiB: some hundred times the size of actual recordings.
     fn default() -> Limits {
         Limits { line_bytes: 1 << 20, events: 5_000_000, bytes: 1 << 30 }
     }
@@ -55,7 +54,7 @@ impl Trace {
         }
     }
 
-    /// Reads a recording, gzip'd or not; `name` is what errors call it.
+    /// Reads a recording, gzip'd or not; `name` is its name in errors.
     ///
     /// # Errors
     ///
@@ -77,7 +76,7 @@ impl Trace {
         let zipped = magic == [0x1f, 0x8b];
         let bytes = BufReader::with_capacity(1 << 16, magic.chain(reader));
         let result = if zipped {
-            // Several members behind each other are one file to gzip, so they are to us.
+            // Concatenated gzip members are one file, as for gzip itself.
             let text = BufReader::with_capacity(1 << 16, MultiGzDecoder::new(bytes));
             Lines::new(text, limits, zipped).trace()
         } else {
@@ -93,15 +92,15 @@ type Faulty = (Option<u64>, Problem);
 struct Lines<R> {
     reader: R,
     limits: Limits,
-    /// Whether the bytes come out of gzip, whose errors deserve words of their own.
+    /// Whether the file is gzip'd, for better error messages.
     zipped: bool,
     /// The current line, without its end.
     line: Vec<u8>,
     /// Its number.
     number: u64,
-    /// Bytes read up to and with this line.
+    /// Bytes read so far, including this line.
     bytes: u64,
-    /// Whether it had an end: only the last may lack it.
+    /// Whether the line ended with a newline: only the last may lack it.
     terminated: bool,
 }
 
@@ -112,7 +111,7 @@ impl<R: BufRead> Lines<R> {
 
     fn trace(mut self) -> Result<Trace, Faulty> {
         let header = self.header()?;
-        // The header's word is not worth an allocation of its size.
+        // The header's count is not trusted for an allocation.
         let expected = usize::try_from(header.events).unwrap_or(usize::MAX).min(1 << 16);
         let mut events: Vec<Event> = Vec::with_capacity(expected);
         while self.advance()? {
@@ -128,7 +127,7 @@ impl<R: BufRead> Lines<R> {
         }
         let found = events.len() as u64;
         if found != header.events && !header.truncated {
-            // It is the header that says otherwise.
+            // The header is on line 1.
             return Err((Some(1), Problem::EventCount { expected: header.events, found }));
         }
         Ok(Trace { header, events })
@@ -138,7 +137,7 @@ impl<R: BufRead> Lines<R> {
         match self.advance() {
             Ok(true) => {}
             Ok(false) => return Err((None, Problem::Empty)),
-            // Binary files have long "lines", and their length is not what is wrong with them.
+            // A binary file has long "lines", but their length is not the actual error.
             Err((_, Problem::LineTooLong { .. })) if !foreign::looks_like_json(&self.line) => {
                 return Err((Some(1), Problem::Foreign { found: foreign::describe(&self.line).to_owned() }));
             }
@@ -147,11 +146,11 @@ impl<R: BufRead> Lines<R> {
         foreign::check(&self.line).and_then(|()| Header::parse(&self.line)).map_err(|problem| self.fault(problem))
     }
 
-    /// Goes to the next line; false at the end of the file.
+    /// Reads the next line; returns `false` at the end of the file.
     fn advance(&mut self) -> Result<bool, Faulty> {
         self.line.clear();
         self.number += 1;
-        // One byte more for the line's end, and one to see that it is too long.
+        // One more byte for the newline, and one to detect a line that is too long.
         let most = (self.limits.line_bytes as u64).saturating_add(2);
         let read = self.reader.by_ref().take(most).read_until(b'\n', &mut self.line);
         let read = read.map_err(|error| self.io_fault(error))?;
@@ -180,7 +179,8 @@ impl<R: BufRead> Lines<R> {
         (Some(self.number), problem)
     }
 
-    /// `problem` on the current line. What looks like bad JSON on a last line without an end is a cut.
+    /// Locates `problem` on the current line. Invalid JSON on a last line without a newline means that the file was cut
+    /// off.
     fn fault(&self, problem: Problem) -> Faulty {
         let cut = !self.terminated && serde_json::from_slice::<serde::de::IgnoredAny>(&self.line).is_err();
         let json = matches!(problem, Problem::Json { .. });

@@ -1,18 +1,19 @@
-//! Two snapshots of `/proc/diskstats`, each behind a line with the time in seconds.
+//! Two snapshots of `/proc/diskstats`, each preceded by a line with the time in seconds.
 
 use super::{Disk, Flow, Summary, Unusable};
 
-const EXPECTED: &str = "two snapshots, each behind its time: (date +%s.%N; cat /proc/diskstats; sleep 60; date +%s.%N; cat \
+const EXPECTED: &str = "two snapshots, each preceded by its time: (date +%s.%N; cat /proc/diskstats; sleep 60; date +%s.%N; cat \
                         /proc/diskstats)";
 
-/// The counters of a disk: reads, writes, discards as I/Os, sectors and milliseconds; and flushes.
+/// The counters of a disk: for reads, writes and discards the I/Os, sectors and milliseconds; and the number of
+/// flushes.
 struct Counters {
     name: String,
     flows: [[u64; 3]; 3],
     flushes: u64,
 }
 
-/// `MAJOR MINOR NAME` and 11, 15 or 17 counters.
+/// Parses `MAJOR MINOR NAME` and 11, 15 or 17 counters.
 fn counters(line: &str) -> Option<Counters> {
     let words: Vec<&str> = line.split_whitespace().collect();
     if !matches!(words.len(), 14 | 18 | 20) {
@@ -40,7 +41,7 @@ fn read(text: &str) -> Result<Summary, Unusable> {
             snapshots.push((seconds, Vec::new()));
             continue;
         }
-        let Some(disk) = counters(line) else { return Err(wrong("this is no line of /proc/diskstats")) };
+        let Some(disk) = counters(line) else { return Err(wrong("this is not a line of /proc/diskstats")) };
         let Some((_, disks)) = snapshots.last_mut() else {
             return Err(wrong("this is /proc/diskstats without the time of the snapshot"));
         };
@@ -55,11 +56,14 @@ fn read(text: &str) -> Result<Summary, Unusable> {
     };
     let seconds = to - from;
     if seconds <= 0.0 {
-        return Err(Unusable::new(format!("the snapshots are {seconds} s apart"), "a later one behind an earlier one"));
+        return Err(Unusable::new(
+            format!("the snapshots are {seconds} s apart"),
+            "the later snapshot after the earlier one",
+        ));
     }
     let of = |after: &Counters| {
         let before = before.iter().find(|before| before.name == after.name)?;
-        // Counters wrap.
+        // Counters can wrap.
         let difference = |one: u64, other: u64| one.wrapping_sub(other) as f64;
         let [reads, writes, discards] = [0, 1, 2].map(|which| {
             let [ios, sectors, ms] =
@@ -96,7 +100,7 @@ mod tests {
             (format!("{FIRST}{SECOND}"), "line 1: this is /proc/diskstats without the time"),
             (format!("1000\n{FIRST}"), "one snapshot"),
             (format!("1000\n{FIRST}1000\n{SECOND}"), "0 s apart"),
-            (format!("1000\n{FIRST}1001\n{SECOND}x\n"), "line 5: this is no line of /proc/diskstats"),
+            (format!("1000\n{FIRST}1001\n{SECOND}x\n"), "line 5: this is not a line of /proc/diskstats"),
         ] {
             let error = recognise(&text).unwrap().unwrap_err().to_string();
             assert!(error.starts_with(words) || error.contains(words), "{error}");

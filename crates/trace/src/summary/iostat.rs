@@ -1,24 +1,24 @@
-//! `iostat -x`, as text and as JSON.
+//! Output of `iostat -x`, as text and as JSON.
 
 use serde::Deserialize;
 
 use super::{Disk, RECORD, Summary, Unusable};
 
-/// A field of iostat, by the names that its versions gave it.
+/// A field of iostat, whose name differs between versions.
 #[derive(Clone, Copy)]
 enum Field {
     Reads,
     Writes,
     Discards,
     Flushes,
-    /// Bytes a second, with the unit.
+    /// Bytes read a second, with the column's unit in bytes.
     ReadBytes(f64),
     WriteBytes(f64),
     DiscardBytes(f64),
     ReadAwait,
     WriteAwait,
     DiscardAwait,
-    /// Of reads and writes alike, in old versions.
+    /// The common latency of reads and writes, in old versions.
     Await,
 }
 
@@ -48,11 +48,11 @@ fn field(name: &str) -> Option<Field> {
     })
 }
 
-/// Sums of a disk over the reports: bytes a second, and milliseconds a second that I/Os took.
+/// Sums of a disk over all reports.
 #[derive(Default)]
 struct Sums {
     name: String,
-    /// Reads, writes and discards: I/Os, bytes, and milliseconds of all.
+    /// For reads, writes and discards: I/Os a second, bytes a second, and milliseconds of all I/Os a second.
     flows: [[f64; 3]; 3],
     flushes: f64,
 }
@@ -96,7 +96,7 @@ impl Sums {
 type Reports = Vec<Vec<(String, Vec<(Field, f64)>)>>;
 
 fn summary(mut reports: Reports) -> Summary {
-    // The first is the mean since the machine started, unless -y left it out, which does not show.
+    // The first report is the mean since boot, unless -y omitted it, which the output does not show.
     let over = if reports.len() > 1 {
         reports.remove(0);
         format!("{} reports, without the first", reports.len())
@@ -129,7 +129,7 @@ pub(super) fn recognise(text: &str) -> Option<Result<Summary, Unusable>> {
 fn without_directions() -> Unusable {
     Unusable::new(
         "this is output of iostat without -x: it has no rates of reads and writes",
-        "that of iostat -x -y 10 6",
+        "output of iostat -x -y 10 6",
     )
 }
 
@@ -157,7 +157,7 @@ fn from_text(text: &str, is_head: impl Fn(&str) -> bool) -> Result<Summary, Unus
             // Some languages write decimals with a comma.
             let value = word.replace(',', ".").parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
             let Some(value) = value else {
-                let message = format!("{word:?} is no figure of iostat");
+                let message = format!("{word:?} is not a figure of iostat");
                 return Err(Unusable {
                     line: Some(number),
                     message,
@@ -202,7 +202,7 @@ struct Statistics {
 fn json(text: &str) -> Result<Summary, Unusable> {
     let document: Document = serde_json::from_str(text).map_err(|error| Unusable {
         line: Some(error.line()),
-        message: format!("this is no JSON of iostat: {error}"),
+        message: format!("this is not the JSON output of iostat: {error}"),
         expected: "output of iostat -x -o JSON".to_owned(),
     })?;
     let statistics = document.sysstat.hosts.into_iter().flat_map(|host| host.statistics);
@@ -221,7 +221,7 @@ fn json(text: &str) -> Result<Summary, Unusable> {
         reports.push(disks);
     }
     if reports.is_empty() {
-        Err(Unusable::new("this JSON of iostat has no disks", RECORD))
+        Err(Unusable::new("this JSON output of iostat has no disks", RECORD))
     } else {
         Ok(summary(reports))
     }
@@ -274,7 +274,7 @@ mod tests {
             "line 2: 2 figures (expected the 22 of the line above)"
         );
         let odd = format!("{HEAD}\n{}", row("sda", 1.0, 1.0).replacen("5.00", "-5", 1));
-        assert!(recognise(&odd).unwrap().unwrap_err().to_string().starts_with("line 2: \"-5\" is no figure"));
+        assert!(recognise(&odd).unwrap().unwrap_err().to_string().starts_with("line 2: \"-5\" is not a figure"));
         let plain = "Device             tps    kB_read/s    kB_wrtn/s\nsda 1 2 3\n";
         assert!(recognise(plain).unwrap().unwrap_err().to_string().contains("without -x"));
         assert!(recognise("{\"sysstat\": {}}").unwrap().unwrap_err().to_string().starts_with("line 1: "));

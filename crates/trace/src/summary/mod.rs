@@ -1,6 +1,6 @@
-//! What tools print about disks without their I/Os: rates, sizes and latencies, from which a load of rates can be made.
+//! Summaries of disk I/O by tools such as iostat: rates, sizes and latencies, from which a load can be synthesised.
 //!
-//! [`recognise`] goes by the content. Some outputs lack what a load needs; then it says so.
+//! [`recognise`] detects the tool by the content, and reports outputs that lack figures that a load needs.
 
 mod diskstats;
 mod iostat;
@@ -14,7 +14,8 @@ pub struct Flow {
     pub per_second: f64,
     /// Mean size, in bytes.
     pub bytes: f64,
-    /// Mean time from the allocation of a request to its end, in milliseconds, if there were any.
+    /// Mean time from the allocation of a request to its completion, in milliseconds; meaningful only if there were
+    /// I/Os.
     pub await_ms: f64,
 }
 
@@ -40,7 +41,7 @@ impl Disk {
         self.reads.per_second + self.writes.per_second + self.discards.per_second
     }
 
-    /// Whether its I/Os appear again on disks below it.
+    /// Whether it is stacked: its I/Os appear again on the disks below it.
     fn is_stacked(&self) -> bool {
         let number = |prefix: &str| {
             let rest = self.name.strip_prefix(prefix);
@@ -57,14 +58,14 @@ impl Disk {
     }
 }
 
-/// What a tool printed.
+/// The parsed output of a tool.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Summary {
     /// The tool, in words.
     pub tool: &'static str,
-    /// Over which time its figures are means, in words.
+    /// The period over which the figures are means, in words.
     pub over: String,
-    /// Disks with I/O, without partitions and disks that lie on others; the busiest comes first.
+    /// Disks with I/O, the busiest first, without partitions and stacked devices.
     pub disks: Vec<Disk>,
 }
 
@@ -80,12 +81,12 @@ impl Summary {
     }
 }
 
-/// Why no load can be made of an output that was recognised.
+/// Why no load can be synthesised from a recognised output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unusable {
-    /// The line, from 1, if it is about one.
+    /// The line at fault, from 1, if any.
     pub line: Option<usize>,
-    /// What is wrong or lacks.
+    /// What is wrong or missing.
     pub message: String,
     /// What was expected instead.
     pub expected: String,
@@ -106,13 +107,13 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// How to record what summaries lack.
+/// What to provide instead of a summary: a recording.
 pub const RECORD: &str = "a recording, as of blktrace -d /dev/DISK -w 30 -o NAME";
 
-/// The summary that a text is; none if it is no output of such a tool.
+/// Parses the output of such a tool; `None` if the text is not the output of one.
 ///
 /// # Errors
-/// If it is one, but a load cannot be made of it.
+/// If it is recognised, but a load cannot be synthesised from it.
 #[must_use]
 pub fn recognise(text: &str) -> Option<Result<Summary, Unusable>> {
     if let Some(found) = iostat::recognise(text).or_else(|| diskstats::recognise(text)) {
@@ -135,7 +136,7 @@ pub fn recognise(text: &str) -> Option<Result<Summary, Unusable>> {
     }
 }
 
-/// `usecs : count distribution`.
+/// Whether a line is biolatency's header, `usecs : count distribution`.
 fn is_histogram_head(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let has_unit = words.next().is_some_and(|word| ["usecs", "msecs", "nsecs"].contains(&word));

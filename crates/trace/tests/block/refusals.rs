@@ -200,7 +200,7 @@ fn an_invalid_magic_number_is_refused_with_its_offset() {
     whole[first] ^= 0x55;
     let error = refused(&whole);
     assert!(
-        error.starts_with(&format!("test: record 2 at byte {first}: this is no record: its magic number is ")),
+        error.starts_with(&format!("test: record 2 at byte {first}: this is not a record: its magic number is ")),
         "{error}"
     );
 }
@@ -228,7 +228,7 @@ fn an_invalid_line_between_events_is_refused_with_its_number() {
     let text = "  8,0    1        1     0.000000000   100  Q   R 0 + 24 [a]\nhello\u{1b}[0m\n  8,0    1        2     0.100000000   100  Q   R 0 + 24 [a]\n";
     assert_eq!(
         refused(text.as_bytes()),
-        "test: line 2: this is no event: \"hello?[0m\" (expected DEVICE CPU SEQUENCE TIME PID ACTION RWBS ..., as blkparse prints without -f)"
+        "test: line 2: this is not an event: \"hello?[0m\" (expected DEVICE CPU SEQUENCE TIME PID ACTION RWBS ..., as blkparse prints without -f)"
     );
 }
 

@@ -63,15 +63,15 @@ fn a_line_that_does_not_fit_is_refused_with_its_number() {
     let error = read(lines.as_bytes()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "test: line 31: this is no line of such a table: \"22,x,512,R,0.02\" (expected columns as in spc)"
+        "test: line 31: this is not a line of such a table: \"22,x,512,R,0.02\" (expected columns as in spc)"
     );
 }
 
 #[test]
 fn a_description_is_checked() {
     let wrong = |text: &str| Columns::parse(text).unwrap_err();
-    assert_eq!(wrong("op=1:R/W,offset=2,size=3"), "there is no column of time (expected one)");
-    assert_eq!(wrong("time=1:h"), "there is no column of op (expected one)");
+    assert_eq!(wrong("op=1:R/W,offset=2,size=3"), "there is no column for time (expected one)");
+    assert_eq!(wrong("time=1:h"), "there is no column for op (expected one)");
     assert!(wrong("time").contains("expected NAME=COLUMN[:UNIT]"));
     assert!(wrong("time=1:h,op=2,offset=3,size=4").contains("\"h\": expected ns"));
     assert!(wrong("color=1").contains("expected time, response"));
@@ -108,7 +108,7 @@ fn prose_between_lines_of_biosnoop_is_refused_with_its_line() {
                 This includes the PID.\n";
     let error = read(text.as_bytes()).unwrap_err().to_string();
     assert!(
-        error.starts_with("test: line 4: this is no line of biosnoop: \"This includes the PID.\" (expected "),
+        error.starts_with("test: line 4: this is not a line of biosnoop: \"This includes the PID.\" (expected "),
         "{error}"
     );
 }

@@ -86,7 +86,7 @@ fn a_record_that_makes_no_sense_is_refused_with_its_place() {
     let error = read(&bytes).unwrap_err().to_string();
     assert_eq!(
         error,
-        "test: record 81 at byte 2560: this is no record: its version, command or length makes no sense (expected records of \
+        "test: record 81 at byte 2560: this is not a record: its version, command or length is invalid (expected records of \
          version 1, of 32 bytes each)"
     );
 }

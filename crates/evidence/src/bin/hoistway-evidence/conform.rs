@@ -16,12 +16,13 @@ use hoistway_terminal::Ending;
 use hoistway_terminal::files::{Identity, identity, spare};
 use hoistway_terminal::output::{Format, Output};
 
-/// Replays recordings of real kernels and compares every decision.
+/// Replay recordings of real kernels and compare every decision.
 ///
-/// Scores: `all` = same request; `hard` = the same where neither a FIFO nor a one-way elevator is right;
-/// `switch` = same process where the process changes; `null` = both decline.
+/// Scores: `all` = same request; `hard` = same request where neither a FIFO nor a one-way elevator chooses it; `switch`
+/// = same process where the process changes; `null` = neither dispatches.
 ///
-/// Damaged recordings are listed, with file, line and reason, and the others are scored: the status is 2 then.
+/// Damaged recordings are listed with file, line and reason, and the exit status is then 2; the others are still
+/// scored.
 ///
 /// Examples:
 ///   hoistway conform crates/evidence/traces/mq-deadline
@@ -32,7 +33,7 @@ pub(crate) struct Arguments {
     /// Recordings in the format iosched-trace/1, or folders of them (searched for *.jsonl and *.jsonl.gz).
     #[arg(required = true, value_name = "TRACE|FOLDER")]
     recordings: Vec<PathBuf>,
-    /// How the scores are written.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// Write to a file instead of standard output.
@@ -53,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     let watch = move || {
-        // A recording that was started is finished, unless a second Ctrl-C comes.
+        // The first Ctrl-C lets started recordings finish; the second exits.
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
@@ -90,16 +91,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 /// The result for a recording.
 enum RecordingResult {
     Scored(Box<TraceReport>),
-    /// There is no scheduler to replay it with.
+    /// Its scheduler is not implemented here.
     Skipped {
         file: String,
         reason: String,
     },
-    /// It is damaged. The others are still scored.
+    /// It is damaged; other recordings are still scored.
     Refused(Refused),
 }
 
-/// Adds the recording at `path`, or those in the folder in the order of their names.
+/// Adds the recording at `path`, or the recordings in that folder, sorted by name.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     if !path.is_dir() {
         if !path.exists() {
@@ -123,7 +124,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         }
     }
     if files.len() == before {
-        return Err(anyhow!("{}: no recordings in it (expected *.jsonl or *.jsonl.gz)", path.display()));
+        return Err(anyhow!("{}: has no recordings (expected *.jsonl or *.jsonl.gz)", path.display()));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The command line of the evidence: parse, call the library, render.
+//! The command line of `hoistway-evidence`: parse, call the library, render.
 
 mod conform;
 mod decide;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// How faithful hoistway is: recorded decisions replayed, published tables simulated.
+/// Measure how faithful hoistway is: replay recorded decisions, simulate published tables.
 #[derive(Parser, Debug)]
 #[command(name = "hoistway-evidence", version, about, propagate_version = true, max_term_width = 100)]
 struct Cli {

@@ -1,4 +1,4 @@
-//! `hoistway replay-pairs`: how far the replay of a recording can be trusted.
+//! `hoistway replay-pairs`: measures the prediction error of replays.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use hoistway_evidence::replay_pairs::{Figure, Prediction, predictions};
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::{Format, Output};
 
-/// Predicts recordings of a program under one scheduler from recordings of it under another, and compares.
+/// Predict recordings of a program under one scheduler from its recordings under another, and compare.
 ///
-/// Each program is recorded under several schedulers, in files NAME.SCHEDULER.blktrace.0.gz (or ftrace.txt.gz) with
-/// NAME.SCHEDULER.settings beside them, which name the device and its queue (docs/recordings.md).
+/// Each program is recorded under several schedulers, in files NAME.SCHEDULER.blktrace.0.gz (or ftrace.txt.gz), each
+/// with a file NAME.SCHEDULER.settings that names the device and its queue (docs/recordings.md).
 ///
 /// Examples:
 ///   hoistway replay-pairs recordings/
@@ -21,7 +21,7 @@ use hoistway_terminal::output::{Format, Output};
 pub(crate) struct Arguments {
     /// The folder with the recordings.
     folder: PathBuf,
-    /// How the predictions are written.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// Write to a file instead of standard output.
@@ -42,12 +42,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 type Pick = fn(&Prediction) -> Figure;
 
 const FIGURES: [(&str, Pick); 3] = [("IOPS", |of| of.iops), ("mean", |of| of.mean_us), ("p99", |of| of.p99_us)];
-/// The order of two schedulers counts if their figures differ by more than this fraction.
+/// The order of two schedulers is scored only if their figures differ by more than this fraction.
 const DIFFERENT: f64 = 0.10;
-/// The recorded figure counts as enclosed by the readings of a recording within this relative tolerance.
+/// Relative tolerance for counting a recorded figure as within the predicted range.
 const TOLERANCE: f64 = 0.02;
 
-/// Markdown: a row for each program and pair of schedulers, then a summary.
+/// Renders Markdown: a row for each program and pair of schedulers, then a summary.
 fn table(all: &[Prediction]) -> String {
     let mut text = String::from(
         "| program | recorded under | predicted | streams | depth hidden | IOPS, % | mean latency, % | p99, % |\n\
@@ -82,8 +82,8 @@ fn table(all: &[Prediction]) -> String {
         let hidden: Vec<Figure> = all.iter().filter(|of| of.from != of.to && of.is_hidden).map(pick).collect();
         let enclosed = hidden.iter().filter(|figure| figure.encloses(TOLERANCE)).count();
         text += &format!(
-            "{name}: median error {:.1} % of {} streams whose depth is known; the range encloses {enclosed} of {} others; under their \
-             own scheduler {:.1} % of {}; order of two schedulers right in {} of {}\n",
+            "{name}: median error {:.1} % for {} streams whose depth is known; the range encloses {enclosed} of {} others; under their \
+             own scheduler {:.1} % for {}; order of two schedulers right in {} of {}\n",
             median(&errors),
             errors.len(),
             hidden.len(),
@@ -96,8 +96,8 @@ fn table(all: &[Prediction]) -> String {
     text
 }
 
-/// Of pairs of schedulers under which a figure of a stream differs by more than [`DIFFERENT`], predicted from one recording that hides no
-/// depth: those whose order is predicted, and all.
+/// Counts pairs of schedulers under which a figure of a stream differs by more than [`DIFFERENT`], predicted from one
+/// recording that hides no depth: (pairs in the right order, all pairs).
 fn order(all: &[Prediction], pick: Pick) -> (usize, usize) {
     let is_of = |one: &Prediction, other: &Prediction| {
         (&one.pair, &one.from, &one.stream) == (&other.pair, &other.from, &other.stream)

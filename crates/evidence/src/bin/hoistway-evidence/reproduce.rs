@@ -1,4 +1,4 @@
-//! `hoistway reproduce`: published tables compared with simulations.
+//! `hoistway reproduce`: compares published tables with simulations.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -9,7 +9,7 @@ use hoistway_render::text::aligned;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::{DocumentFormat as Format, Output};
 
-/// Reproduces published measurements of I/O schedulers: each figure as it comes out here, as it was published, and the error.
+/// Reproduce published measurements of I/O schedulers: print each simulated figure, the published one, and the error.
 ///
 /// Figures that a device or a host was calibrated on are marked and not judged; all others are predictions.
 ///
@@ -22,19 +22,19 @@ use hoistway_terminal::output::{DocumentFormat as Format, Output};
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// Names of tables, or research for those of schedulers that Linux does not have; all others if none is given.
+    /// Names of tables, or research for tables of schedulers that Linux does not have. [default: all except research]
     names: Vec<String>,
-    /// Lists the tables and runs nothing.
+    /// List the tables and run nothing.
     #[arg(long, conflicts_with_all = ["names", "full", "sensitivity", "format"])]
     list: bool,
-    /// Simulates as much time as the published runs took, instead of as much as figures take to settle.
+    /// Simulate as long as the published runs took, instead of until the figures settle.
     #[arg(long)]
     full: bool,
-    /// Simulates each table once more with half and with double of each number of its device and host that no source tells, and says
-    /// what that changes.
+    /// Simulate each table again with each unmeasured parameter of its device and host halved and doubled, and report
+    /// what changes.
     #[arg(long)]
     sensitivity: bool,
-    /// How the result is written.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// The tables with these names; all tables of Linux's schedulers if there are none.
+/// The tables with these names; without names, all tables of Linux's schedulers.
 fn named(names: &[String]) -> Result<Vec<&'static Table>> {
     if names.is_empty() {
         return Ok(TABLES.iter().collect());
@@ -87,7 +87,7 @@ fn named(names: &[String]) -> Result<Vec<&'static Table>> {
     Ok(tables)
 }
 
-/// The cells as a matrix with a header, if they have no published values and no claims.
+/// The cells as a matrix with a header; `None` if any cell has a published value or a claimed tolerance.
 fn as_matrix(cells: &[Cell]) -> Option<Vec<Vec<String>>> {
     if cells.iter().any(|cell| cell.published.is_some() || cell.tolerance.is_some()) {
         return None;
@@ -136,7 +136,7 @@ fn with_interval(cell: &Cell) -> String {
     figure(cell.ours) + &interval
 }
 
-/// Four digits, or all digits before the decimal point.
+/// Formats a figure with four digits, or with all digits before the decimal point.
 fn figure(value: f64) -> String {
     let digits = value.abs().max(1e-3).log10().floor() as i32 + 1;
     format!("{value:.*}", usize::try_from(4 - digits).unwrap_or(0).min(4))
@@ -144,15 +144,15 @@ fn figure(value: f64) -> String {
 
 fn summary(cells: &Reproduced) -> String {
     let [within, judged, calibrated] = cells.counts();
-    format!("{within} of {judged} judged cells are as close as is claimed; {calibrated} were calibrated on.")
+    format!("{within} of {judged} judged cells are within the claimed error; {calibrated} were used for calibration.")
 }
 
-/// Rows about changed unknowns and their effects.
+/// One row per changed unmeasured parameter: the change, and its effect.
 fn of_unknowns(usual: &Reproduced) -> impl Iterator<Item = [String; 2]> {
     usual.sensitivity.iter().map(|changed| {
         let Sensitivity { key, value, cells, .. } = changed;
         let [within, judged, _] = Reproduced::counts_of(cells);
-        let mut text = format!("{within} of {judged} as close as is claimed");
+        let mut text = format!("{within} of {judged} within the claimed error");
         if let Some(median) = Sensitivity::median_error(cells) {
             text += &format!(", median error {:.1} %", 100.0 * median);
         }
@@ -160,7 +160,7 @@ fn of_unknowns(usual: &Reproduced) -> impl Iterator<Item = [String; 2]> {
             let (name, moved) =
                 (format!("{}, {}", before.row, before.column), 100.0 * (after.ours / before.ours - 1.0));
             text += &format!(
-                "; {name} moves most: {} instead of {} ({moved:+.1} %)",
+                "; {name} changes most: {} instead of {} ({moved:+.1} %)",
                 figure(after.ours),
                 figure(before.ours)
             );
@@ -224,7 +224,7 @@ fn for_documents(table: &Table, cells: &Reproduced) -> String {
     }
     text += &format!("\n{} {}\n\n", summary(cells), table.story);
     if !cells.sensitivity.is_empty() {
-        text += "| unknown | what changes |\n| --- | --- |\n";
+        text += "| unmeasured parameter | what changes |\n| --- | --- |\n";
         for line in of_unknowns(cells) {
             text += &format!("| {} |\n", line.join(" | "));
         }

@@ -1,5 +1,5 @@
-//! The requests inside, as every replay tracks them: for the simple policies that separate hard decisions from easy
-//! ones, and for showing the candidates of a decision.
+//! Simple policies (FIFO, one-way elevator) that tell hard decisions from easy ones, and the candidates of a decision,
+//! as every replay tracks them.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::conform::score::{Mismatch, Score};
 /// Maximum requests listed in a mismatch.
 const INSIDE_SHOWN: usize = 8;
 
-/// A request in the scheduler from the baselines' point of view.
+/// A request in the scheduler: a candidate for the next decision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DecisionCandidate {
     pub(crate) rq: RqNumber,
@@ -39,7 +39,7 @@ impl fmt::Display for DecisionCandidate {
     }
 }
 
-/// The requests inside in the order of arrival, and the last one served by the kernel.
+/// The requests in the scheduler in the order of arrival, and the last one dispatched by the kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Baseline {
     pub(crate) inside: Vec<DecisionCandidate>,
@@ -57,8 +57,8 @@ impl Baseline {
         Some(self.inside.remove(at))
     }
 
-    /// The request that absorbs another: the recorded one if given, otherwise the first one of the same kind that ends
-    /// where the other begins.
+    /// The request that absorbs another: the recorded one if given, otherwise the first of the same kind that ends
+    /// where the absorbed one begins.
     pub(crate) fn survivor(&self, merge: &RqMerge) -> Option<RqNumber> {
         let absorbed = self.inside.iter().find(|candidate| candidate.rq == merge.absorbed);
         if absorbed.is_some_and(|absorbed| absorbed.head) {
@@ -74,8 +74,8 @@ impl Baseline {
         survivor.map(|survivor| survivor.rq)
     }
 
-    /// Whether the decision for `kernel` is hard: there are several candidates, and neither the oldest request nor a
-    /// one-way sweep from the end of the last request gives it.
+    /// Whether the decision for `kernel` is hard: there are several candidates, and neither a FIFO nor a one-way sweep
+    /// from the end of the last request would choose it.
     fn is_hard(&self, kernel: RqNumber) -> bool {
         let ahead = self.inside.iter().filter(|candidate| candidate.sector >= self.last_end);
         let sweep = ahead.min_by_key(|candidate| candidate.sector);
@@ -85,7 +85,7 @@ impl Baseline {
             && sweep.is_some_and(|sweep| sweep.rq != kernel)
     }
 
-    /// Describes a decision that differs; `show` describes a request.
+    /// Describes a decision that differs from the kernel's; `show` describes a request.
     pub(crate) fn explain(
         &self,
         event: &Event,
@@ -109,7 +109,7 @@ impl Baseline {
         }
     }
 
-    /// Scores one decision and makes the kernel's choice the last one served.
+    /// Scores one decision, and makes the kernel's choice the last one dispatched.
     pub(crate) fn judge(&mut self, score: &mut Score, kernel: Option<RqNumber>, ours: Option<RqNumber>) {
         score.questions += 1;
         if kernel.is_none() || ours.is_none() {

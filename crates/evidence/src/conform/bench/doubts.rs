@@ -1,16 +1,16 @@
 //! Decisions whose position in the recording is uncertain.
 //!
 //! A decision is recorded after it was made. If something else happened in between (another CPU made a decision, an
-//! interrupt released a request, the task was preempted), the decision may have been made before or after that. Such a
-//! decision is replayed twice: first at the earliest possible position, in doubt, where it counts if our decision is the
+//! interrupt released a request, the task was preempted), the decision may have been made before or after it. Such a
+//! decision is in doubt and replayed up to twice: at the earliest possible position, where it counts if ours equals the
 //! recorded one; otherwise again at its recorded position.
 
 use hoistway_trace::iosched::{Dispatch, Event, EventKind};
 
-/// Maximum number of events to look back: no more happen during a decision.
+/// Maximum number of events to look back; fewer happen during a decision.
 const EVENTS_MAX: usize = 10_000;
 
-/// For each event, the decisions in doubt that may have been made before it but not before the previous one.
+/// For each event, the decisions in doubt whose earliest possible position is just before it.
 pub(crate) fn before(events: &[Event], meet: impl Fn(&Dispatch, &Dispatch) -> bool) -> Vec<Vec<&Event>> {
     let mut in_doubt = vec![Vec::new(); events.len()];
     for (index, event) in events.iter().enumerate() {

@@ -1,17 +1,17 @@
-//! The clocks that a recording does not show: bfq's nanosecond clock stands still under a plug, and the tick boundaries
-//! have to be found.
+//! The clocks of bfq, which a recording does not show: a plug stops the nanosecond clock, and tick boundaries have to
+//! be inferred.
 
 use std::collections::{HashMap, HashSet};
 
 use hoistway_blk::ground::{Hz, Tick};
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, Trace};
 
-/// If a tag allocation comes this much later than its bio, the task has slept, ns.
+/// A task has slept for a tag if the allocation comes this much later than the bio, ns.
 const SLEPT: u64 = 100_000;
-/// Our first tick, high enough that a scheduler created at tick 0 is old.
+/// Our first tick, so high that a scheduler created at tick 0 is no longer in its start-up phase.
 const FIRST_TICK: u64 = 1_000_000;
 
-/// When ticks begin: all recorded tick counts together determine it to a microsecond.
+/// The offset of tick boundaries. All recorded tick counts together determine it to a microsecond.
 pub(super) struct TickPhase {
     /// Added to a time so that ticks begin at multiples of their length, ns.
     shift: i64,
@@ -19,7 +19,7 @@ pub(super) struct TickPhase {
 }
 
 impl TickPhase {
-    /// The phase that fits all tick counts of a recording, each of which was read when its event was recorded.
+    /// Finds the phase that fits all tick counts of a recording, each read when its event was recorded.
     pub fn of(trace: &Trace, hz: Hz) -> Self {
         let length = hz.tick_ns() as i64;
         // A count may have been read slightly later than the event's time, but never earlier.
@@ -45,13 +45,13 @@ impl TickPhase {
         Tick(FIRST_TICK + ((ns as i64 + self.shift) / self.length).max(0) as u64)
     }
 
-    /// Converts a recorded tick count.
+    /// Converts a recorded tick count to our ticks.
     pub fn printed(tick: Tick) -> Tick {
         Tick(FIRST_TICK + tick.0)
     }
 }
 
-/// A task's plug.
+/// The clock of a task under a plug.
 #[derive(Clone, Copy, Default)]
 struct PlugClock {
     /// The time of its first allocation, if the clock is stopped.
@@ -73,7 +73,7 @@ impl<'a> PlugClocks<'a> {
         PlugClocks { unplugged, by_task: HashMap::new(), queued_at: HashMap::new() }
     }
 
-    /// The nanosecond clock at an event, in the order of the file. `real` is the time of the clock without a plug.
+    /// The nanosecond clock at an event; must be called in the order of the file. `real` is the time without a plug.
     pub fn read(&mut self, event: &Event, real: u64) -> u64 {
         let Some(pid) = event.pid else { return real };
         let plug = self.by_task.entry(pid).or_default();
@@ -105,7 +105,7 @@ impl<'a> PlugClocks<'a> {
             _ => {}
         }
         match &event.kind {
-            // These happen in interrupts, whatever task is running.
+            // These happen in interrupts, independent of the running task.
             EventKind::Finish { .. } | EventKind::Free(_) | EventKind::Complete(_) | EventKind::BfqIdleTimer => real,
             _ => plug.stands_at.unwrap_or(real),
         }

@@ -1,7 +1,7 @@
-//! Exits of processes. The scheduler is notified of them, but a recording does not show them.
+//! Exits of processes: bfq is notified of them, but a recording does not show them.
 //!
-//! An exit is visible only if the process's queue was in service: as timestamps of that queue without another cause.
-//! Otherwise it only changes reference counts, and comes shortly after the process's last completion.
+//! An exit is visible only if the process's queue was in service: its timestamps then change without another cause.
+//! Otherwise it only changes reference counts, and is assumed shortly after the process's last completion.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,13 +10,13 @@ use hoistway_trace::iosched::{Event, EventKind, Process, QueueName, RqNumber, Tr
 
 /// Time from its last completion until a process with one request at a time exits, ns.
 const AFTER_LAST: u64 = 95_000;
-/// The same for a process that has to tear down its asynchronous I/O, ns.
+/// Time from the last completion until a process with asynchronous I/O exits, which it must tear down first, ns.
 const AFTER_LAST_DEEP: u64 = 12_000_000;
-/// Maximum distance of a visible exit from the estimate, ns.
+/// Maximum distance between a visible exit and the estimate, ns.
 const SHOWN_SLACK: u64 = 2_000_000_000;
-/// Maximum time before its queue's last expiration at which a process may be assumed to exit, ns: an idle timer.
+/// An exit assumed less than this before its queue's last expiration is moved after it, ns; longer than an idle timer.
 const EXPIRED_SLACK: u64 = 25_000_000;
-/// Maximum distance between the lines of one action in the file, ns.
+/// Maximum time between the lines of one action, ns.
 const ONE_ACTION: u64 = 30_000;
 
 /// The exits of a recording: time and process.
@@ -44,7 +44,7 @@ pub(super) fn exits(trace: &Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<(u64,
     };
     let (mut shown, mut shown_pids) = (Vec::new(), HashSet::new());
     for (t, queue) in unexplained(&trace.events) {
-        // A shared queue does not show which process exits: take the one whose exit is expected closest to that time.
+        // A shared queue does not show which process exits: take the one whose estimate is closest.
         let open = exits.iter().filter(|&&(exit, pid)| {
             !shown_pids.contains(&pid) && exit.abs_diff(t) < SHOWN_SLACK && may_be(queue, t, pid)
         });
@@ -54,7 +54,7 @@ pub(super) fn exits(trace: &Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<(u64,
         }
     }
     exits.retain(|(_, pid)| !shown_pids.contains(pid));
-    // When a queue expired for the last time, all of its processes still existed; otherwise an exit would be visible.
+    // Until a queue's last expiration all of its processes existed; otherwise an exit would be visible.
     for (queue, t) in last_expirations(&trace.events) {
         for (exit, pid) in &mut exits {
             if may_be(queue, t, *pid) && *exit < t && t - *exit < EXPIRED_SLACK {
@@ -79,7 +79,7 @@ fn last_expirations(events: &[Event]) -> Vec<(QueueName, u64)> {
     last
 }
 
-/// A number in a process's job description, if it is plausible.
+/// A number in a process's job description; `None` if missing or implausible.
 fn number(process: &Process, name: &str) -> Option<u64> {
     let words = process.job.split_whitespace().filter_map(|word| word.split_once('='));
     words.into_iter().find(|(key, _)| *key == name)?.1.parse().ok().filter(|&number| number <= TIME_NS_MAX / 1000)
@@ -93,8 +93,8 @@ fn delay(process: &Process) -> u64 {
     if number(process, "qd").unwrap_or(1) > 1 { AFTER_LAST_DEEP } else { AFTER_LAST }
 }
 
-/// Timestamps of a queue, or its going idle with them, without another line as their cause: time of the first line, and
-/// the queue.
+/// Finds changes of a queue's timestamps (and its going idle with them) that no other line explains: time of the first
+/// line, and the queue.
 fn unexplained(events: &[Event]) -> Vec<(u64, QueueName)> {
     let mut found = Vec::new();
     let mut before: Option<(u64, &str, Option<QueueName>)> = None;
@@ -111,7 +111,7 @@ fn unexplained(events: &[Event]) -> Vec<(u64, QueueName)> {
             }),
             _ => false,
         };
-        // Lines of a dispatch: the request was injected.
+        // Lines within a dispatch are explained by an injected request.
         let dispatch = events[at..].iter().take(12).find_map(|event| match &event.kind {
             EventKind::Dispatch(dispatch) => Some((dispatch.asked.0, event.t.0)),
             _ => None,

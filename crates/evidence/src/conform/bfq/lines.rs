@@ -1,10 +1,10 @@
-//! Compares recorded state lines with ours.
+//! Compares recorded lines of bfq's internal state with ours.
 
 use hoistway_blk::schedulers::{BfqQueueLabel, BfqStateChange, BfqStateLine};
 use hoistway_trace::iosched::{BfqState, QueueName};
 use serde_json::Value;
 
-/// A line in comparable form.
+/// A state line in comparable form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ComparedLine {
     /// The queue it is about.
@@ -25,7 +25,7 @@ impl std::fmt::Display for ComparedLine {
     }
 }
 
-/// The compared fields of a kind of line; none if the kind is not compared.
+/// The compared fields of a kind of line; `None` if the kind is not compared.
 fn fields_of(kind: &str) -> Option<&'static [&'static str]> {
     Some(match kind {
         "new" | "busy" | "idle" | "fifo" | "merge" | "split_queue" => &[],
@@ -108,13 +108,13 @@ pub(super) fn ours(line: &BfqStateLine) -> Option<ComparedLine> {
 pub struct LineDifference {
     /// Time of the recorded line, or of the last one before ours, ns.
     pub t_ns: u64,
-    /// The recorded line; none if ours is superfluous.
+    /// The recorded line; `None` if ours is superfluous.
     pub recorded: Option<ComparedLine>,
-    /// Our line; none if it is missing.
+    /// Our line; `None` if it is missing.
     pub ours: Option<ComparedLine>,
 }
 
-/// Compares lines in order. An equal line is searched among the next few of both sides, so that a missing line does not
+/// Compares lines in order. After a difference it continues at the next common line, so that a missing line does not
 /// affect the rest. Returns the number of equal lines, and the differences.
 pub(super) fn compare(recorded: &[(u64, ComparedLine)], ours: &[ComparedLine]) -> (u64, Vec<LineDifference>) {
     /// How far to look for the next common line.

@@ -1,13 +1,13 @@
-//! A tool for finding mistakes: cfq is driven by the events of a recording without corrections, and its messages are
-//! compared with the kernel's. The first difference is almost always the cause.
+//! A debugging aid: replays cfq without corrections and compares its messages with the kernel's. The first difference
+//! is almost always the cause.
 
 use hoistway_trace::iosched::EventKind;
 
 use super::CfqReplay;
 use crate::conform::consistency::Consistent;
 
-/// Drives cfq by the events of a recording without corrections, and returns the first message or decision that differs
-/// from the kernel's.
+/// Replays cfq without corrections, and returns the first message or decision that differs from the kernel's; `None` if
+/// all are equal.
 #[must_use]
 pub fn first_difference(recording: &Consistent<'_>) -> Option<String> {
     let mut replay = CfqReplay::new(recording);
@@ -23,16 +23,16 @@ pub fn first_difference(recording: &Consistent<'_>) -> Option<String> {
         }
         if let Some(mismatch) = replay.bench.outcome.mismatches.first() {
             return Some(format!(
-                "line {}: the kernel gave {}, we {} ({})",
+                "line {}: the kernel dispatched {}, we dispatched {} ({})",
                 mismatch.line, mismatch.kernel, mismatch.ours, mismatch.reason
             ));
         }
     }
     let [kernel, ours] = [messages.kernel.len(), messages.ours.len()];
-    (kernel.abs_diff(ours) > TAIL).then(|| format!("the kernel said {kernel} things, we said {ours}"))
+    (kernel.abs_diff(ours) > TAIL).then(|| format!("the kernel logged {kernel} messages, we logged {ours}"))
 }
 
-/// A recording may end between an event and its messages: at most this many may be missing at the end.
+/// A recording may end between an event and its messages; at most this many may be missing at the end.
 const TAIL: usize = 8;
 
 /// The two sequences of messages, with the lines of the recording that they belong to.
@@ -44,7 +44,7 @@ struct MessageComparison {
     compared: usize,
 }
 
-/// Times differ by the kernel's execution time between two readings of its clock, ns.
+/// Maximum difference of measured times, ns: the kernel's execution time between two clock readings.
 const TOLERANCE: u64 = 200_000;
 
 impl MessageComparison {
@@ -57,7 +57,7 @@ impl MessageComparison {
                     .map(|(line, text)| format!("    {line} {text}\n"))
                     .collect();
                 return Some(format!(
-                    "{}  the kernel said (line {}): {}\n  we said (line {}): {}",
+                    "{}  the kernel logged (line {}): {}\n  we logged (line {}): {}",
                     context.concat(),
                     kernel.0,
                     kernel.1,
@@ -71,7 +71,7 @@ impl MessageComparison {
     }
 }
 
-/// Whether two messages are equal. Measured times may differ slightly; virtual times are ignored.
+/// Whether two messages are equivalent. Measured times may differ slightly; virtual times are ignored.
 fn alike(kernel: &str, ours: &str) -> bool {
     // Addresses are hidden in the recordings.
     let kernel = kernel.split("(____").next().unwrap_or(kernel).trim_end();

@@ -1,4 +1,4 @@
-//! The times of events by the clocks that kyber reads, derived from a recording.
+//! The clock readings that kyber sees at each event, derived from a recording.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub(super) struct Moment<'a> {
     pub(super) now: Now,
     /// The event.
     pub(super) event: &'a Event,
-    /// Whether this is a decision that may have been made here; otherwise it comes again at its event.
+    /// Whether this is a decision that may have been made here; if not, it is replayed again at its event.
     pub(super) in_doubt: bool,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn moments(trace: &Trace) -> Vec<Moment<'_>> {
     let tick_ns = i128::from(hz.tick_ns());
     let known = trace.events.iter().filter_map(tick_of);
     let first_tick = known.map(|(at, tick)| i128::from(at.0) - i128::from(tick.0) * tick_ns).min().unwrap_or(0);
-    // Two additional ticks, so that no time is before the start.
+    // Two additional ticks, so that no time is negative.
     let shift_ns = 2 * tick_ns - first_tick;
     let shifted = |at: Instant| Instant(u64::try_from(i128::from(at.0) + shift_ns).unwrap_or(0));
 
@@ -50,9 +50,8 @@ pub(super) fn moments(trace: &Trace) -> Vec<Moment<'_>> {
     moments
 }
 
-/// Sets the tick counter back where the recording shows it behind the clock: a tick in a period without interrupts
-/// comes late. A late interrupt handles expired events in order, so a completion whose service ended before the tick
-/// did not see the tick.
+/// Sets the tick counter back where the recording shows it behind the clock: while interrupts are off, a tick comes
+/// late. A late interrupt handles expired events in order, so a completion due before the tick did not see the tick.
 fn delay_ticks(trace: &Trace, hz: Hz, moments: &mut [Moment<'_>]) {
     let service = trace.header.device.get("completion_ns").and_then(serde_json::Value::as_u64);
     let mut served: HashMap<RqNumber, Instant> = HashMap::new();
@@ -81,12 +80,11 @@ fn delay_ticks(trace: &Trace, hz: Hz, moments: &mut [Moment<'_>]) {
     }
 }
 
-/// If a task's bio waits for its request longer than this, the task has slept for a tag, ns. Sleeping flushes the plug,
-/// which restarts the clock that the plug had stopped.
+/// A task whose bio waits longer than this for its request has slept for a tag, ns. Sleeping flushes the plug, which
+/// restarts the stopped clock.
 const SLEPT_NS: u64 = 100_000;
 
-/// The clock readings when bios got requests and when requests were issued: a plug stops the clock from its first
-/// request until the end of its flush, including the issues.
+/// The clocks of tasks: a plug stops the clock from its first request until its flush ends, including the issues.
 #[derive(Default)]
 pub(super) struct PlugClocks {
     /// The stopped clock of each pid.

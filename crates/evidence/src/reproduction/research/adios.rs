@@ -1,4 +1,4 @@
-//! Adios's claim, published only in words: low latency for waiting processes without a loss of throughput.
+//! Table `research-adios`: adios's claim, published only in words, of low latency without a loss of throughput.
 
 use super::ran;
 use crate::reproduction::Table;
@@ -19,8 +19,8 @@ pub(in crate::reproduction) const ADIOS: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "Two bundled loads. What is judged was decided here: reads of those who wait no later than under mq-deadline, and 90 % \
-                     of its throughput.";
+const STORY: &str = "The loads are two bundled ones. The criteria were chosen here: reads that someone waits for are no slower \
+                     than under mq-deadline, and throughput is at least 90 % of that under mq-deadline.";
 
 fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     let mut cells = Vec::new();

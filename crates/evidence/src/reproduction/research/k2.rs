@@ -1,4 +1,4 @@
-//! K2's claims: a real-time process besides three processes that keep the drive busy.
+//! Table `research-k2`: K2's claims for a real-time process next to three processes that keep the drive busy.
 
 use super::{DRIVE, Ran, of_jobs, ran, vary};
 use crate::reproduction::Table;
@@ -20,19 +20,20 @@ pub(in crate::reproduction) const K2: Table = Table {
     run: reproduce,
 };
 
-const STORY: &str = "The drive of the paper is not known here; this one is a coarse model of its time. Half of what was published is \
-                     asked for, since models differ. What holds: writes beside writes; the real-time tail beyond the drive's \
-                     parallelism grows by 1 / IOPS for each place; starvation of lower levels. What does not: reads beside reads gain \
-                     a factor of two, because what they wait behind under none is 97 requests in a queue that this model serves in their \
-                     order, 0.26 ms of work; a drive that lets new commands overtake or be overtaken would make them wait longer. Where the \
-                     background writes, the tail of a real-time request is one program or pause of the flash behind which it lies, \
-                     and no bound on requests shortens that; bfq does better there because it gives the drive to the real-time process alone, and \
-                     the background nothing. The share of the throughput that is left at 8 in flight says how many dies a drive has: \
-                     this one needs 40. Beside none with as many tags k2 is 4 % faster: it gives out the next request at once, \
-                     where a tag first wakes a process.";
+const STORY: &str = "The drive of the paper is not known here; this one is a coarse model of a drive of that time. Half of the \
+                     published effect is required, since models differ. What is confirmed: writes beside writes; that beyond \
+                     the drive's parallelism the real-time tail grows by 1 / IOPS for each place; that lower levels starve. \
+                     What is not: reads beside reads gain only a factor of two, because under none they wait behind 97 \
+                     requests in a queue that this model serves in order, which is 0.26 ms of work. A drive on which new \
+                     commands overtake others, or are overtaken, would make them wait longer. If the background writes, the \
+                     tail of a real-time request is one program or pause of the flash that precedes it, which no limit on \
+                     requests shortens; bfq does better there because it gives the drive to the real-time process alone, and \
+                     nothing to the background. The share of the throughput that is left with 8 requests in flight tells how \
+                     many dies a drive has: this one needs 40 requests. Compared with none with as many tags k2 is 4 % faster: \
+                     it dispatches the next request at once, whereas a tag first wakes a process.";
 
 const BOUNDS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
-/// Limit of the background's loss: it gets at least 1 / this of its throughput under none.
+/// Maximum factor by which the background may lose throughput compared with none.
 const LOST_MOST: f64 = 2.7;
 
 /// The background: its name, and the line of its job.
@@ -73,7 +74,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     Ok(cells)
 }
 
-/// The best bound among those that leave the background enough.
+/// The best bound among those that leave the background enough throughput.
 fn best_bound(row: &str, none: &Ran, bounded: &[Ran], published: f64, least: f64) -> Vec<Cell> {
     let lost = |run: &Ran| none.iops("background") / run.iops("background").max(1.0);
     let gained = |run: &Ran| none.p99_9_us("urgent") / run.p99_9_us("urgent");
@@ -126,7 +127,7 @@ fn saturating_bounds(setting: Setting) -> Result<Vec<Cell>, Error> {
         None,
         Judgement::AtLeast(0.97),
     ));
-    // Half of the parallelism is about 20.
+    // Up to about 20, half of the drive's parallelism, throughput must rise with the bound.
     for pair in rising[..5].windows(2).zip(RISING.windows(2)) {
         let ([lower, upper], [from, to]) = pair else { continue };
         let column = format!("throughput at {to} over that at {from}");
@@ -142,7 +143,7 @@ fn saturating_bounds(setting: Setting) -> Result<Vec<Cell>, Error> {
     Ok(cells)
 }
 
-/// A line through points by least squares: its slope, and the share of the variance that it explains.
+/// Least-squares line through points: its slope, and R^2.
 fn line_through(points: &[(f64, f64)]) -> (f64, f64) {
     let count = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
@@ -152,7 +153,7 @@ fn line_through(points: &[(f64, f64)]) -> (f64, f64) {
     (xy / xx, xy * xy / (xx * yy))
 }
 
-/// Without a real-time process K2 only limits the depth.
+/// Without a real-time process, K2 only limits the depth: compares it with none at the same depth.
 fn without_real_time(setting: Setting) -> Result<Vec<Cell>, Error> {
     let comparison = || Comparison {
         hw_queues: Some(1),
@@ -171,7 +172,7 @@ fn without_real_time(setting: Setting) -> Result<Vec<Cell>, Error> {
     ])
 }
 
-/// Level 0 has more waiting requests than there are places: all others get nothing.
+/// Level 0 has more waiting requests than K2 has places, so all other levels get nothing.
 fn starvation(setting: Setting) -> Result<Cell, Error> {
     let others: String = (1..8)
         .map(|level| format!("[level-{level}]\nrw=randread\nprioclass=1\nprio={level}\niodepth=4\n"))
@@ -180,7 +181,7 @@ fn starvation(setting: Setting) -> Result<Cell, Error> {
     let jobs = format!("[level-0]\nrw=randread\nprioclass=1\nprio=0\niodepth=16\nnumjobs=8\n{others}");
     let runs = ran(of_jobs("research-k2-levels", DRIVE, &jobs, setting), &["k2"], setting)?;
     let lower = (1..8).map(|level| format!("level-{level}")).chain(["ordinary".to_owned()]);
-    // Each has four requests, which wait until level 0 ends.
+    // Each of the eight other jobs has four requests, which complete after level 0 ends.
     let ios = lower.map(|job| runs[0].ios(&job)).sum::<f64>() - 32.0;
     let column = "I/Os of all lower levels before level 0 ends";
     Ok(Cell::new("level 0 with 128 requests", column, ios, None, Judgement::AtMost(0.0)))

@@ -1,4 +1,4 @@
-//! Claims about schedulers that Linux does not have: the setups of their papers, and a tournament of all schedulers.
+//! Tables of schedulers that Linux does not have: the setups of their papers, and a tournament of all schedulers.
 //!
 //! Modules: `k2`, `mqfq`, `adios` (a table of claims each), `tournament` (every scheduler under the same loads).
 
@@ -17,8 +17,8 @@ use hoistway_experiment::{Alone, Comparison, Error, Tunable, Vary};
 
 use super::runs::{Setting, load};
 
-/// A drive of the age and class used in the papers: it serves about 40 random reads of 4 KiB at once, and 64 saturate
-/// it.
+/// A drive of the age and class used in the papers: it serves about 40 random reads of 4 KiB in parallel, and 64
+/// saturate it.
 const DRIVE: &str = "Samsung_SSD_970_PRO_512GB";
 /// One second of a load with these jobs on a drive.
 fn of_jobs(name: &str, device: &str, jobs: &str, setting: Setting) -> Comparison {

@@ -1,4 +1,4 @@
-//! MQFQ's claims: shares of flows with different depths, sizes and weights on 16 CPUs with a hardware queue each.
+//! Table `research-mqfq`: MQFQ's claims for flows with different depths, sizes and weights on 16 CPUs with a hardware queue each.
 
 use super::{DRIVE, Ran, of_jobs, ran, tunable, vary};
 use crate::reproduction::Table;
@@ -138,7 +138,7 @@ fn series<'a>(run: &'a Ran, job: &'a str) -> Option<&'a SeriesSummary> {
     run.operations(job).map(|operation| &operation.series).next()
 }
 
-/// The largest difference between the bytes of two jobs up to the end of any interval.
+/// The range of the difference between the bytes of two jobs, over all interval ends.
 fn widest(run: &Ran) -> f64 {
     let (Some(one), Some(other)) = (series(run, "one"), series(run, "other")) else { return 0.0 };
     let mut difference = 0.0_f64;

@@ -1,4 +1,4 @@
-//! Every scheduler under the same loads: shares, waiting times, and costs.
+//! Table `research-tournament`: every scheduler under the same loads, with shares, latencies and costs.
 
 use super::{DRIVE, Ran, of_jobs, ran};
 use crate::reproduction::Table;
