@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 /// Interval of checks for Python's signals.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Does the work. Meanwhile Python handles its signals at intervals, and `look` is called; the first error of either goes to
-/// `stop`, which must end the work soon, and the checks end.
+/// Does the work. Meanwhile, at intervals, Python handles its signals and `look` is called. The first error of either is passed
+/// to `stop`, which must end the work soon; after it only signals are checked.
 pub(crate) fn beside<T: Send>(
     py: Python<'_>,
     mut look: impl FnMut(Python<'_>) -> PyResult<()>,
@@ -38,7 +38,7 @@ pub(crate) fn beside<T: Send>(
     })
 }
 
-/// Signals the end when dropped, including during a panic.
+/// Marks the work as over when dropped, also during a panic.
 struct Over<'a> {
     is_over: &'a AtomicBool,
     caller: Thread,

@@ -43,7 +43,7 @@ pub(crate) fn schedulers() -> Vec<&'static str> {
     all_schedulers().names()
 }
 
-/// Converts a dictionary, as JSON, to TOML. `option` is the argument that contained it.
+/// Converts a dictionary, passed as JSON, to TOML. `option` is the argument that contained it.
 #[pyfunction]
 pub(crate) fn toml_text(py: Python<'_>, option: &str, json: &str) -> PyResult<String> {
     let written = serde_json::from_str::<serde_json::Value>(json)

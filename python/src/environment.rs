@@ -1,4 +1,4 @@
-//! The environment of a comparison in Python: files, variables, and schedulers.
+//! The environment of a comparison started from Python: files, variables and schedulers.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,9 +13,9 @@ use hoistway_trace::block::{Columns, ReadError, Recording};
 /// Maximum size of a file that is read at once.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// The environment of a caller in Python.
+/// The environment of a Python caller.
 pub(crate) struct Caller {
-    /// Those of Linux, and those written in Python.
+    /// The schedulers of Linux, and those written in Python.
     pub(crate) schedulers: Registry,
 }
 
@@ -52,11 +52,11 @@ impl CallerEnvironment for Caller {
     }
 }
 
-/// Pipes are refused: one may never end, and Ctrl-C could not interrupt the read.
+/// Opens a regular file. Pipes are refused: a pipe may never end, and Ctrl-C could not interrupt the read.
 fn ordinary(path: &Path) -> io::Result<File> {
     match fs::metadata(path)?.file_type() {
         kind if kind.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory)),
-        kind if !kind.is_file() => Err(io::Error::other("not an ordinary file")),
+        kind if !kind.is_file() => Err(io::Error::other("not a regular file")),
         _ => File::open(path),
     }
 }

@@ -9,17 +9,17 @@ pub(crate) fn comparison(py: Python<'_>, error: &lab::Error) -> PyErr {
     about(py, error, error.field.keyword())
 }
 
-/// The same for an API with other argument names.
+/// As `comparison`, for a function whose argument has another name.
 pub(crate) fn about(py: Python<'_>, error: &lab::Error, argument: &str) -> PyErr {
     let place = error.place.as_ref();
     let file = place.map(|place| place.file.as_str());
     let line = place.and_then(|place| place.line);
-    // For a text its own option, otherwise the argument.
+    // An error in a text names the option in that text; any other error names the argument.
     let option = place.map_or(Some(argument), |place| place.option.as_deref());
     exception(py, "Error", (error.message.as_str(), file, line, option))
 }
 
-/// An error in an argument that only this package has, or for which the library has no field.
+/// An error in an argument for which the library has no field.
 pub(crate) fn argument(py: Python<'_>, option: &str, message: &str) -> PyErr {
     exception(py, "Error", (message, None::<&str>, None::<usize>, Some(option)))
 }
@@ -29,7 +29,7 @@ pub(crate) fn text(py: Python<'_>, file: &str, message: &str) -> PyErr {
     exception(py, "Error", (message, Some(file), None::<usize>, None::<&str>))
 }
 
-/// A scheduler written in Python broke its contract.
+/// A `SchedulerError`: a scheduler written in Python broke its contract.
 pub(crate) fn scheduler(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "SchedulerError", (message,))
 }

@@ -1,4 +1,4 @@
-//! Makes the runs of a search: here, or by a function in Python.
+//! Makes the runs of a search: on threads of this process, or by calling a Python function.
 
 use hoistway_answer::tuning::Setting;
 use hoistway_experiment::tune::{Evaluate, Evaluator, Figures};
@@ -8,12 +8,12 @@ use pyo3::prelude::*;
 use crate::stop::Stop;
 use crate::table::failed;
 
-/// Never shown: the actual reason is in the [`Stop`].
+/// A placeholder that is never shown: the actual reason is in the [`Stop`].
 fn over() -> Error {
     Error { field: Field::Load, message: "the search was ended".to_owned(), place: None }
 }
 
-/// On threads of this process.
+/// Makes runs on threads of this process.
 pub(crate) struct Local<'a> {
     pub(crate) evaluator: &'a Evaluator<'a>,
     pub(crate) stop: &'a Stop,
@@ -27,7 +27,8 @@ impl Evaluate for Local<'_> {
     }
 }
 
-/// In a Python function: it is called with a setting as JSON, a seed and a runtime in ns, and returns figures by name as JSON.
+/// Makes runs by calling a Python function with a setting as JSON, a seed and a runtime in ns. It returns the figures, by name,
+/// as JSON.
 pub(crate) struct Remote<'a> {
     pub(crate) ask: Py<PyAny>,
     pub(crate) stop: &'a Stop,

@@ -1,9 +1,10 @@
 //! The native half of the Python package `hoistway`, which only the typed half in `python/hoistway` imports.
 //!
-//! Modules, bottom up: `table` (Arrow's C interface), `tables` (contents of tables), `errors` (Rust errors as exceptions), `stop` (early
-//! end of runs, with the reason), `beside` (work with handling of Python's signals), `request` and `written` (schedulers written in
-//! Python), `environment` (files, variables and schedulers), `results`, `run` (virtual time), `real` (real time), `sweep` (plans, tasks and
-//! data sets), `search` (with `seeker`, `evaluate`, `state_file` and `tuned`), `catalogue` (names of built-in items).
+//! Modules, bottom up: `table` (Arrow's C interface), `tables` (the contents of tables), `errors` (Rust errors as exceptions),
+//! `stop` (ends runs early and keeps the reason), `beside` (work during which Python's signals are handled), `request` and
+//! `written` (schedulers written in Python), `environment` (files, variables and schedulers), `results`, `run` (virtual time),
+//! `real` (real time), `sweep` (plans, tasks and data sets), `search` (with `seeker`, `evaluate`, `state_file` and `tuned`),
+//! `catalogue` (the names of built-in items).
 
 mod beside;
 mod catalogue;

@@ -16,11 +16,11 @@ use crate::results::Results;
 use crate::run::finished;
 use crate::tables::RunLog;
 
-/// Bytes of memory that each worker registers with its ring; the default of the command line.
+/// Memory in bytes that each worker registers with its io_uring ring, as by default on the command line.
 const FIXED_BUFFERS: usize = 4 << 20;
 
-/// Runs an experiment in real time. `experiment` is a comparison as JSON, of which load, schedulers, settings, times, repeats, seed, logs
-/// and ranking figures are used.
+/// Runs an experiment in real time. `experiment` is a comparison as JSON, of which only the load, schedulers, settings, times,
+/// repeats, seed, logs and ranking figures are used.
 #[pyfunction]
 #[pyo3(signature = (experiment, target, workers, queue_depth, force))]
 pub(crate) fn run_real(
@@ -81,7 +81,7 @@ pub(crate) fn run_real(
         return Err(reason);
     }
     let document = done.map_err(|error| errors::comparison(py, &error))?;
-    let document = document.ok_or_else(|| PyValueError::new_err("the target was not made"))?;
+    let document = document.ok_or_else(|| PyValueError::new_err("the target was not created"))?;
     let document = finished(document, &[]).map_err(|error| errors::comparison(py, &error))?;
     let logs = observing.logs.map(|logs| logs.into_inner().unwrap_or_else(PoisonError::into_inner));
     Ok(Results::new(document, logs))

@@ -5,7 +5,7 @@ use hoistway_blk::ground::{Now, SECTOR_BYTES};
 use hoistway_blk::request::Request as BlkRequest;
 use pyo3::prelude::*;
 
-/// A request in a scheduler. Custom attributes may be added to it.
+/// A request, as a scheduler sees it. The scheduler may add attributes of its own.
 #[pyclass(module = "hoistway", dict, weakref)]
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -21,7 +21,7 @@ pub(crate) struct Request {
     /// `read` or `write`; everything except reads counts as a write, as in the kernel.
     #[pyo3(get)]
     direction: &'static str,
-    /// Whether a task waits for it: reads, and writes with the sync flag.
+    /// Whether a task waits for it: true of reads, and of writes with the sync flag.
     #[pyo3(get)]
     is_sync: bool,
     /// `none` (not set), `realtime`, `best-effort` or `idle`.
@@ -33,7 +33,7 @@ pub(crate) struct Request {
     /// Number of the submitting process, from 0, in the order of the job file.
     #[pyo3(get)]
     process: u32,
-    /// Virtual time at which it was inserted, ns.
+    /// The virtual time in ns at which it was inserted.
     #[pyo3(get)]
     time_ns: u64,
 }

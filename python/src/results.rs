@@ -9,7 +9,7 @@ use crate::errors;
 use crate::table::{Table, failed};
 use crate::tables::{self, RunLog};
 
-/// A result document, with the logs of its runs if they were requested.
+/// A result document, and the logs of its runs if they were requested.
 #[pyclass(module = "hoistway", frozen)]
 pub(crate) struct Results {
     document: ResultsDocument,
@@ -32,7 +32,7 @@ pub(crate) fn focus(py: Python<'_>, text: &str) -> PyResult<String> {
     json.map_err(|problem| errors::argument(py, "focus", &format!("focus {text}: {problem}")))
 }
 
-/// A figure's value with its unit; the plain value for an unknown figure.
+/// A figure's value with its unit; without a unit if the figure is unknown.
 #[pyfunction]
 pub(crate) fn shown(figure: &str, value: f64) -> String {
     let known = Figure::ALL.into_iter().find(|known| known.name() == figure);
@@ -56,7 +56,7 @@ impl Results {
         })
     }
 
-    /// The results as text. `width` is the terminal's; 0 for no limit.
+    /// The results as text. `width` is that of the terminal; 0 means no limit.
     fn text(&self, wide: bool, width: u16) -> String {
         let width = (width > 0).then_some(width);
         hoistway_render::text::table(&Analysis::of(&self.document), &Style { wide, width, ..Style::default() })
@@ -67,7 +67,7 @@ impl Results {
         py.detach(|| hoistway_render::html::html(&Analysis::of(&self.document)))
     }
 
-    /// The same in Markdown.
+    /// The results as Markdown.
     fn markdown(&self) -> String {
         hoistway_render::text::markdown(&Analysis::of(&self.document))
     }

@@ -1,4 +1,4 @@
-//! Carries out a comparison on separate threads, while the calling thread handles Python's signals.
+//! Runs a comparison on separate threads, while the calling thread handles Python's signals.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use crate::table::{Table, failed};
 use crate::tables::{Events, RunLog};
 use crate::written::{self, Class};
 
-/// The value of `Progress::expected_ns` if it is unknown.
+/// The value of `Progress::expected_ns` while it is unknown.
 const UNKNOWN: u64 = u64::MAX;
 
 /// The results: the document, and the events if they were traced.
@@ -29,9 +29,9 @@ type Done = (ResultsDocument, Option<Events>);
 
 /// Runs a comparison given as JSON.
 ///
-/// `classes` are schedulers written in Python; `threads` defaults to the number of cores; `tell` is called at intervals with the
-/// virtual time that has passed and the expected one, ns; with `traced` the result contains a table of events, and runs are made one by
-/// one.
+/// `classes` are schedulers written in Python. `threads` defaults to the number of cores. `tell` is called at intervals with the
+/// virtual time in ns that has passed, and with the time expected in total. If `traced`, the result contains a table of events,
+/// and there is one run at a time.
 #[pyfunction]
 #[pyo3(signature = (experiment, classes, threads, tell, traced))]
 pub(crate) fn run(
@@ -58,7 +58,7 @@ pub(crate) fn run(
         |py| look(py, &stop, &observing, tell.as_ref()),
         |py, error| {
             stop.because(error);
-            // Callers that cannot be interrupted end by themselves.
+            // An error is ignored: callers that cannot be interrupted end by themselves.
             stop.interrupt_callers(py).unwrap_or_default();
         },
         || threads.enter(|| carry_out(&comparison, &caller, &stop, &threads, &observing, traced)),
@@ -89,7 +89,7 @@ fn carry_out(
     traced: bool,
 ) -> Result<Done, TraceError> {
     let plan = Plan::of(comparison, caller)?;
-    // Set before any progress is shown.
+    // `expected_ns` is set before any progress is shown.
     observing.expected_ns.store(plan.expected_ns().unwrap_or(UNKNOWN), Ordering::SeqCst);
     let controls = stop.hold(plan.controls());
     if traced {
@@ -120,7 +120,7 @@ impl Threads {
     }
 }
 
-/// The document with its notices.
+/// The document with its conclusion, and with a notice about the schedulers in `own`, which are written in Python.
 pub(crate) fn finished(mut document: ResultsDocument, own: &[String]) -> Result<ResultsDocument, lab::Error> {
     let analysis = Analysis::of(&document);
     for focus in &document.focuses {
@@ -133,8 +133,8 @@ pub(crate) fn finished(mut document: ResultsDocument, own: &[String]) -> Result<
     document.conclusion = conclusion;
     if !own.is_empty() {
         document.notices.push(format!(
-            "{}: written in Python, so that simulating it is slow. In virtual time a decision costs what the host profile says of \
-             schedulers that it does not name.",
+            "{}: written in Python, which makes the simulation slow. In virtual time a decision takes as long as the host profile \
+             states for schedulers that it does not name.",
             own.join(", ")
         ));
     }

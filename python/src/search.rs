@@ -1,4 +1,4 @@
-//! Searches for the best setting: completely, or one setting at a time for a caller that chooses the settings.
+//! Searches for the best setting: as a whole, or one setting at a time for a caller that chooses the settings.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,9 +29,9 @@ pub(crate) struct Search {
     schedulers: Vec<String>,
     /// The knobs as JSON.
     knobs: String,
-    /// With every scheduler that has to run.
+    /// The comparison, with every scheduler that has to run.
     comparison: Comparison,
-    /// Runs made so far, unordered: none of them is repeated.
+    /// The runs made so far, in any order; none is repeated.
     known: Mutex<BTreeMap<(Setting, u64), TuneRun>>,
 }
 
@@ -115,9 +115,9 @@ impl Search {
         json(&Portable { version: VERSION.to_owned(), comparison: self.comparison.clone(), inputs })
     }
 
-    /// Searches. `threads` defaults to the number of cores; `ask`, if given, makes each run: it is called on this number of threads with
-    /// a setting as JSON, a seed and a runtime in ns; `tell` is called at intervals with the number of finished runs and the minimum
-    /// number in total.
+    /// Searches. `threads` defaults to the number of cores. If `ask` is given, it makes each run: it is called on that number of
+    /// threads, with a setting as JSON, a seed and a runtime in ns. `tell` is called at intervals with the number of finished
+    /// runs and the minimum number in total.
     #[pyo3(signature = (threads, ask, state, tell))]
     fn tune(
         &self,
@@ -155,7 +155,7 @@ impl Search {
         ended(py, &stop, found).map(Tuned::of)
     }
 
-    /// The results of a setting in full-length runs with the first `seeds` seeds of the search; both as JSON.
+    /// The results of a setting in full-length runs with the first `seeds` seeds of the search. Setting and results are JSON.
     #[pyo3(signature = (setting, seeds, threads))]
     fn standing(&self, py: Python<'_>, setting: &str, seeds: u32, threads: Option<usize>) -> PyResult<String> {
         let setting: Setting = from_json("setting", setting)?;
@@ -194,7 +194,7 @@ fn pool(threads: Option<usize>) -> PyResult<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build().map_err(table::failed)
 }
 
-/// The outcome, or the reason why there is none.
+/// The outcome of work, or the exception that prevented it.
 fn ended<T>(py: Python<'_>, stop: &Stop, outcome: Result<T, TuneError>) -> PyResult<T> {
     if let Some(reason) = stop.take_reason() {
         return Err(reason);

@@ -1,4 +1,4 @@
-//! The environment of a search in Python, with the argument names of `tune`.
+//! The environment of a search started from Python. Errors name the arguments of `tune`.
 
 use std::io;
 use std::path::Path;

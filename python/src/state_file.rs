@@ -1,4 +1,5 @@
-//! The runs of a search in a file, which is always complete, so that the search can be resumed.
+//! Keeps the runs of a search in a file, so that the search can be resumed. The file is replaced atomically, so it is never
+//! incomplete.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -40,7 +41,7 @@ impl StateFile {
         Ok((Some(file), known))
     }
 
-    /// Replaces the file: a reader sees either the old or the new content.
+    /// Replaces the file atomically: a reader sees either the old or the new content.
     pub(crate) fn write(&mut self, runs: &[TuneRun]) -> PyResult<()> {
         self.state.runs = runs.to_vec();
         self.put()

@@ -1,4 +1,4 @@
-//! Early end of runs, with the exception that is the reason.
+//! Ends runs early, and keeps the exception that was the reason.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +14,12 @@ pub(crate) struct Stop {
     is_asked: AtomicBool,
     controls: OnceLock<Controls>,
     reason: Mutex<Option<PyErr>>,
-    /// Python's ids of threads that call schedulers written in Python.
+    /// Python's ids of the threads that call schedulers written in Python.
     callers: Mutex<BTreeSet<u64>>,
 }
 
 impl Stop {
-    /// Registers runs to be ended early. If the flag is set already, they end when they begin.
+    /// Registers runs that this flag is to end. If it is set already, they end as soon as they begin.
     pub(crate) fn hold(&self, controls: Controls) -> &Controls {
         let controls = self.controls.get_or_init(|| controls);
         if self.is_asked() {
@@ -41,7 +41,7 @@ impl Stop {
         }
     }
 
-    /// This thread will call a scheduler written in Python.
+    /// Registers the calling thread, which will call a scheduler written in Python.
     pub(crate) fn called_from_here(&self, py: Python<'_>) -> PyResult<()> {
         let number = py.import("threading")?.call_method0("get_ident")?.extract()?;
         self.callers.lock().unwrap_or_else(PoisonError::into_inner).insert(number);

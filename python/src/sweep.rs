@@ -1,4 +1,4 @@
-//! Sweeps: their plans, tasks of them on workers, and their data sets.
+//! Sweeps: plans, tasks that make some of the runs on workers, and data sets.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ impl Sweep {
     }
 }
 
-/// Makes some runs of a sweep on a worker. Returns a file with them, and the time that they took, s.
+/// Makes some runs of a sweep on a worker. Returns the content of a file with them, and the time in seconds that they took.
 #[pyfunction]
 pub(crate) fn make<'py>(py: Python<'py>, sweep: &str, points: Vec<u64>) -> PyResult<(Bound<'py, PyBytes>, f64)> {
     let begin = Instant::now();
@@ -121,7 +121,7 @@ impl DataSet {
         Ok(DataSet { folder, sweep })
     }
 
-    /// The points whose runs are missing, and the files of other versions of Hoistway, which are not read.
+    /// The points whose runs are missing, and the files of other versions of Hoistway, which are ignored.
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<u64>, Vec<PathBuf>)> {
         let sweep = &self.sweep.get().0;
         let found = py.detach(|| {

@@ -27,13 +27,13 @@ pub(crate) fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(.., values)| values).collect())
 }
 
-/// An Arrow error, such as columns of unequal length, is a bug here.
+/// Converts an error of Arrow, such as columns of unequal length, which can only come from a bug.
 pub(crate) fn failed(error: impl std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
 impl Table {
-    /// A table of batches, which all have the columns of the first one.
+    /// A table of batches, all with the columns of the first.
     pub(crate) fn new(first: RecordBatch, others: Vec<RecordBatch>) -> Table {
         let schema = first.schema();
         Table { schema, batches: std::iter::once(first).chain(others).collect() }
@@ -56,8 +56,8 @@ impl Table {
         format!("<hoistway.Table of {} rows: {}>", self.__len__(), self.column_names().join(", "))
     }
 
-    /// A stream of its batches, for readers, without copying values. A requested schema is ignored, as the protocol
-    /// allows.
+    /// The stream of batches from which other libraries read it; no value is copied. A requested schema is ignored, as the
+    /// protocol allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -70,7 +70,7 @@ impl Table {
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
     }
 
-    /// The names and types of its columns, for readers.
+    /// The names and types of its columns, for other libraries.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&*self.schema).map_err(failed)?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")

@@ -23,7 +23,7 @@ impl Tuned {
 pub(crate) fn read_tuning(py: Python<'_>, text: &str, file: &str) -> PyResult<Tuned> {
     let refuse = |problem: String| errors::text(py, file, &format!("{file}: {problem}"));
     let document: Tuning =
-        serde_json::from_str(text).map_err(|error| refuse(format!("not the document of a search: {error}")))?;
+        serde_json::from_str(text).map_err(|error| refuse(format!("not the results of a search: {error}")))?;
     if document.format != FORMAT {
         return Err(refuse(format!("`format` is {:?} (expected {FORMAT:?})", document.format)));
     }
@@ -42,7 +42,7 @@ impl Tuned {
         self.0.objective.figures().into_iter().map(ToString::to_string).collect()
     }
 
-    /// The result as text. `width` is the terminal's.
+    /// The result as text. `width` is that of the terminal.
     fn text(&self, width: usize) -> String {
         hoistway_render::text::tuning(&self.0, width)
     }

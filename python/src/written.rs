@@ -1,8 +1,8 @@
-//! A scheduler whose policy is a Python object.
+//! A scheduler whose decisions are made by a Python object.
 //!
-//! **Promises**: whatever the object does, no request is lost or dispatched twice: if it breaks its contract the comparison
-//! ends with an exception, and until the runs have ended requests are dispatched in the order of arrival.
-//! **Costs**: Python's global lock and a call into Python for each step of a request.
+//! **Promises**: no request is lost or dispatched twice, even by a faulty object. If the object breaks its contract, the
+//! comparison ends with an exception; until the runs have ended, requests are dispatched in the order of arrival.
+//! **Costs**: for each step of a request, taking Python's global lock and a call into Python.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -42,11 +42,11 @@ impl Class {
     }
 }
 
-/// Adds such schedulers to the registry.
+/// Adds schedulers written in Python to the registry.
 pub(crate) fn added(registry: Registry, classes: Vec<Class>, stop: &Arc<Stop>) -> Registry {
     classes.into_iter().fold(registry, |registry, class| {
         let (class, stop) = (Arc::new(class), Arc::clone(stop));
-        // The registry creates it: this function is only for a row without a maker.
+        // This function is never called: the registry creates the scheduler with the maker below.
         let row = Row::new(name(&class.name), |_| Policy::None);
         registry.with_row_and_maker(
             row,
@@ -55,7 +55,7 @@ pub(crate) fn added(registry: Registry, classes: Vec<Class>, stop: &Arc<Stop>) -
     })
 }
 
-/// Rows need static names; each name is leaked once.
+/// A static copy of a name, as rows need one. Each different name is leaked once.
 fn name(name: &str) -> &'static str {
     use std::collections::BTreeSet;
     use std::sync::{Mutex, PoisonError};
@@ -68,19 +68,19 @@ fn name(name: &str) -> &'static str {
     })
 }
 
-/// A scheduler of this kind, attached to a queue.
+/// A scheduler written in Python, attached to a queue.
 struct Written {
     class: Arc<Class>,
     stop: Arc<Stop>,
-    /// None if it could not be created.
+    /// The Python object; None if it could not be created.
     object: Option<Py<PyAny>>,
-    /// Requests waiting in the object, by their increasing numbers.
+    /// Requests that wait in the object, by their numbers, which increase.
     waiting: BTreeMap<u64, (RqId, Py<Request>)>,
-    /// Their numbers.
+    /// The numbers of the waiting requests.
     numbers: HashMap<RqId, u64>,
     /// Requests that the object has dispatched and that have not completed.
     given: HashMap<RqId, Py<Request>>,
-    /// Requests that go before all others, such as those that the driver returned. The object is not asked about them.
+    /// Requests that go before all others, such as those that the driver returned. The object does not decide about them.
     first: VecDeque<RqId>,
     requests_seen: u64,
 }
@@ -112,7 +112,7 @@ impl Written {
         Python::attach(|py| self.stop.because(errors::scheduler(py, &message)));
     }
 
-    /// Whether requests wait while none is at the device, so that no completion will run the queue again.
+    /// Whether requests wait while none is at the device, so that there will be no completion to run the queue again.
     fn is_stuck(&self) -> bool {
         !self.waiting.is_empty() && self.given.is_empty()
     }
@@ -120,8 +120,8 @@ impl Written {
     fn blame_for_losses(&self, what: &str) {
         let (waiting, oldest) = (self.waiting.len(), self.waiting.keys().next().copied().unwrap_or_default());
         self.blame(&format!(
-            "{what} while {waiting} of its requests wait and none is at the device: they would wait for ever (the oldest is \
-             request {oldest}; was it lost?)"
+            "{what} although none of its requests is at the device and some wait ({waiting}; the oldest is request {oldest}): \
+             they would wait forever (check that the scheduler has not lost one)"
         ));
     }
 
@@ -129,16 +129,16 @@ impl Written {
     fn answered(&self, answer: &Bound<'_, PyAny>) -> Result<u64, String> {
         let shown = || answer.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string());
         let Ok(request) = answer.cast::<Request>() else {
-            return Err(format!("dispatch returned {} (expected a request that waits, or None)", shown()));
+            return Err(format!("dispatch returned {} (expected a waiting request, or None)", shown()));
         };
         let number = request.borrow().id;
         if self.waiting.get(&number).is_some_and(|(_, waiting)| waiting.is(request)) {
             return Ok(number);
         }
         let why = if self.given.values().any(|given| given.is(request)) {
-            "has been dispatched before"
+            "was dispatched before"
         } else {
-            "does not wait here: it has ended, was absorbed by another, or belongs to another scheduler"
+            "is not waiting in this scheduler: it has completed, was absorbed by another request, or belongs to another scheduler"
         };
         Err(format!("dispatch returned {}, which {why}", shown()))
     }
@@ -149,7 +149,7 @@ impl Written {
         Some((id, request))
     }
 
-    /// The next waiting request: the object's choice, or the oldest while the comparison is ending.
+    /// Takes the next waiting request: the one that the object chooses, or the oldest while the comparison is ending.
     fn next(&mut self, cx: &PolicyCx<'_>) -> Option<(RqId, Py<Request>)> {
         let now_ns = cx.now.at.0;
         let answer = self.ask(|object| {
@@ -209,7 +209,7 @@ impl Scheduler for Written {
             let now_ns = cx.now.at.0;
             self.ask(|object| object.call_method1("finish", (request, now_ns)).map(drop));
         }
-        // If the last request at the device has completed, nothing else runs the queue again.
+        // After the last request at the device has completed, nothing else would run the queue again.
         cx.requested.run_queues |= self.is_stuck();
     }
 
@@ -219,7 +219,7 @@ impl Scheduler for Written {
         }
         match self.ask(|object| object.call_method0("has_work")?.is_truthy()) {
             Some(false) if self.is_stuck() => {
-                self.blame_for_losses("has_work is false");
+                self.blame_for_losses("has_work returned a false value");
                 true
             }
             Some(has_work) => has_work,
@@ -231,7 +231,7 @@ impl Scheduler for Written {
         self.class.has_absorbed
     }
 
-    /// The object is notified only of requests that it knows.
+    /// The object is told only about requests that it has received.
     fn allow_join(&self, first: RqId, _: RqId) -> bool {
         self.class.has_absorbed && self.numbers.contains_key(&first)
     }

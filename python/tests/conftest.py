@@ -1,4 +1,4 @@
-"""What tests share: a short comparison, made once, and a cluster."""
+"""Shared by tests: a short comparison, made once, and a cluster."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ iodepth=64
 
 @pytest.fixture(scope="session")
 def job() -> str:
-    """A process that reads one block at a time beside one that floods the device."""
+    """The job file of a process that reads one block at a time beside one that floods the device."""
     return JOB
 
 
@@ -39,7 +39,7 @@ def comparison(job: str) -> hoistway.Comparison:
 
 @pytest.fixture
 def cluster() -> Iterator[Any]:
-    """Two worker processes of Dask."""
+    """A Dask cluster with two worker processes."""
     distributed = pytest.importorskip("distributed") if "CI" not in os.environ else __import__("distributed")
     with distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
         yield cluster
@@ -62,7 +62,7 @@ class Forgetting(ThreadPoolExecutor):
 
 @pytest.fixture
 def forgetting() -> tuple[Callable[[], Executor], list[Executor]]:
-    """A function that makes executors, of which the first breaks, and those that it made."""
+    """A function that creates executors, of which the first breaks, and those that it made."""
     made: list[Executor] = []
 
     def another() -> Executor:

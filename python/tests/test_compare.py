@@ -1,4 +1,4 @@
-"""Comparisons: what is asked for is what runs."""
+"""Comparisons: what runs is what was requested."""
 
 import concurrent.futures
 import json
@@ -107,7 +107,7 @@ def test_settings_that_vary_are_compared_with_each_other(job: str) -> None:
         repeats=1,
     ).document
     settings = [(run["scheduler"], run["variant"]["settings"]) for run in document["runs"]]
-    # Two of none, four of mq-deadline, and the kernel's default as it is, to compare them with.
+    # Two of none, four of mq-deadline, and the kernel's default unchanged, for comparison.
     assert len(settings) == 7 and ("none", {"nr_requests": 32}) in settings and ("mq-deadline", {}) in settings
     assert ("mq-deadline", {"fifo_batch": 16, "nr_requests": 64}) in settings
 

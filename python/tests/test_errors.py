@@ -1,4 +1,4 @@
-"""What is refused: the command line's messages, with file, line and option, as exceptions."""
+"""Invalid arguments: exceptions with the messages of the command line, and with file, line and option."""
 
 import os
 import pathlib
@@ -43,7 +43,7 @@ def test_a_profile_that_is_wrong_says_where() -> None:
     [
         ({"schedulers": ["bfqq"]}, "schedulers", 'schedulers bfqq: unknown scheduler (did you mean "bfq"?'),
         ({"schedulers": "bfq"}, "schedulers", "expected a list"),
-        ({"schedulers": [7]}, "schedulers", "expected a name, or a class made of hoistway.Scheduler"),
+        ({"schedulers": [7]}, "schedulers", "expected a name, or a subclass of hoistway.Scheduler"),
         ({"kernels": ["2.6"]}, "kernels", 'unknown kernel "2.6"'),
         ({"set": {"bfq.slice": 1}}, "set", 'set bfq.slice=1: bfq has no tunable "slice"'),
         ({"set": {"slice_idle": 1}}, "set", "set slice_idle: expected SCHED.TUNABLE"),
@@ -52,7 +52,7 @@ def test_a_profile_that_is_wrong_says_where() -> None:
         ({"vary": {"bfq.slice_idle": 1}}, "vary", "vary 1: expected a list"),
         ({"vary": {"bfq.slice": [1, 2]}}, "vary", "slice"),
         ({"queue": {"nr_request": 1}}, "queue", "queue nr_request=1: no such file"),
-        ({"queue": {"nr_requests": 1.5}}, "queue", "expected a text or a whole number"),
+        ({"queue": {"nr_requests": 1.5}}, "queue", "expected a string or a whole number"),
         ({"cpus": 0}, "cpus", "cpus 0: expected 1 to 1024"),
         ({"cpus": 1 << 40}, "cpus", "expected a whole number from 0 to 65535"),
         ({"cpus": "4"}, "cpus", "expected a whole number"),
@@ -60,15 +60,15 @@ def test_a_profile_that_is_wrong_says_where() -> None:
         ({"repeats": None}, "repeats", "repeats None: expected a whole number"),
         ({"seed": None}, "seed", "seed None: expected a whole number"),
         ({"runtime": 10**400}, "runtime", "expected a number"),
-        ({"schedulers": ["\ud800"]}, "schedulers", "schedulers: has half a character"),
-        ({"set": {"bfq.slice_idle": "\udcff"}}, "set", "set: has half a character"),
+        ({"schedulers": ["\ud800"]}, "schedulers", "schedulers: contains a surrogate"),
+        ({"set": {"bfq.slice_idle": "\udcff"}}, "set", "set: contains a surrogate"),
         ({"techniques": [""]}, "techniques", '"" is no technique'),
         ({"runtime": 0}, "runtime", "expected a time between 1 us and 10 years"),
         ({"runtime": float("nan")}, "runtime", "expected a number"),
         ({"focus": "a:read"}, "focus", "focus a:read"),
         ({"focus": "nobody:read:p99"}, "focus", 'there is no job "nobody"'),
         ({"focus": "mixed:trim:p99"}, "focus", "focus mixed:trim:p99"),
-        ({"baseline": "cfq"}, "baseline", "not among the schedulers that are compared"),
+        ({"baseline": "cfq"}, "baseline", "not among the compared schedulers"),
         ({"at": [("soon", "scheduler", "bfq")]}, "at", "expected a number"),
         ({"at": [5]}, "at", "expected (seconds, file, value)"),
         ({"io_max": {"nobody": "rbps=1"}}, "io_max", 'no job is in cgroup "nobody"'),
@@ -77,7 +77,7 @@ def test_a_profile_that_is_wrong_says_where() -> None:
         ({"techniques": "all"}, "techniques", "techniques 'all': expected a list"),
         ({"guest_weights": {"/dev/sda": 5}}, "guest_weights", "expected guest_schedulers as well"),
         ({"files": {"/dev/sdx": "null"}}, "device", 'no filename "/dev/sdx"'),
-        ({"devices": ["null"]}, "devices", "device was given as well"),
+        ({"devices": ["null"]}, "devices", "cannot be combined with device"),
         ({"threads": 0}, "threads", "expected a whole number of at least 1"),
         ({"shared_tags": 1}, "shared_tags", "expected True or False"),
     ],

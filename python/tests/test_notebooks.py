@@ -1,4 +1,4 @@
-"""The notebooks of the documentation: each is executed, cell by cell."""
+"""Executes the notebooks of the documentation, cell by cell."""
 
 import pathlib
 
@@ -13,7 +13,7 @@ def test_there_are_notebooks() -> None:
     assert len(NOTEBOOKS) == 4
 
 
-# Jupyter's own libraries warn of each other.
+# Jupyter's libraries cause warnings in each other.
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda file: file.stem)
 def test_a_notebook_runs_from_its_first_cell_to_its_last(notebook: pathlib.Path) -> None:

@@ -1,4 +1,4 @@
-"""Pictures and what notebooks show."""
+"""Pictures, and the output in notebooks."""
 
 import sys
 import xml.etree.ElementTree

@@ -63,10 +63,10 @@ def test_a_file_is_made_and_only_overwritten_if_that_is_allowed(tmp_path: pathli
     [
         ({"target": "disk"}, "target", "target disk: expected file:PATH"),
         ({"schedulers": ["cfq"]}, "schedulers", "\"cfq\" is unknown"),
-        ({"schedulers": []}, "schedulers", "schedulers: none is named"),
+        ({"schedulers": []}, "schedulers", "schedulers: is empty"),
         ({"set": {"bfq.slice_idle": 0}}, "set", "bfq does not run"),
         ({"queue": {"nr_requests": "x"}}, "queue", "queue nr_requests=x under none: "),
-        ({"baseline": "bfq"}, "baseline", "not among the schedulers"),
+        ({"baseline": "bfq"}, "baseline", "not among the compared schedulers"),
         ({"focus": "x:read:p99"}, "focus", "there is no job \"x\""),
         ({"repeats": 0}, "repeats", "repeats 0: expected 1 to 1000"),
         ({"workers": 0}, "workers", "workers 0: expected a number from 1 to 256"),
@@ -87,7 +87,7 @@ def test_a_scheduler_written_in_python_does_not_run_in_real_time() -> None:
 
         def dispatch(self, now_ns: int) -> None: ...
 
-    with pytest.raises(hoistway.Error, match="is written in Python"):
+    with pytest.raises(hoistway.Error, match="schedulers written in Python"):
         hoistway.run(JOB, target="mem:8M", schedulers=[Own])  # type: ignore[list-item]
 
 

@@ -1,4 +1,4 @@
-"""Schedulers that are written in Python."""
+"""Schedulers written in Python."""
 
 import collections
 
@@ -20,7 +20,7 @@ class Fifo(Scheduler):
 
 
 class Turns(Scheduler):
-    """Processes take turns, as in the library's example in Rust."""
+    """Processes take turns, as in the library's Rust example."""
 
     def __init__(self) -> None:
         self.waiting: dict[int, collections.deque[Request]] = {}
@@ -59,7 +59,7 @@ def test_a_process_that_takes_turns_with_a_flood_is_served_sooner_than_one_that_
 
 def test_results_say_that_a_scheduler_is_written_in_python(job: str) -> None:
     notices = run(job, "none", Turns, Fifo).document["notices"]
-    assert [notice for notice in notices if notice.startswith("turns, fifo: written in Python, so that simulating it is slow.")]
+    assert [notice for notice in notices if notice.startswith("turns, fifo: written in Python, which makes the simulation slow.")]
     assert not [notice for notice in run(job, "none").document["notices"] if "Python" in notice]
 
 
@@ -154,7 +154,7 @@ def test_it_is_compared_over_guests_and_on_old_kernels(job: str) -> None:
 
 def test_a_replaced_scheduler_dispatches_the_requests_it_holds(job: str) -> None:
     class Keeps(Fifo):
-        """Holds everything back but one."""
+        """Dispatches one request at a time."""
 
         at_device = 0
 
@@ -237,11 +237,11 @@ def test_a_lost_or_repeated_request_is_reported_and_nothing_hangs(job: str) -> N
 
     single = "[a]\nfilename=/dev/sda\ndirect=1\nrw=randread\ntime_based\nruntime=3600\n"
     for scheduler, words in [
-        (Loses, "loses: dispatch returned None while 1 of its requests wait.*request 5; was it lost"),
-        (Twice, "twice: dispatch returned <Request 7: .*(has been dispatched before|has ended)"),
-        (Hides, "hides: has_work is false while 1 of its requests wait"),
-        (Invents, "invents: dispatch returned 5 .expected a request that waits, or None"),
-        (Late, "late: dispatch returned <Request 1: .*has ended"),
+        (Loses, "loses: dispatch returned None although none of its requests is at the device and some wait .1; the oldest is request 5"),
+        (Twice, "twice: dispatch returned <Request 7: .*(was dispatched before|has completed)"),
+        (Hides, "hides: has_work returned a false value although none of its requests is at the device and some wait .1;"),
+        (Invents, "invents: dispatch returned 5 .expected a waiting request, or None"),
+        (Late, "late: dispatch returned <Request 1: .*has completed"),
     ]:
         with pytest.raises(SchedulerError, match=words):
             run(single, scheduler)
@@ -251,9 +251,9 @@ def test_a_lost_or_repeated_request_is_reported_and_nothing_hangs(job: str) -> N
     ("scheduler", "words"),
     [
         (type("Long", (Fifo,), {"name": "much-too-long-a-name"}), "at most 15"),
-        (type("Bfq", (Fifo,), {}), "there is another bfq"),
+        (type("Bfq", (Fifo,), {}), "bfq is the name of another scheduler"),
         (type("Half", (Scheduler,), {"insert": Fifo.insert}), "half: has no dispatch"),
-        (int, "a class made of hoistway.Scheduler"),
+        (int, "a subclass of hoistway.Scheduler"),
     ],
 )
 def test_a_class_that_is_no_scheduler_is_refused(job: str, scheduler: type[Scheduler], words: str) -> None:

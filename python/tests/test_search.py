@@ -1,4 +1,4 @@
-"""Optuna over the space and the objective of `tune`."""
+"""Searches by Optuna with the space and the objective of `tune`."""
 
 from __future__ import annotations
 
@@ -101,5 +101,5 @@ def test_an_impossible_objective_is_refused_before_any_trial(job: str) -> None:
     with pytest.raises(hoistway.Error, match="quiet:write:p99: no such I/O happened under none") as refused:
         objective.judge(hoistway.Setting("none", {}, {}))
     assert refused.value.option == "objective"
-    with pytest.raises(hoistway.Error, match="is not compared"):
+    with pytest.raises(hoistway.Error, match="is not among the compared schedulers"):
         objective.judge(hoistway.Setting("bfq", {}, {}))

@@ -1,4 +1,4 @@
-"""Sweeps: the same over threads, processes and a Dask cluster, no matter what is killed."""
+"""Sweeps: the same results from threads, processes and a Dask cluster, no matter what is killed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def space(**changed: Any) -> dict[str, Any]:
     } | changed
 
 
-# The same as a file.
+# The same space as a file.
 PLAN = f'''
 devices = ["intel-s3520-1600gb", "null"]
 schedulers = ["none", "mq-deadline"]
@@ -67,7 +67,7 @@ def table(sweep: hoistway.Sweep) -> str:
 
 @pytest.fixture(scope="module")
 def alone() -> str:
-    """The table that one thread makes."""
+    """The table made by one thread."""
     return table(hoistway.sweep(space(), threads=1))
 
 
@@ -126,7 +126,7 @@ def test_few_tasks_are_out_at_a_time(alone: str) -> None:
 
 
 def kill(executor: ProcessPoolExecutor) -> None:
-    """Kills all workers, once: a pool that has seen one dead ends the others by itself."""
+    """Kills all workers once, since a pool that finds one dead ends the others itself."""
     for process in list(executor._processes.values()):
         process.kill()
 
@@ -141,7 +141,7 @@ def test_when_a_worker_dies_its_runs_are_made_again(alone: str) -> None:
     killed = False
 
     def killing(done: int, all: int) -> None:
-        # The sweep tells again before it sees that the pool is broken.
+        # The sweep reports progress again before it notices that the pool is broken.
         nonlocal killed
         if done and not killed:
             killed = True
@@ -161,7 +161,7 @@ def test_runs_finished_before_an_executor_broke_are_in_the_cache(tmp_path: Path,
         done_before = done
 
     with processes() as executor:
-        with pytest.raises(BrokenExecutor, match="a function that makes executors"):
+        with pytest.raises(BrokenExecutor, match="a function that creates executors"):
             hoistway.sweep(space(), executor=executor, cache=tmp_path, in_flight=2, progress=killing)
     swept = hoistway.sweep(space(), cache=tmp_path)
     assert 0 < swept.made <= 60 - done_before < 60
@@ -179,7 +179,7 @@ def test_a_task_that_a_breaking_executor_forgets_is_made_again(forgetting: Any, 
     another, made = forgetting
     assert table(hoistway.sweep(space(), executor=another)) == alone
     assert len(made) == 2
-    with pytest.raises(BrokenExecutor, match="a function that makes executors"):
+    with pytest.raises(BrokenExecutor, match="a function that creates executors"):
         hoistway.sweep(space(), executor=type(made[0])(2))
 
 
@@ -251,7 +251,7 @@ def test_ranks_of_mpi_change_no_bit(tmp_path: Path, alone: str) -> None:
     tried = subprocess.run([*ranks, "mpi4py.bench", "helloworld"], capture_output=True, text=True, timeout=300)
     if tried.returncode != 0:
         pytest.skip(f"MPI is installed, but does not start here: {tried.stderr}")
-    # The first rank hands out what the other two do.
+    # The first rank distributes the work to the other two.
     subprocess.run([*ranks, "mpi4py.futures", tmp_path / "sweep.py", tmp_path / "plan.toml", table], check=True, timeout=300)
     assert table.read_text() == alone
 

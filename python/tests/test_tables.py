@@ -1,4 +1,4 @@
-"""Tables, as other libraries read them: their values are those of the document."""
+"""Tables, as other libraries read them, have the values of the document."""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ def dictionaries(table: Table) -> list[dict[str, object]]:
 
 def test_there_is_a_row_for_each_figure_of_each_run(comparison: Comparison) -> None:
     rows = dictionaries(comparison.figures())
-    # Two schedulers, three repeats, two jobs of which each has seven figures of reads.
+    # Two schedulers, three repeats, and two jobs, each with seven figures of reads.
     assert len(rows) == len(comparison.figures()) == 2 * 3 * 2 * 7
     assert list(rows[0]) == [*KEYS, "figure", "unit", "value", "ios", "failed_processes"] == comparison.figures().column_names
     for run in comparison.document["runs"]:
@@ -106,7 +106,7 @@ def test_a_trace_has_every_event_and_why_each_request_was_chosen(job: str) -> No
     table = trace(job, device="intel-s3520-1600gb", schedulers=["none", "mq-deadline"], runtime=0.02)
     events = polars.DataFrame(table)
     assert set(events["scheduler"].cast(polars.String)) == {"none", "mq-deadline"}
-    # Each request that is issued ends.
+    # Each issued request completes.
     counts = {name: count for name, count in events.group_by("event").len().rows()}
     assert counts["block_rq_issue"] == counts["block_rq_complete"] > 100
     chosen = events.filter(polars.col("event") == "dispatch")

@@ -1,4 +1,4 @@
-"""Searches: the same over threads and processes as on the command line, no matter what is killed."""
+"""Searches: the same results from threads and processes as on the command line, no matter what is killed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLACE: dict[str, Any] = {
     "over": ["none", "mq-deadline", "kyber"],
     "knobs": {"kyber.read_lat_nsec": [500_000, 8_000_000], "mq-deadline.fifo_batch": [1, 4], "queue.nr_requests": [32]},
 }
-"""13 settings, as none has 32 requests by itself."""
+"""13 settings, since none has 32 requests by default."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def processes(**arguments: Any) -> ProcessPoolExecutor:
 
 
 class Killing(ProcessPoolExecutor):
-    """One of whose workers is killed when the twentieth run is sent."""
+    """An executor one of whose workers is killed when the twentieth run is sent."""
 
     def __init__(self) -> None:
         super().__init__(2, mp_context=get_context("spawn"))
@@ -95,13 +95,13 @@ def test_its_pareto_picture_has_a_point_for_each_setting_of_the_first_round(foun
     ax = found.plot.pareto()
     points = sum(len(drawn.get_offsets()) for drawn in ax.collections)
     assert points == len(found.document["rounds"][0]["settings"]) + 1, "and a star"
-    assert ax.get_ylabel() == "quiet, read: p99, ms" and ax.get_xlabel() == "flood, read: iops, I/Os a second"
+    assert ax.get_ylabel() == "quiet, read: p99, ms" and ax.get_xlabel() == "flood, read: iops, I/Os per second"
     assert {text.get_text() for text in ax.get_legend().get_texts()} == set(PLACE["over"])
-    with pytest.raises(hoistway.Error, match="x quiet:read:max: the objective does not name it"):
+    with pytest.raises(hoistway.Error, match="x quiet:read:max: not a figure of the objective"):
         found.plot.pareto(x="quiet:read:max")
     text = "[a]\nrw=randread\nsize=1g\nruntime=20ms\ntime_based\n"
     alone = hoistway.tune(text, objective="min a:read:p99", device="null", over=["none", "bfq"], budget=100)
-    with pytest.raises(hoistway.Error, match="the objective names one figure alone"):
+    with pytest.raises(hoistway.Error, match="the objective names only one figure"):
         alone.plot.pareto()
 
 
@@ -119,7 +119,7 @@ def test_processes_of_which_one_is_killed_find_the_same(job: str, found: hoistwa
 
 def test_a_broken_executor_is_reported_and_finished_runs_are_kept(job: str, found: hoistway.Tuning, tmp_path: Path) -> None:
     state = tmp_path / "state.json"
-    with pytest.raises(BrokenExecutor, match="a function that makes executors"):
+    with pytest.raises(BrokenExecutor, match="a function that creates executors"):
         with Killing() as executor:
             hoistway.tune(job, **PLACE, budget=150, executor=executor, in_flight=2, state=state)
     kept = json.loads(state.read_text())["runs"]
@@ -176,7 +176,7 @@ def test_the_lines_of_the_documentation_make_a_picture_and_run_on_a_cluster_when
 def test_progress_counts_the_runs(job: str, found: hoistway.Tuning) -> None:
     told: list[tuple[int, int]] = []
     hoistway.tune(job, **PLACE, budget=150, progress=lambda done, planned: told.append((done, planned)))
-    # What is planned is a forecast: fewer settings may go on than could.
+    # The planned number is a forecast, since fewer settings than possible may reach the next round.
     done, planned = told[-1]
     assert told == sorted(told) and done == len(found.document["runs"]) <= planned <= done + 8
 
@@ -197,7 +197,7 @@ def test_documents_are_those_of_the_command_line_and_travel(found: hoistway.Tuni
 @pytest.mark.parametrize(
     ("changed", "option", "message"),
     [
-        ({"objective": "min quiet:read"}, "objective", 'objective: "min quiet:read" is no objective'),
+        ({"objective": "min quiet:read"}, "objective", 'objective: "min quiet:read" is not an objective'),
         ({"objective": "min quite:read:p99"}, "objective", 'there is no job "quite" (did you mean "quiet"?'),
         ({"objective": "min quiet:write:p99"}, "objective", "no such I/O happened (expected one of"),
         ({"over": ["nine"]}, "over", "over nine: unknown scheduler"),
@@ -205,7 +205,7 @@ def test_documents_are_those_of_the_command_line_and_travel(found: hoistway.Tuni
         ({"knobs": {"kyber.read_lat": None}}, "knobs", "knobs kyber.read_lat"),
         ({"knobs": {"read_lat": None}}, "knobs", "knobs read_lat: expected SCHED.TUNABLE"),
         ({"budget": 3}, "budget", "budget 3 runs: too little for 3 schedulers (expected at least"),
-        ({"budget": 3, "budget_seconds": 2.0}, "budget", "budget_seconds was given as well"),
+        ({"budget": 3, "budget_seconds": 2.0}, "budget", "cannot be combined with budget_seconds"),
         ({"device": "floppy"}, "device", "there is no built-in device `floppy`"),
         ({"kernel": "two"}, "kernel", 'unknown kernel "two"'),
         ({"threads": 0}, "threads", "threads 0: expected a whole number of at least 1"),
@@ -232,7 +232,7 @@ except KeyboardInterrupt:
 
 
 def test_ctrl_c_ends_runs_that_would_take_days_and_the_state_has_those_before(tmp_path: Path) -> None:
-    # Reads that end at once, and from then on a process that never ends.
+    # Reads that end at once, and then a process that never ends.
     text = "[a]\nrw=randread\nsize=1g\nnumber_ios=100\n"
     state = str(tmp_path / "state")
     place: dict[str, Any] = {"device": "null", "over": ["none"], "knobs": {"queue.nr_requests": [32]}}
@@ -240,7 +240,7 @@ def test_ctrl_c_ends_runs_that_would_take_days_and_the_state_has_those_before(tm
     assert len(json.loads(Path(state).read_text())["runs"]) == len(first.document["runs"])
     endless = SCRIPT.format(job="[a]\nrw=randread\nsize=1g\nruntime=360000\ntime_based\n", state=str(tmp_path / "other"))
     with subprocess.Popen([sys.executable, "-c", endless], stdout=subprocess.PIPE, text=True) as process:
-        # The state is there when the runs begin.
+        # The state file exists when the runs begin.
         while not (tmp_path / "other").exists():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 assert process.wait(0.05) is None

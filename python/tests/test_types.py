@@ -1,4 +1,4 @@
-"""The package's types."""
+"""The types of the package."""
 
 import pathlib
 import subprocess
@@ -17,7 +17,7 @@ def test_the_package_is_typed() -> None:
 
 
 def test_the_native_stub_matches_the_module(tmp_path: pathlib.Path) -> None:
-    # Attributes of one's own are in the object's dictionary.
+    # Custom attributes are in the object's dictionary.
     allowed = tmp_path / "allowed"
     allowed.write_text("hoistway._hoistway.Request.__getattr__\nhoistway._hoistway.Request.__setattr__\n")
     command = [sys.executable, "-m", "mypy.stubtest", "hoistway._hoistway", "--ignore-missing-stub", "--allowlist", str(allowed)]

@@ -13,7 +13,7 @@ use hoistway_fio::{LogSource, log_in_memory};
 use hoistway_terminal::files::{Identity, identity, spare};
 use hoistway_trace::block::{Columns, Input, ReadError, Recording};
 
-/// Maximum size of a file: endless input (`/dev/zero`) ends here.
+/// Maximum size of a file in bytes: stops endless input (`/dev/zero`).
 const BYTES_MAX: u64 = 64 << 20;
 
 /// After waiting this long for a file, its name is printed.
@@ -24,7 +24,7 @@ const OPEN_NOTICE_DELAY: Duration = Duration::from_secs(1);
 pub(crate) struct CommandLine {
     /// The files read so far.
     read: Mutex<Vec<Identity>>,
-    /// The content of a pipe that was read to detect its type, and is still needed.
+    /// The content of a pipe that was read to detect its type; kept for the next reader.
     kept: Mutex<Option<(PathBuf, Vec<u8>)>>,
     /// Whether it belongs to `hoistway run`, where an option has a different name.
     is_real: bool,
@@ -139,7 +139,7 @@ fn read_with_notice<T: Send + 'static>(
     });
     let found = receiver.recv_timeout(OPEN_NOTICE_DELAY).or_else(|_| {
         let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
-        eprintln!("waiting for the end of {name:?}");
+        eprintln!("reading {name:?} until its end");
         receiver.recv()
     });
     found.unwrap_or_else(|_| Err(io::Error::other("reading was interrupted")))

@@ -24,7 +24,7 @@ impl NumberedFiles {
         NumberedFiles { name: name.to_owned(), parts: Vec::new(), count: 0 }
     }
 
-    /// Opens the next one.
+    /// Opens the file with the next number.
     pub(crate) fn next(&mut self) -> Result<BufWriter<File>> {
         let number = self.count;
         self.count += 1;
@@ -68,7 +68,7 @@ impl Drop for NumberedFiles {
     }
 }
 
-/// The label of a run as part of a file or folder name: devices and hosts may have any name.
+/// The label of a run as part of a file or folder name, with unsafe characters replaced: devices and hosts may have any name.
 pub(crate) fn name_of_label(label: &str) -> String {
     label.chars().map(|c| if c.is_alphanumeric() || "._-+=".contains(c) { c } else { '_' }).collect()
 }

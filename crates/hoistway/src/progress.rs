@@ -17,9 +17,10 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// Interval of progress lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Shown if the virtual time of all runs is known. It contains no estimated end: the time for a virtual second depends on its I/Os.
+/// Shown if the virtual time of all runs is known. It estimates no end, because the duration of a virtual second depends on its
+/// I/Os.
 const BAR: &str = "{bar:40} {percent:>3} % of the virtual time  {msg}  {elapsed} so far";
-/// Shown if it is unknown.
+/// Shown if the virtual time of all runs is unknown.
 const SPINNER: &str = "{spinner} {msg}";
 
 /// Lines to print above the progress bar.

@@ -1,4 +1,4 @@
-//! Documents that commands read: files, or standard input.
+//! Reads stored result documents from files or standard input.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use hoistway_experiment::CallerEnvironment as _;
 
 use crate::input::CommandLine;
 
-/// A document of either kind.
+/// A document of a comparison or of a search.
 pub(crate) enum Stored {
     Results(Box<ResultsDocument>),
     Search(Box<Tuning>),
@@ -20,7 +20,7 @@ pub(crate) fn document(environment: &CommandLine, file: &Path) -> Result<Results
     results(&text(environment, file, "expected a document of hoistway compare --format json")?, file)
 }
 
-/// Reads such a document, or one of a search.
+/// Reads a document of a comparison or of a search.
 pub(crate) fn any(environment: &CommandLine, file: &Path) -> Result<Stored> {
     let text = text(environment, file, "expected a document of hoistway compare or hoistway tune --format json")?;
     if !Tuning::is_search_document(&text) {

@@ -15,7 +15,7 @@ use crate::numbered_files::{NumberedFiles, name_of_label};
 
 /// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 18;
-/// Warn when the file exceeds this many bytes.
+/// Size in bytes from which a warning is printed.
 const WARN_ABOVE_BYTES: u64 = 256 << 20;
 
 /// The destination of the events.
@@ -26,7 +26,7 @@ pub(crate) enum TraceFile {
     Blktrace(PathBuf),
 }
 
-/// Compressed or not, by the name of the file.
+/// The file, compressed if its name ends in `.gz`.
 enum Sink {
     Plain(BufWriter<Stream>),
     Gzip(GzEncoder<BufWriter<Stream>>),
@@ -65,18 +65,18 @@ impl Write for Sink {
 }
 
 impl TraceFile {
-    /// Checks that `file` can be written and is not where the `results` go.
+    /// Checks that `file` can be written and is not the output for `results`.
     pub(crate) fn open(file: &Path, results: &Output) -> Result<TraceFile> {
         if file.extension().is_some_and(|extension| extension == "blktrace") {
-            // Only a test: the files of the runs are opened when they begin.
+            // Only checks that the file can be written: the files of each run are opened when it begins.
             Output::open(Some(file))?;
             return Ok(TraceFile::Blktrace(file.to_owned()));
         }
         Ok(TraceFile::Lines(Output::beside("--trace", file, results)?.stream()?))
     }
 
-    /// Carries out the runs of a plan and writes all events. Files get their names only if they contain every event,
-    /// except for those of runs that the user cut short: these are marked, if the format has a mark.
+    /// Carries out the runs of a plan and writes all events. Files get their final names only if they contain every event, or if
+    /// the user interrupted the runs: then they are marked as partial, if the format allows it.
     pub(crate) fn run(
         self,
         plan: &Plan<'_>,

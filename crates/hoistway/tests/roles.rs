@@ -1,5 +1,5 @@
-//! The pages of `docs/roles`: that each command in them prints what stands below it. `UPDATE=1 cargo test -p hoistway --test roles`
-//! writes them anew.
+//! The pages of `docs/roles`: each command in them prints the text below it. `UPDATE=1 cargo test -p hoistway --test
+//! roles` rewrites them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tempfile::{TempDir, tempdir};
 
 const PAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/roles");
 
-/// How a block of commands with what they print begins and ends.
+/// The lines before and after a block of commands and their output.
 const FENCE: [&str; 2] = ["```console", "```"];
 
 fn files_that_end_with(extension: &str) -> Vec<PathBuf> {
@@ -18,7 +18,7 @@ fn files_that_end_with(extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// A folder with the loads, where commands may also write.
+/// A folder with the loads, to which commands may also write.
 fn workshop() -> TempDir {
     let folder = tempdir().unwrap();
     for load in files_that_end_with("fio") {
@@ -27,7 +27,7 @@ fn workshop() -> TempDir {
     folder
 }
 
-/// What a command line prints, and how it ended if not well.
+/// The output of a command line, and its exit status if it failed.
 fn printed(line: &str, folder: &Path) -> String {
     let words = shell_words::split(line).unwrap();
     assert_eq!(words[0], "hoistway", "{line}");
@@ -37,7 +37,7 @@ fn printed(line: &str, folder: &Path) -> String {
     }
     let output = command.current_dir(folder).args(&words[1..]).output().unwrap();
     let mut text = String::from_utf8(output.stdout).unwrap();
-    // How much progress is shown depends on the machine; its lines begin with a time.
+    // The number of progress lines, which begin with a time, depends on the machine.
     let said = String::from_utf8(output.stderr).unwrap();
     let is_progress = |line: &&str| line.split_once(" s: ").is_some_and(|(seconds, _)| seconds.parse::<f64>().is_ok());
     text.extend(said.split_inclusive('\n').filter(|line| !is_progress(line)));
@@ -47,13 +47,13 @@ fn printed(line: &str, folder: &Path) -> String {
     }
 }
 
-/// The page with what its commands print today, and how many there are.
+/// The page with the present output of its commands, and the number of commands.
 fn anew(page: &str) -> (String, usize) {
     let (folder, mut text, mut commands, mut is_output) = (workshop(), String::new(), 0, false);
     for line in page.lines() {
         let command = line.strip_prefix("$ ").filter(|_| is_output);
         if let Some(command) = command {
-            // Apart from what the one before has printed.
+            // A blank line separates a command from the previous output.
             if !text.ends_with("console\n") {
                 text.push('\n');
             }

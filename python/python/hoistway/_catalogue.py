@@ -14,7 +14,7 @@ def devices() -> list[str]:
 
 
 def device(name: str) -> dict[str, Any]:
-    """A device preset with all its numbers; the keys contain their units. Change some, and pass it to `compare`.
+    """A device preset with all its numbers, whose keys contain the units. Change some, and pass it to `compare`.
 
     Raises:
         Error: There is no preset with this name.
@@ -28,7 +28,7 @@ def hosts() -> list[str]:
 
 
 def host(name: str) -> dict[str, Any]:
-    """A host profile, to be used like the preset of `device`.
+    """A host profile with all its numbers. Change some, and pass it to `compare`.
 
     Raises:
         Error: There is no profile with this name.

@@ -65,13 +65,13 @@ def compare(
         replay: Options of the replay of a recording, such as `{"speed": 2.0, "streams": ["postgres"], "window": (10.0, 40.0)}`: also `mode`
             (`recorded-program`, `timed`, `fast`), `copies`, `depths`, `priorities`, `recorded_under`, `device`, `columns`, `scale_to_fit`, `lossy`
             (`docs/recordings.md`).
-        device: The device: a preset's name (`hoistway.devices()`), a dictionary from `hoistway.device(name)`, a text in
-            TOML, or the path of a `.toml` file. None: a device that fits the load.
+        device: The device: the name of a preset (`hoistway.devices()`), a dictionary from `hoistway.device(name)`, a preset in
+            TOML, or the path of a `.toml` file. None: a device that suits the load.
         devices: Several devices to compare.
-        files: Devices of single files of the load, by their names there; `device` applies to all others.
-        schedulers: Names, `all`, `default` for the kernel's default for the device, and subclasses of `Scheduler`. Default:
-            those that the kernel has.
-        kernels: Linux releases, or the output of `uname -r`; several are compared.
+        files: Devices of single files of the load, by the file names in the load; `device` applies to all others.
+        schedulers: Names, `all`, `default` for the kernel's default for the device, or subclasses of `Scheduler`. Default: all
+            that the kernel has.
+        kernels: Linux releases, or outputs of `uname -r`; several are compared.
         hosts: Host profiles, in the same forms as devices; several are compared.
         cpus: CPUs of each host, instead of the number in its profile.
         memory_bytes: Memory of each host, bytes.
@@ -80,31 +80,31 @@ def compare(
         set: Tunables, such as `{"mq-deadline.fifo_batch": 1}`.
         queue: Files of `/sys/block/DEV/queue/`, such as `{"nr_requests": 32}`.
         vary: Tunables and files of `queue/` with several values to compare, such as
-            `{"mq-deadline.fifo_batch": [1, 16], "queue.nr_requests": [64, 256]}`. All combinations run, and the kernel's
-            default, too.
-        hw_queues: Hardware queues of each device, instead of its own number.
+            `{"mq-deadline.fifo_batch": [1, 16], "queue.nr_requests": [64, 256]}`. All combinations run, as does the
+            kernel's default.
+        hw_queues: Number of hardware queues of each device, instead of its own.
         read_queues: Number of additional hardware queues for reads.
         poll_queues: Number of additional hardware queues for polled I/O.
         shared_tags: Whether all devices share the tags of one controller.
-        submitter_dispatches: Whether submitters run the hardware queues that the kernel leaves to its workers.
+        submitter_dispatches: Whether a submitting task itself runs the hardware queues that Linux would leave to a kernel worker.
         techniques: Contention options for the lock of mq-deadline and bfq, which no Linux release has: some of
             `single-dispatcher`, `try-merge`, `batch-dispatch`, and `insertion-buckets` or `pending-lists`, or `all`.
         at: Writes to files while the load runs, such as `[(10.0, "scheduler", "bfq"), (20.0, "bfq.slice_idle", 0)]`, in seconds.
         io_max: Writes to `io.max` of cgroups that the load names, such as `{"backup": "wbps=10485760"}`.
-        io_prio_class: Writes to their `io.prio.class`, such as `{"backup": "idle"}`.
-        guest_schedulers: Runs the load in virtual machines with these schedulers, each combined with every one of the host.
-        virtual_disk: The type of the guests' disks, in the same forms as devices. None: `virtio-blk`.
-        guest_weights: Weights of the guests' cgroups on the host, by the file that is the guest's disk.
+        io_prio_class: Writes to `io.prio.class` of such cgroups, such as `{"backup": "idle"}`.
+        guest_schedulers: Runs the load in virtual machines with these schedulers, each combined with each scheduler of the host.
+        virtual_disk: The type of the guests' disks, in the same forms as `device`. None: `virtio-blk`.
+        guest_weights: Weights of the guests' cgroups on the host, by the file that serves as the guest's disk.
         elevator: The kernel's boot option `elevator=`.
         runtime: Replaces the runtime of every process, seconds.
         ramp: Replaces the ramp time of every process, seconds.
-        repeats: Runs of each variant. All variants share the seed of a repeat.
+        repeats: Number of runs of each variant. In each repeat all variants have the same seed.
         baseline: The baseline: a scheduler, or the label of a variant. None: the kernel's default.
         focus: The ranking figures, such as `mixed:read:p99`, with weights as in `wal:sync:p99*2`. Default: the figure of the
             bundled load, or the figure most likely to be waited on.
         smallest_effect: Differences below this fraction are ignored. None: 0.02.
         seed: The seed of all random numbers.
-        logs: Whether every I/O is kept, for `Comparison.ios()`: 40 bytes of memory per I/O.
+        logs: Whether every I/O is kept, for `Comparison.ios()`. It takes 40 bytes of memory per I/O.
         excerpts: Whether a few thousand requests of each variant are recorded individually, for `Comparison.report()`.
         threads: Maximum parallel runs. Default: the number of cores.
         progress: Whether to show progress; or a function that gets, several times per second, the virtual seconds
@@ -113,7 +113,7 @@ def compare(
 
     Raises:
         Error: An argument is invalid.
-        SchedulerError: A scheduler written in Python lost a request or dispatched one twice; any other exception of one is
+        SchedulerError: A scheduler written in Python lost a request or dispatched one twice. Any other exception of it is
             raised unchanged.
         KeyboardInterrupt: Ctrl-C ended the runs early.
     """
@@ -130,11 +130,11 @@ def trace(
 ) -> _hoistway.Table:
     """Every event of the runs, and the reason for each choice of a request, as a table for pyarrow, polars, pandas or DuckDB.
 
-    Arguments are those of `compare`, with only one kernel, host and device. An I/O has about eight events, so use a short
-    `runtime`. `docs/trace.md` describes the columns; `time_ns` is virtual time in ns, `sector` counts 512 bytes.
+    The arguments are those of `compare`, with only one kernel, host and device. An I/O has about eight events, so use a short
+    `runtime`. `docs/trace.md` describes the columns; `time_ns` is virtual time in ns, and `sector` counts units of 512 bytes.
 
     Raises:
-        As `compare`.
+        The exceptions of `compare`.
     """
     unknown = [name for name in arguments if name not in COMPARE or name == "threads"]
     if unknown:
@@ -153,7 +153,7 @@ def load(file: str | os.PathLike[str]) -> Comparison:
         OSError: It cannot be read.
     """
     path = os.fsdecode(file)
-    # Names of files are bytes, so they are decoded for messages.
+    # File names are bytes, so they are decoded for messages.
     name = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     with open(path, encoding="utf-8") as opened:
         try:

@@ -15,12 +15,12 @@ from ._written import write
 
 
 class Estimate(NamedTuple):
-    """A figure over the repeats, in its unit: ns, bytes per second, or I/Os per second."""
+    """A figure over the repeats, in ns, bytes per second or I/Os per second."""
 
     mean: float
-    """The mean; for maxima the largest value."""
+    """The mean; if the figure is a maximum, the largest value."""
     half_width: float | None
-    """Half the width of the mean's 95 % interval; None with a single run and for maxima."""
+    """Half the width of the mean's 95 % confidence interval; None after a single run, and if the figure is a maximum."""
 
 
 class Comparison:
@@ -30,7 +30,7 @@ class Comparison:
         self._results = results
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Pickled as the document, without logged I/Os.
+        # Only the document is pickled; logged I/Os are lost.
         return _again, (self.json(),)
 
     @cached_property
@@ -63,11 +63,11 @@ class Comparison:
 
     @property
     def conclusion(self) -> list[str]:
-        """The conclusion, and what makes it uncertain, in sentences."""
+        """The conclusion, and what makes it uncertain: a list of sentences."""
         return list(self.document["conclusion"])
 
     def figure(self, name: str) -> dict[str, Estimate]:
-        """A figure by its name, such as `mixed:read:p99`, under each scheduler (with its setting). Latencies are in ns.
+        """A figure by its name, such as `mixed:read:p99`, under each scheduler with each of its settings. Latencies are in ns.
 
         Raises:
             Error: There is no such figure.
@@ -75,17 +75,17 @@ class Comparison:
         return {label: Estimate(mean, half_width) for label, mean, half_width in self._results.figure(name)}
 
     def figures(self) -> _hoistway.Table:
-        """One row for each figure of each run: the run, job, operation and figure, with its unit (ns, B/s, 1/s) and value."""
+        """One row for each figure of each run: the run, job, operation and figure, and the figure's unit (ns, B/s, 1/s) and value."""
         return self._results.figures()
 
     def intervals(self) -> _hoistway.Table:
-        """One row for each interval of each run: `start_seconds`, `length_seconds`, I/Os that completed in it and their mean latency in
-        ns (null without any)."""
+        """One row for each interval of each run: `start_seconds`, `length_seconds`, the I/Os that completed in it and their mean latency in
+        ns (null if there were none)."""
         return self._results.intervals()
 
     def ios(self) -> _hoistway.Table:
         """One row for each I/O, in the order of the runs and processes: its end (`end_ms`, since the start of its process), latencies in ns, size.
-        With `log_avg_msec` in the job file, one for each window.
+        With `log_avg_msec` in the job file there is one row for each averaging window.
 
         Raises:
             ValueError: The comparison did not have `logs=True`, or was loaded from a file.

@@ -51,7 +51,7 @@ def rows(document: dict[str, Any]) -> list[Row]:
 
 
 def focus_of(document: dict[str, Any]) -> tuple[str, str, str] | None:
-    """Job, operation and figure of the first verdict; None if there is none."""
+    """Job, operation and figure of the first verdict; None without a verdict."""
     for verdict in document.get("verdicts", []):
         for focus in verdict["focus"]:
             return split(focus["figure"])
@@ -59,7 +59,7 @@ def focus_of(document: dict[str, Any]) -> tuple[str, str, str] | None:
 
 
 def split(name: str) -> tuple[str, str, str]:
-    """`JOB:OPERATION:FIGURE`. A job with a colon or a blank in its name is quoted."""
+    """The parts of `JOB:OPERATION:FIGURE`. A job with a colon or a blank in its name is quoted."""
     parts = name.rsplit(":", 2)
     if len(parts) != 3 or parts[2] not in KEYS:
         raise Error(f"{name!r}: expected JOB:OPERATION:FIGURE, such as mixed:read:p99", option="name")

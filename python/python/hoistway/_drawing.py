@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 Point = tuple[str, float, float]
-"""A name and its position."""
+"""A name and its position (x, y)."""
 
 
 def is_latency(figure: str) -> bool:
@@ -23,7 +23,7 @@ def _is_better(one: tuple[str, float, float], other: tuple[str, float, float], i
 def axis(name: tuple[str, str, str]) -> str:
     """The label of an axis."""
     job, operation, figure = name
-    unit = "ms" if is_latency(figure) else "I/Os a second" if figure == "iops" else "bytes a second"
+    unit = "ms" if is_latency(figure) else "I/Os per second" if figure == "iops" else "bytes per second"
     return f"{job}, {operation}: {figure}, {unit}"
 
 
@@ -39,7 +39,7 @@ def axes(ax: Any) -> Any:
 
 
 def draw_front(ax: Any, points: list[Point], is_less_better: tuple[bool, bool]) -> None:
-    """Joins the points that no other dominates in y and x by a line."""
+    """Draws a line through the points that no other point dominates."""
     front = [point for point in points if not any(_is_better(other, point, is_less_better) for other in points)]
     front.sort(key=lambda point: point[1])
     ax.plot([point[1] for point in front], [point[2] for point in front], color="grey", zorder=1)

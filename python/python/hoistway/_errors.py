@@ -6,18 +6,18 @@ from __future__ import annotations
 class Error(ValueError):
     """An argument is invalid.
 
-    The message is that of the command line, with the names of Python's arguments.
+    The message is that of the command line, with the names of the Python arguments.
     """
 
     file: str | None
-    """The name of the text at fault: its file, if it came from one. None if no text is at fault."""
+    """The name of the text that contains the error: its file, if it was read from one. None if the error is not in a text."""
     line: int | None
-    """The line in the text, from 1. None if the text as a whole is at fault."""
+    """The line of the error in that text, from 1. None if the error concerns the text as a whole."""
     option: str | None
-    """The option of a job file or the key of a profile, if a text is at fault; otherwise the argument."""
+    """If the error is in a text: the option of the job file, or the key of the profile. Otherwise: the argument."""
 
     def __init__(self, message: str, file: str | None = None, line: int | None = None, option: str | None = None) -> None:
-        # All arguments, so that the exception can be pickled.
+        # The base class gets all arguments, so that the exception can be pickled.
         super().__init__(message, file, line, option)
         self.file = file
         self.line = line
@@ -32,7 +32,7 @@ class SchedulerError(RuntimeError):
 
 
 class DataSetError(RuntimeError):
-    """A folder of finished runs is damaged or incomplete, or cannot be written. It names the file, which is left unchanged."""
+    """A folder of finished runs is damaged or incomplete, or cannot be written. The message names the file, which is left unchanged."""
 
 
 class VersionError(RuntimeError):

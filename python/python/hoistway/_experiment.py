@@ -1,4 +1,4 @@
-"""An experiment as a plain value, which can be serialized as JSON and is the same for every caller."""
+"""Converts the arguments of `compare` to an experiment that can be serialized as JSON."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _ARGUMENTS = {
     "writes": "at",
     "sysctls": "sysctl",
 }
-"""Arguments that have other names in the library."""
+"""The arguments, by the library's names, that have other names here."""
 
-_ALLOWED: dict[type, str] = {str: "a text", int: "a whole number", bool: "True or False"}
+_ALLOWED: dict[type, str] = {str: "a string", int: "a whole number", bool: "True or False"}
 
 
 class Experiment:
@@ -45,14 +45,14 @@ class Experiment:
         """The fields.
 
         Raises:
-            Error: A text contains surrogates, which only Python allows.
+            Error: A string contains surrogates, which only Python allows.
         """
         for field, value in self.fields.items():
             try:
                 json.dumps(value, ensure_ascii=False).encode()
             except UnicodeEncodeError:
                 argument = _ARGUMENTS.get(field, field)
-                raise Error(f"{argument}: has half a character (expected a text that is UTF-8)", option=argument) from None
+                raise Error(f"{argument}: contains a surrogate (expected a string that can be encoded as UTF-8)", option=argument) from None
         return json.dumps(self.fields)
 
 
@@ -103,7 +103,7 @@ def experiment(
         return [_scheduler(argument, one, classes) for one in sequence(argument, chosen)]
 
     if device is not None and devices:
-        raise Error("devices: device was given as well (expected one of them)", option="devices")
+        raise Error("devices: cannot be combined with device (expected one of them)", option="devices")
     places = [device] if device is not None else list(sequence("devices", devices))
     of_files = {is_("files", file, str): _profile("files", profile) for file, profile in mapping("files", files).items()}
     chosen_devices: list[dict[str, Any]] = [{"common": _profile("device", place), "files": of_files} for place in places]
@@ -166,10 +166,10 @@ def _scheduler(argument: str, scheduler: SchedulerLike, classes: dict[str, type[
     if isinstance(scheduler, str):
         return scheduler
     if not isinstance(scheduler, type) or not issubclass(scheduler, Scheduler):
-        raise Error(f"{argument} {scheduler!r}: expected a name, or a class made of hoistway.Scheduler", option=argument)
+        raise Error(f"{argument} {scheduler!r}: expected a name, or a subclass of hoistway.Scheduler", option=argument)
     name = scheduler_name(scheduler)
     if classes.setdefault(name, scheduler) is not scheduler:
-        raise Error(f"{argument} {name}: two classes have this name (expected a `name` of its own for each)", option=argument)
+        raise Error(f"{argument} {name}: two classes have this name (expected a different `name` for each)", option=argument)
     return name
 
 
@@ -183,7 +183,7 @@ def _load(job: JobLike) -> Any:
     if isinstance(job, str) and "\n" in job:
         return {"text": {"name": "(text)", "text": job}}
     if not isinstance(job, (str, os.PathLike)):
-        expected = "expected the path of a fio job file or of a recording, the text of a job file, the name of a bundled load, or a Load"
+        expected = "expected the path of a fio job file or of a recording, the text of a job file, the name of a bundled load, a Load or a Job"
         raise Error(f"job {job!r}: {expected}", option="job")
     path = os.fspath(job)
     if isinstance(job, str) and path in _hoistway.scenarios() and not os.path.exists(path):
@@ -197,15 +197,15 @@ _REPLAY: dict[str, str] = {
     "copies": "a whole number",
     "depths": "a mapping of streams to depths",
     "priorities": "a mapping of streams to priorities, such as rt:4",
-    "window": "its beginning and end in seconds",
-    "streams": "names",
+    "window": "its beginning and end, in seconds",
+    "streams": "a list of names",
     "recorded_under": "the name of a scheduler",
     "device": "MAJOR,MINOR",
-    "columns": "the name of a public set, or where each column is",
+    "columns": "the name of a public set of recordings, or the place of each column",
     "scale_to_fit": "True or False",
     "lossy": "True or False",
 }
-"""The options of a replay, with their types."""
+"""The options of a replay, with descriptions of their values."""
 
 
 def _replay(replay: Mapping[str, object]) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def _replay(replay: Mapping[str, object]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, value in mapping("replay", replay).items():
         if name not in _REPLAY:
-            raise Error(f"replay: no option {name!r} (expected some of {', '.join(_REPLAY)})", option="replay")
+            raise Error(f"replay: {name!r} is not an option (expected some of {', '.join(_REPLAY)})", option="replay")
 
         def refuse(of: str = name, given: object = value) -> Error:
             return Error(f"replay: {of} {given!r} (expected {_REPLAY[of]})", option="replay")
@@ -253,7 +253,7 @@ def _replay(replay: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _profile(argument: str, profile: Profile) -> Any:
-    """A name, a file or a text, in the library's form."""
+    """A name, a file or a TOML text, in the library's form."""
     if isinstance(profile, Mapping):
         try:
             as_json = json.dumps(profile)
@@ -266,9 +266,9 @@ def _profile(argument: str, profile: Profile) -> Any:
         return profile
     if isinstance(profile, os.PathLike):
         path = os.fspath(profile)
-        # A path without a slash or this suffix would be taken for a name.
+        # The library would take a path without a slash or this suffix for a name.
         return path if "/" in path or path.endswith(".toml") else f"./{path}"
-    raise Error(f"{argument} {profile!r}: expected a name, a path, a dictionary or a text in TOML", option=argument)
+    raise Error(f"{argument} {profile!r}: expected a name, a path, a dictionary or TOML", option=argument)
 
 
 def _tunable(name: object, value: object) -> dict[str, str]:
@@ -279,7 +279,7 @@ def _tunable(name: object, value: object) -> dict[str, str]:
 
 
 def varied(argument: str, name: object, values: Sequence[object]) -> dict[str, Any]:
-    """A tunable or a file of `queue/` with several values."""
+    """A tunable or a file of `queue/`, with several values."""
     of, dot, tunable = is_(argument, name, str).partition(".")
     if not dot:
         expected = "expected SCHED.TUNABLE or queue.FILE, such as mq-deadline.fifo_batch or queue.nr_requests"
@@ -306,14 +306,14 @@ def _cgroup_files(argument: str, texts: Mapping[str, str]) -> list[dict[str, str
 
 
 def _text(argument: str, value: object) -> str:
-    """A text to write to a file of the kernel."""
+    """The text to write to a file of the kernel."""
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, str):
         return value
-    raise Error(f"{argument} {value!r}: expected a text or a whole number", option=argument)
+    raise Error(f"{argument} {value!r}: expected a string or a whole number", option=argument)
 
 
 def is_(argument: str, value: object, kind: type) -> Any:
@@ -324,12 +324,12 @@ def is_(argument: str, value: object, kind: type) -> Any:
 
 
 def number(argument: str, number: int | None, bits: int) -> int | None:
-    """An integer of this number of bits, or None."""
+    """An unsigned integer of this number of bits, or None."""
     return None if number is None else needed(argument, number, bits)
 
 
 def needed(argument: str, number: int, bits: int) -> int:
-    """An integer of this number of bits, including those of numpy."""
+    """An unsigned integer of this number of bits; numpy's integers are accepted, too."""
     if isinstance(number, bool) or not isinstance(number, Integral) or not 0 <= number < 1 << bits:
         raise Error(f"{argument} {number!r}: expected a whole number from 0 to {(1 << bits) - 1}", option=argument)
     return int(number)
@@ -346,18 +346,18 @@ def _real(argument: str, number: float) -> float:
 
 
 def nanoseconds(argument: str, seconds: float | None) -> int | None:
-    """A time in seconds."""
+    """Converts a time in seconds."""
     if seconds is None:
         return None
     real = _real(argument, seconds)
     if not 0 <= real < 1e10:
-        raise Error(f"{argument} {seconds!r}: expected seconds, up to ten years", option=argument)
+        raise Error(f"{argument} {seconds!r}: expected a time in seconds, from 0 to below 1e10", option=argument)
     return round(real * 1e9)
 
 
 def sequence(argument: str, values: Iterable[Any]) -> list[Any]:
     """A list of values."""
-    # A text is a sequence of letters, which is never intended here.
+    # A string is a sequence of characters, which is never meant here.
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise Error(f"{argument} {values!r}: expected a list", option=argument)
     return list(values)

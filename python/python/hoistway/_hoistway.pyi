@@ -9,7 +9,7 @@ SOURCES: str
 
 @final
 class Request:
-    """A request in a scheduler. Custom attributes may be added to it."""
+    """A request, as a scheduler sees it. The scheduler may add attributes of its own."""
 
     id: int
     """Number of the request in this scheduler, from 1."""
@@ -20,7 +20,7 @@ class Request:
     direction: str
     """`read` or `write`; everything except reads counts as a write, as in the kernel."""
     is_sync: bool
-    """Whether a task waits for it: reads, and writes with the sync flag."""
+    """Whether a task waits for it: true of reads, and of writes with the sync flag."""
     priority_class: str
     """`none` (not set), `realtime`, `best-effort` or `idle`."""
     priority_level: int
@@ -28,7 +28,7 @@ class Request:
     process: int
     """Number of the submitting process, from 0, in the order of the job file."""
     time_ns: int
-    """Virtual time at which it was inserted, ns."""
+    """The virtual time in ns at which it was inserted."""
 
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...

@@ -14,14 +14,14 @@ _STYLE = "text-align: right; padding: 0.1em 0.7em; border: none;"
 
 
 ROWS_MAX = 12
-"""Maximum settings and knobs shown."""
+"""The maximum number of settings, and of knobs, shown."""
 
 SHARE_MIN = 0.01
-"""Knobs that explain less are left out."""
+"""Knobs that explain less than this share of the variance are left out."""
 
 
 class Bar(NamedTuple):
-    """A figure with half the width of its interval."""
+    """A figure with half the width of its confidence interval."""
 
     label: str
     mean: float
@@ -51,7 +51,7 @@ def _parts(document: dict[str, Any]) -> Iterator[str]:
 
 
 def tuning_page(document: dict[str, Any], names: Sequence[str]) -> str:
-    """The document of a search as HTML. The figures of its objective have their names."""
+    """The document of a search as HTML. `names` are the figures of its objective."""
     return "\n".join(_parts_of_search(document, names))
 
 
@@ -140,7 +140,7 @@ def _table(job: str, of_job: Sequence[Row]) -> str:
 
 
 def _picture(bars: Sequence[Bar], figure: str, title: str) -> str:
-    """A bar for each scheduler or setting, with the interval of its mean."""
+    """A bar for each scheduler or setting, with the confidence interval of its mean."""
     largest = max((bar.mean + bar.half_width for bar in bars), default=0) or 1
     left, width, line = _left(bars), 330, 22
     parts = [
@@ -164,5 +164,5 @@ def _picture(bars: Sequence[Bar], figure: str, title: str) -> str:
 
 
 def _left(bars: Sequence[Bar]) -> int:
-    """The start of bars: after the longest name."""
+    """The horizontal position at which bars start: after the longest name."""
     return max(190, 7 * max((len(bar.label) for bar in bars), default=0))

@@ -1,4 +1,4 @@
-"""Loads made of Python objects."""
+"""Loads built from Python objects."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from ._errors import Error
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """The processes of a job. Fields have the names and meanings of fio's options; None leaves fio's default.
+    """A job of one or more processes. Fields have the names and meanings of fio's options; None stands for fio's default.
 
     For options without a field here, pass the text of a job file to `compare`.
     """
 
     name: str
-    """Its name in results."""
+    """The name in results."""
     rw: str = "read"
     """`read`, `write`, `randread`, `randwrite`, `rw`, `randrw`, `trim`, `randtrim`."""
     bs: int | str | None = None
-    """Bytes of an I/O, or a text such as `64k` (4096)."""
+    """Bytes per I/O, or a string such as `64k` (4096)."""
     size: int | str | None = None
-    """Bytes of its part of the device, or a text such as `10g` (the whole device)."""
+    """Bytes of its part of the device, or a string such as `10g` (the whole device)."""
     iodepth: int = 1
     """Maximum I/Os that a process has in flight."""
     numjobs: int = 1
     """Number of identical processes."""
     filename: str = "/dev/sda"
-    """The device; several are distinguished by `compare(files=...)`."""
+    """The device, by the name for which `compare(files=...)` may give a device."""
     rate: int | str | None = None
-    """Maximum bytes per second of a process, or a text such as `10m` (no limit)."""
+    """Maximum bytes per second of a process, or a string such as `10m` (no limit)."""
     rate_iops: int | None = None
     """Maximum I/Os per second of a process (no limit)."""
     thinktime_us: int | None = None
-    """Length of a pause after `thinktime_blocks` I/Os, us."""
+    """Length in us of the pause after every `thinktime_blocks` I/Os."""
     thinktime_blocks: int | None = None
     """I/Os between two pauses (1)."""
     prioclass: int | None = None
@@ -44,11 +44,11 @@ class Job:
     fsync: int | None = None
     """Writes between two `fsync`s (none)."""
     rwmixread: int | None = None
-    """Percent of reads, with `rw` and `randrw` (50)."""
+    """Percentage of reads, for `rw` and `randrw` (50)."""
     startdelay: float | None = None
-    """Start delay, seconds (0)."""
+    """Start delay in seconds (0)."""
     runtime: float = 5.0
-    """Duration, seconds: the process repeats its part until then."""
+    """Duration in seconds, during which the process repeats its part of the device."""
 
     def fio(self) -> str:
         """The job as a section of a job file."""
@@ -82,13 +82,13 @@ class Load:
 
 
 def _harmless(option: str, text: str) -> str:
-    """A text without line breaks, so that it cannot contain other options."""
+    """Checks that a text has no line breaks, so that it cannot contain other options."""
     if not isinstance(text, str) or option == "name" and (not text or "]" in text) or any(character in text for character in "\r\n\0"):
-        raise Error(f"{option} {text!r}: expected a text of one line, in names without ]", option=option)
+        raise Error(f"{option} {text!r}: expected a string of one line, and in a name no ]", option=option)
     return text
 
 
 def _microseconds(option: str, seconds: float) -> int:
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < 1e9:
-        raise Error(f"{option} {seconds!r}: expected seconds from 0 to below 1e9", option=option)
+        raise Error(f"{option} {seconds!r}: expected a time in seconds, from 0 to below 1e9", option=option)
     return round(seconds * 1e6)

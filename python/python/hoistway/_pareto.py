@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NAMED_MAX = 12
-"""With more names than this they overlap."""
+"""The maximum number of settings of the front that are named, as more names would overlap."""
 
 
 class SearchPlots:
@@ -28,7 +28,7 @@ class SearchPlots:
         self._names = names
 
     def pareto(self, y: str | None = None, x: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Two figures of the objective against each other, with a point for each setting of the first round, the widest. A line joins those
+        """Two figures of the objective against each other, with a point for each setting of the first round, which has the most. A line joins those
         that no other setting dominates; the setting found is a star.
 
         `y` defaults to the objective's figure, and `x` to the first other one in its conditions.
@@ -65,10 +65,10 @@ class SearchPlots:
 
     def _chosen(self, argument: str, wanted: str | None, otherwise: str | None) -> str:
         if wanted is None and otherwise is None:
-            expected = "expected conditions in the objective, or y and x of its figures"
-            raise Error(f"{argument}: the objective names one figure alone ({expected})", option=argument)
+            expected = "expected an objective with conditions, or its figures as y and x"
+            raise Error(f"{argument}: the objective names only one figure ({expected})", option=argument)
         chosen = otherwise if wanted is None else wanted
         if chosen is None or chosen not in self._names:
             known = ", ".join(self._names)
-            raise Error(f"{argument} {chosen}: the objective does not name it (expected one of {known})", option=argument)
+            raise Error(f"{argument} {chosen}: not a figure of the objective (expected one of {known})", option=argument)
         return chosen

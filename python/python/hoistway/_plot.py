@@ -17,9 +17,9 @@ _LATENCIES = {"p50": "_", "mean": "o", "p99": "s", "p99.9": "^", "max": "x"}
 
 
 class Plots:
-    """Each method draws into `ax`, or into new axes, and returns them, to be changed or saved: `ax.figure.savefig("a.png")`.
+    """Each method draws into `ax`, or into new axes, and returns them, so that they can be changed or saved: `ax.figure.savefig("a.png")`.
 
-    The figure is named as `JOB:OPERATION:FIGURE`, such as `mixed:read:p99`. The default is the figure of the
+    A figure is named `JOB:OPERATION:FIGURE`, such as `mixed:read:p99`. The default is the figure of the
     verdict.
 
     Raises:
@@ -32,7 +32,7 @@ class Plots:
         self._rows = rows(self._document)
 
     def latency(self, name: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Latencies of an operation under each scheduler, in ms: mean, percentiles and the largest, with the interval of each."""
+        """Latencies of an operation under each scheduler, in ms: the mean, percentiles and the maximum, with the confidence interval of each."""
         job, operation, _ = self._focus(name)
         ax = axes(ax)
         chosen = self._of(job, operation)
@@ -54,8 +54,8 @@ class Plots:
         return ax
 
     def timeline(self, name: str | None = None, *, figure: str = "mean", ax: Axes | None = None) -> Axes:
-        """An operation over time under each scheduler: its mean latency in ms, or with `figure="iops"` its I/Os per second.
-        A line is the mean over the repeats."""
+        """An operation over time under each scheduler: its mean latency in ms or, with `figure="iops"`, its I/Os per second.
+        The lines are means over the repeats."""
         if figure not in ("mean", "iops"):
             raise Error(f"figure {figure!r}: expected mean or iops", option="figure")
         job, operation, _ = self._focus(name)
@@ -73,12 +73,12 @@ class Plots:
                     elif ios:
                         points.setdefault(number * length, []).append(latency_ns / 1e6)
         if not lines:
-            raise Error(f"{job}:{operation}: no series (expected a job and read, write or trim)", option="name")
+            raise Error(f"{job}:{operation}: has no time series (expected a job with read, write or trim)", option="name")
         for label, points in lines.items():
             begins = sorted(points)
             ax.plot(begins, [sum(points[begin]) / len(points[begin]) for begin in begins], label=label)
         ax.set_xlabel("virtual time, s")
-        ax.set_ylabel("mean latency, ms" if figure == "mean" else "I/Os a second")
+        ax.set_ylabel("mean latency, ms" if figure == "mean" else "I/Os per second")
         ax.set_title(f"{job}, {operation}")
         ax.legend()
         return ax
@@ -86,7 +86,7 @@ class Plots:
     def pareto(self, y: str | None = None, x: str | None = None, *, ax: Axes | None = None) -> Axes:
         """One figure against another, with a point for each scheduler; a line joins those that no other scheduler dominates.
 
-        `y` is a latency or a rate; `x`, too, or by default the I/Os per second of all jobs together.
+        `y` and `x` are latencies or rates; by default `x` is the I/Os per second of all jobs together.
         """
         y_name = self._focus(y)
         ys = self._figure(y_name)
@@ -98,24 +98,24 @@ class Plots:
         for label, at_x, at_y in points:
             ax.scatter([at_x], [at_y], zorder=2)
             annotate(ax, label, at_x, at_y)
-        ax.set_xlabel(axis(split(x)) if x is not None else "I/Os a second, all jobs")
+        ax.set_xlabel(axis(split(x)) if x is not None else "I/Os per second, all jobs")
         ax.set_ylabel(axis(y_name))
         return ax
 
     def _focus(self, name: str | None) -> tuple[str, str, str]:
         if name is not None:
-            # A picture of all figures does not need a figure's name.
+            # A picture of all figures of an operation needs no name of a figure.
             return split(name if name.count(":") >= 2 else f"{name}:mean")
         focus = focus_of(self._document)
         if focus is None:
-            raise Error("the results have no focus (expected the name of a figure)", option="name")
+            raise Error("the results have no ranking figure (expected the name of a figure)", option="name")
         return focus
 
     def _of(self, job: str, operation: str) -> list[Row]:
         chosen = [row for row in self._rows if (row.job, row.operation) == (job, operation)]
         if not chosen:
             known = ", ".join(dict.fromkeys(f"{row.job}:{row.operation}" for row in self._rows))
-            raise Error(f"{job}:{operation}: nothing of the kind was measured (expected one of {known})", option="name")
+            raise Error(f"{job}:{operation}: not measured (expected one of {known})", option="name")
         return chosen
 
     def _figure(self, name: tuple[str, str, str]) -> dict[str, float]:

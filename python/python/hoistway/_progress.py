@@ -8,17 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 Tell = Callable[[float, float | None], None]
-"""Gets the virtual seconds that have passed in all runs together, and the expected number, if known."""
+"""A function that gets the virtual seconds that have passed in all runs together, and the expected number, if known."""
 
 Counted = Callable[[int, int], None]
-"""Gets the number of finished runs, and the minimum number in total."""
+"""A function that gets the number of finished runs, and the minimum number in total."""
 
 PATIENCE_SECONDS = 2.0
-"""Work that ends earlier shows no progress."""
+"""Work that ends sooner shows no progress."""
 
 
 class Progress:
-    """Shows progress: by tqdm, which supports notebooks, if it is installed, and otherwise in a line of the terminal."""
+    """Shows progress: with tqdm, which supports notebooks, if it is installed, and otherwise in a line of the terminal."""
 
     def __init__(self, of: str = "virtual time", unit: str = "s", digits: int = 1) -> None:
         self._of = of
@@ -60,7 +60,7 @@ class Progress:
         )
 
     def close(self) -> None:
-        """Removes it."""
+        """Removes the display."""
         if self._bar is not None:
             self._bar.close()
         if self._is_line:
@@ -68,7 +68,7 @@ class Progress:
 
 
 def chosen(progress: bool | Callable[..., None] | None, shown: Progress) -> Callable[..., None] | None:
-    """Selects the display. None: progress if it is visible, in a terminal or in a notebook."""
+    """Selects the display. None: progress is shown in a terminal and in a notebook."""
     if progress is None:
         progress = sys.stderr.isatty() or "ipykernel" in sys.modules
     if isinstance(progress, bool):

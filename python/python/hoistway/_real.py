@@ -43,7 +43,7 @@ def run(
         target: The target: `file:PATH` (created and filled if it does not exist), `blk:PATH`, `mem:SIZE`, `null:`, or `sim:PRESET`,
             a device model in real time, which stores no data.
         replay: How a recording is replayed, as for `compare`.
-        schedulers: Names, each as often as it is to run: none, mq-deadline, kyber, bfq.
+        schedulers: Names, each as often as it is to run: `none`, `mq-deadline`, `kyber` or `bfq`.
         set: Tunables, such as `{"mq-deadline.fifo_batch": 1}`.
         queue: Files of `/sys/block/DEV/queue/`, such as `{"nr_requests": 32}`.
         techniques: Contention options for the lock of mq-deadline and bfq.
@@ -51,7 +51,7 @@ def run(
         queue_depth: Commands per hardware queue at the target. None: the target's maximum.
         runtime: Replaces the runtime of every process, seconds.
         ramp: Replaces the ramp time of every process, seconds.
-        repeats: Number of rounds; in each all schedulers run.
+        repeats: Number of rounds, in each of which all schedulers run.
         baseline: The baseline. None: the first scheduler.
         focus: The ranking figures, such as `mixed:read:p99`, with weights as in `wal:sync:p99*2`.
         smallest_effect: Differences below this fraction are ignored. None: 0.02.
@@ -86,7 +86,7 @@ def run(
     )
     if asked.classes:
         name = asked.classes[0]["name"]
-        raise Error(f"schedulers {name}: is written in Python (expected names: only those run in real time)", option="schedulers")
+        raise Error(f"schedulers {name}: schedulers written in Python run in virtual time only (expected names)", option="schedulers")
     results = _hoistway.run_real(
         asked.json(),
         is_("target", target, str),

@@ -12,7 +12,7 @@ from typing import Any
 from . import _hoistway, _workers
 
 class Runs:
-    """Makes one run per call, again if its worker dies. It may be called on several threads."""
+    """Makes one run per call, and repeats it if its worker dies. It may be called on several threads."""
 
     def __init__(self, search: str, executor: Executor | Callable[[], Executor], in_flight: int | None) -> None:
         self._search = search
@@ -21,10 +21,10 @@ class Runs:
         self._renewing = threading.Lock()
         self._is_over = False
         self.in_flight = _workers.in_flight(self._executor, in_flight)
-        """How many threads may call it at a time."""
+        """The number of threads that may call it at a time."""
 
     def __enter__(self) -> Runs:
-        # Fork worker processes now, before there are threads, which a fork would not copy.
+        # Worker processes are forked now, before there are threads, since a fork does not copy those.
         self._done(_workers.check_sources, _workers.SOURCES)
         return self
 
@@ -49,7 +49,7 @@ class Runs:
                 # The attempt changes the arguments, since some executors identify tasks by them.
                 future = executor.submit(_task, attempt, function, *arguments)
                 while True:
-                    # Asked before the wait: a future that a breaking pool fails ends during the wait.
+                    # Checked before the wait: if the pool was intact until then, breaking it ends the future during the wait.
                     broken = _workers.is_broken(executor)
                     if concurrent.futures.wait([future], timeout=_workers.POLL_SECONDS).done:
                         break
@@ -64,7 +64,7 @@ class Runs:
                     raise
                 self._renew(executor, error)
                 last = error
-        message = f"the workers of a run died {_workers.ATTEMPTS} times; what was finished is in the state, if there is one"
+        message = f"the workers of a run died {_workers.ATTEMPTS} times; finished runs are kept in the state, if there is one"
         raise BrokenExecutor(message) from last
 
     def _renew(self, executor: Executor, error: BaseException) -> None:
@@ -73,7 +73,7 @@ class Runs:
             if not isinstance(error, BrokenExecutor) or self._executor is not executor:
                 return
             if self._factory is None:
-                raise BrokenExecutor(_workers.ANOTHER_ONE.format(kept="in the state, if there is one")) from error
+                raise BrokenExecutor(_workers.ANOTHER_ONE.format(place="in the state, if there is one")) from error
             self._executor = self._factory()
 
 

@@ -23,27 +23,27 @@ TASK_SECONDS = 1.0
 """Target duration of a task: long compared with the cost of sending it, short if it is lost with a worker."""
 
 TASK_RUNS_MAX = 4096
-"""Maximum runs of a task, however short: its figures are in memory when it returns."""
+"""Maximum runs of a task, however short they are, as the figures of a task are held in memory."""
 
 Tell = Callable[[int, int], None]
-"""Gets the number of finished runs, and the number of all runs."""
+"""A function that gets the number of finished runs, and the number of all runs."""
 
 
 class Sweep:
-    """The complete runs of a space."""
+    """The finished runs of a space."""
 
     def __init__(self, data: _hoistway.DataSet, runs: int, made: int, notices: list[str]) -> None:
         self._data = data
         self.runs = runs
         """Number of runs."""
         self.made = made
-        """Number of runs made now; the others existed."""
+        """Number of runs made by this call; the others were in the cache."""
         self.notices = notices
-        """Notices, a sentence each."""
+        """Notices, each of them a sentence."""
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes a table with a row for each figure of each run, in the order of the space: Parquet, or comma-separated values if the name
-        ends in `.csv`. The file is written atomically. The same space gives the same bytes, however its runs were made.
+        ends in `.csv`. The file is written atomically. The same space gives the same bytes, wherever its runs were made.
 
         Raises:
             Error: The name has another suffix.
@@ -70,7 +70,7 @@ class Sweep:
         return self.runs
 
     def __repr__(self) -> str:
-        return f"<hoistway.Sweep of {self.runs} runs, {self.made} made now>"
+        return f"<hoistway.Sweep of {self.runs} runs, {self.made} of them new>"
 
 
 def sweep(
@@ -86,19 +86,19 @@ def sweep(
     """Makes every run of a space: each load on each device, kernel and host, under each scheduler with each of its settings, with
     each seed.
 
-    A run is a pure function of the experiment and the seed: order, place and number of workers do not change a bit of it.
+    A run depends only on the experiment and the seed: order, place and number of workers do not change a bit of its results.
 
     Args:
         space: What is varied, as `docs/sweeps.md` describes it: a dictionary, or the path of a file in TOML; file names in
             it are relative to its folder.
         executor: Where runs are made: any executor of `concurrent.futures`, such as `distributed.Client().get_executor()`; or a
-            function that makes one, which is called again if a worker's death has broken the previous one. None: threads of this process.
+            function that creates one, which is called again after a worker's death has broken the executor. None: threads of this process.
         cache: A folder for finished runs. Existing runs are not repeated, even after a kill; it may contain runs of other sweeps,
             and is the folder that `hoistway sweep -o` fills and `hoistway merge` reads. None: a temporary folder, deleted with the result.
         limit: Maximum number of runs.
         in_flight: Maximum tasks in flight. None: two per worker, if the executor reports its workers.
         threads: Maximum parallel runs without an executor. Default: the number of cores.
-        progress: Gets the number of finished runs, and the number of all runs.
+        progress: A function that gets the number of finished runs, and the number of all runs.
 
     Raises:
         Error: The space is invalid, or has more runs than `limit`.
@@ -115,7 +115,7 @@ def sweep(
     if cache is None:
         weakref.finalize(result, shutil.rmtree, folder, ignore_errors=True)
     missing, others = data.missing()
-    notices += [f"{file}: runs of another version of hoistway; they are left alone" for file in others]
+    notices += [f"{file}: runs of another version of hoistway; ignored" for file in others]
     there = len(plan) - len(missing)
 
     def tell(done: int) -> None:
@@ -136,7 +136,7 @@ def _text(space: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[str, str]:
         try:
             return json.dumps(space, default=_load), ""
         except (TypeError, ValueError) as error:
-            raise Error(f"space: {error} (expected texts, numbers, lists and dictionaries)", option="space") from None
+            raise Error(f"space: {error} (expected strings, numbers, lists and dictionaries)", option="space") from None
     name = os.fspath(space)
     with open(name, "rb") as opened:
         try:
@@ -146,7 +146,7 @@ def _text(space: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def _load(job: object) -> Any:
-    """A load made of objects, in a space's form."""
+    """A load of Python objects, in the form of a space."""
     if isinstance(job, Job):
         job = Load([job])
     if isinstance(job, Load):
@@ -161,7 +161,7 @@ def _make(sweep: str, version: str, points: list[int], attempt: int) -> tuple[by
 
 
 class _Tasks:
-    """The tasks of a sweep: a limited number at a time, and each again if its worker dies."""
+    """Runs the tasks of a sweep, a limited number at a time, and repeats a task if its worker dies."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class _Tasks:
         self.in_flight = in_flight
         self.sent: dict[Future[tuple[bytes, float]], tuple[list[int], int]] = {}
         self.runs = 1
-        """As many points as fit into a task's duration."""
+        """The next points: as many as fit into the target duration of a task."""
         self.done = 0
         self.tell = tell
 
@@ -199,8 +199,8 @@ class _Tasks:
                 self.executor.shutdown(wait=True, cancel_futures=True)
 
     def _wait(self) -> None:
-        """Collects the tasks that have ended; all of them as lost if the executor has broken and forgotten them."""
-        # Asked before the wait: a future that a breaking pool fails ends during the wait.
+        """Collects the tasks that have ended. If the executor is broken and has forgotten its tasks, all count as lost."""
+        # Checked before the wait: if the pool was intact until then, breaking it ends the futures during the wait.
         broken = _workers.is_broken(self.executor)
         ended, _ = concurrent.futures.wait(self.sent, _workers.POLL_SECONDS, FIRST_COMPLETED)
         for future in ended:
@@ -251,14 +251,14 @@ class _Tasks:
                 raise DataSetError(f"a worker made {runs} of {len(points)} runs")
             self.done += runs
             fitting = int(runs * TASK_SECONDS / max(seconds, 1e-6))
-            # At most double the number: the first runs may have been short.
+            # The number at most doubles, since the first runs may have been unusually short.
             self.runs = max(1, min(fitting, 2 * max(self.runs, runs), TASK_RUNS_MAX))
 
     def _lost(self, points: list[int], attempt: int, error: BaseException) -> None:
-        """A worker died, for any reason."""
+        """Queues the points of a task whose worker died, for any reason."""
         if attempt >= _workers.ATTEMPTS:
             raise BrokenExecutor(
-                f"the workers of {len(points)} runs died {attempt} times; what was finished is in the cache"
+                f"the workers of {len(points)} runs died {attempt} times; finished runs are kept in the cache"
             ) from error
         # Small tasks, so that a run that kills its worker takes few others with it.
         middle = len(points) // 2
@@ -267,7 +267,7 @@ class _Tasks:
     def _renew(self, error: BaseException) -> None:
         """Replaces a broken executor."""
         if self.factory is None:
-            raise BrokenExecutor(_workers.ANOTHER_ONE.format(kept="in the cache")) from error
+            raise BrokenExecutor(_workers.ANOTHER_ONE.format(place="in the cache")) from error
         while self.sent:
             self._wait()
         self.executor = self.factory()

@@ -52,12 +52,12 @@ def tune(
 
     Args:
         job: The load, as for `compare`.
-        objective: The objective, such as `min backends:read:p99 subject to writers:write:iops >= 0.9*none`.
+        objective: The figure to optimize, with conditions, such as `min backends:read:p99 subject to writers:write:iops >= 0.9*none`.
         over: Names of the schedulers to search, or `all`. Default: those that the kernel has.
         knobs: The knobs to search, such as `{"mq-deadline.fifo_batch": [1, 4, 16], "kyber.read_lat_nsec": None, "queue.nr_requests": None}`;
-            None for suitable values. For a scheduler without knobs here all tunables are searched.
+            None stands for suitable values. If no knob of a scheduler is named, all its tunables are searched.
         budget: Maximum number of runs. None: 200, unless there are `budget_seconds`.
-        budget_seconds: Maximum virtual time in seconds, instead of runs.
+        budget_seconds: Maximum virtual time in seconds, instead of a number of runs.
         state: A file that keeps the runs: an interrupted or killed search continues from there, also with a larger budget.
         device: The device, as for `compare`.
         files: Devices of single files of the load.
@@ -85,7 +85,7 @@ def tune(
     """
     search = search_of(locals())
     if budget is not None and budget_seconds is not None:
-        raise Error("budget: budget_seconds was given as well (expected one of them)", option="budget")
+        raise Error("budget: cannot be combined with budget_seconds (expected one of them)", option="budget")
     if executor is not None and threads is not None:
         raise Error(f"threads {threads!r}: the executor makes the runs (expected in_flight)", option="threads")
     workers = None if executor is None else Runs(search.portable(), executor, at_least_one("in_flight", in_flight))
@@ -102,7 +102,7 @@ def tune(
 
 
 def search_of(given: Mapping[str, Any]) -> _hoistway.Search:
-    """A checked search, from the arguments of `tune`."""
+    """Checks the arguments of `tune`, and makes a search of them."""
     asked = COMPARE | {name: value for name, value in given.items() if name in COMPARE}
     one = {"kernels": given["kernel"], "hosts": given["host"]}
     several = {name: () if value is None else (value,) for name, value in one.items()}
@@ -120,7 +120,7 @@ def search_of(given: Mapping[str, Any]) -> _hoistway.Search:
 
 
 def at_least_one(argument: str, value: int | None) -> int | None:
-    """A number of things that are done at a time."""
+    """Checks the number of things that are done at a time."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise Error(f"{argument} {value!r}: expected a whole number of at least 1", option=argument)
     return value

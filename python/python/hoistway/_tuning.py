@@ -15,17 +15,17 @@ from ._written import write
 
 
 class Setting(NamedTuple):
-    """A scheduler with the settings beyond the fixed ones. `str` gives its name in tables."""
+    """A scheduler with the values of the knobs that were searched. `str` gives its name in tables."""
 
     scheduler: str
     tunables: dict[str, str]
-    """Its tunables, as written; others have the kernel's defaults."""
+    """Its tunables, as written to their files; all others have the kernel's defaults."""
     queue: dict[str, str]
     """Files of `/sys/block/DEV/queue/`."""
 
     @classmethod
     def of(cls, written: dict[str, Any]) -> Setting:
-        """The setting as in documents."""
+        """Converts the setting of a document."""
         return cls(written["scheduler"], written.get("tunables", {}), written.get("queue_files", {}))
 
     def arguments(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Tuning:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The whole document, as `docs/tune.md` describes it: rounds, front, effects, every run."""
+        """The whole document, as `docs/tune.md` describes it: rounds, front, effects, and every run."""
         document: dict[str, Any] = json.loads(self._tuned.json())
         return document
 
@@ -67,12 +67,12 @@ class Tuning:
 
     @property
     def conclusion(self) -> list[str]:
-        """The conclusion and its certainty, in sentences."""
+        """The conclusion, and how certain it is: a list of sentences."""
         return list(self.document["conclusion"])
 
     @property
     def best(self) -> Setting:
-        """The best setting; if none `holds`, the one that comes closest."""
+        """The best setting; if none meets all conditions, the one that comes closest."""
         return Setting.of(self.document["found"]["best"]["setting"])
 
     @property

@@ -10,19 +10,19 @@ from . import _hoistway
 from ._errors import VersionError
 
 ATTEMPTS = 4
-"""Attempts after which a task is given up: it would kill further workers."""
+"""Attempts after which a task is given up, as it would only kill more workers."""
 
 POLL_SECONDS = 0.5
-"""How often a caller that waits for tasks checks whether they are still wanted and the executor intact."""
+"""The interval in seconds at which a caller that waits for tasks checks whether they are still wanted and the executor is intact."""
 
 SOURCES: str = _hoistway.SOURCES
-"""The version with a fingerprint of the sources: another version makes different runs."""
+"""The version with a fingerprint of the sources; the runs of another version may differ."""
 
-FORGOTTEN = "the executor broke and left a task without a result"
+FORGOTTEN = "the executor is broken, and a task got no result"
 
 ANOTHER_ONE = (
-    "the executor is broken, as a worker of it died; what was finished is {kept} (a function that makes executors, as "
-    "executor=lambda: ProcessPoolExecutor(2), lets it go on)"
+    "the executor is broken, since a worker of it died; finished runs are kept {place} (to continue after such a death, pass "
+    "a function that creates executors, such as executor=lambda: ProcessPoolExecutor(2))"
 )
 
 
@@ -45,13 +45,13 @@ def count(executor: Executor) -> int | None:
 
 
 def in_flight(executor: Executor, wanted: int | None) -> int:
-    """Maximum tasks in flight: enough for no worker to wait for its next one."""
+    """Maximum tasks in flight: so many that no worker waits for its next one."""
     return wanted or 2 * (count(executor) or os.cpu_count() or 1)
 
 
 def is_broken(executor: Executor) -> bool:
-    """Whether a pool of `concurrent.futures` has broken. A pool that breaks during a call of `submit` may lose that call's future, which
-    then never ends (CPython before 3.13)."""
+    """Whether a pool of `concurrent.futures` is broken. If one breaks during a call of `submit`, that call's future may be lost: it
+    never ends (CPython before 3.13)."""
     return bool(getattr(executor, "_broken", False))
 
 

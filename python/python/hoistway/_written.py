@@ -6,10 +6,10 @@ import os
 
 
 def write(file: str | os.PathLike[str], text: str) -> None:
-    """Writes a text.
+    """Writes a text to a file atomically.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     name = os.path.realpath(file)
     beside = os.path.join(os.path.dirname(name), f".{os.path.basename(name)}.{os.getpid()}.part")

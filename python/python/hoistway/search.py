@@ -30,7 +30,7 @@ DEFAULT = "default"
 """The value of an unset knob."""
 
 _NEXT_TO_NOTHING = 1e-9
-"""The violation of a strict condition whose figure equals the limit exactly."""
+"""The violation of a strict condition whose figure equals its limit exactly."""
 
 
 _LEAST_FACTOR = 1e-21
@@ -38,7 +38,7 @@ _LEAST_FACTOR = 1e-21
 
 
 class Knob(NamedTuple):
-    """A tunable of a scheduler, or a file of `queue/` under it."""
+    """A tunable of a scheduler, or a file of `queue/` while it runs."""
 
     scheduler: str
     name: str
@@ -56,17 +56,17 @@ class Judged(NamedTuple):
     """The results of a setting."""
 
     value: float
-    """The mean of the objective's figure over the seeds: ns, bytes or I/Os per second. For maxima the largest value."""
+    """The mean of the objective's figure over the seeds, in ns, bytes per second or I/Os per second. If it is a maximum, the largest value."""
     violations: list[float]
-    """For each condition its violation, as the logarithm of a factor: 0 or less if it is met."""
+    """The violation of each condition, as the logarithm of a factor: 0 or less if the condition is met."""
     document: dict[str, Any]
-    """The complete results, as the settings of `rounds` in `docs/tune.md`."""
+    """The complete results, in the form of the settings of `rounds` in `docs/tune.md`."""
 
 
 class Objective:
-    """A search as for `hoistway.tune`, one setting at a time: with the same space, and the same runs for the same seed.
+    """The search of `hoistway.tune`, one setting at a time: with the same space, and the same runs for the same seed.
 
-    It is called with a trial of Optuna: it chooses a scheduler (`scheduler`) and a value of each of its knobs among those that `tune`
+    Optuna calls it with a trial. It lets the trial choose a scheduler (`scheduler`) and a value of each of its knobs among those that `tune`
     tries, passes the violations of the conditions to the trial (`Trial.set_constraint`), and returns the figure. Runs have full length,
     and none is repeated.
     """
@@ -95,10 +95,10 @@ class Objective:
         """Checks all arguments.
 
         Args:
-            seeds: Runs of each setting; all settings have the same seeds, drawn from `seed`.
+            seeds: Number of runs of each setting. All settings have the same seeds, drawn from `seed`.
             threads: Maximum parallel runs of one setting. Default: the number of cores.
 
-        All others are those of `hoistway.tune`.
+        All other arguments are those of `hoistway.tune`.
 
         Raises:
             Error: An argument is invalid.
@@ -126,10 +126,10 @@ class Objective:
         return self._search.runs
 
     def judge(self, setting: Setting) -> Judged:
-        """Runs a setting, unless that has been done before.
+        """Runs a setting, unless it has run before.
 
         Raises:
-            Error: The setting is invalid, or the I/O of the objective does not exist.
+            Error: The setting is invalid, or the load does no I/O as named in the objective.
             KeyboardInterrupt: Ctrl-C ended the runs early.
         """
         written = {"scheduler": setting.scheduler, "tunables": setting.tunables, "queue_files": setting.queue}
@@ -171,6 +171,6 @@ class Objective:
 
 
 def _violation(margin: dict[str, Any] | None) -> float:
-    """The violation of a condition that is met by this factor; the maximum if there is nothing to compare with."""
+    """The violation of a condition that is met by the factor in `margin`; the largest possible one without a factor."""
     factor = 0.0 if margin is None else margin["factor"]
     return -math.log(max(factor, _LEAST_FACTOR))

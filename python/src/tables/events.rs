@@ -47,7 +47,7 @@ struct Line<'a> {
     errno: Option<i32>,
 }
 
-/// The used fields of the header line.
+/// The fields of the header line that are used here.
 #[derive(Deserialize)]
 struct Head {
     devices: Vec<String>,
@@ -97,7 +97,7 @@ struct Rows {
 impl Events {
     /// The table of everything written.
     pub(crate) fn table(mut self) -> Result<Table, ArrowError> {
-        // Even without events there is a batch, which defines the columns.
+        // Without events there is an empty batch, which defines the columns.
         self.batches.push(self.rows.batch()?);
         let first = self.batches.remove(0);
         Ok(Table::new(first, self.batches))
@@ -109,7 +109,7 @@ impl Events {
             return Ok(());
         };
         let line: Line<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        // The last lines, of a run and of the trace, are not events.
+        // The last line of each run, and that of the trace, are not events.
         let Some((run, time_ns)) = line.run.zip(line.time_ns) else { return Ok(()) };
         if line.event == "run_end" {
             return Ok(());

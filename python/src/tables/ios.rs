@@ -18,7 +18,7 @@ use crate::table::batch;
 pub(crate) struct RunLog {
     label: String,
     repeat: u32,
-    /// The processes with a log: their number in the load, their job, their I/Os.
+    /// For each process with a log: its number in the load, its job, and its I/Os.
     processes: Vec<(u32, String, IoLog)>,
 }
 
@@ -32,7 +32,7 @@ impl RunLog {
     }
 }
 
-/// One row for each I/O, or each window, in the order of the document's runs.
+/// One row for each I/O, or each averaging window, in the order of the document's runs.
 pub(crate) fn ios(document: &ResultsDocument, logs: &[RunLog]) -> Result<RecordBatch, ArrowError> {
     let (mut keys, mut job, mut operation) = (Keys::default(), Names::new(), Names::new());
     let mut process = PrimitiveBuilder::<UInt32Type>::new();

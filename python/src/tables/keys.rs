@@ -9,10 +9,10 @@ use hoistway_answer::rows::RunRow;
 
 use crate::table::Column;
 
-/// A dictionary-encoded column: few different texts in many rows.
+/// A dictionary-encoded column, for few different texts in many rows.
 pub(super) type Names = StringDictionaryBuilder<Int32Type>;
 
-/// The columns of the run.
+/// The columns that identify a run.
 #[derive(Default)]
 pub(super) struct Keys {
     scheduler: Names,

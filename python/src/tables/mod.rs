@@ -1,4 +1,4 @@
-//! Contents of tables: figures and intervals of a document, figures of searches and sweeps, I/Os of logs, events of a trace.
+//! The contents of tables: figures and intervals of a document, figures of searches and sweeps, I/Os of logs, events of a trace.
 
 mod events;
 mod figures;

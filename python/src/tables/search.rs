@@ -11,7 +11,7 @@ use hoistway_answer::tuning::Tuning;
 use super::keys::{Names, names};
 use crate::table::batch;
 
-/// One row for each figure of each run, in the order in which they were made.
+/// One row for each figure of each run, in the order in which the runs were made.
 pub(crate) fn figures_of_search(document: &Tuning) -> Result<RecordBatch, ArrowError> {
     let [mut scheduler, mut setting, mut job, mut operation, mut figure, mut unit] =
         std::array::from_fn(|_| Names::new());

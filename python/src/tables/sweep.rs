@@ -41,7 +41,7 @@ impl Values {
             (Values::Texts(texts), Cell::Absent) => texts.append_null(),
             (Values::Wholes(wholes), Cell::Whole(number)) => wholes.append_value(number),
             (Values::Numbers(numbers), Cell::Number(number)) => numbers.append_value(number),
-            (_, cell) => return Err(DatasetError::Table(format!("{cell:?} is not of the column's kind"))),
+            (_, cell) => return Err(DatasetError::Table(format!("{cell:?} does not have the column's type"))),
         }
         Ok(())
     }

@@ -14,10 +14,10 @@ use crate::stored;
 use hoistway_terminal::output::Output;
 use hoistway_terminal::{Ending, printable};
 
-/// Set devices as the verdict of a comparison recommends, and undo it.
+/// Apply the settings that a comparison recommends to devices, or undo them.
 ///
-/// Without --yes nothing is written: the plan is printed. What is written stands in a journal first, each value is read back, and one that
-/// does not take rolls back all. What a killed run left half-done is rolled back by the next. Only devices that are named are touched.
+/// Without --yes nothing is written: the plan is printed. Changes are journalled first; each value is read back, and any mismatch
+/// rolls everything back. The next run rolls back what a killed run left incomplete. Only the named devices are touched.
 /// docs/apply.md explains the details.
 ///
 /// Examples:
@@ -32,23 +32,24 @@ pub(crate) struct Arguments {
     /// The document of hoistway compare --format json; - for standard input.
     #[arg(required_unless_present_any = ["undo", "status"], conflicts_with_all = ["undo", "status"])]
     result: Option<PathBuf>,
-    /// The device to set, as in /sys/block; give it several times for several. With --undo the device to restore, or all.
+    /// The device to set, as in /sys/block; may be given several times. With --undo the device to restore. [default with --undo:
+    /// all]
     #[arg(long, value_name = "DEVICE")]
     device: Vec<String>,
-    /// Write, instead of printing what would be written.
+    /// Write the settings instead of printing the plan.
     #[arg(long, conflicts_with_all = ["undo", "status"])]
     yes: bool,
-    /// What makes the change last beyond the next boot.
+    /// What makes the change survive a reboot.
     #[arg(long, value_enum, default_value_t, conflicts_with_all = ["undo", "status"])]
     persist: PersistOption,
-    /// Let it match the device by its name, which may be another's after the next boot, instead of its serial number. tuned and
-    /// systemd cannot do otherwise.
+    /// Match the device by its name instead of its serial number; names can change across reboots. tuned and systemd can match by
+    /// name only.
     #[arg(long, conflicts_with_all = ["undo", "status"])]
     by_name: bool,
-    /// Restore what was before, the last change first. What another program has changed since is left.
+    /// Restore the previous values, newest change first. What another program has changed since is left alone.
     #[arg(long, conflicts_with = "status")]
     undo: bool,
-    /// List what is applied, and whether it is still so.
+    /// List the applied settings, and whether they are still in force.
     #[arg(long)]
     status: bool,
     /// The folder of the journal.
@@ -58,16 +59,16 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 enum PersistOption {
-    /// Nothing: the change is gone after the next boot.
+    /// Nothing: the change is lost at the next reboot.
     #[default]
     None,
     /// A udev rule, /etc/udev/rules.d/90-hoistway-DEVICE.rules.
     Udev,
-    /// A profile of tuned that includes the active one.
+    /// A tuned profile that includes the active one.
     Tuned,
-    /// A unit of systemd that is started with the device.
+    /// A systemd unit that is started with the device.
     Systemd,
-    /// Text for the configuration of NixOS, which is printed.
+    /// Text for the configuration of NixOS, printed to be pasted.
     Nixos,
 }
 
@@ -107,7 +108,7 @@ fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
     let mut text = restored(&applier.recover()?);
     let (done, plans): (Vec<_>, Vec<_>) =
         plans(arguments, root, &recommended.files, persist)?.into_iter().partition(|plan| plan.is_done(root));
-    text += &done.iter().map(|plan| format!("{}: is so already\n", plan.device)).collect::<String>();
+    text += &done.iter().map(|plan| format!("{}: already set\n", plan.device)).collect::<String>();
     for written in applier.apply(&plans)? {
         let shown = if written.shown == written.value {
             String::new()
@@ -124,7 +125,7 @@ fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
     Ok(text)
 }
 
-/// A device that has another scheduler than the one that a verdict keeps: the verdict does not say which of the two is better.
+/// A notice if the device runs another scheduler than the one that the verdict keeps: the verdict did not compare the two.
 fn differs(plan: &Plan, label: &str) -> Option<String> {
     let write = plan.writes.iter().find(|write| write.file == "scheduler" && write.value != write.before)?;
     let (device, has) = (&plan.device, &write.before);
@@ -141,7 +142,7 @@ fn persist(arguments: &Arguments) -> Result<Persist> {
         let expected = "expected --by-name with it, or --persist udev";
         ensure!(
             arguments.by_name,
-            "--persist {what}: names the device as the kernel does, which may be another one after the next boot ({expected})"
+            "--persist {what}: names the device as the kernel does, and kernel names can change across reboots ({expected})"
         );
         Ok(persist)
     };
@@ -149,7 +150,7 @@ fn persist(arguments: &Arguments) -> Result<Persist> {
         PersistOption::None => {
             ensure!(
                 !arguments.by_name,
-                "--by-name: is for what makes a change last (expected --persist udev or another with it)"
+                "--by-name: only applies to a persistent change (expected --persist udev or another with it)"
             );
             Ok(Persist::No)
         }
@@ -225,17 +226,14 @@ fn restored(all: &[Restored]) -> String {
     let mut text = String::new();
     for restored in all {
         if restored.was_half_done {
-            text += &format!("{}: rolled back what a run that was killed had left half-done\n", restored.device);
+            text += &format!("{}: rolled back what a killed run had left incomplete\n", restored.device);
         }
         if restored.files.is_empty() && restored.kept.is_empty() {
-            text += &format!("{}: is as before\n", restored.device);
+            text += &format!("{}: unchanged\n", restored.device);
         }
         text += &restored.files.iter().map(line).collect::<String>();
-        text += &restored
-            .kept
-            .iter()
-            .map(|kept| format!("{}: left as it is, {}\n", kept.file, kept.why))
-            .collect::<String>();
+        text +=
+            &restored.kept.iter().map(|kept| format!("{}: left alone, {}\n", kept.file, kept.why)).collect::<String>();
     }
     text
 }
@@ -247,11 +245,11 @@ fn status(arguments: &Arguments, root: &Root) -> Result<String> {
     let mut text = String::new();
     for applied in applier(arguments, root)?.status()? {
         let state = if applied.is_half_done {
-            "left half-done by a run that was killed: --undo rolls it back"
+            "left incomplete by a killed run: --undo rolls it back"
         } else if applied.is_in_force {
             "in force"
         } else {
-            "changed since by another program, or the machine was booted"
+            "no longer in force: another program changed it, or the machine was rebooted"
         };
         text += &format!("{}: {state}\n", applied.device);
         for (file, before, after) in &applied.files {

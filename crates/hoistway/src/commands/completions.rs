@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// Adds the possible names of options. Only for completions: an argument may also be a file, or part of a name.
+/// Adds the possible values of options. Only for completions: an argument may also be a file, or part of a name.
 fn with_names(command: Command) -> Command {
     let subcommands: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     subcommands.iter().fold(command, |command, of| {

@@ -25,11 +25,12 @@ use hoistway_terminal::output::Output;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// What to explain: SCHEDULER, SCHEDULER.TUNABLE, TUNABLE of every scheduler that has it, queue.FILE, or io.cost, io.latency.
+    /// What to explain: SCHEDULER, SCHEDULER.TUNABLE, TUNABLE (in every scheduler that has it), queue.FILE, io.cost or
+    /// io.latency.
     #[arg(value_name = "NAME")]
     name: String,
-    /// The kernel to describe: any release from 4.4 on (6.18, 6.12.107), or the output of uname -r. [default: the newest
-    /// kernel that has it]
+    /// The kernel to describe: any release since 4.4 (6.18, 6.12.107), or the output of uname -r. [default: the newest kernel
+    /// that has it]
     #[arg(long, value_name = "VERSION")]
     kernel: Option<KernelOption>,
     /// The output format.
@@ -47,7 +48,7 @@ enum Format {
     Json,
 }
 
-/// The subject of a name.
+/// What a name refers to.
 enum Subject<'a> {
     Scheduler(&'a SchedulerText),
     Tunable(&'a SchedulerText, &'a TunableText),
@@ -101,7 +102,7 @@ fn find<'a>(texts: &'a Texts, name: &str) -> Option<Subject<'a>> {
     }
 }
 
-/// A tunable without a scheduler means that tunable of every scheduler that has it.
+/// A tunable's name without a scheduler means the tunable of every scheduler that has it.
 fn tunables<'a>(texts: &'a Texts, name: &str) -> Vec<Subject<'a>> {
     texts.schedulers.iter().filter_map(|of| Some(Subject::Tunable(of, of.tunable(name)?))).collect()
 }
@@ -135,7 +136,7 @@ fn unknown(texts: &Texts, name: &str) -> String {
         let of_member = strsim::osa_distance(&member(&known), &member(&wanted)) + usize::from(wanted.contains('.'));
         let of_part = if wanted.len() >= 3 && known.contains(&wanted) { 1 } else { usize::MAX };
         let distance = strsim::osa_distance(&known, &wanted).min(of_member).min(of_part);
-        // A name without a letter in common is not similar, however short it is.
+        // A distance as long as the name itself means that no letter is in common.
         if distance <= (wanted.chars().count() / 4).max(2) && distance < known.chars().count() {
             near.push((distance, known));
         }
@@ -169,12 +170,12 @@ fn kernel_for(
     }
 }
 
-/// The same for a scheduler.
+/// [`kernel_for`] a scheduler.
 fn kernel_of(scheduler: &SchedulerText, wanted: Option<&KernelOption>) -> (KernelOption, bool) {
     kernel_for(wanted, scheduler.kernels().next_back(), |kernel| scheduler.exists_in(kernel))
 }
 
-/// The same for a tunable.
+/// [`kernel_for`] a tunable.
 fn kernel_of_tunable(scheduler: &SchedulerText, tunable: &str, wanted: Option<&KernelOption>) -> (KernelOption, bool) {
     let has = |kernel| scheduler.exists_in(kernel) && has_tunable(scheduler, tunable, kernel);
     kernel_for(wanted, kernels_with(scheduler, tunable).last().copied(), has)
@@ -254,7 +255,7 @@ fn text(subject: &Subject<'_>, kernel: Option<&KernelOption>, width: usize) -> S
         Subject::Queue(files) => {
             let rows: Vec<[String; 2]> =
                 files.iter().map(|file| [format!("queue.{}", file.name), file.line.clone()]).collect();
-            "Files of /sys/block/DEV/queue that belong to no scheduler\n\n".to_owned() + &aligned(&rows)
+            "Files of /sys/block/DEV/queue that do not belong to a scheduler\n\n".to_owned() + &aligned(&rows)
         }
         Subject::File(file) => file_text(file, width),
         Subject::Note(note) => {
@@ -272,7 +273,7 @@ fn bullets(lines: &[String], width: usize) -> String {
     lines.iter().map(|line| wrap_hanging(&format!("- {line}"), width, 2, 4)).collect()
 }
 
-/// Labels with their texts, one below the other.
+/// One labelled paragraph per row, indented to the longest label.
 fn labelled(rows: &[(&str, &str)], width: usize) -> String {
     let margin = rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0) + 3;
     rows.iter()
@@ -342,12 +343,12 @@ fn scheduler_text(scheduler: &SchedulerText, wanted: Option<&KernelOption>, widt
 /// How to do something on a kernel, if one has the scheduler.
 fn on_a_kernel(scheduler: &SchedulerText, command: &str) -> String {
     match scheduler.outside_linux() {
-        Some(published) => format!("on a kernel: none has {} ({published})", scheduler.name),
+        Some(published) => format!("on a kernel: no release has {} ({published})", scheduler.name),
         None => format!("on a kernel: {command}"),
     }
 }
 
-/// A line about the kernel, if it is not the requested one or its release was rounded.
+/// A line about the kernel, if it is not the requested one or if its release was rounded to a known one.
 fn which_kernel(wanted: Option<&KernelOption>, shown: &KernelOption, is_there: bool) -> String {
     let line = match wanted {
         Some(wanted) if !is_there => Some(format!("Linux {wanted} does not have it; shown as in Linux {shown}.")),
@@ -503,7 +504,7 @@ fn extend(object: &mut Value, with: Value) {
     }
 }
 
-/// Paragraphs without the line breaks of the file.
+/// Unwraps paragraphs: removes the line breaks of the source file within them.
 fn flowing(text: &str) -> String {
     text.split("\n\n")
         .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "))

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     // A quoted command is a single argument.
     let split = match of_fio[..] {
         [whole] if whole.contains(char::is_whitespace) => {
-            shell_words::split(whole).with_context(|| format!("{NAME}: expected every quotation mark twice"))?
+            shell_words::split(whole).with_context(|| format!("{NAME}: expected every quotation mark to be closed"))?
         }
         _ => of_fio.into_iter().map(str::to_owned).collect(),
     };

@@ -26,10 +26,10 @@ use hoistway_terminal::{Ending, files, printable};
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// The devices to show, with those that they lie on and all their tunables: sda, /dev/nvme0n1p2, /dev/mapper/vg-home.
+    /// The devices to show, with their underlying devices and all their tunables: sda, /dev/nvme0n1p2, /dev/mapper/vg-home.
     #[arg(value_name = "DEVICE")]
     devices: Vec<String>,
-    /// Look at another machine: a dump, or a folder that holds files of its /sys, /proc, /etc, /run and /usr/lib.
+    /// Show another machine from a dump, or from a folder with files of its /sys, /proc, /etc, /run and /usr/lib.
     #[arg(long, value_name = "DIR|DUMP")]
     sysfs: Option<PathBuf>,
     /// Write the files that describe the machine to an archive instead of showing them.

@@ -1,4 +1,4 @@
-//! `hoistway man`: manual pages.
+//! `hoistway man`: prints or writes manual pages.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use hoistway_terminal::output::Output;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// A folder; created if it does not exist.
+    /// The folder for the pages; created if it does not exist.
     folder: Option<PathBuf>,
 }
 
@@ -47,7 +47,7 @@ fn pages(root: Command) -> Result<Vec<(String, String)>> {
     let mut pages = Vec::new();
     for command in root.get_subcommands().filter(|command| command.get_name() != "help") {
         let name = format!("{}-{}", root.get_name(), command.get_name());
-        // The name as in the title of the page.
+        // The page's title uses the display name.
         pages.push((name.clone(), page(command.clone().display_name(name))?));
     }
     pages.insert(0, (root.get_name().to_owned(), page(root)?));

@@ -13,7 +13,7 @@ use hoistway_terminal::Ending;
 use hoistway_terminal::output::{Output, Stream, cannot_be_written};
 
 /// Write all runs of a sweep as one table: a row for each figure of each job and operation in each run, in the order of the plan.
-/// Fails, and names missing runs, if the sweep is not complete.
+/// Fails and names the missing runs if the sweep is incomplete.
 ///
 /// Examples:
 ///   hoistway merge runs -o runs.csv

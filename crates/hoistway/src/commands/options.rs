@@ -1,4 +1,4 @@
-//! Options that several commands have.
+//! Options shared by several commands.
 
 use std::path::PathBuf;
 
@@ -12,17 +12,17 @@ use hoistway_sim::Host;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Recordings of block I/O")]
 pub(crate) struct ReplayOptions {
-    /// Replay as the program that was recorded (each I/O waits for what it waited for), at the recorded times, or without pauses.
-    /// [default: recorded-program]
+    /// Replay with the recorded program's dependencies (each I/O waits for those that it waited for), at the recorded times, or
+    /// without pauses. [default: recorded-program]
     #[arg(long = "as", value_name = "MODE", value_parser = ["recorded-program", "timed", "fast"])]
     pub(crate) replay_as: Option<String>,
-    /// Divide pauses and times of arrival by this factor.
+    /// Divide pauses and arrival times by this factor.
     #[arg(long, value_name = "FACTOR")]
     pub(crate) speed: Option<f64>,
-    /// Run each stream N times, each copy on other addresses.
+    /// Run each stream N times, each copy at other addresses.
     #[arg(long, value_name = "N")]
     pub(crate) copies: Option<u32>,
-    /// Set the depth that a stream wants, where the recorded queue let it have less. May be given several times.
+    /// Set the queue depth a stream would use if the recorded queue had not limited it. May be given several times.
     #[arg(long, value_name = "STREAM=N")]
     pub(crate) depth: Vec<String>,
     /// Set the I/O priority of a stream: rt:0 to rt:7, be:0 to be:7, idle. May be given several times.
@@ -37,25 +37,25 @@ pub(crate) struct ReplayOptions {
     /// Replay only these streams.
     #[arg(long, value_name = "NAME[,...]", value_delimiter = ',')]
     pub(crate) streams: Vec<String>,
-    /// The scheduler that the recording was made under, for the check of the model.
+    /// The scheduler that was active during the recording, to check the model.
     #[arg(long, value_name = "NAME")]
     pub(crate) recorded_under: Option<String>,
     /// The device to replay, if the recording has several.
     #[arg(long, value_name = "MAJOR,MINOR")]
     pub(crate) recorded_device: Option<String>,
-    /// Read the recording as a table: msr, alibaba, tencent, spc, systor17, fiu, mqsim, or where each column is, from 1, with its unit:
-    /// time=1:us,op=2:R/W,offset=3:bytes,size=4:bytes,response=5:us,dev=6,pid=7.
+    /// Read the recording as a table: msr, alibaba, tencent, spc, systor17, fiu, mqsim, or the number of each column, from 1,
+    /// with its unit: time=1:us,op=2:R/W,offset=3:bytes,size=4:bytes,response=5:us,dev=6,pid=7.
     #[arg(long, value_name = "COLUMNS")]
     pub(crate) columns: Option<String>,
     /// Scale addresses down to a device that is smaller than the recorded one.
     #[arg(long)]
     pub(crate) scale_to_fit: bool,
-    /// Give a recommendation although more than 1 % of the events are missing.
+    /// Give a recommendation even if more than 1 % of the events are missing.
     #[arg(long)]
     pub(crate) lossy: bool,
 }
 
-/// The queues, cgroups and memory that a load runs on in virtual time.
+/// The host's queues, cgroups and memory for a load in virtual time.
 #[derive(Args, Debug)]
 pub(crate) struct PlaceOptions {
     #[command(flatten)]
@@ -85,22 +85,23 @@ pub(crate) struct PlaceOptions {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
           value_parser = clap::value_parser!(u16).range(0..=i64::from(TYPED_QUEUES_MAX)))]
     pub(crate) poll_queues: u16,
-    /// Attach all devices to one controller whose tags they share: as many as one device has. The devices must be of one kind.
+    /// Attach all devices to one controller and let them share its tags, as many as one device has. The devices must be
+    /// identical.
     #[arg(long)]
     pub(crate) shared_tags: bool,
     /// Reduce lock contention in mq-deadline and bfq: all, none, or some of single-dispatcher, try-merge, batch-dispatch, and
     /// either insertion-buckets or pending-lists. No Linux release has these (docs/rules/contention.md). [default: none]
     #[arg(long, value_name = "LIST")]
     pub(crate) techniques: Option<String>,
-    /// Write a file of every queue at this time of the run: scheduler, SCHED.TUNABLE, or any file that --queue accepts. May be
+    /// Write to a file of every queue at this time of the run: scheduler, SCHED.TUNABLE, or any file that --queue accepts. May be
     /// given several times.
     #[arg(long, value_name = "TIME:KEY=VALUE")]
     pub(crate) at: Vec<String>,
-    /// Limit a cgroup that the job file names on every device, as a write to io.max does. May be given several times.
+    /// Limit a cgroup of the job file on every device, as a write to io.max does. May be given several times.
     #[arg(long, value_name = "CGROUP KEY=N...")]
     pub(crate) io_max: Vec<String>,
-    /// Set the I/O priority policy of a cgroup that the job file names, as a write to io.prio.class does: no-change,
-    /// promote-to-rt, restrict-to-be, idle, or none-to-rt, the older name of promote-to-rt. May be given several times.
+    /// Set the I/O priority policy of a cgroup of the job file, as a write to io.prio.class does: no-change, promote-to-rt,
+    /// restrict-to-be, idle, or none-to-rt, the older name of promote-to-rt. May be given several times.
     #[arg(long, value_name = "CGROUP CLASS")]
     pub(crate) io_prio_class: Vec<String>,
     /// CPUs of the host. [default: from the profile, or 8]
@@ -113,7 +114,8 @@ pub(crate) struct PlaceOptions {
     /// direct=1. May be given several times.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) sysctl: Vec<String>,
-    /// Let processes run the hardware queues that the kernel leaves to its workers, as some who measure patch theirs.
+    /// Run hardware queues in the submitting process where the kernel leaves them to kworkers, as the kernels of some benchmarks
+    /// were patched to do.
     #[arg(long)]
     pub(crate) submitter_dispatches: bool,
     /// Put jobs without direct=1 on a file system with a journal, which their fsyncs commit (docs/page-cache.md).
@@ -127,8 +129,8 @@ pub(crate) struct RunOptions {
     /// Set a tunable, as a write to queue/iosched/ does. May be given several times.
     #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Write a file of /sys/block/DEV/queue/ of every device: nr_requests, nomerges, rq_affinity, io_timeout,
-    /// write_cache, rotational, max_sectors_kb, discard_max_bytes, wbt_lat_usec, read_ahead_kb. May be given several times.
+    /// Write to a file of /sys/block/DEV/queue/ of every device: nr_requests, nomerges, rq_affinity, io_timeout, write_cache,
+    /// rotational, max_sectors_kb, discard_max_bytes, wbt_lat_usec, read_ahead_kb. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) queue: Vec<String>,
     /// Override the runtime of every job: 30, 30s, 5m, 2h, 500ms.
@@ -137,7 +139,7 @@ pub(crate) struct RunOptions {
     /// Override the time before measuring begins, fio's ramp_time, of every job: 0, 30, 30s, 5m, 500ms.
     #[arg(long, value_name = "TIME", value_parser = parse_ramp)]
     pub(crate) ramp: Option<Nanos>,
-    /// The random seed. In virtual time the same seed gives the same results to the bit.
+    /// The random seed. In virtual time the same seed gives bit-identical results.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Write to a file instead of standard output.

@@ -1,4 +1,4 @@
-//! Commands that other programs implement, so that `hoistway` builds quickly: it executes these programs.
+//! Subcommands that other programs implement, so that `hoistway` builds quickly; `hoistway` executes these programs.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use hoistway_serve_options::ServeCommand;
 struct Program {
     name: &'static str,
     has: fn(&str) -> bool,
-    /// The command that builds it.
+    /// The command line that builds the program.
     build: &'static str,
 }
 
@@ -35,10 +35,10 @@ const PROGRAMS: [Program; 2] = [
 const EVIDENCE: [(&str, &str); 3] = [
     ("conform", "Replay recordings of real kernels and compare every decision"),
     ("reproduce", "Reproduce published measurements of I/O schedulers"),
-    ("replay-pairs", "Predict recordings of a program from others of it, and compare"),
+    ("replay-pairs", "Predict recordings of a program from its other recordings, and compare"),
 ];
 
-/// Adds their commands to those of `hoistway`, for help, completions and manual pages.
+/// Adds the subcommands of these programs to those of `hoistway`, for help, completions and manual pages.
 pub(crate) fn added_to(command: clap::Command) -> clap::Command {
     EVIDENCE.iter().fold(ServeCommand::augment_subcommands(command), |command, (name, about)| {
         let arguments = Arg::new("arguments")
@@ -47,27 +47,27 @@ pub(crate) fn added_to(command: clap::Command) -> clap::Command {
             .trailing_var_arg(true)
             .allow_hyphen_values(true)
             .action(ArgAction::Append)
-            .help(format!("What `hoistway-evidence {name} --help` lists"));
+            .help(format!("Arguments, as listed by `hoistway-evidence {name} --help`"));
         command.subcommand(clap::Command::new(*name).about(*about).disable_help_flag(true).arg(arguments))
     })
 }
 
-/// If the first argument is one of these commands, replaces this process by the program. Returns only if it is not, or if the
-/// program cannot be executed.
+/// If the first argument is one of these subcommands, replaces this process by its program. Returns `Ok` if it is not one, and an
+/// error if the program cannot be executed.
 pub(crate) fn execute_if_asked() -> Result<()> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let Some(command) = arguments.first().and_then(|first| first.to_str()) else { return Ok(()) };
     let Some(program) = PROGRAMS.iter().find(|program| (program.has)(command)) else { return Ok(()) };
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name(program.name));
     for file in beside.into_iter().chain([PathBuf::from(program.name)]) {
-        // So that usage lines show the command that the user typed.
+        // `arg0` makes usage lines show the command that the user typed.
         let error = Command::new(&file).arg0("hoistway").args(&arguments).exec();
         if error.kind() != ErrorKind::NotFound {
             return Err(Error::new(error).context(format!("{command}: cannot execute {}", file.display())));
         }
     }
     Err(anyhow!(
-        "{command}: needs the program {}, which is neither beside hoistway nor on PATH (build it with `{}`)",
+        "{command}: needs the program {}, which is neither in hoistway's folder nor on PATH (build it with `{}`)",
         program.name,
         program.build
     ))

@@ -23,16 +23,15 @@ use crate::commands::options::parse_time;
 
 /// Record the I/O of a block device, for `hoistway compare` and for blkparse and btt.
 ///
-/// Writes NAME.blktrace.N, a file for each CPU, and NAME.host.json with what they lack: the queue,
-/// the scheduler and its tunables, priorities and cgroups of the tasks, mounts. `hoistway compare
-/// NAME.blktrace.0` uses both. An older recording of this name is replaced.
+/// Writes NAME.blktrace.N, a file for each CPU, and NAME.host.json with metadata that blktrace lacks: the queue, the scheduler
+/// and its tunables, priorities and cgroups of the tasks, mounts. `hoistway compare NAME.blktrace.0` uses both. An older
+/// recording of this name is replaced.
 ///
-/// Needs root, and tracefs; works on kernels that are locked down for integrity. The recording
-/// ends after --for, at --max, on Ctrl-C or SIGTERM, when the disk is full, or when COMMAND ends,
-/// whichever comes first. COMMAND is not killed.
+/// Needs root and tracefs; works under lockdown=integrity. The recording ends after --for, at --max, on Ctrl-C or SIGTERM, when
+/// the file system is full, or when COMMAND ends, whichever comes first. COMMAND is not killed.
 ///
-/// Exit status: 0 if there is a recording, however it ended; 1 if COMMAND failed; 2 if nothing
-/// could be recorded, or the recording broke off.
+/// Exit status: 0 if the recording is complete; 1 if COMMAND failed; 2 if nothing could be recorded, or the recording was aborted
+/// by an error.
 ///
 /// Examples:
 ///   sudo hoistway record nvme0n1 --for 30s -o incident
@@ -42,18 +41,18 @@ use crate::commands::options::parse_time;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// The block device, as nvme0n1, /dev/sda or /dev/disk/by-id/...; of a partition the whole disk is recorded.
+    /// The block device, such as nvme0n1, /dev/sda or /dev/disk/by-id/...; for a partition the whole disk is recorded.
     device: String,
-    /// Record for this time: 30s, 5m, 2h. [default: until it is ended]
+    /// Record for this time: 30s, 5m, 2h. [default: until interrupted]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     time: Option<Nanos>,
     /// The name of the recording: NAME.blktrace.N and NAME.host.json are written.
     #[arg(short, long, value_name = "NAME")]
     output: PathBuf,
-    /// End when the files have this size, such as 1G. What the buffers hold then is written, too.
+    /// End when the files have this size, such as 1G. Events still in the buffers are then written as well.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     max: Option<u64>,
-    /// The buffer of each CPU in the kernel. [default: 16M, or less if all of them were more than 1/32 of the memory]
+    /// Size of the kernel's buffer per CPU. [default: 16M, or less so that all buffers take at most 1/32 of the memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_buffer)]
     buffer: Option<u64>,
     /// Run this command, and record until it ends.
@@ -101,7 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     bar.finish_and_clear();
     summary.warnings.iter().for_each(|warning| say(warning));
     if let (None, Some(child)) = (status, &mut command) {
-        // On a terminal, Ctrl-C ends the command, too, which is not a failure.
+        // On a terminal, Ctrl-C also ends the command, which is not a failure.
         let is_ending = interrupted.load(Ordering::Relaxed) && exits_within_a_second(child);
         if !is_ending {
             say(&format!("{} is still running (process {}).", arguments.command[0].display(), child.id()));
@@ -113,7 +112,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 
 fn ending(summary: &Summary, status: Option<ExitStatus>, arguments: &Arguments) -> Result<Ending> {
     if let End::Failed(problem) = &summary.end {
-        bail!("{}: {problem} (what was recorded before is kept)", arguments.output.display());
+        bail!("{}: {problem} (events recorded before that are kept)", arguments.output.display());
     }
     match status {
         Some(status) if !status.success() => {
@@ -159,7 +158,7 @@ fn bar(recording: &Recording<'_>, arguments: &Arguments) -> ProgressBar {
     }
     let until = match (arguments.time, &arguments.command[..]) {
         (Some(time), _) => format!(" of {} s", time.0 as f64 / 1e9),
-        (None, []) => ", Ctrl-C ends it".to_owned(),
+        (None, []) => ", until Ctrl-C".to_owned(),
         (None, [program, ..]) => format!(", until {} ends", program.display()),
     };
     let name = printable::text(&recording.target().name);
@@ -174,7 +173,7 @@ fn show(bar: &ProgressBar, progress: &Progress) {
     }
     let rate = progress.ios as f64 / progress.elapsed.as_secs_f64().max(1e-3);
     let (ios, bytes) = (HumanCount(progress.ios), HumanBytes(progress.bytes));
-    bar.set_message(format!("{ios} I/Os, {rate:.0} a second, {bytes}, {} events lost", progress.lost));
+    bar.set_message(format!("{ios} I/Os, {rate:.0} per second, {bytes}, {} events lost", progress.lost));
     bar.tick();
 }
 
@@ -184,23 +183,23 @@ fn text(summary: &Summary, arguments: &Arguments) -> String {
     let seconds = summary.time.as_secs_f64();
     let mut text = format!("Recorded {} for {seconds:.1} s: {ios} I/Os, {events} events, {bytes}", device.name);
     let _ = match summary.end {
-        End::Full => writeln!(text, "; then there was no room for more."),
-        End::Size => writeln!(text, ", as --max asks."),
+        End::Full => writeln!(text, "; stopped because the file system was full."),
+        End::Size => writeln!(text, ", the limit of --max."),
         _ => writeln!(text, "."),
     };
     let (cpu_us, cpu_s) = (summary.cpu_us_per_io(), summary.cpu_time.as_secs_f64());
     let an_io = if summary.ios > 0 {
-        format!("{cpu_us:.2} us of CPU time an I/O ({cpu_s:.2} s)")
+        format!("{cpu_us:.2} us of CPU time per I/O ({cpu_s:.2} s)")
     } else {
         format!("{cpu_s:.2} s of CPU time")
     };
     let _ = writeln!(text, "Cost: {an_io}; {} events lost.", summary.lost);
     if summary.lost > 0 {
-        let _ = writeln!(text, "To lose none, use a larger --buffer, or fewer programs beside the recording.");
+        let _ = writeln!(text, "To avoid losses, use a larger --buffer, or run fewer other programs.");
     }
     let name = arguments.output.display();
     if summary.ios == 0 {
-        let _ = writeln!(text, "No task did I/O on {} meanwhile.", device.name);
+        let _ = writeln!(text, "No task did I/O on {} in this time.", device.name);
     } else {
         let _ = writeln!(text, "Next: hoistway compare {name}.blktrace.0");
     }

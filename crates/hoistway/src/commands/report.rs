@@ -1,4 +1,4 @@
-//! `hoistway report`: renders a stored document as a page.
+//! `hoistway report`: renders a stored result document as an HTML page.
 
 use std::path::PathBuf;
 

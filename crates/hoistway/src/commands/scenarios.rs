@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 }
 
 /// The example in one line.
-const EXAMPLE_TITLE: &str = "the load that `hoistway compare` runs if none is named";
+const EXAMPLE_TITLE: &str = "the load that `hoistway compare` runs by default";
 
 fn list(width: usize) -> String {
     let title = |name| named(name).map(|scenario| scenario.page.title).unwrap_or_default();

@@ -22,7 +22,7 @@ use hoistway_terminal::output::{Format, Output};
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// List only the schedulers of this kernel: any release from 4.4 on (6.18, 6.12.107), or the output of uname -r.
+    /// List only the schedulers of this kernel: any release since 4.4 (6.18, 6.12.107), or the output of uname -r.
     #[arg(long, value_name = "VERSION")]
     kernel: Option<KernelOption>,
     /// The output format.

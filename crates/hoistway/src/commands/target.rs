@@ -1,4 +1,4 @@
-//! A device or a file of this machine that commands measure, and the queues below it.
+//! The target of `calibrate device` and `verify`: a device or file of this machine, and the queues of the disks below it.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -16,10 +16,11 @@ use hoistway_real::made;
 /// Whether the target may be written, and where the journal is.
 #[derive(Args, Debug)]
 pub(crate) struct TargetOptions {
-    /// Write, too: the target, named again. A file must not exist, or be one that an earlier run created; what a device holds is lost.
+    /// Also write: name the target again. A file must not exist yet, or an earlier run must have created it; the data of a device
+    /// is lost.
     #[arg(long, value_name = "TARGET")]
     pub(crate) writes: Option<PathBuf>,
-    /// The folder of the journal that restores the scheduler after a run that was killed.
+    /// The folder of the journal that restores the scheduler after a killed run.
     #[arg(long, value_name = "DIR", default_value = "/var/lib/hoistway")]
     pub(crate) journal: PathBuf,
 }
@@ -34,7 +35,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Opens a target; creates a file of this size if it may be written and does not exist. Returns none if that was interrupted.
+    /// Opens a target; creates a file of this many bytes if it may be written and does not exist. `None` if that was interrupted.
     pub(crate) fn open(
         path: &Path,
         options: &TargetOptions,
@@ -48,7 +49,7 @@ impl Target {
         ensure!(!is_new || !is_name, "{name}: is the name of a device (expected /dev/{name}, or ./{name} for a file)");
         if let Some(again) = &options.writes {
             let is_same = if is_new { again == path } else { again.canonicalize().ok() == path.canonicalize().ok() };
-            ensure!(is_same, "--writes {}: is another one than the target (expected {name})", again.display());
+            ensure!(is_same, "--writes {}: is not the target (expected {name})", again.display());
             if is_new && !made::make(path, bytes, is_interrupted).map_err(|why| anyhow::anyhow!("{name}: {why}"))? {
                 return Ok(None);
             }
@@ -102,14 +103,14 @@ impl Target {
         all.filter(|all| !all.is_empty()).map(|all| all.iter().sum())
     }
 
-    /// Opens the journal, and rolls back the changes of a killed run. None if this user may not write a journal.
+    /// Opens the journal, and rolls back the changes of a killed run. Fails if this user may not write a journal.
     pub(crate) fn applier(&self, journal: &Path) -> Result<(Applier<'_>, Vec<Restored>)> {
         let applier = Applier::open(&self.root, &self.root, journal, Udevadm::find("udevadm"))?;
         let restored = applier.recover()?;
         Ok((applier, restored))
     }
 
-    /// The active scheduler of each disk below.
+    /// The active scheduler of a disk.
     fn active(&self, disk: &str) -> String {
         let text = self.root.read(&format!("sys/block/{disk}/queue/scheduler")).unwrap_or_default();
         let active = text.split_whitespace().find_map(|name| name.strip_prefix('[')?.strip_suffix(']'));
@@ -128,7 +129,7 @@ impl Target {
     }
 }
 
-/// Sets the scheduler of the disks below a target, until it is dropped or restored. udevd applies no rule to the disks meanwhile.
+/// Sets the scheduler of the disks below a target until dropped or restored. Meanwhile, udevd applies no rules to these disks.
 pub(crate) struct Queues<'a> {
     target: &'a Target,
     disks: Vec<Temporary<'a>>,
@@ -145,7 +146,7 @@ impl<'a> Queues<'a> {
         let other = self.target.below.disks.iter().find(|disk| self.target.active(disk) != scheduler);
         let Some(disk) = other else { return Ok(()) };
         bail!(
-            "{disk}: another program set its scheduler to {} while {scheduler} was measured (expected none that does: `hoistway host {disk}` lists rules and profiles)",
+            "{disk}: another program set its scheduler to {} while {scheduler} was measured (expected no other program to do so: `hoistway host {disk}` lists rules and profiles)",
             self.target.active(disk)
         )
     }
@@ -169,12 +170,12 @@ impl<'a> Queues<'a> {
         for disk in self.disks {
             let restored = disk.restore()?;
             if let Some(kept) = restored.kept.first() {
-                bail!("{}: is not restored: {} (look at it)", kept.file, kept.why);
+                bail!("{}: was not restored: {} (check its value)", kept.file, kept.why);
             }
         }
         Ok(())
     }
 }
 
-/// Fails for a device that another program has opened exclusively.
+/// open(2) flag: fails for a device that is mounted or that another program has opened exclusively.
 const O_EXCL: i32 = 0o200;

@@ -1,4 +1,4 @@
-//! `hoistway trace`: recordings of block I/O.
+//! `hoistway trace`: describes and converts recordings of block I/O.
 
 mod convert;
 mod source;
@@ -13,7 +13,7 @@ use hoistway_terminal::printable;
 
 use self::source::Source;
 
-/// Describes and converts recordings of block I/O.
+/// Describe and convert recordings of block I/O.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -26,11 +26,10 @@ enum Command {
     Info(InfoArguments),
 }
 
-/// Prints what a recording holds: mix, sizes, depth over time, streams, latencies by device and task, losses.
+/// Describe a recording: mix, sizes, depth over time, streams, latencies by device and task, losses.
 ///
-/// Reads blktrace's files (any member of the set, the folder, or a merged stream), text of blkparse, ftrace, trace-cmd, perf and
-/// biosnoop, records of vSCSI, and tables, plain or compressed.
-/// The times between events have btt's names and definitions.
+/// Reads blktrace's files (any member of the set, the folder, or a merged stream), the text of blkparse, ftrace, trace-cmd, perf
+/// and biosnoop, vSCSI records, and tables, plain or compressed. Intervals between events have btt's names and definitions.
 ///
 /// Examples:
 ///   hoistway trace info trace.blktrace.0
@@ -41,7 +40,7 @@ enum Command {
 struct InfoArguments {
     #[command(flatten)]
     source: Source,
-    /// How it is printed.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -63,7 +62,7 @@ fn info(arguments: &InfoArguments) -> Result<()> {
     let description = Description::new(&program, &recording, &file);
     let text = match arguments.format {
         Format::Json => serde_json::to_string_pretty(&description).context("the description")? + "\n",
-        // Names of tasks may contain anything.
+        // Names of tasks may contain control characters.
         Format::Table => description.to_string().lines().map(|line| printable::text(line) + "\n").collect(),
     };
     output.write(text)

@@ -1,4 +1,4 @@
-//! `hoistway why`: counts the reasons in a trace.
+//! `hoistway why`: counts the reasons for dispatch decisions in a trace.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     format: Format,
 }
 
-/// A reason: its word and its sentence.
+/// A reason: its keyword and its sentence.
 type Reason = (String, String);
 
 /// The owner of a chosen request.
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         is_partial |= line.partial == Some(true);
         let (Some(reason), Some(why)) = (line.reason, line.why) else { continue };
         let Some(counts) = line.run.and_then(|run| runs.get_mut(run as usize)) else {
-            bail!("{name}: has an event of a run that its first line does not list");
+            bail!("{name}: has an event of a run that its first line does not list (expected a complete trace)");
         };
         let whose = match (line.process, line.rq) {
             (Some(process), _) => RequestOwner::Process(process),

@@ -1,4 +1,4 @@
-//! `hoistway compare --advice`: what to write where.
+//! `hoistway compare --advice`: the files to write, and their content.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ fn advice_uses_as_many_repeats_as_it_needs_in_every_format() {
 fn advice_refuses_an_invalid_device_and_detects_a_misplaced_load() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("mine.fio"), "[a]\nfilename=/dev/sda\nruntime=1\n").unwrap();
-    refused(folder.path(), &["compare", "--advice", "a b"], &["\"a b\" is no name of a block device"]);
+    refused(folder.path(), &["compare", "--advice", "a b"], &["\"a b\" is not a block device name"]);
     let csv = ["compare", "--advice", "sda", "--format", "csv"];
     refused(folder.path(), &csv, &["--advice: --format csv has no place for it (expected table, json or markdown)"]);
     for load in ["database", "mine.fio"] {

@@ -1,4 +1,4 @@
-//! `hoistway apply`: from a comparison to a device that is set, and back, also if it is killed.
+//! `hoistway apply`: applies the results of a comparison to a device and undoes that, also after being killed.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tempfile::tempdir;
 use crate::loop_device::Loop;
 use crate::support::{complaint, hoistway, printed};
 
-/// A comparison that recommends kyber with a tunable, as the document in `folder`.
+/// Writes the document of a comparison that recommends kyber with a tunable to `folder`.
 fn result(folder: &Path) -> String {
     let file = folder.join("result.json");
     let file = file.to_str().unwrap();
@@ -36,7 +36,7 @@ fn a_verdict_is_planned_applied_listed_and_undone() {
     let written = apply(&[&result, "--device", &device.name, "--yes"]);
     assert!(written.contains(&format!("{}: set to 1000000\n", device.file("iosched/read_lat_nsec"))), "{written}");
     assert_eq!(device.shown("iosched/read_lat_nsec"), "1000000");
-    assert_eq!(apply(&[&result, "--device", &device.name, "--yes"]), format!("{}: is so already\n", device.name));
+    assert_eq!(apply(&[&result, "--device", &device.name, "--yes"]), format!("{}: already set\n", device.name));
     assert!(
         apply(&["--status"]).starts_with(&format!("{}: in force\n  queue/scheduler: none -> kyber\n", device.name))
     );
@@ -62,7 +62,7 @@ fn a_verdict_that_keeps_another_scheduler_than_the_devices_names_both() {
     assert_eq!(printed(&["apply", file, "--device", name, "--yes"]), kept);
 }
 
-/// How often it is killed; `HOISTWAY_KILLS=200` does it more often.
+/// The default number of kills; `HOISTWAY_KILLS=200` increases it.
 fn kills() -> u32 {
     std::env::var("HOISTWAY_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(8)
 }
@@ -95,7 +95,7 @@ fn a_run_that_is_killed_at_any_moment_leaves_a_device_that_the_next_one_restores
         std::thread::sleep(part(apply_time, number));
         applying.kill().unwrap();
         applying.wait().unwrap();
-        // The undoing is killed as well, and the last one ends.
+        // `--undo` is killed, too; the last one is not.
         let mut undoing = start(&["--undo"]);
         std::thread::sleep(part(undo_time, number.wrapping_mul(31)));
         undoing.kill().unwrap();
@@ -128,5 +128,5 @@ fn an_inapplicable_result_is_refused_and_nothing_is_written() {
     hoistway().args(one).arg(file("one.json")).assert().success();
     refused(&["apply", &file("one.json"), "--device", "sda"], &["one.json", "too little for a verdict"]);
     fs::write(folder.path().join("journal/00000001.json"), "{").unwrap();
-    refused(&["apply", "--journal", journal, "--undo"], &["journal/00000001.json: is no journal"]);
+    refused(&["apply", "--journal", journal, "--undo"], &["journal/00000001.json: is not a journal"]);
 }

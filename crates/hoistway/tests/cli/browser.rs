@@ -1,4 +1,4 @@
-//! A real browser that opens our pages: Chromium without a window.
+//! Opens pages in a real browser: Chromium without a window.
 
 use std::fs;
 use std::path::Path;
@@ -7,15 +7,15 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::tempdir;
 
-/// What a page's user saw.
+/// What a user of the page saw.
 pub(crate) struct Seen {
     /// What the user's script returned.
     pub(crate) answer: Value,
-    /// Errors of scripts, what went to the console, and what was fetched.
+    /// Errors of scripts, messages on the console, and fetched resources.
     pub(crate) complaints: Value,
 }
 
-/// The browser's name. Where everything has to be tested, it must be there.
+/// The browser's name. Where all tests are required, it must be installed.
 fn browser() -> Option<&'static str> {
     let is_there =
         |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
@@ -27,7 +27,7 @@ fn browser() -> Option<&'static str> {
     found
 }
 
-/// Opens a page in a frame of this width and lets a user do something there: the body of an async function in JavaScript that
+/// Opens a page in a frame of this width and runs a user's actions there: the body of an async JavaScript function that
 /// returns what it saw. None if there is no browser.
 pub(crate) fn visited(page: &str, width: u32, prefers: Theme, visit: &str) -> Option<Seen> {
     let browser = browser()?;
@@ -45,7 +45,7 @@ pub(crate) fn visited(page: &str, width: u32, prefers: Theme, visit: &str) -> Op
     let page = page.replacen("<head>", listen, 1);
     fs::write(folder.path().join("page.html"), page.trim_end().strip_suffix("</html>").unwrap().to_owned() + &look)
         .unwrap();
-    // Windows cannot be as narrow as a phone, frames can.
+    // A window cannot be as narrow as a phone, but a frame can.
     let frame = format!(
         "<meta name=\"color-scheme\" content=\"light dark\"><iframe src=\"page.html\" width=\"{width}\" height=\"900\" \
          style=\"border: 0\"></iframe><script>addEventListener('message', (message) => {{ \
@@ -64,14 +64,14 @@ pub(crate) fn visited(page: &str, width: u32, prefers: Theme, visit: &str) -> Op
     Some(Seen { answer: seen["answer"].take(), complaints: seen["complaints"].take() })
 }
 
-/// What the user's system prefers.
+/// The colour scheme that the user's system prefers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Theme {
     Dark,
     Light,
 }
 
-/// The page's elements after the visit, as text.
+/// The elements of the page after the visit, as text.
 fn run(browser: &str, folder: &Path, file: &Path, prefers: Theme) -> String {
     let scheme = if prefers == Theme::Dark { 0 } else { 1 };
     let output = Command::new(browser)

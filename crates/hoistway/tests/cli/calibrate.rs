@@ -63,11 +63,11 @@ fn an_impossible_fit_is_refused_in_one_message_and_writes_nothing() {
     fit("no.csv", &["nvme"], &["no.csv: cannot be read"]);
     fit("bfq.csv", &["nvme"], &["bfq.csv:2: `scheduler` is bfq"]);
     fit("few.csv", &["nvme"], &["few.csv: ", "but not for read_us"]);
-    fit("m.csv", &["nvme", "--parameters", "reed_us"], &["--parameters: `reed_us` is no parameter"]);
+    fit("m.csv", &["nvme", "--parameters", "reed_us"], &["--parameters: `reed_us` is not a parameter"]);
     fit("m.csv", &["nvme", "--parameters", "read_us,read_us"], &["--parameters: `read_us` is given twice"]);
     fit("m.csv", &["nvem"], &["--like", "nvem"]);
     fit("m.csv", &["no.toml"], &["--like no.toml: cannot be read"]);
-    fit("m.csv", &["null"], &["--like null: null is of a model without parameters"]);
+    fit("m.csv", &["null"], &["--like null: null has a model without parameters"]);
     fit("/dev/zero", &["nvme"], &["/dev/zero: cannot be read", "longer than 64 MiB"]);
     fs::write(at.join("own.toml"), printed(&["devices", "CT1000P3PSSD8", "--toml"])).unwrap();
     for read in ["m.csv", "own.toml"] {

@@ -1,4 +1,4 @@
-//! `hoistway compare`: what comes out.
+//! The output of `hoistway compare`.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use tempfile::tempdir;
 
 use crate::support::{hoistway, keys, printed, repeatable, succeeded};
 
-/// A load that is over soon, with `options` besides.
+/// A short load, with these additional options.
 fn compare_json(options: &[&str]) -> String {
     printed(&[&["compare", "--runtime", "300ms", "--format", "json"], options].concat())
 }
@@ -24,7 +24,7 @@ fn without_arguments_it_compares_the_schedulers_of_the_kernel_and_says_on_which_
     let table = printed(&["compare", "--repeat", "1"]);
     for scheduler in ALL_SCHEDULERS {
         let rows = table.lines().filter(|line| line.split_whitespace().next() == Some(scheduler));
-        // One job writes, and one reads too.
+        // One job writes, and the other also reads.
         let is_there = rows.count() >= 3;
         assert_eq!(is_there, !LEGACY_SCHEDULERS.contains(&scheduler), "{scheduler}:\n{table}");
     }
@@ -73,7 +73,7 @@ fn the_json_document_has_all_its_keys_in_order() {
         let is_legacy = LEGACY_SCHEDULERS.contains(&run["scheduler"].as_str().unwrap());
         assert_eq!(run["front"], if is_legacy { "legacy" } else { "mq" });
         let ran_as = if is_legacy { " ran_as" } else { "" };
-        // Of a scheduler's locks where there is one; the price of the single queue's has not been measured.
+        // Locks of a scheduler are counted, if there is one; the cost of the single queue's lock has not been measured.
         let locks = if is_legacy || run["scheduler"] == "none" { "" } else { " locks" };
         let expected = expected.replace(" tunables", &format!("{ran_as} tunables"));
         assert_eq!(keys(run).join(" "), expected.replace(" jobs", &format!("{locks} jobs")));
@@ -224,7 +224,7 @@ fn cpu_time_per_io_is_the_hosts_charge_and_appears_only_in_documents() {
     let document: Value = serde_json::from_str(&compare_json(&load)).unwrap();
     let run = &document["runs"][0];
     let (of_run, of_job) = (run["cpu_us_per_io"].as_f64().unwrap(), run["jobs"][0]["cpu_us_per_io"].as_f64().unwrap());
-    // The host `server`: 1.60 us and 1.02 us, and 5.08 us more where each I/O is a turn of its own.
+    // On the host `server` these are 1.60 us and 1.02 us, and 5.08 us more if each I/O is a turn of its own.
     assert!((2.62..7.71).contains(&of_run) && (2.62..7.71).contains(&of_job), "{of_run} {of_job}");
     let table = printed(&[&["compare", "--runtime", "300ms", "--repeat", "2"], &load[..]].concat());
     assert!(!table.contains("CPU\n") && !table.contains("per I/O"), "{table}");

@@ -1,4 +1,4 @@
-//! `hoistway devices`: what comes out.
+//! The output of `hoistway devices`.
 
 use std::fs;
 
@@ -70,7 +70,7 @@ fn a_modified_preset_no_longer_claims_the_original_calibration() {
     fs::write(&file, renamed.replace(line, "queue_depth = 8")).unwrap();
     let described = printed(&["devices", path]);
     assert!(
-        described.contains("its numbers are not those of intel-s3520-1600gb") && !described.contains("measured "),
+        described.contains("its numbers differ from those of intel-s3520-1600gb") && !described.contains("measured "),
         "{described}"
     );
     let table = printed(&["compare", "--runtime", "20ms", "--device", path, "--schedulers", "none"]);

@@ -26,10 +26,7 @@ fn differing_inputs_and_figures_are_listed_and_equal_ones_are_not() {
     compare(&folder, "b.json", &["--repeat", "4", "--queue", "nr_requests=8", "--set", "mq-deadline.fifo_batch=1"]);
     compare(&folder, "other-seed.json", &["--repeat", "4", "--seed", "9"]);
     let same = diff(folder.path(), ["a.json", "same.json"], &[]);
-    assert!(
-        same.starts_with("The inputs are the same.\n") && same.contains("figures are the same to the bit."),
-        "{same}"
-    );
+    assert!(same.starts_with("The inputs are the same.\n") && same.contains("figures are bit-identical."), "{same}");
     let text = diff(folder.path(), ["a.json", "b.json"], &[]);
     for input in ["mq-deadline.fifo_batch: (nothing) -> 1\n", "none.nr_requests: (nothing) -> 8\n"] {
         assert!(text.contains(input), "{text}");
@@ -42,7 +39,7 @@ fn differing_inputs_and_figures_are_listed_and_equal_ones_are_not() {
     let figures = document["figures"].as_array().unwrap();
     let mean = figures.iter().find(|one| one["label"] == "none" && one["figure"] == "readers:read:mean").unwrap();
     assert_eq!((&mean["outcome"], &mean["paired"]), (&"better".into(), &true.into()));
-    // Another way round it is the inverse.
+    // With the documents swapped it is the inverse.
     let back: Value = serde_json::from_str(&diff(folder.path(), ["b.json", "a.json"], &["--format", "json"])).unwrap();
     let inverse = back["figures"]
         .as_array()
@@ -59,7 +56,7 @@ fn differing_inputs_and_figures_are_listed_and_equal_ones_are_not() {
     assert!(unpaired.contains("| row | figure | before | after | change |  |\n"), "{unpaired}");
     let claimed = unpaired.matches("| WORSE |").count() + unpaired.matches("| better |").count();
     assert!(claimed <= 4, "only the seed is another, and of twenty figures one errs: {unpaired}");
-    // Of another seed hardly anything has changed beyond the noise.
+    // With another seed hardly anything changes by more than noise.
     let lines = |options: &[&str]| diff(folder.path(), ["a.json", "other-seed.json"], options).lines().count();
     assert!(lines(&["--all"]) > lines(&[]));
 }
@@ -70,7 +67,7 @@ fn single_runs_claim_no_change_and_unmatched_rows_are_listed() {
     compare(&folder, "a.json", &[]);
     compare(&folder, "b.json", &["--queue", "nr_requests=8", "--vary", "mq-deadline.fifo_batch=1"]);
     let text = diff(folder.path(), ["a.json", "b.json"], &[]);
-    assert!(text.contains("Only the second has mq-deadline fifo_batch=1.\n"), "{text}");
+    assert!(text.contains("Only the second document has mq-deadline fifo_batch=1.\n"), "{text}");
     assert!(
         text.contains("no interval") && !text.contains("WORSE") && text.contains("0 got worse")
             || text.contains("none has changed"),
@@ -98,12 +95,9 @@ fn an_incomplete_or_edited_document_is_refused_with_the_field() {
     refuse(&edited(&|value| value["kernel"] = Value::Null), &["kernel: invalid type: null"]);
     let faster = edited(&|value| value["runs"][0]["jobs"][0]["operations"][0]["iops"] = 1e9.into());
     refuse(&faster, &["statistics.rows[0].figures.iops.mean is ", "but its runs say "]);
-    refuse(&edited(&|value| value["runs"][2]["seed"] = 5.into()), &["runs[2].seed is not that of repeat 1"]);
+    refuse(&edited(&|value| value["runs"][2]["seed"] = 5.into()), &["runs[2].seed is not the seed of repeat 1"]);
     refuse(&edited(&|value| value["smallest_effect"] = (-2.0).into()), &["smallest_effect: expected a fraction"]);
-    refuse(
-        &edited(&|value| value["runs"][0]["setup"] = 3.into()),
-        &["runs[0].setup: expected the number of one of `setups`"],
-    );
+    refuse(&edited(&|value| value["runs"][0]["setup"] = 3.into()), &["runs[0].setup: expected an index into `setups`"]);
     let doubled = edited(&|value| {
         let run = value["runs"][0].clone();
         value["runs"].as_array_mut().unwrap().push(run);

@@ -1,4 +1,4 @@
-//! How a run ends before its time: Ctrl-C, and readers that go away.
+//! Early ends of a run: Ctrl-C, and readers of the output that go away.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,7 @@ fn hoistway(arguments: &[&str]) -> Command {
     command
 }
 
-/// Begins a comparison that would take days, and sends it a signal when it has done some work.
+/// Starts a comparison that would take days, and sends it a signal when it has done some work.
 fn interrupted(options: &[&str], signal: Signal) -> Output {
     cut_short(hoistway(&[&["compare", "--runtime", "3650d"], options].concat()), signal)
 }
@@ -100,7 +100,7 @@ fn being_killed_leaves_no_file_behind() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Runs the binary with no reader at the other end of its standard output.
+/// Runs the binary with a standard output that nobody reads.
 fn with_closed_stdout(arguments: &[&str]) -> (ExitStatus, String) {
     let mut child = hoistway(arguments).spawn().unwrap();
     drop(child.stdout.take());
@@ -164,7 +164,7 @@ fn a_command_waiting_for_an_input_pipe_says_so_and_continues_at_its_end() {
     let mut child = command.current_dir(folder.path()).spawn().unwrap();
     let mut shown = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut shown).unwrap();
-    assert_eq!(shown, "waiting for the end of \"load.fio\"\n");
+    assert_eq!(shown, "reading \"load.fio\" until its end\n");
     fs::write(&pipe, "[patient]\ndirect=1\nsize=1m\n").unwrap();
     let output = ended(child);
     assert!(output.status.success(), "{output:?}");

@@ -1,4 +1,4 @@
-//! `hoistway explain`: what comes out.
+//! The output of `hoistway explain`.
 
 use hoistway_blk::bio::Limits;
 use hoistway_blk::ground::{Kernel, Local, Sector};
@@ -13,7 +13,7 @@ fn explained(name: &str, kernel: &str) -> Value {
     serde_json::from_str(&printed(&["explain", name, "--kernel", kernel, "--format", "json"])).unwrap()
 }
 
-/// A queue of 1024 commands on flash, with the scheduler's defaults.
+/// A flash drive with a queue of 1024 commands, and the scheduler's defaults.
 fn queue(scheduler: &str, kernel: Kernel) -> Queue<Local> {
     let limits = Limits { capacity: Sector(1 << 30), ..Limits::new(1, 8, 65_535, 2560, 128) };
     let config = QueueConfig {
@@ -96,7 +96,7 @@ fn everything_that_is_explained_reads_well() {
         let text = printed(&["explain", &name]);
         assert!(text.starts_with(&format!("{name}: ")) || name == "queue", "{text}");
         for line in text.lines() {
-            // A command is not broken; a table has its own width.
+            // A command is not wrapped, and a table has its own width.
             let is_prose = line.contains(' ') && !line.contains("/sys/") && !line.starts_with(&name) && name != "queue";
             assert!(line.chars().count() <= 80 || !is_prose, "{name}: {line}");
             assert_eq!(line, line.trim_end(), "{name}");
@@ -199,7 +199,7 @@ fn a_tunable_that_no_kernel_has_is_explained_without_a_kernel() {
         "none (RTSS 2019)",
         "How k2 parses writes",
         "0 -> ERANGE",
-        "on a kernel: none has k2",
+        "on a kernel: no release has k2",
     ] {
         assert!(text.contains(part), "{part}:\n{text}");
     }

@@ -1,4 +1,4 @@
-//! `hoistway compare --fio-logs`: files for the tools that read fio's, judged by fio's own.
+//! `hoistway compare --fio-logs`: files for tools that read fio's logs, compared with fio's own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -33,7 +33,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The numbers of a log.
+/// The values of a log.
 fn lines(file: &Path) -> Vec<Vec<u64>> {
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let number = |text: &str| match text.strip_prefix("0x") {
@@ -126,7 +126,7 @@ fn histograms_have_the_form_of_fios_and_hold_all_but_the_end() {
         let all = document["jobs"][0][direction]["total_ios"].as_u64().unwrap();
         assert!(held <= all && held * 20 > all * 18, "{direction}: {held} of {all}");
     }
-    // Nothing is there that was not asked for.
+    // There are no other files than those requested.
     assert!(!logged("", &[]).path().join("logs/none/a_clat_hist.1.log").exists());
     if !fio_run::is_installed() {
         return;
@@ -168,7 +168,7 @@ fn fios_own_tool_reads_the_bins_and_finds_the_same_percentiles() {
     let mut rows = text.lines().map(|line| line.split(", ").collect::<Vec<_>>());
     let header = rows.next().unwrap();
     let column = header.iter().position(|name| *name == "read_clat_ns_percentile").unwrap();
-    // The first bin up to which 99 % lie.
+    // The first bin up to which 99 % of the I/Os lie.
     let found = rows.find(|row| row[column].parse::<f64>().is_ok_and(|share| share >= 0.99)).unwrap();
     let document: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     let shown = &document["jobs"][0]["read"]["clat_ns"]["percentile"]["99.000000"];
@@ -186,7 +186,7 @@ fn fios_own_plotter_reads_the_bandwidth_logs() {
     let output = Command::new(tool).args(["-b", "-o", "plotted", "-d", "."]).current_dir(&logs).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let average = fs::read_to_string(logs.join("plotted.average")).unwrap();
-    // A line with the number of a log and its average, for each log.
+    // A line for each log, with its number and its average.
     let numbers = |line: &str| line.split_once(' ').and_then(|(n, mean)| Some((n.parse().ok()?, mean.parse().ok()?)));
     let averages: BTreeMap<u32, f64> = average.lines().filter_map(numbers).collect();
     assert_eq!(averages.len(), 3, "{average}");

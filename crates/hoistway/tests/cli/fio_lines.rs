@@ -1,4 +1,4 @@
-//! `hoistway fio`: command lines as vendors' documents have them.
+//! `hoistway fio`: command lines from vendors' documents.
 
 use serde_json::Value;
 use tempfile::tempdir;

@@ -1,4 +1,4 @@
-//! Programs that read what fio writes, none of them ours, read what we write.
+//! Other people's programs that read fio's output also read ours.
 //!
 //! fio-plot is from PyPI; fio-histo-log-pctiles.py comes with fio, on Debian among its documentation.
 
@@ -10,10 +10,10 @@ use tempfile::tempdir;
 
 use crate::support::{hoistway, is_installed, succeeded};
 
-/// Of the form that fio-plot expects of log files.
+/// A job name of the form that fio-plot expects in the names of log files.
 const JOB_NAME: &str = "randread-iodepth-8-numjobs-1";
 
-/// Runs a job whose section says nothing that is fio's default, and returns its folder.
+/// Runs a job whose section has no default values of fio, and returns its folder.
 fn run(folder: &Path) -> std::path::PathBuf {
     let job = format!(
         "[{JOB_NAME}]\nfilename=/dev/sda\ndirect=1\nrw=randread\nioengine=libaio\niodepth=8\nruntime=2\n\
@@ -25,7 +25,7 @@ fn run(folder: &Path) -> std::path::PathBuf {
     folder.join("logs/none")
 }
 
-/// Lets fio-plot draw something.
+/// Makes fio-plot draw a chart.
 fn plotted(folder: &Path, arguments: &str) {
     let mut command = Command::new("fio-plot");
     command.current_dir(folder).env("MPLBACKEND", "Agg").args(arguments.split(' '));

@@ -1,4 +1,4 @@
-//! `hoistway compare --format`: the other forms of its results.
+//! `hoistway compare --format`: the other formats of its results.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn formatted(format: &str, options: &[&str]) -> String {
 fn csv_has_a_line_for_each_scheduler_job_and_direction() {
     let text = formatted("csv", &["--repeat", "2"]);
     let lines: Vec<&str> = text.lines().collect();
-    // Writers write, mixed read and write, under two schedulers.
+    // Jobs `writers` and `mixed`, which reads and writes, under two schedulers.
     assert_eq!(lines.len(), 1 + 3 * 2, "{text}");
     assert!(lines[0].starts_with("job_file,device,kernel,scheduler,block_layer,tunables,job,"), "{}", lines[0]);
     assert!(lines[0].contains(",lat_p99_ns,lat_p99_ns_half_width,lat_p99_ns_vs_baseline,lat_p99_ns_significant,"));

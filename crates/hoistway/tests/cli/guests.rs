@@ -1,4 +1,4 @@
-//! `hoistway compare --guest-schedulers`: queues over queues.
+//! `hoistway compare --guest-schedulers`: queues of guests above those of the host.
 
 use std::fs;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn every_scheduler_of_the_guests_is_compared_over_every_one_of_the_host() {
 
 #[test]
 fn a_scheduler_in_the_guest_orders_nothing_while_its_disk_takes_all() {
-    // Until 7.1 a submitter sends what it submits itself; since then a worker does, and a microsecond later.
+    // Up to 7.1 the submitting task dispatches its I/O itself; since then a worker does so, a microsecond later.
     let schedulers = ["--guest-schedulers", "none,mq-deadline,kyber", "--schedulers", "bfq"];
     let document = compared(&[&schedulers[..], &["--kernel", "6.18"]].concat());
     for run in 1..3 {

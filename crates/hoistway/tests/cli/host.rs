@@ -1,4 +1,4 @@
-//! `hoistway host`: what it shows of trees of files, and what it refuses.
+//! `hoistway host`: its output for trees of files, and what it refuses.
 
 use std::fs;
 
@@ -63,7 +63,7 @@ fn a_dump_shows_the_same_as_the_machine() {
     let whole = fs::read(dump).unwrap();
     fs::write(dump, &whole[..whole.len() / 2]).unwrap();
     let error = complaint(&["host", "--sysfs", dump]);
-    assert!(error.contains("cut off or damaged") && error.contains("(expected a whole archive"), "{error}");
+    assert!(error.contains("truncated or damaged") && error.contains("(expected a complete archive"), "{error}");
     fs::write(dump, &whole).unwrap();
     let error = complaint(&["host", "--sysfs", dump, "--dump", dump]);
     assert!(error.contains("is read by this command"), "{error}");

@@ -1,4 +1,4 @@
-//! Programs that a signal ends while they work; those of other crates are tested with this, too.
+//! Ends programs with a signal while they work. Tests of other crates use this, too.
 
 use std::fs;
 use std::process::{Child, Command, Output};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// After it a process that should have ended or begun never will.
+/// A process that has not ended or begun after this time counts as hung.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Processor time, in ticks of 10 ms, after which a run certainly has results.
+/// CPU time, in ticks of 10 ms, after which a run certainly has results.
 const TICKS_OF_WORK: u64 = 20;
 
 /// Waits until `condition` holds, and returns whether it ever did.
@@ -26,7 +26,7 @@ pub(crate) fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Processor time of a process, in ticks. The fields of the file are counted behind the name in brackets.
+/// The CPU time of a process, in ticks. Fields of the file are counted after the name in brackets.
 pub(crate) fn ticks(child: &Child) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
@@ -41,7 +41,7 @@ pub(crate) fn handles_interrupts(child: &Child) -> bool {
     caught >> (Signal::INT.as_raw() - 1) & 1 == 1
 }
 
-/// What a process printed up to its end. Reading continues meanwhile: results may be longer than a pipe holds.
+/// The complete output of a process. It is read while the process runs, since results may be longer than a pipe holds.
 pub(crate) fn ended(child: Child) -> Output {
     let process = Pid::from_child(&child);
     let (sender, receiver) = mpsc::channel();
@@ -54,7 +54,7 @@ pub(crate) fn ended(child: Child) -> Output {
     output.expect("does not end").unwrap()
 }
 
-/// Begins something long, and sends it a signal when it has done some work.
+/// Starts a long command, and sends it a signal when it has done some work.
 pub(crate) fn cut_short(mut command: Command, signal: Signal) -> Output {
     let child = command.spawn().unwrap();
     assert!(eventually(|| handles_interrupts(&child)), "does not begin");
@@ -64,7 +64,7 @@ pub(crate) fn cut_short(mut command: Command, signal: Signal) -> Output {
     ended(child)
 }
 
-/// What it said on standard error but for progress, whose lines begin with a time: how many there are depends on the machine.
+/// Its standard error without progress lines, which begin with a time and whose number depends on the machine.
 pub(crate) fn complaints(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let is_progress = |line: &&str| line.split_once(" s: ").is_some_and(|(seconds, _)| seconds.parse::<f64>().is_ok());

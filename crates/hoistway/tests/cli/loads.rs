@@ -1,4 +1,4 @@
-//! Loads on several devices, and replays, from job file to results.
+//! Loads on several devices and replays, from the job file to the results.
 
 use std::fs;
 
@@ -46,7 +46,7 @@ fn a_buffered_load_runs_with_a_notice_and_the_requested_memory() {
     let document = run("1G");
     assert_eq!(document["host"]["memory_bytes"].as_u64(), Some(1 << 30));
     let notices = document["notices"].to_string();
-    assert!(notices.contains("a page cache that is a sketch") && notices.contains("iodepth=4 becomes 1"), "{notices}");
+    assert!(notices.contains("a simplified page cache") && notices.contains("iodepth=4 becomes 1"), "{notices}");
     let read = |document: &Value| {
         let cache = &document["runs"][0]["page_cache"];
         cache["missed_bytes"].as_u64().unwrap() + cache["read_ahead_bytes"].as_u64().unwrap()
@@ -76,7 +76,10 @@ fn a_log_is_replayed_with_its_pauses() {
         assert!((900..1000).contains(&runtime), "{runtime}");
     }
     let notices = compared("none", "json")["notices"].to_string();
-    assert!(notices.contains("a replay takes its I/Os from the log, as in fio: without effect are bs."), "{notices}");
+    assert!(
+        notices.contains("a replay takes its I/Os from the log, as in fio, so these options have no effect: bs."),
+        "{notices}"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The binary from outside: what it prints, what it writes, what it refuses, and how it ends.
+//! Runs the binary as a user does: what it prints, what it writes, what it refuses, and how it ends.
 
 mod advice;
 mod apply;

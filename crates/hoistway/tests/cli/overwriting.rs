@@ -1,4 +1,5 @@
-//! Where results go must not be where something else is: what the command reads, what a link leads to, a folder that has gone.
+//! Results must not overwrite other files, such as inputs of the command and targets of links, or go to a folder that
+//! no longer exists.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -83,7 +84,7 @@ fn one_output_path_may_not_be_used_twice_under_any_name() {
     fs::create_dir(folder.path().join("below")).unwrap();
     let compare = ["compare", "job.fio", "--schedulers", "none", "--runtime", "10ms"];
     for (one, other) in [(["--report", "x.html"], ["--trace", "./x.html"]), (["-o", "y"], ["--trace", "below/../y"])] {
-        refused(folder.path(), &[&compare[..], &one, &other].concat(), &["to this file (expected another one)"]);
+        refused(folder.path(), &[&compare[..], &one, &other].concat(), &["(expected another file)"]);
     }
     fs::write(folder.path().join("job.fio"), "[a]\nrw=randread\ndirect=1\nsize=1m\n").unwrap();
     for results in ["disk", "below/../disk"] {
@@ -97,7 +98,7 @@ fn one_output_path_may_not_be_used_twice_under_any_name() {
 fn results_are_printed_and_pages_are_not_where_pages_cannot_be_written() {
     let folder = tempdir().unwrap();
     load_in(folder.path());
-    // A file may not become as long as a page is.
+    // A file may not become as long as a report.
     let output = Command::new("sh")
         .current_dir(folder.path())
         .args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_hoistway")])

@@ -1,4 +1,4 @@
-//! Names that a terminal would obey.
+//! Names that contain control sequences for a terminal.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Commands of other programs.
+//! Commands that other programs carry out.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ fn a_command_of_another_program_is_executed_there_and_named_where_it_is_missing(
     let output = run();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
     let message = String::from_utf8(output.stderr).unwrap();
-    let expected = "hoistway: reproduce: needs the program hoistway-evidence, which is neither beside hoistway nor on PATH (build it \
+    let expected = "hoistway: reproduce: needs the program hoistway-evidence, which is neither in hoistway's folder nor on PATH (build it \
                     with `cargo build --release -p hoistway-evidence`)\n";
     assert_eq!(message, expected);
     let program = folder.path().join("hoistway-evidence");

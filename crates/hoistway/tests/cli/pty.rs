@@ -1,4 +1,4 @@
-//! A terminal on which a program runs, and a user that types and reads there.
+//! A pseudo-terminal on which a program runs, and a user who types and reads there.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// What takes longer never comes.
+/// Output that has not come after this time counts as missing.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Both ends of a terminal of this many columns: ours, and that of the program.
+/// Both ends of a terminal with this many columns: ours, and that of the program.
 pub(crate) fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -24,27 +24,27 @@ pub(crate) fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
     (ours, theirs)
 }
 
-/// A program on a terminal. It is killed at the end.
+/// A program on a terminal, killed when dropped.
 pub(crate) struct Session {
     pub(crate) child: Child,
     keys: File,
     heard: Receiver<Vec<u8>>,
-    /// All that was printed until now.
+    /// Everything printed so far.
     pub(crate) printed: String,
 }
 
 impl Session {
-    /// The program of a command whose streams are, or are not, this terminal.
+    /// Starts a command whose standard streams are, or are not, this terminal.
     pub(crate) fn new(ours: OwnedFd, mut command: Command) -> Session {
         let child = command.spawn().unwrap();
-        // It holds copies of their end.
+        // The command holds copies of the program's end.
         drop(command);
         let keys = File::from(ours);
         let mut screen = keys.try_clone().unwrap();
         let (sender, heard) = channel();
         thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // The end of what a terminal prints is an error (EIO).
+            // Reading the end of a terminal's output fails with EIO.
             while let Ok(count @ 1..) = screen.read(&mut bytes) {
                 if sender.send(bytes[..count].to_vec()).is_err() {
                     return;
@@ -58,7 +58,7 @@ impl Session {
         self.keys.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Waits until this holds of what was printed, or of something else that the closure looks at.
+    /// Waits until the condition holds of the output, or of anything else that the closure checks.
     pub(crate) fn wait_until(&mut self, what: &str, holds: impl Fn(&str) -> bool) {
         let begin = Instant::now();
         while !holds(&self.printed) {
@@ -76,7 +76,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The program may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

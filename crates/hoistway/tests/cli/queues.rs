@@ -11,7 +11,7 @@ use crate::support::{hoistway, printed, refused, succeeded};
 const JOBS: &str = "[global]\ndirect=1\nrw=randrw\ntime_based\nruntime=1\n[a]\nfilename=/dev/sda\ncgroup=slow\nhipri\n\
                     [b]\nfilename=/dev/sdb\ncgroup=slow/below\n";
 
-/// A folder with a load on two devices, and one on one.
+/// A folder with a load on two devices and a load on one device.
 fn folder() -> TempDir {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("two.fio"), JOBS).unwrap();
@@ -78,7 +78,7 @@ fn the_default_is_that_of_kernel_and_device_and_elevator_counts_for_legacy_queue
     assert_eq!(schedulers(&then(&["--elevator", "deadline"])), ["none", "deadline"]);
     let ignored = with(&["--schedulers", "default", "--elevator", "deadline"]);
     assert_eq!(schedulers(&ignored), ["mq-deadline"]);
-    assert!(notices(&ignored).contains("elevator=deadline never mattered to multi-queue devices"));
+    assert!(notices(&ignored).contains("blk-mq devices have always ignored elevator=deadline"));
     let nvme = compared(&["one.fio", "--device", "micron-9100-1600gb", "--kernel", "4.19", "--schedulers", "default"]);
     assert_eq!(schedulers(&nvme), ["none"]);
 }
@@ -115,7 +115,7 @@ fn options_that_kernel_devices_or_job_file_cannot_have_are_refused() {
         &["one.fio", "--hw-queues", "2048", "--read-queues", "1024", "--cpus", "1024", "--poll-queues", "1"],
         &["2049 hardware queues with intel-s3520-1600gb"],
     );
-    refuse(&["one.fio", "--shared-tags"], &["--shared-tags: the job file uses one device"]);
+    refuse(&["one.fio", "--shared-tags"], &["--shared-tags: sharing tags needs several devices"]);
     refuse(
         &["two.fio", "--shared-tags", "--schedulers", "all"],
         &["--shared-tags: with noop devices cannot share tags", "expected --schedulers"],

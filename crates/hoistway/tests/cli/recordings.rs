@@ -55,7 +55,7 @@ fn a_file_that_is_no_recording_is_refused() {
     refused(
         Path::new(folder.path()),
         &["trace", "convert", "picture.png", "-o", "x.csv"],
-        &["-o x.csv: an unknown ending (expected NAME.blktrace, NAME.iolog, NAME.perfetto-trace or NAME.jsonl)"],
+        &["-o x.csv: unknown extension (expected NAME.blktrace, NAME.iolog, NAME.perfetto-trace or NAME.jsonl)"],
     );
     refused(
         Path::new(folder.path()),
@@ -122,7 +122,7 @@ fn invalid_replay_options_are_refused_with_what_was_expected() {
     for (option, value, words) in [
         ("--as", "slow", "recorded-program"),
         ("--window", "5s", "--window 5s: expected FROM..TO"),
-        ("--window", "5s..1s", "expected a beginning before the end"),
+        ("--window", "5s..1s", "expected a start before the end"),
         ("--streams", "pyton3", "did you mean \"python3\""),
         ("--depth", "python3", "--depth python3: expected STREAM=N"),
         ("--depth", "python3=x", "--depth python3=x: expected a whole number"),
@@ -131,7 +131,7 @@ fn invalid_replay_options_are_refused_with_what_was_expected() {
         ("--speed", "0", "--speed 0: expected a factor"),
         ("--recorded-under", "anticipatory", "unknown scheduler"),
         ("--columns", "time=x", "--columns time=x"),
-        ("--recorded-device", "9,9", "there are no I/Os of the device 9,9"),
+        ("--recorded-device", "9,9", "has no I/Os of the device 9,9"),
     ] {
         refused(here, &["compare", recording, option, value], &[words]);
     }
@@ -168,7 +168,7 @@ fn iostat_output_is_a_load_of_rates_and_a_check_of_the_model() {
         let all = document[field].as_array().unwrap();
         assert!(all.iter().any(|one| one.as_str().unwrap().contains(words)), "no {words:?} in {all:?}");
     };
-    said("notices", "sda has 100 reads a second of 16.0 KiB, 44.00 ms each");
+    said("notices", "sda does 100 reads a second of 16.0 KiB, 44.00 ms each");
     said("notices", "Less busy disks are left out: sdb.");
     said("notices", "blktrace -d /dev/sda -w 30 -o sda; hoistway compare sda.blktrace.0");
     let check = &document["device_checks"][0];
@@ -216,7 +216,7 @@ fn output_of_other_tools_is_refused_with_what_it_lacks() {
         ("Device tps kB_read/s kB_wrtn/s\nsda 1 2 3\n", "iostat without -x"),
         ("   8  0 sda 100 0 1600 500 10 0 80 20 0 44 502\n", "line 1: this is /proc/diskstats without the time"),
         ("Device r/s rkB/s r_await\nsda 0.00 0.00 0.00\n", "no disk with I/O"),
-        ("Device r/s rkB/s r_await\nsda x 0.00 0.00\n", "line 2: \"x\" is no figure of iostat"),
+        ("Device r/s rkB/s r_await\nsda x 0.00 0.00\n", "line 2: \"x\" is not a figure of iostat"),
     ] {
         fs::write(folder.path().join("x"), text).unwrap();
         refused(folder.path(), &["compare", "./x"], &[words]);
@@ -282,7 +282,7 @@ fn cgroups_of_a_recording_get_weights() {
         let notices = document["notices"].as_array().unwrap();
         notices
             .iter()
-            .any(|notice| notice.as_str().unwrap().contains("of 2 cgroups, whose weights a recording does not show"))
+            .any(|notice| notice.as_str().unwrap().contains("from 2 cgroups, whose weights a recording does not show"))
     };
     let device = ["--device", "hdd"];
     let (equal, unequal) = (

@@ -1,4 +1,4 @@
-//! Recordings that we write: of others in other formats, and of simulated runs. The programs that read these formats read them.
+//! Recordings that we write: converted ones, and those of simulated runs. The usual programs can read them.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn in_folder(folder: &Path, arguments: &[&str]) -> String {
     succeeded(hoistway().current_dir(folder).args(arguments))
 }
 
-/// What another program prints. It must end well and complain of nothing.
+/// The output of another program, which must succeed and print nothing on standard error.
 fn ran(folder: &Path, program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).current_dir(folder).args(arguments).output().unwrap();
     let complaints = String::from_utf8_lossy(&output.stderr);
@@ -27,12 +27,12 @@ fn ran(folder: &Path, program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Reads, writes and flushes of a job in a document of fio's.
+/// Reads, writes and flushes of a job in fio's JSON document.
 fn ios_of_fio(job: &Value) -> [u64; 3] {
     ["read", "write", "sync"].map(|of| job[of]["total_ios"].as_u64().unwrap_or_default())
 }
 
-/// The same in one of ours.
+/// The same in our JSON document.
 fn ios(job: &Value) -> [u64; 3] {
     let operations = job["operations"].as_array().unwrap();
     ["read", "write", "sync"].map(|name| {
@@ -53,7 +53,7 @@ fn fio_replays_the_logs_of_a_recording() {
         assert_eq!(log("log"), log("iolog"));
     }
     let job_file = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
-    // 250 writes of the journal have a flush before and one behind; one more flush is alone.
+    // 250 writes of the journal have a flush before and after them, and there is one more flush.
     let expected = [("jbd2/loop0-8-1027", [0, 1453, 501]), ("python3-1135", [2, 698, 196]), ("others", [3, 12, 1])];
     for name in ["coarse.iolog.fio", "fine.iolog.fio"] {
         let arguments = ["compare", name, "--schedulers", "none", "--repeat", "1", "--device", "nvme", "--ramp", "0"];
@@ -75,7 +75,11 @@ fn fio_replays_the_logs_of_a_recording() {
             assert_eq!((job["jobname"].as_str(), ios_of_fio(job), &job["error"]), (Some(name), counts, &0.into()));
         }
     }
-    refused(folder.path(), &["trace", "convert", DATABASE, "-o", "x.jsonl", "--iolog-version", "2"], &["no I/O log"]);
+    refused(
+        folder.path(),
+        &["trace", "convert", DATABASE, "-o", "x.jsonl", "--iolog-version", "2"],
+        &["not an I/O log"],
+    );
     refused(
         folder.path(),
         &["trace", "convert", DATABASE, "-o", "x.iolog", "--iolog-version", "4"],
@@ -130,7 +134,7 @@ fn a_simulated_run_is_a_recording_of_blktrace() {
         let set = format!("x.{scheduler}.blktrace.0");
         let recording = json(&in_folder(folder.path(), &["trace", "info", &set, "--format", "json"]));
         let notes: Vec<&str> = recording["notes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        // What is in flight when the run ends has ended in it, too.
+        // I/Os in flight at the end of the run have also completed in the recording.
         assert!(notes.is_empty(), "{scheduler}: {notes:?}");
         for job in run["jobs"].as_array().unwrap() {
             let name = job["name"].as_str().unwrap();
@@ -153,7 +157,7 @@ fn a_simulated_run_is_a_recording_of_blktrace() {
             records > 1000 && text.contains(&format!("Events ({set}): {records} entries")),
             "{scheduler}: {records}"
         );
-        // blkparse leaves out the last records: btt and we read the same file.
+        // blkparse omits the last records, so btt and we read the same file.
         let merged = json(&in_folder(folder.path(), &["trace", "info", "merged", "--format", "json"]));
         let ours = merged["by_device"][0]["intervals"].as_array().unwrap();
         let rows = btt(folder.path(), "merged");

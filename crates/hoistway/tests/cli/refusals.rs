@@ -1,4 +1,4 @@
-//! Bad input: one message that names what is at fault and what was expected, exit status 2, and nothing else.
+//! Invalid input: one message that names the error and what was expected, exit status 2, and nothing else.
 
 use std::fs;
 
@@ -32,7 +32,7 @@ on = "nothing"
 valid_range = "any load"
 "#;
 
-/// Bytes that are neither text nor anything else.
+/// Bytes that are not text.
 const GARBAGE: &[u8] = b"[a]\nrw=read\n\xff\xfe\x80\x00\x01\xc3\x28\n";
 
 /// A folder with one file in it.
@@ -74,7 +74,7 @@ fn an_option_that_does_not_exist_with_the_one_that_was_meant() {
 fn an_invalid_option_value_is_refused() {
     job_refused(job_with("bs=0"), &["load.fio:4:", "bs:", "0 bytes is out of range", "expected 1 byte to 1 GiB"]);
     job_refused(job_with("iodepth=many"), &["load.fio:4:", "iodepth:", "\"many\"", "whole number"]);
-    job_refused(job_with("rw=sideways"), &["load.fio:4:", "rw:", "\"sideways\"", "after rand"]);
+    job_refused(job_with("rw=sideways"), &["load.fio:4:", "rw:", "\"sideways\"", "prefixed with rand"]);
     job_refused(job_with("rwmixread=101"), &["load.fio:4:", "rwmixread:", "100"]);
 }
 
@@ -233,12 +233,12 @@ fn impossible_settings_are_refused() {
         compare_refused(&["--set", setting], &[&format!("--set {setting}: "), words[0], words[1]]);
     }
     let not_compared = ["--schedulers", "none", "--set", "mq-deadline.fifo_batch=1"];
-    compare_refused(&not_compared, &["mq-deadline is not among the schedulers that are compared"]);
+    compare_refused(&not_compared, &["mq-deadline is not among the compared schedulers"]);
 }
 
 #[test]
 fn an_invalid_setting_is_refused_before_the_runs_begin() {
-    // With the runs it would take days to get there.
+    // If the runs came first, this would take days.
     compare_refused(&["--runtime", "3650d", "--set", "mq-deadline.front_merges=x"], &["not a number"]);
 }
 
@@ -335,7 +335,7 @@ fn numbers_that_make_no_comparison_are_refused() {
 fn a_baseline_that_is_not_compared_is_refused() {
     let folder = tempdir().unwrap();
     let arguments = ["compare", "--schedulers", "none,bfq", "--baseline", "kyber"];
-    refused(folder.path(), &arguments, &["--baseline kyber: not among the schedulers", "none, bfq"]);
+    refused(folder.path(), &arguments, &["--baseline kyber: not among the compared schedulers", "none, bfq"]);
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn another_baseline_is_named_in_the_table() {
     assert!(header.contains(" bfq ") && !header.contains("none"), "{header}");
 }
 
-/// A volume that is twice as fast until it has used its credits up, after some 10 s.
+/// A volume that is twice as fast until it has used up its burst credits, after about 10 s.
 fn volume_with_few_credits(folder: &Path) {
     let preset = concat!(env!("CARGO_MANIFEST_DIR"), "/../device/presets/throttled-cloud-volume.toml");
     let text = fs::read_to_string(preset).unwrap();

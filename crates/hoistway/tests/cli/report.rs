@@ -1,4 +1,4 @@
-//! `--report` and `hoistway report`: pages of results.
+//! `--report` and `hoistway report`: HTML reports.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,11 +10,11 @@ use tempfile::tempdir;
 use crate::browser::{Theme, visited};
 use crate::support::{hoistway, printed, refused, repeatable, succeeded};
 
-/// Readers and writers that get in each other's way, and commits.
+/// Readers and writers that slow each other down, and commits.
 const LOAD: &str = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nbs=4k\nruntime=300ms\ntime_based\n\
                     [readers]\nrw=randread\niodepth=2\nnumjobs=2\n[writers]\nrw=randwrite\niodepth=40\nfsync=64\n";
 
-/// Compares and returns the page and the document, of these options.
+/// Runs a comparison with these options; returns the page and the document.
 fn reported(folder: &Path, load: &str, options: &[&str]) -> (String, Value) {
     fs::write(folder.join("load.fio"), load).unwrap();
     let arguments = ["compare", "load.fio", "--format", "json", "--report", "page.html"];
@@ -32,7 +32,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().unwrap_or_else(|| panic!("no list: {value}"))
 }
 
-/// A latency as tables write it, ns.
+/// Formats a latency in ns as in tables.
 fn ns_of(cell: &str) -> f64 {
     let mut words = cell.split(' ');
     let number: f64 = words.next().unwrap().parse().unwrap();
@@ -61,7 +61,8 @@ fn the_page_of_a_recording_draws_the_recorded_series_beside_the_runs() {
     let [kinds, recorded, points] = ["kinds", "recorded", "points"].map(|key| list(&seen.answer[key]).to_vec());
     assert!(kinds.contains(&json!("iops")), "{kinds:?}");
     for ((kind, line), points) in kinds.iter().zip(recorded).zip(points) {
-        // None of latencies by percentile; behind the only variant over time.
+        // A chart of latencies by percentile has no recorded line; in one over time it follows the lines of the only
+        // variant.
         let expected = if kind == "latency" { -1 } else { 2 };
         assert_eq!(line, expected, "{kind}");
         assert_eq!(points.as_u64() > Some(9), kind != "latency", "{points} points of {kind}");
@@ -152,7 +153,7 @@ fn a_click_on_a_request_says_why_it_waited() {
     let folder = tempdir().unwrap();
     let (page, document) = reported(folder.path(), LOAD, &[]);
     let excerpt = &document["runs"][1]["excerpt"];
-    // The one that waited longest, and what was answered meanwhile, reckoned here once more.
+    // The request that waited longest, and those completed meanwhile, computed here independently.
     let requests = list(&excerpt["requests"]);
     let waited = |request: &Value| Some(request["chosen_ns"].as_u64()? - request["inserted_ns"].as_u64()?);
     let begin = excerpt["begin_ns"].as_u64().unwrap();
@@ -268,7 +269,7 @@ fn an_excerpt_matches_the_trace_and_changes_no_figure() {
         let made = of_run.iter().filter(|(at, name, _)| name == "block_getrq" && (begin..end).contains(at)).count();
         let shown_text = requests.iter().filter(|one| (begin..end).contains(&one["made_ns"].as_u64().unwrap())).count();
         assert_eq!(shown_text, made, "requests that were made meanwhile");
-        // What is merged in front begins elsewhere later.
+        // After a front merge a request begins at another sector.
         for request in requests.iter().filter(|request| request["issued_ns"].is_u64() && request["sectors"] == 8) {
             for (field, name) in
                 [("made_ns", "block_getrq"), ("inserted_ns", "block_rq_insert"), ("issued_ns", "block_rq_issue")]
@@ -303,7 +304,7 @@ fn a_report_without_an_excerpt_says_how_to_get_one() {
     assert!(!page_of(&document).contains(shown_text));
     for run in document["runs"].as_array_mut().unwrap() {
         run.as_object_mut().unwrap().remove("excerpt");
-        // As revision 2 was.
+        // The document as revision 2 had it.
         for job in run["jobs"].as_array_mut().unwrap() {
             job["operations"].as_array_mut().unwrap().iter_mut().for_each(|one| {
                 one.as_object_mut().unwrap().remove("distribution");
@@ -365,6 +366,6 @@ fn a_document_that_is_not_whole_or_was_edited_is_refused_with_the_field() {
     refused(
         folder.path(),
         &["compare", "load.fio", "--report", "x.html", "-o", "x.html"],
-        &["--report x.html", "the results go to this file"],
+        &["--report x.html", "is also the output file"],
     );
 }

@@ -20,7 +20,7 @@ fn job(folder: &Path, text: &str) -> PathBuf {
     path
 }
 
-/// What a run with these arguments prints, in a folder.
+/// The output of a run with these arguments in a folder.
 fn run_in(folder: &Path, arguments: &[&str]) -> String {
     succeeded(hoistway().current_dir(folder).arg("run").arg("job.fio").args(arguments))
 }
@@ -90,7 +90,7 @@ fn every_target_runs_under_every_scheduler_and_results_are_those_of_a_comparison
     assert_eq!((&document["runs"][0]["tunables"]["slice_idle"], &document["nr_requests"]), (&0.into(), &32.into()));
 }
 
-/// A small load on flash, three times under two schedulers.
+/// A small load on flash, with three runs under each of two schedulers.
 const COMPARED: [&str; 6] = ["--target", "sim:micron-9100-1600gb", "--scheduler", "none,mq-deadline", "--repeat", "3"];
 
 #[test]
@@ -122,7 +122,7 @@ fn a_run_under_several_schedulers_has_a_verdict_and_is_read_like_a_comparison() 
     assert!(disk["choices"].is_u64() && verdict["had_a_choice"].is_boolean(), "{disk}");
     let job = &document["runs"][1]["jobs"][1];
     assert_eq!((&job["demand"]["syncs"], &job["random"]), (&true.into(), &false.into()));
-    // What reads comparisons reads it.
+    // Commands that read comparisons read its results, too.
     let page = fs::read_to_string(folder.join("page.html")).unwrap();
     assert!(page.contains("micron-9100-1600gb in real time") && !page.contains("simulated"));
     let again = succeeded(hoistway().current_dir(folder).args(["report", "real.json"]));
@@ -214,7 +214,7 @@ fn invalid_run_options_are_refused_with_what_was_expected() {
         (&["--target", "disk"][..], "--target disk: expected file:PATH, blk:PATH, mem:SIZE"),
         (&["--target", "mem:9"], "--target mem:9: expected a size from 4K to 1024T"),
         (&["--target", "mem:1M"], "the job ends at byte 4194304, but the device has 1048576"),
-        (&["--target", "blk:job.fio"], "--target blk:job.fio: is no block device"),
+        (&["--target", "blk:job.fio"], "--target blk:job.fio: is not a block device"),
         (&["--target", "file:."], ".: is neither a file nor a block device"),
         (&["--target", "sim:none"], "--target sim:none: there is no built-in device"),
         (&["--target", "mem:8M", "--scheduler", "cfq"], "\"cfq\" is unknown (expected one of none, mq-deadline"),
@@ -223,7 +223,7 @@ fn invalid_run_options_are_refused_with_what_was_expected() {
         (&["--target", "mem:8M", "--scheduler", "none,bfq", "--format", "fio-json"], "fio's document holds one run"),
         (&["--target", "mem:8M", "--repeat", "2", "--format", "fio-json"], "fio's document holds one run"),
         (&["--target", "mem:8M", "--repeat", "0"], "invalid value '0' for '--repeat <K>'"),
-        (&["--target", "mem:8M", "--baseline", "bfq"], "--baseline bfq: not among the schedulers that are compared"),
+        (&["--target", "mem:8M", "--baseline", "bfq"], "--baseline bfq: not among the compared schedulers"),
         (
             &["--target", "mem:8M", "--focus", "x:read:p99"],
             "--focus x:read:p99: there is no job \"x\" (expected one of r)",
@@ -258,7 +258,7 @@ fn an_interrupted_run_prints_its_partial_results() {
     ]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let process = Pid::from_child(&child);
-    // It has begun when it has used some of the processor: it looks for the ends of its I/Os.
+    // A run that has used some CPU time has begun, since it polls for completions.
     let has_begun = || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap();
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
@@ -280,12 +280,12 @@ fn an_interrupted_run_prints_its_partial_results() {
 fn an_interrupted_file_fill_leaves_no_partial_file() {
     use rustix::process::{Pid, Signal, kill_process};
     let folder = tempdir().unwrap();
-    // Larger than anything that is filled before the signal comes.
+    // Larger than what can be filled before the signal arrives.
     job(folder.path(), "[r]\nrw=randread\nsize=1t\n");
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
     command.current_dir(folder.path()).args(["run", "job.fio", "--target", "file:new"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // It is filled under another name, so that what is there under its own is whole.
+    // The file is filled under another name, so that under its own name it is always complete.
     let part = folder.path().join(".new.hoistway-part");
     let begin = std::time::Instant::now();
     while !part.exists() && begin.elapsed() < Duration::from_secs(30) {
@@ -303,14 +303,14 @@ fn an_interrupted_file_fill_leaves_no_partial_file() {
 #[test]
 fn a_job_that_fails_fails_the_run() {
     let folder = tempdir().unwrap();
-    // Flash takes longer than that.
+    // Flash takes longer than the time allowed.
     job(folder.path(), "[r]\nrw=randread\nmax_latency=1us\n");
     let arguments = ["run", "job.fio", "--target", "sim:micron-9100-1600gb"];
     let table = ended_with(1, hoistway().current_dir(folder.path()).args(arguments));
     assert!(table.contains("r under none (1 of 1 process, ETIMEDOUT)"), "{table}");
 }
 
-/// fio and we do the same I/O for the same job file on the same file.
+/// fio and hoistway do the same I/O for the same job file on the same file.
 #[test]
 fn fio_counts_the_same() {
     if !fio_run::is_installed() {
@@ -331,10 +331,10 @@ fn fio_counts_the_same() {
     let counts = |document: &Value| -> Vec<Vec<u64>> {
         let count = |job: &Value| {
             let of = |direction: &str, key: &str| job[direction][key].as_u64().unwrap();
-            // How blocks of several sizes fall is random.
+            // The order of block sizes is random.
             let is_drawn = job["jobname"] == "m";
             let ios = |direction| if is_drawn { 0 } else { of(direction, "total_ios") };
-            // fio counts an fsync again that it has to hand in again, because others are in flight.
+            // fio counts an fsync again when it has to resubmit it because others are in flight.
             let hands_in_again = ["a", "b"].contains(&job["jobname"].as_str().unwrap());
             let syncs = if hands_in_again { 0 } else { of("sync", "total_ios") };
             vec![ios("read"), ios("write"), of("read", "io_bytes"), of("write", "io_bytes"), syncs]

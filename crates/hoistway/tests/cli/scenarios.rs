@@ -11,7 +11,7 @@ use crate::support::{hoistway, printed, refused, succeeded};
 fn names() -> Vec<String> {
     let list = printed(&["scenarios"]);
     let lines = list.lines().take_while(|line| !line.is_empty());
-    // The example is listed with them and has no page.
+    // The example is listed, too, but has no page.
     lines.map(|line| line.split_whitespace().next().unwrap().to_owned()).filter(|name| name != "example").collect()
 }
 
@@ -23,7 +23,7 @@ fn every_scenario_runs_under_every_scheduler_of_the_kernel_and_ends_with_a_sente
         let text = printed(&["compare", &name, "--runtime", "1s", "--ramp", "100ms", "--format", "json"]);
         let document: Value = serde_json::from_str(&text).unwrap();
         let runs = document["runs"].as_array().unwrap();
-        // Guests have three, over each of the four that a host of theirs may have.
+        // Guests have three schedulers, combined with each of the four of the host.
         let expected = if name == "guests" { 3 * 4 } else { SCHEDULERS.len() };
         assert_eq!(runs.len(), expected, "{name}");
         assert!(runs.iter().all(|run| run["simulated_ios"].as_u64() > Some(100)), "{name}");
@@ -79,7 +79,8 @@ fn a_buffered_copy_freezes_the_desktop_under_none_without_wbt_and_hardly_under_b
         job["operations"][0]["lat_ns"]["mean"].as_f64().unwrap() / 1e6
     };
     let [none, noop, bfq, cfq] = ["none", "noop", "bfq", "cfq"].map(|scheduler| mean_ms_of(&without, scheduler));
-    // A freeze, and no standstill: tags are not handed over, but a process that waits for one gets it before long.
+    // Reads are very slow, but not at a standstill: tags are not handed over, but a process that waits for one soon
+    // gets it.
     assert!(none < 1000.0 && noop < 1000.0, "none {none} ms, noop {noop}");
     assert!(none > 5.0 * bfq && none > 10.0 * cfq && noop > none, "none {none} ms, noop {noop}, bfq {bfq}, cfq {cfq}");
     let throttled = mean_ms_of(&with, "none");

@@ -1,4 +1,4 @@
-//! `hoistway schedulers`: what comes out.
+//! The output of `hoistway schedulers`.
 
 use serde_json::Value;
 use tempfile::tempdir;
@@ -74,6 +74,7 @@ fn any_release_may_be_given_and_is_shown_as_written() {
         let document: Value = serde_json::from_str(&text).unwrap();
         document["schedulers"][1]["tunables"].as_array().unwrap().len()
     };
-    // Five, then async_depth, then prio_aging_expire; then async_depth is a file of the queue.
+    // Five tunables at first; then async_depth and later prio_aging_expire are added; then async_depth becomes a file
+    // of the queue.
     assert_eq!(["5.13", "5.15", "5.16", "6.18.15", "7.0"].map(of), [5, 6, 7, 7, 6]);
 }

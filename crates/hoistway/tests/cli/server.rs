@@ -9,7 +9,7 @@ use tempfile::tempdir;
 
 use crate::support::printed;
 
-/// A program called `hoistway-serve` that prints its arguments.
+/// A program named `hoistway-serve` that prints its arguments.
 fn put_server_into(folder: &Path) {
     let program = folder.join("hoistway-serve");
     fs::write(&program, "#!/bin/sh\nprintf '[%s]' \"$@\"\nexit 7\n").unwrap();
@@ -30,7 +30,7 @@ fn serve_ctl_and_top_are_executed_beside_hoistway_or_on_the_path() {
         let output = run(&[command, "--control", "x"]);
         assert_eq!(output.status.code(), Some(2));
         let said = String::from_utf8(output.stderr).unwrap();
-        let missing = "needs the program hoistway-serve, which is neither beside hoistway nor on PATH";
+        let missing = "needs the program hoistway-serve, which is neither in hoistway's folder nor on PATH";
         assert!(said.contains(&format!("hoistway: {command}: {missing}")) && said.lines().count() == 1, "{said}");
     }
     for folder in [&elsewhere, &own] {

@@ -1,4 +1,4 @@
-//! What is installed beside the binary: completions and manual pages.
+//! The files installed with the binary: shell completions and manual pages.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use tempfile::tempdir;
 use crate::pty::{Session, terminal};
 use crate::support::{hoistway, printed};
 
-/// Whether a program that judges our output is there. Where everything has to be tested, it must be.
+/// Whether a program that checks our output is installed. Where all tests are required, it must be.
 fn is_installed(program: &str) -> bool {
     let is_installed = Command::new(program).arg("--version").output().is_ok();
     assert!(is_installed || std::env::var_os("CI").is_none(), "{program} is not installed");
@@ -97,7 +97,7 @@ fn fish_takes_the_completions_and_completes_with_them() {
         let output = output.unwrap();
         assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
         let text = String::from_utf8(output.stdout).unwrap();
-        // Behind a tab stands what it is.
+        // A tab separates a completion from its description.
         text.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
     };
     for (line, expected) in [
@@ -126,7 +126,7 @@ fn zsh_takes_the_completions_and_completes_with_them() {
     command.args(["-f", "-i"]).env("TERM", "xterm").env("HOME", folder.path()).env("ZDOTDIR", folder.path());
     command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap()).stderr(theirs);
     let mut session = Session::new(ours, command);
-    // A key that completes the line and says how it is then, whole or not at all.
+    // A key that completes the line, and writes the line, completed or not, to a file.
     session.types(&format!(
         "PS1='; '; autoload -U compinit; compinit -u -D; source {}; \
          tell() {{ zle complete-word; print -r -- \"$BUFFER\" > {seen}.new; mv {seen}.new {seen} }}; zle -N tell; \
@@ -145,11 +145,11 @@ fn zsh_takes_the_completions_and_completes_with_them() {
     ] {
         session.types(&format!("{line}\u{14}"));
         session.wait_until(line, |_| seen.exists());
-        // Behind an option that takes a value it offers one at once.
+        // After an option that takes a value, values are offered at once.
         let completed = fs::read_to_string(&seen).unwrap();
         assert_eq!(completed.trim_end().trim_end_matches('='), expected, "{line}");
         fs::remove_file(&seen).unwrap();
-        // An empty line again.
+        // Clears the line.
         session.types("\u{15}");
     }
 }

@@ -1,4 +1,4 @@
-//! How the tests run the binary, and what they all expect of it.
+//! Runs the binary for tests, and checks what they all expect of it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::interrupts::complaints;
 
-/// A run that takes longer hangs.
+/// A run that takes longer counts as hung.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The binary, without parts of the tester's environment that change what it does.
@@ -23,17 +23,17 @@ pub(crate) fn hoistway() -> Command {
     command
 }
 
-/// What the binary prints for these arguments. It must end well and say nothing besides.
+/// The standard output for these arguments. The binary must succeed and print nothing on standard error.
 pub(crate) fn printed(arguments: &[&str]) -> String {
     succeeded(hoistway().args(arguments))
 }
 
-/// What the command prints. It must end well and say nothing besides.
+/// The standard output of the command, which must succeed and print nothing on standard error.
 pub(crate) fn succeeded(command: &mut Command) -> String {
     ended_with(0, command)
 }
 
-/// What the command prints. It must end with this status and say nothing besides.
+/// The standard output of the command, which must end with this status and print nothing on standard error.
 pub(crate) fn ended_with(status: i32, command: &mut Command) -> String {
     let output = command.output().unwrap();
     let complaints = complaints(&output.stderr);
@@ -41,14 +41,14 @@ pub(crate) fn ended_with(status: i32, command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What it says on standard error, ended with status 2.
+/// Its standard error; it must end with status 2.
 pub(crate) fn complaint(arguments: &[&str]) -> String {
     let output = hoistway().args(arguments).output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]), "{arguments:?}");
     complaints(&output.stderr)
 }
 
-/// The JSON document without anything that depends on when, how fast and by which command line it was made.
+/// The JSON document without anything that depends on time, speed and command line.
 pub(crate) fn repeatable(json: &str) -> Value {
     fn scrub(value: &mut Value) {
         match value {
@@ -77,8 +77,8 @@ pub(crate) fn keys(object: &Value) -> Vec<&str> {
 }
 
 /// Asserts that the binary, run in `folder`, refuses these arguments: exit status 2, one message that contains all
-/// these words, nothing on standard output and no file more, fewer or other than before. Commands that write results write to
-/// a file unless the arguments say otherwise.
+/// these words, nothing on standard output, and unchanged files. Commands that write results write to a file unless the
+/// arguments say otherwise.
 #[track_caller]
 pub(crate) fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     let mut command = hoistway();
@@ -100,20 +100,20 @@ pub(crate) fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     }
 }
 
-/// A line of our own, or what the parser of the command line says.
+/// Our own message, or that of the command-line parser.
 fn is_one_message(message: &str) -> bool {
     let ours = message.starts_with("hoistway: ") && message.lines().count() == 1;
     let of_the_command_line = message.starts_with("error: ") && message.matches("error: ").count() == 1;
     (ours || of_the_command_line) && !message.contains("panicked") && !message.contains('\x1b')
 }
 
-/// Names and lengths of what is in a folder.
+/// Names and lengths of the files in a folder.
 fn contents(folder: &Path) -> BTreeSet<(String, u64)> {
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
     entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len())).collect()
 }
 
-/// Whether a program that judges our files is there. Where everything has to be tested, it must be.
+/// Whether a program that checks our files is installed. Where all tests are required, it must be.
 pub(crate) fn is_installed(program: &str) -> bool {
     let is_installed = std::process::Command::new(program).arg("-h").output().is_ok();
     assert!(is_installed || std::env::var_os("CI").is_none(), "{program} is not installed");

@@ -1,4 +1,4 @@
-//! What differs on a terminal.
+//! Output that differs on a terminal.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -7,17 +7,17 @@ use std::process::{Command, Stdio};
 use crate::pty::{Session, terminal};
 use crate::support::{hoistway, succeeded};
 
-/// What the binary prints on a terminal of this many columns.
+/// The output of the binary on a terminal with this many columns.
 fn on_a_terminal(columns: u16, environment: &[(&str, &str)]) -> String {
     let (ours, theirs) = terminal(columns);
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
     command.args(["compare", "--runtime", "50ms"]).env_remove("NO_COLOR").env_remove("COLUMNS").env("TERM", "xterm");
     command.envs(environment.iter().copied());
     let mut child = command.stdin(Stdio::null()).stdout(theirs).stderr(Stdio::null()).spawn().unwrap();
-    // It holds a copy of their end.
+    // The command holds a copy of the program's end.
     drop(command);
     let mut printed = Vec::new();
-    // The end of what a terminal prints is an error (EIO).
+    // Reading the end of a terminal's output fails with EIO.
     let _ = File::from(ours).read_to_end(&mut printed);
     assert!(child.wait().unwrap().success());
     String::from_utf8(printed).unwrap()
@@ -53,7 +53,7 @@ fn table_width(text: &str) -> usize {
 
 #[test]
 fn without_a_terminal_the_columns_variable_sets_the_width() {
-    // How many repeats there are without --repeat depends on the machine, and the tables are compared.
+    // The tables are compared, and without --repeat the number of repeats would depend on the machine.
     const COMPARE: [&str; 5] = ["compare", "--runtime", "50ms", "--repeat", "2"];
     let with = |columns: &str, more: &[&str]| {
         let mut command = hoistway();
@@ -95,7 +95,7 @@ fn tables_of_guests_fit_into_sixty_columns() {
 fn rows_appear_as_runs_end_and_not_only_with_the_table() {
     let (ours, theirs) = terminal(120);
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
-    // So many repeats that the test does not wait for their end.
+    // More repeats than the test would wait for.
     command.args(["compare", "--runtime", "1s", "--repeat", "1000"]).env("TERM", "xterm");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(theirs);
     let mut session = Session::new(ours, command);

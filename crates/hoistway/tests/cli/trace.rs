@@ -1,4 +1,4 @@
-//! `hoistway compare --trace` and `hoistway why`: what is written, and what it says.
+//! `hoistway compare --trace` and `hoistway why`: the trace, and the explanation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -111,7 +111,7 @@ fn the_counts_agree_with_the_results_and_with_each_other() {
         assert_eq!((&end["ios"], &end["partial"]), (&ios.into(), &false.into()));
         assert_eq!(end["events"], events_of(&trace, run).count());
         let given_out = events_of(&trace, run).filter(|event| event["event"] == "dispatch" && !event["rq"].is_null());
-        // The legacy queue announces a flush as inserted too, though no elevator sees it.
+        // The legacy queue also reports a flush as inserted, although no elevator sees it.
         let flushes =
             events_of(&trace, run).filter(|event| event["event"] == "block_rq_insert" && event["sectors"] == 0);
         let inserted = count("block_rq_insert") - count("block_rq_merge") - flushes.count() as u64;
@@ -145,7 +145,7 @@ fn every_event_names_its_process_and_request_and_every_dispatch_a_reason() {
         letters.insert((text(event, "op").to_owned(), text(event, "rwbs").to_owned()));
     }
     let letters: Vec<(&str, &str)> = letters.iter().map(|(op, rwbs)| (op.as_str(), rwbs.as_str())).collect();
-    // An fsync comes as an empty write, and goes as a flush command.
+    // An fsync arrives as an empty write, and is issued as a flush command.
     assert_eq!(letters, [("flush", "FF"), ("read", "R"), ("write", "FWS"), ("write", "WS")]);
 }
 
@@ -190,7 +190,7 @@ fn a_trace_that_cannot_be_written_is_one_error_and_no_file() {
     refused(folder.path(), &compare("/dev/full"), &["/dev/full: cannot be written", "No space left"]);
     refused(folder.path(), &compare("gone/events"), &["gone/events: cannot be written", "No such file"]);
     refused(folder.path(), &compare("."), &[".: is a directory"]);
-    refused(folder.path(), &compare("./results"), &["--trace ./results: the results go to this file"]);
+    refused(folder.path(), &compare("./results"), &["--trace ./results: is also the output file"]);
 }
 
 #[test]

@@ -24,7 +24,9 @@ fn the_best_setting_is_reported_with_its_cost_and_what_mattered() {
     assert!(prose.contains("nr_requests=16") && prose.contains("mean read latency of readers "), "{prose}");
     assert!(prose.contains("It meets \"writers:write:iops >= 0.6*default\" beyond the noise"), "{prose}");
     assert!(
-        table.contains("what mattered to the mean read latency of readers: each among the settings that have it\n"),
+        table.contains(
+            "knobs by their effect on the mean read latency of readers, each over the settings that have it\n"
+        ),
         "{table}"
     );
     assert!(
@@ -86,7 +88,7 @@ fn a_search_resumes_from_its_file_and_refuses_that_of_another() {
     fs::write(folder.path().join("state.json"), &text[..text.len() / 2]).unwrap();
     refuse(OBJECTIVE, &["--state state.json: EOF while parsing"]);
     let endless = [&tune(OBJECTIVE)[..], &["--state", "/dev/zero"]].concat();
-    refused(folder.path(), &endless, &["--state /dev/zero: cannot be read", "this is not a file"]);
+    refused(folder.path(), &endless, &["--state /dev/zero: cannot be read", "not a regular file"]);
     refused(
         folder.path(),
         &[&tune(OBJECTIVE)[..], &["--state", "load.fio"]].concat(),
@@ -126,7 +128,7 @@ fn an_invalid_search_is_refused_with_the_grammar_and_the_names() {
     refuse(p99, &["--budget", "0"], &["expected a number of runs, or a time such as 30m"]);
     refuse(p99, &["--budget", "5"], &["--budget 5 runs: too little for 4 schedulers (expected at least "]);
     refuse(p99, &["--device", "null,hdd"], &["a search uses one device"]);
-    refuse(p99, &["-o", "x", "--state", "x"], &["the results are written there"]);
+    refuse(p99, &["-o", "x", "--state", "x"], &["is also the output file"]);
     refused(
         folder.path(),
         &["tune", "guests", "--objective", "min a:read:p99"],
@@ -146,7 +148,7 @@ fn a_search_takes_the_place_that_a_comparison_takes() {
     let plain = found(&[]);
     let same = |document: &Value| document["runs"] == plain["runs"];
     assert!(same(&found(&[])));
-    // Each changes what comes out, so none is ignored.
+    // Each changes the result, so none is ignored.
     for options in [
         &["--hw-queues", "4"][..],
         &["--nr-requests", "32"],

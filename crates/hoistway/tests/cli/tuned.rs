@@ -1,4 +1,4 @@
-//! Pages of searches.
+//! HTML reports of searches.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::vary::with_load;
 
 const CONDITION: &str = "min readers:read:mean subject to writers:write:iops >= 0.6*default";
 
-/// Searches, and returns the folder, the page and the document.
+/// Runs a search; returns the folder, the page and the document.
 fn searched(objective: &str, options: &[&str]) -> (TempDir, String, Value) {
     let folder = with_load();
     let arguments = ["tune", "load.fio", "--objective", objective, "--report", "page.html", "--format", "json"];
@@ -27,7 +27,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().unwrap_or_else(|| panic!("no list: {value}"))
 }
 
-/// A setting of a document as it is called.
+/// The name of a setting of a document.
 fn name(setting: &Value) -> String {
     let mut name = setting["scheduler"].as_str().unwrap().to_owned();
     for (knob, text) in ["tunables", "queue_files"].iter().flat_map(|side| setting[side].as_object()).flatten() {
@@ -99,7 +99,7 @@ fn every_point_is_a_setting_with_its_figures_and_a_click_says_which() {
     let holding = first.iter().filter(|one| one["holds"] == true).count();
     assert_eq!(seen.answer["drawn"], json!([holding, first.len() - holding, front.len(), 1, 1]));
     assert!(seen.answer["before"].as_str().unwrap().starts_with(&format!("{best}: mean read latency of readers ")));
-    // Whatever lies there, the very same place or nearly.
+    // Settings at the same place, or nearly so.
     assert_eq!(list(&seen.answer["near"]).len(), 1, "{}", seen.answer["clicked"]);
     assert_eq!(seen.answer["strokes"], json!(["#0b62c4", "#6fb1ff"]));
 }
@@ -147,7 +147,7 @@ fn a_search_that_was_cut_or_edited_is_refused_with_the_field() {
     refused(folder.path(), &["diff", "tuned.json", "tuned.json"], &["unknown result format \"hoistway-tune/1\""]);
     let tune = ["tune", "load.fio", "--objective", CONDITION];
     let refuse = |options: &[&str], words: &[&str]| refused(folder.path(), &[&tune[..], options].concat(), words);
-    refuse(&["--report", "x.html", "-o", "x.html"], &["--report x.html", "the results go to this file"]);
+    refuse(&["--report", "x.html", "-o", "x.html"], &["--report x.html", "is also the output file"]);
     assert!(!Path::new("x.html").exists());
 }
 

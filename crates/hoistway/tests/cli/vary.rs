@@ -1,4 +1,4 @@
-//! Settings, kernels, devices and hosts side by side: `hoistway compare --vary`, and lists.
+//! Comparisons of settings, kernels, devices and hosts: `hoistway compare --vary`, and lists.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use tempfile::{TempDir, tempdir};
 
 use crate::support::{hoistway, refused, succeeded};
 
-/// Readers that wait behind writes.
+/// Readers that wait for writes.
 pub(crate) const LOAD: &str = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nruntime=40ms\ntime_based\n\
                                [readers]\nrw=randread\nbs=8k\niodepth=4\nnumjobs=4\n\
                                [writers]\nrw=randwrite\nbs=64k\niodepth=40\n";
@@ -135,7 +135,7 @@ fn an_invalid_variation_is_refused_with_the_valid_ones() {
         &["--device", "null", "--device", "hdd"],
         &["--device hdd: --device null was already given", "--device null,hdd"],
     );
-    refuse(&["--device", "/dev/sda=null,hdd"], &["several devices are compared without NAME="]);
+    refuse(&["--device", "/dev/sda=null,hdd"], &["a list of devices to compare takes no NAME="]);
     refuse(&["--device", "/dev/sda=null", "--device", "/dev/sda=hdd"], &["--device /dev/sda=null was already given"]);
     refuse(&["--device", "null,floppy"], &["`floppy`; expected one of"]);
     refuse(&["--host", "server,x"], &["`x`"]);

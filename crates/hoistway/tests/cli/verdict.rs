@@ -1,4 +1,4 @@
-//! What `hoistway compare` says to do: on all bundled loads, and on those with which people were misled.
+//! The verdict of `hoistway compare` on all bundled loads, and on loads with which people were misled.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tempfile::{TempDir, tempdir};
 
 use crate::support::{hoistway, printed, refused, succeeded};
 
-/// Backends, a log that is committed, a checkpointer and a backup, as a database has them.
+/// The jobs of a database: backends, commits to a log, a checkpointer and a backup.
 const POSTGRES: &str = "[global]\nfilename=/dev/sda\ndirect=1\nruntime=2\ntime_based\n\
                         [backup]\nrw=read\nbs=256k\nioengine=libaio\niodepth=4\n\
                         [wal]\nrw=write\nbs=8k\nfdatasync=1\nsize=2%\n\
@@ -32,7 +32,7 @@ fn conclusion(document: &Value) -> String {
     sentences.map(|sentence| sentence.as_str().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
-/// Asserts that a verdict keeps to its rules.
+/// Asserts that a verdict follows its rules.
 fn assert_sound(document: &Value, of: &str) {
     let verdicts = document["verdicts"].as_array().unwrap();
     assert_eq!(verdicts.len(), 1, "{of}");
@@ -62,7 +62,7 @@ fn assert_sound(document: &Value, of: &str) {
 fn on_every_bundled_load_the_verdict_keeps_to_its_rules() {
     let list = printed(&["scenarios"]);
     let names = list.lines().take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().next().unwrap());
-    // In turns: tests/verdicts.rs of hoistway-experiment has many more places.
+    // Alternates between a few cases; tests/verdicts.rs of hoistway-experiment has many more.
     let places = [&[][..], &["--kernel", "4.19", "--schedulers", "all"], &["--device", "hgst-he10-8tb"]];
     for (name, more) in names.zip(places.into_iter().cycle()) {
         let short = ["compare", name, "--runtime", "600ms", "--ramp", "0", "--repeat", "3", "--format", "json"];
@@ -126,13 +126,13 @@ fn an_invalid_focus_is_refused_with_the_available_figures() {
         refused(folder.path(), &["compare", "load.fio", "--runtime", "50ms", "--repeat", "1", "--focus", focus], words);
     };
     refuse("backends:p99", &["--focus backends:p99", "expected JOB:OPERATION:FIGURE, such as"]);
-    refuse("backends:read:p99*0", &["behind * stands a weight"]);
+    refuse("backends:read:p99*0", &["after * a weight is expected"]);
     refuse("backend:read:p99", &["there is no job \"backend\" (expected one of backup, wal, checkpointer, backends)"]);
     refuse("backends:write:p99", &["no such I/O happened", "backends:read"]);
     refused(
         folder.path(),
         &["compare", "load.fio", "--smallest-effect", "200%"],
-        &["expected percent from 0 to below 100"],
+        &["expected a percentage from 0 to below 100"],
     );
 }
 
@@ -184,9 +184,9 @@ fn the_etcd_disk_check_load_runs_and_reports_commit_latency() {
     let job = &document["runs"][0]["jobs"][0];
     let (writes, commits) = (&job["operations"][0], &job["operations"][1]);
     assert_eq!((writes["ios"].as_u64(), writes["bytes"].as_u64()), (Some(912), Some(912 * 2300)));
-    // As with fio, none follows the last write.
+    // As in fio, none follows the last write.
     assert_eq!(commits["ios"], 911);
-    // A write ends in memory, a commit on the disk.
+    // A write completes in memory, and a commit on the disk.
     assert!(writes["lat_ns"]["mean"].as_f64().unwrap() < 10e3, "{writes}");
     assert!(commits["lat_ns"]["p99"].as_f64().unwrap() > 1e6, "{commits}");
     assert_eq!(document["verdicts"][0]["focus"][0]["figure"].as_str().unwrap().split_once(':').unwrap().1, "sync:mean");
@@ -226,7 +226,7 @@ fn a_broken_limit_is_reported_and_exits_with_status_3() {
         "{shown}"
     );
     let short = ["compare", "load.fio", "--runtime", "50ms", "--fail-if"];
-    refused(folder.path(), &[&short[..], &["backends:read:p99>2"]].concat(), &["\"2\" is no value of p99"]);
+    refused(folder.path(), &[&short[..], &["backends:read:p99>2"]].concat(), &["\"2\" is not a value for p99"]);
     refused(folder.path(), &[&short[..], &["backend:read:p99>2s"]].concat(), &["no such I/O happened"]);
 }
 
@@ -243,7 +243,7 @@ fn stable_documents_are_the_same_to_the_byte() {
     assert!(one.contains("\"wall_seconds\": 0.0") && one.contains("\"command\": \"\""));
     let fio = ["--schedulers", "none"];
     assert!(document("fio-json+", &fio) == document("fio-json+", &fio));
-    // As many repeats as make it sure, and not as many as the machine has time for.
+    // The number of repeats is the one that makes the result certain, whatever the speed of the machine.
     assert!(document("markdown", &[]) == document("markdown", &[]));
 }
 
@@ -266,7 +266,7 @@ fn on_a_device_that_no_scheduler_keeps_up_with_the_one_that_costs_least_is_recom
         assert_eq!(document["verdicts"][0]["recommended"], "none", "{}", conclusion(&document));
         let limits = "a load there is limited by its queue depth and by the CPU time of the block layer, the scheduler and its lock";
         assert!(document["notices"].to_string().contains(limits), "{}", document["notices"]);
-        // One lock for all CPUs, and more CPU time for each I/O, is what holds bfq back.
+        // bfq is limited by one lock for all CPUs, and by more CPU time per I/O.
         let cpu_us = |run: usize| document["runs"][run]["cpu_us_per_io"].as_f64().unwrap();
         assert_eq!(
             (&document["runs"][0]["scheduler"], &document["runs"][1]["scheduler"]),
@@ -278,7 +278,7 @@ fn on_a_device_that_no_scheduler_keeps_up_with_the_one_that_costs_least_is_recom
     }
 }
 
-/// Real-time reads beside others that fill the drive.
+/// Real-time reads beside other reads that saturate the drive.
 const REAL_TIME: &str = "[global]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=libaio\nbs=4k\nruntime=300ms\ntime_based\nsize=40g\n\
     [urgent]\nrw=randread\nprioclass=1\nprio=0\n[bulk]\nrw=randread\niodepth=32\nnumjobs=3\n";
 

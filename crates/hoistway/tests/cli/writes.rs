@@ -1,4 +1,4 @@
-//! `compare --at`: files of `queue/` that are written while the loads run.
+//! `compare --at`: writes to files of `queue/` while loads run.
 
 use crate::support::{hoistway, refused, succeeded};
 
@@ -30,7 +30,7 @@ fn writes_that_cannot_be_done_are_refused_before_anything_runs() {
         ("1s:rq_affinity=on", "invalid value (EINVAL)"),
         ("1s:cfo.quantum=1", "unknown scheduler \"cfo\""),
         ("1s:scheduler=cfq", "none cannot be changed to that (expected none, mq-deadline, kyber, bfq"),
-        ("1s:nr_requests=0x10", "invalid value (EINVAL) in the run that begins with none"),
+        ("1s:nr_requests=0x10", "invalid value (EINVAL) in the run that starts with none"),
     ] {
         refused(folder.path(), &["compare", "--schedulers", "none", "--at", at], &[problem]);
     }
@@ -73,6 +73,6 @@ fn scheduled_writes_that_never_happen_are_reported() {
     );
     assert!(table.contains("--at 700s:nr_requests=8: never written: the load had ended."), "{table}");
     assert!(!table.contains("--at 5ms:scheduler=none: "), "{table}");
-    // Options without effect are reported of later schedulers, too.
+    // Options without effect are also reported for schedulers that become active later.
     assert!(table.contains("cgroup_weight (g): no effect with none."), "{table}");
 }

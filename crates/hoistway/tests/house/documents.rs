@@ -1,8 +1,8 @@
-//! What documents name: files of the source, and each other.
+//! Checks that documents only name existing files and pages.
 
 use std::path::{Path, PathBuf};
 
-/// All files and folders under a folder, from `root` on, but for what was built.
+/// All files and folders below a folder, relative to `root`, except build results.
 fn paths(root: &Path, folder: &str, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(root.join(folder)).unwrap() {
         let entry = entry.unwrap();
@@ -15,7 +15,7 @@ fn paths(root: &Path, folder: &str, found: &mut Vec<String>) {
     }
 }
 
-/// What stands between two marks, again and again.
+/// All texts between pairs of these marks.
 fn between<'a>(text: &'a str, open: &'static str, close: char) -> impl Iterator<Item = &'a str> {
     text.split(open).skip(1).filter_map(move |rest| rest.split_once(close).map(|(inside, _)| inside))
 }
@@ -25,7 +25,7 @@ fn is_path(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "_/.".contains(letter))
 }
 
-/// Files that a document names in backticks and that are not there, and its links that lead nowhere.
+/// Missing files that a document names in backticks, and its broken links.
 pub(crate) fn lost(root: &Path, document: &str, names_files: bool) -> Vec<String> {
     let mut all = Vec::new();
     paths(root, "", &mut all);
@@ -44,7 +44,7 @@ pub(crate) fn lost(root: &Path, document: &str, names_files: bool) -> Vec<String
     code.chain(links).map(|name| format!("{document}: {name}")).collect()
 }
 
-/// All files with this ending, but for what was built.
+/// All files with this extension, except build results.
 pub(crate) fn ending(root: &Path, ending: &str) -> Vec<String> {
     let mut all = Vec::new();
     paths(root, "", &mut all);

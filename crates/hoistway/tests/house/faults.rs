@@ -33,7 +33,7 @@ pub(crate) fn rows(document: &str) -> Vec<(&str, Vec<&str>)> {
         .collect()
 }
 
-/// What is wrong with the table: rows without a test, and tests that do not exist.
+/// Errors in the table: rows without a test, and tests that do not exist.
 pub(crate) fn missing(document: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
     let mut wrong = Vec::new();
     for (fault, tests) in rows(document) {

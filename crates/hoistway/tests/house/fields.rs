@@ -1,4 +1,4 @@
-//! Whether every field of an experiment is called in messages what its callers call it.
+//! Checks that messages use the caller's name of every field of an experiment.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,7 @@ use hoistway_experiment::{Comparison, Field};
 
 use super::crates;
 
-/// What only searches and runs in real time have.
+/// Fields that only searches and runs in real time have.
 const NOT_OF_COMPARISONS: [Field; 4] = [Field::Objective, Field::Budget, Field::Target, Field::Force];
 
 #[test]

@@ -1,4 +1,4 @@
-//! The house itself: what every crate's source has to keep to.
+//! Rules that the source of every crate must follow.
 
 mod documents;
 mod faults;
@@ -15,8 +15,7 @@ fn crates() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The modules of a crate are in layers: none of those that lie side by side in a folder uses another that, by whatever way
-/// round, uses it.
+/// The modules of a crate are in layers: no two modules of the same folder use each other, directly or indirectly.
 #[test]
 fn no_crate_has_a_ring_of_modules() {
     let mut found = Vec::new();
@@ -33,7 +32,7 @@ fn no_crate_has_a_ring_of_modules() {
     assert!(found.is_empty(), "rings of modules:\n{}", found.join("\n"));
 }
 
-/// The modules of the block layer, read from first to last, use nothing before it has been explained.
+/// The modules of the block layer, read in order, use nothing before it has been explained.
 #[test]
 fn the_folders_of_the_block_layer_stand_in_the_order_of_the_way() {
     let root = crates().join("blk/src/lib.rs");
@@ -52,7 +51,7 @@ fn the_folders_of_the_block_layer_stand_in_the_order_of_the_way() {
     assert_eq!(back, [], "(user, used): what is used stands further down");
 }
 
-/// Documents name only what exists.
+/// Documents name only existing files.
 #[test]
 fn everything_named_in_documents_exists() {
     let root = crates().join("..").canonicalize().unwrap();

@@ -1,4 +1,4 @@
-//! The modules of a crate, and which of them each names.
+//! Finds the modules of a crate, and which of them each module names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,15 +6,15 @@ use std::path::Path;
 
 use syn::visit::Visit;
 
-/// A module's path below the crate's root, which is empty.
+/// A module's path from the crate's root, whose own path is empty.
 pub type ModulePath = Vec<String>;
 
-/// What one module's source says.
+/// The relevant content of a module's source.
 #[derive(Default)]
 struct Source {
-    /// Names that it hands on from elsewhere: the name, and the path that it stands for.
+    /// Names that it re-exports: the name, and the path that it stands for.
     handed_on: BTreeMap<String, Vec<String>>,
-    /// Paths that it names, as they are written.
+    /// The paths that it names, as written.
     named: Vec<Vec<String>>,
 }
 
@@ -25,14 +25,14 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Those of the crate with this root file.
+    /// The modules of the crate with this root file.
     pub fn read(root: &Path) -> Self {
         let mut modules = Modules::default();
         modules.read_file(Vec::new(), root, root.parent().expect("a file is in a folder"));
         modules
     }
 
-    /// Those of a crate that is given as text: paths joined by `::`, and their source.
+    /// The modules of a crate given as text: paths joined by `::`, and their sources.
     pub fn of(sources: &[(&str, &str)]) -> Self {
         let mut modules = Modules::default();
         for (path, text) in sources {
@@ -65,7 +65,7 @@ impl Modules {
         }
     }
 
-    /// Adds a module. Returns the modules that lie below it, in files of their own.
+    /// Adds a module. Returns the modules below it that have their own files.
     fn add(&mut self, path: ModulePath, file: &syn::File) -> Vec<String> {
         let mut reader = Reader::default();
         reader.visit_file(file);
@@ -73,7 +73,7 @@ impl Modules {
         reader.children
     }
 
-    /// The module that a path names, or that what it names is in; nothing if that is elsewhere.
+    /// The module that a path names or that contains what it names; `None` if that is outside the crate.
     fn resolve(&self, from: &[String], path: &[String], depth: u32) -> Option<ModulePath> {
         let mut at = from.to_vec();
         let mut parts = path.iter().map(String::as_str).peekable();
@@ -104,7 +104,7 @@ impl Modules {
             }
             at.pop();
             let Some(target) = self.sources[&at].handed_on.get(part) else { return Some(at) };
-            // Two that hand on from each other would never end.
+            // Limits the search, since two modules may re-export from each other.
             let rest = target.iter().cloned().chain(parts.map(str::to_owned)).collect::<Vec<_>>();
             return if depth < 8 { self.resolve(&at, &rest, depth + 1) } else { None };
         }

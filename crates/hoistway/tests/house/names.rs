@@ -1,4 +1,5 @@
-//! Whether a type's name has one meaning: the public types of all crates, and those names that two crates have.
+//! Checks that each type name has one meaning: no two crates have public types with the same name, except those listed
+//! here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,7 +7,7 @@ use std::path::Path;
 
 use syn::{Item, Visibility};
 
-/// Names that several crates have: what they have in common, and the names.
+/// Names that several crates may have: what these have in common, and the names.
 const SHARED: &[(&str, &str)] = &[
     (
         "the same thing at another stage: asked for, parsed, run, stored or analysed",
@@ -24,7 +25,7 @@ const SHARED: &[(&str, &str)] = &[
     ),
 ];
 
-/// The crates that have a public type of each name.
+/// For each name, the crates with a public type of this name.
 pub(crate) fn of_types(crates: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for entry in fs::read_dir(crates).unwrap() {
@@ -52,7 +53,7 @@ fn public_type(item: &Item) -> Option<String> {
     matches!(visibility, Visibility::Public(_)).then(|| name.to_string())
 }
 
-/// The source files of a crate, without its tests.
+/// The source files of a crate, except tests.
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut found = Vec::new();

@@ -1,13 +1,13 @@
-//! Rings among modules that lie side by side in a folder.
+//! Finds cycles among the modules of a folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::modules::{ModulePath, Modules};
 
-/// Which module of a folder uses which.
+/// Pairs of modules of a folder, of which the first uses the second.
 pub type Uses = BTreeSet<(String, String)>;
 
-/// Modules of a folder that use each other in a ring.
+/// Modules of a folder that use each other in a cycle.
 pub struct Ring {
     folder: ModulePath,
     uses: Vec<(String, String)>,
@@ -21,17 +21,17 @@ impl std::fmt::Display for Ring {
     }
 }
 
-/// Every ring.
+/// Finds all cycles.
 pub fn of(modules: &Modules) -> Vec<Ring> {
     by_folder(modules).iter().flat_map(|(folder, uses)| in_folder(folder, uses)).collect()
 }
 
-/// For each folder, which of its modules uses which: a module stands for all that lies below it.
+/// For each folder, the uses among its modules. A module stands for everything below it.
 pub fn by_folder(modules: &Modules) -> BTreeMap<ModulePath, Uses> {
     let mut folders: BTreeMap<ModulePath, Uses> = BTreeMap::new();
     for (from, to) in modules.uses() {
         let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
-        // Otherwise one lies above the other: those are of a family.
+        // Otherwise one module contains the other, which is allowed.
         if let (Some(user), Some(used)) = (from.get(common), to.get(common)) {
             folders.entry(from[..common].to_vec()).or_default().insert((user.clone(), used.clone()));
         }
@@ -59,7 +59,7 @@ fn in_folder(folder: &[String], uses: &Uses) -> Vec<Ring> {
     rings
 }
 
-/// What a module uses, by whatever way round.
+/// The modules that a module uses, directly or indirectly.
 fn reachable<'a>(member: &str, uses: &'a Uses) -> BTreeSet<&'a String> {
     let mut found = BTreeSet::new();
     let mut next = vec![member];

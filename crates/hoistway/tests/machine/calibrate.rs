@@ -8,7 +8,7 @@ use tempfile::{TempDir, tempdir};
 use crate::loop_device::{Loop, folder_in_memory, skipped};
 use crate::support::{ended_with, has_fio, hoistway};
 
-/// Short measurements, and a fit that need neither converge nor be good.
+/// Short measurements, and a fit that needs neither to converge nor to be good.
 const SHORT: [&str; 10] =
     ["--quick", "--runtime", "50ms", "--evaluations", "2", "--residuals", "100000", "--journal", "journal", "-o"];
 
@@ -27,7 +27,7 @@ fn a_loop_device_is_measured_without_its_scheduler_which_is_restored() {
     assert!(rows == 9 && printed.contains("optane.read_command_us"), "{printed}");
     let text = fs::read_to_string(folder.path().join("mine.toml")).unwrap();
     assert!(text.contains("name = \"mine\"") && text.contains("capacity_gb = 0.067108864"), "{text}");
-    // The table is one that the fit reads.
+    // The fit can read the table.
     let csv = fs::read_to_string(folder.path().join("m.csv")).unwrap();
     assert_eq!(csv.lines().count(), 10, "{csv}");
     let fit = ["calibrate", "fit", "m.csv", "--like", "mine.toml", "--evaluations", "1", "-o", "again.toml"];
@@ -42,7 +42,7 @@ fn a_fit_that_does_not_do_what_the_device_does_is_refused_and_its_figures_are_ke
     let Some(device) = Loop::in_memory().filter(|_| has_fio()) else { return };
     let folder = tempdir().unwrap();
     let path = format!("/dev/{}", device.name);
-    // No disk that seeks reads as fast as memory, and one evaluation finds no other one.
+    // A rotating disk is never as fast as memory, and a single evaluation cannot improve that.
     let plan = ["--like", "hdd", "--quick", "--runtime", "50ms", "--evaluations", "1", "--journal", "journal"];
     let line = [&["calibrate", "device", &path, "--csv", "m.csv", "-o", "x.toml"], &plan[..]].concat();
     let (printed, said) = ended_with(&[2], &mut hoistway(folder.path(), &line));
@@ -73,10 +73,10 @@ fn a_file_is_created_and_written_only_if_it_is_named_twice() {
     };
     refused("none", &[], "none: cannot be found (expected a block device or a file)");
     refused("mine", &["--writes", "mine"], "no run created this file");
-    refused("mine", &["--writes", "other"], "--writes other: is another one than the target");
+    refused("mine", &["--writes", "other"], "--writes other: is not the target");
     refused("/dev/null", &[], "neither a file nor a block device");
     fs::write(at.join("small"), "1").unwrap();
-    refused("small", &[], "64 MiB at least");
+    refused("small", &[], "at least 64 MiB");
     fs::File::create(at.join("sparse")).unwrap().set_len(1 << 30).unwrap();
     refused("sparse", &[], "has holes");
     let before = fs::read(at.join("mine")).unwrap();
@@ -89,7 +89,7 @@ fn a_file_is_created_and_written_only_if_it_is_named_twice() {
 
 #[test]
 fn a_loop_device_over_the_page_cache_is_refused() {
-    // That of a disk: the cache below answers.
+    // The file must be on a disk, whose page cache then serves the reads.
     let Some(device) = Loop::new() else { return };
     if fs::metadata(std::env::temp_dir()).is_ok() && is_tmpfs(&std::env::temp_dir()) {
         skipped("the folder for temporary files is in memory");
@@ -99,14 +99,14 @@ fn a_loop_device_over_the_page_cache_is_refused() {
     let path = format!("/dev/{}", device.name);
     let line = [&["calibrate", "device", &path], &SHORT[..], &["x.toml"]].concat();
     let (_, said) = ended_with(&[2], &mut hoistway(folder.path(), &line));
-    assert!(said.contains("the page cache answers for") && said.contains("--direct-io=on"), "{said}");
+    assert!(said.contains("reads are served from the page cache of") && said.contains("--direct-io=on"), "{said}");
 }
 
 fn is_tmpfs(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type as u64 == 0x0102_1994)
 }
 
-/// Journals that are left.
+/// The remaining journals.
 fn journals(folder: &TempDir) -> Vec<String> {
     let entries = fs::read_dir(folder.path().join("journal")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

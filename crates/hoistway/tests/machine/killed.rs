@@ -1,4 +1,5 @@
-//! Whatever moment a measurement is killed at, the next command restores the device. `apply` and `record` have such tests of their own.
+//! A measurement that is killed at any moment is undone by the next command. `apply` and `record` have such tests of
+//! their own.
 
 use std::fs;
 use std::path::Path;
@@ -11,15 +12,15 @@ use tempfile::tempdir;
 use crate::loop_device::Loop;
 use crate::support::{ended_with, has_fio, hoistway};
 
-/// Few I/Os, so that they are simulated at once.
+/// Few I/Os, so that the simulation is quick.
 const JOB: &str = "[load]\nrw=randread\nrate_iops=50\nioengine=libaio\ndirect=1\nsize=32m\nruntime=100ms\ntime_based\n";
 
-/// How often each command is killed; `HOISTWAY_KILLS=200` does it more often.
+/// The default number of kills of each command; `HOISTWAY_KILLS=200` increases it.
 fn kills() -> u32 {
     std::env::var("HOISTWAY_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
 }
 
-/// Kills a command at random moments while the device is set, and lets another one restore it.
+/// Kills a command at random moments while the device has other settings, and lets another command restore it.
 fn is_restored_after_kills(command: &[&str], restore: &[&str]) {
     let Some(device) = Loop::in_memory().filter(|_| has_fio()) else { return };
     let folder = tempdir().unwrap();
@@ -35,7 +36,7 @@ fn is_restored_after_kills(command: &[&str], restore: &[&str]) {
     let mut left = 0;
     for number in 0..kills() {
         let mut child = hoistway(folder.path(), &line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // Most of them once the device is set, the others at any moment before.
+        // Most kills come after the device is changed, the others at any moment before.
         let begin = Instant::now();
         while number % 4 != 0 && device.state() == before && begin.elapsed() < Duration::from_secs(20) {
             thread::sleep(Duration::from_millis(1));

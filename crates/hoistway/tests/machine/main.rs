@@ -1,5 +1,5 @@
-//! Commands that measure and set devices of this machine: loop devices, and files. What needs root, loop devices or fio says that it is
-//! skipped where one is missing.
+//! Commands that measure and change devices of this machine: loop devices, and files. Tests report that they are
+//! skipped if root, loop devices or fio is missing.
 
 mod calibrate;
 mod killed;

@@ -1,18 +1,18 @@
-//! How the tests run the binary.
+//! Runs the binary for tests.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::loop_device::skipped;
 
-/// The binary, in a folder, with a journal there.
+/// The binary in a folder, with its journal there.
 pub fn hoistway(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
     command.current_dir(folder).args(arguments);
     command
 }
 
-/// What a command printed on standard output and on standard error. It must end with one of these statuses.
+/// The standard output and standard error of a command, which must end with one of these statuses.
 #[track_caller]
 pub fn ended_with(statuses: &[i32], command: &mut Command) -> (String, String) {
     let Output { status, stdout, stderr } = command.output().unwrap();

@@ -10,7 +10,7 @@ use crate::support::{ended_with, has_fio, hoistway};
 
 const README: &str = include_str!("../../../../README.md");
 
-/// The commands of the tour, without `sudo` and what is behind `#`.
+/// The commands of the tour, without `sudo` and comments.
 fn commands() -> Vec<String> {
     let tour = README.split("## Your own machine in five commands").nth(1).unwrap();
     let block = tour.split("```").nth(1).unwrap().trim_start_matches("sh\n");
@@ -57,7 +57,7 @@ fn a_new_user_comes_from_a_look_at_a_device_to_a_setting_that_is_applied_verifie
     let names: Vec<&str> = commands.iter().filter_map(|line| line.split(' ').nth(1)).collect();
     assert_eq!(names, ["host", "record", "compare", "apply", "verify"]);
     for line in &commands {
-        // Short, on this device, and with a journal of the test's own.
+        // The command, shortened, for this device, and with a journal for this test.
         let line = line.replace("sda", &device.name).replace("30s", "1s");
         let mut words: Vec<&str> = line.split(' ').skip(1).collect();
         match words[0] {

@@ -37,7 +37,7 @@ fn a_job_is_predicted_and_run_under_each_scheduler_and_all_is_as_before() {
     let (printed, _) = ended_with(&[0], &mut hoistway(folder.path(), &line));
     let document: serde_json::Value = serde_json::from_str(&printed).unwrap();
     assert_eq!((&document["format"], &document["rounds"]), (&"hoistway-verify/1".into(), &2.into()));
-    // Two jobs with three figures, but for the percentiles of two processes.
+    // Two jobs with three figures each, except for the percentiles of two processes.
     assert_eq!((document["figures"].as_array().unwrap().len(), document["pairs"].as_array().unwrap().len()), (10, 5));
     assert_eq!(document["pairs"][0]["schedulers"], serde_json::json!(["none", "bfq"]));
     assert!(document["figures"].as_array().unwrap().iter().all(|figure| figure["measured"].as_f64().unwrap() > 0.0));
@@ -112,7 +112,7 @@ fn a_recording_runs_in_our_own_engine() {
 fn an_interrupt_restores_the_scheduler() {
     let Some(device) = Loop::in_memory().filter(|_| has_fio()) else { return };
     let folder = tempdir().unwrap();
-    // A simulation of so long a run is quick if it has few I/Os.
+    // The simulation of a long run is quick if it has few I/Os.
     let slow = JOB.replace("\nbs=", "\nrate_iops=20\nbs=");
     fs::write(folder.path().join("load.fio"), slow).unwrap();
     device.set("scheduler", "bfq");
@@ -150,7 +150,7 @@ fn an_impossible_verification_is_refused_and_changes_nothing() {
         assert_eq!(device.state(), before);
     };
     refused(&["write.fio", "--target", &path], "the load writes (expected --writes with the target named again");
-    refused(&["write.fio", "--target", &path, "--writes", "file"], "--writes file: is another one than the target");
+    refused(&["write.fio", "--target", &path, "--writes", "file"], "--writes file: is not the target");
     refused(&["write.fio", "--target", "file", "--writes", "file"], "no run created this file");
     refused(&["load.fio", "--target", "gone"], "gone: cannot be found");
     let hint = format!("{}: is the name of a device (expected {path}, or ", device.name);
@@ -161,7 +161,7 @@ fn an_impossible_verification_is_refused_and_changes_nothing() {
     refused(&["load.fio", "--target", &path, "--schedulers", "cfq"], "cfq");
     fs::write(folder.path().join("journal"), "").unwrap();
     refused(&["load.fio", "--target", &path], "journal");
-    // What mounts it, or lies on it, has it for itself.
+    // A mounted file system, or a device on top of it, has exclusive access to it.
     let above = Command::new("losetup").args(["--find", "--show", &path]).output().unwrap();
     let above = String::from_utf8(above.stdout).unwrap();
     refused(&["write.fio", "--target", &path, "--writes", &path], "");

@@ -1,4 +1,4 @@
-//! What ends a recording, and that nothing of it stays but its files.
+//! The ends of a recording: only its files remain.
 
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
@@ -21,7 +21,7 @@ impl Load {
         let stat = || fs::read_to_string(format!("/sys/block/{}/stat", bench.name())).unwrap();
         let (before, begin) = (stat(), Instant::now());
         let load = Load(Command::new(&command[0]).args(&command[1..]).stdout(Stdio::null()).spawn().unwrap());
-        // On a busy machine fio takes a while to begin.
+        // On a busy machine fio needs some time to begin.
         while stat() == before && begin.elapsed() < Duration::from_secs(20) {
             thread::sleep(Duration::from_millis(5));
         }
@@ -36,7 +36,7 @@ impl Drop for Load {
     }
 }
 
-/// What a recording that a signal ended has printed.
+/// The output of a recording that was ended by a signal.
 fn ended_by(bench: &Bench, signal: Signal) -> Output {
     let child = bench.record().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begin = Instant::now();
@@ -72,7 +72,7 @@ fn it_ends_when_its_files_are_large_enough() {
     let Some(bench) = Bench::new().filter(|_| has("fio")) else { return };
     let _load = Load::on(&bench);
     let (printed, _) = succeeded(bench.record().args(["--max", "100k", "--for", "60s"]));
-    assert!(printed.contains("as --max asks"), "{printed}");
+    assert!(printed.contains("the limit of --max"), "{printed}");
     is_whole(&bench);
 }
 
@@ -124,7 +124,7 @@ fn a_full_disk_ends_it_with_whole_records() {
     let read = bench.hoistway().args(["trace", "info", "small/x.blktrace.0"]).output().unwrap();
     let unmounted = Command::new("umount").arg(&small).status().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && printed.contains("no room for more"), "{output:?}");
+    assert!(output.status.success() && printed.contains("the file system was full"), "{output:?}");
     assert!(read.status.success() && unmounted.success(), "{read:?}");
     assert_eq!(Bench::instances(), [""; 0]);
 }

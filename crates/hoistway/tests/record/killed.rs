@@ -1,4 +1,4 @@
-//! A recording that is killed leaves nothing that the next one does not remove.
+//! The next recording removes everything that a killed one has left.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,9 +11,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::ends::Load;
 use crate::support::{Bench, has, succeeded};
 
-/// How often, if `HOISTWAY_KILLS` does not say.
+/// The number of kills, unless `HOISTWAY_KILLS` is set.
 const KILLS: u32 = 8;
-/// The first moments of a recording are those in which it changes most.
+/// A recording changes most settings in its first moments.
 const MOMENTS_MS: u64 = 400;
 
 #[test]
@@ -22,7 +22,7 @@ fn the_remains_of_a_killed_recording_are_removed_by_the_next() {
     let _load = Load::on(&bench);
     let kills = std::env::var("HOISTWAY_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
     let mut random = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
-    // Another program may record on this machine at the same time: only instances of these processes count.
+    // Another program may record on this machine at the same time, so only instances of these processes count.
     let mut killed = BTreeSet::new();
     let of_killed = |killed: &BTreeSet<String>| -> Vec<String> {
         Bench::instances().into_iter().filter(|name| killed.contains(name)).collect()
@@ -39,7 +39,7 @@ fn the_remains_of_a_killed_recording_are_removed_by_the_next() {
         child.wait().unwrap();
         killed.insert(format!("hoistway-{}", child.id()));
         left += of_killed(&killed).len();
-        // A recording of which nothing was written is none.
+        // If nothing was written, there is no recording.
         if fs::metadata(bench.path("x.blktrace.0")).is_ok_and(|file| file.len() > 0) {
             let (_, losses, _) = bench.events();
             assert!(losses.unknown_actions == 0, "killed after {after:?}: {losses:?}");

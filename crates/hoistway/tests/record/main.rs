@@ -1,5 +1,5 @@
-//! `hoistway record` on a loop device, beside the tools that it has to agree with. What needs rights that are missing is skipped,
-//! and says so.
+//! `hoistway record` on a loop device, and the tools with which it has to agree. Tests report that they are skipped if
+//! they lack privileges.
 
 mod ends;
 mod killed;

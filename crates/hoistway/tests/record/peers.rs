@@ -1,4 +1,4 @@
-//! What others see of the same I/O: fio, blkparse and btt, perf, and our own commands.
+//! Compares recordings with other observers of the same I/O: fio, blkparse and btt, perf, and our own commands.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -42,12 +42,12 @@ fn the_ios_are_those_that_fio_counted() {
     }
     assert_eq!((losses.lost_events, losses.truncated, losses.unknown_actions), (0, 0, 0));
     let ios = reads + writes + flushes;
-    assert!(printed.contains("0 events lost") && printed.contains("us of CPU time an I/O"), "{printed}");
+    assert!(printed.contains("0 events lost") && printed.contains("us of CPU time per I/O"), "{printed}");
     let host: Value = serde_json::from_str(&fs::read_to_string(bench.path("x.host.json")).unwrap()).unwrap();
     assert_eq!(host["ios"], ios);
     let task = host["tasks"].as_array().unwrap().iter().find(|task| task["ios"] == ios).unwrap();
     assert_eq!((&task["name"], task["nice"].as_i64()), (&Value::from("fio"), Some(0)));
-    // Kernels before 6.11 do not say which priority a request has.
+    // Kernels before 6.11 do not report the priority of a request.
     assert!(task["io_priority"].is_null() || task["io_priority"] == "rt:3", "{task}");
     assert_eq!(Bench::instances(), [""; 0]);
 }
@@ -115,7 +115,7 @@ fn perf_sees_the_same_ios() {
             of_it.map(|event| (event.sector, event.bytes, event.flags, event.pid)).collect::<Vec<_>>()
         };
         assert_eq!(shown(&ours), shown(&of_perf), "{action:?}");
-        // Both read one clock, perf a moment later or earlier.
+        // Both read the same clock, perf a moment later or earlier.
         let apart = of(&ours, action)
             .iter()
             .zip(of(&of_perf, action).iter().filter(|event| event.device == device))

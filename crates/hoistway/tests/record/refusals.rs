@@ -1,4 +1,4 @@
-//! What is refused before anything is made.
+//! Recordings that are refused before anything is created.
 
 use std::fs;
 use std::process::Command;
@@ -23,9 +23,9 @@ fn devices_and_names_that_cannot_be_are_refused() {
     let device = &*bench.device;
     refused(&bench, &["no-such-disk", "-o", "x"], &["no-such-disk: no such device (expected one of ", bench.name()]);
     refused(&bench, &["/dev/no-such-disk", "-o", "x"], &["/dev/no-such-disk: no such device"]);
-    refused(&bench, &["./disk", "-o", "x"], &["this is no block device"]);
-    refused(&bench, &[device, "-o", "missing/x"], &["missing/x: ", "expected NAME in a folder that exists"]);
-    refused(&bench, &[device, "-o", "x/"], &["x/: this is no name of a recording"]);
+    refused(&bench, &["./disk", "-o", "x"], &["is not a block device"]);
+    refused(&bench, &[device, "-o", "missing/x"], &["missing/x: ", "expected NAME in an existing writable folder"]);
+    refused(&bench, &[device, "-o", "x/"], &["x/: this is not a recording name"]);
     refused(&bench, &[device, "-o", "x", "--for", "0s"], &["--for"]);
     refused(&bench, &[device, "-o", "x", "--max", "much"], &["--max", "such as 1G"]);
     refused(&bench, &[device, "-o", "x", "--buffer", "1k"], &["--buffer", "64K to 4G"]);
@@ -34,7 +34,7 @@ fn devices_and_names_that_cannot_be_are_refused() {
 #[test]
 fn without_privileges_the_error_names_the_missing_ones() {
     let Some(bench) = Bench::new() else { return };
-    // The binary may lie where only root may go: a copy may not.
+    // The binary may be in a folder that only root may enter, so a copy is used.
     let binary = bench.path("hoistway");
     fs::copy(env!("CARGO_BIN_EXE_hoistway"), &binary).unwrap();
     fs::create_dir(bench.path("open")).unwrap();

@@ -1,4 +1,4 @@
-//! A loop device, the rights that a recording needs, and the programs that are run.
+//! A loop device, the privileges that a recording needs, and the programs that are run.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ const TRACEFS: &str = "/sys/kernel/tracing";
 /// A folder and a loop device of 64 MiB. No other test records at the same time.
 pub struct Bench {
     pub folder: TempDir,
-    /// As `/dev/loop3`.
+    /// The path of the device, such as `/dev/loop3`.
     pub device: String,
     _alone: File,
 }
 
 impl Bench {
-    /// None if a right is missing.
+    /// None if a privilege is missing.
     pub fn new() -> Option<Bench> {
         if fs::read_dir(format!("{TRACEFS}/events/block")).is_err() {
             skipped("there is no tracefs with block events (it takes root)");
@@ -74,7 +74,7 @@ impl Bench {
         command
     }
 
-    /// A command of fio for the device.
+    /// A fio command for the device.
     pub fn fio(&self, options: &str) -> Vec<String> {
         let device = format!("--filename={}", self.device);
         let common = ["fio", "--name=load", &device, "--direct=1", "--output-format=json", "--output=fio.json"];
@@ -86,7 +86,7 @@ impl Bench {
         events(&self.path("x.blktrace.0"))
     }
 
-    /// Instances of the tracer that recordings have left.
+    /// Tracefs instances that recordings have left.
     pub fn instances() -> Vec<String> {
         let entries = fs::read_dir(format!("{TRACEFS}/instances")).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -110,12 +110,12 @@ pub fn events(path: &Path) -> (Vec<Event>, Losses, Recording) {
     (events, recording.losses().clone(), recording)
 }
 
-/// Those of an action.
+/// The events with an action.
 pub fn of(events: &[Event], action: Action) -> Vec<Event> {
     events.iter().copied().filter(|event| event.action == action).collect()
 }
 
-/// Whether a program can be run.
+/// Whether a program is installed.
 pub fn has(program: &str) -> bool {
     let is_there = Command::new(program).arg("--version").output().is_ok();
     if !is_there {
@@ -124,7 +124,7 @@ pub fn has(program: &str) -> bool {
     is_there
 }
 
-/// What a command printed on standard output and on standard error. It must end well.
+/// The standard output and standard error of a command, which must succeed.
 #[track_caller]
 pub fn succeeded(command: &mut Command) -> (String, String) {
     let Output { status, stdout, stderr } = command.output().unwrap();

@@ -1,4 +1,4 @@
-//! An array of jobs, as Slurm and Kubernetes have them: processes that share nothing but a folder.
+//! An array of jobs, as in Slurm and Kubernetes: processes that share only a folder.
 
 use std::fs;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{PLAN, RUNS, files, folder, hoistway, merged, printed, text, wait_for_a_file};
 
-/// Long enough for a shard not to be over when its first run is.
+/// Long enough that a shard still runs after its first run.
 const LONG: &str = r#"
 loads = ["load.fio"]
 devices = ["intel-s3520-1600gb"]
@@ -20,7 +20,7 @@ fn four_shards_of_which_one_is_killed_and_started_again_make_the_table_of_one_pr
     let folder = folder(LONG);
     let at = folder.path();
     let shard = |shard: &'static str| hoistway(at, &["sweep", "plan.toml", "--shard", shard, "-o", "array"]);
-    // Alone at first, so that what is there when it is killed is its own.
+    // This shard runs alone at first, so that all files at its death are its own.
     let mut victim = shard("2/4").stdout(Stdio::null()).spawn().unwrap();
     wait_for_a_file(at, "array");
     victim.kill().unwrap();

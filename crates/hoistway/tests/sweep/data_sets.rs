@@ -1,4 +1,4 @@
-//! Folders that are incomplete, damaged, of others, or of several plans.
+//! Folders that are incomplete or damaged, or belong to other versions or to several plans.
 
 use std::fs;
 
@@ -76,7 +76,7 @@ fn runs_of_another_version_are_named_left_alone_and_made_again() {
     let at = folder.path();
     printed(at, &["sweep", "plan.toml", "-o", "runs"]);
     for (path, content) in files(at, "runs") {
-        // As a build from other sources has it.
+        // The version of a build from other sources.
         let version = format!("\"version\":\"{}\"", hoistway_experiment::sweep::VERSION);
         let text = String::from_utf8(content).unwrap().replacen(&version, &version.replacen("+", "+f", 1), 1);
         fs::write(path, text).unwrap();

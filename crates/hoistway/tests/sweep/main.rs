@@ -1,4 +1,4 @@
-//! `hoistway sweep` and `hoistway merge` from outside.
+//! Runs `hoistway sweep` and `hoistway merge` as a user does.
 
 mod array;
 mod data_sets;

@@ -1,4 +1,4 @@
-//! Plans that cannot be: one message that names the file and the field, and nothing is left behind.
+//! Invalid plans: one message that names the file and the field, and no file remains.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn refuses(plan: &str, words: &[&str]) {
     }
 }
 
-/// The plan with a line at its beginning.
+/// The plan with an additional line at its beginning.
 fn with(line: &str) -> String {
     format!("{line}\n{PLAN}")
 }
@@ -23,7 +23,7 @@ fn with(line: &str) -> String {
 fn plan_errors_are_reported_with_their_line() {
     refuses("loads = [", &["plan.toml:1: "]);
     refuses(&format!("{PLAN}\n[nonsense]\n"), &["plan.toml:10: unknown field `nonsense`", "`schedulers`"]);
-    refuses(&PLAN.replace("seeds = 4", "seeds = \"many\""), &["plan.toml:5: ", "how many seeds there are, or a list"]);
+    refuses(&PLAN.replace("seeds = 4", "seeds = \"many\""), &["plan.toml:5: ", "a number of seeds, or a list"]);
     refuses(&PLAN.replace("[1, 16]", "[1.5]"), &["plan.toml:8: ", "a whole number or a text"]);
     refuses(&PLAN.replace("\"null\"", "7"), &["plan.toml:3: ", "the name of a device"]);
 }
@@ -70,12 +70,12 @@ fn an_invalid_load_is_refused_with_its_line() {
 #[test]
 fn axes_and_multi_run_fields_are_refused_in_the_base() {
     for (field, expected) in [
-        ("devices = [{ common = \"null\" }]", "`base.devices`: is not the same everywhere (expected `devices`)"),
+        ("devices = [{ common = \"null\" }]", "`base.devices`: is an axis of the sweep (expected `devices`)"),
         ("schedulers = [\"bfq\"]", "(expected `schedulers`)"),
         ("repeats = 3", "(expected `seeds`)"),
         ("queue_files = [{ file = \"nr_requests\", text = \"4\" }]", "(expected `settings.queue`)"),
-        ("baseline = \"none\"", "`base.baseline`: a sweep leaves the figures of each run"),
-        ("logs = true", "`base.logs`: a sweep leaves"),
+        ("baseline = \"none\"", "`base.baseline`: does not apply to a sweep, which stores the figures"),
+        ("logs = true", "`base.logs`: does not apply to a sweep"),
         ("load = { scenario = \"database\" }", "(expected one of it and `loads`)"),
     ] {
         refuses(&format!("{PLAN}\n[base]\n{field}\n"), &["plan.toml: ", expected]);
@@ -89,13 +89,13 @@ fn values_given_twice_or_not_at_all_are_refused() {
     refuses(&PLAN.replace("[1, 16]", "[1, 1]"), &["`settings.mq-deadline.fifo_batch` 1: is given twice"]);
     refuses(&PLAN.replace("[1, 16]", "[]"), &["`settings.mq-deadline.fifo_batch`: expected at least one value"]);
     refuses(&PLAN.replace("seeds = 4", "seeds = 0"), &["`seeds` 0: expected at least one"]);
-    refuses(&PLAN.replace("\"none\", \"mq-deadline\"", "\"none\""), &["mq-deadline is not among the schedulers"]);
-    refuses("loads = [\"load.fio\"]\n", &["`schedulers`: each run is of one scheduler"]);
-    refuses("schedulers = [\"all\"]\n", &["`schedulers` all: each run is of one scheduler, and this makes"]);
     refuses(
-        "loads = [\"guests\"]\nschedulers = [\"bfq\"]\n",
-        &["`guest_schedulers` none: each run is of one scheduler"],
+        &PLAN.replace("\"none\", \"mq-deadline\"", "\"none\""),
+        &["mq-deadline is not among the compared schedulers"],
     );
+    refuses("loads = [\"load.fio\"]\n", &["`schedulers`: each run has one scheduler"]);
+    refuses("schedulers = [\"all\"]\n", &["`schedulers` all: each run has one scheduler, but this gives"]);
+    refuses("loads = [\"guests\"]\nschedulers = [\"bfq\"]\n", &["`guest_schedulers` none: each run has one scheduler"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Plans, and how the tests run the binary.
+//! Plans, and functions that run the binary.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// A load of a thousand I/Os.
+/// A load with a thousand I/Os.
 pub(crate) const LOAD: &str = "[r]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nrw=randread\niodepth=8\nsize=10g\n\
                                number_ios=1000\n";
 
@@ -22,7 +22,7 @@ seeds = 4
 fifo_batch = [1, 16]
 "#;
 
-/// Its runs.
+/// Number of runs of the plan.
 pub(crate) const RUNS: usize = 24;
 
 /// A folder with the load and this plan.
@@ -40,7 +40,7 @@ pub(crate) fn hoistway(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// What it prints; it must end well.
+/// Its standard output; it must succeed.
 #[track_caller]
 pub(crate) fn printed(folder: &Path, arguments: &[&str]) -> String {
     text(hoistway(folder, arguments).output().unwrap())
@@ -52,7 +52,7 @@ pub(crate) fn text(output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Its one message: it must refuse, with status 2.
+/// Its only message; it must end with status 2.
 #[track_caller]
 pub(crate) fn refused(folder: &Path, arguments: &[&str]) -> String {
     let output = hoistway(folder, arguments).output().unwrap();
@@ -63,14 +63,14 @@ pub(crate) fn refused(folder: &Path, arguments: &[&str]) -> String {
     message
 }
 
-/// The table of a data set, as it is written.
+/// The table of a data set, as written to a file.
 #[track_caller]
 pub(crate) fn merged(folder: &Path, runs: &str) -> String {
     printed(folder, &["merge", runs, "-o", "table.csv"]);
     fs::read_to_string(folder.join("table.csv")).unwrap()
 }
 
-/// Files of runs, with what is in them.
+/// The files of runs, with their content.
 pub(crate) fn files(folder: &Path, runs: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let Ok(entries) = fs::read_dir(folder.join(runs).join("runs")) else { return BTreeMap::new() };
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -78,7 +78,7 @@ pub(crate) fn files(folder: &Path, runs: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     complete.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-/// Waits until a sweep that runs has finished some runs.
+/// Waits until a sweep has finished some runs.
 pub(crate) fn wait_for_a_file(folder: &Path, runs: &str) {
     while files(folder, runs).is_empty() {
         std::thread::yield_now();

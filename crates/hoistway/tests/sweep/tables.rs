@@ -1,4 +1,4 @@
-//! What is in the tables.
+//! The content of tables.
 
 use std::fs;
 

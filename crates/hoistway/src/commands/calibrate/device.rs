@@ -30,21 +30,22 @@ const GENERIC_PRESET: &str = "intel-p4800x-375gb";
 const FILE_BYTES: u64 = 1 << 30;
 /// A smaller target fits into caches.
 const BYTES_MIN: u64 = 64 << 20;
-/// Rounds that differ by more than this, in the median of the loads, are named as the cause of a poor fit.
+/// A poor fit is blamed on differences between rounds if their median over the loads exceeds this ratio minus one.
 const SPREAD_MAX: f64 = 0.5;
 
 /// Measure a block device or a file with fio, without a scheduler, and fit a device model to it.
 ///
 /// Reads only, unless --writes names the target again. The scheduler of the disk is set to none for the measurement and is
-/// restored at its end; after a run that was killed the next hoistway calibrate device, verify or apply restores it. Measured are
-/// the latency at depth 1, the curve over depths, sizes, a sequential load, and with --writes writes and a mix; each as often as
-/// there are rounds, in turn. It takes three to five minutes, with --quick under one.
+/// restored at its end; after a killed run the next hoistway calibrate device, verify or apply restores it. Measures the latency
+/// at depth 1, the curve over depths, sizes, a sequential load, and with --writes writes and a mix, each once per round. Takes
+/// three to five minutes, with --quick under one.
 ///
-/// Refused are figures that are not those of the device: other programs use it, a page cache is below it, its rate falls while
-/// nothing changes. So is a fit of which half of the figures are off by more than --residuals: then no file is written.
+/// Refuses to measure if results would not be those of the device: other programs use it, a page cache is below it, or its rate
+/// falls under a constant load. Also refuses a fit if half of its figures are off by more than --residuals: then no file is
+/// written.
 ///
-/// Exit status: 0 on success; 1 if the fit did not converge, after the file is written and marked; 2 for bad input and for what is
-/// refused; 130 if interrupted.
+/// Exit status: 0 on success; 1 if the fit did not converge, after the file is written and marked; 2 for bad input and for a
+/// refusal; 130 if interrupted.
 ///
 /// Examples:
 ///   sudo hoistway calibrate device /dev/nvme0n1 -o my-disk.toml
@@ -59,7 +60,7 @@ pub(crate) struct Arguments {
     /// Write the device model to this file, and name it after the file.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Write the measurements, too, as the table that hoistway calibrate fit reads.
+    /// Also write the measurements, as the table that hoistway calibrate fit reads.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// Run each load for one second in three rounds, instead of four in five.
@@ -68,8 +69,8 @@ pub(crate) struct Arguments {
     /// Run each load for this time in each round. [default: 4s, with --quick 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     runtime: Option<Nanos>,
-    /// The most similar device, a preset or a TOML file: its model is used, and its numbers where none is fitted. [default: by the
-    /// model and the class of the device]
+    /// The most similar device, a preset or a TOML file: provides the model and every number that is not fitted. [default: chosen
+    /// by the model and the class of the device]
     #[arg(long, value_name = "PRESET")]
     like: Option<String>,
     /// The host that runs fio: a profile of `hoistway hosts`, or a TOML file.
@@ -162,9 +163,9 @@ fn advice(rows: &[MeasuredRow], like: &str) -> String {
     spreads.sort_by(f64::total_cmp);
     match spreads.get(spreads.len() / 2) {
         Some(spread) if *spread > SPREAD_MAX => {
-            format!("the rounds differ by {:.0} %, so measure while nothing else runs", 100.0 * spread)
+            format!("the rounds differ by {:.0} %, so measure on an idle machine", 100.0 * spread)
         }
-        _ => format!("the model of {like} does not do what this device does, so try another --like"),
+        _ => format!("the model of {like} does not describe this device, so try another --like"),
     }
 }
 
@@ -173,22 +174,22 @@ fn check(target: &Target, arguments: &Arguments) -> Result<()> {
     let name = arguments.target.display();
     if let Some(file) = &target.below.cached_by {
         bail!(
-            "{name}: the page cache answers for {file} below it (expected a loop device with direct I/O: losetup --direct-io=on)"
+            "{name}: reads are served from the page cache of {file} below it (expected a loop device with direct I/O: losetup --direct-io=on)"
         );
     }
     ensure!(
         !target.below.disks.is_empty() || target.below.is_in_memory,
-        "{name}: lies on no disk that sysfs lists, so its scheduler is unknown (expected a block device, or a file on one)"
+        "{name}: is not on a disk that sysfs lists, so its scheduler is unknown (expected a block device, or a file on one)"
     );
     let bytes = match target.below.is_device {
         true => target.disk().map_or(u64::MAX, |disk| disk.size_bytes),
         false => target.path.metadata()?.len(),
     };
-    ensure!(bytes >= BYTES_MIN, "{name}: has {bytes} bytes (expected 64 MiB at least: less fits into a cache)");
+    ensure!(bytes >= BYTES_MIN, "{name}: has {bytes} bytes (expected at least 64 MiB: less fits into a cache)");
     let holes = target.below.hole_bytes;
     ensure!(
         holes < bytes / 10,
-        "{name}: has holes of {holes} bytes, which are read from nowhere (expected a file that was written)"
+        "{name}: has holes of {holes} bytes, which are read without the device (expected a file without holes)"
     );
     Ok(())
 }
@@ -210,10 +211,10 @@ fn preset_with_sysfs_properties(like: Preset, disk: Option<&Device>) -> Result<P
     }
     shape.write_cache = disk.write_cache.as_ref().map_or(shape.write_cache, |cache| cache.contains("back"));
     shape.max_sectors = max_sectors_kb.and_then(|kb| kb.value.parse().ok()).map_or(shape.max_sectors, |kb: u32| kb * 2);
-    Preset::try_from(file).with_context(|| format!("--like {name}: does not fit what sysfs shows of {}", disk.name))
+    Preset::try_from(file).with_context(|| format!("--like {name}: contradicts what sysfs shows of {}", disk.name))
 }
 
-/// Measures under the scheduler none, which is set and then restored.
+/// Measures under the scheduler none: sets it, and restores the previous one.
 fn measured(
     plan: &DevicePlan,
     target: &Target,
@@ -227,7 +228,7 @@ fn measured(
         Err(error) if needs_none => {
             let name = arguments.target.display();
             return Err(error
-                .context(format!("{name}: its scheduler cannot be set to none (expected root, or none set before)")));
+                .context(format!("{name}: its scheduler cannot be set to none (expected to run as root, or a scheduler that is none already)")));
         }
         applier => applier.ok(),
     };

@@ -1,4 +1,4 @@
-//! `hoistway calibrate fit`: a device model from measurements.
+//! `hoistway calibrate fit`: fits a device model to measurements.
 
 use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
@@ -38,13 +38,13 @@ use hoistway_terminal::output::Output;
 pub(crate) struct Arguments {
     /// The measurements: a CSV file, or fio's JSON.
     measurements: PathBuf,
-    /// The most similar device, a preset or a TOML file: its model is used, and its numbers where none is fitted.
+    /// The most similar device, a preset or a TOML file: provides the model and every number that is not fitted.
     #[arg(long, value_name = "PRESET")]
     like: String,
     /// The parameters to fit, by their names in the section of the model. [default: those that the rows can determine]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     parameters: Vec<String>,
-    /// The host of the measurements: a profile of `hoistway hosts`, or a TOML file.
+    /// The host that ran the measurements: a profile of `hoistway hosts`, or a TOML file.
     #[arg(long, value_name = "PROFILE", default_value = Host::DEFAULT)]
     host: String,
     /// Write the preset to this file, and name it after the file.
@@ -124,7 +124,7 @@ fn text(environment: &CommandLine, path: &Path) -> Result<String> {
     Ok(String::from_utf8(environment.read(path)?)?)
 }
 
-/// A built-in item by its name, or a user's own from a file: a name that ends in `.toml` or contains a slash.
+/// A built-in item by its name, or the user's own from a file if the name ends in `.toml` or contains a slash.
 fn builtin_or_file<T, E: std::error::Error + Send + Sync + 'static>(
     named: &str,
     option: &str,

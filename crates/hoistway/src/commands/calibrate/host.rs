@@ -16,10 +16,10 @@ use hoistway_terminal::output::Output;
 
 /// Measure this machine, and print a host profile for `hoistway compare --host`.
 ///
-/// Measured are the CPU time of the block layer's operations inside and outside each scheduler's locks, the cost of fetching a
-/// lock from another CPU, the time of wake-ups and context switches, and, if there is a null device (/dev/nullb0) whose
-/// scheduler may be set, the CPU time of the kernel's own schedulers. Each figure is the median of several rounds; `sources` in
-/// the profile says how it was measured and how much the rounds differ. The machine should be idle otherwise.
+/// Measures the CPU time of the block layer's operations inside and outside each scheduler's locks, the cost of fetching a lock
+/// from another CPU, the time of wake-ups and context switches, and, if there is a null device (/dev/nullb0) whose scheduler can
+/// be set, the CPU time of the kernel's own schedulers. Each figure is the median of several rounds; `sources` in the profile
+/// says how it was measured and how much the rounds differ. The machine should be otherwise idle.
 ///
 /// With -o the tables are printed; without it they are comments in the profile. Takes less than a minute.
 ///

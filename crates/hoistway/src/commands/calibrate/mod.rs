@@ -1,4 +1,4 @@
-//! `hoistway calibrate`: profiles of hosts and models of devices from measurements.
+//! `hoistway calibrate`: makes host profiles and device models from measurements.
 
 mod device;
 mod fit;

@@ -49,14 +49,13 @@ pub(crate) struct Arguments {
     /// [default: a bundled example]
     #[arg(value_name = "JOB|SCENARIO")]
     pub(super) job: Option<PathBuf>,
-    /// The device: a built-in preset (see `hoistway devices`) or a TOML file. For several devices, give NAME=PRESET for each
-    /// file of the job file; a preset without NAME applies to all others. A list without NAME (A,B) compares devices:
-    /// the load runs on each. [default: intel-s3520-1600gb; for a bundled load its own device, for a
-    /// recording the class that it looks like]
+    /// The device: a built-in preset (see `hoistway devices`) or a TOML file. For several devices, give NAME=PRESET for each file
+    /// of the job file; a preset without NAME applies to all others. A list without NAME (A,B) compares devices: the load runs on
+    /// each. [default: intel-s3520-1600gb; for a bundled load its own device, for a recording the most similar class]
     #[arg(long, value_name = "PRESET|FILE.toml[,...]|NAME=PRESET")]
     pub(super) device: Vec<String>,
-    /// The schedulers to compare: a list, or all, which includes those that the kernel no longer has. "default" is the scheduler
-    /// that the kernel gives the device. [default: those that the kernel has; with guests only multi-queue ones]
+    /// The schedulers to compare: a list, or all, which includes those that the kernel has dropped. "default" is the scheduler
+    /// that the kernel chooses for the device. [default: those of the kernel; with guests only multi-queue ones]
     #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
     pub(super) schedulers: Vec<String>,
     /// Run the load in guests (docs/guests.md): each file of the job file becomes a virtual disk, and all virtual disks are stored
@@ -68,21 +67,21 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) run: RunOptions,
     /// Compare several values of a tunable, or of a file that --queue accepts (queue.nr_requests=64,256). The scheduler runs with
-    /// its default and with each value; several --vary options run every combination. May be given several times.
+    /// its default and with each value. May be given several times: every combination runs.
     #[arg(long, value_name = "SCHED.TUNABLE=V1,V2,...")]
     pub(super) vary: Vec<String>,
-    /// The kernel whose block layer is simulated: any release from 4.4 on (6.18, 6.12.107), or the output of uname -r. Give
-    /// a list to compare several.
+    /// The kernel whose block layer is simulated: any release since 4.4 (6.18, 6.12.107), or the output of uname -r. Give a list
+    /// to compare several.
     #[arg(long, value_name = "VERSION[,...]", value_delimiter = ',', default_values_t = [KernelOption::from(Kernel::DEFAULT)])]
     pub(super) kernel: Vec<KernelOption>,
     /// The host: a built-in profile (desktop, instant, server, vm) or a TOML file. It sets the CPU time of an I/O and the
-    /// reaction times of processes and workers. Give a list to compare several. [default: server; with guests vm; for a recording,
-    /// whose gaps hold the CPU time of its machine, instant]
+    /// reaction times of processes and workers. Give a list to compare several. [default: server; with guests vm; for a
+    /// recording, whose gaps include the CPU time of its machine, instant]
     #[arg(long, value_name = "PROFILE|FILE.toml[,...]", value_delimiter = ',')]
     pub(super) host: Vec<String>,
     /// Run each scheduler K times with K seeds, for means, 95 % confidence intervals and paired differences. A repeat has the
-    /// same seed, and therefore the same load, under every scheduler. [default: 3, and more while the decision is not sure, up to 60 or
-    /// 5 million I/Os, the same on every machine; 1 for JSON without --report, for --fio-logs and for --trace]
+    /// same seed, and therefore the same load, under every scheduler. [default: 3, and more until the decision is certain, up to
+    /// 60 or 5 million I/Os, the same on every machine; 1 for JSON without --report, for --fio-logs and for --trace]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     pub(super) repeat: Option<u32>,
     #[command(flatten)]
@@ -92,9 +91,9 @@ pub(crate) struct Arguments {
     pub(super) stable: bool,
     #[command(flatten)]
     pub(super) outputs: OutputOptions,
-    /// Also write every event of the runs, and why each request was chosen, as JSON lines (docs/trace.md), compressed if the
-    /// name ends in .gz. Each I/O takes about 1 KiB: use a short --runtime. NAME.blktrace instead writes what blktrace would
-    /// have recorded, for blkparse and btt: NAME.SCHEDULER.blktrace.0 and so on. Disables parallel runs.
+    /// Also write every event of the runs, and why each request was dispatched, as JSON lines (docs/trace.md), compressed if the
+    /// name ends in .gz. Each I/O takes about 1 KiB: use a short --runtime. With NAME.blktrace, write what blktrace would have
+    /// recorded, for blkparse and btt: NAME.SCHEDULER.blktrace.0 and so on. Disables parallel runs.
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
 }
@@ -105,7 +104,7 @@ impl Arguments {
         self.repeat.is_none() && self.is_for_people()
     }
 
-    /// Whether the output is for people, who also need confidence intervals. For programs there is one run by default.
+    /// Whether the output is for people, who also need confidence intervals. Output for programs comes from one run by default.
     pub(super) fn is_for_people(&self) -> bool {
         let for_programs = match self.outputs.format {
             Format::Json => self.outputs.report.is_none(),

@@ -1,4 +1,4 @@
-//! Converts the options of a comparison to the library's value, which checks them.
+//! Converts the options of a comparison to a `Comparison`, which the library checks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
     })
 }
 
-/// The options that a search has, too.
+/// The options that `compare` and `tune` share.
 pub(crate) fn common(place: &PlaceOptions, run: &RunOptions, guest_schedulers: &[String]) -> Result<Comparison> {
     Ok(Comparison {
         replay: replay(&place.replay)?,
@@ -150,7 +150,7 @@ pub(crate) fn devices(wanted: &[String]) -> Result<Vec<Devices>> {
     for device in wanted {
         match (device.split_once('='), common) {
             (Some((_, several)), _) if several.contains(',') => {
-                bail!("--device {device}: several devices are compared without NAME= (expected NAME=PRESET, or A,B)")
+                bail!("--device {device}: a list of devices to compare takes no NAME= (expected NAME=PRESET, or A,B)")
             }
             (Some((file, name)), _) => {
                 if let Some(before) = files.insert(file.to_owned(), name.into()) {
@@ -160,7 +160,7 @@ pub(crate) fn devices(wanted: &[String]) -> Result<Vec<Devices>> {
                 }
             }
             (None, Some(before)) => bail!(
-                "--device {device}: --device {before} was already given (expected NAME=PRESET, or to compare them --device {before},{device})"
+                "--device {device}: --device {before} was already given (expected NAME=PRESET; to compare both --device {before},{device})"
             ),
             (None, None) => common = Some(device),
         }
@@ -231,7 +231,7 @@ fn write(text: &str) -> Result<QueueWrite> {
     Ok(QueueWrite { at_ns, under, file, text: value.to_owned() })
 }
 
-/// A cgroup, and the write to a file of it.
+/// A cgroup, and what to write to one of its files.
 fn cgroup_file(text: &str) -> Option<CgroupFile> {
     let (cgroup, text) = text.split_once(char::is_whitespace)?;
     Some(CgroupFile { cgroup: cgroup.to_owned(), text: text.to_owned() })

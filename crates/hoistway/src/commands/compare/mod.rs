@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     compare(arguments, asked::comparison(arguments)?)
 }
 
-/// The same with a load that has been read; the options must not name another.
+/// Compares with a load that has already been read; the options must not name another.
 pub(crate) fn run_load(arguments: &Arguments, load: Load) -> Result<Ending> {
     if let Some(job) = &arguments.job {
         bail!("{}: the load comes from the fio command line (expected options only)", job.display());

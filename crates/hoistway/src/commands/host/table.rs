@@ -1,4 +1,4 @@
-//! A host's block devices and findings as text.
+//! Text output of `hoistway host`: block devices and findings.
 
 use hoistway_linux::host::{CgroupSetting, Device, Finding, Hierarchy, Host, SchedulerFacts, Severity};
 use hoistway_render::text::{aligned, wrap_hanging, wrapped};
@@ -11,7 +11,7 @@ pub(super) fn text(host: &Host, width: usize, with_tunables: bool) -> String {
         host.devices.iter().partition(|device| with_tunables || !device.is_empty());
     text += &table(&shown);
     if shown.iter().any(|device| mark(device.scheduler.as_ref()) == "*") {
-        text += "* not the scheduler that the kernel gives such a device by itself\n";
+        text += "* not the kernel's default scheduler for such a device\n";
     }
     if !empty.is_empty() {
         let names: Vec<&str> = empty.iter().map(|device| device.name.as_str()).collect();
@@ -77,14 +77,14 @@ fn on(device: &Device) -> String {
     }
 }
 
-/// Marks a scheduler that is not the kernel's default.
+/// `*` for a scheduler that is not the kernel's default.
 fn mark(scheduler: Option<&SchedulerFacts>) -> &'static str {
     let is_other =
         |scheduler: &SchedulerFacts| scheduler.by_default.as_ref().is_some_and(|default| *default != scheduler.active);
     if scheduler.is_some_and(is_other) { "*" } else { "" }
 }
 
-/// Bytes in powers of a thousand, as on the labels of disks.
+/// A size in decimal units, as on the labels of disks.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
     let mut value = bytes as f64;
@@ -133,7 +133,7 @@ fn cgroups(host: &Host, width: usize) -> String {
         Hierarchy::Hybrid => {
             format!("Cgroups: version 1 on {on} controls block I/O, version 2 is mounted without it")
         }
-        Hierarchy::WithoutIo => format!("Cgroups: version 2 on {on}, its io controller is not there"),
+        Hierarchy::WithoutIo => format!("Cgroups: version 2 on {on}, without the io controller"),
         Hierarchy::None => "Cgroups: none are mounted".to_owned(),
     };
     let name = |number: &str| {
@@ -147,7 +147,7 @@ fn cgroups(host: &Host, width: usize) -> String {
     let settings = &host.cgroups.settings;
     let mut lines: Vec<String> = settings.iter().take(SHOWN_MAX).map(shown).collect();
     if settings.len() > SHOWN_MAX {
-        lines.push(format!("{} others", settings.len() - SHOWN_MAX));
+        lines.push(format!("{} more", settings.len() - SHOWN_MAX));
     }
     let set =
         if lines.is_empty() { ", and nothing is set.".to_owned() } else { format!("; set: {}.", lines.join("; ")) };
@@ -165,7 +165,7 @@ fn finding(number: usize, finding: &Finding, width: usize) -> String {
         text += &wrap_hanging(line, width, 3, 5);
     }
     text += &wrapped("Run:", width, 3);
-    // A command may be copied, so it is never wrapped.
+    // Commands are never wrapped, so they can be copied.
     text + &finding.commands.iter().map(|command| format!("     {command}\n")).collect::<String>()
 }
 

@@ -53,7 +53,7 @@ impl FioLogs {
         Ok(Self { name, place, beside, failure: Mutex::new(None) })
     }
 
-    /// Writes the logs of a run. The first error is kept for [`finish`](Self::finish). Returns whether to continue.
+    /// Writes the logs of a run. [`finish`](Self::finish) returns the first error. Returns whether to continue.
     pub(super) fn write(&self, ended: &Ended<'_>, json: &Output) -> bool {
         let mut folder = self.beside.join(name_of_label(ended.label));
         if ended.repeat > 0 {
@@ -108,7 +108,7 @@ fn write_log(file: &Path, write: impl Fn(&mut dyn io::Write) -> io::Result<()>) 
     out.flush()
 }
 
-/// A job's name as part of a file name: jobs may have any name.
+/// A job's name with the characters replaced that file names should not contain.
 fn file_name(job: &str) -> String {
     const BYTES_MAX: usize = 100;
     let harmless = |c: char| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' };

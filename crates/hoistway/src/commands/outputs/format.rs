@@ -17,7 +17,7 @@ pub(crate) enum Format {
     Table,
     /// All results, for programs.
     Json,
-    /// A line for each scheduler, job and direction, for spreadsheets.
+    /// One line per scheduler, job and direction, for spreadsheets.
     Csv,
     /// The table, for web pages and issues.
     Markdown,
@@ -57,7 +57,7 @@ impl Format {
         matches!(self, Self::Table | Self::Csv | Self::Markdown)
     }
 
-    /// Whether it is fio's document of a single run, and if so, whether it includes all latency bins.
+    /// Whether fio's document includes all latency bins; `None` for other formats.
     pub(super) fn fio_bins(self) -> Option<bool> {
         match self {
             Self::FioJson => Some(false),

@@ -1,4 +1,4 @@
-//! The outputs of an experiment, in virtual or in real time: opened before it starts, written when it has ended.
+//! The outputs of an experiment, in virtual or real time: opened before it starts, written after it ends.
 
 mod fio_logs;
 mod format;

@@ -12,8 +12,8 @@ use crate::commands::outputs::{JudgingOptions, OutputOptions};
 /// Run a fio job file, or a recording of block I/O, in real time, through the block layer and its schedulers, on a file, a disk, memory or a simulated device.
 ///
 /// The same block layer as in virtual time handles real I/O between the processes of the job file and the target. Several
-/// schedulers run one after the other on the same target, which is not reset between them; their results are compared and judged
-/// as those of hoistway compare.
+/// schedulers run one after the other on the same target, which is not reset between them; their results are compared as by
+/// hoistway compare.
 ///
 /// The target replaces the job file's filename. A target file that does not exist is created and filled to the size that the
 /// job file needs, and is kept. What a real run does not support (I/O through the page cache, hipri, verify, several files) is
@@ -42,11 +42,11 @@ pub(crate) struct Arguments {
     /// time (see `hoistway devices`), which has the latencies of the device but stores no data.
     #[arg(long, value_name = "file:PATH|blk:PATH|mem:SIZE|null:|sim:PRESET")]
     pub(super) target: String,
-    /// The scheduler, or a list that runs one after the other, each as often as it is named: none, mq-deadline, kyber, bfq.
+    /// The scheduler, or a list of schedulers to run in turn, each as often as it is listed: none, mq-deadline, kyber, bfq.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none")]
     pub(super) scheduler: Vec<String>,
-    /// Limit the commands that each hardware queue has in flight at the target; the scheduler orders only requests beyond this.
-    /// [default: as many as the target accepts]
+    /// Limit the commands that each hardware queue has in flight at the target; the scheduler reorders only requests queued above
+    /// this limit. [default: as many as the target accepts]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_240))]
     pub(super) queue_depth: Option<u32>,
     /// Worker threads, each with a hardware queue if the target has enough. [default: one for each process, at most one for each

@@ -1,4 +1,4 @@
-//! Progress of runs, on a terminal only.
+//! Progress of runs in real time, on a terminal only.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl OfRun {
             while !over.load(Relaxed) {
                 let (seconds, ios) = (begin.elapsed().as_secs_f64(), load_run.ios());
                 let rate = HumanCount((ios as f64 / seconds) as u64);
-                bar.set_message(format!("{label}: {seconds:.0} s, {} I/Os, {rate} a second", HumanCount(ios)));
+                bar.set_message(format!("{label}: {seconds:.0} s, {} I/Os, {rate} per second", HumanCount(ios)));
                 bar.tick();
                 thread::park_timeout(INTERVAL);
             }

@@ -1,4 +1,4 @@
-//! `hoistway sweep`: makes every run of a space, or a shard of them, into a folder.
+//! `hoistway sweep`: carries out the runs of a plan, or of one shard of it, and stores them in a folder.
 
 mod plan_file;
 mod progress;
@@ -21,7 +21,7 @@ use hoistway_terminal::printable;
 /// Run a plan, the product of loads, devices, kernels, hosts, schedulers, settings and seeds, or one shard of it.
 ///
 /// Finished runs are not repeated: after a kill, or with more seeds in the plan, the same command continues. Shards may run on
-/// any machine that shares the folder; `hoistway merge` makes one table of it. docs/sweeps.md describes plans.
+/// any machine that shares the folder; `hoistway merge` combines them into one table. docs/sweeps.md describes plans.
 ///
 /// Examples:
 ///   hoistway sweep plan.toml --dry-run
@@ -78,7 +78,7 @@ fn print_notices(notices: &[String]) {
     notices.iter().for_each(|notice| complain(&printable::text(notice)));
 }
 
-/// Makes the missing runs.
+/// Carries out the missing runs.
 fn make(sweep: &Sweep, folder: &Folder, shard: Shard, index: Index, output: Output) -> Result<Ending> {
     let begin = Instant::now();
     for file in index.other_versions() {
@@ -96,7 +96,7 @@ fn make(sweep: &Sweep, folder: &Folder, shard: Shard, index: Index, output: Outp
     let of = if shard == Shard::WHOLE { String::new() } else { format!(" of shard {shard}") };
     let mut text = format!("{all} runs{of}: {} were finished before, {done} ran in {seconds:.1} s", all - wanted);
     text += &match wanted as u64 - done {
-        0 => format!(". `hoistway merge {} -o FILE` makes a table of all.\n", folder.path().display()),
+        0 => format!(". `hoistway merge {} -o FILE` combines all runs into a table.\n", folder.path().display()),
         left => format!(", {left} are missing. Run the same command again to continue.\n"),
     };
     output.write(printable::text(&text))?;

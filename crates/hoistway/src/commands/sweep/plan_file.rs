@@ -1,4 +1,4 @@
-//! A plan as a file.
+//! Reads the plan of a sweep from a file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use hoistway_experiment::sweep::{Space, Sweep, SweepError};
 
 use crate::input::CommandLine;
 
-/// Reads and checks a plan. Also returns notices about it.
+/// Reads and checks a plan of at most `limit` runs. Also returns notices about it.
 pub(super) fn read(path: &Path, limit: u64) -> Result<(Sweep, Vec<String>)> {
     let name = path.display();
     let environment = CommandLine::default();

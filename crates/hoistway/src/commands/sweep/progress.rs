@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Interval of updates.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Executes `runs` of `work`, and cancels them on Ctrl-C.
+/// Executes `runs`, shows the progress of `work`, and cancels it on Ctrl-C.
 pub(super) fn beside<T>(work: &Work<'_>, wanted: u64, interrupted: &AtomicBool, runs: impl FnOnce() -> T) -> T {
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -16,9 +16,9 @@ use hoistway_terminal::output::Output;
 use super::source::Source;
 use crate::numbered_files::NumberedFiles;
 
-/// Writes a recording in another format.
+/// Convert a recording to another format.
 ///
-/// The ending of the output says which:
+/// The format follows from the output's extension:
 ///   NAME.blktrace         blktrace's records for blkparse and btt: NAME.blktrace.0 and so on, a file for each CPU
 ///   NAME.iolog            I/O logs of fio: NAME.iolog.0 and so on, one for each stream, and NAME.iolog.fio, which replays them
 ///                         (NAME.log: the same, under that name)
@@ -41,7 +41,7 @@ pub(crate) struct ConvertArguments {
     iolog_version: Option<IologVersion>,
 }
 
-/// Maximum CPUs of a set of files.
+/// Maximum CPUs, and therefore files, of a converted recording.
 const CPUS_MAX: u32 = 4096;
 
 fn version(text: &str) -> Result<IologVersion, String> {
@@ -57,7 +57,7 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Result<()> {
     let ending = output.extension().and_then(|ending| ending.to_str());
     ensure!(
         arguments.iolog_version.is_none() || matches!(ending, Some("iolog" | "log")),
-        "--iolog-version: -o {} is no I/O log (expected NAME.iolog)",
+        "--iolog-version: -o {} is not an I/O log (expected NAME.iolog)",
         output.display()
     );
     match ending {
@@ -74,7 +74,7 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Result<()> {
             )
         }
         _ => bail!(
-            "-o {}: an unknown ending (expected NAME.blktrace, NAME.iolog, NAME.perfetto-trace or NAME.jsonl)",
+            "-o {}: unknown extension (expected NAME.blktrace, NAME.iolog, NAME.perfetto-trace or NAME.jsonl)",
             output.display()
         ),
     }
@@ -95,7 +95,7 @@ fn to_blktrace(arguments: &ConvertArguments) -> Result<()> {
     let mut files = NumberedFiles::new(&arguments.output);
     let mut writer = BlktraceWriter::new(vec![files.next()?]);
     while let Some(event) = next(&mut recording, &arguments.source)? {
-        ensure!(event.cpu < CPUS_MAX, "an event of CPU {} (expected less than {CPUS_MAX})", event.cpu);
+        ensure!(event.cpu < CPUS_MAX, "an event of CPU {} (expected a number below {CPUS_MAX})", event.cpu);
         // blkparse stops at the first missing number, so CPUs without events get empty files.
         while writer.cpus() <= event.cpu as usize {
             writer.add(files.next()?);
@@ -117,7 +117,7 @@ fn to_json(arguments: &ConvertArguments) -> Result<()> {
     Ok(())
 }
 
-/// Number of events that decide whether a recording has submissions, or begins with requests.
+/// Number of events read ahead to decide whether a recording has queue events (bios), or only those of requests.
 const LOOKAHEAD: usize = 4096;
 
 fn to_chrome(arguments: &ConvertArguments) -> Result<()> {
@@ -147,7 +147,7 @@ fn to_chrome(arguments: &ConvertArguments) -> Result<()> {
     Ok(())
 }
 
-/// An event with blkparse's names of its parts.
+/// An event as JSON, with blkparse's names for its fields.
 fn json(event: &Event, task: Option<&str>) -> serde_json::Value {
     let mut value = serde_json::json!({
         "time_ns": event.time_ns,

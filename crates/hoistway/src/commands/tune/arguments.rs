@@ -14,7 +14,7 @@ use hoistway_terminal::output::Format;
 /// Search schedulers and their tunables for the best setting for a load.
 ///
 /// All settings start with short runs; the better ones run again, longer and with more seeds (docs/tune.md). All settings of a
-/// round have the same seeds, so they are compared under the same load.
+/// round use the same seeds, so they are compared under the same load.
 ///
 /// Exit status: 0 on success; 2 for bad input; 3 if no setting meets the conditions, after the closest is printed; 130 if
 /// interrupted.
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     /// a value, or a multiple of the figure of a scheduler with default settings (0.9*none).
     #[arg(long, value_name = "min|max FIGURE [subject to FIGURE >= LIMIT and ...]")]
     pub(super) objective: Objective,
-    /// The schedulers to search: a list, or all. [default: those that the kernel has]
+    /// The schedulers to search: a list, or all. [default: those of the kernel]
     #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
     pub(super) over: Vec<String>,
     /// Search only this tunable of its scheduler, or a file that --queue accepts (queue.nr_requests) under all schedulers. With
@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     /// job file. [default: intel-s3520-1600gb; for a bundled load, its own device]
     #[arg(long, value_name = "PRESET|FILE.toml|NAME=PRESET")]
     pub(super) device: Vec<String>,
-    /// The kernel whose block layer is simulated: any release from 4.4 on, or the output of uname -r.
+    /// The kernel whose block layer is simulated: any release since 4.4, or the output of uname -r.
     #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT.into())]
     pub(super) kernel: KernelOption,
     /// The host: a built-in profile (see `hoistway hosts`) or a TOML file. [default: server]

@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     if let Some(name) = arguments.state.as_deref()
         && output.is_same_file(&Output::open(Some(name))?)
     {
-        bail!("--state {}: the results are written there (expected another file)", name.display());
+        bail!("--state {}: is also the output file (expected another file)", name.display());
     }
     let known = state.as_ref().map(|file| file.state().runs.clone()).unwrap_or_default();
     let is_ended = Arc::new(AtomicBool::new(false));
@@ -124,7 +124,7 @@ fn knob(text: &str) -> Result<Vary> {
     let texts: Vec<&str> = values.map(|values| values.split(',').collect()).unwrap_or_default();
     let Some((of, name)) = key.split_once('.').filter(|_| !texts.contains(&"")) else {
         bail!(
-            "--knob {text}: expected SCHED.TUNABLE or queue.FILE, with values if need be, such as kyber.read_lat_nsec or \
+            "--knob {text}: expected SCHED.TUNABLE or queue.FILE, with values if needed, such as kyber.read_lat_nsec or \
              mq-deadline.fifo_batch=1,4,16"
         );
     };
@@ -140,10 +140,10 @@ fn bar() -> Option<ProgressBar> {
     })
 }
 
-/// Stores the runs, and ends the search on Ctrl-C.
+/// Stores finished runs, and ends the search on Ctrl-C.
 struct Observer<'a> {
     is_ended: &'a AtomicBool,
-    /// Ends the current runs, once there are any.
+    /// Cancels the current runs; set when the first begins.
     under_way: &'a OnceLock<Cancel>,
     kept: Mutex<Kept>,
     bar: Option<ProgressBar>,
@@ -151,7 +151,7 @@ struct Observer<'a> {
 
 struct Kept {
     file: Option<StateFile>,
-    /// The first error of writing the state.
+    /// The first error while writing the state.
     failure: Option<anyhow::Error>,
     runs: usize,
 }
@@ -180,7 +180,7 @@ impl SearchObserver for Observer<'_> {
     }
 }
 
-/// The command line with its own names of fields.
+/// The command line with `tune`'s names for the options.
 #[derive(Default)]
 struct TuneEnvironment(CommandLine);
 

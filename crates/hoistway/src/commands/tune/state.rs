@@ -1,4 +1,4 @@
-//! `--state`: the runs of a search in a file, which is always complete.
+//! `--state`: stores the runs of a search in a file, which is replaced atomically.
 
 use std::fs;
 use std::io::{Error, ErrorKind, Write as _};
@@ -18,9 +18,9 @@ pub(super) struct StateFile {
 impl StateFile {
     /// Reads the state if the file exists, and checks that it can be written.
     pub(super) fn open(name: &Path, mut state: SearchState) -> Result<Self> {
-        // A pipe or device may never end, so it is not a state, either.
+        // A pipe or device may never end, so it cannot hold a state.
         let read = fs::metadata(name).and_then(|there| {
-            if there.is_file() { fs::read_to_string(name) } else { Err(Error::other("this is not a file")) }
+            if there.is_file() { fs::read_to_string(name) } else { Err(Error::other("not a regular file")) }
         });
         match read {
             Ok(text) => {

@@ -1,11 +1,11 @@
-//! Changes the target of a fio job file.
+//! Redirects a fio job file to another target.
 
 use std::path::Path;
 
 /// Options that name the target, or combine processes in fio's document.
 const DROPPED: [&str; 6] = ["filename", "directory", "filename_format", "group_reporting", "output", "output-format"];
 
-/// The text with this target for all jobs, and with this runtime in ms, if given.
+/// The job file with this target for all jobs, and with this runtime in ms, if given.
 ///
 /// # Errors
 /// If it includes another file, which may set the same options.
@@ -20,7 +20,7 @@ pub(super) fn on_target(text: &str, target: &Path, runtime_ms: Option<u64>) -> R
     for (index, line) in text.lines().enumerate() {
         let name = line.split(['=', ';', '#']).next().unwrap_or_default().trim();
         if line.trim_start().starts_with("include ") {
-            return Err(format!("line {}: includes another file (expected a job file in one piece)", index + 1));
+            return Err(format!("line {}: includes another file (expected a job file without include)", index + 1));
         }
         if !dropped.contains(&name) {
             own += line;

@@ -1,4 +1,4 @@
-//! `hoistway verify`: compares a prediction with this machine's kernel.
+//! `hoistway verify`: compares a prediction with measurements under this machine's kernel.
 
 mod job_text;
 
@@ -27,17 +27,17 @@ use crate::commands::options::{ReplayOptions, parse_time};
 use crate::commands::target::{Queues, Target, TargetOptions};
 use crate::input::CommandLine;
 
-/// Schedulers of both the kernel and the simulator.
+/// The schedulers that both the kernel and the simulator have.
 const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
 /// Predict a load under each scheduler, run it under the same schedulers of this machine's kernel, and compare.
 ///
 /// A job file runs in fio on the target, which replaces its filename; a recording of block I/O runs in hoistway's own engine.
-/// Rounds take turns between the schedulers. The target is only read, unless --writes names it again. The scheduler of its disk
-/// is restored at the end; after a run that was killed the next hoistway verify, calibrate device or apply restores it.
+/// Each round runs every scheduler once. The target is only read, unless --writes names it again. The scheduler of its disk is
+/// restored at the end; after a killed run the next hoistway verify, calibrate device or apply restores it.
 ///
-/// Printed are each figure as predicted and as measured, the error, the spread of the rounds, and whether the order of the
-/// schedulers is right. docs/verify.md explains the details.
+/// Prints predicted and measured figures, the error, the spread of the rounds, and whether the order of the schedulers is right.
+/// docs/verify.md explains the details.
 ///
 /// Exit status: 0 on success; 3 if a prediction that was certain is wrong; 2 for bad input; 130 if interrupted.
 ///
@@ -53,10 +53,10 @@ pub(crate) struct Arguments {
     job: PathBuf,
     #[command(flatten)]
     replay: ReplayOptions,
-    /// The device model that predicts: a preset, or a TOML file such as hoistway calibrate device writes.
+    /// The device model for the prediction: a preset, or a TOML file such as hoistway calibrate device writes.
     #[arg(long, value_name = "PRESET|FILE.toml")]
     device: String,
-    /// The block device or the file that it runs on.
+    /// The block device or file that the load runs on.
     #[arg(long, value_name = "DEVICE|FILE")]
     target: PathBuf,
     #[command(flatten)]
@@ -70,13 +70,13 @@ pub(crate) struct Arguments {
     /// Simulate each scheduler K times.
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=i64::from(REPEATS_MAX)))]
     repeat: u32,
-    /// Override the runtime of every job, in both.
+    /// Override the runtime of every job, in the simulation and on the kernel.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     runtime: Option<Nanos>,
-    /// The host that predicts: a profile of `hoistway hosts`, or a TOML file. [default: server; of a recording: instant]
+    /// The host for the prediction: a profile of `hoistway hosts`, or a TOML file. [default: server; for a recording instant]
     #[arg(long, value_name = "PROFILE")]
     host: Option<String>,
-    /// How the result is written.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: VerifyFormat,
     /// Write to a file instead of standard output.
@@ -93,7 +93,7 @@ enum VerifyFormat {
     Json,
 }
 
-/// Ends runs early.
+/// Ends runs early on Ctrl-C.
 #[derive(Clone, Default)]
 struct Interrupt {
     is_there: Arc<AtomicBool>,
@@ -147,13 +147,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let modifies = load.processes.iter().any(|process| process.plan.modifies());
     ensure!(
         !modifies || arguments.target_options.writes.is_some(),
-        "{}: the load writes (expected --writes with the target named again; what it holds is lost)",
+        "{}: the load writes (expected --writes with the target named again, whose data is then lost)",
         arguments.job.display()
     );
     let bytes = made::bytes_of(&load).unwrap_or(0);
     ensure!(
         bytes > 0 || arguments.target.exists(),
-        "{}: does not exist, and the load does not set its size",
+        "{}: does not exist, and the load does not set its size (expected size= in every job, or an existing file)",
         arguments.target.display()
     );
     let Some(target) = Target::open(&arguments.target, &arguments.target_options, bytes, &|| interrupt.is_there())?
@@ -209,23 +209,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(if verification.refuted().next().is_some() { Ending::LimitBroken } else { Ending::Done })
 }
 
-/// The requested schedulers, or all that both have.
+/// The requested schedulers, or all that both the kernel and the simulator have.
 fn schedulers(arguments: &Arguments, target: &Target) -> Result<Vec<String>> {
     let name = arguments.target.display();
     let offered = target.schedulers();
     if target.below.disks.is_empty() {
         bail!(
-            "{name}: lies on no disk that sysfs lists, so no scheduler acts there (expected a block device, or a file on one)"
+            "{name}: is not on a disk that sysfs lists, so no scheduler applies (expected a block device, or a file on one)"
         );
     }
     if let Some(file) = &target.below.cached_by {
         bail!(
-            "{name}: the page cache answers for {file} below it (expected a loop device with direct I/O: losetup --direct-io=on)"
+            "{name}: reads are served from the page cache of {file} below it (expected a loop device with direct I/O: losetup --direct-io=on)"
         );
     }
     if let Some(missing) = arguments.schedulers.iter().find(|name| !offered.contains(name)) {
         bail!(
-            "--schedulers {missing}: the kernel offers {} for {name} (expected those: load its module)",
+            "--schedulers {missing}: not available for {name} (expected one of {}, or its module to be loaded)",
             offered.join(", ")
         );
     }
@@ -259,7 +259,7 @@ fn of_recording(arguments: &Arguments, comparison: &Comparison, target: &Target)
     }
 }
 
-/// Makes all rounds, and restores the scheduler. None if they were interrupted.
+/// Measures all rounds, and restores the scheduler. `None` if interrupted.
 fn measured(
     arguments: &Arguments,
     mut queues: Queues<'_>,
@@ -280,8 +280,7 @@ fn measured(
     let begin = Instant::now();
     'rounds: for round in 0..arguments.rounds as usize {
         for index in 0..schedulers.len() {
-            // Each scheduler is the first one of some round, since the first run of a round may see different
-            // conditions.
+            // Rotate the order, since the first run of a round may see different conditions.
             let scheduler = &schedulers[(index + round) % schedulers.len()];
             bar.set_message(scheduler.clone());
             queues.set(scheduler)?;
@@ -293,7 +292,10 @@ fn measured(
             if bar.is_hidden() && round + index == 0 {
                 let runs = arguments.rounds as usize * schedulers.len();
                 let all = HumanDuration(begin.elapsed() * runs as u32);
-                say(&format!("the first of {runs} runs took {:.1} s: all take {all}", begin.elapsed().as_secs_f64()));
+                say(&format!(
+                    "the first of {runs} runs took {:.1} s; all will take about {all}",
+                    begin.elapsed().as_secs_f64()
+                ));
             }
             measured.entry(scheduler.clone()).or_default().push(figures);
             bar.inc(1);
@@ -304,7 +306,7 @@ fn measured(
     Ok(is_whole.then_some(measured))
 }
 
-/// The figures of a run. None if it was interrupted.
+/// The figures of a run. `None` if it was interrupted.
 fn one(runs: &Runs<'_>, modifies: bool, interrupt: &Interrupt) -> Result<Option<Figures>> {
     match runs {
         Runs::Fio(job) => {

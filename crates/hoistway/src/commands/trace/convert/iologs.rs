@@ -35,7 +35,7 @@ pub(super) fn write(source: &Source, output: &Path, version: IologVersion) -> Re
     files.finish()
 }
 
-/// Names of tasks may contain anything.
+/// A section name without characters that a job file reserves: names of tasks may contain anything.
 fn section(stream: &Stream) -> String {
     let is_plain = |letter: &char| !letter.is_control() && !"[]".contains(*letter);
     let name: String = stream.name.chars().filter(is_plain).collect();
