@@ -22,7 +22,7 @@ def test_a_recording_is_compared_under_its_task_names() -> None:
         ({"speed": "fast"}, "expected a factor"),
         ({"mode": "slow"}, "expected recorded-program, timed or fast"),
         ({"window": (1.0,)}, "expected its beginning and end"),
-        ({"streams": "python3"}, "expected names"),
+        ({"streams": "python3"}, "expected a list of names"),
         ({"pace": 1}, "expected some of mode"),
         ({"streams": ["python4"]}, "did you mean"),
     ],
