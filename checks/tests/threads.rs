@@ -92,7 +92,7 @@ impl Worker {
     fn serve(&mut self) {
         self.reap(0);
         // Nothing is at the device for too long. What else is delayed comes at once.
-        self.agenda.take_back(Due::Timeouts);
+        self.agenda.cancel(Due::Timeouts);
         if let Some(at) = self.agenda.next_at() {
             self.shared.clock.fetch_max(at.0, Ordering::Relaxed);
             self.call(|_, _| ());

@@ -46,9 +46,9 @@ impl<Sh: Sharing> From<Kyber<Sh>> for Elevator<Sh> {
     }
 }
 
-/// Without the markers by which threads share it.
+/// The scheduler without its `Send + Sync` markers.
 #[inline]
-fn unmarked<Sh: Sharing>(object: &ConcurrentObject<Sh>) -> &(dyn Concurrent<Sh> + 'static) {
+fn as_concurrent<Sh: Sharing>(object: &ConcurrentObject<Sh>) -> &(dyn Concurrent<Sh> + 'static) {
     Sh::Objects::object::<dyn Concurrent<Sh>, dyn Concurrent<Sh> + Send + Sync>(object, |shared| shared)
 }
 
@@ -64,7 +64,7 @@ macro_rules! with_scheduler {
             Kind::Bfq($scheduler) => $call,
             Kind::Boxed($scheduler) => $call,
             Kind::Concurrent(object) => {
-                let $concurrent = unmarked::<Sh>(object);
+                let $concurrent = as_concurrent::<Sh>(object);
                 $by_concurrent
             }
         }
@@ -125,7 +125,7 @@ impl<Sh: Sharing> Elevator<Sh> {
         Elevator { name, kind: Kind::Concurrent(scheduler) }
     }
 
-    /// Its name, "none" without one.
+    /// The name of the scheduler; "none" if there is none.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
@@ -136,7 +136,7 @@ impl<Sh: Sharing> Elevator<Sh> {
     pub fn as_kyber(&self) -> Option<&Kyber<Sh>> {
         match &self.kind {
             Kind::Kyber(kyber) => Some(kyber),
-            Kind::Concurrent(object) => (unmarked::<Sh>(object) as &dyn Any).downcast_ref(),
+            Kind::Concurrent(object) => (as_concurrent::<Sh>(object) as &dyn Any).downcast_ref(),
             _ => None,
         }
     }
@@ -247,12 +247,12 @@ impl<Sh: Sharing> Elevator<Sh> {
         meter: &impl Meter,
         cx: &mut ElevatorCx<'_>,
         hctx: HctxId,
-        most: u32,
+        requests_max: u32,
         batch: &mut impl DispatchBatch,
     ) {
         with_scheduler!(
             self,
-            s => s.dispatch_batch(meter, cx, hctx, most, batch),
+            s => s.dispatch_batch(meter, cx, hctx, requests_max, batch),
             kyber _kyber => debug_assert!(false, "it is not behind one lock"),
             concurrent _c => debug_assert!(false, "it is not behind one lock"),
             none => {}
@@ -295,7 +295,7 @@ impl<Sh: Sharing> Elevator<Sh> {
     pub fn on_completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
         match &self.kind {
             Kind::Kyber(kyber) => kyber.on_completed(cx, rq),
-            Kind::Concurrent(object) => unmarked::<Sh>(object).on_completed(cx, rq),
+            Kind::Concurrent(object) => as_concurrent::<Sh>(object).on_completed(cx, rq),
             _ => {}
         }
     }
@@ -370,7 +370,7 @@ impl<Sh: Sharing> Elevator<Sh> {
         }
     }
 
-    /// Notifies it of something.
+    /// Notifies it of an event.
     pub fn notify(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
         with_scheduler!(
             self,
@@ -386,18 +386,18 @@ impl<Sh: Sharing> Elevator<Sh> {
         &self,
         meter: &impl Meter,
         cx: &mut ElevatorCx<'_>,
-        what: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>),
+        body: impl FnOnce(&mut dyn Scheduler, &mut PolicyCx<'_>),
     ) {
         with_scheduler!(
             self,
-            s => s.with_policy(meter, cx, |policy, cx| what(policy, cx)),
+            s => s.with_policy(meter, cx, |policy, cx| body(policy, cx)),
             kyber _kyber => {},
             concurrent _c => {},
             none => {}
         );
     }
 
-    fn shown_tunables(&self) -> Vec<(&'static Tunable, i128)> {
+    fn tunables_with_values(&self) -> Vec<(&'static Tunable, i128)> {
         with_scheduler!(
             self,
             s => s.tunables(),
@@ -410,15 +410,15 @@ impl<Sh: Sharing> Elevator<Sh> {
     /// Its tunables, in the order of their files.
     #[must_use]
     pub fn tunables(&self) -> Vec<&'static Tunable> {
-        self.shown_tunables().into_iter().map(|(tunable, _)| tunable).collect()
+        self.tunables_with_values().into_iter().map(|(tunable, _)| tunable).collect()
     }
 
-    /// What a tunable's file shows.
+    /// The value that a tunable's file shows.
     ///
     /// # Errors
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
-        value_of(&self.shown_tunables(), name)
+        value_of(&self.tunables_with_values(), name)
     }
 
     /// Writes a tunable, with the kernel's parsing, clamping and errors.

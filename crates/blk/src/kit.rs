@@ -19,7 +19,7 @@
 
 pub use crate::bio::check::{Checked, check};
 pub use crate::bio::is_flush_type;
-pub use crate::drive::flights::{Flights, Seen};
+pub use crate::drive::flights::{Flights, ScanResult};
 pub use crate::drive::timeouts::Timeouts;
 pub use crate::ground::lost::{Guard, Home};
 pub use crate::policy::RequestStore;

@@ -151,21 +151,21 @@ pub fn store(
         "read_ahead_kb" => rules.read_ahead_kib = number(text)? / PAGE_KIB * PAGE_KIB,
         "rotational" => rules.limits.rotational = number(text)? != 0,
         "write_cache" => {
-            let on = match text.trim() {
+            let is_on = match text.trim() {
                 "write back" => true,
                 "write through" | "none" => false,
                 _ => return Err(AttributeError::Invalid),
             };
-            rules.limits.write_cache = on && (device.write_cache || !clamps);
+            rules.limits.write_cache = is_on && (device.write_cache || !clamps);
         }
         "max_sectors_kb" => {
             let kib = number(text)?;
-            let most = rules.limits.max_hw_sectors / 2;
-            if kib < PAGE_KIB || (kib > most && !clamps) {
+            let kib_max = rules.limits.max_hw_sectors / 2;
+            if kib < PAGE_KIB || (kib > kib_max && !clamps) {
                 return Err(AttributeError::Invalid);
             }
             let block = rules.limits.logical_block.max(1);
-            let sectors = kib.min(most).saturating_mul(2);
+            let sectors = kib.min(kib_max).saturating_mul(2);
             rules.limits.max_sectors = (sectors - sectors % block).max(block);
         }
         "discard_max_bytes" => {

@@ -89,12 +89,16 @@ impl<Sh: Sharing> AnyQueue<Sh> {
     ///
     /// # Errors
     /// Also if the queue does not fit the tags, or the scheduler needs a single queue, which cannot share tags.
-    pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
+    pub fn with_shared_tags(
+        config: &QueueConfig,
+        scheduler: &str,
+        tags: &Arc<TagSet<Sh>>,
+    ) -> Result<Self, ConfigError> {
         if config.schedulers.is_legacy(scheduler) {
             let why = format!("{scheduler} runs on the legacy queue, which cannot share tags");
             return Err(ConfigError::new("scheduler", why));
         }
-        Ok(AnyQueue::Mq(Box::new(Queue::in_set(config, scheduler, tags)?)))
+        Ok(AnyQueue::Mq(Box::new(Queue::with_shared_tags(config, scheduler, tags)?)))
     }
 
     /// Whether it is a single queue.
@@ -250,8 +254,8 @@ impl<Sh: Sharing> BlockQueue for AnyQueue<Sh> {
     }
 
     #[inline]
-    fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
-        with_queue!(self, queue => queue.is_of_run_all(cpu, hctx))
+    fn is_run_by_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
+        with_queue!(self, queue => queue.is_run_by_run_all(cpu, hctx))
     }
 
     #[inline]
@@ -275,8 +279,8 @@ impl<Sh: Sharing> BlockQueue for AnyQueue<Sh> {
         with_queue!(self, queue => queue.timed_out(cx, id))
     }
 
-    fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        with_queue!(self, queue => queue.window_ended(cx))
+    fn wbt_window_expired<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        with_queue!(self, queue => queue.wbt_window_expired(cx))
     }
 }
 

@@ -159,7 +159,11 @@ impl SimulatedDisk {
         let config = QueueSettings { kernel, ..settings.clone() }.config(backing.shape());
         let config = QueueConfig { hint_seed: Some(hint_seed(seed)), ..config };
         let queue = if settings.shared_tags {
-            AnyQueue::in_set(&config, scheduler, tags.get_or_insert_with(|| TagSet::shared(config.tag_layout())))?
+            AnyQueue::with_shared_tags(
+                &config,
+                scheduler,
+                tags.get_or_insert_with(|| TagSet::shared(config.tag_layout())),
+            )?
         } else {
             AnyQueue::new(&config, scheduler)?
         };

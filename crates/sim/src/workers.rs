@@ -65,7 +65,7 @@ impl SimulatedDisk {
     /// When a worker that is scheduled now runs, for no particular hardware queue.
     pub(crate) fn worker_ready_at(&mut self, now: Instant, cpus: &mut Cpus, events: &mut EventQueue) -> Instant {
         let cpu = self.queue.worker_cpu(HctxId(0), 0);
-        self.with_workers((0, cpu), now, cpus, events).2.come(cpu)
+        self.with_workers((0, cpu), now, cpus, events).2.start_worker(cpu)
     }
 
     /// The CPU that carries out an entry of the agenda.
@@ -80,7 +80,7 @@ impl SimulatedDisk {
 
 impl Workers for DiskWorkers<'_> {
     #[inline]
-    fn come(&mut self, cpu: CpuId) -> Instant {
+    fn start_worker(&mut self, cpu: CpuId) -> Instant {
         self.last_worker_cpu = self.caller.unwrap_or(cpu);
         if self.runs_inline {
             return self.now;
@@ -104,7 +104,7 @@ impl Workers for DiskWorkers<'_> {
         if let Due::Run(hctx) = due {
             self.runs_on[hctx.index()] = self.last_worker_cpu;
         }
-        let event = Event::new(Kind::Due, self.disk).with_detail(due.place() as u32).with_setting(setting);
+        let event = Event::new(Kind::Due, self.disk).with_detail(due.index() as u32).with_setting(setting);
         self.events.push(at.max(self.now), event);
     }
 }

@@ -21,7 +21,7 @@ const DIRECT: BioFlags = BioFlags::SYNC.with(BioFlags::IDLE);
 /// split](super::split::split_point); such a bio is never throttled. Nearly all bios are, so this is a fast path.
 #[inline]
 pub(crate) fn is_plain(limits: &Limits, bio: &Bio) -> bool {
-    let is_usual = match bio.op {
+    let is_ordinary = match bio.op {
         Op::Read => bio.flags == BioFlags::NONE,
         Op::Write => bio.flags == DIRECT,
         _ => false,
@@ -29,26 +29,26 @@ pub(crate) fn is_plain(limits: &Limits, bio: &Bio) -> bool {
     let fits = u64::from(bio.sectors) + u64::from(limits.physical_block) <= u64::from(limits.max_sectors)
         && bio.segments <= limits.max_segments
         && limits.chunk_sectors == 0;
-    let last = limits.capacity.0.checked_sub(u64::from(bio.sectors));
-    is_usual
+    let last_start = limits.capacity.0.checked_sub(u64::from(bio.sectors));
+    is_ordinary
         && fits
         && bio.sectors > 0
-        && last.is_some_and(|last| bio.sector.0 <= last)
+        && last_start.is_some_and(|last_start| bio.sector.0 <= last_start)
         && limits.is_aligned(bio.sector, bio.sectors)
 }
 
 /// Checks a bio for a queue of requests, which must be aligned to logical blocks.
 #[inline]
-pub fn check(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
+pub fn check(limits: &Limits, accepts_polled: bool, bio: &mut Bio) -> Checked {
     if !limits.is_aligned(bio.sector, bio.sectors) {
         return Checked::Ends(Status::IoError);
     }
-    check_bio(limits, takes_polled, bio)
+    check_bio(limits, accepts_polled, bio)
 }
 
-/// Checks a bio. `takes_polled` says whether polled I/O is allowed. Without a write cache its flush flags are removed.
+/// Checks a bio. `accepts_polled` says whether polled I/O is allowed. Without a write cache its flush flags are removed.
 #[inline]
-pub(crate) fn check_bio(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
+pub(crate) fn check_bio(limits: &Limits, accepts_polled: bool, bio: &mut Bio) -> Checked {
     // An end that does not fit into 64 bits is beyond any device. Empty bios are never out of range.
     let end = bio.sector.0.checked_add(u64::from(bio.sectors));
     if bio.sectors > 0 && end.is_none_or(|end| end > limits.capacity.0) {
@@ -65,7 +65,7 @@ pub(crate) fn check_bio(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> C
             }
         }
     }
-    if bio.flags.contains(BioFlags::POLLED) && !takes_polled {
+    if bio.flags.contains(BioFlags::POLLED) && !accepts_polled {
         return Checked::Ends(Status::NotSupported);
     }
     let supported = match bio.op {

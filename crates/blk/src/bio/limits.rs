@@ -89,7 +89,7 @@ impl Limits {
                 "limits.chunk_sectors",
                 format!("{} is not a multiple of the logical block size ({block} sectors)", self.chunk_sectors),
             ))
-        } else if !self.actuators.is_sorted_by(|one, next| one < next) {
+        } else if !self.actuators.is_sorted_by(|first, second| first < second) {
             Some(("limits.actuators", "their first sectors must be in ascending order".into()))
         } else {
             None
@@ -101,9 +101,9 @@ impl Limits {
     #[must_use]
     pub fn is_aligned(&self, sector: Sector, sectors: u32) -> bool {
         let block = u64::from(self.logical_block.max(1));
-        let both = sector.0 | u64::from(sectors);
+        let combined_bits = sector.0 | u64::from(sectors);
         if block.is_power_of_two() {
-            both & (block - 1) == 0
+            combined_bits & (block - 1) == 0
         } else {
             sector.0.is_multiple_of(block) && u64::from(sectors).is_multiple_of(block)
         }
@@ -118,8 +118,8 @@ impl Limits {
             Op::WriteZeroes => self.max_write_zeroes_sectors,
             Op::Read | Op::Write | Op::Flush if self.chunk_sectors == 0 => self.max_sectors,
             Op::Read | Op::Write | Op::Flush => {
-                let room = self.chunk_sectors - (sector.0 % u64::from(self.chunk_sectors)) as u32;
-                self.max_sectors.min(room)
+                let sectors_to_boundary = self.chunk_sectors - (sector.0 % u64::from(self.chunk_sectors)) as u32;
+                self.max_sectors.min(sectors_to_boundary)
             }
         }
     }

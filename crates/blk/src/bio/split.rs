@@ -32,14 +32,14 @@ fn exact_split_point(bio: &Bio, limits: &Limits) -> Option<u32> {
             if end > start { end - start } else { max - max % limits.logical_block.max(1) }
         }
     };
-    let by_segments = if bio.segments > limits.max_segments && matches!(bio.op, Op::Read | Op::Write) {
+    let segment_limit = if bio.segments > limits.max_segments && matches!(bio.op, Op::Read | Op::Write) {
         let share = u64::from(bio.sectors) * u64::from(limits.max_segments) / u64::from(bio.segments);
         (share as u32) - (share as u32) % limits.logical_block.max(1)
     } else {
         u32::MAX
     };
-    let cut = max.min(by_segments).max(limits.logical_block.max(1));
-    (bio.sectors > cut).then_some(cut)
+    let length = max.min(segment_limit).max(limits.logical_block.max(1));
+    (bio.sectors > length).then_some(length)
 }
 
 /// Number of parts that a bio will be split into.
@@ -47,8 +47,8 @@ fn exact_split_point(bio: &Bio, limits: &Limits) -> Option<u32> {
 pub fn parts(bio: &Bio, limits: &Limits) -> u32 {
     let mut rest = bio.clone();
     let mut parts = 1;
-    while let Some(at) = split_point(&rest, limits) {
-        let _front = split(&mut rest, at);
+    while let Some(split_at) = split_point(&rest, limits) {
+        let _front = split(&mut rest, split_at);
         parts += 1;
     }
     parts
@@ -59,8 +59,8 @@ pub fn parts(bio: &Bio, limits: &Limits) -> u32 {
 fn discard_part(bio: &Bio, limits: &Limits) -> Option<u32> {
     let granularity = limits.discard_granularity.max(1);
     let max = limits.max_discard_sectors - limits.max_discard_sectors % granularity;
-    let beyond = ((bio.sector.0 + u64::from(max)) % u64::from(granularity)) as u32;
-    (max > 0).then_some(if beyond < max { max - beyond } else { max })
+    let overhang = ((bio.sector.0 + u64::from(max)) % u64::from(granularity)) as u32;
+    (max > 0).then_some(if overhang < max { max - overhang } else { max })
 }
 
 /// Splits `bio` after `sectors`: shortens it to the remainder and returns the front part, which never merges.
@@ -99,8 +99,8 @@ mod tests {
 
     fn parts(mut bio: Bio, limits: &Limits) -> Vec<(u64, u32, bool)> {
         let mut out = Vec::new();
-        while let Some(at) = split_point(&bio, limits) {
-            let front = split(&mut bio, at);
+        while let Some(split_at) = split_point(&bio, limits) {
+            let front = split(&mut bio, split_at);
             out.push((front.sector.0, front.sectors, front.flags.contains(BioFlags::NOMERGE)));
         }
         out.push((bio.sector.0, bio.sectors, bio.flags.contains(BioFlags::NOMERGE)));

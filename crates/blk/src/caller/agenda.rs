@@ -72,7 +72,7 @@ pub enum Action {
 /// that run at once.
 pub trait Workers {
     /// When a worker that is scheduled now runs on this CPU.
-    fn come(&mut self, cpu: CpuId) -> Instant;
+    fn start_worker(&mut self, cpu: CpuId) -> Instant;
 
     /// Latest time at which a worker that was scheduled earlier runs.
     fn called_worker_starts_by(&self) -> Instant;
@@ -82,7 +82,7 @@ pub trait Workers {
 }
 
 impl Workers for Instant {
-    fn come(&mut self, _: CpuId) -> Instant {
+    fn start_worker(&mut self, _: CpuId) -> Instant {
         *self
     }
 
@@ -94,7 +94,7 @@ impl Workers for Instant {
 /// The pending work of one queue.
 #[derive(Debug)]
 pub struct Agenda {
-    /// Indexed by [`Due::place`].
+    /// Indexed by [`Due::index`].
     slots: Vec<Slot>,
     /// One bit for each hardware queue without a pending run: a delayed "run all" applies to those.
     without_run: Vec<u64>,
@@ -117,7 +117,7 @@ impl Due {
     /// Its index in an agenda.
     #[inline]
     #[must_use]
-    pub fn place(self) -> usize {
+    pub fn index(self) -> usize {
         match self {
             Due::Timer => 0,
             Due::Timeouts => 1,
@@ -130,8 +130,8 @@ impl Due {
     /// The entry with this index.
     #[inline]
     #[must_use]
-    pub fn due_from_index(place: usize) -> Due {
-        match place {
+    pub fn due_from_index(index: usize) -> Due {
+        match index {
             0 => Due::Timer,
             1 => Due::Timeouts,
             2 => Due::Window,
@@ -147,7 +147,7 @@ impl Due {
             Due::Run(hctx) => queue.run_hctx(cx, hctx),
             Due::Timer => queue.timer(cx),
             Due::Timeouts => queue.scan_timeouts(cx),
-            Due::Window => queue.window_ended(cx),
+            Due::Window => queue.wbt_window_expired(cx),
             Due::Requeue => queue.kick_requeue(cx),
         }
     }
@@ -163,7 +163,7 @@ impl Agenda {
             calls: vec![0; usize::from(hw_queues)],
             settings: 0,
         };
-        (0..usize::from(hw_queues)).for_each(|hctx| agenda.mark(Due::RUNS + hctx, false));
+        (0..usize::from(hw_queues)).for_each(|hctx| agenda.mark_run(Due::RUNS + hctx, false));
         agenda
     }
 
@@ -177,7 +177,7 @@ impl Agenda {
         workers: &mut impl Workers,
     ) -> Option<Action> {
         while let Some(effect) = effects.pop() {
-            let action = self.note(queue, cpu, effect, workers);
+            let action = self.handle_effect(queue, cpu, effect, workers);
             if action.is_some() {
                 return action;
             }
@@ -186,7 +186,7 @@ impl Agenda {
     }
 
     #[inline]
-    fn note(
+    fn handle_effect(
         &mut self,
         queue: &impl BlockQueue,
         cpu: CpuId,
@@ -201,14 +201,14 @@ impl Agenda {
             Effect::RunHctx { hctx, delay } => self.run(queue, hctx, delay, workers),
             Effect::RunAll { delay } => self.run_all(queue, cpu, delay, workers),
             Effect::KickRequeue => {
-                let at = workers.come(queue.worker_cpu(HctxId(0), 0));
-                let first = self.slots[Due::Requeue.place()].at;
+                let at = workers.start_worker(queue.worker_cpu(HctxId(0), 0));
+                let earliest = self.slots[Due::Requeue.index()].at;
                 self.set(at, Due::Requeue, workers);
-                let slot = &mut self.slots[Due::Requeue.place()];
-                slot.at = slot.at.min(first);
+                let slot = &mut self.slots[Due::Requeue.index()];
+                slot.at = slot.at.min(earliest);
             }
             Effect::SetTimer(at) => self.set(at, Due::Timer, workers),
-            Effect::CancelTimer => drop(self.take_back(Due::Timer)),
+            Effect::CancelTimer => drop(self.cancel(Due::Timer)),
             Effect::SetTimeout(at) => self.set(at, Due::Timeouts, workers),
             Effect::SetWindow(at) => {
                 debug_assert!(self.at(Due::Window) == Instant::NEVER, "there is one window at a time");
@@ -225,7 +225,7 @@ impl Agenda {
         let call = *calls;
         *calls = call.wrapping_add(1);
         if self.at(Due::Run(hctx)) > workers.called_worker_starts_by() {
-            let at = workers.come(queue.worker_cpu(hctx, call)) + delay;
+            let at = workers.start_worker(queue.worker_cpu(hctx, call)) + delay;
             self.set(at, Due::Run(hctx), workers);
         }
     }
@@ -239,17 +239,17 @@ impl Agenda {
             return;
         }
         if delay == Nanos::ZERO {
-            for hctx in (0..queue.hw_queues()).map(HctxId).filter(|&hctx| queue.is_of_run_all(cpu, hctx)) {
+            for hctx in (0..queue.hw_queues()).map(HctxId).filter(|&hctx| queue.is_run_by_run_all(cpu, hctx)) {
                 self.run(queue, hctx, delay, workers);
             }
             return;
         }
         for word in 0..self.without_run.len() {
-            let mut left = self.without_run[word];
-            while left != 0 {
-                let hctx = HctxId((word * 64) as u16 + left.trailing_zeros() as u16);
-                left &= left - 1;
-                if queue.is_of_run_all(cpu, hctx) {
+            let mut remaining = self.without_run[word];
+            while remaining != 0 {
+                let hctx = HctxId((word * 64) as u16 + remaining.trailing_zeros() as u16);
+                remaining &= remaining - 1;
+                if queue.is_run_by_run_all(cpu, hctx) {
                     self.run(queue, hctx, delay, workers);
                 }
             }
@@ -258,30 +258,30 @@ impl Agenda {
 
     /// Records in `without_run` whether a run is set at this place.
     #[inline]
-    fn mark(&mut self, place: usize, is_set: bool) {
-        let Some(hctx) = place.checked_sub(Due::RUNS) else { return };
+    fn mark_run(&mut self, index: usize, is_set: bool) {
+        let Some(hctx) = index.checked_sub(Due::RUNS) else { return };
         let bit = 1 << (hctx % 64);
         let word = &mut self.without_run[hctx / 64];
         *word = if is_set { *word & !bit } else { *word | bit };
     }
 
     /// Cancels an entry. Returns when it was due.
-    pub fn take_back(&mut self, due: Due) -> Option<Instant> {
-        let at = std::mem::replace(&mut self.slots[due.place()].at, Instant::NEVER);
-        self.mark(due.place(), false);
+    pub fn cancel(&mut self, due: Due) -> Option<Instant> {
+        let at = std::mem::replace(&mut self.slots[due.index()].at, Instant::NEVER);
+        self.mark_run(due.index(), false);
         (at != Instant::NEVER).then_some(at)
     }
 
     #[inline]
     fn at(&self, due: Due) -> Instant {
-        self.slots[due.place()].at
+        self.slots[due.index()].at
     }
 
     #[inline]
     fn set(&mut self, at: Instant, due: Due, workers: &mut impl Workers) {
         self.settings = self.settings.wrapping_add(1);
-        self.slots[due.place()] = Slot { at, setting: self.settings };
-        self.mark(due.place(), true);
+        self.slots[due.index()] = Slot { at, setting: self.settings };
+        self.mark_run(due.index(), true);
         workers.set(at, due, self.settings);
     }
 
@@ -290,10 +290,10 @@ impl Agenda {
     /// Whether a setting that is due now is still valid. If so it is removed, and the caller carries it out.
     #[inline]
     pub fn is_due(&mut self, due: Due, setting: u32) -> bool {
-        let slot = &mut self.slots[due.place()];
+        let slot = &mut self.slots[due.index()];
         if slot.setting == setting && slot.at != Instant::NEVER {
             slot.at = Instant::NEVER;
-            self.mark(due.place(), false);
+            self.mark_run(due.index(), false);
             return true;
         }
         due == Due::Requeue
@@ -320,7 +320,7 @@ impl Agenda {
                 due.carry_out(queue, cx);
             }
             let Some(effect) = cx.effects.pop() else { return };
-            if let Some(todo) = self.note(queue, cx.cpu, effect, &mut cx.now.at) {
+            if let Some(todo) = self.handle_effect(queue, cx.cpu, effect, &mut cx.now.at) {
                 action(cx, todo);
             }
         }
@@ -331,9 +331,9 @@ impl Agenda {
         let age = |slot: &Slot| self.settings.wrapping_sub(slot.setting);
         let is_due = |(_, slot): &(usize, &Slot)| slot.at <= now && slot.at != Instant::NEVER;
         let due = self.slots.iter().enumerate().filter(is_due);
-        let (place, _) = due.min_by_key(|(_, slot)| (slot.at, std::cmp::Reverse(age(slot))))?;
-        let due = Due::due_from_index(place);
-        self.take_back(due).map(|_| due)
+        let (index, _) = due.min_by_key(|(_, slot)| (slot.at, std::cmp::Reverse(age(slot))))?;
+        let due = Due::due_from_index(index);
+        self.cancel(due).map(|_| due)
     }
 }
 
@@ -356,7 +356,7 @@ mod tests {
     }
 
     impl Workers for Slow {
-        fn come(&mut self, cpu: CpuId) -> Instant {
+        fn start_worker(&mut self, cpu: CpuId) -> Instant {
             self.came_to.push(cpu.0);
             self.called_worker_starts_by()
         }
@@ -389,7 +389,7 @@ mod tests {
         /// Notes an effect at this time, ns. Returns what it has set.
         fn note(&mut self, at_ns: u64, effect: Effect) -> Vec<(u64, Due, u32)> {
             self.workers.now = Instant(at_ns);
-            assert!(self.agenda.note(&self.queue, CpuId(0), effect, &mut self.workers).is_none());
+            assert!(self.agenda.handle_effect(&self.queue, CpuId(0), effect, &mut self.workers).is_none());
             self.workers.set.drain(..).map(|(at, due, setting)| (at.0, due, setting)).collect()
         }
     }
@@ -426,7 +426,7 @@ mod tests {
         assert_eq!(bench.note(0, all()).len(), 70);
         assert_eq!(bench.note(1000, all()), [], "all are set");
         assert!(bench.agenda.is_due(Due::Run(HctxId(68)), 69));
-        assert_eq!(bench.agenda.take_back(Due::Run(HctxId(3))), Some(Instant(3_010_000)));
+        assert_eq!(bench.agenda.cancel(Due::Run(HctxId(3))), Some(Instant(3_010_000)));
         let both = [(3_012_000, Due::Run(HctxId(3)), 71), (3_012_000, Due::Run(HctxId(68)), 72)];
         assert_eq!(bench.note(2000, all()), both);
     }
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(cpus.len(), 2);
         for call in 0..24 {
             bench.note(call * 20_000, Effect::RunHctx { hctx: HCTX, delay: Nanos::ZERO });
-            assert!(bench.agenda.take_back(RUN).is_some());
+            assert!(bench.agenda.cancel(RUN).is_some());
         }
         let turns: Vec<Vec<u32>> = bench.workers.came_to.chunks(8).map(<[u32]>::to_vec).collect();
         assert_eq!(turns, [[cpus[0]; 8], [cpus[1]; 8], [cpus[0]; 8]]);
@@ -496,7 +496,7 @@ mod tests {
     #[test]
     fn every_due_action_maps_to_a_number_and_back() {
         for due in [Due::Timer, Due::Timeouts, Due::Window, Due::Requeue, Due::Run(HctxId(0)), Due::Run(HctxId(2047))] {
-            assert_eq!(Due::due_from_index(due.place()), due);
+            assert_eq!(Due::due_from_index(due.index()), due);
         }
     }
 }

@@ -72,7 +72,7 @@ pub trait BlockQueue {
     fn worker_cpu(&self, hctx: HctxId, calls: u32) -> CpuId;
 
     /// Whether a "run all" on this CPU runs a hardware queue.
-    fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool;
+    fn is_run_by_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool;
 
     /// Runs a hardware queue on this CPU.
     fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId);
@@ -90,5 +90,5 @@ pub trait BlockQueue {
     fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId);
 
     /// A window of write-back throttling has ended.
-    fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>);
+    fn wbt_window_expired<E: Env>(&self, cx: &mut Cx<'_, E>);
 }

@@ -104,7 +104,7 @@ impl Effects {
         let effect = Effect::EndBio { bio: self.ended[self.popped].clone(), status: self.status(self.popped) };
         self.popped += 1;
         if self.popped == self.ended.len() {
-            self.forget_ended();
+            self.clear_ended();
         }
         Some(effect)
     }
@@ -112,11 +112,11 @@ impl Effects {
     /// Takes all completed bios, in order, without moving them: those that [`pop`](Self::pop) would return as
     /// [`Effect::EndBio`].
     #[inline]
-    pub fn pop_ended(&mut self, mut tell: impl FnMut(&Bio, Status)) {
+    pub fn pop_ended(&mut self, mut notify: impl FnMut(&Bio, Status)) {
         for (index, bio) in (self.popped..).zip(&self.ended[self.popped..]) {
-            tell(bio, self.status(index));
+            notify(bio, self.status(index));
         }
-        self.forget_ended();
+        self.clear_ended();
     }
 
     /// Whether there are completed bios that have not been taken.
@@ -136,7 +136,7 @@ impl Effects {
     }
 
     #[inline]
-    fn forget_ended(&mut self) {
+    fn clear_ended(&mut self) {
         self.ended.clear();
         self.failed.clear();
         self.popped = 0;
@@ -180,9 +180,9 @@ impl Effects {
     /// Calls into an elevator outside the I/O path; the actions that its policy requests become effects.
     pub(crate) fn call<R>(&mut self, now: Now, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
         ElevatorCx::alone(now, |cx| {
-            let answer = body(cx);
+            let result = body(cx);
             self.push_requested_actions(std::mem::take(cx.requested));
-            answer
+            result
         })
     }
 
@@ -210,12 +210,12 @@ mod tests {
     #[test]
     fn requested_actions_of_a_policy_become_effects() {
         let mut effects = Effects::new();
-        let answer = effects.call(Now::default(), |cx| {
+        let result = effects.call(Now::default(), |cx| {
             cx.requested.run_queues = true;
             cx.requested.set_timer = Some(Instant(7));
             4711
         });
-        assert_eq!(answer, 4711);
+        assert_eq!(result, 4711);
         assert!(matches!(effects.pop(), Some(Effect::SetTimer(Instant(7)))));
         assert!(matches!(effects.pop(), Some(Effect::RunAll { delay: Nanos::ZERO })));
         effects.call(Now::default(), |cx| cx.requested.cancel_timer = true);

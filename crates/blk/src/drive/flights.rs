@@ -15,7 +15,7 @@ use crate::request::Request;
 /// Not at the device, or without a deadline.
 const NEVER: u64 = Instant::NEVER.0;
 /// Flag in `issuer`: the request is a read.
-const READ: u64 = 1 << 32;
+const READ_FLAG: u64 = 1 << 32;
 
 /// The in-flight table of a queue.
 pub struct Flights<Sh: Sharing> {
@@ -30,7 +30,7 @@ struct IssuedRequest<Sh: Sharing> {
     issued_ns: Sh::Word,
     /// Timeout deadline, ns.
     deadline_ns: Sh::Word,
-    /// The CPU that issued it, and whether it is a [`READ`].
+    /// The CPU that issued it, and whether it is a [`READ_FLAG`].
     issuer: Sh::Word,
 }
 
@@ -40,16 +40,16 @@ impl<Sh: Sharing> IssuedRequest<Sh> {
     }
 
     fn issuer(&self) -> CpuId {
-        CpuId((self.issuer.load(Relaxed) & (READ - 1)) as u32)
+        CpuId((self.issuer.load(Relaxed) & (READ_FLAG - 1)) as u32)
     }
 
-    fn is_up(&self) -> bool {
+    fn is_in_flight(&self) -> bool {
         self.issued_ns.load(Acquire) != NEVER
     }
 }
 
 /// The result of a scan.
-pub struct Seen {
+pub struct ScanResult {
     /// Whether anything is at the device.
     pub any: bool,
     /// The next deadline, assuming that expired ones start again.
@@ -70,15 +70,15 @@ impl<Sh: Sharing> Flights<Sh> {
     }
 
     #[inline]
-    fn of(&self, id: RqId) -> &IssuedRequest<Sh> {
+    fn entry(&self, id: RqId) -> &IssuedRequest<Sh> {
         &self.flights[id.0.wrapping_add(self.commands) as usize]
     }
 
     /// A request is about to be issued to the driver of this CPU.
     #[inline]
     pub fn begin(&self, cpu: CpuId, rq: &Request, deadline: Instant) {
-        let flight = self.of(rq.id());
-        flight.issuer.store(u64::from(cpu.0) | if rq.op == Op::Read { READ } else { 0 }, Relaxed);
+        let flight = self.entry(rq.id());
+        flight.issuer.store(u64::from(cpu.0) | if rq.op == Op::Read { READ_FLAG } else { 0 }, Relaxed);
         flight.deadline_ns.store(deadline.0, Relaxed);
         flight.issued_ns.store(rq.issued.0, Release);
     }
@@ -86,39 +86,44 @@ impl<Sh: Sharing> Flights<Sh> {
     /// The driver has returned a request.
     #[inline]
     pub fn end(&self, id: RqId) {
-        self.of(id).issued_ns.store(NEVER, Relaxed);
+        self.entry(id).issued_ns.store(NEVER, Relaxed);
     }
 
-    /// Scans the table and reports expired requests, whose next deadline would be `again`.
-    pub fn look(&self, now: Instant, again: Instant, mut tell: impl FnMut(CpuId, RqId)) -> Seen {
-        let mut seen = Seen { any: false, next: Instant::NEVER };
-        for (index, flight) in self.flights.iter().enumerate().filter(|(_, flight)| flight.is_up()) {
+    /// Scans the table and reports expired requests, whose next deadline would be `restarted_deadline`.
+    pub fn scan(
+        &self,
+        now: Instant,
+        restarted_deadline: Instant,
+        mut on_expired: impl FnMut(CpuId, RqId),
+    ) -> ScanResult {
+        let mut result = ScanResult { any: false, next: Instant::NEVER };
+        for (index, flight) in self.flights.iter().enumerate().filter(|(_, flight)| flight.is_in_flight()) {
             let deadline = Instant(flight.deadline_ns.load(Relaxed));
             if deadline <= now {
-                tell(flight.issuer(), RqId((index as u32).wrapping_sub(self.commands)));
+                on_expired(flight.issuer(), RqId((index as u32).wrapping_sub(self.commands)));
             }
-            seen.any = true;
-            seen.next = seen.next.min(if deadline <= now { again } else { deadline });
+            result.any = true;
+            result.next = result.next.min(if deadline <= now { restarted_deadline } else { deadline });
         }
-        seen
+        result
     }
 
     /// The deadline of a request that this CPU issued, if it has expired.
     pub fn overdue(&self, now: Instant, cpu: CpuId, id: RqId) -> Option<Instant> {
-        let flight = self.of(id);
-        let is_up = flight.is_up();
+        let flight = self.entry(id);
+        let is_in_flight = flight.is_in_flight();
         let deadline = Instant(flight.deadline_ns.load(Relaxed));
-        (is_up && flight.issuer() == cpu && deadline <= now).then_some(deadline)
+        (is_in_flight && flight.issuer() == cpu && deadline <= now).then_some(deadline)
     }
 
     /// Sets a new deadline, unless the request has completed meanwhile, even if its slot was reissued.
     pub fn extend_deadline(&self, id: RqId, deadline: Instant, next: Instant) {
-        self.of(id).deadline_ns.compare_exchange(deadline.0, next.0, Relaxed);
+        self.entry(id).deadline_ns.compare_exchange(deadline.0, next.0, Relaxed);
     }
 
     /// Issue time of the oldest read at the device.
     pub fn oldest_read(&self) -> Option<Instant> {
-        let reads = self.flights.iter().filter(|flight| flight.issuer.load(Relaxed) & READ != 0);
+        let reads = self.flights.iter().filter(|flight| flight.issuer.load(Relaxed) & READ_FLAG != 0);
         let oldest = reads.map(|flight| flight.issued_ns.load(Relaxed)).min()?;
         (oldest != NEVER).then_some(Instant(oldest))
     }

@@ -18,7 +18,7 @@ const DEFAULT: Nanos = Nanos::from_secs(30);
 /// Maximum time by which the timer is set ahead.
 const TIMER_AHEAD_MAX: Nanos = Nanos::from_secs(5);
 /// The timer expires at whole seconds.
-const ROUND: u64 = Nanos::from_secs(1).0;
+const ROUND_NS: u64 = Nanos::from_secs(1).0;
 /// A pending timer is moved only if this makes it earlier by at least this much.
 const TIMER_MOVE_MIN: Nanos = Nanos::from_millis(500);
 
@@ -69,10 +69,10 @@ impl<Sh: Sharing> Timeouts<Sh> {
     /// Sets the timer for a deadline, unless it is pending for about that time.
     #[cold]
     fn set_timer(&self, now: Instant, deadline: Instant, effects: &mut Effects) {
-        let rounded = Instant(deadline.0.div_ceil(ROUND) * ROUND);
+        let rounded = Instant(deadline.0.div_ceil(ROUND_NS) * ROUND_NS);
         let due = rounded.min(now + TIMER_AHEAD_MAX);
-        let set = Instant(self.due_ns.load(Relaxed));
-        if set == Instant::NEVER || due + TIMER_MOVE_MIN <= set {
+        let pending = Instant(self.due_ns.load(Relaxed));
+        if pending == Instant::NEVER || due + TIMER_MOVE_MIN <= pending {
             self.due_ns.store(due.0, Relaxed);
             effects.push(Effect::SetTimeout(due));
         }
@@ -82,11 +82,11 @@ impl<Sh: Sharing> Timeouts<Sh> {
     /// timer set again.
     pub fn scan(&self, now: Instant, flights: &Flights<impl Sharing>, effects: &mut Effects) -> bool {
         self.due_ns.store(Instant::NEVER.0, Relaxed);
-        let seen = flights.look(now, now + self.timeout(), |cpu, id| effects.push(Effect::TimedOut { cpu, id }));
-        if seen.any {
-            self.set_timer(now, seen.next.min(now + TIMER_AHEAD_MAX), effects);
+        let result = flights.scan(now, now + self.timeout(), |cpu, id| effects.push(Effect::TimedOut { cpu, id }));
+        if result.any {
+            self.set_timer(now, result.next.min(now + TIMER_AHEAD_MAX), effects);
         }
-        seen.any
+        result.any
     }
 
     /// Asks the driver about its own overdue request. Returns the next deadline.

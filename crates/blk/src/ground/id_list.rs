@@ -124,10 +124,10 @@ impl IdList {
 
     /// The numbers from first to last.
     pub fn iter<'a>(&self, links: &'a Links) -> impl Iterator<Item = u32> + 'a {
-        let mut at = self.first;
+        let mut next = self.first;
         std::iter::from_fn(move || {
-            let id = (at != NIL).then_some(at)?;
-            at = links.links[id as usize].next;
+            let id = (next != NIL).then_some(next)?;
+            next = links.links[id as usize].next;
             Some(id)
         })
     }

@@ -15,7 +15,7 @@ use crate::ground::ids::Waiter;
 #[derive(Debug, Default)]
 pub struct Home {
     #[cfg(debug_assertions)]
-    stands: Arc<()>,
+    alive: Arc<()>,
 }
 
 /// A field of an object that must not be dropped while its home exists.
@@ -23,16 +23,16 @@ pub struct Home {
 pub struct Guard {
     /// The home, and the object's kind and number there.
     #[cfg(debug_assertions)]
-    belongs: Option<(Weak<()>, &'static str, u32)>,
+    owner: Option<(Weak<()>, &'static str, u32)>,
 }
 
 impl Home {
     /// A guard for an object that belongs here.
     #[cfg_attr(not(debug_assertions), expect(unused_variables))]
-    pub fn guard(&self, what: &'static str, number: u32) -> Guard {
+    pub fn guard(&self, kind: &'static str, number: u32) -> Guard {
         Guard {
             #[cfg(debug_assertions)]
-            belongs: Some((Arc::downgrade(&self.stands), what, number)),
+            owner: Some((Arc::downgrade(&self.alive), kind, number)),
         }
     }
 
@@ -49,7 +49,7 @@ impl Guard {
     pub fn disarm(&mut self) {
         #[cfg(debug_assertions)]
         {
-            self.belongs = None;
+            self.owner = None;
         }
     }
 }
@@ -57,9 +57,9 @@ impl Guard {
 #[cfg(debug_assertions)]
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some((home, what, number)) = &self.belongs {
+        if let Some((home, kind, number)) = &self.owner {
             let is_lost = home.strong_count() > 0 && !std::thread::panicking();
-            assert!(!is_lost, "{what} {number} is dropped, and its queue waits for it");
+            assert!(!is_lost, "{kind} {number} is dropped, and its queue waits for it");
         }
     }
 }

@@ -130,9 +130,9 @@ impl<T> Lock<T> for MeteredCell<T> {
     #[inline]
     fn with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> R {
         meter.enter(&self.held, site);
-        let answer = body(&mut self.value.borrow_mut());
+        let result = body(&mut self.value.borrow_mut());
         meter.leave(&self.held, site);
-        answer
+        result
     }
 
     #[inline]
@@ -141,9 +141,9 @@ impl<T> Lock<T> for MeteredCell<T> {
         if !meter.try_enter(&self.held, site) {
             return None;
         }
-        let answer = body(&mut value);
+        let result = body(&mut value);
         meter.leave(&self.held, site);
-        Some(answer)
+        Some(result)
     }
 
     #[inline]

@@ -231,10 +231,10 @@ impl SortedTree {
     /// Inserts `id` and updates aggregated data.
     #[inline]
     pub fn insert_augmented(&mut self, nodes: &mut Nodes, id: u32, key: u64, augment: &mut impl Augment) {
-        self.insert_ordered(nodes, id, key, augment, |one, other| one < other);
+        self.insert_ordered(nodes, id, key, augment, |first, second| first < second);
     }
 
-    /// Inserts `id` by a custom order of keys, `before`, which all insertions into the tree must share. The searches by
+    /// Inserts `id` by a custom order of keys, `is_before`, which all insertions into the tree must share. The searches by
     /// key ([`at_or_after`](Self::at_or_after), [`find`](Self::find)) do not support such an order.
     pub fn insert_ordered(
         &mut self,
@@ -242,17 +242,17 @@ impl SortedTree {
         id: u32,
         key: u64,
         augment: &mut impl Augment,
-        before: impl Fn(u64, u64) -> bool,
+        is_before: impl Fn(u64, u64) -> bool,
     ) {
         let (mut parent, mut at) = (NIL, self.root);
         while at != NIL {
             parent = at;
-            at = if before(key, nodes.at(at).key) { nodes.at(at).left } else { nodes.at(at).right };
+            at = if is_before(key, nodes.at(at).key) { nodes.at(at).left } else { nodes.at(at).right };
         }
         *nodes.at_mut(id) = Node { key, parent, left: NIL, right: NIL, red: true };
         if parent == NIL {
             self.root = id;
-        } else if before(key, nodes.at(parent).key) {
+        } else if is_before(key, nodes.at(parent).key) {
             nodes.at_mut(parent).left = id;
         } else {
             nodes.at_mut(parent).right = id;
@@ -270,11 +270,11 @@ impl SortedTree {
     /// Removes `id` and updates aggregated data.
     pub fn remove_augmented(&mut self, nodes: &mut Nodes, id: u32, augment: &mut impl Augment) {
         let Node { left, right, red, .. } = *nodes.at(id);
-        // `hole` is the node that moved up (or NIL) and `above` its parent: a black node may be missing there.
-        let (hole, above, removed_red);
+        // `hole` is the node that moved up (or NIL) and `hole_parent` its parent: a black node may be missing there.
+        let (hole, hole_parent, removed_red);
         if left == NIL || right == NIL {
             hole = if left == NIL { right } else { left };
-            above = nodes.at(id).parent;
+            hole_parent = nodes.at(id).parent;
             removed_red = red;
             self.transplant(nodes, id, hole);
         } else {
@@ -285,9 +285,9 @@ impl SortedTree {
             removed_red = nodes.at(successor).red;
             hole = nodes.at(successor).right;
             if nodes.at(successor).parent == id {
-                above = successor;
+                hole_parent = successor;
             } else {
-                above = nodes.at(successor).parent;
+                hole_parent = nodes.at(successor).parent;
                 self.transplant(nodes, successor, hole);
                 nodes.at_mut(successor).right = right;
                 nodes.at_mut(right).parent = successor;
@@ -297,9 +297,9 @@ impl SortedTree {
             nodes.at_mut(left).parent = successor;
             nodes.at_mut(successor).red = red;
         }
-        nodes.recompute_upwards(above, augment);
+        nodes.recompute_upwards(hole_parent, augment);
         if !removed_red {
-            self.rebalance_removal(nodes, hole, above, augment);
+            self.rebalance_removal(nodes, hole, hole_parent, augment);
         }
     }
 
@@ -319,31 +319,31 @@ impl SortedTree {
     }
 
     fn rotate_left(&mut self, nodes: &mut Nodes, id: u32, augment: &mut impl Augment) {
-        let up = nodes.at(id).right;
-        let moved = nodes.at(up).left;
+        let pivot = nodes.at(id).right;
+        let moved = nodes.at(pivot).left;
         nodes.at_mut(id).right = moved;
         if moved != NIL {
             nodes.at_mut(moved).parent = id;
         }
-        self.transplant(nodes, id, up);
-        nodes.at_mut(up).left = id;
-        nodes.at_mut(id).parent = up;
+        self.transplant(nodes, id, pivot);
+        nodes.at_mut(pivot).left = id;
+        nodes.at_mut(id).parent = pivot;
         nodes.recompute(id, augment);
-        nodes.recompute(up, augment);
+        nodes.recompute(pivot, augment);
     }
 
     fn rotate_right(&mut self, nodes: &mut Nodes, id: u32, augment: &mut impl Augment) {
-        let up = nodes.at(id).left;
-        let moved = nodes.at(up).right;
+        let pivot = nodes.at(id).left;
+        let moved = nodes.at(pivot).right;
         nodes.at_mut(id).left = moved;
         if moved != NIL {
             nodes.at_mut(moved).parent = id;
         }
-        self.transplant(nodes, id, up);
-        nodes.at_mut(up).right = id;
-        nodes.at_mut(id).parent = up;
+        self.transplant(nodes, id, pivot);
+        nodes.at_mut(pivot).right = id;
+        nodes.at_mut(id).parent = pivot;
         nodes.recompute(id, augment);
-        nodes.recompute(up, augment);
+        nodes.recompute(pivot, augment);
     }
 
     fn rebalance_insertion(&mut self, nodes: &mut Nodes, mut id: u32, augment: &mut impl Augment) {

@@ -44,26 +44,26 @@ impl<Sh: Sharing> Default for Buckets<Sh> {
 }
 
 impl<Sh: Sharing> Buckets<Sh> {
-    /// Leaves requests of a CPU for the inserting one; `goes_on` returns whether a CPU is inserting in virtual time although its
-    /// call is over. Returns whether the requests will be inserted. If not, no CPU was inserting, or may not have seen them: the
+    /// Leaves requests of a CPU for the inserting one. `is_inserting_in_virtual_time`: whether a CPU is still inserting
+    /// in virtual time although its call is over. Returns whether the requests will be inserted. If not, no CPU was inserting, or may not have seen them: the
     /// caller has to insert, even if only from the buckets.
     pub fn leave(
         &self,
         meter: &impl Meter,
         cpu: CpuId,
         list: &mut impl Iterator<Item = Rq>,
-        goes_on: impl Fn() -> bool,
+        is_inserting_in_virtual_time: impl Fn() -> bool,
     ) -> bool {
-        let is_inserting = || self.inserting.load(SeqCst) != 0 || goes_on();
+        let is_inserting = || self.inserting.load(SeqCst) != 0 || is_inserting_in_virtual_time();
         if !is_inserting() {
             return false;
         }
-        let place = cpu.index() % BUCKETS;
+        let index = cpu.index() % BUCKETS;
         let mut count = extra_request_counter(meter);
-        self.lists[place].with(meter, Site::Leave, |bucket| {
+        self.lists[index].with(meter, Site::Leave, |bucket| {
             bucket.extend(list.inspect(|_| count()));
         });
-        self.filled.fetch_or(1 << place, SeqCst);
+        self.filled.fetch_or(1 << index, SeqCst);
         is_inserting()
     }
 
@@ -75,15 +75,19 @@ impl<Sh: Sharing> Buckets<Sh> {
             list.for_each(&mut insert);
             while self.filled.load(SeqCst) != 0 {
                 let filled = self.filled.swap(0, SeqCst);
-                for bucket in
-                    self.lists.iter().enumerate().filter(|(place, _)| (filled >> place) & 1 == 1).map(|(_, it)| it)
+                for bucket in self
+                    .lists
+                    .iter()
+                    .enumerate()
+                    .filter(|(index, _)| (filled >> index) & 1 == 1)
+                    .map(|(_, bucket)| bucket)
                 {
-                    let mut found = bucket.with(meter, Site::Take, std::mem::take);
-                    found.drain(..).for_each(&mut insert);
+                    let mut requests = bucket.with(meter, Site::Take, std::mem::take);
+                    requests.drain(..).for_each(&mut insert);
                     // Its memory is reused, unless requests have been added meanwhile.
                     bucket.aside(|bucket| {
                         if bucket.is_empty() {
-                            *bucket = found;
+                            *bucket = requests;
                         }
                     });
                 }

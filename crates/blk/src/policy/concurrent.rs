@@ -26,11 +26,11 @@ use crate::watch::reason::Reason;
 pub trait Concurrent<Sh: Sharing>: Any {
     // --- the required part ---
 
-    /// Takes requests in, in order, and [marks](crate::request::Marks::INSERTED) them. A run has to follow.
+    /// Inserts requests, in order, and [marks](crate::request::Marks::INSERTED) them. A run has to follow.
     fn insert(&self, meter: &dyn Meter, cx: &mut ElevatorCx<'_>, list: &mut dyn Iterator<Item = Rq>, place: Place);
 
-    /// Gives out the next request for `hctx`, [marked](crate::request::Marks::STARTED), or says why there is none. May give any hardware
-    /// queue any request.
+    /// Dispatches the next request for `hctx`, [marked](crate::request::Marks::STARTED), or says why there is none. Any hardware queue
+    /// may get any request.
     fn dispatch(&self, meter: &dyn Meter, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason);
 
     /// Whether [`dispatch`](Self::dispatch) for `hctx` is worth a call. May be true although that returns nothing.
@@ -41,24 +41,24 @@ pub trait Concurrent<Sh: Sharing>: Any {
 
     // --- what it needs from its caller ---
 
-    /// Whether "run all" may run a single hardware queue, because any of them is given any request.
+    /// Whether "run all" may run a single hardware queue, because each of them may get any request.
     fn is_single_dispatch(&self) -> bool {
         false
     }
 
-    /// What it sets `queue/async_depth` to as it is attached, in percent of `nr_requests`.
+    /// The value to which `queue/async_depth` is set when it is attached, in percent of `nr_requests`.
     fn async_percent(&self) -> u32 {
         100
     }
 
-    /// The smallest shallow depth it will ask for, if it limits tags at all.
+    /// The smallest shallow depth that it uses, if it limits tags at all.
     fn min_shallow(&self) -> Option<u32> {
         None
     }
 
     // --- the life of a request around the required part ---
 
-    /// Tries to merge a bio into a request that waits. It is taken out of its option exactly when that succeeded.
+    /// Tries to merge a bio into a queued request; on success the bio is taken out of its option.
     fn merge_bio(
         &self,
         _meter: &dyn Meter,
@@ -77,23 +77,23 @@ pub trait Concurrent<Sh: Sharing>: Any {
     /// A request has completed. Its release follows.
     fn on_completed(&self, _cx: &mut ElevatorCx<'_>, _rq: &Request) {}
 
-    /// A request that was given out comes back; an insertion at the head follows.
+    /// A dispatched request comes back; an insertion at the head follows.
     fn on_requeued(&self, _meter: &dyn Meter, _cx: &mut ElevatorCx<'_>, _id: RqId) {}
 
     // --- everything else that can happen ---
 
-    /// Its timer has come.
+    /// Its timer has expired.
     fn on_timer(&self, _meter: &dyn Meter, _cx: &mut ElevatorCx<'_>) {}
 
-    /// Something rare has happened.
+    /// Handles a rare event.
     fn on_event(&self, _meter: &dyn Meter, _cx: &mut ElevatorCx<'_>, _event: SchedulerEvent) {}
 
-    /// Request ids below `capacity` will come from now on. It holds none.
+    /// Makes room for request ids below `capacity`. It holds no request.
     fn grow(&mut self, _capacity: u32) {}
 
     // --- tunables ---
 
-    /// Its tunables, in the order of their files, and what each shows now.
+    /// Its tunables, in the order of their files, with their current values.
     fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
         Vec::new()
     }
@@ -146,13 +146,13 @@ impl dyn AnyFamily {
     /// The scheduler for a kind of sharing: that of one thread or of [`Threads`]. `None` for any other, which has to name the
     /// scheduler's type.
     pub(crate) fn of<Sh: Sharing>(&self, map: &CpuMap) -> Option<Box<ConcurrentObject<Sh>>> {
-        let mut made: Option<Box<ConcurrentObject<Sh>>> = None;
-        let place: &mut dyn Any = &mut made;
-        if let Some(place) = place.downcast_mut::<Option<Box<ConcurrentObject<Local>>>>() {
-            *place = Some(self.local(map));
-        } else if let Some(place) = place.downcast_mut::<Option<Box<ConcurrentObject<Threads>>>>() {
-            *place = Some(self.threads(map));
+        let mut scheduler: Option<Box<ConcurrentObject<Sh>>> = None;
+        let slot: &mut dyn Any = &mut scheduler;
+        if let Some(slot) = slot.downcast_mut::<Option<Box<ConcurrentObject<Local>>>>() {
+            *slot = Some(self.local(map));
+        } else if let Some(slot) = slot.downcast_mut::<Option<Box<ConcurrentObject<Threads>>>>() {
+            *slot = Some(self.threads(map));
         }
-        made
+        scheduler
     }
 }

@@ -63,27 +63,27 @@ impl FromStr for ContentionOptions {
             "none" => return Ok(ContentionOptions::default()),
             _ => {}
         }
-        let mut techniques = ContentionOptions::default();
+        let mut options = ContentionOptions::default();
         for name in text.split(',') {
             let insertion = match name {
                 "insertion-buckets" => Insertion::Buckets,
                 "pending-lists" => Insertion::Pending,
                 _ => {
-                    *techniques.switch(name)? = true;
+                    *options.flag_mut(name)? = true;
                     continue;
                 }
             };
-            if !matches!(techniques.insertion, Insertion::Direct) && techniques.insertion != insertion {
+            if !matches!(options.insertion, Insertion::Direct) && options.insertion != insertion {
                 return Err("insertion-buckets and pending-lists exclude each other: expected one of them".to_owned());
             }
-            techniques.insertion = insertion;
+            options.insertion = insertion;
         }
-        Ok(techniques)
+        Ok(options)
     }
 }
 
 impl ContentionOptions {
-    fn switch(&mut self, name: &str) -> Result<&mut bool, String> {
+    fn flag_mut(&mut self, name: &str) -> Result<&mut bool, String> {
         match name {
             "single-dispatcher" => Ok(&mut self.single_dispatcher),
             "try-merge" => Ok(&mut self.try_merge),

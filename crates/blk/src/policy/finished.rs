@@ -37,20 +37,20 @@ impl<Sh: Sharing> FinishedSet<Sh> {
         self.summary.iter().all(|summary| summary.load(SeqCst) == 0)
     }
 
-    /// Empties the set into `each`.
+    /// Empties the set into `on_id`.
     #[inline]
-    pub fn drain(&self, mut each: impl FnMut(RqId)) {
+    pub fn drain(&self, mut on_id: impl FnMut(RqId)) {
         for (group, summary) in self.summary.iter().enumerate() {
             if summary.load(Relaxed) == 0 {
                 continue;
             }
-            let mut marked = summary.swap(0, Acquire);
-            while marked != 0 {
-                let word = group * 64 + marked.trailing_zeros() as usize;
-                marked &= marked - 1;
+            let mut words_left = summary.swap(0, Acquire);
+            while words_left != 0 {
+                let word = group * 64 + words_left.trailing_zeros() as usize;
+                words_left &= words_left - 1;
                 let mut ids = self.words[word].swap(0, Relaxed);
                 while ids != 0 {
-                    each(RqId((word * 64) as u32 + ids.trailing_zeros()));
+                    on_id(RqId((word * 64) as u32 + ids.trailing_zeros()));
                     ids &= ids - 1;
                 }
             }

@@ -96,9 +96,9 @@ impl MergeIndex {
     #[inline(always)]
     pub fn find(&mut self, end: Sector, mergeable: impl Fn(RqId) -> bool) -> Option<RqId> {
         let list = &mut self.buckets[bucket(end)];
-        let mut at = list.first();
-        while let Some(id) = at {
-            at = list.next(&self.links, id);
+        let mut next = list.first();
+        while let Some(id) = next {
+            next = list.next(&self.links, id);
             let rq = RqId(id);
             if !mergeable(rq) {
                 list.remove(&mut self.links, id);

@@ -5,12 +5,12 @@ mod buckets;
 mod concurrent;
 mod contention_options;
 mod finished;
+pub(crate) mod key_order;
 mod merge_index;
 mod pending;
 mod replayable;
 mod request_store;
 mod scheduler;
-pub(crate) mod sector_order;
 mod serialized;
 mod woken;
 

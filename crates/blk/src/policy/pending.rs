@@ -46,7 +46,7 @@ impl<Sh: Sharing> Pending<Sh> {
         self.filled.load(SeqCst) != 0
     }
 
-    /// Adds requests. If allowed by the rules and `joins`, each is merged into the previous one of the list and then `freed`, so its tag
+    /// Adds requests. If allowed by the rules and `may_join`, each is merged into the previous one of the list and then `freed`, so its tag
     /// need not wait for the next dispatch.
     pub fn leave(
         &self,
@@ -54,15 +54,15 @@ impl<Sh: Sharing> Pending<Sh> {
         rules: &MergeRules,
         list: impl Iterator<Item = Rq>,
         place: Place,
-        joins: bool,
+        may_join: bool,
         freed: &mut Vec<Rq>,
     ) {
-        let joins = joins && rules.nomerges != NoMerges::Nothing;
+        let may_join = may_join && rules.nomerges != NoMerges::Nothing;
         let mut count = extra_request_counter(meter);
         self.lists.with(meter, Site::Leave, |lists| {
             for mut rq in list {
                 count();
-                let last = lists.tail.last_mut().filter(|last| joins && rules.may_absorb(last, &rq));
+                let last = lists.tail.last_mut().filter(|last| may_join && rules.may_absorb(last, &rq));
                 match (place, last) {
                     (Place::Head, _) => lists.head.push(rq),
                     (Place::Sorted, None) => lists.tail.push(rq),
@@ -79,12 +79,12 @@ impl<Sh: Sharing> Pending<Sh> {
         });
     }
 
-    /// Takes all requests, head insertions first. The caller holds the policy's lock; `before` is called once, before the mark is
+    /// Takes all requests, head insertions first. The caller holds the policy's lock; `on_locked` is called once, before the mark is
     /// cleared.
-    pub fn take(&self, meter: &impl Meter, before: impl FnOnce(), mut insert: impl FnMut(&MergeRules, Rq, Place)) {
+    pub fn take(&self, meter: &impl Meter, on_locked: impl FnOnce(), mut insert: impl FnMut(&MergeRules, Rq, Place)) {
         self.taken.aside(|taken| {
             self.lists.with(meter, Site::Take, |lists| {
-                before();
+                on_locked();
                 std::mem::swap(lists, taken);
                 self.filled.store(0, SeqCst);
             });

@@ -258,7 +258,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
     #[inline]
     pub fn dispatch(&mut self, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
         let choice = self.call(cx, |policy, cx| policy.dispatch(cx, hctx));
-        (choice.rq.map(|id| self.give_out(id)), choice.reason)
+        (choice.rq.map(|id| self.release_dispatched(id)), choice.reason)
     }
 
     /// Dispatches all requests into `out`, in the policy's order. `ids` is a buffer.
@@ -268,13 +268,13 @@ impl<S: OwnedPolicy> RequestStore<S> {
             None => ids.extend(std::iter::from_fn(|| policy.dispatch(cx, HctxId(0)).rq)),
         });
         for id in ids.drain(..) {
-            out(self.give_out(id));
+            out(self.release_dispatched(id));
         }
     }
 
     /// Removes a request that the policy has dispatched.
     #[inline]
-    fn give_out(&mut self, id: RqId) -> Rq {
+    fn release_dispatched(&mut self, id: RqId) -> Rq {
         self.index.forget(id);
         self.requests.release(id)
     }
@@ -353,9 +353,9 @@ mod tests {
 
         fn with<R>(&mut self, body: impl FnOnce(&mut RequestStore<Table>, &mut ElevatorCx<'_>, &MergeRules) -> R) -> R {
             ElevatorCx::alone(Now::default(), |cx| {
-                let answer = body(&mut self.store, cx, &self.rules);
+                let result = body(&mut self.store, cx, &self.rules);
                 cx.freed.drain(..).for_each(|rq| self.pool.put(rq));
-                answer
+                result
             })
         }
 
@@ -373,14 +373,14 @@ mod tests {
             self.with(|store, cx, rules| store.merge_bio(cx, rules, &mut bio))
         }
 
-        /// What begins where, and ends where, in the order in which it is given out.
+        /// Start and end of each request, in dispatch order.
         fn drain(mut self) -> Vec<(u64, u64)> {
-            let mut given = Vec::new();
+            let mut dispatched = Vec::new();
             while let Some(rq) = self.with(|store, cx, _| store.dispatch(cx, HctxId(0)).0) {
-                given.push((rq.sector.0, rq.end().0));
+                dispatched.push((rq.sector.0, rq.end().0));
                 self.pool.put(rq);
             }
-            given
+            dispatched
         }
     }
 
@@ -420,11 +420,11 @@ mod tests {
     #[test]
     fn a_request_that_was_absorbed_into_is_found_by_its_new_end_and_is_the_last_merged_one() {
         let mut bench = Bench::new(Table::default());
-        let one = bench.insert(100, 8);
-        let other = bench.insert(116, 8);
-        bench.store.policy.neighbours = Some((one, other));
+        let first = bench.insert(100, 8);
+        let second = bench.insert(116, 8);
+        bench.store.policy.neighbours = Some((first, second));
         assert_eq!(bench.merges(108), Some(Edge::Back), "it closes the gap");
-        assert_eq!(bench.store.index.last(), Some(one));
+        assert_eq!(bench.store.index.last(), Some(first));
         let last = bench.insert(5000, 8);
         bench.store.index.set_last(last);
         assert_eq!(bench.merges(124), Some(Edge::Back));
@@ -434,11 +434,11 @@ mod tests {
     #[test]
     fn a_request_that_absorbs_a_newcomer_becomes_the_last_merged_one() {
         let mut bench = Bench::new(Table::default());
-        let one = bench.insert(100, 8);
+        let first = bench.insert(100, 8);
         let last = bench.insert(5000, 8);
         bench.store.index.set_last(last);
         bench.insert(108, 8);
-        assert_eq!(bench.store.index.last(), Some(one));
+        assert_eq!(bench.store.index.last(), Some(first));
         assert_eq!(bench.drain(), [(100, 116), (5000, 5008)]);
     }
 

@@ -39,7 +39,7 @@ pub struct Serialized<S, Sh: Sharing> {
     /// Shallow depth for reads, sync others and async others; [`NO_LIMIT`] for none. Three independent hints.
     depths: [Sh::Word; 3],
     finished: FinishedSet<Sh>,
-    techniques: ContentionOptions,
+    options: ContentionOptions,
     /// Whether a CPU is dispatching, with [`ContentionOptions::single_dispatcher`]. `SeqCst`, like the set of finished requests: if a
     /// CPU completes a request and then finds this set, the dispatching CPU clears it and then finds the request in the set.
     dispatching: Sh::Word,
@@ -48,9 +48,9 @@ pub struct Serialized<S, Sh: Sharing> {
 }
 
 /// The turn of the dispatching CPU; also ends if the policy panics.
-struct Turn<'a, W: Word>(&'a W);
+struct DispatchTurn<'a, W: Word>(&'a W);
 
-impl<W: Word> Drop for Turn<'_, W> {
+impl<W: Word> Drop for DispatchTurn<'_, W> {
     fn drop(&mut self) {
         self.0.store(0, SeqCst);
     }
@@ -88,7 +88,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
             meets_bios: Sh::Word::new(1),
             depths: [NO_LIMIT; 3].map(Sh::Word::new),
             finished: FinishedSet::new(capacity),
-            techniques: ContentionOptions::default(),
+            options: ContentionOptions::default(),
             dispatching: Sh::Word::new(0),
             buckets: Buckets::default(),
             pending: Pending::default(),
@@ -99,8 +99,8 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
 
     /// Sets the contention options.
     #[must_use]
-    pub fn with(mut self, techniques: ContentionOptions) -> Self {
-        self.techniques = techniques;
+    pub fn with(mut self, options: ContentionOptions) -> Self {
+        self.options = options;
         self
     }
 
@@ -108,7 +108,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     #[inline]
     #[must_use]
     pub fn dispatches_batches(&self) -> bool {
-        self.techniques.batch_dispatch
+        self.options.batch_dispatch
     }
 
     /// The policy's requirements.
@@ -139,16 +139,16 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         if self.defers() {
             self.deliver_completions(store, cx);
         }
-        let answer = body(store, cx);
+        let result = body(store, cx);
         self.has_work.store(u64::from(store.policy().has_work()), Relaxed);
         self.meets_bios.store(u64::from(store.meets_bios()), Relaxed);
-        answer
+        result
     }
 
     /// Publishes the tag limits, so that allocation need not ask under the lock.
     fn publish_depths(&self, store: &mut RequestStore<S>) {
-        let probes = [(Op::Read, false), (Op::Write, true), (Op::Write, false)];
-        for (word, (op, sync)) in self.depths.iter().zip(probes) {
+        let samples = [(Op::Read, false), (Op::Write, true), (Op::Write, false)];
+        for (word, (op, sync)) in self.depths.iter().zip(samples) {
             let flags = if sync { BioFlags::SYNC } else { BioFlags::NONE };
             let bio = Bio { flags, ..Bio::new(op, Sector(0), 0) };
             let limit =
@@ -171,7 +171,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
             self.take_pending(meter, store, cx);
             store.merge_bio(cx, rules, bio)
         };
-        if self.techniques.try_merge {
+        if self.options.try_merge {
             if self.meets_bios.load(Relaxed) == 0 && !self.pending.is_filled() {
                 return None;
             }
@@ -199,31 +199,31 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         meter: &impl Meter,
         cx: &mut ElevatorCx<'_>,
         hctx: HctxId,
-        most: u32,
+        requests_max: u32,
         batch: &mut impl DispatchBatch,
     ) {
-        let mut left = most;
+        let mut remaining = requests_max;
         let dispatch_all = |store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>| {
-            while left > 0 {
+            while remaining > 0 {
                 if !store.policy().has_work() {
                     return true;
                 }
                 if !batch.may_dispatch() {
                     return false;
                 }
-                if left < most {
+                if remaining < requests_max {
                     meter.another();
                 }
-                left -= 1;
+                remaining -= 1;
                 let (rq, reason) = Self::dispatch_one(store, cx, hctx);
-                let is_nothing = rq.is_none();
+                let found_nothing = rq.is_none();
                 if !batch.on_dispatched(rq, reason) {
-                    return is_nothing;
+                    return found_nothing;
                 }
             }
             false
         };
-        self.as_dispatcher(meter, cx, |is_nothing| *is_nothing, dispatch_all);
+        self.as_dispatcher(meter, cx, |found_nothing| *found_nothing, dispatch_all);
     }
 
     #[inline]
@@ -241,10 +241,10 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         &self,
         meter: &impl Meter,
         cx: &mut ElevatorCx<'_>,
-        is_nothing: impl Fn(&R) -> bool,
+        found_nothing: impl Fn(&R) -> bool,
         mut body: impl FnMut(&mut RequestStore<S>, &mut ElevatorCx<'_>) -> R,
     ) -> Option<R> {
-        if !self.techniques.single_dispatcher {
+        if !self.options.single_dispatcher {
             return Some(self.locked(meter, Site::Dispatch, cx, |store, cx| {
                 self.take_pending(meter, store, cx);
                 body(store, cx)
@@ -257,27 +257,27 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         if self.dispatching.load(SeqCst) != 0 || self.dispatching.swap(1, SeqCst) != 0 {
             return None;
         }
-        let turn = Turn(&self.dispatching);
+        let turn = DispatchTurn(&self.dispatching);
         Some(self.locked(meter, Site::Dispatch, cx, |store, cx| {
             self.take_pending(meter, store, cx);
-            let mut answer = body(store, cx);
+            let mut result = body(store, cx);
             drop(turn);
             // The policy may be waiting for requests that completed or arrived meanwhile, whose CPUs found this turn active.
-            while is_nothing(&answer) && self.deliver_pending_events(meter, store, cx) {
-                answer = body(store, cx);
+            while found_nothing(&result) && self.deliver_pending_events(meter, store, cx) {
+                result = body(store, cx);
             }
-            answer
+            result
         }))
     }
 
     /// Delivers completions and insertions that were made without the lock. Returns whether there were any.
     fn deliver_pending_events(&self, meter: &impl Meter, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) -> bool {
-        let (has_ended, has_come) = (self.defers() && !self.finished.is_empty(), self.pending.is_filled());
-        if has_ended {
+        let (has_completions, has_insertions) = (self.defers() && !self.finished.is_empty(), self.pending.is_filled());
+        if has_completions {
             self.deliver_completions(store, cx);
         }
         self.take_pending(meter, store, cx);
-        has_ended || has_come
+        has_completions || has_insertions
     }
 
     /// Delivers deferred completions to the policy.
@@ -322,13 +322,13 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         if self.defers() {
             return self.finished.add(id);
         }
-        let tell = |store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>| {
+        let deliver = |store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>| {
             store.call(cx, |policy, cx| policy.finish(cx, id));
         };
         match self.needs.completions {
-            Completions::AtOnce => self.locked(meter, Site::Finish, cx, tell),
+            Completions::AtOnce => self.locked(meter, Site::Finish, cx, deliver),
             // There is no contention, so it is delivered at once, but not charged to the completion.
-            Completions::Deferred => self.locked(&NoMeter, Site::Finish, cx, tell),
+            Completions::Deferred => self.locked(&NoMeter, Site::Finish, cx, deliver),
         }
     }
 
@@ -369,9 +369,9 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         &self,
         meter: &impl Meter,
         cx: &mut ElevatorCx<'_>,
-        what: impl FnOnce(&mut S::Policy, &mut PolicyCx<'_>),
+        body: impl FnOnce(&mut S::Policy, &mut PolicyCx<'_>),
     ) {
-        self.locked(meter, Site::Elevator, cx, |store, cx| store.call(cx, what));
+        self.locked(meter, Site::Elevator, cx, |store, cx| store.call(cx, body));
     }
 
     /// Grows to request ids below `capacity`. No request is held, and no other CPU is in a call.

@@ -8,17 +8,17 @@ const INLINE_WOKEN_MAX: usize = 8;
 /// Hardware queues, nearly always few, in wake-up order.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct WokenHctxs {
-    first: [HctxId; INLINE_WOKEN_MAX],
+    inline_hctxs: [HctxId; INLINE_WOKEN_MAX],
     count: usize,
-    more: Vec<HctxId>,
+    overflow: Vec<HctxId>,
 }
 
 impl WokenHctxs {
     /// Adds a hardware queue.
     pub fn push(&mut self, hctx: HctxId) {
-        match self.first.get_mut(self.count) {
-            Some(place) => *place = hctx,
-            None => self.more.push(hctx),
+        match self.inline_hctxs.get_mut(self.count) {
+            Some(slot) => *slot = hctx,
+            None => self.overflow.push(hctx),
         }
         self.count += 1;
     }
@@ -32,7 +32,7 @@ impl WokenHctxs {
 
     /// All hardware queues.
     pub fn iter(&self) -> impl Iterator<Item = HctxId> + '_ {
-        self.first[..self.count.min(INLINE_WOKEN_MAX)].iter().chain(&self.more).copied()
+        self.inline_hctxs[..self.count.min(INLINE_WOKEN_MAX)].iter().chain(&self.overflow).copied()
     }
 }
 

@@ -42,7 +42,7 @@ impl CompletionPlace {
 impl Affinity {
     /// The meaning of a number written to the file; `None` for other numbers.
     #[inline]
-    pub fn numbered(number: u64) -> Option<Affinity> {
+    pub fn from_number(number: u64) -> Option<Affinity> {
         match number {
             0 => Some(Affinity::Interrupted),
             1 => Some(Affinity::SameCache),
@@ -65,12 +65,12 @@ impl Affinity {
 impl<Sh: Sharing> Device<Sh> {
     #[inline]
     pub(super) fn affinity(&self) -> Affinity {
-        Affinity::numbered(self.affinity.load(Relaxed)).unwrap_or_default()
+        Affinity::from_number(self.affinity.load(Relaxed)).unwrap_or_default()
     }
 
     /// Writes the file. Other numbers have no effect.
     pub(super) fn set_affinity(&self, number: u32) {
-        if Affinity::numbered(number.into()).is_some() {
+        if Affinity::from_number(number.into()).is_some() {
             self.affinity.store(number.into(), Relaxed);
         }
     }

@@ -14,18 +14,18 @@ use crate::watch::probe::Event;
 
 /// The parameters of a request to be allocated for a bio.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct RequestParameters {
     pub(super) hctx: HctxId,
     /// How many tags it may use.
     pub(super) depth: Depth,
     uses_elevator: bool,
 }
 
-impl Wanted {
+impl RequestParameters {
     /// A request that no scheduler sees.
     #[inline]
-    pub(super) fn without_scheduler(hctx: HctxId) -> Wanted {
-        Wanted { hctx, depth: Depth::Full, uses_elevator: false }
+    pub(super) fn without_scheduler(hctx: HctxId) -> RequestParameters {
+        RequestParameters { hctx, depth: Depth::Full, uses_elevator: false }
     }
 }
 
@@ -37,14 +37,19 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     /// The parameters of the request for the bio being submitted, if there is one.
     #[inline]
-    pub(super) fn wanted<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Wanted> {
+    pub(super) fn request_parameters<E: Env>(
+        self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut QueueSubmission,
+    ) -> Option<RequestParameters> {
         let bio = submission.bio.as_ref()?;
         let hctx = self.hctx_for(cx.cpu, bio);
         let is_flush = is_flush_type(bio.op, bio.flags);
-        let by_passes = self.state.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
-        let uses_elevator = !by_passes;
+        let bypasses_scheduler =
+            self.state.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
+        let uses_elevator = !bypasses_scheduler;
         let depth = match submission.depth.take() {
-            Some(kept) => kept,
+            Some(depth) => depth,
             None if uses_elevator => {
                 let depth = self.state.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
                 cx.take_requested();
@@ -52,15 +57,15 @@ impl<Sh: Sharing> Current<'_, Sh> {
             }
             None => Depth::Full,
         };
-        Some(Wanted { hctx, depth, uses_elevator })
+        Some(RequestParameters { hctx, depth, uses_elevator })
     }
 
     /// Takes a tag for the request.
     #[inline]
-    pub(super) fn take_allocation_tag(self, cpu: CpuId, wanted: Wanted) -> Option<u32> {
-        match self.state.scheduler_tags_of(wanted.hctx) {
-            Some(tags) => tags.try_take(cpu, wanted.depth),
-            None => self.driver_tags.try_allocate(cpu, wanted.hctx, self.state.driver_depth),
+    pub(super) fn take_allocation_tag(self, cpu: CpuId, parameters: RequestParameters) -> Option<u32> {
+        match self.state.scheduler_tags_of(parameters.hctx) {
+            Some(tags) => tags.try_take(cpu, parameters.depth),
+            None => self.driver_tags.try_allocate(cpu, parameters.hctx, self.state.driver_depth),
         }
     }
 
@@ -71,7 +76,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         cx: &mut Cx<'_, E>,
         (bio, marks): (Bio, Marks),
         plug: Option<&mut Plug>,
-        Wanted { hctx, uses_elevator, .. }: Wanted,
+        RequestParameters { hctx, uses_elevator, .. }: RequestParameters,
         tag: u32,
     ) -> Rq {
         let now = self.time_under_plug(plug, cx.now);
@@ -102,14 +107,15 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self,
         cx: &mut Cx<'_, E>,
         submission: &mut QueueSubmission,
-        wanted: Option<HctxId>,
+        wanted_hctx: Option<HctxId>,
     ) {
-        let Some((hctx, place)) = submission.slept.take() else { return };
+        let Some((hctx, position)) = submission.wait_position.take() else { return };
         let tags = self.allocation_tags(hctx);
-        let was_woken = !tags.remove_sleeper_at(cx.meter, place);
-        if was_woken && wanted != Some(hctx) {
-            let is_of_use = wanted.is_some_and(|wanted| std::ptr::eq(tags, self.allocation_tags(wanted)));
-            if !is_of_use {
+        let was_woken = !tags.remove_sleeper_at(cx.meter, position);
+        if was_woken && wanted_hctx != Some(hctx) {
+            let still_useful =
+                wanted_hctx.is_some_and(|wanted_hctx| std::ptr::eq(tags, self.allocation_tags(wanted_hctx)));
+            if !still_useful {
                 self.forward_wakeup(cx, tags);
             }
         }

@@ -79,18 +79,18 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// The schedulers, with the current one in brackets. A scheduler that Linux does not have is listed only while it
     /// is the current one.
     fn scheduler_list(self) -> String {
-        let present = self.state.elevator.name();
-        let show = |name: &str| if name == present { format!("[{name}]") } else { name.to_string() };
-        let types = self
+        let current = self.state.elevator.name();
+        let bracket_current = |name: &str| if name == current { format!("[{name}]") } else { name.to_string() };
+        let names = self
             .config
             .schedulers
             .of(Layer::MultiQueue)
-            .filter(|row| row.name != NONE.name && (row.outside_linux().is_none() || row.name == present));
-        let types: String = types.map(|row| show(row.name) + " ").collect();
-        if self.generation.sysfs == SysfsGeneration::NoneLast && present != NONE.name {
-            types + NONE.name
+            .filter(|row| row.name != NONE.name && (row.outside_linux().is_none() || row.name == current));
+        let names: String = names.map(|row| bracket_current(row.name) + " ").collect();
+        if self.generation.sysfs == SysfsGeneration::NoneLast && current != NONE.name {
+            names + NONE.name
         } else {
-            format!("{} {types}", show(NONE.name))
+            format!("{} {names}", bracket_current(NONE.name))
         }
     }
 }

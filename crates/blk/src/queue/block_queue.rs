@@ -61,8 +61,8 @@ impl<Sh: Sharing> BlockQueue for Queue<Sh> {
     }
 
     #[inline]
-    fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
-        self.is_of_run_all(cpu, hctx)
+    fn is_run_by_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
+        self.is_run_by_run_all(cpu, hctx)
     }
 
     #[inline]
@@ -86,7 +86,7 @@ impl<Sh: Sharing> BlockQueue for Queue<Sh> {
         self.timed_out(cx, id);
     }
 
-    fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        self.window_ended(cx);
+    fn wbt_window_expired<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        self.wbt_window_expired(cx);
     }
 }

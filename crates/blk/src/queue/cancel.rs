@@ -23,10 +23,10 @@ impl<Sh: Sharing> Queue<Sh> {
 impl<Sh: Sharing> Current<'_, Sh> {
     fn cancel<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Bio> {
         match submission.stage {
-            Stage::WaitingForThaw => self.freeze.forget(cx.meter, submission.waiter),
-            Stage::Waiting => self.depart_from_line(cx, submission),
+            Stage::WaitingForThaw => self.freeze.remove_waiter(cx.meter, submission.waiter),
+            Stage::Waiting => self.leave_throttle_queue(cx, submission),
             Stage::Woken => {
-                self.forget_admission(cx, submission);
+                self.undo_admission(cx, submission);
                 self.leave_wait_queue(cx, submission, None);
             }
             _ => {}
@@ -35,7 +35,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         submission.guard.disarm();
         // Last, after everything is released: this may drain a frozen queue.
         if std::mem::take(&mut submission.is_inside) {
-            self.freeze.leave();
+            self.freeze.unpark();
         }
         split::rejoin(submission.bio.take(), submission.remainder.take())
     }

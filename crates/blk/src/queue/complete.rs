@@ -28,7 +28,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.state.flights.end(rq.id());
         cx.event(Event::Complete(&rq, status));
         if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND)) {
-            return self.step_done(cx, rq, status);
+            return self.end_flush_step(cx, rq, status);
         }
         if rq.marks.contains(Marks::USES_ELEVATOR) {
             self.state.elevator.on_completed(&mut cx.elevator(), &rq);
@@ -42,13 +42,13 @@ impl<Sh: Sharing> Current<'_, Sh> {
     pub(super) fn end<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
         cx.event(Event::End(&rq));
         cx.effects.end(&mut rq.bios, status);
-        self.watch_end(cx, &mut rq);
+        self.track_end(cx, &mut rq);
         self.release(cx, rq);
     }
 
     /// Carries out the results of a call into the elevator: requested actions, and requests that were merged into others.
     #[inline]
-    pub(super) fn after_call<E: Env>(self, cx: &mut Cx<'_, E>) {
+    pub(super) fn take_call_results<E: Env>(self, cx: &mut Cx<'_, E>) {
         cx.take_requested();
         if !cx.scratch.freed.is_empty() {
             self.free_absorbed(cx);
@@ -60,7 +60,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let mut freed = std::mem::take(&mut cx.scratch.freed);
         for mut rq in freed.drain(..) {
             cx.event(Event::Absorbed(&rq));
-            self.no_longer_counts(cx, &mut rq);
+            self.stop_counting(cx, &mut rq);
             self.release(cx, rq);
         }
         cx.scratch.freed = freed;

@@ -7,9 +7,9 @@ use crate::schedulers::{MQ_DEADLINE, NONE};
 /// without multi-queue schedulers. blk-mq devices have always ignored the boot parameter `elevator=`.
 #[must_use]
 pub fn default_scheduler(config: &QueueConfig) -> &'static str {
-    let one_tag_space = config.host_wide_tags && config.kernel.generation().one_scheduler_map;
-    let is_shared = config.hw_queues.min(config.cpus) == 1 || one_tag_space;
-    if is_shared && MQ_DEADLINE.exists_in(config.kernel) { MQ_DEADLINE.name } else { NONE.name }
+    let has_one_tag_space = config.host_wide_tags && config.kernel.generation().one_scheduler_map;
+    let serves_all_cpus = config.hw_queues.min(config.cpus) == 1 || has_one_tag_space;
+    if serves_all_cpus && MQ_DEADLINE.exists_in(config.kernel) { MQ_DEADLINE.name } else { NONE.name }
 }
 
 #[cfg(test)]

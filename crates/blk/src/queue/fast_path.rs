@@ -1,8 +1,8 @@
-//! The fast path of a plain bio: without a scheduler and without a plug it goes to the driver, or to sleep for a tag, after one look at
-//! all that could be in its way. Tags, slots and lists are those of the stages of [`submit`](super::submit), which take what is unusual
-//! and would do the same, one after the other.
+//! The fast path of a plain bio: without a scheduler and without a plug it goes to the driver, or sleeps for a tag, after a single
+//! check of all preconditions. Tags, slots and lists are those of the stages of [`submit`](super::submit), which handle all other bios
+//! and would do the same step by step.
 
-use super::allocate::Wanted;
+use super::allocate::RequestParameters;
 use super::state::Current;
 use super::submission::{QueueSubmission, Stage};
 use crate::bio::check::is_plain;
@@ -13,7 +13,7 @@ use crate::request::merge::NoMerges;
 use crate::watch::probe::Event;
 
 impl<Sh: Sharing> Current<'_, Sh> {
-    /// Takes the current part as far as it gets. `None` if it has to go through the stages: then nothing has changed.
+    /// Submits the current part. Returns `None` if it has to pass through the stages; then nothing has changed.
     #[inline(always)]
     pub(super) fn submit_plain<E: Env>(
         self,
@@ -28,8 +28,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
         match submission.stage {
             Stage::Enter => {
                 let rules = &self.state.rules;
-                let may_join = self.hctxs[hctx.index()].has_queued() && rules.nomerges != NoMerges::Nothing;
-                if may_join || !self.freeze.is_open() || !is_plain(&rules.limits, bio) {
+                let may_merge = self.hctxs[hctx.index()].has_queued() && rules.nomerges != NoMerges::Nothing;
+                if may_merge || !self.freeze.is_open() || !is_plain(&rules.limits, bio) {
                     return None;
                 }
                 cx.event(Event::Queue(bio));
@@ -38,18 +38,18 @@ impl<Sh: Sharing> Current<'_, Sh> {
             Stage::Woken if submission.is_plain => self.leave_wait_queue(cx, submission, Some(hctx)),
             _ => return None,
         }
-        let wanted = Wanted::without_scheduler(hctx);
+        let parameters = RequestParameters::without_scheduler(hctx);
         let tag = match self.driver_tags.try_allocate(cx.cpu, hctx, self.state.driver_depth) {
             Some(tag) => tag,
-            None => match self.without_a_tag(cx, submission, None, wanted) {
+            None => match self.wait_for_tag(cx, submission, None, parameters) {
                 Ok(tag) => tag,
                 Err(submitted) => return Some(submitted),
             },
         };
         submission.stage = Stage::Next;
         let Some(bio) = submission.bio.take() else { return Some(Submitted::Done) };
-        let rq = self.make_request(cx, (bio, submission.marks), None, wanted, tag);
-        self.place(cx, rq);
+        let rq = self.make_request(cx, (bio, submission.marks), None, parameters, tag);
+        self.insert_or_issue(cx, rq);
         Some(Submitted::Done)
     }
 }

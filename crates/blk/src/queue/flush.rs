@@ -17,14 +17,14 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let limits = &self.state.rules.limits;
         let steps = FlushSteps::of(rq.flags, rq.sectors, limits.write_cache, limits.fua);
         flush_queue::begin(&mut rq, steps, limits.fua);
-        let by_pass = self.generation.flushes_bypass_scheduler;
+        let bypasses_scheduler = self.generation.flushes_bypass_scheduler;
         let hctx = rq.hctx;
         if steps.is_empty() {
             self.end(cx, rq, Status::Ok);
             return None;
         }
         if steps.is_data_only() {
-            if !by_pass {
+            if !bypasses_scheduler {
                 return Some(rq);
             }
             self.hctxs[hctx.index()].push_to_dispatch_list(cx.meter, rq);
@@ -32,7 +32,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             return None;
         }
         rq.marks.set(Marks::IN_SEQUENCE);
-        if steps.begins_with_data() && !by_pass {
+        if steps.begins_with_data() && !bypasses_scheduler {
             self.state.flush_queues[hctx.index()].with(
                 cx.meter,
                 Site::FlushQueue,
@@ -43,14 +43,14 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let now = cx.now.at;
         let next = self.state.flush_queues[hctx.index()]
             .with(cx.meter, Site::FlushQueue, |queue| queue.advance(now, rq, Status::Ok));
-        self.make_progress(cx, next);
-        self.kick(cx, hctx);
+        self.continue_sequence(cx, next);
+        self.issue_flush_if_due(cx, hctx);
         None
     }
 
     /// The driver has completed a step of a sequence: a flush command, or the data of a request.
     #[cold]
-    pub(super) fn step_done<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
+    pub(super) fn end_flush_step<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
         let (hctx, now) = (rq.hctx, cx.now.at);
         let queue = &self.state.flush_queues[hctx.index()];
         // With a scheduler each step has its own driver tag; without one the first waiter's tag serves all steps.
@@ -59,7 +59,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             let mut waiters = queue.with(cx.meter, Site::FlushQueue, |queue| queue.flushed(rq));
             for rq in waiters.drain(..) {
                 let next = queue.with(cx.meter, Site::FlushQueue, |queue| queue.flush_done(now, rq, status));
-                self.make_progress(cx, next);
+                self.continue_sequence(cx, next);
             }
             queue.with(cx.meter, Site::FlushQueue, |queue| queue.keep(waiters));
         } else {
@@ -70,13 +70,13 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 self.finish(cx, &mut rq);
             }
             let next = queue.with(cx.meter, Site::FlushQueue, |queue| queue.data_done(now, rq, status));
-            self.make_progress(cx, next);
+            self.continue_sequence(cx, next);
         }
-        self.kick(cx, hctx);
+        self.issue_flush_if_due(cx, hctx);
         self.restart(cx, hctx);
     }
 
-    fn make_progress<E: Env>(self, cx: &mut Cx<'_, E>, next: Option<Next>) {
+    fn continue_sequence<E: Env>(self, cx: &mut Cx<'_, E>, next: Option<Next>) {
         match next {
             Some(Next::Data(rq)) => {
                 self.requeued.with(cx.meter, Site::RequeueList, |list| list.push(rq));
@@ -88,7 +88,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     }
 
     /// Issues the flush command if it is due.
-    fn kick<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
+    fn issue_flush_if_due<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         let defer = self.generation.flush_always_defers || self.state.elevator.is_none();
         if let Some(command) =
             self.state.flush_queues[hctx.index()].with(cx.meter, Site::FlushQueue, |queue| queue.kick(cx.now.at, defer))
@@ -99,7 +99,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     }
 
     /// Moves flush commands to the heads of the dispatch lists.
-    pub(super) fn put_flush_commands(self, meter: &impl Meter) {
+    pub(super) fn queue_flush_commands(self, meter: &impl Meter) {
         while let Some(command) = self.flush_commands.with(meter, Site::FlushQueue, Vec::pop) {
             self.hctxs[command.hctx.index()].put_first(meter, command);
         }

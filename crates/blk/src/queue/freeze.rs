@@ -22,7 +22,7 @@ pub(super) struct Freeze<Sh: Sharing> {
     /// The home of waiting submissions, here or inside.
     pub(super) home: Home,
     /// Freeze depth.
-    frozen: Sh::Word,
+    freeze_depth: Sh::Word,
     /// Number of submissions parked inside.
     parked: Sh::Word,
     /// Submissions that wait for the queue to thaw.
@@ -33,7 +33,7 @@ impl<Sh: Sharing> Freeze<Sh> {
     pub(super) fn new() -> Self {
         Freeze {
             home: Home::default(),
-            frozen: Sh::Word::new(0),
+            freeze_depth: Sh::Word::new(0),
             parked: Sh::Word::new(0),
             thaw_waiters: Sh::Lock::new(Vec::new()),
         }
@@ -42,16 +42,16 @@ impl<Sh: Sharing> Freeze<Sh> {
     /// Whether a submission may enter. It is then inside for the rest of the call.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
-        self.frozen.load(Relaxed) == 0
+        self.freeze_depth.load(Relaxed) == 0
     }
 
     /// A submission parks inside beyond the current call.
-    pub(super) fn stay(&self) {
+    pub(super) fn park(&self) {
         self.parked.fetch_add(1, Relaxed);
     }
 
     /// A parked submission has left.
-    pub(super) fn leave(&self) {
+    pub(super) fn unpark(&self) {
         self.parked.fetch_sub(1, Relaxed);
     }
 
@@ -68,7 +68,7 @@ impl<Sh: Sharing> Freeze<Sh> {
     }
 
     /// Removes a waiter.
-    pub(super) fn forget(&self, meter: &impl Meter, waiter: Waiter) {
+    pub(super) fn remove_waiter(&self, meter: &impl Meter, waiter: Waiter) {
         self.thaw_waiters.with(meter, Site::Freeze, |waiters| waiters.retain(|&other| other != waiter));
     }
 }
@@ -88,14 +88,14 @@ impl<Sh: Sharing> Device<Sh> {
 impl<Sh: Sharing> Queue<Sh> {
     /// Freezes the queue: new submissions wait, and the queue is run until it is empty. Freezes nest.
     pub fn freeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        self.device.freeze.frozen.fetch_add(1, Relaxed);
+        self.device.freeze.freeze_depth.fetch_add(1, Relaxed);
         cx.effects.push(Effect::RunAll { delay: Nanos::ZERO });
     }
 
     /// Undoes one [`freeze`](Self::freeze); the last one wakes the waiters.
     pub fn unfreeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
         let freeze = &self.device.freeze;
-        if freeze.frozen.fetch_sub(1, Relaxed) == 1 {
+        if freeze.freeze_depth.fetch_sub(1, Relaxed) == 1 {
             for waiter in freeze.thaw_waiters.with(cx.meter, Site::Freeze, std::mem::take) {
                 cx.effects.push(Effect::Wake(waiter));
             }

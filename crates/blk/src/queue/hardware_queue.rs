@@ -43,15 +43,16 @@ pub struct HardwareQueue<Sh: Sharing> {
     id: HctxId,
     /// Its CPUs in ascending order; a software queue's index here is its number in `pending`.
     cpus: Vec<CpuId>,
-    queues: Vec<Padded<SoftwareQueue<Sh>>>,
+    software_queues: Vec<Padded<SoftwareQueue<Sh>>>,
     /// A bit for each software queue that may hold requests.
     pending: Vec<Sh::Word>,
     /// The dispatch list: requests that the driver refused or that bypass the scheduler. It always goes first.
-    dispatch: Sh::Lock<VecDeque<Rq>>,
-    /// Length of `dispatch`, readable without its lock.
+    dispatch_list: Sh::Lock<VecDeque<Rq>>,
+    /// Length of `dispatch_list`, readable without its lock.
     dispatch_len: Sh::Word,
     /// The next software queue when requests are taken one at a time.
-    dispatch_from: Sh::Word,
+    next_software_queue: Sh::Word,
+    /// The busy average.
     busy: Sh::Word,
     restart: Sh::Word,
     stopped: Sh::Word,
@@ -64,12 +65,12 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
         let words = cpus.len().div_ceil(64).max(1);
         HardwareQueue {
             id,
-            queues: cpus.iter().map(|_| Padded::default()).collect(),
+            software_queues: cpus.iter().map(|_| Padded::default()).collect(),
             cpus,
             pending: (0..words).map(|_| Sh::Word::new(0)).collect(),
-            dispatch: Sh::Lock::new(VecDeque::new()),
+            dispatch_list: Sh::Lock::new(VecDeque::new()),
             dispatch_len: Sh::Word::new(0),
-            dispatch_from: Sh::Word::new(0),
+            next_software_queue: Sh::Word::new(0),
             busy: Sh::Word::new(0),
             restart: Sh::Word::new(0),
             stopped: Sh::Word::new(0),
@@ -108,13 +109,13 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
             return None;
         }
         let index = self.index_of(cpu);
-        if self.is_pending(index) { self.queues[index].merge(meter, rules, bio) } else { None }
+        if self.is_pending(index) { self.software_queues[index].merge(meter, rules, bio) } else { None }
     }
 
     /// Queues a request in its software queue.
     pub fn insert(&self, meter: &impl Meter, rq: Rq, at_head: bool) {
         let index = self.index_of(rq.ctx);
-        self.queues[index].list.with(meter, Site::SoftwareQueue, |list| {
+        self.software_queues[index].list.with(meter, Site::SoftwareQueue, |list| {
             if at_head {
                 list.push_front(rq);
             } else {
@@ -137,7 +138,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
 
     /// Moves all queued requests to `out`: software queues in ascending order, each in order of arrival.
     pub fn take_all(&self, meter: &impl Meter, out: &mut VecDeque<Rq>) {
-        for (index, queue) in self.queues.iter().enumerate() {
+        for (index, queue) in self.software_queues.iter().enumerate() {
             if self.is_pending(index) {
                 queue.list.with(meter, Site::SoftwareQueue, |list| {
                     self.pending[index / 64].fetch_and(!(1 << (index % 64)), Relaxed);
@@ -149,14 +150,14 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
 
     /// Takes one request from the next non-empty software queue, in rotation.
     pub fn take_next(&self, meter: &impl Meter) -> Option<Rq> {
-        let count = self.queues.len();
-        let from = self.dispatch_from.load(Relaxed) as usize;
+        let count = self.software_queues.len();
+        let start = self.next_software_queue.load(Relaxed) as usize;
         for offset in 0..count {
-            let index = (from + offset) % count;
+            let index = (start + offset) % count;
             if !self.is_pending(index) {
                 continue;
             }
-            let rq = self.queues[index].list.with(meter, Site::SoftwareQueue, |list| {
+            let rq = self.software_queues[index].list.with(meter, Site::SoftwareQueue, |list| {
                 let rq = list.pop_front();
                 if list.is_empty() {
                     self.pending[index / 64].fetch_and(!(1 << (index % 64)), Relaxed);
@@ -164,7 +165,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
                 rq
             });
             if rq.is_some() {
-                self.dispatch_from.store(((index + 1) % count) as u64, Relaxed);
+                self.next_software_queue.store(((index + 1) % count) as u64, Relaxed);
                 return rq;
             }
         }
@@ -183,7 +184,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     /// Moves the dispatch list to the end of `out`.
     pub fn take_dispatch_list(&self, meter: &impl Meter, out: &mut VecDeque<Rq>) {
         if self.has_dispatch_list() {
-            self.dispatch.with(meter, Site::DispatchList, |list| {
+            self.dispatch_list.with(meter, Site::DispatchList, |list| {
                 out.extend(list.drain(..));
                 self.dispatch_len.store(0, Relaxed);
             });
@@ -192,7 +193,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
 
     /// Adds requests to the dispatch list, in order, at its tail or its head.
     pub fn append_to_dispatch_list(&self, meter: &impl Meter, requests: &mut VecDeque<Rq>, at_head: bool) {
-        self.dispatch.with(meter, Site::DispatchList, |list| {
+        self.dispatch_list.with(meter, Site::DispatchList, |list| {
             if at_head {
                 for rq in requests.drain(..).rev() {
                     list.push_front(rq);
@@ -206,7 +207,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
 
     /// Adds one request to the head of the dispatch list.
     pub fn put_first(&self, meter: &impl Meter, rq: Rq) {
-        self.dispatch.with(meter, Site::DispatchList, |list| {
+        self.dispatch_list.with(meter, Site::DispatchList, |list| {
             list.push_front(rq);
             self.dispatch_len.store(list.len() as u64, SeqCst);
         });
@@ -214,7 +215,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
 
     /// Adds one request to the tail of the dispatch list.
     pub fn push_to_dispatch_list(&self, meter: &impl Meter, rq: Rq) {
-        self.dispatch.with(meter, Site::DispatchList, |list| {
+        self.dispatch_list.with(meter, Site::DispatchList, |list| {
             list.push_back(rq);
             self.dispatch_len.store(list.len() as u64, SeqCst);
         });
@@ -335,10 +336,10 @@ mod tests {
     fn one_by_one_dispatch_is_round_robin_and_keeps_its_position() {
         let mut bench = Bench::new();
         bench.arrivals();
-        bench.hctx.dispatch_from.store(1, Relaxed);
+        bench.hctx.next_software_queue.store(1, Relaxed);
         let out: VecDeque<Rq> = std::iter::from_fn(|| bench.hctx.take_next(&NoMeter)).collect();
         assert_eq!(names(&out), "CABED");
-        assert_eq!(bench.hctx.dispatch_from.load(Relaxed), 1);
+        assert_eq!(bench.hctx.next_software_queue.load(Relaxed), 1);
     }
 
     #[test]

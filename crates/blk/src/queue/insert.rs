@@ -43,7 +43,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[inline]
     pub(super) fn insert_into_elevator<E: Env>(self, cx: &mut Cx<'_, E>, list: impl Iterator<Item = Rq>, place: Place) {
         self.state.elevator.insert(cx.meter, &mut cx.elevator(), &self.state.rules, list, place);
-        self.after_call(cx);
+        self.take_call_results(cx);
     }
 
     /// Issues a request directly to the driver, without a scheduler. Returns whether its hardware queue must be run,
@@ -56,7 +56,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             return true;
         }
         self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.state.flights, cx.effects);
-        self.watch_issue(cx.meter, cx.now.at, &rq);
+        self.track_issue(cx.meter, cx.now.at, &rq);
         rq.marks.clear(Marks::HAS_BUDGET);
         cx.event(Event::Issue(&rq));
         match cx.driver.queue_rq(cx.real, rq, true) {

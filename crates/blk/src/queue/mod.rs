@@ -1,11 +1,10 @@
 //! The request queue of a device, from `submit` to the end of a request.
 //!
-//! The files in the order of the way: `submission` (what is on its way in), `submit` (split, merge, hand on) and beside it
-//! `fast_path` (the same of a plain bio in one go), `allocate` (a tag and a request), `unplug`, `insert`, `run` (which
-//! request next), `send` (to the driver), `complete` (end, tags, restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be
-//! durable, `timeout`, which finds requests that did not complete in time, `freeze`, what
-//! may enter, `wbt`, which writes are throttled behind it, `state` and `reconfigure`, what can be changed behind it; `attributes`, its
-//! files in sysfs.
+//! The files in the order of a request's path: `submission` (the state of a bio during its submission), `submit` (split and merge) and
+//! `fast_path` (the same for a plain bio in one step), `allocate` (a tag and a request), `unplug`, `insert`, `run` (which request is
+//! dispatched next), `send` (to the driver), `complete` (end, tags, restart), `requeue`. Others are `cancel` (of a submission), `flush`
+//! (sequences of flush and FUA writes), `timeout` (requests that did not complete in time), `freeze`, `wbt` (write-back throttling),
+//! `state` and `reconfigure` (changes of scheduler and limits), and `attributes` (the files in sysfs).
 //!
 //! Nothing blocks: a submission that must wait is parked, so `QueueSubmission` is a state machine, and is continued by an
 //! [`Effect`](crate::drive::Effect). `PlugFlush` works in steps for a replay, which executes single events.
@@ -114,13 +113,13 @@ pub struct QueueConfig {
     pub hint_seed: Option<u64>,
 }
 
-/// Most hardware queues.
+/// Maximum number of hardware queues.
 pub const HW_QUEUES_MAX: u16 = 2048;
-/// Most driver tags of a hardware queue.
+/// Maximum number of driver tags of a hardware queue.
 pub const QUEUE_DEPTH_MAX: u32 = 10_240;
-/// Most scheduler tags of a hardware queue.
+/// Maximum number of scheduler tags of a hardware queue.
 pub const NR_REQUESTS_MAX: u32 = 2048;
-/// Fewest scheduler tags of a hardware queue: smaller values are raised to it.
+/// Minimum number of scheduler tags of a hardware queue: smaller values are raised to it.
 pub const NR_REQUESTS_MIN: u32 = 4;
 
 /// The multi-queue schedulers of Linux, "none" first.
@@ -186,7 +185,7 @@ struct Device<Sh: Sharing> {
     hctxs: Vec<Padded<HardwareQueue<Sh>>>,
     cpu_map: CpuMap,
     /// Whether polled I/O is accepted.
-    takes_polled: bool,
+    accepts_polled: bool,
     requeued: Sh::Lock<Vec<Rq>>,
     /// Flush commands on their way to the dispatch lists.
     flush_commands: Sh::Lock<Vec<Rq>>,
@@ -237,11 +236,11 @@ impl QueueConfig {
     }
 
     /// `queue/async_depth` with a scheduler that sets it to `percent` of its tags, or without one. It is set as the
-    /// scheduler is attached; a number of requests that is wanted is written after that, and keeps the ratio.
+    /// scheduler is attached; a configured number of requests is written after that, and keeps the ratio.
     fn async_depth(&self, percent: u32, is_none: bool) -> u32 {
-        let attached = if is_none { self.queue_depth } else { self.default_nr_requests() };
-        let depth = attached * percent / 100;
-        self.nr_requests.map_or(depth, |nr| scaled(depth, nr.max(NR_REQUESTS_MIN), attached))
+        let initial_requests = if is_none { self.queue_depth } else { self.default_nr_requests() };
+        let depth = initial_requests * percent / 100;
+        self.nr_requests.map_or(depth, |nr| scaled(depth, nr.max(NR_REQUESTS_MIN), initial_requests))
     }
 
     /// The `async_depth` that a scheduler finds when it replaces the first one.
@@ -272,8 +271,8 @@ impl QueueConfig {
 
     /// Maps of scheduler tags.
     fn scheduler_maps(&self) -> u32 {
-        let one = self.host_wide_tags && self.kernel.generation().one_scheduler_map;
-        if one { 1 } else { u32::from(self.cpu_map().hctxs()) }
+        let has_one_map = self.host_wide_tags && self.kernel.generation().one_scheduler_map;
+        if has_one_map { 1 } else { u32::from(self.cpu_map().hctxs()) }
     }
 
     /// Tags for the driver of a device like this, or of several behind one controller.
@@ -305,19 +304,23 @@ impl<Sh: Sharing> Queue<Sh> {
     ///
     /// # Errors
     /// If the name is unknown, the configuration contradicts itself, or it does not fit the tag set.
-    pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
+    pub fn with_shared_tags(
+        config: &QueueConfig,
+        scheduler: &str,
+        tags: &Arc<TagSet<Sh>>,
+    ) -> Result<Self, ConfigError> {
         config.check()?;
-        let asked = config.tag_layout();
+        let layout = config.tag_layout();
         let (hctxs, depth, host_wide) = (tags.hctxs(), tags.depth(), tags.is_host_wide());
-        if asked.hctxs != hctxs {
-            let why = format!("{} do not fit a tag set for {hctxs}", asked.hctxs);
+        if layout.hctxs != hctxs {
+            let why = format!("{} do not fit a tag set for {hctxs}", layout.hctxs);
             return Err(ConfigError::new("hw_queues", why));
         }
-        if asked.depth != depth {
-            return Err(ConfigError::new("queue_depth", format!("{} does not fit a tag set of {depth}", asked.depth)));
+        if layout.depth != depth {
+            return Err(ConfigError::new("queue_depth", format!("{} does not fit a tag set of {depth}", layout.depth)));
         }
-        if (asked.host_wide && asked.hctxs > 1) != host_wide {
-            let why = format!("{} does not fit a tag set with {host_wide}", asked.host_wide);
+        if (layout.host_wide && layout.hctxs > 1) != host_wide {
+            let why = format!("{} does not fit a tag set with {host_wide}", layout.host_wide);
             return Err(ConfigError::new("host_wide_tags", why));
         }
         let elevator = make_elevator(config, scheduler, config.async_depth_at_start())?;
@@ -354,7 +357,7 @@ impl<Sh: Sharing> Queue<Sh> {
             driver_tags,
             hctxs: (0..cpu_map.hctxs()).map(HctxId).map(hctx).collect(),
             // Before there were types of hardware queues the flag had no effect.
-            takes_polled: config.poll_queues > 0 || !generation.queue_types,
+            accepts_polled: config.poll_queues > 0 || !generation.queue_types,
             cpu_map,
             requeued: Sh::Lock::new(Vec::new()),
             flush_commands: Sh::Lock::new(Vec::new()),
@@ -375,24 +378,24 @@ impl<Sh: Sharing> Queue<Sh> {
         &self.device.generation
     }
 
-    /// The name of its scheduler, "none" without one.
+    /// The name of its scheduler; "none" if there is none.
     #[must_use]
     pub fn scheduler(&self) -> &'static str {
         self.elevator(Elevator::name)
     }
 
     /// Calls `look` with its scheduler. `look` must not call the queue.
-    pub fn elevator<R>(&self, look: impl FnOnce(&Elevator<Sh>) -> R) -> R {
-        self.during(CpuId(0), |queue| look(&queue.state.elevator))
+    pub fn elevator<R>(&self, body: impl FnOnce(&Elevator<Sh>) -> R) -> R {
+        self.during(CpuId(0), |queue| body(&queue.state.elevator))
     }
 
-    /// How far a page cache reads ahead of a sequential reader, KiB (`queue/read_ahead_kb`).
+    /// Read-ahead of the page cache for a sequential reader, KiB (`queue/read_ahead_kb`).
     #[must_use]
     pub fn read_ahead_kib(&self) -> u32 {
         self.during(CpuId(0), |queue| queue.state.rules.read_ahead_kib)
     }
 
-    /// Into how many parts a bio will be split.
+    /// Number of parts that a bio will be split into.
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {
         self.during(CpuId(0), |queue| split::parts(bio, &queue.state.rules.limits))
@@ -442,7 +445,7 @@ impl<Sh: Sharing> Queue<Sh> {
         self.device.driver_tags.in_use()
     }
 
-    /// What `queue/async_depth` shows, where queues have one.
+    /// The value that `queue/async_depth` shows, on kernels that have the file.
     #[must_use]
     pub fn async_depth(&self) -> u32 {
         self.during(CpuId(0), |queue| queue.state.async_depth)
@@ -497,11 +500,11 @@ fn make_elevator<Sh: Sharing>(
     scheduler: &str,
     async_depth: u32,
 ) -> Result<Elevator<Sh>, ConfigError> {
-    let mut known = config.schedulers.of(Layer::MultiQueue);
-    let row = known
+    let mut candidates = config.schedulers.of(Layer::MultiQueue);
+    let row = candidates
         .clone()
         .find(|row| row.name == scheduler)
-        .ok_or_else(|| ConfigError::unknown(scheduler, known.by_ref()))?;
+        .ok_or_else(|| ConfigError::unknown(scheduler, candidates.by_ref()))?;
     let nr_requests = config.scheduler_depth();
     let queue = Attachment {
         generation: &config.kernel.generation(),

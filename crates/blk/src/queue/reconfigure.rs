@@ -11,7 +11,7 @@ use crate::schedulers::{Layer, NONE, scaled};
 use crate::sysfs::{AttributeError, number};
 
 /// Number of characters of a scheduler's name that the kernel compares.
-const NAME_MAX: usize = 15;
+const NAME_CHARS_MAX: usize = 15;
 
 /// Why a queue was not changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,11 +62,13 @@ impl<Sh: Sharing> Queue<Sh> {
         let device = &self.device;
         match file {
             "scheduler" => Ok(self.would_switch(text)?),
-            "async_depth" => self.during(CpuId(0), |queue| device.wanted_async_depth(queue.state, text)).map(|_| true),
+            "async_depth" => {
+                self.during(CpuId(0), |queue| device.effective_async_depth(queue.state, text)).map(|_| true)
+            }
             _ => {
-                let asked = number(text)?;
+                let requested = number(text)?;
                 self.during(CpuId(0), |queue| {
-                    Ok(device.wanted_nr_requests(queue.state, asked)? != queue.state.nr_requests)
+                    Ok(device.effective_nr_requests(queue.state, requested)? != queue.state.nr_requests)
                 })
             }
         }
@@ -107,19 +109,19 @@ impl<Sh: Sharing> Queue<Sh> {
     pub fn set_nr_requests(&self, nr_requests: u32) -> Result<(), ChangeError> {
         let device = &self.device;
         self.state.change(|state| {
-            let wanted = device.wanted_nr_requests(state, nr_requests)?;
-            if wanted == state.nr_requests {
+            let effective = device.effective_nr_requests(state, nr_requests)?;
+            if effective == state.nr_requests {
                 return Ok(());
             }
             if !device.is_drained(state) {
                 return Err(ChangeError::Busy);
             }
             let mut elevator = std::mem::replace(&mut state.elevator, Elevator::none());
-            elevator.grow(wanted * device.config.scheduler_maps());
+            elevator.grow(effective * device.config.scheduler_maps());
             // The ratio is kept, rounded down each time.
-            let async_depth = scaled(state.async_depth, wanted, state.nr_requests);
-            elevator.depth_updated(wanted, device.generation.queue_async_depth.then_some(async_depth));
-            *state = QueueState::new(device, state.rules.clone(), elevator, Some(wanted));
+            let async_depth = scaled(state.async_depth, effective, state.nr_requests);
+            elevator.depth_updated(effective, device.generation.queue_async_depth.then_some(async_depth));
+            *state = QueueState::new(device, state.rules.clone(), elevator, Some(effective));
             state.async_depth = async_depth;
             device.wbt_follows_scheduler(state);
             Ok(())
@@ -132,7 +134,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// If there is no such file, no scheduler, or the kernel would reject the number.
     pub fn set_async_depth(&self, text: &str) -> Result<(), AttributeError> {
         self.state.change(|state| {
-            let depth = self.device.wanted_async_depth(state, text)?;
+            let depth = self.device.effective_async_depth(state, text)?;
             state.async_depth = depth;
             state.elevator.depth_updated(state.nr_requests, Some(depth));
             state.scheduler_tags.iter().for_each(|tags| tags.set_min_shallow(state.elevator.min_shallow()));
@@ -146,23 +148,23 @@ impl<Sh: Sharing> Device<Sh> {
     /// knows aliases, and treats anything that begins with "none" as "none".
     fn resolve_scheduler_name(&self, text: &str) -> Option<&'static str> {
         let name = text.trim();
-        let name = name.char_indices().nth(NAME_MAX).map_or(name, |(end, _)| &name[..end]);
+        let name = name.char_indices().nth(NAME_CHARS_MAX).map_or(name, |(end, _)| &name[..end]);
         if name.starts_with(NONE.name) {
             return Some(NONE.name);
         }
-        let mut known = self.config.schedulers.of(Layer::MultiQueue);
-        known.find(|row| row.name == name || row.aliases.contains(&name)).map(|row| row.name)
+        let mut candidates = self.config.schedulers.of(Layer::MultiQueue);
+        candidates.find(|row| row.name == name || row.aliases.contains(&name)).map(|row| row.name)
     }
 
     /// The effective value of a number written to `queue/nr_requests`.
-    fn wanted_nr_requests(&self, state: &QueueState<Sh>, asked: u32) -> Result<u32, ChangeError> {
-        let wanted = asked.max(NR_REQUESTS_MIN);
-        let most = if state.elevator.is_none() { self.config.queue_depth } else { NR_REQUESTS_MAX };
-        if wanted <= most { Ok(wanted) } else { Err(ChangeError::Invalid) }
+    fn effective_nr_requests(&self, state: &QueueState<Sh>, requested: u32) -> Result<u32, ChangeError> {
+        let effective = requested.max(NR_REQUESTS_MIN);
+        let nr_requests_max = if state.elevator.is_none() { self.config.queue_depth } else { NR_REQUESTS_MAX };
+        if effective <= nr_requests_max { Ok(effective) } else { Err(ChangeError::Invalid) }
     }
 
     /// The effective value of a text written to `queue/async_depth`.
-    fn wanted_async_depth(&self, state: &QueueState<Sh>, text: &str) -> Result<u32, AttributeError> {
+    fn effective_async_depth(&self, state: &QueueState<Sh>, text: &str) -> Result<u32, AttributeError> {
         if !self.generation.queue_async_depth {
             return Err(AttributeError::Unknown);
         }

@@ -59,7 +59,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 hctx.insert(cx.meter, rq, true);
             }
         }
-        self.put_flush_commands(cx.meter);
+        self.queue_flush_commands(cx.meter);
         cx.effects.push(Effect::RunAll { delay: Nanos::ZERO });
     }
 }

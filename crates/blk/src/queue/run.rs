@@ -34,17 +34,17 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Whether a "run all" on this CPU includes a hardware queue: all of them, or with a single-dispatch scheduler the CPU's own
     /// and those with a dispatch list (BL-90).
     #[must_use]
-    pub fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
+    pub fn is_run_by_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
         let hctxs = &self.device.hctxs;
-        let asked = &hctxs[hctx.index()];
-        if asked.is_stopped() {
+        let target = &hctxs[hctx.index()];
+        if target.is_stopped() {
             return false;
         }
-        let own = self.hctx_of(cpu);
-        let one = self.device.generation.single_dispatch
+        let own_hctx = self.hctx_of(cpu);
+        let is_single_dispatch = self.device.generation.single_dispatch
             && self.during(cpu, |queue| queue.state.elevator.is_single_dispatch())
-            && !hctxs[own.index()].is_stopped();
-        !one || hctx == own || asked.has_dispatch_list()
+            && !hctxs[own_hctx.index()].is_stopped();
+        !is_single_dispatch || hctx == own_hctx || target.has_dispatch_list()
     }
 
     /// Whether a run of the hardware queue would find work.
@@ -64,16 +64,16 @@ struct Batch<'a, Sh: Sharing, D, F> {
     effects: &'a mut Effects,
     event: F,
     list: &'a mut VecDeque<Rq>,
-    is_overtaken: bool,
+    ended_by_dispatch_list: bool,
 }
 
 impl<Sh: Sharing, D: Driver, F: FnMut(Event<'_>)> DispatchBatch for Batch<'_, Sh, D, F> {
     #[inline]
     fn may_dispatch(&mut self) -> bool {
         let generation = &self.queue.generation;
-        self.is_overtaken = generation.after_dispatch_list == AfterDispatchList::AskIfSent
+        self.ended_by_dispatch_list = generation.after_dispatch_list == AfterDispatchList::AskIfSent
             && self.queue.hctxs[self.hctx.index()].has_dispatch_list();
-        !self.is_overtaken && (!generation.budget || self.driver.get_budget(self.hctx))
+        !self.ended_by_dispatch_list && (!generation.budget || self.driver.get_budget(self.hctx))
     }
 
     #[inline]
@@ -99,17 +99,17 @@ impl<Sh: Sharing> Current<'_, Sh> {
     fn run_pending<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         let mut list = cx.scratch.take_list();
         // After a dispatch list, requests are taken one at a time for the rest of the run.
-        let mut careful = false;
-        if self.run_dispatch_pass(cx, hctx, &mut list, &mut careful) == Pass::Again {
-            self.restart_run(cx, hctx, &mut list, &mut careful);
+        let mut one_by_one = false;
+        if self.run_dispatch_pass(cx, hctx, &mut list, &mut one_by_one) == Pass::Again {
+            self.restart_run(cx, hctx, &mut list, &mut one_by_one);
         }
         cx.scratch.give_list(list);
     }
 
     /// Restarts the run once, and then leaves the rest to a worker.
     #[cold]
-    fn restart_run<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, careful: &mut bool) {
-        if self.may_run(hctx) && self.run_dispatch_pass(cx, hctx, list, careful) == Pass::Again {
+    fn restart_run<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, one_by_one: &mut bool) {
+        if self.may_run(hctx) && self.run_dispatch_pass(cx, hctx, list, one_by_one) == Pass::Again {
             self.run_async(cx, hctx);
         }
     }
@@ -125,18 +125,18 @@ impl<Sh: Sharing> Current<'_, Sh> {
         cx: &mut Cx<'_, E>,
         hctx: HctxId,
         list: &mut VecDeque<Rq>,
-        careful: &mut bool,
+        one_by_one: &mut bool,
     ) -> Pass {
         let queue = &self.hctxs[hctx.index()];
         if queue.has_dispatch_list() {
-            *careful = true;
+            *one_by_one = true;
             if !self.send_dispatch_list(cx, hctx, list) {
                 return Pass::Done;
             }
         }
         if !self.state.elevator.is_none() {
             self.dispatch_from_scheduler(cx, hctx, list)
-        } else if *careful || queue.busy() > 0 {
+        } else if *one_by_one || queue.busy() > 0 {
             self.take_one_by_one(cx, hctx, list)
         } else {
             queue.take_all(cx.meter, list);
@@ -166,9 +166,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[inline]
     fn dispatch_from_scheduler<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Pass {
         loop {
-            let is_overtaken = self.dispatch_batch(cx, hctx, list);
+            let ended_by_dispatch_list = self.dispatch_batch(cx, hctx, list);
             let progress = !list.is_empty() && self.send_batch(cx, hctx, list);
-            if is_overtaken {
+            if ended_by_dispatch_list {
                 return Pass::Again;
             }
             if !progress {
@@ -182,19 +182,19 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[inline]
     fn dispatch_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let queue = &self.hctxs[hctx.index()];
-        let most = match self.generation.fetch {
+        let requests_max = match self.generation.fetch {
             Fetch::Batch { .. } if queue.busy() == 0 => self.state.nr_requests,
             Fetch::One | Fetch::Batch { .. } => 1,
         };
         if self.state.elevator.dispatches_batches() {
-            return self.dispatch_under_one_hold(cx, hctx, most, list);
+            return self.dispatch_under_one_hold(cx, hctx, requests_max, list);
         }
-        let looks_back = self.generation.after_dispatch_list == AfterDispatchList::AskIfSent;
-        for _ in 0..most {
+        let checks_dispatch_list = self.generation.after_dispatch_list == AfterDispatchList::AskIfSent;
+        for _ in 0..requests_max {
             if !self.state.elevator.has_work(hctx) {
                 break;
             }
-            if looks_back && queue.has_dispatch_list() {
+            if checks_dispatch_list && queue.has_dispatch_list() {
                 return true;
             }
             if self.generation.budget && !cx.driver.get_budget(hctx) {
@@ -213,7 +213,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self,
         cx: &mut Cx<'_, E>,
         hctx: HctxId,
-        most: u32,
+        requests_max: u32,
         list: &mut VecDeque<Rq>,
     ) -> bool {
         if !self.state.elevator.has_work(hctx) {
@@ -221,19 +221,27 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
         let Cx { now, real, cpu, driver, effects, scratch, probe, meter } = cx;
         let event = |event: Event<'_>| probe.event(*real, *cpu, event);
-        let mut batch =
-            Batch { queue: self, hctx, cpu: *cpu, driver: &mut **driver, effects, event, list, is_overtaken: false };
-        self.state.elevator.dispatch_batch(*meter, &mut scratch.elevator(*now, *cpu), hctx, most, &mut batch);
-        let is_overtaken = batch.is_overtaken;
-        self.after_call(cx);
-        is_overtaken
+        let mut batch = Batch {
+            queue: self,
+            hctx,
+            cpu: *cpu,
+            driver: &mut **driver,
+            effects,
+            event,
+            list,
+            ended_by_dispatch_list: false,
+        };
+        self.state.elevator.dispatch_batch(*meter, &mut scratch.elevator(*now, *cpu), hctx, requests_max, &mut batch);
+        let ended_by_dispatch_list = batch.ended_by_dispatch_list;
+        self.take_call_results(cx);
+        ended_by_dispatch_list
     }
 
     /// Dispatches one request into the batch. Returns whether another may follow.
     #[inline(never)]
     fn dispatch_with_budget<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let (rq, reason) = self.state.elevator.dispatch(cx.meter, &mut cx.elevator(), hctx);
-        self.after_call(cx);
+        self.take_call_results(cx);
         cx.event(Event::Dispatch { hctx, rq: rq.as_deref(), reason });
         self.on_dispatched(cx.cpu, hctx, cx.driver, cx.effects, rq, list)
     }

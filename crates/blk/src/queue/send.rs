@@ -39,19 +39,19 @@ impl<Sh: Sharing> Current<'_, Sh> {
     pub(super) fn send<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Sent {
         let (mut queued, mut missing) = (0u32, None);
         while let Some(mut rq) = list.pop_front() {
-            if let Some(what) = self.lacks(cx, &mut rq) {
+            if let Some(resource) = self.missing_resource(cx, &mut rq) {
                 list.push_front(rq);
-                missing = Some(what);
+                missing = Some(resource);
                 break;
             }
             self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.state.flights, cx.effects);
-            self.watch_issue(cx.meter, cx.now.at, &rq);
+            self.track_issue(cx.meter, cx.now.at, &rq);
             rq.marks.clear(Marks::HAS_BUDGET);
             cx.event(Event::Issue(&rq));
             match cx.driver.queue_rq(cx.real, rq, list.is_empty()) {
                 Answer::Queued => queued += 1,
                 Answer::Done(rq, status) => self.complete(cx, rq, status),
-                Answer::Refused(mut rq, why) => {
+                Answer::Refused(mut rq, refusal) => {
                     self.state.flights.end(rq.id());
                     cx.event(Event::Requeue(&rq));
                     if self.generation.budget {
@@ -59,7 +59,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
                     }
                     self.release_driver_tag(cx, &mut rq);
                     list.push_front(rq);
-                    missing = Some(if why == Refusal::Busy { Missing::Resource } else { Missing::Completion });
+                    missing = Some(if refusal == Refusal::Busy { Missing::Resource } else { Missing::Completion });
                     break;
                 }
             }
@@ -78,7 +78,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     /// Gets budget and a driver tag for a request. Returns the missing resource, if any.
     #[inline]
-    fn lacks<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) -> Option<Missing> {
+    fn missing_resource<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) -> Option<Missing> {
         if !rq.marks.contains(Marks::HAS_BUDGET) && !self.take_budget(cx, rq) {
             return Some(Missing::Resource);
         }
@@ -120,11 +120,11 @@ impl<Sh: Sharing> Current<'_, Sh> {
             self.return_budget(cx, rq);
         }
         hctx.append_to_dispatch_list(cx.meter, list, self.generation.dispatch_list_at_head);
-        let is_in_line = || {
+        let is_waiting = || {
             let sleeper = Sleeper::HctxOf(self.driver_tags.id(), hctx.id());
             self.driver_tags.of(hctx.id()).is_waiting(cx.meter, sleeper)
         };
-        let delay = if !hctx.wants_restart() || (missing == Some(Missing::SharedTag) && !is_in_line()) {
+        let delay = if !hctx.wants_restart() || (missing == Some(Missing::SharedTag) && !is_waiting()) {
             // No completion will restart the queue, or one just did.
             Some(Nanos::ZERO)
         } else if missing == Some(Missing::Resource) {

@@ -41,25 +41,25 @@ pub(super) struct QueueState<Sh: Sharing> {
 }
 
 impl<Sh: Sharing> QueueState<Sh> {
-    /// The state for an elevator. `asked` is the requested number of requests, which the elevator was created for; without a
+    /// The state for an elevator. `requested` is the requested number of requests, which the elevator was created for; without a
     /// scheduler it is the number of the device's tags.
-    pub(super) fn new(device: &Device<Sh>, rules: MergeRules, elevator: Elevator<Sh>, asked: Option<u32>) -> Self {
-        let config = QueueConfig { nr_requests: asked, ..device.config.clone() };
+    pub(super) fn new(device: &Device<Sh>, rules: MergeRules, elevator: Elevator<Sh>, requested: Option<u32>) -> Self {
+        let config = QueueConfig { nr_requests: requested, ..device.config.clone() };
         let depth = config.queue_depth;
-        let nr_requests = match asked {
+        let nr_requests = match requested {
             _ if !elevator.is_none() => config.scheduler_depth(),
             None => depth,
             Some(nr) => nr.max(NR_REQUESTS_MIN),
         };
         let hctxs = device.hctxs.len() as u32;
         // Request slots: one for each tag of the tag spaces that requests are allocated from.
-        let spaces = match (elevator.is_none(), config.host_wide_tags) {
+        let tag_spaces = match (elevator.is_none(), config.host_wide_tags) {
             (true, true) => 1,
             (true, false) => hctxs,
             (false, _) => config.scheduler_maps(),
         };
-        let of_space = if elevator.is_none() { depth } else { nr_requests };
-        let scheduler_maps = if elevator.is_none() { 0 } else { spaces };
+        let slots_per_space = if elevator.is_none() { depth } else { nr_requests };
+        let scheduler_maps = if elevator.is_none() { 0 } else { tag_spaces };
         let (cpus, shallow) = (usize::from(config.cpus), device.generation.shallow);
         let scheduler_map = |map| {
             let tags = Tags::new(nr_requests, cpus, shallow, elevator.min_shallow());
@@ -71,12 +71,12 @@ impl<Sh: Sharing> QueueState<Sh> {
         let flush_queue = |index: u32| Padded(Sh::Lock::new(FlushQueue::new(RqId(u32::MAX - index))));
         QueueState {
             rules,
-            pool: RequestPool::of_queue(of_space * spaces),
+            pool: RequestPool::of_queue(slots_per_space * tag_spaces),
             nr_requests,
             async_depth: config.async_depth(elevator.async_percent(), elevator.is_none()),
             driver_depth: device.driver_tags.limit_tags_in_use(if elevator.is_none() { nr_requests } else { depth }),
-            slots_per_hctx: if spaces == 1 { 0 } else { of_space },
-            flights: Flights::new(of_space * spaces, hctxs),
+            slots_per_hctx: if tag_spaces == 1 { 0 } else { slots_per_space },
+            flights: Flights::new(slots_per_space * tag_spaces, hctxs),
             scheduler_tags: (0..scheduler_maps).map(scheduler_map).collect(),
             flush_queues: (0..hctxs).map(flush_queue).collect(),
             elevator,

@@ -17,16 +17,16 @@ pub struct QueueSubmission {
     pub(super) bio: Option<Bio>,
     /// Whether it takes the fast path.
     pub(super) is_plain: bool,
-    /// What was cut off behind it.
+    /// The rest of the bio, which was split off.
     pub(super) remainder: Option<Bio>,
-    /// Whether it has waited inside the queue, and so is counted among those that a freeze waits for.
+    /// Whether it has waited inside the queue, so that a freeze waits for it.
     pub(super) is_inside: bool,
-    /// Where it sleeps: the hardware queue for whose tags it waits, and its place in the wait queue.
-    pub(super) slept: Option<(HctxId, u64)>,
+    /// While it sleeps: the hardware queue for whose tags it waits, and its position in the wait queue.
+    pub(super) wait_position: Option<(HctxId, u64)>,
     /// The initial marks of the request of this part.
     pub(super) marks: Marks,
     /// How many tags it may use, once it has had to wait for one. A scheduler is asked only once for each bio, before
-    /// the wait, and its answer stays valid however long that is (BL-56).
+    /// the wait, and the depth stays valid for the whole wait (BL-56).
     pub(super) depth: Option<Depth>,
     /// Armed while it waits.
     pub(super) guard: Guard,
@@ -36,7 +36,7 @@ pub struct QueueSubmission {
 pub(super) enum Stage {
     /// Report the bio to probes.
     Enter,
-    /// Waits for the end of a freeze, or has been let in since.
+    /// Waits for the end of a freeze, or has been admitted since.
     WaitingForThaw,
     /// Split the bio.
     Split,
@@ -65,7 +65,7 @@ impl QueueSubmission {
             is_plain: false,
             remainder: None,
             is_inside: false,
-            slept: None,
+            wait_position: None,
             marks: Marks::NONE,
             depth: None,
             guard: Guard::default(),
@@ -81,7 +81,7 @@ impl QueueSubmission {
     }
 
     /// The kind under which the current part is throttled, if it is.
-    pub(super) fn throttled_as(&self) -> Option<(Kind, BioFlags)> {
+    pub(super) fn throttled_kind(&self) -> Option<(Kind, BioFlags)> {
         let bio = self.bio.as_ref()?;
         Some((Kind::of(bio.op, bio.flags)?, bio.flags))
     }

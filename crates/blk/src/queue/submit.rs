@@ -1,6 +1,6 @@
 //! Submission: a bio is split, and merged or given a request (BL-30, BL-31).
 
-use super::allocate::Wanted;
+use super::allocate::RequestParameters;
 use super::state::Current;
 use super::submission::{QueueSubmission, Stage};
 use super::{Queue, wbt};
@@ -44,14 +44,14 @@ impl<Sh: Sharing> Current<'_, Sh> {
             Submitted::Parked => {
                 // A freeze does not wait for submissions that themselves wait for its end.
                 if submission.stage != Stage::WaitingForThaw && !std::mem::replace(&mut submission.is_inside, true) {
-                    self.freeze.stay();
+                    self.freeze.park();
                 }
                 self.freeze.home.keep(&mut submission.guard, submission.waiter);
             }
             Submitted::Done => {
                 submission.guard.disarm();
                 if std::mem::take(&mut submission.is_inside) {
-                    self.freeze.leave();
+                    self.freeze.unpark();
                 }
             }
         }
@@ -65,19 +65,19 @@ impl<Sh: Sharing> Current<'_, Sh> {
         submission: &mut QueueSubmission,
         mut plug: Option<&mut Plug>,
     ) -> Submitted {
-        let fast = if plug.is_none() { self.submit_plain(cx, submission) } else { None };
-        let submitted = match fast {
+        let plain = if plug.is_none() { self.submit_plain(cx, submission) } else { None };
+        let submitted = match plain {
             Some(submitted) => submitted,
-            None => self.part(cx, submission, plug.as_deref_mut()),
+            None => self.submit_part(cx, submission, plug.as_deref_mut()),
         };
         if submitted == Submitted::Done && submission.remainder.is_some() {
-            return self.further_parts(cx, submission, plug);
+            return self.submit_remaining_parts(cx, submission, plug);
         }
         submitted
     }
 
     #[cold]
-    fn further_parts<E: Env>(
+    fn submit_remaining_parts<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
         submission: &mut QueueSubmission,
@@ -86,7 +86,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         while let Some(rest) = submission.remainder.take() {
             submission.bio = Some(rest);
             submission.stage = Stage::Split;
-            if self.part(cx, submission, plug.as_deref_mut()) == Submitted::Parked {
+            if self.submit_part(cx, submission, plug.as_deref_mut()) == Submitted::Parked {
                 return Submitted::Parked;
             }
         }
@@ -96,7 +96,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Takes the current part from its stage through the following ones. This is straight-line code rather than a loop,
     /// because before a loop the compiler would load everything that any stage may need, at each call.
     #[inline(always)]
-    fn part<E: Env>(
+    fn submit_part<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
         submission: &mut QueueSubmission,
@@ -112,9 +112,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
             let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
             stage = if is_plain(&self.state.rules.limits, bio) {
                 cx.event(Event::Queue(bio));
-                self.stage_of_plain(cx.cpu, bio, plug.as_deref())
+                self.first_stage_of_plain(cx.cpu, bio, plug.as_deref())
             } else {
-                match check(&self.state.rules.limits, self.takes_polled, bio) {
+                match check(&self.state.rules.limits, self.accepts_polled, bio) {
                     Checked::Proceeds => {
                         cx.event(Event::Queue(bio));
                         Stage::Split
@@ -124,7 +124,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             };
         }
         if stage == Stage::Split {
-            stage = self.enter(cx, submission);
+            stage = self.split_bio(cx, submission);
         }
         if stage == Stage::Merge {
             stage = self.try_merge(cx, submission, plug.as_deref_mut());
@@ -132,27 +132,27 @@ impl<Sh: Sharing> Current<'_, Sh> {
         if let Stage::Throttle | Stage::Waiting = stage {
             let admitted = match stage {
                 Stage::Throttle => self.throttle(cx, submission, plug.as_deref_mut()),
-                _ => self.woken_in_line(cx, submission),
+                _ => self.resume_throttled(cx, submission),
             };
             let Some(next) = admitted else { return Submitted::Parked };
             stage = next;
         }
         if let Stage::Allocate | Stage::Woken = stage {
-            let Some(wanted) = self.wanted(cx, submission) else { return Submitted::Done };
+            let Some(parameters) = self.request_parameters(cx, submission) else { return Submitted::Done };
             if stage == Stage::Woken {
                 // The CPU may have changed, so everything was chosen anew.
-                self.leave_wait_queue(cx, submission, Some(wanted.hctx));
+                self.leave_wait_queue(cx, submission, Some(parameters.hctx));
             }
-            let tag = match self.take_allocation_tag(cx.cpu, wanted) {
+            let tag = match self.take_allocation_tag(cx.cpu, parameters) {
                 Some(tag) => tag,
-                None => match self.without_a_tag(cx, submission, plug.as_deref_mut(), wanted) {
+                None => match self.wait_for_tag(cx, submission, plug.as_deref_mut(), parameters) {
                     Ok(tag) => tag,
                     Err(submitted) => return submitted,
                 },
             };
             let Some(bio) = submission.bio.take() else { return Submitted::Done };
-            let rq = self.make_request(cx, (bio, submission.marks), plug.as_deref_mut(), wanted, tag);
-            self.add_to_plug_or_place(cx, rq, plug);
+            let rq = self.make_request(cx, (bio, submission.marks), plug.as_deref_mut(), parameters, tag);
+            self.add_to_plug_or_issue(cx, rq, plug);
             stage = Stage::Next;
         }
         submission.stage = stage;
@@ -180,67 +180,67 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Some(Submitted::Parked)
     }
 
-    /// There is no free tag. Returns one if it gets one after all, or else whether the bio ends or its task sleeps.
+    /// Handles a submission for which no tag is free. Returns a tag if one becomes free, or else whether the bio ends or its task sleeps.
     #[inline(never)]
-    pub(super) fn without_a_tag<E: Env>(
+    pub(super) fn wait_for_tag<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
         submission: &mut QueueSubmission,
         mut plug: Option<&mut Plug>,
-        wanted: Wanted,
+        parameters: RequestParameters,
     ) -> Result<u32, Submitted> {
         if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
-            self.forget_admission(cx, submission);
+            self.undo_admission(cx, submission);
             submission.stage = self.end_bio(cx, submission, Status::Again);
             return Err(Submitted::Done);
         }
-        let hctx = wanted.hctx;
+        let hctx = parameters.hctx;
         // Running the hardware queue may free a tag.
         if self.run_hctx(cx, hctx)
-            && let Some(tag) = self.take_allocation_tag(cx.cpu, wanted)
+            && let Some(tag) = self.take_allocation_tag(cx.cpu, parameters)
         {
             return Ok(tag);
         }
         let has_flushed = self.flush_before_sleep(cx, plug.as_deref_mut());
         let tags = self.allocation_tags(hctx);
-        let place = tags.wait(cx.meter, Sleeper::Submitter(submission.waiter));
+        let position = tags.wait(cx.meter, Sleeper::Submitter(submission.waiter));
         // Without concurrent calls, a tag can have become free only if plugged requests were merged into others.
         if (Sh::CONTENDS || has_flushed)
-            && let Some(tag) = self.take_allocation_tag(cx.cpu, wanted)
+            && let Some(tag) = self.take_allocation_tag(cx.cpu, parameters)
         {
-            tags.remove_sleeper_at(cx.meter, place);
+            tags.remove_sleeper_at(cx.meter, position);
             return Ok(tag);
         }
         if let Some(plug) = plug {
-            plug.forget_clock();
+            plug.resume_clock();
         }
-        submission.depth = Some(wanted.depth);
-        submission.slept = Some((hctx, place));
+        submission.depth = Some(parameters.depth);
+        submission.wait_position = Some((hctx, position));
         submission.stage = Stage::Woken;
         Err(Submitted::Parked)
     }
 
     /// The first stage with work for a plain bio: it tries to merge if there may be a request for that.
     #[inline(always)]
-    fn stage_of_plain(self, cpu: CpuId, bio: &Bio, plug: Option<&Plug>) -> Stage {
-        let may_join = self.state.rules.nomerges != NoMerges::Nothing
+    fn first_stage_of_plain(self, cpu: CpuId, bio: &Bio, plug: Option<&Plug>) -> Stage {
+        let may_merge = self.state.rules.nomerges != NoMerges::Nothing
             && (!self.state.elevator.is_none()
                 || plug.is_some_and(|plug| !plug.is_empty())
                 || self.hctxs[self.hctx_for(cpu, bio).index()].has_queued());
-        if may_join { Stage::Merge } else { Stage::Allocate }
+        if may_merge { Stage::Merge } else { Stage::Allocate }
     }
 
     #[inline(always)]
-    fn enter<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Stage {
+    fn split_bio<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Stage {
         let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
         let limits = &self.state.rules.limits;
-        if let Some(at) = split::split_point(bio, limits) {
+        if let Some(split_at) = split::split_point(bio, limits) {
             if bio.flags.contains(BioFlags::NOWAIT) {
                 return self.end_bio(cx, submission, Status::Again);
             }
             // The parts of a split bio could not be polled together.
             bio.flags = bio.flags.without(BioFlags::POLLED);
-            let front = split::split(bio, at);
+            let front = split::split(bio, split_at);
             cx.event(Event::Split(&front));
             submission.remainder = submission.bio.replace(front);
         }
@@ -259,9 +259,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
     }
 
     fn try_merge<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission, plug: Option<&mut Plug>) -> Stage {
-        let whole = E::Probe::WATCHES.then(|| submission.bio.clone()).flatten();
+        let reported_bio = E::Probe::WATCHES.then(|| submission.bio.clone()).flatten();
         let report = |cx: &mut Cx<'_, E>, edge| {
-            if let Some(bio) = &whole {
+            if let Some(bio) = &reported_bio {
                 cx.event(Event::Merge(edge, bio));
             }
         };
@@ -288,19 +288,19 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     fn merge_into_elevator<E: Env>(self, cx: &mut Cx<'_, E>, bio: &mut Option<Bio>) -> Option<merge::Edge> {
         let merged = self.state.elevator.merge_bio(cx.meter, &mut cx.elevator(), &self.state.rules, bio);
-        self.after_call(cx);
+        self.take_call_results(cx);
         merged
     }
 
     #[inline(always)]
-    fn add_to_plug_or_place<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq, plug: Option<&mut Plug>) {
+    fn add_to_plug_or_issue<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq, plug: Option<&mut Plug>) {
         if is_flush_type(rq.op, rq.flags) {
             match self.begin_sequence(cx, rq) {
                 Some(data) => rq = data,
                 None => return,
             }
         }
-        let Some(plug) = plug else { return self.place(cx, rq) };
+        let Some(plug) = plug else { return self.insert_or_issue(cx, rq) };
         if plug.is_full(&self.generation, self.state.rules.nomerges != NoMerges::Nothing) {
             self.flush_plug(cx, plug);
         }
@@ -310,12 +310,12 @@ impl<Sh: Sharing> Current<'_, Sh> {
         plug.list.push_back(rq);
     }
 
-    /// Hands on a request that is in no plug.
+    /// Inserts or issues a request that is in no plug.
     #[inline(always)]
-    pub(super) fn place<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) {
+    pub(super) fn insert_or_issue<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         let hctx = rq.hctx;
-        let inline = self.generation.unplugged_runs_inline;
-        if inline {
+        let runs_inline = self.generation.unplugged_runs_inline;
+        if runs_inline {
             // The submission opens a plug of its own and flushes it at once.
             cx.event(Event::Plug);
             cx.event(Event::Unplug { count: 1, explicit: true });
@@ -325,11 +325,11 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 return;
             }
         } else {
-            if !inline && self.generation.plug_stops_clock {
+            if !runs_inline && self.generation.plug_stops_clock {
                 rq.marks = rq.marks.with(Marks::CLOCK_RAN);
             }
             self.insert_one(cx, rq);
-            if !inline {
+            if !runs_inline {
                 return self.run_async(cx, hctx);
             }
         }

@@ -344,7 +344,7 @@ impl Bench {
     /// Delayed runs take place now.
     fn run_delayed(&mut self) {
         for hctx in (0..self.queue.hw_queues()).map(HctxId) {
-            if self.agenda.take_back(Due::Run(hctx)).is_some() {
+            if self.agenda.cancel(Due::Run(hctx)).is_some() {
                 self.run(hctx.0);
             }
         }

@@ -12,7 +12,7 @@ impl<Sh: Sharing> Queue<Sh> {
     pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
         let device = &self.device;
         if !self.during(cx.cpu, |queue| device.timeouts.scan(cx.now.at, &queue.state.flights, cx.effects)) {
-            device.driver_tags.idle();
+            device.driver_tags.release_share();
         }
     }
 

@@ -46,7 +46,7 @@ impl PlugFlush {
         }
         let mut list = cx.scratch.take_list();
         std::mem::swap(&mut *list, &mut plug.list);
-        plug.forget_clock();
+        plug.resume_clock();
         PlugFlush { list, explicit, now }
     }
 
@@ -76,14 +76,14 @@ impl PlugFlush {
     fn step_during<E: Env, Sh: Sharing>(&mut self, queue: Current<'_, Sh>, cx: &mut Cx<'_, E>) {
         let Some(first) = self.list.front() else { return };
         let (hctx, ctx) = (first.hctx, first.ctx);
-        let direct = self.explicit
+        let is_direct = self.explicit
             && !first.marks.contains(Marks::USES_ELEVATOR)
             && match queue.generation.direct_issue {
                 DirectIssue::Always => true,
                 DirectIssue::NotBusy => queue.hctxs[hctx.index()].busy() == 0,
                 DirectIssue::SyncManyQueues => false,
             };
-        if direct {
+        if is_direct {
             let next = match queue.generation.plug_order {
                 PlugOrder::Lifo => self.list.pop_back(),
                 PlugOrder::Fifo | PlugOrder::Sorted => self.list.pop_front(),
@@ -92,7 +92,7 @@ impl PlugFlush {
             // Not always that of the first request: the plug may be emptied from its end.
             let hctx = rq.hctx;
             if queue.issue_directly(cx, rq) {
-                self.under_its_clock(cx, |cx| _ = queue.run_hctx(cx, hctx));
+                self.with_plug_clock(cx, |cx| _ = queue.run_hctx(cx, hctx));
             }
             return;
         }
@@ -104,20 +104,20 @@ impl PlugFlush {
         }
         std::mem::swap(&mut self.list, &mut rest);
         cx.scratch.give_list(rest);
-        self.under_its_clock(cx, |cx| queue.insert_list(cx, &mut group));
+        self.with_plug_clock(cx, |cx| queue.insert_list(cx, &mut group));
         cx.scratch.give_list(group);
         if self.explicit {
-            self.under_its_clock(cx, |cx| _ = queue.run_hctx(cx, hctx));
+            self.with_plug_clock(cx, |cx| _ = queue.run_hctx(cx, hctx));
         } else {
             queue.run_async(cx, hctx);
         }
     }
 
     /// Runs `body` with the plug's clock, which still applies during its flush.
-    fn under_its_clock<E: Env>(&self, cx: &mut Cx<'_, E>, body: impl FnOnce(&mut Cx<'_, E>)) {
-        let real = std::mem::replace(&mut cx.now, self.now);
+    fn with_plug_clock<E: Env>(&self, cx: &mut Cx<'_, E>, body: impl FnOnce(&mut Cx<'_, E>)) {
+        let saved_now = std::mem::replace(&mut cx.now, self.now);
         body(cx);
-        cx.now = real;
+        cx.now = saved_now;
     }
 }
 

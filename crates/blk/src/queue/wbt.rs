@@ -23,25 +23,25 @@ pub(super) struct Wbt<Sh: Sharing> {
     /// Whether the throttle tracks issued and completed requests; read without the lock. `Relaxed`: it is written under the
     /// lock and stays set while a request is counted, which the completing CPU sees because the request was handed over to
     /// it.
-    watches: Sh::Word,
+    is_tracking: Sh::Word,
     throttle: Sh::Lock<Throttle>,
 }
 
 impl<Sh: Sharing> Wbt<Sh> {
     pub(super) fn new(throttle: Throttle) -> Self {
-        Wbt { watches: Sh::Word::new(0), throttle: Sh::Lock::new(throttle) }
+        Wbt { is_tracking: Sh::Word::new(0), throttle: Sh::Lock::new(throttle) }
     }
 
     #[inline]
-    fn watches(&self) -> bool {
-        self.watches.load(Relaxed) != 0
+    fn is_tracking(&self) -> bool {
+        self.is_tracking.load(Relaxed) != 0
     }
 
     fn with<R>(&self, meter: &impl Meter, body: impl FnOnce(&mut Throttle) -> R) -> R {
         self.throttle.with(meter, Site::Writeback, |throttle| {
-            let answer = body(throttle);
-            self.watches.store(u64::from(throttle.watches()), Relaxed);
-            answer
+            let result = body(throttle);
+            self.is_tracking.store(u64::from(throttle.is_tracking()), Relaxed);
+            result
         })
     }
 }
@@ -66,7 +66,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         submission: &mut QueueSubmission,
         mut plug: Option<&mut Plug>,
     ) -> Option<Stage> {
-        let Some((kind, flags)) = submission.throttled_as() else { return Some(Stage::Allocate) };
+        let Some((kind, flags)) = submission.throttled_kind() else { return Some(Stage::Allocate) };
         let mut admission = self.wbt.with(cx.meter, |throttle| throttle.admit(cx.now.at, kind, flags));
         if admission == Admission::Waits {
             if flags.contains(BioFlags::NOWAIT) {
@@ -80,7 +80,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             return Some(self.admitted(cx, submission, admission));
         }
         if let Some(plug) = plug {
-            plug.forget_clock();
+            plug.resume_clock();
         }
         submission.stage = Stage::Waiting;
         None
@@ -89,10 +89,14 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Continues a submission in the wait queue: a woken one is already counted; one that continues for another reason keeps
     /// waiting.
     #[cold]
-    pub(super) fn woken_in_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Stage> {
-        let Some((kind, _)) = submission.throttled_as() else { return Some(Stage::Allocate) };
+    pub(super) fn resume_throttled<E: Env>(
+        self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut QueueSubmission,
+    ) -> Option<Stage> {
+        let Some((kind, _)) = submission.throttled_kind() else { return Some(Stage::Allocate) };
         let waiter = submission.waiter;
-        if self.wbt.with(cx.meter, |throttle| throttle.waits(kind, waiter)) {
+        if self.wbt.with(cx.meter, |throttle| throttle.is_waiting(kind, waiter)) {
             return None;
         }
         Some(self.admitted(cx, submission, Admission::Counted))
@@ -100,8 +104,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     /// Removes a submission from the wait queue, or undoes its count if it was already admitted.
     #[cold]
-    pub(super) fn depart_from_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &QueueSubmission) {
-        if let Some((kind, _)) = submission.throttled_as()
+    pub(super) fn leave_throttle_queue<E: Env>(self, cx: &mut Cx<'_, E>, submission: &QueueSubmission) {
+        if let Some((kind, _)) = submission.throttled_kind()
             && !self.wbt.with(cx.meter, |throttle| throttle.leave_wait_queue(kind, submission.waiter))
         {
             self.count_down(cx, kind);
@@ -120,9 +124,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     /// Undoes the count of an admitted bio that did not get a request.
     #[cold]
-    pub(super) fn forget_admission<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) {
+    pub(super) fn undo_admission<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) {
         let marks = std::mem::replace(&mut submission.marks, Marks::NONE);
-        if let (true, Some((kind, _))) = (marks.contains(Marks::THROTTLED), submission.throttled_as()) {
+        if let (true, Some((kind, _))) = (marks.contains(Marks::THROTTLED), submission.throttled_kind()) {
             self.count_down(cx, kind);
         }
     }
@@ -131,22 +135,22 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     /// A request is about to be issued.
     #[inline]
-    pub(super) fn watch_issue(self, meter: &impl Meter, now: Instant, rq: &Request) {
-        if self.wbt.watches() && rq.op == Op::Read {
+    pub(super) fn track_issue(self, meter: &impl Meter, now: Instant, rq: &Request) {
+        if self.wbt.is_tracking() && rq.op == Op::Read {
             self.wbt.with(meter, |throttle| throttle.read_issued(now));
         }
     }
 
     /// A request has completed.
     #[inline]
-    pub(super) fn watch_end<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
-        if self.wbt.watches() {
-            self.ended_under_watch(cx, rq);
+    pub(super) fn track_end<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
+        if self.wbt.is_tracking() {
+            self.record_end(cx, rq);
         }
     }
 
     #[cold]
-    fn ended_under_watch<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
+    fn record_end<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         let now = cx.now.at;
         // A request that was never issued says nothing about the device's latency.
         if rq.issued != Instant::NEVER {
@@ -156,21 +160,21 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 (_, Direction::Read) => {}
             }
         }
-        self.no_longer_counts(cx, rq);
+        self.stop_counting(cx, rq);
     }
 
     /// A counted request completes, or was merged into another one, which is counted itself.
-    pub(super) fn no_longer_counts<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
+    pub(super) fn stop_counting<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if rq.marks.contains(Marks::THROTTLED) {
             rq.marks.clear(Marks::THROTTLED);
-            self.count_down(cx, Kind::counted_as(rq.op, rq.flags));
+            self.count_down(cx, Kind::of_counted(rq.op, rq.flags));
         }
     }
 
     fn count_down<E: Env>(self, cx: &mut Cx<'_, E>, kind: Kind) {
         let (effects, write_cache) = (&mut *cx.effects, self.state.rules.limits.write_cache);
         self.wbt.with(cx.meter, |throttle| {
-            throttle.ended(cx.now.at, kind, write_cache, |waiter| effects.push(Effect::Wake(waiter)));
+            throttle.end_counted(cx.now.at, kind, write_cache, |waiter| effects.push(Effect::Wake(waiter)));
         });
     }
 
@@ -220,17 +224,17 @@ impl<Sh: Sharing> Device<Sh> {
 impl<Sh: Sharing> Queue<Sh> {
     /// Ends the window that an [`Effect::SetWindow`] set: the latency of reads determines how many buffered writes are
     /// admitted from now on.
-    pub fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
+    pub fn wbt_window_expired<E: Env>(&self, cx: &mut Cx<'_, E>) {
         let oldest_read = self.during(cx.cpu, |queue| queue.state.flights.oldest_read());
-        if let Some(at) = self.device.wbt.with(cx.meter, |throttle| throttle.window_ended(cx.now.at, oldest_read)) {
+        if let Some(at) = self.device.wbt.with(cx.meter, |throttle| throttle.window_expired(cx.now.at, oldest_read)) {
             cx.effects.push(Effect::SetWindow(at));
         }
     }
 
     /// Sets whether a writing task is blocked because too much memory is dirty: write-back then has to continue regardless of
     /// reads.
-    pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
-        self.device.wbt.with(&NoMeter, |throttle| throttle.set_dirty_throttled(now, is_held_up));
+    pub fn set_dirty_throttled(&self, now: Instant, is_throttled: bool) {
+        self.device.wbt.with(&NoMeter, |throttle| throttle.set_dirty_throttled(now, is_throttled));
     }
 
     /// Number of buffered writes and discards in flight that are subject to throttling.

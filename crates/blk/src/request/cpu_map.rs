@@ -47,36 +47,36 @@ impl CpuMap {
     /// of neighbouring CPUs.
     #[must_use]
     pub fn new(cpus: u16, queues: [u16; 3]) -> Self {
-        let mut of_default = Vec::new();
+        let mut default_hctxs = Vec::new();
         let mut hctx_of = Vec::with_capacity(3 * usize::from(cpus));
         let mut first = 0;
         for kind in QueueType::ALL {
             let count = u32::from(queues[kind as usize].min(cpus));
             let hctx = |cpu: u32| HctxId((first + cpu * count / u32::from(cpus)) as u16);
-            let of_type: Vec<HctxId> = match count {
-                0 => of_default.clone(),
+            let type_hctxs: Vec<HctxId> = match count {
+                0 => default_hctxs.clone(),
                 _ => (0..u32::from(cpus)).map(hctx).collect(),
             };
             if kind == QueueType::Default {
-                of_default.clone_from(&of_type);
+                default_hctxs.clone_from(&type_hctxs);
             }
-            hctx_of.extend(of_type);
+            hctx_of.extend(type_hctxs);
             first += count;
         }
-        CpuMap::with(usize::from(cpus), hctx_of)
+        CpuMap::from_table(usize::from(cpus), hctx_of)
     }
 
     /// Hardware queues of one type, from the hardware queue of each CPU.
     #[must_use]
     pub fn of_one_type(hctx_of_cpu: &[HctxId]) -> Self {
-        CpuMap::with(hctx_of_cpu.len(), hctx_of_cpu.repeat(QueueType::ALL.len()))
+        CpuMap::from_table(hctx_of_cpu.len(), hctx_of_cpu.repeat(QueueType::ALL.len()))
     }
 
-    fn with(cpus: usize, hctx_of: Vec<HctxId>) -> Self {
+    fn from_table(cpus: usize, hctx_of: Vec<HctxId>) -> Self {
         let hctxs = hctx_of.iter().map(|hctx| hctx.index() + 1).max().unwrap_or(0);
         let mut served = vec![Vec::new(); hctxs];
-        for (at, hctx) in hctx_of.iter().enumerate() {
-            let (cpu, served) = (CpuId((at % cpus) as u32), &mut served[hctx.index()]);
+        for (index, hctx) in hctx_of.iter().enumerate() {
+            let (cpu, served) = (CpuId((index % cpus) as u32), &mut served[hctx.index()]);
             if !served.contains(&cpu) {
                 served.push(cpu);
             }

@@ -21,7 +21,7 @@ impl FlushSteps {
     pub fn of(flags: BioFlags, sectors: u32, write_cache: bool, fua: bool) -> FlushSteps {
         let pre = write_cache && flags.contains(BioFlags::PREFLUSH);
         let post = write_cache && flags.contains(BioFlags::FUA) && !fua;
-        let step = |wanted: bool, step: FlushSteps| if wanted { step.0 } else { 0 };
+        let step = |is_needed: bool, step: FlushSteps| if is_needed { step.0 } else { 0 };
         FlushSteps(step(pre, Self::PRE) | step(sectors > 0, Self::DATA) | step(post, Self::POST))
     }
 

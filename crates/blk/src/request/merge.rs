@@ -88,10 +88,10 @@ impl MergeRules {
     /// Tries to merge a bio into one of the newest requests of a list; the first adjacent one decides.
     pub(crate) fn merge_with_newest(&self, list: &mut VecDeque<Rq>, bio: &mut Option<Bio>) -> Option<Edge> {
         let (start, end, op) = bio.as_ref().map(|bio| (bio.sector, bio.end(), bio.op))?;
-        let joins_anywhere = op == Op::Discard && self.limits.max_discard_segments > 1;
+        let may_join_anywhere = op == Op::Discard && self.limits.max_discard_segments > 1;
         for rq in list.iter_mut().rev().take(MERGE_WINDOW) {
             // Most are not adjacent, which is checked inline.
-            if rq.end() != start && rq.sector != end && !joins_anywhere {
+            if rq.end() != start && rq.sector != end && !may_join_anywhere {
                 continue;
             }
             match self.merge(rq, bio) {
@@ -119,13 +119,13 @@ impl MergeRules {
     #[inline]
     #[must_use]
     pub fn edge(&self, rq: &Request, bio: &Bio) -> Option<Edge> {
-        self.touches(rq, bio.sector, bio.end()).filter(|_| self.alike(rq, bio))
+        self.adjacent_edge(rq, bio.sector, bio.end()).filter(|_| self.alike(rq, bio))
     }
 
     /// The edge of `rq` that the range from `start` to `end` is adjacent to.
     #[inline]
-    fn touches(&self, rq: &Request, start: Sector, end: Sector) -> Option<Edge> {
-        if rq.end() == start || self.joins_ranges(rq) {
+    fn adjacent_edge(&self, rq: &Request, start: Sector, end: Sector) -> Option<Edge> {
+        if rq.end() == start || self.accepts_ranges(rq) {
             Some(Edge::Back)
         } else if end == rq.sector {
             Some(Edge::Front)
@@ -136,7 +136,7 @@ impl MergeRules {
 
     /// Whether a request accepts further ranges that need not be adjacent.
     #[inline]
-    fn joins_ranges(&self, rq: &Request) -> bool {
+    fn accepts_ranges(&self, rq: &Request) -> bool {
         rq.op == Op::Discard && self.limits.max_discard_segments > 1
     }
 
@@ -155,7 +155,7 @@ impl MergeRules {
 
     /// Whether the sizes allow merging `bio` into `rq` at `edge`.
     fn fits(&self, rq: &Request, bio: &Bio, edge: Edge) -> bool {
-        if self.joins_ranges(rq) {
+        if self.accepts_ranges(rq) {
             return rq.bios.len() < usize::from(self.limits.max_discard_segments)
                 && rq.sectors + bio.sectors <= self.limits.max_discard_sectors;
         }
@@ -203,7 +203,7 @@ impl MergeRules {
                     && first.flags.intersects(CHARGED_TO_ROOT) == second.flags.intersects(CHARGED_TO_ROOT)))
             && first.sectors + second.sectors <= self.limits.max_at(first.op, first.sector)
             && u32::from(first.segments) + u32::from(second.segments) <= u32::from(self.limits.max_segments)
-            && (!self.joins_ranges(first)
+            && (!self.accepts_ranges(first)
                 || first.bios.len() + second.bios.len() <= usize::from(self.limits.max_discard_segments))
     }
 }

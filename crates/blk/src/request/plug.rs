@@ -49,7 +49,7 @@ impl Plug {
     }
 
     /// The plug has been flushed, or the task slept: the clock continues.
-    pub fn forget_clock(&mut self) {
+    pub fn resume_clock(&mut self) {
         self.clock = None;
     }
 

@@ -10,7 +10,7 @@ use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::ground::id_list::{IdList, Links};
 use crate::ground::ids::{HctxId, RqId};
 use crate::ground::tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};
-use crate::policy::sector_order::SectorOrder;
+use crate::policy::key_order::KeyOrder;
 use crate::policy::{Choice, Needs, Place, PolicyCx, Scheduler};
 use crate::request::merge::Edge;
 use crate::watch::reason::Reason;
@@ -25,7 +25,7 @@ const COMMON: usize = 9;
 /// The policy. Clone it to look ahead.
 #[derive(Clone)]
 pub struct K2 {
-    /// Most requests at the device.
+    /// Maximum number of requests at the device.
     max_inflight: u32,
     /// Whether queued requests are merged.
     merges: bool,
@@ -34,9 +34,9 @@ pub struct K2 {
     /// The waiting requests, in lists in the order in which they are served.
     lists: [IdList; COMMON + 1],
     /// A bit for each list that has requests.
-    waiting: u16,
+    non_empty_lists: u16,
     /// The requests that came while `merge` was 1, by start sector, for each direction.
-    order: [SectorOrder; 2],
+    by_sector: [KeyOrder; 2],
     entries: Vec<Entry>,
     links: Links,
 }
@@ -44,12 +44,12 @@ pub struct K2 {
 /// The state of a request.
 #[derive(Clone, Copy, Default)]
 struct Entry {
-    /// Its key in `order`: where it began when it was inserted or last grew at its front.
+    /// Its key in `by_sector`: where it began when it was inserted or last grew at its front.
     sector: u64,
     /// Its list while it waits.
     list: u8,
     direction: u8,
-    /// In `order`.
+    /// In `by_sector`.
     is_sorted: bool,
     /// Counted in `inflight`.
     is_counted: bool,
@@ -93,36 +93,36 @@ impl K2 {
             merges: false,
             inflight: 0,
             lists: Default::default(),
-            waiting: 0,
-            order: Default::default(),
+            non_empty_lists: 0,
+            by_sector: Default::default(),
             entries: vec![Entry::default(); capacity],
             links: Links::new(capacity),
         }
     }
 
-    /// Takes a request out of its list and of the order.
-    fn leave(&mut self, id: RqId) {
+    /// Removes a request from its list and from the index by sector.
+    fn dequeue(&mut self, id: RqId) {
         let entry = &mut self.entries[id.index()];
         let list = usize::from(entry.list);
         self.lists[list].remove(&mut self.links, id.0);
         if self.lists[list].is_empty() {
-            self.waiting &= !(1 << list);
+            self.non_empty_lists &= !(1 << list);
         }
         if std::mem::take(&mut entry.is_sorted) {
-            self.order[usize::from(entry.direction)].remove(id.0, entry.sector);
+            self.by_sector[usize::from(entry.direction)].remove(id.0, entry.sector);
         }
     }
 
     /// Asks for a run if there is a waiting request and the limit allows it (K2-6).
-    fn restart(&self, cx: &mut PolicyCx<'_>) {
+    fn request_run(&self, cx: &mut PolicyCx<'_>) {
         cx.requested.run_queues |= self.has_work();
     }
 
     /// The neighbour of a sorted request.
-    fn neighbour(&self, id: RqId, of: impl FnOnce(&SectorOrder, u32, u64) -> Option<u32>) -> Option<RqId> {
+    fn neighbour(&self, id: RqId, lookup: impl FnOnce(&KeyOrder, u32, u64) -> Option<u32>) -> Option<RqId> {
         let entry = self.entries[id.index()];
-        let order = &self.order[usize::from(entry.direction)];
-        entry.is_sorted.then(|| of(order, id.0, entry.sector)).flatten().map(RqId)
+        let order = &self.by_sector[usize::from(entry.direction)];
+        entry.is_sorted.then(|| lookup(order, id.0, entry.sector)).flatten().map(RqId)
     }
 }
 
@@ -144,7 +144,7 @@ impl Scheduler for K2 {
             Place::Sorted => list_of(rq.ioprio),
         };
         entry.list = list as u8;
-        self.waiting |= 1 << list;
+        self.non_empty_lists |= 1 << list;
         match place {
             Place::Head => self.lists[list].push_front(&mut self.links, id.0),
             Place::Sorted => self.lists[list].push_back(&mut self.links, id.0),
@@ -153,7 +153,7 @@ impl Scheduler for K2 {
             entry.direction = rq.direction() as u8;
             entry.sector = rq.sector.0;
             entry.is_sorted = true;
-            self.order[rq.direction().index()].insert(id.0, rq.sector.0);
+            self.by_sector[rq.direction().index()].insert(id.0, rq.sector.0);
         }
     }
 
@@ -161,11 +161,11 @@ impl Scheduler for K2 {
         if self.inflight >= self.max_inflight {
             return Choice { rq: None, reason: Reason::BoundReached };
         }
-        let first = self.waiting.trailing_zeros() as usize;
+        let first = self.non_empty_lists.trailing_zeros() as usize;
         let Some(id) = self.lists.get(first).and_then(IdList::first).map(RqId) else {
             return Choice { rq: None, reason: Reason::Empty };
         };
-        self.leave(id);
+        self.dequeue(id);
         self.entries[id.index()].is_counted = true;
         self.inflight += 1;
         let reason = match first {
@@ -179,12 +179,12 @@ impl Scheduler for K2 {
     fn finish(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
         if std::mem::take(&mut self.entries[id.index()].is_counted) {
             self.inflight -= 1;
-            self.restart(cx);
+            self.request_run(cx);
         }
     }
 
     fn has_work(&self) -> bool {
-        self.waiting != 0 && self.inflight < self.max_inflight
+        self.non_empty_lists != 0 && self.inflight < self.max_inflight
     }
 
     fn allow_merge(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId, _bio: &Bio) -> bool {
@@ -199,22 +199,22 @@ impl Scheduler for K2 {
         if !self.merges {
             return None;
         }
-        let id = RqId(self.order[bio.op.direction().index()].find(bio.end().0)?);
+        let id = RqId(self.by_sector[bio.op.direction().index()].find(bio.end().0)?);
         crate::request::merge::mergeable(cx.rq(id)).then_some(id)
     }
 
     fn previous(&self, id: RqId) -> Option<RqId> {
-        self.neighbour(id, SectorOrder::previous)
+        self.neighbour(id, KeyOrder::previous)
     }
 
     fn next(&self, id: RqId) -> Option<RqId> {
-        self.neighbour(id, SectorOrder::next)
+        self.neighbour(id, KeyOrder::next)
     }
 
     fn on_grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
         let entry = &mut self.entries[id.index()];
         if edge == Edge::Front && entry.is_sorted {
-            let order = &mut self.order[usize::from(entry.direction)];
+            let order = &mut self.by_sector[usize::from(entry.direction)];
             order.remove(id.0, entry.sector);
             entry.sector = cx.rq(id).sector.0;
             order.insert(id.0, entry.sector);
@@ -222,7 +222,7 @@ impl Scheduler for K2 {
     }
 
     fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, absorbed: RqId) {
-        self.leave(absorbed);
+        self.dequeue(absorbed);
     }
 
     fn grow(&mut self, capacity: u32) {
@@ -237,7 +237,7 @@ impl Scheduler for K2 {
 
     fn set_tunable(&mut self, cx: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
         TUNABLES.store(self, name, text)?;
-        self.restart(cx);
+        self.request_run(cx);
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ pub struct Noop {
     arrivals: IdList,
     links: Links,
     /// Whether a request is in the list.
-    waits: Vec<bool>,
+    is_queued: Vec<bool>,
 }
 
 impl Noop {
@@ -23,12 +23,12 @@ impl Noop {
     #[must_use]
     pub fn new(capacity: u32) -> Self {
         let capacity = capacity as usize;
-        Noop { arrivals: IdList::default(), links: Links::new(capacity), waits: vec![false; capacity] }
+        Noop { arrivals: IdList::default(), links: Links::new(capacity), is_queued: vec![false; capacity] }
     }
 
     fn remove(&mut self, id: RqId) {
         self.arrivals.remove(&mut self.links, id.0);
-        self.waits[id.index()] = false;
+        self.is_queued[id.index()] = false;
     }
 }
 
@@ -38,7 +38,7 @@ impl Scheduler for Noop {
     }
 
     fn insert(&mut self, _cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
-        self.waits[id.index()] = true;
+        self.is_queued[id.index()] = true;
         match place {
             Place::Sorted => self.arrivals.push_back(&mut self.links, id.0),
             Place::Head => self.arrivals.push_front(&mut self.links, id.0),
@@ -46,9 +46,9 @@ impl Scheduler for Noop {
     }
 
     fn grow(&mut self, capacity: u32) {
-        let capacity = (capacity as usize).max(self.waits.len());
+        let capacity = (capacity as usize).max(self.is_queued.len());
         self.links.grow(capacity);
-        self.waits.resize(capacity, false);
+        self.is_queued.resize(capacity, false);
     }
 
     fn dispatch(&mut self, _cx: &mut PolicyCx<'_>, _hctx: HctxId) -> Choice {
@@ -67,12 +67,12 @@ impl Scheduler for Noop {
 
     /// The request that came before it, since noop does not sort by sector.
     fn previous(&self, id: RqId) -> Option<RqId> {
-        self.waits[id.index()].then(|| self.arrivals.previous(&self.links, id.0)).flatten().map(RqId)
+        self.is_queued[id.index()].then(|| self.arrivals.previous(&self.links, id.0)).flatten().map(RqId)
     }
 
     /// The request that came after it.
     fn next(&self, id: RqId) -> Option<RqId> {
-        self.waits[id.index()].then(|| self.arrivals.next(&self.links, id.0)).flatten().map(RqId)
+        self.is_queued[id.index()].then(|| self.arrivals.next(&self.links, id.0)).flatten().map(RqId)
     }
 
     fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, absorbed: RqId) {
@@ -92,7 +92,7 @@ impl LegacyHooks for Noop {
 
 impl Replayable for Noop {
     fn adopt(&mut self, _cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
-        if self.waits[id.index()] {
+        if self.is_queued[id.index()] {
             self.remove(id);
         }
     }

@@ -1,4 +1,4 @@
-//! What schedulers there are: a row for each. All questions about schedulers are looked up here.
+//! The table of schedulers, with a row for each.
 //!
 //! A [`Registry`] is a value that a queue is [handed](crate::queue::QueueConfig::schedulers), so that other crates, and users,
 //! add theirs: an `impl Scheduler`, or an `impl Concurrent`, in a file, and one [`Row`].
@@ -66,9 +66,9 @@ pub struct Attachment<'a> {
     pub now: Now,
 }
 
-/// The new `async_depth` after `nr_requests` has changed from `before`: the ratio is kept, rounded down each time.
-pub(crate) fn scaled(async_depth: u32, nr_requests: u32, before: u32) -> u32 {
-    let scaled = u64::from(async_depth) * u64::from(nr_requests) / u64::from(before.max(1));
+/// The new `async_depth` after `nr_requests` has changed from `old_nr_requests`: the ratio is kept, rounded down each time.
+pub(crate) fn scaled(async_depth: u32, nr_requests: u32, old_nr_requests: u32) -> u32 {
+    let scaled = u64::from(async_depth) * u64::from(nr_requests) / u64::from(old_nr_requests.max(1));
     u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
 }
 
@@ -80,8 +80,8 @@ impl Attachment<'_> {
     }
 }
 
-/// What a row makes: a policy for a queue to put behind its lock, or a scheduler with its own. Those that a queue has room for without a box are made
-/// by the queue.
+/// What a row creates: a policy that the queue puts behind a lock, or a scheduler with its own locks. A queue stores some of them
+/// without a box; of these a row gives the configuration, and the queue creates them.
 pub enum Policy {
     /// No scheduler.
     None,
@@ -176,8 +176,8 @@ impl Row {
 
     /// The kernel whose block layer it runs on if this one is requested: the last one that had it, if it was removed.
     #[must_use]
-    pub fn kernel(&self, asked_for: Kernel) -> Kernel {
-        self.until.map_or(asked_for, |last| asked_for.min(last))
+    pub fn kernel(&self, requested: Kernel) -> Kernel {
+        self.until.map_or(requested, |last| requested.min(last))
     }
 }
 
@@ -213,9 +213,9 @@ pub const BFQ: Row = Row {
     ..Row::new("bfq", |queue| {
         let config = BfqConfig::new(queue.generation, queue.nr_requests, queue.limits.rotational);
         // It computes its limits before it sets its default, and again only when something is written.
-        let is_as_found = queue.nr_requests == queue.default_nr_requests;
-        let known = if is_as_found { queue.async_depth } else { queue.async_depth_of(ASYNC_PERCENT) };
-        let async_depth = config.async_depth.map(|_| known);
+        let has_default_requests = queue.nr_requests == queue.default_nr_requests;
+        let initial_depth = if has_default_requests { queue.async_depth } else { queue.async_depth_of(ASYNC_PERCENT) };
+        let async_depth = config.async_depth.map(|_| initial_depth);
         Policy::Bfq(BfqConfig { actuators: queue.limits.actuators.clone(), async_depth, ..config })
     })
 };
@@ -274,12 +274,12 @@ impl Registry {
 
     /// Adds schedulers. One of the same name and layer is replaced.
     #[must_use]
-    pub fn with(&self, more: &[Row]) -> Self {
-        let is_replaced = |row: &&Row| more.iter().any(|new| (new.name, new.layer) == (row.name, row.layer));
+    pub fn with(&self, added: &[Row]) -> Self {
+        let is_replaced = |row: &&Row| added.iter().any(|new| (new.name, new.layer) == (row.name, row.layer));
         let kept = self.rows.iter().filter(|row| !is_replaced(row));
-        let is_kept = |name: &str, layer: Layer| !more.iter().any(|new| (new.name, new.layer) == (name, layer));
+        let is_kept = |name: &str, layer: Layer| !added.iter().any(|new| (new.name, new.layer) == (name, layer));
         let makers = self.makers.iter().filter(|(name, layer, _)| is_kept(name, *layer)).cloned().collect();
-        Registry { rows: kept.chain(more).copied().collect(), makers }
+        Registry { rows: kept.chain(added).copied().collect(), makers }
     }
 
     /// Adds a scheduler that is created by `maker` instead of the row's function. One of the same name and layer is replaced.

@@ -1,5 +1,5 @@
 //! A bench for schedulers, those behind one lock and those with locks of their own: a scheduler with the requests that it decides on, a
-//! device that holds what it gives out, and random calls.
+//! device that holds what it dispatches, and random calls.
 
 use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::limits::Limits;
@@ -105,9 +105,9 @@ pub(super) struct Bench<T: Tested> {
     rules: MergeRules,
     pool: RequestPool<Local>,
     free: Vec<u32>,
-    /// What was given out, in order.
+    /// Dispatched requests, in order.
     pub(super) at_device: Vec<Rq>,
-    /// What the last call asked for.
+    /// Actions that the last call requested.
     pub(super) requested: RequestedActions,
     pub(super) at: Instant,
     /// Requests that others have absorbed.
@@ -215,14 +215,14 @@ impl<T: Tested> Bench<T> {
         (id, reason)
     }
 
-    /// What can be given out now, in order.
+    /// Dispatches all requests that can be dispatched now.
     pub(super) fn dispatch(&mut self) -> Vec<RqId> {
         std::iter::from_fn(|| self.dispatch_to(0).0).collect()
     }
 
     /// Ends one of the requests at the device.
-    pub(super) fn complete(&mut self, place: usize) {
-        let rq = self.at_device.remove(place);
+    pub(super) fn complete(&mut self, index: usize) {
+        let rq = self.at_device.remove(index);
         let id = rq.id();
         self.pool.put(rq);
         self.free.push(id.0);
@@ -230,8 +230,8 @@ impl<T: Tested> Bench<T> {
     }
 
     /// The device gives a request back.
-    pub(super) fn requeue(&mut self, place: usize) -> RqId {
-        let rq = self.at_device.remove(place);
+    pub(super) fn requeue(&mut self, index: usize) -> RqId {
+        let rq = self.at_device.remove(index);
         let id = rq.id();
         self.call(|tested, cx, rules| {
             tested.on_requeued(cx, id);
@@ -265,7 +265,7 @@ impl<T: Tested> Bench<T> {
     }
 }
 
-/// A generator of numbers, of which a seed is all that is needed.
+/// A pseudo-random number generator.
 pub(super) struct Draws(pub(super) u64);
 
 impl Draws {

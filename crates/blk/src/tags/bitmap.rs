@@ -35,7 +35,7 @@ pub struct TagBitmap<Sh: Sharing> {
     /// The first bit of each group of a word.
     group_starts: u64,
     /// The bits that each shallow depth may use of a map of one word; empty for larger maps, where they are computed for each group.
-    shallow: Box<[u64]>,
+    shallow_masks: Box<[u64]>,
 }
 
 /// log2 of the bits in a machine word.
@@ -83,18 +83,18 @@ impl<Sh: Sharing> TagBitmap<Sh> {
             rule,
             last_word: low_bits(depth - (words.saturating_sub(1) << WORD_SHIFT)),
             group_starts: (0..64).step_by(1 << shift).fold(0, |starts, start| starts | 1 << start),
-            shallow: Box::default(),
+            shallow_masks: Box::default(),
         };
         if words == 1 {
-            map.shallow = (0..=depth).map(|shallow| map.usable_of_word(shallow)).collect();
+            map.shallow_masks = (0..=depth).map(|shallow| map.usable_bits_of_word(shallow)).collect();
         }
         map
     }
 
     /// The bits of the only word that a shallow depth may use.
-    fn usable_of_word(&self, shallow: u32) -> u64 {
+    fn usable_bits_of_word(&self, shallow: u32) -> u64 {
         let groups = 0..self.depth.div_ceil(1 << self.shift);
-        groups.fold(0, |usable, group| usable | self.usable_of_group(group, shallow) << (group << self.shift))
+        groups.fold(0, |usable, group| usable | self.usable_bits_of_group(group, shallow) << (group << self.shift))
     }
 
     /// Number of bits.
@@ -116,7 +116,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     }
 
     /// The bits of group `index` that a shallow depth may use: a number of each group, or its share of the whole map.
-    fn usable_of_group(&self, index: u32, shallow: u32) -> u64 {
+    fn usable_bits_of_group(&self, index: u32, shallow: u32) -> u64 {
         low_bits(match self.rule {
             ShallowRule::PerWord => shallow.min(self.bits_of_group(index)),
             ShallowRule::WholeMap => self.share_of_group(index, shallow),
@@ -146,36 +146,36 @@ impl<Sh: Sharing> TagBitmap<Sh> {
 
     /// Where this CPU begins its search. CPUs beyond the number that the map was created for share the last one's hint.
     #[inline]
-    fn hint_of(&self, cpu: CpuId) -> &Sh::Word {
+    fn hint_word(&self, cpu: CpuId) -> &Sh::Word {
         &self.hints[cpu.index().min(self.hints.len() - 1)]
     }
 
     /// Takes a free bit, if an allocation within `depth` may have one. Never waits.
     #[inline]
     pub fn try_take(&self, cpu: CpuId, depth: Depth) -> Option<u32> {
-        let hint_of = self.hint_of(cpu);
-        let hint = hint_of.load(Relaxed) as u32;
-        let [word] = &self.words[..] else { return self.search(hint_of, hint, depth) };
+        let hint_word = self.hint_word(cpu);
+        let hint = hint_word.load(Relaxed) as u32;
+        let [word] = &self.words[..] else { return self.search(hint_word, hint, depth) };
         let usable = match depth {
             Depth::Full => self.last_word,
             Depth::Below(end) => self.last_word & low_bits(end),
-            Depth::Shallow(shallow) => self.shallow[shallow.min(self.depth) as usize],
+            Depth::Shallow(shallow) => self.shallow_masks[shallow.min(self.depth) as usize],
         };
         // With a single word, one load decides the search.
         let bit = Self::take_bit(word, usable, u64::MAX << (hint % (1 << WORD_SHIFT)));
-        self.remember(hint_of, hint, bit.map(u64::trailing_zeros))
+        self.update_hint(hint_word, hint, bit.map(u64::trailing_zeros))
     }
 
     /// Updates the hint after a search that began at `hint` and has taken this bit.
     #[inline(always)]
-    fn remember(&self, hint_of: &Sh::Word, hint: u32, taken: Option<u32>) -> Option<u32> {
+    fn update_hint(&self, hint_word: &Sh::Word, hint: u32, taken: Option<u32>) -> Option<u32> {
         match taken {
             Some(tag) if tag == hint => {
                 let next = tag + 1;
-                hint_of.store(if next < self.depth { u64::from(next) } else { 0 }, Relaxed);
+                hint_word.store(if next < self.depth { u64::from(next) } else { 0 }, Relaxed);
             }
             Some(_) => {}
-            None => hint_of.store(0, Relaxed),
+            None => hint_word.store(0, Relaxed),
         }
         taken
     }
@@ -183,26 +183,26 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     /// Updates the hint as a search without success does, if the failure is known without a search: the CPU's next search begins at
     /// the first bit.
     #[inline]
-    pub(crate) fn refuse(&self, cpu: CpuId) {
-        self.hint_of(cpu).store(0, Relaxed);
+    pub(crate) fn reset_hint(&self, cpu: CpuId) {
+        self.hint_word(cpu).store(0, Relaxed);
     }
 
     /// Takes the first free bit of several words from `hint` on and around.
     #[inline(never)]
-    fn search(&self, hint_of: &Sh::Word, hint: u32, depth: Depth) -> Option<u32> {
+    fn search(&self, hint_word: &Sh::Word, hint: u32, depth: Depth) -> Option<u32> {
         let taken = match (depth, self.rule) {
             (Depth::Full, _) => self.search_words(hint, self.depth, u64::MAX),
             (Depth::Below(end), _) => self.search_words(hint, end.min(self.depth), u64::MAX),
             (Depth::Shallow(shallow), ShallowRule::PerWord) => {
-                let of_each = low_bits(shallow.min(1 << self.shift));
+                let per_group = low_bits(shallow.min(1 << self.shift));
                 // Shares do not overlap, so a multiplication puts one into every group.
-                self.search_words(hint, self.depth, of_each.wrapping_mul(self.group_starts))
+                self.search_words(hint, self.depth, per_group.wrapping_mul(self.group_starts))
             }
             (Depth::Shallow(shallow), ShallowRule::WholeMap) => {
                 self.search_groups(hint, |group| low_bits(self.share_of_group(group, shallow)))
             }
         };
-        self.remember(hint_of, hint, taken)
+        self.update_hint(hint_word, hint, taken)
     }
 
     /// The same, for the bits below `end` that are in the `mask` of each word.
@@ -215,8 +215,8 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         // A hint beyond the end counts as the first bit.
         let (first, from_hint) = if first < words.len() { (first, from_hint) } else { (0, u64::MAX) };
         let take = |index: usize, mask: u64| {
-            let exists = if index + 1 == words.len() { last_word } else { u64::MAX };
-            let bit = Self::take_bit(&words[index], mask & exists, u64::MAX)?;
+            let existing_bits = if index + 1 == words.len() { last_word } else { u64::MAX };
+            let bit = Self::take_bit(&words[index], mask & existing_bits, u64::MAX)?;
             Some((index as u32) << WORD_SHIFT | bit.trailing_zeros())
         };
         take(first, mask & from_hint)
@@ -230,28 +230,28 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     fn search_groups(&self, hint: u32, usable: impl Fn(u32) -> u64) -> Option<u32> {
         let first = hint >> self.shift;
         let from_hint = u64::MAX << (hint & ((1 << self.shift) - 1));
-        let taken = self.take_of_group(first, from_hint & usable(first));
+        let taken = self.take_in_group(first, from_hint & usable(first));
         if taken.is_some() {
             return taken;
         }
         let groups = self.depth.div_ceil(1 << self.shift);
         let others = (first + 1..groups).chain(0..first);
         for group in others {
-            let taken = self.take_of_group(group, usable(group));
+            let taken = self.take_in_group(group, usable(group));
             if taken.is_some() {
                 return taken;
             }
         }
-        self.take_of_group(first, !from_hint & usable(first))
+        self.take_in_group(first, !from_hint & usable(first))
     }
 
     /// Takes a free bit of those in `mask` of one group.
     #[inline]
-    fn take_of_group(&self, group: u32, mask: u64) -> Option<u32> {
+    fn take_in_group(&self, group: u32, mask: u64) -> Option<u32> {
         let start = group << self.shift;
         let index = (start >> WORD_SHIFT) as usize;
-        let exists = if index + 1 == self.words.len() { self.last_word } else { u64::MAX };
-        let mask = (mask << (start & ((1 << WORD_SHIFT) - 1))) & exists;
+        let existing_bits = if index + 1 == self.words.len() { self.last_word } else { u64::MAX };
+        let mask = (mask << (start & ((1 << WORD_SHIFT) - 1))) & existing_bits;
         let bit = Self::take_bit(&self.words[index], mask, u64::MAX)?;
         Some((index as u32) << WORD_SHIFT | bit.trailing_zeros())
     }
@@ -265,8 +265,8 @@ impl<Sh: Sharing> TagBitmap<Sh> {
             if free == 0 {
                 return None;
             }
-            let from = if free & preferred == 0 { free } else { free & preferred };
-            let bit = from & from.wrapping_neg();
+            let candidates = if free & preferred == 0 { free } else { free & preferred };
+            let bit = candidates & candidates.wrapping_neg();
             if word.fetch_or(bit, Acquire) & bit == 0 {
                 return Some(bit);
             }
@@ -284,9 +284,9 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     #[inline]
     pub fn free(&self, tag: u32, cpu: CpuId) {
         let bit = 1 << (tag & ((1 << WORD_SHIFT) - 1));
-        let before = self.words[(tag >> WORD_SHIFT) as usize].fetch_and(!bit, SeqCst);
-        debug_assert!(before & bit != 0, "tag {tag} is freed only once");
-        self.hint_of(cpu).store(u64::from(tag), Relaxed);
+        let previous = self.words[(tag >> WORD_SHIFT) as usize].fetch_and(!bit, SeqCst);
+        debug_assert!(previous & bit != 0, "tag {tag} is freed only once");
+        self.hint_word(cpu).store(u64::from(tag), Relaxed);
     }
 
     /// Number of bits that are taken.

@@ -72,8 +72,8 @@ impl<Sh: Sharing> Tags<Sh> {
 
     /// Updates the hint as a search without success does, if the failure is known without a search.
     #[inline]
-    pub(crate) fn refuse(&self, cpu: CpuId) {
-        self.bitmap.refuse(cpu);
+    pub(crate) fn reset_hint(&self, cpu: CpuId) {
+        self.bitmap.reset_hint(cpu);
     }
 
     /// Takes the tag `tag`, if it is free.
@@ -129,11 +129,11 @@ impl<Sh: Sharing> Tags<Sh> {
     pub(crate) fn enqueue_sleeper(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
         self.sleeping.fetch_add(1, SeqCst);
         let joined = self.wait.with(meter, Site::TagWaiters, |wait| {
-            let joins = !wait.contains(sleeper);
-            if joins {
+            let must_join = !wait.contains(sleeper);
+            if must_join {
                 wait.join(sleeper);
             }
-            joins
+            must_join
         });
         if !joined {
             self.sleeping.fetch_sub(1, Relaxed);
@@ -147,12 +147,12 @@ impl<Sh: Sharing> Tags<Sh> {
     }
 
     /// Like [`leave`](Self::leave), for a sleeper that knows its place.
-    pub fn remove_sleeper_at(&self, meter: &impl Meter, place: u64) -> bool {
-        let left = self.wait.with(meter, Site::TagWaiters, |wait| wait.remove_sleeper_at(place));
-        if left {
+    pub fn remove_sleeper_at(&self, meter: &impl Meter, position: u64) -> bool {
+        let was_waiting = self.wait.with(meter, Site::TagWaiters, |wait| wait.remove_sleeper_at(position));
+        if was_waiting {
             self.sleeping.fetch_sub(1, Relaxed);
         }
-        left
+        was_waiting
     }
 
     /// A sleeper was woken but does not need a tag: its wake-up is passed on to the others.
@@ -164,11 +164,11 @@ impl<Sh: Sharing> Tags<Sh> {
 
     /// Takes a sleeper out of line; `false` if it has been woken meanwhile.
     pub fn leave(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
-        let left = self.wait.with(meter, Site::TagWaiters, |wait| wait.leave(sleeper));
-        if left {
+        let was_waiting = self.wait.with(meter, Site::TagWaiters, |wait| wait.leave(sleeper));
+        if was_waiting {
             self.sleeping.fetch_sub(1, Relaxed);
         }
-        left
+        was_waiting
     }
 
     /// Number of sleepers.
@@ -188,21 +188,21 @@ mod tests {
     #[test]
     fn a_queued_sleeper_waits_until_it_leaves_or_is_woken() {
         let tags: Tags<Local> = Tags::new(1, 1, ShallowRule::WholeMap, None);
-        let [one, other] = [Sleeper::Hctx(HctxId(1)), Sleeper::Hctx(HctxId(2))];
-        assert!(!tags.is_waiting(&NoMeter, one));
+        let [first, second] = [Sleeper::Hctx(HctxId(1)), Sleeper::Hctx(HctxId(2))];
+        assert!(!tags.is_waiting(&NoMeter, first));
         assert!(
-            tags.enqueue_sleeper(&NoMeter, one) && !tags.enqueue_sleeper(&NoMeter, one),
+            tags.enqueue_sleeper(&NoMeter, first) && !tags.enqueue_sleeper(&NoMeter, first),
             "none stands in line twice"
         );
-        assert!(tags.is_waiting(&NoMeter, one) && !tags.is_waiting(&NoMeter, other));
-        let place = tags.wait(&NoMeter, other);
-        assert!(tags.remove_sleeper_at(&NoMeter, place) && !tags.remove_sleeper_at(&NoMeter, place));
-        assert!(tags.is_waiting(&NoMeter, one) && !tags.is_waiting(&NoMeter, other));
+        assert!(tags.is_waiting(&NoMeter, first) && !tags.is_waiting(&NoMeter, second));
+        let position = tags.wait(&NoMeter, second);
+        assert!(tags.remove_sleeper_at(&NoMeter, position) && !tags.remove_sleeper_at(&NoMeter, position));
+        assert!(tags.is_waiting(&NoMeter, first) && !tags.is_waiting(&NoMeter, second));
         let tag = tags.try_take(CpuId(0), Depth::Full).expect("it is free");
         let mut woken = Vec::new();
         tags.free(&NoMeter, tag, CpuId(0), |sleeper| woken.push(sleeper));
-        assert_eq!(woken, [one]);
-        assert!(!tags.is_waiting(&NoMeter, one));
+        assert_eq!(woken, [first]);
+        assert!(!tags.is_waiting(&NoMeter, first));
     }
 
     #[test]
@@ -229,28 +229,28 @@ mod tests {
     #[test]
     fn sleepers_are_counted_once_each_until_they_leave() {
         let tags: Tags<Local> = Tags::new(1, 1, ShallowRule::WholeMap, None);
-        let one = Sleeper::Hctx(HctxId(1));
-        assert!(tags.enqueue_sleeper(&NoMeter, one) && !tags.enqueue_sleeper(&NoMeter, one));
+        let first = Sleeper::Hctx(HctxId(1));
+        assert!(tags.enqueue_sleeper(&NoMeter, first) && !tags.enqueue_sleeper(&NoMeter, first));
         assert_eq!(tags.sleepers(), 1);
-        let place = tags.wait(&NoMeter, Sleeper::Hctx(HctxId(2)));
+        let position = tags.wait(&NoMeter, Sleeper::Hctx(HctxId(2)));
         assert_eq!(tags.sleepers(), 2);
-        assert!(tags.remove_sleeper_at(&NoMeter, place) && !tags.remove_sleeper_at(&NoMeter, place));
+        assert!(tags.remove_sleeper_at(&NoMeter, position) && !tags.remove_sleeper_at(&NoMeter, position));
         assert_eq!(tags.sleepers(), 1);
-        assert!(tags.leave(&NoMeter, one) && !tags.leave(&NoMeter, one));
+        assert!(tags.leave(&NoMeter, first) && !tags.leave(&NoMeter, first));
         assert_eq!(tags.sleepers(), 0);
     }
 
     #[test]
     fn a_search_after_one_in_vain_begins_at_the_first_tag() {
-        for refused in [false, true] {
+        for resets in [false, true] {
             let tags: Tags<Local> = Tags::new(8, 2, ShallowRule::WholeMap, None);
             let taken = [(); 3].map(|()| tags.try_take(CpuId(0), Depth::Full).expect("it is free"));
             tags.free(&NoMeter, taken[0], CpuId(1), |_| {});
-            if refused {
-                tags.refuse(CpuId(0));
+            if resets {
+                tags.reset_hint(CpuId(0));
             }
             let next = tags.try_take(CpuId(0), Depth::Full);
-            assert_eq!(next == Some(taken[0]), refused, "else where the last one ended");
+            assert_eq!(next == Some(taken[0]), resets, "else where the last one ended");
         }
     }
 

@@ -55,7 +55,7 @@ impl<Sh: Sharing> TagSet<Sh> {
         Arc::new(TagSet::new(layout, false))
     }
 
-    /// Free tags for all devices behind one controller: queues [join](crate::queue::Queue::in_set) and share them.
+    /// Free tags for all devices behind one controller: queues [join](crate::queue::Queue::with_shared_tags) and share them.
     #[must_use]
     pub fn shared(layout: TagLayout) -> Arc<Self> {
         Arc::new(TagSet::new(layout, true))
@@ -112,7 +112,7 @@ pub(crate) struct TagUser<Sh: Sharing> {
     /// For each space.
     marks: Vec<Padded<UserMarks<Sh>>>,
     /// The space of a hardware queue is its number ANDed with this mask, which is all ones or 0.
-    mask: usize,
+    space_mask: usize,
 }
 
 struct UserMarks<Sh: Sharing> {
@@ -130,7 +130,7 @@ impl<Sh: Sharing> TagUser<Sh> {
         TagUser {
             id: QueueId(set.next_queue.fetch_add(1, Relaxed) as u32),
             marks: set.spaces.iter().map(marks).collect(),
-            mask: if set.spaces.len() == 1 { 0 } else { usize::MAX },
+            space_mask: if set.spaces.len() == 1 { 0 } else { usize::MAX },
             set: Arc::clone(set),
         }
     }
@@ -150,14 +150,14 @@ impl<Sh: Sharing> TagUser<Sh> {
     }
 
     #[inline]
-    fn space(&self, hctx: HctxId) -> usize {
-        hctx.index() & self.mask
+    fn space_index(&self, hctx: HctxId) -> usize {
+        hctx.index() & self.space_mask
     }
 
     /// The tags of a hardware queue.
     #[inline]
     pub(crate) fn of(&self, hctx: HctxId) -> &Tags<Sh> {
-        &self.set.spaces[self.space(hctx)].tags
+        &self.set.spaces[self.space_index(hctx)].tags
     }
 
     /// Takes a tag for a request that goes to the driver.
@@ -175,8 +175,8 @@ impl<Sh: Sharing> TagUser<Sh> {
     /// Takes a tag if this queue has less than its share of them.
     #[inline(never)]
     fn try_take_share(&self, cpu: CpuId, hctx: HctxId, depth: Depth) -> Option<u32> {
-        let at = self.space(hctx);
-        let (space, marks) = (&self.set.spaces[at], &self.marks[at]);
+        let index = self.space_index(hctx);
+        let (space, marks) = (&self.set.spaces[index], &self.marks[index]);
         if self.set.queues.load(Relaxed) > 1 {
             if marks.active.load(Relaxed) == 0 && marks.active.swap(1, Relaxed) == 0 {
                 space.active.fetch_add(1, Relaxed);
@@ -206,7 +206,7 @@ impl<Sh: Sharing> TagUser<Sh> {
     #[inline]
     pub(crate) fn free(&self, meter: &impl Meter, tag: u32, hctx: HctxId, cpu: CpuId, wake: impl FnMut(Sleeper)) {
         if self.set.is_shared {
-            self.marks[self.space(hctx)].in_use.fetch_sub(1, SeqCst);
+            self.marks[self.space_index(hctx)].in_use.fetch_sub(1, SeqCst);
         }
         self.of(hctx).free(meter, tag, cpu, wake);
     }
@@ -215,11 +215,11 @@ impl<Sh: Sharing> TagUser<Sh> {
     /// tag.
     #[inline]
     pub(crate) fn shares_tags_with_other_queues(&self) -> bool {
-        (self.mask == 0 && self.set.hctxs > 1) || (self.set.is_shared && self.set.queues.load(Relaxed) > 1)
+        (self.space_mask == 0 && self.set.hctxs > 1) || (self.set.is_shared && self.set.queues.load(Relaxed) > 1)
     }
 
     /// The queue has been idle: other queues may use its share.
-    pub(crate) fn idle(&self) {
+    pub(crate) fn release_share(&self) {
         for (space, marks) in self.set.spaces.iter().zip(&self.marks) {
             if marks.active.load(Relaxed) != 0 && marks.active.swap(0, Relaxed) != 0 {
                 space.active.fetch_sub(1, Relaxed);
@@ -240,7 +240,7 @@ impl<Sh: Sharing> TagUser<Sh> {
 
 impl<Sh: Sharing> Drop for TagUser<Sh> {
     fn drop(&mut self) {
-        self.idle();
+        self.release_share();
         self.set.queues.fetch_sub(1, Relaxed);
     }
 }
@@ -267,18 +267,18 @@ mod tests {
     fn when_a_queue_has_been_idle_the_others_sleepers_are_woken_as_befits_their_larger_share() {
         let set =
             TagSet::<Local>::shared(TagLayout { hctxs: 1, depth: 16, host_wide: false, cpus: 1, hint_seed: None });
-        let [one, other] = [(); 2].map(|()| TagUser::join(&set));
-        assert!([&one, &other].iter().all(|user| user.try_take(CpuId(0), HctxId(0)).is_some()));
+        let [first, second] = [(); 2].map(|()| TagUser::join(&set));
+        assert!([&first, &second].iter().all(|user| user.try_take(CpuId(0), HctxId(0)).is_some()));
         let woken_by = |user: &TagUser<Local>, tag| {
             for waiter in 0..2 {
-                one.of(HctxId(0)).wait(&NoMeter, Sleeper::Submitter(Waiter(waiter)));
+                first.of(HctxId(0)).wait(&NoMeter, Sleeper::Submitter(Waiter(waiter)));
             }
             let mut woken = 0;
             user.free(&NoMeter, tag, HctxId(0), CpuId(0), |_| woken += 1);
             woken
         };
-        assert_eq!(woken_by(&other, 1), 1, "8 for each: at every tag");
-        other.idle();
-        assert_eq!(woken_by(&one, 0), 0, "of 16 two have to come together");
+        assert_eq!(woken_by(&second, 1), 1, "8 for each: at every tag");
+        second.release_share();
+        assert_eq!(woken_by(&first, 0), 0, "of 16 two have to come together");
     }
 }

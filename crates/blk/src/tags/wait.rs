@@ -25,8 +25,8 @@ const QUEUES: usize = 8;
 pub struct WaitQueues {
     /// The sleepers, each with the number under which it joined; the numbers ascend in a queue.
     queues: [VecDeque<(u64, Sleeper)>; QUEUES],
-    /// How many have joined. The next one joins the queue with this number modulo the number of queues.
-    joined: u64,
+    /// The position of the next sleeper; it joins the queue with this number modulo the number of queues.
+    next_position: u64,
     /// Which queue is woken next.
     wake_next: usize,
     /// Tags freed since the last wake-up.
@@ -38,7 +38,7 @@ impl WaitQueues {
     /// Empty wait queues, from which sleepers will be woken `batch` at a time.
     #[must_use]
     pub fn new(batch: u32) -> Self {
-        WaitQueues { queues: Default::default(), joined: 0, wake_next: 0, freed: 0, batch }
+        WaitQueues { queues: Default::default(), next_position: 0, wake_next: 0, freed: 0, batch }
     }
 
     /// Sleepers will be woken `batch` at a time.
@@ -48,23 +48,23 @@ impl WaitQueues {
 
     /// A sleeper joins at the tail of the next queue in rotation. Returns its place, the number under which it joined.
     pub fn join(&mut self, sleeper: Sleeper) -> u64 {
-        let place = self.joined;
-        self.queue_of(place).push_back((place, sleeper));
-        self.joined += 1;
-        place
+        let position = self.next_position;
+        self.queue_of(position).push_back((position, sleeper));
+        self.next_position += 1;
+        position
     }
 
     /// A sleeper that chooses its queues itself joins this one, modulo their number. Returns its place.
     pub fn join_queue(&mut self, queue: u64, sleeper: Sleeper) -> u64 {
-        let ahead = queue.wrapping_sub(self.joined) % QUEUES as u64;
-        let place = self.joined + ahead;
-        self.queue_of(place).push_back((place, sleeper));
-        self.joined = place + 1;
-        place
+        let distance = queue.wrapping_sub(self.next_position) % QUEUES as u64;
+        let position = self.next_position + distance;
+        self.queue_of(position).push_back((position, sleeper));
+        self.next_position = position + 1;
+        position
     }
 
-    fn queue_of(&mut self, place: u64) -> &mut VecDeque<(u64, Sleeper)> {
-        &mut self.queues[(place % QUEUES as u64) as usize]
+    fn queue_of(&mut self, position: u64) -> &mut VecDeque<(u64, Sleeper)> {
+        &mut self.queues[(position % QUEUES as u64) as usize]
     }
 
     /// Whether a sleeper is in line.
@@ -75,20 +75,20 @@ impl WaitQueues {
 
     /// A sleeper leaves without being woken; `false` if it was not there.
     pub fn leave(&mut self, sleeper: Sleeper) -> bool {
-        let found = self.queues.iter().flatten().find(|&&(_, other)| other == sleeper).copied();
-        found.is_some_and(|(place, _)| self.remove_sleeper_at(place))
+        let entry = self.queues.iter().flatten().find(|&&(_, other)| other == sleeper).copied();
+        entry.is_some_and(|(position, _)| self.remove_sleeper_at(position))
     }
 
     /// The sleeper at this place leaves without being woken; `false` if it is no longer there. Does not search through the
     /// others, of which there may be thousands.
-    pub fn remove_sleeper_at(&mut self, place: u64) -> bool {
-        let queue = self.queue_of(place);
+    pub fn remove_sleeper_at(&mut self, position: u64) -> bool {
+        let queue = self.queue_of(position);
         // If a sleeper was woken, all sleepers before it in its queue have left as well.
-        if queue.front().is_none_or(|&(first, _)| first > place) {
+        if queue.front().is_none_or(|&(first, _)| first > position) {
             return false;
         }
-        let at = queue.binary_search_by_key(&place, |&(place, _)| place);
-        at.is_ok_and(|at| queue.remove(at).is_some())
+        let index = queue.binary_search_by_key(&position, |&(position, _)| position);
+        index.is_ok_and(|index| queue.remove(index).is_some())
     }
 
     /// A tag was freed while there were sleepers: calls `wake` for those to be woken.
@@ -98,21 +98,21 @@ impl WaitQueues {
             return;
         }
         self.freed = 0;
-        let mut left = self.batch;
+        let mut remaining = self.batch;
         for _ in 0..QUEUES {
             let queue = &mut self.queues[self.wake_next];
-            let mut is_of_tokens = false;
-            while left > 0 {
+            let mut woke_hctx = false;
+            while remaining > 0 {
                 let Some((_, sleeper)) = queue.pop_front() else { break };
                 // A hardware queue only checks whether there is a tag, and does not sleep in place of another.
-                is_of_tokens |= matches!(sleeper, Sleeper::Hctx(_));
+                woke_hctx |= matches!(sleeper, Sleeper::Hctx(_));
                 if matches!(sleeper, Sleeper::Submitter(_)) {
-                    left -= 1;
+                    remaining -= 1;
                 }
                 wake(sleeper);
             }
             self.wake_next = (self.wake_next + 1) % QUEUES;
-            if left == 0 || is_of_tokens {
+            if remaining == 0 || woke_hctx {
                 return;
             }
         }
@@ -158,10 +158,13 @@ mod tests {
     #[test]
     fn leaving_a_wait_queue_by_place_removes_no_other_sleeper() {
         let mut wait = WaitQueues::new(1);
-        let places: Vec<u64> = (0..24).map(|n| wait.join(Sleeper::Submitter(Waiter(n)))).collect();
-        assert!(wait.remove_sleeper_at(places[8]) && !wait.remove_sleeper_at(places[8]), "queue 0 holds 0 and 16 now");
+        let positions: Vec<u64> = (0..24).map(|n| wait.join(Sleeper::Submitter(Waiter(n)))).collect();
+        assert!(
+            wait.remove_sleeper_at(positions[8]) && !wait.remove_sleeper_at(positions[8]),
+            "queue 0 holds 0 and 16 now"
+        );
         assert_eq!(woken(&mut wait), [0]);
-        assert!(!wait.remove_sleeper_at(places[0]), "it was woken");
+        assert!(!wait.remove_sleeper_at(positions[0]), "it was woken");
         assert_eq!(wait.join(Sleeper::Submitter(Waiter(24))), 24);
         assert!(wait.remove_sleeper_at(24) && wait.contains(Sleeper::Submitter(Waiter(16))));
         let rest: Vec<u32> = (0..30).flat_map(|_| woken(&mut wait)).collect();

@@ -131,8 +131,8 @@ impl DiskStats {
         // Reading brings it up to date.
         self.count_ticks(now, self.in_flight > 0);
         if self.generation <= DiskStatsGeneration::Exact {
-            let lasting = if self.in_flight > 0 { now.at.since(self.busy_since).0 } else { 0 };
-            (self.busy_ns + lasting) / 1_000_000
+            let current_busy_ns = if self.in_flight > 0 { now.at.since(self.busy_since).0 } else { 0 };
+            (self.busy_ns + current_busy_ns) / 1_000_000
         } else {
             self.io_ticks * self.hz.tick_ns() / 1_000_000
         }
@@ -158,11 +158,11 @@ impl DiskStats {
             // Writing to a string does not fail.
             let _ = write!(line, "{blank}{value}");
         };
-        let shown = |counts: IoCounts| [counts.ios, counts.merges, counts.sectors, counts.nanos / 1_000_000];
-        shown(self.reads()).into_iter().chain(shown(self.writes())).for_each(&mut add);
+        let fields = |counts: IoCounts| [counts.ios, counts.merges, counts.sectors, counts.nanos / 1_000_000];
+        fields(self.reads()).into_iter().chain(fields(self.writes())).for_each(&mut add);
         [in_flight, io_ticks, self.time_in_queue_ms(now)].into_iter().for_each(&mut add);
         if self.generation > DiskStatsGeneration::ExactWithoutDiscards {
-            shown(self.discards()).into_iter().for_each(&mut add);
+            fields(self.discards()).into_iter().for_each(&mut add);
         }
         if self.generation > DiskStatsGeneration::Exact {
             [self.flushes().ios, self.flushes().nanos / 1_000_000].into_iter().for_each(&mut add);
@@ -177,7 +177,7 @@ impl DiskStats {
     }
 
     #[inline]
-    fn began(&mut self, now: Now) {
+    fn count_start(&mut self, now: Now) {
         if now.tick != self.stamp {
             self.count_ticks(now, false);
         }
@@ -189,7 +189,7 @@ impl DiskStats {
     }
 
     #[inline]
-    fn ended(&mut self, now: Now) {
+    fn count_end(&mut self, now: Now) {
         if now.tick != self.stamp {
             self.count_ticks(now, true);
         }
@@ -206,13 +206,13 @@ impl DiskStats {
 
     /// Counts the ticks since the last change, when a request begins or ends.
     #[cold]
-    fn count_ticks(&mut self, now: Now, ends_or_goes_on: bool) {
+    fn count_ticks(&mut self, now: Now, was_busy: bool) {
         let ticks = now.tick.0.saturating_sub(self.stamp.0);
         if ticks > 0 {
             self.stamp = now.tick;
             self.io_ticks += match self.generation {
-                DiskStatsGeneration::StartsCountOne if !ends_or_goes_on => 1,
-                DiskStatsGeneration::Ticks if !ends_or_goes_on && self.in_flight == 0 => 0,
+                DiskStatsGeneration::StartsCountOne if !was_busy => 1,
+                DiskStatsGeneration::Ticks if !was_busy && self.in_flight == 0 => 0,
                 _ => ticks,
             };
         }
@@ -241,8 +241,8 @@ impl Probe for DiskStats {
     #[inline(always)]
     fn event(&mut self, now: Now, _: CpuId, event: Event<'_>) {
         match event {
-            Event::GetRq(_) => self.began(now),
-            Event::Absorbed(_) => self.ended(now),
+            Event::GetRq(_) => self.count_start(now),
+            Event::Absorbed(_) => self.count_end(now),
             Event::Issue(rq) => self.issued[rq.direction().index()] += 1,
             Event::Requeue(rq) => self.count_driver_exit(rq.direction()),
             Event::Complete(rq, status) => {
@@ -254,7 +254,7 @@ impl Probe for DiskStats {
                 }
             }
             Event::End(rq) => {
-                self.ended(now);
+                self.count_end(now);
                 self.count(now, rq);
             }
             Event::Queue(_) | Event::Split(_) | Event::Merge(..) | Event::Plug | Event::Unplug { .. } => {}

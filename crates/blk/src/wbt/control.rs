@@ -8,11 +8,11 @@ const WINDOW: Nanos = Nanos::from_millis(100);
 /// With fewer writes in a window, their effect on reads is unknown.
 const WRITES_MIN: u32 = 3;
 /// After this many windows without a result in a row, the step moves towards 0.
-const UNKNOWN_MAX: u32 = 5;
+const UNKNOWN_WINDOWS_MAX: u32 = 5;
 
 /// The result of a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum WindowResult {
     /// Reads take longer than the target.
     Exceeded,
     /// They do not.
@@ -60,35 +60,35 @@ impl Control {
 
     /// The result of the window. `oldest_read`: for how long the oldest read that is still at the device has been
     /// there.
-    pub(super) fn verdict(&self, target: Nanos, oldest_read: Option<Nanos>) -> Verdict {
+    pub(super) fn window_result(&self, target: Nanos, oldest_read: Option<Nanos>) -> WindowResult {
         let is_too_old = |age| age > self.window() || (age > target && self.reads == 0);
         if oldest_read.is_some_and(is_too_old) {
-            return Verdict::Exceeded;
+            return WindowResult::Exceeded;
         }
         match (self.reads, self.writes) {
-            (1.., WRITES_MIN..) if self.read_min > target => Verdict::Exceeded,
-            (1.., WRITES_MIN..) => Verdict::Ok,
-            (0, 1..) => Verdict::OnlyWrites,
-            _ => Verdict::Unknown,
+            (1.., WRITES_MIN..) if self.read_min > target => WindowResult::Exceeded,
+            (1.., WRITES_MIN..) => WindowResult::Ok,
+            (0, 1..) => WindowResult::OnlyWrites,
+            _ => WindowResult::Unknown,
         }
     }
 
     /// The window is over: the step is adjusted, and the next window begins. A step that would not change the depth is
     /// not taken, so that the way back has as many steps. (No source limits it.)
-    pub(super) fn next_window(&mut self, verdict: Verdict, queue_depth: u32) {
-        let step = match verdict {
-            Verdict::Exceeded => (self.step + 1).max(0),
-            Verdict::Ok | Verdict::OnlyWrites => self.step - 1,
-            Verdict::Unknown if self.unknown_windows + 1 == UNKNOWN_MAX => self.step - self.step.signum(),
-            Verdict::Unknown => self.step,
+    pub(super) fn next_window(&mut self, result: WindowResult, queue_depth: u32) {
+        let step = match result {
+            WindowResult::Exceeded => (self.step + 1).max(0),
+            WindowResult::Ok | WindowResult::OnlyWrites => self.step - 1,
+            WindowResult::Unknown if self.unknown_windows + 1 == UNKNOWN_WINDOWS_MAX => self.step - self.step.signum(),
+            WindowResult::Unknown => self.step,
         };
-        let has_moved = depth(queue_depth, step) != depth(queue_depth, self.step);
+        let changes_depth = depth(queue_depth, step) != depth(queue_depth, self.step);
         // Steps from below 0 towards 0 are always taken, since many devices have the same depth at both.
-        if has_moved || step.abs() < self.step.abs() {
+        if changes_depth || step.abs() < self.step.abs() {
             self.step = step;
         }
-        let is_known = verdict != Verdict::Unknown;
-        let unknown_windows = if is_known { 0 } else { (self.unknown_windows + 1) % UNKNOWN_MAX };
+        let has_result = result != WindowResult::Unknown;
+        let unknown_windows = if has_result { 0 } else { (self.unknown_windows + 1) % UNKNOWN_WINDOWS_MAX };
         *self = Control { step: self.step, unknown_windows, ..Control::default() };
     }
 }

@@ -1,7 +1,7 @@
 //! How many throttled I/Os may be in flight at a step of the control (BL-119 to BL-125).
 
 /// The depth of a device at step 0, unless its queue is smaller.
-const BASE: u32 = 16;
+const BASE_DEPTH: u32 = 16;
 /// The largest shift, after which nothing is left.
 const SHIFT_MAX: u32 = 31;
 
@@ -29,14 +29,14 @@ pub(super) fn depth(queue_depth: u32, step: i32) -> u32 {
     if queue_depth <= 1 {
         return if step > 0 { 1 } else { 2 };
     }
-    let base = BASE.min(queue_depth);
+    let base = BASE_DEPTH.min(queue_depth);
     let shift = step.unsigned_abs().min(SHIFT_MAX);
     match step {
         0 => base,
         1.. => 1 + ((base - 1) >> shift),
         _ => {
-            let most = u64::from(queue_depth) * 3 / 4;
-            (1 + (u64::from(base - 1) << shift)).min(most) as u32
+            let depth_max = u64::from(queue_depth) * 3 / 4;
+            (1 + (u64::from(base - 1) << shift)).min(depth_max) as u32
         }
     }
 }

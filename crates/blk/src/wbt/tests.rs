@@ -1,6 +1,6 @@
 //! Each rule of BL-119 to BL-125.
 
-use super::control::{Control, Verdict};
+use super::control::{Control, WindowResult};
 use super::depths::{Depths, depth};
 use super::{Admission, Kind, Throttle};
 use crate::bio::{BioFlags, Op};
@@ -27,9 +27,9 @@ fn admitted(throttle: &mut Throttle, now: Instant, kind: Kind, flags: BioFlags) 
 }
 
 /// One of a kind ends; returns what is woken.
-fn ended(throttle: &mut Throttle, now: Instant, kind: Kind, write_cache: bool) -> Vec<u32> {
+fn end_counted(throttle: &mut Throttle, now: Instant, kind: Kind, write_cache: bool) -> Vec<u32> {
     let mut woken = Vec::new();
-    throttle.ended(now, kind, write_cache, |Waiter(number)| woken.push(number));
+    throttle.end_counted(now, kind, write_cache, |Waiter(number)| woken.push(number));
     woken
 }
 
@@ -37,7 +37,7 @@ fn ended(throttle: &mut Throttle, now: Instant, kind: Kind, write_cache: bool) -
 fn window(throttle: &mut Throttle, now: Instant, latency: Nanos) -> Option<Instant> {
     throttle.read_ended(now, latency);
     (0..3).for_each(|_| throttle.write_ended());
-    throttle.window_ended(now, None)
+    throttle.window_expired(now, None)
 }
 
 #[test]
@@ -154,10 +154,10 @@ fn throttled_waiters_go_in_arrival_order_and_are_never_overtaken() {
     }
     assert_eq!(throttle.admit(ms(0), Kind::Normal, BioFlags::SYNC), Admission::Waits, "below its limit, but behind");
     assert_eq!(throttle.admit(ms(0), Kind::Swap, BioFlags::SWAP), Admission::Counted, "another line");
-    assert!(throttle.waits(Kind::Normal, Waiter(2)));
+    assert!(throttle.is_waiting(Kind::Normal, Waiter(2)));
     // 3 are in flight: the first makes it 4, the second may be one of 16, the third is above 4.
-    assert_eq!(ended(&mut throttle, ms(1), Kind::Normal, false), [1, 2]);
-    assert!(!throttle.waits(Kind::Normal, Waiter(2)) && throttle.waits(Kind::Normal, Waiter(3)));
+    assert_eq!(end_counted(&mut throttle, ms(1), Kind::Normal, false), [1, 2]);
+    assert!(!throttle.is_waiting(Kind::Normal, Waiter(2)) && throttle.is_waiting(Kind::Normal, Waiter(3)));
     assert_eq!(throttle.in_flight(), 5 + 1);
 }
 
@@ -170,9 +170,9 @@ fn sleepers_are_woken_when_half_of_the_background_limit_is_free_below_the_normal
     }
     // Until 6 are in flight: 8 - 6 is half of 4.
     for left in (7..16).rev() {
-        assert_eq!(ended(&mut throttle, ms(1), Kind::Normal, false), [], "{left} left");
+        assert_eq!(end_counted(&mut throttle, ms(1), Kind::Normal, false), [], "{left} left");
     }
-    assert_eq!(ended(&mut throttle, ms(1), Kind::Normal, false), [0, 1, 2, 3]);
+    assert_eq!(end_counted(&mut throttle, ms(1), Kind::Normal, false), [0, 1, 2, 3]);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn with_a_write_cache_sleepers_wait_until_nothing_is_in_flight() {
         if is_held_up {
             throttle.set_dirty_throttled(ms(0), true);
         }
-        let left = (0..16).rev().find(|_| ended(&mut throttle, ms(1), Kind::Normal, true) == [7]);
+        let left = (0..16).rev().find(|_| end_counted(&mut throttle, ms(1), Kind::Normal, true) == [7]);
         assert_eq!(left, Some(woken_at));
     }
 }
@@ -195,8 +195,8 @@ fn discards_are_woken_by_the_background_limit_write_cache_or_not() {
         let mut throttle = throttle();
         assert_eq!(admitted(&mut throttle, ms(0), Kind::Discard, NONE), 4);
         throttle.admit_or_join(ms(0), Kind::Discard, NONE, Waiter(7));
-        assert_eq!(ended(&mut throttle, ms(1), Kind::Discard, write_cache), [], "3 of 4");
-        assert_eq!(ended(&mut throttle, ms(1), Kind::Discard, write_cache), [7], "2 of 4");
+        assert_eq!(end_counted(&mut throttle, ms(1), Kind::Discard, write_cache), [], "3 of 4");
+        assert_eq!(end_counted(&mut throttle, ms(1), Kind::Discard, write_cache), [7], "2 of 4");
     }
 }
 
@@ -206,12 +206,12 @@ fn the_window_becomes_shorter_with_each_step() {
     let mut windows = Vec::new();
     for _ in 0..4 {
         windows.push(control.window().0 / 1000);
-        control.next_window(Verdict::Exceeded, 32);
+        control.next_window(WindowResult::Exceeded, 32);
     }
     // 100 ms * 16 / 16, / isqrt(512) = 22, / isqrt(768) = 27, / isqrt(1024) = 32.
     assert_eq!(windows, [100_000, 72_727, 59_259, 50_000]);
     let mut control = Control::default();
-    control.next_window(Verdict::Ok, 32);
+    control.next_window(WindowResult::Ok, 32);
     assert_eq!((control.step(), control.window()), (-1, Nanos::from_millis(100)));
 }
 
@@ -222,13 +222,13 @@ fn the_fastest_read_of_a_window_decides_if_three_writes_ended() {
         let mut control = Control::default();
         reads.iter().for_each(|&latency| control.read_ended(latency));
         (0..writes).for_each(|_| control.write_ended());
-        control.verdict(TARGET, None)
+        control.window_result(TARGET, None)
     };
-    assert_eq!(verdict(&[slow, slow], 3), Verdict::Exceeded);
-    assert_eq!(verdict(&[slow, TARGET, slow], 3), Verdict::Ok, "the minimum, and the target itself is in time");
-    assert_eq!(verdict(&[slow], 2), Verdict::Unknown);
-    assert_eq!(verdict(&[], 1), Verdict::OnlyWrites);
-    assert_eq!(verdict(&[], 0), Verdict::Unknown);
+    assert_eq!(verdict(&[slow, slow], 3), WindowResult::Exceeded);
+    assert_eq!(verdict(&[slow, TARGET, slow], 3), WindowResult::Ok, "the minimum, and the target itself is in time");
+    assert_eq!(verdict(&[slow], 2), WindowResult::Unknown);
+    assert_eq!(verdict(&[], 1), WindowResult::OnlyWrites);
+    assert_eq!(verdict(&[], 0), WindowResult::Unknown);
 }
 
 #[test]
@@ -238,21 +238,31 @@ fn a_read_that_does_not_come_back_exceeds_too() {
         if has_ended {
             control.read_ended(TARGET);
         }
-        control.verdict(TARGET, Some(Nanos::from_millis(age_ms)))
+        control.window_result(TARGET, Some(Nanos::from_millis(age_ms)))
     };
-    assert_eq!([verdict(2, false), verdict(3, false)], [Verdict::Unknown, Verdict::Exceeded], "longer than the target");
-    assert_eq!([verdict(100, true), verdict(101, true)], [Verdict::Unknown, Verdict::Exceeded], "than the window");
+    assert_eq!(
+        [verdict(2, false), verdict(3, false)],
+        [WindowResult::Unknown, WindowResult::Exceeded],
+        "longer than the target"
+    );
+    assert_eq!(
+        [verdict(100, true), verdict(101, true)],
+        [WindowResult::Unknown, WindowResult::Exceeded],
+        "than the window"
+    );
 }
 
 #[test]
 fn exceeded_goes_up_from_0_at_least_ok_and_writes_alone_go_down() {
     let mut control = Control::default();
     let mut steps = Vec::new();
-    for verdict in [Verdict::Ok, Verdict::Ok, Verdict::Exceeded, Verdict::Exceeded, Verdict::Exceeded] {
+    for verdict in
+        [WindowResult::Ok, WindowResult::Ok, WindowResult::Exceeded, WindowResult::Exceeded, WindowResult::Exceeded]
+    {
         control.next_window(verdict, 1023);
         steps.push(control.step());
     }
-    for verdict in [Verdict::OnlyWrites, Verdict::Ok, Verdict::Ok] {
+    for verdict in [WindowResult::OnlyWrites, WindowResult::Ok, WindowResult::Ok] {
         control.next_window(verdict, 1023);
         steps.push(control.step());
     }
@@ -261,17 +271,17 @@ fn exceeded_goes_up_from_0_at_least_ok_and_writes_alone_go_down() {
 
 #[test]
 fn five_unknown_windows_move_the_step_one_towards_0() {
-    for (verdict, end) in [(Verdict::Exceeded, 2), (Verdict::Ok, -2)] {
+    for (verdict, end) in [(WindowResult::Exceeded, 2), (WindowResult::Ok, -2)] {
         let mut control = Control::default();
         (0..2).for_each(|_| control.next_window(verdict, 1023));
         assert_eq!(control.step(), end);
-        (0..4).for_each(|_| control.next_window(Verdict::Unknown, 1023));
+        (0..4).for_each(|_| control.next_window(WindowResult::Unknown, 1023));
         assert_eq!(control.step(), end);
-        control.next_window(Verdict::Unknown, 1023);
+        control.next_window(WindowResult::Unknown, 1023);
         assert_eq!(control.step(), end - end.signum());
-        (0..5).for_each(|_| control.next_window(Verdict::Unknown, 1023));
+        (0..5).for_each(|_| control.next_window(WindowResult::Unknown, 1023));
         assert_eq!(control.step(), 0);
-        (0..5).for_each(|_| control.next_window(Verdict::Unknown, 1023));
+        (0..5).for_each(|_| control.next_window(WindowResult::Unknown, 1023));
         assert_eq!(control.step(), 0, "and stays there");
     }
 }
@@ -279,19 +289,19 @@ fn five_unknown_windows_move_the_step_one_towards_0() {
 #[test]
 fn known_windows_in_between_restart_the_count_of_unknown_ones() {
     let mut control = Control::default();
-    control.next_window(Verdict::Exceeded, 32);
-    (0..4).for_each(|_| control.next_window(Verdict::Unknown, 32));
-    control.next_window(Verdict::Exceeded, 32);
-    (0..4).for_each(|_| control.next_window(Verdict::Unknown, 32));
+    control.next_window(WindowResult::Exceeded, 32);
+    (0..4).for_each(|_| control.next_window(WindowResult::Unknown, 32));
+    control.next_window(WindowResult::Exceeded, 32);
+    (0..4).for_each(|_| control.next_window(WindowResult::Unknown, 32));
     assert_eq!(control.step(), 2);
 }
 
 #[test]
 fn a_step_that_changes_nothing_is_not_taken() {
     let mut control = Control::default();
-    (0..10).for_each(|_| control.next_window(Verdict::Exceeded, 32));
+    (0..10).for_each(|_| control.next_window(WindowResult::Exceeded, 32));
     assert_eq!(control.step(), 4, "1 is the least");
-    (0..10).for_each(|_| control.next_window(Verdict::OnlyWrites, 32));
+    (0..10).for_each(|_| control.next_window(WindowResult::OnlyWrites, 32));
     assert_eq!(control.step(), -1, "24 is the most");
 }
 
@@ -303,11 +313,11 @@ fn the_timer_runs_while_the_step_is_not_0_or_something_is_in_flight() {
     assert_eq!((throttle.begin_window(ms(0)), throttle.begin_window(ms(1))), (Some(ms(100)), None), "one at a time");
     let second = window(&mut throttle, ms(100), Nanos::from_millis(3)).unwrap();
     assert_eq!(second, ms(100) + Nanos(100_000_000 * 16 / 22), "the step is 1");
-    ended(&mut throttle, ms(110), Kind::Normal, false);
-    assert!(throttle.watches());
+    end_counted(&mut throttle, ms(110), Kind::Normal, false);
+    assert!(throttle.is_tracking());
     assert_eq!(throttle.depths(), Depths::at(32, 1));
     assert_eq!(window(&mut throttle, second, TARGET), None, "the step is 0 again");
-    assert!(!throttle.watches());
+    assert!(!throttle.is_tracking());
 }
 
 #[test]
@@ -321,9 +331,9 @@ fn disabling_throttling_releases_waiters_and_counts_only_counted_bios() {
     throttle.set_target(Nanos::ZERO, |waiter| woken.push(waiter));
     assert_eq!((woken, throttle.in_flight()), (vec![Waiter(7)], 5));
     assert_eq!(throttle.admit(ms(1), Kind::Discard, NONE), Admission::Free);
-    assert_eq!((throttle.window_ended(ms(200), None), throttle.depths()), (None, Depths::at(32, 0)));
-    (0..5).for_each(|_| assert_eq!(ended(&mut throttle, ms(200), Kind::Discard, false), []));
-    assert!(!throttle.watches());
+    assert_eq!((throttle.window_expired(ms(200), None), throttle.depths()), (None, Depths::at(32, 0)));
+    (0..5).for_each(|_| assert_eq!(end_counted(&mut throttle, ms(200), Kind::Discard, false), []));
+    assert!(!throttle.is_tracking());
 }
 
 #[test]
@@ -351,7 +361,7 @@ fn waiters_are_woken_only_below_the_normal_limit_and_if_they_have_room() {
     assert_eq!(throttle.depths(), Depths { max: 4, normal: 2, background: 1 });
     assert_eq!(admitted(&mut throttle, ms(300), Kind::Normal, BioFlags::SYNC), 4);
     assert_eq!(throttle.admit_or_join(ms(300), Kind::Normal, BioFlags::SYNC, Waiter(7)), Admission::Waits);
-    let woken = [(); 3].map(|()| ended(&mut throttle, ms(300), Kind::Normal, false));
+    let woken = [(); 3].map(|()| end_counted(&mut throttle, ms(300), Kind::Normal, false));
     assert_eq!(woken, [vec![], vec![], vec![7]]);
 }
 

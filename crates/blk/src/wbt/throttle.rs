@@ -10,12 +10,12 @@ use crate::bio::{BioFlags, Op};
 use crate::ground::ids::Waiter;
 use crate::ground::time::{Instant, Nanos};
 
-/// A task counts as held up by dirty pages for this long after it continues.
-const DIRTY_MEMORY: Nanos = Nanos::from_secs(1);
-/// Reads count as going on for this long after one began or ended.
-const READ_MEMORY: Nanos = Nanos::from_millis(100);
+/// A task counts as throttled because of dirty pages for this long after it continues.
+const DIRTY_RECENT_FOR: Nanos = Nanos::from_secs(1);
+/// Reads count as recent for this long after one began or ended.
+const READS_RECENT_FOR: Nanos = Nanos::from_millis(100);
 
-/// Their submitter waits for them, or other tasks do.
+/// Flags of I/O that its submitter or other tasks wait for.
 const URGENT: BioFlags = BioFlags::SYNC.with(BioFlags::META).with(BioFlags::PRIO).with(BioFlags::SWAP);
 
 /// The kinds of throttled I/O. Each has a counter and a queue of waiters of its own.
@@ -32,13 +32,13 @@ impl Kind {
     pub(crate) fn of(op: Op, flags: BioFlags) -> Option<Kind> {
         match op {
             Op::Write if flags.contains(BioFlags::SYNC.with(BioFlags::IDLE)) => None,
-            Op::Write | Op::Discard => Some(Kind::counted_as(op, flags)),
+            Op::Write | Op::Discard => Some(Kind::of_counted(op, flags)),
             Op::Read | Op::Flush | Op::WriteZeroes => None,
         }
     }
 
     /// The kind of an I/O that was counted. (A flush sequence may have changed other flags of it.)
-    pub(crate) fn counted_as(op: Op, flags: BioFlags) -> Kind {
+    pub(crate) fn of_counted(op: Op, flags: BioFlags) -> Kind {
         match op {
             Op::Discard => Kind::Discard,
             _ if flags.contains(BioFlags::SWAP) => Kind::Swap,
@@ -73,11 +73,11 @@ pub(crate) struct Throttle {
     /// The latency that reads should have; 0 if nothing is throttled.
     target: Nanos,
     /// The target has been written: no scheduler changes it then.
-    is_set_by_hand: bool,
+    is_set_by_user: bool,
     depths: Depths,
     control: Control,
     counters: [Counter; 3],
-    /// Until when a task counts as held up by dirty pages.
+    /// Until when a task counts as throttled because of dirty pages.
     dirty_until: Instant,
     /// When a read last began or ended.
     last_read: Option<Instant>,
@@ -89,7 +89,7 @@ impl Throttle {
         Throttle {
             queue_depth,
             target: Nanos::ZERO,
-            is_set_by_hand: false,
+            is_set_by_user: false,
             depths: Depths::at(queue_depth, 0),
             control: Control::default(),
             counters: Default::default(),
@@ -108,7 +108,7 @@ impl Throttle {
     /// The queue has got a scheduler that disables throttling, or one that does not. A target that was written by the
     /// user stays.
     pub(crate) fn follow_scheduler(&mut self, disables: bool, rotational: bool) {
-        if !self.is_set_by_hand {
+        if !self.is_set_by_user {
             self.target = if disables { Nanos::ZERO } else { default_target(rotational) };
             if disables {
                 self.reset_learned_state();
@@ -119,7 +119,7 @@ impl Throttle {
     /// The user writes the target; 0 switches the throttle off and admits all I/Os that wait.
     pub(crate) fn set_target(&mut self, target: Nanos, mut wake: impl FnMut(Waiter)) {
         self.target = target;
-        self.is_set_by_hand = true;
+        self.is_set_by_user = true;
         if target == Nanos::ZERO {
             self.reset_learned_state();
             for counter in &mut self.counters {
@@ -161,15 +161,15 @@ impl Throttle {
     }
 
     /// Whether a waiter still waits. One that does not has been counted and admitted.
-    pub(crate) fn waits(&self, kind: Kind, waiter: Waiter) -> bool {
-        self.counters[kind as usize].waiting.iter().any(|&(other, _)| other == waiter)
+    pub(crate) fn is_waiting(&self, kind: Kind, waiter: Waiter) -> bool {
+        self.counters[kind as usize].waiting.iter().any(|&(queued, _)| queued == waiter)
     }
 
     /// A waiter leaves its queue without being counted; `false` if it was no longer there because it has been counted.
     pub(crate) fn leave_wait_queue(&mut self, kind: Kind, waiter: Waiter) -> bool {
         let waiting = &mut self.counters[kind as usize].waiting;
-        let at = waiting.iter().position(|&(other, _)| other == waiter);
-        at.is_some_and(|at| waiting.remove(at).is_some())
+        let index = waiting.iter().position(|&(queued, _)| queued == waiter);
+        index.is_some_and(|index| waiting.remove(index).is_some())
     }
 
     /// A new I/O of a kind is admitted while fewer than this are in flight.
@@ -186,24 +186,24 @@ impl Throttle {
     }
 
     fn has_reads(&self, now: Instant) -> bool {
-        self.last_read.is_some_and(|at| now.since(at) < READ_MEMORY)
+        self.last_read.is_some_and(|at| now.since(at) < READS_RECENT_FOR)
     }
 
-    /// Whether a task is, or recently was, held up because too much of the memory is dirty.
+    /// Whether a task is, or recently was, throttled because too much memory is dirty.
     fn is_dirty(&self, now: Instant) -> bool {
         now < self.dirty_until
     }
 
-    /// Whether a task is held up by dirty pages has changed.
-    pub(crate) fn set_dirty_throttled(&mut self, now: Instant, is_held_up: bool) {
-        self.dirty_until = if is_held_up { Instant::NEVER } else { now + DIRTY_MEMORY };
+    /// Sets whether a task is throttled because of dirty pages.
+    pub(crate) fn set_dirty_throttled(&mut self, now: Instant, is_throttled: bool) {
+        self.dirty_until = if is_throttled { Instant::NEVER } else { now + DIRTY_RECENT_FOR };
     }
 
     // --- completion ---
 
     /// A counted I/O has ended, or was not submitted after all. Those that are admitted because of it are counted and
     /// passed to `wake`.
-    pub(crate) fn ended(&mut self, now: Instant, kind: Kind, write_cache: bool, mut wake: impl FnMut(Waiter)) {
+    pub(crate) fn end_counted(&mut self, now: Instant, kind: Kind, write_cache: bool, mut wake: impl FnMut(Waiter)) {
         let limit = match kind {
             Kind::Discard => self.depths.background,
             // Writes that such a device has completed are not on the medium yet: the device is given time for that.
@@ -265,18 +265,18 @@ impl Throttle {
 
     /// The timer has fired. `oldest_read`: when the driver got the oldest of the reads that it still has. Returns when
     /// the next window ends, if there has to be one.
-    pub(crate) fn window_ended(&mut self, now: Instant, oldest_read: Option<Instant>) -> Option<Instant> {
+    pub(crate) fn window_expired(&mut self, now: Instant, oldest_read: Option<Instant>) -> Option<Instant> {
         self.is_timer_set = false;
         if self.target > Nanos::ZERO {
-            let verdict = self.control.verdict(self.target, oldest_read.map(|at| now.since(at)));
-            self.control.next_window(verdict, self.queue_depth);
+            let result = self.control.window_result(self.target, oldest_read.map(|at| now.since(at)));
+            self.control.next_window(result, self.queue_depth);
             self.depths = Depths::at(self.queue_depth, self.control.step());
         }
         self.begin_window(now)
     }
 
-    /// Whether it has to be told of requests that are issued and that end. Not while nothing is throttled.
-    pub(crate) fn watches(&self) -> bool {
+    /// Whether it must be notified of issued and completed requests; not while nothing is throttled.
+    pub(crate) fn is_tracking(&self) -> bool {
         self.is_timer_set || self.in_flight() > 0
     }
 

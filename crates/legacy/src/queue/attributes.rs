@@ -52,7 +52,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             }
             "rq_affinity" => {
                 let number = number(text)?.into();
-                if Affinity::numbered(number).is_some() {
+                if Affinity::from_number(number).is_some() {
                     self.affinity.store(number, Relaxed);
                 }
             }

@@ -52,7 +52,7 @@ impl<Sh: Sharing> BlockQueue for LegacyQueue<Sh> {
         CpuId(0)
     }
 
-    fn is_of_run_all(&self, _: CpuId, _: HctxId) -> bool {
+    fn is_run_by_run_all(&self, _: CpuId, _: HctxId) -> bool {
         true
     }
 
@@ -77,5 +77,5 @@ impl<Sh: Sharing> BlockQueue for LegacyQueue<Sh> {
     }
 
     /// It has no write-back throttling.
-    fn window_ended<E: Env>(&self, _: &mut Cx<'_, E>) {}
+    fn wbt_window_expired<E: Env>(&self, _: &mut Cx<'_, E>) {}
 }

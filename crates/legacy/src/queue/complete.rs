@@ -16,7 +16,7 @@ use super::{LegacyQueue, Locked, take_requested};
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// The place where a request's completion runs after an interrupt on `cpu`: always in a softirq (LQ-26 to LQ-28).
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
-        let affinity = Affinity::numbered(self.affinity.load(Relaxed)).unwrap_or_default();
+        let affinity = Affinity::from_number(self.affinity.load(Relaxed)).unwrap_or_default();
         if affinity.redirects(rq.ctx, cpu, share_cache) {
             CompletionPlace::Redirected(rq.ctx)
         } else {

@@ -21,7 +21,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Flushes a plug: because the task asks for it, in which case the queue runs here; or because the task is about to
     /// sleep, in which case it runs on a worker.
     pub(super) fn unplug<E: Env>(&self, cx: &mut Cx<'_, E>, rules: &MergeRules, plug: &mut Plug, explicit: bool) {
-        plug.forget_clock();
+        plug.resume_clock();
         if plug.is_empty() {
             return;
         }

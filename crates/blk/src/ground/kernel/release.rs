@@ -106,8 +106,8 @@ impl Kernel {
     }
 
     /// The value of a table column: the initial one, or the last change that this release contains.
-    pub(crate) fn column<T: Copy>(self, first: T, became: &[(T, &[Kernel])]) -> T {
-        became.iter().rev().find(|(_, since)| self.has(since)).map_or(first, |&(variant, _)| variant)
+    pub(crate) fn column<T: Copy>(self, first: T, changes: &[(T, &[Kernel])]) -> T {
+        changes.iter().rev().find(|(_, since)| self.has(since)).map_or(first, |&(variant, _)| variant)
     }
 }
 
@@ -130,21 +130,24 @@ fn number(text: &str) -> Option<(u16, &str)> {
 fn parse(text: &str) -> Option<Kernel> {
     let (major, rest) = number(text)?;
     let (minor, rest) = number(rest.strip_prefix('.')?)?;
-    let Some((patch, added)) = rest.strip_prefix('.').and_then(number) else {
+    let Some((patch, suffix)) = rest.strip_prefix('.').and_then(number) else {
         return rest
             .is_empty()
             .then(|| Kernel::series(major, minor))
-            .or_else(|| added(rest, Kernel::series(major, minor)));
+            .or_else(|| with_suffix(rest, Kernel::series(major, minor)));
     };
     // Debian, Ubuntu and others keep patch 0 and append their own build number, which does not identify the stable release.
-    let numbered_anew = added.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let kernel =
-        if patch == 0 && numbered_anew { Kernel::series(major, minor) } else { Kernel::release(major, minor, patch) };
-    self::added(added, kernel)
+    let has_build_number = suffix.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let kernel = if patch == 0 && has_build_number {
+        Kernel::series(major, minor)
+    } else {
+        Kernel::release(major, minor, patch)
+    };
+    with_suffix(suffix, kernel)
 }
 
 /// The release, if the text after its numbers is a valid distribution suffix.
-fn added(text: &str, kernel: Kernel) -> Option<Kernel> {
+fn with_suffix(text: &str, kernel: Kernel) -> Option<Kernel> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-+~._".contains(c);
     let begins = text.is_empty() || text.starts_with(['-', '+', '~', '_']);
     (begins && text.chars().all(is_part)).then_some(kernel)

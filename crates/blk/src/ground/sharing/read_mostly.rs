@@ -41,16 +41,16 @@ impl<T> ReadMostly<T> for Lent<T> {
     #[inline]
     fn read<R>(&self, _: CpuId, body: impl FnOnce(&T) -> R) -> R {
         let value = self.0.take().expect(LENT);
-        let answer = body(&value);
+        let result = body(&value);
         self.give_back(value);
-        answer
+        result
     }
 
     fn change<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
         let mut value = self.0.take().expect(LENT);
-        let answer = body(&mut value);
+        let result = body(&mut value);
         self.give_back(value);
-        answer
+        result
     }
 }
 
@@ -64,7 +64,7 @@ pub struct CpuLocks<T> {
 /// All shares hold the same value; it is absent only while it is changed, under all locks.
 type Share<T> = RwLock<Option<Arc<T>>>;
 
-const THERE: &str = "a value is absent only under all locks";
+const PRESENT: &str = "a value is absent only under all locks";
 
 impl<T> ReadMostly<T> for CpuLocks<T> {
     fn new(value: T, cpus: u16) -> Self {
@@ -76,19 +76,19 @@ impl<T> ReadMostly<T> for CpuLocks<T> {
     fn read<R>(&self, cpu: CpuId, body: impl FnOnce(&T) -> R) -> R {
         // A panic under a lock is a bug that has already been reported; the other threads continue.
         let share = self.shares[cpu.index() % self.shares.len()].read().unwrap_or_else(PoisonError::into_inner);
-        body(share.as_ref().expect(THERE))
+        body(share.as_ref().expect(PRESENT))
     }
 
     fn change<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
         // Always in the same order, so two changes cannot deadlock.
         let locked = self.shares.iter().map(|share| share.write().unwrap_or_else(PoisonError::into_inner));
         let mut shares: Vec<_> = locked.collect();
-        let mut value = shares.iter_mut().filter_map(|share| share.take()).last().expect(THERE);
-        let answer = body(Arc::get_mut(&mut value).expect("all other shares have been taken back"));
+        let mut value = shares.iter_mut().filter_map(|share| share.take()).last().expect(PRESENT);
+        let result = body(Arc::get_mut(&mut value).expect("all other shares have been taken back"));
         for share in &mut shares {
             **share = Some(Arc::clone(&value));
         }
-        answer
+        result
     }
 }
 

@@ -24,8 +24,8 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         list: impl Iterator<Item = Rq>,
         place: Place,
     ) {
-        match self.techniques.insertion {
-            Insertion::Buckets if place == Place::Sorted => self.insert_or_leave_pending(meter, cx, rules, list),
+        match self.options.insertion {
+            Insertion::Buckets if place == Place::Sorted => self.insert_or_delegate(meter, cx, rules, list),
             Insertion::Direct | Insertion::Buckets => self.locked(meter, Site::Insert, cx, |store, cx| {
                 let mut count = extra_request_counter(meter);
                 list.for_each(|rq| {
@@ -79,7 +79,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     }
 
     #[inline(never)]
-    fn insert_or_leave_pending(
+    fn insert_or_delegate(
         &self,
         meter: &impl Meter,
         cx: &mut ElevatorCx<'_>,

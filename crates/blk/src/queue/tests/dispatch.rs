@@ -282,7 +282,7 @@ fn a_requeued_request_gives_its_driver_tag_back_if_it_has_a_scheduler_tag() {
 /// The hardware queues that a "run all" on this CPU runs.
 fn run_by_all(bench: &Bench, cpu: u32) -> Vec<u16> {
     let all = 0..bench.queue.hw_queues();
-    all.filter(|&hctx| bench.queue.is_of_run_all(CpuId(cpu), HctxId(hctx))).collect()
+    all.filter(|&hctx| bench.queue.is_run_by_run_all(CpuId(cpu), HctxId(hctx))).collect()
 }
 
 #[test]

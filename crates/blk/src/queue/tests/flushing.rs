@@ -140,9 +140,9 @@ fn the_scheduler_sees_a_request_end_with_its_data_not_with_its_flush() {
     bench.start(durable(64, PRE.with(FUA)));
     bench.end_oldest(Status::Ok);
     // kyber asks for its timer when it has a latency to look at.
-    assert_eq!((bench.at_driver(), bench.agenda.take_back(Due::Timer)), (vec!["64".to_string()], None));
+    assert_eq!((bench.at_driver(), bench.agenda.cancel(Due::Timer)), (vec!["64".to_string()], None));
     bench.end_oldest(Status::Ok);
-    assert!(bench.agenda.take_back(Due::Timer).is_some());
+    assert!(bench.agenda.cancel(Due::Timer).is_some());
     assert_eq!((bench.at_driver(), bench.ended.len()), (vec!["F".to_string()], 0));
     bench.drain();
 }

@@ -61,7 +61,7 @@ fn two(scheduler: &str) -> [Bench; 2] {
     let config = QueueConfig { queue_depth: 16, nr_requests: Some(64), ..config(Kernel::V6_18) };
     let config = if scheduler == "none" { QueueConfig { nr_requests: None, ..config } } else { config };
     let tags = TagSet::shared(config.tag_layout());
-    [(); 2].map(|()| Bench::around(Queue::in_set(&config, scheduler, &tags).unwrap()))
+    [(); 2].map(|()| Bench::around(Queue::with_shared_tags(&config, scheduler, &tags).unwrap()))
 }
 
 /// Has a device send a number of reads; returns how many got there.
@@ -92,7 +92,8 @@ fn a_queue_has_its_share_of_a_shared_tag_set_once_another_is_active() {
 fn a_share_is_at_least_four() {
     let config = QueueConfig { queue_depth: 8, ..config(Kernel::V6_18) };
     let tags = TagSet::shared(config.tag_layout());
-    let mut benches: Vec<_> = (0..4).map(|_| Bench::around(Queue::in_set(&config, "none", &tags).unwrap())).collect();
+    let mut benches: Vec<_> =
+        (0..4).map(|_| Bench::around(Queue::with_shared_tags(&config, "none", &tags).unwrap())).collect();
     for bench in &mut benches {
         bench.submit(read(8));
         bench.complete(8);
@@ -125,8 +126,8 @@ fn a_queue_that_goes_away_leaves_its_share_to_the_others() {
 fn a_freed_tag_wakes_the_hardware_queue_of_another_device() {
     let config = QueueConfig { queue_depth: 1, nr_requests: Some(8), ..config(Kernel::V6_18) };
     let tags = TagSet::shared(config.tag_layout());
-    let mut first = Bench::around(Queue::in_set(&config, "mq-deadline", &tags).unwrap());
-    let mut second = Bench::around(Queue::in_set(&config, "mq-deadline", &tags).unwrap());
+    let mut first = Bench::around(Queue::with_shared_tags(&config, "mq-deadline", &tags).unwrap());
+    let mut second = Bench::around(Queue::with_shared_tags(&config, "mq-deadline", &tags).unwrap());
     first.submit(read(8));
     second.submit(read(1000));
     second.work();
@@ -143,7 +144,7 @@ fn a_freed_tag_wakes_the_hardware_queue_of_another_device() {
 fn a_queue_that_does_not_fit_a_tag_set_cannot_join_it() {
     let tags = TagSet::<Local>::shared(config(Kernel::V6_18).tag_layout());
     let deeper = QueueConfig { queue_depth: 64, ..config(Kernel::V6_18) };
-    let Err(error) = Queue::in_set(&deeper, "none", &tags) else { panic!("it has other tags") };
+    let Err(error) = Queue::with_shared_tags(&deeper, "none", &tags) else { panic!("it has other tags") };
     assert_eq!(error.to_string(), "queue_depth: 64 does not fit a tag set of 32");
 }
 
@@ -152,8 +153,8 @@ fn a_queue_joins_a_tag_set_of_its_layout_and_one_queue_fits_either() {
     for (hw_queues, host_wide_tags) in [(1, false), (1, true), (4, false), (4, true)] {
         let of = |host_wide_tags| QueueConfig { hw_queues, host_wide_tags, ..config(Kernel::V6_18) };
         let tags = TagSet::<Local>::shared(of(host_wide_tags).tag_layout());
-        assert!(Queue::in_set(&of(host_wide_tags), "none", &tags).is_ok(), "{hw_queues} {host_wide_tags}");
-        assert_eq!(Queue::in_set(&of(!host_wide_tags), "none", &tags).is_ok(), hw_queues == 1);
+        assert!(Queue::with_shared_tags(&of(host_wide_tags), "none", &tags).is_ok(), "{hw_queues} {host_wide_tags}");
+        assert_eq!(Queue::with_shared_tags(&of(!host_wide_tags), "none", &tags).is_ok(), hw_queues == 1);
     }
 }
 
@@ -161,7 +162,7 @@ fn a_queue_joins_a_tag_set_of_its_layout_and_one_queue_fits_either() {
 fn the_only_queue_of_a_shared_tag_set_waits_for_its_own_completions() {
     let config = QueueConfig { queue_depth: 1, nr_requests: Some(8), ..config(Kernel::V6_18) };
     let tags = TagSet::shared(config.tag_layout());
-    let mut alone = Bench::around(Queue::in_set(&config, "mq-deadline", &tags).unwrap());
+    let mut alone = Bench::around(Queue::with_shared_tags(&config, "mq-deadline", &tags).unwrap());
     alone.submit_all([read(8), read(1000)]);
     alone.work();
     assert_eq!(alone.issued(), [8]);

@@ -194,7 +194,7 @@ fn an_overdue_request_is_reported_and_rechecked_after_a_full_timeout() {
     flights.begin(CpuId(3), &rq, seconds(30));
     let look = |now| {
         let mut told = Vec::new();
-        let seen = flights.look(now, seconds(60), |cpu, id| told.push((cpu, id)));
+        let seen = flights.scan(now, seconds(60), |cpu, id| told.push((cpu, id)));
         (seen.any, seen.next, told)
     };
     assert_eq!(look(seconds(29)), (true, seconds(30), vec![]));

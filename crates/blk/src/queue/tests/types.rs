@@ -115,7 +115,7 @@ fn the_block_queue_trait_delegates_to_the_queue() {
     let mut bench = super::wbt::four(Kernel::V6_18, "none");
     bench.forget();
     bench.now = Instant::ZERO + Nanos::from_millis(100);
-    bench.call(|queue, cx, _| BlockQueue::window_ended(queue, cx));
+    bench.call(|queue, cx, _| BlockQueue::wbt_window_expired(queue, cx));
     assert!(std::iter::from_fn(|| bench.caller.effects.pop()).any(|effect| matches!(effect, Effect::SetWindow(_))));
     bench.now = Instant::ZERO + Nanos::from_secs(31);
     bench.call(|queue, cx, _| BlockQueue::scan_timeouts(queue, cx));

@@ -27,7 +27,7 @@ impl Bench {
     /// The end of the window that has been asked for.
     fn window(&mut self) -> Option<Instant> {
         self.work();
-        self.agenda.take_back(Due::Window)
+        self.agenda.cancel(Due::Window)
     }
 
     fn target(&self) -> String {
@@ -197,7 +197,7 @@ fn slow_reads_make_the_window_shorter_and_the_limit_smaller() {
     bench.complete(5000);
     [0, 100, 200].into_iter().for_each(|sector| bench.complete(sector));
     bench.now = Instant::ZERO + Nanos::from_millis(100);
-    bench.call(|queue, cx, _| queue.window_ended(cx));
+    bench.call(|queue, cx, _| queue.wbt_window_expired(cx));
     let second = bench.now + Nanos(100_000_000 * 16 / 22);
     assert_eq!(bench.window(), Some(second));
     // One of the four is left, and half as many may be in flight now.
@@ -205,7 +205,7 @@ fn slow_reads_make_the_window_shorter_and_the_limit_smaller() {
     assert_eq!(bench.submit_as(1, background(500)), Submitted::Parked);
     bench.drain();
     bench.now = second;
-    bench.call(|queue, cx, _| queue.window_ended(cx));
+    bench.call(|queue, cx, _| queue.wbt_window_expired(cx));
     assert_eq!(bench.window(), None, "only writes have ended: the step is 0 again, and nothing is in flight");
 }
 
@@ -217,7 +217,7 @@ fn a_read_that_the_driver_keeps_for_longer_than_the_window_counts_as_slow() {
         bench.now = Instant::ZERO + Nanos::from_millis(began_ms);
         bench.submit(read(5000));
         bench.now = Instant::ZERO + Nanos::from_millis(100);
-        bench.call(|queue, cx, _| queue.window_ended(cx));
+        bench.call(|queue, cx, _| queue.wbt_window_expired(cx));
         let window = bench.window().map(|at| at.since(bench.now));
         bench.drain();
         window
@@ -235,7 +235,7 @@ fn the_oldest_read_at_the_driver_is_the_one_checked() {
         bench.submit(read(5000 + began_ms * 100));
     }
     bench.now = Instant::ZERO + Nanos::from_millis(100);
-    bench.call(|queue, cx, _| queue.window_ended(cx));
+    bench.call(|queue, cx, _| queue.wbt_window_expired(cx));
     assert_eq!(bench.window(), Some(bench.now + Nanos(100_000_000 * 16 / 22)), "3 ms, and the target is 2");
     bench.drain();
 }

@@ -4,33 +4,33 @@
 use crate::ground::time::{Instant, Nanos};
 
 /// Sectors of a small request, 4 KiB. For each KiB beyond that, the slope is added.
-const SMALL: u32 = 8;
+const SMALL_SECTORS: u32 = 8;
 /// Sectors of a KiB.
-const KIB: u64 = 2;
-/// Samples after which base and slope are computed anew.
-const RENEWED_AFTER: u32 = 1024;
-/// Time after which they are computed anew, however few samples there are.
-const RENEWED_EVERY: Nanos = Nanos::from_millis(100);
+const SECTORS_PER_KIB: u64 = 2;
+/// Samples after which base and slope are updated.
+const UPDATE_SAMPLES: u32 = 1024;
+/// Time after which they are updated, however few samples there are.
+const UPDATE_INTERVAL: Nanos = Nanos::from_millis(100);
 /// Of this many small samples, the slowest is taken as an outlier.
-const OUTLIER: u32 = 100;
+const SAMPLES_PER_OUTLIER: u32 = 100;
 /// A value written by the user weighs as much as this many samples.
-const WRITTEN_COUNTS: u64 = 1024;
-/// No request is expected to take longer, ns.
-pub(super) const MOST_NS: u64 = 10_000_000_000;
-/// No KiB is expected to take longer, ns.
-pub(super) const MOST_NS_PER_KIB: u64 = 1_000_000_000;
+const WRITTEN_WEIGHT: u64 = 1024;
+/// Maximum predicted latency of a request, ns.
+pub(super) const LATENCY_MAX_NS: u64 = 10_000_000_000;
+/// Maximum slope, ns for each KiB.
+pub(super) const SLOPE_MAX_NS_PER_KIB: u64 = 1_000_000_000;
 /// Buckets for each octave of latencies.
-const STEPS: u32 = 4;
-const BUCKETS: usize = 64 * STEPS as usize;
+const BUCKETS_PER_OCTAVE: u32 = 4;
+const BUCKETS: usize = 64 * BUCKETS_PER_OCTAVE as usize;
 
-/// How fast a model forgets old samples.
+/// How fast old samples lose their weight in a model.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Forgetting {
-    /// It forgets after this many thousand requests,
+pub(super) struct Decay {
+    /// Old samples decay after this many thousand requests,
     pub(super) kreqs: u64,
     /// or after this many GB of 10^9 bytes.
     pub(super) gbytes: u64,
-    /// The fraction that it forgets is 1 / this.
+    /// The fraction that is removed is 1 / this.
     pub(super) resist: u64,
 }
 
@@ -41,19 +41,19 @@ pub(super) struct LatencyModel {
     slope_ns_per_kib: u64,
     /// Small requests: their number and the sum of their latencies, without outliers.
     small: (u64, u128),
-    large: Large,
+    large: LargeSums,
     /// Small samples since the last computation, by latency: their number and the sum of their latencies.
     fresh: Box<[(u32, u64); BUCKETS]>,
     fresh_small: u32,
     fresh_samples: u32,
-    renewed: Instant,
-    /// Requests and sectors since it last forgot.
-    since_forgot: (u64, u64),
+    updated_at: Instant,
+    /// Requests and sectors since the last decay.
+    since_decay: (u64, u64),
 }
 
 /// Sums over larger requests, with x the sectors beyond a small one and y the latency.
 #[derive(Clone, Copy, Default, Debug)]
-struct Large {
+struct LargeSums {
     x: u128,
     xx: u128,
     xy: u128,
@@ -65,28 +65,29 @@ impl Default for LatencyModel {
             base_ns: 0,
             slope_ns_per_kib: 0,
             small: (0, 0),
-            large: Large::default(),
+            large: LargeSums::default(),
             fresh: Box::new([(0, 0); BUCKETS]),
             fresh_small: 0,
             fresh_samples: 0,
-            renewed: Instant::ZERO,
-            since_forgot: (0, 0),
+            updated_at: Instant::ZERO,
+            since_decay: (0, 0),
         }
     }
 }
 
-/// The bucket of a latency: `STEPS` of them for each octave.
+/// The bucket of a latency: `BUCKETS_PER_OCTAVE` of them for each octave.
 fn bucket(latency_ns: u64) -> usize {
     let octave = latency_ns.max(1).ilog2();
-    let step = if octave < 2 { 0 } else { (latency_ns >> (octave - 2)) as u32 % STEPS };
-    (octave * STEPS + step) as usize
+    let step = if octave < 2 { 0 } else { (latency_ns >> (octave - 2)) as u32 % BUCKETS_PER_OCTAVE };
+    (octave * BUCKETS_PER_OCTAVE + step) as usize
 }
 
 impl LatencyModel {
     /// The expected latency of a request of this many sectors, ns.
     #[inline]
     pub(super) fn predict(&self, sectors: u32) -> u64 {
-        (self.base_ns + self.slope_ns_per_kib * u64::from(sectors.saturating_sub(SMALL)) / KIB).min(MOST_NS)
+        (self.base_ns + self.slope_ns_per_kib * u64::from(sectors.saturating_sub(SMALL_SECTORS)) / SECTORS_PER_KIB)
+            .min(LATENCY_MAX_NS)
     }
 
     /// Latency of a small request, ns.
@@ -99,84 +100,84 @@ impl LatencyModel {
         self.slope_ns_per_kib
     }
 
-    /// Replaces the base. The new one weighs as much as [`WRITTEN_COUNTS`] samples.
+    /// Replaces the base. The new one weighs as much as [`WRITTEN_WEIGHT`] samples.
     pub(super) fn set_base_ns(&mut self, base_ns: u64) {
         self.base_ns = base_ns;
-        self.small = (WRITTEN_COUNTS, u128::from(WRITTEN_COUNTS) * u128::from(base_ns));
+        self.small = (WRITTEN_WEIGHT, u128::from(WRITTEN_WEIGHT) * u128::from(base_ns));
     }
 
-    /// Replaces the slope. The new one weighs as much as [`WRITTEN_COUNTS`] samples of 8 KiB.
+    /// Replaces the slope. The new one weighs as much as [`WRITTEN_WEIGHT`] samples of 8 KiB.
     pub(super) fn set_slope_ns_per_kib(&mut self, slope: u64) {
         self.slope_ns_per_kib = slope;
-        let (count, x) = (u128::from(WRITTEN_COUNTS), u128::from(SMALL));
-        let y = u128::from(self.base_ns) + u128::from(slope) * x / u128::from(KIB);
-        self.large = Large { x: count * x, xx: count * x * x, xy: count * x * y };
+        let (count, x) = (u128::from(WRITTEN_WEIGHT), u128::from(SMALL_SECTORS));
+        let y = u128::from(self.base_ns) + u128::from(slope) * x / u128::from(SECTORS_PER_KIB);
+        self.large = LargeSums { x: count * x, xx: count * x * x, xy: count * x * y };
     }
 
     /// Adds the latency of a completed request.
     #[inline]
-    pub(super) fn learn(&mut self, now: Instant, sectors: u32, latency_ns: u64, forgetting: &Forgetting) {
-        if sectors <= SMALL {
+    pub(super) fn learn(&mut self, now: Instant, sectors: u32, latency_ns: u64, decay: &Decay) {
+        if sectors <= SMALL_SECTORS {
             let (count, sum) = &mut self.fresh[bucket(latency_ns)];
             *count += 1;
             *sum += latency_ns;
             self.fresh_small += 1;
         } else {
-            let (x, y) = (u128::from(sectors - SMALL), u128::from(latency_ns));
-            self.large = Large { x: self.large.x + x, xx: self.large.xx + x * x, xy: self.large.xy + x * y };
+            let (x, y) = (u128::from(sectors - SMALL_SECTORS), u128::from(latency_ns));
+            self.large = LargeSums { x: self.large.x + x, xx: self.large.xx + x * x, xy: self.large.xy + x * y };
         }
-        self.since_forgot.0 += 1;
-        self.since_forgot.1 += u64::from(sectors);
+        self.since_decay.0 += 1;
+        self.since_decay.1 += u64::from(sectors);
         self.fresh_samples += 1;
-        if self.fresh_samples >= RENEWED_AFTER || now.since(self.renewed) >= RENEWED_EVERY {
-            self.renew(now, forgetting);
+        if self.fresh_samples >= UPDATE_SAMPLES || now.since(self.updated_at) >= UPDATE_INTERVAL {
+            self.update(now, decay);
         }
     }
 
     #[cold]
-    fn renew(&mut self, now: Instant, forgetting: &Forgetting) {
-        self.renewed = now;
+    fn update(&mut self, now: Instant, decay: &Decay) {
+        self.updated_at = now;
         self.fresh_samples = 0;
         self.add_fresh();
-        self.forget(forgetting);
+        self.decay(decay);
         if let Some(base) = self.small.1.checked_div(u128::from(self.small.0)) {
             self.base_ns = base as u64;
         }
         // Least squares with the base given. A negative slope means that size does not matter: 0.
-        let Large { x, xx, xy } = self.large;
-        let above = xy.saturating_sub(u128::from(self.base_ns) * x);
-        if let Some(slope) = (above * u128::from(KIB)).checked_div(xx) {
-            self.slope_ns_per_kib = slope.min(u128::from(MOST_NS_PER_KIB)) as u64;
+        let LargeSums { x, xx, xy } = self.large;
+        let excess = xy.saturating_sub(u128::from(self.base_ns) * x);
+        if let Some(slope) = (excess * u128::from(SECTORS_PER_KIB)).checked_div(xx) {
+            self.slope_ns_per_kib = slope.min(u128::from(SLOPE_MAX_NS_PER_KIB)) as u64;
         }
     }
 
     /// Adds the fresh small samples, except the slowest of each hundred.
     fn add_fresh(&mut self) {
-        let mut outliers = self.fresh_small / OUTLIER;
+        let mut outliers = self.fresh_small / SAMPLES_PER_OUTLIER;
         for (count, sum) in self.fresh.iter_mut().rev() {
-            let left_out = outliers.min(*count);
-            outliers -= left_out;
+            let excluded = outliers.min(*count);
+            outliers -= excluded;
             if let Some(mean) = sum.checked_div(u64::from(*count)) {
-                self.small.0 += u64::from(*count - left_out);
-                self.small.1 += u128::from(*sum - mean * u64::from(left_out));
+                self.small.0 += u64::from(*count - excluded);
+                self.small.1 += u128::from(*sum - mean * u64::from(excluded));
             }
             (*count, *sum) = (0, 0);
         }
         self.fresh_small = 0;
     }
 
-    /// Forgets a fraction of the old samples after a number of requests or bytes.
-    fn forget(&mut self, forgetting: &Forgetting) {
-        let (requests, sectors) = self.since_forgot;
-        if requests < forgetting.kreqs * 1000 && sectors * 512 < forgetting.gbytes * 1_000_000_000 {
+    /// Removes a fraction of the old samples after a number of requests or bytes.
+    fn decay(&mut self, decay: &Decay) {
+        let (requests, sectors) = self.since_decay;
+        if requests < decay.kreqs * 1000 && sectors * 512 < decay.gbytes * 1_000_000_000 {
             return;
         }
-        self.since_forgot = (0, 0);
-        let part = u128::from(forgetting.resist);
-        let kept = |sum: u128| sum - sum / part;
-        self.small = (kept(u128::from(self.small.0)) as u64, kept(self.small.1));
-        let Large { x, xx, xy } = self.large;
-        self.large = Large { x: kept(x), xx: kept(xx), xy: kept(xy) };
+        self.since_decay = (0, 0);
+        let divisor = u128::from(decay.resist);
+        let decayed = |sum: u128| sum - sum / divisor;
+        self.small = (decayed(u128::from(self.small.0)) as u64, decayed(self.small.1));
+        let LargeSums { x, xx, xy } = self.large;
+        self.large = LargeSums { x: decayed(x), xx: decayed(xx), xy: decayed(xy) };
     }
 }
 
@@ -184,16 +185,16 @@ impl LatencyModel {
 mod tests {
     use super::*;
 
-    const LONG: Forgetting = Forgetting { kreqs: 5000, gbytes: 50, resist: 2 };
+    const SLOW_DECAY: Decay = Decay { kreqs: 5000, gbytes: 50, resist: 2 };
 
     /// Requests of some sizes on a device that takes `base` and `slope` for each KiB beyond 4, with noise of a tenth.
-    fn of_device(model: &mut LatencyModel, count: u64, base: u64, slope: u64, forgetting: &Forgetting) {
+    fn learn_from_device(model: &mut LatencyModel, count: u64, base: u64, slope: u64, decay: &Decay) {
         for n in 0..count {
             let sectors = [8_u64, 8, 16, 64, 256][n as usize % 5];
             let exact = base + slope * (sectors - 8) / 2;
             let noise = exact / 10;
             let latency = exact - noise + (n * 7919 % 21) * noise / 10;
-            model.learn(Instant(n * 1_000_000), sectors as u32, latency, forgetting);
+            model.learn(Instant(n * 1_000_000), sectors as u32, latency, decay);
         }
     }
 
@@ -206,7 +207,7 @@ mod tests {
         for (base, slope) in [(80_000, 300), (250_000, 2000), (2_000_000, 5000)] {
             let mut model = LatencyModel::default();
             assert_eq!(model.predict(64), 0, "nothing is known");
-            of_device(&mut model, 1000, base, slope, &LONG);
+            learn_from_device(&mut model, 1000, base, slope, &SLOW_DECAY);
             assert!(is_near(model.base_ns(), base), "{} instead of {base}", model.base_ns());
             let slope_found = model.slope_ns_per_kib();
             assert!(is_near(slope_found, slope), "{slope_found} instead of {slope} beside {base}");
@@ -220,7 +221,7 @@ mod tests {
         let mut model = LatencyModel::default();
         for n in 0..1024 {
             let latency = if n % 100 == 50 { 90_000_000 } else { 100_000 };
-            model.learn(Instant(n), 8, latency, &LONG);
+            model.learn(Instant(n), 8, latency, &SLOW_DECAY);
         }
         assert_eq!(model.base_ns(), 100_000);
     }
@@ -228,33 +229,33 @@ mod tests {
     #[test]
     fn it_is_renewed_after_1024_samples_or_100_ms() {
         let mut model = LatencyModel::default();
-        (0..1023).for_each(|n| model.learn(Instant(n), 8, 5000, &LONG));
+        (0..1023).for_each(|n| model.learn(Instant(n), 8, 5000, &SLOW_DECAY));
         assert_eq!(model.base_ns(), 0);
-        model.learn(Instant(1023), 8, 5000, &LONG);
+        model.learn(Instant(1023), 8, 5000, &SLOW_DECAY);
         assert_eq!(model.base_ns(), 5000);
-        model.learn(Instant(1023 + 99_999_999), 8, 1_000_000, &LONG);
+        model.learn(Instant(1023 + 99_999_999), 8, 1_000_000, &SLOW_DECAY);
         assert_eq!(model.base_ns(), 5000);
-        model.learn(Instant(1023 + 100_000_000), 8, 1_000_000, &LONG);
+        model.learn(Instant(1023 + 100_000_000), 8, 1_000_000, &SLOW_DECAY);
         assert!(model.base_ns() > 5000);
     }
 
     #[test]
     fn the_model_forgets_a_share_after_a_number_of_requests_or_bytes() {
         // 100,000 requests at one speed, then 100,000 at half of it: the more is forgotten, the less the first ones weigh.
-        let after = |forgetting: Forgetting, sectors: u32| {
+        let after = |decay: Decay, sectors: u32| {
             let mut model = LatencyModel::default();
             for n in 0..200_000_u64 {
                 let latency = if n < 100_000 { 100_000 } else { 200_000 };
-                model.learn(Instant(n * 10_000), sectors, latency, &forgetting);
+                model.learn(Instant(n * 10_000), sectors, latency, &decay);
             }
             model.predict(sectors)
         };
-        let never = Forgetting { kreqs: 100_000, gbytes: 1000, resist: 2 };
+        let never = Decay { kreqs: 100_000, gbytes: 1000, resist: 2 };
         assert!((149_000..=151_000).contains(&after(never, 8)), "all weigh the same");
-        let [half, all] = [2, 1].map(|resist| after(Forgetting { kreqs: 10, resist, ..never }, 8));
+        let [half, all] = [2, 1].map(|resist| after(Decay { kreqs: 10, resist, ..never }, 8));
         assert!(half > 195_000 && all > 199_000, "{half} {all}");
         // 100,000 requests of 128 KiB are 13 GB.
-        let bytes = after(Forgetting { gbytes: 1, ..never }, 256);
+        let bytes = after(Decay { gbytes: 1, ..never }, 256);
         assert!(bytes > 195_000 && after(never, 256) < 151_000, "{bytes}");
     }
 
@@ -264,7 +265,7 @@ mod tests {
         model.set_base_ns(40_000);
         model.set_slope_ns_per_kib(1000);
         assert_eq!((model.predict(8), model.predict(8 + 20)), (40_000, 50_000));
-        (0..1024).for_each(|n| model.learn(Instant(n), 8, 80_000, &LONG));
+        (0..1024).for_each(|n| model.learn(Instant(n), 8, 80_000, &SLOW_DECAY));
         assert!((59_000..=61_000).contains(&model.base_ns()), "{}", model.base_ns());
     }
 

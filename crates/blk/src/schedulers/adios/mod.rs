@@ -17,7 +17,7 @@ use crate::ground::id_list::{IdList, Links};
 use crate::ground::ids::{HctxId, RqId};
 use crate::ground::time::Instant;
 use crate::ground::tunables::{StoreError, Tunable};
-use crate::policy::sector_order::SectorOrder;
+use crate::policy::key_order::KeyOrder;
 use crate::policy::{Choice, Place, PolicyCx, Scheduler};
 use crate::request::Request;
 use crate::request::merge::Edge;
@@ -42,7 +42,7 @@ pub struct Adios {
     /// Requests that precede all others, and after them those that must be durable.
     tiers: [IdList; 2],
     /// By deadline: reads, and all other requests.
-    by_deadline: [SectorOrder; 2],
+    by_deadline: [KeyOrder; 2],
     /// The next requests, in dispatch order: the batch being dispatched, and the one behind it.
     batches: [IdList; 2],
     /// Which of the two is being dispatched.
@@ -112,33 +112,33 @@ impl Adios {
     }
 
     /// The index in `by_deadline` for a kind of request.
-    fn order_of(kind: u8) -> usize {
+    fn order_index(kind: u8) -> usize {
         usize::from(usize::from(kind) != READ)
     }
 
-    /// ADIOS-4 to ADIOS-6. The largest key is the order's own.
+    /// The deadline of a request (ADIOS-4 to ADIOS-6). The largest key is reserved by [`KeyOrder`].
     fn deadline(&self, rq: &Request, kind: usize) -> u64 {
         let start = rq.start.0;
         if rq.is_sync() {
             return start.min(u64::MAX - 1);
         }
-        let prediction = if self.settings.places_by_prediction { self.models[kind].predict(rq.sectors) } else { 0 };
+        let prediction = if self.settings.adds_prediction { self.models[kind].predict(rq.sectors) } else { 0 };
         start.saturating_add(self.settings.target_ns[kind]).saturating_add(prediction).min(u64::MAX - 1)
     }
 
     fn insert_by_deadline(&mut self, id: u32) {
         let Entry { kind, deadline, .. } = self.entries[id as usize];
-        self.by_deadline[Self::order_of(kind)].insert(id, deadline);
+        self.by_deadline[Self::order_index(kind)].insert(id, deadline);
         self.entries[id as usize].location = Location::Ordered;
     }
 
     /// Takes a request out of the list or order in which it waits.
-    fn leave(&mut self, id: u32) {
+    fn dequeue(&mut self, id: u32) {
         let Entry { location, kind, deadline, predicted_ns, .. } = self.entries[id as usize];
         match location {
             Location::Tier(tier) => self.tiers[usize::from(tier)].remove(&mut self.links, id),
             Location::Ordered => {
-                self.by_deadline[Self::order_of(kind)].remove(id, deadline);
+                self.by_deadline[Self::order_index(kind)].remove(id, deadline);
             }
             Location::Batch(batch) => {
                 self.batches[usize::from(batch)].remove(&mut self.links, id);
@@ -154,9 +154,9 @@ impl Adios {
     fn earliest(&self) -> Option<u32> {
         let [read, other] = [0, 1].map(|order: usize| self.by_deadline[order].at_or_after(0));
         let (Some(read_id), Some(other_id)) = (read, other) else { return read.or(other) };
-        let [of_read, of_other] = [read_id, other_id].map(|id| &self.entries[id as usize]);
-        let deadline = of_read.deadline.saturating_add_signed(-READ_STEP_NS * self.settings.read_priority);
-        let is_read = (deadline, of_read.arrival) < (of_other.deadline, of_other.arrival);
+        let [read_entry, other_entry] = [read_id, other_id].map(|id| &self.entries[id as usize]);
+        let deadline = read_entry.deadline.saturating_add_signed(-READ_STEP_NS * self.settings.read_priority);
+        let is_read = (deadline, read_entry.arrival) < (other_entry.deadline, other_entry.arrival);
         Some(if is_read { read_id } else { other_id })
     }
 
@@ -172,18 +172,18 @@ impl Adios {
 
     /// Fills the batch behind the one being dispatched (ADIOS-7).
     fn fill(&mut self) {
-        let mut taken = [0; 3];
+        let mut counts = [0; 3];
         while let Some(id) = self.earliest() {
             let Entry { kind, sectors, deadline, .. } = self.entries[id as usize];
-            let of_kind = usize::from(kind);
-            let predicted_ns = self.models[of_kind].predict(sectors);
+            let kind_index = usize::from(kind);
+            let predicted_ns = self.models[kind_index].predict(sectors);
             let exceeds = self.predicted_ns + predicted_ns > self.settings.window_ns
-                || taken[of_kind] >= self.settings.batch_limit[of_kind];
-            if exceeds && taken != [0; 3] {
+                || counts[kind_index] >= self.settings.batch_limit[kind_index];
+            if exceeds && counts != [0; 3] {
                 break;
             }
-            taken[of_kind] += 1;
-            self.by_deadline[Self::order_of(kind)].remove(id, deadline);
+            counts[kind_index] += 1;
+            self.by_deadline[Self::order_index(kind)].remove(id, deadline);
             let batch = 1 - self.current;
             self.batches[batch].push_back(&mut self.links, id);
             let entry = &mut self.entries[id as usize];
@@ -193,7 +193,7 @@ impl Adios {
         }
     }
 
-    /// ADIOS-3, ADIOS-7 and ADIOS-8.
+    /// The next request to dispatch (ADIOS-3, ADIOS-7 and ADIOS-8).
     fn choose(&mut self) -> (Option<u32>, Reason) {
         for (tier, reason) in [Reason::HeadList, Reason::Durable].into_iter().enumerate() {
             if let Some(id) = self.tiers[tier].first() {
@@ -260,7 +260,7 @@ impl Scheduler for Adios {
     fn dispatch(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId) -> Choice {
         let (chosen, reason) = self.choose();
         let Some(id) = chosen else { return Choice { rq: None, reason } };
-        self.leave(id);
+        self.dequeue(id);
         let entry = &mut self.entries[id as usize];
         entry.location = Location::Device;
         entry.dispatched_at = cx.now.at;
@@ -275,7 +275,7 @@ impl Scheduler for Adios {
         let latency_ns = cx.now.at.since(entry.dispatched_at).0;
         if latency_ns <= self.settings.sample_limit_ns {
             let model = &mut self.models[usize::from(entry.kind)];
-            model.learn(cx.now.at, entry.sectors, latency_ns, &self.settings.forgetting);
+            model.learn(cx.now.at, entry.sectors, latency_ns, &self.settings.decay);
         }
         cx.requested.run_queues |= was_held_back && self.has_work();
     }
@@ -289,28 +289,32 @@ impl Scheduler for Adios {
     }
 
     fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
-        let gone = self.entries[absorbed.index()];
-        self.resize(survivor, self.entries[survivor.index()].sectors + gone.sectors);
+        let absorbed_entry = self.entries[absorbed.index()];
+        self.resize(survivor, self.entries[survivor.index()].sectors + absorbed_entry.sectors);
         let entry = self.entries[survivor.index()];
-        let is_earlier = (gone.deadline, gone.arrival) < (entry.deadline, entry.arrival);
+        let is_earlier = (absorbed_entry.deadline, absorbed_entry.arrival) < (entry.deadline, entry.arrival);
         if is_earlier && entry.location == Location::Ordered {
-            self.leave(survivor.0);
+            self.dequeue(survivor.0);
             // Its place among equal deadlines is that of the request that it absorbs.
-            if gone.location == Location::Ordered {
-                self.by_deadline[Self::order_of(gone.kind)].replace(absorbed.0, gone.deadline, survivor.0);
+            if absorbed_entry.location == Location::Ordered {
+                self.by_deadline[Self::order_index(absorbed_entry.kind)].replace(
+                    absorbed.0,
+                    absorbed_entry.deadline,
+                    survivor.0,
+                );
                 self.entries[absorbed.index()].location = Location::NotHere;
             } else {
-                self.leave(absorbed.0);
-                self.by_deadline[Self::order_of(gone.kind)].insert(survivor.0, gone.deadline);
+                self.dequeue(absorbed.0);
+                self.by_deadline[Self::order_index(absorbed_entry.kind)].insert(survivor.0, absorbed_entry.deadline);
                 self.waiting += 1;
             }
             self.entries[survivor.index()].location = Location::Ordered;
         } else {
-            self.leave(absorbed.0);
+            self.dequeue(absorbed.0);
         }
         if is_earlier {
             let entry = &mut self.entries[survivor.index()];
-            (entry.deadline, entry.arrival) = (gone.deadline, gone.arrival);
+            (entry.deadline, entry.arrival) = (absorbed_entry.deadline, absorbed_entry.arrival);
         }
     }
 

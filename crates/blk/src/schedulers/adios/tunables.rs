@@ -1,6 +1,6 @@
 //! The tunables of adios (ADIOS-20).
 
-use super::latency_model::{Forgetting, MOST_NS_PER_KIB};
+use super::latency_model::{Decay, SLOPE_MAX_NS_PER_KIB};
 use super::{Adios, DISCARD, READ, WRITE};
 use crate::ground::tunables::{Grammar, TunableRow, Tunables, Unit};
 
@@ -11,16 +11,17 @@ pub(super) struct Settings {
     pub(super) window_ns: u64,
     /// The part of the window, in percent, below which a new batch is filled.
     pub(super) refill_percent: u64,
-    /// Most requests of a kind in a batch.
+    /// Maximum number of requests of a kind in a batch.
     pub(super) batch_limit: [u32; 3],
     /// How long an async request of a kind may wait, ns.
     pub(super) target_ns: [u64; 3],
     /// Latencies above this are ignored, ns.
     pub(super) sample_limit_ns: u64,
-    pub(super) places_by_prediction: bool,
-    /// Steps by which reads precede other requests.
+    /// Whether the predicted latency of an async request is added to its deadline.
+    pub(super) adds_prediction: bool,
+    /// Steps of 125 us by which deadlines of reads count as earlier.
     pub(super) read_priority: i64,
-    pub(super) forgetting: Forgetting,
+    pub(super) decay: Decay,
 }
 
 impl Settings {
@@ -31,14 +32,14 @@ impl Settings {
             batch_limit: [64, 32, 8],
             target_ns: [10_000_000, 500_000_000, 5_000_000_000],
             sample_limit_ns: 500_000_000,
-            places_by_prediction: false,
+            adds_prediction: false,
             read_priority: 7,
-            forgetting: Forgetting { kreqs: 5000, gbytes: 50, resist: 2 },
+            decay: Decay { kreqs: 5000, gbytes: 50, resist: 2 },
         }
     }
 }
 
-const MOST_NS: i128 = super::latency_model::MOST_NS as i128;
+const LATENCY_MAX_NS: i128 = super::latency_model::LATENCY_MAX_NS as i128;
 
 macro_rules! batch_limit {
     ($name:literal, $kind:ident, $default:literal) => {
@@ -56,7 +57,7 @@ macro_rules! target {
     ($name:literal, $kind:ident, $default:literal) => {
         TunableRow::new(
             $name,
-            (Unit::Nanos, $default, 0, 100 * MOST_NS),
+            (Unit::Nanos, $default, 0, 100 * LATENCY_MAX_NS),
             "How long an async request of this kind may wait.",
             |adios: &Adios| i128::from(adios.settings.target_ns[$kind]),
             |adios: &mut Adios, ns| adios.settings.target_ns[$kind] = ns as u64,
@@ -68,7 +69,7 @@ macro_rules! base {
     ($name:literal, $kind:ident) => {
         TunableRow::new(
             $name,
-            (Unit::Nanos, 0, 0, MOST_NS),
+            (Unit::Nanos, 0, 0, LATENCY_MAX_NS),
             "What a request of this kind of up to 4 KiB is expected to take.",
             |adios: &Adios| i128::from(adios.models[$kind].base_ns()),
             |adios: &mut Adios, ns| adios.models[$kind].set_base_ns(ns as u64),
@@ -81,7 +82,7 @@ macro_rules! slope {
     ($name:literal, $kind:ident) => {
         TunableRow::new(
             $name,
-            (Unit::Nanos, 0, 0, MOST_NS_PER_KIB as i128),
+            (Unit::Nanos, 0, 0, SLOPE_MAX_NS_PER_KIB as i128),
             "What each KiB of a request of this kind beyond 4 KiB is expected to add.",
             |adios: &Adios| i128::from(adios.models[$kind].slope_ns_per_kib()),
             |adios: &mut Adios, ns| adios.models[$kind].set_slope_ns_per_kib(ns as u64),
@@ -95,7 +96,7 @@ pub(super) static TUNABLES: Tunables<Adios> = Tunables {
     rows: &[
         TunableRow::new(
             "global_latency_window",
-            (Unit::Nanos, 16_000_000, 0, MOST_NS),
+            (Unit::Nanos, 16_000_000, 0, LATENCY_MAX_NS),
             "Predicted latency that a batch and the requests at the device may sum up to.",
             |adios: &Adios| i128::from(adios.settings.window_ns),
             |adios: &mut Adios, ns| adios.settings.window_ns = ns as u64,
@@ -122,7 +123,7 @@ pub(super) static TUNABLES: Tunables<Adios> = Tunables {
         slope!("lat_model_discard_slope", DISCARD),
         TunableRow::new(
             "lat_model_latency_limit",
-            (Unit::Nanos, 500_000_000, 1, 100 * MOST_NS),
+            (Unit::Nanos, 500_000_000, 1, 100 * LATENCY_MAX_NS),
             "Completions that took longer are not learned from.",
             |adios: &Adios| i128::from(adios.settings.sample_limit_ns),
             |adios: &mut Adios, ns| adios.settings.sample_limit_ns = ns as u64,
@@ -131,8 +132,8 @@ pub(super) static TUNABLES: Tunables<Adios> = Tunables {
             "place_deadline_pred_lat",
             (Unit::Switch, 0, 0, 1),
             "Whether the deadline of an async request is later by what it is expected to take.",
-            |adios: &Adios| i128::from(adios.settings.places_by_prediction),
-            |adios: &mut Adios, on| adios.settings.places_by_prediction = on != 0,
+            |adios: &Adios| i128::from(adios.settings.adds_prediction),
+            |adios: &mut Adios, on| adios.settings.adds_prediction = on != 0,
         ),
         TunableRow::new(
             "read_priority",
@@ -145,22 +146,22 @@ pub(super) static TUNABLES: Tunables<Adios> = Tunables {
             "shrink_at_kreqs",
             (Unit::Number, 5000, 1, 1_000_000),
             "Thousands of requests of a kind after which its model forgets a part of the past.",
-            |adios: &Adios| i128::from(adios.settings.forgetting.kreqs),
-            |adios: &mut Adios, thousands| adios.settings.forgetting.kreqs = thousands as u64,
+            |adios: &Adios| i128::from(adios.settings.decay.kreqs),
+            |adios: &mut Adios, thousands| adios.settings.decay.kreqs = thousands as u64,
         ),
         TunableRow::new(
             "shrink_at_gbytes",
             (Unit::Number, 50, 1, 1_000_000),
             "GB of a kind after which its model forgets a part of the past.",
-            |adios: &Adios| i128::from(adios.settings.forgetting.gbytes),
-            |adios: &mut Adios, gigabytes| adios.settings.forgetting.gbytes = gigabytes as u64,
+            |adios: &Adios| i128::from(adios.settings.decay.gbytes),
+            |adios: &mut Adios, gigabytes| adios.settings.decay.gbytes = gigabytes as u64,
         ),
         TunableRow::new(
             "shrink_resist",
             (Unit::Number, 2, 1, 100),
             "The fraction that is forgotten then is 1 / this: 1 all, 2 half.",
-            |adios: &Adios| i128::from(adios.settings.forgetting.resist),
-            |adios: &mut Adios, part| adios.settings.forgetting.resist = part as u64,
+            |adios: &Adios| i128::from(adios.settings.decay.resist),
+            |adios: &mut Adios, part| adios.settings.decay.resist = part as u64,
         ),
         TunableRow::new(
             "reset_lat_model",

@@ -189,7 +189,7 @@ impl Drop for Bench {
         for list in policy.lists {
             for id in list.iter(&policy.links).collect::<Vec<_>>() {
                 let k2 = RqId(id);
-                ElevatorCx::alone(Now::default(), |cx| self.store.call(cx, |policy, _| policy.leave(k2)));
+                ElevatorCx::alone(Now::default(), |cx| self.store.call(cx, |policy, _| policy.dequeue(k2)));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! kyber as any scheduler with locks of its own.
+//! Implements [`Concurrent`] for kyber.
 
 use crate::bio::Bio;
 use crate::ground::ids::{HctxId, RqId};

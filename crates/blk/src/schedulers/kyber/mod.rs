@@ -12,9 +12,9 @@
 //! Its words are `Relaxed`, except those in `tokens` and `hctx`, where comments say why: they are samples, hints, and data of
 //! a request, which are ordered by passing on the request.
 //!
-//! kyber is not a [`Scheduler`](crate::policy::Scheduler): those are single-threaded policies behind one lock, and what makes
-//! kyber is that it has none. It is called by many CPUs at once, with `&self`, as any [`Concurrent`](crate::policy::Concurrent) one
-//! is; queues name its type, so that calls inline.
+//! kyber is not a [`Scheduler`](crate::policy::Scheduler), which is a single-threaded policy behind one lock, but a
+//! [`Concurrent`](crate::policy::Concurrent) one: many CPUs call it at once, with `&self`. Queues name its type, so that calls are
+//! inlined.
 
 mod concurrent;
 mod config;

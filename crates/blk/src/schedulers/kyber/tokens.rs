@@ -123,7 +123,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
                 return Some(token);
             }
         } else {
-            self.numbers.refuse(hint_of(hctx));
+            self.numbers.reset_hint(hint_of(hctx));
             if was_in_line {
                 return None;
             }

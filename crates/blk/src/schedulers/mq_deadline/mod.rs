@@ -18,7 +18,7 @@ use crate::ground::id_list::{IdList, Links};
 use crate::ground::ids::{HctxId, RqId};
 use crate::ground::kernel::DeadlineGeneration;
 use crate::ground::tunables::{StoreError, Tunable};
-use crate::policy::sector_order::SectorOrder;
+use crate::policy::key_order::KeyOrder;
 use crate::policy::{Choice, Completions, Needs, Place, PolicyCx, Replayable, Scheduler, SchedulerEvent};
 use crate::request::Request;
 use crate::request::merge::Edge;
@@ -64,7 +64,7 @@ pub struct MqDeadline {
 #[derive(Clone, Default)]
 struct Class {
     /// By start sector, for each direction.
-    sort: [SectorOrder; 2],
+    sort: [KeyOrder; 2],
     /// By arrival, for each direction.
     fifo: [IdList; 2],
     /// C: start sector of the last dispatched request in each direction; the sweep continues from there.
@@ -86,13 +86,13 @@ struct Entry {
     sector: u64,
     class: u8,
     direction: u8,
-    place: Whereabouts,
+    location: Location,
     /// It is counted in its class's `queued`, which happens only once.
-    counted: bool,
+    is_counted: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-enum Whereabouts {
+enum Location {
     #[default]
     Elsewhere,
     Sorted,
@@ -154,12 +154,12 @@ impl MqDeadline {
 
     // --- dispatch, top down ---
 
-    /// DD-11 to DD-13.
+    /// The next request to dispatch (DD-11 to DD-13).
     fn choose(&mut self, now: u64) -> (Option<u32>, Reason) {
         if self.has_one_head_list()
             && let Some(id) = self.heads[0].first()
         {
-            self.give_head(id);
+            self.dispatch_head(id);
             return (Some(id), Reason::HeadList);
         }
         if self.is_strict() && self.classes.iter().filter(|class| class.queued > 0).count() >= 2 {
@@ -198,7 +198,7 @@ impl MqDeadline {
             if self.inserted_at(id) > limit {
                 return (None, Reason::Empty);
             }
-            self.give_head(id);
+            self.dispatch_head(id);
             return (Some(id), Reason::HeadList);
         }
         let (id, reason) = match self.continuation(class) {
@@ -215,7 +215,7 @@ impl MqDeadline {
             return (None, Reason::Empty);
         }
         self.batching = self.batching.saturating_add(1);
-        self.give(id);
+        self.dispatch_sorted(id);
         (Some(id), reason)
     }
 
@@ -237,9 +237,9 @@ impl MqDeadline {
 
     /// The direction of a new batch. Counts the batches of reads that writes had to wait for.
     fn choose_direction(&mut self, class: usize) -> Option<Direction> {
-        let [reads, writes] = Direction::BOTH.map(|d| !self.classes[class].fifo[d.index()].is_empty());
-        if reads {
-            if !writes {
+        let [has_reads, has_writes] = Direction::BOTH.map(|d| !self.classes[class].fifo[d.index()].is_empty());
+        if has_reads {
+            if !has_writes {
                 return Some(Direction::Read);
             }
             let writes_starve = self.starved >= self.writes_starved as u32;
@@ -247,7 +247,7 @@ impl MqDeadline {
             if !writes_starve {
                 return Some(Direction::Read);
             }
-        } else if !writes {
+        } else if !has_writes {
             return None;
         }
         self.starved = 0;
@@ -271,20 +271,20 @@ impl MqDeadline {
     }
 
     /// Dispatches the first request of a head list. Batch, direction and starvation do not change.
-    fn give_head(&mut self, id: u32) {
+    fn dispatch_head(&mut self, id: u32) {
         let entry = self.entries[id as usize];
         let list = self.head_list_of(usize::from(entry.class));
         self.heads[list].remove(&mut self.links, id);
         // The sector from which the sweep continues.
         self.classes[usize::from(entry.class)].position[usize::from(entry.direction)] = entry.sector;
         self.classes[usize::from(entry.class)].waiting -= 1;
-        self.entries[id as usize].place = Whereabouts::Elsewhere;
+        self.entries[id as usize].location = Location::Elsewhere;
         self.waiting -= 1;
     }
 
     /// Dispatches a sorted request; the sweep of its direction continues behind it.
     #[inline(always)]
-    fn give(&mut self, id: u32) {
+    fn dispatch_sorted(&mut self, id: u32) {
         let Entry { class, direction, sector, .. } = self.entries[id as usize];
         let d = usize::from(direction);
         let class = &mut self.classes[usize::from(class)];
@@ -295,12 +295,12 @@ impl MqDeadline {
             class.next[1 - d] = None;
         }
         class.position[d] = sector;
-        self.leave(id);
+        self.remove_sorted(id);
     }
 
     /// Takes a request out of the sorted order and the fifo.
     #[inline(always)]
-    fn leave(&mut self, id: u32) {
+    fn remove_sorted(&mut self, id: u32) {
         let Entry { class, direction, sector, .. } = self.entries[id as usize];
         let d = usize::from(direction);
         let class = &mut self.classes[usize::from(class)];
@@ -310,7 +310,7 @@ impl MqDeadline {
         class.sort[d].remove(id, sector);
         class.fifo[d].remove(&mut self.links, id);
         class.waiting -= 1;
-        self.entries[id as usize].place = Whereabouts::Elsewhere;
+        self.entries[id as usize].location = Location::Elsewhere;
         self.waiting -= 1;
     }
 }
@@ -331,21 +331,21 @@ impl Scheduler for MqDeadline {
         entry.class = class as u8;
         entry.direction = direction as u8;
         entry.sector = sector;
-        if !entry.counted {
-            entry.counted = true;
+        if !entry.is_counted {
+            entry.is_counted = true;
             self.classes[class].queued += 1;
         }
         self.waiting += 1;
         self.classes[class].waiting += 1;
         match place {
             Place::Head => {
-                entry.place = Whereabouts::Head;
+                entry.location = Location::Head;
                 entry.expiry = cx.now.tick.0;
                 let list = self.head_list_of(class);
                 self.heads[list].push_front(&mut self.links, id.0);
             }
             Place::Sorted => {
-                entry.place = Whereabouts::Sorted;
+                entry.location = Location::Sorted;
                 entry.expiry = cx.now.tick.0 + self.expire_ticks[direction.index()];
                 let class = &mut self.classes[class];
                 class.sort[direction.index()].insert(id.0, sector);
@@ -361,8 +361,8 @@ impl Scheduler for MqDeadline {
 
     fn finish(&mut self, _cx: &mut PolicyCx<'_>, id: RqId) {
         let entry = &mut self.entries[id.index()];
-        if entry.counted {
-            entry.counted = false;
+        if entry.is_counted {
+            entry.is_counted = false;
             self.classes[usize::from(entry.class)].queued -= 1;
         }
     }
@@ -388,7 +388,7 @@ impl Scheduler for MqDeadline {
 
     fn previous(&self, id: RqId) -> Option<RqId> {
         let entry = &self.entries[id.index()];
-        if entry.place != Whereabouts::Sorted {
+        if entry.location != Location::Sorted {
             return None;
         }
         let order = &self.classes[usize::from(entry.class)].sort[usize::from(entry.direction)];
@@ -397,7 +397,7 @@ impl Scheduler for MqDeadline {
 
     fn next(&self, id: RqId) -> Option<RqId> {
         let entry = &self.entries[id.index()];
-        if entry.place != Whereabouts::Sorted {
+        if entry.location != Location::Sorted {
             return None;
         }
         let order = &self.classes[usize::from(entry.class)].sort[usize::from(entry.direction)];
@@ -406,7 +406,7 @@ impl Scheduler for MqDeadline {
 
     fn on_grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
         let entry = self.entries[id.index()];
-        if edge == Edge::Front && entry.place == Whereabouts::Sorted {
+        if edge == Edge::Front && entry.location == Location::Sorted {
             let order = &mut self.classes[usize::from(entry.class)].sort[usize::from(entry.direction)];
             let sector = cx.rq(id).sector.0;
             order.remove(id.0, entry.sector);
@@ -416,16 +416,16 @@ impl Scheduler for MqDeadline {
     }
 
     fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
-        let [one, other] = [survivor, absorbed].map(|id| self.entries[id.index()]);
-        debug_assert!(one.place == Whereabouts::Sorted && other.place == Whereabouts::Sorted);
-        if other.expiry < one.expiry {
+        let [survivor_entry, absorbed_entry] = [survivor, absorbed].map(|id| self.entries[id.index()]);
+        debug_assert!(survivor_entry.location == Location::Sorted && absorbed_entry.location == Location::Sorted);
+        if absorbed_entry.expiry < survivor_entry.expiry {
             // The survivor takes over the earlier expiry and the place that goes with it.
-            let fifo = &mut self.classes[usize::from(one.class)].fifo[usize::from(one.direction)];
+            let fifo = &mut self.classes[usize::from(survivor_entry.class)].fifo[usize::from(survivor_entry.direction)];
             fifo.remove(&mut self.links, survivor.0);
             fifo.insert_before(&mut self.links, absorbed.0, survivor.0);
-            self.entries[survivor.index()].expiry = other.expiry;
+            self.entries[survivor.index()].expiry = absorbed_entry.expiry;
         }
-        self.leave(absorbed.0);
+        self.remove_sorted(absorbed.0);
     }
 
     fn limit_depth(&mut self, _cx: &mut PolicyCx<'_>, bio: &Bio) -> Option<u32> {
@@ -458,10 +458,10 @@ impl Scheduler for MqDeadline {
 impl Replayable for MqDeadline {
     fn adopt(&mut self, _cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
         let entry = self.entries[id.index()];
-        match entry.place {
-            Whereabouts::Elsewhere => {}
-            Whereabouts::Head => self.give_head(id.0),
-            Whereabouts::Sorted => {
+        match entry.location {
+            Location::Elsewhere => {}
+            Location::Head => self.dispatch_head(id.0),
+            Location::Sorted => {
                 let direction = if entry.direction == 0 { Direction::Read } else { Direction::Write };
                 if direction != self.last_direction || self.batching >= self.fifo_batch {
                     let fifo = &self.classes[usize::from(entry.class)].fifo;
@@ -474,7 +474,7 @@ impl Replayable for MqDeadline {
                     self.batching = 0;
                 }
                 self.batching = self.batching.saturating_add(1);
-                self.give(id.0);
+                self.dispatch_sorted(id.0);
             }
         }
     }

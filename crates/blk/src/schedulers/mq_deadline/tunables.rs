@@ -10,7 +10,7 @@ use super::MqDeadline;
 const I32_MAX: i128 = i32::MAX as i128;
 const I32_MIN: i128 = i32::MIN as i128;
 
-const ALL: [TunableRow<MqDeadline>; 7] = [
+const ALL_ROWS: [TunableRow<MqDeadline>; 7] = [
     TunableRow::new(
         "read_expire",
         (Unit::Millis, 500, 0, I32_MAX),
@@ -63,10 +63,10 @@ const ALL: [TunableRow<MqDeadline>; 7] = [
     ),
 ];
 
-static ROWS: [TunableRow<MqDeadline>; 7] = ALL;
+static ROWS: [TunableRow<MqDeadline>; 7] = ALL_ROWS;
 
 static WITHOUT_ASYNC_DEPTH: [TunableRow<MqDeadline>; 6] = {
-    let [first, second, third, fourth, fifth, _, last] = ALL;
+    let [first, second, third, fourth, fifth, _, last] = ALL_ROWS;
     [first, second, third, fourth, fifth, last]
 };
 
@@ -93,7 +93,7 @@ impl MqDeadline {
     }
 }
 
-/// What an mq-deadline is created with: the generation, and the properties of its queue.
+/// The configuration of an mq-deadline: the generation, and the properties of its queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MqDeadlineConfig {
     /// The generation.

@@ -1,4 +1,4 @@
-//! mqfq as queues call it.
+//! Implements [`Concurrent`] for mqfq.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -63,13 +63,13 @@ impl<Sh: Sharing> Concurrent<Sh> for Mqfq<Sh> {
             self.leave_device(rq.id().index());
             match place {
                 Place::Sorted => self.enqueue(&meter, rq),
-                Place::Head => self.put_at_head(&meter, rq),
+                Place::Head => self.insert_at_head(&meter, rq),
             }
         }
     }
 
     fn dispatch(&self, meter: &dyn Meter, _: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
-        self.give_out(&meter, hctx)
+        self.dispatch_next(&meter, hctx)
     }
 
     fn has_work(&self, _: HctxId) -> bool {
@@ -119,12 +119,12 @@ impl<Sh: Sharing> Concurrent<Sh> for Mqfq<Sh> {
     }
 
     fn set_tunable(&self, cx: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
-        let before = self.values();
-        let mut values = before;
+        let old_values = self.values();
+        let mut values = old_values;
         TUNABLES.store(&mut values, name, text)?;
-        for (word, (value, before)) in self.words().into_iter().zip(values.into_iter().zip(before)) {
-            // Others may be written meanwhile.
-            if value != before {
+        for (word, (value, old_value)) in self.words().into_iter().zip(values.into_iter().zip(old_values)) {
+            // Another CPU may write the other tunables meanwhile.
+            if value != old_value {
                 word.store(value, Relaxed);
             }
         }

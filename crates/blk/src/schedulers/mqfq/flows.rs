@@ -12,34 +12,34 @@ use crate::schedulers::process_queue::Scatter;
 
 use super::NEVER;
 
-/// A weight as a fraction: a flow of weight 1 has as much above as below.
+/// A weight relative to a default: a flow whose value equals the default has weight 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Weight {
-    pub(super) own: u32,
-    pub(super) usual: u32,
+    pub(super) value: u32,
+    pub(super) default: u32,
 }
 
 impl Weight {
-    /// What a group without a weight has.
-    const OF_GROUP: u32 = 100;
+    /// The weight of a group for which none was set.
+    const GROUP_DEFAULT: u32 = 100;
 
-    fn of_group(own: u64) -> Weight {
-        Weight { own: (own as u32).max(1), usual: Weight::OF_GROUP }
+    fn of_group(value: u64) -> Weight {
+        Weight { value: (value as u32).max(1), default: Weight::GROUP_DEFAULT }
     }
 
-    /// That of a priority: best-effort level p weighs 8 - p, real time as the best of these, idle as the least.
+    /// The weight of a priority: best-effort level p weighs 8 - p, real time as the best of these, idle as the least.
     pub(super) fn of_priority(priority: IoPriority) -> Weight {
-        let own = match priority.class() {
+        let value = match priority.class() {
             PriorityClass::RealTime => 8,
             PriorityClass::BestEffort => 8 - u32::from(priority.level()),
             PriorityClass::None => 4,
             PriorityClass::Idle => 1,
         };
-        Weight { own, usual: 4 }
+        Weight { value, default: 4 }
     }
 }
 
-/// What a flow is known by: an I/O context, or a group.
+/// The identity of a flow: an I/O context, or a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct FlowKey(u64);
 
@@ -59,13 +59,13 @@ impl FlowKey {
     }
 }
 
-/// Whatever is known by a flow's key.
+/// A map from flows.
 pub(super) type ByFlow<T> = HashMap<FlowKey, T, BuildHasherDefault<Scatter>>;
 
 /// One flow, as its local queues share it. Its words are `Relaxed`: each is right by itself.
 pub(super) struct Flow<Sh: Sharing> {
     /// Finish tag of the request that it submitted last.
-    finish: Sh::Word,
+    finish_tag: Sh::Word,
     /// The weight of its group; 0 where the requests' priorities decide.
     group_weight: Sh::Word,
 }
@@ -75,17 +75,17 @@ impl<Sh: Sharing> Flow<Sh> {
     pub(super) fn group_weight(&self) -> Option<Weight> {
         match self.group_weight.load(Relaxed) {
             0 => None,
-            own => Some(Weight::of_group(own)),
+            value => Some(Weight::of_group(value)),
         }
     }
 
-    /// The start tag of a request that adds this to the finish tag.
+    /// Assigns a start tag to a request that adds this to the finish tag.
     #[inline]
-    pub(super) fn tag(&self, virtual_time: u64, added: u64) -> u64 {
+    pub(super) fn assign_start_tag(&self, virtual_time: u64, added: u64) -> u64 {
         loop {
-            let before = self.finish.load(Relaxed);
-            let start = before.max(virtual_time);
-            if self.finish.compare_exchange(before, start.saturating_add(added).min(NEVER - 1), Relaxed) {
+            let old_finish = self.finish_tag.load(Relaxed);
+            let start = old_finish.max(virtual_time);
+            if self.finish_tag.compare_exchange(old_finish, start.saturating_add(added).min(NEVER - 1), Relaxed) {
                 return start;
             }
         }
@@ -93,7 +93,7 @@ impl<Sh: Sharing> Flow<Sh> {
 
     /// A request has grown.
     pub(super) fn charge(&self, added: u64) {
-        self.tag(0, added);
+        self.assign_start_tag(0, added);
     }
 }
 
@@ -116,7 +116,7 @@ impl<Sh: Sharing> Flows<Sh> {
         Flows { has_groups: Sh::Word::new(0), table: Sh::Lock::new(table) }
     }
 
-    /// What the flow of an I/O is known by. From the first group on, groups are the flows; what waits stays with the flow that it
+    /// The flow of an I/O. From the first group on, groups are the flows; what waits stays with the flow that it
     /// came with.
     #[inline]
     pub(super) fn key(&self, io_context: IoContextId, cgroup: CgroupId) -> FlowKey {
@@ -135,10 +135,11 @@ impl<Sh: Sharing> Flows<Sh> {
     pub(super) fn find_or_create(&self, key: FlowKey) -> Arc<Flow<Sh>> {
         self.table.aside(|Table { living, group_weights }| {
             let create = || {
-                let of_group =
-                    |group| group_weights.get(&group).map_or(u64::from(Weight::OF_GROUP), |&own| u64::from(own).max(1));
-                let group_weight = key.as_group().map_or(0, of_group);
-                Arc::new(Flow { finish: Sh::Word::new(0), group_weight: Sh::Word::new(group_weight) })
+                let weight_of = |group| {
+                    group_weights.get(&group).map_or(u64::from(Weight::GROUP_DEFAULT), |&value| u64::from(value).max(1))
+                };
+                let group_weight = key.as_group().map_or(0, weight_of);
+                Arc::new(Flow { finish_tag: Sh::Word::new(0), group_weight: Sh::Word::new(group_weight) })
             };
             Arc::clone(living.entry(key).or_insert_with(create))
         })

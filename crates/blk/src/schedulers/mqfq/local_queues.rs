@@ -6,7 +6,7 @@ use std::sync::Arc;
 #[cfg(test)]
 use crate::ground::ids::RqId;
 use crate::ground::sharing::Sharing;
-use crate::policy::sector_order::SectorOrder;
+use crate::policy::key_order::KeyOrder;
 use crate::request::Rq;
 
 use super::NEVER;
@@ -16,21 +16,21 @@ use super::flows::{ByFlow, Flow, FlowKey};
 struct LocalQueue<Sh: Sharing> {
     requests: VecDeque<Rq>,
     /// Their start tags, in the same order.
-    starts: VecDeque<u64>,
+    start_tags: VecDeque<u64>,
     flow: Arc<Flow<Sh>>,
-    /// Its flow has ended: once nothing waits, the place is used again.
+    /// Its flow has ended: once nothing waits, the entry is reused.
     has_ended: bool,
 }
 
-/// All of them, behind the hardware queue's lock.
+/// All local queues, behind the hardware queue's lock.
 pub(super) struct LocalQueues<Sh: Sharing> {
     queues: Vec<LocalQueue<Sh>>,
     free: Vec<u32>,
     by_flow: ByFlow<u32>,
     /// Those in which something waits, by the start tag of its first request.
-    heads: SectorOrder,
+    heads: KeyOrder,
     /// The least of these.
-    least: u64,
+    min_start: u64,
 }
 
 impl<Sh: Sharing> Default for LocalQueues<Sh> {
@@ -39,8 +39,8 @@ impl<Sh: Sharing> Default for LocalQueues<Sh> {
             queues: Vec::new(),
             free: Vec::new(),
             by_flow: ByFlow::default(),
-            heads: SectorOrder::default(),
-            least: NEVER,
+            heads: KeyOrder::default(),
+            min_start: NEVER,
         }
     }
 }
@@ -48,8 +48,8 @@ impl<Sh: Sharing> Default for LocalQueues<Sh> {
 impl<Sh: Sharing> LocalQueues<Sh> {
     /// The least start tag; [`NEVER`] if nothing waits.
     #[inline]
-    pub(super) fn least(&self) -> u64 {
-        self.least
+    pub(super) fn min_start(&self) -> u64 {
+        self.min_start
     }
 
     #[inline]
@@ -75,8 +75,8 @@ impl<Sh: Sharing> LocalQueues<Sh> {
                 queue
             }
             None => {
-                let (requests, starts) = (VecDeque::new(), VecDeque::new());
-                self.queues.push(LocalQueue { requests, starts, flow, has_ended: false });
+                let (requests, start_tags) = (VecDeque::new(), VecDeque::new());
+                self.queues.push(LocalQueue { requests, start_tags, flow, has_ended: false });
                 self.queues.len() as u32 - 1
             }
         };
@@ -89,7 +89,7 @@ impl<Sh: Sharing> LocalQueues<Sh> {
         &self.queues[queue as usize].flow
     }
 
-    /// What waits in a local queue: it may grow, and no more.
+    /// The requests of a local queue. They may grow, but not be added or removed.
     #[inline]
     pub(super) fn requests_mut(&mut self, queue: u32) -> &mut VecDeque<Rq> {
         &mut self.queues[queue as usize].requests
@@ -98,28 +98,28 @@ impl<Sh: Sharing> LocalQueues<Sh> {
     /// Appends a request.
     #[inline]
     pub(super) fn push(&mut self, queue: u32, rq: Rq, start: u64) {
-        let LocalQueue { requests, starts, .. } = &mut self.queues[queue as usize];
+        let LocalQueue { requests, start_tags, .. } = &mut self.queues[queue as usize];
         requests.push_back(rq);
-        starts.push_back(start);
-        if starts.len() == 1 {
+        start_tags.push_back(start);
+        if start_tags.len() == 1 {
             self.heads.insert(queue, start);
-            self.least = self.least.min(start);
+            self.min_start = self.min_start.min(start);
         }
     }
 
-    /// Takes out the request with the least start tag.
+    /// Removes the request with the least start tag.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Rq> {
         let queue = self.heads.at_or_after(0)?;
-        let LocalQueue { requests, starts, has_ended, .. } = &mut self.queues[queue as usize];
-        let (rq, start) = (requests.pop_front()?, starts.pop_front()?);
+        let LocalQueue { requests, start_tags, has_ended, .. } = &mut self.queues[queue as usize];
+        let (rq, start) = (requests.pop_front()?, start_tags.pop_front()?);
         self.heads.remove(queue, start);
-        match starts.front() {
+        match start_tags.front() {
             Some(&next) => self.heads.insert(queue, next),
             None if *has_ended => self.free.push(queue),
             None => {}
         }
-        self.least = self.heads.at_or_after(0).map_or(NEVER, |queue| self.queues[queue as usize].starts[0]);
+        self.min_start = self.heads.at_or_after(0).map_or(NEVER, |queue| self.queues[queue as usize].start_tags[0]);
         Some(rq)
     }
 
@@ -128,7 +128,7 @@ impl<Sh: Sharing> LocalQueues<Sh> {
         let Some(queue) = self.by_flow.remove(&key) else { return };
         let record = &mut self.queues[queue as usize];
         record.has_ended = true;
-        if record.starts.is_empty() {
+        if record.start_tags.is_empty() {
             self.free.push(queue);
         }
     }
@@ -139,20 +139,20 @@ impl<Sh: Sharing> LocalQueues<Sh> {
     /// The start tag of a request that waits here.
     pub(super) fn start_of(&self, id: RqId) -> Option<u64> {
         self.queues.iter().find_map(|queue| {
-            let at = queue.requests.iter().position(|rq| rq.id() == id)?;
-            queue.starts.get(at).copied()
+            let index = queue.requests.iter().position(|rq| rq.id() == id)?;
+            queue.start_tags.get(index).copied()
         })
     }
 
     /// What must be true between calls. Returns how many wait.
     pub(super) fn check(&self) -> usize {
-        let mut least = NEVER;
+        let mut min_start = NEVER;
         for queue in &self.queues {
-            assert_eq!(queue.requests.len(), queue.starts.len());
-            assert!(queue.starts.iter().is_sorted(), "first in, first out is by start tags");
-            least = least.min(queue.starts.front().copied().unwrap_or(NEVER));
+            assert_eq!(queue.requests.len(), queue.start_tags.len());
+            assert!(queue.start_tags.iter().is_sorted(), "first in, first out is by start tags");
+            min_start = min_start.min(queue.start_tags.front().copied().unwrap_or(NEVER));
         }
-        assert_eq!(self.least, least);
+        assert_eq!(self.min_start, min_start);
         self.queues.iter().map(|queue| queue.requests.len()).sum()
     }
 
@@ -164,9 +164,9 @@ impl<Sh: Sharing> LocalQueues<Sh> {
     pub(super) fn set_start(&mut self, id: RqId, start: u64) {
         let found = self.queues.iter().position(|queue| queue.requests.front().is_some_and(|rq| rq.id() == id));
         let queue = found.expect("it is the first of its queue");
-        let before = std::mem::replace(&mut self.queues[queue].starts[0], start);
+        let before = std::mem::replace(&mut self.queues[queue].start_tags[0], start);
         self.heads.remove(queue as u32, before);
         self.heads.insert(queue as u32, start);
-        self.least = self.least.min(start);
+        self.min_start = self.min_start.min(start);
     }
 }

@@ -9,8 +9,8 @@
 //! time and the numbers of requests at the device and waiting, and each flow its finish tag. The lock around the table of flows is
 //! taken once for each flow and hardware queue, under that of the hardware queue and never the other way round.
 //!
-//! **No request is left behind** while there is a slot. Who inserts counts the request and then looks for a slot; who gives a slot back
-//! does that and then looks for requests that wait: `SeqCst`, so one of them sees the other.
+//! **No request is left behind** while there is a slot. An inserting CPU counts the request and then looks for a slot; a CPU that
+//! frees a slot then looks for waiting requests: `SeqCst`, so one of them sees the other.
 
 mod concurrent;
 mod flows;
@@ -64,21 +64,21 @@ pub struct Mqfq<Sh: Sharing> {
     /// The least start tag of the requests that wait, as far as it is known, and never less than it was. A reader may be late: that
     /// throttles more.
     virtual_time: Padded<Sh::Word>,
-    /// Requests that were given out and have not ended.
+    /// Requests that were dispatched and have not completed.
     inflight: Padded<Sh::Word>,
-    /// Requests that wait, and are published.
+    /// Waiting requests that other CPUs can find.
     waiting: Padded<Sh::Word>,
-    /// What came back, which goes first.
+    /// Requeued requests, which are dispatched first.
     head: Sh::Lock<VecDeque<Rq>>,
-    /// How many these are.
-    in_head: Sh::Word,
+    /// Number of requeued requests.
+    head_len: Sh::Word,
     flows: Flows<Sh>,
     hctxs: Vec<Padded<HctxQueues<Sh>>>,
     /// For each request slot whether it counts as being at the device.
     is_counted: Vec<Sh::Word>,
 }
 
-/// What tunables set.
+/// Values of the tunables.
 struct Settings<Sh: Sharing> {
     /// How far a queue may be ahead of virtual time, KiB at weight 1.
     threshold_kib: Sh::Word,
@@ -91,7 +91,7 @@ struct Settings<Sh: Sharing> {
 /// A hardware queue.
 struct HctxQueues<Sh: Sharing> {
     /// The least start tag that waits here; [`NEVER`] if nothing does. Written under the lock.
-    least: Sh::Word,
+    min_start: Sh::Word,
     queues: Sh::Lock<LocalQueues<Sh>>,
 }
 
@@ -100,7 +100,7 @@ impl<Sh: Sharing> Mqfq<Sh> {
     #[must_use]
     pub fn new(map: &CpuMap, capacity: u32) -> Self {
         let hctx =
-            |_| Padded(HctxQueues { least: Sh::Word::new(NEVER), queues: Sh::Lock::new(LocalQueues::default()) });
+            |_| Padded(HctxQueues { min_start: Sh::Word::new(NEVER), queues: Sh::Lock::new(LocalQueues::default()) });
         Mqfq {
             map: map.clone(),
             settings: Settings {
@@ -112,7 +112,7 @@ impl<Sh: Sharing> Mqfq<Sh> {
             inflight: Padded(Sh::Word::new(0)),
             waiting: Padded(Sh::Word::new(0)),
             head: Sh::Lock::new(VecDeque::new()),
-            in_head: Sh::Word::new(0),
+            head_len: Sh::Word::new(0),
             flows: Flows::new(),
             hctxs: (0..map.hctxs()).map(hctx).collect(),
             is_counted: (0..capacity).map(|_| Sh::Word::new(0)).collect(),
@@ -125,7 +125,7 @@ impl<Sh: Sharing> Mqfq<Sh> {
         self.virtual_time.load(SeqCst)
     }
 
-    /// Requests that were given out and have not ended.
+    /// Requests that were dispatched and have not completed.
     #[must_use]
     pub fn inflight(&self) -> u64 {
         self.inflight.load(SeqCst)
@@ -141,7 +141,7 @@ impl<Sh: Sharing> Mqfq<Sh> {
         self.settings.slots.load(Relaxed)
     }
 
-    /// The latest start tag that is given out now.
+    /// The latest start tag that may be dispatched now.
     #[inline]
     fn limit(&self) -> u64 {
         let threshold = self.settings.threshold_kib.load(Relaxed) * 1024 * TAGS_PER_BYTE;
@@ -150,14 +150,14 @@ impl<Sh: Sharing> Mqfq<Sh> {
 
     /// What this many sectors add to a flow's finish tag (MQFQ-4).
     #[inline]
-    fn tags(&self, (op, sectors, ioprio): (Op, u32, IoPriority), group_weight: Option<Weight>) -> u64 {
+    fn tag_increment(&self, (op, sectors, ioprio): (Op, u32, IoPriority), group_weight: Option<Weight>) -> u64 {
         let bytes = match op {
             Op::Read | Op::Write => u64::from(sectors) * SECTOR_BYTES,
             Op::Flush | Op::Discard | Op::WriteZeroes => WITHOUT_DATA_BYTES,
         };
         let percent = if op == Op::Read { 100 } else { self.settings.write_cost.load(Relaxed) };
         let weight = group_weight.unwrap_or_else(|| Weight::of_priority(ioprio));
-        bytes * TAGS_PER_BYTE * u64::from(weight.usual) * percent / (100 * u64::from(weight.own))
+        bytes * TAGS_PER_BYTE * u64::from(weight.default) * percent / (100 * u64::from(weight.value))
     }
 
     fn key(&self, io_context: IoContextId, cgroup: CgroupId) -> FlowKey {
@@ -166,43 +166,43 @@ impl<Sh: Sharing> Mqfq<Sh> {
 
     // --- virtual time ---
 
-    /// Time is this at least.
+    /// Advances virtual time to at least this tag.
     #[inline]
     fn advance_to(&self, tag: u64) {
-        let mut before = self.virtual_time.load(SeqCst);
-        while before < tag && !self.virtual_time.compare_exchange(before, tag, SeqCst) {
-            before = self.virtual_time.load(SeqCst);
+        let mut old = self.virtual_time.load(SeqCst);
+        while old < tag && !self.virtual_time.compare_exchange(old, tag, SeqCst) {
+            old = self.virtual_time.load(SeqCst);
         }
     }
 
-    /// The hardware queue with the least start tag of all, and that.
+    /// The hardware queue with the least start tag of all, and that tag.
     #[inline]
-    fn least(&self) -> Option<(HctxId, u64)> {
-        let mut least = (0, NEVER);
+    fn earliest(&self) -> Option<(HctxId, u64)> {
+        let mut earliest = (0, NEVER);
         for (index, hctx) in self.hctxs.iter().enumerate() {
-            let tag = hctx.least.load(SeqCst);
-            if tag < least.1 {
-                least = (index, tag);
+            let tag = hctx.min_start.load(SeqCst);
+            if tag < earliest.1 {
+                earliest = (index, tag);
             }
         }
-        (least.1 != NEVER).then_some((HctxId(least.0 as u16), least.1))
+        (earliest.1 != NEVER).then_some((HctxId(earliest.0 as u16), earliest.1))
     }
 
     /// Publishes the least start tag of a hardware queue (MQFQ-5). Its lock is held.
     #[inline]
-    fn publish(&self, hctx: &HctxQueues<Sh>, least: u64) {
-        if hctx.least.load(Relaxed) == least {
+    fn publish(&self, hctx: &HctxQueues<Sh>, min_start: u64) {
+        if hctx.min_start.load(Relaxed) == min_start {
             return;
         }
-        hctx.least.store(least, SeqCst);
-        if let Some((_, least)) = self.least() {
-            self.advance_to(least);
+        hctx.min_start.store(min_start, SeqCst);
+        if let Some((_, min_start)) = self.earliest() {
+            self.advance_to(min_start);
         }
     }
 
-    // --- the way in ---
+    // --- insertion ---
 
-    /// Takes a request in (MQFQ-4).
+    /// Inserts a request (MQFQ-4).
     #[inline]
     fn enqueue(&self, meter: &impl Meter, rq: Rq) {
         let hctx = &self.hctxs[rq.hctx.index()];
@@ -210,20 +210,20 @@ impl<Sh: Sharing> Mqfq<Sh> {
         hctx.queues.with(meter, Site::HardwareQueue, |queues| {
             let queue = queues.find_or_create(key, || self.flows.find_or_create(key));
             let flow = queues.flow(queue);
-            let added = self.tags((rq.op, rq.sectors, rq.ioprio), flow.group_weight());
-            let start = flow.tag(self.virtual_time(), added);
+            let added = self.tag_increment((rq.op, rq.sectors, rq.ioprio), flow.group_weight());
+            let start = flow.assign_start_tag(self.virtual_time(), added);
             queues.push(queue, rq, start);
-            self.publish(hctx, queues.least());
+            self.publish(hctx, queues.min_start());
             // Counted once it can be found.
             self.waiting.fetch_add(1, SeqCst);
         });
     }
 
-    /// Takes a request in that goes before all others.
-    fn put_at_head(&self, meter: &impl Meter, rq: Rq) {
+    /// Inserts a request that is dispatched before all others.
+    fn insert_at_head(&self, meter: &impl Meter, rq: Rq) {
         self.head.with(meter, Site::HardwareQueue, |head| {
             head.push_front(rq);
-            self.in_head.fetch_add(1, SeqCst);
+            self.head_len.fetch_add(1, SeqCst);
             self.waiting.fetch_add(1, SeqCst);
         });
     }
@@ -233,7 +233,7 @@ impl<Sh: Sharing> Mqfq<Sh> {
     fn merge(&self, meter: &impl Meter, hctx: HctxId, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
         let hctx = &self.hctxs[hctx.index()];
         // A hardware queue that looks empty is not worth the lock.
-        if hctx.least.load(Relaxed) == NEVER {
+        if hctx.min_start.load(Relaxed) == NEVER {
             return None;
         }
         let (io, key) =
@@ -242,30 +242,30 @@ impl<Sh: Sharing> Mqfq<Sh> {
             let queue = queues.find(key)?;
             let edge = rules.merge_with_newest(queues.requests_mut(queue), bio)?;
             let flow = queues.flow(queue);
-            flow.charge(self.tags(io, flow.group_weight()));
+            flow.charge(self.tag_increment(io, flow.group_weight()));
             Some(edge)
         })
     }
 
-    // --- the way out ---
+    // --- dispatch and completion ---
 
     /// Takes one of the slots, if there is one (MQFQ-6).
     #[inline]
     fn take_slot(&self) -> bool {
         loop {
-            let before = self.inflight.load(SeqCst);
-            if before >= self.slots() {
+            let old = self.inflight.load(SeqCst);
+            if old >= self.slots() {
                 return false;
             }
-            if self.inflight.compare_exchange(before, before + 1, SeqCst) {
+            if self.inflight.compare_exchange(old, old + 1, SeqCst) {
                 return true;
             }
         }
     }
 
-    /// The next request for a hardware queue that asks.
+    /// Dispatches the next request for a hardware queue.
     #[inline]
-    fn give_out(&self, meter: &impl Meter, asking: HctxId) -> (Option<Rq>, Reason) {
+    fn dispatch_next(&self, meter: &impl Meter, asking: HctxId) -> (Option<Rq>, Reason) {
         loop {
             if !self.take_slot() {
                 return (None, Reason::NoSlot);
@@ -286,21 +286,21 @@ impl<Sh: Sharing> Mqfq<Sh> {
     /// Takes the next request out (MQFQ-7, MQFQ-8). The caller has a slot for it.
     #[inline]
     fn take_next(&self, meter: &impl Meter, asking: HctxId) -> Option<(Rq, Reason)> {
-        if self.in_head.load(SeqCst) != 0
+        if self.head_len.load(SeqCst) != 0
             && let Some(rq) = self.take_from_head(meter)
         {
             return Some((rq, Reason::HeadList));
         }
         loop {
             let limit = self.limit();
-            if self.hctxs[asking.index()].least.load(SeqCst) <= limit
-                && let Some(taken) = self.take_from(meter, asking, limit)
+            if self.hctxs[asking.index()].min_start.load(SeqCst) <= limit
+                && let Some(taken) = self.take_from_hctx(meter, asking, limit)
             {
                 return Some(taken);
             }
-            let (hctx, least) = self.least()?;
-            self.advance_to(least);
-            if let Some((rq, _)) = self.take_from(meter, hctx, self.limit()) {
+            let (hctx, min_start) = self.earliest()?;
+            self.advance_to(min_start);
+            if let Some((rq, _)) = self.take_from_hctx(meter, hctx, self.limit()) {
                 return Some((rq, Reason::LeastStartTag));
             }
             // Another CPU has taken it.
@@ -309,10 +309,10 @@ impl<Sh: Sharing> Mqfq<Sh> {
 
     /// Takes the request with the least start tag of a hardware queue, if that is within the limit.
     #[inline]
-    fn take_from(&self, meter: &impl Meter, hctx: HctxId, limit: u64) -> Option<(Rq, Reason)> {
+    fn take_from_hctx(&self, meter: &impl Meter, hctx: HctxId, limit: u64) -> Option<(Rq, Reason)> {
         let hctx = &self.hctxs[hctx.index()];
         hctx.queues.with(meter, Site::HardwareQueue, |queues| {
-            let start = queues.least();
+            let start = queues.min_start();
             if start > limit || start == NEVER {
                 return None;
             }
@@ -320,7 +320,7 @@ impl<Sh: Sharing> Mqfq<Sh> {
             let rq = queues.pop()?;
             // Not counted any more before it cannot be found.
             self.waiting.fetch_sub(1, SeqCst);
-            self.publish(hctx, queues.least());
+            self.publish(hctx, queues.min_start());
             Some((rq, reason))
         })
     }
@@ -329,7 +329,7 @@ impl<Sh: Sharing> Mqfq<Sh> {
         self.head.with(meter, Site::HardwareQueue, |head| {
             let rq = head.pop_front()?;
             self.waiting.fetch_sub(1, SeqCst);
-            self.in_head.fetch_sub(1, SeqCst);
+            self.head_len.fetch_sub(1, SeqCst);
             Some(rq)
         })
     }
@@ -340,8 +340,8 @@ impl<Sh: Sharing> Mqfq<Sh> {
         if self.is_counted[rq].swap(0, Relaxed) == 0 {
             return false;
         }
-        let before = self.inflight.fetch_sub(1, SeqCst);
-        before >= self.slots() && self.has_requests()
+        let old = self.inflight.fetch_sub(1, SeqCst);
+        old >= self.slots() && self.has_requests()
     }
 
     /// Whether something waits and there is a slot.

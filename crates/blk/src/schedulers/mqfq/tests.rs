@@ -48,15 +48,18 @@ fn virtual_time(bench: &MqfqBench) -> u64 {
 
 /// What must be true between calls.
 fn check(mqfq: &Mqfq<Local>) {
-    let in_head = mqfq.head.aside(|head| head.len());
-    assert_eq!(mqfq.in_head.load(Relaxed), in_head as u64);
-    let mut waiting = in_head;
+    let head_len = mqfq.head.aside(|head| head.len());
+    assert_eq!(mqfq.head_len.load(Relaxed), head_len as u64);
+    let mut waiting = head_len;
     for hctx in &mqfq.hctxs {
         waiting += hctx.queues.aside(|queues| queues.check());
-        assert_eq!(hctx.least.load(Relaxed), hctx.queues.aside(|queues| queues.least()));
+        assert_eq!(hctx.min_start.load(Relaxed), hctx.queues.aside(|queues| queues.min_start()));
     }
     assert_eq!(mqfq.waiting(), waiting as u64);
-    assert!(mqfq.least().is_none_or(|(_, least)| mqfq.virtual_time() >= least), "the least start tag or later");
+    assert!(
+        mqfq.earliest().is_none_or(|(_, min_start)| mqfq.virtual_time() >= min_start),
+        "the least start tag or later"
+    );
     assert_eq!(mqfq.inflight(), mqfq.is_counted.iter().map(|word| word.load(Relaxed)).sum::<u64>());
 }
 
@@ -118,7 +121,7 @@ fn virtual_time_never_steps_back_and_keeps_its_value_while_nothing_waits() {
     let mqfq = bench.scheduler();
     mqfq.hctxs[0].queues.aside(|queues| {
         queues.set_start(ids[0], 5 * KIB);
-        mqfq.publish(&mqfq.hctxs[0], queues.least());
+        mqfq.publish(&mqfq.hctxs[0], queues.min_start());
     });
     assert_eq!(virtual_time(&bench), 36 * KIB, "what was published late is below it, and due");
     assert_eq!(bench.dispatch_to(0), (Some(ids[0]), Reason::LeastStartTag));

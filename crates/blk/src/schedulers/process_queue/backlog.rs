@@ -134,11 +134,11 @@ impl Backlog {
     /// whether the next one has changed.
     #[inline]
     pub fn reconsider(&mut self, table: &RequestTable, chooser: Chooser, id: RqId, position: Sector) -> bool {
-        let rival = self.next.map(|next| table.candidate(next));
-        let better = chooser.better(rival, Some(table.candidate(id)), position);
-        let changed = better != self.next;
+        let current = self.next.map(|next| table.candidate(next));
+        let better = chooser.better(current, Some(table.candidate(id)), position);
+        let has_changed = better != self.next;
         self.next = better;
-        changed
+        has_changed
     }
 
     /// The request to dispatch after `id`: the neighbour that is better as seen from the first sector of `id`. The last

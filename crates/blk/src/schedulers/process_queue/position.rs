@@ -19,11 +19,11 @@ impl PositionTree {
     /// Inserts `queue`, which is in no tree, at `sector`, unless another queue is there already. Returns whether it
     /// did.
     pub fn insert(&mut self, nodes: &mut Nodes, queue: u32, sector: Sector) -> bool {
-        let free = self.descend(nodes, sector).is_none_or(|last| nodes.key(last) != sector.0);
-        if free {
+        let is_free = self.descend(nodes, sector).is_none_or(|last| nodes.key(last) != sector.0);
+        if is_free {
             self.tree.insert(nodes, queue, sector.0);
         }
-        free
+        is_free
     }
 
     /// Takes `queue`, which is in this tree, out.
@@ -37,30 +37,30 @@ impl PositionTree {
     }
 
     /// The one queue that can be served next at `position`: an exact match; or the last node on the way to it; or, if
-    /// that is not `close`, its neighbour on the other side of `position`, if that is.
-    pub fn close_to(&self, nodes: &Nodes, position: Sector, close: impl Fn(Sector) -> bool) -> Option<u32> {
+    /// that is not `is_close`, its neighbour on the other side of `position`, if that is.
+    pub fn close_to(&self, nodes: &Nodes, position: Sector, is_close: impl Fn(Sector) -> bool) -> Option<u32> {
         let last = self.descend(nodes, position)?;
         let sector = |queue| Sector(nodes.key(queue));
-        if close(sector(last)) {
+        if is_close(sector(last)) {
             return Some(last);
         }
         let neighbour =
             if sector(last) < position { self.tree.next(nodes, last) } else { self.tree.previous(nodes, last) };
-        neighbour.filter(|&queue| close(sector(queue)))
+        neighbour.filter(|&queue| is_close(sector(queue)))
     }
 
     /// The node at `sector`, or the last one on the way to where it would be.
     fn descend(&self, nodes: &Nodes, sector: Sector) -> Option<u32> {
-        let mut at = self.tree.root()?;
+        let mut node = self.tree.root()?;
         loop {
-            let child = match sector.0.cmp(&nodes.key(at)) {
-                std::cmp::Ordering::Less => nodes.left(at),
-                std::cmp::Ordering::Greater => nodes.right(at),
+            let child = match sector.0.cmp(&nodes.key(node)) {
+                std::cmp::Ordering::Less => nodes.left(node),
+                std::cmp::Ordering::Greater => nodes.right(node),
                 std::cmp::Ordering::Equal => None,
             };
             match child {
-                Some(child) => at = child,
-                None => return Some(at),
+                Some(child) => node = child,
+                None => return Some(node),
             }
         }
     }

@@ -99,7 +99,7 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
             Action::TimedOut { .. } | Action::RunOther { .. } => unreachable!("its tags are not shared"),
         });
         for hctx in (0..self.queue.hw_queues()).map(HctxId) {
-            self.agenda.take_back(Due::Run(hctx));
+            self.agenda.cancel(Due::Run(hctx));
         }
     }
 
@@ -119,7 +119,7 @@ fn all_hardware_queues_run_and_a_throttled_one_resumes_with_a_token() {
     for kernel in [Kernel::V4_12, Kernel::V4_19, Kernel::V5_10, Kernel::V6_18] {
         let queue: Queue<Local> = queue(kernel, 2, 2);
         kyber_of(&queue, |kyber| kyber.adopt_depth(Domain::Read, 1));
-        assert!([0, 1].iter().all(|&hctx| queue.is_of_run_all(CpuId(0), HctxId(hctx))));
+        assert!([0, 1].iter().all(|&hctx| queue.is_run_by_run_all(CpuId(0), HctxId(hctx))));
         let device = Device::default();
         let (mut cpu0, mut cpu1) = (Cpu::new(&queue, &device, 0), Cpu::new(&queue, &device, 1));
         cpu0.submit_one(Op::Read, 1);
@@ -174,7 +174,7 @@ fn completions_set_the_timer_and_its_round_changes_depths() {
     }
     // 300 samples of each do only when the deadline, a second after the first round, has passed.
     for round in [at_ms(1104), at_ms(2104)] {
-        assert_eq!(cpu.agenda.take_back(Due::Timer), Some(round.at));
+        assert_eq!(cpu.agenda.cancel(Due::Timer), Some(round.at));
         cpu.now = round;
         cpu.call(|queue, cx| queue.timer(cx));
         cpu.submit_one(Op::Discard, 1000);

@@ -1,7 +1,7 @@
-//! Index of requests by sector, for a whole device.
+//! Index of requests by a number, such as their sector or their deadline.
 //!
 //! A row of sorted blocks of pairs. A search compares adjacent keys without unpredictable branches, whereas a tree of a
-//! few dozen requests, the usual number, has one at every level. Equal sectors keep the order of insertion. Cost: O(log
+//! few dozen requests, the usual number, has one at every level. Equal keys keep the order of insertion. Cost: O(log
 //! n) comparisons and one short memory move; with many thousands of requests, moving the row of blocks would become
 //! noticeable.
 
@@ -13,34 +13,34 @@ const BLOCK: usize = 32;
 /// A block is searched in four groups of this many pairs.
 const GROUP: usize = BLOCK / 4;
 
-/// Counters of [`Starts`].
+/// Counters of [`KeyFilter`].
 const COUNTERS: usize = 256;
 
-/// An index of (sector, request) pairs. The user has to know the sector that a request was inserted with, which is
+/// An index of (key, request) pairs. The user has to know the key that a request was inserted with, which is
 /// below `u64::MAX`.
 #[derive(Clone, Debug, Default)]
-pub struct SectorOrder {
+pub struct KeyOrder {
     /// Non-empty blocks in order.
     blocks: Vec<Block>,
     /// Result of the last search: a found request is often removed next.
     hint: Cell<Position>,
-    starts: Starts,
+    filter: KeyFilter,
 }
 
 #[derive(Clone, Debug)]
 struct Block {
     len: usize,
-    /// Unused pairs at the end have the sector [`PADDING`].
+    /// Unused pairs at the end have the key [`PADDING`].
     pairs: [Pair; BLOCK],
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Pair {
-    sector: u64,
+    key: u64,
     id: u32,
 }
 
-const PADDING: Pair = Pair { sector: u64::MAX, id: u32::MAX };
+const PADDING: Pair = Pair { key: u64::MAX, id: u32::MAX };
 
 /// The position of a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -49,38 +49,38 @@ struct Position {
     index: usize,
 }
 
-/// Counting filter over start sectors: decides most look-ups of an exact sector.
+/// Counting filter over keys: decides most look-ups of an exact key.
 #[derive(Clone, Debug)]
-struct Starts([u16; COUNTERS]);
+struct KeyFilter([u16; COUNTERS]);
 
-impl Default for Starts {
+impl Default for KeyFilter {
     fn default() -> Self {
-        Starts([0; COUNTERS])
+        KeyFilter([0; COUNTERS])
     }
 }
 
-impl Starts {
+impl KeyFilter {
     #[inline]
-    fn class(sector: u64) -> usize {
-        (sector.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize
+    fn counter_index(key: u64) -> usize {
+        (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize
     }
 
     #[inline]
-    fn add(&mut self, sector: u64) {
-        let count = &mut self.0[Self::class(sector)];
+    fn add(&mut self, key: u64) {
+        let count = &mut self.0[Self::counter_index(key)];
         *count = count.saturating_add(1);
     }
 
     /// A saturated counter stays saturated, which only causes false positives.
     #[inline]
-    fn remove(&mut self, sector: u64) {
-        let count = &mut self.0[Self::class(sector)];
+    fn remove(&mut self, key: u64) {
+        let count = &mut self.0[Self::counter_index(key)];
         *count -= u16::from(*count != u16::MAX);
     }
 
     #[inline]
-    fn may_have(&self, sector: u64) -> bool {
-        self.0[Self::class(sector)] != 0
+    fn may_contain(&self, key: u64) -> bool {
+        self.0[Self::counter_index(key)] != 0
     }
 }
 
@@ -93,15 +93,15 @@ impl Block {
 
     #[inline]
     fn last(&self) -> u64 {
-        self.pairs[self.len - 1].sector
+        self.pairs[self.len - 1].key
     }
 
-    /// Number of pairs with a sector below this one.
+    /// Number of pairs with a key below this one.
     #[inline]
-    fn below(&self, sector: u64) -> usize {
+    fn below(&self, key: u64) -> usize {
         // Two rounds of independent comparisons, the same for any length: a loop with an early exit would be
         // mispredicted.
-        let is_below = |index: usize| usize::from(self.pairs[index].sector < sector);
+        let is_below = |index: usize| usize::from(self.pairs[index].key < key);
         let groups = is_below(GROUP - 1) + is_below(2 * GROUP - 1) + is_below(3 * GROUP - 1);
         let first = groups * GROUP;
         first + (0..GROUP).map(|index| is_below((first + index) % BLOCK)).sum::<usize>()
@@ -131,7 +131,7 @@ impl Block {
     }
 }
 
-impl SectorOrder {
+impl KeyOrder {
     /// Whether there is nothing in it.
     #[inline]
     #[must_use]
@@ -139,50 +139,50 @@ impl SectorOrder {
         self.blocks.is_empty()
     }
 
-    /// The request with the lowest sector of at least `sector`, of equal ones the oldest.
+    /// The request with the lowest key of at least `key`, of equal ones the oldest.
     #[inline]
     #[must_use]
-    pub fn at_or_after(&self, sector: u64) -> Option<u32> {
-        let at = self.seek(sector)?;
-        self.hint.set(at);
-        Some(self.pair(at).id)
+    pub fn at_or_after(&self, key: u64) -> Option<u32> {
+        let position = self.seek(key)?;
+        self.hint.set(position);
+        Some(self.pair(position).id)
     }
 
-    /// The oldest request that begins at `sector`.
+    /// The oldest request with this key.
     #[inline]
     #[must_use]
-    pub fn find(&self, sector: u64) -> Option<u32> {
-        if !self.starts.may_have(sector) {
+    pub fn find(&self, key: u64) -> Option<u32> {
+        if !self.filter.may_contain(key) {
             return None;
         }
-        let pair = self.pair(self.seek(sector)?);
-        (pair.sector == sector).then_some(pair.id)
+        let pair = self.pair(self.seek(key)?);
+        (pair.key == key).then_some(pair.id)
     }
 
-    /// The request behind `id`, which begins at `sector`.
+    /// The request behind `id`, which has this key.
     #[inline]
     #[must_use]
-    pub fn next(&self, id: u32, sector: u64) -> Option<u32> {
-        let at = self.after(self.position(id, sector)?)?;
-        Some(self.pair(at).id)
+    pub fn next(&self, id: u32, key: u64) -> Option<u32> {
+        let position = self.after(self.position(id, key)?)?;
+        Some(self.pair(position).id)
     }
 
-    /// The request before `id`, which begins at `sector`.
+    /// The request before `id`, which has this key.
     #[inline]
     #[must_use]
-    pub fn previous(&self, id: u32, sector: u64) -> Option<u32> {
-        let at = self.position(id, sector)?;
-        if at.index > 0 {
-            return Some(self.blocks[at.block].pairs[at.index - 1].id);
+    pub fn previous(&self, id: u32, key: u64) -> Option<u32> {
+        let position = self.position(id, key)?;
+        if position.index > 0 {
+            return Some(self.blocks[position.block].pairs[position.index - 1].id);
         }
-        self.blocks[at.block.checked_sub(1)?].pairs().last().map(|pair| pair.id)
+        self.blocks[position.block.checked_sub(1)?].pairs().last().map(|pair| pair.id)
     }
 
-    /// Inserts `id` behind all that begin at `sector`.
+    /// Inserts `id` behind all that have the same key.
     #[inline]
-    pub fn insert(&mut self, id: u32, sector: u64) {
-        self.starts.add(sector);
-        let mut block = self.block_of(sector + 1);
+    pub fn insert(&mut self, id: u32, key: u64) {
+        self.filter.add(key);
+        let mut block = self.block_of(key + 1);
         if block == self.blocks.len() {
             if block == 0 {
                 self.blocks.push(Block::EMPTY);
@@ -192,78 +192,78 @@ impl SectorOrder {
         }
         if self.blocks[block].len == BLOCK {
             self.split(block);
-            block += usize::from(self.blocks[block].last() <= sector);
+            block += usize::from(self.blocks[block].last() <= key);
         }
         let block = &mut self.blocks[block];
-        block.insert(block.below(sector + 1), Pair { sector, id });
+        block.insert(block.below(key + 1), Pair { key, id });
     }
 
-    /// Removes `id`, which was inserted with `sector`. Returns whether it was present.
+    /// Removes `id`, which was inserted with `key`. Returns whether it was present.
     #[inline]
-    pub fn remove(&mut self, id: u32, sector: u64) -> bool {
-        let Some(at) = self.position(id, sector) else { return false };
-        self.starts.remove(sector);
-        let block = &mut self.blocks[at.block];
-        block.remove(at.index);
+    pub fn remove(&mut self, id: u32, key: u64) -> bool {
+        let Some(position) = self.position(id, key) else { return false };
+        self.filter.remove(key);
+        let block = &mut self.blocks[position.block];
+        block.remove(position.index);
         if block.len <= BLOCK / 4 {
-            self.join(at.block);
+            self.join(position.block);
         }
         true
     }
 
-    /// Puts another request in the place of one that was inserted with this sector.
-    pub fn replace(&mut self, id: u32, sector: u64, with: u32) {
-        if let Some(at) = self.position(id, sector) {
-            self.blocks[at.block].pairs[at.index].id = with;
+    /// Puts another request in the place of one that was inserted with this key.
+    pub fn replace(&mut self, id: u32, key: u64, replacement: u32) {
+        if let Some(position) = self.position(id, key) {
+            self.blocks[position.block].pairs[position.index].id = replacement;
         }
     }
 
     #[inline]
-    fn pair(&self, at: Position) -> &Pair {
-        &self.blocks[at.block].pairs[at.index]
+    fn pair(&self, position: Position) -> &Pair {
+        &self.blocks[position.block].pairs[position.index]
     }
 
-    /// The first block that ends at or after `sector`.
+    /// The first block that ends at or after `key`.
     #[inline]
-    fn block_of(&self, sector: u64) -> usize {
+    fn block_of(&self, key: u64) -> usize {
         // There is nearly always one block, which needs no search.
         match self.blocks.as_slice() {
             [] => 0,
-            [only] => usize::from(only.last() < sector),
-            blocks => blocks.partition_point(|block| block.last() < sector),
+            [only] => usize::from(only.last() < key),
+            blocks => blocks.partition_point(|block| block.last() < key),
         }
     }
 
     #[inline]
-    fn seek(&self, sector: u64) -> Option<Position> {
-        let block = self.block_of(sector);
-        let index = self.blocks.get(block)?.below(sector);
+    fn seek(&self, key: u64) -> Option<Position> {
+        let block = self.block_of(key);
+        let index = self.blocks.get(block)?.below(key);
         Some(Position { block, index })
     }
 
-    /// The position of `id`: that of the last search, the first pair of its sector, or shortly after it.
+    /// The position of `id`: that of the last search, the first pair of its key, or shortly after it.
     #[inline]
-    fn position(&self, id: u32, sector: u64) -> Option<Position> {
+    fn position(&self, id: u32, key: u64) -> Option<Position> {
         let hint = self.hint.get();
         if self.blocks.get(hint.block).is_some_and(|block| block.pairs[hint.index].id == id) {
             return Some(hint);
         }
-        let mut at = self.seek(sector)?;
-        while self.pair(at).id != id {
-            at = self.after(at)?;
-            if self.pair(at).sector != sector {
+        let mut position = self.seek(key)?;
+        while self.pair(position).id != id {
+            position = self.after(position)?;
+            if self.pair(position).key != key {
                 return None;
             }
         }
-        Some(at)
+        Some(position)
     }
 
     #[inline]
-    fn after(&self, at: Position) -> Option<Position> {
-        if at.index + 1 < self.blocks[at.block].len {
-            return Some(Position { index: at.index + 1, ..at });
+    fn after(&self, position: Position) -> Option<Position> {
+        if position.index + 1 < self.blocks[position.block].len {
+            return Some(Position { index: position.index + 1, ..position });
         }
-        (at.block + 1 < self.blocks.len()).then_some(Position { block: at.block + 1, index: 0 })
+        (position.block + 1 < self.blocks.len()).then_some(Position { block: position.block + 1, index: 0 })
     }
 
     /// Splits a full block in the middle.
@@ -299,31 +299,31 @@ mod tests {
         fn pairs_stay_in_the_order_of_sectors_and_then_of_insertion(
             steps in prop::collection::vec((0u32..300, 0u64..60), 1..1200),
         ) {
-            let mut order = SectorOrder::default();
+            let mut order = KeyOrder::default();
             let mut model: Vec<(u64, u32)> = Vec::new();
-            for (id, sector) in steps {
-                if let Some(at) = model.iter().position(|&(_, other)| other == id) {
-                    prop_assert!(order.remove(id, model[at].0));
-                    model.remove(at);
+            for (id, key) in steps {
+                if let Some(position) = model.iter().position(|&(_, other)| other == id) {
+                    prop_assert!(order.remove(id, model[position].0));
+                    model.remove(position);
                 } else {
-                    prop_assert!(!order.remove(id, sector));
-                    order.insert(id, sector);
-                    let at = model.partition_point(|&(other, _)| other <= sector);
-                    model.insert(at, (sector, id));
+                    prop_assert!(!order.remove(id, key));
+                    order.insert(id, key);
+                    let position = model.partition_point(|&(other, _)| other <= key);
+                    model.insert(position, (key, id));
                 }
                 prop_assert!(order.blocks.iter().all(|block| (1..=BLOCK).contains(&block.len)));
                 let held: Vec<(u64, u32)> = order
                     .blocks
                     .iter()
-                    .flat_map(|block| block.pairs().iter().map(|pair| (pair.sector, pair.id)))
+                    .flat_map(|block| block.pairs().iter().map(|pair| (pair.key, pair.id)))
                     .collect();
                 prop_assert_eq!(&held, &model);
                 prop_assert_eq!(order.is_empty(), model.is_empty());
-                prop_assert!(order.blocks.iter().all(|block| block.pairs[block.len..].iter().all(|p| p.sector == u64::MAX)));
-                let lowest = model.iter().find(|&&(other, _)| other >= sector);
-                prop_assert_eq!(order.at_or_after(sector), lowest.map(|&(_, id)| id));
-                let exact = lowest.filter(|&&(other, _)| other == sector);
-                prop_assert_eq!(order.find(sector), exact.map(|&(_, id)| id));
+                prop_assert!(order.blocks.iter().all(|block| block.pairs[block.len..].iter().all(|p| p.key == u64::MAX)));
+                let lowest = model.iter().find(|&&(other, _)| other >= key);
+                prop_assert_eq!(order.at_or_after(key), lowest.map(|&(_, id)| id));
+                let exact = lowest.filter(|&&(other, _)| other == key);
+                prop_assert_eq!(order.find(key), exact.map(|&(_, id)| id));
             }
             for pair in model.windows(2) {
                 prop_assert_eq!(order.next(pair[0].1, pair[0].0), Some(pair[1].1));
@@ -338,11 +338,11 @@ mod tests {
 
     #[test]
     fn a_sector_where_no_request_begins_is_mostly_known_without_a_search() {
-        let mut starts = Starts::default();
-        starts.add(4711);
-        assert!(starts.may_have(4711));
-        assert!((0..1000u64).filter(|sector| starts.may_have(sector * 8)).count() < 20);
-        starts.remove(4711);
-        assert!(!starts.may_have(4711));
+        let mut filter = KeyFilter::default();
+        filter.add(4711);
+        assert!(filter.may_contain(4711));
+        assert!((0..1000u64).filter(|key| filter.may_contain(key * 8)).count() < 20);
+        filter.remove(4711);
+        assert!(!filter.may_contain(4711));
     }
 }
