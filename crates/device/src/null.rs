@@ -36,17 +36,17 @@ pub struct Null {
     /// Time from submission to completion.
     delay: UniformTime,
     /// The commands that it holds, if their number is limited.
-    held: Option<Held>,
+    in_flight: Option<InFlight>,
     random: Random,
 }
 
 /// The commands that a limited device has not completed yet.
 #[derive(Clone, Debug)]
-struct Held {
+struct InFlight {
     /// Maximum number of commands, at least 1.
     limit: usize,
     /// Completion times, earliest first.
-    until: BinaryHeap<Reverse<Instant>>,
+    completion_times: BinaryHeap<Reverse<Instant>>,
 }
 
 impl Null {
@@ -56,21 +56,21 @@ impl Null {
         Null {
             shape,
             delay: UniformTime::around(Nanos(parameters.delay_ns), parameters.delay_jitter_percent),
-            held: parameters
+            in_flight: parameters
                 .holds_commands
-                .map(|limit| Held { limit: limit.max(1) as usize, until: BinaryHeap::new() }),
+                .map(|limit| InFlight { limit: limit.max(1) as usize, completion_times: BinaryHeap::new() }),
             random: Random::from_seed(seed),
         }
     }
 }
 
-impl Held {
+impl InFlight {
     /// Whether there is room at `now`, after everything that completes by then.
     fn has_room(&mut self, now: Instant) -> bool {
-        while self.until.peek().is_some_and(|&Reverse(at)| at <= now) {
-            self.until.pop();
+        while self.completion_times.peek().is_some_and(|&Reverse(at)| at <= now) {
+            self.completion_times.pop();
         }
-        self.until.len() < self.limit
+        self.completion_times.len() < self.limit
     }
 }
 
@@ -80,12 +80,12 @@ impl Device for Null {
     }
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
-        if self.held.as_mut().is_some_and(|held| !held.has_room(now)) {
+        if self.in_flight.as_mut().is_some_and(|in_flight| !in_flight.has_room(now)) {
             return Err(Refusal::UntilCompletion);
         }
         let at = now + self.delay.draw(&mut self.random);
-        if let Some(held) = &mut self.held {
-            held.until.push(Reverse(at));
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.completion_times.push(Reverse(at));
         }
         let status = if self.shape.holds(&command) { Status::Ok } else { Status::IoError };
         schedule.end(at, command.tag, status);

@@ -46,7 +46,7 @@ pub struct Optane {
     /// Transfer time of a sector beyond 4 KiB, ns: of a read, of a write.
     sector_ns: [f64; 2],
     access: UniformTime,
-    front_free: Instant,
+    front_end_free_at: Instant,
     /// When each channel has completed all its work.
     channels: Vec<Instant>,
     random: Random,
@@ -68,7 +68,7 @@ impl Optane {
             write_command: from_us(parameters.write_command_us),
             sector_ns: [sector_ns(parameters.read_mb_per_s), sector_ns(parameters.write_mb_per_s)],
             access: UniformTime::around(from_us(parameters.access_us), parameters.access_jitter_percent),
-            front_free: Instant::ZERO,
+            front_end_free_at: Instant::ZERO,
             channels: vec![Instant::ZERO; parameters.channels.max(1) as usize],
             random: Random::from_seed(seed),
         }
@@ -76,12 +76,12 @@ impl Optane {
 
     /// Occupies the front end. Returns when the command has passed.
     #[inline]
-    fn pass_front(&mut self, at: Instant, is_read: bool, sectors: u32) -> Instant {
+    fn pass_front_end(&mut self, at: Instant, is_read: bool, sectors: u32) -> Instant {
         let command = if is_read { self.read_command } else { self.write_command };
-        let beyond = f64::from(sectors.saturating_sub(PAGE_SECTORS as u32));
-        let beyond = Nanos((beyond * self.sector_ns[usize::from(!is_read)]) as u64);
-        self.front_free = self.front_free.max(at) + command + beyond;
-        self.front_free
+        let extra_sectors = f64::from(sectors.saturating_sub(PAGE_SECTORS as u32));
+        let extra = Nanos((extra_sectors * self.sector_ns[usize::from(!is_read)]) as u64);
+        self.front_end_free_at = self.front_end_free_at.max(at) + command + extra;
+        self.front_end_free_at
     }
 
     /// When the channels have completed all pages of a transfer.
@@ -107,12 +107,12 @@ impl Device for Optane {
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
         let at = now + self.inbound;
         let (status, done) = match command.op {
-            _ if !self.shape.holds(&command) => (Status::IoError, self.pass_front(at, false, 0)),
+            _ if !self.shape.holds(&command) => (Status::IoError, self.pass_front_end(at, false, 0)),
             Op::Read | Op::Write => {
-                let through = self.pass_front(at, command.op == Op::Read, command.sectors);
-                (Status::Ok, self.access(through, &command))
+                let transferred_at = self.pass_front_end(at, command.op == Op::Read, command.sectors);
+                (Status::Ok, self.access(transferred_at, &command))
             }
-            Op::Flush | Op::Discard | Op::WriteZeroes => (Status::Ok, self.pass_front(at, false, 0)),
+            Op::Flush | Op::Discard | Op::WriteZeroes => (Status::Ok, self.pass_front_end(at, false, 0)),
         };
         schedule.end(done + self.outbound, command.tag, status);
         Ok(())

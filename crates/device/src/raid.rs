@@ -35,11 +35,11 @@ pub struct Raid {
     passed: Vec<u32>,
     free: Vec<u32>,
     /// When the inner device completes commands, for those where this is known: its tags become free then.
-    coming_back: BinaryHeap<Reverse<(Instant, u32)>>,
+    completing_inner: BinaryHeap<Reverse<(Instant, u32)>>,
     /// When the host sees completions: the card's tags become free then.
     completing: BinaryHeap<Reverse<Instant>>,
     /// Commands whose completion the host has not seen.
-    held: usize,
+    unseen: usize,
     /// The last alarm that was set and has not fired.
     alarm_at: Option<Instant>,
 }
@@ -60,9 +60,9 @@ impl Raid {
             waiting: VecDeque::new(),
             passed: vec![0; depth as usize],
             free: (0..depth).rev().collect(),
-            coming_back: BinaryHeap::new(),
+            completing_inner: BinaryHeap::new(),
             completing: BinaryHeap::new(),
-            held: 0,
+            unseen: 0,
             alarm_at: None,
             shape,
         }
@@ -70,15 +70,15 @@ impl Raid {
 
     /// Frees the tags of commands that have completed by now.
     fn settle(&mut self, now: Instant) {
-        while let Some(&Reverse((at, tag))) = self.coming_back.peek()
+        while let Some(&Reverse((at, tag))) = self.completing_inner.peek()
             && at <= now
         {
-            self.coming_back.pop();
+            self.completing_inner.pop();
             self.free.push(tag);
         }
         while self.completing.peek().is_some_and(|&Reverse(at)| at <= now) {
             self.completing.pop();
-            self.held -= 1;
+            self.unseen -= 1;
         }
     }
 
@@ -86,17 +86,17 @@ impl Raid {
     fn submit_to_inner_device(&mut self, now: Instant, schedule: &mut Schedule) {
         while let (Some(&command), Some(&tag)) = (self.waiting.front(), self.free.last()) {
             let queue = command.queue % self.inner.shape().hw_queues.max(1);
-            let (completions, alarms) = (schedule.completions.len(), schedule.alarms.len());
+            let (first_completion, first_alarm) = (schedule.completions.len(), schedule.alarms.len());
             if self.inner.submit(now, Command { tag, queue, ..command }, schedule).is_err() {
                 break;
             }
             self.waiting.pop_front();
             self.free.pop();
             self.passed[tag as usize] = command.tag;
-            self.translate(completions, alarms, schedule);
+            self.translate(first_completion, first_alarm, schedule);
         }
         if !self.waiting.is_empty()
-            && let Some(&Reverse((at, _))) = self.coming_back.peek()
+            && let Some(&Reverse((at, _))) = self.completing_inner.peek()
             && self.alarm_at.is_none_or(|set| set > at)
         {
             self.alarm_at = Some(at);
@@ -105,15 +105,15 @@ impl Raid {
     }
 
     /// Converts completions and alarms of the inner device to those of the card.
-    fn translate(&mut self, completions: usize, alarms: usize, schedule: &mut Schedule) {
-        for completion in &mut schedule.completions[completions..] {
+    fn translate(&mut self, first_completion: usize, first_alarm: usize, schedule: &mut Schedule) {
+        for completion in &mut schedule.completions[first_completion..] {
             let tag = completion.tag;
-            self.coming_back.push(Reverse((completion.at, tag)));
+            self.completing_inner.push(Reverse((completion.at, tag)));
             completion.tag = self.passed[tag as usize];
             completion.at += self.command;
             self.completing.push(Reverse(completion.at));
         }
-        for (_, alarm) in &mut schedule.alarms[alarms..] {
+        for (_, alarm) in &mut schedule.alarms[first_alarm..] {
             *alarm += 1;
         }
     }
@@ -126,10 +126,10 @@ impl Device for Raid {
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
         self.settle(now);
-        if self.held == self.host_tags {
+        if self.unseen == self.host_tags {
             return Err(Refusal::UntilCompletion);
         }
-        self.held += 1;
+        self.unseen += 1;
         self.waiting.push_back(command);
         self.submit_to_inner_device(now, schedule);
         Ok(())
@@ -141,9 +141,9 @@ impl Device for Raid {
                 self.alarm_at = None;
             }
         } else {
-            let (completions, alarms) = (schedule.completions.len(), schedule.alarms.len());
+            let (first_completion, first_alarm) = (schedule.completions.len(), schedule.alarms.len());
             self.inner.wake(now, alarm - 1, schedule);
-            self.translate(completions, alarms, schedule);
+            self.translate(first_completion, first_alarm, schedule);
         }
         self.settle(now);
         self.submit_to_inner_device(now, schedule);

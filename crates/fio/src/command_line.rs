@@ -17,7 +17,7 @@
 use crate::options::OptionIndex;
 
 /// Options of fio that only affect its output.
-const OF_OUTPUT: [&str; 17] = [
+const OUTPUT_OPTIONS: [&str; 17] = [
     "alloc-size",
     "append-terse",
     "bandwidth-log",
@@ -62,11 +62,11 @@ impl std::error::Error for CommandLineError {}
 pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<String, CommandLineError> {
     let index = OptionIndex::all();
     let arguments: Vec<&str> = arguments.into_iter().collect();
-    let of_fio = match arguments.iter().position(|argument| *argument == "fio" || argument.ends_with("/fio")) {
+    let first_argument = match arguments.iter().position(|argument| *argument == "fio" || argument.ends_with("/fio")) {
         Some(fio) if arguments.first().is_some_and(|first| !first.starts_with("--")) => fio + 1,
         _ => 0,
     };
-    let mut arguments = arguments[of_fio..].iter().copied().peekable();
+    let mut arguments = arguments[first_argument..].iter().copied().peekable();
     let (mut text, mut has_section, mut has_job) = (String::new(), false, false);
     while let Some(argument) = arguments.next() {
         // fio accepts one dash as well as two.
@@ -78,8 +78,8 @@ pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Stri
             Some((name, value)) => (name, Some(value)),
             None => (option, arguments.next_if(|next| !next.starts_with('-'))),
         };
-        let name = whole_name(index, name)?;
-        if OF_OUTPUT.contains(&name) {
+        let name = full_name(index, name)?;
+        if OUTPUT_OPTIONS.contains(&name) {
             continue;
         }
         // Each of these ends a line or value in a job file.
@@ -112,25 +112,26 @@ pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Stri
 }
 
 /// The option with this name, or the only option that begins with it, as in fio.
-fn whole_name<'a>(index: &OptionIndex, name: &'a str) -> Result<&'a str, CommandLineError> {
-    if name == "name" || OF_OUTPUT.contains(&name) || index.find(name).is_some() {
+fn full_name<'a>(index: &OptionIndex, name: &'a str) -> Result<&'a str, CommandLineError> {
+    if name == "name" || OUTPUT_OPTIONS.contains(&name) || index.find(name).is_some() {
         return Ok(name);
     }
-    let own = ["name"].into_iter().chain(OF_OUTPUT);
-    let mut begins: Vec<&'static str> = own.chain(index.names()).filter(|known| known.starts_with(name)).collect();
-    begins.sort_unstable();
+    let other_names = ["name"].into_iter().chain(OUTPUT_OPTIONS);
+    let mut matching: Vec<&'static str> =
+        other_names.chain(index.names()).filter(|known| known.starts_with(name)).collect();
+    matching.sort_unstable();
     // An option and its alias count as one.
     let mut seen = Vec::new();
-    begins.retain(|known| {
+    matching.retain(|known| {
         let id = index.find(known).map(|(id, _)| id);
         let is_new = id.is_none() || !seen.contains(&id);
         seen.push(id);
         is_new
     });
-    match begins[..] {
+    match matching[..] {
         [only] if !name.is_empty() => Ok(only),
         [_, _, ..] if !name.is_empty() => {
-            Err(CommandLineError(format!("--{name}: ambiguous (expected one of --{})", begins.join(", --"))))
+            Err(CommandLineError(format!("--{name}: ambiguous (expected one of --{})", matching.join(", --"))))
         }
         _ => Ok(name),
     }
@@ -151,14 +152,14 @@ mod tests {
         for name in index.names() {
             for length in 1..name.len() {
                 let begin = &name[..length];
-                let of = |name: &str| index.find(name).map(|(id, _)| id);
-                match whole_name(index, begin) {
+                let id_of = |name: &str| index.find(name).map(|(id, _)| id);
+                match full_name(index, begin) {
                     Ok(whole) if whole == begin => {
-                        assert!(of(begin).is_some() || OF_OUTPUT.contains(&begin), "{begin}")
+                        assert!(id_of(begin).is_some() || OUTPUT_OPTIONS.contains(&begin), "{begin}")
                     }
                     Ok(whole) => {
                         cut_short += 1;
-                        assert_eq!(of(whole), of(name), "{begin}");
+                        assert_eq!(id_of(whole), id_of(name), "{begin}");
                     }
                     Err(error) => assert!(error.0.contains("expected one of --"), "{error}"),
                 }

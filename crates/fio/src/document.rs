@@ -7,7 +7,7 @@ use crate::JobFileError;
 
 /// The position of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     /// Index into [`Document::files`].
     pub(crate) file: u16,
     /// From 1.
@@ -20,14 +20,14 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     /// The value with variables replaced; `None` for a flag without `=`.
     pub(crate) value: Option<String>,
-    pub(crate) place: Place,
+    pub(crate) position: Position,
 }
 
 /// A `[section]` and its options.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     pub(crate) name: Arc<str>,
-    pub(crate) place: Place,
+    pub(crate) position: Position,
     /// Indices into [`Document::entries`].
     pub(crate) entries: Range<usize>,
 }
@@ -49,9 +49,9 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// An error in the line at `place`.
-    pub(crate) fn error_at(&self, place: Place, section: Option<&Section>, message: &str) -> JobFileError {
-        let file = self.files.get(usize::from(place.file)).unwrap_or(&self.files[0]);
-        JobFileError::new(file, message).at_line(place.line).in_section(section.map(|s| &s.name))
+    /// An error in the line at `position`.
+    pub(crate) fn error_at(&self, position: Position, section: Option<&Section>, message: &str) -> JobFileError {
+        let file = self.files.get(usize::from(position.file)).unwrap_or(&self.files[0]);
+        JobFileError::new(file, message).at_line(position.line).in_section(section.map(|s| &s.name))
     }
 }

@@ -58,26 +58,26 @@ impl JobFileError {
 
 impl JobFileError {
     /// The position, at the start of the message.
-    pub(crate) fn place(&self) -> String {
-        let mut place = self.file.to_string();
+    pub(crate) fn position(&self) -> String {
+        let mut position = self.file.to_string();
         if let Some(line) = self.line {
-            place += &format!(":{line}");
+            position += &format!(":{line}");
         }
         if let Some(section) = &self.section {
-            place += &format!(": [{}]", printable(section));
+            position += &format!(": [{}]", printable(section));
         }
         if let Some(option) = &self.option {
-            let after = if self.section.is_some() { " " } else { ": " };
-            place += &format!("{after}{}", printable(option));
+            let separator = if self.section.is_some() { " " } else { ": " };
+            position += &format!("{separator}{}", printable(option));
         }
-        place
+        position
     }
 }
 
 impl fmt::Display for JobFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let after = if self.section.is_some() && self.option.is_none() { " " } else { ": " };
-        write!(f, "{}{after}{}", self.place(), self.message)?;
+        let separator = if self.section.is_some() && self.option.is_none() { " " } else { ": " };
+        write!(f, "{}{separator}{}", self.position(), self.message)?;
         if let Some(hint) = &self.hint {
             write!(f, " ({hint})")?;
         }
@@ -95,9 +95,9 @@ pub(crate) fn printable(name: &str) -> Cow<'_, str> {
 
 /// Text from a job file for use in messages: quoted, control characters escaped, and not too long.
 pub(crate) fn quoted(text: &str) -> String {
-    const SHOWN: usize = 60;
+    const CHARS_MAX: usize = 60;
     let mut chars = text.chars();
-    let head: String = chars.by_ref().take(SHOWN).collect();
+    let head: String = chars.by_ref().take(CHARS_MAX).collect();
     let more = if chars.next().is_some() { "..." } else { "" };
     format!("{head:?}{more}")
 }

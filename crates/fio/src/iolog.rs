@@ -11,22 +11,22 @@ use crate::environment::LogSource;
 use crate::error::quoted;
 use crate::options::ReplaySettings;
 
-/// What the first pass over a log finds.
+/// The result of the first pass over a log.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct LogScan {
     /// The log's files, indexed by [`Io::file`].
     pub(crate) files: Vec<String>,
     pub(crate) summary: Summary,
 }
 
 /// Reads a whole log once.
-pub(crate) fn find(source: &dyn LogSource, settings: &ReplaySettings) -> Result<Found, RecordError> {
+pub(crate) fn scan(source: &dyn LogSource, settings: &ReplaySettings) -> Result<LogScan, RecordError> {
     let mut reader = Reader::open(source, settings, None)?;
     let mut summary = Summary::default();
     while let Some(record) = reader.next_record()? {
         summary.add(&record);
     }
-    Ok(Found { files: reader.files, summary })
+    Ok(LogScan { files: reader.files, summary })
 }
 
 /// A log replayed by a process.
@@ -54,13 +54,13 @@ impl Records for Log {
 /// Maximum files of a log: [`Io::file`] has 8 bits.
 const FILES_MAX: usize = 255;
 /// The first bytes of a record of blktrace: its magic number in either byte order.
-const BLKTRACE: [[u8; 3]; 2] = [[0x74, 0x61, 0x65], [0x65, 0x61, 0x74]];
-const ACTIONS: &str = "expected read, write, trim, sync, datasync, wait, add, open or close";
+const BLKTRACE_MAGIC: [[u8; 3]; 2] = [[0x74, 0x61, 0x65], [0x65, 0x61, 0x74]];
+const EXPECTED_ACTIONS: &str = "expected read, write, trim, sync, datasync, wait, add, open or close";
 
 /// Maximum bytes of a line: many times the length of a path.
 const LINE_BYTES_MAX: u64 = 1 << 16;
 
-type Wrong = (String, &'static str);
+type LineError = (String, &'static str);
 
 struct Reader {
     input: Box<dyn BufRead + Send>,
@@ -79,7 +79,7 @@ struct Reader {
     /// A `wait` of version 2 that the next I/O takes.
     wait: Option<Nanos>,
     /// Sum of the pauses of I/Os skipped since the last one.
-    skipped: Nanos,
+    skipped_pause: Nanos,
 }
 
 impl Reader {
@@ -101,12 +101,12 @@ impl Reader {
             first_us: None,
             last_us: 0,
             wait: None,
-            skipped: Nanos::ZERO,
+            skipped_pause: Nanos::ZERO,
         };
-        let has_head = reader.read_line()?;
+        let has_header = reader.read_line()?;
         let bytes = &reader.text;
         let error = |message: &str, hint| Err(RecordError { line: 1, message: message.to_owned(), hint });
-        if bytes.get(1..4) == Some(&BLKTRACE[0]) || bytes.get(..3) == Some(&BLKTRACE[1]) {
+        if bytes.get(1..4) == Some(&BLKTRACE_MAGIC[0]) || bytes.get(..3) == Some(&BLKTRACE_MAGIC[1]) {
             let hint = "replay it in fio with write_iolog, and use the log that this writes";
             return error("blktrace recordings are not supported", hint);
         }
@@ -118,7 +118,7 @@ impl Reader {
             "fio version 3 iolog" => 3,
             // The text is not quoted, since it may come from any kind of file.
             head => {
-                let message = if !has_head {
+                let message = if !has_header {
                     "the log is empty".to_owned()
                 } else if head.starts_with("fio version") {
                     format!("{} is not the header of an I/O log", quoted(head))
@@ -135,25 +135,25 @@ impl Reader {
     fn read_line(&mut self) -> Result<bool, RecordError> {
         self.text.clear();
         let mut input = io::Read::take(&mut self.input, LINE_BYTES_MAX);
-        let read = input.read_until(b'\n', &mut self.text).map_err(|error| unreadable(self.lines + 1, &error))?;
+        let bytes_read = input.read_until(b'\n', &mut self.text).map_err(|error| unreadable(self.lines + 1, &error))?;
         self.lines = self.lines.saturating_add(1);
-        if read as u64 == LINE_BYTES_MAX && self.text.last() != Some(&b'\n') {
+        if bytes_read as u64 == LINE_BYTES_MAX && self.text.last() != Some(&b'\n') {
             let (message, hint) = ("the line is too long".to_owned(), "expected an I/O log of fio, version 2 or 3");
             return Err(RecordError { line: self.lines, message, hint });
         }
-        Ok(read > 0)
+        Ok(bytes_read > 0)
     }
 
     /// The next I/O; `None` at the end of the log.
     fn next_record(&mut self) -> Result<Option<Record>, RecordError> {
         while self.read_line()? {
             let text = std::mem::take(&mut self.text);
-            let record = self.line_of(&text);
+            let record = self.parse_line(&text);
             self.text = text;
             match record {
                 Ok(None) => {}
                 Ok(Some(record)) => {
-                    if let Some(record) = self.adapted(record) {
+                    if let Some(record) = self.apply_settings(record) {
                         return Ok(Some(record));
                     }
                 }
@@ -164,16 +164,16 @@ impl Reader {
     }
 
     /// Applies the options to an I/O; `None` if it is skipped, in which case its pause is added to the next one.
-    fn adapted(&mut self, Record { io, pause }: Record) -> Option<Record> {
+    fn apply_settings(&mut self, Record { io, pause }: Record) -> Option<Record> {
         let pause = match self.settings.pause(pause) {
-            Pause::After(gap) => Pause::After(Nanos(self.skipped.0.saturating_add(gap.0))),
+            Pause::After(gap) => Pause::After(Nanos(self.skipped_pause.0.saturating_add(gap.0))),
             until => until,
         };
         if self.settings.skips(io.op) {
-            self.skipped = if let Pause::After(gap) = pause { gap } else { self.skipped };
+            self.skipped_pause = if let Pause::After(gap) = pause { gap } else { self.skipped_pause };
             return None;
         }
-        self.skipped = Nanos::ZERO;
+        self.skipped_pause = Nanos::ZERO;
         let file = match &self.devices {
             Some(devices) => devices.get(usize::from(io.file)).copied().unwrap_or(0),
             None => io.file,
@@ -181,7 +181,7 @@ impl Reader {
         Some(Record { io: Io { offset_bytes: self.settings.offset(io.offset_bytes), file, ..io }, pause })
     }
 
-    fn line_of(&mut self, bytes: &[u8]) -> Result<Option<Record>, Wrong> {
+    fn parse_line(&mut self, bytes: &[u8]) -> Result<Option<Record>, LineError> {
         let Ok(text) = std::str::from_utf8(bytes) else {
             return Err(("not text".to_owned(), "expected an I/O log of fio, version 2 or 3"));
         };
@@ -195,30 +195,30 @@ impl Reader {
         }
         match &fields[..count] {
             [] => Ok(None),
-            fields if self.version == 2 => self.line(None, fields),
-            fields => self.timed_line(fields),
+            fields if self.version == 2 => self.parse_fields(None, fields),
+            fields => self.parse_timed_line(fields),
         }
     }
 
     /// A line of version 3.
-    fn timed_line(&mut self, fields: &[&str]) -> Result<Option<Record>, Wrong> {
+    fn parse_timed_line(&mut self, fields: &[&str]) -> Result<Option<Record>, LineError> {
         // fio appends the log of a second job to that of the first.
         if fields == ["fio", "version", "3", "iolog"] {
             return Err(("a second log begins here".to_owned(), "fio appends to an existing log: record a single run"));
         }
         let time = number(fields[0], "a time in microseconds")?;
-        self.line(Some(time), &fields[1..])
+        self.parse_fields(Some(time), &fields[1..])
     }
 
     /// A line without its timestamp.
-    fn line(&mut self, time_us: Option<u64>, fields: &[&str]) -> Result<Option<Record>, Wrong> {
+    fn parse_fields(&mut self, time_us: Option<u64>, fields: &[&str]) -> Result<Option<Record>, LineError> {
         if let (None, Some(time)) = (self.first_us, time_us) {
             (self.first_us, self.last_us) = (Some(time), time);
         }
         let (file, action, offset, length) = match *fields {
-            [file, "add" | "open" | "close"] => return self.file(file).map(|_| None),
+            [file, "add" | "open" | "close"] => return self.file_index(file).map(|_| None),
             [_, "wait", ms, _] if time_us.is_none() => {
-                self.wait = Some(short(number(ms, "a time in milliseconds")?, 1_000_000)?);
+                self.wait = Some(to_nanos(number(ms, "a time in milliseconds")?, 1_000_000)?);
                 return Ok(None);
             }
             [_, "wait", ..] if time_us.is_some() => {
@@ -237,7 +237,7 @@ impl Reader {
             "write" => Op::Write,
             "trim" => Op::Discard,
             "sync" | "datasync" => Op::Flush,
-            _ => return Err((format!("{} is not an action", quoted(action)), ACTIONS)),
+            _ => return Err((format!("{} is not an action", quoted(action)), EXPECTED_ACTIONS)),
         };
         let (mut offset_bytes, mut bytes) =
             (number(offset, "an offset in bytes")?, number(length, "a length in bytes")?);
@@ -252,20 +252,20 @@ impl Reader {
             (None, Some(time)) => {
                 let gap = time.saturating_sub(self.last_us);
                 self.last_us = time;
-                Pause::After(short(gap, 1_000)?)
+                Pause::After(to_nanos(gap, 1_000)?)
             }
             (None, None) => Pause::After(Nanos::ZERO),
         };
-        let file = self.file(file)?;
+        let file = self.file_index(file)?;
         let io = Io { op, file, priority: IoPriority::UNSET, bytes: bytes as u32, offset_bytes };
         Ok(Some(Record { io, pause }))
     }
 
-    fn file(&mut self, name: &str) -> Result<u8, Wrong> {
+    fn file_index(&mut self, name: &str) -> Result<u8, LineError> {
         let files = &mut self.files;
         // A log has few files, so a linear search is enough.
-        if let Some(at) = files.iter().position(|known| known == name) {
-            return Ok(at as u8);
+        if let Some(index) = files.iter().position(|known| known == name) {
+            return Ok(index as u8);
         }
         if files.len() == FILES_MAX {
             return Err((format!("more than {FILES_MAX} files"), "set replay_redirect to replay on one device"));
@@ -275,12 +275,12 @@ impl Reader {
     }
 }
 
-fn number(text: &str, expected: &'static str) -> Result<u64, Wrong> {
+fn number(text: &str, expected: &'static str) -> Result<u64, LineError> {
     text.parse().map_err(|_| (format!("{} is not a number", quoted(text)), expected))
 }
 
 /// Converts a time to nanoseconds; limited so that sums of times do not overflow.
-fn short(number: u64, unit_ns: u64) -> Result<Nanos, Wrong> {
+fn to_nanos(number: u64, unit_ns: u64) -> Result<Nanos, LineError> {
     const TEN_YEARS_NS: u64 = 3_653 * 86_400 * 1_000_000_000;
     match number.checked_mul(unit_ns) {
         Some(time_ns) if time_ns <= TEN_YEARS_NS => Ok(Nanos(time_ns)),

@@ -62,11 +62,11 @@ impl IoMax {
     /// # Errors
     /// If one of the settings is rejected. Then none is applied.
     pub fn update(&mut self, text: &str) -> Result<(), IoMaxError> {
-        let mut changed = *self;
+        let mut updated = *self;
         for setting in text.split_ascii_whitespace() {
-            changed.set(setting)?;
+            updated.set(setting)?;
         }
-        *self = changed;
+        *self = updated;
         Ok(())
     }
 

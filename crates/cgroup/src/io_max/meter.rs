@@ -82,15 +82,16 @@ impl Meter {
 
     /// When a bio may be sent: `now` or later.
     pub fn earliest(&self, now: Instant, slice: Nanos, rate: Rate, cost: Cost) -> Instant {
-        let begun = Nanos((now.since(self.start).0 / slice.0 + 1).saturating_mul(slice.0));
+        // Rounded up to whole slices.
+        let elapsed = Nanos((now.since(self.start).0 / slice.0 + 1).saturating_mul(slice.0));
         let bytes = rate.bps.filter(|_| cost.bytes > 0).and_then(|bps| {
-            let short = (self.bytes + i128::from(cost.bytes) * UNIT).saturating_sub(worth(bps, begun));
-            (short > 0).then(|| self.start + begun + time_for(short, bps))
+            let deficit = (self.bytes + i128::from(cost.bytes) * UNIT).saturating_sub(allowance(bps, elapsed));
+            (deficit > 0).then(|| self.start + elapsed + time_for(deficit, bps))
         });
         // One more operation is allowed from the start of the slice whose end is late enough for it.
         let operation = rate.iops.and_then(|iops| {
             let needed = self.operations + i128::from(cost.operations) * UNIT;
-            (needed > worth(iops, begun)).then(|| {
+            (needed > allowance(iops, elapsed)).then(|| {
                 let slices = time_for(needed, iops).0.div_ceil(slice.0);
                 self.start + Nanos((slices - 1).saturating_mul(slice.0))
             })
@@ -121,8 +122,8 @@ impl Meter {
     pub fn rescale_for_new_limits(&mut self, now: Instant, slice: Nanos, old: Rate, new: Rate, is_waiting: bool) {
         let elapsed = now.since(self.start);
         let carry = |spent: i128, rate: Option<u64>| match rate {
-            Some(rate) if is_waiting => spent.saturating_sub(worth(rate, elapsed)),
-            Some(rate) if now <= self.end => spent.saturating_sub(worth(rate, elapsed)).max(0),
+            Some(rate) if is_waiting => spent.saturating_sub(allowance(rate, elapsed)),
+            Some(rate) if now <= self.end => spent.saturating_sub(allowance(rate, elapsed)).max(0),
             _ => 0,
         };
         let (bytes, operations) = (carry(self.bytes, old.bps), carry(self.operations, old.iops));
@@ -132,13 +133,14 @@ impl Meter {
 
     /// Removes whole slices that have passed, with the I/O sent in them.
     fn trim(&mut self, now: Instant, slice: Nanos, rate: Rate) {
-        let over = Nanos(now.since(self.start).0 / slice.0 * slice.0);
-        if over == Nanos::ZERO {
+        let elapsed_slices = Nanos(now.since(self.start).0 / slice.0 * slice.0);
+        if elapsed_slices == Nanos::ZERO {
             return;
         }
-        self.start += over;
-        let trimmed =
-            |spent: i128, rate: Option<u64>| rate.map_or(0, |rate| spent.saturating_sub(worth(rate, over)).max(0));
+        self.start += elapsed_slices;
+        let trimmed = |spent: i128, rate: Option<u64>| {
+            rate.map_or(0, |rate| spent.saturating_sub(allowance(rate, elapsed_slices)).max(0))
+        };
         self.bytes = trimmed(self.bytes, rate.bps);
         self.operations = trimmed(self.operations, rate.iops);
     }
@@ -147,7 +149,7 @@ impl Meter {
     fn extend_slice_for_debt(&mut self, rate: Rate) {
         for (spent, rate) in [(self.bytes, rate.bps), (self.operations, rate.iops)] {
             if let Some(rate) = rate
-                && spent > worth(rate, self.end.since(self.start))
+                && spent > allowance(rate, self.end.since(self.start))
             {
                 self.end = self.start + time_for(spent, rate);
             }
@@ -156,7 +158,7 @@ impl Meter {
 }
 
 /// The I/O that `rate` allows in a span of time, in billionths.
-fn worth(rate: u64, span: Nanos) -> i128 {
+fn allowance(rate: u64, span: Nanos) -> i128 {
     i128::from(rate).saturating_mul(i128::from(span.0))
 }
 

@@ -5,8 +5,8 @@
 //! it. Rules: CG-9 to CG-15.
 
 mod limits;
-mod lines;
 mod meter;
+mod service_queue;
 #[cfg(test)]
 mod tests;
 mod throttle;

@@ -1,8 +1,8 @@
 //! The throttle: decides which bios pass, which wait, and when they are released.
 
 use super::limits::IoMax;
-use super::lines::{Line, Lines, QueuedBio, Source};
 use super::meter::{Cost, Meter};
+use super::service_queue::{QueuedBio, QueuedBios, ServiceQueue, Source};
 use hoistway_blk::bio::{Bio, BioFlags, Direction, Op};
 use hoistway_blk::ground::{CgroupId, Instant, Nanos, SECTOR_BYTES};
 
@@ -63,7 +63,7 @@ pub struct Throttle<T = Bio> {
     groups: Vec<ThrottledGroup>,
     /// Positions in `groups`, sorted by cgroup.
     by_cgroup: Vec<(CgroupId, usize)>,
-    lines: Lines<T>,
+    queued_bios: QueuedBios<T>,
     /// Groups with waiting bios, by the time when they may release one; the next one is *last*.
     pending: Vec<(Instant, usize)>,
 }
@@ -76,7 +76,7 @@ struct ThrottledGroup {
     limits: IoMax,
     /// By direction, like the next two fields.
     meters: [Meter; 2],
-    lines: [Line; 2],
+    queues: [ServiceQueue; 2],
     /// Bios of this group itself that were throttled when they were submitted.
     throttled: [u64; 2],
 }
@@ -87,15 +87,15 @@ impl ThrottledGroup {
             parent,
             limits: IoMax::default(),
             meters: Default::default(),
-            lines: Default::default(),
+            queues: Default::default(),
             throttled: [0; 2],
         }
     }
 
     /// Whether bios of a direction pass unchecked.
     #[inline]
-    fn is_open(&self, direction: Direction) -> bool {
-        self.lines[direction.index()].is_empty() && self.limits.rate(direction).is_unlimited()
+    fn passes_unchecked(&self, direction: Direction) -> bool {
+        self.queues[direction.index()].is_empty() && self.limits.rate(direction).is_unlimited()
     }
 }
 
@@ -108,13 +108,13 @@ impl<T> Throttle<T> {
     #[must_use]
     pub fn new(slice: Nanos) -> Self {
         assert!(slice > Nanos::ZERO, "a slice takes time");
-        let mut lines = Lines::default();
-        lines.grow(1);
+        let mut queued_bios = QueuedBios::default();
+        queued_bios.grow(1);
         Throttle {
             slice,
             groups: vec![ThrottledGroup::new(None)],
             by_cgroup: vec![(CgroupId::ROOT, 0)],
-            lines,
+            queued_bios,
             pending: Vec::with_capacity(1),
         }
     }
@@ -138,7 +138,7 @@ impl<T> Throttle<T> {
         let id = self.group_of(cgroup);
         let group = &mut self.groups[id];
         for direction in Direction::BOTH {
-            let is_waiting = !group.lines[direction.index()].is_empty();
+            let is_waiting = !group.queues[direction.index()].is_empty();
             let (old, new) = (group.limits.rate(direction), limits.rate(direction));
             group.meters[direction.index()].rescale_for_new_limits(now, self.slice, old, new, is_waiting);
         }
@@ -149,7 +149,7 @@ impl<T> Throttle<T> {
     /// The limits of a cgroup.
     #[must_use]
     pub fn limits(&self, cgroup: CgroupId) -> IoMax {
-        self.find(cgroup).map_or(IoMax::default(), |at| self.groups[self.by_cgroup[at].1].limits)
+        self.find(cgroup).map_or(IoMax::default(), |index| self.groups[self.by_cgroup[index].1].limits)
     }
 
     /// Submits a request of the caller's type: returns it if it may continue; otherwise it waits until
@@ -173,17 +173,17 @@ impl<T> Throttle<T> {
         let mut source = Source::own(id, direction);
         loop {
             let group = &mut self.groups[id];
-            if !group.is_open(direction) {
+            if !group.passes_unchecked(direction) {
                 let rate = group.limits.rate(direction);
                 let meter = &mut group.meters[direction.index()];
-                let is_first = group.lines[direction.index()].is_empty();
+                let is_first = group.queues[direction.index()].is_empty();
                 if is_first {
                     meter.resume(now, self.slice, rate);
                 }
                 let may_pass = must_pass || (is_first && meter.earliest(now, self.slice, rate, cost) == now);
                 if !may_pass {
                     self.groups[origin].throttled[direction.index()] += 1;
-                    self.keep(now, id, source, QueuedBio { bio, cost }, direction);
+                    self.enqueue(now, id, source, QueuedBio { bio, cost }, direction);
                     return None;
                 }
                 if is_first {
@@ -213,11 +213,11 @@ impl<T> Throttle<T> {
     /// time, with up to 6 reads and 2 writes each; within a group its children take turns of one bio per direction. At most
     /// [`THROTTLE_ROUND`] bios move: while [`Throttle::due`] is not after `now`, another round is needed.
     pub fn release(&mut self, now: Instant, out: &mut Vec<T>) {
-        let mut left = THROTTLE_ROUND;
-        while left > 0
+        let mut budget = THROTTLE_ROUND;
+        while budget > 0
             && let Some((_, id)) = self.pending.pop_if(|&mut (at, _)| at <= now)
         {
-            left -= self.turn(now, id, left, out);
+            budget -= self.release_turn(now, id, budget, out);
             self.schedule(now, id);
         }
     }
@@ -232,23 +232,23 @@ impl<T> Throttle<T> {
     /// Number of waiting bios.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.lines.len()
+        self.queued_bios.len()
     }
 
     /// Number of bios of a cgroup, without its descendants, that were throttled on submission so far, because of its
     /// own limits or of those above: reads and writes.
     #[must_use]
     pub fn throttled(&self, cgroup: CgroupId) -> [u64; 2] {
-        self.find(cgroup).map_or([0; 2], |at| self.groups[self.by_cgroup[at].1].throttled)
+        self.find(cgroup).map_or([0; 2], |index| self.groups[self.by_cgroup[index].1].throttled)
     }
 
-    /// Releases up to `left` bios of a group that are allowed. Returns their number.
-    fn turn(&mut self, now: Instant, id: usize, left: usize, out: &mut Vec<T>) -> usize {
+    /// Releases up to `budget` bios of a group that are allowed. Returns their number.
+    fn release_turn(&mut self, now: Instant, id: usize, budget: usize, out: &mut Vec<T>) -> usize {
         let mut moved = 0;
-        for (direction, most) in TURN {
-            for _ in 0..most.min(left - moved) {
-                let Some((kept, since)) = self.take(now, id, direction) else { break };
-                self.enqueue_in_parent(now, id, direction, kept, since, out);
+        for (direction, bios_max) in TURN {
+            for _ in 0..bios_max.min(budget - moved) {
+                let Some((queued_bio, since)) = self.take_allowed(now, id, direction) else { break };
+                self.enqueue_in_parent(now, id, direction, queued_bio, since, out);
                 moved += 1;
             }
         }
@@ -256,16 +256,16 @@ impl<T> Throttle<T> {
     }
 
     /// Takes the next bio of a group if it is allowed; also returns since when the group has saved for it.
-    fn take(&mut self, now: Instant, id: usize, direction: Direction) -> Option<(QueuedBio<T>, Instant)> {
-        let ThrottledGroup { limits, meters, lines, .. } = &mut self.groups[id];
-        let (meter, line) = (&mut meters[direction.index()], &mut lines[direction.index()]);
-        let (rate, cost) = (limits.rate(direction), self.lines.first(line)?);
+    fn take_allowed(&mut self, now: Instant, id: usize, direction: Direction) -> Option<(QueuedBio<T>, Instant)> {
+        let ThrottledGroup { limits, meters, queues, .. } = &mut self.groups[id];
+        let (meter, queue) = (&mut meters[direction.index()], &mut queues[direction.index()]);
+        let (rate, cost) = (limits.rate(direction), self.queued_bios.first(queue)?);
         if meter.earliest(now, self.slice, rate, cost) > now {
             return None;
         }
         let since = if rate.is_unlimited() { now } else { meter.start() };
         meter.charge(now, self.slice, rate, cost);
-        Some((self.lines.pop(line)?, since))
+        Some((self.queued_bios.pop(queue)?, since))
     }
 
     /// A bio leaves a group. In the next group above with limits it waits even if it could pass at once, so that bios
@@ -275,7 +275,7 @@ impl<T> Throttle<T> {
         now: Instant,
         from: usize,
         direction: Direction,
-        kept: QueuedBio<T>,
+        queued_bio: QueuedBio<T>,
         since: Instant,
         out: &mut Vec<T>,
     ) {
@@ -283,24 +283,24 @@ impl<T> Throttle<T> {
         let mut next = self.groups[from].parent;
         while let Some(id) = next {
             let group = &mut self.groups[id];
-            if !group.is_open(direction) {
-                if group.lines[direction.index()].is_empty() {
+            if !group.passes_unchecked(direction) {
+                if group.queues[direction.index()].is_empty() {
                     let rate = group.limits.rate(direction);
                     group.meters[direction.index()].resume_with_credit(now, self.slice, rate, since);
                 }
-                return self.keep(now, id, source, kept, direction);
+                return self.enqueue(now, id, source, queued_bio, direction);
             }
             source = Source::child(id, direction);
             next = group.parent;
         }
-        out.push(kept.bio);
+        out.push(queued_bio.bio);
     }
 
-    /// Adds a bio to a line of a group.
-    fn keep(&mut self, now: Instant, id: usize, source: Source, kept: QueuedBio<T>, direction: Direction) {
-        let line = &mut self.groups[id].lines[direction.index()];
-        let was_empty = line.is_empty();
-        self.lines.push(line, source, kept);
+    /// Adds a bio to a service queue of a group.
+    fn enqueue(&mut self, now: Instant, id: usize, source: Source, queued_bio: QueuedBio<T>, direction: Direction) {
+        let queue = &mut self.groups[id].queues[direction.index()];
+        let was_empty = queue.is_empty();
+        self.queued_bios.push(queue, source, queued_bio);
         if was_empty {
             self.reschedule(now, id);
         }
@@ -308,8 +308,8 @@ impl<T> Throttle<T> {
 
     /// Updates the position of a group among the pending ones.
     fn reschedule(&mut self, now: Instant, id: usize) {
-        if let Some(at) = self.pending.iter().position(|&(_, pending)| pending == id) {
-            self.pending.remove(at);
+        if let Some(index) = self.pending.iter().position(|&(_, pending)| pending == id) {
+            self.pending.remove(index);
         }
         self.schedule(now, id);
     }
@@ -318,7 +318,7 @@ impl<T> Throttle<T> {
     fn schedule(&mut self, now: Instant, id: usize) {
         let group = &self.groups[id];
         let heads = Direction::BOTH.into_iter().filter_map(|direction| {
-            let cost = self.lines.first(&group.lines[direction.index()])?;
+            let cost = self.queued_bios.first(&group.queues[direction.index()])?;
             Some(group.meters[direction.index()].earliest(now, self.slice, group.limits.rate(direction), cost))
         });
         if let Some(release) = heads.min() {
@@ -330,7 +330,7 @@ impl<T> Throttle<T> {
     /// The index of a cgroup's group. An unknown cgroup becomes a child of the root.
     fn group_of(&mut self, cgroup: CgroupId) -> usize {
         match self.find(cgroup) {
-            Ok(at) => self.by_cgroup[at].1,
+            Ok(index) => self.by_cgroup[index].1,
             Err(_) => self.create(cgroup, 0),
         }
     }
@@ -342,11 +342,11 @@ impl<T> Throttle<T> {
     fn create(&mut self, cgroup: CgroupId, parent: usize) -> usize {
         let id = self.groups.len();
         self.groups.push(ThrottledGroup::new(Some(parent)));
-        self.lines.grow(id + 1);
+        self.queued_bios.grow(id + 1);
         // Reserved for every group, so that a bio never makes this grow.
         self.pending.reserve(id + 1 - self.pending.len());
-        let (Ok(at) | Err(at)) = self.find(cgroup);
-        self.by_cgroup.insert(at, (cgroup, id));
+        let (Ok(index) | Err(index)) = self.find(cgroup);
+        self.by_cgroup.insert(index, (cgroup, id));
         id
     }
 }

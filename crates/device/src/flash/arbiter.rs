@@ -15,8 +15,8 @@ pub(super) struct Arbiter {
     turns: [VecDeque<u16>; CLASSES],
     /// Commands of each class per round; the urgent class has no limit.
     weights: [u32; CLASSES],
-    /// Commands left for each class in this round.
-    left: [u32; CLASSES],
+    /// Commands that each class may still send in this round.
+    remaining: [u32; CLASSES],
     len: usize,
 }
 
@@ -41,7 +41,7 @@ impl Arbiter {
                 .collect(),
             turns: Default::default(),
             weights,
-            left: weights,
+            remaining: weights,
             len: 0,
         }
     }
@@ -80,14 +80,14 @@ impl Arbiter {
         if !self.turns[0].is_empty() {
             return Some(0);
         }
-        let ready = |turns: &[VecDeque<u16>; CLASSES], left: &[u32; CLASSES]| {
-            (1..CLASSES).find(|&class| left[class] > 0 && !turns[class].is_empty())
+        let ready = |turns: &[VecDeque<u16>; CLASSES], remaining: &[u32; CLASSES]| {
+            (1..CLASSES).find(|&class| remaining[class] > 0 && !turns[class].is_empty())
         };
-        let class = ready(&self.turns, &self.left).or_else(|| {
-            self.left = self.weights;
-            ready(&self.turns, &self.left)
+        let class = ready(&self.turns, &self.remaining).or_else(|| {
+            self.remaining = self.weights;
+            ready(&self.turns, &self.remaining)
         })?;
-        self.left[class] -= 1;
+        self.remaining[class] -= 1;
         Some(class)
     }
 }
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    fn fetched(parameters: Option<&ArbitrationParameters>, submitted: &[u16]) -> Vec<u16> {
+    fn fetch_order(parameters: Option<&ArbitrationParameters>, submitted: &[u16]) -> Vec<u16> {
         let mut arbiter = Arbiter::new(4, parameters);
         for &queue in submitted {
             arbiter.push(Command { tag: 0, queue, op: Op::Read, sector: Sector(0), sectors: 8, fua: false });
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn queues_take_turns() {
-        assert_eq!(fetched(None, &[0, 0, 0, 2, 2, 1]), [0, 2, 1, 0, 2, 0]);
+        assert_eq!(fetch_order(None, &[0, 0, 0, 2, 2, 1]), [0, 2, 1, 0, 2, 0]);
     }
 
     #[test]
@@ -123,6 +123,6 @@ mod tests {
             low_weight: 1,
         };
         let submitted = [3, 3, 3, 2, 2, 2, 1, 1, 1, 1, 0, 0];
-        assert_eq!(fetched(Some(&parameters), &submitted), [0, 0, 1, 1, 1, 2, 2, 3, 1, 2, 3, 3]);
+        assert_eq!(fetch_order(Some(&parameters), &submitted), [0, 0, 1, 1, 1, 2, 2, 3, 1, 2, 3, 3]);
     }
 }

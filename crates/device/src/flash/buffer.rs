@@ -16,7 +16,7 @@ use crate::random::{Random, UniformTime, from_us};
 use crate::streams::Streams;
 
 #[derive(Clone, Debug)]
-pub(super) struct Drain {
+pub(super) struct WriteBuffer {
     /// Size of the buffer.
     buffer_bytes: u64,
     /// Bytes in it that are not in a program yet.
@@ -30,14 +30,14 @@ pub(super) struct Drain {
     /// Running programs, ordered by end.
     programs: BinaryHeap<Reverse<ProgramOperation>>,
     /// Total bytes ever put into the buffer.
-    put: u64,
-    /// The part of `put` that has reached the flash.
+    total_put: u64,
+    /// The part of `total_put` that has reached the flash.
     programmed: u64,
     /// Bytes up to this total must be programmed even if they do not fill a program.
-    forced: u64,
+    forced_up_to: u64,
     streams: Streams,
     amplification: Amplification,
-    slc: Option<Slc>,
+    slc: Option<SlcCache>,
     collection: Option<Collection>,
 }
 
@@ -50,7 +50,7 @@ struct ProgramOperation {
     suspended: Nanos,
     bytes: u64,
     /// Total bytes put into the buffer before its own.
-    from: u64,
+    start: u64,
 }
 
 /// How much more a die must program than the host writes.
@@ -59,13 +59,13 @@ enum Amplification {
     /// Included in the program time.
     None,
     /// A factor for data that was written at random.
-    OfRandom(f64),
+    RandomWrites(f64),
     /// Computed by the page map.
     Mapped(Box<Translation>),
 }
 
 #[derive(Clone, Debug)]
-struct Slc {
+struct SlcCache {
     bytes: f64,
     used: f64,
     /// When `used` was last updated.
@@ -74,63 +74,66 @@ struct Slc {
     program: UniformTime,
 }
 
-impl Drain {
-    pub(super) fn new(parameters: &FlashParameters, capacity_pages: u64, random: &mut Random) -> Drain {
-        let around = |us: f64| UniformTime::around(from_us(us), parameters.program_jitter_percent);
-        let slc = |slc: &SlcCacheParameters| Slc {
+impl WriteBuffer {
+    pub(super) fn new(parameters: &FlashParameters, capacity_pages: u64, random: &mut Random) -> WriteBuffer {
+        let jittered = |us: f64| UniformTime::around(from_us(us), parameters.program_jitter_percent);
+        let slc = |slc: &SlcCacheParameters| SlcCache {
             bytes: slc.gb * 1e9,
             used: 0.0,
             counted_at: Instant::ZERO,
             fold_bytes_per_ns: slc.fold_mb_per_s / 1e3,
-            program: around(slc.program_us),
+            program: jittered(slc.program_us),
         };
         let amplification = match (&parameters.translation, parameters.random_write_amplification) {
             (Some(translation), _) => {
                 Amplification::Mapped(Box::new(Translation::new(translation, capacity_pages, random)))
             }
-            (None, Some(times)) => Amplification::OfRandom(times),
+            (None, Some(factor)) => Amplification::RandomWrites(factor),
             (None, None) => Amplification::None,
         };
-        Drain {
+        WriteBuffer {
             buffer_bytes: u64::from(parameters.buffer_kib) * 1024,
             collected: 0,
             collected_random: 0,
             program_bytes: u64::from(parameters.program_kib) * 1024,
             stripes: Stripes::new(parameters),
-            program: around(parameters.program_us),
+            program: jittered(parameters.program_us),
             programs: BinaryHeap::new(),
-            put: 0,
+            total_put: 0,
             programmed: 0,
-            forced: 0,
+            forced_up_to: 0,
             streams: Streams::default(),
             amplification,
             slc: parameters.slc_cache.as_ref().map(slc),
-            collection: parameters.collection.as_ref().map(|of| Collection::new(of, parameters.program_jitter_percent)),
+            collection: parameters
+                .collection
+                .as_ref()
+                .map(|collection_parameters| Collection::new(collection_parameters, parameters.program_jitter_percent)),
         }
     }
 
     /// Free bytes in the buffer.
     #[inline]
     pub(super) fn room(&self) -> u64 {
-        (self.programmed + self.buffer_bytes).saturating_sub(self.put)
+        (self.programmed + self.buffer_bytes).saturating_sub(self.total_put)
     }
 
     /// Total bytes ever put into the buffer.
     #[inline]
-    pub(super) fn put_bytes(&self) -> u64 {
-        self.put
+    pub(super) fn total_put_bytes(&self) -> u64 {
+        self.total_put
     }
 
-    /// Whether everything up to `put` is in the flash, except for at most one buffer's worth.
+    /// Whether the buffer has room for everything up to this total, so that it may be acknowledged.
     #[inline]
-    pub(super) fn holds(&self, put: u64) -> bool {
-        put <= self.programmed + self.buffer_bytes
+    pub(super) fn may_acknowledge(&self, position: u64) -> bool {
+        position <= self.programmed + self.buffer_bytes
     }
 
     /// Whether a write waits for the die that it was dealt to.
     #[inline]
-    pub(super) fn is_awaited(&self) -> bool {
-        self.stripes.as_ref().is_some_and(Stripes::is_awaited)
+    pub(super) fn has_waiting_write_through(&self) -> bool {
+        self.stripes.as_ref().is_some_and(Stripes::has_waiting_write_through)
     }
 
     /// The data that is dealt to dies.
@@ -141,12 +144,12 @@ impl Drain {
 
     /// Counts a write that the drive has fetched. Returns whether it is outside of any sequential stream.
     #[inline]
-    pub(super) fn count(&mut self, command: &Command) -> bool {
+    pub(super) fn record_write(&mut self, command: &Command) -> bool {
         match &mut self.amplification {
             // If data is dealt to dies, the streams decide which writes may be acknowledged early.
             Amplification::None if self.stripes.is_some() => !self.streams.continues(command.sector, command.sectors),
             Amplification::None => false,
-            Amplification::OfRandom(_) => !self.streams.continues(command.sector, command.sectors),
+            Amplification::RandomWrites(_) => !self.streams.continues(command.sector, command.sectors),
             Amplification::Mapped(translation) => {
                 translation.write(command.sector.0, command.sectors);
                 false
@@ -157,7 +160,7 @@ impl Drain {
     /// Puts data into the buffer, which must have room unless data is dealt to dies.
     #[inline]
     pub(super) fn put(&mut self, bytes: u64, is_random: bool) {
-        self.put += bytes;
+        self.total_put += bytes;
         self.collected += bytes;
         if is_random {
             self.collected_random += bytes;
@@ -165,11 +168,18 @@ impl Drain {
     }
 
     /// Adds a write that is acknowledged when it is in the flash, and deals it to dies.
-    pub(super) fn put_through(&mut self, tag: u32, bytes: u64, is_random: bool, dies: &Dies, random: &mut Random) {
-        let from = self.put;
+    pub(super) fn put_write_through(
+        &mut self,
+        tag: u32,
+        bytes: u64,
+        is_random: bool,
+        dies: &Dies,
+        random: &mut Random,
+    ) {
+        let start = self.total_put;
         self.put(bytes, is_random);
         if let Some(stripes) = &mut self.stripes {
-            stripes.deal_write_through(tag, bytes, from, dies, random);
+            stripes.deal_write_through(tag, bytes, start, dies, random);
         }
     }
 
@@ -194,11 +204,11 @@ impl Drain {
     /// Deals full units to dies, and partial ones that must be programmed.
     fn deal(&mut self, dies: &Dies, random: &mut Random) {
         let Some(stripes) = &mut self.stripes else { return };
-        let mut left = self.collected - stripes.bytes();
-        while left >= stripes.unit_bytes() || (left > 0 && self.put - left < self.forced) {
-            let bytes = left.min(stripes.unit_bytes());
-            stripes.deal(bytes, self.put - left, dies, random);
-            left -= bytes;
+        let mut undealt = self.collected - stripes.bytes();
+        while undealt >= stripes.unit_bytes() || (undealt > 0 && self.total_put - undealt < self.forced_up_to) {
+            let bytes = undealt.min(stripes.unit_bytes());
+            stripes.deal(bytes, self.total_put - undealt, dies, random);
+            undealt -= bytes;
         }
     }
 
@@ -207,19 +217,19 @@ impl Drain {
     fn is_due(&self) -> bool {
         match &self.stripes {
             Some(stripes) => stripes.bytes() > 0,
-            None => self.collected >= self.program_bytes || self.put - self.collected < self.forced,
+            None => self.collected >= self.program_bytes || self.total_put - self.collected < self.forced_up_to,
         }
     }
 
     /// Starts a program if possible. Returns whether one started.
     fn start_program(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> bool {
-        let begun =
+        let program =
             if self.stripes.is_some() { self.start_batch(at, dies, random) } else { self.start_next(at, dies, random) };
-        let Some(program) = begun else { return false };
+        let Some(program) = program else { return false };
         self.collected_random -= self.random_share(program.bytes);
         self.collected -= program.bytes;
         if let Some(collection) = &mut self.collection {
-            collection.take();
+            collection.consume_unit();
         }
         self.programs.push(Reverse(program));
         true
@@ -229,21 +239,27 @@ impl Drain {
     #[inline]
     fn start_next(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<ProgramOperation> {
         let bytes = self.collected.min(self.program_bytes);
-        let (time, is_fast) = self.program_time(at, bytes, random);
+        let (time, in_slc) = self.program_time(at, bytes, random);
         let (die, ends) = dies.program(at, time, random)?;
-        self.fill_fast(bytes, is_fast);
-        Some(ProgramOperation { ends, die, suspended: dies.suspended(die), bytes, from: self.put - self.collected })
+        self.charge_slc(bytes, in_slc);
+        Some(ProgramOperation {
+            ends,
+            die,
+            suspended: dies.suspended(die),
+            bytes,
+            start: self.total_put - self.collected,
+        })
     }
 
     /// Starts a program of data that waits for its die.
     fn start_batch(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<ProgramOperation> {
         let batch = self.stripes.as_mut()?.next_batch(at, self.program_bytes, dies)?;
-        let (time, is_fast) = self.program_time(at, batch.bytes, random);
+        let (time, in_slc) = self.program_time(at, batch.bytes, random);
         let ends = dies.program_on(batch.die, at, time);
-        self.fill_fast(batch.bytes, is_fast);
+        self.charge_slc(batch.bytes, in_slc);
         self.stripes.as_mut()?.begin(&batch, ends);
         let suspended = dies.suspended(batch.die);
-        Some(ProgramOperation { ends, die: batch.die, suspended, bytes: batch.bytes, from: batch.from })
+        Some(ProgramOperation { ends, die: batch.die, suspended, bytes: batch.bytes, start: batch.start })
     }
 
     /// The random part of the next program's bytes, assuming an even mix.
@@ -256,17 +272,19 @@ impl Drain {
     }
 
     /// Accounts for a program that has started, in the fast flash or not.
-    fn fill_fast(&mut self, bytes: u64, is_fast: bool) {
-        if let Some(slc) = self.slc.as_mut().filter(|_| is_fast) {
+    fn charge_slc(&mut self, bytes: u64, in_slc: bool) {
+        if let Some(slc) = self.slc.as_mut().filter(|_| in_slc) {
             slc.used += bytes as f64;
         }
     }
 
     /// The duration of a program that starts now, and whether the fast flash has room for it.
     fn program_time(&mut self, at: Instant, bytes: u64, random: &mut Random) -> (Nanos, bool) {
-        let times = match &self.amplification {
+        let factor = match &self.amplification {
             Amplification::None => 1.0,
-            Amplification::OfRandom(times) => 1.0 + (times - 1.0) * self.random_share(bytes) as f64 / bytes as f64,
+            Amplification::RandomWrites(factor) => {
+                1.0 + (factor - 1.0) * self.random_share(bytes) as f64 / bytes as f64
+            }
             Amplification::Mapped(translation) => translation.amplification(),
         };
         if let Some(slc) = &mut self.slc {
@@ -278,13 +296,13 @@ impl Drain {
             }
         }
         let time = self.program.draw(random);
-        (if times == 1.0 { time } else { Nanos((time.0 as f64 * times) as u64) }, false)
+        (if factor == 1.0 { time } else { Nanos((time.0 as f64 * factor) as u64) }, false)
     }
 
     /// When the next program ends or can start.
     #[inline]
     pub(super) fn next_event(&self, dies: &Dies) -> Option<Instant> {
-        if self.put == 0 {
+        if self.total_put == 0 {
             // Nothing was written yet.
             return None;
         }
@@ -319,20 +337,20 @@ impl Drain {
         self.start_programs(at, dies, random);
     }
 
-    /// Forces everything in the buffer to the flash. Returns the position for [`Drain::is_past`].
+    /// Forces everything in the buffer to the flash. Returns the position for [`WriteBuffer::is_programmed`].
     pub(super) fn force(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> u64 {
-        self.forced = self.put;
+        self.forced_up_to = self.total_put;
         self.start_programs(at, dies, random);
-        self.forced
+        self.forced_up_to
     }
 
-    /// Whether everything up to `put` is in the flash.
-    pub(super) fn is_past(&self, put: u64) -> bool {
+    /// Whether everything up to this total is in the flash.
+    pub(super) fn is_programmed(&self, position: u64) -> bool {
         let (dealt, is_dealt_past) =
-            self.stripes.as_ref().map_or((0, true), |stripes| (stripes.bytes(), stripes.is_past(put)));
-        self.put - self.collected + dealt >= put
+            self.stripes.as_ref().map_or((0, true), |stripes| (stripes.bytes(), stripes.has_dealt(position)));
+        self.total_put - self.collected + dealt >= position
             && is_dealt_past
-            && self.programs.iter().all(|Reverse(program)| program.from >= put)
+            && self.programs.iter().all(|Reverse(program)| program.start >= position)
     }
 }
 

@@ -47,14 +47,14 @@ impl Collection {
 
     /// A program starts.
     #[inline]
-    pub(super) fn take(&mut self) {
+    pub(super) fn consume_unit(&mut self) {
         self.free -= 1;
         self.is_urgent = self.free == 0;
     }
 
     /// Steps that still have to start.
     #[inline]
-    fn missing(&self) -> u32 {
+    fn steps_to_start(&self) -> u32 {
         self.programs - self.free - self.steps.len() as u32
     }
 
@@ -62,7 +62,7 @@ impl Collection {
     #[inline]
     pub(super) fn next_event(&self) -> Option<Instant> {
         let ends = self.steps.peek().map(|&Reverse(ends)| ends);
-        if self.is_urgent && self.missing() > 0 {
+        if self.is_urgent && self.steps_to_start() > 0 {
             return Some(ends.map_or(self.none_idle_before, |ends| ends.min(self.none_idle_before)));
         }
         ends
@@ -82,22 +82,22 @@ impl Collection {
     /// Starts steps on idle dies. Data waiting for a die must have been started, unless collection is urgent.
     #[inline]
     pub(super) fn start(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) {
-        let missing = self.missing();
-        if missing > 0 && at >= self.none_idle_before {
-            self.start_on_idle(at, missing, dies, random);
+        let steps_to_start = self.steps_to_start();
+        if steps_to_start > 0 && at >= self.none_idle_before {
+            self.start_on_idle(at, steps_to_start, dies, random);
         }
     }
 
-    fn start_on_idle(&mut self, at: Instant, mut missing: u32, dies: &mut Dies, random: &mut Random) {
+    fn start_on_idle(&mut self, at: Instant, mut steps_to_start: u32, dies: &mut Dies, random: &mut Random) {
         self.none_idle_before = Instant(u64::MAX);
         for die in 0..dies.count() {
-            let mut free = dies.free(die);
-            if free <= at && missing > 0 {
-                missing -= 1;
-                free = dies.program_on(die, at, self.step.draw(random));
-                self.steps.push(Reverse(free));
+            let mut free_at = dies.free_at(die);
+            if free_at <= at && steps_to_start > 0 {
+                steps_to_start -= 1;
+                free_at = dies.program_on(die, at, self.step.draw(random));
+                self.steps.push(Reverse(free_at));
             }
-            self.none_idle_before = self.none_idle_before.min(free);
+            self.none_idle_before = self.none_idle_before.min(free_at);
         }
     }
 }

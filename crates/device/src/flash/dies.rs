@@ -19,9 +19,9 @@ pub(super) struct Dies {
 #[derive(Clone, Copy, Debug, Default)]
 struct Die {
     /// When it has completed all assigned operations.
-    free: Instant,
+    free_at: Instant,
     /// When it has completed all reads; only used if reads interrupt programs.
-    read_free: Instant,
+    read_free_at: Instant,
     /// Total time of interruptions of its programs.
     suspended: Nanos,
 }
@@ -39,28 +39,28 @@ impl Dies {
 
     /// Reads a piece from the die determined by its number. Returns when it is done.
     #[inline]
-    pub(super) fn read(&mut self, piece: u64, at: Instant, longer: Nanos, random: &mut Random) -> Instant {
+    pub(super) fn read(&mut self, piece: u64, at: Instant, extra: Nanos, random: &mut Random) -> Instant {
         // Fibonacci hashing: neighbours are on different dies, and no stride always hits the same die.
         let hash = (piece ^ (piece >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32;
         let number = (mixed * self.dies.len() as u64) >> 32;
         let die = &mut self.dies[number as usize];
-        let read = self.read.draw(random) + longer;
+        let read = self.read.draw(random) + extra;
         let Some(suspend) = self.suspend else {
-            die.free = die.free.max(at) + read;
-            return die.free;
+            die.free_at = die.free_at.max(at) + read;
+            return die.free_at;
         };
-        let begin = die.read_free.max(at);
-        let mut taken = read;
-        if die.free > begin {
-            taken += suspend;
-            die.suspended += taken;
-            die.free += taken;
+        let begin = die.read_free_at.max(at);
+        let mut duration = read;
+        if die.free_at > begin {
+            duration += suspend;
+            die.suspended += duration;
+            die.free_at += duration;
         } else {
-            die.free = begin + taken;
+            die.free_at = begin + duration;
         }
-        die.read_free = begin + taken;
-        die.read_free
+        die.read_free_at = begin + duration;
+        die.read_free_at
     }
 
     /// Assigns a program to a die at `at`: returns the die and the end. `None` if all dies are busy and an idle one is
@@ -72,15 +72,15 @@ impl Dies {
             Placement::IdleDie | Placement::Striped => self.idle_die(at, random)?,
         };
         let die = &mut self.dies[number];
-        die.free = die.free.max(at) + time;
-        Some((number as u32, die.free))
+        die.free_at = die.free_at.max(at) + time;
+        Some((number as u32, die.free_at))
     }
 
     /// Assigns a program to this die at `at`. Returns when it is done.
     pub(super) fn program_on(&mut self, die: u32, at: Instant, time: Nanos) -> Instant {
         let die = &mut self.dies[die as usize];
-        die.free = die.free.max(at) + time;
-        die.free
+        die.free_at = die.free_at.max(at) + time;
+        die.free_at
     }
 
     pub(super) fn count(&self) -> u32 {
@@ -88,8 +88,8 @@ impl Dies {
     }
 
     /// When this die will have completed all assigned operations.
-    pub(super) fn free(&self, die: u32) -> Instant {
-        self.dies[die as usize].free
+    pub(super) fn free_at(&self, die: u32) -> Instant {
+        self.dies[die as usize].free_at
     }
 
     /// A die that is idle at `at`.
@@ -97,13 +97,13 @@ impl Dies {
         if self.none_idle_before > at {
             return None;
         }
-        let idle = self.dies.iter().filter(|die| die.free <= at).count() as u64;
+        let idle = self.dies.iter().filter(|die| die.free_at <= at).count() as u64;
         if idle == 0 {
-            self.none_idle_before = self.dies.iter().map(|die| die.free).min().unwrap_or_default();
+            self.none_idle_before = self.dies.iter().map(|die| die.free_at).min().unwrap_or_default();
             return None;
         }
-        let which = random.below(idle) as usize;
-        self.dies.iter().enumerate().filter(|(_, die)| die.free <= at).nth(which).map(|(number, _)| number)
+        let nth_idle = random.below(idle) as usize;
+        self.dies.iter().enumerate().filter(|(_, die)| die.free_at <= at).nth(nth_idle).map(|(number, _)| number)
     }
 
     /// Total time of interruptions of this die's programs.

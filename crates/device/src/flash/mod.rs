@@ -39,7 +39,7 @@ use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::{Random, from_us};
 
 use arbiter::Arbiter;
-use buffer::Drain;
+use buffer::WriteBuffer;
 use dies::Dies;
 pub use parameters::{
     ArbitrationParameters, CollectionParameters, FlashParameters, Placement, SlcCacheParameters, StripingParameters,
@@ -70,21 +70,21 @@ pub struct Flash {
     discard: Nanos,
     arbiter: Arbiter,
     /// Maximum commands that the drive works on at a time, and the current number.
-    fetches: Option<u32>,
+    fetch_limit: Option<u32>,
     fetched: u32,
     /// It fetches nothing while it holds this many bytes of writes; and the current number.
-    fetches_write_bytes: Option<u64>,
+    fetch_limit_write_bytes: Option<u64>,
     fetched_write_bytes: u64,
     /// When commands leave the drive, for those where this is known, and the bytes of those that write.
     leaving: BinaryHeap<Reverse<(Instant, u64)>>,
     /// When the front end has completed all its work.
-    front_free: Instant,
+    front_end_free_at: Instant,
     dies: Dies,
-    drain: Drain,
+    buffer: WriteBuffer,
     /// Writes that are not completely in the buffer.
     waiting: VecDeque<Waiting>,
     /// If data is dealt to dies: writes of at least this many bytes are acknowledged only when they are in the flash.
-    through_bytes: Option<u64>,
+    write_through_bytes: Option<u64>,
     /// Writes that were dealt to dies but may not be acknowledged yet.
     unacknowledged: VecDeque<Unacknowledged>,
     /// Flushes and writes with FUA that wait for programs.
@@ -101,8 +101,8 @@ struct Barrier {
     tag: u32,
     /// Its data, if it is a write.
     write_bytes: u64,
-    /// The position returned by [`Drain::force`].
-    put: u64,
+    /// The position returned by [`WriteBuffer::force`].
+    position: u64,
 }
 
 /// Front-end time of a sector in 1/65536 ns.
@@ -129,16 +129,19 @@ impl Flash {
             flush: from_us(parameters.flush_us),
             discard: from_us(parameters.discard_us),
             arbiter: Arbiter::new(shape.hw_queues, parameters.arbitration.as_ref()),
-            fetches: parameters.fetches_commands,
+            fetch_limit: parameters.fetches_commands,
             fetched: 0,
-            fetches_write_bytes: parameters.fetches_write_kib.map(|kib| u64::from(kib) * 1024),
+            fetch_limit_write_bytes: parameters.fetches_write_kib.map(|kib| u64::from(kib) * 1024),
             fetched_write_bytes: 0,
             leaving: BinaryHeap::new(),
-            front_free: Instant::ZERO,
+            front_end_free_at: Instant::ZERO,
             dies: Dies::new(parameters),
-            drain: Drain::new(parameters, capacity_pages, &mut random),
+            buffer: WriteBuffer::new(parameters, capacity_pages, &mut random),
             waiting: VecDeque::new(),
-            through_bytes: parameters.striping.as_ref().map(|striping| u64::from(striping.write_through_kib) * 1024),
+            write_through_bytes: parameters
+                .striping
+                .as_ref()
+                .map(|striping| u64::from(striping.write_through_kib) * 1024),
             unacknowledged: VecDeque::new(),
             barriers: VecDeque::new(),
             alarm: 0,
@@ -150,12 +153,12 @@ impl Flash {
 
     /// Occupies the front end from `at` on for a transfer. Returns when it is done.
     #[inline]
-    fn pass_front(&mut self, at: Instant, sectors: u32, sector_fixed_ns: u64) -> Instant {
-        let beyond = u128::from(sectors.saturating_sub(INCLUDED_SECTORS));
-        let beyond_ns = (beyond * u128::from(sector_fixed_ns)) >> 16;
-        let begin = self.front_free.max(at);
-        self.front_free = begin + self.command + Nanos(beyond_ns as u64);
-        self.front_free
+    fn pass_front_end(&mut self, at: Instant, sectors: u32, sector_fixed_ns: u64) -> Instant {
+        let extra_sectors = u128::from(sectors.saturating_sub(INCLUDED_SECTORS));
+        let extra_ns = (extra_sectors * u128::from(sector_fixed_ns)) >> 16;
+        let begin = self.front_end_free_at.max(at);
+        self.front_end_free_at = begin + self.command + Nanos(extra_ns as u64);
+        self.front_end_free_at
     }
 
     /// The drive starts working on a command at `at`.
@@ -165,34 +168,34 @@ impl Flash {
         let tag = command.tag;
         match command.op {
             _ if !self.shape.holds(&command) => {
-                let end = self.pass_front(at, 0, 0);
-                self.leave(end, 0);
+                let end = self.pass_front_end(at, 0, 0);
+                self.record_leaving(end, 0);
                 schedule.end(end + self.outbound, tag, Status::IoError);
             }
             Op::Read => {
-                let through = self.pass_front(at, command.sectors, self.read_sector_fixed_ns);
-                let done = self.read(through, &command);
-                self.leave(done, 0);
+                let transferred_at = self.pass_front_end(at, command.sectors, self.read_sector_fixed_ns);
+                let done = self.read(transferred_at, &command);
+                self.record_leaving(done, 0);
                 schedule.complete(done + self.outbound, tag);
             }
             Op::Write => {
-                let ready = self.pass_front(at, command.sectors, self.write_sector_fixed_ns);
+                let ready = self.pass_front_end(at, command.sectors, self.write_sector_fixed_ns);
                 let bytes = u64::from(command.sectors) * SECTOR_BYTES;
                 if self.is_limited() {
                     self.fetched_write_bytes += bytes;
                 }
-                let is_random = self.drain.count(&command);
-                self.waiting.push_back(Waiting { tag, fua: command.fua, is_random, bytes, left: bytes, ready });
+                let is_random = self.buffer.record_write(&command);
+                self.waiting.push_back(Waiting { tag, fua: command.fua, is_random, bytes, unbuffered: bytes, ready });
                 self.fill_buffer(at, schedule);
             }
             Op::Discard | Op::WriteZeroes => {
-                let begin = self.front_free.max(at);
-                self.front_free = begin + self.discard.max(self.command);
-                self.leave(self.front_free, 0);
-                schedule.complete(self.front_free + self.acknowledge + self.outbound, tag);
+                let begin = self.front_end_free_at.max(at);
+                self.front_end_free_at = begin + self.discard.max(self.command);
+                self.record_leaving(self.front_end_free_at, 0);
+                schedule.complete(self.front_end_free_at + self.acknowledge + self.outbound, tag);
             }
             Op::Flush => {
-                let at = self.pass_front(at, 0, 0);
+                let at = self.pass_front_end(at, 0, 0);
                 self.barrier(at, tag, 0, schedule);
             }
         }
@@ -203,17 +206,17 @@ impl Flash {
     fn read(&mut self, at: Instant, command: &Command) -> Instant {
         let (first, sectors) = (command.sector.0, u64::from(command.sectors.max(1)));
         let pieces = first / self.piece_sectors..=(first + sectors - 1) / self.piece_sectors;
-        let longer = if command.sectors > INCLUDED_SECTORS { self.large_piece } else { Nanos::ZERO };
+        let extra = if command.sectors > INCLUDED_SECTORS { self.large_piece } else { Nanos::ZERO };
         let mut done = at;
         for piece in pieces {
-            done = done.max(self.dies.read(piece, at, longer, &mut self.random));
+            done = done.max(self.dies.read(piece, at, extra, &mut self.random));
         }
         done
     }
 
     /// A command leaves the drive at `at`, with this many bytes if it writes.
     #[inline]
-    fn leave(&mut self, at: Instant, write_bytes: u64) {
+    fn record_leaving(&mut self, at: Instant, write_bytes: u64) {
         if self.is_limited() {
             self.leaving.push(Reverse((at, write_bytes)));
         }
@@ -222,10 +225,10 @@ impl Flash {
     /// A flush, or a write with FUA that is in the buffer. If a power cut loses nothing, the buffer counts as flash.
     fn barrier(&mut self, at: Instant, tag: u32, write_bytes: u64, schedule: &mut Schedule) {
         if self.shape.write_cache {
-            let put = self.drain.force(at, &mut self.dies, &mut self.random);
-            self.end_through(schedule);
-            if !self.drain.is_past(put) {
-                self.barriers.push_back(Barrier { tag, write_bytes, put });
+            let position = self.buffer.force(at, &mut self.dies, &mut self.random);
+            self.end_write_throughs(schedule);
+            if !self.buffer.is_programmed(position) {
+                self.barriers.push_back(Barrier { tag, write_bytes, position });
                 return;
             }
         }
@@ -234,7 +237,7 @@ impl Flash {
 
     fn end_barrier(&mut self, at: Instant, tag: u32, write_bytes: u64, schedule: &mut Schedule) {
         let end = at + self.flush;
-        self.leave(end, write_bytes);
+        self.record_leaving(end, write_bytes);
         schedule.complete(end + self.outbound, tag);
     }
 
@@ -242,19 +245,19 @@ impl Flash {
     #[inline]
     fn next_event(&self) -> Option<Instant> {
         let mut next = None;
-        let mut sooner = |at: Instant| next = Some(next.map_or(at, |known: Instant| known.min(at)));
+        let mut consider = |at: Instant| next = Some(next.map_or(at, |earliest: Instant| earliest.min(at)));
         if !self.arbiter.is_empty()
             && let Some(&Reverse((at, _))) = self.leaving.peek()
         {
-            sooner(at);
+            consider(at);
         }
         if let Some(at) = self.next_ready() {
-            sooner(at);
+            consider(at);
         }
-        if (!self.waiting.is_empty() || !self.barriers.is_empty() || self.is_dealt_awaited())
-            && let Some(at) = self.drain.next_event(&self.dies)
+        if (!self.waiting.is_empty() || !self.barriers.is_empty() || self.waits_for_dealt_data())
+            && let Some(at) = self.buffer.next_event(&self.dies)
         {
-            sooner(at);
+            consider(at);
         }
         next
     }
@@ -263,25 +266,26 @@ impl Flash {
     #[inline]
     fn advance(&mut self, to: Instant, schedule: &mut Schedule) {
         loop {
-            let drain_at = self.drain.next_event(&self.dies).filter(|&at| at <= to);
+            let buffer_at = self.buffer.next_event(&self.dies).filter(|&at| at <= to);
             let ready_at = self.next_ready().filter(|&at| at <= to);
-            let leave_at = self.leaving.peek().map(|&Reverse((at, _))| at).filter(|&at| at <= to);
-            let Some(first) = [drain_at, ready_at, leave_at].into_iter().flatten().min() else { return };
-            if drain_at == Some(first) {
-                self.drained(first, schedule);
-            } else if ready_at == Some(first) {
-                self.fill_buffer(first, schedule);
+            let left_at = self.leaving.peek().map(|&Reverse((at, _))| at).filter(|&at| at <= to);
+            let Some(at) = [buffer_at, ready_at, left_at].into_iter().flatten().min() else { return };
+            // At the same time programs end first, because they make room for data that arrives.
+            if buffer_at == Some(at) {
+                self.on_buffer_event(at, schedule);
+            } else if ready_at == Some(at) {
+                self.fill_buffer(at, schedule);
             } else {
-                self.left(first, schedule);
+                self.on_command_left(at, schedule);
             }
         }
     }
 
     /// A program has ended, or one can start.
-    fn drained(&mut self, at: Instant, schedule: &mut Schedule) {
-        self.drain.advance(at, &mut self.dies, &mut self.random);
-        while let Some(&Barrier { tag, write_bytes, put }) = self.barriers.front()
-            && self.drain.is_past(put)
+    fn on_buffer_event(&mut self, at: Instant, schedule: &mut Schedule) {
+        self.buffer.advance(at, &mut self.dies, &mut self.random);
+        while let Some(&Barrier { tag, write_bytes, position }) = self.barriers.front()
+            && self.buffer.is_programmed(position)
         {
             self.barriers.pop_front();
             self.end_barrier(at, tag, write_bytes, schedule);
@@ -292,18 +296,18 @@ impl Flash {
     /// Whether the drive limits the commands that it works on.
     #[inline]
     fn is_limited(&self) -> bool {
-        self.fetches.is_some() || self.fetches_write_bytes.is_some()
+        self.fetch_limit.is_some() || self.fetch_limit_write_bytes.is_some()
     }
 
     /// Whether the drive has room for another command.
     #[inline]
     fn can_fetch(&self) -> bool {
-        self.fetches.is_none_or(|most| self.fetched < most)
-            && self.fetches_write_bytes.is_none_or(|most| self.fetched_write_bytes < most)
+        self.fetch_limit.is_none_or(|limit| self.fetched < limit)
+            && self.fetch_limit_write_bytes.is_none_or(|limit| self.fetched_write_bytes < limit)
     }
 
     /// A command has left the drive, so others may be fetched.
-    fn left(&mut self, at: Instant, schedule: &mut Schedule) {
+    fn on_command_left(&mut self, at: Instant, schedule: &mut Schedule) {
         if let Some(Reverse((_, write_bytes))) = self.leaving.pop() {
             self.fetched_write_bytes -= write_bytes;
         }
@@ -382,7 +386,7 @@ mod tests {
                     let is_flush = tag % 50 == 49;
                     let (op, sectors) = if is_flush { (Op::Flush, 0) } else { (Op::Write, sectors) };
                     if is_flush {
-                        before_flush.insert(tag, drive.drain.put_bytes());
+                        before_flush.insert(tag, drive.buffer.total_put_bytes());
                     }
                     let sector = Sector(random.below(1_000_000) * 8);
                     let command = Command { tag, queue: 0, op, sector, sectors, fua: false };
@@ -394,7 +398,7 @@ mod tests {
                 _ => {
                     if let Some(bytes) = before_flush.remove(&tag) {
                         flushes += 1;
-                        assert!(bytes > 0 && drive.drain.is_past(bytes), "flush {tag}: {bytes} bytes");
+                        assert!(bytes > 0 && drive.buffer.is_programmed(bytes), "flush {tag}: {bytes} bytes");
                     }
                 }
             }

@@ -17,7 +17,7 @@ use crate::random::Random;
 pub(super) struct Stripes {
     unit_bytes: u64,
     /// A unit of writes that are acknowledged only when they are in the flash.
-    through_unit_bytes: u64,
+    write_through_unit_bytes: u64,
     /// For each die the waiting units, oldest first.
     queues: Vec<VecDeque<Unit>>,
     /// Dies with waiting units, and when they become free, as far as known.
@@ -25,9 +25,9 @@ pub(super) struct Stripes {
     /// Bytes waiting for dies.
     bytes: u64,
     /// Writes that are acknowledged only when they are in the flash, in order of arrival.
-    through: VecDeque<WriteThrough>,
+    write_throughs: VecDeque<WriteThrough>,
     /// Number of the first of them.
-    first: u32,
+    first_number: u32,
     /// When the last write removed from the list was acknowledged.
     acknowledged: Instant,
 }
@@ -36,9 +36,9 @@ pub(super) struct Stripes {
 struct Unit {
     bytes: u64,
     /// Total bytes put into the buffer before it.
-    from: u64,
+    start: u64,
     /// The number of its write, if that is acknowledged late.
-    through: Option<u32>,
+    write_through: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ pub(super) struct Batch {
     pub(super) die: u32,
     pub(super) bytes: u64,
     /// Total bytes put into the buffer before its oldest data.
-    pub(super) from: u64,
+    pub(super) start: u64,
     units: usize,
 }
 
@@ -67,12 +67,12 @@ impl Stripes {
         let striping = parameters.striping.as_ref()?;
         Some(Stripes {
             unit_bytes: u64::from(striping.unit_kib) * 1024,
-            through_unit_bytes: u64::from(striping.write_through_unit_kib) * 1024,
+            write_through_unit_bytes: u64::from(striping.write_through_unit_kib) * 1024,
             queues: vec![VecDeque::new(); parameters.dies as usize],
             ready: BinaryHeap::with_capacity(parameters.dies as usize),
             bytes: 0,
-            through: VecDeque::new(),
-            first: 0,
+            write_throughs: VecDeque::new(),
+            first_number: 0,
             acknowledged: Instant::ZERO,
         })
     }
@@ -88,20 +88,20 @@ impl Stripes {
         self.bytes
     }
 
-    /// Deals a unit, or part of one, to a die. `from` is the total of bytes put into the buffer before it.
-    pub(super) fn deal(&mut self, bytes: u64, from: u64, dies: &Dies, random: &mut Random) {
-        self.deal_unit(Unit { bytes, from, through: None }, dies, random);
+    /// Deals a unit, or part of one, to a die. `start` is the total of bytes put into the buffer before it.
+    pub(super) fn deal(&mut self, bytes: u64, start: u64, dies: &Dies, random: &mut Random) {
+        self.deal_unit(Unit { bytes, start, write_through: None }, dies, random);
     }
 
     /// Deals a write that is acknowledged only when it is in the flash.
-    pub(super) fn deal_write_through(&mut self, tag: u32, bytes: u64, from: u64, dies: &Dies, random: &mut Random) {
-        let units = bytes.div_ceil(self.through_unit_bytes);
-        let number = self.first.wrapping_add(self.through.len() as u32);
-        self.through.push_back(WriteThrough { tag, bytes, units: units as u32, done: Instant::ZERO });
+    pub(super) fn deal_write_through(&mut self, tag: u32, bytes: u64, start: u64, dies: &Dies, random: &mut Random) {
+        let units = bytes.div_ceil(self.write_through_unit_bytes);
+        let number = self.first_number.wrapping_add(self.write_throughs.len() as u32);
+        self.write_throughs.push_back(WriteThrough { tag, bytes, units: units as u32, done: Instant::ZERO });
         for unit in 0..units {
-            let before = unit * self.through_unit_bytes;
-            let bytes = (bytes - before).min(self.through_unit_bytes);
-            self.deal_unit(Unit { bytes, from: from + before, through: Some(number) }, dies, random);
+            let offset = unit * self.write_through_unit_bytes;
+            let bytes = (bytes - offset).min(self.write_through_unit_bytes);
+            self.deal_unit(Unit { bytes, start: start + offset, write_through: Some(number) }, dies, random);
         }
     }
 
@@ -109,7 +109,7 @@ impl Stripes {
         let die = random.below(self.queues.len() as u64) as u32;
         let queue = &mut self.queues[die as usize];
         if queue.is_empty() {
-            self.ready.push(Reverse((dies.free(die), die)));
+            self.ready.push(Reverse((dies.free_at(die), die)));
         }
         queue.push_back(unit);
         self.bytes += unit.bytes;
@@ -127,14 +127,14 @@ impl Stripes {
             && next.0.0 <= at
         {
             let die = next.0.1;
-            let free = dies.free(die);
-            if free > at {
+            let free_at = dies.free_at(die);
+            if free_at > at {
                 // Reads have occupied the die meanwhile.
-                next.0.0 = free;
+                next.0.0 = free_at;
                 continue;
             }
             let queue = &self.queues[die as usize];
-            let mut batch = Batch { die, bytes: 0, from: queue.front()?.from, units: 0 };
+            let mut batch = Batch { die, bytes: 0, start: queue.front()?.start, units: 0 };
             for unit in queue {
                 if batch.units > 0 && batch.bytes + unit.bytes > program_bytes {
                     break;
@@ -151,8 +151,8 @@ impl Stripes {
     pub(super) fn begin(&mut self, batch: &Batch, ends: Instant) {
         let queue = &mut self.queues[batch.die as usize];
         for unit in queue.drain(..batch.units) {
-            let Some(number) = unit.through else { continue };
-            let write = &mut self.through[number.wrapping_sub(self.first) as usize];
+            let Some(number) = unit.write_through else { continue };
+            let write = &mut self.write_throughs[number.wrapping_sub(self.first_number) as usize];
             write.units -= 1;
             write.done = write.done.max(ends);
         }
@@ -167,21 +167,21 @@ impl Stripes {
     /// bytes and time.
     #[inline]
     pub(super) fn pop_end(&mut self) -> Option<(u32, u64, Instant)> {
-        let &WriteThrough { tag, bytes, units: 0, done } = self.through.front()? else { return None };
-        self.through.pop_front();
-        self.first = self.first.wrapping_add(1);
+        let &WriteThrough { tag, bytes, units: 0, done } = self.write_throughs.front()? else { return None };
+        self.write_throughs.pop_front();
+        self.first_number = self.first_number.wrapping_add(1);
         self.acknowledged = self.acknowledged.max(done);
         Some((tag, bytes, self.acknowledged))
     }
 
     /// Whether a write waits for a die.
     #[inline]
-    pub(super) fn is_awaited(&self) -> bool {
-        !self.through.is_empty()
+    pub(super) fn has_waiting_write_through(&self) -> bool {
+        !self.write_throughs.is_empty()
     }
 
-    /// Whether no data up to `put` waits for a die.
-    pub(super) fn is_past(&self, put: u64) -> bool {
-        self.queues.iter().all(|queue| queue.front().is_none_or(|unit| unit.from >= put))
+    /// Whether no data up to this total waits for a die.
+    pub(super) fn has_dealt(&self, position: u64) -> bool {
+        self.queues.iter().all(|queue| queue.front().is_none_or(|unit| unit.start >= position))
     }
 }

@@ -12,10 +12,10 @@ use crate::random::Random;
 const NONE: u32 = u32::MAX;
 
 /// A block that must not be collected.
-const KEPT: u32 = u32::MAX;
+const NOT_COLLECTABLE: u32 = u32::MAX;
 
 /// Garbage is collected below this number of free blocks: one for the host and one for moved pages.
-const FREE_BLOCKS_LEAST: usize = 2;
+const FREE_BLOCKS_MIN: usize = 2;
 
 /// Sampled writes over which the amplification is averaged.
 const WINDOW: f64 = 2048.0;
@@ -25,12 +25,12 @@ pub(super) struct Translation {
     scale: u64,
     block_pages: u32,
     /// For each mapped logical page its position: block times `block_pages` plus page.
-    places: Vec<u32>,
+    positions: Vec<u32>,
     /// For each position its logical page.
     contents: Vec<u32>,
     /// For each block the number of valid pages.
     valid: Vec<u32>,
-    /// The same for blocks that can be collected; [`KEPT`] for open or free ones. A separate, branch-free array, because the
+    /// The same for blocks that can be collected; [`NOT_COLLECTABLE`] for open or free ones. A separate, branch-free array, because the
     /// minimum is searched often: the compiler vectorises the search.
     collectable: Vec<u32>,
     free: Vec<u32>,
@@ -50,17 +50,17 @@ struct OpenBlock {
 impl Translation {
     pub(super) fn new(parameters: &TranslationParameters, capacity_pages: u64, random: &mut Random) -> Translation {
         let block_pages = parameters.block_pages;
-        let most = u64::from(NONE / 4);
-        let pages = (capacity_pages / u64::from(parameters.scale)).clamp(1, most) as u32;
+        let pages_max = u64::from(NONE / 4);
+        let pages = (capacity_pages / u64::from(parameters.scale)).clamp(1, pages_max) as u32;
         let with_spare = f64::from(pages) * (1.0 + parameters.over_provisioning_percent / 100.0);
-        let blocks = (with_spare / f64::from(block_pages)).ceil() as u32 + 2 + FREE_BLOCKS_LEAST as u32;
+        let blocks = (with_spare / f64::from(block_pages)).ceil() as u32 + 2 + FREE_BLOCKS_MIN as u32;
         let mut map = Translation {
             scale: u64::from(parameters.scale),
             block_pages,
-            places: vec![NONE; pages as usize],
+            positions: vec![NONE; pages as usize],
             contents: vec![NONE; blocks as usize * block_pages as usize],
             valid: vec![0; blocks as usize],
-            collectable: vec![KEPT; blocks as usize],
+            collectable: vec![NOT_COLLECTABLE; blocks as usize],
             free: (2..blocks).rev().collect(),
             host: OpenBlock { block: 0, filled: 0 },
             moving: OpenBlock { block: 1, filled: 0 },
@@ -87,7 +87,7 @@ impl Translation {
             let mixed = group.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
             let offset = (mixed * self.scale) >> 32;
             let page = group * self.scale + offset;
-            if (first..=last).contains(&page) && group < self.places.len() as u64 {
+            if (first..=last).contains(&page) && group < self.positions.len() as u64 {
                 self.write_page(group as u32);
             }
         }
@@ -101,12 +101,12 @@ impl Translation {
 
     /// Writes a mapped page.
     fn write_page(&mut self, page: u32) {
-        let old = self.places[page as usize];
+        let old = self.positions[page as usize];
         if old != NONE {
             self.contents[old as usize] = NONE;
             let block = (old / self.block_pages) as usize;
             self.valid[block] -= 1;
-            if self.collectable[block] != KEPT {
+            if self.collectable[block] != NOT_COLLECTABLE {
                 self.collectable[block] = self.valid[block];
             }
         }
@@ -114,7 +114,7 @@ impl Translation {
         self.append(&mut host, page);
         self.host = host;
         let mut moved = 0;
-        while self.free.len() < FREE_BLOCKS_LEAST {
+        while self.free.len() < FREE_BLOCKS_MIN {
             match self.collect() {
                 Some(pages) => moved += pages,
                 None => break,
@@ -130,10 +130,10 @@ impl Translation {
             let Some(block) = self.free.pop() else { return };
             *open = OpenBlock { block, filled: 0 };
         }
-        let place = open.block * self.block_pages + open.filled;
+        let position = open.block * self.block_pages + open.filled;
         open.filled += 1;
-        self.places[page as usize] = place;
-        self.contents[place as usize] = page;
+        self.positions[page as usize] = position;
+        self.contents[position as usize] = page;
         self.valid[open.block as usize] += 1;
     }
 
@@ -147,15 +147,15 @@ impl Translation {
         let block = self.collectable.iter().position(|&valid| valid == moved)?;
         let mut moving = self.moving;
         let first = block * self.block_pages as usize;
-        for place in first..first + self.block_pages as usize {
-            let page = std::mem::replace(&mut self.contents[place], NONE);
+        for position in first..first + self.block_pages as usize {
+            let page = std::mem::replace(&mut self.contents[position], NONE);
             if page != NONE {
                 self.append(&mut moving, page);
             }
         }
         self.moving = moving;
         self.valid[block] = 0;
-        self.collectable[block] = KEPT;
+        self.collectable[block] = NOT_COLLECTABLE;
         self.free.push(block as u32);
         Some(moved)
     }
@@ -202,8 +202,8 @@ mod tests {
         for _ in 0..100_000 {
             map.write_page(random.below(50_000) as u32);
         }
-        for (page, &place) in map.places.iter().enumerate() {
-            assert_eq!(map.contents[place as usize] as usize, page);
+        for (page, &position) in map.positions.iter().enumerate() {
+            assert_eq!(map.contents[position as usize] as usize, page);
         }
         assert_eq!(map.contents.iter().filter(|&&page| page != NONE).count(), 50_000);
         assert_eq!(map.valid.iter().sum::<u32>(), 50_000);
@@ -212,9 +212,9 @@ mod tests {
     /// How many groups of 16 pages count a write to one of these pages.
     fn mapped(pages: impl Iterator<Item = u64>) -> usize {
         let mut map = map(10.0, false);
-        let before = map.places.clone();
+        let before = map.positions.clone();
         pages.for_each(|page| map.write(page * 8, 8));
-        before.iter().zip(&map.places).filter(|(before, after)| before != after).count()
+        before.iter().zip(&map.positions).filter(|(before, after)| before != after).count()
     }
 
     #[test]
@@ -226,9 +226,9 @@ mod tests {
         }
         assert_eq!(mapped(16 * 50_000..16 * 50_001), 0, "beyond the end");
         let mut whole = map(10.0, false);
-        let before = whole.places.clone();
+        let before = whole.positions.clone();
         whole.write(0, 16 * 8);
-        assert_ne!(whole.places[0], before[0], "in one write");
-        assert_eq!(whole.places[1..], before[1..]);
+        assert_ne!(whole.positions[0], before[0], "in one write");
+        assert_eq!(whole.positions[1..], before[1..]);
     }
 }

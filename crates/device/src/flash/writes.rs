@@ -20,7 +20,7 @@ pub(super) struct Waiting {
     pub(super) is_random: bool,
     pub(super) bytes: u64,
     /// Bytes that are not in the buffer yet.
-    pub(super) left: u64,
+    pub(super) unbuffered: u64,
     /// When its data has passed the front end.
     pub(super) ready: Instant,
 }
@@ -32,7 +32,7 @@ pub(super) struct Unacknowledged {
     fua: bool,
     bytes: u64,
     /// Total bytes put into the buffer including it.
-    put: u64,
+    position: u64,
     ready: Instant,
 }
 
@@ -40,47 +40,47 @@ impl Flash {
     /// Moves arrived data that fits into the buffer, and drains the buffer.
     #[inline]
     pub(super) fn fill_buffer(&mut self, at: Instant, schedule: &mut Schedule) {
-        if let Some(through_bytes) = self.through_bytes {
-            return self.deal(at, through_bytes, schedule);
+        if let Some(write_through_bytes) = self.write_through_bytes {
+            return self.deal(at, write_through_bytes, schedule);
         }
-        let mut drained_at = at;
+        let mut programs_at = at;
         while let Some(write) = self.waiting.front_mut()
             && write.ready <= at + ARRIVAL_SLACK
         {
-            drained_at = at.max(write.ready);
-            let fits = write.left.min(self.drain.room());
-            self.drain.put(fits, write.is_random);
-            write.left -= fits;
-            if write.left > 0 {
+            programs_at = at.max(write.ready);
+            let bytes_that_fit = write.unbuffered.min(self.buffer.room());
+            self.buffer.put(bytes_that_fit, write.is_random);
+            write.unbuffered -= bytes_that_fit;
+            if write.unbuffered > 0 {
                 break;
             }
             let Waiting { tag, fua, bytes, ready, .. } = *write;
             self.waiting.pop_front();
             self.end_write(at.max(ready), tag, fua, bytes, schedule);
         }
-        self.drain.start_programs(drained_at, &mut self.dies, &mut self.random);
+        self.buffer.start_programs(programs_at, &mut self.dies, &mut self.random);
     }
 
     /// Deals all arrived data to dies, and acknowledges as much as the buffer allows.
-    fn deal(&mut self, at: Instant, through_bytes: u64, schedule: &mut Schedule) {
-        let mut dealt_at = at;
+    fn deal(&mut self, at: Instant, write_through_bytes: u64, schedule: &mut Schedule) {
+        let mut programs_at = at;
         while let Some(&Waiting { tag, fua, is_random, bytes, ready, .. }) = self.waiting.front()
             && ready <= at + ARRIVAL_SLACK
         {
-            dealt_at = at.max(ready);
+            programs_at = at.max(ready);
             self.waiting.pop_front();
-            if bytes >= through_bytes && is_random {
-                self.drain.put_through(tag, bytes, is_random, &self.dies, &mut self.random);
+            if bytes >= write_through_bytes && is_random {
+                self.buffer.put_write_through(tag, bytes, is_random, &self.dies, &mut self.random);
             } else {
-                self.drain.put(bytes, is_random);
-                let put = self.drain.put_bytes();
-                self.unacknowledged.push_back(Unacknowledged { tag, fua, bytes, put, ready });
+                self.buffer.put(bytes, is_random);
+                let position = self.buffer.total_put_bytes();
+                self.unacknowledged.push_back(Unacknowledged { tag, fua, bytes, position, ready });
             }
         }
-        self.drain.start_programs(dealt_at, &mut self.dies, &mut self.random);
-        self.end_through(schedule);
-        while let Some(&Unacknowledged { tag, fua, bytes, put, ready }) = self.unacknowledged.front()
-            && self.drain.holds(put)
+        self.buffer.start_programs(programs_at, &mut self.dies, &mut self.random);
+        self.end_write_throughs(schedule);
+        while let Some(&Unacknowledged { tag, fua, bytes, position, ready }) = self.unacknowledged.front()
+            && self.buffer.may_acknowledge(position)
         {
             self.unacknowledged.pop_front();
             self.end_write(at.max(ready), tag, fua, bytes, schedule);
@@ -93,15 +93,15 @@ impl Flash {
         if fua {
             self.barrier(at, tag, bytes, schedule);
         } else {
-            self.leave(at, bytes);
+            self.record_leaving(at, bytes);
             schedule.complete(at + self.acknowledge + self.write_outbound, tag);
         }
     }
 
     /// Ends writes whose arrival in the flash is known.
-    pub(super) fn end_through(&mut self, schedule: &mut Schedule) {
-        while let Some((tag, bytes, at)) = self.drain.stripes().and_then(|stripes| stripes.pop_end()) {
-            self.leave(at, bytes);
+    pub(super) fn end_write_throughs(&mut self, schedule: &mut Schedule) {
+        while let Some((tag, bytes, at)) = self.buffer.stripes().and_then(|stripes| stripes.pop_end()) {
+            self.record_leaving(at, bytes);
             schedule.complete(at + self.acknowledge + self.write_outbound, tag);
         }
     }
@@ -110,12 +110,12 @@ impl Flash {
     #[inline]
     pub(super) fn next_ready(&self) -> Option<Instant> {
         let write = self.waiting.front()?;
-        (self.through_bytes.is_some() || self.drain.room() > 0 || write.left == 0).then_some(write.ready)
+        (self.write_through_bytes.is_some() || self.buffer.room() > 0 || write.unbuffered == 0).then_some(write.ready)
     }
 
     /// Whether a command waits for data that is dealt to dies.
     #[inline]
-    pub(super) fn is_dealt_awaited(&self) -> bool {
-        !self.unacknowledged.is_empty() || self.drain.is_awaited()
+    pub(super) fn waits_for_dealt_data(&self) -> bool {
+        !self.unacknowledged.is_empty() || self.buffer.has_waiting_write_through()
     }
 }

@@ -92,7 +92,7 @@ impl Geometry {
     }
 
     /// The position of a sector.
-    pub(super) fn place(&self, sector: u64) -> HeadPosition {
+    pub(super) fn position(&self, sector: u64) -> HeadPosition {
         let (zone, cylinder, head, in_track) = self.track(sector);
         let skew_ns = self.skew_ns(cylinder, head);
         // Nearly always it fits into a word, and one division does.
@@ -131,7 +131,7 @@ impl Geometry {
         (first, first_at): (u64, &HeadPosition),
         (end, end_at): (u64, &HeadPosition),
     ) -> Nanos {
-        let skew_ns = |place: &HeadPosition| self.skew_ns(place.cylinder, place.head);
+        let skew_ns = |position: &HeadPosition| self.skew_ns(position.cylinder, position.head);
         Nanos(self.passing_ns(first, end) + (skew_ns(end_at) - skew_ns(first_at)) as u64)
     }
 
@@ -141,9 +141,9 @@ impl Geometry {
         let mut passing_ns = 0;
         let (mut zone, mut from) = (self.zone_number(first), first);
         while from < end {
-            let here = self.zones.get(zone + 1).map_or(end, |next| next.first_sector.min(end)) - from;
-            passing_ns += here * self.rotation_ns / self.zones[zone].sectors_per_track;
-            (zone, from) = (zone + 1, from + here);
+            let sectors = self.zones.get(zone + 1).map_or(end, |next| next.first_sector.min(end)) - from;
+            passing_ns += sectors * self.rotation_ns / self.zones[zone].sectors_per_track;
+            (zone, from) = (zone + 1, from + sectors);
         }
         passing_ns
     }
@@ -181,11 +181,11 @@ pub(super) struct Arrival {
 }
 
 impl Arrival {
-    /// Time until the sector of `place` passes the head, ns.
+    /// Time until the sector of `position` passes the head, ns.
     #[inline]
-    pub(super) fn wait_ns(self, place: &HeadPosition) -> u64 {
-        let turns = if place.angle_ns >= self.angle_ns { 0 } else { self.rotation_ns };
-        let wait_ns = place.angle_ns + turns - self.angle_ns;
+    pub(super) fn wait_ns(self, position: &HeadPosition) -> u64 {
+        let turns = if position.angle_ns >= self.angle_ns { 0 } else { self.rotation_ns };
+        let wait_ns = position.angle_ns + turns - self.angle_ns;
         if wait_ns + PASSED_TOLERANCE_NS >= self.rotation_ns { 0 } else { wait_ns }
     }
 }

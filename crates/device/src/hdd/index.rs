@@ -12,24 +12,24 @@ pub(super) struct SortedIndex {
 
 impl SortedIndex {
     /// An index with room for this many items; it can grow.
-    pub(super) fn new(room: usize) -> SortedIndex {
-        SortedIndex { entries: Vec::with_capacity(room) }
+    pub(super) fn new(capacity: usize) -> SortedIndex {
+        SortedIndex { entries: Vec::with_capacity(capacity) }
     }
 
-    pub(super) fn add(&mut self, key: u64, thing: usize) {
-        let at = self.position(key, thing);
-        self.entries.insert(at, (key, thing));
+    pub(super) fn add(&mut self, key: u64, item: usize) {
+        let slot = self.position(key, item);
+        self.entries.insert(slot, (key, item));
     }
 
     /// Where an item with this key is, or would be.
     #[inline]
-    fn position(&self, key: u64, thing: usize) -> usize {
-        let mut at = self.entries.partition_point(|&(other, _)| other < key);
+    fn position(&self, key: u64, item: usize) -> usize {
+        let mut slot = self.entries.partition_point(|&(other, _)| other < key);
         // Few keys are not unique.
-        while self.entries.get(at).is_some_and(|&entry| entry < (key, thing)) {
-            at += 1;
+        while self.entries.get(slot).is_some_and(|&entry| entry < (key, item)) {
+            slot += 1;
         }
-        at
+        slot
     }
 
     /// The same of an item that is there.
@@ -37,29 +37,29 @@ impl SortedIndex {
     /// # Panics
     /// If the item was not added with this key.
     #[inline]
-    fn position_of(&self, key: u64, thing: usize) -> usize {
-        let at = self.position(key, thing);
-        assert!(self.entries.get(at) == Some(&(key, thing)), "the index knows all");
-        at
+    fn position_of(&self, key: u64, item: usize) -> usize {
+        let slot = self.position(key, item);
+        assert!(self.entries.get(slot) == Some(&(key, item)), "the index knows all");
+        slot
     }
 
     /// # Panics
     /// If the item was not added with this key.
-    pub(super) fn remove(&mut self, key: u64, thing: usize) {
-        let at = self.position_of(key, thing);
-        self.entries.remove(at);
+    pub(super) fn remove(&mut self, key: u64, item: usize) {
+        let slot = self.position_of(key, item);
+        self.entries.remove(slot);
     }
 
     /// Changes the number of an item to a lower one.
     ///
     /// # Panics
     /// If the item was not added with this key.
-    pub(super) fn renumber(&mut self, key: u64, thing: usize, lower: usize) {
-        let mut at = self.position_of(key, thing);
-        self.entries[at].1 = lower;
-        while at > 0 && self.entries[at - 1] > self.entries[at] {
-            self.entries.swap(at - 1, at);
-            at -= 1;
+    pub(super) fn renumber(&mut self, key: u64, item: usize, lower: usize) {
+        let mut slot = self.position_of(key, item);
+        self.entries[slot].1 = lower;
+        while slot > 0 && self.entries[slot - 1] > self.entries[slot] {
+            self.entries.swap(slot - 1, slot);
+            slot -= 1;
         }
     }
 
@@ -67,7 +67,7 @@ impl SortedIndex {
     #[inline]
     pub(super) fn within(&self, first: u64, last: u64) -> impl Iterator<Item = usize> {
         let end = self.entries.partition_point(|&(key, _)| key <= last);
-        self.entries[..end].iter().rev().take_while(move |&&(key, _)| key >= first).map(|&(_, thing)| thing)
+        self.entries[..end].iter().rev().take_while(move |&&(key, _)| key >= first).map(|&(_, item)| item)
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
 
     fn index(keys: &[u64]) -> SortedIndex {
         let mut index = SortedIndex::new(keys.len());
-        keys.iter().enumerate().for_each(|(thing, &key)| index.add(key, thing));
+        keys.iter().enumerate().for_each(|(item, &key)| index.add(key, item));
         index
     }
 

@@ -48,7 +48,7 @@ impl SeekCurve {
             cylinder: 1.0 / cylinders as f64,
             short_ns: Box::default(),
         };
-        curve.short_ns = (0..SHORT_CYLINDERS.min(cylinders)).map(|cylinders| curve.computed_ns(cylinders)).collect();
+        curve.short_ns = (0..SHORT_CYLINDERS.min(cylinders)).map(|cylinders| curve.compute_ns(cylinders)).collect();
         curve
     }
 
@@ -56,11 +56,11 @@ impl SeekCurve {
     fn ns(&self, cylinders: u64) -> u64 {
         match self.short_ns.get(cylinders as usize) {
             Some(&ns) => ns,
-            None => self.computed_ns(cylinders),
+            None => self.compute_ns(cylinders),
         }
     }
 
-    fn computed_ns(&self, cylinders: u64) -> u64 {
+    fn compute_ns(&self, cylinders: u64) -> u64 {
         let d = cylinders as f64 * self.cylinder;
         (self.a + self.b * d.sqrt() + self.c * d) as u64
     }
@@ -69,7 +69,7 @@ impl SeekCurve {
 impl Mechanics {
     pub(super) fn new(geometry: Geometry, parameters: &HddParameters) -> Mechanics {
         let seek = SeekCurve::new(parameters, geometry.cylinders);
-        let head_at = geometry.place(0);
+        let head_at = geometry.position(0);
         Mechanics { geometry, seek, head_at }
     }
 
@@ -80,41 +80,41 @@ impl Mechanics {
 
     /// Time from `now` until the head is on the track of `to`.
     #[inline]
-    fn seek_ns(&self, to: &HeadPosition) -> u64 {
-        match to.cylinder.abs_diff(self.head_at.cylinder) {
-            0 if to.head == self.head_at.head => 0,
+    fn seek_ns(&self, target: &HeadPosition) -> u64 {
+        match target.cylinder.abs_diff(self.head_at.cylinder) {
+            0 if target.head == self.head_at.head => 0,
             0 => self.geometry.head_switch_ns,
             cylinders => self.seek.ns(cylinders),
         }
     }
 
-    /// Time from `now` until the sector of `to` passes the head.
+    /// Time from `now` until the sector of `target` passes the head.
     #[inline]
-    pub(super) fn positioning(&self, now: Instant, to: &HeadPosition) -> Nanos {
-        let seek_ns = self.seek_ns(to);
-        Nanos(seek_ns + self.geometry.arrival(now.0.saturating_add(seek_ns)).wait_ns(to))
+    pub(super) fn positioning(&self, now: Instant, target: &HeadPosition) -> Nanos {
+        let seek_ns = self.seek_ns(target);
+        Nanos(seek_ns + self.geometry.arrival(now.0.saturating_add(seek_ns)).wait_ns(target))
     }
 
     /// The position that is reached first. Ties go to the first one.
     pub(super) fn nearest<'a>(
         &self,
         now: Instant,
-        places: impl Iterator<Item = (usize, &'a HeadPosition)>,
+        positions: impl Iterator<Item = (usize, &'a HeadPosition)>,
     ) -> Option<usize> {
         let mut best: Option<(u64, usize)> = None;
         let arrives_at_once = self.geometry.arrival(now.0);
-        for (index, place) in places {
-            let least_ns = best.map_or(u64::MAX, |(ns, _)| ns);
-            // Its sector does not pass earlier, however fast the arm is. Most are out of the question by that.
-            if arrives_at_once.wait_ns(place) >= least_ns {
+        for (index, position) in positions {
+            let best_ns = best.map_or(u64::MAX, |(ns, _)| ns);
+            // Its sector does not pass earlier, however fast the arm is. That rules out most positions.
+            if arrives_at_once.wait_ns(position) >= best_ns {
                 continue;
             }
-            let seek_ns = self.seek_ns(place);
-            if seek_ns >= least_ns {
+            let seek_ns = self.seek_ns(position);
+            if seek_ns >= best_ns {
                 continue;
             }
-            let ns = seek_ns + self.geometry.arrival(now.0.saturating_add(seek_ns)).wait_ns(place);
-            if ns < least_ns {
+            let ns = seek_ns + self.geometry.arrival(now.0.saturating_add(seek_ns)).wait_ns(position);
+            if ns < best_ns {
                 best = Some((ns, index));
             }
         }
@@ -123,11 +123,11 @@ impl Mechanics {
 
     /// Moves the head to `sector`, whose position is `from`, and over `sectors` of them, starting at `now`. Returns when the
     /// last one has passed.
-    pub(super) fn pass(&mut self, now: Instant, sector: u64, from: &HeadPosition, sectors: u64) -> Instant {
-        let to = self.geometry.place(sector + sectors);
-        let begin = now + self.positioning(now, from);
+    pub(super) fn pass(&mut self, now: Instant, sector: u64, start: &HeadPosition, sectors: u64) -> Instant {
+        let to = self.geometry.position(sector + sectors);
+        let begin = now + self.positioning(now, start);
         self.head_at = to;
-        begin + self.geometry.transfer_between((sector, from), (sector + sectors, &to))
+        begin + self.geometry.transfer_between((sector, start), (sector + sectors, &to))
     }
 }
 

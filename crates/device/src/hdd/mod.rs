@@ -128,7 +128,7 @@ pub struct Hdd {
     /// See [`WriteCacheParameters::pressure_lasts_ms`].
     pressure_lasts: Nanos,
     /// When a waiting write last got into the cache.
-    relieved_at: Option<Instant>,
+    last_admitted_at: Option<Instant>,
     pause: Option<Pause>,
     /// Commands that access the platters, in order of arrival.
     queued: Vec<Queued>,
@@ -138,7 +138,7 @@ pub struct Hdd {
     /// are durable.
     flushes: VecDeque<Flush>,
     /// The activity of the head; nothing else starts before `busy_until`.
-    doing: HeadActivity,
+    activity: HeadActivity,
     busy_until: Instant,
     last_was_write: bool,
     random: Random,
@@ -163,13 +163,13 @@ struct SequentialRun {
 
 impl SequentialRun {
     /// A read was served by read-ahead, without a seek.
-    fn note_sequential_read(&mut self, end_sector: u64) {
+    fn record_sequential_read(&mut self, end_sector: u64) {
         self.is_continued = true;
         self.next_sector = end_sector;
     }
 
     /// A command starts that moves the head.
-    fn served(&mut self, now: Instant, sector: u64, sectors: u64) {
+    fn record_command(&mut self, now: Instant, sector: u64, sectors: u64) {
         self.is_continued = self.is_near(sector, sectors);
         if !self.is_continued {
             self.since = now;
@@ -178,7 +178,7 @@ impl SequentialRun {
     }
 
     /// Whether a command belongs to the run. The drive may reorder commands that wait together.
-    fn has_next(&self, command: &Command) -> bool {
+    fn continues_with(&self, command: &Command) -> bool {
         self.is_near(command.sector.0, u64::from(command.sectors))
     }
 
@@ -195,7 +195,7 @@ impl SequentialRun {
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     command: Command,
-    place: HeadPosition,
+    position: HeadPosition,
     since: Instant,
 }
 
@@ -259,12 +259,12 @@ impl Hdd {
             pressure_lasts: from_ms(
                 parameters.write_cache.as_ref().and_then(|cache| cache.pressure_lasts_ms).unwrap_or_default(),
             ),
-            relieved_at: None,
+            last_admitted_at: None,
             pause,
             queued: Vec::with_capacity(commands),
             waiting: VecDeque::with_capacity(commands),
             flushes: VecDeque::with_capacity(commands),
-            doing: HeadActivity::Nothing,
+            activity: HeadActivity::Nothing,
             busy_until: Instant::ZERO,
             last_was_write: false,
             random,
@@ -274,7 +274,7 @@ impl Hdd {
 
     /// When a command that does not access the platters ends.
     #[inline]
-    fn without_platters(&self, now: Instant, sectors: u32) -> Instant {
+    fn cache_access_end(&self, now: Instant, sectors: u32) -> Instant {
         now + self.cache_access + Nanos((f64::from(sectors) * self.link_sector_ns) as u64)
     }
 
@@ -285,12 +285,12 @@ impl Hdd {
             if !cache.admit(sector, u64::from(sectors), &self.mechanics) {
                 return;
             }
-            self.read_cache.forget(sector, u64::from(sectors));
+            self.read_cache.invalidate(sector, u64::from(sectors));
             self.waiting.pop_front();
             if since < now {
-                self.relieved_at = Some(now);
+                self.last_admitted_at = Some(now);
             }
-            schedule.complete(self.without_platters(now, sectors), command.tag);
+            schedule.complete(self.cache_access_end(now, sectors), command.tag);
         }
     }
 
@@ -307,8 +307,8 @@ impl Hdd {
 
     /// Decides the next activity of the idle head, and starts it.
     fn make_progress(&mut self, now: Instant, schedule: &mut Schedule) {
-        let was_idle = self.doing == HeadActivity::Nothing;
-        self.doing = HeadActivity::Nothing;
+        let was_idle = self.activity == HeadActivity::Nothing;
+        self.activity = HeadActivity::Nothing;
         let has_dirty = self.write_cache.as_ref().is_some_and(|cache| !cache.is_empty());
         if self.queued.is_empty() && !has_dirty {
             return;
@@ -330,8 +330,8 @@ impl Hdd {
         }
     }
 
-    fn begin(&mut self, doing: HeadActivity, until: Instant, schedule: &mut Schedule) {
-        self.doing = doing;
+    fn begin(&mut self, activity: HeadActivity, until: Instant, schedule: &mut Schedule) {
+        self.activity = activity;
         self.busy_until = until;
         schedule.alarms.push((until, HEAD_FREE_ALARM));
     }
@@ -341,28 +341,28 @@ impl Hdd {
         let oldest = self.queued.first()?;
         let waited = now.since(oldest.since);
         // With room in the cache, only flushes wait for a destage, and writes that are expected.
-        let pressing_since = if has_dirty { self.needs_destage_since() } else { None };
-        let was_relieved = self.relieved_at.is_some_and(|at| now.since(at) < self.pressure_lasts);
-        let presses = pressing_since.is_some() || (has_dirty && was_relieved);
-        if presses && waited < self.read_waits {
+        let oldest_waiting_since = if has_dirty { self.needs_destage_since() } else { None };
+        let was_relieved = self.last_admitted_at.is_some_and(|at| now.since(at) < self.pressure_lasts);
+        let writes_press = oldest_waiting_since.is_some() || (has_dirty && was_relieved);
+        if writes_press && waited < self.read_waits {
             return None;
         }
         // With many reads there is always one that has waited long enough: without this rule they would keep writes out
         // forever.
-        if pressing_since.is_some_and(|since| since < oldest.since && now.since(since) >= self.queue_age_limit) {
+        if oldest_waiting_since.is_some_and(|since| since < oldest.since && now.since(since) >= self.queue_age_limit) {
             return None;
         }
         if waited >= self.queue_age_limit {
             return Some(0);
         }
         if self.run.is_too_long(now)
-            && let Some(index) = self.queued.iter().position(|queued| !self.run.has_next(&queued.command))
+            && let Some(index) = self.queued.iter().position(|queued| !self.run.continues_with(&queued.command))
         {
             return Some(index);
         }
-        let may_go = |queued: &Queued| !presses || now.since(queued.since) >= self.read_waits;
-        let places = self.queued.iter().enumerate().filter(|(_, queued)| may_go(queued));
-        self.mechanics.nearest(now, places.map(|(index, queued)| (index, &queued.place)))
+        let is_eligible = |queued: &Queued| !writes_press || now.since(queued.since) >= self.read_waits;
+        let candidates = self.queued.iter().enumerate().filter(|(_, queued)| is_eligible(queued));
+        self.mechanics.nearest(now, candidates.map(|(index, queued)| (index, &queued.position)))
     }
 
     /// Since when a command has been waiting for a destage: the oldest write without room, or flush.
@@ -374,14 +374,14 @@ impl Hdd {
 
     /// The head leaves its read-ahead position.
     fn stop_reading_ahead(&mut self, now: Instant) {
-        if let Some(sector) = self.read_cache.stop(now, &self.mechanics.geometry) {
-            self.mechanics.head_at = self.mechanics.geometry.place(sector);
+        if let Some(sector) = self.read_cache.stop_read_ahead(now, &self.mechanics.geometry) {
+            self.mechanics.head_at = self.mechanics.geometry.position(sector);
         }
     }
 
     fn serve(&mut self, now: Instant, index: usize, schedule: &mut Schedule) {
         // The order is that of arrival, and there are few commands.
-        let Queued { command, place, .. } = self.queued.remove(index);
+        let Queued { command, position, .. } = self.queued.remove(index);
         let (sector, sectors) = (command.sector.0, u64::from(command.sectors));
         let is_read = command.op == Op::Read;
         if is_read {
@@ -392,20 +392,20 @@ impl Hdd {
                 Lookup::Miss => None,
             };
             if let Some(at) = done {
-                self.run.note_sequential_read(sector + sectors);
-                schedule.complete(self.without_platters(at, 0), command.tag);
+                self.run.record_sequential_read(sector + sectors);
+                schedule.complete(self.cache_access_end(at, 0), command.tag);
                 self.begin(HeadActivity::Other, at, schedule);
                 return;
             }
         }
-        self.run.served(now, sector, sectors);
+        self.run.record_command(now, sector, sectors);
         self.stop_reading_ahead(now);
-        let turn_around = if is_read && self.last_was_write { self.write_to_read } else { Nanos::ZERO };
-        let end = self.mechanics.pass(now + turn_around, sector, &place, sectors);
+        let turnaround = if is_read && self.last_was_write { self.write_to_read } else { Nanos::ZERO };
+        let end = self.mechanics.pass(now + turnaround, sector, &position, sectors);
         if is_read {
-            self.read_cache.read(end, sector, sectors);
+            self.read_cache.record_read(end, sector, sectors);
         } else {
-            self.read_cache.forget(sector, sectors);
+            self.read_cache.invalidate(sector, sectors);
         }
         self.last_was_write = !is_read;
         schedule.complete(end + self.cache_access, command.tag);
@@ -415,8 +415,8 @@ impl Hdd {
     fn destage(&mut self, now: Instant, schedule: &mut Schedule) {
         self.stop_reading_ahead(now);
         let Some(cache) = &mut self.write_cache else { return };
-        let Some((sector, place, sectors)) = cache.destage(now, &self.mechanics) else { return };
-        let end = self.mechanics.pass(now, sector, &place, sectors);
+        let Some((sector, position, sectors)) = cache.destage(now, &self.mechanics) else { return };
+        let end = self.mechanics.pass(now, sector, &position, sectors);
         self.run.next_sector = u64::MAX;
         self.last_was_write = true;
         self.begin(HeadActivity::Destage, end, schedule);
@@ -424,8 +424,8 @@ impl Hdd {
 
     /// Queues a command that accesses the platters.
     fn enqueue(&mut self, now: Instant, command: Command) {
-        let place = self.mechanics.geometry.place(command.sector.0);
-        self.queued.push(Queued { command, place, since: now });
+        let position = self.mechanics.geometry.position(command.sector.0);
+        self.queued.push(Queued { command, position, since: now });
     }
 
     /// Whether a cache can serve a read.
@@ -456,7 +456,7 @@ impl Device for Hdd {
             // Nothing to transfer.
             _ if command.sectors == 0 => schedule.complete(now + self.cache_access, command.tag),
             Op::Read if self.is_cached(&command) => {
-                schedule.complete(self.without_platters(now, command.sectors), command.tag);
+                schedule.complete(self.cache_access_end(now, command.sectors), command.tag);
             }
             Op::Read => self.enqueue(now, command),
             Op::Write | Op::WriteZeroes if self.write_cache.is_some() && !command.fua => {
@@ -465,20 +465,20 @@ impl Device for Hdd {
             }
             Op::Write | Op::WriteZeroes => self.enqueue(now, command),
         }
-        if self.doing == HeadActivity::Nothing {
+        if self.activity == HeadActivity::Nothing {
             self.make_progress(now, schedule);
         }
         Ok(())
     }
 
     fn wake(&mut self, now: Instant, _alarm: u32, schedule: &mut Schedule) {
-        if self.doing == HeadActivity::Nothing || now < self.busy_until {
+        if self.activity == HeadActivity::Nothing || now < self.busy_until {
             return;
         }
-        if self.doing == HeadActivity::Destage
+        if self.activity == HeadActivity::Destage
             && let Some(cache) = &mut self.write_cache
         {
-            cache.destaged(&self.mechanics);
+            cache.finish_destage(&self.mechanics);
             self.end_flushes(now, schedule);
             self.admit_waiting(now, schedule);
         }
@@ -510,7 +510,7 @@ mod tests {
         let (mut acknowledged, mut before_flush) = (Vec::new(), std::collections::BTreeMap::new());
         let mut flushes = 0;
         while let Some(Reverse((now, kind, tag))) = events.pop() {
-            let place = |tag: u32| u64::from(tag) * 7_919_123 % 15_000_000_000 / 8 * 8;
+            let sector_of = |tag: u32| u64::from(tag) * 7_919_123 % 15_000_000_000 / 8 * 8;
             match kind {
                 0 if tag < 3000 => {
                     let is_flush = tag % 50 == 49;
@@ -518,7 +518,7 @@ mod tests {
                     if is_flush {
                         before_flush.insert(tag, acknowledged.clone());
                     }
-                    let command = Command { tag, queue: 0, op, sector: Sector(place(tag)), sectors, fua: false };
+                    let command = Command { tag, queue: 0, op, sector: Sector(sector_of(tag)), sectors, fua: false };
                     disk.submit(now, command, &mut schedule).unwrap();
                     events.push(Reverse((now + Nanos(random.below(20_000_000)), 0, tag + 1)));
                 }
@@ -528,7 +528,7 @@ mod tests {
                     Some(writes) => {
                         flushes += 1;
                         let cache = disk.write_cache.as_ref().unwrap();
-                        let dirty = writes.iter().filter(|&&tag: &&u32| cache.holds(place(tag), 8)).count();
+                        let dirty = writes.iter().filter(|&&tag: &&u32| cache.holds(sector_of(tag), 8)).count();
                         assert_eq!(dirty, 0, "flush {tag}");
                     }
                     None => acknowledged.push(tag),

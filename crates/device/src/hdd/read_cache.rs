@@ -14,7 +14,7 @@ struct Segment {
 
 /// Read-ahead in progress.
 #[derive(Clone, Copy, Debug)]
-struct Ahead {
+struct ReadAhead {
     segment: usize,
     /// Its first sector.
     sector: u64,
@@ -31,7 +31,7 @@ pub(super) struct ReadCache {
     oldest: usize,
     ahead_sectors: u64,
     capacity_sectors: u64,
-    ahead: Option<Ahead>,
+    ahead: Option<ReadAhead>,
 }
 
 /// The result of a look-up for a read.
@@ -72,8 +72,8 @@ impl ReadCache {
             return Lookup::Miss;
         }
         // Read-ahead continues from the end of the read, unless it had stopped before.
-        let stopped = ahead.since + geometry.transfer(ahead.sector, ahead.end - ahead.sector) <= now;
-        if stopped && end > ahead.end {
+        let has_stopped = ahead.since + geometry.transfer(ahead.sector, ahead.end - ahead.sector) <= now;
+        if has_stopped && end > ahead.end {
             return Lookup::Miss;
         }
         let at = ahead.since + geometry.transfer(ahead.sector, end.max(ahead.sector) - ahead.sector);
@@ -83,32 +83,32 @@ impl ReadCache {
     }
 
     /// These sectors were read at `now`, and read-ahead starts.
-    pub(super) fn read(&mut self, now: Instant, sector: u64, sectors: u64) {
+    pub(super) fn record_read(&mut self, now: Instant, sector: u64, sectors: u64) {
         if self.segments.is_empty() {
             return;
         }
         let end = sector + sectors;
         self.segments[self.oldest] = Segment { sector, end };
         let ahead_end = (end + self.ahead_sectors).min(self.capacity_sectors);
-        self.ahead = Some(Ahead { segment: self.oldest, sector: end, since: now, end: ahead_end });
+        self.ahead = Some(ReadAhead { segment: self.oldest, sector: end, since: now, end: ahead_end });
         self.oldest = (self.oldest + 1) % self.segments.len();
     }
 
     /// The head is needed elsewhere. Returns the sector after the last one that was read ahead, if there was time for
     /// any.
-    pub(super) fn stop(&mut self, now: Instant, geometry: &Geometry) -> Option<u64> {
+    pub(super) fn stop_read_ahead(&mut self, now: Instant, geometry: &Geometry) -> Option<u64> {
         let ahead = self.ahead.take().filter(|ahead| ahead.since < now)?;
-        let most = ahead.end - ahead.sector;
+        let sectors_max = ahead.end - ahead.sector;
         let time = now.since(ahead.since);
-        let whole = geometry.transfer(ahead.sector, most) <= time;
-        let sectors = if whole { most } else { geometry.sectors_in(ahead.sector, time).min(most) };
+        let is_complete = geometry.transfer(ahead.sector, sectors_max) <= time;
+        let sectors = if is_complete { sectors_max } else { geometry.sectors_in(ahead.sector, time).min(sectors_max) };
         let segment = &mut self.segments[ahead.segment];
         segment.end = segment.end.max(ahead.sector + sectors);
         Some(segment.end)
     }
 
     /// These sectors are written, so their cached content is obsolete.
-    pub(super) fn forget(&mut self, sector: u64, sectors: u64) {
+    pub(super) fn invalidate(&mut self, sector: u64, sectors: u64) {
         for segment in &mut self.segments {
             if segment.sector < sector + sectors && sector < segment.end {
                 *segment = Segment::default();

@@ -33,11 +33,11 @@ pub(super) struct Slices {
 
 impl Slices {
     /// Slices for at most this many items.
-    pub(super) fn new(things_max: u32, mechanics: &Mechanics) -> Slices {
+    pub(super) fn new(items_max: u32, mechanics: &Mechanics) -> Slices {
         let Geometry { rotation_ns, cylinders, .. } = mechanics.geometry;
         let stroke_ns = mechanics.stroke_ns(cylinders);
-        let wanted = (u64::from(things_max) / ITEMS_PER_SLICE).clamp(SLICES_MIN, SLICES_MAX);
-        let width_ns = rotation_ns.div_ceil(wanted).max(stroke_ns / SLICES_OF_A_STROKE_MAX);
+        let slice_count = (u64::from(items_max) / ITEMS_PER_SLICE).clamp(SLICES_MIN, SLICES_MAX);
+        let width_ns = rotation_ns.div_ceil(slice_count).max(stroke_ns / SLICES_OF_A_STROKE_MAX);
         let slices = rotation_ns.div_ceil(width_ns);
         // A seek over more cylinders is never faster.
         let reach_in = |ns: u64| {
@@ -51,45 +51,45 @@ impl Slices {
         let last = stroke_ns.div_ceil(width_ns) + slices + 1;
         let reach = (0..=last).map(|slice| reach_in((slice * width_ns).saturating_add(PASSED_TOLERANCE_NS))).collect();
         // Some slices contain more than the average.
-        let share = (2 * things_max.div_ceil(slices as u32)) as usize;
-        Slices { width_ns, reach, slices: (0..slices).map(|_| Vec::with_capacity(share)).collect() }
+        let capacity = (2 * items_max.div_ceil(slices as u32)) as usize;
+        Slices { width_ns, reach, slices: (0..slices).map(|_| Vec::with_capacity(capacity)).collect() }
     }
 
     /// The content of the slice of this position.
-    fn beside(&mut self, place: &HeadPosition) -> &mut Vec<(u64, usize)> {
-        &mut self.slices[(place.angle_ns / self.width_ns) as usize]
+    fn slice_at(&mut self, position: &HeadPosition) -> &mut Vec<(u64, usize)> {
+        &mut self.slices[(position.angle_ns / self.width_ns) as usize]
     }
 
     /// Adds an item at this position.
-    pub(super) fn add(&mut self, place: &HeadPosition, thing: usize) {
-        self.beside(place).push((place.cylinder, thing));
+    pub(super) fn add(&mut self, position: &HeadPosition, item: usize) {
+        self.slice_at(position).push((position.cylinder, item));
     }
 
     /// Removes an item from this position.
     ///
     /// # Panics
     /// If the item was not there.
-    pub(super) fn remove(&mut self, place: &HeadPosition, thing: usize) {
-        let beside = self.beside(place);
-        let at = beside.iter().position(|&(_, other)| other == thing).expect("everything is in its slice");
-        beside.swap_remove(at);
+    pub(super) fn remove(&mut self, position: &HeadPosition, item: usize) {
+        let slice = self.slice_at(position);
+        let index = slice.iter().position(|&(_, other)| other == item).expect("everything is in its slice");
+        slice.swap_remove(index);
     }
 
     /// Changes the number of the item at this position.
     ///
     /// # Panics
     /// If the item was not there.
-    pub(super) fn renumber(&mut self, place: &HeadPosition, thing: usize, now: usize) {
-        let found = self.beside(place).iter_mut().find(|(_, other)| *other == thing);
-        found.expect("everything is in its slice").1 = now;
+    pub(super) fn renumber(&mut self, position: &HeadPosition, item: usize, new_item: usize) {
+        let found = self.slice_at(position).iter_mut().find(|(_, other)| *other == item);
+        found.expect("everything is in its slice").1 = new_item;
     }
 
-    /// The item that is reached first, among those with a position in `place_of`. Ties go to the first one.
-    pub(super) fn nearest_of<'a>(
+    /// The item that is reached first, among those with a position in `position_of`. Ties go to the first one.
+    pub(super) fn nearest<'a>(
         &self,
         now: Instant,
         mechanics: &Mechanics,
-        place_of: impl Fn(usize) -> Option<&'a HeadPosition>,
+        position_of: impl Fn(usize) -> Option<&'a HeadPosition>,
     ) -> Option<usize> {
         let (rotation_ns, cylinder) = (mechanics.geometry.rotation_ns, mechanics.head_at.cylinder);
         let turned_ns = now.0 % rotation_ns;
@@ -105,11 +105,11 @@ impl Slices {
             }
             // From `reach` below the head's cylinder to `reach` above it, in a single comparison.
             let lowest = cylinder.wrapping_sub(reach);
-            for &(at, thing) in &self.slices[slice] {
-                if at.wrapping_sub(lowest) <= 2 * reach
-                    && let Some(place) = place_of(thing)
+            for &(item_cylinder, item) in &self.slices[slice] {
+                if item_cylinder.wrapping_sub(lowest) <= 2 * reach
+                    && let Some(position) = position_of(item)
                 {
-                    best = best.min((mechanics.positioning(now, place).0, thing));
+                    best = best.min((mechanics.positioning(now, position).0, item));
                 }
             }
             slice += 1;

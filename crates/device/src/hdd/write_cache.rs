@@ -19,7 +19,7 @@ struct DirtyExtent {
     sector: u64,
     sectors: u64,
     /// The position of its first sector.
-    place: HeadPosition,
+    position: HeadPosition,
     /// Number of flushes requested before it became dirty.
     epoch: u64,
 }
@@ -37,7 +37,7 @@ pub(super) struct WriteCache {
     /// By first sector.
     by_sector: SortedIndex,
     /// By position.
-    by_place: Slices,
+    by_position: Slices,
     /// Maximum length of an extent so far, in sectors.
     longest: u64,
     /// The extent being destaged, and the number of its sectors being destaged.
@@ -57,7 +57,7 @@ impl WriteCache {
         WriteCache {
             extents: Vec::with_capacity(extents_max as usize),
             by_sector: SortedIndex::new(extents_max as usize),
-            by_place: Slices::new(extents_max, mechanics),
+            by_position: Slices::new(extents_max, mechanics),
             longest: 0,
             destaging: None,
             extents_max: extents_max as usize,
@@ -69,39 +69,39 @@ impl WriteCache {
     }
 
     /// Extents that may contain `sector` or end at it.
-    fn around(&self, sector: u64) -> impl Iterator<Item = (usize, &DirtyExtent)> {
-        let around = self.by_sector.within(sector.saturating_sub(self.longest), sector);
-        around.map(|index| (index, &self.extents[index]))
+    fn extents_near(&self, sector: u64) -> impl Iterator<Item = (usize, &DirtyExtent)> {
+        let indices = self.by_sector.within(sector.saturating_sub(self.longest), sector);
+        indices.map(|index| (index, &self.extents[index]))
     }
 
     /// Adds a write if there is room. One that overwrites dirty sectors needs no room; one that continues an extent
     /// needs no new extent. One that is larger than the whole cache is accepted when the cache is empty.
     pub(super) fn admit(&mut self, sector: u64, sectors: u64, mechanics: &Mechanics) -> bool {
         let end = sector + sectors;
-        let moving = self.destaging.map(|(index, _)| index);
-        let mut joins = None;
-        for (index, extent) in self.around(sector).filter(|&(index, _)| Some(index) != moving) {
+        let destaging = self.destaging.map(|(index, _)| index);
+        let mut extendable = None;
+        for (index, extent) in self.extents_near(sector).filter(|&(index, _)| Some(index) != destaging) {
             if extent.sector <= sector && end <= extent.end() {
                 return true;
             }
             // Not an extent that a flush waits for, or a stream could delay the flush forever.
             if extent.end() == sector && extent.epoch == self.epoch {
-                joins = joins.max(Some(index));
+                extendable = extendable.max(Some(index));
             }
         }
         if self.sectors + sectors > self.sectors_max && !self.extents.is_empty() {
             return false;
         }
-        if let Some(index) = joins {
+        if let Some(index) = extendable {
             self.extents[index].sectors += sectors;
             self.longest = self.longest.max(self.extents[index].sectors);
         } else if self.extents.len() < self.extents_max {
-            let place = mechanics.geometry.place(sector);
+            let position = mechanics.geometry.position(sector);
             let index = self.extents.len();
             self.by_sector.add(sector, index);
-            self.by_place.add(&place, index);
+            self.by_position.add(&position, index);
             self.longest = self.longest.max(sectors);
-            self.extents.push(DirtyExtent { sector, sectors, place, epoch: self.epoch });
+            self.extents.push(DirtyExtent { sector, sectors, position, epoch: self.epoch });
         } else {
             return false;
         }
@@ -111,7 +111,7 @@ impl WriteCache {
 
     /// Whether all these sectors are in the cache.
     pub(super) fn holds(&self, sector: u64, sectors: u64) -> bool {
-        self.around(sector).any(|(_, extent)| sector + sectors <= extent.end())
+        self.extents_near(sector).any(|(_, extent)| sector + sectors <= extent.end())
     }
 
     /// Starts to destage the extent that the head reaches first, and returns its first sector and number of sectors. During a
@@ -119,36 +119,36 @@ impl WriteCache {
     pub(super) fn destage(&mut self, now: Instant, mechanics: &Mechanics) -> Option<(u64, HeadPosition, u64)> {
         let flushing = self.older > 0;
         let (extents, epoch) = (&self.extents, self.epoch);
-        let place_of = |index: usize| {
+        let position_of = |index: usize| {
             let extent = &extents[index];
-            (!flushing || extent.epoch < epoch).then_some(&extent.place)
+            (!flushing || extent.epoch < epoch).then_some(&extent.position)
         };
-        let index = self.by_place.nearest_of(now, mechanics, place_of)?;
+        let index = self.by_position.nearest(now, mechanics, position_of)?;
         let extent = &self.extents[index];
         let sectors = extent.sectors.min(DESTAGE_SECTORS_MAX);
         self.destaging = Some((index, sectors));
-        Some((extent.sector, extent.place, sectors))
+        Some((extent.sector, extent.position, sectors))
     }
 
     /// The sectors being destaged are on the platters.
-    pub(super) fn destaged(&mut self, mechanics: &Mechanics) {
+    pub(super) fn finish_destage(&mut self, mechanics: &Mechanics) {
         let Some((index, sectors)) = self.destaging.take() else { return };
         self.sectors -= sectors;
         let was_longest = self.extents[index].sectors == self.longest;
-        self.forget(index);
+        self.remove_from_indexes(index);
         let extent = &mut self.extents[index];
         if extent.sectors > sectors {
             extent.sector += sectors;
             extent.sectors -= sectors;
-            extent.place = mechanics.geometry.place(extent.sector);
-            self.index(index);
+            extent.position = mechanics.geometry.position(extent.sector);
+            self.add_to_indexes(index);
         } else {
             self.older -= usize::from(extent.epoch < self.epoch);
             let last = self.extents.len() - 1;
             self.extents.swap_remove(index);
-            if let Some(DirtyExtent { sector, place, .. }) = self.extents.get(index) {
+            if let Some(DirtyExtent { sector, position, .. }) = self.extents.get(index) {
                 self.by_sector.renumber(*sector, last, index);
-                self.by_place.renumber(place, last, index);
+                self.by_position.renumber(position, last, index);
             }
         }
         if was_longest && self.longest > DESTAGE_SECTORS_MAX {
@@ -157,17 +157,17 @@ impl WriteCache {
     }
 
     /// Adds an extent to the indexes.
-    fn index(&mut self, index: usize) {
-        let DirtyExtent { sector, place, .. } = self.extents[index];
+    fn add_to_indexes(&mut self, index: usize) {
+        let DirtyExtent { sector, position, .. } = self.extents[index];
         self.by_sector.add(sector, index);
-        self.by_place.add(&place, index);
+        self.by_position.add(&position, index);
     }
 
     /// Removes an extent from the indexes.
-    fn forget(&mut self, index: usize) {
-        let DirtyExtent { sector, place, .. } = self.extents[index];
+    fn remove_from_indexes(&mut self, index: usize) {
+        let DirtyExtent { sector, position, .. } = self.extents[index];
         self.by_sector.remove(sector, index);
-        self.by_place.remove(&place, index);
+        self.by_position.remove(&position, index);
     }
 
     /// A flush: everything that is dirty now must be destaged. Returns the number of the flush.

@@ -38,16 +38,16 @@ pub struct FaultInjector {
     stall: u64,
     lost: u64,
     torn: u64,
-    stalls_for: Nanos,
+    stall_time: Nanos,
     lost_after: Nanos,
     /// The fault of each command in flight, by its tag.
-    fates: Vec<Fate>,
+    faults: Vec<Fault>,
     random: Random,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
-    NoFault,
+enum Fault {
+    None,
     Error,
     Stall,
     /// Given up at this time.
@@ -55,10 +55,10 @@ enum Fate {
     Torn,
 }
 
-const CERTAIN: u64 = 1 << 32;
+const PROBABILITY_ONE: u64 = 1 << 32;
 
-fn chance(per_million: f64) -> u64 {
-    (per_million / 1e6 * CERTAIN as f64).round() as u64
+fn scaled_probability(per_million: f64) -> u64 {
+    (per_million / 1e6 * PROBABILITY_ONE as f64).round() as u64
 }
 
 impl FaultInjector {
@@ -67,13 +67,13 @@ impl FaultInjector {
     pub fn new(inner: Box<dyn Device>, parameters: &FaultParameters, seed: u64) -> FaultInjector {
         let tags = usize::from(inner.shape().hw_queues) * inner.shape().queue_depth as usize;
         FaultInjector {
-            error: chance(parameters.errors_per_million),
-            stall: chance(parameters.stalls_per_million),
-            lost: chance(parameters.lost_per_million),
-            torn: chance(parameters.torn_writes_per_million),
-            stalls_for: from_ms(parameters.stall_ms),
+            error: scaled_probability(parameters.errors_per_million),
+            stall: scaled_probability(parameters.stalls_per_million),
+            lost: scaled_probability(parameters.lost_per_million),
+            torn: scaled_probability(parameters.torn_writes_per_million),
+            stall_time: from_ms(parameters.stall_ms),
             lost_after: from_ms(parameters.lost_after_ms),
-            fates: vec![Fate::NoFault; tags],
+            faults: vec![Fault::None; tags],
             // Independent of the device's own random numbers.
             random: Random::from_seed(seed ^ 0x6661_756c_7473),
             inner,
@@ -81,26 +81,26 @@ impl FaultInjector {
     }
 
     /// Draws the fault of a command. One number decides, so that rare faults exclude each other.
-    fn draw(&mut self, now: Instant, command: &Command) -> Fate {
-        let drawn = self.random.below(CERTAIN);
-        let transfers = matches!(command.op, Op::Read | Op::Write);
-        let mut below = self.lost;
-        if drawn < below {
-            return Fate::Lost(now + self.lost_after);
+    fn draw_fault(&mut self, now: Instant, command: &Command) -> Fault {
+        let drawn = self.random.below(PROBABILITY_ONE);
+        let has_data = matches!(command.op, Op::Read | Op::Write);
+        let mut threshold = self.lost;
+        if drawn < threshold {
+            return Fault::Lost(now + self.lost_after);
         }
-        below += self.stall;
-        if drawn < below {
-            return Fate::Stall;
+        threshold += self.stall;
+        if drawn < threshold {
+            return Fault::Stall;
         }
-        below += self.error;
-        if drawn < below {
-            return if transfers { Fate::Error } else { Fate::NoFault };
+        threshold += self.error;
+        if drawn < threshold {
+            return if has_data { Fault::Error } else { Fault::None };
         }
-        below += self.torn;
-        if drawn < below && command.op == Op::Write && command.sectors > self.block_sectors() {
-            return Fate::Torn;
+        threshold += self.torn;
+        if drawn < threshold && command.op == Op::Write && command.sectors > self.block_sectors() {
+            return Fault::Torn;
         }
-        Fate::NoFault
+        Fault::None
     }
 
     fn block_sectors(&self) -> u32 {
@@ -108,7 +108,7 @@ impl FaultInjector {
     }
 
     /// The part of a torn write that is written: at least one block, and not all.
-    fn torn(&mut self, command: Command) -> Command {
+    fn tear(&mut self, command: Command) -> Command {
         let block = self.block_sectors();
         let blocks = u64::from(command.sectors / block).max(2);
         let written = 1 + self.random.below(blocks - 1);
@@ -116,15 +116,15 @@ impl FaultInjector {
     }
 
     /// Applies faults to the completions that the wrapped device has scheduled since.
-    fn inject_faults(&mut self, from: usize, schedule: &mut Schedule) {
-        for completion in &mut schedule.completions[from..] {
-            let Some(fate) = self.fates.get_mut(completion.tag as usize) else { continue };
-            match std::mem::replace(fate, Fate::NoFault) {
-                Fate::NoFault => {}
-                Fate::Error => completion.status = Status::Medium,
-                Fate::Torn => completion.status = Status::IoError,
-                Fate::Stall => completion.at += self.stalls_for,
-                Fate::Lost(given_up) => {
+    fn inject_faults(&mut self, first_new: usize, schedule: &mut Schedule) {
+        for completion in &mut schedule.completions[first_new..] {
+            let Some(fault) = self.faults.get_mut(completion.tag as usize) else { continue };
+            match std::mem::replace(fault, Fault::None) {
+                Fault::None => {}
+                Fault::Error => completion.status = Status::Medium,
+                Fault::Torn => completion.status = Status::IoError,
+                Fault::Stall => completion.at += self.stall_time,
+                Fault::Lost(given_up) => {
                     completion.at = completion.at.max(given_up);
                     completion.status = Status::Timeout;
                 }
@@ -143,26 +143,26 @@ impl Device for FaultInjector {
     }
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
-        let fate = self.draw(now, &command);
+        let fault = self.draw_fault(now, &command);
         let tag = command.tag as usize;
-        let passed = if fate == Fate::Torn { self.torn(command) } else { command };
-        if tag >= self.fates.len() {
-            self.fates.resize(tag + 1, Fate::NoFault);
+        let forwarded = if fault == Fault::Torn { self.tear(command) } else { command };
+        if tag >= self.faults.len() {
+            self.faults.resize(tag + 1, Fault::None);
         }
-        let before = std::mem::replace(&mut self.fates[tag], fate);
-        let from = schedule.completions.len();
-        if let Err(refusal) = self.inner.submit(now, passed, schedule) {
-            self.fates[tag] = before;
+        let previous = std::mem::replace(&mut self.faults[tag], fault);
+        let first_new = schedule.completions.len();
+        if let Err(refusal) = self.inner.submit(now, forwarded, schedule) {
+            self.faults[tag] = previous;
             return Err(refusal);
         }
-        self.inject_faults(from, schedule);
+        self.inject_faults(first_new, schedule);
         Ok(())
     }
 
     fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule) {
-        let from = schedule.completions.len();
+        let first_new = schedule.completions.len();
         self.inner.wake(now, alarm, schedule);
-        self.inject_faults(from, schedule);
+        self.inject_faults(first_new, schedule);
     }
 
     fn traced(&self) -> Option<&VecDeque<TraceEvent>> {

@@ -21,9 +21,9 @@ pub(crate) struct Ncq<D> {
     /// A non-queued command waiting for the drive to drain.
     held: Option<Command>,
     /// Whether the last command sent to the drive is a non-queued one.
-    is_alone: bool,
+    last_is_non_queued: bool,
     /// Whether the alarm for `held` is set.
-    is_set: bool,
+    alarm_is_set: bool,
 }
 
 /// The wrapper's own alarm, a number that no device uses: alarms of the wrapped device keep their numbers, since changing them would cost
@@ -39,7 +39,14 @@ fn is_queued(op: Op) -> bool {
 
 impl<D: Device> Ncq<D> {
     pub(crate) fn new(inner: D) -> Ncq<D> {
-        Ncq { inner, unannounced: 0, last_end: Instant::ZERO, held: None, is_alone: false, is_set: false }
+        Ncq {
+            inner,
+            unannounced: 0,
+            last_end: Instant::ZERO,
+            held: None,
+            last_is_non_queued: false,
+            alarm_is_set: false,
+        }
     }
 
     fn is_drained(&self, now: Instant) -> bool {
@@ -48,7 +55,7 @@ impl<D: Device> Ncq<D> {
 
     /// Records the completions that the wrapped device has announced beyond the first `before`.
     #[inline]
-    fn note(&mut self, schedule: &Schedule, before: usize) {
+    fn record_completions(&mut self, schedule: &Schedule, before: usize) {
         for completion in &schedule.completions[before..] {
             self.unannounced -= 1;
             self.last_end = self.last_end.max(completion.at);
@@ -56,22 +63,22 @@ impl<D: Device> Ncq<D> {
     }
 
     #[inline]
-    fn start(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
-        let (before, is_alone) = (schedule.completions.len(), !is_queued(command.op));
-        let answer = self.inner.submit(now, command, schedule);
-        if answer.is_ok() {
-            self.is_alone = is_alone;
+    fn send(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
+        let (before, last_is_non_queued) = (schedule.completions.len(), !is_queued(command.op));
+        let result = self.inner.submit(now, command, schedule);
+        if result.is_ok() {
+            self.last_is_non_queued = last_is_non_queued;
             self.unannounced += 1;
         }
-        self.note(schedule, before);
-        answer
+        self.record_completions(schedule, before);
+        result
     }
 
     /// Sets the alarm for the held command once it is known when the drive has drained.
     #[inline]
     fn set_alarm(&mut self, now: Instant, schedule: &mut Schedule) {
-        if self.held.is_some() && self.unannounced == 0 && !self.is_set {
-            self.is_set = true;
+        if self.held.is_some() && self.unannounced == 0 && !self.alarm_is_set {
+            self.alarm_is_set = true;
             schedule.alarms.push((self.last_end.max(now), OWN_ALARM));
         }
     }
@@ -87,11 +94,11 @@ impl<D: Device> Device for Ncq<D> {
     }
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
-        if self.held.is_some() || (self.is_alone && !self.is_drained(now)) {
+        if self.held.is_some() || (self.last_is_non_queued && !self.is_drained(now)) {
             return Err(Refusal::UntilCompletion);
         }
         if is_queued(command.op) || self.is_drained(now) {
-            return self.start(now, command, schedule);
+            return self.send(now, command, schedule);
         }
         self.held = Some(command);
         self.set_alarm(now, schedule);
@@ -102,13 +109,13 @@ impl<D: Device> Device for Ncq<D> {
         if alarm != OWN_ALARM {
             let before = schedule.completions.len();
             self.inner.wake(now, alarm, schedule);
-            self.note(schedule, before);
+            self.record_completions(schedule, before);
             self.set_alarm(now, schedule);
             return;
         }
         let Some(command) = self.held else { return };
-        if self.start(now, command, schedule).is_ok() {
-            (self.held, self.is_set) = (None, false);
+        if self.send(now, command, schedule).is_ok() {
+            (self.held, self.alarm_is_set) = (None, false);
         } else {
             schedule.alarms.push((now + RETRY, OWN_ALARM));
         }

@@ -53,7 +53,7 @@ pub struct Throttle {
     /// Waiting commands, and when each may pass.
     waiting: VecDeque<(Instant, Command)>,
     /// Whether an alarm is set.
-    is_set: bool,
+    alarm_is_set: bool,
 }
 
 /// The wrapper's own alarm; those of the wrapped device follow.
@@ -68,21 +68,21 @@ struct Bucket {
     /// Time per token, ps.
     token_ps: u128,
     /// Capacity of the bucket, ps.
-    holds_ps: u128,
+    capacity_ps: u128,
     /// When the bucket will be full, ps.
     full_at_ps: u128,
 }
 
 impl Bucket {
-    fn new(tokens_per_s: f64, holds: f64) -> Bucket {
+    fn new(tokens_per_s: f64, capacity: f64) -> Bucket {
         let token_ps = 1e12 / tokens_per_s;
-        Bucket { token_ps: (token_ps as u128).max(1), holds_ps: (holds * token_ps) as u128, full_at_ps: 0 }
+        Bucket { token_ps: (token_ps as u128).max(1), capacity_ps: (capacity * token_ps) as u128, full_at_ps: 0 }
     }
 
     /// When this many tokens are available. More than the capacity are available when the bucket is full.
     fn ready_ps(&self, tokens: u64) -> u128 {
-        let left_ps = self.holds_ps.saturating_sub(u128::from(tokens) * self.token_ps);
-        self.full_at_ps.saturating_sub(left_ps)
+        let surplus_ps = self.capacity_ps.saturating_sub(u128::from(tokens) * self.token_ps);
+        self.full_at_ps.saturating_sub(surplus_ps)
     }
 
     fn take(&mut self, at_ps: u128, tokens: u64) {
@@ -103,11 +103,11 @@ impl Throttle {
             ),
         };
         let io_bytes = u64::from(parameters.io_kib) * 1024;
-        Throttle { inner, io_bytes, ios, bytes, waiting: VecDeque::new(), is_set: false }
+        Throttle { inner, io_bytes, ios, bytes, waiting: VecDeque::new(), alarm_is_set: false }
     }
 
     /// The price of a command: I/Os and bytes.
-    fn price(&self, command: &Command) -> (u64, u64) {
+    fn cost(&self, command: &Command) -> (u64, u64) {
         match command.op {
             Op::Read | Op::Write => {
                 let bytes = u64::from(command.sectors) * SECTOR_BYTES;
@@ -118,31 +118,31 @@ impl Throttle {
     }
 
     /// When a command that arrives at `now` may pass, ps.
-    fn may_go_ps(&self, now: Instant, (ios, bytes): (u64, u64)) -> u128 {
+    fn earliest_pass_ps(&self, now: Instant, (ios, bytes): (u64, u64)) -> u128 {
         let earliest_ps = self.waiting.back().map_or(now, |&(at, _)| at.max(now)).0;
-        let of_ios = self.ios.iter().map(|bucket| bucket.ready_ps(ios));
-        let of_bytes = self.bytes.iter().map(|bucket| bucket.ready_ps(bytes));
-        of_ios.chain(of_bytes).fold(u128::from(earliest_ps) * 1000, u128::max)
+        let ios_ready = self.ios.iter().map(|bucket| bucket.ready_ps(ios));
+        let bytes_ready = self.bytes.iter().map(|bucket| bucket.ready_ps(bytes));
+        ios_ready.chain(bytes_ready).fold(u128::from(earliest_ps) * 1000, u128::max)
     }
 
-    fn pay(&mut self, at_ps: u128, (ios, bytes): (u64, u64)) {
+    fn charge(&mut self, at_ps: u128, (ios, bytes): (u64, u64)) {
         self.ios.iter_mut().for_each(|bucket| bucket.take(at_ps, ios));
         self.bytes.iter_mut().for_each(|bucket| bucket.take(at_ps, bytes));
     }
 
     /// Passes a call on to the wrapped device, and increments its alarm numbers.
-    fn inner<R>(&mut self, schedule: &mut Schedule, call: impl FnOnce(&mut dyn Device, &mut Schedule) -> R) -> R {
+    fn call_inner<R>(&mut self, schedule: &mut Schedule, call: impl FnOnce(&mut dyn Device, &mut Schedule) -> R) -> R {
         let from = schedule.alarms.len();
-        let answer = call(&mut *self.inner, schedule);
+        let result = call(&mut *self.inner, schedule);
         for (_, alarm) in &mut schedule.alarms[from..] {
             *alarm += 1;
         }
-        answer
+        result
     }
 
     fn set_alarm(&mut self, now: Instant, schedule: &mut Schedule) {
-        if let (false, Some(&(at, _))) = (self.is_set, self.waiting.front()) {
-            self.is_set = true;
+        if let (false, Some(&(at, _))) = (self.alarm_is_set, self.waiting.front()) {
+            self.alarm_is_set = true;
             schedule.alarms.push((at.max(now), OWN_ALARM));
         }
     }
@@ -154,33 +154,33 @@ impl Device for Throttle {
     }
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
-        let price = self.price(&command);
-        let at_ps = self.may_go_ps(now, price);
+        let cost = self.cost(&command);
+        let at_ps = self.earliest_pass_ps(now, cost);
         // Rounded up to the next nanosecond.
         let at = Instant(u64::try_from(at_ps.div_ceil(1000)).unwrap_or(u64::MAX));
         if self.waiting.is_empty() && at <= now {
-            self.inner(schedule, |inner, schedule| inner.submit(now, command, schedule))?;
+            self.call_inner(schedule, |inner, schedule| inner.submit(now, command, schedule))?;
         } else {
             self.waiting.push_back((at, command));
             self.set_alarm(now, schedule);
         }
-        if price != (0, 0) {
-            self.pay(at_ps, price);
+        if cost != (0, 0) {
+            self.charge(at_ps, cost);
         }
         Ok(())
     }
 
     fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule) {
         if alarm != OWN_ALARM {
-            self.inner(schedule, |inner, schedule| inner.wake(now, alarm - 1, schedule));
+            self.call_inner(schedule, |inner, schedule| inner.wake(now, alarm - 1, schedule));
             return;
         }
-        self.is_set = false;
+        self.alarm_is_set = false;
         while let Some(&(at, command)) = self.waiting.front()
             && at <= now
         {
-            if self.inner(schedule, |inner, schedule| inner.submit(now, command, schedule)).is_err() {
-                self.is_set = true;
+            if self.call_inner(schedule, |inner, schedule| inner.submit(now, command, schedule)).is_err() {
+                self.alarm_is_set = true;
                 schedule.alarms.push((now + RETRY, OWN_ALARM));
                 return;
             }

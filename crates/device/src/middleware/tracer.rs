@@ -18,7 +18,7 @@ pub struct TracerParameters {
 /// The wrapper.
 pub struct Tracer {
     inner: Box<dyn Device>,
-    keeps: usize,
+    events_max: usize,
     /// The events, oldest first.
     events: VecDeque<TraceEvent>,
 }
@@ -27,22 +27,22 @@ impl Tracer {
     /// Traces `inner`.
     #[must_use]
     pub fn new(inner: Box<dyn Device>, parameters: &TracerParameters) -> Tracer {
-        let keeps = parameters.keeps_events as usize;
-        Tracer { inner, keeps, events: VecDeque::with_capacity(keeps) }
+        let events_max = parameters.keeps_events as usize;
+        Tracer { inner, events_max, events: VecDeque::with_capacity(events_max) }
     }
 
-    fn remember(&mut self, event: TraceEvent) {
-        if self.events.len() == self.keeps {
+    fn record(&mut self, event: TraceEvent) {
+        if self.events.len() == self.events_max {
             self.events.pop_front();
         }
-        if self.events.len() < self.keeps {
+        if self.events.len() < self.events_max {
             self.events.push_back(event);
         }
     }
 
-    fn remember_ends(&mut self, now: Instant, from: usize, schedule: &Schedule) {
+    fn record_completions(&mut self, now: Instant, from: usize, schedule: &Schedule) {
         for completion in &schedule.completions[from..] {
-            self.remember(TraceEvent::Ends(now, *completion));
+            self.record(TraceEvent::Ends(now, *completion));
         }
     }
 }
@@ -58,19 +58,19 @@ impl Device for Tracer {
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
         let from = schedule.completions.len();
-        let answer = self.inner.submit(now, command, schedule);
-        self.remember(match answer {
+        let result = self.inner.submit(now, command, schedule);
+        self.record(match result {
             Ok(()) => TraceEvent::Taken(now, command),
             Err(refusal) => TraceEvent::Refused(now, command, refusal),
         });
-        self.remember_ends(now, from, schedule);
-        answer
+        self.record_completions(now, from, schedule);
+        result
     }
 
     fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule) {
         let from = schedule.completions.len();
         self.inner.wake(now, alarm, schedule);
-        self.remember_ends(now, from, schedule);
+        self.record_completions(now, from, schedule);
     }
 
     fn traced(&self) -> Option<&VecDeque<TraceEvent>> {

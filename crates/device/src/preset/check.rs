@@ -41,7 +41,7 @@ pub(super) fn document(text: &str) -> Result<(), PresetProblem> {
 }
 
 /// Checks that a section has all required keys, no unknown ones, and only valid values.
-fn check_keys(table: &DeTable<'_>, place: &Range<usize>, keys: &[Key], section: &str) -> Result<(), PresetProblem> {
+fn check_keys(table: &DeTable<'_>, span: &Range<usize>, keys: &[Key], section: &str) -> Result<(), PresetProblem> {
     for (name, value) in table {
         let path = path(section, name.get_ref());
         let Some(key) = keys.iter().find(|key| key.name == name.get_ref()) else {
@@ -60,30 +60,30 @@ fn check_keys(table: &DeTable<'_>, place: &Range<usize>, keys: &[Key], section: 
         }
     }
     match keys.iter().find(|key| key.required && !table.contains_key(key.name)) {
-        Some(key) => Err(missing(place, section, key)),
+        Some(key) => Err(missing(span, section, key)),
         None => Ok(()),
     }
 }
 
-fn missing(place: &Range<usize>, section: &str, key: &Key) -> PresetProblem {
-    PresetProblem::with_key(place, path(section, key.name), "is missing".into(), key.kind.to_string())
+fn missing(span: &Range<usize>, section: &str, key: &Key) -> PresetProblem {
+    PresetProblem::with_key(span, path(section, key.name), "is missing".into(), key.kind.to_string())
 }
 
 /// Checks one value.
 fn check_value(value: &Value<'_>, kind: Kind, path: &str) -> Result<(), PresetProblem> {
-    let right = match (kind, value.get_ref()) {
+    let is_valid = match (kind, value.get_ref()) {
         (Kind::Text, DeValue::String(text)) => !text.trim().is_empty(),
         (Kind::Word(words), DeValue::String(word)) => words.contains(&word.as_ref()),
         (Kind::Flag, DeValue::Boolean(_)) => true,
         // NaN is not in any range.
-        (Kind::Number(least, most, _), number) => number_of(number).is_some_and(|n| (least..=most).contains(&n)),
-        (Kind::Whole(least, most, _), number) => whole_of(number).is_some_and(|n| (least..=most).contains(&n)),
-        (Kind::Span(least, most, _), DeValue::Array(ends)) => {
+        (Kind::Number(min, max, _), number) => number_of(number).is_some_and(|n| (min..=max).contains(&n)),
+        (Kind::Whole(min, max, _), number) => whole_of(number).is_some_and(|n| (min..=max).contains(&n)),
+        (Kind::Span(min, max, _), DeValue::Array(ends)) => {
             let ends: Vec<_> = ends.iter().map(|end| whole_of(end.get_ref())).collect();
-            matches!(ends[..], [Some(from), Some(to)] if least <= from && from <= to && to <= most)
+            matches!(ends[..], [Some(from), Some(to)] if min <= from && from <= to && to <= max)
         }
-        (Kind::PowerOfTwo(least, most, _), number) => {
-            whole_of(number).is_some_and(|n| (least..=most).contains(&n) && n.is_power_of_two())
+        (Kind::PowerOfTwo(min, max, _), number) => {
+            whole_of(number).is_some_and(|n| (min..=max).contains(&n) && n.is_power_of_two())
         }
         (Kind::Section(keys), DeValue::Table(table)) => return check_keys(table, &value.span(), keys, path),
         (Kind::Sections(keys), DeValue::Array(entries)) => {
@@ -95,10 +95,10 @@ fn check_value(value: &Value<'_>, kind: Kind, path: &str) -> Result<(), PresetPr
         (Kind::Sources, DeValue::Table(_)) => true,
         _ => false,
     };
-    if right {
+    if is_valid {
         return Ok(());
     }
-    let problem = format!("is {}", shown(value.get_ref()));
+    let problem = format!("is {}", describe(value.get_ref()));
     Err(PresetProblem::with_key(&value.span(), path.to_owned(), problem, kind.to_string()))
 }
 
@@ -112,13 +112,13 @@ fn check_shape(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     };
     let logical_bytes = whole_of(logical.get_ref()).unwrap_or(1);
     if whole_of(physical.get_ref()) < Some(logical_bytes) {
-        let problem = format!("is {}", shown(physical.get_ref()));
+        let problem = format!("is {}", describe(physical.get_ref()));
         let expected = format!("at least `shape.logical_block_bytes`, which is {logical_bytes}");
         return Err(PresetProblem::with_key(&physical.span(), "shape.physical_block_bytes".into(), problem, expected));
     }
     let bytes = number_of(capacity.get_ref()).map_or(0, bytes_from_gb);
     if bytes == 0 || !bytes.is_multiple_of(logical_bytes) {
-        let problem = format!("is {}, that is {bytes} bytes", shown(capacity.get_ref()));
+        let problem = format!("is {}, that is {bytes} bytes", describe(capacity.get_ref()));
         let expected = format!("a whole number of logical blocks of {logical_bytes} bytes");
         return Err(PresetProblem::with_key(&capacity.span(), "shape.capacity_gb".into(), problem, expected));
     }
@@ -128,22 +128,21 @@ fn check_shape(table: &DeTable<'_>) -> Result<(), PresetProblem> {
 /// The three seek times of a disk must be consistent: longer seeks must take longer.
 fn check_seeks(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     let value = |name| table.get("hdd").and_then(|hdd| hdd.get_ref().as_table()?.get(name));
-    let (Some(least), Some(average), Some(most)) =
+    let (Some(min), Some(average), Some(max)) =
         (value("seek_track_to_track_ms"), value("seek_average_ms"), value("seek_full_stroke_ms"))
     else {
         return Ok(());
     };
-    let [least_ms, average_ms, most_ms] =
-        [least, average, most].map(|value| number_of(value.get_ref()).unwrap_or_default());
+    let [min_ms, average_ms, max_ms] = [min, average, max].map(|value| number_of(value.get_ref()).unwrap_or_default());
     // From a straight line to a pure square root.
-    let [line_ms, root_ms] = [1.0 / 3.0, 8.0 / 15.0].map(|part| least_ms + (most_ms - least_ms) * part);
+    let [line_ms, root_ms] = [1.0 / 3.0, 8.0 / 15.0].map(|part| min_ms + (max_ms - min_ms) * part);
     let refuse = |value: &Value<'_>, name: &str, expected: String| {
-        let problem = format!("is {}", shown(value.get_ref()));
+        let problem = format!("is {}", describe(value.get_ref()));
         Err(PresetProblem::with_key(&value.span(), format!("hdd.{name}"), problem, expected))
     };
-    if most_ms < least_ms {
-        let expected = format!("at least `hdd.seek_track_to_track_ms`, which is {least_ms}");
-        return refuse(most, "seek_full_stroke_ms", expected);
+    if max_ms < min_ms {
+        let expected = format!("at least `hdd.seek_track_to_track_ms`, which is {min_ms}");
+        return refuse(max, "seek_full_stroke_ms", expected);
     }
     if !(line_ms - 1e-9..=root_ms + 1e-9).contains(&average_ms) {
         let expected = format!(
@@ -163,7 +162,7 @@ fn check_buffer(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     for (key, value) in [("flash.program_kib", flash.get("program_kib")), ("flash.striping.unit_kib", unit)] {
         let kib = value.and_then(|value| whole_of(value.get_ref())).unwrap_or_default();
         if whole_of(buffer.get_ref()) < Some(kib) {
-            let problem = format!("is {}", shown(buffer.get_ref()));
+            let problem = format!("is {}", describe(buffer.get_ref()));
             let expected = format!("at least `{key}`, which is {kib}");
             return Err(PresetProblem::with_key(&buffer.span(), "flash.buffer_kib".into(), problem, expected));
         }
@@ -188,7 +187,7 @@ fn check_striping(table: &DeTable<'_>) -> Result<(), PresetProblem> {
         (Some(_), Some(suspend)) => (suspend, "program_suspend_us", "no such key where the placement is \"striped\""),
         _ => return Ok(()),
     };
-    let problem = format!("is {}", shown(refused.get_ref()));
+    let problem = format!("is {}", describe(refused.get_ref()));
     Err(PresetProblem::with_key(&refused.span(), format!("flash.{key}"), problem, expected.to_owned()))
 }
 
@@ -199,7 +198,7 @@ fn check_inner(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     let Some(inner) = value("raid", "inner") else { return Ok(()) };
     let name = inner.get_ref().as_str().unwrap_or_default();
     let refuse = |expected: String| {
-        let problem = format!("is {}", shown(inner.get_ref()));
+        let problem = format!("is {}", describe(inner.get_ref()));
         Err(PresetProblem::with_key(&inner.span(), "raid.inner".into(), problem, expected))
     };
     let Ok(preset) = Preset::builtin(name) else {
@@ -253,7 +252,7 @@ fn check_sources(table: &DeTable<'_>, model: Model) -> Result<(), PresetProblem>
 
 /// The key with its section. Control characters are escaped, and long keys truncated.
 fn path(section: &str, name: &str) -> String {
-    let name = short(name);
+    let name = truncate(name);
     if section.is_empty() { name } else { format!("{section}.{name}") }
 }
 
@@ -272,11 +271,11 @@ fn whole_of(value: &DeValue<'_>) -> Option<u64> {
 }
 
 /// The value for a message.
-fn shown(value: &DeValue<'_>) -> String {
+fn describe(value: &DeValue<'_>) -> String {
     match value {
-        DeValue::String(text) => format!("the text \"{}\"", short(text)),
-        DeValue::Integer(integer) => short(&integer.to_string()),
-        DeValue::Float(float) => short(float.as_str()),
+        DeValue::String(text) => format!("the text \"{}\"", truncate(text)),
+        DeValue::Integer(integer) => truncate(&integer.to_string()),
+        DeValue::Float(float) => truncate(float.as_str()),
         DeValue::Boolean(flag) => flag.to_string(),
         DeValue::Datetime(_) => "a date".to_owned(),
         DeValue::Array(_) => "a list".to_owned(),
@@ -285,11 +284,11 @@ fn shown(value: &DeValue<'_>) -> String {
 }
 
 /// At most 60 characters, on one line.
-fn short(text: &str) -> String {
-    const MOST: usize = 60;
-    let mut short: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
-    if text.chars().nth(MOST).is_some() {
-        short.push_str("...");
+fn truncate(text: &str) -> String {
+    const CHARS_MAX: usize = 60;
+    let mut truncated: String = text.chars().take(CHARS_MAX).flat_map(char::escape_debug).collect();
+    if text.chars().nth(CHARS_MAX).is_some() {
+        truncated.push_str("...");
     }
-    short
+    truncated
 }

@@ -23,7 +23,7 @@ const READ_SEQUENTIAL_KIOPS: usize = 4;
 const WRITE_SEQUENTIAL_KIOPS: usize = 7;
 
 /// The measurements that the presets are calibrated with, in the order of [`FIGURES`].
-const WHAT: [&str; 4] =
+const FIGURE_NAMES: [&str; 4] =
     ["large reads, MB/s", "random 4 KiB reads, kIOPS", "large sequential writes, MB/s", "random 4 KiB writes, kIOPS"];
 
 /// Time to read a piece of flash, us: typical for flash with three bits per cell.
@@ -103,10 +103,10 @@ fn shape(capacity_gb: f64, is_sata: bool) -> ShapeSection {
 fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fastest_kiops: f64) -> FlashParameters {
     let rounded = |number: f64| (number * 1e3).round() / 1e3;
     // The dies limit random reads, unless those are as fast as the fastest operation: then the front end does.
-    let by_front_end = read_kiops > 0.95 * fastest_kiops;
+    let front_end_limits_reads = read_kiops > 0.95 * fastest_kiops;
     let busy_dies = read_kiops * READ_US / 1e3;
-    let dies = if by_front_end { (busy_dies * 3.0).ceil() } else { busy_dies.round() }.max(2.0);
-    let read_us = if by_front_end { READ_US } else { dies * 1e3 / read_kiops };
+    let dies = if front_end_limits_reads { (busy_dies * 3.0).ceil() } else { busy_dies.round() }.max(2.0);
+    let read_us = if front_end_limits_reads { READ_US } else { dies * 1e3 / read_kiops };
     // The dies must not limit large reads.
     let kib_for_reads = 1.6 * read_mb_per_s * read_us / dies / 1.024;
     let read_piece_kib = ((kib_for_reads / 16.0 / 1e3).ceil().max(1.0) as u32).next_power_of_two() * 16;
@@ -116,7 +116,7 @@ fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fas
     let program_kib = (programmed_mb_per_s * 1e3 / dies / 1024.0).round().clamp(16.0, 512.0);
     let command_us = rounded(1e3 / fastest_kiops);
     // Transfers were measured with large commands; the front end spends a part of their time on the command itself.
-    let beyond = |mb_per_s: f64| {
+    let transfer_rate = |mb_per_s: f64| {
         let large_us = LARGE_BYTES / mb_per_s;
         rounded((LARGE_BYTES - 4096.0) / (large_us - command_us).max(large_us / 2.0))
     };
@@ -126,9 +126,9 @@ fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fas
         fetches_commands: None,
         fetches_write_kib: None,
         command_us,
-        read_mb_per_s: beyond(read_mb_per_s),
+        read_mb_per_s: transfer_rate(read_mb_per_s),
         // Slower than the dies only if random writes show that the dies are faster.
-        write_mb_per_s: beyond(if programmed_mb_per_s > write_mb_per_s {
+        write_mb_per_s: transfer_rate(if programmed_mb_per_s > write_mb_per_s {
             write_mb_per_s
         } else {
             write_mb_per_s * 1.2
@@ -163,7 +163,7 @@ fn residuals(name: &str, measured: [f64; 4]) -> Vec<Residual> {
         let model = field(line, index + 1).parse().ok()?;
         Some(Residual { what: what.to_owned(), measured: measured[index], model })
     };
-    WHAT.into_iter().enumerate().filter_map(residual).collect()
+    FIGURE_NAMES.into_iter().enumerate().filter_map(residual).collect()
 }
 
 fn sources() -> std::collections::BTreeMap<String, String> {

@@ -20,7 +20,7 @@ fn write_description(preset: &Preset, out: &mut String) -> std::fmt::Result {
     if !middleware.is_empty() {
         writeln!(out, "  around it: {}", middleware.join(", "))?;
     }
-    let flag = |is: bool, yes: &'static str, no: &'static str| if is { yes } else { no };
+    let flag = |condition: bool, yes: &'static str, no: &'static str| if condition { yes } else { no };
     writeln!(
         out,
         "  shape: {} GB, blocks of {} B (physical {} B), {} hardware queue{} of {} commands{}, {}, {}, {}",

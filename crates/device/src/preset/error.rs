@@ -53,7 +53,7 @@ pub enum PresetError {
 #[derive(Debug)]
 pub(super) struct PresetProblem {
     /// Byte offset in the text.
-    pub(super) at: usize,
+    pub(super) offset: usize,
     /// The key with its section, if the error is about one.
     pub(super) key: Option<String>,
     pub(super) problem: String,
@@ -68,19 +68,19 @@ impl PresetProblem {
         problem: String,
         expected: impl Into<String>,
     ) -> PresetProblem {
-        PresetProblem { at: span.start, key: Some(key), problem, expected: expected.into() }
+        PresetProblem { offset: span.start, key: Some(key), problem, expected: expected.into() }
     }
 
     /// An error of the TOML parser or serde.
     pub(super) fn from_toml(error: &toml::de::Error) -> PresetProblem {
-        let at = error.span().map_or(0, |span| span.start);
-        PresetProblem { at, key: None, problem: error.message().to_owned(), expected: String::new() }
+        let offset = error.span().map_or(0, |span| span.start);
+        PresetProblem { offset, key: None, problem: error.message().to_owned(), expected: String::new() }
     }
 
     /// The section of the model is missing, which the check excludes.
     pub(super) fn without_section() -> PresetProblem {
         PresetProblem {
-            at: 0,
+            offset: 0,
             key: None,
             problem: "the section of its model is missing".to_owned(),
             expected: String::new(),
@@ -89,7 +89,7 @@ impl PresetProblem {
 
     /// The error with the line in place of the offset.
     pub(super) fn in_text(self, text: &str, file_name: &str) -> PresetError {
-        let before = &text.as_bytes()[..self.at.min(text.len())];
+        let before = &text.as_bytes()[..self.offset.min(text.len())];
         let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
         let (file, problem) = (file_name.to_owned(), self.problem);
         match self.key {

@@ -146,7 +146,7 @@ impl Preset {
     /// [`PresetError::NoSuchPreset`] if there is none; the error lists those that exist.
     pub fn builtin(name: &str) -> Result<Preset, PresetError> {
         let name =
-            names::meant(name, &Preset::builtin_names().collect::<Vec<_>>()).ok_or_else(|| no_such_preset(name))?;
+            names::resolve(name, &Preset::builtin_names().collect::<Vec<_>>()).ok_or_else(|| no_such_preset(name))?;
         if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
             return Preset::from_toml(text, &format!("{name}.toml (built in)"));
         }
@@ -162,7 +162,7 @@ impl Preset {
     /// [`PresetError::NoSuchPreset`] if there is none.
     pub fn builtin_toml(name: &str) -> Result<String, PresetError> {
         let name =
-            names::meant(name, &Preset::builtin_names().collect::<Vec<_>>()).ok_or_else(|| no_such_preset(name))?;
+            names::resolve(name, &Preset::builtin_names().collect::<Vec<_>>()).ok_or_else(|| no_such_preset(name))?;
         if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
             return Ok((*text).to_owned());
         }
@@ -187,9 +187,11 @@ impl Preset {
             (&original.shape, &original.parameters, &original.middleware)
                 != (&self.shape, &self.parameters, &self.middleware)
         };
-        let claims = |one: &Preset| (one.calibration.on.clone(), one.calibration.residuals.clone());
+        let calibrated_on = |preset: &Preset| (preset.calibration.on.clone(), preset.calibration.residuals.clone());
         let mut originals = Preset::builtin_names().filter_map(|name| Preset::builtin(name).ok());
-        let Some(original) = originals.find(|original| claims(original) == claims(&self)) else { return self };
+        let Some(original) = originals.find(|original| calibrated_on(original) == calibrated_on(&self)) else {
+            return self;
+        };
         if !is_changed(&original) {
             return self;
         }
@@ -272,7 +274,7 @@ impl Preset {
         let Middleware { throttle, faults, tracer } = &self.middleware;
         [("throttle", throttle.is_some()), ("faults", faults.is_some()), ("tracer", tracer.is_some())]
             .into_iter()
-            .filter_map(|(name, is_there)| is_there.then_some(name))
+            .filter_map(|(name, is_present)| is_present.then_some(name))
             .collect()
     }
 

@@ -20,7 +20,7 @@ pub(super) fn classes() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// The preset of `known` with this name, or that of a class, or the only one that contains this text as whole words, ignoring case and
 /// everything except letters and digits: `Samsung 980 PRO`. A part of a word does not count: `gp3` is a cloud volume and not the drive
 /// SHGP31.
-pub(super) fn meant(name: &str, known: &[&'static str]) -> Option<&'static str> {
+pub(super) fn resolve(name: &str, known: &[&'static str]) -> Option<&'static str> {
     let class = || CLASSES.into_iter().find(|(class, _)| class.eq_ignore_ascii_case(name)).map(|(_, preset)| preset);
     let exact = known.iter().copied().find(|known| *known == name).or_else(class);
     if exact.is_some() {
@@ -30,21 +30,21 @@ pub(super) fn meant(name: &str, known: &[&'static str]) -> Option<&'static str> 
         name.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
     };
     // Shorter texts would match too many names.
-    let wanted = Some(plain(name)).filter(|wanted| wanted.len() >= 3)?;
-    let mut like = known.iter().copied().filter(|known| has_words(known, &wanted));
-    let first = like.next()?;
-    like.next().is_none().then_some(first)
+    let letters = Some(plain(name)).filter(|letters| letters.len() >= 3)?;
+    let mut matching = known.iter().copied().filter(|known| has_words(known, &letters));
+    let first = matching.next()?;
+    matching.next().is_none().then_some(first)
 }
 
 /// Whether whole words of a name, joined, equal this text.
-fn has_words(name: &str, wanted: &str) -> bool {
+fn has_words(name: &str, letters: &str) -> bool {
     let words: Vec<String> =
         name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
     (0..words.len()).any(|first| {
         let mut joined = String::new();
         words[first..].iter().any(|word| {
             joined += word;
-            joined == wanted
+            joined == letters
         })
     })
 }
@@ -74,9 +74,9 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
 fn is_cloud_volume(name: &str) -> bool {
     const CLOUDS: [&str; 7] = ["aws-", "ebs-", "azure-", "gcp-", "google-", "premium-ssd-", "premium-"];
     let kind = CLOUDS.into_iter().fold(name, |name, cloud| name.strip_prefix(cloud).unwrap_or(name));
-    let premium = kind.strip_prefix('p').is_some_and(|rest| matches!(rest.parse(), Ok(1_u8..=80)));
+    let is_premium = kind.strip_prefix('p').is_some_and(|rest| matches!(rest.parse(), Ok(1_u8..=80)));
     let kinds = ["gp2", "gp3", "io1", "io2", "st1", "sc1", "pd-ssd", "pd-balanced", "pd-standard", "pd-extreme"];
-    premium || kinds.contains(&kind) || kind.starts_with("hyperdisk")
+    is_premium || kinds.contains(&kind) || kind.starts_with("hyperdisk")
 }
 
 #[cfg(test)]
@@ -86,30 +86,37 @@ mod tests {
 
     #[test]
     fn device_classes_and_informal_names_resolve_if_unambiguous() {
-        let of = |name: &str| meant(name, &Preset::builtin_names().collect::<Vec<_>>());
-        assert_eq!(of("null"), Some("null"));
-        assert_eq!(of("hdd"), Some("hgst-he10-8tb"));
-        assert_eq!(of("NVMe"), Some("samsung-980pro-1tb"));
+        let resolved = |name: &str| resolve(name, &Preset::builtin_names().collect::<Vec<_>>());
+        assert_eq!(resolved("null"), Some("null"));
+        assert_eq!(resolved("hdd"), Some("hgst-he10-8tb"));
+        assert_eq!(resolved("NVMe"), Some("samsung-980pro-1tb"));
         for name in ["Samsung 980 PRO", "samsung_980PRO_1tb"] {
-            assert_eq!(of(name), Some("samsung-980pro-1tb"), "{name}");
+            assert_eq!(resolved(name), Some("samsung-980pro-1tb"), "{name}");
         }
         for (name, device) in [("usb", "usb-stick"), ("SD card", "sd-card"), ("eMMC", "emmc"), ("laptop", "laptop-hdd")]
         {
-            assert_eq!(of(name), Some(device));
+            assert_eq!(resolved(name), Some(device));
         }
-        assert_eq!([of("intel"), of("980pro"), of(""), of("ssd"), of("sd")], [None; 5], "several, or none");
         assert_eq!(
-            [of("gp3"), of("p30"), of("p300"), of("80pro1tb")],
+            [resolved("intel"), resolved("980pro"), resolved(""), resolved("ssd"), resolved("sd")],
+            [None; 5],
+            "several, or none"
+        );
+        assert_eq!(
+            [resolved("gp3"), resolved("p30"), resolved("p300"), resolved("80pro1tb")],
             [None, None, Some("Patriot_M.2_P300_1024GB"), None]
         );
         for name in ["gp2", "gp3", "io2", "P30", "pd-ssd", "pd-balanced", "ebs-gp3", "Azure P30", "hyperdisk-balanced"]
         {
-            assert!(nearest(name).unwrap().starts_with("cloud-volume: ") && of(name).is_none(), "{name}");
+            assert!(nearest(name).unwrap().starts_with("cloud-volume: ") && resolved(name).is_none(), "{name}");
         }
         assert!([nearest("p300"), nearest("hdd"), nearest("azure-"), nearest("")] == [None; 4]);
         for (name, device) in NEAREST {
-            let preset = device.split(':').next().and_then(of);
-            assert!(of(name).is_none() && preset.is_some() && nearest(&name.to_uppercase()) == Some(device), "{name}");
+            let preset = device.split(':').next().and_then(resolved);
+            assert!(
+                resolved(name).is_none() && preset.is_some() && nearest(&name.to_uppercase()) == Some(device),
+                "{name}"
+            );
         }
         assert!(classes().all(|(class, preset)| Preset::builtin(class).unwrap().name == preset));
     }
@@ -124,7 +131,7 @@ mod tests {
             // A part that is a word of some name, or a class, refers to that one.
             let is_word = known.iter().any(|known| has_words(known, &part.to_lowercase()));
             let is_class = CLASSES.iter().any(|(class, _)| *class == part);
-            proptest::prop_assert!(is_word || is_class || meant(&part, &known).is_none(), "{part}");
+            proptest::prop_assert!(is_word || is_class || resolve(&part, &known).is_none(), "{part}");
         }
     }
 }

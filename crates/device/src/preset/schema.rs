@@ -48,13 +48,13 @@ impl fmt::Display for Kind {
                 write!(f, "{}", quoted.join(" or "))
             }
             Kind::Flag => write!(f, "true or false"),
-            Kind::Number(least, most, unit) => write!(f, "a number of {unit} from {least} to {most}"),
-            Kind::Whole(least, most, unit) => write!(f, "a whole number of {unit} from {least} to {most}"),
-            Kind::Span(least, most, unit) => {
-                write!(f, "two whole numbers of {unit} from {least} to {most}, [least, most], the least first")
+            Kind::Number(min, max, unit) => write!(f, "a number of {unit} from {min} to {max}"),
+            Kind::Whole(min, max, unit) => write!(f, "a whole number of {unit} from {min} to {max}"),
+            Kind::Span(min, max, unit) => {
+                write!(f, "two whole numbers of {unit} from {min} to {max}, [least, most], the least first")
             }
-            Kind::PowerOfTwo(least, most, unit) => {
-                write!(f, "a power of two from {least} to {most}, in {unit}")
+            Kind::PowerOfTwo(min, max, unit) => {
+                write!(f, "a power of two from {min} to {max}, in {unit}")
             }
             Kind::Section(keys) => write!(f, "a section with {}", names(keys)),
             Kind::Sections(keys) => write!(f, "a list of sections with {}", names(keys)),
@@ -355,17 +355,17 @@ const RESIDUAL: &[Key] = &[
 
 /// The keys of all parameters of a model, with their sections: those that can have a source.
 pub(super) fn parameters(model: Model) -> Vec<String> {
-    fn collect(keys: &[Key], prefix: &str, found: &mut Vec<String>) {
+    fn collect(keys: &[Key], prefix: &str, paths: &mut Vec<String>) {
         for key in keys {
             let path = if prefix.is_empty() { key.name.to_owned() } else { format!("{prefix}.{}", key.name) };
             match key.kind {
-                Kind::Section(inner) if path != "calibration" => collect(inner, &path, found),
-                _ if !prefix.is_empty() => found.push(path),
+                Kind::Section(inner) if path != "calibration" => collect(inner, &path, paths),
+                _ if !prefix.is_empty() => paths.push(path),
                 _ => {}
             }
         }
     }
-    let mut found = Vec::new();
-    collect(file(model), "", &mut found);
-    found
+    let mut paths = Vec::new();
+    collect(file(model), "", &mut paths);
+    paths
 }

@@ -64,7 +64,7 @@ impl Debt {
     /// Counts a write that leaves the stage at `at`, and returns the duration of the pause after it, which is usually
     /// zero.
     #[inline]
-    pub(super) fn written(&mut self, at: Instant, sector: Sector, sectors: u32, random: &mut Random) -> Nanos {
+    pub(super) fn record_write(&mut self, at: Instant, sector: Sector, sectors: u32, random: &mut Random) -> Nanos {
         if self.streams.continues(sector, sectors) {
             return Nanos::ZERO;
         }
@@ -96,22 +96,22 @@ mod tests {
     }
 
     /// Which of `writes` writes of 4 KiB at random offsets, one every `every_us`, are followed by a pause.
-    fn stops(writes: u64, every_us: u64) -> Vec<u64> {
+    fn pausing_writes(writes: u64, every_us: u64) -> Vec<u64> {
         let (mut debt, mut random) = (debt(), Random::from_seed(1));
         (1..=writes)
-            .filter(|n| debt.written(Instant(n * every_us * 1000), Sector(n * 100), 8, &mut random) > Nanos::ZERO)
+            .filter(|n| debt.record_write(Instant(n * every_us * 1000), Sector(n * 100), 8, &mut random) > Nanos::ZERO)
             .collect()
     }
 
     #[test]
     fn writes_at_the_background_rate_never_stop_the_drive() {
-        assert_eq!(stops(10_000, 1000), []);
+        assert_eq!(pausing_writes(10_000, 1000), []);
     }
 
     #[test]
     fn writes_at_twice_the_background_rate_stop_it_whenever_the_threshold_is_exceeded() {
         // Each write adds one page, and half a page is cleaned until the next: 1, 1.5, .. 10, 10.5 with the 20th.
-        assert_eq!(stops(60, 500), [20, 40, 60]);
+        assert_eq!(pausing_writes(60, 500), [20, 40, 60]);
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         for write in 0..1000 {
             for stream in 0..STREAMS as u64 {
                 let sector = Sector(stream * 1_000_000 + write * 8);
-                assert_eq!(debt.written(Instant::ZERO, sector, 8, &mut random), Nanos::ZERO);
+                assert_eq!(debt.record_write(Instant::ZERO, sector, 8, &mut random), Nanos::ZERO);
             }
         }
         // Only the first write of each stream counts.
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_large_random_write_adds_all_its_pages() {
         let (mut debt, mut random) = (debt(), Random::from_seed(1));
-        assert_eq!(debt.written(Instant::ZERO, Sector(0), 80, &mut random), Nanos::ZERO);
-        assert_eq!(debt.written(Instant::ZERO, Sector(1000), 1, &mut random), Nanos::from_millis(5));
+        assert_eq!(debt.record_write(Instant::ZERO, Sector(0), 80, &mut random), Nanos::ZERO);
+        assert_eq!(debt.record_write(Instant::ZERO, Sector(1000), 1, &mut random), Nanos::from_millis(5));
     }
 }

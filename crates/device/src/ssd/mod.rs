@@ -85,7 +85,7 @@ pub struct Ssd {
     /// The state of garbage collection, if it can pause the drive.
     debt: Option<Debt>,
     /// When the stage has completed all its work.
-    stage_free: Instant,
+    stage_free_at: Instant,
     /// Nothing completes before this time.
     paused_until: Instant,
     /// When the drive has completed all commands.
@@ -113,7 +113,7 @@ impl Ssd {
             discard: from_us(parameters.discard_us),
             outbound: from_us(parameters.device_to_host_us),
             debt: parameters.gc.as_ref().map(Debt::new),
-            stage_free: Instant::ZERO,
+            stage_free_at: Instant::ZERO,
             paused_until: Instant::ZERO,
             all_done: Instant::ZERO,
             random: Random::from_seed(seed),
@@ -123,9 +123,9 @@ impl Ssd {
     /// Stage time of a read or write.
     #[inline]
     fn transfer(&self, sectors: u32) -> Nanos {
-        let Some(beyond @ 1..) = sectors.checked_sub(INCLUDED_SECTORS) else { return self.stage };
-        let beyond_ns = (u128::from(beyond) * u128::from(self.sector_fixed_ns)) >> FRACTION_BITS;
-        self.stage + Nanos(u64::try_from(beyond_ns).unwrap_or(u64::MAX))
+        let Some(extra_sectors @ 1..) = sectors.checked_sub(INCLUDED_SECTORS) else { return self.stage };
+        let extra_ns = (u128::from(extra_sectors) * u128::from(self.sector_fixed_ns)) >> FRACTION_BITS;
+        self.stage + Nanos(u64::try_from(extra_ns).unwrap_or(u64::MAX))
     }
 }
 
@@ -135,7 +135,7 @@ impl Device for Ssd {
     }
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
-        let begin = self.stage_free.max(now + self.inbound);
+        let begin = self.stage_free_at.max(now + self.inbound);
         let mut status = Status::Ok;
         let mut pause = Nanos::ZERO;
         let (stage_end, done) = match command.op {
@@ -151,10 +151,10 @@ impl Device for Ssd {
             Op::Write => {
                 let end = begin + self.transfer(command.sectors);
                 if let Some(debt) = &mut self.debt {
-                    pause = debt.written(end, command.sector, command.sectors, &mut self.random);
+                    pause = debt.record_write(end, command.sector, command.sectors, &mut self.random);
                 }
-                let durable = if command.fua { self.flush } else { Nanos::ZERO };
-                (end, end + self.acknowledge + durable)
+                let flush_time = if command.fua { self.flush } else { Nanos::ZERO };
+                (end, end + self.acknowledge + flush_time)
             }
             Op::Discard | Op::WriteZeroes => {
                 let end = begin + self.discard;
@@ -165,7 +165,7 @@ impl Device for Ssd {
                 (end, end + self.acknowledge)
             }
         };
-        self.stage_free = stage_end;
+        self.stage_free_at = stage_end;
         // The command that triggers a pause completes before it.
         let done = done.max(self.paused_until);
         if pause != Nanos::ZERO {

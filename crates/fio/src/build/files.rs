@@ -20,13 +20,13 @@ pub(super) struct Files {
     /// For each device, the offset of the next unnamed file, bytes.
     free_bytes: Vec<u64>,
     /// Files named by `filename_format`, by device and name.
-    made: HashMap<(u32, String), OwnFile>,
-    own: u64,
+    generated: HashMap<(u32, String), OwnFile>,
+    own_files: u64,
 }
 
 /// The files of a process.
 #[derive(Clone)]
-pub(super) struct FilesOf {
+pub(super) struct ProcessFiles {
     /// The devices, each once.
     pub(super) devices: Arc<[u32]>,
     pub(super) placed: Arc<[PlacedFile]>,
@@ -39,7 +39,7 @@ const OWN_FILES_MAX: u64 = 1 << 20;
 
 impl Files {
     /// The files of a job that names them; all its clones share them.
-    pub(super) fn named(&mut self, job: &Job<'_>) -> Result<FilesOf, JobFileError> {
+    pub(super) fn named(&mut self, job: &Job<'_>) -> Result<ProcessFiles, JobFileError> {
         let settings = &job.settings.files;
         let directory = settings.directories.first();
         let mut indices: Vec<u32> = Vec::with_capacity(settings.names.len());
@@ -49,30 +49,34 @@ impl Files {
                 None => self.index(name),
             });
         }
-        let (devices, places) = distinct(&indices).ok_or_else(|| {
+        let (devices, positions) = deduplicate(&indices).ok_or_else(|| {
             job.error("filename", &format!("names more than {DEVICES_MAX} devices")).with_hint("use several jobs")
         })?;
-        let placed = places.into_iter().map(|device| PlacedFile { device, own: None }).collect();
-        Ok(FilesOf { devices, placed })
+        let placed = positions.into_iter().map(|device| PlacedFile { device, own: None }).collect();
+        Ok(ProcessFiles { devices, placed })
     }
 
     /// The devices of a replay, and the device of each of its files.
-    pub(super) fn of_replay(&mut self, job: &Job<'_>, names: &[String]) -> Result<(Arc<[u32]>, Vec<u8>), JobFileError> {
+    pub(super) fn replay_devices(
+        &mut self,
+        job: &Job<'_>,
+        names: &[String],
+    ) -> Result<(Arc<[u32]>, Vec<u8>), JobFileError> {
         let indices: Vec<u32> = match &job.settings.replay.redirect {
             Some(device) => vec![self.index(device); names.len()],
             None => names.iter().map(|name| self.index(name)).collect(),
         };
-        distinct(&indices).ok_or_else(|| job.error("read_iolog", "the log has too many files"))
+        deduplicate(&indices).ok_or_else(|| job.error("read_iolog", "the log has too many files"))
     }
 
     /// The unnamed files of a clone.
-    pub(super) fn own(
+    pub(super) fn allocate_unnamed(
         &mut self,
         job: &Job<'_>,
         pattern: &Pattern,
         clone: u32,
         process: u32,
-    ) -> Result<FilesOf, JobFileError> {
+    ) -> Result<ProcessFiles, JobFileError> {
         let settings = &job.settings.files;
         let directories = &settings.directories;
         let directory = directories.get(clone as usize % directories.len().max(1)).map_or(".", String::as_str);
@@ -81,46 +85,52 @@ impl Files {
         let count = settings.count();
         let mut placed = Vec::with_capacity(count as usize);
         for number in 0..count {
-            let bytes = own_bytes(job, pattern, clone, &mut sizes)?;
+            let bytes = unnamed_file_bytes(job, pattern, clone, &mut sizes)?;
             let own = match &settings.format {
                 Some(format) => {
-                    let name = made_name(format, &job.section.name, clone, number);
-                    self.made(job, device, name, bytes)?
+                    let name = generated_name(format, &job.section.name, clone, number);
+                    self.generated_file(job, device, name, bytes)?
                 }
-                None => self.place(job, device, bytes)?,
+                None => self.allocate(job, device, bytes)?,
             };
             placed.push(PlacedFile { device: 0, own: Some(own) });
         }
-        Ok(FilesOf { devices: Arc::new([device]), placed: placed.into() })
+        Ok(ProcessFiles { devices: Arc::new([device]), placed: placed.into() })
     }
 
     /// The file with this name from `filename_format`, which an earlier process may already have.
-    fn made(&mut self, job: &Job<'_>, device: u32, name: String, bytes: u64) -> Result<OwnFile, JobFileError> {
-        if let Some(&known) = self.made.get(&(device, name.clone())) {
-            if known.bytes < bytes {
-                let message = format!("{name:?} has {} bytes in an earlier process, but {bytes} here", known.bytes);
+    fn generated_file(
+        &mut self,
+        job: &Job<'_>,
+        device: u32,
+        name: String,
+        bytes: u64,
+    ) -> Result<OwnFile, JobFileError> {
+        if let Some(&existing) = self.generated.get(&(device, name.clone())) {
+            if existing.bytes < bytes {
+                let message = format!("{name:?} has {} bytes in an earlier process, but {bytes} here", existing.bytes);
                 return Err(job
                     .error("filename_format", &message)
                     .with_hint("give the processes that share files the same size"));
             }
-            return Ok(OwnFile { bytes, ..known });
+            return Ok(OwnFile { bytes, ..existing });
         }
-        let own = self.place(job, device, bytes)?;
-        if let Entry::Vacant(entry) = self.made.entry((device, name)) {
+        let own = self.allocate(job, device, bytes)?;
+        if let Entry::Vacant(entry) = self.generated.entry((device, name)) {
             entry.insert(own);
         }
         Ok(own)
     }
 
     /// Allocates space for a file.
-    fn place(&mut self, job: &Job<'_>, device: u32, bytes: u64) -> Result<OwnFile, JobFileError> {
+    fn allocate(&mut self, job: &Job<'_>, device: u32, bytes: u64) -> Result<OwnFile, JobFileError> {
         let start_bytes = self.free_bytes[device as usize];
         let end = start_bytes.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(ALIGN_BYTES));
-        let Some(end) = end.filter(|_| self.own < OWN_FILES_MAX) else {
+        let Some(end) = end.filter(|_| self.own_files < OWN_FILES_MAX) else {
             return Err(job.error("size", "the files of the jobs are too large, or too many"));
         };
         self.free_bytes[device as usize] = end;
-        self.own += 1;
+        self.own_files += 1;
         Ok(OwnFile { start_bytes, bytes })
     }
 
@@ -137,7 +147,7 @@ impl Files {
 
     /// The number of unnamed files.
     pub(super) fn own_files(&self) -> u64 {
-        self.own
+        self.own_files
     }
 
     pub(super) fn into_names(self) -> Vec<String> {
@@ -146,24 +156,24 @@ impl Files {
 }
 
 /// The distinct indices, and the position of each of `indices` among them; `None` if there are too many.
-fn distinct(indices: &[u32]) -> Option<(Arc<[u32]>, Vec<u8>)> {
+fn deduplicate(indices: &[u32]) -> Option<(Arc<[u32]>, Vec<u8>)> {
     let mut devices: Vec<u32> = Vec::with_capacity(1);
-    let mut places = Vec::with_capacity(indices.len());
+    let mut positions = Vec::with_capacity(indices.len());
     for &index in indices {
-        let place = devices.iter().position(|&known| known == index).unwrap_or(devices.len());
-        if place == devices.len() {
+        let position = devices.iter().position(|&known| known == index).unwrap_or(devices.len());
+        if position == devices.len() {
             devices.push(index);
         }
         if devices.len() > DEVICES_MAX {
             return None;
         }
-        places.push(place as u8);
+        positions.push(position as u8);
     }
-    Some((devices.into(), places))
+    Some((devices.into(), positions))
 }
 
 /// The size of an unnamed file of a clone.
-fn own_bytes(job: &Job<'_>, pattern: &Pattern, clone: u32, sizes: &mut Stream) -> Result<u64, JobFileError> {
+fn unnamed_file_bytes(job: &Job<'_>, pattern: &Pattern, clone: u32, sizes: &mut Stream) -> Result<u64, JobFileError> {
     let volume = &pattern.volume;
     if let Some((least, most)) = volume.file_bytes {
         return Ok((least + sizes.below(most - least + 1)) & !511);
@@ -184,7 +194,7 @@ fn own_bytes(job: &Job<'_>, pattern: &Pattern, clone: u32, sizes: &mut Stream) -
 }
 
 /// Expands `filename_format` to a file's name.
-fn made_name(format: &str, job: &str, clone: u32, number: u64) -> String {
+fn generated_name(format: &str, job: &str, clone: u32, number: u64) -> String {
     format.replace("$jobname", job).replace("$jobnum", &clone.to_string()).replace("$filenum", &number.to_string())
 }
 

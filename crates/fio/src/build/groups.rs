@@ -34,8 +34,8 @@ impl Groups {
         (schedule.job, schedule.group, schedule.phase) = (self.jobs - 1, self.group, self.phase);
     }
 
-    /// The index of the job that this one waits for; as in fio, it must be an earlier one.
-    pub(super) fn waited_for(&mut self, job: &Job<'_>) -> Result<Option<usize>, JobFileError> {
+    /// Records the name of this job and returns the index of the job that it waits for; as in fio, that must be an earlier one.
+    pub(super) fn resolve_wait_for(&mut self, job: &Job<'_>) -> Result<Option<usize>, JobFileError> {
         let settings = &job.settings.groups;
         let waited_for = settings.wait_for.as_ref().map(|name| {
             let earlier = self.names.iter().rposition(|known| known == name);

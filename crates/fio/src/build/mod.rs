@@ -14,11 +14,11 @@ use crate::document::{Document, Section};
 use crate::error::quoted;
 use crate::options::Job;
 use crate::options::{Action, OptionIndex, Topic};
-use crate::options::{PROCESSES_MAX, SUBJECTS, Settings, groups as times, priority};
+use crate::options::{PROCESSES_MAX, SUBJECTS, Settings, groups as group_options, priority};
 use crate::{Environment, JobFile, JobFileError, values};
 
 use crate::notices::Notices;
-use files::{Files, FilesOf};
+use files::{Files, ProcessFiles};
 use flows::Flows;
 use groups::Groups;
 use replays::Replays;
@@ -42,7 +42,7 @@ pub(crate) fn job_file(
         flows: Flows::default(),
     };
     for section in &document.sections {
-        builder.section(section)?;
+        builder.add_section(section)?;
     }
     if builder.load.processes.is_empty() {
         let hint = if document.sections.is_empty() { "a job starts with a line [name]" } else { "add a job section" };
@@ -67,7 +67,7 @@ struct Builder<'d> {
 }
 
 impl Builder<'_> {
-    fn section(&mut self, section: &Section) -> Result<(), JobFileError> {
+    fn add_section(&mut self, section: &Section) -> Result<(), JobFileError> {
         let mut settings = self.globals.clone();
         let mut options = Vec::new();
         self.apply(section, &mut settings, &mut options)?;
@@ -80,7 +80,7 @@ impl Builder<'_> {
             }
             return Ok(());
         }
-        self.job(section, &settings, options.into())
+        self.add_job(section, &settings, options.into())
     }
 
     /// Applies the options of `section`, and collects them for results.
@@ -92,14 +92,14 @@ impl Builder<'_> {
     ) -> Result<(), JobFileError> {
         let entries = section.entries.clone();
         let notices = self.notices.get_mut();
-        let is_base = |i: &usize| matches!(&*self.document.entries[*i].name, "kb_base" | "ioengine");
+        let goes_first = |i: &usize| matches!(&*self.document.entries[*i].name, "kb_base" | "ioengine");
         // As in fio, kb_base applies to the whole section, wherever it is set. The engine comes first, because an
         // unsupported engine explains unknown options.
-        let order: Vec<usize> = entries.clone().filter(is_base).chain(entries.filter(|i| !is_base(i))).collect();
+        let order: Vec<usize> = entries.clone().filter(goes_first).chain(entries.filter(|i| !goes_first(i))).collect();
         for i in order {
             let entry = &self.document.entries[i];
             let error =
-                |message: &str| self.document.error_at(entry.place, Some(section), message).on_option(&entry.name);
+                |message: &str| self.document.error_at(entry.position, Some(section), message).on_option(&entry.name);
             let Some((id, spec)) = self.index.find(&entry.name) else {
                 let error = error("this option does not exist");
                 return Err(match self.index.nearest(&entry.name) {
@@ -117,10 +117,10 @@ impl Builder<'_> {
                             None => error,
                         });
                     }
-                    if settings.given.len() <= id {
-                        settings.given.resize(id + 1, 0);
+                    if settings.last_entry.len() <= id {
+                        settings.last_entry.resize(id + 1, 0);
                     }
-                    settings.given[id] = i as u32 + 1;
+                    settings.last_entry[id] = i as u32 + 1;
                     let base = settings.files.kb_base;
                     let reversed = !setter.is_free_text() && value.is_some_and(|v| values::has_reversed_unit(v, base));
                     if reversed {
@@ -154,7 +154,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn job(
+    fn add_job(
         &mut self,
         section: &Section,
         settings: &Settings,
@@ -164,20 +164,20 @@ impl Builder<'_> {
         let mut process = Process { options, ..settings.process.clone() };
         process.schedule.runtime = self.environment.runtime.or(process.schedule.runtime);
         for subject in &SUBJECTS {
-            (subject.land)(&job, &mut process)?;
+            (subject.apply)(&job, &mut process)?;
         }
         process.plan.origin = Some(job.origin());
         // Clones differ only in their files; only their number matters here, not their positions.
         process.files = [0].into();
         process.plan.files = vec![PlacedFile::default(); settings.files.count() as usize].into();
-        process.check().map_err(|error| job.refused(error))?;
+        process.check().map_err(|error| job.load_error(error))?;
         let clones = settings.groups.numjobs.unwrap_or(1);
         if self.load.processes.len() + clones as usize > PROCESSES_MAX {
             let message = format!("the jobs make more than {PROCESSES_MAX} processes");
             return Err(job.error("numjobs", &message).with_hint("use fewer jobs or clones"));
         }
         self.groups.next(&settings.groups, &mut process.schedule);
-        process.schedule.wait_for = self.groups.waited_for(&job)?;
+        process.schedule.wait_for = self.groups.resolve_wait_for(&job)?;
         self.flows.join(&job, &process)?;
         let is_named = !settings.files.names.is_empty() && !job.is_replay();
         let named = if is_named { Some(self.files.named(&job)?) } else { None };
@@ -185,16 +185,16 @@ impl Builder<'_> {
             let number = self.load.processes.len() as u32;
             let file_number = clone_number(clone, clones);
             let mut process = process.clone();
-            times::land_clone(&job, clone, number, &mut process);
-            priority::land_clone(&job, number, &mut process);
-            let files = match (&named, self.replays.of(&job, self.environment, file_number)?) {
+            group_options::apply_to_clone(&job, clone, number, &mut process);
+            priority::apply_to_clone(&job, number, &mut process);
+            let files = match (&named, self.replays.log_for(&job, self.environment, file_number)?) {
                 (Some(named), _) => named.clone(),
                 (None, Some(log)) => {
-                    let (devices, places) = self.files.of_replay(&job, log.files())?;
-                    process.plan.replay = Some(Arc::new(log.on_devices(places, &settings.replay)));
-                    FilesOf { devices, placed: Arc::new([]) }
+                    let (devices, devices_of_files) = self.files.replay_devices(&job, log.files())?;
+                    process.plan.replay = Some(Arc::new(log.on_devices(devices_of_files, &settings.replay)));
+                    ProcessFiles { devices, placed: Arc::new([]) }
                 }
-                (None, None) => self.files.own(&job, &process.plan.pattern, file_number, number)?,
+                (None, None) => self.files.allocate_unnamed(&job, &process.plan.pattern, file_number, number)?,
             };
             (process.files, process.plan.files) = (files.devices, files.placed);
             process.plan.increments = file_number;

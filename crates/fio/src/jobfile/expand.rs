@@ -93,10 +93,10 @@ fn operand(text: &mut &str) -> Option<u64> {
     trimmed[..end].parse().ok()
 }
 
-fn next_operator(text: &mut &str, of: &[u8]) -> Option<u8> {
+fn next_operator(text: &mut &str, operators: &[u8]) -> Option<u8> {
     let trimmed = text.trim_start();
     let operator = *trimmed.as_bytes().first()?;
-    if !of.contains(&operator) {
+    if !operators.contains(&operator) {
         return None;
     }
     *text = &trimmed[1..];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::expand;
 use crate::JobFileError;
-use crate::document::{Document, Entry, Place, Section};
+use crate::document::{Document, Entry, Position, Section};
 use crate::environment::Environment;
 use crate::error::quoted;
 use crate::options::OptionIndex;
@@ -50,51 +50,51 @@ impl Reader<'_> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (number, line) in (1..).zip(text.lines()) {
             let line = without_comment(line);
-            let place = Place { file, line: number };
+            let position = Position { file, line: number };
             if line.starts_with('[') {
-                self.section(line, place)?;
+                self.section(line, position)?;
             } else if !line.is_empty() {
-                self.option(line, place)?;
+                self.option(line, position)?;
             }
         }
         Ok(())
     }
 
-    fn section(&mut self, line: &str, place: Place) -> Result<(), JobFileError> {
+    fn section(&mut self, line: &str, position: Position) -> Result<(), JobFileError> {
         if !self.including.is_empty() {
-            let error = self.error(place, "an included file cannot have sections");
+            let error = self.error(position, "an included file cannot have sections");
             return Err(error.with_hint("fio reads only options from included files"));
         }
         // As in fio, a name may contain brackets: the last bracket ends it.
         let Some(name) = line[1..].strip_suffix(']') else {
-            return Err(self.error(place, "a section needs a closing bracket").with_hint("write [name]"));
+            return Err(self.error(position, "a section needs a closing bracket").with_hint("write [name]"));
         };
         let first = self.document.entries.len();
         if name != "global" && name.starts_with("global") {
             let message = format!("fio treats the section {} as [global]", quoted(name));
-            return Err(self.error(place, &message).with_hint("write [global], or give the job another name"));
+            return Err(self.error(position, &message).with_hint("write [global], or give the job another name"));
         }
-        self.document.sections.push(Section { name: name.into(), place, entries: first..first });
+        self.document.sections.push(Section { name: name.into(), position, entries: first..first });
         Ok(())
     }
 
-    fn option(&mut self, line: &str, place: Place) -> Result<(), JobFileError> {
+    fn option(&mut self, line: &str, position: Position) -> Result<(), JobFileError> {
         let (name, value) = match line.split_once('=') {
             Some((name, value)) => (name.trim_end(), Some(value.trim_start())),
             None => (line, None),
         };
         if self.document.sections.is_empty() {
             // The text is not quoted, since it may come from any kind of file.
-            let what = if self.index.find(name).is_some() { quoted(line) } else { "this line".to_owned() };
-            let error = self.error(place, &format!("{what} is outside any section"));
+            let subject = if self.index.find(name).is_some() { quoted(line) } else { "this line".to_owned() };
+            let error = self.error(position, &format!("{subject} is outside any section"));
             return Err(error.with_hint("put it after a [job] or [global] line"));
         }
-        if let Some(path) = include_of(line) {
-            return self.include(path, place);
+        if let Some(path) = included_path(line) {
+            return self.include(path, position);
         }
         if !self.including.is_empty() && self.index.find(name).is_none() && self.index.nearest(name).is_none() {
             // Do not quote an included file either: the author of the job may not be allowed to read it.
-            let error = self.error(place, "this line is not an option of fio");
+            let error = self.error(position, "this line is not an option of fio");
             return Err(error.with_hint("expected one option per line in an included file"));
         }
         let value = match value {
@@ -102,7 +102,7 @@ impl Reader<'_> {
             Some(value) => match expand::expand(value, self.environment) {
                 Ok(value) => Some(value.into_owned()),
                 Err(refusal) => {
-                    let error = self.error(place, &refusal.message).on_option(name);
+                    let error = self.error(position, &refusal.message).on_option(name);
                     return Err(match refusal.hint {
                         Some(hint) => error.with_hint(hint),
                         None => error,
@@ -111,35 +111,35 @@ impl Reader<'_> {
             },
         };
         if self.document.entries.len() >= ENTRIES_MAX {
-            return Err(self.error(place, &format!("more than {ENTRIES_MAX} options")));
+            return Err(self.error(position, &format!("more than {ENTRIES_MAX} options")));
         }
-        self.document.entries.push(Entry { name: name.to_owned(), value, place });
+        self.document.entries.push(Entry { name: name.to_owned(), value, position });
         if let Some(section) = self.document.sections.last_mut() {
             section.entries.end = self.document.entries.len();
         }
         Ok(())
     }
 
-    fn include(&mut self, path: &str, place: Place) -> Result<(), JobFileError> {
+    fn include(&mut self, path: &str, position: Position) -> Result<(), JobFileError> {
         if path.is_empty() {
-            return Err(self.error(place, "include needs a file name"));
+            return Err(self.error(position, "include needs a file name"));
         }
         let name = path;
         let path = Path::new(path);
         if self.including.iter().any(|open| open == path) {
-            return Err(self.error(place, &format!("{} includes itself", quoted(name))));
+            return Err(self.error(position, &format!("{} includes itself", quoted(name))));
         }
         if self.including.len() == INCLUDE_DEPTH_MAX {
-            return Err(self.error(place, &format!("includes are nested deeper than {INCLUDE_DEPTH_MAX}")));
+            return Err(self.error(position, &format!("includes are nested deeper than {INCLUDE_DEPTH_MAX}")));
         }
         if self.document.files.len() > INCLUDES_MAX {
-            return Err(self.error(place, &format!("more than {INCLUDES_MAX} includes")));
+            return Err(self.error(position, &format!("more than {INCLUDES_MAX} includes")));
         }
         let text = (self.environment.include)(path)
-            .map_err(|e| self.error(place, &format!("cannot read the include file {}: {e}", quoted(name))))?;
+            .map_err(|e| self.error(position, &format!("cannot read the include file {}: {e}", quoted(name))))?;
         self.included_bytes += text.len();
         if self.included_bytes > INCLUDED_BYTES_MAX {
-            let error = self.error(place, &format!("with {} the includes exceed 64 MiB in total", quoted(name)));
+            let error = self.error(position, &format!("with {} the includes exceed 64 MiB in total", quoted(name)));
             return Err(error.with_hint("fio reads a file again each time it is included"));
         }
         let file = self.document.files.len() as u16;
@@ -150,8 +150,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn error(&self, place: Place, message: &str) -> JobFileError {
-        self.document.error_at(place, self.document.sections.last(), message)
+    fn error(&self, position: Position, message: &str) -> JobFileError {
+        self.document.error_at(position, self.document.sections.last(), message)
     }
 }
 
@@ -162,7 +162,7 @@ fn without_comment(line: &str) -> &str {
 }
 
 /// The file named by an `include FILE` line.
-fn include_of(line: &str) -> Option<&str> {
+fn included_path(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("include")?;
     if rest.is_empty() { Some(rest) } else { rest.starts_with(char::is_whitespace).then(|| rest.trim()) }
 }
@@ -179,8 +179,8 @@ mod tests {
     fn outline(text: &str) -> Vec<(String, Vec<String>)> {
         let document = read(text, "t.fio", &Environment::empty()).unwrap();
         let entry = |e: &Entry| match &e.value {
-            Some(value) => format!("{}:{}={value}", e.place.line, e.name),
-            None => format!("{}:{}", e.place.line, e.name),
+            Some(value) => format!("{}:{}={value}", e.position.line, e.name),
+            None => format!("{}:{}", e.position.line, e.name),
         };
         let sections = document.sections.iter();
         sections
@@ -227,9 +227,12 @@ mod tests {
         };
         let environment = Environment { include: &files, ..Environment::empty() };
         let document = read("[a]\ninclude one\nsize=1m\n", "t.fio", &environment).unwrap();
-        let places: Vec<_> =
-            document.entries.iter().map(|e| (&*document.files[usize::from(e.place.file)], e.place.line)).collect();
-        assert_eq!(places, [("one", 1), ("two", 1), ("one", 3), ("t.fio", 3)]);
+        let positions: Vec<_> = document
+            .entries
+            .iter()
+            .map(|e| (&*document.files[usize::from(e.position.file)], e.position.line))
+            .collect();
+        assert_eq!(positions, [("one", 1), ("two", 1), ("one", 3), ("t.fio", 3)]);
         assert_eq!(document.sections[0].entries, 0..4);
         for (name, message) in [("loop", "includes itself"), ("section", "cannot have sections")] {
             let error = read(&format!("[a]\ninclude {name}\n"), "t.fio", &environment).unwrap_err();

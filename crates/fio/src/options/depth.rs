@@ -4,7 +4,7 @@ use hoistway_load::{Process, WriteSync};
 
 use super::Job;
 use super::Subject;
-use super::files::name_of;
+use super::files::engine_name;
 use super::{OptionSpec, Setter, U32_MAX, row};
 use crate::JobFileError;
 
@@ -16,7 +16,7 @@ pub(crate) struct Depth {
     fsync_on_close: bool,
 }
 
-pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[("issue.depth", |_| "iodepth")] };
+pub(super) const SUBJECT: Subject = Subject { rows: ROWS, apply, fields: &[("issue.depth", |_| "iodepth")] };
 
 const ROWS: &[OptionSpec] = &[
     row("hipri", "0", Setter::Flag(|s, on| s.process.issue.polls = on))
@@ -48,7 +48,7 @@ const ROWS: &[OptionSpec] = &[
     row(
         "io_submit_mode",
         "inline",
-        Setter::Choice { of: &["inline", "offload"], set: |s, i| s.depth.offload = i == 1 },
+        Setter::Choice { words: &["inline", "offload"], set: |s, i| s.depth.offload = i == 1 },
     )
     .doc("offload: submit from a pool of threads, so that even a synchronous engine has a depth"),
     row("serialize_overlap", "0", Setter::Bool(|s, on| s.process.issue.serialize_overlap = on))
@@ -65,7 +65,7 @@ const ROWS: &[OptionSpec] = &[
         "sync",
         "none",
         Setter::Choice {
-            of: &["none", "0", "sync", "1", "dsync"],
+            words: &["none", "0", "sync", "1", "dsync"],
             set: |s, i| {
                 s.process.caching.write_sync = match i {
                     0 | 1 => WriteSync::None,
@@ -79,14 +79,14 @@ const ROWS: &[OptionSpec] = &[
 ];
 
 /// Corrects combinations in the same way as fio.
-fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+fn apply(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.depth;
     process.caching.end_fsync |= s.fsync_on_close;
     let direct = process.caching.direct;
     let issue = &mut process.issue;
-    let (name, wanted) = (name_of(issue.engine), issue.depth);
-    let is_deep = issue.engine.is_asynchronous() || s.offload;
-    let depth = if is_deep && direct { wanted } else { 1 };
+    let (name, requested) = (engine_name(issue.engine), issue.depth);
+    let has_depth = issue.engine.is_asynchronous() || s.offload;
+    let depth = if has_depth && direct { requested } else { 1 };
     issue.depth = depth;
     issue.depth_low = issue.depth_low.map(|low| low.min(depth));
     issue.batch = if issue.batch == 0 { depth } else { issue.batch.min(depth) };
@@ -98,13 +98,13 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
              the process submits its I/Os itself.",
         );
     }
-    if !is_deep && wanted > 1 {
-        job.add_notice_of_job(&format!("ioengine={name} is synchronous: iodepth={wanted} becomes 1."));
+    if !has_depth && requested > 1 {
+        job.add_notice_of_job(&format!("ioengine={name} is synchronous: iodepth={requested} becomes 1."));
     }
-    if !direct && issue.engine.is_asynchronous() && wanted > 1 {
-        let like = if name == "libaio" { "as in Linux" } else { "here, unlike in Linux" };
+    if !direct && issue.engine.is_asynchronous() && requested > 1 {
+        let comparison = if name == "libaio" { "as in Linux" } else { "here, unlike in Linux" };
         job.add_notice_of_job(&format!(
-            "ioengine={name} without direct=1 has one I/O in flight {like}: iodepth={wanted} becomes 1."
+            "ioengine={name} without direct=1 has one I/O in flight {comparison}: iodepth={requested} becomes 1."
         ));
     }
     Ok(())

@@ -12,13 +12,13 @@ pub(super) const FORM: &str = "random | zipf:THETA[:CENTRE] | pareto:H[:CENTRE] 
                                read,write,trim";
 
 pub(super) fn parse(text: &str, base: KbBase) -> Result<Distribution, Refusal> {
-    let distribution = of_text(text, base)?;
+    let distribution = parse_unchecked(text, base)?;
     // Checked here, because fio also rejects an invalid distribution in sequential jobs, whose pattern has none.
     distribution.check().map_err(|error| Refusal::new(error.message).with_hint(error.hint))?;
     Ok(distribution)
 }
 
-fn of_text(text: &str, base: KbBase) -> Result<Distribution, Refusal> {
+fn parse_unchecked(text: &str, base: KbBase) -> Result<Distribution, Refusal> {
     let (word, rest) = match text.split_once(':') {
         Some((word, rest)) => (word, Some(rest)),
         None => (text, None),
@@ -74,14 +74,14 @@ fn zones(list: &str, is_absolute: bool, base: KbBase) -> Result<Arc<[Zone]>, Ref
     let extents: Vec<Extent> = if is_absolute {
         bytes.into_iter().map(Extent::Bytes).collect()
     } else {
-        filled(&sizes).into_iter().map(Extent::Percent).collect()
+        fill_in_missing(&sizes).into_iter().map(Extent::Percent).collect()
     };
     let zones = accesses.into_iter().zip(extents);
     Ok(zones.map(|(access, extent)| Zone { access_percent: f64::from(access), extent }).collect())
 }
 
 /// Fills in missing percentages with equal parts of the rest.
-fn filled(percents: &[Option<u32>]) -> Vec<f64> {
+fn fill_in_missing(percents: &[Option<u32>]) -> Vec<f64> {
     let given: u32 = percents.iter().flatten().sum();
     let open = percents.iter().filter(|percent| percent.is_none()).count();
     let rest = f64::from(100_u32.saturating_sub(given)) / open.max(1) as f64;

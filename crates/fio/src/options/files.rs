@@ -35,7 +35,7 @@ impl Files {
 
 pub(super) const SUBJECT: Subject = Subject {
     rows: ROWS,
-    land,
+    apply,
     fields: &[
         ("plan.pattern.volume.file_bytes", |_| "filesize"),
         ("plan.pattern.service", |_| "file_service_type"),
@@ -93,14 +93,14 @@ const ROWS: &[OptionSpec] = &[
         "kb_base",
         "1024",
         Setter::Choice {
-            of: &["1024", "1000"],
+            words: &["1024", "1000"],
             set: |s, i| s.files.kb_base = if i == 0 { KbBase::Binary } else { KbBase::Decimal },
         },
     )
     .doc("Size of a k; with 1024, kib is 1000"),
 ];
 
-fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+fn apply(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.files;
     let sizes = process.plan.pattern.volume.file_bytes;
     if !s.names.is_empty() && sizes.is_some_and(|(least, most)| least != most) {
@@ -272,6 +272,6 @@ const ENGINES: [(Engine, &str); 8] = [
 ];
 
 /// fio's name for an engine.
-pub(super) fn name_of(engine: Engine) -> &'static str {
-    ENGINES.iter().find(|(known, _)| *known == engine).map_or("", |(_, name)| name)
+pub(super) fn engine_name(engine: Engine) -> &'static str {
+    ENGINES.iter().find(|(candidate, _)| *candidate == engine).map_or("", |(_, name)| name)
 }

@@ -28,7 +28,7 @@ pub(crate) struct Groups {
     exact_start: bool,
 }
 
-pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[] };
+pub(super) const SUBJECT: Subject = Subject { rows: ROWS, apply, fields: &[] };
 
 const ROWS: &[OptionSpec] = &[
     row(
@@ -76,7 +76,7 @@ const ROWS: &[OptionSpec] = &[
         "exit_what",
         "group",
         Setter::Choice {
-            of: &["group", "stonewall", "all"],
+            words: &["group", "stonewall", "all"],
             set: |s, i| s.groups.ends = Some([Ends::Group, Ends::Phase, Ends::All][i]),
         },
     )
@@ -132,7 +132,7 @@ const ROWS: &[OptionSpec] = &[
         .doc("Run this long before measuring, in addition to runtime"),
 ];
 
-fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+fn apply(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let has_runtime = process.schedule.runtime.is_some();
     let volume = &mut process.plan.pattern_mut().volume;
     if volume.time_based && !has_runtime {
@@ -144,10 +144,10 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
 
 /// Sets what differs between clones: the name, and a random delay if a range is given, which is the same in every run.
 /// `number` is the process's position among all processes.
-pub(crate) fn land_clone(job: &Job<'_>, clone: u32, number: u32, process: &mut Process) {
+pub(crate) fn apply_to_clone(job: &Job<'_>, clone: u32, number: u32, process: &mut Process) {
     let s = &job.settings.groups;
-    let renamed = s.name.as_deref().filter(|_| clone == 0);
-    process.name = renamed.unwrap_or(&job.section.name).to_owned();
+    let given_name = s.name.as_deref().filter(|_| clone == 0);
+    process.name = given_name.unwrap_or(&job.section.name).to_owned();
     process.schedule.clone = clone;
     let (low, high) = s.start_delay;
     let mut stream = Stream::new(0, u64::from(number), Purpose::StartDelay);

@@ -9,7 +9,7 @@ const SUBMISSION: &str = "each process submits its I/Os itself, by system calls"
 const UNCHECKED: &str = "a slow job does not fail; see its rate in the results";
 const FIRST_ERROR: &str = "a process ends at its first I/O error";
 
-pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land: |_, _| Ok(()), fields: &[] };
+pub(super) const SUBJECT: Subject = Subject { rows: ROWS, apply: |_, _| Ok(()), fields: &[] };
 
 const ROWS: &[OptionSpec] = &[
     OptionSpec {

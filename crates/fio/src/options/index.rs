@@ -16,8 +16,8 @@ impl OptionIndex {
     pub(crate) fn all() -> &'static OptionIndex {
         static ALL: LazyLock<OptionIndex> = LazyLock::new(|| {
             let names = |spec: &'static OptionSpec| spec.aliases.iter().chain([&spec.name]);
-            let of = |(id, spec)| names(spec).map(move |name| (*name, (id, spec)));
-            OptionIndex { by_name: options().enumerate().flat_map(of).collect() }
+            let entries = |(id, spec)| names(spec).map(move |name| (*name, (id, spec)));
+            OptionIndex { by_name: options().enumerate().flat_map(entries).collect() }
         });
         &ALL
     }
@@ -39,12 +39,12 @@ impl OptionIndex {
         }
         let lower = name.to_ascii_lowercase();
         let characters = lower.chars().count();
-        let most = (characters / 3).max(1);
+        let edits_max = (characters / 3).max(1);
         // A larger difference in length implies a larger distance.
-        let known = self.by_name.keys().filter(|known| known.len().abs_diff(characters) <= most);
+        let known = self.by_name.keys().filter(|known| known.len().abs_diff(characters) <= edits_max);
         // Ties are broken by name, so that the result does not depend on the order of a hash map.
         let (edits, known) = known.map(|known| (strsim::osa_distance(&lower, known), *known)).min()?;
-        (edits <= most).then_some(known)
+        (edits <= edits_max).then_some(known)
     }
 }
 

@@ -7,7 +7,7 @@ use hoistway_load::{LoadError, Origin};
 use super::OptionIndex;
 use super::{SUBJECTS, Settings};
 use crate::JobFileError;
-use crate::document::{Document, Place, Section};
+use crate::document::{Document, Position, Section};
 use crate::error::printable;
 use crate::notices::Notices;
 
@@ -26,14 +26,14 @@ const LATE_FIELDS: [&str; 4] =
 
 impl Job<'_> {
     /// The line that last set `option`, if any.
-    fn given(&self, option: &str) -> Option<Place> {
+    fn position_of(&self, option: &str) -> Option<Position> {
         let (id, _) = self.index.find(option)?;
-        let entry = (*self.settings.given.get(id)? as usize).checked_sub(1)?;
-        Some(self.document.entries.get(entry)?.place)
+        let entry = (*self.settings.last_entry.get(id)? as usize).checked_sub(1)?;
+        Some(self.document.entries.get(entry)?.position)
     }
 
     pub(crate) fn is_given(&self, option: &str) -> bool {
-        self.given(option).is_some()
+        self.position_of(option).is_some()
     }
 
     pub(crate) fn is_replay(&self) -> bool {
@@ -42,15 +42,15 @@ impl Job<'_> {
 
     /// An error in the value of `option`, at the line that set it, or else at the section's header.
     pub(crate) fn error(&self, option: &str, message: &str) -> JobFileError {
-        let place = self.given(option).unwrap_or(self.section.place);
-        self.document.error_at(place, Some(self.section), message).on_option(option)
+        let position = self.position_of(option).unwrap_or(self.section.position);
+        self.document.error_at(position, Some(self.section), message).on_option(option)
     }
 
     /// Converts the load's error about a field to one about the option that set the field.
-    pub(crate) fn refused(&self, error: LoadError) -> JobFileError {
+    pub(crate) fn load_error(&self, error: LoadError) -> JobFileError {
         let error_in = match self.option_of(error.field) {
             Some(option) => self.error(option, &error.message),
-            None => self.document.error_at(self.section.place, Some(self.section), &error.message),
+            None => self.document.error_at(self.section.position, Some(self.section), &error.message),
         };
         error_in.with_hint(error.hint)
     }
@@ -62,8 +62,8 @@ impl Job<'_> {
 
     /// The positions in the job file of fields whose errors may appear late.
     pub(crate) fn origin(&self) -> Origin {
-        let place = |field| Some((field, self.error(self.option_of(field)?, "").place()));
-        Origin(LATE_FIELDS.into_iter().filter_map(place).collect())
+        let field_position = |field| Some((field, self.error(self.option_of(field)?, "").position()));
+        Origin(LATE_FIELDS.into_iter().filter_map(field_position).collect())
     }
 
     /// Adds a notice about an option of this job.

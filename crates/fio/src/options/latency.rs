@@ -11,7 +11,7 @@ use crate::values::{Refusal, TimeUnit, decimal, per_direction, time};
 
 pub(super) const SUBJECT: Subject = Subject {
     rows: ROWS,
-    land,
+    apply,
     fields: &[("latency.target", |_| "latency_target"), ("latency.max", |_| "max_latency")],
 };
 
@@ -32,7 +32,7 @@ const ROWS: &[OptionSpec] = &[
     .doc("Fail the job (ETIMEDOUT) at the first I/O that takes longer; 0 for never"),
 ];
 
-fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+fn apply(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let search = job.settings.latency;
     if search.target == Nanos::ZERO {
         job.add_notice_of_unused_options(

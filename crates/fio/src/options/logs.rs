@@ -4,7 +4,7 @@ use super::Subject;
 use super::{OptionSpec, Setter, row};
 use crate::values::TimeUnit;
 
-pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land: |_, _| Ok(()), fields: &[] };
+pub(super) const SUBJECT: Subject = Subject { rows: ROWS, apply: |_, _| Ok(()), fields: &[] };
 
 const ROWS: &[OptionSpec] = &[
     row(
@@ -18,7 +18,7 @@ const ROWS: &[OptionSpec] = &[
     row(
         "log_window_value",
         "average",
-        Setter::Choice { of: &["average", "maximum"], set: |s, i| s.process.log_settings.is_maximum = i == 1 },
+        Setter::Choice { words: &["average", "maximum"], set: |s, i| s.process.log_settings.is_maximum = i == 1 },
     )
     .doc("Same as log_max_value"),
     row("log_offset", "0", Setter::Bool(|s, on| s.process.log_settings.offsets = on))

@@ -44,7 +44,7 @@ pub(crate) struct Subject {
     /// The options.
     pub(crate) rows: &'static [OptionSpec],
     /// Checks combinations of a job's options, and applies them to its processes. The load makes further checks itself.
-    pub(crate) land: fn(&Job<'_>, &mut Process) -> Result<(), JobFileError>,
+    pub(crate) apply: fn(&Job<'_>, &mut Process) -> Result<(), JobFileError>,
     /// The fields of a process that a load's error may name, with the options that set them.
     pub(crate) fields: &'static [(&'static str, OptionOf)],
 }
@@ -88,7 +88,7 @@ pub(crate) struct Settings {
     priority: priority::Priority,
     pub(crate) replay: ReplaySettings,
     /// For each option of the table: 1 + the index of the line that set it last; 0 if none did.
-    pub(crate) given: Vec<u32>,
+    pub(crate) last_entry: Vec<u32>,
 }
 
 impl Default for Settings {
@@ -107,7 +107,7 @@ impl Default for Settings {
             steady: Default::default(),
             priority: Default::default(),
             replay: Default::default(),
-            given: Vec::new(),
+            last_entry: Vec::new(),
         }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Pace {
 }
 
 pub(super) const SUBJECT: Subject =
-    Subject { rows: ROWS, land, fields: &[("pace.flow", |_| "flow"), ("pace.think", |_| "thinktime")] };
+    Subject { rows: ROWS, apply, fields: &[("pace.flow", |_| "flow"), ("pace.think", |_| "thinktime")] };
 
 const ROWS: &[OptionSpec] = &[
     row("thinktime", "0", Setter::Time { unit: TimeUnit::Microseconds, set: |s, v| s.pace.think.sleep = v })
@@ -32,7 +32,7 @@ const ROWS: &[OptionSpec] = &[
         "thinktime_blocks_type",
         "complete",
         Setter::Choice {
-            of: &["complete", "issue"],
+            words: &["complete", "issue"],
             set: |s, i| s.pace.think.counting = [ThinkBlocks::Completed, ThinkBlocks::Issued][i & 1],
         },
     )
@@ -49,7 +49,7 @@ const ROWS: &[OptionSpec] = &[
         "rate_process",
         "linear",
         Setter::Choice {
-            of: &["linear", "poisson"],
+            words: &["linear", "poisson"],
             set: |s, i| s.pace.rate_process = [RateProcess::Linear, RateProcess::Poisson][i & 1],
         },
     )
@@ -66,7 +66,7 @@ const ROWS: &[OptionSpec] = &[
     .doc("Time, in us, that a job ahead of its share sleeps; with 0 it continues as soon as allowed"),
 ];
 
-fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+fn apply(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let Pace { mut think, rate_bytes, rate_ios, rate_process, flow } = job.settings.pace;
     let limits = match (rate_bytes, rate_ios) {
         ([0, 0, 0], [0, 0, 0]) => None,
@@ -92,14 +92,14 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
         think.sleep = Nanos(sleep_ns);
         process.pace.think = Some(think);
     } else {
-        let idle = [
+        let unused = [
             "thinktime_spin",
             "thinktime_blocks",
             "thinktime_blocks_type",
             "thinktime_iotime",
             "rate_ignore_thinktime",
         ];
-        job.add_notice_of_unused_options(&idle, "without thinktime");
+        job.add_notice_of_unused_options(&unused, "without thinktime");
     }
     if flow.weight > 0 {
         process.pace.flow = Some(flow);

@@ -36,9 +36,9 @@ struct Share {
 
 pub(super) const SUBJECT: Subject = Subject {
     rows: ROWS,
-    land,
+    apply,
     fields: &[
-        ("plan.pattern.sizes", strongest_size),
+        ("plan.pattern.sizes", effective_size_option),
         ("plan.pattern.offsets", |_| "rw"),
         ("plan.pattern.offsets.align_bytes", |_| "ba"),
         ("plan.pattern.offsets.distribution", |_| "random_distribution"),
@@ -61,7 +61,7 @@ const ROWS: &[OptionSpec] = &[
         "rw_sequencer",
         "sequential",
         Setter::Choice {
-            of: &["sequential", "identical"],
+            words: &["sequential", "identical"],
             set: |s, i| s.pattern.random.sequencer = [Sequencer::Sequential, Sequencer::Identical][i & 1],
         },
     )
@@ -100,7 +100,7 @@ const ROWS: &[OptionSpec] = &[
         "random_generator",
         "tausworthe",
         Setter::Choice {
-            of: &["tausworthe", "lfsr", "tausworthe64"],
+            words: &["tausworthe", "lfsr", "tausworthe64"],
             set: |s, i| {
                 s.pattern.random.generator = if i == 1 { RandomGenerator::Lfsr } else { RandomGenerator::Tausworthe };
             },
@@ -124,7 +124,7 @@ const ROWS: &[OptionSpec] = &[
         .doc("Same as randrepeat, which covers all random numbers here"),
 ];
 
-fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+fn apply(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.pattern;
     let pattern = process.plan.pattern_mut();
     pattern.sizes = [sizes(s, 0), sizes(s, 1), sizes(s, 2)];
@@ -141,16 +141,16 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
         job.add_notice_of_unused_options(&["randseed"], "without randrepeat=0, as in fio");
     }
     let lanes = pattern.direction.lanes();
-    let ranged = lanes.iter().any(|&lane| s.bs_range[lane].is_some());
-    match strongest_size(job.settings) {
-        "bssplit" if job.is_given("bs") || ranged => {
+    let has_range = lanes.iter().any(|&lane| s.bs_range[lane].is_some());
+    match effective_size_option(job.settings) {
+        "bssplit" if job.is_given("bs") || has_range => {
             job.add_notice_unless_replay("bssplit overrides bs and bsrange, as in fio.");
         }
         "bsrange" if job.is_given("bs") => job.add_notice_unless_replay("bsrange overrides bs, as in fio."),
         _ => {}
     }
-    let varied = lanes.iter().any(|&lane| !matches!(pattern.sizes[lane], Sizes::Fixed(_)));
-    if s.is_random && s.random.has_map() && varied && s.random.generator != RandomGenerator::Lfsr {
+    let has_varied_sizes = lanes.iter().any(|&lane| !matches!(pattern.sizes[lane], Sizes::Fixed(_)));
+    if s.is_random && s.random.has_map() && has_varied_sizes && s.random.generator != RandomGenerator::Lfsr {
         job.add_notice_unless_replay(
             "with several block sizes the random map covers the starts of blocks: blocks may overlap, \
              where fio would cut them.",
@@ -168,21 +168,24 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
 /// The block sizes of a direction: from bssplit, otherwise bsrange, otherwise bs, as in fio. Sizes that are too large are
 /// rejected later.
 fn sizes(s: &Pattern, lane: usize) -> Sizes {
-    let short = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    let saturate = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     let shares = &s.bs_split[lane];
     if shares.is_empty() {
         return match s.bs_range[lane] {
-            Some((min, max)) if min < max => {
-                Sizes::Range { min: short(min), max: short(max), step: if s.bs_unaligned { 512 } else { short(min) } }
-            }
-            range => Sizes::Fixed(short(range.map_or(s.bs[lane].unwrap_or(4096), |(min, _)| min))),
+            Some((min, max)) if min < max => Sizes::Range {
+                min: saturate(min),
+                max: saturate(max),
+                step: if s.bs_unaligned { 512 } else { saturate(min) },
+            },
+            range => Sizes::Fixed(saturate(range.map_or(s.bs[lane].unwrap_or(4096), |(min, _)| min))),
         };
     }
     let given: u32 = shares.iter().filter_map(|share| share.percent).map(u32::from).sum();
     let open = shares.iter().filter(|share| share.percent.is_none()).count() as f64;
     let rest = f64::from(100_u32.saturating_sub(given)) / open;
-    let shares =
-        shares.iter().map(|share| Sized { bytes: short(share.bytes), percent: share.percent.map_or(rest, f64::from) });
+    let shares = shares
+        .iter()
+        .map(|share| Sized { bytes: saturate(share.bytes), percent: share.percent.map_or(rest, f64::from) });
     let shares: Vec<Sized> = shares.filter(|share| share.percent > 0.0).collect();
     match shares[..] {
         [Sized { bytes, percent: 100.0 }] => Sizes::Fixed(bytes),
@@ -191,7 +194,7 @@ fn sizes(s: &Pattern, lane: usize) -> Sizes {
 }
 
 /// The option that determines the block sizes.
-fn strongest_size(s: &Settings) -> &'static str {
+fn effective_size_option(s: &Settings) -> &'static str {
     let (split, range) = (&s.pattern.bs_split, &s.pattern.bs_range);
     let lanes = s.process.plan.pattern.direction.lanes();
     if lanes.iter().any(|&lane| !split[lane].is_empty()) {

@@ -5,7 +5,7 @@ use hoistway_load::limits::SHARES as SHARES_MAX;
 use hoistway_load::{Engine, PriorityRule, Process};
 
 use super::Job;
-use super::files::name_of;
+use super::files::engine_name;
 use super::{OptionSpec, Setter, row};
 use super::{Settings, Subject};
 use crate::JobFileError;
@@ -37,7 +37,7 @@ struct PrioShare {
     prio: Option<(u8, u8)>,
 }
 
-pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[] };
+pub(super) const SUBJECT: Subject = Subject { rows: ROWS, apply, fields: &[] };
 
 const ROWS: &[OptionSpec] = &[
     row("prio", "", Setter::Int { min: 0, max: 7, set: |s, v| s.priority.level = Some(v as u8) })
@@ -110,19 +110,19 @@ const ROWS: &[OptionSpec] = &[
     row(
         "cpus_allowed_policy",
         "shared",
-        Setter::Choice { of: &["shared", "split"], set: |s, i| s.priority.cpus_split = i == 1 },
+        Setter::Choice { words: &["shared", "split"], set: |s, i| s.priority.cpus_split = i == 1 },
     )
     .doc("Whether all clones share the allowed CPUs, or each gets one of them"),
 ];
 
-fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+fn apply(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.priority;
     // As in fio, a level without a class is best-effort, and a class without a level has level 0.
     process.standing.io_priority = match (s.class, s.level) {
         (None, None) => None,
         (class, level) => Some(priority(class.unwrap_or(2), level.unwrap_or(0))),
     };
-    let rules = of_single_ios(job, s)?;
+    let rules = rules_for_single_ios(job, s)?;
     if rules.is_empty() {
         job.add_notice_of_unused_options(
             &["cmdprio", "cmdprio_class"],
@@ -138,14 +138,14 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
 
 /// Sets what differs between clones: as in fio, split CPUs are assigned in turn to all processes of the run. `number` is its
 /// position among them.
-pub(crate) fn land_clone(job: &Job<'_>, number: u32, process: &mut Process) {
+pub(crate) fn apply_to_clone(job: &Job<'_>, number: u32, process: &mut Process) {
     if let (Some(cpus), true) = (&job.settings.process.standing.cpus, job.settings.priority.cpus_split) {
         process.standing.cpus = cpus.get(number as usize % cpus.len().max(1)).map(|&own| [own].into());
     }
 }
 
 /// The rules that give single I/Os a priority of their own.
-fn of_single_ios(job: &Job<'_>, s: &Priority) -> Result<Vec<PriorityRule>, JobFileError> {
+fn rules_for_single_ios(job: &Job<'_>, s: &Priority) -> Result<Vec<PriorityRule>, JobFileError> {
     let is_split = s.command_split.iter().any(|split| !split.is_empty());
     let has_percent = s.command_percent != [0; 3];
     if !is_split && !has_percent {
@@ -158,7 +158,7 @@ fn of_single_ios(job: &Job<'_>, s: &Priority) -> Result<Vec<PriorityRule>, JobFi
     }
     let engine = job.settings.process.issue.engine;
     if !matches!(engine, Engine::Libaio | Engine::IoUring) {
-        let message = format!("ioengine={} cannot set the priority of single I/Os", name_of(engine));
+        let message = format!("ioengine={} cannot set the priority of single I/Os", engine_name(engine));
         return Err(job.error(option, &message).with_hint("use libaio or io_uring, or prio for the whole job"));
     }
     let mut rules = Vec::new();

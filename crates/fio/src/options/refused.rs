@@ -6,7 +6,7 @@ use super::Subject;
 /// Setting such an option to its default is accepted.
 const ONLY_OFF: &[&str] = &["0"];
 
-pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land: |_, _| Ok(()), fields: &[] };
+pub(super) const SUBJECT: Subject = Subject { rows: ROWS, apply: |_, _| Ok(()), fields: &[] };
 
 const ROWS: &[OptionSpec] = &[
     // Files.

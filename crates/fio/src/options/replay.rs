@@ -71,7 +71,7 @@ impl ReplaySettings {
     }
 }
 
-pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[("plan.replay", |_| "read_iolog")] };
+pub(super) const SUBJECT: Subject = Subject { rows: ROWS, apply, fields: &[("plan.replay", |_| "read_iolog")] };
 
 const ROWS: &[OptionSpec] = &[
     row(
@@ -105,13 +105,13 @@ const ROWS: &[OptionSpec] = &[
 ];
 
 /// Adds notices about the other options of a replay job, which behave as in fio (tried with 3.33).
-fn land(job: &Job<'_>, _: &mut Process) -> Result<(), JobFileError> {
-    const NOT_READ: &str = "rw bs bsrange bssplit size io_size filesize offset zonesize number_ios loops \
+fn apply(job: &Job<'_>, _: &mut Process) -> Result<(), JobFileError> {
+    const WITHOUT_EFFECT: &str = "rw bs bsrange bssplit size io_size filesize offset zonesize number_ios loops \
                             time_based filename nrfiles directory rate rate_iops fsync fdatasync randseed";
     if !job.is_replay() {
         return Ok(());
     }
-    let given: Vec<_> = NOT_READ.split(' ').filter(|option| job.is_given(option)).collect();
+    let given: Vec<_> = WITHOUT_EFFECT.split(' ').filter(|option| job.is_given(option)).collect();
     if !given.is_empty() {
         let given = given.join(", ");
         job.add_notice_of_job(&format!(

@@ -30,7 +30,7 @@ pub(crate) enum Setter {
     /// A time; without unit it is in `unit`.
     Time { unit: TimeUnit, set: fn(&mut Settings, Nanos) },
     /// One of several words. The setter gets its index.
-    Choice { of: &'static [&'static str], set: fn(&mut Settings, usize) },
+    Choice { words: &'static [&'static str], set: fn(&mut Settings, usize) },
     /// Any text.
     Text { form: &'static str, set: fn(&mut Settings, &str) -> Result<(), Refusal> },
     /// Text of the given form.
@@ -64,7 +64,7 @@ impl Setter {
             Setter::BytesList { set } => set(settings, values::per_direction(value, |v| values::bytes(v, base))?),
             Setter::Amount(set) => set(settings, values::amount(value, base)?),
             Setter::Time { unit, set } => set(settings, values::time(value, unit)?),
-            Setter::Choice { of, set } => match of.iter().position(|word| *word == value) {
+            Setter::Choice { words, set } => match words.iter().position(|word| *word == value) {
                 Some(index) => set(settings, index),
                 None => {
                     let refusal = Refusal::new(format!("{} is not one of its values", quoted(value)));
@@ -99,7 +99,7 @@ impl Setter {
             Setter::Time { unit: TimeUnit::Milliseconds, .. } => {
                 "a time in ms, or with a unit d, h, m, s, ms, us".to_owned()
             }
-            Setter::Choice { of, .. } => of.join(" | "),
+            Setter::Choice { words, .. } => words.join(" | "),
             Setter::Text { form, .. } | Setter::Form { form, .. } => form.to_owned(),
         }
     }

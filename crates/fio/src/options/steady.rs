@@ -18,7 +18,7 @@ pub(crate) struct Steady {
 }
 
 pub(super) const SUBJECT: Subject =
-    Subject { rows: ROWS, land, fields: &[("steady_state", |_| "steadystate_duration")] };
+    Subject { rows: ROWS, apply, fields: &[("steady_state", |_| "steadystate_duration")] };
 
 const ROWS: &[OptionSpec] = &[
     row(
@@ -42,7 +42,7 @@ const ROWS: &[OptionSpec] = &[
         .alias(&["ss_ramp"]),
 ];
 
-fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+fn apply(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let Steady { steadiness, duration, ramp } = job.settings.steady;
     if duration > Nanos::ZERO {
         let seconds = u32::try_from(duration.0 / 1_000_000_000).unwrap_or(u32::MAX);

@@ -11,19 +11,19 @@ use crate::JobFileError;
 pub(crate) struct Verify {
     is_on: bool,
     /// `do_verify=0`
-    is_left_out: bool,
+    is_disabled: bool,
     /// Writes between two verifications; 0 for a whole pass.
     backlog: i64,
     batch: i64,
 }
 
 pub(super) const SUBJECT: Subject =
-    Subject { rows: ROWS, land, fields: &[("plan.pattern.verify_backlog", |_| "verify")] };
+    Subject { rows: ROWS, apply, fields: &[("plan.pattern.verify_backlog", |_| "verify")] };
 
 const ROWS: &[OptionSpec] = &[
-    row("verify", "0", Setter::Choice { of: METHODS, set: |s, i| s.verify.is_on = i > 0 })
+    row("verify", "0", Setter::Choice { words: METHODS, set: |s, i| s.verify.is_on = i > 0 })
         .doc("Read written blocks back at the end of each pass; the method makes no difference"),
-    row("do_verify", "1", Setter::Bool(|s, on| s.verify.is_left_out = !on))
+    row("do_verify", "1", Setter::Bool(|s, on| s.verify.is_disabled = !on))
         .doc("Whether a job with verify reads back what it writes"),
     row("verify_backlog", "0", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.verify.backlog = v })
         .doc("Read back after every N writes; 0 for the end of the pass"),
@@ -31,10 +31,10 @@ const ROWS: &[OptionSpec] = &[
         .doc("Blocks of the backlog to read at a time; only all of them is supported"),
 ];
 
-fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+fn apply(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.verify;
     let pattern = process.plan.pattern_mut();
-    if !s.is_on || s.is_left_out || matches!(pattern.direction, Direction::Read | Direction::Trim) {
+    if !s.is_on || s.is_disabled || matches!(pattern.direction, Direction::Read | Direction::Trim) {
         return Ok(());
     }
     if s.backlog > 0 && s.batch != 0 && s.batch != s.backlog {

@@ -9,7 +9,7 @@ use crate::JobFileError;
 
 pub(super) const SUBJECT: Subject = Subject {
     rows: ROWS,
-    land,
+    apply,
     fields: &[
         ("plan.pattern.volume.size", |_| "size"),
         ("plan.pattern.volume.io_size", |_| "io_size"),
@@ -35,7 +35,7 @@ const ROWS: &[OptionSpec] = &[
         .doc("Number of times to repeat the size"),
 ];
 
-fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+fn apply(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     if process.plan.pattern.volume.time_based {
         for option in ["number_ios", "io_size", "loops"].into_iter().filter(|option| job.is_given(option)) {
             job.add_notice_of_job(&format!("{option} has no effect with time_based, as in fio."));

@@ -29,7 +29,7 @@ enum Mode {
 
 pub(super) const SUBJECT: Subject = Subject {
     rows: ROWS,
-    land,
+    apply,
     fields: &[
         ("plan.pattern.zones.zone_bytes", |_| "zonesize"),
         ("plan.pattern.zones.range_bytes", |s| if s.zones.range_bytes == 0 { "zonesize" } else { "zonerange" }),
@@ -60,7 +60,7 @@ const ROWS: &[OptionSpec] = &[
     .doc("Bytes between the end of a zone and the start of the next"),
 ];
 
-fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
+fn apply(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.zones;
     match (s.mode, s.zone_bytes) {
         (Some(Mode::Strided), 0) => {
@@ -82,8 +82,9 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     }
     let pattern = process.plan.pattern_mut();
     // Tried with fio 3.33.
-    let are_idle = matches!(&pattern.offsets, Offsets::Random(random) if random.distribution != Distribution::Uniform);
-    if are_idle {
+    let have_no_effect =
+        matches!(&pattern.offsets, Offsets::Random(random) if random.distribution != Distribution::Uniform);
+    if have_no_effect {
         job.add_notice_unless_replay("zones have no effect with random_distribution, as in fio.");
         return Ok(());
     }
@@ -92,12 +93,12 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     Ok(())
 }
 
-fn set(to: &mut u64, text: &str, base: KbBase) -> Result<(), Refusal> {
+fn set(target: &mut u64, text: &str, base: KbBase) -> Result<(), Refusal> {
     if text.ends_with('%') {
         // fio 3.33 accepts percentages, but then zones may begin within a sector.
         return Err(Refusal::new("percentages are not supported").with_hint(format!("expected {BYTES}")));
     }
-    *to = bytes(text, base)?;
+    *target = bytes(text, base)?;
     Ok(())
 }
 

@@ -19,7 +19,7 @@ fn parameters(change: impl FnOnce(&mut FlashParameters)) -> FlashParameters {
 }
 
 struct Drive {
-    drain: Drain,
+    buffer: WriteBuffer,
     dies: Dies,
     random: Random,
 }
@@ -27,54 +27,54 @@ struct Drive {
 impl Drive {
     fn new(change: impl FnOnce(&mut FlashParameters)) -> Drive {
         let (parameters, mut random) = (parameters(change), Random::from_seed(1));
-        Drive { drain: Drain::new(&parameters, 1 << 20, &mut random), dies: Dies::new(&parameters), random }
+        Drive { buffer: WriteBuffer::new(&parameters, 1 << 20, &mut random), dies: Dies::new(&parameters), random }
     }
 
     fn start(&mut self, at_ns: u64) {
-        self.drain.start_programs(Instant(at_ns), &mut self.dies, &mut self.random);
+        self.buffer.start_programs(Instant(at_ns), &mut self.dies, &mut self.random);
     }
 
     fn advance(&mut self, at_ns: u64) {
-        self.drain.advance(Instant(at_ns), &mut self.dies, &mut self.random);
+        self.buffer.advance(Instant(at_ns), &mut self.dies, &mut self.random);
     }
 
     fn next(&self) -> Option<u64> {
-        self.drain.next_event(&self.dies).map(|at| at.0)
+        self.buffer.next_event(&self.dies).map(|at| at.0)
     }
 }
 
 #[test]
 fn data_leaves_the_buffer_when_its_program_is_done_and_waits_until_it_fills_one() {
     let mut drive = Drive::new(|_| {});
-    drive.drain.put(PROGRAM - 512, false);
+    drive.buffer.put(PROGRAM - 512, false);
     drive.start(0);
     assert_eq!(drive.next(), None, "half a program is no program");
-    drive.drain.put(PROGRAM + 512, false);
+    drive.buffer.put(PROGRAM + 512, false);
     drive.start(0);
-    assert_eq!((drive.next(), drive.drain.room()), (Some(PROGRAM_NS), 2 * PROGRAM), "both dies are at work");
-    drive.drain.put(2 * PROGRAM, false);
-    assert_eq!((drive.drain.room(), drive.drain.put_bytes()), (0, 4 * PROGRAM));
-    assert!(drive.drain.holds(4 * PROGRAM) && !drive.drain.holds(4 * PROGRAM + 1));
+    assert_eq!((drive.next(), drive.buffer.room()), (Some(PROGRAM_NS), 2 * PROGRAM), "both dies are at work");
+    drive.buffer.put(2 * PROGRAM, false);
+    assert_eq!((drive.buffer.room(), drive.buffer.total_put_bytes()), (0, 4 * PROGRAM));
+    assert!(drive.buffer.may_acknowledge(4 * PROGRAM) && !drive.buffer.may_acknowledge(4 * PROGRAM + 1));
     drive.start(10);
     drive.advance(PROGRAM_NS - 1);
-    assert_eq!(drive.drain.room(), 0);
+    assert_eq!(drive.buffer.room(), 0);
     drive.advance(PROGRAM_NS);
-    assert_eq!((drive.drain.room(), drive.next()), (2 * PROGRAM, Some(2 * PROGRAM_NS)), "and the next two begin");
+    assert_eq!((drive.buffer.room(), drive.next()), (2 * PROGRAM, Some(2 * PROGRAM_NS)), "and the next two begin");
     drive.advance(2 * PROGRAM_NS);
-    assert_eq!((drive.drain.room(), drive.next()), (4 * PROGRAM, None));
+    assert_eq!((drive.buffer.room(), drive.next()), (4 * PROGRAM, None));
 }
 
 #[test]
 fn forced_data_is_programmed_in_a_partial_program_and_later_data_is_not() {
     let mut drive = Drive::new(|_| {});
-    drive.drain.put(512, false);
-    let until = drive.drain.force(Instant(0), &mut drive.dies, &mut drive.random);
-    assert_eq!((until, drive.drain.is_past(until), drive.next()), (512, false, Some(PROGRAM_NS)));
-    drive.drain.put(512, false);
+    drive.buffer.put(512, false);
+    let until = drive.buffer.force(Instant(0), &mut drive.dies, &mut drive.random);
+    assert_eq!((until, drive.buffer.is_programmed(until), drive.next()), (512, false, Some(PROGRAM_NS)));
+    drive.buffer.put(512, false);
     drive.start(0);
-    assert_eq!(drive.drain.programs.len(), 1);
+    assert_eq!(drive.buffer.programs.len(), 1);
     drive.advance(PROGRAM_NS);
-    assert!(drive.drain.is_past(512) && !drive.drain.is_past(513));
+    assert!(drive.buffer.is_programmed(512) && !drive.buffer.is_programmed(513));
     assert_eq!(drive.next(), None);
 }
 
@@ -82,14 +82,14 @@ fn forced_data_is_programmed_in_a_partial_program_and_later_data_is_not() {
 fn random_data_prolongs_a_program_in_proportion_to_its_share() {
     let takes = |random: u64, sequential: u64| {
         let mut drive = Drive::new(|parameters| parameters.random_write_amplification = Some(5.0));
-        drive.drain.put(random, true);
-        drive.drain.put(sequential, false);
+        drive.buffer.put(random, true);
+        drive.buffer.put(sequential, false);
         drive.start(0);
         let first = drive.next();
         // The rest of each kind is programmed separately.
-        drive.drain.force(Instant(0), &mut drive.dies, &mut drive.random);
+        drive.buffer.force(Instant(0), &mut drive.dies, &mut drive.random);
         drive.advance(60 * PROGRAM_NS);
-        assert_eq!((drive.drain.collected, drive.drain.collected_random), (0, 0));
+        assert_eq!((drive.buffer.collected, drive.buffer.collected_random), (0, 0));
         first
     };
     assert_eq!(takes(0, PROGRAM), Some(PROGRAM_NS));
@@ -102,19 +102,26 @@ fn random_data_prolongs_a_program_in_proportion_to_its_share() {
 fn only_writes_that_continue_no_stream_count_as_random() {
     let mut drive = Drive::new(|parameters| parameters.random_write_amplification = Some(5.0));
     let mut is_random = |sector| {
-        drive.drain.count(&Command { tag: 0, queue: 0, op: Op::Write, sector: Sector(sector), sectors: 8, fua: false })
+        drive.buffer.record_write(&Command {
+            tag: 0,
+            queue: 0,
+            op: Op::Write,
+            sector: Sector(sector),
+            sectors: 8,
+            fua: false,
+        })
     };
     assert_eq!([is_random(800), is_random(808), is_random(5000), is_random(816)], [true, false, true, false]);
     let mut other = Drive::new(|_| {});
     let command = Command { tag: 0, queue: 0, op: Op::Write, sector: Sector(8), sectors: 8, fua: false };
-    assert!(!other.drain.count(&command), "where it makes no difference it is not looked at");
+    assert!(!other.buffer.record_write(&command), "where it makes no difference it is not looked at");
 }
 
 #[test]
 fn the_fast_flash_takes_programs_until_it_is_full_and_again_as_it_is_tidied_up() {
     let slc = SlcCacheParameters { gb: 2.0 * PROGRAM as f64 / 1e9, program_us: 100.0, fold_mb_per_s: 32.768 };
     let mut drive = Drive::new(|parameters| (parameters.slc_cache, parameters.dies) = (Some(slc), 1));
-    drive.drain.put(4 * PROGRAM, false);
+    drive.buffer.put(4 * PROGRAM, false);
     let mut ends = Vec::new();
     let mut now = 0;
     drive.start(0);
@@ -140,24 +147,24 @@ const UNIT: u64 = PROGRAM / 4;
 #[test]
 fn data_dealt_to_a_die_is_programmed_together() {
     let mut drive = striped(1, None);
-    drive.drain.put(UNIT / 2, false);
+    drive.buffer.put(UNIT / 2, false);
     drive.start(0);
     assert_eq!(drive.next(), None, "half a unit is not dealt");
-    drive.drain.put(UNIT / 2, false);
+    drive.buffer.put(UNIT / 2, false);
     drive.start(0);
-    assert_eq!((drive.next(), drive.drain.programs.len()), (Some(PROGRAM_NS), 1));
-    let first = drive.drain.put_bytes();
+    assert_eq!((drive.next(), drive.buffer.programs.len()), (Some(PROGRAM_NS), 1));
+    let first = drive.buffer.total_put_bytes();
     // Six units wait for the die, four of which it programs together.
-    drive.drain.put(6 * UNIT, false);
+    drive.buffer.put(6 * UNIT, false);
     drive.start(10);
-    assert!(!drive.drain.is_past(first) && drive.drain.is_past(0));
+    assert!(!drive.buffer.is_programmed(first) && drive.buffer.is_programmed(0));
     drive.advance(PROGRAM_NS);
-    assert!(drive.drain.is_past(first) && !drive.drain.is_past(first + 1));
-    assert_eq!((drive.next(), drive.drain.stripes.as_ref().unwrap().bytes()), (Some(2 * PROGRAM_NS), 2 * UNIT));
+    assert!(drive.buffer.is_programmed(first) && !drive.buffer.is_programmed(first + 1));
+    assert_eq!((drive.next(), drive.buffer.stripes.as_ref().unwrap().bytes()), (Some(2 * PROGRAM_NS), 2 * UNIT));
     drive.advance(2 * PROGRAM_NS);
-    assert!(drive.drain.is_past(first + 4 * UNIT) && !drive.drain.is_past(first + 4 * UNIT + 1));
+    assert!(drive.buffer.is_programmed(first + 4 * UNIT) && !drive.buffer.is_programmed(first + 4 * UNIT + 1));
     drive.advance(3 * PROGRAM_NS);
-    assert!(drive.drain.is_past(7 * UNIT) && !drive.drain.is_past(7 * UNIT + 1));
+    assert!(drive.buffer.is_programmed(7 * UNIT) && !drive.buffer.is_programmed(7 * UNIT + 1));
     assert_eq!(drive.next(), None);
 }
 
@@ -170,13 +177,13 @@ fn collection(programs: u32) -> Option<CollectionParameters> {
 fn begins(drive: &mut Drive, programs: usize) -> Vec<u64> {
     let (mut at, mut begins) = (0, Vec::new());
     while begins.len() < programs {
-        if drive.drain.collected == 0 {
-            drive.drain.put(UNIT, false);
+        if drive.buffer.collected == 0 {
+            drive.buffer.put(UNIT, false);
         }
         drive.advance(at);
-        if drive.drain.collected == 0 {
+        if drive.buffer.collected == 0 {
             begins.push(at / PROGRAM_NS);
-            drive.drain.put(UNIT, false);
+            drive.buffer.put(UNIT, false);
         }
         at = drive.next().unwrap();
     }
@@ -195,13 +202,13 @@ fn a_program_takes_as_much_free_flash_if_it_holds_little() {
     let programmed = |units: u64| {
         let mut drive = striped(1, collection(2));
         for program in 0..2 {
-            drive.drain.put(units * UNIT, false);
+            drive.buffer.put(units * UNIT, false);
             drive.advance(program * PROGRAM_NS);
         }
-        drive.drain.put(units * UNIT, false);
+        drive.buffer.put(units * UNIT, false);
         drive.advance(2 * PROGRAM_NS);
-        assert!(drive.drain.is_collecting() && drive.drain.programs.is_empty());
-        drive.drain.programmed
+        assert!(drive.buffer.is_collecting() && drive.buffer.programs.is_empty());
+        drive.buffer.programmed
     };
     assert_eq!([programmed(1), programmed(4)], [2 * UNIT, 8 * UNIT]);
 }
@@ -209,11 +216,11 @@ fn a_program_takes_as_much_free_flash_if_it_holds_little() {
 #[test]
 fn an_idle_die_frees_flash_and_a_die_for_which_something_waits_does_not() {
     let mut drive = striped(1, collection(8));
-    drive.drain.put(2 * UNIT, false);
+    drive.buffer.put(2 * UNIT, false);
     drive.start(0);
-    let free = |drive: &Drive| drive.drain.collection.as_ref().unwrap().next_event().map(|at| at.0);
+    let free = |drive: &Drive| drive.buffer.collection.as_ref().unwrap().next_event().map(|at| at.0);
     assert_eq!((drive.next(), free(&drive)), (Some(PROGRAM_NS), None), "the die is at work");
-    drive.drain.put(UNIT, false);
+    drive.buffer.put(UNIT, false);
     drive.advance(PROGRAM_NS);
     assert_eq!(free(&drive), None, "there is more to program");
     drive.advance(2 * PROGRAM_NS);
@@ -227,9 +234,9 @@ fn an_idle_die_frees_flash_and_a_die_for_which_something_waits_does_not() {
 #[test]
 fn collection_that_programs_wait_for_begins_when_reads_let_a_die_go() {
     let mut drive = striped(1, collection(1));
-    drive.drain.put(UNIT, false);
+    drive.buffer.put(UNIT, false);
     drive.start(0);
-    drive.drain.put(UNIT, false);
+    drive.buffer.put(UNIT, false);
     let read = drive.dies.read(0, Instant(0), Nanos::ZERO, &mut drive.random);
     assert!(read.0 > PROGRAM_NS, "it waits for the program");
     drive.advance(PROGRAM_NS);
@@ -237,7 +244,7 @@ fn collection_that_programs_wait_for_begins_when_reads_let_a_die_go() {
     drive.advance(read.0);
     assert_eq!(drive.next(), Some(read.0 + 3 * PROGRAM_NS));
     drive.advance(read.0 + 3 * PROGRAM_NS);
-    assert_eq!(drive.drain.programs.len(), 1);
+    assert_eq!(drive.buffer.programs.len(), 1);
 }
 
 #[test]
@@ -245,17 +252,17 @@ fn writes_that_are_acknowledged_when_they_are_in_the_flash_end_in_order_once_the
     let mut drive = striped(1, None);
     // Two units of 16 KiB are a program: the second write has a unit of each of two programs.
     for (tag, kib) in [(7, 16), (8, 32), (9, 16)] {
-        drive.drain.put_through(tag, kib << 10, true, &drive.dies, &mut drive.random);
+        drive.buffer.put_write_through(tag, kib << 10, true, &drive.dies, &mut drive.random);
     }
-    assert!(drive.drain.is_awaited());
+    assert!(drive.buffer.has_waiting_write_through());
     drive.start(0);
     let next_end =
-        |drive: &mut Drive| drive.drain.stripes().unwrap().pop_end().map(|(tag, bytes, at)| (tag, bytes, at.0));
+        |drive: &mut Drive| drive.buffer.stripes().unwrap().pop_end().map(|(tag, bytes, at)| (tag, bytes, at.0));
     assert_eq!(next_end(&mut drive), Some((7, 16 << 10, PROGRAM_NS)));
     assert_eq!(next_end(&mut drive), None, "half of it waits");
     drive.advance(PROGRAM_NS);
     let ends = 2 * PROGRAM_NS;
     assert_eq!(next_end(&mut drive), Some((8, 32 << 10, ends)));
     assert_eq!(next_end(&mut drive), Some((9, 16 << 10, ends)));
-    assert!(!drive.drain.is_awaited());
+    assert!(!drive.buffer.has_waiting_write_through());
 }

@@ -45,9 +45,9 @@ fn after_a_transfer_the_next_sector_follows_without_a_wait() {
     for _ in 0..1000 {
         let (sector, sectors) = (random.below(capacity - 10_000), 1 + random.below(9_000));
         let now = Instant(random.below(1 << 40));
-        let from = mechanics.geometry.place(sector);
+        let from = mechanics.geometry.position(sector);
         let end = mechanics.pass(now, sector, &from, sectors);
-        assert_eq!(mechanics.head_at, mechanics.geometry.place(sector + sectors));
+        assert_eq!(mechanics.head_at, mechanics.geometry.position(sector + sectors));
         let behind = mechanics.head_at;
         let next = mechanics.pass(end, sector + sectors, &behind, 1);
         let passing = mechanics.geometry.transfer(sector + sectors, 1);
@@ -58,7 +58,7 @@ fn after_a_transfer_the_next_sector_follows_without_a_wait() {
 #[test]
 fn of_two_places_reached_at_once_the_first_is_the_nearest() {
     let (mechanics, _, _) = of_a_disk();
-    let [near, far] = [1_000_000, 9_000_000_000].map(|sector| mechanics.geometry.place(sector));
+    let [near, far] = [1_000_000, 9_000_000_000].map(|sector| mechanics.geometry.position(sector));
     let nearest = |places: &[HeadPosition]| mechanics.nearest(Instant::ZERO, places.iter().enumerate());
     assert_eq!(nearest(&[near, near, far]), Some(0));
     assert_eq!(nearest(&[]), None);

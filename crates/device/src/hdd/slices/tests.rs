@@ -19,9 +19,10 @@ fn compare(mut mechanics: Mechanics, capacity: u64, rounds: u32) {
     for round in 0..rounds {
         // Here and there some that are close to each other, and to the head.
         let span = [100_000, 30_000_000, capacity][round as usize % 3];
-        let places: Vec<HeadPosition> = (0..300).map(|_| mechanics.geometry.place(random.below(span))).collect();
+        let places: Vec<HeadPosition> = (0..300).map(|_| mechanics.geometry.position(random.below(span))).collect();
         let beside = random.below(300) as usize;
-        mechanics.head_at = if round % 4 == 0 { places[beside] } else { mechanics.geometry.place(random.below(span)) };
+        mechanics.head_at =
+            if round % 4 == 0 { places[beside] } else { mechanics.geometry.position(random.below(span)) };
         let mut slices = Slices::new(300, &mechanics);
         places.iter().enumerate().for_each(|(number, place)| slices.add(place, number));
         let wanted = |number: usize| (round % 5 > 1 || !number.is_multiple_of(7)).then_some(&places[number]);
@@ -31,7 +32,7 @@ fn compare(mut mechanics: Mechanics, capacity: u64, rounds: u32) {
         let now = if round % 2 == 0 { passing } else { Instant(random.below(1 << 40)) };
         let all = (0..300).filter_map(|number| Some((number, wanted(number)?)));
         let nearest = mechanics.nearest(now, all);
-        assert_eq!(slices.nearest_of(now, &mechanics, wanted), nearest, "round {round}");
+        assert_eq!(slices.nearest(now, &mechanics, wanted), nearest, "round {round}");
         caught += u32::from(nearest == Some(beside) && mechanics.positioning(now, &places[beside]).0 == 0);
     }
     assert!(caught > rounds / 40, "{caught} of {rounds} had just passed");
@@ -60,11 +61,11 @@ fn slices_match_a_full_scan_on_disks_of_unusual_geometry() {
 #[test]
 fn of_places_reached_at_once_the_slices_return_the_lowest_number() {
     let (mechanics, _) = disk(|_| {});
-    let place = mechanics.geometry.place(1_000_000);
+    let place = mechanics.geometry.position(1_000_000);
     let nearest = |numbers: &[usize]| {
         let mut slices = Slices::new(8, &mechanics);
         numbers.iter().for_each(|&number| slices.add(&place, number));
-        slices.nearest_of(Instant::ZERO, &mechanics, |_| Some(&place))
+        slices.nearest(Instant::ZERO, &mechanics, |_| Some(&place))
     };
     assert_eq!((nearest(&[5, 2]), nearest(&[2, 5]), nearest(&[])), (Some(2), Some(2), None));
 }
@@ -75,14 +76,14 @@ fn slices_examine_only_one_or_two_of_hundreds_of_places() {
     let mut random = Random::from_seed(1);
     let looks = std::cell::Cell::new(0);
     for _ in 0..1000 {
-        let places: Vec<HeadPosition> = (0..390).map(|_| mechanics.geometry.place(random.below(capacity))).collect();
+        let places: Vec<HeadPosition> = (0..390).map(|_| mechanics.geometry.position(random.below(capacity))).collect();
         let mut slices = Slices::new(390, &mechanics);
         places.iter().enumerate().for_each(|(number, place)| slices.add(place, number));
         let looked = |number: usize| {
             looks.set(looks.get() + 1);
             Some(&places[number])
         };
-        slices.nearest_of(Instant(random.below(1 << 40)), &mechanics, looked).unwrap();
+        slices.nearest(Instant(random.below(1 << 40)), &mechanics, looked).unwrap();
     }
     assert!(looks.get() < 2_000, "{} looks in 1,000 searches", looks.get());
 }

@@ -34,14 +34,14 @@ fn a_flush_waits_only_for_data_dirty_at_its_start_while_a_stream_continues() {
     assert!(cache.admit(0, 3000, &mechanics));
     let flush = cache.flush();
     assert!(cache.admit(3000, 10, &mechanics) && cache.extents.len() == 2, "joins nothing that is flushed");
-    let place = |sector| mechanics.geometry.place(sector);
+    let place = |sector| mechanics.geometry.position(sector);
     assert_eq!(cache.destage(Instant::ZERO, &mechanics), Some((0, place(0), DESTAGE_SECTORS_MAX)));
     assert!(!cache.is_flushed(flush));
-    cache.destaged(&mechanics);
+    cache.finish_destage(&mechanics);
     assert!(!cache.is_flushed(flush) && !cache.holds(0, 1) && cache.holds(DESTAGE_SECTORS_MAX, 952));
     let rest = Some((DESTAGE_SECTORS_MAX, place(DESTAGE_SECTORS_MAX), 952));
     assert_eq!(cache.destage(Instant::ZERO, &mechanics), rest);
-    cache.destaged(&mechanics);
+    cache.finish_destage(&mechanics);
     assert!(cache.is_flushed(flush) && cache.holds(3000, 10) && !cache.is_empty());
 }
 
@@ -111,7 +111,7 @@ fn the_write_cache_indexes_match_a_scan_of_every_extent() {
                     assert_eq!(cache.holds(sector, sectors), is_held, "{step}: {sectors} from {sector}");
                 }
                 10 if plain.moving.is_some() => {
-                    cache.destaged(&mechanics);
+                    cache.finish_destage(&mechanics);
                     plain.destaged();
                 }
                 10 => {
@@ -122,7 +122,7 @@ fn the_write_cache_indexes_match_a_scan_of_every_extent() {
                     assert_eq!(begun.is_none(), plain.extents.is_empty(), "{step}");
                     if let Some((index, sectors)) = plain.moving {
                         let extent = &plain.extents[index];
-                        let place = mechanics.geometry.place(extent.0);
+                        let place = mechanics.geometry.position(extent.0);
                         assert_eq!(
                             (begun, sectors),
                             (Some((extent.0, place, sectors)), extent.1.min(DESTAGE_SECTORS_MAX))

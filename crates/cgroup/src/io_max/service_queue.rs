@@ -1,5 +1,5 @@
-//! The lines of throttled bios: in arrival order for each child group that passed them up, with turns between the
-//! children.
+//! The service queues of throttled bios: each source, the group itself or a child that passed bios up, has its bios in
+//! arrival order, and the sources take turns.
 
 use super::meter::Cost;
 use hoistway_blk::bio::Direction;
@@ -12,28 +12,28 @@ pub(super) struct QueuedBio<T> {
     pub cost: Cost,
 }
 
-/// The source of bios in a line, by direction: the group itself or one of its children.
+/// The source of bios in a service queue, by direction: the group itself or one of its children.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Source(u32);
 
-/// A line of a group: the sources with waiting bios, next one first, and the number of these bios.
+/// A service queue of a group: the sources with waiting bios, next one first, and the number of these bios.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
+pub(super) struct ServiceQueue {
     sources: IdList,
     len: u32,
 }
 
-/// The bios of all lines of all groups. Slots are reused, so nothing is allocated after the maximum has been reached
+/// The bios of all service queues of all groups. Slots are reused, so nothing is allocated after the maximum has been reached
 /// once.
 #[derive(Clone, Debug)]
-pub(super) struct Lines<T> {
+pub(super) struct QueuedBios<T> {
     slots: Vec<Option<QueuedBio<T>>>,
     free: Vec<u32>,
     /// The order of the bios of a source, by slot.
     slot_links: Links,
     /// The bios of each source.
     bios: Vec<IdList>,
-    /// The turns of the sources of a line, by source.
+    /// The turns of the sources of a service queue, by source.
     source_links: Links,
 }
 
@@ -52,7 +52,7 @@ impl Source {
     }
 }
 
-impl Line {
+impl ServiceQueue {
     /// Whether nothing waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -60,9 +60,9 @@ impl Line {
     }
 }
 
-impl<T> Default for Lines<T> {
+impl<T> Default for QueuedBios<T> {
     fn default() -> Self {
-        Lines {
+        QueuedBios {
             slots: Vec::new(),
             free: Vec::new(),
             slot_links: Links::default(),
@@ -72,20 +72,20 @@ impl<T> Default for Lines<T> {
     }
 }
 
-impl<T> Lines<T> {
+impl<T> QueuedBios<T> {
     /// Makes room for the sources of the groups below `groups`.
     pub fn grow(&mut self, groups: usize) {
         self.bios.resize(groups * Source::PER_GROUP, IdList::default());
         self.source_links.grow(groups * Source::PER_GROUP);
     }
 
-    /// Number of waiting bios in all lines.
+    /// Number of waiting bios in all service queues.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
     /// Adds a bio after the others of its source.
-    pub fn push(&mut self, line: &mut Line, Source(source): Source, kept: QueuedBio<T>) {
+    pub fn push(&mut self, queue: &mut ServiceQueue, Source(source): Source, queued_bio: QueuedBio<T>) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slot_links.grow(self.slots.len());
@@ -93,32 +93,32 @@ impl<T> Lines<T> {
             self.free.reserve(self.slots.len());
             (self.slots.len() - 1) as u32
         });
-        self.slots[slot as usize] = Some(kept);
+        self.slots[slot as usize] = Some(queued_bio);
         let bios = &mut self.bios[source as usize];
         if bios.is_empty() {
-            line.sources.push_back(&mut self.source_links, source);
+            queue.sources.push_back(&mut self.source_links, source);
         }
         bios.push_back(&mut self.slot_links, slot);
-        line.len += 1;
+        queue.len += 1;
     }
 
-    /// The cost of the next bio of a line.
-    pub fn first(&self, line: &Line) -> Option<Cost> {
-        let slot = self.bios[line.sources.first()? as usize].first()?;
-        self.slots[slot as usize].as_ref().map(|kept| kept.cost)
+    /// The cost of the next bio of a service queue.
+    pub fn first(&self, queue: &ServiceQueue) -> Option<Cost> {
+        let slot = self.bios[queue.sources.first()? as usize].first()?;
+        self.slots[slot as usize].as_ref().map(|queued_bio| queued_bio.cost)
     }
 
-    /// Takes the next bio; its source goes to the end of the line.
-    pub fn pop(&mut self, line: &mut Line) -> Option<QueuedBio<T>> {
-        let source = line.sources.first()?;
+    /// Takes the next bio; its source goes to the end of the queue.
+    pub fn pop(&mut self, queue: &mut ServiceQueue) -> Option<QueuedBio<T>> {
+        let source = queue.sources.first()?;
         let bios = &mut self.bios[source as usize];
         let slot = bios.first()?;
         bios.remove(&mut self.slot_links, slot);
-        line.sources.remove(&mut self.source_links, source);
+        queue.sources.remove(&mut self.source_links, source);
         if !bios.is_empty() {
-            line.sources.push_back(&mut self.source_links, source);
+            queue.sources.push_back(&mut self.source_links, source);
         }
-        line.len -= 1;
+        queue.len -= 1;
         self.free.push(slot);
         self.slots[slot as usize].take()
     }
