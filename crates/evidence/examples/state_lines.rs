@@ -6,10 +6,10 @@ fn main() {
     for file in std::env::args().skip(1) {
         let trace = hoistway_trace::iosched::Trace::open(&file).unwrap();
         let (outcome, differences) = replay_with_lines(&Consistent::check(&trace).unwrap());
-        let (equal, all) = outcome.state_lines.unwrap();
+        let lines = outcome.state_lines.unwrap();
         let score = outcome.score;
         println!(
-            "{}: {equal} of {all}, {} differences; all {}/{} hard {:?} switch {:?} null {:?}",
+            "{}: {lines}, {} differences; all {} of {}, hard {}, switch {}, null {}",
             trace.header.name,
             differences.len(),
             score.all,

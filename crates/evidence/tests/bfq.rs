@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use hoistway_evidence::conform::bfq::replay_with_lines;
-use hoistway_evidence::conform::{Consistent, Score};
+use hoistway_evidence::conform::{Consistent, Matches, Score};
 use hoistway_trace::iosched::Trace;
 
 #[test]
 fn every_recorded_decision_and_refusal_is_met() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/bfq");
-    let (mut pooled, mut exact, mut recordings, mut lines) = (Score::default(), 0, 0, (0, 0));
+    let (mut pooled, mut exact, mut recordings, mut lines) = (Score::default(), 0, 0, Matches::default());
     for entry in std::fs::read_dir(folder).expect("the recordings are here") {
         let path = entry.expect("the folder can be read").path();
         let trace = Trace::open(&path).expect("the recording is whole");
@@ -19,12 +19,11 @@ fn every_recorded_decision_and_refusal_is_met() {
         pooled.add(&outcome.score);
         recordings += 1;
         exact += usize::from(differences.is_empty());
-        let (equal, all) = outcome.state_lines.expect("lines were compared");
-        lines = (lines.0 + equal, lines.1 + all);
+        lines.add(outcome.state_lines.expect("lines were compared"));
     }
     assert_eq!((recordings, pooled.dispatches), (31, 19_122));
     // The remaining differences are within the microseconds that a recording does not show: edges of ticks, and the
     // exit of a process.
     assert!(exact >= 26, "{exact} recordings without any difference");
-    assert!(lines.1 - lines.0 <= 10, "{} of {} lines", lines.0, lines.1);
+    assert!(lines.total - lines.identical <= 10, "{lines} lines");
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hoistway_evidence::conform::{Consistent, Score, cfq, replay};
+use hoistway_evidence::conform::{Consistent, Matches, Score, cfq, replay};
 use hoistway_trace::iosched::Trace;
 
 fn recordings() -> Vec<(String, Trace)> {
@@ -20,20 +20,20 @@ fn recordings() -> Vec<(String, Trace)> {
 #[test]
 fn every_decision_refusal_and_slice_length_is_the_kernels() {
     let mut pooled = Score::default();
-    let mut slices = (0, 0);
+    let mut slices = Matches::default();
     for (name, trace) in recordings() {
         let outcome = replay(&trace).expect("cfq can be replayed");
         assert!(outcome.score.is_perfect(), "{name}: {:?}", outcome.mismatches);
         pooled.add(&outcome.score);
-        let (same, all) = outcome.slices.expect("cfq's slices are compared");
-        assert_eq!(same, all, "{name}: slice lengths");
-        slices = (slices.0 + same, slices.1 + all);
+        let compared = outcome.slices.expect("cfq's slices are compared");
+        assert_eq!(compared.identical, compared.total, "{name}: slice lengths");
+        slices.add(compared);
     }
     assert_eq!((pooled.all, pooled.dispatches), (29_855, 29_855));
-    assert_eq!(pooled.null, (44_775, 44_775));
-    assert_eq!(pooled.hard.0, pooled.hard.1);
-    assert_eq!(pooled.switch.0, pooled.switch.1);
-    assert_eq!(slices, (2_750, 2_750));
+    assert_eq!(pooled.null, Matches { total: 44_775, identical: 44_775 });
+    assert_eq!(pooled.hard.total, pooled.hard.identical);
+    assert_eq!(pooled.switch.total, pooled.switch.identical);
+    assert_eq!(slices, Matches { total: 2_750, identical: 2_750 });
 }
 
 #[test]

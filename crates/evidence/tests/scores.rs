@@ -39,7 +39,7 @@ fn none_misses_one_decision_where_four_cpus_overlap() {
     let (score, imperfect, files) = scores("none");
     assert_eq!((imperfect, files), (vec!["none-4cpu-1hwq.jsonl.gz".to_owned()], 9));
     assert_eq!((score.all, score.dispatches), (2_856, 2_857));
-    assert_eq!(score.hard.0, score.hard.1);
+    assert_eq!(score.hard.total, score.hard.identical);
 }
 
 #[test]
@@ -53,8 +53,8 @@ fn later_and_earlier_kernels_decide_as_their_rows_of_the_table_say() {
     // For each folder: correct decisions, all decisions, refusals, and the recordings that are not perfect.
     let missed = |kernel: &str, scheduler: &str| {
         let (score, imperfect, files) = scores(&format!("{kernel}/{scheduler}"));
-        assert_eq!((score.hard.0, score.switch.0 > 0), (score.hard.1, true), "{kernel}, {scheduler}");
-        (files, score.dispatches - score.all, score.null.0 - score.null.1, imperfect)
+        assert_eq!((score.hard.total, score.switch.total > 0), (score.hard.identical, true), "{kernel}, {scheduler}");
+        (files, score.dispatches - score.all, score.null.total - score.null.identical, imperfect)
     };
     let four_cpus = vec!["none-4cpu-1hwq.jsonl.gz".to_owned()];
     for (scheduler, of_7_3, of_6_12) in [("bfq", 26, 5), ("mq-deadline", 18, 5), ("kyber", 10, 3), ("switch", 2, 1)] {

@@ -20,26 +20,29 @@ pub(crate) struct Activity {
     /// End of the previous submission.
     submitted_ns: u64,
     /// End sector of the previous I/O.
-    end: u64,
+    end_sector: u64,
     last_completion_ns: Option<u64>,
-    completed_since: bool,
+    completed_since_submission: bool,
     batches: u64,
-    over: u64,
+    /// Batches that began while I/Os were outstanding.
+    overlapping_batches: u64,
     blocked_ns: u64,
     latency_ns: u128,
     completions: u64,
     /// Time after a completion in which a batch counts as following it; 0 in the first pass over the log.
-    heels_ns: u64,
-    on_heels: u64,
-    near_ns: u64,
+    follow_up_ns: u64,
+    /// Batches within that time after a completion.
+    follow_up_batches: u64,
+    /// Total time that is within that time after a completion.
+    follow_up_time_ns: u64,
 }
 
 impl Activity {
     /// A new activity for the second pass, with the window that the first pass determined.
-    pub(crate) fn again(&self) -> Activity {
+    pub(crate) fn for_second_pass(&self) -> Activity {
         let active_ns = self.active_ns();
-        let between_ns = active_ns.checked_div(self.batches).unwrap_or(0);
-        Activity { heels_ns: FOLLOW_UP_NS_MAX.min(between_ns / 5), ..Activity::default() }
+        let mean_interval_ns = active_ns.checked_div(self.batches).unwrap_or(0);
+        Activity { follow_up_ns: FOLLOW_UP_NS_MAX.min(mean_interval_ns / 5), ..Activity::default() }
     }
 
     fn active_ns(&self) -> u64 {
@@ -57,13 +60,14 @@ impl Activity {
 
     pub(crate) fn queued(&mut self, now_ns: u64, sector: u64, bytes: u32) {
         let since_ns = now_ns.saturating_sub(self.submitted_ns);
-        let limit_ns = if sector == self.end { CONTINUED_NS } else { BATCH_NS };
-        let continues = self.first_ns.is_some() && !self.completed_since && since_ns <= limit_ns;
+        let limit_ns = if sector == self.end_sector { CONTINUED_NS } else { BATCH_NS };
+        let continues = self.first_ns.is_some() && !self.completed_since_submission && since_ns <= limit_ns;
         if !continues {
             self.batches += 1;
-            self.over += u64::from(self.outstanding > 0);
+            self.overlapping_batches += u64::from(self.outstanding > 0);
             let since_completion_ns = self.last_completion_ns.map(|last_ns| now_ns - last_ns);
-            self.on_heels += u64::from(since_completion_ns.is_some_and(|since_ns| since_ns <= self.heels_ns));
+            self.follow_up_batches +=
+                u64::from(since_completion_ns.is_some_and(|since_ns| since_ns <= self.follow_up_ns));
         }
         self.first_ns.get_or_insert(now_ns);
         if self.outstanding == 0 {
@@ -72,8 +76,8 @@ impl Activity {
         self.outstanding += 1;
         self.depth_max = self.depth_max.max(self.outstanding);
         self.submitted_ns = now_ns;
-        self.end = sector + u64::from(bytes / 512);
-        self.completed_since = false;
+        self.end_sector = sector + u64::from(bytes / 512);
+        self.completed_since_submission = false;
     }
 
     /// The previous submission has ended; its task was blocked for another `blocked_ns`.
@@ -84,17 +88,17 @@ impl Activity {
 
     pub(crate) fn completed(&mut self, now_ns: u64, latency_ns: u64) {
         if let Some(last_ns) = self.last_completion_ns {
-            self.near_ns += self.heels_ns.min(now_ns - last_ns);
+            self.follow_up_time_ns += self.follow_up_ns.min(now_ns - last_ns);
         }
         self.last_completion_ns = Some(now_ns);
-        self.completed_since = true;
+        self.completed_since_submission = true;
         self.latency_ns += u128::from(latency_ns);
         self.completions += 1;
-        self.gone(now_ns);
+        self.ended(now_ns);
     }
 
     /// An I/O is no longer outstanding.
-    pub(crate) fn gone(&mut self, now_ns: u64) {
+    pub(crate) fn ended(&mut self, now_ns: u64) {
         self.outstanding = self.outstanding.saturating_sub(1);
         if self.outstanding == 0 {
             self.busy_ns += now_ns - self.busy_since_ns;
@@ -109,8 +113,8 @@ impl Activity {
         Evidence {
             batches: self.batches,
             busy: share(self.busy_ns(self.last_completion_ns.unwrap_or(0)) as f64, active_ns).min(1.0),
-            over: share(self.over as f64, self.batches as f64),
-            heels: share(share(self.on_heels as f64, self.near_ns as f64), mean_rate),
+            over: share(self.overlapping_batches as f64, self.batches as f64),
+            heels: share(share(self.follow_up_batches as f64, self.follow_up_time_ns as f64), mean_rate),
             blocked: share(self.blocked_ns as f64, self.latency_ns as f64),
             depth_max: self.depth_max,
             has_completions: self.completions > 0,

@@ -76,45 +76,45 @@ pub struct Alternative {
 }
 
 /// The alternatives of a program.
-pub(crate) fn of(streams: &[Stream], untested: &[(usize, usize)], pools: &[(usize, u64)]) -> Vec<Alternative> {
+pub(crate) fn find(streams: &[Stream], untested: &[(usize, usize)], pools: &[(usize, u64)]) -> Vec<Alternative> {
     let mut changes = Vec::new();
-    for (stream, its) in streams.iter().enumerate() {
-        if its.class == Class::Undecided && its.kind != Kind::WriteBack {
-            changes.push(Change::Open { stream });
+    for (index, stream) in streams.iter().enumerate() {
+        if stream.class == Class::Undecided && stream.kind != Kind::WriteBack {
+            changes.push(Change::Open { stream: index });
         }
-        if let Some(seen) = its.hidden_depth {
-            changes.push(Change::Deeper { stream, seen });
+        if let Some(seen) = stream.hidden_depth {
+            changes.push(Change::Deeper { stream: index, seen });
         }
     }
-    let small = pools.iter().filter(|(_, batches)| *batches < POOL_BATCHES_MIN);
-    changes.extend(small.map(|&(stream, _)| Change::Closed { stream }));
-    let all: u64 = streams.iter().map(|stream| stream.ios).sum();
+    let small_pools = pools.iter().filter(|(_, batches)| *batches < POOL_BATCHES_MIN);
+    changes.extend(small_pools.map(|&(stream, _)| Change::Closed { stream }));
+    let total_ios: u64 = streams.iter().map(|stream| stream.ios).sum();
     let matters = |one: usize, other: usize| {
         let ios = streams[one].ios + streams[other].ios;
-        ios as f64 > PAIR_SHARE_MIN * all as f64
+        ios as f64 > PAIR_SHARE_MIN * total_ios as f64
     };
     // An open stream waits for no completions, so not for those of others either.
     let may_wait = |stream: usize| streams[stream].class != Class::Open;
-    let of_pairs = untested.iter().filter(|(one, other)| matters(*one, *other) && may_wait(*one));
-    changes.extend(of_pairs.map(|&(stream, on)| Change::Waits { stream, on }));
+    let untested_waits = untested.iter().filter(|(one, other)| matters(*one, *other) && may_wait(*one));
+    changes.extend(untested_waits.map(|&(stream, on)| Change::Waits { stream, on }));
     changes.sort_by_key(|change| std::cmp::Reverse(streams[change.stream()].ios));
     let ios = |changes: &[Change]| {
-        let mut its: Vec<usize> = changes.iter().map(|change| change.stream()).collect();
-        its.sort_unstable();
-        its.dedup();
-        its.into_iter().map(|stream| streams[stream].ios).sum()
+        let mut indexes: Vec<usize> = changes.iter().map(|change| change.stream()).collect();
+        indexes.sort_unstable();
+        indexes.dedup();
+        indexes.into_iter().map(|stream| streams[stream].ios).sum()
     };
     // The queue was full for all of them at once, so all together are another alternative.
     let is_hidden = |change: &Change| matches!(change, Change::Deeper { .. });
     let (mut hidden, changes): (Vec<Change>, Vec<Change>) = changes.into_iter().partition(is_hidden);
-    let mut all: Vec<Vec<Change>> = hidden.iter().take(HIDDEN_ALONE_MAX).map(|change| vec![*change]).collect();
+    let mut change_sets: Vec<Vec<Change>> = hidden.iter().take(HIDDEN_ALONE_MAX).map(|change| vec![*change]).collect();
     if hidden.len() > 1 {
-        all.push(std::mem::take(&mut hidden));
+        change_sets.push(std::mem::take(&mut hidden));
     }
-    let left = ALTERNATIVES_MAX - all.len();
-    let alone = if changes.len() <= left { changes.len() } else { left - 1 };
-    all.extend(changes[..alone].iter().map(|change| vec![*change]));
-    all.push(changes[alone..].to_vec());
-    let all = all.into_iter().filter(|changes| !changes.is_empty());
-    all.map(|changes| Alternative { ios: ios(&changes), changes }).collect()
+    let remaining = ALTERNATIVES_MAX - change_sets.len();
+    let alone = if changes.len() <= remaining { changes.len() } else { remaining - 1 };
+    change_sets.extend(changes[..alone].iter().map(|change| vec![*change]));
+    change_sets.push(changes[alone..].to_vec());
+    let change_sets = change_sets.into_iter().filter(|changes| !changes.is_empty());
+    change_sets.map(|changes| Alternative { ios: ios(&changes), changes }).collect()
 }

@@ -86,18 +86,22 @@ impl Description {
     pub fn new(program: &Program, recording: &Recording, file: &str) -> Description {
         let (mut by_device, mut by_task) = (Vec::new(), Vec::new());
         if let Some(intervals) = &program.intervals {
-            let of_requests = program.of_requests;
-            by_device
-                .extend(intervals.devices().iter().map(|(device, its)| table(device.to_string(), its, of_requests)));
+            let has_only_requests = program.has_only_requests;
+            by_device.extend(
+                intervals
+                    .devices()
+                    .iter()
+                    .map(|(device, spreads)| table(device.to_string(), spreads, has_only_requests)),
+            );
             let mut names: Vec<(String, Spreads)> = Vec::new();
-            for (pid, its) in intervals.tasks() {
+            for (pid, spreads) in intervals.tasks() {
                 let name = program.task_name(pid).map_or_else(|| format!("task {pid}"), str::to_owned);
                 match names.iter_mut().find(|(other, _)| *other == name) {
-                    Some((_, sum)) => sum.merge(&its),
-                    None => names.push((name, its)),
+                    Some((_, sum)) => sum.merge(&spreads),
+                    None => names.push((name, spreads)),
                 }
             }
-            by_task.extend(names.into_iter().map(|(name, its)| table(name, &its, of_requests)));
+            by_task.extend(names.into_iter().map(|(name, spreads)| table(name, &spreads, has_only_requests)));
         }
         Description {
             file: file.to_owned(),
@@ -119,8 +123,8 @@ impl Description {
     }
 }
 
-fn table(of: String, spreads: &Spreads, of_requests: bool) -> Table {
-    let has = |interval: &Interval| !of_requests || *interval == Interval::D2C;
+fn table(of: String, spreads: &Spreads, has_only_requests: bool) -> Table {
+    let has = |interval: &Interval| !has_only_requests || *interval == Interval::D2C;
     let times = |interval: Interval| {
         let spread = spreads.get(interval);
         let mean_ns = spread.mean_ns()?;
@@ -173,9 +177,9 @@ fn notes(program: &Program) -> Vec<String> {
     note(counts.completed_unknown, format!("{} completions have no recorded submission", counts.completed_unknown));
     note(counts.issued_unknown, format!("{} requests have no recorded submission", counts.issued_unknown));
     note(counts.passthrough, format!("{} passthrough commands were skipped", counts.passthrough));
-    let of_requests =
+    let only_requests_note =
         "only requests were recorded, no bios: arrivals include the effect of the recorded scheduler".to_owned();
-    note(u64::from(program.of_requests), of_requests);
+    note(u64::from(program.has_only_requests), only_requests_note);
     note(u64::from(!program.has_completions), "completions were not recorded: latencies are unknown".to_owned());
     notes
 }
@@ -193,13 +197,13 @@ fn time(ns: f64) -> String {
 }
 
 /// A count with its noun, in the plural if needed.
-fn counted(count: u64, one: &str) -> String {
-    let ending = match one {
+fn count_text(count: u64, noun: &str) -> String {
+    let ending = match noun {
         _ if count == 1 => "",
         "batch" => "es",
         _ => "s",
     };
-    format!("{count} {one}{ending}")
+    format!("{count} {noun}{ending}")
 }
 
 fn percent(part: u64, whole: u64) -> f64 {
@@ -229,7 +233,7 @@ impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {} ({})", self.file, self.format, self.recognised_by)?;
         let under = self.recorded_under.map_or(String::new(), |name| format!(", recorded under {name}"));
-        let (ios, streams) = (counted(self.ios, "I/O"), counted(self.streams.len() as u64, "stream"));
+        let (ios, streams) = (count_text(self.ios, "I/O"), count_text(self.streams.len() as u64, "stream"));
         writeln!(f, "device {}, {}, {ios} of {streams}{under}", self.device, time(self.seconds * 1e9))?;
         if !self.other_devices.is_empty() {
             writeln!(f, "other devices, ignored: {}", self.other_devices.join(" "))?;
@@ -240,7 +244,7 @@ impl fmt::Display for Description {
         let sizes: Vec<String> = self
             .sizes
             .iter()
-            .map(|of| format!("{} {:.1} %", size_in_words(of.bytes as f64), percent(of.ios, self.ios)))
+            .map(|size| format!("{} {:.1} %", size_in_words(size.bytes as f64), percent(size.ios, self.ios)))
             .collect();
         writeln!(f, "\nsizes up to: {}", sizes.join(", "))?;
         self.write_timeline(f)?;
@@ -268,15 +272,15 @@ impl Description {
 
     fn write_streams(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\nstreams")?;
-        let head =
+        let header =
             ["stream", "pid", "I/Os", "reads", "writes", "flushes", "mean size", "sequential", "depth", "arrival"];
-        let mut rows = vec![row(head)];
+        let mut rows = vec![row(header)];
         for stream in &self.streams {
             let with_data = stream.reads.0 + stream.writes.0 + stream.discards.0;
             let bytes = stream.reads.1 + stream.writes.1 + stream.discards.1;
             rows.push(vec![
                 stream.name.clone(),
-                stream.pid.map_or_else(|| counted(stream.tasks, "task"), |pid| pid.to_string()),
+                stream.pid.map_or_else(|| count_text(stream.tasks, "task"), |pid| pid.to_string()),
                 stream.ios.to_string(),
                 stream.reads.0.to_string(),
                 stream.writes.0.to_string(),
@@ -293,11 +297,11 @@ impl Description {
             writeln!(f, "  {}: {}", stream.label(), evidence(stream))?;
             for wait in &stream.waits {
                 let other = self.streams[wait.on].label();
-                let seen = if wait.is_seen { "" } else { ", assumed: too few bursts to test" };
+                let assumption = if wait.is_seen { "" } else { ", assumed: too few bursts to test" };
                 let (observed, expected) = (wait.observed, wait.expected);
                 writeln!(
                     f,
-                    "    waits for {other}: {observed} bursts began while it was busy, {expected:.1} by chance{seen}"
+                    "    waits for {other}: {observed} bursts began while it was busy, {expected:.1} by chance{assumption}"
                 )?;
             }
         }
@@ -353,17 +357,17 @@ fn class(class: Class) -> &'static str {
 }
 
 fn evidence(stream: &Stream) -> String {
-    let of = &stream.evidence;
+    let evidence = &stream.evidence;
     let mut text = format!(
         "{}, {}, {:.3} of them with I/Os outstanding, busy {:.3}, {:.1} x as often after completions",
         class(stream.class),
-        counted(of.batches, "batch"),
-        of.over,
-        of.busy,
-        of.heels
+        count_text(evidence.batches, "batch"),
+        evidence.over,
+        evidence.busy,
+        evidence.heels
     );
-    if of.blocked > 0.0 {
-        let _ = write!(text, ", blocked {:.3}", of.blocked);
+    if evidence.blocked > 0.0 {
+        let _ = write!(text, ", blocked {:.3}", evidence.blocked);
     }
     if let Some(think_ns) = stream.think_ns {
         let _ = write!(text, ", thinks {} (median)", time(think_ns as f64));

@@ -47,7 +47,7 @@ pub(crate) struct GatheredRecording {
     pub(crate) counts: Counts,
     pub(crate) losses: Losses,
     pub(crate) names: FxHashMap<u32, String>,
-    pub(crate) of_requests: bool,
+    pub(crate) has_only_requests: bool,
     pub(crate) intervals: Option<Intervals>,
     pub(crate) has_plugs: bool,
     pub(crate) first_ns: u64,
@@ -69,7 +69,7 @@ impl GatheredRecording {
         (self.first_ns, self.last_ns) = (busiest.from_ns, busiest.to_ns);
         self.tasks.iter_mut().for_each(|task| task.ios = 0);
         let (tasks, mut unfinished) = (&mut self.tasks, 0);
-        self.log.each(|entry| {
+        self.log.for_each(|entry| {
             match entry.kind {
                 Kind::Queued => {
                     tasks[entry.task as usize].ios += 1;
@@ -85,25 +85,25 @@ impl GatheredRecording {
     }
 }
 
-struct Gathering {
+struct Gatherer {
     writer: Writer,
     tasks: Vec<Task>,
-    numbers: FxHashMap<(u32, u32, bool), u32>,
+    task_numbers: FxHashMap<(u32, u32, bool), u32>,
     /// For each pid, its task with the latest I/O.
-    by_pid: FxHashMap<u32, u32>,
+    latest_task_of_pid: FxHashMap<u32, u32>,
     /// For each I/O in flight by its number: its task, and its entry in the log.
-    of_flight: Vec<(u32, u64)>,
+    flight_entries: Vec<(u32, u64)>,
     failure: Option<io::Error>,
     clock: TickEstimate,
 }
 
-impl Gathering {
-    fn task(&mut self, flight: &Flight) -> u32 {
+impl Gatherer {
+    fn task_number(&mut self, flight: &Flight) -> u32 {
         let is_async_write =
             flight.flags.has(Flags::WRITE) && !flight.flags.has(Flags::SYNC) && !flight.flags.has(Flags::DISCARD);
         let is_full = self.tasks.len() >= TASKS_MAX;
         let key = (flight.device.number(), flight.pid, is_async_write);
-        let number = match self.numbers.get(&key) {
+        let number = match self.task_numbers.get(&key) {
             Some(&number) => number,
             None if is_full => TASKS_MAX as u32 - 1,
             None => {
@@ -116,25 +116,25 @@ impl Gathering {
                     priority: IoPriority::UNSET,
                     cgroup: 0,
                 });
-                self.numbers.insert(key, number);
+                self.task_numbers.insert(key, number);
                 number
             }
         };
-        self.by_pid.insert(flight.pid, number);
+        self.latest_task_of_pid.insert(flight.pid, number);
         number
     }
 
     fn step(&mut self, step: Step, flight: &Flight, now_ns: u64) {
         let id = flight.id as usize;
         if step == Step::Queued {
-            if self.of_flight.len() <= id {
-                self.of_flight.resize(id + 1, (0, 0));
+            if self.flight_entries.len() <= id {
+                self.flight_entries.resize(id + 1, (0, 0));
             }
             self.clock.add_time(now_ns);
-            self.of_flight[id].0 = self.task(flight);
-            self.tasks[self.of_flight[id].0 as usize].ios += 1;
+            self.flight_entries[id].0 = self.task_number(flight);
+            self.tasks[self.flight_entries[id].0 as usize].ios += 1;
         }
-        let (number, queued) = self.of_flight[id];
+        let (number, queued) = self.flight_entries[id];
         let task = &mut self.tasks[number as usize];
         if step == Step::Refused {
             task.ios -= 1;
@@ -165,7 +165,7 @@ impl Gathering {
             priority: flight.priority.0,
         });
         if step == Step::Queued {
-            self.of_flight[id].1 = entry;
+            self.flight_entries[id].1 = entry;
         }
     }
 
@@ -181,7 +181,7 @@ impl Gathering {
     }
 
     fn plug(&mut self, event: &Event, kind: Kind) {
-        if let Some(&task) = self.by_pid.get(&event.pid) {
+        if let Some(&task) = self.latest_task_of_pid.get(&event.pid) {
             let (time_ns, value, bytes) = (event.time_ns, 0, 0);
             self.add(Entry { kind, time_ns, value, bytes, task, flags: 0, priority: 0 });
         }
@@ -195,31 +195,31 @@ pub(crate) fn gather(
     mut intervals: Option<Intervals>,
     window_ns: Option<(u64, u64)>,
 ) -> Result<GatheredRecording, ReadError> {
-    let cannot = |error: io::Error| {
+    let file_error = |error: io::Error| {
         ReadError::file(file, format!("cannot write a temporary file: {error}"), "enough space for temporary files")
     };
-    let mut first = Vec::with_capacity(LOOKAHEAD);
-    while first.len() < LOOKAHEAD
+    let mut lookahead = Vec::with_capacity(LOOKAHEAD);
+    while lookahead.len() < LOOKAHEAD
         && let Some(event) = recording.next_event()?
     {
-        first.push(event);
+        lookahead.push(event);
     }
-    let of_requests = !first.iter().any(|event| event.action == Action::Queue);
-    let mut flights = Flights::new(of_requests);
-    let mut gathering = Gathering {
-        writer: Writer::new().map_err(cannot)?,
+    let has_only_requests = !lookahead.iter().any(|event| event.action == Action::Queue);
+    let mut flights = Flights::new(has_only_requests);
+    let mut gatherer = Gatherer {
+        writer: Writer::new().map_err(file_error)?,
         tasks: Vec::new(),
-        numbers: FxHashMap::default(),
-        by_pid: FxHashMap::default(),
-        of_flight: Vec::new(),
+        task_numbers: FxHashMap::default(),
+        latest_task_of_pid: FxHashMap::default(),
+        flight_entries: Vec::new(),
         failure: None,
         clock: TickEstimate::default(),
     };
     let mut devices: Vec<(Device, DeviceCounts)> = Vec::new();
     let (mut has_plugs, mut first_ns, mut last_ns) = (false, None, 0);
-    let begin_ns = first.first().map_or(0, |event| event.time_ns);
-    let mut early = first.into_iter();
-    while let Some(event) = early.next().map_or_else(|| recording.next_event(), |event| Ok(Some(event)))? {
+    let begin_ns = lookahead.first().map_or(0, |event| event.time_ns);
+    let mut lookahead_events = lookahead.into_iter();
+    while let Some(event) = lookahead_events.next().map_or_else(|| recording.next_event(), |event| Ok(Some(event)))? {
         if let Some((from_ns, to_ns)) = window_ns {
             let since_ns = event.time_ns.saturating_sub(begin_ns);
             if since_ns < from_ns {
@@ -231,60 +231,60 @@ pub(crate) fn gather(
         first_ns.get_or_insert(event.time_ns);
         last_ns = event.time_ns;
         flights.take(&event, &mut |step, flight| {
-            gathering.step(step, flight, event.time_ns);
+            gatherer.step(step, flight, event.time_ns);
             if let Some(intervals) = &mut intervals {
                 intervals.take(step, flight, event.time_ns);
             }
         });
         match event.action {
-            Action::Plug => gathering.plug(&event, Kind::Plug),
-            Action::Unplug => gathering.plug(&event, Kind::Unplug),
-            Action::UnplugScheduled => gathering.plug(&event, Kind::UnplugScheduled),
+            Action::Plug => gatherer.plug(&event, Kind::Plug),
+            Action::Unplug => gatherer.plug(&event, Kind::Unplug),
+            Action::UnplugScheduled => gatherer.plug(&event, Kind::UnplugScheduled),
             Action::Queue | Action::Insert | Action::Issue | Action::Complete => count(&mut devices, &event),
             _ => {}
         }
         has_plugs |= event.action == Action::Plug;
     }
-    if let Some(error) = gathering.failure {
-        return Err(cannot(error));
+    if let Some(error) = gatherer.failure {
+        return Err(file_error(error));
     }
-    let names = gathering
+    let names = gatherer
         .tasks
         .iter()
         .filter_map(|task| recording.names().get(task.pid).map(|name| (task.pid, name.to_owned())));
     Ok(GatheredRecording {
         names: names.collect(),
-        log: gathering.writer.finish().map_err(cannot)?,
-        tasks: gathering.tasks,
+        log: gatherer.writer.finish().map_err(file_error)?,
+        tasks: gatherer.tasks,
         devices,
         counts: flights.counts(),
         losses: recording.losses().clone(),
-        of_requests,
+        has_only_requests,
         intervals,
         has_plugs,
         first_ns: first_ns.unwrap_or(0),
         last_ns,
         unfinished: flights.in_flight() as u64,
-        tick: gathering.clock.coarse(),
+        tick: gatherer.clock.coarse(),
     })
 }
 
 /// Counts an event of a device. Recordings have few devices, so a linear search is enough.
 fn count(devices: &mut Vec<(Device, DeviceCounts)>, event: &Event) {
     const DEVICES_MAX: usize = 1 << 12;
-    let at = match devices.iter().position(|(device, _)| *device == event.device) {
-        Some(at) => at,
+    let index = match devices.iter().position(|(device, _)| *device == event.device) {
+        Some(index) => index,
         None if devices.len() < DEVICES_MAX => {
             devices.push((event.device, DeviceCounts::default()));
             devices.len() - 1
         }
         None => return,
     };
-    let seen = &mut devices[at].1;
+    let counts = &mut devices[index].1;
     match event.action {
-        Action::Queue => seen.queued += 1,
-        Action::Insert => seen.inserted += 1,
-        Action::Issue => seen.issued += 1,
-        _ => seen.completed += 1,
+        Action::Queue => counts.queued += 1,
+        Action::Insert => counts.inserted += 1,
+        Action::Issue => counts.issued += 1,
+        _ => counts.completed += 1,
     }
 }

@@ -48,13 +48,13 @@ impl Histogram {
 
     /// The value that this share of all values does not exceed.
     pub(crate) fn quantile_ns(&self, share: f64) -> u64 {
-        let wanted = (share * self.count as f64).ceil() as u64;
+        let rank = (share * self.count as f64).ceil() as u64;
         let mut sum = 0;
-        let found = self.bins.iter().position(|&count| {
+        let quantile_bin = self.bins.iter().position(|&count| {
             sum += u64::from(count);
-            count > 0 && sum >= wanted
+            count > 0 && sum >= rank
         });
-        found.map_or(0, middle)
+        quantile_bin.map_or(0, middle)
     }
 }
 

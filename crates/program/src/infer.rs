@@ -10,11 +10,11 @@ use rustc_hash::FxHashMap;
 
 use crate::activity::Activity;
 use crate::alternatives::{self, Alternative, Change};
+use crate::assign::{NewStream, StreamAssignment, assign};
 use crate::class::{Class, Evidence};
 use crate::gather::{self, GatheredRecording};
 use crate::histogram::Histogram;
 use crate::log::{Entry, EntryLog, Kind as EntryKind};
-use crate::sort::{Sorted, sort};
 use crate::steps::{Plug, Reading, Step, Steps, Store, Writer};
 use crate::stream::{Kind, Latency, Stream};
 use crate::ticks::CoarseClock;
@@ -83,7 +83,7 @@ pub struct Program {
     /// I/Os without a recorded completion: they are replayed, but not measured (RP4).
     pub unfinished: u64,
     /// Whether only requests were recorded, so that arrivals include the effect of the recorded scheduler (RP29).
-    pub of_requests: bool,
+    pub has_only_requests: bool,
     /// Whether completions were recorded (otherwise RP30).
     pub has_completions: bool,
     /// The active scheduler, as far as the recording shows it: `none` without inserts, `bfq` with messages of bfq.
@@ -112,45 +112,49 @@ impl Program {
     pub fn infer(recording: &mut Recording, file: &str, options: &Options) -> Result<Program, ReadError> {
         let intervals = options.intervals.then(Intervals::default);
         let mut gathered = gather::gather(recording, file, intervals, options.window_ns)?;
-        let device = choose(&gathered, file, options)?;
-        let cannot = |error: io::Error| {
+        let device = choose_device(&gathered, file, options)?;
+        let file_error = |error: io::Error| {
             ReadError::file(file, format!("cannot use the temporary file: {error}"), "enough space for temporary files")
         };
         let (begin_ns, all_ns) = (gathered.first_ns, gathered.last_ns - gathered.first_ns);
         let busiest =
-            options.ios_max.map(|ios| gathered.keep_busiest(device, ios)).transpose().map_err(cannot)?.flatten();
-        let sorted = sort(&gathered, device, options.ios_min);
-        let mut found = StreamFindings::new(&gathered, &sorted);
+            options.ios_max.map(|ios| gathered.keep_busiest(device, ios)).transpose().map_err(file_error)?.flatten();
+        let assignment = assign(&gathered, device, options.ios_min);
+        let mut findings = StreamFindings::new(&gathered, &assignment);
         let log = &mut gathered.log;
         let span_ns = gathered.last_ns - gathered.first_ns;
-        let (slices, sizes) = found.follow(log, &sorted, span_ns).map_err(cannot)?;
-        if found.end_bytes > END_BYTES_MAX {
-            let message = format!("an I/O of the device {device} ends at byte {}", found.end_bytes);
+        let (slices, sizes) = findings.first_pass(log, &assignment, span_ns).map_err(file_error)?;
+        if findings.end_bytes > END_BYTES_MAX {
+            let message = format!("an I/O of the device {device} ends at byte {}", findings.end_bytes);
             return Err(ReadError::file(
                 file,
                 message,
                 format!("at most {END_BYTES_MAX}, the end of the largest device"),
             ));
         }
-        let (activities, jobs) = (again(&found.activities), again(&found.jobs));
-        (found.activities, found.jobs) = (activities, jobs);
-        let meetings = found.meet(log, &sorted).map_err(cannot)?;
-        let pools = found.classify(&sorted);
-        let (waits, untested) = meetings.waits(&found.streams);
-        found.streams.iter_mut().zip(waits).for_each(|(stream, waits)| stream.waits = waits);
-        let alternatives = alternatives::of(&found.streams, &untested, &pools);
+        let (activities, jobs) = (for_second_pass(&findings.activities), for_second_pass(&findings.jobs));
+        (findings.activities, findings.jobs) = (activities, jobs);
+        let overlaps = findings.second_pass(log, &assignment).map_err(file_error)?;
+        let pools = findings.classify(&assignment);
+        let (waits, untested) = overlaps.waits(&findings.streams);
+        findings.streams.iter_mut().zip(waits).for_each(|(stream, waits)| stream.waits = waits);
+        let alternatives = alternatives::find(&findings.streams, &untested, &pools);
         for change in alternatives.iter().flat_map(|alternative| &alternative.changes) {
             if let Change::Waits { stream, on } = *change {
-                found.streams[stream].untested.push(on);
+                findings.streams[stream].untested.push(on);
             }
         }
         // I/Os within one tick of a coarse clock were not necessarily submitted together.
         let has_plugs = gathered.has_plugs || gathered.tick.is_some();
-        let store = found.write(log, &sorted, &gathered.tasks, has_plugs).map_err(cannot)?;
-        let seen =
-            gathered.devices.iter().find(|(other, _)| *other == device).map(|(_, seen)| *seen).unwrap_or_default();
-        let recorded_under = match seen.inserted {
-            0 if seen.issued > 0 && !gathered.of_requests => Some("none"),
+        let store = findings.write_steps(log, &assignment, &gathered.tasks, has_plugs).map_err(file_error)?;
+        let device_counts = gathered
+            .devices
+            .iter()
+            .find(|(other, _)| *other == device)
+            .map(|(_, device_counts)| *device_counts)
+            .unwrap_or_default();
+        let recorded_under = match device_counts.inserted {
+            0 if device_counts.issued > 0 && !gathered.has_only_requests => Some("none"),
             _ => (gathered.losses.bfq_messages > 0).then_some("bfq"),
         };
         Ok(Program {
@@ -163,17 +167,17 @@ impl Program {
                 all_ios: busiest.all_ios,
                 all_ns,
             }),
-            streams: found.streams,
+            streams: findings.streams,
             alternatives,
             counts: gathered.counts,
             losses: gathered.losses,
             unfinished: gathered.unfinished,
-            of_requests: gathered.of_requests,
-            has_completions: seen.completed > 0,
+            has_only_requests: gathered.has_only_requests,
+            has_completions: device_counts.completed > 0,
             recorded_under,
-            was_scheduled: 2 * seen.inserted > seen.issued,
+            was_scheduled: 2 * device_counts.inserted > device_counts.issued,
             tick: gathered.tick,
-            end_bytes: found.end_bytes,
+            end_bytes: findings.end_bytes,
             slices,
             sizes,
             intervals: gathered.intervals,
@@ -200,8 +204,8 @@ impl Program {
 }
 
 /// Selects the device: the requested one, or the only one with requests (RP2).
-fn choose(gathered: &GatheredRecording, file: &str, options: &Options) -> Result<Device, ReadError> {
-    let named = |devices: &[Device]| {
+fn choose_device(gathered: &GatheredRecording, file: &str, options: &Options) -> Result<Device, ReadError> {
+    let list_devices = |devices: &[Device]| {
         const SHOWN: usize = 8;
         let names: Vec<String> = devices.iter().take(SHOWN).map(ToString::to_string).collect();
         let more = devices.len().saturating_sub(SHOWN);
@@ -218,25 +222,25 @@ fn choose(gathered: &GatheredRecording, file: &str, options: &Options) -> Result
             return Ok(device);
         }
         let message = format!("has no I/Os of the device {device}");
-        return Err(ReadError::file(file, message, format!("one of {}", named(&with_ios))));
+        return Err(ReadError::file(file, message, format!("one of {}", list_devices(&with_ios))));
     }
     let has_requests = |device: &&Device| {
-        gathered.devices.iter().any(|(other, seen)| other == *device && seen.issued > 0 && seen.completed > 0)
+        gathered.devices.iter().any(|(other, counts)| other == *device && counts.issued > 0 && counts.completed > 0)
     };
-    let lowest: Vec<Device> = with_ios.iter().filter(has_requests).copied().collect();
-    match (&lowest[..], &with_ios[..]) {
+    let with_requests: Vec<Device> = with_ios.iter().filter(has_requests).copied().collect();
+    match (&with_requests[..], &with_ios[..]) {
         ([device], _) | ([], [device]) => Ok(*device),
         ([], []) => Err(ReadError::file(file, "the recording has no I/Os", "at least one")),
         (several, all) => {
             let several = if several.is_empty() { all } else { several };
-            let message = format!("has I/Os of several devices: {}", named(several));
+            let message = format!("has I/Os of several devices: {}", list_devices(several));
             Err(ReadError::file(file, message, NAME_DEVICE))
         }
     }
 }
 
-fn again(activities: &[Activity]) -> Vec<Activity> {
-    activities.iter().map(Activity::again).collect()
+fn for_second_pass(activities: &[Activity]) -> Vec<Activity> {
+    activities.iter().map(Activity::for_second_pass).collect()
 }
 
 /// I/Os by their size.
@@ -249,17 +253,16 @@ struct StreamFindings {
     jobs: Vec<Activity>,
     read_latency: Vec<Histogram>,
     write_latency: Vec<Histogram>,
-    ends: Vec<u64>,
+    end_sectors: Vec<u64>,
     end_bytes: u64,
     start_ns: u64,
 }
 
 impl StreamFindings {
-    fn new(gathered: &GatheredRecording, sorted: &Sorted) -> StreamFindings {
+    fn new(gathered: &GatheredRecording, assignment: &StreamAssignment) -> StreamFindings {
         let span_ns = gathered.last_ns - gathered.first_ns;
-        let mut streams: Vec<Stream> =
-            sorted.streams.iter().map(|(name, pid, kind, tasks)| blank(name, *pid, *kind, *tasks, span_ns)).collect();
-        for (task, stream) in gathered.tasks.iter().zip(&sorted.of_task) {
+        let mut streams: Vec<Stream> = assignment.streams.iter().map(|stream| empty_stream(stream, span_ns)).collect();
+        for (task, stream) in gathered.tasks.iter().zip(&assignment.stream_of_task) {
             // Most tasks of a stream are in one cgroup, so take the first known one.
             if let Some(stream) = stream.map(|stream| &mut streams[stream]).filter(|_| task.cgroup != 0) {
                 stream.cgroup.get_or_insert(task.cgroup);
@@ -268,10 +271,10 @@ impl StreamFindings {
         let count = streams.len();
         StreamFindings {
             activities: vec![Activity::default(); count],
-            jobs: vec![Activity::default(); sorted.streams_of_job.len()],
+            jobs: vec![Activity::default(); assignment.streams_of_job.len()],
             read_latency: vec![Histogram::default(); count],
             write_latency: vec![Histogram::default(); count],
-            ends: vec![u64::MAX; count],
+            end_sectors: vec![u64::MAX; count],
             streams,
             end_bytes: 0,
             start_ns: gathered.first_ns,
@@ -279,30 +282,35 @@ impl StreamFindings {
     }
 
     /// The first pass: counts, sizes, latencies and activity.
-    fn follow(&mut self, log: &mut EntryLog, sorted: &Sorted, span_ns: u64) -> io::Result<(Vec<Slice>, Sizes)> {
+    fn first_pass(
+        &mut self,
+        log: &mut EntryLog,
+        assignment: &StreamAssignment,
+        span_ns: u64,
+    ) -> io::Result<(Vec<Slice>, Sizes)> {
         let mut timeline = Timeline::new(span_ns);
-        log.each(|entry| {
-            if let Some(stream) = sorted.of_task[entry.task as usize] {
+        log.for_each(|entry| {
+            if let Some(stream) = assignment.stream_of_task[entry.task as usize] {
                 match entry.kind {
                     EntryKind::Queued => timeline.queued(entry.time_ns - self.start_ns, entry.bytes),
-                    EntryKind::Completed | EntryKind::GivenUp => timeline.gone(entry.time_ns - self.start_ns),
+                    EntryKind::Completed | EntryKind::GivenUp => timeline.ended(entry.time_ns - self.start_ns),
                     _ => {}
                 }
                 self.count(stream, entry);
-                act(&mut self.activities[stream], entry);
-                act(&mut self.jobs[sorted.job[stream]], entry);
+                update_activity(&mut self.activities[stream], entry);
+                update_activity(&mut self.jobs[assignment.job_of_stream[stream]], entry);
             }
             Ok(())
         })?;
-        for (at, stream) in self.streams.iter_mut().enumerate() {
-            stream.read_latency = latency(&self.read_latency[at]);
-            stream.write_latency = latency(&self.write_latency[at]);
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            stream.read_latency = latency(&self.read_latency[index]);
+            stream.write_latency = latency(&self.write_latency[index]);
         }
         Ok(timeline.finish(span_ns))
     }
 
-    fn count(&mut self, at: usize, entry: &Entry) {
-        let (stream, now_ns) = (&mut self.streams[at], entry.time_ns - self.start_ns);
+    fn count(&mut self, index: usize, entry: &Entry) {
+        let (stream, now_ns) = (&mut self.streams[index], entry.time_ns - self.start_ns);
         let flags = Flags::from_category(entry.flags);
         match entry.kind {
             EntryKind::Queued => {
@@ -313,9 +321,9 @@ impl StreamFindings {
                 stream.last_ns = now_ns;
                 let end = entry.value.saturating_add(u64::from(entry.bytes / 512));
                 self.end_bytes = self.end_bytes.max(end.saturating_mul(512));
-                stream.sequential += u64::from(self.ends[at] == entry.value && entry.bytes > 0);
-                self.ends[at] = end;
-                let of = match flags {
+                stream.sequential += u64::from(self.end_sectors[index] == entry.value && entry.bytes > 0);
+                self.end_sectors[index] = end;
+                let direction_counts = match flags {
                     flags if flags.has(Flags::DISCARD) => &mut stream.discards,
                     _ if entry.bytes == 0 => {
                         stream.flushes += 1;
@@ -328,44 +336,44 @@ impl StreamFindings {
                     }
                     _ => &mut stream.reads,
                 };
-                of.0 += 1;
-                of.1 += u64::from(entry.bytes);
+                direction_counts.0 += 1;
+                direction_counts.1 += u64::from(entry.bytes);
             }
             EntryKind::Completed => {
                 stream.last_ns = now_ns;
                 let is_read = flags.has(Flags::READ);
-                let of = if is_read { &mut self.read_latency } else { &mut self.write_latency };
-                of[at].add(entry.value);
-                timeline::complete(&mut stream.over_time, now_ns, is_read, entry.value);
+                let latencies = if is_read { &mut self.read_latency } else { &mut self.write_latency };
+                latencies[index].add(entry.value);
+                timeline::add_completion(&mut stream.over_time, now_ns, is_read, entry.value);
             }
             _ => {}
         }
     }
 
     /// The second pass: how batches follow completions, and which bursts overlap with other streams.
-    fn meet(&mut self, log: &mut EntryLog, sorted: &Sorted) -> io::Result<BurstOverlaps> {
-        let mut meetings = BurstOverlaps::new(&self.streams);
-        log.each(|entry| {
-            let Some(stream) = sorted.of_task[entry.task as usize] else { return Ok(()) };
+    fn second_pass(&mut self, log: &mut EntryLog, assignment: &StreamAssignment) -> io::Result<BurstOverlaps> {
+        let mut overlaps = BurstOverlaps::new(&self.streams);
+        log.for_each(|entry| {
+            let Some(stream) = assignment.stream_of_task[entry.task as usize] else { return Ok(()) };
             let now_ns = entry.time_ns - self.start_ns;
-            meetings.reached(now_ns, &self.activities);
+            overlaps.reached(now_ns, &self.activities);
             if entry.kind == EntryKind::Queued && !self.activities[stream].is_busy() {
-                meetings.burst(stream, now_ns, &self.activities);
+                overlaps.add_burst(stream, now_ns, &self.activities);
             }
             let relative = Entry { time_ns: now_ns, ..*entry };
-            act(&mut self.activities[stream], &relative);
-            act(&mut self.jobs[sorted.job[stream]], &relative);
+            update_activity(&mut self.activities[stream], &relative);
+            update_activity(&mut self.jobs[assignment.job_of_stream[stream]], &relative);
             Ok(())
         })?;
-        Ok(meetings)
+        Ok(overlaps)
     }
 
     /// Classifies all streams. Returns those that their pool decided, with the pool's batches.
-    fn classify(&mut self, sorted: &Sorted) -> Vec<(usize, u64)> {
+    fn classify(&mut self, assignment: &StreamAssignment) -> Vec<(usize, u64)> {
         let jobs: Vec<Evidence> = self.jobs.iter().map(Activity::evidence).collect();
         let mut pools = Vec::new();
-        for (at, stream) in self.streams.iter_mut().enumerate() {
-            stream.evidence = self.activities[at].evidence();
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            stream.evidence = self.activities[index].evidence();
             stream.class = stream.evidence.class();
             stream.hidden_depth = stream.evidence.hidden_depth();
             if stream.kind == Kind::WriteBack {
@@ -373,39 +381,39 @@ impl StreamFindings {
                 stream.class = Class::Closed;
                 continue;
             }
-            let job = sorted.job[at];
-            if sorted.streams_of_job[job] > 1 && jobs[job].class() == Class::Open && stream.class == Class::Closed {
+            let job = assignment.job_of_stream[index];
+            if assignment.streams_of_job[job] > 1 && jobs[job].class() == Class::Open && stream.class == Class::Closed {
                 stream.pool = Some(Class::Open);
                 stream.class = Class::Open;
-                pools.push((at, jobs[job].batches));
+                pools.push((index, jobs[job].batches));
             }
         }
         pools
     }
 
     /// The last pass: writes each I/O with what it waits for.
-    fn write(
+    fn write_steps(
         &mut self,
         log: &mut EntryLog,
-        sorted: &Sorted,
+        assignment: &StreamAssignment,
         tasks: &[gather::Task],
         has_plugs: bool,
     ) -> io::Result<Store> {
         let sizes = self.streams.iter().map(|stream| (stream.ios, stream.may_wait_for().count()));
         let mut writer = Writer::new(sizes)?;
-        let mut tracks: Vec<StreamCursor> = self.streams.iter().map(|_| StreamCursor::default()).collect();
-        log.each(|entry| {
-            let Some(stream) = sorted.of_task[entry.task as usize] else { return Ok(()) };
+        let mut cursors: Vec<StreamCursor> = self.streams.iter().map(|_| StreamCursor::default()).collect();
+        log.for_each(|entry| {
+            let Some(stream) = assignment.stream_of_task[entry.task as usize] else { return Ok(()) };
             let now_ns = entry.time_ns - self.start_ns;
             if entry.kind != EntryKind::Queued {
-                tracks[stream].note(entry.kind, now_ns);
+                cursors[stream].add_event(entry.kind, now_ns);
                 return Ok(());
             }
-            let causes = track::causes(&self.streams[stream], stream, &mut tracks, now_ns);
+            let causes = track::causes(&self.streams[stream], stream, &mut cursors, now_ns);
             let when = causes.when(Nanos(now_ns), &self.streams[stream].reading());
-            let track = &mut tracks[stream];
+            let cursor = &mut cursors[stream];
             if let When::AfterCompletions { gap, .. } = when {
-                track.thinks.add(gap.0);
+                cursor.thinks.add(gap.0);
             }
             let step = Step {
                 at: Nanos(now_ns),
@@ -417,30 +425,30 @@ impl StreamFindings {
                     IoPriority::UNSET => tasks[entry.task as usize].priority,
                     priority => priority,
                 },
-                plug: if track.is_plugged { Plug::Within } else { Plug::None },
+                plug: if cursor.is_plugged { Plug::Within } else { Plug::None },
             };
-            if let Some((before, causes)) = track.queued(step, causes, has_plugs) {
-                writer.add(stream, &before, &causes)?;
+            if let Some((previous, causes)) = cursor.queued(step, causes, has_plugs) {
+                writer.add(stream, &previous, &causes)?;
             }
             Ok(())
         })?;
-        for (stream, track) in tracks.iter_mut().enumerate() {
-            if let Some((last, causes)) = track.take() {
+        for (stream, cursor) in cursors.iter_mut().enumerate() {
+            if let Some((last, causes)) = cursor.take_last() {
                 writer.add(stream, &last, &causes)?;
             }
-            let thinks = &track.thinks;
+            let thinks = &cursor.thinks;
             self.streams[stream].think_ns = (thinks.count() > 0).then(|| thinks.quantile_ns(0.5));
         }
         writer.finish()
     }
 }
 
-fn act(activity: &mut Activity, entry: &Entry) {
+fn update_activity(activity: &mut Activity, entry: &Entry) {
     match entry.kind {
         EntryKind::Queued => activity.queued(entry.time_ns, entry.value, entry.bytes),
         EntryKind::Submitted => activity.submitted(entry.time_ns, entry.value),
         EntryKind::Completed => activity.completed(entry.time_ns, entry.value),
-        EntryKind::GivenUp => activity.gone(entry.time_ns),
+        EntryKind::GivenUp => activity.ended(entry.time_ns),
         _ => {}
     }
 }
@@ -449,13 +457,13 @@ fn latency(histogram: &Histogram) -> Latency {
     Latency { ios: histogram.count(), mean_ns: histogram.mean_ns(), p99_ns: histogram.quantile_ns(0.99) }
 }
 
-fn blank(name: &str, pid: Option<u32>, kind: Kind, tasks: u64, span_ns: u64) -> Stream {
+fn empty_stream(stream: &NewStream, span_ns: u64) -> Stream {
     Stream {
-        name: name.to_owned(),
-        pid,
-        tasks,
+        name: stream.name.clone(),
+        pid: stream.pid,
+        tasks: stream.tasks,
         cgroup: None,
-        kind,
+        kind: stream.kind,
         ios: 0,
         reads: (0, 0),
         writes: (0, 0),

@@ -8,6 +8,7 @@
 
 mod activity;
 mod alternatives;
+mod assign;
 mod class;
 mod describe;
 mod gather;
@@ -15,7 +16,6 @@ mod histogram;
 mod infer;
 mod log;
 mod replay;
-mod sort;
 mod steps;
 mod stream;
 mod ticks;

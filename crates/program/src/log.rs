@@ -54,30 +54,30 @@ pub(crate) struct Entry {
     pub(crate) priority: u16,
 }
 
-const BYTES: usize = 32;
+const ENTRY_BYTES: usize = 32;
 /// Offset of the kind in an encoded entry.
-const KIND_AT: usize = 28;
+const KIND_OFFSET: usize = 28;
 const BUFFER_BYTES: usize = 256 << 10;
 
 impl Entry {
-    fn to_bytes(self) -> [u8; BYTES] {
-        let mut bytes = [0; BYTES];
+    fn to_bytes(self) -> [u8; ENTRY_BYTES] {
+        let mut bytes = [0; ENTRY_BYTES];
         bytes[..8].copy_from_slice(&self.time_ns.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.value.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.bytes.to_le_bytes());
         bytes[20..24].copy_from_slice(&self.task.to_le_bytes());
         bytes[24..26].copy_from_slice(&self.flags.to_le_bytes());
         bytes[26..28].copy_from_slice(&self.priority.to_le_bytes());
-        bytes[KIND_AT] = self.kind as u8;
+        bytes[KIND_OFFSET] = self.kind as u8;
         bytes
     }
 
-    fn from_bytes(bytes: &[u8; BYTES]) -> Entry {
-        let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("within the entry"));
-        let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("within the entry"));
-        let half = |at: usize| u16::from_le_bytes(*bytes[at..].first_chunk().expect("within the entry"));
+    fn from_bytes(bytes: &[u8; ENTRY_BYTES]) -> Entry {
+        let long = |offset: usize| u64::from_le_bytes(*bytes[offset..].first_chunk().expect("within the entry"));
+        let word = |offset: usize| u32::from_le_bytes(*bytes[offset..].first_chunk().expect("within the entry"));
+        let half = |offset: usize| u16::from_le_bytes(*bytes[offset..].first_chunk().expect("within the entry"));
         Entry {
-            kind: KINDS[usize::from(bytes[KIND_AT])],
+            kind: KINDS[usize::from(bytes[KIND_OFFSET])],
             time_ns: long(0),
             value: long(8),
             bytes: word(16),
@@ -109,17 +109,17 @@ impl Writer {
         if self.buffer.len() >= BUFFER_BYTES {
             self.flush()?;
         }
-        let number = (self.written + self.buffer.len() as u64) / BYTES as u64;
+        let number = (self.written + self.buffer.len() as u64) / ENTRY_BYTES as u64;
         self.buffer.extend_from_slice(&entry.to_bytes());
         Ok(number)
     }
 
     /// Withdraws an entry, which readers then skip.
     pub(crate) fn withdraw(&mut self, number: u64) -> io::Result<()> {
-        let kind = number * BYTES as u64 + KIND_AT as u64;
-        match kind.checked_sub(self.written) {
-            Some(at) => self.buffer[at as usize] = Kind::Withdrawn as u8,
-            None => self.file.write_all_at(&[Kind::Withdrawn as u8], kind)?,
+        let kind_offset = number * ENTRY_BYTES as u64 + KIND_OFFSET as u64;
+        match kind_offset.checked_sub(self.written) {
+            Some(index) => self.buffer[index as usize] = Kind::Withdrawn as u8,
+            None => self.file.write_all_at(&[Kind::Withdrawn as u8], kind_offset)?,
         }
         Ok(())
     }
@@ -151,13 +151,13 @@ impl EntryLog {
         self.window_ns = Some((from_ns, to_ns));
     }
 
-    /// Calls `show` for every entry, in the order of time.
-    pub(crate) fn each(&mut self, mut show: impl FnMut(&Entry) -> io::Result<()>) -> io::Result<()> {
+    /// Calls `visit` for every entry, in the order of time.
+    pub(crate) fn for_each(&mut self, mut visit: impl FnMut(&Entry) -> io::Result<()>) -> io::Result<()> {
         let (from_ns, to_ns) = self.window_ns.unwrap_or((0, u64::MAX));
         let first = if from_ns == 0 { 0 } else { self.first_at(from_ns)? };
-        self.file.seek(SeekFrom::Start(first * BYTES as u64))?;
+        self.file.seek(SeekFrom::Start(first * ENTRY_BYTES as u64))?;
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, &self.file);
-        let mut bytes = [0; BYTES];
+        let mut bytes = [0; ENTRY_BYTES];
         loop {
             match reader.read_exact(&mut bytes) {
                 Ok(()) => {}
@@ -169,18 +169,18 @@ impl EntryLog {
                 return Ok(());
             }
             if entry.submitted_ns() >= from_ns && entry.kind != Kind::Withdrawn {
-                show(&entry)?;
+                visit(&entry)?;
             }
         }
     }
 
     /// The number of the first entry at or after a time.
     fn first_at(&self, time_ns: u64) -> io::Result<u64> {
-        let (mut low, mut high) = (0, self.file.metadata()?.len() / BYTES as u64);
-        let mut bytes = [0; BYTES];
+        let (mut low, mut high) = (0, self.file.metadata()?.len() / ENTRY_BYTES as u64);
+        let mut bytes = [0; ENTRY_BYTES];
         while low < high {
             let middle = low + (high - low) / 2;
-            self.file.read_exact_at(&mut bytes, middle * BYTES as u64)?;
+            self.file.read_exact_at(&mut bytes, middle * ENTRY_BYTES as u64)?;
             if Entry::from_bytes(&bytes).time_ns < time_ns { low = middle + 1 } else { high = middle }
         }
         Ok(low)
@@ -190,7 +190,7 @@ impl EntryLog {
     pub(crate) fn busiest(&mut self, ios: usize, is_counted: impl Fn(u32) -> bool) -> io::Result<Option<Busiest>> {
         let mut times: VecDeque<u64> = VecDeque::new();
         let (mut count, mut best): (u64, Option<(u64, u64)>) = (0, None);
-        self.each(|entry| {
+        self.for_each(|entry| {
             if entry.kind != Kind::Queued || !is_counted(entry.task) {
                 return Ok(());
             }
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn withdrawn_entries_are_not_shown_wherever_they_are() {
         let mut writer = Writer::new().unwrap();
-        let count = 3 * (BUFFER_BYTES / BYTES) as u64 / 2;
+        let count = 3 * (BUFFER_BYTES / ENTRY_BYTES) as u64 / 2;
         for time_ns in 0..count {
             let entry = Entry { kind: Kind::Queued, time_ns, value: 0, bytes: 0, task: 0, flags: 0, priority: 0 };
             assert_eq!(writer.add(entry).unwrap(), time_ns);
@@ -266,7 +266,7 @@ mod tests {
         }
         let mut shown = Vec::new();
         let mut log = writer.finish().unwrap();
-        log.each(|entry| {
+        log.for_each(|entry| {
             shown.push(entry.time_ns);
             Ok(())
         })
@@ -289,7 +289,7 @@ mod tests {
         let mut log = log(&all);
         log.keep(50, 100);
         let mut seen = Vec::new();
-        log.each(|entry| {
+        log.for_each(|entry| {
             seen.push((entry.kind, entry.time_ns));
             Ok(())
         })

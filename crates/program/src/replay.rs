@@ -91,13 +91,14 @@ impl Program {
     pub fn load(&self, device: &str, options: &ReplayOptions) -> Result<Load, RecordError> {
         let mut load = Load::new();
         let file = load.file(device);
-        let order = self.placed(options);
+        let copies = self.stream_copies(options);
         let names: Vec<&str> = self.names(options);
-        for (number, &(stream, copy)) in order.iter().enumerate() {
-            let number_of = |on: usize| order.iter().position(|&other| other == (on, copy)).map(|number| number as u32);
-            let mut process = self.process(stream, copy, file, options, &number_of)?;
+        for (number, &(stream, copy)) in copies.iter().enumerate() {
+            let process_of =
+                |on: usize| copies.iter().position(|&other| other == (on, copy)).map(|number| number as u32);
+            let mut process = self.process(stream, copy, file, options, &process_of)?;
             let job = names.iter().position(|name| *name == process.name).unwrap_or(0);
-            let clone = order[..number].iter().filter(|(other, _)| self.streams[*other].name == process.name).count();
+            let clone = copies[..number].iter().filter(|(other, _)| self.streams[*other].name == process.name).count();
             let schedule = &mut process.schedule;
             (schedule.job, schedule.clone) = (job, clone as u32);
             (schedule.group, schedule.group_reporting) = (job as u32, true);
@@ -108,17 +109,19 @@ impl Program {
 
     /// For each process of the [load](Program::load), the index of its stream in [`Program::streams`].
     pub fn order(&self, options: &ReplayOptions) -> impl Iterator<Item = usize> {
-        self.placed(options).into_iter().map(|(stream, _)| stream)
+        self.stream_copies(options).into_iter().map(|(stream, _)| stream)
     }
 
     /// For each process, the index of its stream and the number of its copy.
-    fn placed(&self, options: &ReplayOptions) -> Vec<(usize, u32)> {
-        let mut order: Vec<(usize, u32)> = Vec::new();
+    fn stream_copies(&self, options: &ReplayOptions) -> Vec<(usize, u32)> {
+        let mut copies: Vec<(usize, u32)> = Vec::new();
         for name in self.names(options) {
-            let of_name = || (0..self.streams.len()).filter(move |&stream| self.streams[stream].name == name);
-            order.extend((0..options.copies.max(1)).flat_map(|copy| of_name().map(move |stream| (stream, copy))));
+            let streams_of_name = || (0..self.streams.len()).filter(move |&stream| self.streams[stream].name == name);
+            copies.extend(
+                (0..options.copies.max(1)).flat_map(|copy| streams_of_name().map(move |stream| (stream, copy))),
+            );
         }
-        order
+        copies
     }
 
     /// The names of the jobs.
@@ -136,73 +139,73 @@ impl Program {
     /// Whether synchronous writes of a stream are assumed to be direct I/O, which write-back throttling does not limit. A
     /// recording does not show this, but a task that makes buffered writes durable flushes, or waits for a journal.
     fn writes_directly(&self, stream: usize) -> bool {
-        let of = &self.streams[stream];
-        let has_journal = of.waits.iter().any(|wait| self.streams[wait.on].kind == Kind::Helper);
-        of.kind == Kind::Task && of.durable_writes + of.flushes == 0 && !has_journal
+        let recorded = &self.streams[stream];
+        let has_journal = recorded.waits.iter().any(|wait| self.streams[wait.on].kind == Kind::Helper);
+        recorded.kind == Kind::Task && recorded.durable_writes + recorded.flushes == 0 && !has_journal
     }
 
-    /// The process that replays a stream. `number_of` returns the process of another stream in the load.
+    /// The process that replays a stream. `process_of` returns the process of another stream in the load.
     fn process(
         &self,
         stream: usize,
         copy: u32,
         file: u32,
         options: &ReplayOptions,
-        number_of: &dyn Fn(usize) -> Option<u32>,
+        process_of: &dyn Fn(usize) -> Option<u32>,
     ) -> Result<Process, RecordError> {
-        let of = &self.streams[stream];
-        let mut reading = of.reading();
+        let recorded = &self.streams[stream];
+        let mut reading = recorded.reading();
         reading.is_open |= options.mode == Mode::Timed;
-        let mut depth = of.evidence.depth_max.max(1);
-        let mut kept: Option<Kept> = None;
-        let mut wanted_depth = named(&options.depths, &of.name).unwrap_or(0);
+        let mut depth = recorded.evidence.depth_max.max(1);
+        let mut fixed_depth: Option<FixedDepth> = None;
+        let mut requested_depth = find_by_name(&options.depths, &recorded.name).unwrap_or(0);
         for change in options.changes.iter().filter(|change| change.stream() == stream) {
             match *change {
                 Change::Open { .. } => reading.is_open = true,
                 Change::Closed { .. } => reading.is_open = false,
-                Change::Kept { latency_ns, .. } => kept = Some(Kept::of(of, latency_ns)),
-                Change::Deeper { .. } => wanted_depth = wanted_depth.max(options.queue_depth),
+                Change::Kept { latency_ns, .. } => fixed_depth = Some(FixedDepth::of(recorded, latency_ns)),
+                Change::Deeper { .. } => requested_depth = requested_depth.max(options.queue_depth),
                 Change::Waits { on, .. } => {
-                    if let Some(wait) = of.may_wait_for().position(|other| other == on) {
+                    if let Some(wait) = recorded.may_wait_for().position(|other| other == on) {
                         reading.waits[wait] = true;
                     }
                 }
             }
         }
-        reading.deeper = u64::from(wanted_depth.saturating_sub(depth));
-        depth = depth.max(wanted_depth);
+        reading.deeper = u64::from(requested_depth.saturating_sub(depth));
+        depth = depth.max(requested_depth);
         if reading.is_open {
-            depth = OPEN_DEPTH.min(u32::try_from(of.ios).unwrap_or(u32::MAX)).max(1);
+            depth = OPEN_DEPTH.min(u32::try_from(recorded.ios).unwrap_or(u32::MAX)).max(1);
         }
-        let kept = kept.filter(|_| options.mode != Mode::Timed);
-        if let Some(kept) = kept {
-            depth = kept.depth;
+        let fixed_depth = fixed_depth.filter(|_| options.mode != Mode::Timed);
+        if let Some(fixed_depth) = fixed_depth {
+            depth = fixed_depth.depth;
         }
         // Do not wait for streams that do not run.
         let mut waits_on = Vec::new();
-        for (wait, on) in of.may_wait_for().enumerate() {
-            let number = number_of(on);
+        for (wait, on) in recorded.may_wait_for().enumerate() {
+            let number = process_of(on);
             reading.waits[wait] &= number.is_some();
             waits_on.push(number.unwrap_or_default());
         }
         let copies = u64::from(options.copies.max(1));
-        let place = ReplayMapping {
+        let mapping = ReplayMapping {
             shift_bytes: options.device_bytes / copies / BLOCK_BYTES * BLOCK_BYTES * u64::from(copy),
             device_bytes: options.device_bytes,
             shrink: options.shrink,
         };
-        let is_background = of.kind == Kind::WriteBack;
+        let is_background = recorded.kind == Kind::WriteBack;
         let is_direct = self.writes_directly(stream);
         let (mode, speed) = (options.mode, options.speed);
         let tick_ns = self.tick.map_or(0, |tick| tick.length_ns);
         let steps = self.steps_as(stream, reading);
-        let records = StreamRecords { steps, mode, speed, place, is_background, is_direct, tick_ns, kept };
+        let records = StreamRecords { steps, mode, speed, mapping, is_background, is_direct, tick_ns, fixed_depth };
         let mut replay = Replay::new(Arc::new(records))?;
         replay.waits_on = Some(waits_on.into());
-        let mut process = Process::new(&of.name, file, Pattern::default());
+        let mut process = Process::new(&recorded.name, file, Pattern::default());
         process.issue = Issue::asynchronous(depth);
-        process.standing.io_priority = named(&options.priorities, &of.name);
-        if let Some(id) = of.cgroup {
+        process.standing.io_priority = find_by_name(&options.priorities, &recorded.name);
+        if let Some(id) = recorded.cgroup {
             process.standing.cgroup = Some(format!("/{id}"));
             let weight = options.cgroup_weights.iter().find(|(other, _)| *other == id);
             process.standing.cgroup_weight = weight.map(|(_, weight)| *weight);
@@ -210,14 +213,14 @@ impl Program {
         process.schedule.ramp = Nanos((self.span_ns as f64 * EDGE_SHARE / options.speed) as u64);
         // `others`, tasks with few I/Os, do not end the run.
         let is_active_at_the_end =
-            of.kind != Kind::Others && of.last_ns as f64 >= self.span_ns as f64 * (1.0 - EDGE_SHARE);
+            recorded.kind != Kind::Others && recorded.last_ns as f64 >= self.span_ns as f64 * (1.0 - EDGE_SHARE);
         process.schedule.ends = is_active_at_the_end.then_some(Ends::All);
         process.plan.replay = Some(Arc::new(replay));
         Ok(process)
     }
 }
 
-fn named<T: Copy>(list: &[(String, T)], name: &str) -> Option<T> {
+fn find_by_name<T: Copy>(list: &[(String, T)], name: &str) -> Option<T> {
     list.iter().find(|(other, _)| other == name).map(|(_, value)| *value)
 }
 
@@ -250,28 +253,28 @@ struct StreamRecords {
     steps: Steps,
     mode: Mode,
     speed: f64,
-    place: ReplayMapping,
+    mapping: ReplayMapping,
     is_background: bool,
     is_direct: bool,
     /// Length of a tick of the recording's clock, if it is coarse; otherwise 0.
     tick_ns: u64,
-    kept: Option<Kept>,
+    fixed_depth: Option<FixedDepth>,
 }
 
 /// A fixed depth that replaces a stream's recorded times.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct FixedDepth {
     depth: u32,
     /// Time from a completion to the I/O that waited for it.
     gap: Nanos,
 }
 
-impl Kept {
+impl FixedDepth {
     /// By Little's law, the depth that reaches the stream's rate on a device with this latency.
-    fn of(stream: &Stream, latency_ns: u64) -> Kept {
+    fn of(stream: &Stream, latency_ns: u64) -> FixedDepth {
         let period_ns = (stream.last_ns - stream.first_ns) / stream.ios.saturating_sub(1).max(1);
         let depth = latency_ns.div_ceil(period_ns.max(1)).clamp(1, u64::from(OPEN_DEPTH));
-        Kept { depth: depth as u32, gap: Nanos((depth * period_ns).saturating_sub(latency_ns)) }
+        FixedDepth { depth: depth as u32, gap: Nanos((depth * period_ns).saturating_sub(latency_ns)) }
     }
 
     /// When the I/O with this number, from 0, is issued.
@@ -285,24 +288,25 @@ impl Kept {
 }
 
 impl StreamRecords {
-    fn when(&self, when: When) -> When {
-        let sooner = |time: Nanos| if self.speed == 1.0 { time } else { Nanos((time.0 as f64 / self.speed) as u64) };
+    /// The time by the mode and speed of the replay.
+    fn scaled_when(&self, when: When) -> When {
+        let scaled = |time: Nanos| if self.speed == 1.0 { time } else { Nanos((time.0 as f64 / self.speed) as u64) };
         match (when, self.mode) {
             (When::At(at), Mode::Fast) if at.0 > 0 => When::AfterSubmission(Nanos::ZERO),
             (When::AfterCompletions { own, of, .. }, Mode::Fast) => {
                 When::AfterCompletions { own, of, gap: Nanos::ZERO }
             }
             (When::AfterSubmission(_), Mode::Fast) => When::AfterSubmission(Nanos::ZERO),
-            (When::At(at), _) => When::At(sooner(at)),
-            (When::AfterCompletions { own, of, gap }, _) => When::AfterCompletions { own, of, gap: sooner(gap) },
-            (When::AfterSubmission(gap), _) => When::AfterSubmission(sooner(gap)),
+            (When::At(at), _) => When::At(scaled(at)),
+            (When::AfterCompletions { own, of, gap }, _) => When::AfterCompletions { own, of, gap: scaled(gap) },
+            (When::AfterSubmission(gap), _) => When::AfterSubmission(scaled(gap)),
         }
     }
 
     fn record(&self, step: &Step, number: u64) -> Record {
         let mut io = step.io();
         if io.op != Op::Flush {
-            io.offset_bytes = self.place.offset_bytes(&io);
+            io.offset_bytes = self.mapping.offset_bytes(&io);
         }
         let mut flags = bio_flags(step.flags);
         if self.is_background {
@@ -312,8 +316,11 @@ impl StreamRecords {
             flags = flags.with(BioFlags::IDLE);
         }
         let (is_plugged, plug_goes_on) = (step.plug != Plug::None, step.plug == Plug::Within);
-        let when = self.kept.map_or(step.when, |kept| kept.when(number, step.at));
-        Record { io, pause: Pause::Program(ProgramStep { when: self.when(when), flags, is_plugged, plug_goes_on }) }
+        let when = self.fixed_depth.map_or(step.when, |fixed_depth| fixed_depth.when(number, step.at));
+        Record {
+            io,
+            pause: Pause::Program(ProgramStep { when: self.scaled_when(when), flags, is_plugged, plug_goes_on }),
+        }
     }
 }
 
@@ -346,5 +353,5 @@ fn bio_flags(flags: Flags) -> BioFlags {
         (Flags::AHEAD, BioFlags::RAHEAD),
     ];
     let known = pairs.into_iter().filter(|(recorded, _)| flags.has(*recorded));
-    known.fold(BioFlags::NONE, |all, (_, flag)| all.with(flag))
+    known.fold(BioFlags::NONE, |flags, (_, flag)| flags.with(flag))
 }

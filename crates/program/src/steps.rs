@@ -64,14 +64,14 @@ pub(crate) struct Causes {
     /// Whether it was issued at its time, independent of other events: the first of a burst of write-back.
     pub(crate) is_fixed: bool,
     /// Number of completions of its own stream that it waited for.
-    pub(crate) own: u64,
+    pub(crate) own_completions: u64,
     /// Nanoseconds since the last of these completions; `None` if it followed the previous submission instead.
     pub(crate) own_gap_ns: Option<u64>,
     /// Nanoseconds since the end of the previous submission; `None` for the first I/O.
     pub(crate) submission_gap_ns: Option<u64>,
     /// For each stream that it may wait for: number of completions and nanoseconds since the last one; `None` if that stream was
     /// not idle.
-    pub(crate) of: [Option<(u64, u64)>; WAITS_MAX],
+    pub(crate) others: [Option<(u64, u64)>; WAITS_MAX],
 }
 
 /// How causes are interpreted: which of them an I/O really waits for.
@@ -93,7 +93,7 @@ impl Causes {
         };
         let mut gap_ns = self.own_gap_ns;
         let mut of = [None; WAITS_MAX];
-        for ((count, cause), waits) in of.iter_mut().zip(self.of).zip(reading.waits) {
+        for ((count, cause), waits) in of.iter_mut().zip(self.others).zip(reading.waits) {
             if let Some((completed, since_ns)) = cause.filter(|_| waits) {
                 *count = Some(completed);
                 if since_ns < submission_gap_ns {
@@ -102,9 +102,11 @@ impl Causes {
             }
         }
         match gap_ns {
-            Some(gap_ns) => {
-                When::AfterCompletions { own: self.own.saturating_sub(reading.deeper), of, gap: Nanos(gap_ns) }
-            }
+            Some(gap_ns) => When::AfterCompletions {
+                own: self.own_completions.saturating_sub(reading.deeper),
+                of,
+                gap: Nanos(gap_ns),
+            },
             None => When::AfterSubmission(Nanos(submission_gap_ns)),
         }
     }
@@ -114,44 +116,44 @@ const FIXED_BYTES: usize = 50;
 const ABSENT: u64 = u64::MAX;
 const BUFFER_BYTES: usize = 8 << 10;
 
-fn record_bytes(waits: usize) -> usize {
-    FIXED_BYTES + 16 * waits
+fn record_bytes(wait_count: usize) -> usize {
+    FIXED_BYTES + 16 * wait_count
 }
 
-fn encode(step: &Step, causes: &Causes, waits: usize, into: &mut Vec<u8>) {
+fn encode(step: &Step, causes: &Causes, waits: usize, bytes: &mut Vec<u8>) {
     let longs = [
         step.at.0,
         step.sector,
-        causes.own,
+        causes.own_completions,
         causes.own_gap_ns.unwrap_or(ABSENT),
         causes.submission_gap_ns.unwrap_or(ABSENT),
     ];
-    longs.iter().for_each(|long| into.extend(long.to_le_bytes()));
-    into.extend(step.bytes.to_le_bytes());
-    into.extend(step.flags.bits().to_le_bytes());
-    into.extend(step.priority.0.to_le_bytes());
-    into.extend([u8::from(causes.is_fixed), step.plug as u8]);
-    for cause in &causes.of[..waits] {
+    longs.iter().for_each(|long| bytes.extend(long.to_le_bytes()));
+    bytes.extend(step.bytes.to_le_bytes());
+    bytes.extend(step.flags.bits().to_le_bytes());
+    bytes.extend(step.priority.0.to_le_bytes());
+    bytes.extend([u8::from(causes.is_fixed), step.plug as u8]);
+    for cause in &causes.others[..waits] {
         let (count, since_ns) = cause.unwrap_or((ABSENT, 0));
-        into.extend(count.to_le_bytes());
-        into.extend(since_ns.to_le_bytes());
+        bytes.extend(count.to_le_bytes());
+        bytes.extend(since_ns.to_le_bytes());
     }
 }
 
 fn decode(bytes: &[u8], waits: usize, reading: &Reading) -> Step {
-    let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("within the record"));
-    let half = |at: usize| u16::from_le_bytes(*bytes[at..].first_chunk().expect("within the record"));
+    let long = |offset: usize| u64::from_le_bytes(*bytes[offset..].first_chunk().expect("within the record"));
+    let half = |offset: usize| u16::from_le_bytes(*bytes[offset..].first_chunk().expect("within the record"));
     let present = |value: u64| (value != ABSENT).then_some(value);
     let mut causes = Causes {
         is_fixed: bytes[48] != 0,
-        own: long(16),
+        own_completions: long(16),
         own_gap_ns: present(long(24)),
         submission_gap_ns: present(long(32)),
-        of: [None; WAITS_MAX],
+        others: [None; WAITS_MAX],
     };
-    for (wait, cause) in causes.of[..waits].iter_mut().enumerate() {
-        let at = FIXED_BYTES + 16 * wait;
-        *cause = present(long(at)).map(|count| (count, long(at + 8)));
+    for (wait, cause) in causes.others[..waits].iter_mut().enumerate() {
+        let offset = FIXED_BYTES + 16 * wait;
+        *cause = present(long(offset)).map(|count| (count, long(offset + 8)));
     }
     let at = Nanos(long(0));
     Step {
@@ -165,6 +167,7 @@ fn decode(bytes: &[u8], waits: usize, reading: &Reading) -> Step {
     }
 }
 
+/// Where the steps of a stream are in the file.
 #[derive(Clone, Copy, Debug)]
 struct StepRun {
     start: u64,
@@ -227,7 +230,7 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn steps(&self, stream: usize, reading: Reading) -> Steps {
         let run = self.runs[stream];
-        Steps { file: Arc::clone(&self.file), run, reading, at: 0, buffer: Vec::new(), used: 0 }
+        Steps { file: Arc::clone(&self.file), run, reading, next: 0, buffer: Vec::new(), decoded: 0 }
     }
 }
 
@@ -237,20 +240,21 @@ pub struct Steps {
     file: Arc<File>,
     run: StepRun,
     reading: Reading,
-    /// Number of steps returned so far.
-    at: u64,
+    /// Number of steps read so far.
+    next: u64,
     buffer: Vec<u8>,
-    used: usize,
+    /// Bytes of the buffer that were decoded.
+    decoded: usize,
 }
 
 impl Steps {
     fn read(&mut self) -> io::Result<()> {
         let record = record_bytes(self.run.waits);
-        let left = self.run.ios - self.at;
-        let count = left.min((BUFFER_BYTES / record) as u64);
+        let remaining = self.run.ios - self.next;
+        let count = remaining.min((BUFFER_BYTES / record) as u64);
         self.buffer.resize(count as usize * record, 0);
-        self.used = 0;
-        self.file.read_exact_at(&mut self.buffer, self.run.start + self.at * record as u64)
+        self.decoded = 0;
+        self.file.read_exact_at(&mut self.buffer, self.run.start + self.next * record as u64)
     }
 }
 
@@ -258,19 +262,19 @@ impl Iterator for Steps {
     type Item = io::Result<Step>;
 
     fn next(&mut self) -> Option<io::Result<Step>> {
-        if self.at == self.run.ios {
+        if self.next == self.run.ios {
             return None;
         }
-        if self.used == self.buffer.len()
+        if self.decoded == self.buffer.len()
             && let Err(error) = self.read()
         {
-            self.at = self.run.ios;
+            self.next = self.run.ios;
             return Some(Err(error));
         }
         let record = record_bytes(self.run.waits);
-        let step = decode(&self.buffer[self.used..self.used + record], self.run.waits, &self.reading);
-        self.used += record;
-        self.at += 1;
+        let step = decode(&self.buffer[self.decoded..self.decoded + record], self.run.waits, &self.reading);
+        self.decoded += record;
+        self.next += 1;
         Some(Ok(step))
     }
 }

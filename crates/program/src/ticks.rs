@@ -64,7 +64,7 @@ pub struct CoarseClock {
 pub(crate) struct TimeSpread {
     steps: Steps,
     /// Reads each tick before its steps are returned.
-    ahead: std::iter::Peekable<Steps>,
+    lookahead: std::iter::Peekable<Steps>,
     draws: VecDeque<u64>,
     tick_ns: u64,
     random: Stream,
@@ -72,20 +72,20 @@ pub(crate) struct TimeSpread {
 
 impl TimeSpread {
     pub(crate) fn new(steps: Steps, tick_ns: u64, seed: u64) -> TimeSpread {
-        let (ahead, random) = (steps.clone().peekable(), Stream::new(seed, 0, Purpose::Records));
-        TimeSpread { steps, ahead, draws: VecDeque::new(), tick_ns, random }
+        let (lookahead, random) = (steps.clone().peekable(), Stream::new(seed, 0, Purpose::Records));
+        TimeSpread { steps, lookahead, draws: VecDeque::new(), tick_ns, random }
     }
 
     /// Draws a time for each step of the next tick.
     fn draw(&mut self) {
-        let Some(first) = self.ahead.next() else { return };
+        let Some(first) = self.lookahead.next() else { return };
         let time = |step: &io::Result<Step>| match step {
             Ok(Step { when: When::At(at), .. }) => Some(*at),
             _ => None,
         };
         let mut count = 1;
         if let Some(at) = time(&first) {
-            while self.ahead.next_if(|next| time(next) == Some(at)).is_some() {
+            while self.lookahead.next_if(|next| time(next) == Some(at)).is_some() {
                 count += 1;
             }
         }

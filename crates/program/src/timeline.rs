@@ -53,11 +53,11 @@ pub(crate) fn slices_of_stream(span_ns: u64) -> Vec<StreamSlice> {
 }
 
 /// Adds a completion to its slice.
-pub(crate) fn complete(slices: &mut [StreamSlice], now_ns: u64, is_read: bool, latency_ns: u64) {
+pub(crate) fn add_completion(slices: &mut [StreamSlice], now_ns: u64, is_read: bool, latency_ns: u64) {
     let last = slices.len() - 1;
     let slice = &mut slices[((now_ns / slices[0].length_ns) as usize).min(last)];
-    let of = if is_read { &mut slice.reads } else { &mut slice.writes };
-    of.add(latency_ns);
+    let completions = if is_read { &mut slice.reads } else { &mut slice.writes };
+    completions.add(latency_ns);
 }
 
 fn slice_ns(span_ns: u64) -> u64 {
@@ -79,23 +79,23 @@ pub(crate) struct Timeline {
 impl Timeline {
     pub(crate) fn new(span_ns: u64) -> Timeline {
         let slice_ns = slice_ns(span_ns);
-        let slice = |at: u64| Slice { start_ns: at * slice_ns, ..Slice::default() };
+        let slice = |index: u64| Slice { start_ns: index * slice_ns, ..Slice::default() };
         Timeline { slices: (0..SLICES).map(slice).collect(), slice_ns, outstanding: 0, now_ns: 0, sizes: [0; 24] }
     }
 
-    fn at(&mut self, now_ns: u64) -> &mut Slice {
-        let at = ((now_ns / self.slice_ns) as usize).min(self.slices.len() - 1);
-        &mut self.slices[at]
+    fn slice_at(&mut self, now_ns: u64) -> &mut Slice {
+        let index = ((now_ns / self.slice_ns) as usize).min(self.slices.len() - 1);
+        &mut self.slices[index]
     }
 
     /// Sums the depth until now, slice by slice.
-    fn reach(&mut self, now_ns: u64) {
+    fn sum_depth_until(&mut self, now_ns: u64) {
         while self.now_ns < now_ns {
             let (from_ns, depth) = (self.now_ns, self.outstanding);
             let end_ns = (from_ns / self.slice_ns + 1) * self.slice_ns;
             let until_ns = if from_ns / self.slice_ns >= SLICES - 1 { now_ns } else { end_ns.min(now_ns) };
             let slice_ns = self.slice_ns as f64;
-            let slice = self.at(from_ns);
+            let slice = self.slice_at(from_ns);
             slice.depth_mean += depth as f64 * (until_ns - from_ns) as f64 / slice_ns;
             slice.depth_max = slice.depth_max.max(depth);
             self.now_ns = until_ns;
@@ -103,10 +103,10 @@ impl Timeline {
     }
 
     pub(crate) fn queued(&mut self, now_ns: u64, bytes: u32) {
-        self.reach(now_ns);
+        self.sum_depth_until(now_ns);
         self.outstanding += 1;
         let depth = self.outstanding;
-        let slice = self.at(now_ns);
+        let slice = self.slice_at(now_ns);
         slice.ios += 1;
         slice.bytes += u64::from(bytes);
         slice.depth_max = slice.depth_max.max(depth);
@@ -115,14 +115,14 @@ impl Timeline {
         }
     }
 
-    pub(crate) fn gone(&mut self, now_ns: u64) {
-        self.reach(now_ns);
+    pub(crate) fn ended(&mut self, now_ns: u64) {
+        self.sum_depth_until(now_ns);
         self.outstanding -= 1;
     }
 
     /// The slices, and the number of I/Os per size.
     pub(crate) fn finish(mut self, span_ns: u64) -> (Vec<Slice>, Vec<(u64, u64)>) {
-        self.reach(span_ns);
+        self.sum_depth_until(span_ns);
         let sizes = self.sizes.iter().enumerate().filter(|(_, ios)| **ios > 0);
         (self.slices, sizes.map(|(power, ios)| (512 << power, *ios)).collect())
     }
@@ -136,7 +136,7 @@ mod tests {
     fn completions_are_counted_where_they_are() {
         let mut slices = slices_of_stream(2000);
         for (now_ns, is_read, latency_ns) in [(0, true, 10), (100, true, 30), (101, false, 7), (5000, true, 4)] {
-            complete(&mut slices, now_ns, is_read, latency_ns);
+            add_completion(&mut slices, now_ns, is_read, latency_ns);
         }
         assert_eq!(
             (slices[0].reads, slices[1].writes),
@@ -150,8 +150,8 @@ mod tests {
         let mut timeline = Timeline::new(2000);
         timeline.queued(0, 4096);
         timeline.queued(50, 513);
-        timeline.gone(101);
-        timeline.gone(202);
+        timeline.ended(101);
+        timeline.ended(202);
         let (slices, sizes) = timeline.finish(2000);
         let depths: Vec<(f64, u64)> = slices[..3].iter().map(|slice| (slice.depth_mean, slice.depth_max)).collect();
         assert_eq!(depths, [(1.0 + 51.0 / 101.0, 2), (1.0, 1), (0.0, 0)]);

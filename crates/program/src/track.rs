@@ -21,12 +21,13 @@ pub(crate) struct StreamCursor {
     completed: u64,
     last_completion_ns: Option<u64>,
     /// Completions since the last I/O was queued.
-    fresh: Vec<u64>,
+    completions_since_queued: Vec<u64>,
     /// Times of the completions that the I/Os of the current batch may have waited for.
-    together: Vec<u64>,
-    before: u64,
+    batch_completions: Vec<u64>,
+    /// Completions before these.
+    completed_before_batch: u64,
     /// Number of these completions already assigned to an I/O.
-    tied: usize,
+    assigned: usize,
     submitted_ns: Option<u64>,
     /// The last I/O, kept until it is known how its plug continues.
     last: Option<(Step, Causes)>,
@@ -35,34 +36,34 @@ pub(crate) struct StreamCursor {
 }
 
 impl StreamCursor {
-    pub(crate) fn note(&mut self, kind: EntryKind, now_ns: u64) {
+    pub(crate) fn add_event(&mut self, kind: EntryKind, now_ns: u64) {
         match kind {
             EntryKind::Submitted => self.submitted_ns = Some(now_ns),
             EntryKind::Completed => {
                 self.outstanding -= 1;
                 self.completed += 1;
                 self.last_completion_ns = Some(now_ns);
-                self.fresh.push(now_ns);
+                self.completions_since_queued.push(now_ns);
             }
             EntryKind::GivenUp => self.outstanding -= 1,
             EntryKind::Plug => {
                 self.is_plugged = true;
                 // A plug is recorded after the first bio under it.
-                self.mark(Plug::Within);
+                self.set_last_plug(Plug::Within);
             }
             EntryKind::Unplug => {
-                self.mark(Plug::Last);
+                self.set_last_plug(Plug::Last);
                 self.is_plugged = false;
             }
             EntryKind::UnplugScheduled => {
-                self.mark(Plug::LastScheduled);
+                self.set_last_plug(Plug::LastScheduled);
                 self.is_plugged = false;
             }
             EntryKind::Queued | EntryKind::Withdrawn => {}
         }
     }
 
-    fn mark(&mut self, plug: Plug) {
+    fn set_last_plug(&mut self, plug: Plug) {
         if let Some((last, _)) = self.last.as_mut().filter(|_| self.is_plugged) {
             last.plug = plug;
         }
@@ -80,7 +81,7 @@ impl StreamCursor {
         self.last.replace((step, causes))
     }
 
-    pub(crate) fn take(&mut self) -> Option<(Step, Causes)> {
+    pub(crate) fn take_last(&mut self) -> Option<(Step, Causes)> {
         self.last.take()
     }
 
@@ -88,35 +89,35 @@ impl StreamCursor {
     /// Completions that came together are assigned to one I/O each, so that a program keeps its depth if they come one at a time.
     fn completion(&mut self) -> Option<(u64, u64)> {
         let submitted_ns = self.submitted_ns.unwrap_or(0);
-        if let Some(&last) = self.fresh.last().filter(|last| **last > submitted_ns) {
+        if let Some(&last) = self.completions_since_queued.last().filter(|last| **last > submitted_ns) {
             let is_together = |time: &u64| *time > submitted_ns && *time + TOGETHER_NS >= last;
-            self.together.clear();
-            self.together.extend(self.fresh.iter().copied().filter(is_together));
-            (self.before, self.tied) = (self.completed - self.together.len() as u64, 0);
+            self.batch_completions.clear();
+            self.batch_completions.extend(self.completions_since_queued.iter().copied().filter(is_together));
+            (self.completed_before_batch, self.assigned) = (self.completed - self.batch_completions.len() as u64, 0);
         }
-        self.fresh.clear();
-        let time_ns = *self.together.get(self.tied)?;
-        self.tied += 1;
-        Some((self.before + self.tied as u64, time_ns))
+        self.completions_since_queued.clear();
+        let time_ns = *self.batch_completions.get(self.assigned)?;
+        self.assigned += 1;
+        Some((self.completed_before_batch + self.assigned as u64, time_ns))
     }
 }
 
 /// The possible causes of an I/O that a stream queues now (RP6 to RP10, RP16, RP18).
-pub(crate) fn causes(stream: &Stream, at: usize, tracks: &mut [StreamCursor], now_ns: u64) -> Causes {
-    let completion = tracks[at].completion();
-    let own = &tracks[at];
-    let mut of = [None; WAITS_MAX];
-    for (cause, on) in of.iter_mut().zip(stream.may_wait_for()) {
-        let other = &tracks[on];
+pub(crate) fn causes(stream: &Stream, index: usize, cursors: &mut [StreamCursor], now_ns: u64) -> Causes {
+    let completion = cursors[index].completion();
+    let own = &cursors[index];
+    let mut others = [None; WAITS_MAX];
+    for (cause, on) in others.iter_mut().zip(stream.may_wait_for()) {
+        let other = &cursors[on];
         if let Some(last_ns) = other.last_completion_ns.filter(|_| other.outstanding == 0) {
             *cause = Some((other.completed, now_ns - last_ns));
         }
     }
     Causes {
         is_fixed: stream.kind == Kind::WriteBack && own.outstanding == 0,
-        own: completion.map_or(own.completed, |(count, _)| count),
+        own_completions: completion.map_or(own.completed, |(count, _)| count),
         own_gap_ns: completion.map(|(_, time_ns)| now_ns - time_ns),
         submission_gap_ns: own.submitted_ns.map(|submitted_ns| now_ns - submitted_ns),
-        of,
+        others,
     }
 }

@@ -9,8 +9,9 @@ use crate::stream::{Kind, Stream, Wait};
 pub(crate) const COMPARED_MAX: usize = 64;
 /// Maximum observed overlaps for a dependency, as a fraction of the number expected by chance.
 const SHARE_MAX: f64 = 0.1;
+/// Minimum expected overlaps for a test.
 const EXPECTED_MIN: f64 = 30.0;
-/// Minimum expected overlaps for a test, if one of the two is a kernel helper.
+/// The same, if one of the two is a kernel helper.
 const EXPECTED_MIN_OF_HELPER: f64 = 5.0;
 
 /// Minimum share of a stream's I/Os that begin a burst; below it, what bursts wait for does not matter.
@@ -68,7 +69,7 @@ impl BurstOverlaps {
     }
 
     /// A stream begins a burst: it submits an I/O while none are outstanding.
-    pub(crate) fn burst(&mut self, stream: usize, now_ns: u64, activities: &[Activity]) {
+    pub(crate) fn add_burst(&mut self, stream: usize, now_ns: u64, activities: &[Activity]) {
         let count = self.active_ns.len();
         if stream >= count {
             return;
@@ -82,8 +83,8 @@ impl BurstOverlaps {
     }
 
     fn busy_ns(&self, stream: usize, time_ns: u64) -> u64 {
-        let at = self.marks.partition_point(|(mark, _)| *mark < time_ns);
-        self.marks.get(at).and_then(|(_, busy)| busy.get(stream)).copied().unwrap_or(0)
+        let index = self.marks.partition_point(|(mark, _)| *mark < time_ns);
+        self.marks.get(index).and_then(|(_, busy)| busy.get(stream)).copied().unwrap_or(0)
     }
 
     /// How often bursts of one stream began while the other was busy; `None` for streams that are not compared.
@@ -110,7 +111,7 @@ impl BurstOverlaps {
 
     /// The streams that each stream waits for, and the pairs that cannot be tested (RP19).
     pub(crate) fn waits(&self, streams: &[Stream]) -> (Vec<Vec<Wait>>, Vec<(usize, usize)>) {
-        let mut all = vec![Vec::new(); streams.len()];
+        let mut waits = vec![Vec::new(); streams.len()];
         let mut untested = Vec::new();
         for waiting in 0..streams.len().min(COMPARED_MAX) {
             // Timers and limits begin a burst of write-back, and `others` are several tasks.
@@ -119,27 +120,28 @@ impl BurstOverlaps {
             }
             for on in (0..streams.len()).filter(|on| *on != waiting && streams[*on].kind != Kind::Others) {
                 let Some(StreamPair { observed, expected }) = self.pair(waiting, on) else { continue };
-                let (one, other) = (&streams[waiting], &streams[on]);
-                let has_helper = one.kind == Kind::Helper || other.kind == Kind::Helper;
-                let least = if has_helper { EXPECTED_MIN_OF_HELPER } else { EXPECTED_MIN };
-                let is_tested = expected >= least;
-                let is_prior = has_helper && !is_tested && one.durable() && other.durable();
-                if (is_tested && observed as f64 <= SHARE_MAX * expected) || is_prior {
-                    all[waiting].push(Wait { on, observed, expected, is_seen: is_tested });
-                } else if !is_tested && self.begins_bursts(waiting, on, one.ios) {
+                let (waiting_stream, awaited) = (&streams[waiting], &streams[on]);
+                let has_helper = waiting_stream.kind == Kind::Helper || awaited.kind == Kind::Helper;
+                let expected_min = if has_helper { EXPECTED_MIN_OF_HELPER } else { EXPECTED_MIN };
+                let is_tested = expected >= expected_min;
+                let is_assumed =
+                    has_helper && !is_tested && waiting_stream.waits_for_durability() && awaited.waits_for_durability();
+                if (is_tested && observed as f64 <= SHARE_MAX * expected) || is_assumed {
+                    waits[waiting].push(Wait { on, observed, expected, is_seen: is_tested });
+                } else if !is_tested && self.begins_bursts(waiting, on, waiting_stream.ios) {
                     untested.push((waiting, on));
                 }
             }
-            all[waiting].sort_by(|one: &Wait, other| other.expected.total_cmp(&one.expected));
-            all[waiting].truncate(WAITS_MAX);
+            waits[waiting].sort_by(|left: &Wait, right| right.expected.total_cmp(&left.expected));
+            waits[waiting].truncate(WAITS_MAX);
         }
-        (all, untested)
+        (waits, untested)
     }
 }
 
 impl Stream {
     /// Whether a task waits for its writes to be durable.
-    fn durable(&self) -> bool {
+    fn waits_for_durability(&self) -> bool {
         self.durable_writes + self.flushes + self.sync_writes > 0
     }
 }

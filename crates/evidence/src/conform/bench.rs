@@ -22,7 +22,7 @@ use baseline::{Baseline, DecisionCandidate};
 
 /// The length of a request after a merge, in sectors. Saturates, since a merge into a request that was recorded
 /// incompletely may exceed the maximum.
-pub(crate) fn longer(sectors: u32, by: u32) -> u32 {
+pub(crate) fn grown_sectors(sectors: u32, by: u32) -> u32 {
     sectors.saturating_add(by).min(SECTORS_MAX)
 }
 
@@ -78,7 +78,7 @@ impl Slots {
     }
 
     /// Creates a request from a bio, in the slot that it already has or in a free one; `None` if there is none.
-    pub(crate) fn found(&mut self, number: RqNumber, bio: Bio, start: Instant) -> Option<Rq> {
+    pub(crate) fn allocate(&mut self, number: RqNumber, bio: Bio, start: Instant) -> Option<Rq> {
         let id = self.id(number).or_else(|| self.free.pop())?;
         let mut rq = self.pool.take(id);
         rq.found(bio, start);
@@ -118,7 +118,7 @@ pub(crate) struct Bench<S> {
     pub(crate) baseline: Baseline,
     pub(crate) outcome: ReplayOutcome,
     /// Lines of decisions that were made before their position in the recording.
-    decided: HashSet<u64>,
+    decided_early: HashSet<u64>,
 }
 
 impl<S: Replayable + Clone> Bench<S> {
@@ -132,19 +132,19 @@ impl<S: Replayable + Clone> Bench<S> {
             outside: HashMap::new(),
             baseline: Baseline::default(),
             outcome: ReplayOutcome::default(),
-            decided: HashSet::new(),
+            decided_early: HashSet::new(),
         }
     }
 
     pub(crate) fn call<R>(&mut self, body: impl FnOnce(&mut S, &mut PolicyCx<'_>) -> R) -> R {
         let mut requested = RequestedActions::default();
         let mut cx = PolicyCx { now: self.now, requests: &self.requests, requested: &mut requested };
-        let answer = body(&mut self.policy, &mut cx);
+        let result = body(&mut self.policy, &mut cx);
         if requested.cancel_timer {
             self.timer = None;
         }
         self.timer = requested.set_timer.or(self.timer);
-        answer
+        result
     }
 
     pub(crate) fn set_tunable(&mut self, name: &str, text: &str) {
@@ -162,9 +162,9 @@ impl<S: Replayable + Clone> Bench<S> {
     pub(crate) fn arrive(&mut self, number: RqNumber, bio: Bio) -> bool {
         if let Some(id) = self.slots.id(number) {
             self.call(|policy, cx| policy.on_requeued(cx, id));
-            self.put_apart(number);
+            self.return_to_pool(number);
         }
-        let Some(rq) = self.slots.found(number, bio, self.now.at) else { return false };
+        let Some(rq) = self.slots.allocate(number, bio, self.now.at) else { return false };
         self.outside.insert(number, rq);
         true
     }
@@ -187,7 +187,7 @@ impl<S: Replayable + Clone> Bench<S> {
             Some(id) => self.requests.get_mut(id),
             None => &mut **self.outside.get_mut(&number)?,
         };
-        rq.sectors = longer(rq.sectors, by);
+        rq.sectors = grown_sectors(rq.sectors, by);
         rq.sector = front.unwrap_or(rq.sector);
         if let Some(candidate) = self.baseline.candidate(number) {
             (candidate.sector, candidate.sectors) = (rq.sector, rq.sectors);
@@ -226,30 +226,31 @@ impl<S: Replayable + Clone> Bench<S> {
         Some(survivor)
     }
 
-    /// Calls dispatch at a recorded decision, compares both decisions, and continues from the kernel's; `show`
-    /// describes a request. A decision in doubt counts as made here if ours equals the recorded one.
-    pub(crate) fn ask(
+    /// Calls dispatch at a recorded decision, compares both decisions, and continues from the kernel's; `describe`
+    /// formats a request. A decision in doubt counts as made here if ours equals the recorded one.
+    pub(crate) fn replay_dispatch(
         &mut self,
         event: &Event,
         dispatch: &Dispatch,
         in_doubt: bool,
-        show: impl Fn(&Self, &DecisionCandidate) -> String,
+        describe: impl Fn(&Self, &DecisionCandidate) -> String,
     ) {
         let kernel = dispatch.chosen.as_ref().map(|chosen| chosen.rq);
         // A request that was never inserted (flush machinery) is not a decision of the scheduler.
-        if self.decided.remove(&event.line) || kernel.is_some_and(|rq| self.inside(rq).is_none()) {
+        if self.decided_early.remove(&event.line) || kernel.is_some_and(|rq| self.inside(rq).is_none()) {
             return;
         }
-        let before = (self.policy.clone(), self.timer);
+        let saved = (self.policy.clone(), self.timer);
         let choice = self.call(|policy, cx| policy.dispatch(cx, dispatch.hctx));
         let ours = choice.rq.and_then(|id| self.slots.number(id));
         if ours != kernel {
             if !in_doubt {
-                let mismatch =
-                    self.baseline.explain(event, kernel, ours, choice.reason.text(), |candidate| show(self, candidate));
+                let mismatch = self
+                    .baseline
+                    .explain(event, kernel, ours, choice.reason.text(), |candidate| describe(self, candidate));
                 self.outcome.note(|| mismatch);
             }
-            (self.policy, self.timer) = before;
+            (self.policy, self.timer) = saved;
             if in_doubt {
                 return;
             }
@@ -257,7 +258,7 @@ impl<S: Replayable + Clone> Bench<S> {
                 self.call(|policy, cx| policy.adopt(cx, dispatch.hctx, id));
             }
         } else if in_doubt {
-            self.decided.insert(event.line);
+            self.decided_early.insert(event.line);
         }
         self.baseline.judge(&mut self.outcome.score, kernel, ours);
         if let Some(number) = kernel
@@ -286,13 +287,13 @@ impl<S: Replayable + Clone> Bench<S> {
 
     /// Frees the slot of a request.
     pub(crate) fn forget(&mut self, number: RqNumber) {
-        self.put_apart(number);
+        self.return_to_pool(number);
         if let Some(id) = self.slots.forget(number) {
             self.slots.recycle(id);
         }
     }
 
-    fn put_apart(&mut self, number: RqNumber) {
+    fn return_to_pool(&mut self, number: RqNumber) {
         if let Some(rq) = self.outside.remove(&number) {
             self.slots.put(rq);
         }

@@ -28,18 +28,19 @@ use clock::{PlugClocks, TickPhase};
 pub use lines::{ComparedLine, LineDifference};
 
 /// Without a plug: time from an insertion event until the scheduler reads its clock, ns (BFQ-6).
-const INSERTION: u64 = 4_000;
-const QUEUE_MADE_BEFORE: u64 = 6_000;
+const INSERTION_TO_CLOCK_NS: u64 = 4_000;
+/// Without a plug: how much earlier than that the scheduler has read its clock to create the queue, ns.
+const QUEUE_CREATION_LEAD_NS: u64 = 6_000;
 
 /// Time from the start of a dispatch to the scheduler's reading of its clock, ns.
-const QUESTION: u64 = 4_000;
+const DISPATCH_TO_CLOCK_NS: u64 = 4_000;
 
 /// Bios with one of these flags never merge.
 const UNMERGEABLE: BioFlags = BioFlags::NOMERGE.with(BioFlags::PREFLUSH).with(BioFlags::FUA);
 /// A completion and its consequences belong to one interrupt if they are at most this far apart, ns.
-const INTERRUPT: u64 = 50_000;
+const INTERRUPT_SPAN_NS: u64 = 50_000;
 /// Time from the start of an interrupt to its completion event, ns.
-const INTERRUPT_ENTRY: u64 = 8_000;
+const INTERRUPT_ENTRY_NS: u64 = 8_000;
 
 /// Replays a recording.
 #[must_use]
@@ -65,19 +66,19 @@ pub fn replay_with_lines(recording: &Consistent<'_>) -> (ReplayOutcome, Vec<Line
         .collect();
     let (equal, differences) = lines::compare(&recorded, &replay.lines);
     let mut outcome = replay.bench.outcome;
-    outcome.state_lines = Some((equal, recorded.len() as u64));
+    outcome.state_lines = Some(super::score::Matches { total: recorded.len() as u64, identical: equal });
     (outcome, differences)
 }
 
 /// An event that the policy is notified of.
 struct PolicyNotification<'a> {
     /// Position in time, ns.
-    at: u64,
+    at_ns: u64,
     /// The reading of the policy's nanosecond clock.
-    ns: u64,
+    clock_ns: u64,
     /// The time that determines the tick, ns.
-    tick_at: u64,
-    what: PolicyEvent<'a>,
+    tick_time_ns: u64,
+    kind: PolicyEvent<'a>,
 }
 
 enum PolicyEvent<'a> {
@@ -97,46 +98,50 @@ fn schedule<'a>(
     let mut steps = Vec::new();
     let mut completed = 0;
     for (index, event) in trace.events.iter().enumerate() {
-        let (at, real) = match &event.kind {
-            EventKind::Dispatch(dispatch) if holds_another(&trace.events[..index], event, dispatch) => {
-                let (at, ns) = (dispatch.asked.0 + QUESTION, dispatch.asked.0);
+        let (at_ns, real_ns) = match &event.kind {
+            EventKind::Dispatch(dispatch) if encloses_another(&trace.events[..index], event, dispatch) => {
+                let (at, real) = (dispatch.called_at.0 + DISPATCH_TO_CLOCK_NS, dispatch.called_at.0);
                 steps.push(PolicyNotification {
-                    at,
-                    ns: clocks.read(event, ns),
-                    tick_at: at,
-                    what: PolicyEvent::InDoubt(event),
+                    at_ns: at,
+                    clock_ns: clocks.read(event, real),
+                    tick_time_ns: at,
+                    kind: PolicyEvent::InDoubt(event),
                 });
                 (event.t.0, event.t.0)
             }
-            EventKind::Insert(insert) if unplugged.contains(&insert.bio) => (event.t.0, event.t.0 + INSERTION),
+            EventKind::Insert(insert) if unplugged.contains(&insert.bio) => {
+                (event.t.0, event.t.0 + INSERTION_TO_CLOCK_NS)
+            }
             // An interrupt may be recorded during a dispatch whose decision was already made.
-            EventKind::Dispatch(dispatch) => (dispatch.asked.0 + QUESTION, dispatch.asked.0),
+            EventKind::Dispatch(dispatch) => (dispatch.called_at.0 + DISPATCH_TO_CLOCK_NS, dispatch.called_at.0),
             _ => (event.t.0, event.t.0),
         };
-        let ns = clocks.read(event, real);
-        let tick_at = match &event.kind {
+        let clock_ns = clocks.read(event, real_ns);
+        let tick_time_ns = match &event.kind {
             EventKind::Complete(_) => {
                 completed = event.t.0;
-                at
+                at_ns
             }
             // An interrupt that began before a tick boundary does not see the tick.
-            EventKind::Finish { .. } if at - completed < INTERRUPT => completed.saturating_sub(INTERRUPT_ENTRY),
-            _ => at,
+            EventKind::Finish { .. } if at_ns - completed < INTERRUPT_SPAN_NS => {
+                completed.saturating_sub(INTERRUPT_ENTRY_NS)
+            }
+            _ => at_ns,
         };
-        steps.push(PolicyNotification { at, ns, tick_at, what: PolicyEvent::Event(event) });
+        steps.push(PolicyNotification { at_ns, clock_ns, tick_time_ns, kind: PolicyEvent::Event(event) });
     }
     for (at, pid) in exits::exits(trace, pid_of) {
-        steps.push(PolicyNotification { at, ns: at, tick_at: at, what: PolicyEvent::Exit(pid) });
+        steps.push(PolicyNotification { at_ns: at, clock_ns: at, tick_time_ns: at, kind: PolicyEvent::Exit(pid) });
     }
-    steps.sort_by_key(|step| step.at);
+    steps.sort_by_key(|step| step.at_ns);
     steps
 }
 
 /// Whether a dispatch encloses another one on the same CPU: its task was preempted, before or after the decision.
-fn holds_another(before: &[Event], outer: &Event, dispatch: &Dispatch) -> bool {
-    let mut within = before.iter().rev().take_while(|event| event.t >= dispatch.asked);
+fn encloses_another(before: &[Event], outer: &Event, dispatch: &Dispatch) -> bool {
+    let mut within = before.iter().rev().take_while(|event| event.t >= dispatch.called_at);
     within.any(|event| match &event.kind {
-        EventKind::Dispatch(inner) => event.cpu == outer.cpu && inner.asked > dispatch.asked,
+        EventKind::Dispatch(inner) => event.cpu == outer.cpu && inner.called_at > dispatch.called_at,
         _ => false,
     })
 }
@@ -146,9 +151,9 @@ struct BfqReplay<'a> {
     phase: TickPhase,
     bench: Bench<Bfq>,
     /// Requests that were absorbed during insertion: bfq has set them up, and counts them until they are released.
-    on_entry: HashSet<RqNumber>,
+    absorbed_on_insert: HashSet<RqNumber>,
     /// Bios that merged, with their request.
-    joins: HashMap<BioNumber, RqNumber>,
+    merged_into: HashMap<BioNumber, RqNumber>,
     /// The process that allocated each request, even if another one inserted it.
     pid_of: HashMap<RqNumber, u32>,
     /// Bios whose request was not inserted yet: the process and the bio.
@@ -164,7 +169,7 @@ struct BfqReplay<'a> {
 
 impl<'a> BfqReplay<'a> {
     fn new(recording: &Consistent<'a>) -> Self {
-        let (trace, capacity) = (recording.trace(), recording.at_once());
+        let (trace, capacity) = (recording.trace(), recording.slots_needed());
         let header = &trace.header;
         let queue = &header.queue;
         let groups = (1u32..).zip(header.cgroups.iter().skip(1)).map(|(id, group)| BfqGroup {
@@ -179,7 +184,7 @@ impl<'a> BfqReplay<'a> {
         };
         let mut policy = Bfq::new(config, capacity);
         policy.observe(true);
-        let (mut joins, mut pid_of_bio, mut pid_of) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let (mut merged_into, mut pid_of_bio, mut pid_of) = (HashMap::new(), HashMap::new(), HashMap::new());
         let mut cgroup_of = HashMap::new();
         for event in &trace.events {
             match &event.kind {
@@ -194,17 +199,17 @@ impl<'a> BfqReplay<'a> {
                     pid_of.insert(insert.rq, pid.unwrap_or(0));
                 }
                 EventKind::Backmerge(merge) | EventKind::Frontmerge(merge) => {
-                    joins.insert(merge.bio, merge.rq);
+                    merged_into.insert(merge.bio, merge.rq);
                 }
                 _ => {}
             }
         }
         let mut replay = BfqReplay {
             trace,
-            phase: TickPhase::of(trace, header.hz),
+            phase: TickPhase::fit(trace, header.hz),
             bench: Bench::new(policy, capacity),
-            on_entry: HashSet::new(),
-            joins,
+            absorbed_on_insert: HashSet::new(),
+            merged_into,
             pid_of,
             allocated: Vec::new(),
             cgroup_of,
@@ -212,7 +217,7 @@ impl<'a> BfqReplay<'a> {
             last_merged: None,
             lines: Vec::new(),
         };
-        replay.bench.now.tick = replay.phase.at(0);
+        replay.bench.now.tick = replay.phase.tick_at(0);
         // Values that differ from the default must have been written after the scheduler was created.
         for (name, value) in &header.tunables {
             let tunables = replay.bench.policy.tunables();
@@ -225,8 +230,8 @@ impl<'a> BfqReplay<'a> {
     }
 
     fn step(&mut self, step: &PolicyNotification<'_>) {
-        self.bench.now = Now { at: Instant(step.ns), tick: self.phase.at(step.tick_at) };
-        match step.what {
+        self.bench.now = Now { at: Instant(step.clock_ns), tick: self.phase.tick_at(step.tick_time_ns) };
+        match step.kind {
             PolicyEvent::Exit(pid) => {
                 self.bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(pid))))
             }
@@ -244,8 +249,8 @@ impl<'a> BfqReplay<'a> {
             EventKind::Backmerge(merge) => self.grow(merge.rq, merge.io.sectors, None),
             EventKind::Frontmerge(merge) => self.grow(merge.rq, merge.io.sectors, Some(merge.io.sector)),
             EventKind::Rqmerge(merge) => self.absorb(merge),
-            EventKind::Dispatch(dispatch) => self.ask(event, dispatch, in_doubt),
-            EventKind::Finish { rq } if !self.on_entry.contains(rq) => self.bench.release(*rq),
+            EventKind::Dispatch(dispatch) => self.replay_dispatch(event, dispatch, in_doubt),
+            EventKind::Finish { rq } if !self.absorbed_on_insert.contains(rq) => self.bench.release(*rq),
             EventKind::Free(free) => self.release(free.rq),
             EventKind::BfqIdleTimer => self.bench.call(|policy, cx| policy.on_timer(cx)),
             EventKind::Mark(Mark::Tunable { name, value }) => self.bench.set_tunable(name, value),
@@ -254,24 +259,24 @@ impl<'a> BfqReplay<'a> {
         }
     }
 
-    /// A bio is submitted. Unless the plug absorbs it, bfq is asked whether it may merge with the last merged request,
+    /// A bio is submitted. Unless the plug absorbs it, bfq decides whether it may merge with the last merged request,
     /// or with an adjacent one.
     fn bio_arrives(&mut self, event: &Event, bio: &Submitted) {
-        let in_plug = self.joins.get(&bio.bio).is_some_and(|&rq| self.bench.inside(rq).is_none());
+        let in_plug = self.merged_into.get(&bio.bio).is_some_and(|&rq| self.bench.inside(rq).is_none());
         if in_plug || bio.io.flags.intersects(UNMERGEABLE) || bio.io.sectors == 0 {
             return;
         }
-        let like = |id: RqId| {
+        let is_mergeable = |id: RqId| {
             let rq = self.bench.requests.get(id);
             rq.op == bio.io.op && !rq.flags.intersects(UNMERGEABLE)
         };
-        let adjacent = |id: RqId| {
+        let is_adjacent = |id: RqId| {
             let rq = self.bench.requests.get(id);
             rq.end() == bio.io.sector || bio.io.end() == rq.sector
         };
-        let last = self.last_merged.and_then(|rq| self.bench.inside(rq)).filter(|&id| like(id));
+        let last = self.last_merged.and_then(|rq| self.bench.inside(rq)).filter(|&id| is_mergeable(id));
         let mut inside = self.bench.baseline.inside.iter().filter_map(|candidate| self.bench.inside(candidate.rq));
-        if let Some(id) = last.or_else(|| inside.find(|&id| like(id) && adjacent(id))) {
+        if let Some(id) = last.or_else(|| inside.find(|&id| is_mergeable(id) && is_adjacent(id))) {
             let bio = self.bio_of(&bio.io, event.pid.unwrap_or(0), Some(bio.bio));
             self.bench.call(|policy, cx| policy.on_bio(cx, &bio));
             self.bench.call(|policy, cx| policy.allow_merge(cx, id, &bio));
@@ -280,7 +285,7 @@ impl<'a> BfqReplay<'a> {
 
     fn insert(&mut self, event: &Event, insert: &Insert) {
         if let Some(tick) = insert.io.j {
-            self.bench.now.tick = TickPhase::printed(tick);
+            self.bench.now.tick = TickPhase::from_recorded(tick);
         }
         let number = insert.rq;
         self.allocated.retain(|(_, bio)| bio.bio != insert.bio);
@@ -292,12 +297,12 @@ impl<'a> BfqReplay<'a> {
         {
             return;
         }
-        let arrives = self.bench.now.at;
+        let arrived_at = self.bench.now.at;
         if self.unplugged.contains(&insert.bio) {
-            self.bench.now.at = Instant(arrives.0.saturating_sub(QUEUE_MADE_BEFORE));
+            self.bench.now.at = Instant(arrived_at.0.saturating_sub(QUEUE_CREATION_LEAD_NS));
         }
-        self.set_up(number);
-        self.bench.now.at = arrives;
+        self.notify_arrival(number);
+        self.bench.now.at = arrived_at;
         if !insert.head && !insert.io.flags.intersects(UNMERGEABLE) {
             self.last_merged = self.last_merged.or(Some(number));
         }
@@ -305,7 +310,7 @@ impl<'a> BfqReplay<'a> {
     }
 
     /// Notifies the scheduler of a new request.
-    fn set_up(&mut self, number: RqNumber) {
+    fn notify_arrival(&mut self, number: RqNumber) {
         if let Some(rq) = self.bench.outside.remove(&number) {
             self.bench.call(|policy, cx| policy.on_arrived(cx, &rq));
             self.bench.outside.insert(number, rq);
@@ -323,23 +328,23 @@ impl<'a> BfqReplay<'a> {
     /// A request was merged into the one that ends where it starts, in the scheduler or during insertion.
     fn absorb(&mut self, merge: &RqMerge) {
         if let (None, Some(io)) = (self.bench.inside(merge.absorbed), &merge.io) {
-            let at = self.allocated.iter().position(|(_, bio)| {
+            let index = self.allocated.iter().position(|(_, bio)| {
                 bio.io.op == io.op && (merge.sector..merge.sector + merge.sectors).contains(&bio.io.sector)
             });
-            let (pid, bio) = at.map_or((0, None), |at| {
-                let (pid, bio) = self.allocated.remove(at);
+            let (pid, bio) = index.map_or((0, None), |index| {
+                let (pid, bio) = self.allocated.remove(index);
                 (pid, Some(bio.bio))
             });
             if self.bench.arrive(merge.absorbed, self.bio_of(io, pid, bio)) {
-                self.set_up(merge.absorbed);
-                self.on_entry.insert(merge.absorbed);
+                self.notify_arrival(merge.absorbed);
+                self.absorbed_on_insert.insert(merge.absorbed);
             }
         }
         self.last_merged = self.bench.absorb(merge).or(self.last_merged);
     }
 
-    fn ask(&mut self, event: &Event, dispatch: &Dispatch, in_doubt: bool) {
-        self.bench.ask(event, dispatch, in_doubt, |_, candidate| {
+    fn replay_dispatch(&mut self, event: &Event, dispatch: &Dispatch, in_doubt: bool) {
+        self.bench.replay_dispatch(event, dispatch, in_doubt, |_, candidate| {
             let DecisionCandidate { rq, sector, sectors, op, pid, .. } = candidate;
             format!("rq {} {op:?} {}+{sectors} of {pid}", rq.0, sector.0)
         });
@@ -348,7 +353,7 @@ impl<'a> BfqReplay<'a> {
 
     /// A request is released. For bfq, one absorbed during insertion ends only now.
     fn release(&mut self, number: RqNumber) {
-        if !self.on_entry.remove(&number) {
+        if !self.absorbed_on_insert.remove(&number) {
             return self.bench.release(number);
         }
         if let Some(id) = self.bench.slots.id(number) {

@@ -26,7 +26,7 @@ use crate::conform::bench::baseline::DecisionCandidate;
 use crate::conform::bench::{Bench, bio_of};
 use crate::conform::consistency::Consistent;
 use crate::conform::kernel_of;
-use crate::conform::score::ReplayOutcome;
+use crate::conform::score::{Matches, ReplayOutcome};
 
 /// Time from the attachment of the scheduler to the first event. Anything from 100 to 199 ms fits all recordings.
 const ATTACHED_BEFORE: Nanos = Nanos::from_millis(150);
@@ -34,7 +34,7 @@ const ATTACHED_BEFORE: Nanos = Nanos::from_millis(150);
 // Time from an event to the kernel's reading of its clock (4 ns per instruction).
 const AFTER_QUEUE: Nanos = Nanos::from_micros(5);
 const AFTER_INSERT: Nanos = Nanos::from_micros(8);
-const AFTER_ASKED: Nanos = Nanos::from_micros(4);
+const AFTER_DISPATCH_CALL: Nanos = Nanos::from_micros(4);
 const AFTER_COMPLETE: Nanos = Nanos::from_micros(10);
 const COMPLETION_STEP: Nanos = Nanos::from_micros(10);
 const AFTER_EXIT: Nanos = Nanos::from_micros(2);
@@ -58,12 +58,12 @@ struct CfqReplay<'a> {
     pids: Pids,
     slices: Slices,
     /// Messages of cfq for the current event.
-    said: Vec<CfqMessage>,
+    logged: Vec<CfqMessage>,
 }
 
 impl<'a> CfqReplay<'a> {
     fn new(recording: &Consistent<'a>) -> Self {
-        let (trace, capacity) = (recording.trace(), recording.at_once());
+        let (trace, capacity) = (recording.trace(), recording.slots_needed());
         let header = &trace.header;
         let config = CfqConfig {
             hz: header.hz,
@@ -78,9 +78,9 @@ impl<'a> CfqReplay<'a> {
             processes: processes.collect(),
             pids: Pids::default(),
             slices: Slices::default(),
-            said: Vec::new(),
+            logged: Vec::new(),
         };
-        replay.until(Instant::ZERO);
+        replay.advance_to(Instant::ZERO);
         for (index, cgroup) in header.cgroups.iter().enumerate() {
             let id = CgroupId(index as u32);
             let weight = cgroup.weight.and_then(|weight| u16::try_from(weight).ok());
@@ -103,43 +103,43 @@ impl<'a> CfqReplay<'a> {
     fn event(&mut self, index: usize, event: &Event) {
         let t = event.t;
         match &event.kind {
-            EventKind::Queue(bio) if reaches_cfq(&bio.io) => self.meet(event, &bio.io),
+            EventKind::Queue(bio) if reaches_cfq(&bio.io) => self.submit_bio(event, &bio.io),
             EventKind::Getrq { bio, rq: Some(rq) } if reaches_cfq(&bio.io) => self.allocate(event, &bio.io, *rq),
             EventKind::Insert(insert) if insert.by == InsertedBy::Scheduler => self.insert(index, event, insert),
             // The request may still be on a plug list.
             EventKind::Backmerge(merge) => self.grow(t, merge.rq, merge.io.sectors, None),
             EventKind::Frontmerge(merge) => self.grow(t, merge.rq, merge.io.sectors, Some(merge.io.sector)),
             EventKind::Rqmerge(merge) => self.absorb(t, merge),
-            EventKind::Dispatch(dispatch) => self.ask(index, event, dispatch),
+            EventKind::Dispatch(dispatch) => self.replay_dispatch(index, event, dispatch),
             EventKind::Issue(issue) => self.start(t, issue),
             EventKind::Requeue { rq, .. } => {
                 if let Some(id) = self.bench.slots.id(*rq) {
-                    self.until(t);
+                    self.advance_to(t);
                     self.bench.call(|policy, cx| policy.on_requeued(cx, id));
                 }
             }
             EventKind::Complete(complete) => self.complete(index, event, complete),
             EventKind::Exit => {
-                self.until(self.moment(index, t + AFTER_EXIT, |_| true));
+                self.advance_to(self.clock_reading(index, t + AFTER_EXIT, |_| true));
                 let io_context = self.pids.context(event.pid.unwrap_or(0));
                 self.bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::IoContextExited(io_context)));
             }
             EventKind::Mark(Mark::Tunable { name, value }) => {
-                self.until(t);
+                self.advance_to(t);
                 self.bench.set_tunable(name, value);
             }
-            EventKind::Msg { text, .. } => self.slices.recorded(text),
+            EventKind::Msg { text, .. } => self.slices.compare(text),
             EventKind::Unknown(_) => self.bench.outcome.unknown_events += 1,
             _ => {}
         }
-        let mut said = std::mem::take(self.bench.policy.log_mut());
-        said.iter_mut().filter_map(|message| message.queue.as_mut()).for_each(|queue| self.pids.restore(queue));
-        self.slices.said(&said);
-        self.said.extend(said);
+        let mut logged = std::mem::take(self.bench.policy.log_mut());
+        logged.iter_mut().filter_map(|message| message.queue.as_mut()).for_each(|queue| self.pids.restore_pid(queue));
+        self.slices.note_ours(&logged);
+        self.logged.extend(logged);
     }
 
     /// Advances the clock to a time of the recording; fires cfq's timer if it is due earlier.
-    fn until(&mut self, at: Instant) {
+    fn advance_to(&mut self, at: Instant) {
         let at = at + ATTACHED_BEFORE;
         while let Some(due) = self.bench.timer.filter(|&due| due <= at) {
             self.bench.timer = None;
@@ -151,7 +151,7 @@ impl<'a> CfqReplay<'a> {
 
     /// The kernel's clock reading for the event at `index`: `by_constant` if the clock counts instructions, otherwise
     /// the time of the first matching message after the event.
-    fn moment(&self, index: usize, by_constant: Instant, fits: impl Fn(&str) -> bool) -> Instant {
+    fn clock_reading(&self, index: usize, by_constant: Instant, matches: impl Fn(&str) -> bool) -> Instant {
         if self.trace.header.clock == Clock::Icount {
             return by_constant;
         }
@@ -159,17 +159,17 @@ impl<'a> CfqReplay<'a> {
             EventKind::Msg { text, .. } => Some((event.t, text)),
             _ => None,
         });
-        following.into_iter().find(|(_, text)| fits(text)).map_or(by_constant, |(t, _)| t)
+        following.into_iter().find(|(_, text)| matches(text)).map_or(by_constant, |(t, _)| t)
     }
 
     /// The kernel's clock reading for a decision, whose messages precede it.
-    fn moment_of_decision(&self, index: usize, asked: Instant) -> Instant {
+    fn decision_clock(&self, index: usize, called_at: Instant) -> Instant {
         if self.trace.header.clock == Clock::Icount {
-            return asked + AFTER_ASKED;
+            return called_at + AFTER_DISPATCH_CALL;
         }
-        let before = self.trace.events[..index].iter().rev().take_while(|event| event.t >= asked);
+        let before = self.trace.events[..index].iter().rev().take_while(|event| event.t >= called_at);
         let messages = before.filter(|event| matches!(event.kind, EventKind::Msg { .. }));
-        messages.last().map_or(asked + AFTER_ASKED, |event| event.t)
+        messages.last().map_or(called_at + AFTER_DISPATCH_CALL, |event| event.t)
     }
 
     /// The recorded bio with the attributes of its process.
@@ -181,16 +181,16 @@ impl<'a> CfqReplay<'a> {
         Bio { ioprio, io_context, cgroup, ..bio_of(io, pid) }
     }
 
-    fn meet(&mut self, event: &Event, io: &Io) {
+    fn submit_bio(&mut self, event: &Event, io: &Io) {
         let bio = self.bio(event, io);
-        self.until(event.t + AFTER_QUEUE);
+        self.advance_to(event.t + AFTER_QUEUE);
         self.bench.call(|policy, cx| policy.on_bio(cx, &bio));
     }
 
     fn allocate(&mut self, event: &Event, io: &Io, number: RqNumber) {
         let bio = self.bio(event, io);
-        self.until(event.t);
-        let Some(rq) = self.bench.slots.found(number, bio.clone(), self.bench.now.at) else { return };
+        self.advance_to(event.t);
+        let Some(rq) = self.bench.slots.allocate(number, bio.clone(), self.bench.now.at) else { return };
         self.bench.call(|policy, cx| {
             policy.may_queue(cx, &bio);
             policy.prepare(cx, &rq);
@@ -201,38 +201,38 @@ impl<'a> CfqReplay<'a> {
     fn insert(&mut self, index: usize, event: &Event, insert: &Insert) {
         let Some(rq) = self.bench.outside.get_mut(&insert.rq) else { return };
         (rq.sector, rq.sectors) = (insert.io.sector, insert.io.sectors);
-        self.until(self.moment(index, event.t + AFTER_INSERT, |text| text.ends_with("add_to_rr")));
-        self.bench.insert(insert, insert.queue.map_or(0, served_as));
+        self.advance_to(self.clock_reading(index, event.t + AFTER_INSERT, |text| text.ends_with("add_to_rr")));
+        self.bench.insert(insert, insert.queue.map_or(0, queue_number));
     }
 
     fn grow(&mut self, at: Instant, number: RqNumber, by: u32, front: Option<Sector>) {
-        self.until(at);
+        self.advance_to(at);
         self.bench.grow(number, by, front);
     }
 
     fn absorb(&mut self, at: Instant, merge: &RqMerge) {
         let Some(survivor) = merge.survivor else { return };
         let ids = (self.bench.slots.id(survivor.rq), self.bench.slots.id(merge.absorbed));
-        let (Some(first), Some(second)) = ids else { return };
+        let (Some(survivor_id), Some(absorbed_id)) = ids else { return };
         let was_inside = self.bench.inside(merge.absorbed).is_some();
-        self.until(at);
+        self.advance_to(at);
         if was_inside {
             self.bench.call(|policy, cx| {
-                if policy.allow_join(first, second) {
-                    policy.on_absorbed(cx, first, second);
+                if policy.allow_join(survivor_id, absorbed_id) {
+                    policy.on_absorbed(cx, survivor_id, absorbed_id);
                 } else {
                     // Our requests are in different queues, so the second one is dispatched separately.
-                    policy.adopt(cx, HctxId(0), second);
+                    policy.adopt(cx, HctxId(0), absorbed_id);
                 }
             });
-            self.bench.join(first, second, merge.absorbed);
-            self.bench.call(|policy, cx| policy.finish(cx, second));
+            self.bench.join(survivor_id, absorbed_id, merge.absorbed);
+            self.bench.call(|policy, cx| policy.finish(cx, absorbed_id));
         }
-        let begins = self.sector_of(survivor.rq);
-        let front = (begins != Some(survivor.sector)).then_some(survivor.sector);
+        let own_start = self.sector_of(survivor.rq);
+        let front = (own_start != Some(survivor.sector)).then_some(survivor.sector);
         self.bench.grow(survivor.rq, merge.sectors, front);
         if !was_inside {
-            self.bench.call(|policy, cx| policy.on_dropped(cx, second));
+            self.bench.call(|policy, cx| policy.on_dropped(cx, absorbed_id));
         }
         self.bench.forget(merge.absorbed);
     }
@@ -242,15 +242,15 @@ impl<'a> CfqReplay<'a> {
         outside.or_else(|| self.bench.inside(number).map(|id| self.bench.requests.get(id).sector))
     }
 
-    fn ask(&mut self, index: usize, event: &Event, dispatch: &Dispatch) {
+    fn replay_dispatch(&mut self, index: usize, event: &Event, dispatch: &Dispatch) {
         // Fire earlier timers first, so that they are not undone with the dispatch.
-        self.until(self.moment_of_decision(index, dispatch.asked));
+        self.advance_to(self.decision_clock(index, dispatch.called_at));
         let pids = &self.pids;
-        self.bench.ask(event, dispatch, false, |bench, candidate| {
+        self.bench.replay_dispatch(event, dispatch, false, |bench, candidate| {
             let DecisionCandidate { rq, sector, sectors, .. } = candidate;
             let queue = bench.slots.id(*rq).and_then(|id: RqId| bench.policy.queue_of(id));
             let queue = queue.map_or_else(String::new, |mut name| {
-                pids.restore(&mut name);
+                pids.restore_pid(&mut name);
                 name.to_string()
             });
             format!("rq {} {}+{sectors} of {queue}", rq.0, sector.0)
@@ -259,18 +259,19 @@ impl<'a> CfqReplay<'a> {
 
     fn start(&mut self, at: Instant, issue: &Issue) {
         let Some(id) = self.bench.slots.id(issue.rq) else { return };
-        self.until(at);
+        self.advance_to(at);
         // If the recording has no dispatch of the request, it was drained in another way.
         self.bench.drain(issue.rq);
         self.bench.call(|policy, cx| policy.on_started(cx, id));
     }
 
     fn complete(&mut self, index: usize, event: &Event, complete: &Complete) {
-        let tells = ["set_slice", "arm_idle", "slice expired", "schedule dispatch"];
-        let at = self.moment(index, event.t + AFTER_COMPLETE, |text| tells.iter().any(|told| text.contains(told)));
-        self.slices.begin();
+        let markers = ["set_slice", "arm_idle", "slice expired", "schedule dispatch"];
+        let at = self
+            .clock_reading(index, event.t + AFTER_COMPLETE, |text| markers.iter().any(|marker| text.contains(marker)));
+        self.slices.reset();
         if self.bench.slots.id(complete.rq).is_some() {
-            self.until(at);
+            self.advance_to(at);
             self.bench.release(complete.rq);
         }
     }
@@ -294,7 +295,7 @@ impl Pids {
     }
 
     /// Replaces the number of a queue's owner by its pid.
-    fn restore(&self, queue: &mut CfqQueueName) {
+    fn restore_pid(&self, queue: &mut CfqQueueName) {
         if let Some(&pid) = self.pids.get(queue.owner.index()) {
             queue.owner = IoContextId(pid);
         }
@@ -308,7 +309,7 @@ fn reaches_cfq(io: &Io) -> bool {
 }
 
 /// A number for the queue, which the baselines treat as the served process.
-fn served_as(queue: QueueName) -> u32 {
+fn queue_number(queue: QueueName) -> u32 {
     queue.owner.unwrap_or(0) * 2 + u32::from(queue.sync)
 }
 
@@ -317,16 +318,16 @@ fn served_as(queue: QueueName) -> u32 {
 struct Slices {
     /// Our slice length at the last completion.
     ours: Option<i64>,
-    /// Number of equal slice lengths, and of all that the kernel set.
-    score: (u64, u64),
+    /// Slice lengths that the kernel set.
+    score: Matches,
 }
 
 impl Slices {
-    fn begin(&mut self) {
+    fn reset(&mut self) {
         self.ours = None;
     }
 
-    fn said(&mut self, messages: &[CfqMessage]) {
+    fn note_ours(&mut self, messages: &[CfqMessage]) {
         for message in messages {
             if let CfqEvent::SetSlice(length) = message.event {
                 self.ours = Some(length);
@@ -334,10 +335,10 @@ impl Slices {
         }
     }
 
-    fn recorded(&mut self, text: &str) {
+    fn compare(&mut self, text: &str) {
         if let Some((_, length)) = text.split_once(" set_slice=") {
-            self.score.1 += 1;
-            self.score.0 += u64::from(self.ours.take().is_some_and(|ours| length.parse() == Ok(ours)));
+            let is_identical = self.ours.take().is_some_and(|ours| length.parse() == Ok(ours));
+            self.score.count(is_identical);
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::conform::kyber_domains;
 #[derive(Clone, Copy, Debug)]
 pub struct Consistent<'a> {
     trace: &'a Trace,
-    at_once: u32,
+    slots_needed: u32,
 }
 
 /// The first inconsistent event of a recording.
@@ -54,9 +54,9 @@ impl<'a> Consistent<'a> {
     /// # Errors
     /// If an event contradicts earlier ones.
     pub fn check(trace: &'a Trace) -> Result<Self, Inconsistency> {
-        let mut ways = KnownRequestStates::new(trace);
-        trace.events.iter().try_for_each(|event| ways.event(event))?;
-        Ok(Consistent { trace, at_once: ways.most })
+        let mut states = KnownRequestStates::new(trace);
+        trace.events.iter().try_for_each(|event| states.event(event))?;
+        Ok(Consistent { trace, slots_needed: states.slots_max })
     }
 
     /// The recording.
@@ -66,37 +66,37 @@ impl<'a> Consistent<'a> {
     }
 
     /// The maximum number of requests at a time: the number of slots that a replay needs.
-    pub(crate) fn at_once(&self) -> u32 {
-        self.at_once
+    pub(crate) fn slots_needed(&self) -> u32 {
+        self.slots_needed
     }
 }
 
 /// The state of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Whereabouts {
+enum RequestState {
     /// Allocated; only legacy recordings show this.
     Allocated,
     /// In the scheduler.
     Inside,
     /// Dispatched, or bypassed the scheduler.
-    Out,
+    Dispatched,
     /// Returned by the driver.
     Requeued,
     /// Merged into another request.
     Absorbed,
     /// Released.
-    Over,
+    Released,
 }
 
-impl fmt::Display for Whereabouts {
+impl fmt::Display for RequestState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Whereabouts::Allocated => "allocated",
-            Whereabouts::Inside => "inserted",
-            Whereabouts::Out => "dispatched or issued",
-            Whereabouts::Requeued => "requeued",
-            Whereabouts::Absorbed => "absorbed by another",
-            Whereabouts::Over => "released",
+            RequestState::Allocated => "allocated",
+            RequestState::Inside => "inserted",
+            RequestState::Dispatched => "dispatched or issued",
+            RequestState::Requeued => "requeued",
+            RequestState::Absorbed => "absorbed by another",
+            RequestState::Released => "released",
         })
     }
 }
@@ -104,19 +104,19 @@ impl fmt::Display for Whereabouts {
 /// The known state of a request.
 #[derive(Clone, Copy)]
 struct KnownRequestState {
-    at: Whereabouts,
+    state: RequestState,
     /// The line of the last state change.
     since: u64,
     op: Op,
     /// Its length.
     sectors: u32,
     /// Whether it occupies a slot: from its first mention until it is released.
-    counted: bool,
+    holds_slot: bool,
 }
 
 /// The states of all requests up to some event.
 struct KnownRequestStates {
-    ways: HashMap<RqNumber, KnownRequestState>,
+    requests: HashMap<RqNumber, KnownRequestState>,
     scheduler: SchedulerFamily,
     /// Whether events were lost while recording, so that an insertion may be missing.
     lossy: bool,
@@ -125,7 +125,7 @@ struct KnownRequestStates {
     /// Number of requests with a slot.
     count: u32,
     /// Maximum of that number.
-    most: u32,
+    slots_max: u32,
 }
 
 /// Families of schedulers whose events change the state of a request in the same way.
@@ -143,7 +143,7 @@ impl SchedulerFamily {
     }
 }
 
-type Fits = Result<(), Inconsistency>;
+type CheckResult = Result<(), Inconsistency>;
 
 impl KnownRequestStates {
     fn new(trace: &Trace) -> KnownRequestStates {
@@ -155,10 +155,17 @@ impl KnownRequestStates {
             _ => SchedulerFamily::MultiQueue,
         };
         let tokens = kyber_domains::tokens(header);
-        KnownRequestStates { ways: HashMap::new(), scheduler, lossy: header.dropped > 0, tokens, count: 0, most: 0 }
+        KnownRequestStates {
+            requests: HashMap::new(),
+            scheduler,
+            lossy: header.dropped > 0,
+            tokens,
+            count: 0,
+            slots_max: 0,
+        }
     }
 
-    fn event(&mut self, event: &Event) -> Fits {
+    fn event(&mut self, event: &Event) -> CheckResult {
         let line = event.line;
         match &event.kind {
             EventKind::Getrq { bio, rq: Some(rq) } => self.allocate(line, *rq, &bio.io),
@@ -171,8 +178,8 @@ impl KnownRequestStates {
                 Ok(())
             }
             EventKind::Requeue { rq, .. } => {
-                if self.at(*rq) == Some(Whereabouts::Out) {
-                    self.go(line, *rq, Whereabouts::Requeued);
+                if self.state_of(*rq) == Some(RequestState::Dispatched) {
+                    self.set_state(line, *rq, RequestState::Requeued);
                 }
                 Ok(())
             }
@@ -182,107 +189,111 @@ impl KnownRequestStates {
                 Ok(())
             }
             EventKind::KyberAdjust { domain, depth } if self.scheduler == SchedulerFamily::Kyber => {
-                let most = self.tokens[kyber_domains::domain_of(*domain).index()];
-                if (1..=most).contains(depth) {
+                let depth_max = self.tokens[kyber_domains::domain_of(*domain).index()];
+                if (1..=depth_max).contains(depth) {
                     return Ok(());
                 }
                 Err(Inconsistency {
                     line,
-                    problem: format!("kyber_adjust: expected a depth of 1 to {most}, found {depth}"),
+                    problem: format!("kyber_adjust: expected a depth of 1 to {depth_max}, found {depth}"),
                 })
             }
             _ => Ok(()),
         }
     }
 
-    fn at(&self, rq: RqNumber) -> Option<Whereabouts> {
-        self.ways.get(&rq).map(|way| way.at)
+    fn state_of(&self, rq: RqNumber) -> Option<RequestState> {
+        self.requests.get(&rq).map(|known| known.state)
     }
 
     /// Adds a request at its first mention.
-    fn begin(&mut self, line: u64, rq: RqNumber, at: Whereabouts, io: &Io) {
+    fn add(&mut self, line: u64, rq: RqNumber, state: RequestState, io: &Io) {
         let Io { op, sectors, .. } = *io;
-        self.ways.insert(rq, KnownRequestState { at, since: line, op, sectors, counted: true });
+        self.requests.insert(rq, KnownRequestState { state, since: line, op, sectors, holds_slot: true });
         self.count += 1;
-        self.most = self.most.max(self.count);
+        self.slots_max = self.slots_max.max(self.count);
     }
 
     /// Changes the state of a known request.
-    fn go(&mut self, line: u64, rq: RqNumber, at: Whereabouts) {
-        if let Some(way) = self.ways.get_mut(&rq) {
-            (way.at, way.since) = (at, line);
+    fn set_state(&mut self, line: u64, rq: RqNumber, state: RequestState) {
+        if let Some(known) = self.requests.get_mut(&rq) {
+            (known.state, known.since) = (state, line);
         }
     }
 
     /// The error for an event that is impossible in the state of request `rq`.
-    fn misplaced(&self, line: u64, event: &str, rq: RqNumber, expected: &str) -> Inconsistency {
-        let found = match self.ways.get(&rq) {
-            Some(way) => format!("one that was {} on line {}", way.at, way.since),
+    fn unexpected_state(&self, line: u64, event: &str, rq: RqNumber, expected: &str) -> Inconsistency {
+        let found = match self.requests.get(&rq) {
+            Some(known) => format!("one that was {} on line {}", known.state, known.since),
             None => "one that was never inserted".to_owned(),
         };
         Inconsistency { line, problem: format!("{event} of request {}: expected {expected}, found {found}", rq.0) }
     }
 
-    fn allocate(&mut self, line: u64, rq: RqNumber, io: &Io) -> Fits {
-        if self.ways.contains_key(&rq) {
-            return Err(self.misplaced(line, "getrq", rq, "a new request"));
+    fn allocate(&mut self, line: u64, rq: RqNumber, io: &Io) -> CheckResult {
+        if self.requests.contains_key(&rq) {
+            return Err(self.unexpected_state(line, "getrq", rq, "a new request"));
         }
-        self.begin(line, rq, Whereabouts::Allocated, io);
+        self.add(line, rq, RequestState::Allocated, io);
         Ok(())
     }
 
-    fn insert(&mut self, line: u64, insert: &Insert) -> Fits {
+    fn insert(&mut self, line: u64, insert: &Insert) -> CheckResult {
         let rq = insert.rq;
         if insert.by != InsertedBy::Scheduler {
             return Ok(());
         }
-        match self.at(rq) {
-            None => self.begin(line, rq, Whereabouts::Inside, &insert.io),
-            Some(Whereabouts::Allocated) => self.go(line, rq, Whereabouts::Inside),
-            Some(Whereabouts::Requeued) if !self.scheduler.is_legacy() => self.go(line, rq, Whereabouts::Inside),
-            Some(_) => return Err(self.misplaced(line, "insert", rq, "a request that is new or was requeued")),
+        match self.state_of(rq) {
+            None => self.add(line, rq, RequestState::Inside, &insert.io),
+            Some(RequestState::Allocated) => self.set_state(line, rq, RequestState::Inside),
+            Some(RequestState::Requeued) if !self.scheduler.is_legacy() => {
+                self.set_state(line, rq, RequestState::Inside)
+            }
+            Some(_) => return Err(self.unexpected_state(line, "insert", rq, "a request that is new or was requeued")),
         }
-        if let Some(way) = self.ways.get_mut(&rq) {
-            (way.op, way.sectors) = (insert.io.op, insert.io.sectors);
+        if let Some(known) = self.requests.get_mut(&rq) {
+            (known.op, known.sectors) = (insert.io.op, insert.io.sectors);
         }
         Ok(())
     }
 
-    fn grow(&mut self, line: u64, merge: &Merge) -> Fits {
+    fn grow(&mut self, line: u64, merge: &Merge) -> CheckResult {
         self.lengthen(line, merge.rq, merge.io.sectors)
     }
 
-    fn lengthen(&mut self, line: u64, rq: RqNumber, by: u32) -> Fits {
-        let Some(way) = self.ways.get_mut(&rq) else { return Ok(()) };
-        way.sectors += by;
-        if way.sectors <= SECTORS_MAX {
+    fn lengthen(&mut self, line: u64, rq: RqNumber, by: u32) -> CheckResult {
+        let Some(known) = self.requests.get_mut(&rq) else { return Ok(()) };
+        known.sectors += by;
+        if known.sectors <= SECTORS_MAX {
             return Ok(());
         }
-        let (rq, found) = (rq.0, way.sectors);
+        let (rq, found) = (rq.0, known.sectors);
         let problem = format!("merge into request {rq}: expected at most {SECTORS_MAX} sectors, found {found}");
         Err(Inconsistency { line, problem })
     }
 
-    fn absorb(&mut self, line: u64, merge: &RqMerge) -> Fits {
-        use Whereabouts::{Absorbed, Allocated, Inside};
+    fn absorb(&mut self, line: u64, merge: &RqMerge) -> CheckResult {
+        use RequestState::{Absorbed, Allocated, Inside};
         let absorbed = merge.absorbed;
-        let before = self.at(absorbed);
+        let before = self.state_of(absorbed);
         if !matches!(before, None | Some(Allocated | Inside)) {
-            return Err(self.misplaced(line, "rqmerge", absorbed, "a request that is inside or on its way in"));
+            return Err(self.unexpected_state(line, "rqmerge", absorbed, "a request that is inside or on its way in"));
         }
         if let Some(survivor) = &merge.survivor {
             if survivor.rq == absorbed {
                 let problem = format!("rqmerge: expected two requests, found request {} twice", absorbed.0);
                 return Err(Inconsistency { line, problem });
             }
-            if before == Some(Inside) && self.at(survivor.rq) != Some(Inside) {
-                return Err(self.misplaced(line, "rqmerge", survivor.rq, "a request that is inside"));
+            if before == Some(Inside) && self.state_of(survivor.rq) != Some(Inside) {
+                return Err(self.unexpected_state(line, "rqmerge", survivor.rq, "a request that is inside"));
             }
-            let op = |rq: &RqNumber| self.ways.get(rq).map(|way| way.op);
-            if let (Some(one), Some(other)) = (op(&survivor.rq), op(&absorbed))
-                && one != other
+            let op = |rq: &RqNumber| self.requests.get(rq).map(|known| known.op);
+            if let (Some(survivor_op), Some(absorbed_op)) = (op(&survivor.rq), op(&absorbed))
+                && survivor_op != absorbed_op
             {
-                let problem = format!("rqmerge: expected two requests of one operation, found {one:?} and {other:?}");
+                let problem = format!(
+                    "rqmerge: expected two requests of one operation, found {survivor_op:?} and {absorbed_op:?}"
+                );
                 return Err(Inconsistency { line, problem });
             }
             self.lengthen(line, survivor.rq, merge.sectors)?;
@@ -291,10 +302,10 @@ impl KnownRequestStates {
             // It also needs a slot during insertion, because of bfq.
             None => {
                 if let Some(io) = &merge.io {
-                    self.begin(line, absorbed, Absorbed, io);
+                    self.add(line, absorbed, Absorbed, io);
                 }
             }
-            Some(_) => self.go(line, absorbed, Absorbed),
+            Some(_) => self.set_state(line, absorbed, Absorbed),
         }
         if self.scheduler.is_legacy() {
             self.release(line, absorbed);
@@ -302,50 +313,50 @@ impl KnownRequestStates {
         Ok(())
     }
 
-    fn dispatch(&mut self, line: u64, dispatch: &Dispatch) -> Fits {
+    fn dispatch(&mut self, line: u64, dispatch: &Dispatch) -> CheckResult {
         let Some(chosen) = &dispatch.chosen else { return Ok(()) };
-        match self.at(chosen.rq) {
-            Some(Whereabouts::Inside) => {
-                self.go(line, chosen.rq, Whereabouts::Out);
+        match self.state_of(chosen.rq) {
+            Some(RequestState::Inside) => {
+                self.set_state(line, chosen.rq, RequestState::Dispatched);
                 Ok(())
             }
             None if self.lossy => Ok(()),
-            _ => Err(self.misplaced(line, "dispatch", chosen.rq, "a request that is inside")),
+            _ => Err(self.unexpected_state(line, "dispatch", chosen.rq, "a request that is inside")),
         }
     }
 
     /// A request that was never inserted bypassed the scheduler. One that was drained at a change of scheduler left
     /// without a dispatch: the replay of cfq notices this here, others at its release.
     fn issue(&mut self, line: u64, rq: RqNumber, io: &Io) {
-        match self.at(rq) {
+        match self.state_of(rq) {
             None if !io.flushseq && !self.scheduler.is_legacy() => {
-                self.begin(line, rq, Whereabouts::Out, io);
+                self.add(line, rq, RequestState::Dispatched, io);
             }
-            Some(Whereabouts::Inside) if self.scheduler == SchedulerFamily::Cfq => {
-                self.go(line, rq, Whereabouts::Out);
+            Some(RequestState::Inside) if self.scheduler == SchedulerFamily::Cfq => {
+                self.set_state(line, rq, RequestState::Dispatched);
             }
-            Some(Whereabouts::Requeued) => self.go(line, rq, Whereabouts::Out),
+            Some(RequestState::Requeued) => self.set_state(line, rq, RequestState::Dispatched),
             _ => {}
         }
     }
 
     /// Legacy kernels release a request at its completion.
-    fn complete(&mut self, line: u64, rq: RqNumber) -> Fits {
-        if self.scheduler == SchedulerFamily::Cfq && self.at(rq) == Some(Whereabouts::Inside) {
-            return Err(self.misplaced(line, "complete", rq, "a request that was issued"));
+    fn complete(&mut self, line: u64, rq: RqNumber) -> CheckResult {
+        if self.scheduler == SchedulerFamily::Cfq && self.state_of(rq) == Some(RequestState::Inside) {
+            return Err(self.unexpected_state(line, "complete", rq, "a request that was issued"));
         }
         self.release(line, rq);
         Ok(())
     }
 
     fn release(&mut self, line: u64, rq: RqNumber) {
-        let Some(way) = self.ways.get_mut(&rq) else { return };
+        let Some(known) = self.requests.get_mut(&rq) else { return };
         // A request that kyber has not dispatched stays in kyber, with its slot.
-        let stays = self.scheduler == SchedulerFamily::Kyber && way.at == Whereabouts::Inside;
-        if way.counted && !stays {
-            way.counted = false;
+        let stays = self.scheduler == SchedulerFamily::Kyber && known.state == RequestState::Inside;
+        if known.holds_slot && !stays {
+            known.holds_slot = false;
             self.count -= 1;
         }
-        (way.at, way.since) = (Whereabouts::Over, line);
+        (known.state, known.since) = (RequestState::Released, line);
     }
 }

@@ -21,12 +21,12 @@ use hoistway_trace::iosched::{
 };
 
 use crate::conform::bench::baseline::{Baseline, DecisionCandidate};
-use crate::conform::bench::{Slots, bio_of, limits_of, longer};
+use crate::conform::bench::{Slots, bio_of, grown_sectors, limits_of};
 use crate::conform::consistency::Consistent;
 use crate::conform::kernel_of;
 use crate::conform::kyber_domains::domain_of;
 use crate::conform::plugs::hctx_of_cpu;
-use crate::conform::score::{OwnController, ReplayOutcome};
+use crate::conform::score::{Matches, OwnController, ReplayOutcome};
 use clock::{Moment, PlugClocks, moments};
 
 /// Replays a recording, with the recorded depths and then with the controller's own.
@@ -35,15 +35,15 @@ pub fn replay(recording: &Consistent<'_>) -> ReplayOutcome {
     let trace = recording.trace();
     let mut outcome = KyberReplay::new(recording, Depths::Recorded, Elevator::from).run(trace).outcome;
     let own = KyberReplay::new(recording, Depths::Own, Elevator::from).run(trace);
-    let (recorded, found) = (recorded_findings(trace), own.findings);
-    let pick = |wanted: fn(&Finding) -> bool| {
-        let of = |findings: &[Finding]| findings.iter().copied().filter(wanted).collect::<Vec<_>>();
-        identical(&of(&recorded), &of(&found))
+    let (recorded, own_findings) = (recorded_findings(trace), own.findings);
+    let compare_findings = |is_compared: fn(&Finding) -> bool| {
+        let select = |findings: &[Finding]| findings.iter().copied().filter(is_compared).collect::<Vec<_>>();
+        identical(&select(&recorded), &select(&own_findings))
     };
     outcome.own_controller = Some(OwnController {
         score: own.outcome.score,
-        latencies: pick(|finding| matches!(finding, Finding::Latency { .. })),
-        depth_changes: pick(|finding| matches!(finding, Finding::Depth { .. })),
+        latencies: compare_findings(|finding| matches!(finding, Finding::Latency { .. })),
+        depth_changes: compare_findings(|finding| matches!(finding, Finding::Depth { .. })),
     });
     outcome
 }
@@ -74,10 +74,10 @@ fn recorded_findings(trace: &Trace) -> Vec<Finding> {
     trace.events.iter().filter_map(finding).collect()
 }
 
-/// The number of equal elements of two sequences, position by position, and the number of positions.
-fn identical(one: &[Finding], other: &[Finding]) -> (u64, u64) {
-    let same = one.iter().zip(other).filter(|(one, other)| one == other).count();
-    (same as u64, one.len().max(other.len()) as u64)
+/// Compares two sequences position by position.
+fn identical(recorded: &[Finding], own: &[Finding]) -> Matches {
+    let identical = recorded.iter().zip(own).filter(|(recorded, own)| recorded == own).count();
+    Matches { total: recorded.len().max(own.len()) as u64, identical: identical as u64 }
 }
 
 struct KyberReplay {
@@ -91,7 +91,7 @@ struct KyberReplay {
     /// The domains of requests that are not released.
     domains: HashMap<RqNumber, Domain>,
     /// Lines of decisions that were made before their position in the recording.
-    decided: HashSet<u64>,
+    decided_early: HashSet<u64>,
     /// Requests that kyber has dispatched or has never seen.
     outside: HashMap<RqNumber, Rq>,
     baseline: Baseline,
@@ -108,7 +108,7 @@ struct KyberReplay {
 
 impl KyberReplay {
     fn new(recording: &Consistent<'_>, depths: Depths, elevator: impl FnOnce(Kyber<Local>) -> Elevator<Local>) -> Self {
-        let (trace, capacity) = (recording.trace(), recording.at_once());
+        let (trace, capacity) = (recording.trace(), recording.slots_needed());
         let (queue, kernel) = (&trace.header.queue, kernel_of(&trace.header));
         let config = KyberConfig {
             hz: Hz(trace.header.hz.0),
@@ -123,7 +123,7 @@ impl KyberReplay {
             plugs: PlugClocks::default(),
             slots: Slots::new(capacity),
             domains: HashMap::new(),
-            decided: HashSet::new(),
+            decided_early: HashSet::new(),
             outside: HashMap::new(),
             baseline: Baseline::default(),
             due: None,
@@ -139,32 +139,32 @@ impl KyberReplay {
         replay
     }
 
-    /// kyber, for what only a replay calls.
+    /// kyber, for the calls that only a replay makes.
     fn kyber(&self) -> &Kyber<Local> {
         self.elevator.as_kyber().expect("it was made of one")
     }
 
     fn run(mut self, trace: &Trace) -> Self {
         for moment in moments(trace) {
-            self.moment(&moment);
+            self.replay_event(&moment);
         }
         self
     }
 
-    fn moment(&mut self, &Moment { now, event, in_doubt }: &Moment<'_>) {
-        self.timer_until(now.tick);
+    fn replay_event(&mut self, &Moment { now, event, in_doubt }: &Moment<'_>) {
+        self.fire_timer_until(now.tick);
         let at = now.at;
         let (cpu, pid) = (event.cpu.unwrap_or(CpuId(0)), event.pid.unwrap_or(0));
         match &event.kind {
             EventKind::Queue(_) => self.plugs.enter(pid, at),
             EventKind::Getrq { bio, .. } => self.plugs.allocate(pid, at, bio.bio),
-            EventKind::Unplug { explicit: false, .. } | EventKind::RunEnd => self.plugs.run_on(pid),
+            EventKind::Unplug { explicit: false, .. } | EventKind::RunEnd => self.plugs.restart(pid),
             EventKind::Insert(insert) if insert.by == InsertedBy::Scheduler => self.insert(at, event, insert),
             EventKind::Backmerge(merge) | EventKind::Frontmerge(merge) => {
                 self.merge(cpu, pid, merge.rq, Submitted { bio: merge.bio, io: merge.io });
             }
-            EventKind::Dispatch(dispatch) => self.ask(event, dispatch, in_doubt),
-            EventKind::Issue(issue) => self.issued(at, pid, issue.rq, issue.bio, &issue.io),
+            EventKind::Dispatch(dispatch) => self.replay_dispatch(event, dispatch, in_doubt),
+            EventKind::Issue(issue) => self.issue(at, pid, issue.rq, issue.bio, &issue.io),
             EventKind::Sample { rq } => self.sample(now, cpu, *rq),
             EventKind::Finish { rq } => {
                 if let Some(id) = self.slots.id(*rq) {
@@ -189,13 +189,13 @@ impl KyberReplay {
         let _ = ElevatorCx::alone(Now::default(), |cx| self.elevator.set_tunable(&NoMeter, cx, name, text));
     }
 
-    // --- the way in ---
+    // --- insertion ---
 
     /// A slot for a request with the recorded bio.
-    fn found(&mut self, number: RqNumber, start: Instant, io: &Io, pid: u32) -> Option<Rq> {
-        let mut rq = self.slots.found(number, bio_of(io, pid), start)?;
-        if let Some(place) = io.place {
-            (rq.ctx, rq.hctx) = (place.ctx, place.hctx);
+    fn allocate(&mut self, number: RqNumber, start: Instant, io: &Io, pid: u32) -> Option<Rq> {
+        let mut rq = self.slots.allocate(number, bio_of(io, pid), start)?;
+        if let Some(context) = io.context {
+            (rq.ctx, rq.hctx) = (context.ctx, context.hctx);
         }
         self.domains.insert(number, self.kyber().domain_of(&rq));
         Some(rq)
@@ -206,7 +206,7 @@ impl KyberReplay {
         let start = self.plugs.allocation(insert.bio).unwrap_or(at);
         // A requeued request is known already.
         let known = self.outside.remove(&insert.rq);
-        let Some(rq) = known.or_else(|| self.found(insert.rq, start, &insert.io, pid)) else { return };
+        let Some(rq) = known.or_else(|| self.allocate(insert.rq, start, &insert.io, pid)) else { return };
         self.baseline.inside.push(DecisionCandidate::new(insert, pid));
         let place = if insert.head { Place::Head } else { Place::Sorted };
         ElevatorCx::alone(Now::default(), |cx| {
@@ -218,23 +218,22 @@ impl KyberReplay {
     fn merge(&mut self, cpu: CpuId, pid: u32, number: RqNumber, bio: Submitted) {
         let Some(candidate) = self.baseline.candidate(number) else { return };
         candidate.sector = candidate.sector.min(bio.io.sector);
-        candidate.sectors = longer(candidate.sectors, bio.io.sectors);
-        self.outcome.merges.1 += 1;
+        candidate.sectors = grown_sectors(candidate.sectors, bio.io.sectors);
         let merged = ElevatorCx::alone(Now::default(), |cx| {
             cx.cpu = cpu;
             self.elevator.merge_bio(&NoMeter, cx, &self.rules, &mut Some(bio_of(&bio.io, pid)))
         });
-        self.outcome.merges.0 += u64::from(merged.is_some());
+        self.outcome.merges.count(merged.is_some());
     }
 
-    // --- the way out ---
+    // --- dispatch ---
 
     /// Replays the recorded dispatch. A decision whose position is in doubt was made here if our decision is the
     /// recorded one.
-    fn ask(&mut self, event: &Event, dispatch: &Dispatch, in_doubt: bool) {
+    fn replay_dispatch(&mut self, event: &Event, dispatch: &Dispatch, in_doubt: bool) {
         let kernel = dispatch.chosen.as_ref().map(|chosen| chosen.rq);
         // A request that was never inserted (flush machinery) is not a decision of the scheduler.
-        if kernel.is_some_and(|rq| self.baseline.candidate(rq).is_none()) || self.decided.remove(&event.line) {
+        if kernel.is_some_and(|rq| self.baseline.candidate(rq).is_none()) || self.decided_early.remove(&event.line) {
             return;
         }
         let hctx = dispatch.hctx;
@@ -251,7 +250,7 @@ impl KyberReplay {
                 self.kyber().undo(hctx, before, rq);
                 return;
             }
-            self.decided.insert(event.line);
+            self.decided_early.insert(event.line);
         }
         let choice = dispatch.chosen.as_ref().zip(dispatch.token).and_then(|(chosen, token)| {
             let (id, domain) = (self.slots.id(chosen.rq)?, *self.domains.get(&chosen.rq)?);
@@ -270,18 +269,18 @@ impl KyberReplay {
         };
         self.baseline.judge(&mut self.outcome.score, kernel, ours);
         if let (Some(number), Some(rq)) = (kernel, rq) {
-            self.outcome.tokens.1 += 1;
-            self.outcome.tokens.0 += u64::from(self.kyber().token_of(rq.id()) == dispatch.token);
+            let is_identical = self.kyber().token_of(rq.id()) == dispatch.token;
+            self.outcome.tokens.count(is_identical);
             self.outside.insert(number, rq);
         }
     }
 
-    fn issued(&mut self, at: Instant, pid: u32, number: RqNumber, bio: Option<BioNumber>, io: &Io) {
+    fn issue(&mut self, at: Instant, pid: u32, number: RqNumber, bio: Option<BioNumber>, io: &Io) {
         let clock = self.plugs.read(pid, at);
         if !self.outside.contains_key(&number) && self.slots.id(number).is_none() && !io.flushseq {
             // It bypassed the scheduler, but its latency is sampled anyway.
             let start = bio.and_then(|bio| self.plugs.allocation(bio)).unwrap_or(clock);
-            if let Some(rq) = self.found(number, start, io, pid) {
+            if let Some(rq) = self.allocate(number, start, io, pid) {
                 self.outside.insert(number, rq);
             }
         }
@@ -308,16 +307,16 @@ impl KyberReplay {
         if self.depths == Depths::Recorded {
             return;
         }
-        let wished = ElevatorCx::alone(now, |cx| {
+        let timer = ElevatorCx::alone(now, |cx| {
             cx.cpu = cpu;
             self.elevator.on_completed(cx, rq);
             cx.requested.set_timer
         });
-        self.due = wished.or(self.due);
+        self.due = timer.or(self.due);
     }
 
     /// Fires the timer if it is due by this tick.
-    fn timer_until(&mut self, tick: Tick) {
+    fn fire_timer_until(&mut self, tick: Tick) {
         while let Some(due) = self.due.map(|due| self.hz.now(due)).filter(|due| due.tick <= tick) {
             self.round(due);
         }

@@ -30,7 +30,7 @@ use hoistway_trace::iosched::{Header, Trace};
 
 pub use consistency::{Consistent, Inconsistency};
 pub use report::{Interrupted, Refused, Report, TraceReport};
-pub use score::{Mismatch, OwnController, ReplayOutcome, Score};
+pub use score::{Matches, Mismatch, OwnController, ReplayOutcome, Score};
 
 /// Why a recording was not replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,20 +78,20 @@ pub fn kernel_of(header: &Header) -> Kernel {
 /// If the scheduler is not implemented here, or the events are inconsistent.
 pub fn replay(trace: &Trace) -> Result<ReplayOutcome, NotReplayed> {
     if !parts::switches(trace) {
-        return replay_one(trace);
+        return replay_part(trace);
     }
     let mut outcome = ReplayOutcome::default();
     for part in parts::parts(trace) {
-        let of_part = replay_one(&part)?;
-        outcome.score.add(&of_part.score);
-        outcome.unknown_events += of_part.unknown_events;
+        let part_outcome = replay_part(&part)?;
+        outcome.score.add(&part_outcome.score);
+        outcome.unknown_events += part_outcome.unknown_events;
         let room = score::MISMATCHES_KEPT - outcome.mismatches.len();
-        outcome.mismatches.extend(of_part.mismatches.into_iter().take(room));
+        outcome.mismatches.extend(part_outcome.mismatches.into_iter().take(room));
     }
     Ok(outcome)
 }
 
-fn replay_one(trace: &Trace) -> Result<ReplayOutcome, NotReplayed> {
+fn replay_part(trace: &Trace) -> Result<ReplayOutcome, NotReplayed> {
     let header = &trace.header;
     let check = || Consistent::check(trace);
     let mq_deadline = |generation| {

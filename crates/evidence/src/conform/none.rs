@@ -60,7 +60,7 @@ struct ScriptedDriver {
     /// The request that each bio became part of.
     number_of: HashMap<u64, RqNumber>,
     /// For each request, whether its next starts succeed.
-    verdicts: HashMap<RqNumber, VecDeque<bool>>,
+    start_results: HashMap<RqNumber, VecDeque<bool>>,
     in_flight: HashMap<RqNumber, Rq>,
     /// Empty flushes: they occupy a tag and never reach a queue.
     flushes: VecDeque<Rq>,
@@ -85,7 +85,7 @@ impl Driver for ScriptedDriver {
             // The recording has one request for two of ours, so it may be altered: end one of them.
             return Answer::Done(rq, Status::IoError);
         }
-        let accepted = self.verdicts.get_mut(&number).and_then(VecDeque::pop_front).unwrap_or(true);
+        let accepted = self.start_results.get_mut(&number).and_then(VecDeque::pop_front).unwrap_or(true);
         if !accepted {
             self.refused = Some(rq.hctx);
             return Answer::Refused(rq, Refusal::Busy);
@@ -142,8 +142,8 @@ impl NoneReplay {
         let queue = queue.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
         if kernel.generation().wbt {
             // Recorded bios have already passed write-back throttling.
-            let off = queue.set_attribute(Now::default(), "wbt_lat_usec", "0", &mut Effects::new());
-            off.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
+            let disabled = queue.set_attribute(Now::default(), "wbt_lat_usec", "0", &mut Effects::new());
+            disabled.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
         }
         let mut driver = ScriptedDriver::default();
         let mut last_start: HashMap<RqNumber, bool> = HashMap::new();
@@ -164,17 +164,17 @@ impl NoneReplay {
                     if let Some(bio) = issue.bio {
                         driver.number_of.insert(u64::from(bio.0), issue.rq);
                     }
-                    driver.verdicts.entry(issue.rq).or_default().push_back(true);
+                    driver.start_results.entry(issue.rq).or_default().push_back(true);
                     issuing_runs.extend(open_runs.get(&(event.cpu, event.pid)));
                     last_start.insert(issue.rq, true);
                 }
                 EventKind::Requeue { rq, .. } => {
                     // A requeue after a start cancels the start; otherwise the driver refused the request.
-                    let verdicts = driver.verdicts.entry(*rq).or_default();
+                    let start_results = driver.start_results.entry(*rq).or_default();
                     if last_start.remove(rq).is_some() {
-                        verdicts.pop_back();
+                        start_results.pop_back();
                     }
-                    verdicts.push_back(false);
+                    start_results.push_back(false);
                 }
                 EventKind::Complete(complete) => {
                     last_start.remove(&complete.rq);
@@ -254,14 +254,14 @@ impl NoneReplay {
         body: impl FnOnce(&Queue<Local>, &mut Cx<'_, (ScriptedDriver, NoProbe)>) -> R,
     ) -> R {
         let (now, mut probe) = (Now { at, tick: self.tick }, NoProbe);
-        let answer = body(&self.queue, &mut self.caller.cx(now, cpu, &mut self.driver, &mut probe, &NoMeter));
+        let result = body(&self.queue, &mut self.caller.cx(now, cpu, &mut self.driver, &mut probe, &NoMeter));
         // The recorded driver stops a queue after refusing a request, and restarts it later.
         if let Some(hctx) = self.driver.refused.take() {
             self.queue.hctx(hctx).set_stopped(true);
         }
         // The recording determines what happens next, so effects are dropped.
         while self.caller.effects.pop().is_some() {}
-        answer
+        result
     }
 
     fn with_plug(
@@ -350,18 +350,18 @@ impl NoneReplay {
         }
         self.baseline.judge(&mut self.outcome.score, Some(rq), ours);
         match self.driver.started.iter().position(|&started| started == rq) {
-            Some(at) => drop(self.driver.started.remove(at)),
+            Some(index) => drop(self.driver.started.remove(index)),
             None => drop(self.early.insert(rq)),
         }
     }
 
     fn release(&mut self, at: Instant, cpu: CpuId, rq: RqNumber) {
-        let known = self.driver.in_flight.remove(&rq);
-        let known = known.or_else(|| {
-            let has_number = self.driver.verdicts.contains_key(&rq);
+        let released = self.driver.in_flight.remove(&rq);
+        let released = released.or_else(|| {
+            let has_number = self.driver.start_results.contains_key(&rq);
             if has_number { None } else { self.driver.flushes.pop_front() }
         });
-        if let Some(rq) = known {
+        if let Some(rq) = released {
             self.with_cx(at, cpu, |queue, cx| queue.complete(cx, rq, Status::Ok));
         }
     }

@@ -24,7 +24,7 @@ pub(crate) fn parts(trace: &Trace) -> Vec<Trace> {
     };
     for (end, event) in trace.events.iter().enumerate() {
         let EventKind::Mark(Mark::SwitchEnd(name)) = &event.kind else { continue };
-        part_until(&header, place_of_change(&trace.events[..end]));
+        part_until(&header, index_of_change(&trace.events[..end]));
         header.scheduler = name.to_string();
         header.tunables.clear();
         let depth = header.queue.queue_depth;
@@ -38,7 +38,7 @@ pub(crate) fn parts(trace: &Trace) -> Vec<Trace> {
 ///
 /// If the kernel's own message was recorded, it marks that position. Otherwise it is the last point without live
 /// requests; not the first, because a queue may become empty before it is frozen.
-fn place_of_change(events: &[Event]) -> usize {
+fn index_of_change(events: &[Event]) -> usize {
     let begin = events.iter().rposition(|event| matches!(event.kind, EventKind::Mark(Mark::SwitchBegin(_))));
     let begin = begin.unwrap_or(events.len());
     let is_done = |event: &Event| matches!(event.kind, EventKind::Mark(Mark::SwitchDone(_)));
@@ -47,7 +47,7 @@ fn place_of_change(events: &[Event]) -> usize {
     }
     let mut alive: HashSet<RqNumber> = HashSet::new();
     let mut empty_since = None;
-    for (at, event) in events.iter().enumerate() {
+    for (index, event) in events.iter().enumerate() {
         match &event.kind {
             EventKind::Insert(insert) => {
                 alive.insert(insert.rq);
@@ -60,13 +60,13 @@ fn place_of_change(events: &[Event]) -> usize {
             }
             _ => {}
         }
-        if at >= begin && alive.is_empty() {
-            empty_since = Some(at + 1);
+        if index >= begin && alive.is_empty() {
+            empty_since = Some(index + 1);
         }
     }
     // Events that need no request may precede the change: the new part begins with the next request.
-    let comes =
+    let needs_request =
         |event: &Event| matches!(event.kind, EventKind::Getrq { .. } | EventKind::Insert(_) | EventKind::Issue(_));
     let from = empty_since.unwrap_or(events.len());
-    events[from..].iter().position(comes).map_or(events.len(), |next| from + next)
+    events[from..].iter().position(needs_request).map_or(events.len(), |next| from + next)
 }

@@ -46,10 +46,10 @@ pub(crate) fn hctx_of_cpu(trace: &Trace) -> Vec<HctxId> {
     let mut map: Vec<HctxId> = (0..cpus).map(|cpu| HctxId((cpu * queues / cpus) as u16)).collect();
     for event in &trace.events {
         let (EventKind::Insert(Insert { io, .. }) | EventKind::Issue(Issue { io, .. })) = &event.kind else { continue };
-        if let Io { place: Some(place), flushseq: false, .. } = io
-            && let Some(hctx) = map.get_mut(place.ctx.index())
+        if let Io { context: Some(context), flushseq: false, .. } = io
+            && let Some(hctx) = map.get_mut(context.ctx.index())
         {
-            *hctx = place.hctx;
+            *hctx = context.hctx;
         }
     }
     // An additional CPU for the last hardware queue, which may run even if none of its CPUs occurs.

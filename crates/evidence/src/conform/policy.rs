@@ -11,7 +11,7 @@ use crate::conform::score::ReplayOutcome;
 
 /// Replays a recording with the policy that `make` creates for a number of request ids.
 pub fn replay<S: Replayable + Clone>(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> ReplayOutcome {
-    let capacity = recording.at_once();
+    let capacity = recording.slots_needed();
     let trace = recording.trace();
     let mut bench = Bench::new(make(capacity), capacity);
     // Legacy kernels release a request at its completion, without an event.
@@ -20,7 +20,7 @@ pub fn replay<S: Replayable + Clone>(recording: &Consistent<'_>, make: impl FnOn
         bench.set_tunable(name, &value.to_string());
     }
     // All hardware queues share one scheduler.
-    let in_doubt = doubts::before(&trace.events, |_, _| true);
+    let in_doubt = doubts::in_doubt_before(&trace.events, |_, _| true);
     for (event, in_doubt) in trace.events.iter().zip(in_doubt) {
         in_doubt.into_iter().for_each(|decision| step(&mut bench, decision, true, is_legacy));
         step(&mut bench, event, false, is_legacy);
@@ -47,8 +47,8 @@ fn step<S: Replayable + Clone>(bench: &mut Bench<S>, event: &Event, in_doubt: bo
             }
         }
         EventKind::Dispatch(dispatch) => {
-            let tick = std::mem::replace(&mut bench.now, Now { at: dispatch.asked, tick: dispatch.j }).tick;
-            bench.ask(event, dispatch, in_doubt, |_, candidate| {
+            let tick = std::mem::replace(&mut bench.now, Now { at: dispatch.called_at, tick: dispatch.j }).tick;
+            bench.replay_dispatch(event, dispatch, in_doubt, |_, candidate| {
                 let DecisionCandidate { rq, sector, sectors, op, prio, pid, .. } = candidate;
                 format!("rq {} {op:?} {prio:?} {}+{sectors} of {pid}", rq.0, sector.0)
             });

@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use serde::Serialize;
 
-use crate::conform::score::{Mismatch, ReplayOutcome, Score};
+use crate::conform::score::{Matches, Mismatch, ReplayOutcome, Score};
 
 /// Name of the document's format.
 pub const FORMAT: &str = "hoistway-conformance/1";
@@ -102,14 +102,19 @@ struct KyberRow {
     depth_changes: (u64, u64),
 }
 
+/// The document's form of a count: (identical, total).
+fn pair(matches: Matches) -> (u64, u64) {
+    (matches.identical, matches.total)
+}
+
 impl KyberRow {
     fn of(outcome: &ReplayOutcome) -> Option<KyberRow> {
         outcome.own_controller.as_ref().map(|own| KyberRow {
-            merges: outcome.merges,
-            tokens: outcome.tokens,
+            merges: pair(outcome.merges),
+            tokens: pair(outcome.tokens),
             own_controller: (&own.score).into(),
-            latencies: own.latencies,
-            depth_changes: own.depth_changes,
+            latencies: pair(own.latencies),
+            depth_changes: pair(own.depth_changes),
         })
     }
 }
@@ -173,7 +178,7 @@ impl Report {
             shares: (&trace.outcome.score).into(),
             unknown_events: trace.outcome.unknown_events,
             mismatches: &trace.outcome.mismatches,
-            slices: trace.outcome.slices,
+            slices: trace.outcome.slices.map(pair),
             kyber: KyberRow::of(&trace.outcome),
         });
         let by_scheduler = self
@@ -209,8 +214,12 @@ impl Report {
             let _ = writeln!(out, "{table}");
         }
         let slices = self.traces.iter().filter_map(|trace| trace.outcome.slices);
-        if let Some((same, all)) = slices.reduce(|sum, pair| (sum.0 + pair.0, sum.1 + pair.1)) {
-            let _ = writeln!(out, "\ncfq: {same} of {all} slice lengths are identical.");
+        let slices = slices.reduce(|mut sum, slices| {
+            sum.add(slices);
+            sum
+        });
+        if let Some(slices) = slices {
+            let _ = writeln!(out, "\ncfq: {slices} slice lengths are identical.");
         }
         self.own_controllers(&mut out, ascii);
         for trace in self.traces.iter().filter(|trace| !trace.outcome.mismatches.is_empty()) {
@@ -252,15 +261,14 @@ impl Report {
         for trace in &self.traces {
             let Some(own) = &trace.outcome.own_controller else { continue };
             let name = trace.file.rsplit('/').next().unwrap_or(&trace.file);
-            let pair = |(same, all): (u64, u64)| format!("{same} of {all}");
             table.add_row([
                 name.to_owned(),
                 percent(own.score.all_share()),
                 percent(own.score.null_share()),
-                pair(own.latencies),
-                pair(own.depth_changes),
-                pair(trace.outcome.merges),
-                pair(trace.outcome.tokens),
+                own.latencies.to_string(),
+                own.depth_changes.to_string(),
+                trace.outcome.merges.to_string(),
+                trace.outcome.tokens.to_string(),
             ]);
         }
         if table.row_count() > 0 {

@@ -1,9 +1,45 @@
 //! The score of a replay: shares of identical decisions, and the first differences.
 
+use std::fmt;
+
 use serde::Serialize;
 
-/// Counts of dispatches and identical decisions. Shares are computed from summed counts, never averaged. Pairs are
-/// (all, identical).
+/// How many of the compared items are the same as in the recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Matches {
+    /// All compared items.
+    pub total: u64,
+    /// Those that are identical.
+    pub identical: u64,
+}
+
+impl Matches {
+    /// Counts an item.
+    pub fn count(&mut self, is_identical: bool) {
+        self.total += 1;
+        self.identical += u64::from(is_identical);
+    }
+
+    /// Adds the counts of another recording.
+    pub fn add(&mut self, other: Matches) {
+        self.total += other.total;
+        self.identical += other.identical;
+    }
+
+    /// The share of identical items; `None` if nothing was compared.
+    #[must_use]
+    pub fn share(self) -> Option<f64> {
+        share(self.identical, self.total)
+    }
+}
+
+impl fmt::Display for Matches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.identical, self.total)
+    }
+}
+
+/// Counts of dispatches and identical decisions. Shares are computed from summed counts, never averaged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Score {
     /// Number of dispatch calls.
@@ -13,11 +49,11 @@ pub struct Score {
     /// Number of these in which we chose the same request.
     pub all: u64,
     /// Decisions with several candidates where neither a FIFO nor a one-way elevator makes the kernel's choice.
-    pub hard: (u64, u64),
+    pub hard: Matches,
     /// Decisions in which the kernel or we change the submitting process; identical if the process is the same.
-    pub switch: (u64, u64),
+    pub switch: Matches,
     /// Decisions in which the kernel or we dispatch nothing; identical if neither does.
-    pub null: (u64, u64),
+    pub null: Matches,
 }
 
 /// A fraction; `None` if `whole` is zero.
@@ -35,36 +71,35 @@ impl Score {
     /// Share of identical requests among the hard decisions.
     #[must_use]
     pub fn hard_share(&self) -> Option<f64> {
-        share(self.hard.1, self.hard.0)
+        self.hard.share()
     }
 
     /// Share of identical processes in decisions that change the process.
     #[must_use]
     pub fn switch_share(&self) -> Option<f64> {
-        share(self.switch.1, self.switch.0)
+        self.switch.share()
     }
 
     /// Share of decisions in which both dispatch nothing.
     #[must_use]
     pub fn null_share(&self) -> Option<f64> {
-        share(self.null.1, self.null.0)
+        self.null.share()
     }
 
     /// Whether every decision was identical.
     #[must_use]
     pub fn is_perfect(&self) -> bool {
-        self.all == self.dispatches && self.null.0 == self.null.1
+        self.all == self.dispatches && self.null.identical == self.null.total
     }
 
     /// Adds the counts of another recording.
     pub fn add(&mut self, other: &Score) {
-        let pair = |one: &mut (u64, u64), other: (u64, u64)| *one = (one.0 + other.0, one.1 + other.1);
         self.questions += other.questions;
         self.dispatches += other.dispatches;
         self.all += other.all;
-        pair(&mut self.hard, other.hard);
-        pair(&mut self.switch, other.switch);
-        pair(&mut self.null, other.null);
+        self.hard.add(other.hard);
+        self.switch.add(other.switch);
+        self.null.add(other.null);
     }
 }
 
@@ -96,27 +131,27 @@ pub struct ReplayOutcome {
     pub mismatches: Vec<Mismatch>,
     /// Events of unknown kinds, which were skipped.
     pub unknown_events: u64,
-    /// cfq: slice lengths set by the kernel, as (identical, total).
-    pub slices: Option<(u64, u64)>,
-    /// bfq: state lines, as (identical in order and value, recorded).
-    pub state_lines: Option<(u64, u64)>,
-    /// kyber: bios merged into a staged request, as (merged here, merged by the kernel).
-    pub merges: (u64, u64),
-    /// kyber: tokens of requests, as (identical, total).
-    pub tokens: (u64, u64),
+    /// cfq: slice lengths set by the kernel.
+    pub slices: Option<Matches>,
+    /// bfq: recorded state lines, identical in order and value.
+    pub state_lines: Option<Matches>,
+    /// kyber: bios that the kernel merged into a staged request; identical if merged here, too.
+    pub merges: Matches,
+    /// kyber: tokens of requests.
+    pub tokens: Matches,
     /// kyber: the replay with its own controller instead of recorded depths.
     pub own_controller: Option<OwnController>,
 }
 
-/// The result of a replay with our own controller. Pairs are (identical, total).
+/// The result of a replay with our own controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OwnController {
     /// The counts of the decisions.
     pub score: Score,
     /// Percentiles: domain, kind, bucket, samples.
-    pub latencies: (u64, u64),
+    pub latencies: Matches,
     /// Changes of a depth.
-    pub depth_changes: (u64, u64),
+    pub depth_changes: Matches,
 }
 
 /// Maximum number of mismatches that are kept.

@@ -19,11 +19,11 @@ struct ContentionRow {
 }
 
 /// The first published patches: one dispatcher at a time, and insertion buckets.
-const SLIDE: &str = "single-dispatcher,insertion-buckets";
+const FIRST_PATCHES: &str = "single-dispatcher,insertion-buckets";
 /// The patches published five days later.
-const THIRD: &str = "single-dispatcher,try-merge,pending-lists";
+const LATER_PATCHES: &str = "single-dispatcher,try-merge,pending-lists";
 /// Their published effect on the null block device: 2867 thousand I/Os per second instead of 879.
-const THIRD_RATIO: f64 = 2867.0 / 879.0;
+const LATER_RATIO: f64 = 2867.0 / 879.0;
 const HOST: &str = include_str!("../../published/hosts/axboe.toml");
 
 /// Number of CPUs in the host's profile.
@@ -61,28 +61,28 @@ pub(super) const AXBOE: Table = Table {
 fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     let published = published()?;
     let before = rate_and_share(None, setting)?;
-    let after = rate_and_share(Some(SLIDE), setting)?;
-    let third = rate_and_share(Some(THIRD), setting)?;
+    let after = rate_and_share(Some(FIRST_PATCHES), setting)?;
+    let later = rate_and_share(Some(LATER_PATCHES), setting)?;
     let share_before = Judgement::AtLeast(80.0);
     let rows = [
         ("before", before, Judgement::Calibration, share_before),
         ("after", after, Judgement::None, Judgement::AtMost(40.0)),
     ];
     let mut cells = Vec::new();
-    for (place, (row, [kiops, share], of_rate, of_share)) in rows.into_iter().enumerate() {
-        cells.push(Cell::new(row, "thousand IOPS", kiops, Some(published[place][0]), of_rate));
+    for (index, (row, [kiops, share], rate_judgement, share_judgement)) in rows.into_iter().enumerate() {
+        cells.push(Cell::new(row, "thousand IOPS", kiops, Some(published[index][0]), rate_judgement));
         cells.push(Cell::new(
             row,
             "CPU time spent waiting for the lock, %",
             share,
-            Some(published[place][1]),
-            of_share,
+            Some(published[index][1]),
+            share_judgement,
         ));
     }
     let ratio = published[1][0] / published[0][0];
     cells.push(Cell::new("after over before", "IOPS", after[0] / before[0], Some(ratio), Judgement::Error(0.25)));
-    let third_ratio = third[0] / before[0];
-    cells.push(Cell::new("the third version over before", "IOPS", third_ratio, Some(THIRD_RATIO), Judgement::None));
+    let later_ratio = later[0] / before[0];
+    cells.push(Cell::new("the third version over before", "IOPS", later_ratio, Some(LATER_RATIO), Judgement::None));
     Ok(cells)
 }
 
@@ -111,7 +111,7 @@ fn rate_and_share(techniques: Option<&str>, setting: Setting) -> Result<[f64; 2]
         schedulers: vec!["mq-deadline".to_owned()],
         queue_files: vec![QueueFile { file: "nomerges".to_owned(), text: "1".to_owned() }],
         techniques: techniques.map(str::to_owned),
-        runtime_ns: Some(setting.of_ms(50, 60_000)),
+        runtime_ns: Some(setting.duration_from_ms(50, 60_000)),
         seed: setting.seed,
         ..Comparison::default()
     };

@@ -65,10 +65,14 @@ const LOAD: &str = "file-server";
 const CLIENTS: &str = "numjobs=16";
 
 fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
-    rows().into_iter().map(|row| of_row(&row, setting)).collect::<Result<Vec<_>, _>>().map(|cells| cells.concat())
+    rows()
+        .into_iter()
+        .map(|row| reproduce_row(&row, setting))
+        .collect::<Result<Vec<_>, _>>()
+        .map(|cells| cells.concat())
 }
 
-fn of_row(row: &DbenchRow, setting: Setting) -> Result<Vec<Cell>, Error> {
+fn reproduce_row(row: &DbenchRow, setting: Setting) -> Result<Vec<Cell>, Error> {
     let many = times(row.clients, &["5.10", "5.12"], None, setting)?;
     let (stock, patched) = (many[0], many[1]);
     let single_queue = times(row.clients, &["5.10"], Some(1), setting)?[0];
@@ -98,8 +102,8 @@ fn times(clients: u32, kernels: &[&str], hw_queues: Option<u16>, setting: Settin
         kernels: kernels.iter().map(|&kernel| kernel.to_owned()).collect(),
         hw_queues,
         cpus: Some(64),
-        ramp_ns: Some(setting.of(3, 60)),
-        runtime_ns: Some(setting.of(7, 300)),
+        ramp_ns: Some(setting.duration_from_s(3, 60)),
+        runtime_ns: Some(setting.duration_from_s(7, 300)),
         ..Comparison::default()
     };
     let outputs = run(comparison, &["bfq"], &[], setting)?;
@@ -124,17 +128,17 @@ mod tests {
     #[test]
     fn a_row_compares_the_patch_with_stock_and_with_a_single_queue() {
         let row = rows().remove(0);
-        let cells = of_row(&row, Setting { length: Length::Settled, change: None, seed: 1 }).unwrap();
+        let cells = reproduce_row(&row, Setting { length: Length::Settled, change: None, seed: 1 }).unwrap();
         let columns: Vec<&str> = cells.iter().map(|cell| cell.column.as_str()).collect();
         assert_eq!(columns, ["single queue over stock", "patched over stock", "patched over single queue"]);
-        let of_one = |cell: &Cell| cell.row == "1 client" && (cell.ours - 1.0).abs() < 0.15;
-        assert!(cells.iter().all(of_one), "one client has one hardware queue at a time: {cells:?}");
+        let is_near_one = |cell: &Cell| cell.row == "1 client" && (cell.ours - 1.0).abs() < 0.15;
+        assert!(cells.iter().all(is_near_one), "one client has one hardware queue at a time: {cells:?}");
     }
 
     #[test]
     fn stock_and_patched_differ_in_this_patch_alone() {
-        let of = |text: &str| text.parse::<Kernel>().unwrap().generation();
-        let (stock, patched) = (of("5.10"), of("5.12"));
+        let generation = |text: &str| text.parse::<Kernel>().unwrap().generation();
+        let (stock, patched) = (generation("5.10"), generation("5.12"));
         assert!(!stock.single_dispatch);
         assert_eq!(Generation { kernel: patched.kernel, single_dispatch: true, ..stock }, patched);
     }

@@ -83,7 +83,7 @@ pub struct Score {
     /// Decisions that are right.
     pub right: usize,
     /// Number of decisions.
-    pub of: usize,
+    pub total: usize,
     /// Mean regret as a fraction: how much worse the chosen options are than the best.
     pub mean_regret: f64,
 }
@@ -94,7 +94,7 @@ impl Score {
     pub fn of(regrets: &[f64]) -> Score {
         Score {
             right: regrets.iter().filter(|regret| **regret <= RIGHT).count(),
-            of: regrets.len(),
+            total: regrets.len(),
             mean_regret: regrets.iter().sum::<f64>() / regrets.len().max(1) as f64,
         }
     }
@@ -106,13 +106,13 @@ impl PublishedChoice {
     pub fn all(table: &Reproduced) -> Vec<PublishedChoice> {
         let mut choices: Vec<PublishedChoice> = Vec::new();
         for cell in &table.cells {
-            let Some((scheduler, what, published)) = parts(cell) else { continue };
-            let name = format!("{}: {what}", table.name);
+            let Some((scheduler, figure, published)) = split_cell(cell) else { continue };
+            let name = format!("{}: {figure}", table.name);
             let option = PublishedOption { scheduler: scheduler.to_owned(), ours: cell.ours, published };
             match choices.iter_mut().find(|choice| choice.name == name) {
                 Some(choice) => choice.options.push(option),
                 None => choices.push(PublishedChoice {
-                    higher_is_better: what.contains("IOPS"),
+                    higher_is_better: figure.contains("IOPS"),
                     name,
                     options: vec![option],
                 }),
@@ -138,23 +138,23 @@ impl PublishedChoice {
     /// The best scheduler in the simulation, and the best one in the measurement.
     #[must_use]
     pub fn best_of_both(&self) -> Option<(&str, &str)> {
-        let [ours, published] = [self.best(|one| one.ours)?, self.best(|one| one.published)?];
+        let [ours, published] = [self.best(|option| option.ours)?, self.best(|option| option.published)?];
         Some((&ours.scheduler, &published.scheduler))
     }
 
     /// By how much our best is better here than what was published as best, as a fraction.
     #[must_use]
     pub fn lead_here(&self) -> f64 {
-        let [best, other] = [self.best(|one| one.ours), self.best(|one| one.published)];
-        let ours = |option: Option<&PublishedOption>| option.map_or(f64::NAN, |option| option.ours);
-        self.worse_by(ours(best), ours(other))
+        let [best, other] = [self.best(|option| option.ours), self.best(|option| option.published)];
+        let figure_here = |option: Option<&PublishedOption>| option.map_or(f64::NAN, |option| option.ours);
+        self.worse_by(figure_here(best), figure_here(other))
     }
 
     /// Of the two that are best here and best published the one whose figure here is further from the published one, with the relative error.
     #[must_use]
     pub fn largest_error(&self) -> Option<(&str, f64)> {
-        let both = [self.best(|one| one.ours)?, self.best(|one| one.published)?];
-        let errors = both.map(|one| (one.scheduler.as_str(), one.ours / one.published - 1.0));
+        let both = [self.best(|option| option.ours)?, self.best(|option| option.published)?];
+        let errors = both.map(|option| (option.scheduler.as_str(), option.ours / option.published - 1.0));
         errors.into_iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
     }
 
@@ -181,7 +181,7 @@ impl PublishedChoice {
 }
 
 /// The scheduler of a cell, the rest of its name, and its published figure; None for a cell without a scheduler.
-fn parts(cell: &Cell) -> Option<(&str, &str, f64)> {
+fn split_cell(cell: &Cell) -> Option<(&str, &str, f64)> {
     let published = cell.published?;
     if SCHEDULERS.contains(&cell.row.as_str()) {
         return Some((&cell.row, &cell.column, published));
@@ -257,7 +257,7 @@ mod tests {
         let bfq = regrets(DecisionRule::BfqForLatency);
         assert!(near(bfq[0], 0.01) && bfq[1].is_none() && near(bfq[2], 0.25), "{bfq:?}");
         let score = Score::of(&ours.into_iter().flatten().collect::<Vec<_>>());
-        assert_eq!((score.right, score.of), (1, 3));
+        assert_eq!((score.right, score.total), (1, 3));
         assert!((score.mean_regret - 0.42).abs() < 1e-9);
     }
 }

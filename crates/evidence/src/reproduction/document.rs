@@ -49,7 +49,7 @@ impl Reproduced {
     /// [`counts`](Self::counts) for other cells.
     #[must_use]
     pub fn counts_of(cells: &[Cell]) -> [usize; 3] {
-        let count = |is_meant: fn(&Cell) -> bool| cells.iter().filter(|cell| is_meant(cell)).count();
+        let count = |is_counted: fn(&Cell) -> bool| cells.iter().filter(|cell| is_counted(cell)).count();
         [count(|cell| cell.within == Some(true)), count(|cell| cell.within.is_some()), count(|cell| cell.calibration)]
     }
 }

@@ -179,13 +179,17 @@ impl Article {
 
 /// The articles are about the reading processes.
 pub(super) fn watched() -> Vec<FocusedLoad> {
-    let of = |article: Article, job, runtime_ms: u64| FocusedLoad {
+    let focused_load = |article: Article, job, runtime_ms: u64| FocusedLoad {
         name: article.job_name.to_owned(),
         comparison: Comparison { runtime_ns: Some(runtime_ms * 1_000_000), ..article.comparison() },
         variables: Vec::new(),
         job,
     };
-    vec![of(SSD_ARTICLE, "reader_20", 500), of(NVME_ARTICLE, "reader_20", 100), of(HDD_ARTICLE, "reader_40", 60_000)]
+    vec![
+        focused_load(SSD_ARTICLE, "reader_20", 500),
+        focused_load(NVME_ARTICLE, "reader_20", 100),
+        focused_load(HDD_ARTICLE, "reader_40", 60_000),
+    ]
 }
 
 fn rows(csv: &str) -> Vec<HabrRow> {
@@ -206,8 +210,8 @@ fn reproduce(article: &Article, setting: Setting) -> Result<Vec<Cell>, Error> {
         .map(|is_kyber| schedulers.iter().copied().filter(|name| (*name == "kyber") == is_kyber).collect());
     for (names, settled_s) in [with_kyber, without].iter().zip(article.settled_s) {
         let comparison = Comparison {
-            runtime_ns: Some(setting.of(settled_s, PUBLISHED_S)),
-            ramp_ns: Some(setting.of(if names.contains(&"kyber") { article.kyber_falls_s } else { 0 }, 0)),
+            runtime_ns: Some(setting.duration_from_s(settled_s, PUBLISHED_S)),
+            ramp_ns: Some(setting.duration_from_s(if names.contains(&"kyber") { article.kyber_falls_s } else { 0 }, 0)),
             ..article.comparison()
         };
         outputs.extend(names.iter().copied().zip(run(comparison, names, &[], setting)?));
@@ -221,26 +225,26 @@ fn reproduce(article: &Article, setting: Setting) -> Result<Vec<Cell>, Error> {
         ];
         for (figure, ours, published) in figures {
             let column = format!("{}, {}, {figure}", row.job, row.dir);
-            let sets_total = article.kyber_reads.is_some() && row.scheduler == "kyber" && row.job == WRITERS;
+            let is_calibration = article.kyber_reads.is_some() && row.scheduler == "kyber" && row.job == WRITERS;
             let judgement = match (article.tolerance)(&row.scheduler, &column) {
-                _ if row.scheduler == "none" || sets_total => Judgement::Calibration,
+                _ if row.scheduler == "none" || is_calibration => Judgement::Calibration,
                 Some(most) => Judgement::Error(most),
                 None => Judgement::None,
             };
             cells.push(Cell::new(&row.scheduler, column, ours, Some(published), judgement));
         }
     }
-    if let Some(of_reads) = article.kyber_reads {
-        cells.extend(kyber_ratios(&rows, &outputs, of_reads));
+    if let Some(reads_tolerance) = article.kyber_reads {
+        cells.extend(kyber_ratios(&rows, &outputs, reads_tolerance));
     }
     Ok(cells)
 }
 
 /// The costs and gains of kyber: total IOPS and mean read latency, relative to none.
-fn kyber_ratios(rows: &[HabrRow], outputs: &BTreeMap<&str, Output>, of_reads: f64) -> [Cell; 2] {
+fn kyber_ratios(rows: &[HabrRow], outputs: &BTreeMap<&str, Output>, reads_tolerance: f64) -> [Cell; 2] {
     let published_total = |scheduler: &str| -> f64 {
-        let of = rows.iter().filter(|row| row.scheduler == scheduler);
-        of.map(|row| row.iops_from_bw * of_job(&outputs["none"], &row.job).count() as f64).sum()
+        let of_scheduler = rows.iter().filter(|row| row.scheduler == scheduler);
+        of_scheduler.map(|row| row.iops_from_bw * of_job(&outputs["none"], &row.job).count() as f64).sum()
     };
     let published_reads = |scheduler: &str| {
         let reads = rows.iter().find(|row| row.scheduler == scheduler && row.dir == "read");
@@ -266,7 +270,7 @@ fn kyber_ratios(rows: &[HabrRow], outputs: &BTreeMap<&str, Output>, of_reads: f6
             "reads, mean ms",
             reads("kyber") / reads("none"),
             published_reads("kyber") / published_reads("none"),
-            Judgement::Error(of_reads),
+            Judgement::Error(reads_tolerance),
         ),
     ]
 }

@@ -25,7 +25,8 @@ struct Heatmap {
     variable: &'static str,
     /// The host is calibrated with the CPU times of schedulers measured at this point of the axis.
     calibration: Option<u32>,
-    what: &'static str,
+    /// The unit of the axis, for the names of rows.
+    axis: &'static str,
 }
 
 pub(super) const SCHEDULERS: [&str; 4] = ["none", "bfq", "kyber", "mq-deadline"];
@@ -53,7 +54,7 @@ const DEPTH_MAP: Heatmap = Heatmap {
     job: include_str!("../../published/jobs/icpe24-lapp-intra.fio"),
     variable: "QD",
     calibration: Some(128),
-    what: "iodepth",
+    axis: "iodepth",
 };
 
 const ONE_CORE_MAP: Heatmap = Heatmap {
@@ -62,7 +63,7 @@ const ONE_CORE_MAP: Heatmap = Heatmap {
     job: include_str!("../../published/jobs/icpe24-lapp-inter-1core.fio"),
     variable: "NPROC",
     calibration: None,
-    what: "processes",
+    axis: "processes",
 };
 
 const TEN_CORES_MAP: Heatmap = Heatmap {
@@ -71,7 +72,7 @@ const TEN_CORES_MAP: Heatmap = Heatmap {
     job: include_str!("../../published/jobs/icpe24-lapp-inter-10core.fio"),
     variable: "NPROC",
     calibration: None,
-    what: "processes",
+    axis: "processes",
 };
 
 pub(super) const DEPTH: Table = Table {
@@ -152,8 +153,8 @@ pub(super) fn p99_by_scheduler(
 ) -> Result<[f64; 4], Error> {
     let comparison = Comparison {
         // By then all 256 processes have started.
-        ramp_ns: Some(setting.of_ms(200, 30_000)),
-        runtime_ns: Some(setting.of(1, 120)),
+        ramp_ns: Some(setting.duration_from_ms(200, 30_000)),
+        runtime_ns: Some(setting.duration_from_s(1, 120)),
         ..on_study_host(job_name, job)
     };
     let outputs = run(comparison, &SCHEDULERS, variables, setting)?;
@@ -166,13 +167,13 @@ pub(super) fn p99_by_scheduler(
 
 /// Loads of the heatmaps, with their only job.
 pub(super) fn watched() -> Vec<FocusedLoad> {
-    let of = |map: Heatmap, value: u32| FocusedLoad {
-        name: format!("{}, {} {value}", map.job_name, map.what),
+    let focused_load = |map: Heatmap, value: u32| FocusedLoad {
+        name: format!("{}, {} {value}", map.job_name, map.axis),
         comparison: Comparison { runtime_ns: Some(50_000_000), ..on_study_host(map.job_name, map.job) },
         variables: variables(map.variable, value).into(),
         job: "lapp",
     };
-    vec![of(DEPTH_MAP, 16), of(TEN_CORES_MAP, 16)]
+    vec![focused_load(DEPTH_MAP, 16), focused_load(TEN_CORES_MAP, 16)]
 }
 
 /// The variables of these job files.
@@ -193,11 +194,11 @@ fn reproduce(map: &Heatmap, setting: Setting) -> Result<Vec<Cell>, Error> {
         let p99 = p99_by_scheduler(map.job_name, map.job, &variables(map.variable, value), setting)?;
         let base = *base.get_or_insert(p99[0]);
         for row in rows.iter().filter(|row| row.axis_value == value) {
-            let place = SCHEDULERS.iter().position(|name| *name == row.scheduler).unwrap_or_default();
-            let is_calibration = place == 0 || map.calibration == Some(value);
+            let index = SCHEDULERS.iter().position(|name| *name == row.scheduler).unwrap_or_default();
+            let is_calibration = index == 0 || map.calibration == Some(value);
             let judgement = if is_calibration { Judgement::Calibration } else { Judgement::Error(0.25) };
-            let name = format!("{} {value}", map.what);
-            cells.push(Cell::new(name, &row.scheduler, p99[place] / base, Some(row.normalized_p99_latency), judgement));
+            let name = format!("{} {value}", map.axis);
+            cells.push(Cell::new(name, &row.scheduler, p99[index] / base, Some(row.normalized_p99_latency), judgement));
         }
     }
     let errors = cells.iter().filter(|cell| !cell.calibration).filter_map(|cell| cell.error.map(f64::abs)).collect();

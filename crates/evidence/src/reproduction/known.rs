@@ -16,8 +16,8 @@ struct KnownDecisionCase {
     /// What is right, by its label.
     right: &'static str,
     why: &'static str,
-    /// What else is asked for.
-    asked: fn() -> Comparison,
+    /// The other options of the comparison.
+    options: fn() -> Comparison,
 }
 
 const KNOWN: [KnownDecisionCase; 6] = [
@@ -28,7 +28,7 @@ const KNOWN: [KnownDecisionCase; 6] = [
         right: "none",
         why: "under mq-deadline the writes of the shops wait seconds behind the dump, under none 24 ms; bfq all but stops the dump and \
               stalls the shops for a second at times",
-        asked: Comparison::default,
+        options: Comparison::default,
     },
     KnownDecisionCase {
         file: "groups-one-noisy.fio",
@@ -36,7 +36,7 @@ const KNOWN: [KnownDecisionCase; 6] = [
         device: "sata-ssd",
         right: "none",
         why: "as above, of nineteen groups beside a noisy one",
-        asked: Comparison::default,
+        options: Comparison::default,
     },
     KnownDecisionCase {
         file: "twenty-guests.fio",
@@ -44,7 +44,7 @@ const KNOWN: [KnownDecisionCase; 6] = [
         device: "sata-ssd",
         right: "none-over-none",
         why: "as above, of guests: the reference is the default of the host",
-        asked: || Comparison {
+        options: || Comparison {
             guests: Guests { schedulers: vec!["none".to_owned()], ..Guests::default() },
             schedulers: ["none", "mq-deadline", "kyber", "bfq"].map(str::to_owned).into(),
             ..Comparison::default()
@@ -56,7 +56,7 @@ const KNOWN: [KnownDecisionCase; 6] = [
         device: "hdd",
         right: "bfq",
         why: "a commit is a write and its fsync: ten seconds fewer of these outweigh a few ms more of that",
-        asked: || Comparison { journal: true, ..Comparison::default() },
+        options: || Comparison { journal: true, ..Comparison::default() },
     },
     KnownDecisionCase {
         file: "small-sequential-reads.fio",
@@ -64,7 +64,7 @@ const KNOWN: [KnownDecisionCase; 6] = [
         device: "sata-ssd",
         right: "mq-deadline",
         why: "a scheduler merges the reads, none does not",
-        asked: || Comparison {
+        options: || Comparison {
             schedulers: ["none", "mq-deadline"].map(str::to_owned).into(),
             runtime_ns: Some(300_000_000),
             ..Comparison::default()
@@ -76,7 +76,7 @@ const KNOWN: [KnownDecisionCase; 6] = [
         device: "nvme",
         right: "kyber read_lat_nsec=2000000",
         why: "no different: the default of the tunable stays, wherever it stands in the list",
-        asked: || Comparison {
+        options: || Comparison {
             schedulers: vec!["kyber".to_owned()],
             vary: vec![Vary {
                 of: "kyber".to_owned(),
@@ -138,7 +138,7 @@ impl KnownDecisionCase {
             load: load(self.file, self.text),
             devices: vec![self.device.into()],
             repeats: REPEATS,
-            ..(self.asked)()
+            ..(self.options)()
         };
         let document = comparison.run(&Variables(&[]))?;
         let verdict = document.verdicts.first();
@@ -156,7 +156,8 @@ impl KnownDecisionCase {
             why: self.why,
             recommended: verdict.map(|verdict| verdict.recommended.clone()).unwrap_or_default(),
             schedulers,
-            is_latency: verdict.is_some_and(|verdict| verdict.focus.iter().any(|one| one.figure.figure.is_latency())),
+            is_latency: verdict
+                .is_some_and(|verdict| verdict.focus.iter().any(|focus| focus.figure.figure.is_latency())),
         })
     }
 }

@@ -90,7 +90,7 @@ impl Table {
     /// # Errors
     /// If a run cannot be created, which is a bug, since the loads and devices are bundled.
     pub fn reproduce(&self, length: Length) -> Result<Reproduced, Error> {
-        let cells = repeats::of(self, length, None, self.repeats_max)?;
+        let cells = repeats::run(self, length, None, self.repeats_max)?;
         Ok(Reproduced { name: self.name.to_owned(), source: self.source.to_owned(), cells, sensitivity: Vec::new() })
     }
 
@@ -108,9 +108,10 @@ impl Table {
     pub fn sensitivity(&self, length: Length) -> Result<Vec<Sensitivity>, Error> {
         let mut all = Vec::new();
         for change in self.changes() {
-            let (_, [usual, value]) = change.of_table(self).expect("a test looks for the unknowns of each table");
-            let cells = repeats::of(self, length, Some(change), repeats::LEAST.min(self.repeats_max))?;
-            all.push(Sensitivity { key: change.unknown.0.to_owned(), usual, value, cells });
+            let (_, [default_value, value]) =
+                change.changed_profile(self).expect("a test looks for the unknowns of each table");
+            let cells = repeats::run(self, length, Some(change), repeats::REPEATS_MIN.min(self.repeats_max))?;
+            all.push(Sensitivity { key: change.unknown.0.to_owned(), default_value, value, cells });
         }
         Ok(all)
     }

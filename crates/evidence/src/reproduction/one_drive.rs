@@ -85,7 +85,7 @@ const LOADS: [(&str, &str, &str, &str, Judgement); 2] = [
 
 /// The tables are about the effect of kyber's targets on the reader.
 pub(super) fn watched() -> Vec<FocusedLoad> {
-    let of = |(load, _, job_name, job, _): (&str, &str, &str, &str, Judgement)| FocusedLoad {
+    let focused_load = |(load, _, job_name, job, _): (&str, &str, &str, &str, Judgement)| FocusedLoad {
         name: format!("icpe24-one-drive, {load}"),
         comparison: Comparison {
             ramp_ns: Some(20_000_000),
@@ -95,7 +95,7 @@ pub(super) fn watched() -> Vec<FocusedLoad> {
         variables: vec![("DEV", "/dev/nvme0n1".to_owned())],
         job: "reader",
     };
-    LOADS.map(of).into()
+    LOADS.map(focused_load).into()
 }
 
 /// The published rows of processes that each have their own CPU.
@@ -114,8 +114,8 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     for (load, figure, job_name, job, judgement) in LOADS {
         let comparison = Comparison {
             tunables: ["read_lat_nsec", "write_lat_nsec"].map(target).into(),
-            ramp_ns: Some(setting.of(2, 360)),
-            runtime_ns: Some(setting.of(8, 360)),
+            ramp_ns: Some(setting.duration_from_s(2, 360)),
+            runtime_ns: Some(setting.duration_from_s(8, 360)),
             ..on_study_host(job_name, job)
         };
         let outputs = run(comparison, &["kyber"], &[("DEV", "/dev/nvme0n1".to_owned())], setting)?;

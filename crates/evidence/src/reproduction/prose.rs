@@ -61,9 +61,9 @@ fn overhead(setting: Setting) -> Result<Vec<Cell>, Error> {
     let p99 = p99_by_scheduler("icpe24-lapp-intra.fio", job, &variables("QD", 1), setting)?;
     let ratios = SCHEDULERS.iter().zip(p99).skip(1);
     Ok(ratios
-        .map(|(scheduler, of)| {
+        .map(|(scheduler, p99_us)| {
             let published = (*scheduler == "bfq").then_some(1.027);
-            Cell::new(*scheduler, "p99 over none", of / p99[0], published, Judgement::AtMost(1.04))
+            Cell::new(*scheduler, "p99 over none", p99_us / p99[0], published, Judgement::AtMost(1.04))
         })
         .collect())
 }
@@ -74,7 +74,7 @@ fn eight_drives() -> Devices {
     let slower = [("flash.read_mb_per_s", 0.91), ("flash.collection.step_us", 1.9)];
     let slower = slower.into_iter().fold(Profile::Named(DRIVE.to_owned()), |drive, (key, times)| {
         let change = Variation { unknown: Unknown(key), to: To::Times(times) };
-        change.of_device(&drive).ok().flatten().expect("the preset has these numbers").0
+        change.changed_device(&drive).ok().flatten().expect("the preset has these numbers").0
     });
     Devices { files: [("/dev/nvme0n1".to_owned(), slower)].into(), ..DRIVE.into() }
 }
@@ -86,14 +86,14 @@ const INTERFERENCES: [(&str, &str, &str); 2] = [
 ];
 
 /// The variables of these job files for this many writers.
-fn beside(writers: u32) -> [(&'static str, String); 3] {
+fn variables_beside(writers: u32) -> [(&'static str, String); 3] {
     let drives: Vec<String> = (0..8).map(|drive| format!("/dev/nvme{drive}n1")).collect();
     [("DEV", drives.join(":")), ("SCHED", "none".to_owned()), ("NBG", writers.to_string())]
 }
 
 /// The study is about the effect of the writers on the reader.
 pub(super) fn watched() -> Vec<FocusedLoad> {
-    let of = |(figure, job_name, job): (&str, &str, &str)| FocusedLoad {
+    let focused_load = |(figure, job_name, job): (&str, &str, &str)| FocusedLoad {
         name: format!("icpe24-interference {figure}, 8 writers"),
         comparison: Comparison {
             devices: vec![eight_drives()],
@@ -101,30 +101,30 @@ pub(super) fn watched() -> Vec<FocusedLoad> {
             runtime_ns: Some(50_000_000),
             ..on_study_host(job_name, job)
         },
-        variables: beside(8).into(),
+        variables: variables_beside(8).into(),
         job: "lapp",
     };
-    INTERFERENCES.map(of).into()
+    INTERFERENCES.map(focused_load).into()
 }
 
 fn interference(setting: Setting) -> Result<Vec<Cell>, Error> {
     let mut cells = Vec::new();
     for (figure, job_name, job) in INTERFERENCES {
         for writers in [8, 16] {
-            let variables = beside(writers);
+            let variables = variables_beside(writers);
             let comparison = Comparison {
                 devices: vec![eight_drives()],
-                ramp_ns: Some(setting.of(1, 600)),
-                runtime_ns: Some(setting.of(3, 600)),
+                ramp_ns: Some(setting.duration_from_s(1, 600)),
+                runtime_ns: Some(setting.duration_from_s(3, 600)),
                 ..on_study_host(job_name, job)
             };
             let outputs = run(comparison, &SCHEDULERS, &variables, setting)?;
-            let p99 = |place: usize| of_job(&outputs[place], "lapp").map(|job| p99_us(&job.read)).sum::<f64>();
+            let p99 = |index: usize| of_job(&outputs[index], "lapp").map(|job| p99_us(&job.read)).sum::<f64>();
             let bounded = p99(1).max(p99(2));
-            for place in [0, 3] {
+            for index in [0, 3] {
                 let row = format!("{figure}, {writers} writers");
-                let column = format!("{} over the worse of bfq and kyber", SCHEDULERS[place]);
-                cells.push(Cell::new(row, column, p99(place) / bounded, None, Judgement::AtLeast(3.0)));
+                let column = format!("{} over the worse of bfq and kyber", SCHEDULERS[index]);
+                cells.push(Cell::new(row, column, p99(index) / bounded, None, Judgement::AtLeast(3.0)));
             }
         }
     }

@@ -28,12 +28,12 @@ pub(super) struct Setting {
 
 impl Setting {
     /// Selects one of these times in seconds; returns ns.
-    pub(super) fn of(self, settled_s: u64, published_s: u64) -> u64 {
-        self.of_ms(settled_s * 1000, published_s * 1000)
+    pub(super) fn duration_from_s(self, settled_s: u64, published_s: u64) -> u64 {
+        self.duration_from_ms(settled_s * 1000, published_s * 1000)
     }
 
     /// Selects one of these times in milliseconds; returns ns.
-    pub(super) fn of_ms(self, settled_ms: u64, published_ms: u64) -> u64 {
+    pub(super) fn duration_from_ms(self, settled_ms: u64, published_ms: u64) -> u64 {
         let ms = if self.length == Length::Settled { settled_ms } else { published_ms };
         ms * 1_000_000
     }
@@ -63,7 +63,7 @@ pub(super) fn run(
     if let Some(change) = setting.change {
         for devices in &mut comparison.devices {
             for device in devices.common.iter_mut().chain(devices.files.values_mut()) {
-                if let Some((changed, _)) = change.of_device(device).expect("devices of tables are built in") {
+                if let Some((changed, _)) = change.changed_device(device).expect("devices of tables are built in") {
                     *device = changed;
                 }
             }
@@ -79,8 +79,8 @@ pub(super) fn run(
 
 /// The host of a run, with the change applied if it concerns the host.
 pub(super) fn hosts(mut hosts: Vec<Profile>, setting: Setting) -> Vec<Profile> {
-    let usual = hosts.first().cloned().unwrap_or_else(|| Profile::Named("server".to_owned()));
-    if let Some((changed, _)) = setting.change.and_then(|change| change.of_host(&usual)) {
+    let default_host = hosts.first().cloned().unwrap_or_else(|| Profile::Named("server".to_owned()));
+    if let Some((changed, _)) = setting.change.and_then(|change| change.changed_host(&default_host)) {
         hosts = vec![changed];
     }
     hosts

@@ -14,7 +14,7 @@ use hoistway_experiment::Profile;
 pub struct Unknown(pub &'static str);
 
 /// Prefix of the keys of a host's parameters.
-const OF_HOST: &str = "host.";
+const HOST_PREFIX: &str = "host.";
 
 /// A change of an unmeasured parameter.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -35,28 +35,28 @@ pub enum To {
 }
 
 impl To {
-    fn of(self, usual: f64) -> f64 {
+    fn apply(self, default_value: f64) -> f64 {
         match self {
-            To::Times(factor) => usual * factor,
+            To::Times(factor) => default_value * factor,
             To::Value(value) => value,
         }
     }
 
     /// Changes a number, or each number of a range. Returns it before and after; for a range the first one.
     fn set(self, value: &mut Value) -> Option<[f64; 2]> {
-        let usual = match value {
+        let default_value = match value {
             Value::Integer(number) => *number as f64,
             Value::Float(number) => *number,
             Value::Array(range) => {
-                let all: Option<Vec<_>> = range.iter_mut().map(|one| self.set(one)).collect();
+                let all: Option<Vec<_>> = range.iter_mut().map(|number| self.set(number)).collect();
                 return all?.first().copied();
             }
             _ => return None,
         };
-        let changed = self.of(usual);
+        let changed = self.apply(default_value);
         // Some parameters must be integers.
         *value = if changed.fract() == 0.0 { Value::Integer(changed as i64) } else { Value::Float(changed) };
-        Some([usual, changed])
+        Some([default_value, changed])
     }
 }
 
@@ -66,7 +66,8 @@ pub struct Sensitivity {
     /// Section and key of the preset, or `host.` and the key of the host's profile.
     pub key: String,
     /// The value in the profile.
-    pub usual: f64,
+    #[serde(rename = "usual")]
+    pub default_value: f64,
     /// The changed value.
     pub value: f64,
     /// The table's cells, in order.
@@ -75,13 +76,13 @@ pub struct Sensitivity {
 
 impl Variation {
     /// A built-in device with the change, and the values before and after; `None` if it has no such parameter.
-    pub(super) fn of_preset(self, name: &str) -> Result<Option<(Profile, [f64; 2])>, PresetError> {
-        self.of_device(&Profile::Named(name.to_owned()))
+    pub(super) fn changed_preset(self, name: &str) -> Result<Option<(Profile, [f64; 2])>, PresetError> {
+        self.changed_device(&Profile::Named(name.to_owned()))
     }
 
     /// A device with the change, and the values before and after; `None` if it has no such parameter.
-    pub(super) fn of_device(self, device: &Profile) -> Result<Option<(Profile, [f64; 2])>, PresetError> {
-        if self.is_of_host() {
+    pub(super) fn changed_device(self, device: &Profile) -> Result<Option<(Profile, [f64; 2])>, PresetError> {
+        if self.concerns_host() {
             return Ok(None);
         }
         Ok(match device {
@@ -91,8 +92,8 @@ impl Variation {
     }
 
     /// A host with the change, and the values before and after; `None` if it has no such parameter.
-    pub(super) fn of_host(self, profile: &Profile) -> Option<(Profile, [f64; 2])> {
-        let key = self.unknown.0.strip_prefix(OF_HOST)?;
+    pub(super) fn changed_host(self, profile: &Profile) -> Option<(Profile, [f64; 2])> {
+        let key = self.unknown.0.strip_prefix(HOST_PREFIX)?;
         match profile {
             Profile::Named(name) => self.apply(name, Host::builtin_toml(name).ok()?, key),
             Profile::Text { name, text } => self.apply(name, text, key),
@@ -101,18 +102,18 @@ impl Variation {
 
     /// The changed profile of a table's device or host, and the values before and after; `None` if it has no such
     /// parameter.
-    pub(super) fn of_table(self, table: &super::Table) -> Option<(Profile, [f64; 2])> {
-        if self.is_of_host() {
+    pub(super) fn changed_profile(self, table: &super::Table) -> Option<(Profile, [f64; 2])> {
+        if self.concerns_host() {
             let named = || Profile::Named("server".to_owned());
             let text =
                 |text: &str| Profile::Text { name: format!("the host of {}", table.name), text: text.to_owned() };
-            return self.of_host(&table.host.map_or_else(named, text));
+            return self.changed_host(&table.host.map_or_else(named, text));
         }
-        self.of_preset(table.device).ok()?
+        self.changed_preset(table.device).ok()?
     }
 
-    fn is_of_host(self) -> bool {
-        self.unknown.0.starts_with(OF_HOST)
+    fn concerns_host(self) -> bool {
+        self.unknown.0.starts_with(HOST_PREFIX)
     }
 
     /// A profile in TOML with a changed value of this key.
@@ -124,7 +125,7 @@ impl Variation {
         }
         let mut keys = key.split('.');
         let first = profile.get_mut(keys.next()?);
-        let value = keys.try_fold(first, |at, key| Some(at?.as_table_mut()?.get_mut(key)))??;
+        let value = keys.try_fold(first, |table, key| Some(table?.as_table_mut()?.get_mut(key)))??;
         let values = self.to.set(value)?;
         let name = format!("{name} with {} = {}", self.unknown.0, values[1]);
         Some((Profile::Text { name, text: profile.to_string() }, values))
@@ -142,11 +143,11 @@ impl Sensitivity {
 
     /// The cell that changes most among those not used for calibration, before and after.
     #[must_use]
-    pub fn most_changed_cell<'a>(&'a self, usual: &'a [Cell]) -> Option<[&'a Cell; 2]> {
-        let moved = |[before, after]: &[&Cell; 2]| (after.ours / before.ours).ln().abs();
-        let pairs = usual.iter().zip(&self.cells).filter(|(before, _)| !before.calibration);
-        let pairs = pairs.map(|(before, after)| [before, after]).filter(|pair| moved(pair).is_finite());
-        pairs.max_by(|one, other| moved(one).total_cmp(&moved(other)))
+    pub fn most_changed_cell<'a>(&'a self, baseline: &'a [Cell]) -> Option<[&'a Cell; 2]> {
+        let log_change = |[before, after]: &[&Cell; 2]| (after.ours / before.ours).ln().abs();
+        let pairs = baseline.iter().zip(&self.cells).filter(|(before, _)| !before.calibration);
+        let pairs = pairs.map(|(before, after)| [before, after]).filter(|pair| log_change(pair).is_finite());
+        pairs.max_by(|left, right| log_change(left).total_cmp(&log_change(right)))
     }
 }
 
@@ -159,21 +160,21 @@ mod tests {
     #[test]
     fn a_change_is_of_the_one_number_and_the_device_can_still_be_read() {
         let change = Variation { unknown: Unknown("shape.hw_queues"), to: To::Times(0.5) };
-        let (profile, values) = change.of_preset("micron-9100-1600gb").unwrap().unwrap();
+        let (profile, values) = change.changed_preset("micron-9100-1600gb").unwrap().unwrap();
         assert_eq!(values, [12.0, 6.0]);
         let Profile::Text { text, .. } = profile else { unreachable!() };
         let changed = Preset::from_toml(&text, "changed.toml").unwrap();
         let usual = Preset::builtin("micron-9100-1600gb").unwrap();
         assert_eq!(changed.shape().hw_queues, 6);
         assert_eq!(changed.parameters(), usual.parameters());
-        assert!(change.of_preset("no-such-drive").is_err());
+        assert!(change.changed_preset("no-such-drive").is_err());
         let none = Variation { unknown: Unknown("hdd.buffer_kib"), to: To::Times(2.0) };
-        assert_eq!(none.of_preset("micron-9100-1600gb").unwrap(), None);
+        assert_eq!(none.changed_preset("micron-9100-1600gb").unwrap(), None);
     }
 
     /// The text of a profile with the change, and the values before and after.
     fn text(table: &Table, change: Variation) -> Option<(String, [f64; 2])> {
-        let (profile, values) = change.of_table(table)?;
+        let (profile, values) = change.changed_profile(table)?;
         let Profile::Text { text, .. } = profile else { unreachable!() };
         Some((text, values))
     }
@@ -184,13 +185,13 @@ mod tests {
             for change in table.changes() {
                 let Unknown(key) = change.unknown;
                 let (text, values) = text(table, change).unwrap_or_else(|| panic!("{}: {key}", table.name));
-                let read = if change.is_of_host() {
+                let read = if change.concerns_host() {
                     Host::from_toml(&text, "changed.toml").map(drop).map_err(|error| error.to_string())
                 } else {
                     Preset::from_toml(&text, "changed.toml").map(drop).map_err(|error| error.to_string())
                 };
                 read.unwrap_or_else(|error| panic!("{}, {key}: {error}", table.name));
-                assert!((change.to.of(values[0]) / values[1] - 1.0).abs() < 0.01, "{}, {key}", table.name);
+                assert!((change.to.apply(values[0]) / values[1] - 1.0).abs() < 0.01, "{}, {key}", table.name);
                 assert_ne!(values[0], values[1], "{}, {key}", table.name);
             }
         }
@@ -206,7 +207,7 @@ mod tests {
     #[test]
     fn a_value_is_taken_as_it_is() {
         let change = Variation { unknown: Unknown("flash.fetches_write_kib"), to: To::Value(6000.0) };
-        let (_, values) = change.of_preset("samsung-980pro-1tb").unwrap().unwrap();
+        let (_, values) = change.changed_preset("samsung-980pro-1tb").unwrap().unwrap();
         assert_eq!(values, [8256.0, 6000.0]);
     }
 
@@ -218,8 +219,12 @@ mod tests {
             figures.into_iter().zip(judgements).map(of).collect()
         };
         let usual = cells([100.0, 100.0, 110.0]);
-        let changed =
-            Sensitivity { key: "shape.hw_queues".into(), usual: 8.0, value: 4.0, cells: cells([900.0, 80.0, 109.0]) };
+        let changed = Sensitivity {
+            key: "shape.hw_queues".into(),
+            default_value: 8.0,
+            value: 4.0,
+            cells: cells([900.0, 80.0, 109.0]),
+        };
         let [before, after] = changed.most_changed_cell(&usual).unwrap();
         assert_eq!((before.ours, after.ours), (100.0, 80.0));
         assert!((Sensitivity::median_error(&changed.cells).unwrap() - 0.145).abs() < 1e-9);

@@ -9,7 +9,7 @@ const RATE: &str = "IOPS";
 const WAIT: &str = "mean ms";
 
 /// A simulated figure and a published one.
-type Both = [f64; 2];
+type OursAndPublished = [f64; 2];
 
 /// The choices of one table with one choice in the place of those that name a rate and a wait of each job. Its figure is the geometric mean
 /// over the jobs: half of a job is its I/Os a second, and half its mean latency. The verdict's balance is the same, of jobs that wait.
@@ -41,24 +41,24 @@ fn parts<'a>(table: &str, name: &'a str) -> Option<[&'a str; 3]> {
 }
 
 /// How well a scheduler serves all jobs; None if a figure is missing.
-fn score(table: &str, choices: &[PublishedChoice], scheduler: &str) -> Option<Both> {
+fn score(table: &str, choices: &[PublishedChoice], scheduler: &str) -> Option<OursAndPublished> {
     // Of each job, by its operation: the rate and the wait.
-    let mut jobs: BTreeMap<&str, BTreeMap<&str, [Both; 2]>> = BTreeMap::new();
+    let mut jobs: BTreeMap<&str, BTreeMap<&str, [OursAndPublished; 2]>> = BTreeMap::new();
     for choice in choices {
         let [job, operation, figure] = parts(table, &choice.name)?;
         let option = choice.options.iter().find(|option| option.scheduler == scheduler)?;
         let figures = jobs.entry(job).or_default().entry(operation).or_insert([[f64::NAN; 2]; 2]);
         figures[usize::from(figure == WAIT)] = [option.ours, option.published];
     }
-    let of = |side: usize| {
-        let of_job = |operations: &BTreeMap<&str, [Both; 2]>| {
+    let score_of_side = |side: usize| {
+        let job_score = |operations: &BTreeMap<&str, [OursAndPublished; 2]>| {
             let rate: f64 = operations.values().map(|[rate, _]| rate[side]).sum();
             let wait = operations.values().map(|[rate, wait]| rate[side] * wait[side]).sum::<f64>() / rate;
             0.5 * rate.ln() - 0.5 * wait.ln()
         };
-        (jobs.values().map(of_job).sum::<f64>() / jobs.len() as f64).exp()
+        (jobs.values().map(job_score).sum::<f64>() / jobs.len() as f64).exp()
     };
-    Some([of(0), of(1)]).filter(|scores| scores.iter().all(|score| score.is_finite()))
+    Some([score_of_side(0), score_of_side(1)]).filter(|scores| scores.iter().all(|score| score.is_finite()))
 }
 
 #[cfg(test)]
@@ -79,8 +79,8 @@ mod tests {
     ];
 
     /// Figures by column and scheduler.
-    fn table(figures: &[[Both; 3]; 6]) -> Vec<PublishedChoice> {
-        let choice = |(column, figures): (&str, &[Both; 3])| PublishedChoice {
+    fn table(figures: &[[OursAndPublished; 3]; 6]) -> Vec<PublishedChoice> {
+        let choice = |(column, figures): (&str, &[OursAndPublished; 3])| PublishedChoice {
             name: format!("t: {column}"),
             higher_is_better: column.ends_with(RATE),
             options: SCHEDULERS

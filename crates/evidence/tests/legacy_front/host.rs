@@ -122,8 +122,8 @@ impl Host {
                 self.woken.push(waiter.0);
             }
         }
-        self.agenda.take_back(Due::Run(HctxId(0)));
-        self.agenda.take_back(Due::Timeouts);
+        self.agenda.cancel(Due::Run(HctxId(0)));
+        self.agenda.cancel(Due::Timeouts);
     }
 
     /// When the scheduler's timer is due.
@@ -134,7 +134,7 @@ impl Host {
     /// Advances time; the scheduler's timer fires if it is due before.
     pub fn advance(&mut self, at: Instant, tick: Tick) {
         while let Some(due) = self.agenda.next_at().filter(|&due| due <= at) {
-            self.agenda.take_back(Due::Timer);
+            self.agenda.cancel(Due::Timer);
             self.now = Now { at: due, tick };
             self.call(|queue, cx| queue.timer(cx));
         }

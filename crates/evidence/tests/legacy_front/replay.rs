@@ -206,7 +206,7 @@ impl<'a> Replay<'a> {
                     (Happened::Declined, None) => true,
                     _ => false,
                 };
-                self.find(dispatch.asked, pid, &event.kind, wanted)?;
+                self.find(dispatch.called_at, pid, &event.kind, wanted)?;
             }
             EventKind::Issue(issue) => {
                 self.tick = issue.io.j.unwrap_or(self.tick);

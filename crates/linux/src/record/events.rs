@@ -190,7 +190,7 @@ impl Decoder {
             _ => {}
         }
         if let Some(field) = layout.flags {
-            event.flags = flags(data.get(field.offset..field.offset + field.bytes)?).of_bytes(event.bytes);
+            event.flags = flags(data.get(field.offset..field.offset + field.bytes)?).without_read_if_empty(event.bytes);
         }
         if layout.command.is_some_and(|offset| has_command(data, offset)) {
             event.flags |= Flags::PASSTHROUGH;

@@ -3,17 +3,17 @@
 use hoistway_blk::bio::IoPriority;
 use rustc_hash::FxHashMap;
 
-use super::error::{Losses, ReadError, shown};
+use super::error::{Losses, ReadError, quoted};
 use super::event::{Action, Device, Event, Flags, Payload};
 use super::input::Input;
 use super::names::Names;
-use super::order::Order;
-use super::text::{decimal, nano, small};
+use super::sorter::Sorter;
+use super::text::{decimal, decimal_nanos, decimal_u32};
 
 /// Longest time that a request may have taken, ns.
 const WINDOW_NS: u64 = 60_000_000_000;
 /// Maximum columns after the disk.
-const TAIL_MAX: usize = 8;
+const COLUMNS_AFTER_DISK_MAX: usize = 8;
 
 /// A column after the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,9 +29,9 @@ enum Column {
 }
 
 /// The columns of a header; `None` if the line is not a header.
-fn header(line: &[u8]) -> Option<Vec<Column>> {
+fn parse_header(line: &[u8]) -> Option<Vec<Column>> {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let has_first = words.by_ref().take(4).eq([&b"TIME(s)"[..], b"COMM", b"PID", b"DISK"]);
+    let has_fixed_columns = words.by_ref().take(4).eq([&b"TIME(s)"[..], b"COMM", b"PID", b"DISK"]);
     let columns: Vec<Column> = words
         .map(|word| match word {
             b"T" => Column::Direction,
@@ -42,14 +42,15 @@ fn header(line: &[u8]) -> Option<Vec<Column>> {
             _ => Column::Other,
         })
         .collect();
-    let has = |column: Column| columns.contains(&column);
-    let is_whole = [Column::Direction, Column::Sector, Column::Bytes, Column::Latency].into_iter().all(has);
-    (has_first && is_whole && columns.len() <= TAIL_MAX).then_some(columns)
+    let contains = |column: Column| columns.contains(&column);
+    let has_required_columns =
+        [Column::Direction, Column::Sector, Column::Bytes, Column::Latency].into_iter().all(contains);
+    (has_fixed_columns && has_required_columns && columns.len() <= COLUMNS_AFTER_DISK_MAX).then_some(columns)
 }
 
 /// Whether a line is such a header, for format detection.
 pub(crate) fn is_header(line: &[u8]) -> bool {
-    header(line).is_some()
+    parse_header(line).is_some()
 }
 
 /// The request of a line.
@@ -68,13 +69,13 @@ struct Row<'a> {
 fn parse<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
     let line = line.trim_ascii();
     let end = line.iter().position(u8::is_ascii_whitespace)?;
-    let complete_ns = nano(&line[..end])?;
+    let complete_ns = decimal_nanos(&line[..end])?;
     // A task's name may contain blanks, so the other fields are split off from the right.
     let mut rest = &line[end..];
-    let mut last = || {
+    let mut take_last_word = || {
         rest = rest.trim_ascii_end();
-        let at = rest.iter().rposition(u8::is_ascii_whitespace)?;
-        let (before, word) = rest.split_at(at + 1);
+        let blank = rest.iter().rposition(u8::is_ascii_whitespace)?;
+        let (before, word) = rest.split_at(blank + 1);
         rest = before;
         Some(word)
     };
@@ -89,9 +90,9 @@ fn parse<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
         queued_ns: None,
         latency_ns: 0,
     };
-    let ms = |word: &[u8]| nano(word).map(|value| value / 1000);
+    let ns_from_ms = |word: &[u8]| decimal_nanos(word).map(|value| value / 1000);
     for column in columns.iter().rev() {
-        let word = last()?;
+        let word = take_last_word()?;
         match column {
             Column::Direction if word == b"W" => row.flags = Flags::WRITE,
             Column::Direction if word == b"R" => {}
@@ -99,14 +100,14 @@ fn parse<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
             // An unknown sector is printed as -1.
             Column::Sector => row.sector = if word == b"-1" { 0 } else { decimal(word)? },
             Column::Bytes => row.bytes = decimal(word)?,
-            Column::Queued => row.queued_ns = ms(word),
-            Column::Latency => row.latency_ns = ms(word)?,
+            Column::Queued => row.queued_ns = ns_from_ms(word),
+            Column::Latency => row.latency_ns = ns_from_ms(word)?,
             Column::Other => {}
         }
     }
-    row.disk = last()?;
-    let pid = last()?;
-    row.pid = if pid == b"?" || pid == b"-1" { 0 } else { small(pid)? };
+    row.disk = take_last_word()?;
+    let pid = take_last_word()?;
+    row.pid = if pid == b"?" || pid == b"-1" { 0 } else { decimal_u32(pid)? };
     row.task = rest.trim_ascii();
     Some(row)
 }
@@ -116,7 +117,7 @@ fn parse<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
 pub(crate) struct Biosnoop {
     input: Input,
     columns: Vec<Column>,
-    order: Order,
+    sorter: Sorter,
     disks: FxHashMap<Box<[u8]>, u32>,
     is_at_end: bool,
 }
@@ -124,16 +125,16 @@ pub(crate) struct Biosnoop {
 impl Biosnoop {
     pub(crate) fn new(input: Input) -> Biosnoop {
         let (columns, disks) = (Vec::new(), FxHashMap::default());
-        Biosnoop { input, columns, order: Order::new(WINDOW_NS), disks, is_at_end: false }
+        Biosnoop { input, columns, sorter: Sorter::new(WINDOW_NS), disks, is_at_end: false }
     }
 
     pub(crate) fn next(&mut self, names: &mut Names, losses: &mut Losses) -> Result<Option<Event>, ReadError> {
         loop {
-            if let Some(event) = if self.is_at_end { self.order.pop_any() } else { self.order.pop() } {
+            if let Some(event) = if self.is_at_end { self.sorter.pop_remaining() } else { self.sorter.pop() } {
                 return Ok(Some(event));
             }
             if self.is_at_end {
-                losses.step_back_ns = self.order.step_back_ns();
+                losses.step_back_ns = self.sorter.step_back_ns();
                 return Ok(None);
             }
             self.read_line(names, losses)?;
@@ -145,7 +146,7 @@ impl Biosnoop {
             self.is_at_end = true;
             return Ok(());
         };
-        if let Some(columns) = header(line) {
+        if let Some(columns) = parse_header(line) {
             if !self.columns.is_empty() {
                 return Err(self.input.line_error("a second header", "one output of biosnoop in a file"));
             }
@@ -157,7 +158,7 @@ impl Biosnoop {
             return Ok(());
         }
         let Some(row) = parse(&self.columns, line) else {
-            let message = format!("this is not a line of biosnoop: {}", shown(line.trim_ascii()));
+            let message = format!("this is not a line of biosnoop: {}", quoted(line.trim_ascii()));
             return Err(self.input.line_error(message, "a line with the columns of its header"));
         };
         if row.bytes == 0 {
@@ -165,10 +166,10 @@ impl Biosnoop {
             return Ok(());
         }
         names.learn(row.pid, row.task);
-        let next = self.disks.len() as u32 & 0xf_ffff;
+        let next_minor = self.disks.len() as u32 & 0xf_ffff;
         let minor = match self.disks.get(row.disk) {
             Some(&minor) => minor,
-            None => *self.disks.entry(row.disk.into()).or_insert(next),
+            None => *self.disks.entry(row.disk.into()).or_insert(next_minor),
         };
         // Times are relative to the first completion, but requests were issued before that.
         let complete_ns = row.complete_ns.saturating_add(WINDOW_NS);
@@ -193,9 +194,9 @@ impl Biosnoop {
             action: Action::Insert,
             ..event
         });
-        self.order.reached(complete_ns);
+        self.sorter.advance_to(complete_ns);
         for event in [inserted, Some(issued), Some(event)].into_iter().flatten() {
-            self.order.push(event).map_err(|late_ns| {
+            self.sorter.push(event).map_err(|late_ns| {
                 let message = format!("this request was issued {late_ns} ns too early for its place");
                 self.input.line_error(message, "requests that took less than 60 s, sorted by completion")
             })?;

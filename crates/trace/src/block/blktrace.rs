@@ -6,15 +6,15 @@ use std::collections::binary_heap::PeekMut;
 
 use hoistway_blk::bio::IoPriority;
 
-use super::error::{Losses, Place, ReadError};
+use super::error::{Losses, Position, ReadError};
 use super::event::{Action, Device, Event, Flags, Payload};
 use super::header::{
-    HAS_CGROUP, HEADER_BYTES_MAX, Header, NOTIFY, NOTIFY_MESSAGE, NOTIFY_PROCESS, NOTIFY_TIMESTAMP, layout, number,
+    HAS_CGROUP, HEADER_BYTES_MAX, Header, NOTIFY, NOTIFY_MESSAGE, NOTIFY_PROCESS, NOTIFY_TIMESTAMP, layout, read_number,
 };
 use super::input::Input;
 use super::lanes::{Disorder, Lanes};
 use super::names::Names;
-use super::order::Order;
+use super::sorter::Sorter;
 
 /// What ftrace's `trace` file begins with while its tracer `blk` writes binary records.
 const TRACER_HEAD: &[u8] = b"# tracer: blk\n#\n";
@@ -33,7 +33,7 @@ struct BinaryFile {
     input: Input,
     lanes: Lanes,
     records: u64,
-    /// What is wrong behind the events that have been read.
+    /// The error after the events that have been read; returned by the next call.
     failure: Option<ReadError>,
 }
 
@@ -46,12 +46,12 @@ impl BinaryFile {
     }
 
     fn error(&self, message: String, expected: &str) -> ReadError {
-        let place = Place::Record { number: self.records, byte: self.input.position() };
-        ReadError::at(self.input.name(), place, message, expected)
+        let position = Position::Record { number: self.records, byte: self.input.position() };
+        ReadError::at(self.input.name(), position, message, expected)
     }
 
-    /// Reads the next events into an empty block, which stays empty at the end of the file. What is wrong is an error when the events
-    /// before it have been read.
+    /// Reads the next events into an empty block, which stays empty at the end of the file. An error is kept until the
+    /// events before it have been returned.
     fn read_block(&mut self, block: &mut Block, names: &mut Names, losses: &mut Losses) -> Result<(), ReadError> {
         block.clear();
         while block.is_empty() {
@@ -62,14 +62,14 @@ impl BinaryFile {
             if bytes.is_empty() {
                 return Ok(());
             }
-            let mut at = 0;
-            // Bytes of the first record that is not all there.
+            let mut offset = 0;
+            // Length of the first record that is incomplete in the buffer.
             let mut needed = 0;
             let mut disorder = None;
             while !block.is_full() {
-                let Some(header) = Header::read(&bytes[at..]) else { break };
-                let (head, length) = (header.header_bytes(), header.header_bytes() + header.payload_bytes);
-                let Some(record) = bytes.get(at..at + length) else {
+                let Some(header) = Header::read(&bytes[offset..]) else { break };
+                let (payload_offset, length) = (header.header_bytes(), header.header_bytes() + header.payload_bytes);
+                let Some(record) = bytes.get(offset..offset + length) else {
                     needed = length;
                     break;
                 };
@@ -81,15 +81,15 @@ impl BinaryFile {
                     disorder = Some(error);
                     break;
                 }
-                take(&header, &record[head..], block, names, losses);
-                at += length;
+                decode_record(&header, &record[payload_offset..], block, names, losses);
+                offset += length;
             }
-            self.input.consume(at);
+            self.input.consume(offset);
             if let Some(Disorder { message, expected }) = disorder {
                 self.failure = Some(self.error(message, expected));
-            } else if at == 0 && needed == 0 {
-                return self.ending(losses);
-            } else if at == 0 && self.input.fill(needed)?.len() < needed {
+            } else if offset == 0 && needed == 0 {
+                return self.check_trailing_bytes(losses);
+            } else if offset == 0 && self.input.fill(needed)?.len() < needed {
                 losses.truncated += 1;
                 self.input.consume_all();
                 return Ok(());
@@ -98,9 +98,9 @@ impl BinaryFile {
         Ok(())
     }
 
-    /// What is behind the last whole record.
+    /// Classifies the bytes after the last complete record: a truncated record, or no record at all.
     #[cold]
-    fn ending(&mut self, losses: &mut Losses) -> Result<(), ReadError> {
+    fn check_trailing_bytes(&mut self, losses: &mut Losses) -> Result<(), ReadError> {
         self.records += 1;
         let rest = self.input.fill(HEADER_BYTES_MAX)?;
         let is_known = rest.first_chunk().is_none_or(|magic| layout(*magic).is_some());
@@ -143,15 +143,15 @@ impl Block {
         self.end == Block::EVENTS
     }
 
-    fn left(&self) -> &[Event] {
+    fn remaining(&self) -> &[Event] {
         &self.events[self.next..self.end]
     }
 }
 
-/// Takes in a record. An event goes into the block field by field: a value that is written so and then copied as a whole would wait
-/// for each of its fields.
+/// Decodes a record. An event is written into the block field by field: building a value and copying it would stall on
+/// store forwarding of each field.
 #[inline]
-fn take(header: &Header, payload: &[u8], block: &mut Block, names: &mut Names, losses: &mut Losses) {
+fn decode_record(header: &Header, payload: &[u8], block: &mut Block, names: &mut Names, losses: &mut Losses) {
     let (cgroup, payload) = match payload.split_first_chunk() {
         Some((id, rest)) if header.code & HAS_CGROUP != 0 => {
             (if header.is_big_endian { u64::from_be_bytes(*id) } else { u64::from_le_bytes(*id) }, rest)
@@ -160,7 +160,7 @@ fn take(header: &Header, payload: &[u8], block: &mut Block, names: &mut Names, l
     };
     let code = header.code & !HAS_CGROUP;
     if header.category & NOTIFY != 0 {
-        return note(code, header.pid, payload, names, losses);
+        return decode_notify(code, header.pid, payload, names, losses);
     }
     let Some(action) = Action::from_code(code) else {
         losses.unknown_actions += 1;
@@ -176,28 +176,29 @@ fn take(header: &Header, payload: &[u8], block: &mut Block, names: &mut Names, l
     event.cpu = header.cpu;
     event.error = header.error;
     event.action = action;
-    event.flags = Flags::from_category(header.category).of_bytes(header.bytes);
+    event.flags = Flags::from_category(header.category).without_read_if_empty(header.bytes);
     event.priority = IoPriority::UNSET;
     event.cgroup = cgroup;
-    event.payload = payload_of(action, payload);
+    event.payload = decode_payload(action, payload);
 }
 
-/// What an event has besides, in big endian.
+/// Decodes the additional data of an event, which is big endian.
 #[inline]
-fn payload_of(action: Action, payload: &[u8]) -> Payload {
-    let big = |at: usize| payload.get(at..at + 8).map_or(0, |bytes| number::<8, true>(bytes, 0));
-    let device = |at: usize| payload.get(at..at + 4).map_or(0, |bytes| number::<4, true>(bytes, 0) as u32);
+fn decode_payload(action: Action, payload: &[u8]) -> Payload {
+    let be_u64 = |offset: usize| payload.get(offset..offset + 8).map_or(0, |bytes| read_number::<8, true>(bytes, 0));
+    let be_u32 =
+        |offset: usize| payload.get(offset..offset + 4).map_or(0, |bytes| read_number::<4, true>(bytes, 0) as u32);
     match action {
-        Action::Unplug | Action::UnplugScheduled => Payload::Requests(big(0)),
-        Action::Split => Payload::Rest(big(0)),
+        Action::Unplug | Action::UnplugScheduled => Payload::Requests(be_u64(0)),
+        Action::Split => Payload::Rest(be_u64(0)),
         // The device that the record is about comes first in it, as it is in the header.
-        Action::Remap => Payload::From { device: Device::from_number(device(0)), sector: big(8) },
+        Action::Remap => Payload::From { device: Device::from_number(be_u32(0)), sector: be_u64(8) },
         _ => Payload::None,
     }
 }
 
 #[cold]
-fn note(code: u16, pid: u32, payload: &[u8], names: &mut Names, losses: &mut Losses) {
+fn decode_notify(code: u16, pid: u32, payload: &[u8], names: &mut Names, losses: &mut Losses) {
     match code {
         NOTIFY_PROCESS => {
             let end = payload.iter().position(|&byte| byte == 0).unwrap_or(payload.len());
@@ -216,12 +217,12 @@ fn note(code: u16, pid: u32, payload: &[u8], names: &mut Names, losses: &mut Los
 #[derive(Debug)]
 pub(crate) struct Blktrace {
     files: Vec<(BinaryFile, Block)>,
-    /// The file that the next event is of, unless that comes after the first of `others`.
+    /// Index of the file with the next event, unless the first of `other_files` is earlier.
     current: usize,
     /// Time and file of the next event of each other file that has one, the earliest first; of equal times that of the first file.
-    others: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Of a single file: events of several CPUs may be in it.
-    order: Order,
+    other_files: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Sorts the events of a single file, which may hold several CPUs.
+    sorter: Sorter,
     is_started: bool,
 }
 
@@ -234,74 +235,74 @@ impl Blktrace {
         let is_one_of_many = inputs.len() > 1;
         let file = |input| Ok((BinaryFile::new(input, is_one_of_many)?, Block::new()));
         let files = inputs.into_iter().map(file).collect::<Result<Vec<_>, _>>()?;
-        let order = Order::new(WINDOW_NS);
-        Ok(Blktrace { files, current: 0, others: BinaryHeap::new(), order, is_started: false })
+        let sorter = Sorter::new(WINDOW_NS);
+        Ok(Blktrace { files, current: 0, other_files: BinaryHeap::new(), sorter, is_started: false })
     }
 
     #[inline]
     pub(crate) fn next(&mut self, names: &mut Names, losses: &mut Losses) -> Result<Option<Event>, ReadError> {
         if self.files.len() == 1 {
-            return self.next_of_one(names, losses);
+            return self.next_of_single_file(names, losses);
         }
         loop {
             let (_, block) = &mut self.files[self.current];
-            if let Some(&event) = block.left().first() {
-                let at = (event.time_ns, self.current);
-                if self.others.peek().is_none_or(|other| at <= other.0) {
+            if let Some(&event) = block.remaining().first() {
+                let own_key = (event.time_ns, self.current);
+                if self.other_files.peek().is_none_or(|other| own_key <= other.0) {
                     block.next += 1;
                     return Ok(Some(event));
                 }
             }
-            if !self.select(names, losses)? {
+            if !self.select_file(names, losses)? {
                 return Ok(None);
             }
         }
     }
 
-    /// Goes to the file that has the next event; false if there is none.
-    fn select(&mut self, names: &mut Names, losses: &mut Losses) -> Result<bool, ReadError> {
+    /// Selects the file with the next event; returns false if there is none.
+    fn select_file(&mut self, names: &mut Names, losses: &mut Losses) -> Result<bool, ReadError> {
         if !self.is_started {
             self.is_started = true;
-            for (at, (file, block)) in self.files.iter_mut().enumerate().skip(1) {
+            for (index, (file, block)) in self.files.iter_mut().enumerate().skip(1) {
                 file.read_block(block, names, losses)?;
-                self.others.extend(block.left().first().map(|event| Reverse((event.time_ns, at))));
+                self.other_files.extend(block.remaining().first().map(|event| Reverse((event.time_ns, index))));
             }
         }
         let (file, block) = &mut self.files[self.current];
         if block.is_empty() {
             file.read_block(block, names, losses)?;
         }
-        let own = block.left().first().map(|event| Reverse((event.time_ns, self.current)));
-        match (own, self.others.peek_mut()) {
-            (Some(own), Some(mut first)) => {
-                if own < *first {
-                    self.current = std::mem::replace(&mut *first, own).0.1;
+        let own_next = block.remaining().first().map(|event| Reverse((event.time_ns, self.current)));
+        match (own_next, self.other_files.peek_mut()) {
+            (Some(own_next), Some(mut earliest_other)) => {
+                if own_next < *earliest_other {
+                    self.current = std::mem::replace(&mut *earliest_other, own_next).0.1;
                 }
                 Ok(true)
             }
-            (None, Some(first)) => {
-                self.current = PeekMut::pop(first).0.1;
+            (None, Some(earliest_other)) => {
+                self.current = PeekMut::pop(earliest_other).0.1;
                 Ok(true)
             }
-            (own, None) => Ok(own.is_some()),
+            (own_next, None) => Ok(own_next.is_some()),
         }
     }
 
-    fn next_of_one(&mut self, names: &mut Names, losses: &mut Losses) -> Result<Option<Event>, ReadError> {
+    fn next_of_single_file(&mut self, names: &mut Names, losses: &mut Losses) -> Result<Option<Event>, ReadError> {
         let Some((file, block)) = self.files.first_mut() else { return Ok(None) };
         loop {
-            if let Some(event) = self.order.pop() {
+            if let Some(event) = self.sorter.pop() {
                 return Ok(Some(event));
             }
-            file.lanes.earliest_ns = self.order.last_ns();
+            file.lanes.earliest_ns = self.sorter.last_ns();
             file.read_block(block, names, losses)?;
             if block.is_empty() {
-                losses.step_back_ns = self.order.step_back_ns();
-                return Ok(self.order.pop_any());
+                losses.step_back_ns = self.sorter.step_back_ns();
+                return Ok(self.sorter.pop_remaining());
             }
-            for event in block.left() {
-                self.order.reached(event.time_ns);
-                self.order.push(*event).expect("a file's events are not before those that were handed on");
+            for event in block.remaining() {
+                self.sorter.advance_to(event.time_ns);
+                self.sorter.push(*event).expect("a file's events are not before those that were handed on");
             }
         }
     }

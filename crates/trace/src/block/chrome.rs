@@ -13,7 +13,7 @@ use super::names::Names;
 #[derive(Debug)]
 pub struct ChromeWriter<W> {
     out: W,
-    named: FxHashSet<u32>,
+    named_pids: FxHashSet<u32>,
     ios: u64,
     is_first: bool,
 }
@@ -25,7 +25,7 @@ impl<W: Write> ChromeWriter<W> {
     /// If it cannot be written.
     pub fn new(mut out: W) -> io::Result<ChromeWriter<W>> {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
-        Ok(ChromeWriter { out, named: FxHashSet::default(), ios: 0, is_first: true })
+        Ok(ChromeWriter { out, named_pids: FxHashSet::default(), ios: 0, is_first: true })
     }
 
     /// Adds an I/O that completed at `end_ns`. The trace's time 0 is `begin_ns`; all times are in nanoseconds.
@@ -34,10 +34,10 @@ impl<W: Write> ChromeWriter<W> {
     /// If it cannot be written.
     pub fn write(&mut self, flight: &Flight, begin_ns: u64, end_ns: u64, names: &Names) -> io::Result<()> {
         let pid = flight.pid;
-        if self.named.insert(pid) {
+        if self.named_pids.insert(pid) {
             let name = names.get(pid).map_or_else(|| format!("task {pid}"), str::to_owned);
             let name = serde_json::Value::from(name);
-            self.line(format_args!(
+            self.write_object(format_args!(
                 "\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{pid},\"args\":{{\"name\":{name}}}"
             ))?;
         }
@@ -56,25 +56,25 @@ impl<W: Write> ChromeWriter<W> {
         let queue_ns = flight.queue_ns.saturating_sub(begin_ns);
         let end_ns = end_ns.saturating_sub(begin_ns);
         let issue_ns = flight.issue_ns.map(|ns| ns.saturating_sub(begin_ns)).filter(|ns| *ns > queue_ns);
-        self.slice('b', operation, pid, queue_ns, &arguments)?;
+        self.write_slice('b', operation, pid, queue_ns, &arguments)?;
         if let Some(issue_ns) = issue_ns {
-            self.slice('b', "queued", pid, queue_ns, "")?;
-            self.slice('e', "queued", pid, issue_ns, "")?;
-            self.slice('b', "device", pid, issue_ns, "")?;
-            self.slice('e', "device", pid, end_ns, "")?;
+            self.write_slice('b', "queued", pid, queue_ns, "")?;
+            self.write_slice('e', "queued", pid, issue_ns, "")?;
+            self.write_slice('b', "device", pid, issue_ns, "")?;
+            self.write_slice('e', "device", pid, end_ns, "")?;
         }
-        self.slice('e', operation, pid, end_ns, "")
+        self.write_slice('e', operation, pid, end_ns, "")
     }
 
     /// Writes the beginning (`b`) or the end (`e`) of a part of the last I/O.
-    fn slice(&mut self, phase: char, name: &str, pid: u32, time_ns: u64, more: &str) -> io::Result<()> {
+    fn write_slice(&mut self, phase: char, name: &str, pid: u32, time_ns: u64, arguments: &str) -> io::Result<()> {
         let (us, rest_ns, id) = (time_ns / 1000, time_ns % 1000, self.ios);
-        self.line(format_args!(
-            "\"ph\":\"{phase}\",\"cat\":\"block\",\"id\":{id},\"name\":\"{name}\",\"pid\":{pid},\"tid\":{pid},\"ts\":{us}.{rest_ns:03}{more}"
+        self.write_object(format_args!(
+            "\"ph\":\"{phase}\",\"cat\":\"block\",\"id\":{id},\"name\":\"{name}\",\"pid\":{pid},\"tid\":{pid},\"ts\":{us}.{rest_ns:03}{arguments}"
         ))
     }
 
-    fn line(&mut self, fields: std::fmt::Arguments<'_>) -> io::Result<()> {
+    fn write_object(&mut self, fields: std::fmt::Arguments<'_>) -> io::Result<()> {
         let separator = if std::mem::take(&mut self.is_first) { "" } else { ",\n" };
         write!(self.out, "{separator}{{{fields}}}")
     }

@@ -50,41 +50,43 @@ pub struct Candidate {
 /// All formats that match the beginning of a file.
 #[must_use]
 pub fn candidates(head: &[u8]) -> Vec<Candidate> {
-    let found = |format, why: &str| Candidate { format, why: why.to_owned() };
+    let candidate = |format, why: &str| Candidate { format, why: why.to_owned() };
     if blktrace::is_recording(head) {
-        return vec![found(Format::Blktrace, "the magic number of blktrace")];
+        return vec![candidate(Format::Blktrace, "the magic number of blktrace")];
     }
-    if vscsi::layout_of(head).is_some() {
-        return vec![found(Format::Vscsi, "records with versions, commands and times of vSCSI")];
+    if vscsi::detect_layout(head).is_some() {
+        return vec![candidate(Format::Vscsi, "records with versions, commands and times of vSCSI")];
     }
     // The last line may be cut off.
-    let is_line = |test: fn(&[u8]) -> bool| lines(head).find(|line| test(line)).is_some();
-    let mut all = Vec::new();
-    if is_line(blkparse::is_event) {
-        all.push(found(Format::Blkparse, "lines of device, CPU, time, pid, action and flags"));
+    let any_line = |test: fn(&[u8]) -> bool| lines(head).find(|line| test(line)).is_some();
+    let mut candidates = Vec::new();
+    if any_line(blkparse::is_event) {
+        candidates.push(candidate(Format::Blkparse, "lines of device, CPU, time, pid, action and flags"));
     }
-    if is_line(tracefs_text::is_event) {
-        all.push(found(Format::TracefsText, "lines of task, CPU, time and an event of the block layer"));
+    if any_line(tracefs_text::is_event) {
+        candidates.push(candidate(Format::TracefsText, "lines of task, CPU, time and an event of the block layer"));
     }
-    if is_line(biosnoop::is_header) {
-        all.push(found(Format::Biosnoop, "a header with biosnoop's columns"));
+    if any_line(biosnoop::is_header) {
+        candidates.push(candidate(Format::Biosnoop, "a header with biosnoop's columns"));
     }
-    if all.is_empty() {
+    if candidates.is_empty() {
         let why = "the first lines have these columns";
-        let tables = table::presets_of(lines(head)).into_iter();
-        all.extend(tables.map(|columns| found(Format::Table(Box::new(columns)), why)));
+        let tables = table::matching_presets(lines(head)).into_iter();
+        candidates.extend(tables.map(|columns| candidate(Format::Table(Box::new(columns)), why)));
     }
-    all
+    candidates
 }
 
-/// The first line that looks like an event, where no line is one: its number, what is wrong with it, and what is expected.
-pub(crate) fn unread(head: &[u8]) -> Option<(u64, &'static str, &'static str)> {
-    let flaw = |line| tracefs_text::flaw(line).or_else(|| blkparse::flaw(line));
-    lines(head).zip(1..).find_map(|(line, number)| flaw(line).map(|(what, expected)| (number, what, expected)))
+/// The first line that resembles an event but is malformed: its number, what is wrong with it, and what was expected.
+pub(crate) fn first_malformed_line(head: &[u8]) -> Option<(u64, &'static str, &'static str)> {
+    let parse_failure = |line| tracefs_text::parse_failure(line).or_else(|| blkparse::parse_failure(line));
+    lines(head)
+        .zip(1..)
+        .find_map(|(line, number)| parse_failure(line).map(|(problem, expected)| (number, problem, expected)))
 }
 
-/// What a file is that is no recording, and what is expected instead, if it is known.
-pub(crate) fn other(head: &[u8]) -> Option<(&'static str, &'static str)> {
+/// The kind of a file that is not a recording, and what was expected instead; `None` if the kind is unknown.
+pub(crate) fn describe_non_recording(head: &[u8]) -> Option<(&'static str, &'static str)> {
     const JOB: (&str, &str) =
         ("this is a fio job file, not a recording", "a recording; hoistway compare takes job files");
     const IO_LOG: (&str, &str) =
@@ -102,20 +104,20 @@ pub(crate) fn other(head: &[u8]) -> Option<(&'static str, &'static str)> {
     if head.starts_with(b"fio version ") {
         return Some(IO_LOG);
     }
-    let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
-    if has(b"\"fio version\"") || head.starts_with(b"3;fio-") || head.starts_with(b"5;fio-") {
+    let contains = |text: &[u8]| memchr::memmem::find(head, text).is_some();
+    if contains(b"\"fio version\"") || head.starts_with(b"3;fio-") || head.starts_with(b"5;fio-") {
         return Some(RESULTS);
     }
     if head.starts_with(b"==================== ") {
         return Some(BTT);
     }
-    if (has(b"r/s") && has(b"w/s")) || has(b"\"sysstat\"") {
+    if (contains(b"r/s") && contains(b"w/s")) || contains(b"\"sysstat\"") {
         return Some(SUMMARY);
     }
-    let mut lines = lines(head)
+    let mut content_lines = lines(head)
         .map(<[u8]>::trim_ascii)
         .filter(|line| !line.is_empty() && !line.starts_with(b";") && !line.starts_with(b"#"));
-    let first = lines.next()?;
+    let first = content_lines.next()?;
     if first.first() == Some(&b'[') && first.last() == Some(&b']') {
         return Some(JOB);
     }
@@ -127,7 +129,7 @@ pub(crate) fn other(head: &[u8]) -> Option<(&'static str, &'static str)> {
         let fields = || line.split(|letter| *letter == b',');
         memchr::memmem::find(line, b", ").is_some() && fields().count() >= 4 && fields().all(is_number)
     };
-    (is_log(first) && lines.next().is_none_or(is_log)).then_some(LOG)
+    (is_log(first) && content_lines.next().is_none_or(is_log)).then_some(LOG)
 }
 
 /// The first lines.

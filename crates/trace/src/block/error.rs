@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A position in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum Position {
     /// The file as a whole.
     File,
     /// A binary record.
@@ -24,7 +24,7 @@ pub struct ReadError {
     /// The file as the user named it.
     pub file: String,
     /// Where in it.
-    pub place: Place,
+    pub position: Position,
     /// What is wrong.
     pub message: String,
     /// What was expected, or what to do.
@@ -35,23 +35,23 @@ impl ReadError {
     /// An error of a file as a whole.
     #[must_use]
     pub fn file(file: &str, message: impl Into<String>, expected: impl Into<String>) -> ReadError {
-        ReadError::at(file, Place::File, message, expected)
+        ReadError::at(file, Position::File, message, expected)
     }
 
     /// An error at a place of a file.
     #[must_use]
-    pub fn at(file: &str, place: Place, message: impl Into<String>, expected: impl Into<String>) -> ReadError {
-        ReadError { file: file.to_owned(), place, message: message.into(), expected: expected.into() }
+    pub fn at(file: &str, position: Position, message: impl Into<String>, expected: impl Into<String>) -> ReadError {
+        ReadError { file: file.to_owned(), position, message: message.into(), expected: expected.into() }
     }
 }
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.file)?;
-        match self.place {
-            Place::File => {}
-            Place::Record { number, byte } => write!(f, "record {number} at byte {byte}: ")?,
-            Place::Line(line) => write!(f, "line {line}: ")?,
+        match self.position {
+            Position::File => {}
+            Position::Record { number, byte } => write!(f, "record {number} at byte {byte}: ")?,
+            Position::Line(line) => write!(f, "line {line}: ")?,
         }
         write!(f, "{} (expected {})", self.message, self.expected)
     }
@@ -60,15 +60,15 @@ impl fmt::Display for ReadError {
 impl std::error::Error for ReadError {}
 
 /// Quotes a file's text for an error message: shortened, on one line, without control characters.
-pub(crate) fn shown(text: &[u8]) -> String {
+pub(crate) fn quoted(text: &[u8]) -> String {
     const CHARACTERS_MAX: usize = 60;
     let text = String::from_utf8_lossy(text);
-    let mut shown: String =
+    let mut quoted: String =
         text.chars().take(CHARACTERS_MAX).map(|letter| if letter.is_control() { '?' } else { letter }).collect();
     if text.chars().nth(CHARACTERS_MAX).is_some() {
-        shown.push_str("...");
+        quoted.push_str("...");
     }
-    format!("{shown:?}")
+    format!("{quoted:?}")
 }
 
 /// Missing and superfluous parts of a recording, which do not stop a reader.

@@ -169,7 +169,7 @@ impl Flags {
 
     /// Removes "read" from an event without data: blktrace sets that bit on everything that is not a write.
     #[must_use]
-    pub const fn of_bytes(self, bytes: u32) -> Flags {
+    pub const fn without_read_if_empty(self, bytes: u32) -> Flags {
         if bytes == 0 { self.without(Flags::READ) } else { self }
     }
 

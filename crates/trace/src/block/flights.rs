@@ -54,7 +54,7 @@ pub struct Flight {
 
 impl Flight {
     /// Adopts the priority of its request.
-    fn learn(&mut self, priority: IoPriority) {
+    fn adopt_priority(&mut self, priority: IoPriority) {
         if self.priority == IoPriority::UNSET {
             self.priority = priority;
         }
@@ -143,13 +143,13 @@ pub struct Flights {
     /// I/Os that were given up during the current event.
     lost: Vec<Flight>,
     /// Whether the recording has no bios, so that each issued request is an I/O.
-    of_requests: bool,
+    is_request_based: bool,
 }
 
 impl Flights {
-    /// An empty table; `of_requests` if the recording has no Q events.
+    /// An empty table; `is_request_based` if the recording has no Q events.
     #[must_use]
-    pub fn new(of_requests: bool) -> Flights {
+    pub fn new(is_request_based: bool) -> Flights {
         Flights {
             flights: Vec::new(),
             free_flights: Vec::new(),
@@ -158,7 +158,7 @@ impl Flights {
             starts: FxHashMap::default(),
             counts: Counts::default(),
             lost: Vec::new(),
-            of_requests,
+            is_request_based,
         }
     }
 
@@ -176,35 +176,35 @@ impl Flights {
 
     /// Processes the next event and reports the step of each affected I/O.
     #[inline]
-    pub fn take(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
+    pub fn take(&mut self, event: &Event, on_step: &mut impl FnMut(Step, &Flight)) {
         if event.flags.has(Flags::PASSTHROUGH) {
             self.counts.passthrough += u64::from(event.action == Action::Issue);
             return;
         }
         match event.action {
-            Action::Queue => self.queue(event, event.sector, on),
-            Action::GetRequest => self.submitted(event, false, on),
+            Action::Queue => self.add_io(event, event.sector, on_step),
+            Action::GetRequest => self.mark_submitted(event, false, on_step),
             Action::BackMerge | Action::FrontMerge => {
                 self.counts.merged += 1;
-                self.submitted(event, true, on);
+                self.mark_submitted(event, true, on_step);
             }
             Action::Split => self.split(event),
-            Action::Issue => self.issue(event, on),
+            Action::Issue => self.issue(event, on_step),
             Action::Requeue => {
                 self.counts.requeued += 1;
-                self.each_part(event, State::Issued, |part| part.state = State::Submitted);
+                self.for_each_part(event, State::Issued, |part| part.state = State::Submitted);
             }
-            Action::Complete => self.complete(event, on),
-            Action::Insert => self.insert(event, on),
+            Action::Complete => self.complete(event, on_step),
+            Action::Insert => self.insert(event, on_step),
             _ => {}
         }
         for flight in self.lost.drain(..) {
             self.counts.given_up += 1;
-            on(Step::GivenUp, &flight);
+            on_step(Step::GivenUp, &flight);
         }
     }
 
-    fn queue(&mut self, event: &Event, sector: u64, on: &mut impl FnMut(Step, &Flight)) {
+    fn add_io(&mut self, event: &Event, sector: u64, on_step: &mut impl FnMut(Step, &Flight)) {
         if self.in_flight() >= FLIGHTS_MAX {
             self.give_up_half();
         }
@@ -241,7 +241,7 @@ impl Flights {
             event.device,
             Part { flight: id, start: sector, end: event.end(), state: State::Queued, older: NONE },
         );
-        on(Step::Queued, &self.flights[id as usize]);
+        on_step(Step::Queued, &self.flights[id as usize]);
     }
 
     fn add_part(&mut self, device: Device, mut part: Part) {
@@ -258,30 +258,30 @@ impl Flights {
             }
         };
         *head = number;
-        let (mut length, mut last) = (1, number);
-        while self.parts[last as usize].older != NONE {
-            last = self.parts[last as usize].older;
+        let (mut length, mut oldest) = (1, number);
+        while self.parts[oldest as usize].older != NONE {
+            oldest = self.parts[oldest as usize].older;
             length += 1;
         }
         if length > CHAIN_MAX {
-            self.give_up(self.parts[last as usize].flight, last);
+            self.give_up(self.parts[oldest as usize].flight, oldest);
         }
     }
 
     /// The newest or oldest part at a sector that passes a test.
     #[inline]
-    fn find(&self, device: Device, start: u64, is_newest: bool, test: impl Fn(&Part) -> bool) -> Option<u32> {
-        let mut at = *self.starts.get(&(device.number(), start))?;
+    fn find_part(&self, device: Device, start: u64, is_newest: bool, test: impl Fn(&Part) -> bool) -> Option<u32> {
+        let mut number = *self.starts.get(&(device.number(), start))?;
         let mut found = None;
-        while at != NONE {
-            let part = &self.parts[at as usize];
+        while number != NONE {
+            let part = &self.parts[number as usize];
             if test(part) {
-                found = Some(at);
+                found = Some(number);
                 if is_newest {
                     break;
                 }
             }
-            at = part.older;
+            number = part.older;
         }
         found
     }
@@ -297,11 +297,11 @@ impl Flights {
                 *head = older;
             }
         } else {
-            let mut at = *head;
-            while self.parts[at as usize].older != number {
-                at = self.parts[at as usize].older;
+            let mut newer = *head;
+            while self.parts[newer as usize].older != number {
+                newer = self.parts[newer as usize].older;
             }
-            self.parts[at as usize].older = older;
+            self.parts[newer as usize].older = older;
         }
         self.free_parts.push(number);
     }
@@ -322,8 +322,8 @@ impl Flights {
     fn give_up_half(&mut self) {
         let mut times: Vec<u64> = self.flights.iter().map(|flight| flight.queue_ns).collect();
         let middle = times.len() / 2;
-        let until_ns = *times.select_nth_unstable(middle).1;
-        self.give_up_if(|flight| flight.queue_ns <= until_ns);
+        let median_ns = *times.select_nth_unstable(middle).1;
+        self.give_up_if(|flight| flight.queue_ns <= median_ns);
     }
 
     fn give_up_if(&mut self, is_lost: impl Fn(&Flight) -> bool) {
@@ -346,21 +346,21 @@ impl Flights {
     }
 
     /// A part got its request, or was merged into one.
-    fn submitted(&mut self, event: &Event, is_merged: bool, on: &mut impl FnMut(Step, &Flight)) {
+    fn mark_submitted(&mut self, event: &Event, is_merged: bool, on_step: &mut impl FnMut(Step, &Flight)) {
         let end = event.end();
-        let is_it = |part: &Part| part.state == State::Queued && part.end == end;
-        let Some(number) = self.find(event.device, event.sector, true, is_it) else { return };
+        let matches = |part: &Part| part.state == State::Queued && part.end == end;
+        let Some(number) = self.find_part(event.device, event.sector, true, matches) else { return };
         self.parts[number as usize].state = State::Submitted;
         let flight = &mut self.flights[self.parts[number as usize].flight as usize];
         let blocked_ns = event.time_ns - flight.submitted_ns;
         (flight.submitted_ns, flight.is_merged) = (event.time_ns, is_merged);
-        on(Step::Submitted { blocked_ns }, flight);
+        on_step(Step::Submitted { blocked_ns }, flight);
     }
 
     fn split(&mut self, event: &Event) {
         let Payload::Rest(rest) = event.payload else { return };
-        let is_it = |part: &Part| part.state == State::Queued && part.start < rest && rest < part.end;
-        let Some(number) = self.find(event.device, event.sector, true, is_it) else { return };
+        let matches = |part: &Part| part.state == State::Queued && part.start < rest && rest < part.end;
+        let Some(number) = self.find_part(event.device, event.sector, true, matches) else { return };
         self.counts.split += 1;
         let first = self.parts[number as usize];
         self.parts[number as usize].end = rest;
@@ -370,41 +370,43 @@ impl Flights {
     }
 
     /// Changes every part of a request that is in this state.
-    fn each_part(&mut self, event: &Event, state: State, mut change: impl FnMut(&mut Part)) {
-        let (mut at, end) = (event.sector, event.end());
-        while at < end {
-            let Some(number) = self.find(event.device, at, false, |part| part.state == state && part.end <= end) else {
+    fn for_each_part(&mut self, event: &Event, state: State, mut change: impl FnMut(&mut Part)) {
+        let (mut sector, end) = (event.sector, event.end());
+        while sector < end {
+            let Some(number) =
+                self.find_part(event.device, sector, false, |part| part.state == state && part.end <= end)
+            else {
                 return;
             };
             let part = &mut self.parts[number as usize];
             change(part);
-            if part.end <= at {
+            if part.end <= sector {
                 return;
             }
-            at = part.end;
+            sector = part.end;
         }
     }
 
-    fn issue(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
-        let (mut at, end) = (event.sector, event.end());
-        let mut is_known = false;
-        while at < end {
-            let is_it = |part: &Part| part.state <= State::Submitted && at < part.end && part.end <= end;
-            let Some(number) = self.find(event.device, at, false, is_it) else { break };
-            is_known = true;
+    fn issue(&mut self, event: &Event, on_step: &mut impl FnMut(Step, &Flight)) {
+        let (mut sector, end) = (event.sector, event.end());
+        let mut has_match = false;
+        while sector < end {
+            let matches = |part: &Part| part.state <= State::Submitted && sector < part.end && part.end <= end;
+            let Some(number) = self.find_part(event.device, sector, false, matches) else { break };
+            has_match = true;
             let part = &mut self.parts[number as usize];
             part.state = State::Issued;
-            at = part.end;
+            sector = part.end;
             let flight = &mut self.flights[part.flight as usize];
             flight.issue_ns = Some(event.time_ns);
-            flight.learn(event.priority);
-            on(Step::Issued, flight);
+            flight.adopt_priority(event.priority);
+            on_step(Step::Issued, flight);
         }
-        if is_known || (event.bytes == 0 && !self.of_requests) {
+        if has_match || (event.bytes == 0 && !self.is_request_based) {
             return;
         }
-        if self.of_requests {
-            self.queue(event, if event.bytes == 0 { 0 } else { event.sector }, on);
+        if self.is_request_based {
+            self.add_io(event, if event.bytes == 0 { 0 } else { event.sector }, on_step);
             let newest = self.starts.get(&(event.device.number(), if event.bytes == 0 { 0 } else { event.sector }));
             if let Some(&number) = newest {
                 self.parts[number as usize].state = State::Issued;
@@ -416,31 +418,33 @@ impl Flights {
     }
 
     /// The request that begins with this part is inserted.
-    fn insert(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
-        let is_it = |part: &Part| part.state == State::Submitted && part.end > part.start;
-        let Some(number) = self.find(event.device, event.sector, false, is_it) else { return };
+    fn insert(&mut self, event: &Event, on_step: &mut impl FnMut(Step, &Flight)) {
+        let matches = |part: &Part| part.state == State::Submitted && part.end > part.start;
+        let Some(number) = self.find_part(event.device, event.sector, false, matches) else { return };
         let flight = &mut self.flights[self.parts[number as usize].flight as usize];
         flight.insert_ns = Some(event.time_ns);
-        flight.learn(event.priority);
-        on(Step::Inserted, flight);
+        flight.adopt_priority(event.priority);
+        on_step(Step::Inserted, flight);
     }
 
-    fn complete(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
+    fn complete(&mut self, event: &Event, on_step: &mut impl FnMut(Step, &Flight)) {
         if event.bytes == 0 {
-            return self.complete_empty(event, on);
+            return self.complete_flush(event, on_step);
         }
-        let (mut at, end) = (event.sector, event.end());
-        let mut is_known = false;
-        while at < end {
+        let (mut sector, end) = (event.sector, event.end());
+        let mut has_match = false;
+        while sector < end {
             // Prefer issued parts; parts that were never issued belong to a device without D events.
-            let is_issued = |part: &Part| part.state == State::Issued && part.end > at;
-            let is_any = |part: &Part| part.state <= State::Issued && part.end > at;
-            let found = self.find(event.device, at, false, is_issued);
-            let Some(number) = found.or_else(|| self.find(event.device, at, false, is_any)) else { break };
-            is_known = true;
+            let is_issued = |part: &Part| part.state == State::Issued && part.end > sector;
+            let is_unfinished = |part: &Part| part.state <= State::Issued && part.end > sector;
+            let found = self.find_part(event.device, sector, false, is_issued);
+            let Some(number) = found.or_else(|| self.find_part(event.device, sector, false, is_unfinished)) else {
+                break;
+            };
+            has_match = true;
             let part = self.parts[number as usize];
             if part.state == State::Queued && part.end == end && EAGAIN.contains(&event.error) {
-                self.refuse(event, number, on);
+                self.refuse(event, number, on_step);
                 break;
             }
             if part.end > end {
@@ -450,54 +454,54 @@ impl Flights {
                 break;
             }
             let flight = &mut self.flights[part.flight as usize];
-            on(Step::Transferred, flight);
+            on_step(Step::Transferred, flight);
             let flags = flight.flags;
             let has_flush_behind = flags.has(Flags::FUA) && !event.flags.has(Flags::FUA);
-            if (has_flush_behind || flags.has(Flags::FLUSH)) && !self.of_requests {
+            if (has_flush_behind || flags.has(Flags::FLUSH)) && !self.is_request_based {
                 self.parts[number as usize].state = State::Flushing;
             } else {
-                self.part_done(event, number, on);
+                self.complete_part(event, number, on_step);
             }
-            at = part.end;
+            sector = part.end;
         }
-        self.counts.completed_unknown += u64::from(!is_known);
+        self.counts.completed_unknown += u64::from(!has_match);
     }
 
     /// A bio failed before it got a request: unless it was split, it does not count as an I/O.
     #[cold]
-    fn refuse(&mut self, event: &Event, number: u32, on: &mut impl FnMut(Step, &Flight)) {
+    fn refuse(&mut self, event: &Event, number: u32, on_step: &mut impl FnMut(Step, &Flight)) {
         let id = self.parts[number as usize].flight;
         if self.flights[id as usize].is_split {
-            return self.part_done(event, number, on);
+            return self.complete_part(event, number, on_step);
         }
         self.unlink(event.device, number);
         (self.counts.queued, self.counts.refused) = (self.counts.queued - 1, self.counts.refused + 1);
-        on(Step::Refused, &self.flights[id as usize]);
+        on_step(Step::Refused, &self.flights[id as usize]);
         self.free_flights.push(id);
     }
 
     /// The completion of a flush, or of the last step of a write with one.
-    fn complete_empty(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
-        if event.flags.has(Flags::FLUSH) && !self.of_requests {
+    fn complete_flush(&mut self, event: &Event, on_step: &mut impl FnMut(Step, &Flight)) {
+        if event.flags.has(Flags::FLUSH) && !self.is_request_based {
             // The flush request itself; the bios that waited for it have completions of their own.
             return;
         }
-        let sector = if self.of_requests { 0 } else { event.sector };
-        let is_it = |part: &Part| part.state == State::Flushing || part.start == part.end;
-        match self.find(event.device, sector, false, is_it) {
-            Some(number) => self.part_done(event, number, on),
+        let sector = if self.is_request_based { 0 } else { event.sector };
+        let matches = |part: &Part| part.state == State::Flushing || part.start == part.end;
+        match self.find_part(event.device, sector, false, matches) {
+            Some(number) => self.complete_part(event, number, on_step),
             None => self.counts.completed_unknown += 1,
         }
     }
 
-    fn part_done(&mut self, event: &Event, number: u32, on: &mut impl FnMut(Step, &Flight)) {
+    fn complete_part(&mut self, event: &Event, number: u32, on_step: &mut impl FnMut(Step, &Flight)) {
         let id = self.parts[number as usize].flight;
         self.unlink(event.device, number);
         let flight = &mut self.flights[id as usize];
         flight.parts -= 1;
         if flight.parts == 0 {
             self.counts.completed += 1;
-            on(Step::Completed, flight);
+            on_step(Step::Completed, flight);
             self.free_flights.push(id);
         }
     }

@@ -20,7 +20,7 @@ pub(crate) const HEADER_BYTES: usize = 48;
 /// Bytes of a header of version 8.
 pub(crate) const HEADER_BYTES_MAX: usize = 64;
 
-/// Version and whether the byte order is the other one.
+/// The version, and whether numbers are big endian; `None` if the magic number is wrong.
 pub(crate) fn layout(magic: [u8; 4]) -> Option<(u8, bool)> {
     let is_known = |number: u32| number & !0xff == MAGIC && matches!(number & 0xff, 7 | 8);
     let (little, big) = (u32::from_le_bytes(magic), u32::from_be_bytes(magic));
@@ -60,41 +60,41 @@ impl Header {
 
     #[inline]
     fn version_7<const BIG: bool>(bytes: &[u8; HEADER_BYTES]) -> Header {
-        let action = number::<4, BIG>(bytes, 28) as u32;
+        let action = read_number::<4, BIG>(bytes, 28) as u32;
         Header {
             version: 7,
             is_big_endian: BIG,
-            sequence: number::<4, BIG>(bytes, 4) as u32,
-            time_ns: number::<8, BIG>(bytes, 8),
-            sector: number::<8, BIG>(bytes, 16),
-            bytes: number::<4, BIG>(bytes, 24) as u32,
+            sequence: read_number::<4, BIG>(bytes, 4) as u32,
+            time_ns: read_number::<8, BIG>(bytes, 8),
+            sector: read_number::<8, BIG>(bytes, 16),
+            bytes: read_number::<4, BIG>(bytes, 24) as u32,
             code: action as u16,
             category: (action >> 16) as u16,
-            pid: number::<4, BIG>(bytes, 32) as u32,
-            device: number::<4, BIG>(bytes, 36) as u32,
-            cpu: number::<4, BIG>(bytes, 40) as u32,
-            error: number::<2, BIG>(bytes, 44) as u16,
-            payload_bytes: number::<2, BIG>(bytes, 46) as usize,
+            pid: read_number::<4, BIG>(bytes, 32) as u32,
+            device: read_number::<4, BIG>(bytes, 36) as u32,
+            cpu: read_number::<4, BIG>(bytes, 40) as u32,
+            error: read_number::<2, BIG>(bytes, 44) as u16,
+            payload_bytes: read_number::<2, BIG>(bytes, 46) as usize,
         }
     }
 
     #[inline]
     fn version_8<const BIG: bool>(bytes: &[u8; HEADER_BYTES_MAX]) -> Header {
-        let action = number::<8, BIG>(bytes, 32);
+        let action = read_number::<8, BIG>(bytes, 32);
         Header {
             version: 8,
             is_big_endian: BIG,
-            sequence: number::<4, BIG>(bytes, 4) as u32,
-            time_ns: number::<8, BIG>(bytes, 8),
-            sector: number::<8, BIG>(bytes, 16),
-            bytes: number::<4, BIG>(bytes, 24) as u32,
+            sequence: read_number::<4, BIG>(bytes, 4) as u32,
+            time_ns: read_number::<8, BIG>(bytes, 8),
+            sector: read_number::<8, BIG>(bytes, 16),
+            bytes: read_number::<4, BIG>(bytes, 24) as u32,
             code: action as u16,
             category: (action >> 32) as u16,
-            pid: number::<4, BIG>(bytes, 28) as u32,
-            device: number::<4, BIG>(bytes, 40) as u32,
-            cpu: number::<4, BIG>(bytes, 44) as u32,
-            error: number::<2, BIG>(bytes, 48) as u16,
-            payload_bytes: number::<2, BIG>(bytes, 50) as usize,
+            pid: read_number::<4, BIG>(bytes, 28) as u32,
+            device: read_number::<4, BIG>(bytes, 40) as u32,
+            cpu: read_number::<4, BIG>(bytes, 44) as u32,
+            error: read_number::<2, BIG>(bytes, 48) as u16,
+            payload_bytes: read_number::<2, BIG>(bytes, 50) as usize,
         }
     }
 
@@ -103,15 +103,15 @@ impl Header {
     }
 }
 
-/// A number of `COUNT` bytes at a place.
+/// Reads a number of `COUNT` bytes.
 #[inline]
-pub(crate) fn number<const COUNT: usize, const BIG: bool>(bytes: &[u8], at: usize) -> u64 {
-    let mut whole = [0; 8];
+pub(crate) fn read_number<const COUNT: usize, const BIG: bool>(bytes: &[u8], offset: usize) -> u64 {
+    let mut padded = [0; 8];
     if BIG {
-        whole[8 - COUNT..].copy_from_slice(&bytes[at..at + COUNT]);
-        u64::from_be_bytes(whole)
+        padded[8 - COUNT..].copy_from_slice(&bytes[offset..offset + COUNT]);
+        u64::from_be_bytes(padded)
     } else {
-        whole[..COUNT].copy_from_slice(&bytes[at..at + COUNT]);
-        u64::from_le_bytes(whole)
+        padded[..COUNT].copy_from_slice(&bytes[offset..offset + COUNT]);
+        u64::from_le_bytes(padded)
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 
-use super::error::{Place, ReadError};
+use super::error::{Position, ReadError};
 
 /// Bytes per read.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -43,30 +43,30 @@ impl Input {
         if path == Path::new("-") {
             return Input::new("standard input", Box::new(io::stdin()));
         }
-        let file = File::open(path).map_err(|error| unreadable(&name, Place::File, &error))?;
+        let file = File::open(path).map_err(|error| read_failed(&name, Position::File, &error))?;
         Input::new(&name, Box::new(file))
     }
 
     /// Wraps any reader, with a name for messages.
     ///
     /// # Errors
-    /// If their beginning cannot be read.
+    /// If its beginning cannot be read.
     pub fn new(name: &str, reader: Box<dyn Read + Send>) -> Result<Input, ReadError> {
-        let mut raw = Input::plain(name, reader);
+        let mut raw = Input::from_reader(name, reader);
         let head = raw.fill(4)?;
         let (is_gzip, is_zstd) = (head.starts_with(&[0x1f, 0x8b]), head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]));
         if is_gzip {
-            Ok(Input::plain(name, Box::new(MultiGzDecoder::new(raw))))
+            Ok(Input::from_reader(name, Box::new(MultiGzDecoder::new(raw))))
         } else if is_zstd {
             let decoder = StreamingDecoder::new(raw)
                 .map_err(|error| ReadError::file(name, format!("zstd: {error}"), "a whole zstd frame"))?;
-            Ok(Input::plain(name, Box::new(decoder)))
+            Ok(Input::from_reader(name, Box::new(decoder)))
         } else {
             Ok(raw)
         }
     }
 
-    fn plain(name: &str, reader: Box<dyn Read + Send>) -> Input {
+    fn from_reader(name: &str, reader: Box<dyn Read + Send>) -> Input {
         Input {
             name: name.to_owned(),
             reader,
@@ -125,7 +125,7 @@ impl Input {
                 }
                 Ok(read) => self.end += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(unreadable(&self.name, Place::File, &error)),
+                Err(error) => return Err(read_failed(&self.name, Position::File, &error)),
             }
         }
         Ok(())
@@ -138,23 +138,23 @@ impl Input {
         self.position += count as u64;
     }
 
-    /// Leaves all bytes behind that [`Input::fill`] has shown.
+    /// Consumes all bytes that [`Input::fill`] has returned.
     pub fn consume_all(&mut self) {
         self.consume(self.end - self.start);
     }
 
-    /// Leaves bytes behind, however many.
+    /// Skips `count` bytes, which may exceed the buffer.
     ///
     /// # Errors
     /// If they cannot be read. Returns `false` if there are fewer.
     pub fn skip(&mut self, mut count: usize) -> Result<bool, ReadError> {
         while count > 0 {
-            let there = self.fill(count.min(CHUNK_BYTES))?.len().min(count);
-            if there == 0 {
+            let available = self.fill(count.min(CHUNK_BYTES))?.len().min(count);
+            if available == 0 {
                 return Ok(false);
             }
-            self.consume(there);
-            count -= there;
+            self.consume(available);
+            count -= available;
         }
         Ok(true)
     }
@@ -165,53 +165,53 @@ impl Input {
     /// If it cannot be read, or is too long for a line.
     #[inline]
     pub fn line(&mut self) -> Result<Option<&[u8]>, ReadError> {
-        let mut wanted = 1;
+        let mut needed = 1;
         loop {
-            let bytes = self.fill(wanted)?;
+            let bytes = self.fill(needed)?;
             if bytes.is_empty() {
                 return Ok(None);
             }
             if let Some(length) = memchr::memchr(b'\n', bytes) {
-                let from = self.start;
+                let line_start = self.start;
                 self.consume(length + 1);
                 self.lines += 1;
-                let line = &self.buffer[from..from + length];
+                let line = &self.buffer[line_start..line_start + length];
                 return Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)));
             }
             let length = bytes.len();
             if length > LINE_BYTES_MAX {
-                let place = Place::Line(self.lines + 1);
+                let position = Position::Line(self.lines + 1);
                 let message = format!("the line is longer than {LINE_BYTES_MAX} bytes");
-                return Err(ReadError::at(&self.name, place, message, "text in lines"));
+                return Err(ReadError::at(&self.name, position, message, "text in lines"));
             }
             if self.is_at_end {
-                let from = self.start;
+                let line_start = self.start;
                 self.consume(length);
                 self.lines += 1;
-                return Ok(Some(&self.buffer[from..from + length]));
+                return Ok(Some(&self.buffer[line_start..line_start + length]));
             }
-            wanted = length + 1;
+            needed = length + 1;
         }
     }
 
     /// An error at the line that was read last.
     #[must_use]
     pub fn line_error(&self, message: impl Into<String>, expected: impl Into<String>) -> ReadError {
-        ReadError::at(&self.name, Place::Line(self.lines), message, expected)
+        ReadError::at(&self.name, Position::Line(self.lines), message, expected)
     }
 }
 
-/// For decompressors, which have to read the bytes that format detection has already examined.
+/// Decompressors read through this, because detection has already buffered the first bytes.
 impl Read for Input {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let bytes = self.fill(1).map_err(|error| io::Error::other(error.message))?;
-        let count = bytes.len().min(into.len());
-        into[..count].copy_from_slice(&bytes[..count]);
+        let count = bytes.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&bytes[..count]);
         self.consume(count);
         Ok(count)
     }
 }
 
-fn unreadable(name: &str, place: Place, error: &io::Error) -> ReadError {
-    ReadError::at(name, place, format!("cannot be read: {error}"), "a recording that can be read to its end")
+fn read_failed(name: &str, position: Position, error: &io::Error) -> ReadError {
+    ReadError::at(name, position, format!("cannot be read: {error}"), "a recording that can be read to its end")
 }

@@ -92,7 +92,7 @@ impl Spread {
 /// All intervals of a device or task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Spreads {
-    of: [Spread; 8],
+    by_interval: [Spread; 8],
     last_queue_ns: Option<u64>,
 }
 
@@ -100,19 +100,19 @@ impl Spreads {
     /// The statistics of this interval.
     #[must_use]
     pub const fn get(&self, interval: Interval) -> &Spread {
-        &self.of[interval as usize]
+        &self.by_interval[interval as usize]
     }
 
     /// Adds the values of another device or task.
     pub fn merge(&mut self, other: &Spreads) {
-        self.of.iter_mut().zip(&other.of).for_each(|(one, other)| one.merge(other));
+        self.by_interval.iter_mut().zip(&other.by_interval).for_each(|(own, other)| own.merge(other));
     }
 
     fn add(&mut self, interval: Interval, time_ns: u64) {
-        self.of[interval as usize].add(time_ns);
+        self.by_interval[interval as usize].add(time_ns);
     }
 
-    fn take(&mut self, step: Step, flight: &Flight, now_ns: u64) {
+    fn add_step(&mut self, step: Step, flight: &Flight, now_ns: u64) {
         match step {
             Step::Queued => {
                 if let Some(last_ns) = self.last_queue_ns.replace(now_ns) {
@@ -157,16 +157,16 @@ impl Intervals {
         if flight.bytes == 0 {
             return;
         }
-        let at = match self.devices.iter().position(|(device, _)| *device == flight.device) {
-            Some(at) => at,
+        let index = match self.devices.iter().position(|(device, _)| *device == flight.device) {
+            Some(index) => index,
             None => {
                 self.devices.push((flight.device, Spreads::default()));
                 self.devices.len() - 1
             }
         };
-        self.devices[at].1.take(step, flight, now_ns);
+        self.devices[index].1.add_step(step, flight, now_ns);
         if self.tasks.len() < TASKS_MAX || self.tasks.contains_key(&flight.pid) {
-            self.tasks.entry(flight.pid).or_default().take(step, flight, now_ns);
+            self.tasks.entry(flight.pid).or_default().add_step(step, flight, now_ns);
         }
     }
 

@@ -3,16 +3,19 @@
 use super::error::Losses;
 use super::header::{Header, NOTIFY};
 
-/// The order of one CPU's records.
+/// The order of the records of one CPU and device.
 #[derive(Debug)]
 struct Lane {
     device: u32,
     cpu: u32,
-    /// Of the last event; 0 before the first one.
+    /// Sequence number of the last event; 0 before the first one.
     sequence: u32,
+    /// Time of the last event.
     time_ns: u64,
-    /// The lowest and the highest number, those of messages included.
-    seen: (u32, u32),
+    /// The lowest sequence number so far, those of messages included.
+    sequence_min: u32,
+    /// The highest one.
+    sequence_max: u32,
 }
 
 /// What is wrong with the order of a record.
@@ -22,15 +25,15 @@ pub(crate) struct Disorder {
     pub(crate) expected: &'static str,
 }
 
-/// The CPUs and devices that a file's records are of.
+/// One lane for each CPU and device in a file.
 #[derive(Debug)]
 pub(crate) struct Lanes {
     lanes: Vec<Lane>,
     /// Index of the lane of the last record.
     lane: usize,
-    /// Whether its records have to be in the order of time whichever CPU they are of.
+    /// Whether the file is one of several: then its records have to be in the order of time across all lanes.
     is_one_of_many: bool,
-    /// No event may be earlier: the time of the last one of a file that is one of many, else of the last one that was handed on.
+    /// No event may be earlier: the time of the last event of a file that is one of several, else of the last returned event.
     pub(crate) earliest_ns: u64,
 }
 
@@ -47,7 +50,7 @@ impl Lanes {
         let is_early = is_event && header.time_ns < self.earliest_ns;
         if self.is_one_of_many && is_event {
             if is_early {
-                return Err(backwards(header.time_ns, self.earliest_ns));
+                return Err(time_backwards(header.time_ns, self.earliest_ns));
             }
             self.earliest_ns = header.time_ns;
         }
@@ -57,12 +60,12 @@ impl Lanes {
             && lane.cpu == header.cpu
             && lane.device == header.device
             && lane.sequence.wrapping_add(1) == sequence
-            && lane.seen.1 == lane.sequence
+            && lane.sequence_max == lane.sequence
             && sequence > 1
             && header.time_ns >= lane.time_ns
             && is_event
         {
-            (lane.sequence, lane.seen.1, lane.time_ns) = (sequence, sequence, header.time_ns);
+            (lane.sequence, lane.sequence_max, lane.time_ns) = (sequence, sequence, header.time_ns);
         } else if sequence != 0 {
             self.check_lane(header, is_event, losses)?;
         }
@@ -71,12 +74,12 @@ impl Lanes {
 
     #[inline(never)]
     fn check_lane(&mut self, header: &Header, is_event: bool, losses: &mut Losses) -> Result<(), Disorder> {
-        let is_its = |lane: &Lane| lane.cpu == header.cpu && lane.device == header.device;
-        if !self.lanes.get(self.lane).is_some_and(is_its) {
-            let Some(at) = self.lanes.iter().position(is_its) else {
+        let is_of_header = |lane: &Lane| lane.cpu == header.cpu && lane.device == header.device;
+        if !self.lanes.get(self.lane).is_some_and(is_of_header) {
+            let Some(index) = self.lanes.iter().position(is_of_header) else {
                 return self.new_lane(header, is_event);
             };
-            self.lane = at;
+            self.lane = index;
         }
         let (lane, sequence) = (&mut self.lanes[self.lane], header.sequence);
         let gap = sequence.wrapping_sub(lane.sequence);
@@ -85,15 +88,15 @@ impl Lanes {
             return Err(Disorder { message, expected: "one recording in a file" });
         }
         if is_event && header.time_ns < lane.time_ns {
-            return Err(backwards(header.time_ns, lane.time_ns));
+            return Err(time_backwards(header.time_ns, lane.time_ns));
         }
-        let (above, below) = (sequence.wrapping_sub(lane.seen.1), lane.seen.0.wrapping_sub(sequence));
+        let (above, below) = (sequence.wrapping_sub(lane.sequence_max), lane.sequence_min.wrapping_sub(sequence));
         if (1..=u32::MAX / 2).contains(&above) {
             losses.lost_events += u64::from(above) - 1;
-            lane.seen.1 = sequence;
+            lane.sequence_max = sequence;
         } else if (1..=u32::MAX / 2).contains(&below) {
             losses.lost_events += u64::from(below) - 1;
-            lane.seen.0 = sequence;
+            lane.sequence_min = sequence;
         } else {
             // It was missed when a later one came first.
             losses.lost_events = losses.lost_events.saturating_sub(1);
@@ -119,14 +122,14 @@ impl Lanes {
         }
         self.lane = self.lanes.len();
         let (sequence, time_ns) = if is_event { (header.sequence, header.time_ns) } else { (0, 0) };
-        let seen = (header.sequence, header.sequence);
-        self.lanes.push(Lane { device: header.device, cpu: header.cpu, sequence, time_ns, seen });
+        let (sequence_min, sequence_max) = (header.sequence, header.sequence);
+        self.lanes.push(Lane { device: header.device, cpu: header.cpu, sequence, time_ns, sequence_min, sequence_max });
         Ok(())
     }
 }
 
 #[cold]
-fn backwards(time_ns: u64, last_ns: u64) -> Disorder {
+fn time_backwards(time_ns: u64, last_ns: u64) -> Disorder {
     let message = format!("the time goes back by {} ns", last_ns - time_ns);
     Disorder { message, expected: "records of a CPU in the order of time" }
 }

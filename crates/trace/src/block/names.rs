@@ -10,7 +10,7 @@ const TASKS_MAX: usize = 1 << 20;
 pub struct Names {
     by_pid: FxHashMap<u32, u32>,
     names: Vec<Box<str>>,
-    numbers: FxHashMap<Box<str>, u32>,
+    numbers_by_name: FxHashMap<Box<str>, u32>,
 }
 
 impl Names {
@@ -29,12 +29,12 @@ impl Names {
             return;
         }
         let name = printable(&String::from_utf8_lossy(name));
-        let number = match self.numbers.get(&*name) {
+        let number = match self.numbers_by_name.get(&*name) {
             Some(&number) => number,
             None => {
                 let number = self.names.len() as u32;
                 self.names.push((*name).into());
-                self.numbers.insert((*name).into(), number);
+                self.numbers_by_name.insert((*name).into(), number);
                 number
             }
         };

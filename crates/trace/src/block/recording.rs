@@ -7,11 +7,11 @@ use super::biosnoop::Biosnoop;
 use super::blkparse::Blkparse;
 use super::blktrace::Blktrace;
 use super::detect::{self, Format};
-use super::error::{Losses, Place, ReadError};
+use super::error::{Losses, Position, ReadError};
 use super::event::Event;
 use super::input::Input;
 use super::names::Names;
-use super::set::Set;
+use super::set::FileSet;
 use super::table::{Columns, Table};
 use super::tracefs_text::TracefsText;
 use super::vscsi::Vscsi;
@@ -57,27 +57,29 @@ impl Recording {
     /// # Errors
     /// If it cannot be read, is not a recording, or matches several formats.
     pub fn open(path: &Path) -> Result<Recording, ReadError> {
-        let set = Set::of(path)?;
-        let shown = path.display().to_string();
+        let set = FileSet::find(path)?;
+        let path_text = path.display().to_string();
         let mut inputs = set.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>, _>>()?;
         // Files of idle CPUs are empty.
-        let mut heads = Vec::new();
+        let mut candidates_by_file = Vec::new();
         for input in &mut inputs {
             let head = input.fill(detect::HEAD_BYTES)?;
-            heads.push(if head.is_empty() { Vec::new() } else { detect::candidates(head) });
+            candidates_by_file.push(if head.is_empty() { Vec::new() } else { detect::candidates(head) });
         }
         if let [input] = &mut inputs[..] {
             let input = std::mem::replace(input, Input::new("", Box::new(std::io::empty()))?);
             return Recording::read(input);
         }
-        let is_odd = |at: &usize| !heads[*at].is_empty() && heads[*at][0].format != Format::Blktrace;
-        if let Some(odd) = (0..inputs.len()).find(is_odd) {
-            let message = format!("this is {}", heads[odd][0].format);
-            return Err(ReadError::file(inputs[odd].name(), message, "blktrace records, like the other files"));
+        let is_not_blktrace = |file: &usize| {
+            !candidates_by_file[*file].is_empty() && candidates_by_file[*file][0].format != Format::Blktrace
+        };
+        if let Some(index) = (0..inputs.len()).find(is_not_blktrace) {
+            let message = format!("this is {}", candidates_by_file[index][0].format);
+            return Err(ReadError::file(inputs[index].name(), message, "blktrace records, like the other files"));
         }
         let files = inputs.len();
         let reader = Reader::Blktrace(Blktrace::new(inputs)?);
-        let why = format!("{files} files of {shown}'s name with the magic number of blktrace");
+        let why = format!("{files} files of {path_text}'s name with the magic number of blktrace");
         let losses = Losses { missing_cpus: set.missing, ..Losses::default() };
         Ok(Recording { reader, format: Format::Blktrace, why, files, names: Names::default(), losses })
     }
@@ -90,7 +92,7 @@ impl Recording {
         if let Some(columns) = columns {
             return Recording::table(Input::open(path)?, columns).map(Some);
         }
-        let set = Set::of(path)?;
+        let set = FileSet::find(path)?;
         if let [file] = &set.files[..] {
             return Ok(Recording::read_if_any(Input::open(file)?)?.ok());
         }
@@ -103,8 +105,8 @@ impl Recording {
     /// As for [`Recording::open`], except for a stream that is not a recording.
     pub fn read_if_any(mut input: Input) -> Result<Result<Recording, Input>, ReadError> {
         let head = input.fill(detect::HEAD_BYTES)?;
-        let is_one = !detect::candidates(head).is_empty() || detect::unread(head).is_some();
-        if is_one { Recording::read(input).map(Ok) } else { Ok(Err(input)) }
+        let is_recording = !detect::candidates(head).is_empty() || detect::first_malformed_line(head).is_some();
+        if is_recording { Recording::read(input).map(Ok) } else { Ok(Err(input)) }
     }
 
     /// Reads a stream of bytes in any format.
@@ -119,10 +121,11 @@ impl Recording {
         let candidates = detect::candidates(head);
         match &candidates[..] {
             [] => {
-                if let Some((line, message, expected)) = detect::unread(head) {
-                    return Err(ReadError::at(input.name(), Place::Line(line), message, expected));
+                if let Some((line, message, expected)) = detect::first_malformed_line(head) {
+                    return Err(ReadError::at(input.name(), Position::Line(line), message, expected));
                 }
-                let (message, expected) = detect::other(head).unwrap_or(("this is no recording of block I/O", FORMATS));
+                let (message, expected) =
+                    detect::describe_non_recording(head).unwrap_or(("this is no recording of block I/O", FORMATS));
                 Err(ReadError::file(input.name(), message, expected))
             }
             [only] => Recording::as_format(input, only.format.clone(), only.why.clone()),

@@ -26,59 +26,59 @@ fn member(file: &str) -> Option<Member> {
 
 /// Files of a recording.
 #[derive(Debug)]
-pub(crate) struct Set {
+pub(crate) struct FileSet {
     /// The files, sorted by CPU.
     pub(crate) files: Vec<PathBuf>,
     /// CPUs below the last one that have no file.
     pub(crate) missing: Vec<u32>,
 }
 
-impl Set {
+impl FileSet {
     /// The set that contains a file, or the only set in a folder; the file alone if its name is not that of a member.
     ///
     /// # Errors
     /// If the folder cannot be read, or does not contain exactly one set.
-    pub(crate) fn of(path: &Path) -> Result<Set, ReadError> {
-        let shown = path.display().to_string();
+    pub(crate) fn find(path: &Path) -> Result<FileSet, ReadError> {
+        let path_text = path.display().to_string();
         if path.is_dir() {
-            return Set::of_folder(path, &shown);
+            return FileSet::find_in_folder(path, &path_text);
         }
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let alone = || Set { files: vec![path.to_owned()], missing: Vec::new() };
-        let Some(wanted) = member(&name) else { return Ok(alone()) };
+        let single_file = || FileSet { files: vec![path.to_owned()], missing: Vec::new() };
+        let Some(requested) = member(&name) else { return Ok(single_file()) };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let Ok(members) = members(folder) else { return Ok(alone()) };
-        let of_it: Vec<_> = members.into_iter().filter(|(member, _)| member.name == wanted.name).collect();
-        if of_it.is_empty() { Ok(alone()) } else { Set::ordered(of_it, &shown) }
+        let Ok(members) = members(folder) else { return Ok(single_file()) };
+        let same_name: Vec<_> = members.into_iter().filter(|(member, _)| member.name == requested.name).collect();
+        if same_name.is_empty() { Ok(single_file()) } else { FileSet::from_members(same_name, &path_text) }
     }
 
-    fn of_folder(folder: &Path, shown: &str) -> Result<Set, ReadError> {
+    fn find_in_folder(folder: &Path, path_text: &str) -> Result<FileSet, ReadError> {
         let expected = "a folder with one recording, NAME.blktrace.0 and so on";
         let members = members(folder)
-            .map_err(|error| ReadError::file(shown, format!("the folder cannot be read: {error}"), expected))?;
+            .map_err(|error| ReadError::file(path_text, format!("the folder cannot be read: {error}"), expected))?;
         let mut names: Vec<&str> = members.iter().map(|(member, _)| &*member.name).collect();
         names.sort_unstable();
         names.dedup();
         match &names[..] {
-            [] => Err(ReadError::file(shown, "there is no recording in this folder", expected)),
-            [_] => Set::ordered(members, shown),
+            [] => Err(ReadError::file(path_text, "there is no recording in this folder", expected)),
+            [_] => FileSet::from_members(members, path_text),
             several => {
                 let message = format!("there are several recordings: {}", several.join(", "));
-                Err(ReadError::file(shown, message, "one of them: name one of its files"))
+                Err(ReadError::file(path_text, message, "one of them: name one of its files"))
             }
         }
     }
 
-    fn ordered(mut members: Vec<(Member, PathBuf)>, shown: &str) -> Result<Set, ReadError> {
-        members.sort_by(|(one, path), (other, path_of_other)| (one.cpu, path).cmp(&(other.cpu, path_of_other)));
+    fn from_members(mut members: Vec<(Member, PathBuf)>, path_text: &str) -> Result<FileSet, ReadError> {
+        members.sort_by(|(left, left_path), (right, right_path)| (left.cpu, left_path).cmp(&(right.cpu, right_path)));
         if let Some(pair) = members.windows(2).find(|pair| pair[0].0.cpu == pair[1].0.cpu) {
             let message = format!("{} and {} are for the same CPU", pair[0].1.display(), pair[1].1.display());
-            return Err(ReadError::file(shown, message, "one file for each CPU"));
+            return Err(ReadError::file(path_text, message, "one file for each CPU"));
         }
         let last = members.last().map_or(0, |(member, _)| member.cpu);
         let has = |cpu: &u32| members.iter().any(|(member, _)| member.cpu == *cpu);
         let missing = (0..last).filter(|cpu| !has(cpu)).collect();
-        Ok(Set { files: members.into_iter().map(|(_, path)| path).collect(), missing })
+        Ok(FileSet { files: members.into_iter().map(|(_, path)| path).collect(), missing })
     }
 }
 

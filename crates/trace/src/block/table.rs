@@ -5,11 +5,11 @@ use std::fmt;
 use hoistway_blk::bio::IoPriority;
 use rustc_hash::FxHashMap;
 
-use super::error::{Losses, ReadError, shown};
+use super::error::{Losses, ReadError, quoted};
 use super::event::{Action, Device, Event, Flags, Payload};
 use super::input::Input;
-use super::order::Order;
-use super::text::{decimal, nano};
+use super::sorter::Sorter;
+use super::text::{decimal, decimal_nanos};
 
 /// Tables are nearly sorted: an I/O may be this far out of order, ns.
 const WINDOW_NS: u64 = 1_000_000_000;
@@ -18,7 +18,7 @@ const COLUMNS_MAX: usize = 32;
 
 /// The column of a number, from 0, and its unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Scaled {
+struct NumberColumn {
     column: usize,
     /// One unit in nanoseconds or bytes.
     unit: u64,
@@ -29,17 +29,17 @@ struct Scaled {
 pub struct Columns {
     /// The description or the name of a preset.
     name: String,
-    time: Scaled,
-    response: Option<Scaled>,
-    offset: Scaled,
-    size: Scaled,
+    time: NumberColumn,
+    response: Option<NumberColumn>,
+    offset: NumberColumn,
+    size: NumberColumn,
     /// The column of the operation, and its texts for a read and for a write.
     operation: (usize, String, String),
     /// Columns that together name the device.
     devices: Vec<usize>,
     pid: Option<usize>,
     /// The table's header line, if it has one.
-    head: Option<&'static str>,
+    header_line: Option<&'static str>,
 }
 
 /// Presets: name, description, and header line.
@@ -69,8 +69,9 @@ impl Columns {
     /// If it is invalid: what is wrong, and what was expected.
     pub fn parse(text: &str) -> Result<Columns, String> {
         let preset = PRESETS.iter().find(|(name, ..)| *name == text);
-        let (description, head) = preset.map_or((text, None), |(_, description, head)| (*description, *head));
-        let mut parts: FxHashMap<&str, (usize, &str)> = FxHashMap::default();
+        let (description, header_line) =
+            preset.map_or((text, None), |(_, description, header_line)| (*description, *header_line));
+        let mut columns_by_name: FxHashMap<&str, (usize, &str)> = FxHashMap::default();
         let mut devices = Vec::new();
         for part in description.split(',') {
             let expected = || {
@@ -84,36 +85,36 @@ impl Columns {
             match name {
                 "dev" | "host" => devices.push(column - 1),
                 "time" | "response" | "offset" | "size" | "op" | "pid" => {
-                    if parts.insert(name, (column - 1, unit)).is_some() {
+                    if columns_by_name.insert(name, (column - 1, unit)).is_some() {
                         return Err(format!("{part:?}: there are two columns for {name} (expected one)"));
                     }
                 }
                 _ => return Err(format!("{part:?}: expected time, response, offset, size, op, dev, host or pid")),
             }
         }
-        let wanted = |name: &str| {
-            parts.get(name).copied().ok_or_else(|| format!("there is no column for {name} (expected one)"))
+        let required = |name: &str| {
+            columns_by_name.get(name).copied().ok_or_else(|| format!("there is no column for {name} (expected one)"))
         };
-        let (operation, words) = wanted("op")?;
-        let words = if words.is_empty() { "R/W" } else { words };
-        let (read, write) = words.split_once('/').ok_or_else(|| format!("op:{words}: expected READ/WRITE, as R/W"))?;
+        let (operation, texts) = required("op")?;
+        let texts = if texts.is_empty() { "R/W" } else { texts };
+        let (read, write) = texts.split_once('/').ok_or_else(|| format!("op:{texts}: expected READ/WRITE, as R/W"))?;
         Ok(Columns {
             name: text.to_owned(),
-            time: scaled(wanted("time")?, "us")?,
-            response: parts.get("response").map(|&column| scaled(column, "us")).transpose()?,
-            offset: scaled(wanted("offset")?, "bytes")?,
-            size: scaled(wanted("size")?, "bytes")?,
+            time: number_column(required("time")?, "us")?,
+            response: columns_by_name.get("response").map(|&column| number_column(column, "us")).transpose()?,
+            offset: number_column(required("offset")?, "bytes")?,
+            size: number_column(required("size")?, "bytes")?,
             operation: (operation, read.to_owned(), write.to_owned()),
             devices,
-            pid: parts.get("pid").map(|(column, _)| *column),
-            head,
+            pid: columns_by_name.get("pid").map(|(column, _)| *column),
+            header_line,
         })
     }
 
     /// Number of columns that a line needs.
     fn count(&self) -> usize {
         let numbers = [Some(self.time), self.response, Some(self.offset), Some(self.size)];
-        let numbers = numbers.into_iter().flatten().map(|of| of.column);
+        let numbers = numbers.into_iter().flatten().map(|number| number.column);
         let others = self.devices.iter().copied().chain(self.pid).chain([self.operation.0]);
         numbers.chain(others).max().map_or(0, |last| last + 1)
     }
@@ -125,8 +126,8 @@ impl fmt::Display for Columns {
     }
 }
 
-fn scaled((column, unit): (usize, &str), usual: &str) -> Result<Scaled, String> {
-    let unit = match if unit.is_empty() { usual } else { unit } {
+fn number_column((column, unit): (usize, &str), default_unit: &str) -> Result<NumberColumn, String> {
+    let unit = match if unit.is_empty() { default_unit } else { unit } {
         "ns" | "bytes" => 1,
         "100ns" => 100,
         "us" => 1000,
@@ -136,15 +137,15 @@ fn scaled((column, unit): (usize, &str), usual: &str) -> Result<Scaled, String> 
         "KiB" => 1024,
         other => return Err(format!("{other:?}: expected ns, 100ns, us, ms, s, bytes, sectors or KiB")),
     };
-    Ok(Scaled { column, unit })
+    Ok(NumberColumn { column, unit })
 }
 
 /// Splits a line into fields, at commas if it has any, otherwise at blanks.
-fn fields<'a>(line: &'a [u8], into: &mut [&'a [u8]; COLUMNS_MAX]) -> usize {
+fn split_fields<'a>(line: &'a [u8], fields: &mut [&'a [u8]; COLUMNS_MAX]) -> usize {
     let mut count = 0;
     let mut add = |field: &'a [u8]| {
         if count < COLUMNS_MAX {
-            into[count] = field.trim_ascii();
+            fields[count] = field.trim_ascii();
             count += 1;
         }
     };
@@ -161,7 +162,7 @@ fn value(text: &[u8], unit: u64) -> Option<u64> {
     if let Some(number) = decimal(text) {
         return number.checked_mul(unit);
     }
-    let product = u128::from(nano(text)?) * u128::from(unit) / 1_000_000_000;
+    let product = u128::from(decimal_nanos(text)?) * u128::from(unit) / 1_000_000_000;
     u64::try_from(product).ok()
 }
 
@@ -177,14 +178,14 @@ struct Row<'a> {
 }
 
 fn parse<'a>(columns: &Columns, line: &'a [u8]) -> Option<Row<'a>> {
-    let mut found: [&[u8]; COLUMNS_MAX] = [b""; COLUMNS_MAX];
-    let count = fields(line, &mut found);
+    let mut fields: [&[u8]; COLUMNS_MAX] = [b""; COLUMNS_MAX];
+    let count = split_fields(line, &mut fields);
     if count < columns.count() {
         return None;
     }
-    let number = |of: Scaled| value(found[of.column], of.unit);
+    let number = |source: NumberColumn| value(fields[source.column], source.unit);
     let (column, read, write) = &columns.operation;
-    let operation = found[*column];
+    let operation = fields[*column];
     let is_write = if operation.eq_ignore_ascii_case(write.as_bytes()) {
         true
     } else if operation.eq_ignore_ascii_case(read.as_bytes()) {
@@ -193,18 +194,18 @@ fn parse<'a>(columns: &Columns, line: &'a [u8]) -> Option<Row<'a>> {
         return None;
     };
     let mut devices: [&[u8]; 2] = [b""; 2];
-    devices.iter_mut().zip(&columns.devices).for_each(|(device, column)| *device = found[*column]);
+    devices.iter_mut().zip(&columns.devices).for_each(|(device, column)| *device = fields[*column]);
     Some(Row {
         time_ns: number(columns.time)?,
         response_ns: match columns.response {
-            Some(of) => Some(number(of)?),
+            Some(source) => Some(number(source)?),
             None => None,
         },
         offset: number(columns.offset)?,
         bytes: number(columns.size)?,
         is_write,
         pid: match columns.pid {
-            Some(column) => u32::try_from(decimal(found[column])?).ok()?,
+            Some(column) => u32::try_from(decimal(fields[column])?).ok()?,
             None => 0,
         },
         devices,
@@ -212,35 +213,35 @@ fn parse<'a>(columns: &Columns, line: &'a [u8]) -> Option<Row<'a>> {
 }
 
 /// The presets that match all of the first lines of a table.
-pub(crate) fn presets_of<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<Columns> {
+pub(crate) fn matching_presets<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<Columns> {
     const LINES: usize = 20;
     // fio's latency and rate logs look like tencent's tables, except for their blanks.
     let has_blanks = |line: &[u8]| memchr::memmem::find(line, b", ").is_some();
     let presets = PRESETS.iter().filter_map(|(name, ..)| Columns::parse(name).ok());
-    let is_it = |columns: &Columns| {
+    let matches = |columns: &Columns| {
         let mut lines = lines.clone().filter(|line| !line.trim_ascii().is_empty());
-        if let Some(head) = columns.head
-            && lines.next().is_none_or(|line| line.trim_ascii() != head.as_bytes())
+        if let Some(header_line) = columns.header_line
+            && lines.next().is_none_or(|line| line.trim_ascii() != header_line.as_bytes())
         {
             return false;
         }
-        let mut some = false;
-        let fits = lines.take(LINES).all(|line| {
-            let mut found: [&[u8]; COLUMNS_MAX] = [b""; COLUMNS_MAX];
-            let count = fields(line, &mut found);
+        let mut has_row = false;
+        let all_match = lines.take(LINES).all(|line| {
+            let mut fields: [&[u8]; COLUMNS_MAX] = [b""; COLUMNS_MAX];
+            let count = split_fields(line, &mut fields);
             let row = parse(columns, line);
-            some |= row.is_some();
+            has_row |= row.is_some();
             // An empty field is an unknown value. FIU's tables have a further column if there is a hash per block.
-            let is_unknown = row.is_none() && found[..count].contains(&&b""[..]);
+            let is_unknown = row.is_none() && fields[..count].contains(&&b""[..]);
             let has_count = count == columns.count() || (columns.name == "fiu" && count == 9);
             has_count
                 && !has_blanks(line)
                 && line.contains(&b',') == (columns.name != "fiu" && columns.name != "mqsim")
                 && (row.is_some() || is_unknown)
         });
-        fits && some
+        all_match && has_row
     };
-    presets.filter(is_it).collect()
+    presets.filter(matches).collect()
 }
 
 /// The reader.
@@ -248,26 +249,26 @@ pub(crate) fn presets_of<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone) -> V
 pub(crate) struct Table {
     input: Input,
     columns: Columns,
-    order: Order,
+    sorter: Sorter,
     devices: FxHashMap<Box<[u8]>, u32>,
     /// The device of the last line.
-    key: Vec<u8>,
+    device_key: Vec<u8>,
     is_at_end: bool,
 }
 
 impl Table {
     pub(crate) fn new(input: Input, columns: Columns) -> Table {
-        let (devices, key) = (FxHashMap::default(), Vec::new());
-        Table { input, columns, order: Order::new(WINDOW_NS), devices, key, is_at_end: false }
+        let (devices, device_key) = (FxHashMap::default(), Vec::new());
+        Table { input, columns, sorter: Sorter::new(WINDOW_NS), devices, device_key, is_at_end: false }
     }
 
     pub(crate) fn next(&mut self, losses: &mut Losses) -> Result<Option<Event>, ReadError> {
         loop {
-            if let Some(event) = if self.is_at_end { self.order.pop_any() } else { self.order.pop() } {
+            if let Some(event) = if self.is_at_end { self.sorter.pop_remaining() } else { self.sorter.pop() } {
                 return Ok(Some(event));
             }
             if self.is_at_end {
-                losses.step_back_ns = self.order.step_back_ns();
+                losses.step_back_ns = self.sorter.step_back_ns();
                 return Ok(None);
             }
             self.read_line(losses)?;
@@ -281,12 +282,15 @@ impl Table {
         };
         let line = line.trim_ascii();
         let Some(row) = parse(&self.columns, line) else {
-            let has_gap = line.split(|letter| *letter == b',').any(<[u8]>::is_empty);
-            if line.is_empty() || has_gap || self.columns.head.is_some_and(|head| line == head.as_bytes()) {
-                losses.foreign_lines += u64::from(has_gap);
+            let has_empty_field = line.split(|letter| *letter == b',').any(<[u8]>::is_empty);
+            if line.is_empty()
+                || has_empty_field
+                || self.columns.header_line.is_some_and(|header_line| line == header_line.as_bytes())
+            {
+                losses.foreign_lines += u64::from(has_empty_field);
                 return Ok(());
             }
-            let message = format!("this is not a line of such a table: {}", shown(line));
+            let message = format!("this is not a line of such a table: {}", quoted(line));
             return Err(self.input.line_error(message, format!("columns as in {}", self.columns)));
         };
         if row.bytes == 0 {
@@ -297,18 +301,18 @@ impl Table {
             let message = format!("an I/O of {} bytes", row.bytes);
             return Err(self.input.line_error(message, "less than 4 GiB"));
         };
-        self.key.clear();
+        self.device_key.clear();
         for part in row.devices {
-            self.key.extend(part);
-            self.key.push(b',');
+            self.device_key.extend(part);
+            self.device_key.push(b',');
         }
-        let next = self.devices.len() as u32;
-        let minor = match self.devices.get(&self.key[..]) {
+        let next_minor = self.devices.len() as u32;
+        let minor = match self.devices.get(&self.device_key[..]) {
             Some(&minor) => minor,
-            None if next >= 1 << 20 => {
+            None if next_minor >= 1 << 20 => {
                 return Err(self.input.line_error("more than 1048576 devices", "a table of fewer"));
             }
-            None => *self.devices.entry(self.key[..].into()).or_insert(next),
+            None => *self.devices.entry(self.device_key[..].into()).or_insert(next_minor),
         };
         let flags = if row.is_write { Flags::WRITE } else { Flags::READ };
         let queued = Event {
@@ -330,9 +334,9 @@ impl Table {
             action: Action::Complete,
             ..queued
         });
-        self.order.reached(row.time_ns);
+        self.sorter.advance_to(row.time_ns);
         for event in [Some(queued), completed].into_iter().flatten() {
-            self.order.push(event).map_err(|late_ns| {
+            self.sorter.push(event).map_err(|late_ns| {
                 let message = format!("the time goes back by {late_ns} ns");
                 self.input.line_error(message, "lines that are sorted by time to within 1 s")
             })?;

@@ -1,18 +1,18 @@
 //! Parses the part of a line after the action, in blkparse's text and in that of the kernel's `blk` tracer.
 
 use super::event::{Action, Device, Event, Flags, Payload};
-use super::text::{Words, decimal, sectors, small};
+use super::text::{Words, decimal, decimal_u32, sectors_as_bytes};
 
 /// Parses `major,minor`.
 pub(crate) fn device(text: &[u8]) -> Option<Device> {
     let comma = text.iter().position(|&letter| letter == b',')?;
-    let (major, minor) = (small(&text[..comma])?, small(&text[comma + 1..])?);
+    let (major, minor) = (decimal_u32(&text[..comma])?, decimal_u32(&text[comma + 1..])?);
     Some(Device { major: u16::try_from(major).ok()?, minor })
 }
 
 /// Fills an event from the rest of a line, starting at the sector. Returns the task's name in brackets; `None` if the
 /// text does not match the action.
-pub(crate) fn fill<'a>(event: &mut Event, mut words: Words<'a>, letters: &[u8]) -> Option<Option<&'a [u8]>> {
+pub(crate) fn parse_tail<'a>(event: &mut Event, mut words: Words<'a>, letters: &[u8]) -> Option<Option<&'a [u8]>> {
     let mut name = None;
     match event.action {
         Action::Plug => name = super::text::in_brackets(words.rest()),
@@ -31,7 +31,7 @@ pub(crate) fn fill<'a>(event: &mut Event, mut words: Words<'a>, letters: &[u8]) 
             name = super::text::in_brackets(words.rest());
         }
         Action::Remap => {
-            place(event, &mut words)?;
+            parse_extent(event, &mut words)?;
             words.expect(b"<-")?;
             let from = words.word()?;
             let from = device(from.strip_prefix(b"(")?.strip_suffix(b")")?)?;
@@ -40,17 +40,17 @@ pub(crate) fn fill<'a>(event: &mut Event, mut words: Words<'a>, letters: &[u8]) 
         Action::Complete | Action::Requeue => {
             // A passthrough command has its command bytes in parentheses and no sector.
             if words.rest().first().is_some_and(u8::is_ascii_digit) {
-                place(event, &mut words)?;
+                parse_extent(event, &mut words)?;
             }
             let rest = words.rest();
             let last = memchr::memrchr(b'[', rest)?;
             let error = rest[last + 1..].strip_suffix(b"]")?;
-            let error = small(error.strip_prefix(b"-").unwrap_or(error))?;
+            let error = decimal_u32(error.strip_prefix(b"-").unwrap_or(error))?;
             event.error = u16::try_from(error).ok()?;
         }
         _ => {
             if words.rest().first().is_some_and(u8::is_ascii_digit) {
-                place(event, &mut words)?;
+                parse_extent(event, &mut words)?;
             }
             // Latencies and command bytes may precede the name.
             let rest = words.rest();
@@ -59,16 +59,16 @@ pub(crate) fn fill<'a>(event: &mut Event, mut words: Words<'a>, letters: &[u8]) 
             name?;
         }
     }
-    event.flags = Flags::from_letters(letters).of_bytes(event.bytes);
+    event.flags = Flags::from_letters(letters).without_read_if_empty(event.bytes);
     Some(name)
 }
 
 /// Parses `SECTOR + SECTORS`, or a sector alone.
-fn place(event: &mut Event, words: &mut Words<'_>) -> Option<()> {
+fn parse_extent(event: &mut Event, words: &mut Words<'_>) -> Option<()> {
     event.sector = words.number()?;
     if words.rest().first() == Some(&b'+') {
         words.expect(b"+")?;
-        event.bytes = sectors(words.word()?)?;
+        event.bytes = sectors_as_bytes(words.word()?)?;
     }
     Some(())
 }

@@ -53,22 +53,22 @@ pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
 
 /// A 32-bit decimal number.
 #[inline]
-pub(crate) fn small(text: &[u8]) -> Option<u32> {
+pub(crate) fn decimal_u32(text: &[u8]) -> Option<u32> {
     decimal(text)?.try_into().ok()
 }
 
 /// A number with decimals, in units of 10^-9. Further decimals are truncated.
 #[inline]
-pub(crate) fn nano(text: &[u8]) -> Option<u64> {
+pub(crate) fn decimal_nanos(text: &[u8]) -> Option<u64> {
     let (whole, decimals) = match text.iter().position(|&letter| letter == b'.') {
         Some(dot) => (&text[..dot], &text[dot + 1..]),
         None => (text, &[][..]),
     };
     let whole = if whole.is_empty() { 0 } else { decimal(whole)? };
     let mut nanos = 0;
-    for at in 0..9 {
+    for index in 0..9 {
         nanos =
-            nanos * 10 + u64::from(decimals.get(at).copied().unwrap_or(b'0').checked_sub(b'0').filter(|d| *d < 10)?);
+            nanos * 10 + u64::from(decimals.get(index).copied().unwrap_or(b'0').checked_sub(b'0').filter(|d| *d < 10)?);
     }
     if decimals.iter().any(|letter| !letter.is_ascii_digit()) {
         return None;
@@ -78,7 +78,7 @@ pub(crate) fn nano(text: &[u8]) -> Option<u64> {
 
 /// A length in 512-byte sectors, converted to bytes.
 #[inline]
-pub(crate) fn sectors(text: &[u8]) -> Option<u32> {
+pub(crate) fn sectors_as_bytes(text: &[u8]) -> Option<u32> {
     u32::try_from(decimal(text)?.checked_mul(512)?).ok()
 }
 

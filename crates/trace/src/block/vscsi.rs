@@ -2,10 +2,10 @@
 
 use hoistway_blk::bio::IoPriority;
 
-use super::error::{Losses, Place, ReadError};
+use super::error::{Losses, Position, ReadError};
 use super::event::{Action, Device, Event, Flags, Payload};
 use super::input::Input;
-use super::order::Order;
+use super::sorter::Sorter;
 
 /// Records are nearly sorted: an I/O may be this far out of order, ns.
 const WINDOW_NS: u64 = 1_000_000_000;
@@ -60,18 +60,18 @@ struct Record {
 
 impl Record {
     fn decode(bytes: &[u8], layout: Layout) -> Record {
-        let short = |at: usize| u16::from_le_bytes(*bytes[at..].first_chunk().expect("within the record"));
-        let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("within the record"));
-        let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("within the record"));
-        let (sector, time_us) = (long(16), long(24));
+        let u16_at = |offset: usize| u16::from_le_bytes(*bytes[offset..].first_chunk().expect("within the record"));
+        let u32_at = |offset: usize| u32::from_le_bytes(*bytes[offset..].first_chunk().expect("within the record"));
+        let u64_at = |offset: usize| u64::from_le_bytes(*bytes[offset..].first_chunk().expect("within the record"));
+        let (sector, time_us) = (u64_at(16), u64_at(24));
         match layout {
             Layout::V1 => {
-                let (version, command) = (short(14) >> 8, short(12));
-                Record { version, command, bytes: word(4), sector, time_us, response_us: None }
+                let (version, command) = (u16_at(14) >> 8, u16_at(12));
+                Record { version, command, bytes: u32_at(4), sector, time_us, response_us: None }
             }
             Layout::V2 { .. } => {
-                let (version, command, response_us) = (short(2) >> 8, short(0), Some(long(32)));
-                Record { version, command, bytes: word(8), sector, time_us, response_us }
+                let (version, command, response_us) = (u16_at(2) >> 8, u16_at(0), Some(u64_at(32)));
+                Record { version, command, bytes: u32_at(8), sector, time_us, response_us }
             }
         }
     }
@@ -86,7 +86,7 @@ impl Record {
     }
 
     /// Whether its fields are plausible for an I/O or a command without data.
-    fn is_likely(&self, layout: Layout) -> bool {
+    fn is_plausible(&self, layout: Layout) -> bool {
         let moves_data = matches!(self.command(), Command::Read | Command::Write);
         let length_fits = if moves_data { self.bytes.is_multiple_of(512) } else { true };
         self.version == layout.version()
@@ -108,14 +108,14 @@ enum Command {
 }
 
 /// The layout in which the beginning of a file is plausible, if any.
-pub(crate) fn layout_of(head: &[u8]) -> Option<Layout> {
+pub(crate) fn detect_layout(head: &[u8]) -> Option<Layout> {
     Layout::ALL.into_iter().find(|&layout| {
         let mut last_us: Option<u64> = None;
         let (mut records, mut ios) = (0, 0);
         for bytes in head.chunks_exact(layout.bytes()).take(RECORDS_TESTED) {
             let record = Record::decode(bytes, layout);
             let is_near = last_us.is_none_or(|last_us| record.time_us.abs_diff(last_us) < STEP_US_MAX);
-            if !record.is_likely(layout) || !is_near {
+            if !record.is_plausible(layout) || !is_near {
                 return false;
             }
             last_us = Some(record.time_us);
@@ -131,7 +131,7 @@ pub(crate) fn layout_of(head: &[u8]) -> Option<Layout> {
 pub(crate) struct Vscsi {
     input: Input,
     layout: Layout,
-    order: Order,
+    sorter: Sorter,
     records: u64,
     is_at_end: bool,
 }
@@ -139,19 +139,19 @@ pub(crate) struct Vscsi {
 impl Vscsi {
     pub(crate) fn new(mut input: Input) -> Result<Vscsi, ReadError> {
         let head = input.fill(RECORDS_TESTED * 48)?;
-        let Some(layout) = layout_of(head) else {
+        let Some(layout) = detect_layout(head) else {
             return Err(ReadError::file(input.name(), "these are not vSCSI records", "records of version 1 or 2"));
         };
-        Ok(Vscsi { input, layout, order: Order::new(WINDOW_NS), records: 0, is_at_end: false })
+        Ok(Vscsi { input, layout, sorter: Sorter::new(WINDOW_NS), records: 0, is_at_end: false })
     }
 
     pub(crate) fn next(&mut self, losses: &mut Losses) -> Result<Option<Event>, ReadError> {
         loop {
-            if let Some(event) = if self.is_at_end { self.order.pop_any() } else { self.order.pop() } {
+            if let Some(event) = if self.is_at_end { self.sorter.pop_remaining() } else { self.sorter.pop() } {
                 return Ok(Some(event));
             }
             if self.is_at_end {
-                losses.step_back_ns = self.order.step_back_ns();
+                losses.step_back_ns = self.sorter.step_back_ns();
                 return Ok(None);
             }
             self.read_record(losses)?;
@@ -169,13 +169,13 @@ impl Vscsi {
         let record = Record::decode(bytes, self.layout);
         self.input.consume(length);
         self.records += 1;
-        let place = Place::Record { number: self.records, byte };
-        if !record.is_likely(self.layout) {
+        let position = Position::Record { number: self.records, byte };
+        if !record.is_plausible(self.layout) {
             let message = "this is not a record: its version, command or length is invalid";
             let expected = format!("records of version {}, of {length} bytes each", self.layout.version());
-            return Err(ReadError::at(self.input.name(), place, message, expected));
+            return Err(ReadError::at(self.input.name(), position, message, expected));
         }
-        let (flags, end_flags) = match record.command() {
+        let (flags, completion_flags) = match record.command() {
             Command::Read => (Flags::READ, Flags::READ),
             Command::Write => (Flags::WRITE, Flags::WRITE),
             Command::Flush => (Flags::WRITE | Flags::FLUSH | Flags::SYNC, Flags::WRITE | Flags::SYNC),
@@ -206,14 +206,14 @@ impl Vscsi {
         let completed = record.response_us.map(|response_us| Event {
             time_ns: queued.time_ns.saturating_add(response_us * 1000),
             action: Action::Complete,
-            flags: end_flags,
+            flags: completion_flags,
             ..queued
         });
-        self.order.reached(queued.time_ns);
+        self.sorter.advance_to(queued.time_ns);
         for event in [Some(queued), completed].into_iter().flatten() {
-            self.order.push(event).map_err(|late_ns| {
+            self.sorter.push(event).map_err(|late_ns| {
                 let message = format!("the time goes back by {late_ns} ns");
-                ReadError::at(self.input.name(), place, message, "records that are sorted by time to within 1 s")
+                ReadError::at(self.input.name(), position, message, "records that are sorted by time to within 1 s")
             })?;
         }
         Ok(())

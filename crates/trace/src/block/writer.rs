@@ -52,7 +52,7 @@ impl<W: Write> CpuFile<W> {
         // The last byte is the terminating NUL.
         let length = name.len().min(NAME_BYTES - 1);
         payload[..length].copy_from_slice(&name[..length]);
-        self.note(NOTIFY_PROCESS, time_ns, pid, &payload)
+        self.write_notify(NOTIFY_PROCESS, time_ns, pid, &payload)
     }
 
     /// Writes the time of day at a time of the recording's clock.
@@ -63,7 +63,7 @@ impl<W: Write> CpuFile<W> {
         let mut payload = [0; 8];
         payload[..4].copy_from_slice(&(since_epoch.as_secs() as u32).to_le_bytes());
         payload[4..].copy_from_slice(&since_epoch.subsec_nanos().to_le_bytes());
-        self.note(NOTIFY_TIMESTAMP, time_ns, 0, &payload)
+        self.write_notify(NOTIFY_TIMESTAMP, time_ns, 0, &payload)
     }
 
     /// Records that events were lost here, with a message and a gap in the sequence numbers.
@@ -74,7 +74,7 @@ impl<W: Write> CpuFile<W> {
         // Readers interpret a larger step as a backward one.
         let step = events.min(1 << 30) as u32;
         self.sequence = self.sequence.wrapping_add(step);
-        self.note(NOTIFY_MESSAGE, time_ns, 0, format!("{events} events lost").as_bytes())
+        self.write_notify(NOTIFY_MESSAGE, time_ns, 0, format!("{events} events lost").as_bytes())
     }
 
     /// The file itself.
@@ -82,7 +82,7 @@ impl<W: Write> CpuFile<W> {
         &mut self.file
     }
 
-    fn note(&mut self, code: u16, time_ns: u64, pid: u32, payload: &[u8]) -> io::Result<()> {
+    fn write_notify(&mut self, code: u16, time_ns: u64, pid: u32, payload: &[u8]) -> io::Result<()> {
         let (cpu, device) = (self.cpu, self.device);
         let note = Event { time_ns, pid, cpu, device, ..Event::new(Action::Queue) };
         let action = u32::from(NOTIFY) << 16 | u32::from(code);
@@ -95,14 +95,14 @@ impl<W: Write> CpuFile<W> {
 #[derive(Debug)]
 pub struct BlktraceWriter<W> {
     files: Vec<CpuFile<W>>,
-    named: FxHashSet<u32>,
+    named_pids: FxHashSet<u32>,
 }
 
 impl<W: Write> BlktraceWriter<W> {
     /// A writer with one file for each CPU, from 0 on.
     #[must_use]
     pub fn new(files: Vec<W>) -> BlktraceWriter<W> {
-        let mut writer = BlktraceWriter { files: Vec::new(), named: FxHashSet::default() };
+        let mut writer = BlktraceWriter { files: Vec::new(), named_pids: FxHashSet::default() };
         files.into_iter().for_each(|file| writer.add(file));
         writer
     }
@@ -126,7 +126,7 @@ impl<W: Write> BlktraceWriter<W> {
         let Some(file) = self.files.get_mut(event.cpu as usize) else {
             return Err(io::Error::other(format!("there is no file for CPU {}", event.cpu)));
         };
-        if let Some(name) = names.get(event.pid).filter(|_| self.named.insert(event.pid)) {
+        if let Some(name) = names.get(event.pid).filter(|_| self.named_pids.insert(event.pid)) {
             file.device = event.device;
             file.name(event.time_ns, event.pid, name.as_bytes())?;
         }
@@ -162,7 +162,7 @@ fn header(event: &Event, action: u32, sequence: u32, payload_bytes: usize) -> [u
 /// The category bits of an event. The kernel sets "read" on everything that is not a write.
 fn category(event: &Event) -> u16 {
     let direction = if event.flags.has(Flags::WRITE) { 0 } else { Flags::READ.bits() };
-    let of_action = match event.action {
+    let action_bits = match event.action {
         Action::Insert => 0x0010 | FS,
         Action::Requeue => 0x0020 | FS,
         Action::Issue => 0x0040 | FS,
@@ -172,8 +172,8 @@ fn category(event: &Event) -> u16 {
     };
     let flags = event.flags.bits();
     // A passthrough command is not a file-system request.
-    let of_action = if event.flags.has(Flags::PASSTHROUGH) { of_action & !FS } else { of_action };
-    flags | direction | of_action
+    let action_bits = if event.flags.has(Flags::PASSTHROUGH) { action_bits & !FS } else { action_bits };
+    flags | direction | action_bits
 }
 
 fn payload(event: &Event) -> ([u8; 16], usize) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hoistway_blk::bio::{Bio, BioFlags, IoPriority, Op, Status};
 use hoistway_blk::ground::{CpuId, IoContextId, Now, RqId, Waiter};
 use hoistway_blk::request::{Edge, Marks, Request};
-use hoistway_blk::watch::{Event as Seen, Probe};
+use hoistway_blk::watch::{Event as BlockEvent, Probe};
 
 use crate::block::{Action, BlktraceWriter, Device, Event, Flags, Names, Payload};
 
@@ -51,7 +51,7 @@ impl<'a, W: Write> BlktraceProbe<'a, W> {
     }
 
     /// An event without an I/O.
-    fn blank(&self, action: Action) -> Event {
+    fn empty_event(&self, action: Action) -> Event {
         Event {
             time_ns: 0,
             sector: 0,
@@ -68,18 +68,18 @@ impl<'a, W: Write> BlktraceProbe<'a, W> {
         }
     }
 
-    fn bio(&self, action: Action, bio: &Bio) -> Event {
+    fn bio_event(&self, action: Action, bio: &Bio) -> Event {
         let (sector, bytes, pid) = (bio.sector.0, bio.sectors.saturating_mul(512), pid(bio.io_context));
-        Event { sector, bytes, pid, flags: flags(bio.op, bio.flags), ..self.blank(action) }
+        Event { sector, bytes, pid, flags: flags(bio.op, bio.flags), ..self.empty_event(action) }
     }
 
-    fn request(&self, action: Action, rq: &Request) -> Event {
+    fn request_event(&self, action: Action, rq: &Request) -> Event {
         let (sector, bytes, pid) = (rq.sector.0, rq.sectors.saturating_mul(512), pid(rq.io_context));
-        Event { sector, bytes, pid, flags: flags(rq.op, rq.flags), ..self.blank(action) }
+        Event { sector, bytes, pid, flags: flags(rq.op, rq.flags), ..self.empty_event(action) }
     }
 
     /// Makes a completion event: its pid is 0, because completions run outside of any task.
-    fn end(event: Event, status: Status) -> Event {
+    fn completion_of(event: Event, status: Status) -> Event {
         let error = u16::try_from(status.errno().unsigned_abs()).unwrap_or(u16::MAX);
         Event { pid: 0, error, ..event }
     }
@@ -104,8 +104,8 @@ fn flags(op: Op, flags: BioFlags) -> Flags {
         (BioFlags::META, Flags::META),
         (BioFlags::RAHEAD, Flags::AHEAD),
     ];
-    let has = pairs.into_iter().filter(|(flag, _)| flags.contains(*flag));
-    has.fold(operation, |all, (_, flag)| all | flag)
+    let set = pairs.into_iter().filter(|(flag, _)| flags.contains(*flag));
+    set.fold(operation, |all, (_, flag)| all | flag)
 }
 
 impl<W: Write> Probe for BlktraceProbe<'_, W> {
@@ -114,37 +114,40 @@ impl<W: Write> Probe for BlktraceProbe<'_, W> {
         self.submitter = submitter;
     }
 
-    fn event(&mut self, now: Now, cpu: CpuId, event: Seen<'_>) {
+    fn event(&mut self, now: Now, cpu: CpuId, event: BlockEvent<'_>) {
         let record = match event {
-            Seen::Queue(bio) => self.bio(Action::Queue, bio),
-            Seen::Merge(Edge::Back, bio) => self.bio(Action::BackMerge, bio),
-            Seen::Merge(Edge::Front, bio) => self.bio(Action::FrontMerge, bio),
-            Seen::Split(front) => Event { payload: Payload::Rest(front.end().0), ..self.bio(Action::Split, front) },
-            Seen::Plug => self.blank(Action::Plug),
-            Seen::Unplug { count, explicit } => {
+            BlockEvent::Queue(bio) => self.bio_event(Action::Queue, bio),
+            BlockEvent::Merge(Edge::Back, bio) => self.bio_event(Action::BackMerge, bio),
+            BlockEvent::Merge(Edge::Front, bio) => self.bio_event(Action::FrontMerge, bio),
+            BlockEvent::Split(front) => {
+                Event { payload: Payload::Rest(front.end().0), ..self.bio_event(Action::Split, front) }
+            }
+            BlockEvent::Plug => self.empty_event(Action::Plug),
+            BlockEvent::Unplug { count, explicit } => {
                 let action = if explicit { Action::Unplug } else { Action::UnplugScheduled };
-                Event { payload: Payload::Requests(count as u64), ..self.blank(action) }
+                Event { payload: Payload::Requests(count as u64), ..self.empty_event(action) }
             }
-            Seen::GetRq(rq) => self.request(Action::GetRequest, rq),
-            Seen::Insert(rq) => self.request(Action::Insert, rq),
-            Seen::Issue(rq) => self.request(Action::Issue, rq),
-            Seen::Requeue(rq) => self.request(Action::Requeue, rq),
-            Seen::Complete(rq, status) => {
+            BlockEvent::GetRq(rq) => self.request_event(Action::GetRequest, rq),
+            BlockEvent::Insert(rq) => self.request_event(Action::Insert, rq),
+            BlockEvent::Issue(rq) => self.request_event(Action::Issue, rq),
+            BlockEvent::Requeue(rq) => self.request_event(Action::Requeue, rq),
+            BlockEvent::Complete(rq, status) => {
                 self.completed = Some(rq.id());
-                Self::end(self.request(Action::Complete, rq), status)
+                Self::completion_of(self.request_event(Action::Complete, rq), status)
             }
-            Seen::End(rq) => {
+            BlockEvent::End(rq) => {
                 // The last step of a flush sequence has its own record, of length 0.
-                let is_silent = rq.sectors == 0 && self.completed != Some(rq.id());
-                if rq.marks.contains(Marks::FLUSH_COMMAND) || !(rq.marks.contains(Marks::IN_SEQUENCE) || is_silent) {
+                let is_empty_step = rq.sectors == 0 && self.completed != Some(rq.id());
+                if rq.marks.contains(Marks::FLUSH_COMMAND) || !(rq.marks.contains(Marks::IN_SEQUENCE) || is_empty_step)
+                {
                     return;
                 }
-                let end = Self::end(self.request(Action::Complete, rq), Status::Ok);
+                let end = Self::completion_of(self.request_event(Action::Complete, rq), Status::Ok);
                 Event { bytes: 0, flags: end.flags.without(Flags::FLUSH | Flags::FUA), ..end }
             }
-            Seen::BioComplete(bio, status) => Self::end(self.bio(Action::Complete, bio), status),
+            BlockEvent::BioComplete(bio, status) => Self::completion_of(self.bio_event(Action::Complete, bio), status),
             // blktrace has no records for these: bios of an absorbed request complete with the request that absorbed it.
-            Seen::Absorbed(_) | Seen::Dispatch { .. } => return,
+            BlockEvent::Absorbed(_) | BlockEvent::Dispatch { .. } => return,
         };
         if self.error.is_some() {
             return;

@@ -65,7 +65,7 @@ impl<R: BufRead> Reader<R> {
         let mut reader = Reader { input, line: Vec::new(), number: 0, has_ended: false };
         let expected =
             || ReadError::Line(1, format!("expected the first line of a trace, with \"format\":\"{FORMAT}\""));
-        if !reader.read()? {
+        if !reader.read_line()? {
             return Err(expected());
         }
         let header: Header = serde_json::from_slice(&reader.line).map_err(|_| expected())?;
@@ -83,7 +83,7 @@ impl<R: BufRead> Reader<R> {
         if self.has_ended {
             return Ok(None);
         }
-        if !self.read()? || !self.line.ends_with(b"\n") {
+        if !self.read_line()? || !self.line.ends_with(b"\n") {
             return Err(ReadError::CutOff(self.number));
         }
         let line: Line<'_> = serde_json::from_slice(&self.line)
@@ -92,15 +92,16 @@ impl<R: BufRead> Reader<R> {
         Ok(Some(line))
     }
 
-    fn read(&mut self) -> Result<bool, ReadError> {
+    /// Reads the next line into the buffer; returns false at the end of the file.
+    fn read_line(&mut self) -> Result<bool, ReadError> {
         self.line.clear();
         self.number += 1;
         let number = self.number;
         let failed = |error| ReadError::Io(number, error);
-        let read = std::io::Read::take(&mut self.input, LINE_MAX).read_until(b'\n', &mut self.line).map_err(failed)?;
-        if read as u64 == LINE_MAX {
+        let bytes = std::io::Read::take(&mut self.input, LINE_MAX).read_until(b'\n', &mut self.line).map_err(failed)?;
+        if bytes as u64 == LINE_MAX {
             return Err(ReadError::Line(number, "longer than 1 MiB (expected an event)".to_owned()));
         }
-        Ok(read > 0)
+        Ok(bytes > 0)
     }
 }

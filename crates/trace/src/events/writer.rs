@@ -73,7 +73,7 @@ impl<'a, W: Write> Writer<'a, W> {
         self.events_before += events;
         self.runs += 1;
         self.is_partial |= is_partial;
-        self.put(format_args!(
+        self.write_line(format_args!(
             "{{\"run\":{run},\"time_ns\":{},\"event\":\"run_end\",\"events\":{events},\"ios\":{ios},\"partial\":{is_partial}}}",
             simulated_ns
         ));
@@ -87,7 +87,7 @@ impl<'a, W: Write> Writer<'a, W> {
     pub fn finish(mut self, is_partial: bool) -> io::Result<W> {
         let (runs, events) = (self.runs, self.events_before);
         let is_partial = is_partial || self.is_partial;
-        self.put(format_args!(
+        self.write_line(format_args!(
             "{{\"event\":\"trace_end\",\"runs\":{runs},\"events\":{events},\"partial\":{is_partial}}}"
         ));
         self.error.take().map_or(Ok(()), Err)?;
@@ -95,7 +95,7 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     /// Writes a line.
-    fn put(&mut self, line: std::fmt::Arguments<'_>) {
+    fn write_line(&mut self, line: std::fmt::Arguments<'_>) {
         self.line.clear();
         let _ = self.line.write_fmt(line);
         self.flush_line();
@@ -115,7 +115,7 @@ impl<'a, W: Write> Writer<'a, W> {
 
     // --- parts of a line ---
 
-    fn text(&mut self, text: std::fmt::Arguments<'_>) {
+    fn append(&mut self, text: std::fmt::Arguments<'_>) {
         // Writing to memory cannot fail.
         let _ = self.line.write_fmt(text);
     }
@@ -130,11 +130,11 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     /// Writes the fields common to bios and requests.
-    fn io(&mut self, who: IoContextId, op: Op, flags: BioFlags, sector: Sector, sectors: u32) {
-        self.process(who.0.checked_sub(1));
-        self.text(format_args!(",\"op\":\"{}\",\"rwbs\":\"", op.name()));
+    fn io(&mut self, io_context: IoContextId, op: Op, flags: BioFlags, sector: Sector, sectors: u32) {
+        self.process(io_context.0.checked_sub(1));
+        self.append(format_args!(",\"op\":\"{}\",\"rwbs\":\"", op.name()));
         rwbs(op, flags, &mut self.line);
-        self.text(format_args!("\",\"sector\":{},\"sectors\":{sectors}", sector.0));
+        self.append(format_args!("\",\"sector\":{},\"sectors\":{sectors}", sector.0));
     }
 
     fn bio(&mut self, bio: &Bio) {
@@ -142,19 +142,19 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     fn request(&mut self, rq: &Request) {
-        self.text(format_args!(",\"rq\":{}", rq.id().0));
+        self.append(format_args!(",\"rq\":{}", rq.id().0));
         self.io(rq.io_context, rq.op, rq.flags, rq.sector, rq.sectors);
     }
 
     /// Writes the error number, if the status is an error.
     fn errno(&mut self, status: Status) {
         if status != Status::Ok {
-            self.text(format_args!(",\"errno\":{}", status.errno()));
+            self.append(format_args!(",\"errno\":{}", status.errno()));
         }
     }
 
     fn reason(&mut self, reason: Reason) {
-        self.text(format_args!(",\"reason\":\"{}\",\"why\":\"{}\"", reason.word(), reason.text()));
+        self.append(format_args!(",\"reason\":\"{}\",\"why\":\"{}\"", reason.word(), reason.text()));
     }
 }
 
@@ -172,18 +172,20 @@ impl<W: Write> Probe for Writer<'_, W> {
         self.events += 1;
         self.line.clear();
         let (run, time, cpu, dev) = (self.run, now.at.0, cpu.0, self.device);
-        let name = name_of(&event);
-        self.text(format_args!("{{\"run\":{run},\"time_ns\":{time},\"cpu\":{cpu},\"dev\":{dev},\"event\":\"{name}\""));
+        let name = event_name(&event);
+        self.append(format_args!(
+            "{{\"run\":{run},\"time_ns\":{time},\"cpu\":{cpu},\"dev\":{dev},\"event\":\"{name}\""
+        ));
         match event {
             Event::Queue(bio) | Event::Merge(_, bio) => self.bio(bio),
             Event::Split(front) => {
                 self.bio(front);
-                self.text(format_args!(",\"new_sector\":{}", front.end().0));
+                self.append(format_args!(",\"new_sector\":{}", front.end().0));
             }
             Event::Plug => self.process(self.submitter.map(|submitter| submitter.0)),
             Event::Unplug { count, explicit } => {
                 self.process(self.submitter.map(|submitter| submitter.0));
-                self.text(format_args!(",\"count\":{count},\"explicit\":{explicit}"));
+                self.append(format_args!(",\"count\":{count},\"explicit\":{explicit}"));
             }
             Event::GetRq(rq)
             | Event::Insert(rq)
@@ -192,10 +194,10 @@ impl<W: Write> Probe for Writer<'_, W> {
             | Event::Absorbed(rq)
             | Event::End(rq) => self.request(rq),
             Event::Dispatch { hctx, rq, reason } => {
-                self.text(format_args!(",\"hctx\":{}", hctx.0));
+                self.append(format_args!(",\"hctx\":{}", hctx.0));
                 match rq {
                     Some(rq) => self.request(rq),
-                    None => self.text(format_args!(",\"rq\":null")),
+                    None => self.append(format_args!(",\"rq\":null")),
                 }
                 self.reason(reason);
             }
@@ -214,7 +216,7 @@ impl<W: Write> Probe for Writer<'_, W> {
 }
 
 /// The kernel's name of an event.
-fn name_of(event: &Event<'_>) -> &'static str {
+fn event_name(event: &Event<'_>) -> &'static str {
     match event {
         Event::Queue(_) => "block_bio_queue",
         Event::Split(_) => "block_split",

@@ -41,7 +41,7 @@ pub enum Problem {
     #[error("the last line ends in the middle: expected a complete JSON object; the file was cut off")]
     TruncatedLine,
     /// A line is not a JSON object, or a value has the wrong type.
-    #[error("expected a JSON object with the documented fields: {}{message} (column {column})", at(.field))]
+    #[error("expected a JSON object with the documented fields: {}{message} (column {column})", field_prefix(.field))]
     Json {
         /// The field at fault, if one can be named.
         field: Option<String>,
@@ -141,14 +141,14 @@ fn field_before(line: &[u8], column: usize) -> Option<String> {
     Some(shorten(&String::from_utf8_lossy(&before[start..end])))
 }
 
-fn at(field: &Option<String>) -> String {
+fn field_prefix(field: &Option<String>) -> String {
     field.as_ref().map_or(String::new(), |field| format!("at field `{field}`: "))
 }
 
 /// Shortens a long text in an error.
 fn shorten(text: &str) -> String {
-    const MAX: usize = 160;
-    match text.char_indices().nth(MAX) {
+    const CHARACTERS_MAX: usize = 160;
+    match text.char_indices().nth(CHARACTERS_MAX) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }

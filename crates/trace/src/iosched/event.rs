@@ -4,7 +4,7 @@ use hoistway_blk::bio::Op;
 use hoistway_blk::ground::{CgroupId, CpuId, HctxId, Instant, Sector, Tick};
 
 use super::bfq::BfqState;
-use super::io::{BioNumber, Io, Place, QueueName, RqNumber};
+use super::io::{BioNumber, Io, MqContext, QueueName, RqNumber};
 
 /// One line of a recording.
 #[derive(Clone, PartialEq, Debug)]
@@ -209,7 +209,7 @@ pub struct Dispatch {
     /// The hardware queue; 0 for a legacy queue.
     pub hctx: HctxId,
     /// When dispatch was called. The event's `t` is the time of its return; interrupts may come in between.
-    pub asked: Instant,
+    pub called_at: Instant,
     /// The tick counter.
     pub j: Tick,
     /// The dispatched request; `None` if the scheduler returned none although it had work.
@@ -273,7 +273,7 @@ pub struct Free {
     /// The request.
     pub rq: RqNumber,
     /// Its queues, and the tags that became available.
-    pub place: Place,
+    pub context: MqContext,
 }
 
 /// kyber's evaluation of one latency histogram.

@@ -137,12 +137,12 @@ impl Header {
     /// The cgroup with this path.
     #[must_use]
     pub fn cgroup(&self, path: &str) -> Option<CgroupId> {
-        find(&self.cgroups, path)
+        find_cgroup(&self.cgroups, path)
     }
 
     pub(super) fn parse(line: &[u8]) -> Result<Header, Problem> {
         let raw: RawHeader = serde_json::from_slice(line).map_err(|error| Problem::from_json(&error, line))?;
-        let cgroups = cgroups(&raw.cgroups)?;
+        let cgroups = parse_cgroups(&raw.cgroups)?;
         let processes = raw.processes.into_iter().map(|process| process.check(&cgroups)).collect::<Result<_, _>>()?;
         Ok(Header {
             name: raw.name,
@@ -236,7 +236,7 @@ struct RawProcess {
 
 impl RawQueue {
     fn check(self, device: &Map<String, Value>) -> Result<QueueSettings, Problem> {
-        let of_device = |key: &str| device.get(key).and_then(Value::as_u64);
+        let device_number = |key: &str| device.get(key).and_then(Value::as_u64);
         let write_cache = match self.write_cache.as_str() {
             "write back" => true,
             "write through" => false,
@@ -244,7 +244,7 @@ impl RawQueue {
         };
         let queue_depth = self
             .queue_depth
-            .or_else(|| of_device("queue_depth").and_then(|depth| u32::try_from(depth).ok()))
+            .or_else(|| device_number("queue_depth").and_then(|depth| u32::try_from(depth).ok()))
             .ok_or(Problem::MissingField { event: "header", field: "queue.queue_depth" })?;
         Ok(QueueSettings {
             nr_hw_queues: within("queue.nr_hw_queues", self.nr_hw_queues.unwrap_or(1), 1..=HW_QUEUES_MAX)?,
@@ -258,8 +258,8 @@ impl RawQueue {
             rq_affinity: self.rq_affinity,
             write_cache,
             // The legacy recorder writes 2 for a volatile cache with FUA.
-            fua: self.fua.map_or(of_device("write_cache") == Some(2), |fua| fua != 0),
-            shared_tags: of_device("shared_tags").is_some_and(|shared| shared != 0),
+            fua: self.fua.map_or(device_number("write_cache") == Some(2), |fua| fua != 0),
+            shared_tags: device_number("shared_tags").is_some_and(|shared| shared != 0),
             async_depth: self.async_depth,
             wbt_lat_usec: self.wbt_lat_usec.unwrap_or(0),
             logical_block_size: block_size(self.logical_block_size.unwrap_or(512))?,
@@ -283,11 +283,11 @@ impl RawProcess {
             let found = format_args!("[{class},{level}]").to_string();
             Problem::bad_field("processes.ioprio", "[class 0..3, level 0..7]", found)
         })?;
-        let cgroup = find(cgroups, &self.cgroup)
+        let cgroup = find_cgroup(cgroups, &self.cgroup)
             .ok_or_else(|| Problem::bad_field("processes.cgroup", "a path of `cgroups`", &self.cgroup))?;
         let weight = match &self.weight {
             None | Some(Value::Null) => None,
-            Some(weight) => Some(weight_of("processes.weight", weight)?),
+            Some(weight) => Some(parse_weight("processes.weight", weight)?),
         };
         let pid = within("processes.pid", self.pid, 0..=PID_MAX)?;
         Ok(Process { pid, comm: self.comm, ioprio, nice: self.nice, cgroup, weight, job: self.job })
@@ -295,11 +295,11 @@ impl RawProcess {
 }
 
 /// The cgroups, root first, then in the header's order.
-fn cgroups(weights: &Map<String, Value>) -> Result<Vec<Cgroup>, Problem> {
+fn parse_cgroups(weights: &Map<String, Value>) -> Result<Vec<Cgroup>, Problem> {
     within("cgroups", weights.len(), 0..=CGROUPS_MAX)?;
     let mut cgroups = vec![Cgroup { path: "/".to_owned(), parent: None, weight: None }];
     for (path, weight) in weights {
-        let weight = weight_of("cgroups", weight)?;
+        let weight = parse_weight("cgroups", weight)?;
         // The header has `a/b` where processes and events have `/a/b`.
         let path = format!("/{}", path.trim_start_matches('/'));
         if path.len() > PATH_BYTES_MAX {
@@ -308,29 +308,29 @@ fn cgroups(weights: &Map<String, Value>) -> Result<Vec<Cgroup>, Problem> {
         cgroups.push(Cgroup { path, parent: None, weight: Some(weight) });
     }
     for index in 1..cgroups.len() {
-        cgroups[index].parent = Some(nearest_above(&cgroups, &cgroups[index].path));
+        cgroups[index].parent = Some(nearest_ancestor(&cgroups, &cgroups[index].path));
     }
     Ok(cgroups)
 }
 
-fn nearest_above(cgroups: &[Cgroup], path: &str) -> CgroupId {
-    let mut above = path;
-    while let Some((parent, _)) = above.rsplit_once('/') {
-        if let Some(id) = find(cgroups, parent) {
+fn nearest_ancestor(cgroups: &[Cgroup], path: &str) -> CgroupId {
+    let mut prefix = path;
+    while let Some((parent, _)) = prefix.rsplit_once('/') {
+        if let Some(id) = find_cgroup(cgroups, parent) {
             return id;
         }
-        above = parent;
+        prefix = parent;
     }
     CgroupId::ROOT
 }
 
-fn find(cgroups: &[Cgroup], path: &str) -> Option<CgroupId> {
+fn find_cgroup(cgroups: &[Cgroup], path: &str) -> Option<CgroupId> {
     let index = cgroups.iter().position(|cgroup| cgroup.path == path)?;
     u32::try_from(index).ok().map(CgroupId)
 }
 
 /// Parses a weight: a number, or the text of `io.bfq.weight` such as `default 100`.
-fn weight_of(field: &'static str, value: &Value) -> Result<u32, Problem> {
+fn parse_weight(field: &'static str, value: &Value) -> Result<u32, Problem> {
     let number = match value {
         Value::String(text) => text.strip_prefix("default ").unwrap_or(text).trim().parse().ok(),
         other => other.as_u64().and_then(|weight| u32::try_from(weight).ok()),

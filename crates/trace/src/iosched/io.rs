@@ -17,7 +17,7 @@ pub struct BioNumber(pub u32);
 
 /// Queues and tags of a request on a multi-queue kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct MqContext {
     /// Its hardware queue.
     pub hctx: HctxId,
     /// The CPU of its software queue.
@@ -46,7 +46,7 @@ pub struct Io {
     /// itself, so check for [`Op::Flush`], too.
     pub flushseq: bool,
     /// Queues and tags of the request (multi-queue kernels; `None` for events about a bio).
-    pub place: Option<Place>,
+    pub context: Option<MqContext>,
     /// The tick counter, relative to the first tick of the recording: the clock for all times that the kernel counts in
     /// ticks. Inserts and dispatches always have it; other events depending on the kernel.
     pub j: Option<Tick>,

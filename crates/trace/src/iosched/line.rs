@@ -18,10 +18,10 @@ pub(super) fn parse(line: &[u8], number: u64, header: &Header) -> Result<Event, 
     let json = |error: serde_json::Error| Problem::from_json(&error, line);
     let RawKind { t, e } = serde_json::from_slice(line).map_err(json)?;
     within("t", t, 0..=TIME_NS_MAX)?;
-    let bare = |kind| Event { line: number, t: Instant(t), cpu: None, pid: None, kind };
-    let Some((event, parser)) = parser(&e) else { return Ok(bare(EventKind::Unknown(e.into()))) };
+    let without_context = |kind| Event { line: number, t: Instant(t), cpu: None, pid: None, kind };
+    let Some((event, parser)) = parser(&e) else { return Ok(without_context(EventKind::Unknown(e.into()))) };
     match parser {
-        Parser::Bfq => Ok(bare(EventKind::Bfq(BfqState::parse(line)?))),
+        Parser::Bfq => Ok(without_context(EventKind::Bfq(BfqState::parse(line)?))),
         Parser::Fields(parse) => {
             let raw: RawLine<'_> = serde_json::from_slice(line).map_err(json)?;
             let fields = Fields { raw, t, event, header };
@@ -66,7 +66,7 @@ fn parser(e: &str) -> Option<(&'static str, Parser)> {
         "complete" => ("complete", |line| Ok(Kind::Complete(complete(line)?))),
         "sample" => ("sample", |line| Ok(Kind::Sample { rq: line.rq()? })),
         "finish" => ("finish", |line| Ok(Kind::Finish { rq: line.rq()? })),
-        "free" => ("free", |line| Ok(Kind::Free(Free { rq: line.rq()?, place: line.place()? }))),
+        "free" => ("free", |line| Ok(Kind::Free(Free { rq: line.rq()?, context: line.mq_context()? }))),
         "kyber_latency" => ("kyber_latency", |line| Ok(Kind::KyberLatency(kyber_latency(line)?))),
         "kyber_adjust" => ("kyber_adjust", |line| {
             Ok(Kind::KyberAdjust { domain: domain(line)?, depth: line.need("depth", line.raw.depth)? })
@@ -147,7 +147,7 @@ fn dispatch(line: &Fields<'_>) -> Result<Dispatch, Problem> {
     Ok(Dispatch {
         // A legacy recording has no hardware queues.
         hctx: if line.raw.hctx.is_some() { line.hctx()? } else { HctxId(0) },
-        asked: Instant(within("asked", line.need("asked", line.raw.asked)?, 0..=line.t)?),
+        called_at: Instant(within("asked", line.need("asked", line.raw.asked)?, 0..=line.t)?),
         j: line.tick()?,
         chosen,
         queued: line.raw.queued,

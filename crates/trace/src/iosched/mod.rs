@@ -38,7 +38,7 @@ pub use event::{
     LatencyKind, Mark, Merge, RqMerge, Submitted, Survivor,
 };
 pub use header::{Cgroup, Clock, Header, Process, QueueSettings};
-pub use io::{BioNumber, Io, Place, QueueName, RqNumber};
+pub use io::{BioNumber, Io, MqContext, QueueName, RqNumber};
 pub use reader::{Limits, Trace};
 
 /// The value of the header's `format` key.

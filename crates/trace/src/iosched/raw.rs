@@ -10,7 +10,7 @@ use super::bounds::{PID_MAX, SECTOR_MAX, SECTORS_MAX, TIME_NS_MAX, within};
 use super::error::Problem;
 use super::flags;
 use super::header::Header;
-use super::io::{BioNumber, Io, Place, QueueName, RqNumber};
+use super::io::{BioNumber, Io, MqContext, QueueName, RqNumber};
 
 pub(super) const QUEUE_NAME: &str = "a queue name such as 431S or 431A";
 
@@ -179,7 +179,7 @@ impl Fields<'_> {
             flags: bits.with(hints),
             prio: self.prio()?,
             flushseq: self.raw.flushseq.unwrap_or(false),
-            place: if self.raw.hctx.is_some() { Some(self.place()?) } else { None },
+            context: if self.raw.hctx.is_some() { Some(self.mq_context()?) } else { None },
             j: self.tick_if_any()?,
             cg: self.cgroup()?,
         })
@@ -192,12 +192,12 @@ impl Fields<'_> {
     }
 
     /// Queues and tags of a request on a multi-queue kernel.
-    pub(super) fn place(&self) -> Result<Place, Problem> {
-        Ok(Place {
+    pub(super) fn mq_context(&self) -> Result<MqContext, Problem> {
+        Ok(MqContext {
             hctx: self.hctx()?,
             ctx: CpuId(within("ctx", self.need("ctx", self.raw.ctx)?, 0..=self.header.cpus - 1)?.into()),
-            tag: tag("tag", self.need("tag", self.raw.tag)?)?,
-            stag: tag("stag", self.need("stag", self.raw.stag)?)?,
+            tag: parse_tag("tag", self.need("tag", self.raw.tag)?)?,
+            stag: parse_tag("stag", self.need("stag", self.raw.stag)?)?,
         })
     }
 
@@ -219,7 +219,7 @@ impl Fields<'_> {
 }
 
 /// A tag number; recorders write -1 for none.
-fn tag(field: &'static str, number: i32) -> Result<Option<u32>, Problem> {
+fn parse_tag(field: &'static str, number: i32) -> Result<Option<u32>, Problem> {
     if number == -1 {
         return Ok(None);
     }

@@ -86,7 +86,7 @@ impl Trace {
     }
 }
 
-type Faulty = (Option<u64>, Problem);
+type LineProblem = (Option<u64>, Problem);
 
 /// The lines of a file, read into one buffer.
 struct Lines<R> {
@@ -109,7 +109,7 @@ impl<R: BufRead> Lines<R> {
         Lines { reader, limits, zipped, line: Vec::new(), number: 0, bytes: 0, terminated: true }
     }
 
-    fn trace(mut self) -> Result<Trace, Faulty> {
+    fn trace(mut self) -> Result<Trace, LineProblem> {
         let header = self.header()?;
         // The header's count is not trusted for an allocation.
         let expected = usize::try_from(header.events).unwrap_or(usize::MAX).min(1 << 16);
@@ -118,7 +118,7 @@ impl<R: BufRead> Lines<R> {
             if events.len() == self.limits.events {
                 return Err((Some(self.number), Problem::TooManyEvents { limit: self.limits.events }));
             }
-            let event = line::parse(&self.line, self.number, &header).map_err(|problem| self.fault(problem))?;
+            let event = line::parse(&self.line, self.number, &header).map_err(|problem| self.locate(problem))?;
             if let Some(before) = events.last().filter(|before| before.t > event.t) {
                 let problem = Problem::TimeBackwards { t: event.t.0, previous: before.t.0 };
                 return Err((Some(self.number), problem));
@@ -133,7 +133,7 @@ impl<R: BufRead> Lines<R> {
         Ok(Trace { header, events })
     }
 
-    fn header(&mut self) -> Result<Header, Faulty> {
+    fn header(&mut self) -> Result<Header, LineProblem> {
         match self.advance() {
             Ok(true) => {}
             Ok(false) => return Err((None, Problem::Empty)),
@@ -141,19 +141,19 @@ impl<R: BufRead> Lines<R> {
             Err((_, Problem::LineTooLong { .. })) if !foreign::looks_like_json(&self.line) => {
                 return Err((Some(1), Problem::Foreign { found: foreign::describe(&self.line).to_owned() }));
             }
-            Err(fault) => return Err(fault),
+            Err(problem) => return Err(problem),
         }
-        foreign::check(&self.line).and_then(|()| Header::parse(&self.line)).map_err(|problem| self.fault(problem))
+        foreign::check(&self.line).and_then(|()| Header::parse(&self.line)).map_err(|problem| self.locate(problem))
     }
 
     /// Reads the next line; returns `false` at the end of the file.
-    fn advance(&mut self) -> Result<bool, Faulty> {
+    fn advance(&mut self) -> Result<bool, LineProblem> {
         self.line.clear();
         self.number += 1;
         // One more byte for the newline, and one to detect a line that is too long.
-        let most = (self.limits.line_bytes as u64).saturating_add(2);
-        let read = self.reader.by_ref().take(most).read_until(b'\n', &mut self.line);
-        let read = read.map_err(|error| self.io_fault(error))?;
+        let bytes_max = (self.limits.line_bytes as u64).saturating_add(2);
+        let bytes = self.reader.by_ref().take(bytes_max).read_until(b'\n', &mut self.line);
+        let bytes = bytes.map_err(|error| self.io_fault(error))?;
         self.terminated = self.line.last() == Some(&b'\n');
         if self.terminated {
             self.line.pop();
@@ -161,14 +161,14 @@ impl<R: BufRead> Lines<R> {
         if self.line.len() > self.limits.line_bytes {
             return Err((Some(self.number), Problem::LineTooLong { limit: self.limits.line_bytes }));
         }
-        self.bytes += read as u64;
+        self.bytes += bytes as u64;
         if self.bytes > self.limits.bytes {
             return Err((Some(self.number), Problem::TooManyBytes { limit: self.limits.bytes }));
         }
-        Ok(read > 0)
+        Ok(bytes > 0)
     }
 
-    fn io_fault(&self, error: io::Error) -> Faulty {
+    fn io_fault(&self, error: io::Error) -> LineProblem {
         let problem = match error.kind() {
             io::ErrorKind::UnexpectedEof if self.zipped => Problem::TruncatedGzip,
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData if self.zipped => {
@@ -181,9 +181,9 @@ impl<R: BufRead> Lines<R> {
 
     /// Locates `problem` on the current line. Invalid JSON on a last line without a newline means that the file was cut
     /// off.
-    fn fault(&self, problem: Problem) -> Faulty {
-        let cut = !self.terminated && serde_json::from_slice::<serde::de::IgnoredAny>(&self.line).is_err();
-        let json = matches!(problem, Problem::Json { .. });
-        (Some(self.number), if cut && json { Problem::TruncatedLine } else { problem })
+    fn locate(&self, problem: Problem) -> LineProblem {
+        let is_cut_off = !self.terminated && serde_json::from_slice::<serde::de::IgnoredAny>(&self.line).is_err();
+        let is_json_error = matches!(problem, Problem::Json { .. });
+        (Some(self.number), if is_cut_off && is_json_error { Problem::TruncatedLine } else { problem })
     }
 }

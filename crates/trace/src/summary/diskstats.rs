@@ -1,6 +1,6 @@
 //! Two snapshots of `/proc/diskstats`, each preceded by a line with the time in seconds.
 
-use super::{Disk, Flow, Summary, Unusable};
+use super::{DirectionRates, Disk, Summary, Unusable};
 
 const EXPECTED: &str = "two snapshots, each preceded by its time: (date +%s.%N; cat /proc/diskstats; sleep 60; date +%s.%N; cat \
                         /proc/diskstats)";
@@ -9,7 +9,7 @@ const EXPECTED: &str = "two snapshots, each preceded by its time: (date +%s.%N; 
 /// flushes.
 struct Counters {
     name: String,
-    flows: [[u64; 3]; 3],
+    by_direction: [[u64; 3]; 3],
     flushes: u64,
 }
 
@@ -19,31 +19,35 @@ fn counters(line: &str) -> Option<Counters> {
     if !matches!(words.len(), 14 | 18 | 20) {
         return None;
     }
-    let number = |at: usize| words.get(at).map_or(Some(0), |word| word.parse::<u64>().ok());
-    number(0).and(number(1))?;
-    let all: Vec<u64> = (3..20).map(number).collect::<Option<_>>()?;
-    let flow = |first: usize| [all[first], all[first + 2], all[first + 3]];
-    Some(Counters { name: words[2].to_owned(), flows: [flow(0), flow(4), flow(11)], flushes: all[15] })
+    let parse = |index: usize| words.get(index).map_or(Some(0), |word| word.parse::<u64>().ok());
+    parse(0).and(parse(1))?;
+    let all: Vec<u64> = (3..20).map(parse).collect::<Option<_>>()?;
+    let direction = |first: usize| [all[first], all[first + 2], all[first + 3]];
+    Some(Counters {
+        name: words[2].to_owned(),
+        by_direction: [direction(0), direction(4), direction(11)],
+        flushes: all[15],
+    })
 }
 
 pub(super) fn recognise(text: &str) -> Option<Result<Summary, Unusable>> {
-    let is_any =
+    let has_counters =
         text.lines().take(50).filter(|line| !line.trim().is_empty()).take(3).any(|line| counters(line).is_some());
-    is_any.then(|| read(text))
+    has_counters.then(|| read(text))
 }
 
 fn read(text: &str) -> Result<Summary, Unusable> {
     let mut snapshots: Vec<(f64, Vec<Counters>)> = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
-        let wrong =
+        let line_error =
             |message: &str| Unusable { line: Some(number), message: message.to_owned(), expected: EXPECTED.to_owned() };
         if let Some(seconds) = line.trim().parse::<f64>().ok().filter(|seconds| seconds.is_finite()) {
             snapshots.push((seconds, Vec::new()));
             continue;
         }
-        let Some(disk) = counters(line) else { return Err(wrong("this is not a line of /proc/diskstats")) };
+        let Some(disk) = counters(line) else { return Err(line_error("this is not a line of /proc/diskstats")) };
         let Some((_, disks)) = snapshots.last_mut() else {
-            return Err(wrong("this is /proc/diskstats without the time of the snapshot"));
+            return Err(line_error("this is /proc/diskstats without the time of the snapshot"));
         };
         disks.push(disk);
     }
@@ -61,26 +65,27 @@ fn read(text: &str) -> Result<Summary, Unusable> {
             "the later snapshot after the earlier one",
         ));
     }
-    let of = |after: &Counters| {
+    let rates_of_disk = |after: &Counters| {
         let before = before.iter().find(|before| before.name == after.name)?;
         // Counters can wrap.
-        let difference = |one: u64, other: u64| one.wrapping_sub(other) as f64;
-        let [reads, writes, discards] = [0, 1, 2].map(|which| {
-            let [ios, sectors, ms] =
-                [0, 1, 2].map(|part| difference(after.flows[which][part], before.flows[which][part]));
+        let difference = |later: u64, earlier: u64| later.wrapping_sub(earlier) as f64;
+        let [reads, writes, discards] = [0, 1, 2].map(|direction| {
+            let [ios, sectors, ms] = [0, 1, 2].map(|counter| {
+                difference(after.by_direction[direction][counter], before.by_direction[direction][counter])
+            });
             let mean = |sum: f64| if ios > 0.0 { sum / ios } else { 0.0 };
-            Flow { per_second: ios / seconds, bytes: mean(sectors * 512.0), await_ms: mean(ms) }
+            DirectionRates { per_second: ios / seconds, bytes: mean(sectors * 512.0), await_ms: mean(ms) }
         });
         let flushes_per_second = difference(after.flushes, before.flushes) / seconds;
         Some(Disk { name: after.name.clone(), reads, writes, discards, flushes_per_second })
     };
-    let disks = after.iter().filter_map(of).collect();
+    let disks = after.iter().filter_map(rates_of_disk).collect();
     Ok(Summary::new("/proc/diskstats", format!("{seconds:.0} s between the snapshots"), disks))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Flow, recognise};
+    use super::super::{DirectionRates, recognise};
 
     const FIRST: &str = "   8       0 sda 100 0 1600 500 10 0 80 20 0 44 502 0 0 0 0 0 0\n";
     const SECOND: &str = "   8       0 sda 300 0 4800 1500 10 0 80 20 0 44 502 0 0 0 0 20 0\n";
@@ -89,9 +94,9 @@ mod tests {
     fn two_snapshots_with_their_times_are_rates() {
         let summary = recognise(&format!("1000.5\n{FIRST}\n1010.5\n{SECOND}")).unwrap().unwrap();
         let disk = &summary.disks[0];
-        assert_eq!(disk.reads, Flow { per_second: 20.0, bytes: 8192.0, await_ms: 5.0 });
+        assert_eq!(disk.reads, DirectionRates { per_second: 20.0, bytes: 8192.0, await_ms: 5.0 });
         assert_eq!((disk.writes.per_second, disk.flushes_per_second), (0.0, 2.0));
-        assert_eq!(summary.over, "10 s between the snapshots");
+        assert_eq!(summary.period, "10 s between the snapshots");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Disk, RECORD, Summary, Unusable};
+use super::{Disk, RECORDING_HINT, Summary, Unusable};
 
 /// A field of iostat, whose name differs between versions.
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ fn field(name: &str) -> Option<Field> {
 struct Sums {
     name: String,
     /// For reads, writes and discards: I/Os a second, bytes a second, and milliseconds of all I/Os a second.
-    flows: [[f64; 3]; 3],
+    by_direction: [[f64; 3]; 3],
     flushes: f64,
 }
 
@@ -72,18 +72,20 @@ impl Sums {
                 Field::ReadAwait => awaits[0] = value,
                 Field::WriteAwait => awaits[1] = value,
                 Field::DiscardAwait => awaits[2] = value,
-                Field::Await => awaits = awaits.map(|own| if own == 0.0 { value } else { own }),
+                Field::Await => {
+                    awaits = awaits.map(|direction_await| if direction_await == 0.0 { value } else { direction_await })
+                }
             }
         }
-        for (number, flow) in self.flows.iter_mut().enumerate() {
-            flow[0] += rates[number];
-            flow[1] += bytes[number];
-            flow[2] += rates[number] * awaits[number];
+        for (index, direction) in self.by_direction.iter_mut().enumerate() {
+            direction[0] += rates[index];
+            direction[1] += bytes[index];
+            direction[2] += rates[index] * awaits[index];
         }
     }
 
     fn disk(self, reports: f64) -> Disk {
-        let [reads, writes, discards] = self.flows.map(|[ios, bytes, ms]| super::Flow {
+        let [reads, writes, discards] = self.by_direction.map(|[ios, bytes, ms]| super::DirectionRates {
             per_second: ios / reports,
             bytes: if ios > 0.0 { bytes / ios } else { 0.0 },
             await_ms: if ios > 0.0 { ms / ios } else { 0.0 },
@@ -97,7 +99,7 @@ type Reports = Vec<Vec<(String, Vec<(Field, f64)>)>>;
 
 fn summary(mut reports: Reports) -> Summary {
     // The first report is the mean since boot, unless -y omitted it, which the output does not show.
-    let over = if reports.len() > 1 {
+    let period = if reports.len() > 1 {
         reports.remove(0);
         format!("{} reports, without the first", reports.len())
     } else {
@@ -106,24 +108,24 @@ fn summary(mut reports: Reports) -> Summary {
     let count = reports.len() as f64;
     let mut all: Vec<Sums> = Vec::new();
     for (name, values) in reports.into_iter().flatten() {
-        let at = all.iter().position(|sums| sums.name == name).unwrap_or_else(|| {
+        let index = all.iter().position(|sums| sums.name == name).unwrap_or_else(|| {
             all.push(Sums { name, ..Sums::default() });
             all.len() - 1
         });
-        all[at].add(values.into_iter());
+        all[index].add(values.into_iter());
     }
-    Summary::new("iostat -x", over, all.into_iter().map(|sums| sums.disk(count)).collect())
+    Summary::new("iostat -x", period, all.into_iter().map(|sums| sums.disk(count)).collect())
 }
 
 pub(super) fn recognise(text: &str) -> Option<Result<Summary, Unusable>> {
     if text.trim_start().starts_with('{') {
-        return text.contains("\"sysstat\"").then(|| json(text));
+        return text.contains("\"sysstat\"").then(|| from_json(text));
     }
-    let is_head = |line: &str| {
+    let is_header_line = |line: &str| {
         let mut words = line.split_whitespace();
         words.next().is_some_and(|word| matches!(word, "Device" | "Device:")) && words.any(|word| word.contains("/s"))
     };
-    text.lines().any(is_head).then(|| from_text(text, is_head))
+    text.lines().any(is_header_line).then(|| from_text(text, is_header_line))
 }
 
 fn without_directions() -> Unusable {
@@ -133,11 +135,11 @@ fn without_directions() -> Unusable {
     )
 }
 
-fn from_text(text: &str, is_head: impl Fn(&str) -> bool) -> Result<Summary, Unusable> {
+fn from_text(text: &str, is_header_line: impl Fn(&str) -> bool) -> Result<Summary, Unusable> {
     let mut reports: Reports = Vec::new();
     let mut columns: Option<Vec<Option<Field>>> = None;
     for (number, line) in (1..).zip(text.lines()) {
-        if is_head(line) {
+        if is_header_line(line) {
             let found: Vec<Option<Field>> = line.split_whitespace().skip(1).map(field).collect();
             if !found.iter().flatten().any(|field| matches!(field, Field::Reads)) {
                 return Err(without_directions());
@@ -152,7 +154,7 @@ fn from_text(text: &str, is_head: impl Fn(&str) -> bool) -> Result<Summary, Unus
             continue;
         };
         let mut values = Vec::new();
-        let mut seen = 0;
+        let mut parsed = 0;
         for (word, field) in words.zip(fields) {
             // Some languages write decimals with a comma.
             let value = word.replace(',', ".").parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
@@ -165,10 +167,10 @@ fn from_text(text: &str, is_head: impl Fn(&str) -> bool) -> Result<Summary, Unus
                 });
             };
             values.extend(field.map(|field| (field, value)));
-            seen += 1;
+            parsed += 1;
         }
-        if seen < fields.len() {
-            let (message, expected) = (format!("{seen} figures"), format!("the {} of the line above", fields.len()));
+        if parsed < fields.len() {
+            let (message, expected) = (format!("{parsed} figures"), format!("the {} of the line above", fields.len()));
             return Err(Unusable { line: Some(number), message, expected });
         }
         if let Some(report) = reports.last_mut() {
@@ -199,7 +201,7 @@ struct Statistics {
     disk: Vec<serde_json::Map<String, serde_json::Value>>,
 }
 
-fn json(text: &str) -> Result<Summary, Unusable> {
+fn from_json(text: &str) -> Result<Summary, Unusable> {
     let document: Document = serde_json::from_str(text).map_err(|error| Unusable {
         line: Some(error.line()),
         message: format!("this is not the JSON output of iostat: {error}"),
@@ -221,7 +223,7 @@ fn json(text: &str) -> Result<Summary, Unusable> {
         reports.push(disks);
     }
     if reports.is_empty() {
-        Err(Unusable::new("this JSON output of iostat has no disks", RECORD))
+        Err(Unusable::new("this JSON output of iostat has no disks", RECORDING_HINT))
     } else {
         Ok(summary(reports))
     }
@@ -229,7 +231,7 @@ fn json(text: &str) -> Result<Summary, Unusable> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Flow, recognise};
+    use super::super::{DirectionRates, recognise};
 
     const HEAD: &str = "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz     f/s f_await  aqu-sz  %util";
 
@@ -245,14 +247,14 @@ mod tests {
     fn means_leave_out_the_first_of_several_reports() {
         let report = |reads| format!("\navg-cpu: %user\n 6.84\n\n{HEAD}\n{}", row("sda", reads, 10.0));
         let summary = recognise(&(report(999.0) + &report(10.0) + &report(30.0))).unwrap().unwrap();
-        assert_eq!(summary.over, "2 reports, without the first");
+        assert_eq!(summary.period, "2 reports, without the first");
         let [disk] = &summary.disks[..] else { panic!("{summary:?}") };
-        assert_eq!(disk.reads, Flow { per_second: 20.0, bytes: 8192.0, await_ms: 5.0 });
-        assert_eq!(disk.writes, Flow { per_second: 10.0, bytes: 65_536.0, await_ms: 1.5 });
+        assert_eq!(disk.reads, DirectionRates { per_second: 20.0, bytes: 8192.0, await_ms: 5.0 });
+        assert_eq!(disk.writes, DirectionRates { per_second: 10.0, bytes: 65_536.0, await_ms: 1.5 });
         assert_eq!(disk.flushes_per_second, 2.0);
         let alone = recognise(&report(40.0).replace('.', ",")).unwrap().unwrap();
         assert_eq!(alone.disks[0].reads.per_second, 40.0);
-        assert!(alone.over.starts_with("one report"));
+        assert!(alone.period.starts_with("one report"));
     }
 
     #[test]
@@ -260,7 +262,7 @@ mod tests {
         let old = "Device:  rrqm/s wrqm/s r/s w/s rMB/s wMB/s avgrq-sz avgqu-sz await svctm %util\n\
                    sda 0.0 0.0 100.0 50.0 1.0 2.0 40.0 1.0 7.5 1.0 90.0\n";
         let disk = recognise(old).unwrap().unwrap().disks.remove(0);
-        assert_eq!(disk.reads, Flow { per_second: 100.0, bytes: 10_485.76, await_ms: 7.5 });
+        assert_eq!(disk.reads, DirectionRates { per_second: 100.0, bytes: 10_485.76, await_ms: 7.5 });
         let json = r#"{"sysstat": {"hosts": [{"statistics": [{"disk": [
             {"disk_device": "sda", "r/s": 100.0, "rkB/s": 1024.0, "w/s": 0.0, "r_await": 7.5}]}]}]}}"#;
         assert_eq!(recognise(json).unwrap().unwrap().disks[0].reads, disk.reads);

@@ -9,7 +9,7 @@ use std::fmt;
 
 /// I/Os of one direction, on average.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Flow {
+pub struct DirectionRates {
     /// I/Os a second.
     pub per_second: f64,
     /// Mean size, in bytes.
@@ -25,11 +25,11 @@ pub struct Disk {
     /// Its name in `/dev`.
     pub name: String,
     /// Reads.
-    pub reads: Flow,
+    pub reads: DirectionRates,
     /// Writes.
-    pub writes: Flow,
+    pub writes: DirectionRates,
     /// Discards.
-    pub discards: Flow,
+    pub discards: DirectionRates,
     /// Flushes a second.
     pub flushes_per_second: f64,
 }
@@ -64,20 +64,20 @@ pub struct Summary {
     /// The tool, in words.
     pub tool: &'static str,
     /// The period over which the figures are means, in words.
-    pub over: String,
+    pub period: String,
     /// Disks with I/O, the busiest first, without partitions and stacked devices.
     pub disks: Vec<Disk>,
 }
 
 impl Summary {
-    fn new(tool: &'static str, over: String, all: Vec<Disk>) -> Summary {
-        let is_wanted = |disk: &&Disk| {
+    fn new(tool: &'static str, period: String, all: Vec<Disk>) -> Summary {
+        let is_reported = |disk: &&Disk| {
             let is_part = all.iter().any(|other| disk.is_partition_of(other));
             disk.per_second() > 0.0 && !is_part && !disk.is_stacked()
         };
-        let mut disks: Vec<Disk> = all.iter().filter(is_wanted).cloned().collect();
-        disks.sort_by(|one, other| other.per_second().total_cmp(&one.per_second()));
-        Summary { tool, over, disks }
+        let mut disks: Vec<Disk> = all.iter().filter(is_reported).cloned().collect();
+        disks.sort_by(|left, right| right.per_second().total_cmp(&left.per_second()));
+        Summary { tool, period, disks }
     }
 }
 
@@ -107,8 +107,8 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// What to provide instead of a summary: a recording.
-pub const RECORD: &str = "a recording, as of blktrace -d /dev/DISK -w 30 -o NAME";
+/// Hint for messages: what to provide instead of a summary.
+pub const RECORDING_HINT: &str = "a recording, as of blktrace -d /dev/DISK -w 30 -o NAME";
 
 /// Parses the output of such a tool; `None` if the text is not the output of one.
 ///
@@ -122,17 +122,18 @@ pub fn recognise(text: &str) -> Option<Result<Summary, Unusable>> {
     let has_words = |words: &[&str]| {
         text.lines().take(200).any(|line| words.iter().all(|word| line.split_whitespace().any(|other| other == *word)))
     };
-    let lacks = |tool: &str, what: &str| Some(Err(Unusable::new(format!("this is output of {tool}: {what}"), RECORD)));
-    match () {
-        () if has_words(&["PID", "kB_rd/s", "kB_wr/s"]) => {
-            lacks("pidstat -d", "it has bytes of each task, but neither sizes nor latencies of I/Os")
-        }
-        () if text.lines().any(is_histogram_head) => {
-            lacks("biolatency", "it has latencies, but neither rates nor sizes of I/Os")
-        }
-        () if text.lines().next().is_some_and(is_priority) => lacks("ionice", "it has a priority, but no I/Os"),
-        () if text.lines().next().is_some_and(is_head_of_ps) => lacks("ps", "it has tasks, but no I/Os"),
-        () => None,
+    let refuse =
+        |tool: &str, what: &str| Some(Err(Unusable::new(format!("this is output of {tool}: {what}"), RECORDING_HINT)));
+    if has_words(&["PID", "kB_rd/s", "kB_wr/s"]) {
+        refuse("pidstat -d", "it has bytes of each task, but neither sizes nor latencies of I/Os")
+    } else if text.lines().any(is_histogram_head) {
+        refuse("biolatency", "it has latencies, but neither rates nor sizes of I/Os")
+    } else if text.lines().next().is_some_and(is_priority) {
+        refuse("ionice", "it has a priority, but no I/Os")
+    } else if text.lines().next().is_some_and(is_head_of_ps) {
+        refuse("ps", "it has tasks, but no I/Os")
+    } else {
+        None
     }
 }
 
@@ -162,7 +163,7 @@ mod tests {
     fn partitions_and_stacked_disks_are_left_out() {
         let disk = |name: &str, per_second: f64| Disk {
             name: name.to_owned(),
-            reads: Flow { per_second, ..Flow::default() },
+            reads: DirectionRates { per_second, ..DirectionRates::default() },
             ..Disk::default()
         };
         let names = ["sda", "sda1", "nvme0n1", "nvme0n1p2", "dm-0", "md127", "sdb", "loop10"];

@@ -3,7 +3,7 @@
 use hoistway_blk::bio::{BioFlags, IoPriority, Op, PriorityClass};
 use hoistway_blk::ground::{CgroupId, CpuId, HctxId, Instant, Sector, Tick};
 use hoistway_trace::iosched::{
-    BioNumber, Chosen, Clock, EventKind, InsertedBy, KyberDomain, LatencyKind, Mark, Place, QueueName, RqNumber,
+    BioNumber, Chosen, Clock, EventKind, InsertedBy, KyberDomain, LatencyKind, Mark, MqContext, QueueName, RqNumber,
     Survivor,
 };
 
@@ -35,7 +35,7 @@ fn a_bio_carries_the_flags_of_rwbs_and_hint_together() {
     assert_eq!((io.op, io.sector, io.sectors, io.end()), (Op::Write, Sector(8), 16, Sector(24)));
     let flags = [BioFlags::PREFLUSH, BioFlags::FUA, BioFlags::SYNC, BioFlags::NOMERGE, BioFlags::IDLE];
     assert_eq!(io.flags, flags.into_iter().fold(BioFlags::NONE, BioFlags::with));
-    assert_eq!((io.prio, io.place, io.j, io.cg), (IoPriority::DEFAULT, None, None, Some(CgroupId(1))));
+    assert_eq!((io.prio, io.context, io.j, io.cg), (IoPriority::DEFAULT, None, None, Some(CgroupId(1))));
     assert!(io.is_sync() && !io.flushseq);
 }
 
@@ -45,7 +45,7 @@ fn an_insert_event_has_place_tick_batch_and_head() {
     let EventKind::Insert(insert) = event(line).kind else { panic!() };
     assert_eq!((insert.rq, insert.bio, insert.by), (RqNumber(9), BioNumber(3), InsertedBy::Scheduler));
     assert_eq!((insert.batch, insert.head, insert.queue), (Some(4), true, None));
-    assert_eq!(insert.io.place, Some(Place { hctx: HctxId(1), ctx: CpuId(0), tag: None, stag: Some(12) }));
+    assert_eq!(insert.io.context, Some(MqContext { hctx: HctxId(1), ctx: CpuId(0), tag: None, stag: Some(12) }));
     assert_eq!((insert.io.j, insert.io.prio), (Some(Tick(3)), IoPriority::UNSET));
 }
 
@@ -53,7 +53,7 @@ fn an_insert_event_has_place_tick_batch_and_head() {
 fn a_legacy_insert_names_cfqs_queue() {
     let line = r#"{"t":5,"e":"insert","cpu":0,"pid":7,"rq":9,"bio":3,"op":"R","rwbs":"R","sector":8,"n":16,"prio":[0,0],"j":3,"by":"core","q":"7SN"}"#;
     let EventKind::Insert(insert) = event(line).kind else { panic!() };
-    assert_eq!((insert.by, insert.batch, insert.head, insert.io.place), (InsertedBy::Core, None, false, None));
+    assert_eq!((insert.by, insert.batch, insert.head, insert.io.context), (InsertedBy::Core, None, false, None));
     assert_eq!(insert.queue, Some(QueueName { owner: Some(7), sync: true, noidle: true }));
 }
 
@@ -63,7 +63,7 @@ fn a_dispatch_is_a_request_or_a_refusal() {
     let EventKind::Dispatch(answer) = event(line).kind else { panic!() };
     let chosen = Chosen { rq: RqNumber(9), op: Op::Discard, sector: Sector(8), sectors: 16 };
     assert_eq!((answer.chosen, answer.token, answer.queued), (Some(chosen), Some(0), None));
-    assert_eq!((answer.hctx, answer.asked, answer.j), (HctxId(1), Instant(2), Tick(3)));
+    assert_eq!((answer.hctx, answer.called_at, answer.j), (HctxId(1), Instant(2), Tick(3)));
 
     let legacy = event(r#"{"t":5,"e":"dispatch","cpu":0,"asked":2,"rq":null,"queued":6,"j":3}"#);
     assert_eq!(legacy.pid, None);

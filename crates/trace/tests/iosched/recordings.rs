@@ -133,7 +133,7 @@ fn decisions_name_a_request_that_was_inserted_into_the_scheduler() {
                     inside.insert(insert.rq);
                 }
                 EventKind::Dispatch(dispatch) => {
-                    assert!(dispatch.asked <= event.t && dispatch.hctx <= HctxId(1));
+                    assert!(dispatch.called_at <= event.t && dispatch.hctx <= HctxId(1));
                     let known = dispatch.chosen.is_none_or(|chosen| inside.remove(&chosen.rq));
                     assert!(known, "{name}, line {}", event.line);
                     decisions += 1;

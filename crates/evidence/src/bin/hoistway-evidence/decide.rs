@@ -29,9 +29,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(None)?;
     let mut tables: Vec<Reproduced> = Vec::new();
     for file in &arguments.tables {
-        let about = || format!("{}: expected a document of reproduce --format json", file.display());
-        let text = std::fs::read_to_string(file).with_context(about)?;
-        tables.extend(serde_json::from_str::<Reproduction>(&text).with_context(about)?.tables);
+        let describe_file = || format!("{}: expected a document of reproduce --format json", file.display());
+        let text = std::fs::read_to_string(file).with_context(describe_file)?;
+        tables.extend(serde_json::from_str::<Reproduction>(&text).with_context(describe_file)?.tables);
     }
     if arguments.tables.is_empty() {
         for table in TABLES {
@@ -39,9 +39,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         }
     }
     let choices: Vec<PublishedChoice> = tables.iter().flat_map(PublishedChoice::all).collect();
-    let of_loads: Vec<PublishedChoice> =
+    let load_choices: Vec<PublishedChoice> =
         tables.iter().flat_map(|table| of_whole_load(&table.name, PublishedChoice::all(table))).collect();
-    output.write(page(&choices, &of_loads, &known()?, &parties()?))?;
+    output.write(page(&choices, &load_choices, &known()?, &parties()?))?;
     Ok(Ending::Done)
 }
 
@@ -54,7 +54,7 @@ choose what the verdict recommends.
 
 ";
 
-const OF_LOADS: &str = "
+const BY_LOADS: &str = "
 ## By whole loads
 
 A scheduler is chosen for a load and not for a figure. Here the figures of one load are one choice: the geometric mean over its jobs, half of a job its I/Os a second and half its mean latency, as a
@@ -65,26 +65,26 @@ choice counts two to four times.
 
 fn page(
     choices: &[PublishedChoice],
-    of_loads: &[PublishedChoice],
+    load_choices: &[PublishedChoice],
     known: &[KnownDecision],
     parties: &[Party],
 ) -> String {
     let mut text = HEAD.to_owned();
     text += "| rule | right | mean regret | right of known decisions |\n| --- | ---: | ---: | ---: |\n";
     for rule in DecisionRule::ALL {
-        let decided: Vec<bool> = known.iter().filter_map(|one| one.is_right(rule)).collect();
+        let decided: Vec<bool> = known.iter().filter_map(|decision| decision.is_right(rule)).collect();
         let right = decided.iter().filter(|is_right| **is_right).count();
-        text += &format!("{} {right} of {} |\n", scored(choices, rule), decided.len());
+        text += &format!("{} {right} of {} |\n", rule_cells(choices, rule), decided.len());
     }
     text += "\n## Where our figures choose wrongly\n\n";
-    text += &wrong(choices);
-    text += OF_LOADS;
+    text += &wrong_choices(choices);
+    text += BY_LOADS;
     text += "| rule | right | mean regret |\n| --- | ---: | ---: |\n";
     for rule in DecisionRule::ALL {
-        text += &format!("{}\n", scored(of_loads, rule));
+        text += &format!("{}\n", rule_cells(load_choices, rule));
     }
     text += "\n";
-    text += &wrong(of_loads);
+    text += &wrong_choices(load_choices);
     text += "\n## Loads whose right decision is known\n\n| load | device | right | the verdict | why |\n| --- | --- | --- | --- | --- |\n";
     for KnownDecision { load, device, right, recommended, why, .. } in known {
         text += &format!("| {load} | {device} | {right} | {recommended} | {why} |\n");
@@ -102,15 +102,15 @@ fn page(
 }
 
 /// The first cells of a rule's row.
-fn scored(choices: &[PublishedChoice], rule: DecisionRule) -> String {
+fn rule_cells(choices: &[PublishedChoice], rule: DecisionRule) -> String {
     let regrets: Vec<f64> = choices.iter().filter_map(|choice| choice.regret(rule)).collect();
-    let Score { right, of, mean_regret } = Score::of(&regrets);
-    let share = 100.0 * right as f64 / of.max(1) as f64;
-    format!("| {} | {right} of {of} ({share:.0} %) | {:.1} % |", rule.name(), 100.0 * mean_regret)
+    let Score { right, total, mean_regret } = Score::of(&regrets);
+    let share = 100.0 * right as f64 / total.max(1) as f64;
+    format!("| {} | {right} of {total} ({share:.0} %) | {:.1} % |", rule.name(), 100.0 * mean_regret)
 }
 
 /// The choices in which our best is not the best, and which figure is the cause.
-fn wrong(choices: &[PublishedChoice]) -> String {
+fn wrong_choices(choices: &[PublishedChoice]) -> String {
     let mut text =
         "| choice | best here | best published | regret | the cause |\n| --- | --- | --- | ---: | --- |\n".to_owned();
     for choice in choices {

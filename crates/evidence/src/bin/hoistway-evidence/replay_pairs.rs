@@ -41,7 +41,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 
 type Pick = fn(&Prediction) -> Figure;
 
-const FIGURES: [(&str, Pick); 3] = [("IOPS", |of| of.iops), ("mean", |of| of.mean_us), ("p99", |of| of.p99_us)];
+const FIGURES: [(&str, Pick); 3] = [
+    ("IOPS", |prediction| prediction.iops),
+    ("mean", |prediction| prediction.mean_us),
+    ("p99", |prediction| prediction.p99_us),
+];
 /// The order of two schedulers is scored only if their figures differ by more than this fraction.
 const DIFFERENT: f64 = 0.10;
 /// Relative tolerance for counting a recorded figure as within the predicted range.
@@ -53,9 +57,10 @@ fn table(all: &[Prediction]) -> String {
         "| program | recorded under | predicted | streams | depth hidden | IOPS, % | mean latency, % | p99, % |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
-    let same =
-        |one: &Prediction, other: &Prediction| (&one.pair, &one.from, &one.to) == (&other.pair, &other.from, &other.to);
-    for group in all.chunk_by(same) {
+    let same_row = |left: &Prediction, right: &Prediction| {
+        (&left.pair, &left.from, &left.to) == (&right.pair, &right.from, &right.to)
+    };
+    for group in all.chunk_by(same_row) {
         let first = &group[0];
         if first.from == first.to {
             continue;
@@ -63,7 +68,7 @@ fn table(all: &[Prediction]) -> String {
         let hidden = if first.is_hidden { "yes" } else { "" };
         text += &format!("| {} | {} | {} | {} | {hidden} |", first.pair, first.from, first.to, group.len());
         for (_, pick) in FIGURES {
-            let mut errors: Vec<f64> = group.iter().map(|of| pick(of).error() * 100.0).collect();
+            let mut errors: Vec<f64> = group.iter().map(|prediction| pick(prediction).error() * 100.0).collect();
             errors.sort_by(f64::total_cmp);
             text += &format!(" {:+.0} ({:+.0} to {:+.0}) |", median(&errors), errors[0], errors[errors.len() - 1]);
         }
@@ -71,26 +76,32 @@ fn table(all: &[Prediction]) -> String {
     }
     text.push('\n');
     for (name, pick) in FIGURES {
-        let sorted = |is_wanted: &dyn Fn(&Prediction) -> bool| {
-            let mut errors: Vec<f64> =
-                all.iter().filter(|of| is_wanted(of)).map(|of| pick(of).error().abs() * 100.0).collect();
+        let sorted_errors = |is_selected: &dyn Fn(&Prediction) -> bool| {
+            let mut errors: Vec<f64> = all
+                .iter()
+                .filter(|prediction| is_selected(prediction))
+                .map(|prediction| pick(prediction).error().abs() * 100.0)
+                .collect();
             errors.sort_by(f64::total_cmp);
             errors
         };
-        let own = sorted(&|of| of.from == of.to);
-        let errors = sorted(&|of| of.from != of.to && !of.is_hidden);
-        let hidden: Vec<Figure> = all.iter().filter(|of| of.from != of.to && of.is_hidden).map(pick).collect();
+        let own = sorted_errors(&|prediction| prediction.from == prediction.to);
+        let errors = sorted_errors(&|prediction| prediction.from != prediction.to && !prediction.is_hidden);
+        let hidden: Vec<Figure> = all
+            .iter()
+            .filter(|prediction| prediction.from != prediction.to && prediction.is_hidden)
+            .map(pick)
+            .collect();
         let enclosed = hidden.iter().filter(|figure| figure.encloses(TOLERANCE)).count();
+        let (right, scored) = count_orders(all, pick);
         text += &format!(
             "{name}: median error {:.1} % for {} streams whose depth is known; the range encloses {enclosed} of {} others; under their \
-             own scheduler {:.1} % for {}; order of two schedulers right in {} of {}\n",
+             own scheduler {:.1} % for {}; order of two schedulers right in {right} of {scored}\n",
             median(&errors),
             errors.len(),
             hidden.len(),
             median(&own),
-            own.len(),
-            order(all, pick).0,
-            order(all, pick).1
+            own.len()
         );
     }
     text
@@ -98,13 +109,13 @@ fn table(all: &[Prediction]) -> String {
 
 /// Counts pairs of schedulers under which a figure of a stream differs by more than [`DIFFERENT`], predicted from one
 /// recording that hides no depth: (pairs in the right order, all pairs).
-fn order(all: &[Prediction], pick: Pick) -> (usize, usize) {
-    let is_of = |one: &Prediction, other: &Prediction| {
+fn count_orders(all: &[Prediction], pick: Pick) -> (usize, usize) {
+    let same_stream = |one: &Prediction, other: &Prediction| {
         (&one.pair, &one.from, &one.stream) == (&other.pair, &other.from, &other.stream)
     };
     let (mut right, mut count) = (0, 0);
-    for (at, one) in all.iter().enumerate().filter(|(_, one)| !one.is_hidden) {
-        for other in all[..at].iter().filter(|other| is_of(one, other)) {
+    for (index, one) in all.iter().enumerate().filter(|(_, one)| !one.is_hidden) {
+        for other in all[..index].iter().filter(|other| same_stream(one, other)) {
             let (one, other) = (pick(one), pick(other));
             let recorded = one.recorded / other.recorded;
             if recorded.max(recorded.recip()) > 1.0 + DIFFERENT {

@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         output.write(aligned(&rows))?;
         return Ok(Ending::Done);
     }
-    let tables = named(&arguments.names)?;
+    let tables = select_tables(&arguments.names)?;
     let length = if arguments.full { Length::Published } else { Length::Settled };
     let mut reproduced = Vec::with_capacity(tables.len());
     for table in &tables {
@@ -60,15 +60,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     }
     let text = match arguments.format {
         Format::Json => serde_json::to_string_pretty(&Reproduction::of(reproduced))? + "\n",
-        Format::Table => tables.iter().zip(&reproduced).map(|(table, cells)| for_people(table, cells, width)).collect(),
-        Format::Markdown => tables.iter().zip(&reproduced).map(|(table, cells)| for_documents(table, cells)).collect(),
+        Format::Table => {
+            tables.iter().zip(&reproduced).map(|(table, cells)| render_text(table, cells, width)).collect()
+        }
+        Format::Markdown => {
+            tables.iter().zip(&reproduced).map(|(table, cells)| render_markdown(table, cells)).collect()
+        }
     };
     output.write(&text)?;
     Ok(Ending::Done)
 }
 
 /// The tables with these names; without names, all tables of Linux's schedulers.
-fn named(names: &[String]) -> Result<Vec<&'static Table>> {
+fn select_tables(names: &[String]) -> Result<Vec<&'static Table>> {
     if names.is_empty() {
         return Ok(TABLES.iter().collect());
     }
@@ -148,28 +152,28 @@ fn summary(cells: &Reproduced) -> String {
 }
 
 /// One row per changed unmeasured parameter: the change, and its effect.
-fn of_unknowns(usual: &Reproduced) -> impl Iterator<Item = [String; 2]> {
-    usual.sensitivity.iter().map(|changed| {
+fn sensitivity_rows(baseline: &Reproduced) -> impl Iterator<Item = [String; 2]> {
+    baseline.sensitivity.iter().map(|changed| {
         let Sensitivity { key, value, cells, .. } = changed;
         let [within, judged, _] = Reproduced::counts_of(cells);
         let mut text = format!("{within} of {judged} within the claimed error");
         if let Some(median) = Sensitivity::median_error(cells) {
             text += &format!(", median error {:.1} %", 100.0 * median);
         }
-        if let Some([before, after]) = changed.most_changed_cell(&usual.cells) {
-            let (name, moved) =
+        if let Some([before, after]) = changed.most_changed_cell(&baseline.cells) {
+            let (name, change_percent) =
                 (format!("{}, {}", before.row, before.column), 100.0 * (after.ours / before.ours - 1.0));
             text += &format!(
-                "; {name} changes most: {} instead of {} ({moved:+.1} %)",
+                "; {name} changes most: {} instead of {} ({change_percent:+.1} %)",
                 figure(after.ours),
                 figure(before.ours)
             );
         }
-        [format!("{key} = {value} instead of {}", changed.usual), text]
+        [format!("{key} = {value} instead of {}", changed.default_value), text]
     })
 }
 
-fn for_people(table: &Table, cells: &Reproduced, width: usize) -> String {
+fn render_text(table: &Table, cells: &Reproduced, width: usize) -> String {
     let rows: Vec<[String; 6]> =
         std::iter::once(HEAD.map(str::to_owned)).chain(cells.cells.iter().map(texts)).collect();
     let widths: [usize; 6] =
@@ -201,18 +205,18 @@ fn for_people(table: &Table, cells: &Reproduced, width: usize) -> String {
     }
     text += &wrapped(&summary(cells), width, 0);
     text += &wrapped(table.story, width, 0);
-    for line in of_unknowns(cells) {
+    for line in sensitivity_rows(cells) {
         text += &wrapped(&line.join(": "), width, 2);
     }
     text + "\n"
 }
 
-fn for_documents(table: &Table, cells: &Reproduced) -> String {
+fn render_markdown(table: &Table, cells: &Reproduced) -> String {
     let mut text = format!("## {}\n\n{}.\n\nSource: {}.\n\n", table.name, table.title, table.source);
     if let Some(matrix) = as_matrix(&cells.cells) {
-        for (place, row) in matrix.iter().enumerate() {
+        for (index, row) in matrix.iter().enumerate() {
             text += &format!("| {} |\n", row.join(" | "));
-            if place == 0 {
+            if index == 0 {
                 text += &format!("| --- |{}\n", " ---: |".repeat(row.len() - 1));
             }
         }
@@ -225,7 +229,7 @@ fn for_documents(table: &Table, cells: &Reproduced) -> String {
     text += &format!("\n{} {}\n\n", summary(cells), table.story);
     if !cells.sensitivity.is_empty() {
         text += "| unmeasured parameter | what changes |\n| --- | --- |\n";
-        for line in of_unknowns(cells) {
+        for line in sensitivity_rows(cells) {
             text += &format!("| {} |\n", line.join(" | "));
         }
         text.push('\n');

@@ -53,8 +53,8 @@ impl Baseline {
     }
 
     pub(crate) fn remove(&mut self, rq: RqNumber) -> Option<DecisionCandidate> {
-        let at = self.inside.iter().position(|candidate| candidate.rq == rq)?;
-        Some(self.inside.remove(at))
+        let index = self.inside.iter().position(|candidate| candidate.rq == rq)?;
+        Some(self.inside.remove(index))
     }
 
     /// The request that absorbs another: the recorded one if given, otherwise the first of the same kind that ends
@@ -92,19 +92,19 @@ impl Baseline {
         kernel: Option<RqNumber>,
         ours: Option<RqNumber>,
         reason: &'static str,
-        show: impl Fn(&DecisionCandidate) -> String,
+        describe_candidate: impl Fn(&DecisionCandidate) -> String,
     ) -> Mismatch {
-        let name = |rq: Option<RqNumber>| {
-            let found = self.inside.iter().find(|candidate| Some(candidate.rq) == rq);
-            found.map_or_else(|| "nothing".to_owned(), &show)
+        let describe = |rq: Option<RqNumber>| {
+            let candidate_found = self.inside.iter().find(|candidate| Some(candidate.rq) == rq);
+            candidate_found.map_or_else(|| "nothing".to_owned(), &describe_candidate)
         };
         Mismatch {
             line: event.line,
             t_ns: event.t.0,
-            inside: self.inside.iter().take(INSIDE_SHOWN).map(&show).collect(),
+            inside: self.inside.iter().take(INSIDE_SHOWN).map(&describe_candidate).collect(),
             more: self.inside.len().saturating_sub(INSIDE_SHOWN),
-            kernel: name(kernel),
-            ours: name(ours),
+            kernel: describe(kernel),
+            ours: describe(ours),
             reason,
         }
     }
@@ -113,26 +113,23 @@ impl Baseline {
     pub(crate) fn judge(&mut self, score: &mut Score, kernel: Option<RqNumber>, ours: Option<RqNumber>) {
         score.questions += 1;
         if kernel.is_none() || ours.is_none() {
-            score.null.0 += 1;
-            score.null.1 += u64::from(kernel.is_none() && ours.is_none());
+            score.null.count(kernel.is_none() && ours.is_none());
         }
         let Some(rq) = kernel else { return };
-        let same = ours == kernel;
+        let is_same = ours == kernel;
         score.dispatches += 1;
-        score.all += u64::from(same);
+        score.all += u64::from(is_same);
         if self.is_hard(rq) {
-            score.hard.0 += 1;
-            score.hard.1 += u64::from(same);
+            score.hard.count(is_same);
         }
         let pid = |rq| self.inside.iter().find(|candidate| candidate.rq == rq).map(|candidate| candidate.pid);
-        let (kernels, our_pid) = (pid(rq), ours.and_then(pid));
-        if self.last_pid.is_some() && (kernels != self.last_pid || our_pid != self.last_pid) {
-            score.switch.0 += 1;
-            score.switch.1 += u64::from(kernels == our_pid);
+        let (kernel_pid, our_pid) = (pid(rq), ours.and_then(pid));
+        if self.last_pid.is_some() && (kernel_pid != self.last_pid || our_pid != self.last_pid) {
+            score.switch.count(kernel_pid == our_pid);
         }
-        if let Some(given) = self.remove(rq) {
-            self.last_end = given.sector + given.sectors;
-            self.last_pid = Some(given.pid);
+        if let Some(dispatched) = self.remove(rq) {
+            self.last_end = dispatched.sector + dispatched.sectors;
+            self.last_pid = Some(dispatched.pid);
         }
     }
 }

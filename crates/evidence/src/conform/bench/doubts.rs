@@ -11,19 +11,19 @@ use hoistway_trace::iosched::{Dispatch, Event, EventKind};
 const EVENTS_MAX: usize = 10_000;
 
 /// For each event, the decisions in doubt whose earliest possible position is just before it.
-pub(crate) fn before(events: &[Event], meet: impl Fn(&Dispatch, &Dispatch) -> bool) -> Vec<Vec<&Event>> {
+pub(crate) fn in_doubt_before(events: &[Event], interferes: impl Fn(&Dispatch, &Dispatch) -> bool) -> Vec<Vec<&Event>> {
     let mut in_doubt = vec![Vec::new(); events.len()];
     for (index, event) in events.iter().enumerate() {
         let EventKind::Dispatch(dispatch) = &event.kind else { continue };
-        let meanwhile = events[..index].iter().enumerate().rev().take(EVENTS_MAX);
-        let meanwhile = meanwhile.take_while(|(_, other)| other.t >= dispatch.asked);
+        let since_call = events[..index].iter().enumerate().rev().take(EVENTS_MAX);
+        let since_call = since_call.take_while(|(_, other)| other.t >= dispatch.called_at);
         let matters = |other: &Event| match &other.kind {
-            EventKind::Dispatch(other) => meet(dispatch, other),
+            EventKind::Dispatch(other) => interferes(dispatch, other),
             // On another CPU such an event is concurrent; on the same CPU it is an interrupt.
             EventKind::Finish { .. } | EventKind::Free(_) => other.cpu == event.cpu,
             _ => false,
         };
-        if let Some((first, _)) = meanwhile.filter(|(_, other)| matters(other)).last() {
+        if let Some((first, _)) = since_call.filter(|(_, other)| matters(other)).last() {
             in_doubt[first].push(event);
         }
     }

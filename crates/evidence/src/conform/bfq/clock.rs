@@ -7,7 +7,7 @@ use hoistway_blk::ground::{Hz, Tick};
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, Trace};
 
 /// A task has slept for a tag if the allocation comes this much later than the bio, ns.
-const SLEPT: u64 = 100_000;
+const TAG_SLEEP_NS: u64 = 100_000;
 /// Our first tick, so high that a scheduler created at tick 0 is no longer in its start-up phase.
 const FIRST_TICK: u64 = 1_000_000;
 
@@ -20,10 +20,10 @@ pub(super) struct TickPhase {
 
 impl TickPhase {
     /// Finds the phase that fits all tick counts of a recording, each read when its event was recorded.
-    pub fn of(trace: &Trace, hz: Hz) -> Self {
+    pub fn fit(trace: &Trace, hz: Hz) -> Self {
         let length = hz.tick_ns() as i64;
         // A count may have been read slightly later than the event's time, but never earlier.
-        let (mut lows, mut high) = (Vec::new(), length);
+        let (mut lower_bounds, mut upper_bound) = (Vec::new(), length);
         for event in &trace.events {
             let tick = match &event.kind {
                 EventKind::Insert(insert) => insert.io.j,
@@ -33,20 +33,20 @@ impl TickPhase {
             };
             let Some(tick) = tick else { continue };
             let start = tick.0 as i64 * length - event.t.0 as i64;
-            lows.push(start);
-            high = high.min(start + length);
+            lower_bounds.push(start);
+            upper_bound = upper_bound.min(start + length);
         }
-        let low = lows.into_iter().filter(|&low| low < high).max().unwrap_or(0);
-        TickPhase { shift: i64::midpoint(low, high), length }
+        let low = lower_bounds.into_iter().filter(|&low| low < upper_bound).max().unwrap_or(0);
+        TickPhase { shift: i64::midpoint(low, upper_bound), length }
     }
 
     /// The tick of a time.
-    pub fn at(&self, ns: u64) -> Tick {
+    pub fn tick_at(&self, ns: u64) -> Tick {
         Tick(FIRST_TICK + ((ns as i64 + self.shift) / self.length).max(0) as u64)
     }
 
     /// Converts a recorded tick count to our ticks.
-    pub fn printed(tick: Tick) -> Tick {
+    pub fn from_recorded(tick: Tick) -> Tick {
         Tick(FIRST_TICK + tick.0)
     }
 }
@@ -55,7 +55,7 @@ impl TickPhase {
 #[derive(Clone, Copy, Default)]
 struct PlugClock {
     /// The time of its first allocation, if the clock is stopped.
-    stands_at: Option<u64>,
+    stopped_at: Option<u64>,
     /// The number of its requests still to be inserted, while it is flushed.
     flushing: Option<u32>,
 }
@@ -73,47 +73,47 @@ impl<'a> PlugClocks<'a> {
         PlugClocks { unplugged, by_task: HashMap::new(), queued_at: HashMap::new() }
     }
 
-    /// The nanosecond clock at an event; must be called in the order of the file. `real` is the time without a plug.
-    pub fn read(&mut self, event: &Event, real: u64) -> u64 {
-        let Some(pid) = event.pid else { return real };
+    /// The nanosecond clock at an event; must be called in the order of the file. `real_ns` is the time without a plug.
+    pub fn read(&mut self, event: &Event, real_ns: u64) -> u64 {
+        let Some(pid) = event.pid else { return real_ns };
         let plug = self.by_task.entry(pid).or_default();
         let t = event.t.0;
         match &event.kind {
             EventKind::Queue(bio) => {
                 self.queued_at.insert(bio.bio, t);
-                plug.forget_if_flushed();
+                plug.reset_if_flushed();
             }
-            EventKind::Plug => plug.forget_if_flushed(),
+            EventKind::Plug => plug.reset_if_flushed(),
             EventKind::Getrq { bio, .. } if self.unplugged.contains(&bio.bio) => *plug = PlugClock::default(),
             EventKind::Getrq { bio, .. } => {
-                plug.forget_if_flushed();
-                let slept = self.queued_at.get(&bio.bio).is_some_and(|&queued| t - queued > SLEPT);
-                if plug.stands_at.is_none() || slept {
-                    plug.stands_at = Some(t);
+                plug.reset_if_flushed();
+                let slept = self.queued_at.get(&bio.bio).is_some_and(|&queued| t - queued > TAG_SLEEP_NS);
+                if plug.stopped_at.is_none() || slept {
+                    plug.stopped_at = Some(t);
                 }
             }
             EventKind::Unplug { nr, .. } => plug.flushing = Some(*nr),
             EventKind::Insert(_) | EventKind::Rqmerge(_) => {
-                if let Some(left) = &mut plug.flushing {
-                    *left = left.saturating_sub(1);
+                if let Some(remaining) = &mut plug.flushing {
+                    *remaining = remaining.saturating_sub(1);
                 }
             }
             EventKind::RunEnd if plug.flushing == Some(0) => {
                 *plug = PlugClock::default();
-                return real;
+                return real_ns;
             }
             _ => {}
         }
         match &event.kind {
             // These happen in interrupts, independent of the running task.
-            EventKind::Finish { .. } | EventKind::Free(_) | EventKind::Complete(_) | EventKind::BfqIdleTimer => real,
-            _ => plug.stands_at.unwrap_or(real),
+            EventKind::Finish { .. } | EventKind::Free(_) | EventKind::Complete(_) | EventKind::BfqIdleTimer => real_ns,
+            _ => plug.stopped_at.unwrap_or(real_ns),
         }
     }
 }
 
 impl PlugClock {
-    fn forget_if_flushed(&mut self) {
+    fn reset_if_flushed(&mut self) {
         if self.flushing.is_some() {
             *self = PlugClock::default();
         }

@@ -126,21 +126,22 @@ pub(super) fn compare(recorded: &[(u64, ComparedLine)], ours: &[ComparedLine]) -
             (i, j, equal) = (i + 1, j + 1, equal + 1);
             continue;
         }
-        let meets = |skip: usize| {
+        let common_after = |skip: usize| {
             (0..=skip).find_map(|left| {
                 let right = skip - left;
                 let same = recorded.get(i + left).is_some_and(|(_, line)| ours.get(j + right) == Some(line));
                 same.then_some((left, right))
             })
         };
-        let (left, right) = (1..AHEAD).find_map(meets).unwrap_or((1, 1));
+        let (left, right) = (1..AHEAD).find_map(common_after).unwrap_or((1, 1));
         for step in 0..left.max(right) {
-            let theirs = (step < left).then(|| recorded.get(i + step)).flatten();
-            let own = (step < right).then(|| ours.get(j + step)).flatten();
-            if theirs.is_some() || own.is_some() {
-                let t_ns = theirs.or(recorded.get(i.min(recorded.len().saturating_sub(1)))).map_or(0, |&(t, _)| t);
-                let recorded = theirs.map(|(_, line)| line.clone());
-                differences.push(LineDifference { t_ns, recorded, ours: own.cloned() });
+            let recorded_line = (step < left).then(|| recorded.get(i + step)).flatten();
+            let our_line = (step < right).then(|| ours.get(j + step)).flatten();
+            if recorded_line.is_some() || our_line.is_some() {
+                let t_ns =
+                    recorded_line.or(recorded.get(i.min(recorded.len().saturating_sub(1)))).map_or(0, |&(t, _)| t);
+                let recorded = recorded_line.map(|(_, line)| line.clone());
+                differences.push(LineDifference { t_ns, recorded, ours: our_line.cloned() });
             }
         }
         (i, j) = (i + left, j + right);

@@ -17,7 +17,7 @@ pub fn first_difference(recording: &Consistent<'_>) -> Option<String> {
             messages.kernel.push((event.line, text.to_string()));
         }
         replay.event(index, event);
-        messages.ours.extend(replay.said.drain(..).map(|said| (event.line, said.to_string())));
+        messages.ours.extend(replay.logged.drain(..).map(|message| (event.line, message.to_string())));
         if let Some(difference) = messages.compare() {
             return Some(difference);
         }
@@ -29,11 +29,12 @@ pub fn first_difference(recording: &Consistent<'_>) -> Option<String> {
         }
     }
     let [kernel, ours] = [messages.kernel.len(), messages.ours.len()];
-    (kernel.abs_diff(ours) > TAIL).then(|| format!("the kernel logged {kernel} messages, we logged {ours}"))
+    (kernel.abs_diff(ours) > MESSAGES_MISSING_MAX)
+        .then(|| format!("the kernel logged {kernel} messages, we logged {ours}"))
 }
 
 /// A recording may end between an event and its messages; at most this many may be missing at the end.
-const TAIL: usize = 8;
+const MESSAGES_MISSING_MAX: usize = 8;
 
 /// The two sequences of messages, with the lines of the recording that they belong to.
 #[derive(Default)]
@@ -51,7 +52,7 @@ impl MessageComparison {
     /// The first difference among the messages since the last call.
     fn compare(&mut self) -> Option<String> {
         while let (Some(kernel), Some(ours)) = (self.kernel.get(self.compared), self.ours.get(self.compared)) {
-            if !alike(&kernel.1, &ours.1) {
+            if !are_equivalent(&kernel.1, &ours.1) {
                 let context: Vec<String> = self.ours[self.compared.saturating_sub(12)..self.compared]
                     .iter()
                     .map(|(line, text)| format!("    {line} {text}\n"))
@@ -72,7 +73,7 @@ impl MessageComparison {
 }
 
 /// Whether two messages are equivalent. Measured times may differ slightly; virtual times are ignored.
-fn alike(kernel: &str, ours: &str) -> bool {
+fn are_equivalent(kernel: &str, ours: &str) -> bool {
     // Addresses are hidden in the recordings.
     let kernel = kernel.split("(____").next().unwrap_or(kernel).trim_end();
     if kernel.starts_with("served:") && ours.starts_with("served:") {

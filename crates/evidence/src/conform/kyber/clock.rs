@@ -12,7 +12,7 @@ fn tick_of(event: &Event) -> Option<(Instant, Tick)> {
     match &event.kind {
         EventKind::Insert(insert) => Some((event.t, insert.io.j?)),
         EventKind::Issue(issue) => Some((event.t, issue.io.j?)),
-        EventKind::Dispatch(dispatch) => Some((dispatch.asked, dispatch.j)),
+        EventKind::Dispatch(dispatch) => Some((dispatch.called_at, dispatch.j)),
         _ => None,
     }
 }
@@ -33,14 +33,14 @@ pub(super) struct Moment<'a> {
 pub(super) fn moments(trace: &Trace) -> Vec<Moment<'_>> {
     let hz = Hz(trace.header.hz.0);
     let tick_ns = i128::from(hz.tick_ns());
-    let known = trace.events.iter().filter_map(tick_of);
-    let first_tick = known.map(|(at, tick)| i128::from(at.0) - i128::from(tick.0) * tick_ns).min().unwrap_or(0);
+    let recorded = trace.events.iter().filter_map(tick_of);
+    let first_tick = recorded.map(|(at, tick)| i128::from(at.0) - i128::from(tick.0) * tick_ns).min().unwrap_or(0);
     // Two additional ticks, so that no time is negative.
     let shift_ns = 2 * tick_ns - first_tick;
     let shifted = |at: Instant| Instant(u64::try_from(i128::from(at.0) + shift_ns).unwrap_or(0));
 
     let moment = |at, event, in_doubt| Moment { now: hz.now(shifted(at)), event, in_doubt };
-    let in_doubt = doubts::before(&trace.events, |one, other| one.hctx == other.hctx);
+    let in_doubt = doubts::in_doubt_before(&trace.events, |dispatch, other| dispatch.hctx == other.hctx);
     let mut moments: Vec<Moment<'_>> = Vec::with_capacity(trace.events.len());
     for (event, in_doubt) in trace.events.iter().zip(in_doubt) {
         moments.extend(in_doubt.into_iter().map(|decision| moment(event.t, decision, true)));
@@ -53,12 +53,12 @@ pub(super) fn moments(trace: &Trace) -> Vec<Moment<'_>> {
 /// Sets the tick counter back where the recording shows it behind the clock: while interrupts are off, a tick comes
 /// late. A late interrupt handles expired events in order, so a completion due before the tick did not see the tick.
 fn delay_ticks(trace: &Trace, hz: Hz, moments: &mut [Moment<'_>]) {
-    let service = trace.header.device.get("completion_ns").and_then(serde_json::Value::as_u64);
+    let service_ns = trace.header.device.get("completion_ns").and_then(serde_json::Value::as_u64);
     let mut served: HashMap<RqNumber, Instant> = HashMap::new();
     for Moment { now, event, .. } in moments.iter_mut() {
         match &event.kind {
             EventKind::Issue(issue) => {
-                served.insert(issue.rq, now.at + Nanos(service.unwrap_or(u64::MAX)));
+                served.insert(issue.rq, now.at + Nanos(service_ns.unwrap_or(u64::MAX)));
             }
             EventKind::Sample { rq } => {
                 if let Some(&served) = served.get(rq) {
@@ -111,7 +111,7 @@ impl PlugClocks {
     }
 
     /// The flush of a task's plug has ended, so its clock runs again.
-    pub(super) fn run_on(&mut self, pid: u32) {
+    pub(super) fn restart(&mut self, pid: u32) {
         self.stopped_at.remove(&pid);
     }
 

@@ -1,6 +1,6 @@
 //! Table `research-adios`: adios's claim, published only in words, of low latency without a loss of throughput.
 
-use super::ran;
+use super::run_schedulers;
 use crate::reproduction::Table;
 use crate::reproduction::cell::{Cell, Judgement};
 use crate::reproduction::runs::Setting;
@@ -27,10 +27,10 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     for (scenario, job, seconds) in [("desktop-freeze", "interactive", 10), ("database", "queries", 5)] {
         let comparison = Comparison {
             load: Load::Scenario(scenario.to_owned()),
-            runtime_ns: Some(setting.of(seconds, 30)),
+            runtime_ns: Some(setting.duration_from_s(seconds, 30)),
             ..Comparison::default()
         };
-        let runs = ran(comparison, &["mq-deadline", "adios"], setting)?;
+        let runs = run_schedulers(comparison, &["mq-deadline", "adios"], setting)?;
         let (mq_deadline, adios) = (&runs[0], &runs[1]);
         let latency = adios.p99_us(job) / mq_deadline.p99_us(job);
         let throughput = adios.all_bytes_per_second() / mq_deadline.all_bytes_per_second();

@@ -1,6 +1,6 @@
 //! Table `research-k2`: K2's claims for a real-time process next to three processes that keep the drive busy.
 
-use super::{DRIVE, Ran, of_jobs, ran, vary};
+use super::{DRIVE, RunFigures, comparison_of_jobs, run_schedulers, vary};
 use crate::reproduction::Table;
 use crate::reproduction::cell::{Cell, Judgement};
 use crate::reproduction::runs::Setting;
@@ -34,7 +34,7 @@ const STORY: &str = "The drive of the paper is not known here; this one is a coa
 
 const BOUNDS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 /// Maximum factor by which the background may lose throughput compared with none.
-const LOST_MOST: f64 = 2.7;
+const LOSS_MAX: f64 = 2.7;
 
 /// The background: its name, and the line of its job.
 const BACKGROUNDS: [(&str, &str); 3] =
@@ -44,7 +44,7 @@ fn beside(urgent: &str, background: &str, depth: u32, setting: Setting) -> Compa
     let jobs = format!(
         "[urgent]\nrw={urgent}\nprioclass=1\nprio=0\niodepth=1\n[background]\n{background}\niodepth={depth}\nnumjobs=3\n"
     );
-    of_jobs("research-k2", DRIVE, &jobs, setting)
+    comparison_of_jobs("research-k2", DRIVE, &jobs, setting)
 }
 
 fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
@@ -56,7 +56,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
             let schedulers: Vec<&str> = ["none"].into_iter().chain(others.iter().copied()).chain(["k2"]).collect();
             let comparison =
                 Comparison { vary: vary("k2", "max_inflight", &BOUNDS), ..beside(urgent, line, 32, setting) };
-            let runs = ran(comparison, &schedulers, setting)?;
+            let runs = run_schedulers(comparison, &schedulers, setting)?;
             let (linux, bounded) = runs.split_at(schedulers.len() - 1);
             let row = format!("{what} beside {background}");
             cells.extend(best_bound(&row, &linux[0], bounded, published, least));
@@ -75,11 +75,11 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
 }
 
 /// The best bound among those that leave the background enough throughput.
-fn best_bound(row: &str, none: &Ran, bounded: &[Ran], published: f64, least: f64) -> Vec<Cell> {
-    let lost = |run: &Ran| none.iops("background") / run.iops("background").max(1.0);
-    let gained = |run: &Ran| none.p99_9_us("urgent") / run.p99_9_us("urgent");
-    let allowed = bounded.iter().zip(BOUNDS).filter(|(run, _)| lost(run) <= LOST_MOST);
-    let Some((best, _)) = allowed.max_by(|(one, _), (other, _)| gained(one).total_cmp(&gained(other))) else {
+fn best_bound(row: &str, none: &RunFigures, bounded: &[RunFigures], published: f64, least: f64) -> Vec<Cell> {
+    let lost = |run: &RunFigures| none.iops("background") / run.iops("background").max(1.0);
+    let gained = |run: &RunFigures| none.p99_9_us("urgent") / run.p99_9_us("urgent");
+    let allowed = bounded.iter().zip(BOUNDS).filter(|(run, _)| lost(run) <= LOSS_MAX);
+    let Some((best, _)) = allowed.max_by(|(left, _), (right, _)| gained(left).total_cmp(&gained(right))) else {
         return Vec::new();
     };
     vec![
@@ -90,7 +90,7 @@ fn best_bound(row: &str, none: &Ran, bounded: &[Ran], published: f64, least: f64
             Some(published),
             Judgement::AtLeast(least),
         ),
-        Cell::new(row, "background of none over k2's there", lost(best), Some(LOST_MOST), Judgement::AtMost(LOST_MOST)),
+        Cell::new(row, "background of none over k2's there", lost(best), Some(LOSS_MAX), Judgement::AtMost(LOSS_MAX)),
     ]
 }
 
@@ -101,8 +101,8 @@ fn saturating_bounds(setting: Setting) -> Result<Vec<Cell>, Error> {
     let bounds = [&RISING[..], &FLAT[..]].concat();
     let comparison =
         Comparison { vary: vary("k2", "max_inflight", &bounds), ..beside("randread", "rw=randread", 128, setting) };
-    let runs = ran(comparison, &["k2"], setting)?;
-    let total = |run: &Ran| run.iops("urgent") + run.iops("background");
+    let runs = run_schedulers(comparison, &["k2"], setting)?;
+    let total = |run: &RunFigures| run.iops("urgent") + run.iops("background");
     let (rising, flat) = runs.split_at(RISING.len());
     let points: Vec<(f64, f64)> =
         FLAT.iter().zip(flat).map(|(&bound, run)| (f64::from(bound), run.p99_9_us("urgent"))).collect();
@@ -146,9 +146,10 @@ fn saturating_bounds(setting: Setting) -> Result<Vec<Cell>, Error> {
 /// Least-squares line through points: its slope, and R^2.
 fn line_through(points: &[(f64, f64)]) -> (f64, f64) {
     let count = points.len() as f64;
-    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let mean = |coordinate: fn(&(f64, f64)) -> f64| points.iter().map(coordinate).sum::<f64>() / count;
     let (mean_x, mean_y) = (mean(|point| point.0), mean(|point| point.1));
-    let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|&(x, y)| of(x - mean_x, y - mean_y)).sum::<f64>();
+    let sum =
+        |product: &dyn Fn(f64, f64) -> f64| points.iter().map(|&(x, y)| product(x - mean_x, y - mean_y)).sum::<f64>();
     let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
     (xy / xx, xy * xy / (xx * yy))
 }
@@ -157,11 +158,11 @@ fn line_through(points: &[(f64, f64)]) -> (f64, f64) {
 fn without_real_time(setting: Setting) -> Result<Vec<Cell>, Error> {
     let comparison = || Comparison {
         hw_queues: Some(1),
-        ..of_jobs("research-k2-alone", DRIVE, "[background]\nrw=randread\niodepth=32\nnumjobs=3\n", setting)
+        ..comparison_of_jobs("research-k2-alone", DRIVE, "[background]\nrw=randread\niodepth=32\nnumjobs=3\n", setting)
     };
-    let k2 = ran(comparison(), &["k2"], setting)?;
+    let k2 = run_schedulers(comparison(), &["k2"], setting)?;
     let limit = QueueFile { file: "nr_requests".to_owned(), text: "32".to_owned() };
-    let none = ran(Comparison { queue_files: vec![limit], ..comparison() }, &["none"], setting)?;
+    let none = run_schedulers(Comparison { queue_files: vec![limit], ..comparison() }, &["none"], setting)?;
     let (k2, none) = (&k2[0], &none[0]);
     let row = "no real-time process";
     let throughput = k2.iops("background") / none.iops("background");
@@ -179,7 +180,7 @@ fn starvation(setting: Setting) -> Result<Cell, Error> {
         .chain(["[ordinary]\nrw=randread\niodepth=4\n".to_owned()])
         .collect();
     let jobs = format!("[level-0]\nrw=randread\nprioclass=1\nprio=0\niodepth=16\nnumjobs=8\n{others}");
-    let runs = ran(of_jobs("research-k2-levels", DRIVE, &jobs, setting), &["k2"], setting)?;
+    let runs = run_schedulers(comparison_of_jobs("research-k2-levels", DRIVE, &jobs, setting), &["k2"], setting)?;
     let lower = (1..8).map(|level| format!("level-{level}")).chain(["ordinary".to_owned()]);
     // Each of the eight other jobs has four requests, which complete after level 0 ends.
     let ios = lower.map(|job| runs[0].ios(&job)).sum::<f64>() - 32.0;

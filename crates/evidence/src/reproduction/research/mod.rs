@@ -21,23 +21,23 @@ use super::runs::{Setting, load};
 /// saturate it.
 const DRIVE: &str = "Samsung_SSD_970_PRO_512GB";
 /// One second of a load with these jobs on a drive.
-fn of_jobs(name: &str, device: &str, jobs: &str, setting: Setting) -> Comparison {
+fn comparison_of_jobs(name: &str, device: &str, jobs: &str, setting: Setting) -> Comparison {
     let global =
         "[global]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=libaio\nbs=4k\ntime_based\nruntime=1\nsize=100g\n";
     Comparison {
         load: load(&format!("{name}.fio"), &format!("{global}{jobs}")),
         devices: vec![device.into()],
-        ramp_ns: Some(setting.of_ms(100, 5000)),
-        runtime_ns: Some(setting.of_ms(1000, 30_000)),
+        ramp_ns: Some(setting.duration_from_ms(100, 5000)),
+        runtime_ns: Some(setting.duration_from_ms(1000, 30_000)),
         ..Comparison::default()
     }
 }
 
 /// Runs a load under schedulers, in order; if a setting has several values, the runs of a scheduler are adjacent.
-fn ran(comparison: Comparison, schedulers: &[&str], setting: Setting) -> Result<Vec<Ran>, Error> {
+fn run_schedulers(comparison: Comparison, schedulers: &[&str], setting: Setting) -> Result<Vec<RunFigures>, Error> {
     let schedulers = schedulers.iter().map(|&name| name.to_owned()).collect();
     let document = Comparison { schedulers, seed: setting.seed, ..comparison }.run(&Alone)?;
-    Ok(document.runs.into_iter().map(Ran).collect())
+    Ok(document.runs.into_iter().map(RunFigures).collect())
 }
 
 /// A setting of a scheduler with several values to compare.
@@ -51,12 +51,12 @@ fn tunable(scheduler: &str, name: &str, text: &str) -> Vec<Tunable> {
 }
 
 /// A run with access to the figures of its jobs. A job without I/O has figures of 0.
-struct Ran(Run);
+struct RunFigures(Run);
 
-impl Ran {
+impl RunFigures {
     fn operations<'a>(&'a self, job: &'a str) -> impl Iterator<Item = &'a OperationSummary> {
-        let of_name = self.0.jobs.iter().filter(move |summary: &&JobSummary| summary.name == job);
-        of_name.flat_map(|summary| &summary.operations)
+        let matching = self.0.jobs.iter().filter(move |summary: &&JobSummary| summary.name == job);
+        matching.flat_map(|summary| &summary.operations)
     }
 
     /// Total I/Os of a job.
@@ -73,8 +73,8 @@ impl Ran {
     }
 
     /// The largest value of a percentile over the operations of a job, us.
-    fn latency_us(&self, job: &str, of: impl Fn(&OperationSummary) -> u64) -> f64 {
-        self.operations(job).map(of).max().unwrap_or(0) as f64 / 1e3
+    fn latency_us(&self, job: &str, percentile: impl Fn(&OperationSummary) -> u64) -> f64 {
+        self.operations(job).map(percentile).max().unwrap_or(0) as f64 / 1e3
     }
 
     fn p99_us(&self, job: &str) -> f64 {

@@ -1,6 +1,6 @@
 //! Table `research-mqfq`: MQFQ's claims for flows with different depths, sizes and weights on 16 CPUs with a hardware queue each.
 
-use super::{DRIVE, Ran, of_jobs, ran, tunable, vary};
+use super::{DRIVE, RunFigures, comparison_of_jobs, run_schedulers, tunable, vary};
 use crate::reproduction::Table;
 use crate::reproduction::cell::{Cell, Judgement};
 use crate::reproduction::runs::Setting;
@@ -29,7 +29,7 @@ const CPUS: u16 = 16;
 
 /// Jobs on a host of 16 CPUs with a hardware queue each.
 fn on_16_cpus(name: &str, jobs: &str, setting: Setting) -> Comparison {
-    Comparison { cpus: Some(CPUS), hw_queues: Some(CPUS), ..of_jobs(name, DRIVE, jobs, setting) }
+    Comparison { cpus: Some(CPUS), hw_queues: Some(CPUS), ..comparison_of_jobs(name, DRIVE, jobs, setting) }
 }
 
 fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
@@ -43,7 +43,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
 }
 
 /// The first job's share of the bytes of both, %.
-fn share(run: &Ran, first: &str, second: &str) -> f64 {
+fn share(run: &RunFigures, first: &str, second: &str) -> f64 {
     let [first, second] = [first, second].map(|job| run.bytes_per_second(job));
     100.0 * first / (first + second).max(1.0)
 }
@@ -51,15 +51,22 @@ fn share(run: &Ran, first: &str, second: &str) -> f64 {
 fn depths(setting: Setting) -> Result<Vec<Cell>, Error> {
     let jobs = "[shallow]\nrw=randread\niodepth=8\n[deep]\nrw=randread\niodepth=128\n";
     let comparison = || on_16_cpus("research-mqfq-depths", jobs, setting);
-    let runs = ran(comparison(), &["none", "mqfq"], setting)?;
-    let few = ran(Comparison { tunables: tunable("mqfq", "slots", "8"), ..comparison() }, &["mqfq"], setting)?;
+    let runs = run_schedulers(comparison(), &["none", "mqfq"], setting)?;
+    let few =
+        run_schedulers(Comparison { tunables: tunable("mqfq", "slots", "8"), ..comparison() }, &["mqfq"], setting)?;
     let row = "4 KiB at depth 8 beside depth 128";
     let under_none = runs[0].iops("deep") / runs[0].iops("shallow");
-    let of = |run: &Ran| share(run, "shallow", "deep");
+    let shallow_share = |run: &RunFigures| share(run, "shallow", "deep");
     Ok(vec![
         Cell::new(row, "none: deep over shallow", under_none, None, Judgement::AtLeast(8.0)),
-        Cell::new(row, "mqfq: share of shallow, %", of(&runs[1]), Some(50.0), Judgement::Distance(5.0)),
-        Cell::new(row, "mqfq with slots=8: share of shallow, %", of(&few[0]), Some(50.0), Judgement::Distance(5.0)),
+        Cell::new(row, "mqfq: share of shallow, %", shallow_share(&runs[1]), Some(50.0), Judgement::Distance(5.0)),
+        Cell::new(
+            row,
+            "mqfq with slots=8: share of shallow, %",
+            shallow_share(&few[0]),
+            Some(50.0),
+            Judgement::Distance(5.0),
+        ),
     ])
 }
 
@@ -67,7 +74,7 @@ fn sizes(setting: Setting) -> Result<Vec<Cell>, Error> {
     let job =
         |name: &str, size: &str| format!("[{name}]\nrw=randread\nbs={size}\niodepth=16\nnumjobs=4\ncgroup={name}\n");
     let jobs = job("small", "4k") + &job("large", "128k");
-    let runs = ran(on_16_cpus("research-mqfq-sizes", &jobs, setting), &["none", "mqfq"], setting)?;
+    let runs = run_schedulers(on_16_cpus("research-mqfq-sizes", &jobs, setting), &["none", "mqfq"], setting)?;
     let row = "4 KiB beside 128 KiB, depth 64 each";
     let under_none = runs[0].bytes_per_second("large") / runs[0].bytes_per_second("small");
     let under_mqfq = share(&runs[1], "small", "large");
@@ -85,13 +92,14 @@ fn slowdown(setting: Setting) -> Result<Vec<Cell>, Error> {
     };
     let (victim, antagonist) = (job("victim", 1), job("antagonist", 128));
     let schedulers = ["none", "mqfq"];
-    let alone = ran(on_16_cpus("research-mqfq-alone", &victim, setting), &schedulers, setting)?;
-    let beside = ran(on_16_cpus("research-mqfq-beside", &(victim + &antagonist), setting), &schedulers, setting)?;
+    let alone = run_schedulers(on_16_cpus("research-mqfq-alone", &victim, setting), &schedulers, setting)?;
+    let beside =
+        run_schedulers(on_16_cpus("research-mqfq-beside", &(victim + &antagonist), setting), &schedulers, setting)?;
     let row = "depth 1 on each of 8 CPUs beside depth 128 on each";
-    let of = |scheduler: usize| alone[scheduler].iops("victim") / beside[scheduler].iops("victim").max(1.0);
+    let slowdown_under = |scheduler: usize| alone[scheduler].iops("victim") / beside[scheduler].iops("victim").max(1.0);
     Ok(vec![
-        Cell::new(row, "none: slowdown of the victim", of(0), Some(6.57), Judgement::AtLeast(3.0)),
-        Cell::new(row, "mqfq: slowdown of the victim", of(1), Some(1.33), Judgement::AtMost(2.2)),
+        Cell::new(row, "none: slowdown of the victim", slowdown_under(0), Some(6.57), Judgement::AtLeast(3.0)),
+        Cell::new(row, "mqfq: slowdown of the victim", slowdown_under(1), Some(1.33), Judgement::AtMost(2.2)),
     ])
 }
 
@@ -101,7 +109,7 @@ fn weights(setting: Setting) -> Result<Vec<Cell>, Error> {
         format!("[w{weight}]\nrw=randread\niodepth=64\nnumjobs=4\ncgroup=w{weight}\ncgroup_weight={}\n", 100 * weight)
     };
     let jobs: String = WEIGHTS.into_iter().map(job).collect();
-    let runs = ran(on_16_cpus("research-mqfq-weights", &jobs, setting), &["mqfq"], setting)?;
+    let runs = run_schedulers(on_16_cpus("research-mqfq-weights", &jobs, setting), &["mqfq"], setting)?;
     let all = runs[0].all_bytes_per_second();
     let cell = |weight: u32| {
         let share = 1500.0 * runs[0].bytes_per_second(&format!("w{weight}")) / all;
@@ -122,7 +130,8 @@ fn cores(setting: Setting) -> Result<Vec<Cell>, Error> {
     for cores in [1, 2, 4, 8, 15] {
         let jobs =
             format!("[p]\nrw=randread\niodepth=128\nnumjobs={cores}\ncpus_allowed=0-14\ncpus_allowed_policy=split\n");
-        let runs = ran(on_16_cpus("research-mqfq-cores", &jobs, setting), &["none", "mqfq", "bfq"], setting)?;
+        let runs =
+            run_schedulers(on_16_cpus("research-mqfq-cores", &jobs, setting), &["none", "mqfq", "bfq"], setting)?;
         let [none, mqfq, bfq] = [0, 1, 2].map(|run| runs[run].iops("p"));
         let row = format!("{cores} saturating cores");
         cells.push(Cell::new(&row, "IOPS of mqfq over none's", mqfq / none, None, Judgement::AtLeast(0.9)));
@@ -134,12 +143,12 @@ fn cores(setting: Setting) -> Result<Vec<Cell>, Error> {
 }
 
 /// The time series of a job.
-fn series<'a>(run: &'a Ran, job: &'a str) -> Option<&'a SeriesSummary> {
+fn series<'a>(run: &'a RunFigures, job: &'a str) -> Option<&'a SeriesSummary> {
     run.operations(job).map(|operation| &operation.series).next()
 }
 
 /// The range of the difference between the bytes of two jobs, over all interval ends.
-fn widest(run: &Ran) -> f64 {
+fn widest_difference(run: &RunFigures) -> f64 {
     let (Some(one), Some(other)) = (series(run, "one"), series(run, "other")) else { return 0.0 };
     let mut difference = 0.0_f64;
     let mut extremes = (0.0_f64, 0.0_f64);
@@ -161,19 +170,20 @@ fn thresholds(setting: Setting) -> Result<Vec<Cell>, Error> {
     };
     let jobs = job("one", "0-3", 32) + &job("other", "4-7", 128);
     let comparison = on_16_cpus("research-mqfq-thresholds", &jobs, setting);
-    let runs = ran(Comparison { vary: vary("mqfq", "threshold_kb", &KIB), ..comparison }, &["mqfq"], setting)?;
+    let runs =
+        run_schedulers(Comparison { vary: vary("mqfq", "threshold_kb", &KIB), ..comparison }, &["mqfq"], setting)?;
     let mut cells = Vec::new();
-    for (place, (kib, run)) in KIB.iter().zip(&runs).enumerate() {
+    for (index, (kib, run)) in KIB.iter().zip(&runs).enumerate() {
         let row = format!("threshold {kib} KiB, depth 32 beside 128 on 4 CPUs each");
         let bound = 2.0 * (f64::from(*kib) * 1024.0 + 4096.0) + AT_DRIVE;
         cells.push(Cell::new(
             &row,
             "worst difference in 1 s over its bound",
-            widest(run) / bound,
+            widest_difference(run) / bound,
             None,
             Judgement::AtMost(1.0),
         ));
-        if let Some(before) = place.checked_sub(1) {
+        if let Some(before) = index.checked_sub(1) {
             let steps = run.all_bytes_per_second() / runs[before].all_bytes_per_second();
             cells.push(Cell::new(
                 &row,
@@ -184,7 +194,7 @@ fn thresholds(setting: Setting) -> Result<Vec<Cell>, Error> {
             ));
         }
     }
-    let (least, most) = (widest(&runs[0]), widest(&runs[KIB.len() - 1]));
+    let (least, most) = (widest_difference(&runs[0]), widest_difference(&runs[KIB.len() - 1]));
     cells.push(Cell::new(
         "threshold 10240 KiB",
         "worst difference over that at 0",

@@ -1,6 +1,6 @@
 //! Table `research-tournament`: every scheduler under the same loads, with shares, latencies and costs.
 
-use super::{DRIVE, Ran, of_jobs, ran};
+use super::{DRIVE, RunFigures, comparison_of_jobs, run_schedulers};
 use crate::reproduction::Table;
 use crate::reproduction::cell::{Cell, Judgement};
 use crate::reproduction::runs::Setting;
@@ -37,7 +37,7 @@ struct Contest {
     /// Jobs, and the relative share of each.
     due: &'static [(&'static str, f64)],
     /// The job whose latency matters.
-    waits: &'static str,
+    latency_job: &'static str,
 }
 
 const CONTESTS: [Contest; 6] = [
@@ -45,7 +45,7 @@ const CONTESTS: [Contest; 6] = [
         name: "noisy neighbour: reads at depth 4 beside large writes",
         jobs: "[quiet]\nrw=randread\niodepth=4\ncgroup=quiet\n[noisy]\nrw=randwrite\nbs=64k\niodepth=64\ncgroup=noisy\n",
         due: &[("quiet", 1.0), ("noisy", 1.0)],
-        waits: "quiet",
+        latency_job: "quiet",
     },
     Contest {
         name: "weights 1 : 2 : 4 : 8",
@@ -54,13 +54,13 @@ const CONTESTS: [Contest; 6] = [
                [w4]\nrw=randread\niodepth=64\nnumjobs=2\ncgroup=w4\ncgroup_weight=400\n\
                [w8]\nrw=randread\niodepth=64\nnumjobs=2\ncgroup=w8\ncgroup_weight=800\n",
         due: &[("w1", 1.0), ("w2", 2.0), ("w4", 4.0), ("w8", 8.0)],
-        waits: "w8",
+        latency_job: "w8",
     },
     Contest {
         name: "deep neighbour: depth 1 beside four of depth 64",
         jobs: "[lone]\nrw=randread\niodepth=1\ncgroup=lone\n[deep]\nrw=randread\niodepth=64\nnumjobs=4\ncgroup=deep\n",
         due: &[("lone", 1.0), ("deep", 1.0)],
-        waits: "lone",
+        latency_job: "lone",
     },
     Contest {
         name: "priorities: best-effort levels 0, 4 and 7",
@@ -68,19 +68,19 @@ const CONTESTS: [Contest; 6] = [
                [b4]\nrw=randread\niodepth=64\nnumjobs=2\nprioclass=2\nprio=4\n\
                [b7]\nrw=randread\niodepth=64\nnumjobs=2\nprioclass=2\nprio=7\n",
         due: &[("b0", 8.0), ("b4", 4.0), ("b7", 1.0)],
-        waits: "b0",
+        latency_job: "b0",
     },
     Contest {
         name: "real-time reads beside reads and writes",
         jobs: "[urgent]\nrw=randread\nprioclass=1\nprio=0\niodepth=1\n[bulk]\nrw=randrw\nrwmixread=50\niodepth=32\nnumjobs=3\n",
         due: &[("urgent", 1.0), ("bulk", 3.0)],
-        waits: "urgent",
+        latency_job: "urgent",
     },
     Contest {
         name: "commits: sync writes beside write-back",
         jobs: "[commits]\nrw=randwrite\niodepth=1\nnumjobs=4\nsync=1\n[writeback]\nrw=write\nbs=256k\ndirect=0\niodepth=1\n",
         due: &[("commits", 1.0), ("writeback", 1.0)],
-        waits: "commits",
+        latency_job: "commits",
     },
 ];
 
@@ -88,10 +88,10 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     let mut cells = Vec::new();
     for contest in &CONTESTS {
         let comparison = Comparison {
-            runtime_ns: Some(setting.of_ms(500, 30_000)),
-            ..of_jobs("research-tournament", DRIVE, contest.jobs, setting)
+            runtime_ns: Some(setting.duration_from_ms(500, 30_000)),
+            ..comparison_of_jobs("research-tournament", DRIVE, contest.jobs, setting)
         };
-        let runs = ran(comparison, &SCHEDULERS, setting)?;
+        let runs = run_schedulers(comparison, &SCHEDULERS, setting)?;
         for (scheduler, run) in SCHEDULERS.iter().zip(&runs) {
             let row = format!("{}: {scheduler}", contest.name);
             let columns = contest.figures(run, &runs[0]);
@@ -102,7 +102,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
 }
 
 impl Contest {
-    fn figures(&self, run: &Ran, none: &Ran) -> [(&'static str, f64); 6] {
+    fn figures(&self, run: &RunFigures, none: &RunFigures) -> [(&'static str, f64); 6] {
         let over_due: Vec<f64> = self.due.iter().map(|&(job, due)| run.bytes_per_second(job) / due).collect();
         let (sum, squares) = (over_due.iter().sum::<f64>(), over_due.iter().map(|share| share * share).sum::<f64>());
         let due: f64 = self.due.iter().map(|&(_, due)| due).sum();
@@ -110,8 +110,8 @@ impl Contest {
         [
             ("Jain's index", sum * sum / (over_due.len() as f64 * squares)),
             ("worst share over due", worst),
-            ("p99, us", run.p99_us(self.waits)),
-            ("p99.9, us", run.p99_9_us(self.waits)),
+            ("p99, us", run.p99_us(self.latency_job)),
+            ("p99.9, us", run.p99_9_us(self.latency_job)),
             ("throughput", run.all_bytes_per_second() / none.all_bytes_per_second()),
             ("CPU time", run.cpu_us_per_io() / none.cpu_us_per_io()),
         ]

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use super::event::Event;
 
-/// Events that are held back at most, but for those that are read at once.
+/// Maximum buffered events, apart from those of the current read.
 const EVENTS_MAX: usize = (1 << 18) - (1 << 10);
 
 /// Sorts events within a window of time. Events of equal time keep their order.
 #[derive(Debug)]
-pub(crate) struct Order {
-    waiting: VecDeque<Event>,
+pub(crate) struct Sorter {
+    buffered: VecDeque<Event>,
     window_ns: u64,
     /// Time of the newest line or record of the file.
     newest_ns: u64,
@@ -19,9 +19,9 @@ pub(crate) struct Order {
     step_back_ns: u64,
 }
 
-impl Order {
-    pub(crate) fn new(window_ns: u64) -> Order {
-        Order { waiting: VecDeque::new(), window_ns, newest_ns: 0, last_ns: 0, step_back_ns: 0 }
+impl Sorter {
+    pub(crate) fn new(window_ns: u64) -> Sorter {
+        Sorter { buffered: VecDeque::new(), window_ns, newest_ns: 0, last_ns: 0, step_back_ns: 0 }
     }
 
     /// Adds the next event of a file. It may be in the future, such as a completion that is known from the start of its
@@ -34,21 +34,21 @@ impl Order {
         if event.time_ns < self.last_ns {
             return Err(self.last_ns - event.time_ns);
         }
-        let mut at = self.waiting.len();
-        while at > 0 && self.waiting[at - 1].time_ns > event.time_ns {
-            at -= 1;
+        let mut index = self.buffered.len();
+        while index > 0 && self.buffered[index - 1].time_ns > event.time_ns {
+            index -= 1;
         }
-        if at == self.waiting.len() {
-            self.waiting.push_back(event);
+        if index == self.buffered.len() {
+            self.buffered.push_back(event);
         } else {
-            self.waiting.insert(at, event);
+            self.buffered.insert(index, event);
         }
         Ok(())
     }
 
     /// Sets the time that the file has reached: no event older than the window before it is expected.
     #[inline]
-    pub(crate) fn reached(&mut self, time_ns: u64) {
+    pub(crate) fn advance_to(&mut self, time_ns: u64) {
         if time_ns < self.newest_ns {
             self.step_back_ns = self.step_back_ns.max(self.newest_ns - time_ns);
         }
@@ -58,22 +58,22 @@ impl Order {
     /// The next event, if no earlier one can follow.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Event> {
-        let first = self.waiting.front()?;
-        if first.time_ns.saturating_add(self.window_ns) > self.newest_ns && self.waiting.len() < EVENTS_MAX {
+        let first = self.buffered.front()?;
+        if first.time_ns.saturating_add(self.window_ns) > self.newest_ns && self.buffered.len() < EVENTS_MAX {
             return None;
         }
-        self.pop_any()
+        self.pop_remaining()
     }
 
     /// The next remaining event after the end of the file.
     #[inline]
-    pub(crate) fn pop_any(&mut self) -> Option<Event> {
-        let event = self.waiting.pop_front()?;
+    pub(crate) fn pop_remaining(&mut self) -> Option<Event> {
+        let event = self.buffered.pop_front()?;
         self.last_ns = event.time_ns;
         Some(event)
     }
 
-    /// Time of the last event that was handed on.
+    /// Time of the last returned event.
     pub(crate) const fn last_ns(&self) -> u64 {
         self.last_ns
     }
