@@ -51,7 +51,7 @@ impl Client {
     /// If there is no room, or the engine has stopped: the request is returned and does not complete. This is the
     /// back-pressure of the engine, which holds at most [`depth`](Self::depth) requests of a client.
     pub fn submit(&self, request: Request) -> Result<(), Refused> {
-        if self.take_room(1) == 0 {
+        if self.reserve(1) == 0 {
             return Err(Refused { request, why: Refused::AGAIN });
         }
         let message = Message::Submit { client: self.number, request };
@@ -70,27 +70,27 @@ impl Client {
     /// # Errors
     /// If the engine has stopped ([`Errno::SHUTDOWN`]); then none was taken.
     pub fn submit_all(&self, requests: &mut Vec<Request>) -> Result<bool, Errno> {
-        let taken = self.take_room(requests.len() as u32);
+        let taken = self.reserve(requests.len() as u32);
         let client = self.number;
-        let leave = |messages: &mut Vec<Message>| {
+        let add_messages = |messages: &mut Vec<Message>| {
             messages.extend(requests.drain(..taken as usize).map(|request| Message::Submit { client, request }));
         };
-        if self.shared.mailboxes[self.worker].send_with(leave) {
+        if self.shared.mailboxes[self.worker].send_with(add_messages) {
             return Ok(requests.is_empty());
         }
         self.uncompleted_requests.fetch_sub(taken, Relaxed);
         Err(Errno::SHUTDOWN)
     }
 
-    /// Reserves room for at most `wanted` requests. Returns the number reserved.
-    fn take_room(&self, wanted: u32) -> u32 {
-        let mut taken = 0;
+    /// Reserves room for at most `requested` requests. Returns the number reserved.
+    fn reserve(&self, requested: u32) -> u32 {
+        let mut reserved = 0;
         let grow = |uncompleted_requests| {
-            taken = wanted.min(self.depth.saturating_sub(uncompleted_requests));
-            (taken > 0).then_some(uncompleted_requests + taken)
+            reserved = requested.min(self.depth.saturating_sub(uncompleted_requests));
+            (reserved > 0).then_some(uncompleted_requests + reserved)
         };
         let _ = self.uncompleted_requests.fetch_update(Acquire, Relaxed, grow);
-        taken
+        reserved
     }
 
     /// Cancels a request. If the queue has not seen it yet, it completes with [`Errno::CANCELED`]; otherwise it completes as

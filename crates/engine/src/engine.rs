@@ -74,9 +74,9 @@ impl Engine {
         clock: impl Clock + 'static,
     ) -> Result<(Engine, Vec<Worker>), StartError> {
         let backend: Arc<dyn Backend> = Arc::new(backend);
-        let (workers, shape) = (config.workers, backend.shape());
-        if !(1..=WORKERS_MAX).contains(&workers) {
-            let why = format!("{workers} is not in 1 to {WORKERS_MAX}");
+        let (worker_count, shape) = (config.workers, backend.shape());
+        if !(1..=WORKERS_MAX).contains(&worker_count) {
+            let why = format!("{worker_count} is not in 1 to {WORKERS_MAX}");
             return Err(ConfigError::new("workers", why).into());
         }
         if config.requests_per_worker == 0 {
@@ -94,8 +94,8 @@ impl Engine {
             return Err(ConfigError::new("queue_depth", why).into());
         }
         let queue_config = QueueConfig {
-            cpus: workers as u16,
-            hw_queues: (workers as u16).min(shape.hw_queues_max),
+            cpus: worker_count as u16,
+            hw_queues: (worker_count as u16).min(shape.hw_queues_max),
             queue_depth,
             host_wide_tags: shape.host_wide_tags,
             nr_requests: config.nr_requests,
@@ -106,26 +106,26 @@ impl Engine {
         };
         let queue = Queue::new(&queue_config, &config.scheduler)?;
         let station = |worker| backend.station(worker).map_err(|source| StartError::Station { worker, source });
-        let stations = (0..workers).map(station).collect::<Result<Vec<_>, _>>()?;
+        let stations = (0..worker_count).map(station).collect::<Result<Vec<_>, _>>()?;
         let shared = Arc::new(Shared {
             queue,
-            slots: Slots::new(workers, config.requests_per_worker),
+            slots: Slots::new(worker_count, config.requests_per_worker),
             mailboxes: stations.iter().map(|station| Mailbox::new(station.waker())).collect(),
             clock: Box::new(clock),
             hz: Hz::DEFAULT,
-            statistics: config.keeps_statistics.then(|| Arc::new(DiskCounters::new(workers))),
+            statistics: config.keeps_statistics.then(|| Arc::new(DiskCounters::new(worker_count))),
             timer_ns: AtomicU64::new(Instant::NEVER.0),
             drained_workers: AtomicUsize::new(0),
-            client_numbers: (0..workers).map(|_| Mutex::default()).collect(),
+            client_numbers: (0..worker_count).map(|_| Mutex::default()).collect(),
             io_contexts: AtomicU32::new(1),
             unaligned: Mutex::default(),
             groups_made: AtomicU32::new(0),
             groups: Mutex::default(),
         });
         let worker = |(index, station)| Worker::new(Arc::clone(&shared), index, station, queue_depth, config);
-        let all = stations.into_iter().enumerate().map(worker).collect();
+        let workers = stations.into_iter().enumerate().map(worker).collect();
         let kernel = config.kernel;
-        Ok((Engine { shared, backend, kernel, threads: Mutex::default(), next_worker: AtomicUsize::new(0) }, all))
+        Ok((Engine { shared, backend, kernel, threads: Mutex::default(), next_worker: AtomicUsize::new(0) }, workers))
     }
 
     /// The volumes of the target, including closed ones.
@@ -178,12 +178,12 @@ impl Engine {
         self.shared.queue.attribute(file)
     }
 
-    /// The contents of the kernel's statistics files for a disk with this name, at time `passed` after the start. `None` unless the
-    /// engine [keeps statistics](Config::keeps_statistics).
+    /// The contents of the kernel's statistics files for a disk with this name, at time `running_time` after the start. `None`
+    /// unless the engine [keeps statistics](Config::keeps_statistics).
     #[must_use]
-    pub fn disk_summary(&self, file: &str, passed: Nanos) -> Option<DiskSummary> {
+    pub fn disk_summary(&self, file: &str, running_time: Nanos) -> Option<DiskSummary> {
         let now = (self.shared.hz, self.shared.now());
-        Some(self.shared.statistics.as_ref()?.summary(self.kernel, now, file, passed.0))
+        Some(self.shared.statistics.as_ref()?.summary(self.kernel, now, file, running_time.0))
     }
 
     /// The tunables of the current scheduler: the files in `iosched/`, in order.
@@ -198,7 +198,7 @@ impl Engine {
     /// # Errors
     /// If the kernel would reject the text; then nothing has changed.
     pub fn set_attribute(&self, file: &str, text: &str) -> Result<(), AttributeError> {
-        self.ask_to_set(file, text)?.wait()
+        self.send_change(file, text)?.wait()
     }
 
     /// The same without waiting. It does not report whether the kernel would reject the text.
@@ -206,10 +206,10 @@ impl Engine {
     /// # Errors
     /// If there is no such file, or the engine has stopped.
     pub fn begin_to_set_attribute(&self, file: &str, text: &str) -> Result<(), AttributeError> {
-        self.ask_to_set(file, text).map(drop)
+        self.send_change(file, text).map(drop)
     }
 
-    fn ask_to_set(&self, file: &str, text: &str) -> Result<Arc<Reply>, AttributeError> {
+    fn send_change(&self, file: &str, text: &str) -> Result<Arc<Reply>, AttributeError> {
         check_file(file)?;
         let reply: Arc<Reply> = Arc::default();
         let change = Change { file: file.to_owned(), text: text.to_owned(), reply: Arc::clone(&reply) };
@@ -262,9 +262,9 @@ impl Engine {
     pub fn stop(&self) {
         self.begin_to_stop();
         let threads = std::mem::take(&mut *self.threads());
-        let own = std::thread::current().id();
+        let own_thread = std::thread::current().id();
         // A worker that drops the last reference to its engine must not join itself.
-        for thread in threads.into_iter().filter(|thread| thread.thread().id() != own) {
+        for thread in threads.into_iter().filter(|thread| thread.thread().id() != own_thread) {
             // A thread that panicked has reported it already.
             let _ = thread.join();
         }
@@ -287,9 +287,9 @@ impl Engine {
         volume: &Volume<'_>,
         context: Context,
         sink: Sink,
-        at: Option<usize>,
+        requested_worker: Option<usize>,
     ) -> (usize, u32, Arc<AtomicU32>) {
-        let worker = at.unwrap_or_else(|| self.next_worker.fetch_add(1, Relaxed)) % self.workers();
+        let worker = requested_worker.unwrap_or_else(|| self.next_worker.fetch_add(1, Relaxed)) % self.workers();
         let client = self.shared.client_numbers[worker].lock().unwrap_or_else(PoisonError::into_inner).take();
         let uncompleted_requests: Arc<AtomicU32> = Arc::default();
         let member = Member {
@@ -310,7 +310,7 @@ impl Engine {
             sink,
             uncompleted_requests: Arc::clone(&uncompleted_requests),
             has_departed: false,
-            is_listed: false,
+            is_enqueued: false,
             has_completions: false,
         };
         let _ = self.shared.mailboxes[worker].send_one(Message::Attach { client, member: Box::new(member) });
@@ -418,12 +418,12 @@ impl Volume<'_> {
     /// # Errors
     /// If its end is before its start ([`Errno::INVAL`]), or it exceeds the volume ([`Errno::NOSPC`]).
     pub fn part(mut self, range: Range<u64>) -> Result<Self, Errno> {
-        self.range = self.place(range)?;
+        self.range = self.to_target_range(range)?;
         Ok(self)
     }
 
     /// Converts a range of this volume to one of the target's volume.
-    fn place(&self, range: Range<u64>) -> Result<Range<u64>, Errno> {
+    fn to_target_range(&self, range: Range<u64>) -> Result<Range<u64>, Errno> {
         if range.end < range.start {
             return Err(Errno::INVAL);
         }
@@ -439,28 +439,28 @@ impl Volume<'_> {
         range: Range<u64>,
         find: impl FnOnce(Range<Sector>) -> std::io::Result<Vec<Extent>>,
     ) -> std::io::Result<Vec<Extent>> {
-        let Range { start, end } = self.place(range)?;
+        let Range { start, end } = self.to_target_range(range)?;
         let sector = |bytes: u64| Sector(self.shape.first.0 + bytes);
         let mut extents = find(sector(start / SECTOR_BYTES)..sector(end.div_ceil(SECTOR_BYTES)))?;
         // The bytes before the range in its first sector, and after it in its last sector.
-        let (mut skip, mut left) = (start % SECTOR_BYTES, end - start);
+        let (mut skip, mut remaining) = (start % SECTOR_BYTES, end - start);
         extents.retain_mut(|extent| {
             let skipped = extent.bytes.min(skip);
             skip -= skipped;
-            extent.bytes = (extent.bytes - skipped).min(left);
-            left -= extent.bytes;
+            extent.bytes = (extent.bytes - skipped).min(remaining);
+            remaining -= extent.bytes;
             extent.bytes > 0
         });
         Ok(extents)
     }
 
-    /// Data and holes of a byte range, in order and without gaps: all parts, or the first `most`, at least one. The search runs on
-    /// this thread and may take time. Blocks that are being written may count as either.
+    /// Data and holes of a byte range, in order and without gaps: all parts, or the first `extents_max`, at least one. The search
+    /// runs on this thread and may take time. Blocks that are being written may count as either.
     ///
     /// # Errors
     /// If the range is outside the volume, or the target cannot find the extents.
-    pub fn extents(&self, range: Range<u64>, most: usize) -> std::io::Result<Vec<Extent>> {
-        self.find_extents(range, |sectors| self.engine.backend.extents(sectors, most))
+    pub fn extents(&self, range: Range<u64>, extents_max: usize) -> std::io::Result<Vec<Extent>> {
+        self.find_extents(range, |sectors| self.engine.backend.extents(sectors, extents_max))
     }
 
     /// All data and holes of a range that is about to be read. If finding holes takes too long, they count as data.
@@ -484,9 +484,15 @@ impl Volume<'_> {
         self.client_at(Some(worker), context, depth, handler)
     }
 
-    fn client_at(&self, at: Option<usize>, context: Context, depth: u32, handler: impl Handler + 'static) -> Client {
+    fn client_at(
+        &self,
+        worker: Option<usize>,
+        context: Context,
+        depth: u32,
+        handler: impl Handler + 'static,
+    ) -> Client {
         let sink = Sink::Handler(Box::new(handler));
-        let (worker, client, uncompleted_requests) = self.engine.attach(self, context, sink, at);
+        let (worker, client, uncompleted_requests) = self.engine.attach(self, context, sink, worker);
         Client::new(Arc::clone(&self.engine.shared), worker, client, depth.max(1), uncompleted_requests)
     }
 

@@ -32,19 +32,19 @@ pub struct Completions(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    inside: Mutex<Inside>,
+    state: Mutex<State>,
     arrived: Condvar,
 }
 
 #[derive(Default)]
-struct Inside {
+struct State {
     completions: Vec<Completion>,
     is_closed: bool,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -71,11 +71,11 @@ impl Completions {
     /// Waits for completions and appends them. Returns false if none will come, because the client was dropped or the engine
     /// has stopped.
     pub fn wait(&self, into: &mut Vec<Completion>) -> bool {
-        let inside = self.0.lock();
-        let wait = self.0.arrived.wait_while(inside, |inside| inside.completions.is_empty() && !inside.is_closed);
-        let mut inside = wait.unwrap_or_else(PoisonError::into_inner);
-        let any = !inside.completions.is_empty();
-        into.append(&mut inside.completions);
+        let state = self.0.lock();
+        let wait = self.0.arrived.wait_while(state, |state| state.completions.is_empty() && !state.is_closed);
+        let mut state = wait.unwrap_or_else(PoisonError::into_inner);
+        let any = !state.completions.is_empty();
+        into.append(&mut state.completions);
         any
     }
 }

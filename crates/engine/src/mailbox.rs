@@ -7,13 +7,13 @@ use crate::wake::Wake;
 
 /// The messages that a worker has not taken yet.
 pub struct Mailbox<T> {
-    inside: Mutex<Inside<T>>,
+    state: Mutex<State<T>>,
     /// Whether there may be messages: a hint for a worker that checks often. `Relaxed`, because the lock decides.
     has_messages: AtomicBool,
     waker: Arc<dyn Wake>,
 }
 
-struct Inside<T> {
+struct State<T> {
     messages: Vec<T>,
     /// Whether the worker sleeps, or is about to.
     sleeps: bool,
@@ -24,12 +24,12 @@ struct Inside<T> {
 impl<T> Mailbox<T> {
     /// An empty mailbox of a worker with this waker.
     pub fn new(waker: Arc<dyn Wake>) -> Self {
-        let inside = Inside { messages: Vec::new(), sleeps: false, is_closed: false };
-        Mailbox { inside: Mutex::new(inside), has_messages: AtomicBool::new(false), waker }
+        let state = State { messages: Vec::new(), sleeps: false, is_closed: false };
+        Mailbox { state: Mutex::new(state), has_messages: AtomicBool::new(false), waker }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside<T>> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends messages, and returns whether the worker will see them. If not, they stay in `batch`.
@@ -37,33 +37,33 @@ impl<T> Mailbox<T> {
         self.send_with(|messages| messages.append(batch))
     }
 
-    /// Lets `leave` add messages, and returns whether the worker will see them. If not, it was not called.
-    pub fn send_with(&self, leave: impl FnOnce(&mut Vec<T>)) -> bool {
-        let mut inside = self.lock();
-        if inside.is_closed {
+    /// Lets `add` add messages, and returns whether the worker will see them. If not, it was not called.
+    pub fn send_with(&self, add: impl FnOnce(&mut Vec<T>)) -> bool {
+        let mut state = self.lock();
+        if state.is_closed {
             return false;
         }
-        leave(&mut inside.messages);
-        self.notify(inside);
+        add(&mut state.messages);
+        self.notify(state);
         true
     }
 
     /// Sends one message, or returns it if the worker has stopped.
     pub fn send_one(&self, message: T) -> Result<(), T> {
-        let mut inside = self.lock();
-        if inside.is_closed {
+        let mut state = self.lock();
+        if state.is_closed {
             return Err(message);
         }
-        inside.messages.push(message);
-        self.notify(inside);
+        state.messages.push(message);
+        self.notify(state);
         Ok(())
     }
 
-    fn notify(&self, mut inside: MutexGuard<'_, Inside<T>>) {
+    fn notify(&self, mut state: MutexGuard<'_, State<T>>) {
         self.has_messages.store(true, Relaxed);
-        let sleeps = std::mem::take(&mut inside.sleeps);
+        let sleeps = std::mem::take(&mut state.sleeps);
         // Unlock first: the woken worker needs the lock.
-        drop(inside);
+        drop(state);
         if sleeps {
             self.waker.wake();
         }
@@ -74,17 +74,17 @@ impl<T> Mailbox<T> {
     pub fn take(&self, into: &mut Vec<T>) {
         debug_assert!(into.is_empty(), "what was taken before has been dealt with");
         if self.has_messages.load(Relaxed) {
-            let mut inside = self.lock();
-            std::mem::swap(&mut inside.messages, into);
+            let mut state = self.lock();
+            std::mem::swap(&mut state.messages, into);
             self.has_messages.store(false, Relaxed);
         }
     }
 
     /// The worker is about to sleep. Returns whether it may: there are no messages, and a new one will wake it.
     pub fn may_sleep(&self) -> bool {
-        let mut inside = self.lock();
-        inside.sleeps = inside.messages.is_empty();
-        inside.sleeps
+        let mut state = self.lock();
+        state.sleeps = state.messages.is_empty();
+        state.sleeps
     }
 
     /// The worker is awake again.
@@ -99,8 +99,8 @@ impl<T> Mailbox<T> {
 
     /// Rejects messages from now on; returns those that are left.
     pub fn close(&self) -> Vec<T> {
-        let mut inside = self.lock();
-        inside.is_closed = true;
-        std::mem::take(&mut inside.messages)
+        let mut state = self.lock();
+        state.is_closed = true;
+        std::mem::take(&mut state.messages)
     }
 }

@@ -34,7 +34,7 @@ pub struct Buffer {
     /// Allocated bytes; at least `before + len`.
     capacity: usize,
     /// The arena that it is a part of, if it is not a separate allocation.
-    home: Option<Arc<Arena>>,
+    arena: Option<Arc<Arena>>,
 }
 
 // SAFETY: a buffer owns its memory, as a boxed slice does.
@@ -44,7 +44,7 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// An empty buffer, for requests without data.
-    pub const EMPTY: Buffer = Buffer { start: NonNull::dangling(), before: 0, len: 0, capacity: 0, home: None };
+    pub const EMPTY: Buffer = Buffer { start: NonNull::dangling(), before: 0, len: 0, capacity: 0, arena: None };
 
     /// A buffer of `len` zeroes, aligned to [`BUFFER_ALIGN`]. A long one takes memory only when it is written.
     #[must_use]
@@ -63,7 +63,7 @@ impl Buffer {
             }
         };
         let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
-        Buffer { start, before: 0, len, capacity: len, home: None }
+        Buffer { start, before: 0, len, capacity: len, arena: None }
     }
 
     /// Its maximum length.
@@ -138,8 +138,8 @@ impl DerefMut for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if let Some(home) = &self.home {
-            home.give_back(self.start.as_ptr().addr(), self.capacity);
+        if let Some(arena) = &self.arena {
+            arena.give_back(self.start.as_ptr().addr(), self.capacity);
         } else if self.capacity > 0 {
             // SAFETY: it was allocated with this layout, or mapped with this length.
             unsafe {
@@ -194,7 +194,7 @@ impl RawSegment {
 
     /// The rest after its first bytes.
     #[inline]
-    pub(crate) fn behind(self, bytes: usize) -> RawSegment {
+    pub(crate) fn after(self, bytes: usize) -> RawSegment {
         RawSegment { start: self.start.wrapping_add(bytes), len: self.len - bytes }
     }
 }

@@ -25,28 +25,28 @@ struct Slot {
 #[derive(Clone)]
 pub struct Slots {
     slots: Arc<[Slot]>,
-    of_worker: u32,
+    per_worker: u32,
     /// Low bits of a number: the index at its worker.
     bits: u32,
 }
 
 impl Slots {
     /// This many slots per worker.
-    pub fn new(workers: usize, of_worker: u32) -> Self {
+    pub fn new(workers: usize, per_worker: u32) -> Self {
         // The numbers of each worker start at a multiple of a power of two, because shifting is faster than dividing.
-        let bits = of_worker.next_power_of_two().trailing_zeros();
-        Slots { slots: (0..workers << bits).map(|_| Slot::default()).collect(), of_worker, bits }
+        let bits = per_worker.next_power_of_two().trailing_zeros();
+        Slots { slots: (0..workers << bits).map(|_| Slot::default()).collect(), per_worker, bits }
     }
 
     /// The numbers of a worker.
-    pub fn of(&self, worker: usize) -> std::ops::Range<u32> {
+    pub fn range_of(&self, worker: usize) -> std::ops::Range<u32> {
         let first = (worker as u32) << self.bits;
-        first..first + self.of_worker
+        first..first + self.per_worker
     }
 
     /// The worker of a number, and the index at that worker.
     #[inline]
-    pub fn place(&self, slot: u32) -> (usize, usize) {
+    pub fn worker_and_index(&self, slot: u32) -> (usize, usize) {
         ((slot >> self.bits) as usize, (slot & ((1 << self.bits) - 1)) as usize)
     }
 
@@ -64,8 +64,8 @@ impl Slots {
     #[inline]
     pub fn segment(&self, bio: &Bio) -> RawSegment {
         let slot = &self.slots[bio.owner as usize];
-        let into = (bio.sector.0 - slot.first_sector.load(Relaxed)) * SECTOR_BYTES;
-        RawSegment::at(slot.address.load(Relaxed) + into as usize, (u64::from(bio.sectors) * SECTOR_BYTES) as usize)
+        let offset = (bio.sector.0 - slot.first_sector.load(Relaxed)) * SECTOR_BYTES;
+        RawSegment::at(slot.address.load(Relaxed) + offset as usize, (u64::from(bio.sectors) * SECTOR_BYTES) as usize)
     }
 
     /// The first sector of a request.

@@ -23,12 +23,12 @@ impl Parker {
         let _ = self.instead.set(waker);
     }
 
-    /// Sleeps until it is woken, at most for `most`.
-    pub fn park(&self, most: Option<Duration>) {
+    /// Sleeps until it is woken, at most for `timeout`.
+    pub fn park(&self, timeout: Option<Duration>) {
         let is_woken = self.is_woken.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut is_woken = match most {
-            Some(most) => {
-                let slept = self.woken.wait_timeout_while(is_woken, most, |is_woken| !*is_woken);
+        let mut is_woken = match timeout {
+            Some(timeout) => {
+                let slept = self.woken.wait_timeout_while(is_woken, timeout, |is_woken| !*is_woken);
                 slept.unwrap_or_else(PoisonError::into_inner).0
             }
             None => self.woken.wait_while(is_woken, |is_woken| !*is_woken).unwrap_or_else(PoisonError::into_inner),

@@ -67,12 +67,12 @@ fn a_request_allocates_nothing() {
     file.as_file().set_len(1 << 20).unwrap();
     for scheduler in SCHEDULERS {
         // Lists grow now and then to a length that they have not had yet.
-        let most = 20;
+        let allocations_max = 20;
         let of_memory = allocations(scheduler, Memory::new(1 << 20), 20_000);
-        assert!(of_memory <= most, "{scheduler}: {of_memory} for 20000 requests over memory");
+        assert!(of_memory <= allocations_max, "{scheduler}: {of_memory} for 20000 requests over memory");
         let files = Files::open(&[FileSpec::new(file.path())]).unwrap();
         let of_file = allocations(scheduler, files, 5000);
-        assert!(of_file <= most, "{scheduler}: {of_file} for 5000 requests over a file");
+        assert!(of_file <= allocations_max, "{scheduler}: {of_file} for 5000 requests over a file");
         println!("{scheduler}: {of_memory} allocations for 20000 requests over memory, {of_file} for 5000 over a file");
     }
 }

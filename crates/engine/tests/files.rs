@@ -16,13 +16,13 @@ fn temporary(bytes: u64) -> NamedTempFile {
     file
 }
 
-fn over(files: &[&NamedTempFile]) -> Engine {
+fn engine_over(files: &[&NamedTempFile]) -> Engine {
     let specs: Vec<FileSpec> = files.iter().map(|file| FileSpec::new(file.path())).collect();
     Engine::start(&Config::default(), Files::open(&specs).unwrap()).unwrap()
 }
 
 /// Submits one request and waits for its completion.
-fn ask(volume: &Volume<'_>, request: Request) -> Completion {
+fn submit_and_wait(volume: &Volume<'_>, request: Request) -> Completion {
     let (handler, completions) = completions();
     let client = volume.client(Context::default(), 1, handler);
     client.submit(request).unwrap();
@@ -44,92 +44,97 @@ fn extents(volume: &Volume<'_>) -> Vec<(u64, bool)> {
 #[test]
 fn extents_report_unwritten_and_discarded_ranges_as_holes() {
     let file = temporary(4 * MIB);
-    let engine = over(&[&file]);
+    let engine = engine_over(&[&file]);
     let volume = engine.volume();
     assert_eq!(extents(&volume), [(4 * MIB, true)]);
-    assert_eq!(ask(&volume, Request::write(MIB, filled(7, 2 * MIB), 0)).result, Ok(()));
+    assert_eq!(submit_and_wait(&volume, Request::write(MIB, filled(7, 2 * MIB), 0)).result, Ok(()));
     assert_eq!(extents(&volume), [(MIB, true), (2 * MIB, false), (MIB, true)]);
-    assert_eq!(ask(&volume, Request::discard(2 * MIB, MIB, 0)).result, Ok(()));
+    assert_eq!(submit_and_wait(&volume, Request::discard(2 * MIB, MIB, 0)).result, Ok(()));
     assert_eq!(extents(&volume), [(MIB, true), (MIB, false), (2 * MIB, true)]);
     // Not all of it, if less is asked for.
-    for most in 0..=3 {
-        let some = volume.extents(0..4 * MIB, most).unwrap();
-        assert!((most.clamp(1, 3)..=most + 2).contains(&some.len()), "{most}: {some:?}");
+    for extents_max in 0..=3 {
+        let some = volume.extents(0..4 * MIB, extents_max).unwrap();
+        assert!((extents_max.clamp(1, 3)..=extents_max + 2).contains(&some.len()), "{extents_max}: {some:?}");
         assert_eq!((some[0].bytes, some[0].is_hole), (MIB, true));
     }
-    let read = ask(&volume, Request::read(2 * MIB - 4096, Buffer::zeroed(8192), 0));
+    let read = submit_and_wait(&volume, Request::read(2 * MIB - 4096, Buffer::zeroed(8192), 0));
     assert!(read.buffer[..4096].iter().all(|&byte| byte == 7) && read.buffer[4096..].iter().all(|&byte| byte == 0));
 }
 
 #[test]
 fn zeroes_keep_their_space_unless_it_may_go() {
     let file = temporary(2 * MIB);
-    let engine = over(&[&file]);
+    let engine = engine_over(&[&file]);
     let volume = engine.volume();
-    ask(&volume, Request::write(0, filled(7, 2 * MIB), 0));
+    submit_and_wait(&volume, Request::write(0, filled(7, 2 * MIB), 0));
     let zeroes = |may_unmap| Request {
         operation: Operation::WriteZeroes { bytes: MIB, may_unmap, fast_only: false },
         ..Request::flush(0)
     };
     let blocks = || std::os::unix::fs::MetadataExt::blocks(&file.as_file().metadata().unwrap());
     let before = blocks();
-    assert_eq!(ask(&volume, zeroes(false)).result, Ok(()));
-    let read = ask(&volume, Request::read(0, filled(9, MIB), 0));
+    assert_eq!(submit_and_wait(&volume, zeroes(false)).result, Ok(()));
+    let read = submit_and_wait(&volume, Request::read(0, filled(9, MIB), 0));
     assert!(read.buffer.iter().all(|&byte| byte == 0));
     assert!(blocks() >= before, "its space is still there");
-    assert_eq!(ask(&volume, zeroes(true)).result, Ok(()));
+    assert_eq!(submit_and_wait(&volume, zeroes(true)).result, Ok(()));
     assert!(blocks() < before, "a hole takes none");
 }
 
 #[test]
 fn invalid_requests_are_refused_before_they_reach_the_file() {
     let file = temporary(MIB);
-    let engine = over(&[&file]);
+    let engine = engine_over(&[&file]);
     let volume = engine.volume();
-    let result = |request| ask(&volume, request).result;
+    let result = |request| submit_and_wait(&volume, request).result;
     assert_eq!(result(Request::read(0, Buffer::EMPTY, 0)), Err(Errno::INVAL));
     assert_eq!(result(Request::read(MIB, Buffer::zeroed(4096), 0)), Err(Errno::NOSPC));
     assert_eq!(result(Request::read(MIB - 1, Buffer::zeroed(2), 0)), Err(Errno::NOSPC));
     assert_eq!(result(Request::discard(u64::MAX / 4096 * 4096, 4096, 0)), Err(Errno::NOSPC));
     let read_only = volume.clone().read_only();
-    assert_eq!(ask(&read_only, Request::write(0, filled(1, 4096), 0)).result, Err(Errno::PERM));
-    assert_eq!(ask(&read_only, Request::discard(0, 4096, 0)).result, Err(Errno::PERM));
-    assert_eq!(ask(&read_only, Request::flush(0)).result, Ok(()));
+    assert_eq!(submit_and_wait(&read_only, Request::write(0, filled(1, 4096), 0)).result, Err(Errno::PERM));
+    assert_eq!(submit_and_wait(&read_only, Request::discard(0, 4096, 0)).result, Err(Errno::PERM));
+    assert_eq!(submit_and_wait(&read_only, Request::flush(0)).result, Ok(()));
     assert!(volume.part(0..2 * MIB).is_err(), "a part is no longer than the whole");
 }
 
 #[test]
 fn a_file_that_becomes_shorter_fails_its_reads_and_nothing_else() {
     let file = temporary(2 * MIB);
-    let engine = over(&[&file]);
+    let engine = engine_over(&[&file]);
     let volume = engine.volume();
     file.as_file().set_len(MIB + 4096).unwrap();
-    assert_eq!(ask(&volume, Request::read(MIB, Buffer::zeroed(8192), 0)).result, Err(Errno::IO), "half of it is gone");
-    assert_eq!(ask(&volume, Request::read(0, Buffer::zeroed(8192), 0)).result, Ok(()));
+    assert_eq!(
+        submit_and_wait(&volume, Request::read(MIB, Buffer::zeroed(8192), 0)).result,
+        Err(Errno::IO),
+        "half of it is gone"
+    );
+    assert_eq!(submit_and_wait(&volume, Request::read(0, Buffer::zeroed(8192), 0)).result, Ok(()));
 }
 
 #[test]
 fn the_lost_tail_of_a_truncated_file_is_data_not_a_hole() {
     let file = temporary(4 * MIB);
-    let engine = over(&[&file]);
+    let engine = engine_over(&[&file]);
     let volume = engine.volume();
-    ask(&volume, Request::write(0, filled(7, MIB), 0));
+    submit_and_wait(&volume, Request::write(0, filled(7, MIB), 0));
     file.as_file().set_len(2 * MIB).unwrap();
     assert_eq!(extents(&volume), [(MIB, false), (MIB, true), (2 * MIB, false)]);
-    let behind: Vec<_> = volume.extents(3 * MIB..4 * MIB, usize::MAX).unwrap().iter().map(|it| it.is_hole).collect();
+    let behind: Vec<_> =
+        volume.extents(3 * MIB..4 * MIB, usize::MAX).unwrap().iter().map(|extent| extent.is_hole).collect();
     assert_eq!(behind, [false]);
 }
 
 #[test]
 fn several_files_are_volumes_of_one_queue_and_never_meet() {
     let files = [temporary(MIB), temporary(MIB + 512), temporary(MIB)];
-    let engine = over(&files.each_ref());
+    let engine = engine_over(&files.each_ref());
     let volumes = engine.volumes();
     assert_eq!(volumes.len(), 3);
     for (index, volume) in volumes.iter().enumerate() {
-        assert_eq!(ask(volume, Request::write(0, filled(index as u8 + 1, MIB), 0)).result, Ok(()));
-        assert_eq!(ask(volume, Request::write(MIB, filled(9, 4096), 0)).result, Err(Errno::NOSPC));
-        assert_eq!(ask(volume, Request::flush(0)).result, Ok(()));
+        assert_eq!(submit_and_wait(volume, Request::write(0, filled(index as u8 + 1, MIB), 0)).result, Ok(()));
+        assert_eq!(submit_and_wait(volume, Request::write(MIB, filled(9, 4096), 0)).result, Err(Errno::NOSPC));
+        assert_eq!(submit_and_wait(volume, Request::flush(0)).result, Ok(()));
     }
     for (index, file) in files.iter().enumerate() {
         let mut content = vec![0; MIB as usize];
@@ -143,8 +148,8 @@ fn several_files_are_volumes_of_one_queue_and_never_meet() {
 fn files_come_and_go_while_others_are_used() {
     let others = [temporary(MIB), temporary(MIB + 700), temporary(MIB)];
     for has_io_uring in [true, false] {
-        let stays = temporary(MIB);
-        let files = Files::open(&[FileSpec::new(stays.path())]).unwrap().growing();
+        let permanent = temporary(MIB);
+        let files = Files::open(&[FileSpec::new(permanent.path())]).unwrap().growing();
         let files = if has_io_uring { files } else { files.without_io_uring() };
         let engine = Engine::start(&Config { workers: 2, ..Config::default() }, files).unwrap();
         let is_free = |file: &NamedTempFile| Files::open(&[FileSpec::new(file.path())]).is_ok();
@@ -154,24 +159,24 @@ fn files_come_and_go_while_others_are_used() {
             let index = held.index();
             assert_eq!((index, is_free(other)), (opened, false));
             let volumes = engine.volumes();
-            let (stays, other_volume) = (&volumes[0], &volumes[index]);
+            let (permanent, other_volume) = (&volumes[0], &volumes[index]);
             let bytes = other_volume.bytes();
-            for (volume, byte) in [(stays, 255 - round), (other_volume, round)] {
+            for (volume, byte) in [(permanent, 255 - round), (other_volume, round)] {
                 for at in [0, bytes.min(MIB) - 4096, volume.bytes() - 4096] {
-                    assert_eq!(ask(volume, Request::write(at, filled(byte, 4096), 0)).result, Ok(()));
+                    assert_eq!(submit_and_wait(volume, Request::write(at, filled(byte, 4096), 0)).result, Ok(()));
                 }
-                assert_eq!(ask(volume, Request::flush(0)).result, Ok(()));
+                assert_eq!(submit_and_wait(volume, Request::flush(0)).result, Ok(()));
             }
-            let read = ask(other_volume, Request::read(bytes - 4096, Buffer::zeroed(4096), 0));
-            assert!(read.result == Ok(()) && read.buffer.iter().all(|&it| it == round));
+            let read = submit_and_wait(other_volume, Request::read(bytes - 4096, Buffer::zeroed(4096), 0));
+            assert!(read.result == Ok(()) && read.buffer.iter().all(|&read_byte| read_byte == round));
             assert!(other_volume.extents(0..bytes, usize::MAX).is_ok());
             drop(held);
             assert!(is_free(other));
             assert!(other_volume.extents(0..bytes, usize::MAX).is_err());
             for request in [Request::read(0, Buffer::zeroed(4096), 0), Request::write(0, filled(9, 4096), 0)] {
-                assert!(ask(other_volume, request).result.is_err());
+                assert!(submit_and_wait(other_volume, request).result.is_err());
             }
-            assert_eq!(ask(stays, Request::flush(0)).result, Ok(()));
+            assert_eq!(submit_and_wait(permanent, Request::flush(0)).result, Ok(()));
             let mut content = [0; 4096];
             other.as_file().read_exact_at(&mut content, 0).unwrap();
             assert_eq!(content, [round; 4096]);
@@ -193,15 +198,18 @@ fn a_file_that_has_become_longer_grows_to_its_last_byte() {
             assert_eq!((volumes[0].bytes(), volumes[1].bytes()), (bytes, MIB));
             let byte = n as u8 + 1;
             for at in [bytes - 5000, bytes - 3] {
-                assert_eq!(ask(&volumes[0], Request::write(at, filled(byte, bytes - at), 0)).result, Ok(()));
+                assert_eq!(
+                    submit_and_wait(&volumes[0], Request::write(at, filled(byte, bytes - at), 0)).result,
+                    Ok(())
+                );
             }
-            assert_eq!(ask(&volumes[1], Request::write(0, filled(9, MIB), 0)).result, Ok(()));
-            let read = ask(&volumes[0], Request::read(bytes - 5000, Buffer::zeroed(5000), 0));
-            assert!(read.result == Ok(()) && read.buffer.iter().all(|&it| it == byte));
-            assert_eq!(ask(&volumes[0], Request::flush(0)).result, Ok(()));
+            assert_eq!(submit_and_wait(&volumes[1], Request::write(0, filled(9, MIB), 0)).result, Ok(()));
+            let read = submit_and_wait(&volumes[0], Request::read(bytes - 5000, Buffer::zeroed(5000), 0));
+            assert!(read.result == Ok(()) && read.buffer.iter().all(|&read_byte| read_byte == byte));
+            assert_eq!(submit_and_wait(&volumes[0], Request::flush(0)).result, Ok(()));
             let mut content = vec![0; 5000];
             file.as_file().read_exact_at(&mut content, bytes - 5000).unwrap();
-            assert!(content.iter().all(|&it| it == byte));
+            assert!(content.iter().all(|&read_byte| read_byte == byte));
             assert_eq!(file.as_file().metadata().unwrap().len(), bytes);
         }
         // One that has become shorter keeps its range; reads there fail.
@@ -214,7 +222,7 @@ fn a_file_that_has_become_longer_grows_to_its_last_byte() {
 #[test]
 fn a_file_that_cannot_be_opened_later_changes_nothing() {
     let (first, held) = (temporary(MIB), temporary(MIB));
-    let engine = over(&[&first]);
+    let engine = engine_over(&[&first]);
     let refusal = |engine: &Engine, file: &NamedTempFile| {
         engine.open_volume(&FileSpec::new(file.path())).unwrap_err().to_string()
     };
@@ -224,7 +232,7 @@ fn a_file_that_cannot_be_opened_later_changes_nothing() {
     let engine = Engine::start(&Config::default(), files).unwrap();
     assert!(refusal(&engine, &first).contains("is the same file as"));
     assert!(refusal(&engine, &temporary(0)).ends_with("is empty"));
-    let _elsewhere = over(&[&held]);
+    let _elsewhere = engine_over(&[&held]);
     assert!(refusal(&engine, &held).contains("is in use by another program"));
     assert_eq!(engine.volumes().len(), 1);
 }
@@ -241,17 +249,19 @@ fn data_is_the_same_whether_the_ring_knows_a_buffer_or_not() {
     let addresses: Vec<usize> = all.iter().map(|buffer| buffer.as_ptr().addr()).collect();
     for (n, mut buffer) in all.into_iter().enumerate() {
         buffer.fill(n as u8 + 1);
-        let written = ask(&volume, Request::write(n as u64 * (64 << 10), buffer, 0));
+        let written = submit_and_wait(&volume, Request::write(n as u64 * (64 << 10), buffer, 0));
         assert_eq!((written.result, written.buffer.as_ptr().addr()), (Ok(()), addresses[n]));
         let mut buffer = written.buffer;
         buffer.fill(0);
         buffer.set_len(4096);
         let durable = Request { operation: Operation::Write { durable: true }, ..Request::write(6 * MIB, buffer, 0) };
-        let buffer = ask(&volume, durable).buffer;
-        let read = ask(&volume, Request::read(n as u64 * (64 << 10), buffer, 0));
+        let buffer = submit_and_wait(&volume, durable).buffer;
+        let read = submit_and_wait(&volume, Request::read(n as u64 * (64 << 10), buffer, 0));
         assert!(read.result == Ok(()) && read.buffer.iter().all(|&byte| byte == n as u8 + 1));
     }
-    assert!(ask(&volume, Request::read(6 * MIB, buffers.zeroed(4096), 0)).buffer.iter().all(|&byte| byte == 0));
+    assert!(
+        submit_and_wait(&volume, Request::read(6 * MIB, buffers.zeroed(4096), 0)).buffer.iter().all(|&byte| byte == 0)
+    );
 }
 
 /// Where io_uring is forbidden, threads do the same; the other tests of this file do not show which was used.
@@ -302,8 +312,8 @@ fn a_file_has_one_writer_or_many_readers() {
 fn a_file_is_free_again_when_its_engine_has_stopped() {
     let file = temporary(MIB);
     for byte in 1..4 {
-        let engine = over(&[&file]);
-        assert_eq!(ask(&engine.volume(), Request::write(0, filled(byte, 4096), 0)).result, Ok(()));
+        let engine = engine_over(&[&file]);
+        assert_eq!(submit_and_wait(&engine.volume(), Request::write(0, filled(byte, 4096), 0)).result, Ok(()));
         engine.stop();
     }
 }

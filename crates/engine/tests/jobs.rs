@@ -145,9 +145,9 @@ fn ios_with_a_priority_of_their_own_overtake_others() {
     engine.set_attribute("nr_requests", "64").unwrap();
     let result = &results_of(&engine, &(HEAD.to_owned() + jobs))[0];
     let by_priority = &result.directions[0].prios;
-    let of = |is_meant: &dyn Fn(u16) -> bool| &by_priority.iter().find(|of| is_meant(of.ioprio)).unwrap().lat;
+    let latencies = |is_meant: &dyn Fn(u16) -> bool| &by_priority.iter().find(|row| is_meant(row.ioprio)).unwrap().lat;
     let real_time = IoPriority::new(PriorityClass::RealTime, 0).0;
-    let (urgent, others) = (of(&|ioprio| ioprio == real_time), of(&|ioprio| ioprio != real_time));
+    let (urgent, others) = (latencies(&|ioprio| ioprio == real_time), latencies(&|ioprio| ioprio != real_time));
     assert!(by_priority.len() == 2 && urgent.count() + others.count() == 600 && urgent.count() > 100);
     assert!(4.0 * urgent.mean() < others.mean(), "{} and {} ns", urgent.mean(), others.mean());
 }

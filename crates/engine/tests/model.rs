@@ -33,7 +33,7 @@ struct Peer {
     random: Random,
     blocks: Vec<u8>,
     /// Blocks of in-flight requests, by token, and what a read of them must find.
-    under_way: Vec<Option<(u64, u64)>>,
+    in_flight: Vec<Option<(u64, u64)>>,
     busy: Vec<bool>,
     completed: u64,
 }
@@ -48,7 +48,7 @@ impl Peer {
             completions,
             random: Random(seed + (index + 1) * 0x9E37_79B9),
             blocks: vec![0; BLOCKS as usize],
-            under_way: (0..DEPTH).map(|_| None).collect(),
+            in_flight: (0..DEPTH).map(|_| None).collect(),
             busy: vec![false; BLOCKS as usize],
             completed: 0,
         }
@@ -56,7 +56,7 @@ impl Peer {
 
     /// A request for blocks that no other one is touching.
     fn next(&mut self) -> Option<Request> {
-        let token = self.under_way.iter().position(Option::is_none)?;
+        let token = self.in_flight.iter().position(Option::is_none)?;
         let (first, count) = (self.random.below(BLOCKS), 1 + self.random.below(8));
         let count = count.min(BLOCKS - first);
         let range = first as usize..(first + count) as usize;
@@ -83,10 +83,10 @@ impl Peer {
             Operation::Read | Operation::Flush => None,
         };
         if request.operation == Operation::Flush {
-            self.under_way[token] = Some((0, 0));
+            self.in_flight[token] = Some((0, 0));
         } else {
             self.busy[range.clone()].fill(true);
-            self.under_way[token] = Some((first, count));
+            self.in_flight[token] = Some((first, count));
         }
         if let Some(content) = content {
             self.blocks[range].fill(content);
@@ -98,14 +98,14 @@ impl Peer {
     fn check(&mut self, completion: &Completion) {
         let Completion { token, result, buffer } = completion;
         assert_eq!(*result, Ok(()));
-        let (first, count) = self.under_way[*token as usize].take().expect("each request is completed once");
+        let (first, count) = self.in_flight[*token as usize].take().expect("each request is completed once");
         for block in first..first + count {
             self.busy[block as usize] = false;
             let within = ((block - first) * BLOCK) as usize;
             // Of a write it is what was written.
             if let Some(read) = buffer.get(within..within + BLOCK as usize) {
-                let wanted = self.blocks[block as usize];
-                assert!(read.iter().all(|&byte| byte == wanted), "block {block} is not {wanted}");
+                let expected = self.blocks[block as usize];
+                assert!(read.iter().all(|&byte| byte == expected), "block {block} is not {expected}");
             }
         }
         self.completed += 1;
@@ -148,7 +148,7 @@ fn beside_the_model(
         ..Config::default()
     };
     let engine = Engine::start(&config, backend).unwrap();
-    let is_over = AtomicBool::new(false);
+    let is_finished = AtomicBool::new(false);
     thread::scope(|scope| {
         let clients: Vec<_> = (0..4)
             .map(|index| {
@@ -160,14 +160,14 @@ fn beside_the_model(
             .collect();
         let administrator = scope.spawn(|| {
             let mut round = writes.iter().cycle();
-            while !is_over.load(Relaxed) {
+            while !is_finished.load(Relaxed) {
                 let Some((file, text)) = round.next() else { return };
                 engine.set_attribute(file, text).unwrap();
                 thread::sleep(Duration::from_millis(10));
             }
         });
         clients.into_iter().for_each(|client| client.join().unwrap());
-        is_over.store(true, Relaxed);
+        is_finished.store(true, Relaxed);
         administrator.join().unwrap();
     });
 }

@@ -34,23 +34,23 @@ fn client(engine: &Engine) -> (Client, Completions) {
     (engine.volume().client(Context::default(), 16, handler), completions)
 }
 
-fn ask(at: &(Client, Completions), request: Request) -> Completion {
-    at.0.submit(request).unwrap();
+fn submit_and_wait(client: &(Client, Completions), request: Request) -> Completion {
+    client.0.submit(request).unwrap();
     let mut ended = Vec::new();
-    assert!(at.1.wait(&mut ended));
+    assert!(client.1.wait(&mut ended));
     ended.pop().unwrap()
 }
 
 /// Random requests of one client, each of which must do what it does to a byte array.
 fn like_a_byte_array(engine: &Engine, has_margins: bool) {
-    let (at, mut random, mut model) = (client(engine), Random(7), vec![0_u8; BYTES as usize]);
+    let (client, mut random, mut model) = (client(engine), Random(7), vec![0_u8; BYTES as usize]);
     let buffers = engine.buffers();
     let block = u64::from(engine.volume().block_bytes());
     assert_eq!(engine.volume().bytes(), BYTES);
     for round in 0..600 {
         // Often in the last bytes, often short, sometimes long.
-        let most = [8, 600, 5000, 200_000][random.below(4) as usize];
-        let len = 1 + random.below(most);
+        let length_max = [8, 600, 5000, 200_000][random.below(4) as usize];
+        let len = 1 + random.below(length_max);
         let offset = match random.below(3) {
             0 => BYTES - len,
             _ => random.below(BYTES - len),
@@ -63,7 +63,7 @@ fn like_a_byte_array(engine: &Engine, has_margins: bool) {
         };
         let result = match random.below(8) {
             0..=2 => {
-                let read = ask(&at, Request::read(offset, buffer(), round));
+                let read = submit_and_wait(&client, Request::read(offset, buffer(), round));
                 assert!(*read.buffer == model[range], "{offset} {len}");
                 read.result
             }
@@ -72,27 +72,27 @@ fn like_a_byte_array(engine: &Engine, has_margins: bool) {
                 data.iter_mut().for_each(|byte| *byte = random.below(256) as u8);
                 model[range].copy_from_slice(&data);
                 let operation = Operation::Write { durable: random.below(4) == 0 };
-                let ended = ask(&at, Request { operation, ..Request::write(offset, data, round) });
+                let ended = submit_and_wait(&client, Request { operation, ..Request::write(offset, data, round) });
                 assert_eq!(ended.buffer.len() as u64, len);
                 ended.result
             }
             6 => {
                 model[range].fill(0);
                 let operation = Operation::WriteZeroes { bytes: len, may_unmap: round % 2 == 0, fast_only: false };
-                ask(&at, Request { operation, offset, ..Request::flush(round) }).result
+                submit_and_wait(&client, Request { operation, offset, ..Request::flush(round) }).result
             }
             _ => {
                 // What it discards may read as zeroes or as before: it is written again, so that it is known.
-                let ended = ask(&at, Request::discard(offset, len, round));
+                let ended = submit_and_wait(&client, Request::discard(offset, len, round));
                 let mut data = buffer();
                 data.copy_from_slice(&model[range]);
-                ended.result.and(ask(&at, Request::write(offset, data, round)).result)
+                ended.result.and(submit_and_wait(&client, Request::write(offset, data, round)).result)
             }
         };
         assert_eq!(result, Ok(()), "{round}: {offset} {len}");
     }
     let mut all = Buffer::zeroed(BYTES as usize);
-    all = ask(&at, Request::read(0, all, 0)).buffer;
+    all = submit_and_wait(&client, Request::read(0, all, 0)).buffer;
     assert!(*all == model);
 }
 
@@ -119,16 +119,19 @@ fn a_file_is_read_and_written_anywhere_to_its_last_byte_and_keeps_its_length() {
 #[test]
 fn the_last_bytes_of_a_file_are_its_own_and_behind_it_nothing_is_written() {
     let file = odd_file();
-    let content: Vec<u8> = (0..BYTES).map(|at| (at % 251) as u8).collect();
+    let content: Vec<u8> = (0..BYTES).map(|index| (index % 251) as u8).collect();
     file.as_file().write_all_at(&content, 0).unwrap();
     let engine = Engine::start(&Config::default(), Files::open(&[FileSpec::new(file.path())]).unwrap()).unwrap();
-    let at = client(&engine);
-    let read = ask(&at, Request::read(BYTES - 5, Buffer::zeroed(5), 0));
+    let client = client(&engine);
+    let read = submit_and_wait(&client, Request::read(BYTES - 5, Buffer::zeroed(5), 0));
     assert_eq!(*read.buffer, content[BYTES as usize - 5..]);
     let zeroes = Operation::WriteZeroes { bytes: 3, may_unmap: true, fast_only: false };
-    assert_eq!(ask(&at, Request { operation: zeroes, offset: BYTES - 3, ..Request::flush(0) }).result, Ok(()));
-    assert_eq!(ask(&at, Request::flush(0)).result, Ok(()));
-    drop((at, engine));
+    assert_eq!(
+        submit_and_wait(&client, Request { operation: zeroes, offset: BYTES - 3, ..Request::flush(0) }).result,
+        Ok(())
+    );
+    assert_eq!(submit_and_wait(&client, Request::flush(0)).result, Ok(()));
+    drop((client, engine));
     let after = fs::read(file.path()).unwrap();
     assert_eq!(after.len() as u64, BYTES);
     assert_eq!(after[..BYTES as usize - 3], content[..BYTES as usize - 3]);
@@ -145,21 +148,21 @@ fn shared_bytes(backend: impl Backend + 'static, scheduler: &str) {
         for own in 0..CLIENTS {
             let engine = &engine;
             scope.spawn(move || {
-                let at = client(engine);
+                let client = client(engine);
                 for round in 0..40_u64 {
                     let mut batch = Vec::new();
                     for piece in 0..16 {
                         let offset = (piece * CLIENTS + own) * PIECE;
                         batch.push(Request::write(offset, Buffer::from(&[round as u8 + 1; PIECE as usize][..]), piece));
                     }
-                    assert_eq!(at.0.submit_all(&mut batch), Ok(true));
+                    assert_eq!(client.0.submit_all(&mut batch), Ok(true));
                     let mut ended = Vec::new();
                     while ended.len() < 16 {
-                        assert!(at.1.wait(&mut ended));
+                        assert!(client.1.wait(&mut ended));
                     }
                     for piece in 0..16 {
                         let offset = (piece * CLIENTS + own) * PIECE;
-                        let read = ask(&at, Request::read(offset, Buffer::zeroed(PIECE as usize), 0));
+                        let read = submit_and_wait(&client, Request::read(offset, Buffer::zeroed(PIECE as usize), 0));
                         let expected = [round as u8 + 1; PIECE as usize];
                         assert!(*read.buffer == expected, "a write of another client was lost or took this with it");
                     }
@@ -169,13 +172,13 @@ fn shared_bytes(backend: impl Backend + 'static, scheduler: &str) {
         // And one that writes whole blocks beside them.
         let engine = &engine;
         scope.spawn(move || {
-            let at = client(engine);
+            let client = client(engine);
             for round in 0..200_u64 {
                 let offset = 8192 + round % 4 * 4096;
-                ask(&at, Request::write(offset, Buffer::from(&[round as u8; 4096][..]), 0));
-                let byte = ask(&at, Request::write(offset + 7, Buffer::from(&[!round as u8][..]), 0));
+                submit_and_wait(&client, Request::write(offset, Buffer::from(&[round as u8; 4096][..]), 0));
+                let byte = submit_and_wait(&client, Request::write(offset + 7, Buffer::from(&[!round as u8][..]), 0));
                 assert_eq!(byte.result, Ok(()));
-                let read = ask(&at, Request::read(offset, Buffer::zeroed(4096), 0)).buffer;
+                let read = submit_and_wait(&client, Request::read(offset, Buffer::zeroed(4096), 0)).buffer;
                 let as_written =
                     |(place, &byte): (usize, &u8)| byte == if place == 7 { !round as u8 } else { round as u8 };
                 assert!(read.iter().enumerate().all(as_written));

@@ -59,16 +59,18 @@ impl Export {
             (chunks, flag::SEND_DF),
         ];
         let always = flag::HAS_FLAGS | flag::SEND_FLUSH | flag::CAN_MULTI_CONN | flag::SEND_CACHE;
-        optional.iter().filter(|(holds, _)| *holds).fold(always, |flags, (_, bits)| flags | bits)
+        optional.iter().filter(|(is_set, _)| *is_set).fold(always, |flags, (_, bits)| flags | bits)
     }
 }
 
 /// The export that a client selects.
-pub(crate) fn named<'a>(exports: &'a [Export], name: &str) -> Option<(usize, &'a Export)> {
-    let mut all = exports.iter().enumerate();
+pub(crate) fn find_export<'a>(exports: &'a [Export], name: &str) -> Option<(usize, &'a Export)> {
+    let mut indexed = exports.iter().enumerate();
     if name.is_empty() {
         // An export with an empty name has precedence.
-        return all.find(|(_, export)| export.name.is_empty()).or_else(|| exports.first().map(|export| (0, export)));
+        return indexed
+            .find(|(_, export)| export.name.is_empty())
+            .or_else(|| exports.first().map(|export| (0, export)));
     }
-    all.find(|(_, export)| export.name == name)
+    indexed.find(|(_, export)| export.name == name)
 }

@@ -5,15 +5,15 @@ pub(crate) struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
     pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
+        let (bytes, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
-        Some(taken)
+        Some(bytes)
     }
 
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk::<N>()?;
+        let (bytes, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
-        Some(*taken)
+        Some(*bytes)
     }
 
     pub fn u16(&mut self) -> Option<u16> {

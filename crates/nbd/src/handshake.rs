@@ -1,7 +1,7 @@
 //! The handshake, fixed newstyle: the client sends options, the server replies to each, until one of them chooses an export.
 
 use crate::agreed::{Agreed, Replies};
-use crate::export::{Export, named};
+use crate::export::{Export, find_export};
 use crate::fields::{Fields, Put as _};
 use crate::options::{Queries, RequestedExport, export_name_of_data};
 use crate::wire::{
@@ -87,13 +87,13 @@ pub struct Handshake {
     /// The text with which all options are refused, if any.
     refusal: Option<&'static str>,
     /// Whether the client's flags have been received, and which of them are set.
-    flags_seen: bool,
+    has_client_flags: bool,
     no_zeroes: bool,
     replies: Replies,
     /// The export for which `base:allocation` was chosen.
-    allocation_of: Option<usize>,
+    allocation_export: Option<usize>,
     /// Remaining data of a refused option to discard, in bytes.
-    to_drop_bytes: u32,
+    bytes_to_discard: u32,
 }
 
 impl Handshake {
@@ -106,11 +106,11 @@ impl Handshake {
         Handshake {
             tls,
             refusal: None,
-            flags_seen: false,
+            has_client_flags: false,
             no_zeroes: false,
             replies: Replies::Simple,
-            allocation_of: None,
-            to_drop_bytes: 0,
+            allocation_export: None,
+            bytes_to_discard: 0,
         }
     }
 
@@ -123,7 +123,7 @@ impl Handshake {
     /// Continues inside TLS: everything agreed before is forgotten, except for the flags.
     #[must_use]
     pub fn within_tls(self) -> Handshake {
-        Handshake { tls: Tls::Started, replies: Replies::Simple, allocation_of: None, to_drop_bytes: 0, ..self }
+        Handshake { tls: Tls::Started, replies: Replies::Simple, allocation_export: None, bytes_to_discard: 0, ..self }
     }
 
     /// Parses received bytes and returns the number of bytes consumed; the caller keeps the rest and passes it in again
@@ -143,14 +143,14 @@ impl Handshake {
 
     /// Handles the next item if it is complete.
     fn step(&mut self, rest: &mut &[u8], exports: &[Export], out: &mut Vec<u8>) -> Option<Progress> {
-        if self.to_drop_bytes > 0 {
-            let now = rest.len().min(self.to_drop_bytes as usize);
-            *rest = &rest[now..];
-            self.to_drop_bytes -= now as u32;
-            return (self.to_drop_bytes == 0).then_some(Progress::Unfinished);
+        if self.bytes_to_discard > 0 {
+            let discarded = rest.len().min(self.bytes_to_discard as usize);
+            *rest = &rest[discarded..];
+            self.bytes_to_discard -= discarded as u32;
+            return (self.bytes_to_discard == 0).then_some(Progress::Unfinished);
         }
         let mut fields = Fields(rest);
-        if !self.flags_seen {
+        if !self.has_client_flags {
             let flags = fields.u32()?;
             *rest = fields.0;
             return Some(self.take_client_flags(flags));
@@ -165,7 +165,7 @@ impl Handshake {
         }
         if length > OPTION_BYTES_MAX {
             refuse(out, code, option_reply::ERR_TOO_BIG, "more than 65536 bytes of data");
-            self.to_drop_bytes = length;
+            self.bytes_to_discard = length;
             *rest = &rest[OPTION_HEADER_BYTES..];
             return Some(Progress::Unfinished);
         }
@@ -179,7 +179,7 @@ impl Handshake {
         if flags & !known != 0 {
             return Progress::Closed(Departure::UnknownClientFlags(flags));
         }
-        self.flags_seen = true;
+        self.has_client_flags = true;
         self.no_zeroes = flags & u32::from(handshake_flag::NO_ZEROES) != 0;
         Progress::Unfinished
     }
@@ -211,10 +211,10 @@ impl Handshake {
             option::LIST => list(data, exports, out),
             option::STARTTLS => return self.start_tls(data, out),
             option::INFO | option::GO => {
-                if let Some(agreed) = self.reply_to_info_or_go(code, data, exports, out)
+                if let Some(agreement) = self.reply_to_info_or_go(code, data, exports, out)
                     && code == option::GO
                 {
-                    return Progress::Transmission(agreed);
+                    return Progress::Transmission(agreement);
                 }
             }
             option::STRUCTURED_REPLY => self.negotiate_reply_format(code, data, Replies::Chunks, out),
@@ -227,7 +227,7 @@ impl Handshake {
 
     /// EXPORT_NAME.
     fn export_name(&self, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Progress {
-        let Some((index, export)) = export_name_of_data(data).ok().and_then(|name| named(exports, name)) else {
+        let Some((index, export)) = export_name_of_data(data).ok().and_then(|name| find_export(exports, name)) else {
             return Progress::Closed(Departure::UnknownExport);
         };
         out.put_u64(export.size_bytes);
@@ -254,14 +254,14 @@ impl Handshake {
 
     /// INFO and GO; returns the agreement if the export exists.
     fn reply_to_info_or_go(&self, code: u32, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Option<Agreed> {
-        let asked = match RequestedExport::read(data) {
-            Ok(asked) => asked,
-            Err(complaint) => {
-                refuse(out, code, option_reply::ERR_INVALID, complaint);
+        let requested = match RequestedExport::read(data) {
+            Ok(requested) => requested,
+            Err(error) => {
+                refuse(out, code, option_reply::ERR_INVALID, error);
                 return None;
             }
         };
-        let Some((index, export)) = named(exports, asked.name) else {
+        let Some((index, export)) = find_export(exports, requested.name) else {
             refuse(out, code, option_reply::ERR_UNKNOWN, "no such export");
             return None;
         };
@@ -272,7 +272,7 @@ impl Handshake {
         });
         let texts = [(info::NAME, &export.name), (info::DESCRIPTION, &export.description)];
         for (kind, text) in texts {
-            if asked.wants(kind) && (kind == info::NAME || !text.is_empty()) {
+            if requested.wants(kind) && (kind == info::NAME || !text.is_empty()) {
                 reply(out, code, option_reply::INFO, |out| {
                     out.put_u16(kind);
                     out.extend_from_slice(text.as_bytes());
@@ -291,7 +291,7 @@ impl Handshake {
     }
 
     /// STRUCTURED_REPLY and EXTENDED_HEADERS.
-    fn negotiate_reply_format(&mut self, code: u32, data: &[u8], wanted: Replies, out: &mut Vec<u8>) {
+    fn negotiate_reply_format(&mut self, code: u32, data: &[u8], format: Replies, out: &mut Vec<u8>) {
         if !data.is_empty() {
             refuse(out, code, option_reply::ERR_INVALID, "this option has no data");
             return;
@@ -301,45 +301,45 @@ impl Handshake {
             refuse(out, code, option_reply::ERR_INVALID, "extended headers were agreed before");
             return;
         }
-        self.replies = wanted;
+        self.replies = format;
         acknowledge(out, code);
     }
 
     /// LIST_META_CONTEXT and SET_META_CONTEXT.
     fn contexts(&mut self, code: u32, data: &[u8], exports: &[Export], out: &mut Vec<u8>) {
-        let sets = code == option::SET_META_CONTEXT;
-        if sets {
+        let is_set = code == option::SET_META_CONTEXT;
+        if is_set {
             // Even a failing request replaces the earlier choice.
-            self.allocation_of = None;
+            self.allocation_export = None;
         }
-        if sets && !self.replies.are_chunks() {
+        if is_set && !self.replies.are_chunks() {
             refuse(out, code, option_reply::ERR_INVALID, "structured replies first");
             return;
         }
         let queries = match Queries::read(data) {
             Ok(queries) => queries,
-            Err(complaint) => return refuse(out, code, option_reply::ERR_INVALID, complaint),
+            Err(error) => return refuse(out, code, option_reply::ERR_INVALID, error),
         };
-        let Some((index, _)) = named(exports, queries.name) else {
+        let Some((index, _)) = find_export(exports, queries.name) else {
             return refuse(out, code, option_reply::ERR_UNKNOWN, "no such export");
         };
         // Without a query, LIST returns all contexts and SET chooses none. "base:" is a query for a whole namespace,
         // which can be listed but not chosen.
-        let everything = !sets && queries.count == 0;
-        if everything || queries.iter().any(|query| query == BASE_ALLOCATION || (!sets && query == "base:")) {
+        let lists_all = !is_set && queries.count == 0;
+        if lists_all || queries.iter().any(|query| query == BASE_ALLOCATION || (!is_set && query == "base:")) {
             reply(out, code, option_reply::META_CONTEXT, |out| {
-                out.put_u32(if sets { BASE_ALLOCATION_ID } else { 0 });
+                out.put_u32(if is_set { BASE_ALLOCATION_ID } else { 0 });
                 out.extend_from_slice(BASE_ALLOCATION.as_bytes());
             });
-            if sets {
-                self.allocation_of = Some(index);
+            if is_set {
+                self.allocation_export = Some(index);
             }
         }
         acknowledge(out, code);
     }
 
     fn agreed(&self, export: usize) -> Agreed {
-        Agreed { export, replies: self.replies, allocation: self.allocation_of == Some(export) }
+        Agreed { export, replies: self.replies, allocation: self.allocation_export == Some(export) }
     }
 }
 

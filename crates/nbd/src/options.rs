@@ -61,17 +61,17 @@ impl<'a> Queries<'a> {
 
 /// The name in EXPORT_NAME, which is its whole data.
 pub(crate) fn export_name_of_data(data: &[u8]) -> Result<&str, OptionError> {
-    checked(data)
+    validate(data)
 }
 
 /// A string with a length prefix.
 fn string<'a>(fields: &mut Fields<'a>) -> Result<&'a str, OptionError> {
     let length = fields.u32().ok_or("a string is missing")?;
     let bytes = usize::try_from(length).ok().and_then(|length| fields.bytes(length));
-    checked(bytes.ok_or("a string is longer than the option")?)
+    validate(bytes.ok_or("a string is longer than the option")?)
 }
 
-fn checked(bytes: &[u8]) -> Result<&str, OptionError> {
+fn validate(bytes: &[u8]) -> Result<&str, OptionError> {
     if bytes.len() > STRING_BYTES_MAX {
         return Err("a string is longer than 4096 bytes");
     }

@@ -64,14 +64,14 @@ impl ReplyWriter {
             debug_assert!(last, "a simple reply has no parts");
             return simple(origin, 0, out);
         }
-        self.chunk(done_if(last), chunk::OFFSET_DATA, origin, u64::from(length) + 8, out);
+        self.chunk(done_flag(last), chunk::OFFSET_DATA, origin, u64::from(length) + 8, out);
         out.put_u64(offset);
     }
 
     /// A part of a READ that is all zeroes; not with simple replies.
     pub fn hole(self, origin: Origin, offset: u64, length: u32, last: bool, out: &mut Vec<u8>) {
         debug_assert!(self.0.are_chunks(), "a simple reply has no holes");
-        self.chunk(done_if(last), chunk::OFFSET_HOLE, origin, 12, out);
+        self.chunk(done_flag(last), chunk::OFFSET_HOLE, origin, 12, out);
         out.put_u64(offset);
         out.put_u32(length);
     }
@@ -87,8 +87,8 @@ impl ReplyWriter {
         out: &mut Vec<u8>,
     ) {
         // 32-bit lengths have to stay multiples of any block size.
-        let longest = if self.0 == Replies::ExtendedChunks { u64::MAX } else { u64::from(u32::MAX) & !0xffff };
-        let extents = clip_extents(extents, length, longest, if one { 1 } else { EXTENTS_MAX });
+        let length_max = if self.0 == Replies::ExtendedChunks { u64::MAX } else { u64::from(u32::MAX) & !0xffff };
+        let extents = clip_extents(extents, length, length_max, if one { 1 } else { EXTENTS_MAX });
         let count = extents.len() as u64;
         if self.0 == Replies::ExtendedChunks {
             self.chunk(CHUNK_DONE, chunk::BLOCK_STATUS_EXT, origin, 8 + 16 * count, out);
@@ -129,37 +129,42 @@ fn simple(origin: Origin, error: u32, out: &mut Vec<u8>) {
     out.put_u64(origin.cookie);
 }
 
-const fn done_if(last: bool) -> u16 {
+const fn done_flag(last: bool) -> u16 {
     if last { CHUNK_DONE } else { 0 }
 }
 
-/// Lengths and flags to send: at most `most`, none longer than `longest` or beyond `length`, and at least one.
-fn clip_extents(extents: impl IntoIterator<Item = Extent>, length: u64, longest: u64, most: usize) -> Vec<(u64, u32)> {
-    let mut tidied: Vec<(u64, u32)> = Vec::new();
-    let mut left = length;
+/// Lengths and flags to send: at most `count_max`, none longer than `length_max` or beyond `length`, and at least one.
+fn clip_extents(
+    extents: impl IntoIterator<Item = Extent>,
+    length: u64,
+    length_max: u64,
+    count_max: usize,
+) -> Vec<(u64, u32)> {
+    let mut clipped: Vec<(u64, u32)> = Vec::new();
+    let mut range_left = length;
     for extent in extents {
         let hole = if extent.hole { extent_flag::HOLE } else { 0 };
         let flags = hole | if extent.zero { extent_flag::ZERO } else { 0 };
-        let mut extent_left = extent.length.min(left);
-        left -= extent_left;
-        if let Some(last) = tidied.last_mut().filter(|last| last.1 == flags) {
-            let more = extent_left.min(longest - last.0);
-            last.0 += more;
-            extent_left -= more;
+        let mut remaining = extent.length.min(range_left);
+        range_left -= remaining;
+        if let Some(last) = clipped.last_mut().filter(|last| last.1 == flags) {
+            let added = remaining.min(length_max - last.0);
+            last.0 += added;
+            remaining -= added;
         }
-        while extent_left > 0 && tidied.len() < most {
-            let now = extent_left.min(longest);
-            tidied.push((now, flags));
-            extent_left -= now;
+        while remaining > 0 && clipped.len() < count_max {
+            let piece = remaining.min(length_max);
+            clipped.push((piece, flags));
+            remaining -= piece;
         }
         // An extent that had to be cut ends the list: the next one would not be adjacent to it.
-        if extent_left > 0 || left == 0 {
+        if remaining > 0 || range_left == 0 {
             break;
         }
     }
-    if tidied.is_empty() {
+    if clipped.is_empty() {
         // A reply has at least one extent, and "allocated data" is always allowed.
-        tidied.push((length.min(longest), 0));
+        clipped.push((length.min(length_max), 0));
     }
-    tidied
+    clipped
 }

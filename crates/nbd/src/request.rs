@@ -169,13 +169,13 @@ impl Requests {
             offset: fields.u64()?,
             length: if self.extended { fields.u64()? } else { u64::from(fields.u32()?) },
         };
-        Some(self.judge(header))
+        Some(self.check(header))
     }
 
-    fn judge(&self, header: RequestHeader) -> Received {
+    fn check(&self, header: RequestHeader) -> Received {
         // Only extended headers have a flag for data after the header.
-        let carries = if self.extended { header.has(flag::PAYLOAD_LEN) } else { header.kind == command::WRITE };
-        let payload_bytes = if carries && header.kind != command::DISCONNECT { header.length } else { 0 };
+        let has_payload = if self.extended { header.has(flag::PAYLOAD_LEN) } else { header.kind == command::WRITE };
+        let payload_bytes = if has_payload && header.kind != command::DISCONNECT { header.length } else { 0 };
         if payload_bytes > self.payload_bytes_max {
             return Received::Violation(Violation::OversizedPayload(payload_bytes));
         }

@@ -18,13 +18,13 @@ pub(crate) struct EngineRunner<'a> {
     /// The state of the load of each row.
     load_runs: &'a [Arc<LoadRun>],
     observer: &'a dyn RunObserver,
-    begun: &'a (dyn Fn(&PlannedRun, &Arc<LoadRun>) + Sync),
-    found: Mutex<Found>,
+    on_begin: &'a (dyn Fn(&PlannedRun, &Arc<LoadRun>) + Sync),
+    facts: Mutex<EngineFacts>,
 }
 
 /// Facts that are known once the first engine has started.
 #[derive(Clone, Default)]
-pub(crate) struct Found {
+pub(crate) struct EngineFacts {
     pub(crate) hw_queues: u32,
     pub(crate) nr_requests: u32,
     /// Notes about the target.
@@ -36,14 +36,14 @@ impl<'a> EngineRunner<'a> {
         plan: &'a RealPlan<'a>,
         load_runs: &'a [Arc<LoadRun>],
         observer: &'a dyn RunObserver,
-        begun: &'a (dyn Fn(&PlannedRun, &Arc<LoadRun>) + Sync),
+        on_begin: &'a (dyn Fn(&PlannedRun, &Arc<LoadRun>) + Sync),
     ) -> Self {
-        let (job_facts, found) = (JobFacts::of(&plan.file.load), Mutex::default());
-        EngineRunner { plan, job_facts, load_runs, observer, begun, found }
+        let (job_facts, facts) = (JobFacts::of(&plan.file.load), Mutex::default());
+        EngineRunner { plan, job_facts, load_runs, observer, on_begin, facts }
     }
 
-    pub(crate) fn found(self) -> Found {
-        self.found.into_inner().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn facts(self) -> EngineFacts {
+        self.facts.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An engine over the target, with all settings of a row.
@@ -53,7 +53,7 @@ impl<'a> EngineRunner<'a> {
         let processes = &load.processes;
         let workers = experiment.workers.unwrap_or(usize::from(cpus()).min(processes.len()).max(1));
         let opened = self.plan.target.open(load, row.seed, workers, experiment.fixed_buffers);
-        let (backend, notes) = opened.map_err(|problem| self.plan.about_target(&problem))?;
+        let (backend, notes) = opened.map_err(|problem| self.plan.target_error(&problem))?;
         let config = Config {
             workers,
             scheduler: row.scheduler.clone(),
@@ -70,16 +70,16 @@ impl<'a> EngineRunner<'a> {
         let queue = row.queue_files.iter().map(|(file, text)| (Field::QueueFiles, file.clone(), file, text));
         let tunables =
             row.tunables.iter().map(|(tunable, text)| (Field::Tunables, format!("iosched/{tunable}"), tunable, text));
-        for (field, file, own, text) in queue.chain(tunables) {
-            engine
-                .set_attribute(&file, text)
-                .map_err(|why| error(field, format!("{} {own}={text} under {}: {why}", name(field), row.scheduler)))?;
+        for (field, file, option_key, text) in queue.chain(tunables) {
+            engine.set_attribute(&file, text).map_err(|why| {
+                error(field, format!("{} {option_key}={text} under {}: {why}", name(field), row.scheduler))
+            })?;
         }
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if found.hw_queues == 0 {
+        let mut facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        if facts.hw_queues == 0 {
             let nr_requests = engine.attribute("nr_requests").ok().and_then(|text| text.trim().parse().ok());
             let (hw_queues, nr_requests) = (u32::from(engine.hw_queues()), nr_requests.unwrap_or(0));
-            *found = Found { hw_queues, nr_requests, notes };
+            *facts = EngineFacts { hw_queues, nr_requests, notes };
         }
         Ok(engine)
     }
@@ -95,16 +95,16 @@ impl Runner for EngineRunner<'_> {
         }
         let load = &self.plan.file.load;
         let engine = self.engine(row)?;
-        (self.begun)(row, load_run);
+        (self.on_begin)(row, load_run);
         let begin = WallClock::now();
         let settings = JobSettings { seed: row.seed, runtime: self.plan.runtime() };
         let cpu_ns = cpu_time_ns();
         let ended = hoistway_engine::job::run(&engine, load, &settings, load_run);
         let mut processes = ended.map_err(|why: JobError| error(Field::Load, why.to_string()))?;
         share_cpu_time(&mut processes, cpu_time_ns() - cpu_ns);
-        let passed = begin.elapsed();
-        let disk = engine.disk_summary(&self.plan.target.disk(load), Nanos(passed.as_nanos() as u64));
-        let seconds = passed.as_secs_f64();
+        let elapsed = begin.elapsed();
+        let disk = engine.disk_summary(&self.plan.target.disk(load), Nanos(elapsed.as_nanos() as u64));
+        let seconds = elapsed.as_secs_f64();
         let measured = RunMeasurements {
             processes,
             disks: disk.into_iter().collect(),
@@ -128,8 +128,9 @@ fn cpu_time_ns() -> u64 {
 fn share_cpu_time(processes: &mut [ProcessResult], cpu_ns: u64) {
     let spun_ns: u64 = processes.iter().map(|process| process.cpu.user_ns).sum();
     let cpu_ns = cpu_ns.saturating_sub(spun_ns);
-    let all: u64 = processes.iter().map(ProcessResult::total_ios).sum();
+    let total_ios: u64 = processes.iter().map(ProcessResult::total_ios).sum();
     for process in processes {
-        process.cpu.system_ns = (u128::from(cpu_ns) * u128::from(process.total_ios()) / u128::from(all.max(1))) as u64;
+        process.cpu.system_ns =
+            (u128::from(cpu_ns) * u128::from(process.total_ios()) / u128::from(total_ios.max(1))) as u64;
     }
 }

@@ -162,17 +162,17 @@ impl<'a> RealPlan<'a> {
     /// If the load would overwrite something, or the file cannot be created.
     pub fn prepare(&self, controls: &RealControls) -> Result<bool, Error> {
         let force = self.environment.name(Field::Force);
-        let prepared =
+        let is_ready =
             self.target.prepare(&self.file.load, (self.experiment.force, &force), &|| controls.is_cancelled());
-        prepared.map_err(|problem| self.about_target(&problem))
+        is_ready.map_err(|problem| self.target_error(&problem))
     }
 
-    fn about_target(&self, problem: &str) -> Error {
+    fn target_error(&self, problem: &str) -> Error {
         let name = self.environment.name(Field::Target);
         error(Field::Target, format!("{name} {}: {problem}", self.experiment.target))
     }
 
-    /// Carries out all runs, one after the other, on a target that was [prepared](RealPlan::prepare). `begun` is called when a run begins.
+    /// Carries out all runs, one after the other, on a target that was [prepared](RealPlan::prepare). `on_begin` is called when a run begins.
     /// `controls` must come from this plan.
     ///
     /// # Errors
@@ -181,10 +181,10 @@ impl<'a> RealPlan<'a> {
         &self,
         controls: &RealControls,
         observer: &dyn RunObserver,
-        begun: &(dyn Fn(&PlannedRun, &Arc<LoadRun>) + Sync),
+        on_begin: &(dyn Fn(&PlannedRun, &Arc<LoadRun>) + Sync),
     ) -> Result<ResultsDocument, Error> {
         let begin = observer.seconds();
-        let runner = EngineRunner::new(self, &controls.0, observer, begun);
+        let runner = EngineRunner::new(self, &controls.0, observer, on_begin);
         let repeats: Vec<u32> = self.rows.iter().map(|row| row.repeat).collect();
         let outcomes = carry_out(&runner, &RunOrder { repeats: &repeats, is_parallel: false }, observer)?;
         let begun = self.rows.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_some());
@@ -196,9 +196,9 @@ impl<'a> RealPlan<'a> {
     /// The parts of the document other than the runs.
     fn head(&self, runner: EngineRunner<'_>, repeats: u32) -> DocumentHead {
         let experiment = self.experiment;
-        let found = runner.found();
+        let facts = runner.facts();
         let logs_option = self.environment.name(Field::Logs);
-        let mut notices = found.notes;
+        let mut notices = facts.notes;
         notices.extend(unused_logs_notice(&logs_option, &self.file.load));
         notices.extend(hoistway_engine::job::notices(&self.file.load));
         notices.extend(self.file.notices.iter().cloned());
@@ -210,8 +210,8 @@ impl<'a> RealPlan<'a> {
                 device: json!({ "name": self.target.name(), "target": experiment.target }),
                 kernel: hoistway_engine::Config::default().kernel.to_string(),
                 cpus: u32::from(cpus()),
-                hw_queues: found.hw_queues,
-                nr_requests: found.nr_requests,
+                hw_queues: facts.hw_queues,
+                nr_requests: facts.nr_requests,
                 host: Value::from("this machine"),
                 default_scheduler: None,
             }],

@@ -48,20 +48,20 @@ pub fn make(path: &Path, bytes: u64, is_interrupted: &dyn Fn() -> bool) -> Resul
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // The file is renamed when it is complete; the next run replaces the temporary file of a killed run.
-    let part = path.with_file_name(format!(".{name}.hoistway-part"));
-    let _ = std::fs::remove_file(&part);
-    let mut file = File::create_new(&part).map_err(failed)?;
-    let filled = fill(&mut file, bytes, is_interrupted).and_then(|is_whole| {
+    let temporary = path.with_file_name(format!(".{name}.hoistway-part"));
+    let _ = std::fs::remove_file(&temporary);
+    let mut file = File::create_new(&temporary).map_err(failed)?;
+    let filled = fill(&mut file, bytes, is_interrupted).and_then(|is_complete| {
         // Without the attribute the next run needs `force`.
         let _ = fsetxattr(&file, MADE, b"1", XattrFlags::CREATE);
-        if is_whole {
-            std::fs::rename(&part, path)?;
+        if is_complete {
+            std::fs::rename(&temporary, path)?;
         }
-        Ok(is_whole)
+        Ok(is_complete)
     });
     if !matches!(filled, Ok(true)) {
         // An incomplete file is useless.
-        let _ = std::fs::remove_file(&part);
+        let _ = std::fs::remove_file(&temporary);
     }
     filled.map_err(failed)
 }
@@ -75,14 +75,14 @@ fn fill(file: &mut File, bytes: u64, is_interrupted: &dyn Fn() -> bool) -> std::
         state ^= state << 17;
         word.copy_from_slice(&state.to_le_bytes());
     }
-    let mut left = bytes;
-    while left > 0 {
+    let mut remaining = bytes;
+    while remaining > 0 {
         if is_interrupted() {
             return Ok(false);
         }
-        let len = left.min(chunk.len() as u64);
+        let len = remaining.min(chunk.len() as u64);
         file.write_all(&chunk[..len as usize])?;
-        left -= len;
+        remaining -= len;
     }
     file.sync_all()?;
     Ok(true)

@@ -10,14 +10,14 @@ use crate::{RealExperiment, error};
 /// Rounds, each of which runs every scheduler as often as it is listed.
 pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironment) -> Result<Vec<PlannedRun>, Error> {
     let RealExperiment { schedulers, tunables, queue_files, .. } = experiment;
-    let refuse = |field: Field, given: &str, problem: String| {
-        Err(error(field, format!("{} {given}: {problem}", environment.name(field))))
+    let refuse = |field: Field, value: &str, problem: String| {
+        Err(error(field, format!("{} {value}: {problem}", environment.name(field))))
     };
-    let list = environment.name(Field::Schedulers);
+    let schedulers_option = environment.name(Field::Schedulers);
     if schedulers.is_empty() {
         return Err(error(
             Field::Schedulers,
-            format!("{list}: is empty (expected at least one scheduler, such as none)"),
+            format!("{schedulers_option}: is empty (expected at least one scheduler, such as none)"),
         ));
     }
     if !(1..=REPEATS_MAX).contains(&experiment.repeats) {
@@ -25,18 +25,24 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
         return refuse(Field::Repeats, &experiment.repeats.to_string(), problem);
     }
     if let Some(file) = queue_files.iter().find(|file| file.file == "scheduler" || file.file.contains('/')) {
-        let own = environment.name(Field::Tunables);
-        let problem = format!("expected a file of queue/; {list} sets the scheduler, {own} its tunables");
+        let tunables_option = environment.name(Field::Tunables);
+        let problem = format!(
+            "expected a file of queue/; {schedulers_option} sets the scheduler, {tunables_option} its tunables"
+        );
         return refuse(Field::QueueFiles, &format!("{}={}", file.file, file.text), problem);
     }
     if let Some(tunable) = tunables.iter().find(|tunable| !schedulers.contains(&tunable.scheduler)) {
         let scheduler = &tunable.scheduler;
-        let given = format!("{scheduler}.{}={}", tunable.name, tunable.text);
-        return refuse(Field::Tunables, &given, format!("{scheduler} does not run (expected one of {list})"));
+        let value = format!("{scheduler}.{}={}", tunable.name, tunable.text);
+        return refuse(
+            Field::Tunables,
+            &value,
+            format!("{scheduler} does not run (expected one of {schedulers_option})"),
+        );
     }
     if let Some(baseline) = experiment.baseline.as_ref().filter(|baseline| !schedulers.contains(baseline)) {
-        let known = schedulers.join(", ");
-        let problem = format!("not among the compared schedulers (expected one of {known})");
+        let expected = schedulers.join(", ");
+        let problem = format!("not among the compared schedulers (expected one of {expected})");
         return refuse(Field::Baseline, baseline, problem);
     }
     let registry = environment.schedulers();
@@ -44,13 +50,13 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
     let seeds = seeds(experiment.seed, experiment.repeats.saturating_mul(schedulers.len() as u32));
     for scheduler in (0..experiment.repeats).flat_map(|_| schedulers) {
         let repeat = rows.iter().filter(|row| row.scheduler == *scheduler).count();
-        let own = tunables.iter().filter(|tunable| tunable.scheduler == *scheduler);
+        let own_tunables = tunables.iter().filter(|tunable| tunable.scheduler == *scheduler);
         rows.push(PlannedRun {
             scheduler: scheduler.clone(),
             front: Front::Mq,
             ran_as: None,
             research: registry.find(scheduler).and_then(|row| row.outside_linux()).map(str::to_owned),
-            tunables: own.map(|tunable| (tunable.name.clone(), tunable.text.clone())).collect(),
+            tunables: own_tunables.map(|tunable| (tunable.name.clone(), tunable.text.clone())).collect(),
             queue_files: queue_files.iter().map(|file| (file.file.clone(), file.text.clone())).collect(),
             variant: RunVariant::new(scheduler, Map::new()),
             setup: 0,

@@ -23,14 +23,14 @@ pub(crate) enum Target {
 impl Target {
     /// Parses the text form of a target.
     pub(crate) fn parse(text: &str, environment: &dyn CallerEnvironment) -> Result<Target, Error> {
-        use hoistway_engine::Target as Written;
+        use hoistway_engine::Target as EngineTarget;
         let refuse = |why: String| error(Field::Target, format!("{} {text}: {why}", environment.name(Field::Target)));
-        Ok(match Written::parse(text).map_err(|why| refuse(why.to_string()))? {
-            Written::File(path) => Target::File(path),
-            Written::Block(path) => Target::Block(path),
-            Written::Memory(bytes) => Target::Memory(bytes),
-            Written::Null(bytes) => Target::Null(bytes),
-            Written::Simulated(name) => {
+        Ok(match EngineTarget::parse(text).map_err(|why| refuse(why.to_string()))? {
+            EngineTarget::File(path) => Target::File(path),
+            EngineTarget::Block(path) => Target::Block(path),
+            EngineTarget::Memory(bytes) => Target::Memory(bytes),
+            EngineTarget::Null(bytes) => Target::Null(bytes),
+            EngineTarget::Simulated(name) => {
                 let preset = hoistway_experiment::preset(&name.as_str().into(), environment);
                 Target::Simulated(Box::new(preset.map_err(|why| refuse(why.to_string()))?))
             }

@@ -27,7 +27,7 @@ impl Access {
         if text == "all" {
             return Ok(Access::default());
         }
-        let who = |text: &str| match text.split_once(':') {
+        let parse_client = |text: &str| match text.split_once(':') {
             Some(("user", name)) => {
                 if let Ok(user) = name.parse() {
                     return Ok(AllowedClient::User(user));
@@ -44,7 +44,7 @@ impl Access {
                 "{text:?} names no client (expected all, or some of user:NAME, user:UID and cert:DNS-NAME with + between them)"
             )),
         };
-        text.split('+').map(who).collect::<Result<_, _>>().map(Access)
+        text.split('+').map(parse_client).collect::<Result<_, _>>().map(Access)
     }
 
     /// Whether all clients may use it.
@@ -56,13 +56,13 @@ impl Access {
     /// Whether this client may use it.
     #[must_use]
     pub fn allows(&self, client: &Client) -> bool {
-        let is_it = |who: &AllowedClient| match who {
+        let is_this_client = |allowed: &AllowedClient| match allowed {
             AllowedClient::User(user) => client.peer.origin == Origin::User(*user),
             AllowedClient::Certificate(name) => {
                 client.certificate().iter().any(|other| other.eq_ignore_ascii_case(name))
             }
         };
-        self.is_open() || self.0.iter().any(is_it)
+        self.is_open() || self.0.iter().any(is_this_client)
     }
 }
 
@@ -71,9 +71,9 @@ impl std::fmt::Display for Access {
         if self.is_open() {
             return f.write_str("all");
         }
-        for (at, who) in self.0.iter().enumerate() {
-            f.write_str(if at == 0 { "" } else { "+" })?;
-            match who {
+        for (index, client) in self.0.iter().enumerate() {
+            f.write_str(if index == 0 { "" } else { "+" })?;
+            match client {
                 AllowedClient::User(user) => write!(f, "user:{user}")?,
                 AllowedClient::Certificate(name) => write!(f, "cert:{name}")?,
             }

@@ -46,10 +46,10 @@ impl Drop for Admission {
         }
         connected.clients.remove(&self.client.number);
         let origin = self.client.peer.origin;
-        if let Some(count) = connected.of_origin.get_mut(&origin) {
+        if let Some(count) = connected.clients_by_origin.get_mut(&origin) {
             *count -= 1;
             if *count == 0 {
-                connected.of_origin.remove(&origin);
+                connected.clients_by_origin.remove(&origin);
             }
         }
     }
@@ -64,21 +64,23 @@ impl Site {
         let number = connected.number;
         let client = Arc::new(Client::new(number, peer, self.engine.now()));
         let (name, origin) = (&client.name, client.peer.origin);
-        let of_origin = connected.of_origin.get(&origin).copied().unwrap_or(0);
+        let clients_of_origin = connected.clients_by_origin.get(&origin).copied().unwrap_or(0);
         let refusal = if connected.clients.len() >= self.bounds.connections {
-            let most = self.bounds.connections;
-            self.warn_of_client(format_args!("{name}: refused, {most} clients are connected (see --max-connections)"));
+            let connections_max = self.bounds.connections;
+            self.warn_of_client(format_args!(
+                "{name}: refused, {connections_max} clients are connected (see --max-connections)"
+            ));
             Some("too many clients are connected")
-        } else if of_origin >= self.bounds.connections_per_peer && origin != Origin::Unknown {
+        } else if clients_of_origin >= self.bounds.connections_per_peer && origin != Origin::Unknown {
             let option = "--max-connections-per-peer";
             self.warn_of_client(format_args!(
-                "{name}: refused, {of_origin} clients of the same address or user are connected (see {option})"
+                "{name}: refused, {clients_of_origin} clients of the same address or user are connected (see {option})"
             ));
             Some("too many clients of this address or user are connected")
         } else {
             self.log_info_of_client(format_args!("{name}: connected"));
             connected.clients.insert(number, Arc::clone(&client));
-            *connected.of_origin.entry(origin).or_default() += 1;
+            *connected.clients_by_origin.entry(origin).or_default() += 1;
             None
         };
         if refusal.is_some() {
@@ -97,10 +99,11 @@ impl Site {
         self.connected.lock().clients.values().map(|client| client.state(now)).collect()
     }
 
-    /// Disconnects the clients for which `which` returns true, after their requests in flight have completed. Returns their number.
-    pub fn disconnect(&self, which: impl Fn(&Client) -> bool) -> usize {
+    /// Disconnects the clients for which `is_selected` returns true, after their requests in flight have completed. Returns their
+    /// number.
+    pub fn disconnect(&self, is_selected: impl Fn(&Client) -> bool) -> usize {
         let connected = self.connected.lock();
-        let disconnected: Vec<_> = connected.clients.values().filter(|client| which(client)).cloned().collect();
+        let disconnected: Vec<_> = connected.clients.values().filter(|client| is_selected(client)).cloned().collect();
         drop(connected);
         disconnected.iter().filter_map(|client| client.disconnect()).for_each(|id| self.inboxes.notify(id));
         disconnected.len()

@@ -30,10 +30,10 @@ pub struct Wanted {
 
 fn export_layout(placed: &Placed, engine: &Engine) -> Result<ExportLayout, ServerError> {
     let Placed { spec, volume, .. } = placed;
-    let on = engine.volumes().into_iter().nth(*volume).ok_or(std::io::ErrorKind::NotFound);
-    let on = on.map_err(std::io::Error::from)?;
-    let range = spec.range(on.bytes(), u64::from(on.block_bytes()))?;
-    if on.is_read_only() && !spec.read_only {
+    let volume = engine.volumes().into_iter().nth(*volume).ok_or(std::io::ErrorKind::NotFound);
+    let volume = volume.map_err(std::io::Error::from)?;
+    let range = spec.range(volume.bytes(), u64::from(volume.block_bytes()))?;
+    if volume.is_read_only() && !spec.read_only {
         let name = &spec.name;
         return Err(ServerError::Refused(format!(
             "export {name:?}: its target was opened read-only (expected read-only)"
@@ -42,12 +42,12 @@ fn export_layout(placed: &Placed, engine: &Engine) -> Result<ExportLayout, Serve
     let export = Export {
         description: spec.description.clone(),
         read_only: spec.read_only,
-        rotational: on.is_rotational(),
+        rotational: volume.is_rotational(),
         block_bytes_min: 1,
-        block_bytes_preferred: on.preferred_block_bytes().max(4096),
+        block_bytes_preferred: volume.preferred_block_bytes().max(4096),
         ..Export::new(&spec.name, range.end - range.start)
     };
-    Ok(ExportLayout { export, range, block_bytes: on.block_bytes() })
+    Ok(ExportLayout { export, range, block_bytes: volume.block_bytes() })
 }
 
 /// An export before and after a change.
@@ -74,20 +74,20 @@ impl Site {
             let grown = self.engine.grow_volume(*volume);
             grown.map_err(|why| ServerError::Refused(format!("export {:?}: {why}", spec.name)))?;
         }
-        let laid_out =
+        let ranges =
             exports.iter().map(|placed| Ok((&placed.spec, placed.volume, export_layout(placed, &self.engine)?.range)));
-        check_overlaps(&laid_out.collect::<Result<Vec<_>, ServerError>>()?)?;
+        check_overlaps(&ranges.collect::<Result<Vec<_>, ServerError>>()?)?;
         let offer = self.offer();
         let step = |placed: &Placed| {
-            let laid_out = export_layout(placed, &self.engine)?;
-            let Some(served) = offer.named(&placed.spec.name) else { return Ok(Step::AddExport(Box::new(laid_out))) };
-            if !served.is_compatible_with(placed, &laid_out) {
+            let layout = export_layout(placed, &self.engine)?;
+            let Some(served) = offer.named(&placed.spec.name) else { return Ok(Step::AddExport(Box::new(layout))) };
+            if !served.is_compatible_with(placed, &layout) {
                 let name = &placed.spec.name;
                 return Err(ServerError::Refused(format!(
                     "export {name:?}: path, offset, description, vhost-user and read-only cannot change while the server runs"
                 )));
             }
-            Ok(Step::KeepExport(Arc::clone(served), laid_out.export.size_bytes))
+            Ok(Step::KeepExport(Arc::clone(served), layout.export.size_bytes))
         };
         exports.iter().map(step).collect()
     }
@@ -108,9 +108,9 @@ impl Site {
                     served.set(spec.settings);
                     served
                 }
-                Step::AddExport(laid_out) => {
+                Step::AddExport(layout) => {
                     let group = self.engine.add_group(spec.settings.weight)?;
-                    Arc::new(Served::new(placed, *laid_out, group))
+                    Arc::new(Served::new(placed, *layout, group))
                 }
             };
             served.throttle.set_limits(self.engine.now(), spec.limits);
@@ -128,7 +128,7 @@ impl Site {
         self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner).extend(withdrawn);
         drop((before, gone));
         self.forget_withdrawn();
-        self.disconnect_barred();
+        self.disconnect_disallowed();
         // Throttled requests may be allowed earlier, priorities change, and connections of withdrawn exports have to
         // end.
         self.inboxes.notify_all();
@@ -136,7 +136,7 @@ impl Site {
     }
 
     /// Creates the sockets for guests of new exports.
-    fn bind_new(&self, exports: &[Placed]) -> Result<Vec<GuestListener>, ServerError> {
+    fn bind_guest_sockets(&self, exports: &[Placed]) -> Result<Vec<GuestListener>, ServerError> {
         let offer = self.offer();
         let is_new = |placed: &&Placed| offer.named(&placed.spec.name).is_none();
         let access = self.guest_access.get().copied().unwrap_or_default();
@@ -154,7 +154,7 @@ impl Site {
 
     fn change_exports(self: &Arc<Self>, exports: &[Placed]) -> Result<(), ServerError> {
         let steps = self.plan(exports)?;
-        let guests = self.bind_new(exports)?;
+        let guests = self.bind_guest_sockets(exports)?;
         self.carry_out(exports, steps)?;
         guests.into_iter().try_for_each(|listener| self.serve_guests(listener)).map_err(ServerError::from)
     }
@@ -206,12 +206,12 @@ impl Site {
     }
 
     /// Disconnects clients that may no longer use their export.
-    fn disconnect_barred(&self) {
+    fn disconnect_disallowed(&self) {
         let offer = self.offer();
-        let is_barred = |client: &Client| {
+        let is_disallowed = |client: &Client| {
             client.export().and_then(|name| offer.named(name)).is_some_and(|served| !served.access().allows(client))
         };
-        self.disconnect(is_barred);
+        self.disconnect(is_disallowed);
     }
 
     /// Removes the scheduler's groups of withdrawn exports without connections.
@@ -232,24 +232,24 @@ impl Site {
     /// If part of the change is impossible: then nothing has changed.
     pub fn change_to(self: &Arc<Self>, wanted: &Wanted) -> Result<Vec<String>, ServerError> {
         let steps = self.plan(&wanted.exports)?;
-        let guests = self.bind_new(&wanted.exports)?;
-        let before = (self.files(), self.exports_state());
+        let guests = self.bind_guest_sockets(&wanted.exports)?;
+        let (files_before, exports_before) = (self.files(), self.exports_state());
         self.set_all(&wanted.scheduler, &wanted.settings)?;
         self.shares.want(wanted.shares);
         self.carry_out(&wanted.exports, steps)?;
         guests.into_iter().try_for_each(|listener| self.serve_guests(listener))?;
-        let after = (self.files(), self.exports_state());
+        let (files_after, exports_after) = (self.files(), self.exports_state());
 
-        let mut changes: Vec<String> = after
-            .0
+        let mut changes: Vec<String> = files_after
             .iter()
-            .filter(|file| !before.0.contains(file))
+            .filter(|file| !files_before.contains(file))
             .map(|(file, value)| format!("{}={value}", file.trim_start_matches("iosched/")))
             .collect();
-        for export in &after.1 {
-            let settings =
-                |it: &ExportState| (it.bytes, it.weight, it.ioprio.clone(), it.limits.clone(), it.clients.clone());
-            match before.1.iter().find(|other| other.name == export.name) {
+        for export in &exports_after {
+            let settings = |export: &ExportState| {
+                (export.bytes, export.weight, export.ioprio.clone(), export.limits.clone(), export.clients.clone())
+            };
+            match exports_before.iter().find(|other| other.name == export.name) {
                 None => changes.push(format!("export {:?} added", export.name)),
                 Some(other) if settings(other) != settings(export) => changes.push(format!(
                     "export {:?} {} bytes weight={} ioprio={} {} clients={}",
@@ -258,15 +258,15 @@ impl Site {
                 Some(_) => {}
             }
         }
-        let is_gone = |export: &&ExportState| !after.1.iter().any(|other| other.name == export.name);
-        changes.extend(before.1.iter().filter(is_gone).map(|export| format!("export {:?} removed", export.name)));
+        let is_gone = |export: &&ExportState| !exports_after.iter().any(|other| other.name == export.name);
+        changes.extend(exports_before.iter().filter(is_gone).map(|export| format!("export {:?} removed", export.name)));
         // The order matters: the empty name selects the first.
         let in_both = |these: &[ExportState], others: &[ExportState]| -> Vec<String> {
-            let stays = |it: &&ExportState| others.iter().any(|other| other.name == it.name);
-            these.iter().filter(stays).map(|it| format!("{:?}", it.name)).collect()
+            let remains = |export: &&ExportState| others.iter().any(|other| other.name == export.name);
+            these.iter().filter(remains).map(|export| format!("{:?}", export.name)).collect()
         };
-        let order = in_both(&after.1, &before.1);
-        if order != in_both(&before.1, &after.1) {
+        let order = in_both(&exports_after, &exports_before);
+        if order != in_both(&exports_before, &exports_after) {
             changes.push(format!("exports in the order {}", order.join(", ")));
         }
         Ok(changes)

@@ -161,9 +161,9 @@ impl Client {
 
     /// Counts a request. Only called by the thread that serves the client.
     #[inline]
-    pub fn completed(&self, what: Ended) {
-        let add = |count: &AtomicU64, more: u64| count.store(count.load(Relaxed) + more, Relaxed);
-        match what {
+    pub fn completed(&self, ended: Ended) {
+        let add = |count: &AtomicU64, increment: u64| count.store(count.load(Relaxed) + increment, Relaxed);
+        match ended {
             Ended::Read(bytes) => {
                 add(&self.reads, 1);
                 add(&self.read_bytes, bytes);
@@ -212,7 +212,7 @@ pub(crate) struct Connected {
     /// The served clients, by number.
     pub(crate) clients: BTreeMap<u64, Arc<Client>>,
     /// The number of them per origin.
-    pub(crate) of_origin: FxHashMap<Origin, usize>,
+    pub(crate) clients_by_origin: FxHashMap<Origin, usize>,
     /// The number of clients that are being refused.
     pub(crate) refused_clients: usize,
 }

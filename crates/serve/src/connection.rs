@@ -29,7 +29,7 @@ use crate::socket::Socket;
 /// How long a handshake may take.
 pub const HANDSHAKE_MAX: Nanos = Nanos::from_secs(10);
 /// How long a client that disconnects may take to receive its replies.
-const FAREWELL_MAX: Nanos = Nanos::from_secs(10);
+const DISCONNECT_TIMEOUT: Nanos = Nanos::from_secs(10);
 
 /// How often data is received or handled before other connections run.
 const STEPS_A_TURN: u32 = 8;
@@ -63,7 +63,7 @@ enum Phase {
     /// Requests.
     Transmission(Box<Session>),
     /// Only replies are left, and the client has until this deadline to receive them.
-    Leaving(Instant),
+    Disconnecting(Instant),
 }
 
 impl NbdConnection {
@@ -74,11 +74,11 @@ impl NbdConnection {
         let mut outbox = Outbox::default();
         let mut handshake = None;
         outbox.header(|out| handshake = Some(Handshake::new(tls, out)));
-        let until = site.engine.now() + HANDSHAKE_MAX;
+        let deadline = site.engine.now() + HANDSHAKE_MAX;
         let phase = handshake
             .map(|handshake| admission.refusal().map_or(handshake.clone(), |why| handshake.refusing_all_options(why)))
-            .map_or(Phase::Leaving(until), |handshake| {
-                Phase::Handshake(Box::new(handshake), site.offer().allowed(admission.client()), until)
+            .map_or(Phase::Disconnecting(deadline), |handshake| {
+                Phase::Handshake(Box::new(handshake), site.offer().allowed(admission.client()), deadline)
             });
         Arc::new_cyclic(|weak_self| {
             Mutex::new(NbdConnection {
@@ -101,7 +101,7 @@ impl NbdConnection {
     }
 
     /// Advances the connection as far as possible within one turn. An error ends the connection.
-    fn advance(&mut self, now: Instant) -> Result<(), End> {
+    fn advance(&mut self, now: Instant) -> Result<(), CloseReason> {
         for _ in 0..STEPS_A_TURN {
             if self.send(now)? {
                 // The rest is sent after other connections have had their turn.
@@ -111,13 +111,13 @@ impl NbdConnection {
                 self.begin_tls()?;
             }
             if self.phase.is_disconnecting() {
-                return if self.is_over() { Err(End::Done) } else { Ok(()) };
+                return if self.is_closed() { Err(CloseReason::Done) } else { Ok(()) };
             }
             let may_receive = match &mut self.phase {
                 Phase::Transmission(session) => {
                     session.client.submit(&self.site, now);
                     if session.is_disconnecting() && session.is_idle() {
-                        self.leave(now);
+                        self.begin_disconnecting(now);
                         continue;
                     }
                     if session.take_turn_limit() {
@@ -127,7 +127,7 @@ impl NbdConnection {
                 }
                 // A client that does not read its replies has to wait.
                 Phase::Handshake(..) => self.outbox.is_empty(),
-                Phase::Leaving(_) => false,
+                Phase::Disconnecting(_) => false,
             };
             if self.site.is_draining() || self.admission.client().is_to_disconnect() || self.phase.is_withdrawn() {
                 self.drain(now);
@@ -137,7 +137,7 @@ impl NbdConnection {
                 continue;
             }
             // Data that has been received already may be enough.
-            if !may_receive || !(self.take(now)? || self.receive(now)?) {
+            if !may_receive || !(self.handle_input(now)? || self.receive(now)?) {
                 return Ok(());
             }
         }
@@ -149,19 +149,19 @@ impl NbdConnection {
     /// The server drains or the export is withdrawn: in-flight requests complete, no new ones are accepted.
     fn drain(&mut self, now: Instant) {
         if let Phase::Transmission(session) = &mut self.phase {
-            session.leave(now, &mut self.outbox);
+            session.drain(now, &mut self.outbox);
             if !session.is_idle() {
                 return;
             }
         }
-        self.leave(now);
+        self.begin_disconnecting(now);
     }
 
     /// No request is in flight any more. The engine's client is dropped with the session: in-flight requests would
     /// end without a reply.
-    fn leave(&mut self, now: Instant) {
-        let leaving = Phase::Leaving(now + FAREWELL_MAX);
-        if let Phase::Transmission(session) = std::mem::replace(&mut self.phase, leaving) {
+    fn begin_disconnecting(&mut self, now: Instant) {
+        let disconnecting = Phase::Disconnecting(now + DISCONNECT_TIMEOUT);
+        if let Phase::Transmission(session) = std::mem::replace(&mut self.phase, disconnecting) {
             self.site.log_info_of_client(format_args!(
                 "{}: disconnected after {} requests",
                 self.admission.client().name,
@@ -176,7 +176,7 @@ impl NbdConnection {
     }
 
     /// Sends replies. Returns whether the socket may take more of them.
-    fn send(&mut self, now: Instant) -> Result<bool, End> {
+    fn send(&mut self, now: Instant) -> Result<bool, CloseReason> {
         let before = self.outbox.bytes();
         let NbdConnection { outbox, socket, phase, .. } = self;
         let sent = outbox.send(socket, |buffer| {
@@ -184,7 +184,7 @@ impl NbdConnection {
                 session.pool.give_back(buffer);
             }
         });
-        let may_take_more = sent.map_err(End::Broken)?;
+        let may_take_more = sent.map_err(CloseReason::Broken)?;
         if self.outbox.is_empty() {
             self.unread_since = Instant::NEVER;
         } else if self.unread_since == Instant::NEVER
@@ -196,47 +196,48 @@ impl NbdConnection {
             self.has_announced_end = true;
             self.socket.announce_end_of_stream();
         }
-        self.socket.push().map_err(End::Broken)?;
+        self.socket.push().map_err(CloseReason::Broken)?;
         Ok(may_take_more)
     }
 
-    fn begin_tls(&mut self) -> Result<(), End> {
+    fn begin_tls(&mut self) -> Result<(), CloseReason> {
         self.tls_begins = false;
         // Data received before TLS is not authenticated.
-        let config = self.site.tls().filter(|_| self.input.held().is_empty()).ok_or(End::BeforeTls)?;
-        self.socket.begin_tls(config).map_err(End::Broken)?;
+        let config = self.site.tls().filter(|_| self.input.buffered().is_empty()).ok_or(CloseReason::BeforeTls)?;
+        self.socket.begin_tls(config).map_err(CloseReason::Broken)?;
         // The client may have sent data already.
         self.is_readable = true;
         Ok(())
     }
 
     /// Receives once. Returns whether anything came.
-    fn receive(&mut self, now: Instant) -> Result<bool, End> {
+    fn receive(&mut self, now: Instant) -> Result<bool, CloseReason> {
         if !self.is_readable {
             return Ok(false);
         }
         if matches!(&self.phase, Phase::Transmission(session) if session.is_blocked()) {
             return Ok(false);
         }
-        let nowhere: &mut [u8] = &mut [];
-        let payload = if let Phase::Transmission(session) = &mut self.phase { session.wanted() } else { nowhere };
-        let (filled, receipt) = self.input.receive(&mut self.socket, payload).map_err(End::Broken)?;
+        let no_payload: &mut [u8] = &mut [];
+        let payload =
+            if let Phase::Transmission(session) = &mut self.phase { session.payload_buffer() } else { no_payload };
+        let (filled, status) = self.input.receive(&mut self.socket, payload).map_err(CloseReason::Broken)?;
         if let Phase::Transmission(session) = &mut self.phase {
             session.filled(now, filled);
         }
-        self.is_readable = receipt == ReceiveStatus::More || (self.has_hung_up && receipt != ReceiveStatus::End);
-        if receipt == ReceiveStatus::End {
+        self.is_readable = status == ReceiveStatus::More || (self.has_hung_up && status != ReceiveStatus::End);
+        if status == ReceiveStatus::End {
             // The client may still read, so its requests are replied to.
             match &mut self.phase {
                 Phase::Transmission(session) => session.stop_taking(),
-                _ => return Err(End::Gone),
+                _ => return Err(CloseReason::Disconnected),
             }
         }
-        Ok(filled > 0 || !self.input.held().is_empty() || receipt != ReceiveStatus::All)
+        Ok(filled > 0 || !self.input.buffered().is_empty() || status != ReceiveStatus::All)
     }
 
     /// Handles received data. Returns whether there was enough for anything.
-    fn take(&mut self, now: Instant) -> Result<bool, End> {
+    fn handle_input(&mut self, now: Instant) -> Result<bool, CloseReason> {
         match &mut self.phase {
             Phase::Handshake(handshake, offer, _) => {
                 if let Some(names) = self.socket.peer_names() {
@@ -245,8 +246,8 @@ impl NbdConnection {
                 }
                 let (mut count, mut progress) = (0, Progress::Unfinished);
                 let (input, offer) = (&self.input, Arc::clone(offer));
-                self.outbox.header(|out| (count, progress) = handshake.receive(input.held(), &offer.exports, out));
-                self.input.forget(count);
+                self.outbox.header(|out| (count, progress) = handshake.receive(input.buffered(), &offer.exports, out));
+                self.input.consume(count);
                 match progress {
                     Progress::Unfinished => return Ok(count > 0),
                     Progress::Transmission(agreed) => {
@@ -260,7 +261,7 @@ impl NbdConnection {
                         let handler = self.handler(Arc::clone(&account), served.file());
                         let session =
                             Session::begin(&self.admission, self.id, served, agreed, requests, account, handler);
-                        let session = session.map_err(|errno| End::Broken(errno.into()))?;
+                        let session = session.map_err(|errno| CloseReason::Broken(errno.into()))?;
                         self.phase = Phase::Transmission(Box::new(session));
                     }
                     Progress::StartTls => {
@@ -269,17 +270,19 @@ impl NbdConnection {
                     }
                     Progress::Closed(departure) => {
                         self.site.log_info_of_client(format_args!("{}: {departure}", self.admission.client().name));
-                        self.leave(now);
+                        self.begin_disconnecting(now);
                     }
                 }
                 Ok(true)
             }
-            Phase::Transmission(session) => match session.take(&self.site, now, &mut self.input, &mut self.outbox) {
-                Taken::Nothing => Ok(false),
-                Taken::Something => Ok(true),
-                Taken::Violation(violation) => Err(End::Violation(violation)),
-            },
-            Phase::Leaving(_) => Ok(false),
+            Phase::Transmission(session) => {
+                match session.take_requests(&self.site, now, &mut self.input, &mut self.outbox) {
+                    Taken::Nothing => Ok(false),
+                    Taken::Something => Ok(true),
+                    Taken::Violation(violation) => Err(CloseReason::Violation(violation)),
+                }
+            }
+            Phase::Disconnecting(_) => Ok(false),
         }
     }
 
@@ -294,23 +297,23 @@ impl NbdConnection {
             let _ = (&account, &file);
             let Some(connection) = weak_self.upgrade() else { return };
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let (now, until) = (site.engine.now(), connection.until());
+            let (now, planned_run_at) = (site.engine.now(), connection.next_run_at());
             // As in the event loop, a panic ends this connection only.
             let ended = catch_unwind(AssertUnwindSafe(|| connection.completed(now, batch))).unwrap_or_else(|_| {
                 connection.panicked();
-                Err(End::Panicked)
+                Err(CloseReason::Panicked)
             });
             if let Err(end) = ended {
                 connection.end(now, end);
             }
             // The event loop drops it, and has to know when to run it.
-            if connection.is_over() || connection.until() != until {
+            if connection.is_closed() || connection.next_run_at() != planned_run_at {
                 site.inboxes.notify(connection.id);
             }
         }
     }
 
-    fn completed(&mut self, now: Instant, batch: &mut Vec<Completion>) -> Result<(), End> {
+    fn completed(&mut self, now: Instant, batch: &mut Vec<Completion>) -> Result<(), CloseReason> {
         if let Phase::Transmission(session) = &mut self.phase {
             for completion in batch.drain(..) {
                 session.completed(now, completion, &mut self.outbox);
@@ -320,31 +323,35 @@ impl NbdConnection {
     }
 
     /// Ends the connection without further replies.
-    fn end(&mut self, now: Instant, end: End) {
+    fn end(&mut self, now: Instant, end: CloseReason) {
         let name = &self.admission.client().name;
         match end {
             // It has been logged already, or there is nothing to log.
-            End::Done | End::Panicked => {}
-            End::BeforeTls => self.site.warn_of_client(format_args!("{}: sent data before TLS; closed", name)),
-            End::Gone => self.site.log_info_of_client(format_args!("{}: disconnected during handshake", name)),
-            End::Late => self.site.warn_of_client(format_args!("{}: timed out after 10 s; closed", name)),
-            End::NotReading => self.site.warn_of_client(format_args!(
+            CloseReason::Done | CloseReason::Panicked => {}
+            CloseReason::BeforeTls => self.site.warn_of_client(format_args!("{}: sent data before TLS; closed", name)),
+            CloseReason::Disconnected => {
+                self.site.log_info_of_client(format_args!("{}: disconnected during handshake", name))
+            }
+            CloseReason::TimedOut => self.site.warn_of_client(format_args!("{}: timed out after 10 s; closed", name)),
+            CloseReason::NotReading => self.site.warn_of_client(format_args!(
                 "{}: read no replies for 30 s while others waited for memory (see --memory); closed",
                 name
             )),
-            End::Stalled => {
+            CloseReason::Stalled => {
                 self.site.warn_of_client(format_args!("{}: sent no data of a write for 30 s; closed", name))
             }
-            End::Violation(violation) => self.site.warn_of_client(format_args!("{}: {violation}; closed", name)),
-            End::Broken(error) => self.site.warn_of_client(format_args!("{}: {error}", name)),
+            CloseReason::Violation(violation) => {
+                self.site.warn_of_client(format_args!("{}: {violation}; closed", name))
+            }
+            CloseReason::Broken(error) => self.site.warn_of_client(format_args!("{}: {error}", name)),
         }
-        self.leave(now);
+        self.begin_disconnecting(now);
         self.outbox = Outbox::default();
         self.is_readable = false;
         self.socket.shut_down();
     }
 
-    fn is_over(&self) -> bool {
+    fn is_closed(&self) -> bool {
         self.phase.is_disconnecting() && self.outbox.is_empty() && !self.socket.has_unsent()
     }
 
@@ -354,9 +361,9 @@ impl NbdConnection {
     }
 
     /// When it has to run even if nothing happens before.
-    fn until(&self) -> Instant {
+    fn next_run_at(&self) -> Instant {
         match &self.phase {
-            Phase::Handshake(_, _, until) | Phase::Leaving(until) => *until,
+            Phase::Handshake(_, _, deadline) | Phase::Disconnecting(deadline) => *deadline,
             Phase::Transmission(session) => {
                 session.client.release_at().min(session.write_stall_deadline()).min(self.unread_deadline())
             }
@@ -365,15 +372,15 @@ impl NbdConnection {
 }
 
 /// Why a connection is over.
-enum End {
+enum CloseReason {
     /// All replies have been sent.
     Done,
     /// The client disconnected during the handshake.
-    Gone,
+    Disconnected,
     /// It sent data between asking for TLS and the reply.
     BeforeTls,
     /// It took too long to choose an export, or to receive its replies.
-    Late,
+    TimedOut,
     /// It did not read its replies, and others wait for the memory.
     NotReading,
     /// It stopped in the middle of a write.
@@ -388,7 +395,7 @@ enum End {
 
 impl Phase {
     fn is_disconnecting(&self) -> bool {
-        matches!(self, Phase::Leaving(_))
+        matches!(self, Phase::Disconnecting(_))
     }
 
     /// Whether its export has been withdrawn.
@@ -405,23 +412,25 @@ impl Connection for NbdConnection {
     fn run(&mut self, now: Instant, ready: Ready) -> Next {
         self.is_readable |= ready.to_receive;
         self.has_hung_up |= ready.has_hung_up;
-        let is_late = matches!(self.phase, Phase::Handshake(_, _, until) | Phase::Leaving(until) if until <= now);
+        let is_late =
+            matches!(self.phase, Phase::Handshake(_, _, deadline) | Phase::Disconnecting(deadline) if deadline <= now);
         if let Phase::Transmission(session) = &mut self.phase {
+            // Before the turn, which submits what the limits allow by now.
             session.client.release(&self.site, now);
         }
-        let mut advanced = if is_late { Err(End::Late) } else { self.advance(now) };
+        let mut advanced = if is_late { Err(CloseReason::TimedOut) } else { self.advance(now) };
         // Checked only now: data that has arrived in time counts, even if this thread was busy.
         if matches!(&self.phase, Phase::Transmission(session) if session.write_stall_deadline() <= now) {
-            advanced = advanced.and(Err(End::Stalled));
+            advanced = advanced.and(Err(CloseReason::Stalled));
         }
         if matches!(self.phase, Phase::Transmission(_)) && self.unread_deadline() <= now {
             if self.site.memory.has_waiters() {
-                advanced = advanced.and(Err(End::NotReading));
+                advanced = advanced.and(Err(CloseReason::NotReading));
             }
             self.unread_since = now;
         }
         match advanced {
-            Ok(()) => Next::Wait(self.until()),
+            Ok(()) => Next::Wait(self.next_run_at()),
             Err(end) => {
                 self.end(now, end);
                 Next::Close

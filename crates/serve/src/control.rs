@@ -189,7 +189,7 @@ impl Site {
     }
 
     pub(crate) fn exports_state(&self) -> Vec<ExportState> {
-        let of = |served: &Arc<Served>| {
+        let export_state = |served: &Arc<Served>| {
             let (settings, counts) = (served.settings(), &served.counts);
             ExportState {
                 name: served.name.clone(),
@@ -213,7 +213,7 @@ impl Site {
                 other_latency: counts.other_latency.read(),
             }
         };
-        self.offer().served.iter().map(of).collect()
+        self.offer().served.iter().map(export_state).collect()
     }
 
     /// Writes a file of the queue: `scheduler`, `nr_requests` or another one, or a tunable as `SCHEDULER.NAME`.
@@ -270,28 +270,28 @@ impl Site {
         Ok(())
     }
 
-    fn answer(self: &Arc<Self>, ask: Ask, operator: &dyn Operator) -> Answer {
-        let in_words = |changed: Result<(), ServerError>| changed.map_err(|error| error.to_string());
-        let (what, changed) = match ask {
+    fn handle(self: &Arc<Self>, ask: Ask, operator: &dyn Operator) -> Answer {
+        let error_as_text = |changed: Result<(), ServerError>| changed.map_err(|error| error.to_string());
+        let (change, changed) = match ask {
             Ask::Show => return Answer::State(self.state()),
             Ask::Reload => return operator.reload().map_or_else(Answer::Refused, |()| Answer::Done),
             Ask::Add { export } => {
                 let spec = ExportSpec::parse(&export).map_err(|error| error.to_string());
                 let placed = spec.and_then(|spec| operator.place(spec));
-                (format!("add {export}"), placed.and_then(|placed| in_words(self.add_export(placed))))
+                (format!("add {export}"), placed.and_then(|placed| error_as_text(self.add_export(placed))))
             }
-            Ask::Remove { export } => (format!("remove {export:?}"), in_words(self.remove_export(&export))),
+            Ask::Remove { export } => (format!("remove {export:?}"), error_as_text(self.remove_export(&export))),
             Ask::Resize { export, size } => {
                 let mut spec = ExportSpec::default();
                 let read = spec.take("size", Some(&size)).map_err(|error| error.to_string());
                 let bytes = spec.size.unwrap_or_default();
-                let changed = read.and_then(|()| in_words(self.resize_export(&export, bytes)));
+                let changed = read.and_then(|()| error_as_text(self.resize_export(&export, bytes)));
                 (format!("resize {export:?} {size}"), changed)
             }
             Ask::Disconnect { client } => {
-                let found = self.disconnect(|it| it.number == client);
+                let disconnected = self.disconnect(|candidate| candidate.number == client);
                 let why = format!("there is no client {client} (hoistway ctl show lists them)");
-                (format!("disconnect {client}"), if found > 0 { Ok(()) } else { Err(why) })
+                (format!("disconnect {client}"), if disconnected > 0 { Ok(()) } else { Err(why) })
             }
             Ask::Set { key, value } => (format!("{key}={value}"), self.set(&key, &value)),
             Ask::Export { name, settings } => {
@@ -300,7 +300,7 @@ impl Site {
         };
         match changed {
             Ok(()) => {
-                self.say(format_args!("control: {what}"));
+                self.say(format_args!("control: {change}"));
                 Answer::Done
             }
             Err(why) => Answer::Refused(why),
@@ -316,7 +316,8 @@ impl Site {
             return format!(" (expected one of {})", names.split_whitespace().collect::<Vec<_>>().join(", "));
         }
         let tunables = self.engine.tunables();
-        let Some(tunable) = file.strip_prefix("iosched/").and_then(|name| tunables.iter().find(|it| it.name == name))
+        let Some(tunable) =
+            file.strip_prefix("iosched/").and_then(|name| tunables.iter().find(|tunable| tunable.name == name))
         else {
             return String::new();
         };
@@ -374,10 +375,10 @@ impl Control {
     /// Serves requests until `stop` is set.
     pub fn serve(&self, site: &Arc<Site>, stop: &Stop, operator: &dyn Operator) {
         let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| stream);
-        let one_at_a_time = Mutex::new(site);
+        let site_lock = Mutex::new(site);
         request_threads::serve(&self.listener, site, stop, accept, |stream| {
             // A peer that is too slow or gone gets no reply.
-            let _ = serve_control_connection(&one_at_a_time, stream, stop, operator);
+            let _ = serve_control_connection(&site_lock, stream, stop, operator);
         });
     }
 }
@@ -391,10 +392,10 @@ fn serve_control_connection(
 ) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     let mut line = Vec::new();
-    let asks = TimedStream::new(stream, TIMEOUT, Some(stop));
-    BufReader::new(asks.take(REQUEST_BYTES_MAX)).read_until(b'\n', &mut line)?;
+    let request_stream = TimedStream::new(stream, TIMEOUT, Some(stop));
+    BufReader::new(request_stream.take(REQUEST_BYTES_MAX)).read_until(b'\n', &mut line)?;
     let answer = match serde_json::from_slice(&line) {
-        Ok(ask) => site.lock().unwrap_or_else(PoisonError::into_inner).answer(ask, operator),
+        Ok(ask) => site.lock().unwrap_or_else(PoisonError::into_inner).handle(ask, operator),
         Err(error) => Answer::Refused(format!("invalid request: {error}")),
     };
     let mut text = serde_json::to_string(&answer)?;
@@ -407,11 +408,13 @@ fn serve_control_connection(
 /// # Errors
 /// If there is no server, or it does not reply in time.
 pub fn ask(path: &Path, ask: &Ask, timeout: Duration) -> io::Result<Answer> {
-    let until = Instant::now() + timeout;
+    let deadline = Instant::now() + timeout;
     let stream = loop {
         match connect(path) {
             // The backlog is full.
-            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < until => std::thread::sleep(RETRY),
+            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < deadline => {
+                std::thread::sleep(RETRY)
+            }
             Err(error) => return Err(io::Error::other(format!("cannot connect to the server: {error}"))),
             Ok(stream) => break stream,
         }

@@ -54,7 +54,7 @@ impl Counts {
     }
 
     /// Counts a request that was completed at once, successfully or not.
-    pub fn at_once(&self, is_ok: bool) {
+    pub fn completed_at_once(&self, is_ok: bool) {
         if is_ok { &self.others } else { &self.errors }.fetch_add(1, Relaxed);
     }
 
@@ -64,13 +64,13 @@ impl Counts {
     }
 
     /// Counts a request that has ended, with its latency, or `None` if it failed.
-    pub fn ended(&self, what: Ended, took: Option<Nanos>) {
+    pub fn ended(&self, kind: Ended, elapsed: Option<Nanos>) {
         self.in_flight.fetch_sub(1, Relaxed);
-        let Some(took) = took else {
+        let Some(elapsed) = elapsed else {
             self.errors.fetch_add(1, Relaxed);
             return;
         };
-        let (requests, latency) = match what {
+        let (requests, latency) = match kind {
             Ended::Read(bytes) => {
                 self.read_bytes.fetch_add(bytes, Relaxed);
                 (&self.reads, &self.read_latency)
@@ -82,6 +82,6 @@ impl Counts {
             Ended::Other => (&self.others, &self.other_latency),
         };
         requests.fetch_add(1, Relaxed);
-        latency.count(took);
+        latency.count(elapsed);
     }
 }

@@ -35,12 +35,12 @@ pub enum ReceiveStatus {
 
 impl Input {
     /// The bytes in the buffer.
-    pub fn held(&self) -> &[u8] {
+    pub fn buffered(&self) -> &[u8] {
         &self.memory[self.start..self.end]
     }
 
     /// The first `count` bytes have been handled.
-    pub fn forget(&mut self, count: usize) {
+    pub fn consume(&mut self, count: usize) {
         self.start += count;
         debug_assert!(self.start <= self.end, "only what is there");
         if self.start == self.end {
@@ -48,11 +48,11 @@ impl Input {
         }
     }
 
-    /// Moves as much as fits to `into`, and returns the number of bytes.
-    pub fn move_into(&mut self, into: &mut [u8]) -> usize {
-        let count = into.len().min(self.end - self.start);
-        into[..count].copy_from_slice(&self.held()[..count]);
-        self.forget(count);
+    /// Moves as much as fits to `buffer`, and returns the number of bytes.
+    pub fn move_into(&mut self, buffer: &mut [u8]) -> usize {
+        let count = buffer.len().min(self.end - self.start);
+        buffer[..count].copy_from_slice(&self.buffered()[..count]);
+        self.consume(count);
         count
     }
 
@@ -66,11 +66,11 @@ impl Input {
             self.memory.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        let wanted = first.len();
-        let room = wanted + self.memory.len() - self.end;
+        let first_len = first.len();
+        let room = first_len + self.memory.len() - self.end;
         let received = loop {
             let mut slices = [IoSliceMut::new(first), IoSliceMut::new(&mut self.memory[self.end..])];
-            match socket.receive(if wanted == 0 { &mut slices[1..] } else { &mut slices }) {
+            match socket.receive(if first_len == 0 { &mut slices[1..] } else { &mut slices }) {
                 Ok(0) => return Ok((0, ReceiveStatus::End)),
                 Ok(received) => break received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok((0, ReceiveStatus::All)),
@@ -78,9 +78,9 @@ impl Input {
                 Err(error) => return Err(error),
             }
         };
-        self.end += received.saturating_sub(wanted);
+        self.end += received.saturating_sub(first_len);
         // A short read has emptied the socket; the poller reports later data.
-        let receipt = if received < room && !socket.has_ended() { ReceiveStatus::All } else { ReceiveStatus::More };
-        Ok((received.min(wanted), receipt))
+        let status = if received < room && !socket.has_ended() { ReceiveStatus::All } else { ReceiveStatus::More };
+        Ok((received.min(first_len), status))
     }
 }

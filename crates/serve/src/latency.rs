@@ -34,9 +34,9 @@ impl std::fmt::Debug for Latency {
 
 impl Latency {
     /// Counts a latency.
-    pub fn count(&self, took: Nanos) {
-        self.bins[bin(took.0)].fetch_add(1, Relaxed);
-        self.sum_ns.fetch_add(took.0, Relaxed);
+    pub fn count(&self, latency: Nanos) {
+        self.bins[bin(latency.0)].fetch_add(1, Relaxed);
+        self.sum_ns.fetch_add(latency.0, Relaxed);
     }
 
     /// The counts so far.

@@ -28,12 +28,12 @@ use crate::stop::Stop;
 /// A listener for NBD clients. Dropping it removes the socket file that it has created.
 #[derive(Debug)]
 pub struct Listener {
-    place: Place,
+    socket: ListeningSocket,
     requires_tls: bool,
 }
 
 #[derive(Debug)]
-enum Place {
+enum ListeningSocket {
     /// A Unix socket, and its file if this process has to remove it.
     Unix { listener: UnixListener, _file: Option<OwnSocket> },
     /// A TCP socket.
@@ -48,7 +48,7 @@ impl Listener {
     /// If the path is in use, or the system refuses.
     pub fn unix(path: &Path, access: SocketAccess) -> Result<Listener, ServerError> {
         let (listener, own) = bind(path, access)?;
-        Ok(Listener { place: Place::Unix { listener, _file: Some(own) }, requires_tls: false })
+        Ok(Listener { socket: ListeningSocket::Unix { listener, _file: Some(own) }, requires_tls: false })
     }
 
     /// Listens at an address, HOST:PORT.
@@ -67,7 +67,7 @@ impl Listener {
     pub fn of_unix(listener: UnixListener) -> io::Result<Listener> {
         listens(listener.as_fd())?;
         listener.set_nonblocking(true)?;
-        Ok(Listener { place: Place::Unix { listener, _file: None }, requires_tls: false })
+        Ok(Listener { socket: ListeningSocket::Unix { listener, _file: None }, requires_tls: false })
     }
 
     /// The same for TCP.
@@ -77,31 +77,31 @@ impl Listener {
     pub fn of_tcp(listener: TcpListener) -> io::Result<Listener> {
         listens(listener.as_fd())?;
         listener.set_nonblocking(true)?;
-        Ok(Listener { place: Place::Tcp(listener), requires_tls: false })
+        Ok(Listener { socket: ListeningSocket::Tcp(listener), requires_tls: false })
     }
 
     /// TCP clients have to use TLS; clients on Unix sockets may.
     #[must_use]
     pub fn requiring_tls(mut self) -> Listener {
-        self.requires_tls = matches!(self.place, Place::Tcp(_));
+        self.requires_tls = matches!(self.socket, ListeningSocket::Tcp(_));
         self
     }
 
     /// Whether other machines may connect.
     #[must_use]
     pub fn is_reachable(&self) -> bool {
-        let Place::Tcp(listener) = &self.place else { return false };
+        let ListeningSocket::Tcp(listener) = &self.socket else { return false };
         listener.local_addr().is_ok_and(|address| !address.ip().is_loopback())
     }
 
     fn accept(&self) -> io::Result<(Socket, Peer)> {
-        match &self.place {
-            Place::Unix { listener, .. } => {
+        match &self.socket {
+            ListeningSocket::Unix { listener, .. } => {
                 let (stream, _) = listener.accept()?;
                 let peer = Peer::unix("unix", user_of(&stream));
                 Ok((Socket::unix(stream)?, peer))
             }
-            Place::Tcp(listener) => {
+            ListeningSocket::Tcp(listener) => {
                 let (stream, address) = listener.accept()?;
                 Ok((Socket::tcp(stream)?, Peer::tcp(address)))
             }
@@ -110,7 +110,7 @@ impl Listener {
 }
 
 /// The path that a socket listens on.
-pub(crate) fn place_of(listener: &UnixListener) -> String {
+pub(crate) fn path_of(listener: &UnixListener) -> String {
     let address = listener.local_addr().ok();
     let path = address.as_ref().and_then(|address| address.as_pathname());
     path.map_or_else(|| "a socket without a name".into(), |path| path.display().to_string())
@@ -127,9 +127,11 @@ pub(crate) fn listens(socket: BorrowedFd<'_>) -> io::Result<()> {
 impl FrontEnd for Listener {
     /// The address that it listens on; with port 0 the system has chosen the port.
     fn place(&self) -> String {
-        match &self.place {
-            Place::Unix { listener, .. } => place_of(listener),
-            Place::Tcp(listener) => listener.local_addr().map_or_else(|_| "?".into(), |address| address.to_string()),
+        match &self.socket {
+            ListeningSocket::Unix { listener, .. } => path_of(listener),
+            ListeningSocket::Tcp(listener) => {
+                listener.local_addr().map_or_else(|_| "?".into(), |address| address.to_string())
+            }
         }
     }
 
@@ -192,14 +194,14 @@ impl Drop for OwnSocket {
 }
 
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    let there = std::fs::symlink_metadata(path)?;
-    Ok((there.dev(), there.ino()))
+    let metadata = std::fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 /// Listens at a path. A stale socket is replaced.
 pub(crate) fn bind(path: &Path, access: SocketAccess) -> Result<(UnixListener, OwnSocket), ServerError> {
     let listen = || -> io::Result<(UnixListener, OwnSocket)> {
-        make_room(path)?;
+        remove_stale_socket(path)?;
         // It must never be open to others, even briefly. The mask applies to the whole process, which creates no other files
         // meanwhile.
         let mask = access.mode.map(|_| umask(Mode::from_raw_mode(0o177)));
@@ -223,13 +225,13 @@ pub(crate) fn bind(path: &Path, access: SocketAccess) -> Result<(UnixListener, O
 ///
 /// # Errors
 /// If it cannot be removed, or exists and is not a socket.
-fn make_room(path: &Path) -> io::Result<()> {
-    let Ok(there) = std::fs::symlink_metadata(path) else { return Ok(()) };
-    if !there.file_type().is_socket() {
+fn remove_stale_socket(path: &Path) -> io::Result<()> {
+    let Ok(metadata) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !metadata.file_type().is_socket() {
         return Err(io::Error::other("exists and is not a socket"));
     }
-    let is_left_over = connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-    if is_left_over { std::fs::remove_file(path) } else { Ok(()) }
+    let is_stale = connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    if is_stale { std::fs::remove_file(path) } else { Ok(()) }
 }
 
 /// Connects a non-blocking socket without blocking. If the backlog is full, that is
@@ -246,9 +248,9 @@ pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.place {
-            Place::Unix { listener, .. } => listener.as_fd(),
-            Place::Tcp(listener) => listener.as_fd(),
+        match &self.socket {
+            ListeningSocket::Unix { listener, .. } => listener.as_fd(),
+            ListeningSocket::Tcp(listener) => listener.as_fd(),
         }
     }
 }

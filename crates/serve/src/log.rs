@@ -22,7 +22,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 /// Lines of one kind, whose number is limited in each [`PERIOD`].
 #[derive(Debug)]
 pub(crate) struct Lines {
-    most: u32,
+    lines_max: u32,
     began: Option<Instant>,
     logged: u32,
     dropped_lines: u64,
@@ -30,8 +30,8 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// At most this many lines in a period.
-    pub(crate) fn at_most(most: u32) -> Lines {
-        Lines { most, began: None, logged: 0, dropped_lines: 0 }
+    pub(crate) fn at_most(lines_max: u32) -> Lines {
+        Lines { lines_max, began: None, logged: 0, dropped_lines: 0 }
     }
 
     /// Counts a line. Returns how many were dropped before it, or `None` if it must be dropped.
@@ -39,7 +39,7 @@ impl Lines {
         if self.began.is_none_or(|began| now.duration_since(began) >= PERIOD) {
             (self.began, self.logged) = (Some(now), 0);
         }
-        if self.logged >= self.most {
+        if self.logged >= self.lines_max {
             self.dropped_lines += 1;
             return None;
         }

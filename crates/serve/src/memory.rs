@@ -83,19 +83,19 @@ impl Memory {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes memory for a client that holds `own` bytes within the limit.
-    fn take(&self, own: usize, bytes: usize) -> bool {
-        let fits = |used: usize| (used + bytes + own + bytes <= self.limit).then_some(used + bytes);
+    /// Takes memory for a client that holds `within_limit` bytes within the limit.
+    fn take(&self, within_limit: usize, bytes: usize) -> bool {
+        let fits = |used: usize| (used + bytes + within_limit + bytes <= self.limit).then_some(used + bytes);
         self.used.fetch_update(SeqCst, Relaxed, fits).is_ok()
     }
 
     /// The same, but may exceed the limit if no other client does. Otherwise the client waits.
     #[cold]
-    fn take_or_wait(&self, id: ConnectionId, own: usize, extra: usize, bytes: usize) -> Taken {
+    fn take_or_wait(&self, id: ConnectionId, within_limit: usize, extra: usize, bytes: usize) -> Taken {
         let waiting = &mut *self.waiting();
         // Set before the retry, so that memory that becomes free from now on is noticed.
         self.is_contended.store(true, SeqCst);
-        let taken = if self.take(own, bytes) {
+        let taken = if self.take(within_limit, bytes) {
             Taken::Within
         } else if waiting.favoured.is_none_or(|favoured| favoured == id) && extra + bytes <= EXTRA_BYTES {
             waiting.favoured = Some(id);
@@ -159,7 +159,7 @@ pub struct Account {
     memory: Arc<Memory>,
     id: ConnectionId,
     /// Bytes within the limit.
-    own: AtomicUsize,
+    within_limit: AtomicUsize,
     /// Bytes beyond the limit.
     extra: AtomicUsize,
 }
@@ -168,7 +168,7 @@ impl Account {
     /// The account of a connection, which is notified when memory that it waits for may be free.
     #[must_use]
     pub fn new(memory: Arc<Memory>, id: ConnectionId) -> Arc<Account> {
-        Arc::new(Account { memory, id, own: AtomicUsize::new(0), extra: AtomicUsize::new(0) })
+        Arc::new(Account { memory, id, within_limit: AtomicUsize::new(0), extra: AtomicUsize::new(0) })
     }
 
     /// The pool.
@@ -180,19 +180,19 @@ impl Account {
     /// Whether it holds no more than is free.
     #[must_use]
     pub fn is_within(&self) -> bool {
-        self.own.load(Relaxed) <= self.memory.limit.saturating_sub(self.memory.used())
+        self.within_limit.load(Relaxed) <= self.memory.limit.saturating_sub(self.memory.used())
     }
 
     /// Takes memory. If it returns false the client has to wait, and will be notified.
     #[must_use]
     pub fn take(&self, bytes: usize) -> bool {
-        let (own, extra) = (self.own.load(Relaxed), self.extra.load(Relaxed));
-        let taken = match self.memory.take(own, bytes) {
+        let (within_limit, extra) = (self.within_limit.load(Relaxed), self.extra.load(Relaxed));
+        let taken = match self.memory.take(within_limit, bytes) {
             true => Taken::Within,
-            false => self.memory.take_or_wait(self.id, own, extra, bytes),
+            false => self.memory.take_or_wait(self.id, within_limit, extra, bytes),
         };
         match taken {
-            Taken::Within => self.own.store(own + bytes, Relaxed),
+            Taken::Within => self.within_limit.store(within_limit + bytes, Relaxed),
             Taken::Beyond => self.extra.store(extra + bytes, Relaxed),
             Taken::Nothing => return false,
         }
@@ -209,7 +209,7 @@ impl Account {
     /// Takes memory even if none is free.
     pub fn take_over_limit(&self, bytes: usize) {
         self.memory.used.fetch_add(bytes, SeqCst);
-        self.own.fetch_add(bytes, Relaxed);
+        self.within_limit.fetch_add(bytes, Relaxed);
     }
 
     /// Returns memory, first the part beyond the limit.
@@ -220,7 +220,7 @@ impl Account {
             self.extra.store(extra - from_extra, Relaxed);
         }
         let rest = bytes - from_extra;
-        self.own.fetch_sub(rest, Relaxed);
+        self.within_limit.fetch_sub(rest, Relaxed);
         self.memory.used.fetch_sub(rest, SeqCst);
         self.memory.freed(self.id, extra > from_extra);
     }
@@ -228,7 +228,7 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.memory.used.fetch_sub(*self.own.get_mut(), SeqCst);
+        self.memory.used.fetch_sub(*self.within_limit.get_mut(), SeqCst);
         if self.memory.is_contended.load(SeqCst) {
             self.memory.forget(self.id, false);
         }

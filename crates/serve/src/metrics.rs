@@ -52,15 +52,15 @@ impl Metrics {
         let accept = |listener: &TcpListener| listener.accept().map(|(stream, _)| stream);
         request_threads::serve(&self.listener, site, stop, accept, |stream| {
             // A peer that is too slow or gone gets no reply.
-            let _ = answer(site, stream, stop);
+            let _ = serve_request(site, stream, stop);
         });
     }
 }
 
-fn answer(site: &Site, stream: &TcpStream, stop: &Stop) -> io::Result<()> {
+fn serve_request(site: &Site, stream: &TcpStream, stop: &Stop) -> io::Result<()> {
     stream.set_nonblocking(true)?;
-    let asks = TimedStream::new(stream, TIMEOUT, Some(stop));
-    let mut reader = BufReader::new(asks.take(REQUEST_BYTES_MAX));
+    let request_stream = TimedStream::new(stream, TIMEOUT, Some(stop));
+    let mut reader = BufReader::new(request_stream.take(REQUEST_BYTES_MAX));
     let mut first = String::new();
     reader.read_line(&mut first)?;
     // Read the request completely: closing with unread data would reset the connection and lose the reply.
@@ -70,7 +70,7 @@ fn answer(site: &Site, stream: &TcpStream, stop: &Stop) -> io::Result<()> {
     }
     let mut words = first.split_ascii_whitespace();
     let (status, body) = match (words.next(), words.next()) {
-        (Some("GET" | "HEAD"), Some(place)) if place.split('?').next() == Some("/metrics") => {
+        (Some("GET" | "HEAD"), Some(path)) if path.split('?').next() == Some("/metrics") => {
             ("200 OK", text(&site.state()))
         }
         (Some("GET" | "HEAD"), Some(_)) => ("404 Not Found", "expected /metrics\n".to_owned()),
@@ -91,25 +91,25 @@ fn answer(site: &Site, stream: &TcpStream, stop: &Stop) -> io::Result<()> {
 type Figure = (&'static str, &'static str, &'static str, fn(&ExportState) -> Vec<(&'static str, u64)>);
 
 const FIGURES: [Figure; 9] = [
-    ("requests_total", "Requests completed without an error.", "counter", |it| {
+    ("requests_total", "Requests completed without an error.", "counter", |export| {
         vec![
-            (",operation=\"read\"", it.reads),
-            (",operation=\"write\"", it.writes),
-            (",operation=\"other\"", it.others),
+            (",operation=\"read\"", export.reads),
+            (",operation=\"write\"", export.writes),
+            (",operation=\"other\"", export.others),
         ]
     }),
-    ("bytes_total", "Bytes of requests completed without an error.", "counter", |it| {
-        vec![(",operation=\"read\"", it.read_bytes), (",operation=\"write\"", it.written_bytes)]
+    ("bytes_total", "Bytes of requests completed without an error.", "counter", |export| {
+        vec![(",operation=\"read\"", export.read_bytes), (",operation=\"write\"", export.written_bytes)]
     }),
-    ("errors_total", "Requests completed with an error.", "counter", |it| vec![("", it.errors)]),
-    ("in_flight", "In-flight requests.", "gauge", |it| vec![("", it.in_flight)]),
-    ("held_back", "In-flight requests that the limits of the export hold back.", "gauge", |it| {
-        vec![("", it.held_back)]
+    ("errors_total", "Requests completed with an error.", "counter", |export| vec![("", export.errors)]),
+    ("in_flight", "In-flight requests.", "gauge", |export| vec![("", export.in_flight)]),
+    ("held_back", "In-flight requests that the limits of the export hold back.", "gauge", |export| {
+        vec![("", export.held_back)]
     }),
-    ("connections", "Connected clients.", "gauge", |it| vec![("", it.connections)]),
-    ("size_bytes", "Size of the export.", "gauge", |it| vec![("", it.bytes)]),
-    ("weight", "Weight of the export under bfq.", "gauge", |it| vec![("", u64::from(it.weight))]),
-    ("read_only", "Whether the export is read-only.", "gauge", |it| vec![("", u64::from(it.read_only))]),
+    ("connections", "Connected clients.", "gauge", |export| vec![("", export.connections)]),
+    ("size_bytes", "Size of the export.", "gauge", |export| vec![("", export.bytes)]),
+    ("weight", "Weight of the export under bfq.", "gauge", |export| vec![("", u64::from(export.weight))]),
+    ("read_only", "Whether the export is read-only.", "gauge", |export| vec![("", u64::from(export.read_only))]),
 ];
 
 /// The state of a server in the format of Prometheus.

@@ -24,7 +24,7 @@ pub struct Outbox {
     /// Bytes of the first piece that have been sent, if it is data.
     first_sent: usize,
     /// Unsent bytes of all pieces.
-    left: usize,
+    unsent_bytes: usize,
 }
 
 enum Piece {
@@ -48,7 +48,7 @@ impl Outbox {
         let before = self.headers.len();
         write(&mut self.headers);
         let written = self.headers.len() - before;
-        self.left += written;
+        self.unsent_bytes += written;
         match self.pieces.back_mut() {
             Some(Piece::Header(len)) => *len += written,
             _ if written > 0 => self.pieces.push_back(Piece::Header(written)),
@@ -58,18 +58,18 @@ impl Outbox {
 
     /// Adds data.
     pub fn data(&mut self, buffer: Buffer) {
-        self.left += buffer.len();
+        self.unsent_bytes += buffer.len();
         self.pieces.push_back(Piece::Data(buffer));
     }
 
     /// Bytes that have not been sent.
     pub fn bytes(&self) -> usize {
-        self.left
+        self.unsent_bytes
     }
 
     /// Whether everything has been sent.
     pub fn is_empty(&self) -> bool {
-        self.left == 0
+        self.unsent_bytes == 0
     }
 
     /// Sends as much as the socket accepts and a turn allows. `spent` gets each buffer that has been sent completely. Returns whether
@@ -78,16 +78,16 @@ impl Outbox {
     /// # Errors
     /// If the socket is broken. A full socket is not an error.
     pub fn send(&mut self, socket: &mut Socket, mut spent: impl FnMut(Buffer)) -> io::Result<bool> {
-        let before = self.left;
-        while self.left > 0 {
-            if before - self.left >= TURN_BYTES {
+        let before = self.unsent_bytes;
+        while self.unsent_bytes > 0 {
+            if before - self.unsent_bytes >= TURN_BYTES {
                 return Ok(true);
             }
             let mut slices: [IoSlice<'_>; PIECES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
             let mut count = 0;
             let mut header_at = self.headers_sent;
             for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
-                let whole: &[u8] = match piece {
+                let piece_bytes: &[u8] = match piece {
                     Piece::Header(len) => {
                         let start = header_at;
                         header_at += len;
@@ -95,12 +95,12 @@ impl Outbox {
                     }
                     Piece::Data(buffer) => buffer,
                 };
-                *slice = IoSlice::new(if count == 0 { &whole[self.first_sent..] } else { whole });
+                *slice = IoSlice::new(if count == 0 { &piece_bytes[self.first_sent..] } else { piece_bytes });
                 count += 1;
             }
             match socket.send(&slices[..count]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(sent) => self.forget(sent, &mut spent),
+                Ok(sent) => self.remove_sent(sent, &mut spent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -110,8 +110,8 @@ impl Outbox {
     }
 
     /// Removes bytes that have been sent.
-    fn forget(&mut self, mut sent: usize, spent: &mut impl FnMut(Buffer)) {
-        self.left -= sent;
+    fn remove_sent(&mut self, mut sent: usize, spent: &mut impl FnMut(Buffer)) {
+        self.unsent_bytes -= sent;
         sent += self.first_sent;
         while let Some(first) = self.pieces.front() {
             let len = first.len();

@@ -23,7 +23,7 @@ pub struct Pool {
 
 /// The position of a request's data on the target.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct DataPosition {
     /// Bytes of the first block before the data.
     pub before: usize,
     /// Its length in bytes.
@@ -32,17 +32,17 @@ pub struct Place {
     pub behind: usize,
 }
 
-impl Place {
+impl DataPosition {
     /// The position at this byte of a target with blocks of this size.
-    pub fn new(offset: u64, len: usize, block_bytes: u32) -> Place {
+    pub fn new(offset: u64, len: usize, block_bytes: u32) -> DataPosition {
         let block = u64::from(block_bytes);
         let before = (offset & (block - 1)) as usize;
-        let all = (before as u64 + len as u64).next_multiple_of(block) as usize;
-        Place { before, len, behind: all - before - len }
+        let total_bytes = (before as u64 + len as u64).next_multiple_of(block) as usize;
+        DataPosition { before, len, behind: total_bytes - before - len }
     }
 
     /// Bytes of all its blocks.
-    pub fn all(self) -> usize {
+    pub fn total_bytes(self) -> usize {
         self.before + self.len + self.behind
     }
 }
@@ -59,36 +59,36 @@ impl Pool {
     }
 
     /// A kept buffer, if any, with room around the data for the rest of the first and last block.
-    pub fn kept(&mut self, place: Place) -> Option<Buffer> {
-        let all = place.all();
-        let at = self.buffers.iter().rposition(|buffer| buffer.len() == all)?;
-        self.bytes -= all;
+    pub fn take_kept(&mut self, position: DataPosition) -> Option<Buffer> {
+        let total_bytes = position.total_bytes();
+        let at = self.buffers.iter().rposition(|buffer| buffer.len() == total_bytes)?;
+        self.bytes -= total_bytes;
         let buffer = self.buffers.swap_remove(at);
-        Some(if all == place.len { buffer } else { buffer.window(place.before, place.len) })
+        Some(if total_bytes == position.len { buffer } else { buffer.window(position.before, position.len) })
     }
 
     /// A new buffer, which the caller has charged to the account.
-    pub fn paid(&self, place: Place) -> Buffer {
-        if place.all() == place.len {
-            return self.source.zeroed(place.len);
+    pub fn allocate_charged(&self, position: DataPosition) -> Buffer {
+        if position.total_bytes() == position.len {
+            return self.source.zeroed(position.len);
         }
-        self.source.around(place.before, place.len, place.behind)
+        self.source.around(position.before, position.len, position.behind)
     }
 
     /// A buffer for this position, if there is memory for it. Otherwise the connection is notified when there may be.
-    pub fn take(&mut self, place: Place) -> Option<Buffer> {
-        if let Some(buffer) = self.kept(place) {
+    pub fn take(&mut self, position: DataPosition) -> Option<Buffer> {
+        if let Some(buffer) = self.take_kept(position) {
             return Some(buffer);
         }
-        self.account.take(place.all()).then(|| self.paid(place))
+        self.account.take(position.total_bytes()).then(|| self.allocate_charged(position))
     }
 
     /// A buffer of this length, even if no memory is free.
     pub fn take_over_limit(&mut self, len: usize) -> Buffer {
-        let place = Place { before: 0, len, behind: 0 };
-        self.kept(place).unwrap_or_else(|| {
+        let position = DataPosition { before: 0, len, behind: 0 };
+        self.take_kept(position).unwrap_or_else(|| {
             self.account.take_over_limit(len);
-            self.paid(place)
+            self.allocate_charged(position)
         })
     }
 
@@ -121,8 +121,8 @@ mod tests {
     use crate::event_loop::{ConnectionId, Inboxes};
     use crate::memory::Memory;
 
-    fn plain(len: usize) -> Place {
-        Place { before: 0, len, behind: 0 }
+    fn plain(len: usize) -> DataPosition {
+        DataPosition { before: 0, len, behind: 0 }
     }
 
     #[test]
@@ -154,8 +154,8 @@ mod tests {
 
     #[test]
     fn a_place_within_blocks_has_room_around_it() {
-        let place = Place::new(1000, 600, 512);
-        assert_eq!((place.before, place.len, place.behind, place.all()), (488, 600, 448, 1536));
-        assert_eq!(Place::new(512, 1024, 512).all(), 1024);
+        let position = DataPosition::new(1000, 600, 512);
+        assert_eq!((position.before, position.len, position.behind, position.total_bytes()), (488, 600, 448, 1536));
+        assert_eq!(DataPosition::new(512, 1024, 512).total_bytes(), 1024);
     }
 }

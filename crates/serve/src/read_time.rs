@@ -34,27 +34,27 @@ impl Site {
         });
         let block_bytes = u64::from(volume.preferred_block_bytes());
         let (begin, blocks) = (Instant::now(), volume.bytes() / block_bytes);
-        let mut found: Vec<Duration> = Vec::new();
-        for place in 0..READS_MAX.min(blocks) {
+        let mut read_times: Vec<Duration> = Vec::new();
+        for index in 0..READS_MAX.min(blocks) {
             // Random order, because disks are fast at sequential reads.
-            let at = (place * 7 % READS_MAX) * (blocks / READS_MAX.min(blocks)) % blocks * block_bytes;
-            let is_hole = |at| volume.extents(at..at + block_bytes, 1).map(|first| first[0].is_hole);
-            if is_hole(at).unwrap_or(true) {
+            let offset = (index * 7 % READS_MAX) * (blocks / READS_MAX.min(blocks)) % blocks * block_bytes;
+            let is_hole = |offset| volume.extents(offset..offset + block_bytes, 1).map(|first| first[0].is_hole);
+            if is_hole(offset).unwrap_or(true) {
                 continue;
             }
-            let Some(left) = PROBE_TIME_MAX.checked_sub(begin.elapsed()) else { break };
+            let Some(time_left) = PROBE_TIME_MAX.checked_sub(begin.elapsed()) else { break };
             let now = Instant::now();
-            client.submit(Request::read(at, Buffer::zeroed(block_bytes as usize), place)).ok()?;
-            match times.recv_timeout(left) {
-                Ok(true) => found.push(now.elapsed()),
+            client.submit(Request::read(offset, Buffer::zeroed(block_bytes as usize), index)).ok()?;
+            match times.recv_timeout(time_left) {
+                Ok(true) => read_times.push(now.elapsed()),
                 Ok(false) => {}
                 Err(_) => {
-                    found.push(PROBE_TIME_MAX);
+                    read_times.push(PROBE_TIME_MAX);
                     break;
                 }
             }
         }
-        found.sort_unstable();
-        found.get(found.len() / 4).copied()
+        read_times.sort_unstable();
+        read_times.get(read_times.len() / 4).copied()
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn serve<L: AsFd, S: AsFd + Send + Sync>(
 ) {
     let serve_stream = &serve_stream;
     thread::scope(|scope| {
-        let mut there: VecDeque<Weak<S>> = VecDeque::new();
+        let mut connected: VecDeque<Weak<S>> = VecDeque::new();
         while !stop.is_stopped() {
             stop.wait_or(listener.as_fd());
             let stream = match accept(listener) {
@@ -36,14 +36,14 @@ pub(crate) fn serve<L: AsFd, S: AsFd + Send + Sync>(
                     continue;
                 }
             };
-            there.retain(|asker| asker.strong_count() > 0);
-            if there.len() >= CONCURRENT_REQUESTS_MAX
-                && let Some(oldest) = there.pop_front().and_then(|asker| asker.upgrade())
+            connected.retain(|weak_stream| weak_stream.strong_count() > 0);
+            if connected.len() >= CONCURRENT_REQUESTS_MAX
+                && let Some(oldest) = connected.pop_front().and_then(|weak_stream| weak_stream.upgrade())
             {
                 let _ = shutdown(&*oldest, Shutdown::Both);
             }
             let stream = Arc::new(stream);
-            there.push_back(Arc::downgrade(&stream));
+            connected.push_back(Arc::downgrade(&stream));
             // If no thread can be created, the stream is closed.
             let _ = thread::Builder::new().spawn_scoped(scope, move || serve_stream(&stream));
         }

@@ -58,8 +58,8 @@ pub struct Served {
 impl Served {
     /// A new export on these bytes of a volume with blocks of this size.
     #[must_use]
-    pub(crate) fn new(placed: &Placed, laid_out: ExportLayout, group: Group) -> Served {
-        let ExportLayout { export, range, block_bytes } = laid_out;
+    pub(crate) fn new(placed: &Placed, layout: ExportLayout, group: Group) -> Served {
+        let ExportLayout { export, range, block_bytes } = layout;
         Served {
             name: export.name.clone(),
             volume: placed.volume,
@@ -113,9 +113,9 @@ impl Served {
     }
 
     /// Whether it is the same part of the same volume, except for its size, and agrees in everything that cannot change.
-    pub(crate) fn is_compatible_with(&self, placed: &Placed, laid_out: &ExportLayout) -> bool {
-        let export = Export { size_bytes: self.export.size_bytes, ..laid_out.export.clone() };
-        (&self.export, self.volume, self.first_byte) == (&export, placed.volume, laid_out.range.start)
+    pub(crate) fn is_compatible_with(&self, placed: &Placed, layout: &ExportLayout) -> bool {
+        let export = Export { size_bytes: self.export.size_bytes, ..layout.export.clone() };
+        (&self.export, self.volume, self.first_byte) == (&export, placed.volume, layout.range.start)
             && self.spec.vhost_user == placed.spec.vhost_user
     }
 

@@ -64,7 +64,7 @@ struct Share {
     in_flight: u64,
     is_busy: bool,
     /// When it last had a request.
-    asked_at: Instant,
+    last_request_at: Instant,
     waiting: VecDeque<Waiting>,
 }
 
@@ -161,11 +161,11 @@ impl LockedShares<'_> {
         self.state.members[member].in_flight -= cost;
     }
 
-    /// An export asks for service at this time.
-    pub fn ask(&mut self, now: Instant, member: ShareId, weight: u16) {
+    /// Marks an export as busy: it asks for service at this time.
+    pub fn mark_busy(&mut self, now: Instant, member: ShareId, weight: u16) {
         let state = &mut *self.state;
         let share = &mut state.members[member];
-        (share.weight, share.asked_at) = (weight, now);
+        (share.weight, share.last_request_at) = (weight, now);
         if !std::mem::replace(&mut share.is_busy, true) {
             share.deficit = 0;
             state.busy.push(member);
@@ -173,7 +173,7 @@ impl LockedShares<'_> {
         let members = &mut state.members;
         state.busy.retain(|&busy| {
             let share = &mut members[busy];
-            share.is_busy = share.in_flight > 0 || !share.waiting.is_empty() || now < share.asked_at + BUSY;
+            share.is_busy = share.in_flight > 0 || !share.waiting.is_empty() || now < share.last_request_at + BUSY;
             share.is_busy
         });
     }
@@ -182,7 +182,8 @@ impl LockedShares<'_> {
     pub fn admit(&mut self, member: ShareId, connection: ConnectionId, number: u16, cost: u64) -> bool {
         let state = &mut *self.state;
         let is_alone = state.busy.len() < 2;
-        let has_room = state.in_flight < WINDOW && state.busy.iter().all(|&it| state.members[it].waiting.is_empty());
+        let has_room =
+            state.in_flight < WINDOW && state.busy.iter().all(|&busy| state.members[busy].waiting.is_empty());
         let share = &mut state.members[member];
         let is_first = share.in_flight == 0 && share.waiting.is_empty();
         if !self.is_on || is_alone && share.waiting.is_empty() || is_first || has_room {
@@ -217,11 +218,11 @@ impl LockedShares<'_> {
 
 impl State {
     /// Takes the next request that may go.
-    fn next(&mut self, goes_anyway: bool) -> Option<Waiting> {
+    fn next(&mut self, ignores_window: bool) -> Option<Waiting> {
         let State { members, busy, turn, in_flight, .. } = self;
         let waiting = busy.iter().filter(|&&member| !members[member].waiting.is_empty()).count();
         let is_alone = busy.len() < 2;
-        if waiting == 0 || *in_flight >= WINDOW && !is_alone && !goes_anyway {
+        if waiting == 0 || *in_flight >= WINDOW && !is_alone && !ignores_window {
             return None;
         }
         loop {
@@ -295,7 +296,7 @@ mod tests {
             self.served_bytes += (ended * self.bytes) as u64;
             let lacking = self.depth - self.waiting.len() - self.at_target;
             if lacking > 0 {
-                turn.ask(now, self.member, self.weight);
+                turn.mark_busy(now, self.member, self.weight);
             }
             for _ in 0..lacking {
                 self.next = self.next.wrapping_add(1);

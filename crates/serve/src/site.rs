@@ -143,26 +143,26 @@ impl Site {
     }
 
     /// Writes a log line.
-    pub fn say(&self, what: std::fmt::Arguments<'_>) {
-        (self.log)(Level::Info, &what.to_string());
+    pub fn say(&self, message: std::fmt::Arguments<'_>) {
+        (self.log)(Level::Info, &message.to_string());
     }
 
     /// Writes a log line about a client, unless there were too many recently.
-    pub fn log_info_of_client(&self, what: std::fmt::Arguments<'_>) {
-        self.log_of_client(Level::Info, what);
+    pub fn log_info_of_client(&self, message: std::fmt::Arguments<'_>) {
+        self.log_of_client(Level::Info, message);
     }
 
     /// The same for a warning.
-    pub fn warn_of_client(&self, what: std::fmt::Arguments<'_>) {
-        self.log_of_client(Level::Warning, what);
+    pub fn warn_of_client(&self, message: std::fmt::Arguments<'_>) {
+        self.log_of_client(Level::Warning, message);
     }
 
-    fn log_of_client(&self, level: Level, what: std::fmt::Arguments<'_>) {
+    fn log_of_client(&self, level: Level, message: std::fmt::Arguments<'_>) {
         let lines = &self.client_lines[level as usize];
         let logged = lines.lock().unwrap_or_else(PoisonError::into_inner).count(std::time::Instant::now());
         let Some(dropped_lines) = logged else { return };
         self.log_dropped_lines(dropped_lines);
-        (self.log)(level, &what.to_string());
+        (self.log)(level, &message.to_string());
     }
 
     fn log_dropped_lines(&self, lines: u64) {
@@ -174,12 +174,12 @@ impl Site {
     }
 
     /// Writes a warning to the log.
-    pub fn warn(&self, what: std::fmt::Arguments<'_>) {
-        (self.log)(Level::Warning, &what.to_string());
+    pub fn warn(&self, message: std::fmt::Arguments<'_>) {
+        (self.log)(Level::Warning, &message.to_string());
     }
 
     /// Writes an error to the log.
-    pub fn error(&self, what: std::fmt::Arguments<'_>) {
-        (self.log)(Level::Error, &what.to_string());
+    pub fn error(&self, message: std::fmt::Arguments<'_>) {
+        (self.log)(Level::Error, &message.to_string());
     }
 }

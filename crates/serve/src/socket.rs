@@ -92,7 +92,7 @@ impl Socket {
     /// # Errors
     /// If the socket is broken.
     pub fn push(&mut self) -> io::Result<()> {
-        self.tls.as_mut().map_or(Ok(()), |tls| tls.push(&mut *self.plain))
+        self.tls.as_mut().map_or(Ok(()), |tls| tls.write_records(&mut *self.plain))
     }
 
     /// Whether TLS records are buffered.

@@ -66,8 +66,8 @@ pub struct Placed {
 #[error("{0}")]
 pub struct SpecError(String);
 
-fn wrong<T>(what: impl Into<String>) -> Result<T, SpecError> {
-    Err(SpecError(what.into()))
+fn spec_error<T>(message: impl Into<String>) -> Result<T, SpecError> {
+    Err(SpecError(message.into()))
 }
 
 impl Default for ExportSpec {
@@ -100,7 +100,7 @@ impl ExportSpec {
         for setting in text.split(',') {
             let (key, value) = setting.split_once('=').map_or((setting, None), |(key, value)| (key, Some(value)));
             if seen.contains(&key) {
-                return wrong(format!("{key} is given twice"));
+                return spec_error(format!("{key} is given twice"));
             }
             seen.push(key);
             spec.take(key, value)?;
@@ -121,23 +121,23 @@ impl ExportSpec {
                 self.access = Access::parse(text).map_err(|why| SpecError(format!("clients: {why}")))?;
             }
             ("name" | "description", Some(text)) if text.len() > STRING_BYTES_MAX => {
-                return wrong(format!("{key} is longer than {STRING_BYTES_MAX} bytes"));
+                return spec_error(format!("{key} is longer than {STRING_BYTES_MAX} bytes"));
             }
             ("name", Some(name)) => self.name = name.to_owned(),
             ("description", Some(text)) => self.description = text.to_owned(),
-            ("path", Some("")) => return wrong("path is empty"),
+            ("path", Some("")) => return spec_error("path is empty"),
             ("path", Some(path)) => self.path = Some(path.into()),
-            ("vhost-user", Some("")) => return wrong("vhost-user is empty"),
+            ("vhost-user", Some("")) => return spec_error("vhost-user is empty"),
             ("vhost-user", Some(path)) => self.vhost_user = Some(path.into()),
             ("offset", Some(text)) => self.offset = bytes(text)?,
             ("size", Some(text)) => match bytes(text)? {
-                0 => return wrong("size is 0"),
+                0 => return spec_error("size is 0"),
                 bytes => self.size = Some(bytes),
             },
             (key, Some(value)) if apply(key, value, &mut self.settings, &mut self.limits)? => {}
             _ => {
                 let setting = value.map_or_else(|| key.to_owned(), |value| format!("{key}={value}"));
-                return wrong(format!(
+                return spec_error(format!(
                     "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, vhost-user=, clients=, read-only, shared, \
                      {SETTINGS}, with commas between them)"
                 ));
@@ -156,16 +156,18 @@ impl ExportSpec {
         let unit = if self.vhost_user.is_some() { block_bytes } else { 1 };
         let size = self.size.unwrap_or(rest - rest % unit);
         if !offset.is_multiple_of(unit) || !size.is_multiple_of(unit) {
-            return wrong(format!(
+            return spec_error(format!(
                 "export {name:?}: offset and size of a guest's disk (vhost-user) must be multiples of {unit} bytes"
             ));
         }
         if rest == 0 {
-            return wrong(format!("export {name:?} would begin at byte {offset}, but the target has {volume_bytes}"));
+            return spec_error(format!(
+                "export {name:?} would begin at byte {offset}, but the target has {volume_bytes}"
+            ));
         }
         if size == 0 || size > rest {
             let end = offset.saturating_add(size);
-            return wrong(format!("export {name:?} would end at byte {end}, but the target has {volume_bytes}"));
+            return spec_error(format!("export {name:?} would end at byte {end}, but the target has {volume_bytes}"));
         }
         Ok(*offset..offset + size)
     }
@@ -183,7 +185,7 @@ pub fn apply(key: &str, value: &str, settings: &mut Settings, limits: &mut IoMax
         "weight" => match value.parse() {
             Ok(weight) if WEIGHTS.contains(&weight) => settings.weight = weight,
             _ => {
-                return wrong(format!(
+                return spec_error(format!(
                     "weight {value:?} is not a number from {} to {}",
                     WEIGHTS.start(),
                     WEIGHTS.end()
@@ -191,15 +193,15 @@ pub fn apply(key: &str, value: &str, settings: &mut Settings, limits: &mut IoMax
             }
         },
         "ioprio" => settings.ioprio = parse_ioprio(value)?,
-        "max-iops" => both(limits, ["riops", "wiops"], key, value)?,
-        "max-bps" => both(limits, ["rbps", "wbps"], key, value)?,
-        "riops" | "wiops" | "rbps" | "wbps" => both(limits, [key, key], key, value)?,
+        "max-iops" => set_limits(limits, ["riops", "wiops"], key, value)?,
+        "max-bps" => set_limits(limits, ["rbps", "wbps"], key, value)?,
+        "riops" | "wiops" | "rbps" | "wbps" => set_limits(limits, [key, key], key, value)?,
         _ => return Ok(false),
     }
     Ok(true)
 }
 
-fn both(limits: &mut IoMax, keys: [&str; 2], name: &str, value: &str) -> Result<(), SpecError> {
+fn set_limits(limits: &mut IoMax, keys: [&str; 2], name: &str, value: &str) -> Result<(), SpecError> {
     let number = match value {
         "max" => "max".to_owned(),
         _ => parse_size(value).map_err(|why| SpecError(format!("{name}: {why}, or max")))?.to_string(),
@@ -218,7 +220,7 @@ fn parse_ioprio(text: &str) -> Result<IoPriority, SpecError> {
         ("rt", Some(level)) => Ok(IoPriority::new(PriorityClass::RealTime, level)),
         ("be", Some(level)) => Ok(IoPriority::new(PriorityClass::BestEffort, level)),
         ("idle", None) if level.is_empty() => Ok(IoPriority::new(PriorityClass::Idle, 0)),
-        _ => wrong(format!("ioprio {text:?} is not one of rt/0 to rt/7, be/0 (highest) to be/7 (lowest), idle")),
+        _ => spec_error(format!("ioprio {text:?} is not one of rt/0 to rt/7, be/0 (highest) to be/7 (lowest), idle")),
     }
 }
 
@@ -237,9 +239,9 @@ pub fn ioprio_text(ioprio: IoPriority) -> String {
 /// # Errors
 /// If two are equal.
 pub fn check_names(specs: &[ExportSpec]) -> Result<(), SpecError> {
-    for (at, spec) in specs.iter().enumerate() {
-        if specs[..at].iter().any(|other| other.name == spec.name) {
-            return wrong(format!("two exports have the name {:?}", spec.name));
+    for (index, spec) in specs.iter().enumerate() {
+        if specs[..index].iter().any(|other| other.name == spec.name) {
+            return spec_error(format!("two exports have the name {:?}", spec.name));
         }
     }
     Ok(())
@@ -250,11 +252,11 @@ pub fn check_names(specs: &[ExportSpec]) -> Result<(), SpecError> {
 /// # Errors
 /// If two exports overlap. Each export comes with its volume and its range there.
 pub fn check_overlaps(exports: &[(&ExportSpec, usize, Range<u64>)]) -> Result<(), SpecError> {
-    for (at, (spec, volume, range)) in exports.iter().enumerate() {
-        for (other, other_volume, other_range) in &exports[..at] {
+    for (index, (spec, volume, range)) in exports.iter().enumerate() {
+        for (other, other_volume, other_range) in &exports[..index] {
             let overlap = volume == other_volume && range.start < other_range.end && other_range.start < range.end;
             if overlap && !(spec.read_only && other.read_only) && !(spec.shared && other.shared) {
-                return wrong(format!(
+                return spec_error(format!(
                     "export {:?} overlaps export {:?}, and clients may write (expected other ranges, read-only, or shared for both)",
                     spec.name, other.name
                 ));
@@ -284,7 +286,7 @@ mod tests {
         for (text, said) in [
             ("name=a,weight=0", "weight \"0\" is not a number from 1 to 1000"),
             ("weight=1001", "from 1 to 1000"),
-            ("ioprio=be/8", "be/0 (highest)"),
+            ("ioprio=be/8", "be/0 (first)"),
             ("ioprio=idle/1", "idle"),
             ("max-iops=1", "smallest limit is 2"),
             ("max-bps=fast", "not a number"),

@@ -51,12 +51,12 @@ impl Stop {
         Stop::wait(Some(self), listener, PollFlags::IN, None);
     }
 
-    /// Waits until the flag is set, `descriptor` is ready, or `most` has passed.
-    pub(crate) fn wait(stop: Option<&Stop>, descriptor: BorrowedFd<'_>, what: PollFlags, most: Option<&Timespec>) {
-        let watched = PollFd::from_borrowed_fd(descriptor, what);
+    /// Waits until the flag is set, `descriptor` is ready, or `timeout` has passed.
+    pub(crate) fn wait(stop: Option<&Stop>, descriptor: BorrowedFd<'_>, events: PollFlags, timeout: Option<&Timespec>) {
+        let watched = PollFd::from_borrowed_fd(descriptor, events);
         let _ = match stop {
-            Some(stop) => poll(&mut [watched, PollFd::new(&stop.0.event_fd, PollFlags::IN)], most),
-            None => poll(&mut [watched], most),
+            Some(stop) => poll(&mut [watched, PollFd::new(&stop.0.event_fd, PollFlags::IN)], timeout),
+            None => poll(&mut [watched], timeout),
         };
     }
 }

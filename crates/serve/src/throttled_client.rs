@@ -32,7 +32,7 @@ pub struct ThrottledClient {
     shares: Arc<Shares>,
     member: ShareId,
     /// Requests that wait for the share of the export, by number.
-    sharing: VecDeque<(u16, Request)>,
+    waiting_for_share: VecDeque<(u16, Request)>,
     /// The cost of requests in flight that count for the share, and of those that have ended since the last turn.
     shared_cost: u64,
     ended_cost: u64,
@@ -68,7 +68,7 @@ impl ThrottledClient {
             last_number: 0,
             shares,
             member,
-            sharing: VecDeque::new(),
+            waiting_for_share: VecDeque::new(),
             shared_cost: 0,
             ended_cost: 0,
             release_at: Instant::NEVER,
@@ -96,7 +96,8 @@ impl ThrottledClient {
                 self.allowed.append(&mut self.batch);
             }
         }
-        if self.ended_cost > 0 || !self.sharing.is_empty() || !self.allowed.is_empty() && self.shares.is_on() {
+        if self.ended_cost > 0 || !self.waiting_for_share.is_empty() || !self.allowed.is_empty() && self.shares.is_on()
+        {
             self.share(now);
         } else {
             self.ready.append(&mut self.allowed);
@@ -110,26 +111,26 @@ impl ThrottledClient {
 
     /// Sorts the allowed requests into those that go now and those that wait for the share of the export.
     fn share(&mut self, now: Instant) {
-        let mut turn = self.shares.locked();
+        let mut shares = self.shares.locked();
         let ended = std::mem::take(&mut self.ended_cost);
         self.shared_cost -= ended;
-        turn.ended(self.member, ended);
+        shares.ended(self.member, ended);
         if !self.allowed.is_empty() {
-            turn.ask(now, self.member, self.served.settings().weight);
+            shares.mark_busy(now, self.member, self.served.settings().weight);
         }
         for request in self.allowed.drain(..) {
             self.last_number = self.last_number.wrapping_add(1);
             let cost = cost(request.buffer.len());
-            if turn.admit(self.member, self.id, self.last_number, cost) {
+            if shares.admit(self.member, self.id, self.last_number, cost) {
                 self.shared_cost += cost;
                 self.ready.push(request);
             } else {
-                self.sharing.push_back((self.last_number, request));
+                self.waiting_for_share.push_back((self.last_number, request));
             }
         }
-        for number in turn.release(self.id) {
-            let at = self.sharing.iter().position(|&(waiting, _)| waiting == number);
-            if let Some((_, request)) = at.and_then(|at| self.sharing.remove(at)) {
+        for number in shares.release(self.id) {
+            let index = self.waiting_for_share.iter().position(|&(waiting, _)| waiting == number);
+            if let Some((_, request)) = index.and_then(|index| self.waiting_for_share.remove(index)) {
                 self.shared_cost += cost(request.buffer.len());
                 self.ready.push(request);
             }
@@ -165,7 +166,7 @@ impl ThrottledClient {
     pub fn give_up(&mut self) -> impl Iterator<Item = Request> + use<> {
         self.served.counts.held_back.fetch_sub(self.throttled.len() as u64, Relaxed);
         self.release_at = Instant::NEVER;
-        self.ready.extend(self.sharing.drain(..).map(|(_, request)| request));
+        self.ready.extend(self.waiting_for_share.drain(..).map(|(_, request)| request));
         let _ = self.client.submit_all(&mut self.ready);
         std::mem::take(&mut self.throttled).into_iter().map(|(_, request)| request)
     }
@@ -198,8 +199,8 @@ impl ThrottledClient {
     fn take_released(&mut self, site: &Site, now: Instant) {
         let released = self.served.throttle.release(now, self.id);
         for number in released.own {
-            if let Some(at) = self.throttled.iter().position(|&(throttled, _)| throttled == number)
-                && let Some((_, request)) = self.throttled.remove(at)
+            if let Some(index) = self.throttled.iter().position(|&(throttled, _)| throttled == number)
+                && let Some((_, request)) = self.throttled.remove(index)
             {
                 self.served.counts.held_back.fetch_sub(1, Relaxed);
                 self.allowed.push(request);

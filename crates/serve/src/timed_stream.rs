@@ -11,35 +11,35 @@ use crate::stop::Stop;
 /// A stream that blocks until a deadline, or until the server is stopped.
 pub(crate) struct TimedStream<'a, S> {
     stream: &'a S,
-    until: Instant,
+    deadline: Instant,
     stop: Option<&'a Stop>,
 }
 
 impl<'a, S: AsFd> TimedStream<'a, S> {
     /// The stream must be non-blocking.
     pub(crate) fn new(stream: &'a S, timeout: Duration, stop: Option<&'a Stop>) -> TimedStream<'a, S> {
-        TimedStream { stream, until: Instant::now() + timeout, stop }
+        TimedStream { stream, deadline: Instant::now() + timeout, stop }
     }
 
-    fn wait(&self, what: PollFlags) -> io::Result<()> {
-        let left = self.until.saturating_duration_since(Instant::now());
+    fn wait(&self, events: PollFlags) -> io::Result<()> {
+        let remaining = self.deadline.saturating_duration_since(Instant::now());
         let is_stopped = self.stop.is_some_and(Stop::is_stopped);
-        if left.is_zero() || is_stopped {
+        if remaining.is_zero() || is_stopped {
             return Err(ErrorKind::TimedOut.into());
         }
-        let left = Timespec::try_from(left).map_err(io::Error::other)?;
-        Stop::wait(self.stop, self.stream.as_fd(), what, Some(&left));
+        let remaining = Timespec::try_from(remaining).map_err(io::Error::other)?;
+        Stop::wait(self.stop, self.stream.as_fd(), events, Some(&remaining));
         Ok(())
     }
 
-    fn until_deadline(&self, what: PollFlags, mut step: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    fn until_deadline(&self, events: PollFlags, mut step: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
         loop {
             // Checked before each step: a peer that sends a byte now and then never blocks for long.
-            if Instant::now() >= self.until {
+            if Instant::now() >= self.deadline {
                 return Err(ErrorKind::TimedOut.into());
             }
             match step() {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => self.wait(what)?,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.wait(events)?,
                 done => return done,
             }
         }
@@ -50,9 +50,9 @@ impl<'a, S: AsFd> Read for TimedStream<'a, S>
 where
     &'a S: Read,
 {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut stream = self.stream;
-        self.until_deadline(PollFlags::IN, || stream.read(into))
+        self.until_deadline(PollFlags::IN, || stream.read(buffer))
     }
 }
 

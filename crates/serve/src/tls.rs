@@ -39,15 +39,15 @@ pub struct TlsError {
     why: String,
 }
 
-fn wrong(path: &Path, why: impl ToString) -> TlsError {
+fn tls_error(path: &Path, why: impl ToString) -> TlsError {
     TlsError { path: path.to_owned(), why: why.to_string() }
 }
 
-fn unreadable(path: &Path, what: &str, error: &pem::Error) -> TlsError {
+fn pem_error(path: &Path, what: &str, error: &pem::Error) -> TlsError {
     match error {
-        pem::Error::Io(error) => wrong(path, error),
-        pem::Error::NoItemsFound => wrong(path, format!("contains no {what} (expected PEM)")),
-        error => wrong(path, format!("is not PEM: {error}")),
+        pem::Error::Io(error) => tls_error(path, error),
+        pem::Error::NoItemsFound => tls_error(path, format!("contains no {what} (expected PEM)")),
+        error => tls_error(path, format!("is not PEM: {error}")),
     }
 }
 
@@ -62,10 +62,10 @@ pub struct TlsTexts {
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     let mut text = Vec::new();
-    let file = File::open(path).map_err(|error| wrong(path, error))?;
-    file.take(BYTES_MAX + 1).read_to_end(&mut text).map_err(|error| wrong(path, error))?;
+    let file = File::open(path).map_err(|error| tls_error(path, error))?;
+    file.take(BYTES_MAX + 1).read_to_end(&mut text).map_err(|error| tls_error(path, error))?;
     if text.len() as u64 > BYTES_MAX {
-        return Err(wrong(path, "is longer than 1 MiB (expected PEM)"));
+        return Err(tls_error(path, "is longer than 1 MiB (expected PEM)"));
     }
     Ok(text)
 }
@@ -73,7 +73,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
 fn certificates(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let read = CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>();
     let read = read.and_then(|all| if all.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(all) });
-    read.map_err(|error| unreadable(path, "certificate", &error))
+    read.map_err(|error| pem_error(path, "certificate", &error))
 }
 
 fn private_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
@@ -81,9 +81,9 @@ fn private_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsEr
         let is_encrypted = text.windows(ENCRYPTED_KEY.len()).any(|found| found == ENCRYPTED_KEY);
         match error {
             pem::Error::NoItemsFound if is_encrypted => {
-                wrong(path, "the private key is encrypted (expected one without a passphrase)")
+                tls_error(path, "the private key is encrypted (expected one without a passphrase)")
             }
-            error => unreadable(path, "private key", &error),
+            error => pem_error(path, "private key", &error),
         }
     })
 }
@@ -114,23 +114,23 @@ impl TlsTexts {
         let chain = certificates(certificate_path, &self.certificate)?;
         let key = private_key(key_path, &self.key)?;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
-        let builder = builder.map_err(|error| wrong(certificate_path, error))?;
+        let builder = builder.map_err(|error| tls_error(certificate_path, error))?;
         let builder = match (&self.files.authority, &self.authority) {
             (Some(path), Some(text)) => {
                 let mut roots = RootCertStore::empty();
                 for certificate in certificates(path, text)? {
-                    roots.add(certificate).map_err(|error| wrong(path, error))?;
+                    roots.add(certificate).map_err(|error| tls_error(path, error))?;
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-                builder.with_client_cert_verifier(verifier.map_err(|error| wrong(path, error))?)
+                builder.with_client_cert_verifier(verifier.map_err(|error| tls_error(path, error))?)
             }
             _ => builder.with_no_client_auth(),
         };
         // Fails if the key does not match, or the certificate has errors that its PEM form does not show.
         let config = builder.with_single_cert(chain, key).map_err(|error| match error {
-            rustls::Error::InvalidCertificate(_) => wrong(certificate_path, error),
-            error @ rustls::Error::General(_) => wrong(key_path, format!("{error} ({KEYS})")),
-            error => wrong(key_path, error),
+            rustls::Error::InvalidCertificate(_) => tls_error(certificate_path, error),
+            error @ rustls::Error::General(_) => tls_error(key_path, format!("{error} ({KEYS})")),
+            error => tls_error(key_path, error),
         })?;
         Ok(Arc::new(config))
     }
@@ -143,13 +143,13 @@ pub(crate) struct TlsLayer {
     /// Whether the client has sent the end of the stream, or has disconnected.
     has_ended: bool,
     /// Whether the names of the client's certificate have been requested.
-    is_known: bool,
+    names_taken: bool,
 }
 
 impl TlsLayer {
     pub(crate) fn new(config: Arc<ServerConfig>) -> io::Result<TlsLayer> {
         let connection = ServerConnection::new(config).map_err(io::Error::other)?;
-        Ok(TlsLayer { connection, has_ended: false, is_known: false })
+        Ok(TlsLayer { connection, has_ended: false, names_taken: false })
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -159,10 +159,10 @@ impl TlsLayer {
     /// DNS names of the client's certificate, which has been verified; returned once, after the client has presented
     /// one.
     pub(crate) fn peer_names(&mut self) -> Option<Vec<String>> {
-        if self.is_known || self.connection.is_handshaking() {
+        if self.names_taken || self.connection.is_handshaking() {
             return None;
         }
-        self.is_known = true;
+        self.names_taken = true;
         let certificate = webpki::EndEntityCert::try_from(self.connection.peer_certificates()?.first()?).ok()?;
         Some(certificate.valid_dns_names().map(str::to_owned).collect())
     }
@@ -191,11 +191,11 @@ impl TlsLayer {
                     // A missing close_notify is an end, too.
                     Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.has_ended = true,
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        if self.pull(plain)? {
+                        if self.read_records(plain)? {
                             continue;
                         }
-                        let is_nothing = received == 0;
-                        return if is_nothing { Err(ErrorKind::WouldBlock.into()) } else { Ok(received) };
+                        let is_empty = received == 0;
+                        return if is_empty { Err(ErrorKind::WouldBlock.into()) } else { Ok(received) };
                     }
                     Err(error) => return Err(error),
                 }
@@ -206,7 +206,7 @@ impl TlsLayer {
     }
 
     /// Reads from the system. Returns whether there was data, or the end of the stream.
-    fn pull(&mut self, plain: &mut dyn Stream) -> io::Result<bool> {
+    fn read_records(&mut self, plain: &mut dyn Stream) -> io::Result<bool> {
         match self.connection.read_tls(plain) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -215,23 +215,23 @@ impl TlsLayer {
         }
         let processed = self.connection.process_new_packets();
         // Also sends alerts to a client that is refused.
-        let pushed = self.push(plain);
+        let written = self.write_records(plain);
         processed.map_err(|error| io::Error::other(format!("TLS: {error}")))?;
-        pushed.map(|()| true)
+        written.map(|()| true)
     }
 
     /// Takes as much as fits into one batch of records, once the previous batch has been sent.
     pub(crate) fn send(&mut self, plain: &mut dyn Stream, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.push(plain)?;
+        self.write_records(plain)?;
         if self.has_unsent() {
             return Err(ErrorKind::WouldBlock.into());
         }
         let taken = self.connection.writer().write_vectored(pieces)?;
-        self.push(plain)?;
+        self.write_records(plain)?;
         if taken == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
     }
 
-    pub(crate) fn push(&mut self, plain: &mut dyn Stream) -> io::Result<()> {
+    pub(crate) fn write_records(&mut self, plain: &mut dyn Stream) -> io::Result<()> {
         while self.connection.wants_write() {
             match self.connection.write_tls(plain) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),

@@ -19,9 +19,9 @@ fn an_unread_log_delays_no_client_and_no_shutdown() {
     command.args(["serve", "--target", "mem:1M", "--socket"]).arg(&socket).arg("--control").arg(&control);
     command.stderr(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while UnixStream::connect(&socket).is_err() {
-        assert!(Instant::now() < until);
+        assert!(Instant::now() < deadline);
         std::thread::sleep(Duration::from_millis(5));
     }
     // Each change is a line; a pipe holds 64 KiB, and some thousand lines more wait for it.
@@ -42,7 +42,7 @@ fn an_unread_log_delays_no_client_and_no_shutdown() {
     let id = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
     while child.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < until + Duration::from_secs(60), "it does not end");
+        assert!(Instant::now() < deadline + Duration::from_secs(60), "it does not end");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -172,12 +172,14 @@ fn lines_about_clients_are_limited_and_others_are_not() {
     let messages = |level: &str| -> Vec<&str> {
         lines.iter().filter(|line| line["level"] == level).map(|line| line["message"].as_str().unwrap()).collect()
     };
-    let about_clients = messages("info").iter().filter(|it| it.starts_with("client ")).count();
+    let about_clients = messages("info").iter().filter(|message| message.starts_with("client ")).count();
     // Three lines each, and perhaps a second period of ten seconds.
     assert!((200..450).contains(&about_clients), "{about_clients}");
-    assert!(messages("info").iter().any(|it| it.starts_with("control: export \"\" weight=7")), "{log}");
+    assert!(messages("info").iter().any(|message| message.starts_with("control: export \"\" weight=7")), "{log}");
     assert!(
-        messages("warning").iter().any(|it| it.starts_with("left out ") && it.contains(" lines about clients")),
+        messages("warning")
+            .iter()
+            .any(|message| message.starts_with("left out ") && message.contains(" lines about clients")),
         "{log}"
     );
 }

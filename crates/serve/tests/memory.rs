@@ -65,8 +65,8 @@ fn clients_that_never_read_share_the_memory_and_leave_some() {
     }
     is_served_soon(&mut calm);
     // Each connection has buffers of its own for what is not data of requests.
-    let most = before + 64 + 200 / 4;
-    assert!(resident(&server) < most, "{} MiB, {before} before", resident(&server));
+    let mib_max = before + 64 + 200 / 4;
+    assert!(resident(&server) < mib_max, "{} MiB, {before} before", resident(&server));
     drop(deaf);
     is_served_soon(&mut calm);
 }

@@ -25,19 +25,19 @@ impl Running {
 
     /// The same, with what is in a folder. `{}` in an argument is the folder.
     pub(crate) fn start_in(folder: TempDir, arguments: &[&str]) -> Running {
-        let place = folder.path().to_str().unwrap().to_owned();
+        let path = folder.path().to_str().unwrap().to_owned();
         let mut command = hoistway();
-        command.arg("serve").args(arguments.iter().map(|argument| argument.replace("{}", &place)));
-        command.args(["--socket", &format!("{place}/nbd.sock"), "--control", &format!("{place}/control.sock")]);
+        command.arg("serve").args(arguments.iter().map(|argument| argument.replace("{}", &path)));
+        command.args(["--socket", &format!("{path}/nbd.sock"), "--control", &format!("{path}/control.sock")]);
         Running::launch(folder, command)
     }
 
     /// The same for a server that does not log that it serves.
     pub(crate) fn start_quietly(folder: TempDir, arguments: &[&str]) -> Running {
-        let place = folder.path().to_str().unwrap().to_owned();
+        let path = folder.path().to_str().unwrap().to_owned();
         let mut command = hoistway();
-        command.arg("serve").args(arguments.iter().map(|argument| argument.replace("{}", &place)));
-        command.args(["--socket", &format!("{place}/nbd.sock")]);
+        command.arg("serve").args(arguments.iter().map(|argument| argument.replace("{}", &path)));
+        command.args(["--socket", &format!("{path}/nbd.sock")]);
         Running::launch_until(folder, command, |running| UnixStream::connect(running.socket()).is_ok())
     }
 
@@ -136,12 +136,12 @@ pub(crate) fn hoistway() -> Command {
 
 /// Whether a program is there that we compare ourselves with. Without it a test says so and ends; in CI that is an error.
 pub(crate) fn is_installed(program: &str) -> bool {
-    let is_there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    assert!(is_there || std::env::var("CI").is_err(), "{program} is not installed");
-    if !is_there {
+    let is_found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    assert!(is_found || std::env::var("CI").is_err(), "{program} is not installed");
+    if !is_found {
         eprintln!("skipped: {program} is not installed");
     }
-    is_there
+    is_found
 }
 
 /// What a program prints. It must end well.

@@ -15,15 +15,15 @@ const DEPTH: u64 = 48;
 
 /// Reads from an export for a while, with as many reads in flight as there may be. Returns their number.
 fn read(server: &Running, export: &str, time: Duration) -> u64 {
-    let (mut client, until, mut reads) = (Client::at(server, export).unwrap(), Instant::now() + time, 0);
-    let ask = |number: u64| request(0, READ, number, number * u64::from(BYTES) % EXPORT_BYTES, BYTES);
-    let first: Vec<u8> = (0..DEPTH).flat_map(ask).collect();
+    let (mut client, deadline, mut reads) = (Client::at(server, export).unwrap(), Instant::now() + time, 0);
+    let request_of = |number: u64| request(0, READ, number, number * u64::from(BYTES) % EXPORT_BYTES, BYTES);
+    let first: Vec<u8> = (0..DEPTH).flat_map(request_of).collect();
     client.0.write_all(&first).unwrap();
     let mut reply = vec![0; 16 + BYTES as usize];
-    while Instant::now() < until {
+    while Instant::now() < deadline {
         client.0.read_exact(&mut reply).unwrap();
         assert_eq!(reply[4..8], [0; 4]);
-        client.0.write_all(&ask(reads + DEPTH)).unwrap();
+        client.0.write_all(&request_of(reads + DEPTH)).unwrap();
         reads += 1;
     }
     reads
@@ -48,11 +48,10 @@ fn reads_beside(scheduler: &[&str], weights: [u16; 2]) -> [u64; 2] {
 
 #[test]
 fn exports_share_a_fast_target_by_weight_unless_a_scheduler_was_asked_for() {
-    // Where CPUs are short, a client that does not get one leaves its share to the other: the bounds are wide, and a share has to be kept
-    // in one of five rounds. The unit tests of the server's shares check the exact ones.
+    // Other programs may take the CPU from one of the clients: a share has to be kept in one of three rounds.
     let keeps = |scheduler: &[&str], weights, bounds: std::ops::Range<f64>| {
         let mut seen = Vec::new();
-        for _ in 0..5 {
+        for _ in 0..3 {
             let reads = reads_beside(scheduler, weights);
             let ratio = reads[1] as f64 / reads[0] as f64;
             if bounds.contains(&ratio) {
@@ -62,7 +61,7 @@ fn exports_share_a_fast_target_by_weight_unless_a_scheduler_was_asked_for() {
         }
         panic!("{scheduler:?} {weights:?}: reads and ratio {seen:?}, expected {bounds:?}");
     };
-    keeps(&[], [100, 800], 2.0..10.0);
-    keeps(&[], [100, 100], 0.6..1.6);
-    keeps(&["--scheduler", "none"], [100, 800], 0.5..1.8);
+    keeps(&[], [100, 400], 2.8..5.2);
+    keeps(&[], [100, 100], 0.7..1.4);
+    keeps(&["--scheduler", "none"], [100, 400], 0.5..2.0);
 }

@@ -35,11 +35,11 @@ impl Client {
         context.extend(b"\0\0\0\x01\0\0\0\x0fbase:allocation");
         stream.write_all(&context).unwrap();
         loop {
-            let mut head = [0; 20];
-            stream.read_exact(&mut head).unwrap();
-            let of = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap());
-            stream.read_exact(&mut vec![0; of(16) as usize]).unwrap();
-            if of(12) != 4 {
+            let mut header = [0; 20];
+            stream.read_exact(&mut header).unwrap();
+            let field = |at: usize| u32::from_be_bytes(header[at..at + 4].try_into().unwrap());
+            stream.read_exact(&mut vec![0; field(16) as usize]).unwrap();
+            if field(12) != 4 {
                 break;
             }
         }
@@ -55,11 +55,11 @@ impl Client {
         hello.extend([0, 0]);
         stream.write_all(&hello).unwrap();
         loop {
-            let mut head = [0; 20];
-            stream.read_exact(&mut head).unwrap();
-            let of = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap());
-            stream.read_exact(&mut vec![0; of(16) as usize]).unwrap();
-            match of(12) {
+            let mut header = [0; 20];
+            stream.read_exact(&mut header).unwrap();
+            let field = |at: usize| u32::from_be_bytes(header[at..at + 4].try_into().unwrap());
+            stream.read_exact(&mut vec![0; field(16) as usize]).unwrap();
+            match field(12) {
                 1 => return Some(Client(stream)),
                 3 => {}
                 _ => return None,

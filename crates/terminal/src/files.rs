@@ -10,8 +10,8 @@ use anyhow::{Result, ensure};
 pub type Identity = (u64, u64);
 
 /// Refuses to overwrite a file that is one of those being read, whatever its name.
-pub fn spare(read: &[Identity], output: &Path) -> Result<()> {
-    let is_read = identity(output).is_some_and(|identity| read.contains(&identity));
+pub fn spare(read_files: &[Identity], output: &Path) -> Result<()> {
+    let is_read = identity(output).is_some_and(|identity| read_files.contains(&identity));
     ensure!(!is_read, "{}: is read by this command (expected another file to write to)", output.display());
     Ok(())
 }

@@ -45,9 +45,9 @@ pub enum Output {
         /// The name given by the user.
         name: PathBuf,
         /// Its path after resolving all symbolic links.
-        place: PathBuf,
+        path: PathBuf,
         /// The temporary file.
-        beside: PathBuf,
+        temporary: PathBuf,
     },
     /// A device, a pipe or the like, which must not be replaced.
     Special {
@@ -74,17 +74,19 @@ impl Output {
             let file = opened.with_context(|| cannot_be_written(&name))?;
             return Ok(Output::Special { name, file });
         }
-        let place = resolve_links(&name).with_context(|| cannot_be_written(&name))?;
-        let last = place
+        let path = resolve_links(&name).with_context(|| cannot_be_written(&name))?;
+        let last = path
             .file_name()
             .ok_or_else(|| anyhow!("{}: expected the name of a file to write the results to", name.display()))?;
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(last);
         hidden.push(format!(".{}.part", std::process::id()));
-        let beside = place.with_file_name(hidden);
+        let temporary = path.with_file_name(hidden);
         // Only checks that it can be created, so that a killed process leaves no temporary file.
-        fs::write(&beside, b"").and_then(|()| fs::remove_file(&beside)).with_context(|| cannot_be_written(&name))?;
-        Ok(Output::File { name, place, beside })
+        fs::write(&temporary, b"")
+            .and_then(|()| fs::remove_file(&temporary))
+            .with_context(|| cannot_be_written(&name))?;
+        Ok(Output::File { name, path, temporary })
     }
 
     /// Opens the file of `option`, which must differ from that of `results`.
@@ -99,7 +101,7 @@ impl Output {
     /// Writes the results.
     pub fn write(self, content: impl AsRef<[u8]>) -> Result<()> {
         match &self {
-            Output::File { name, place, beside } => replace(place, beside, content.as_ref()).or_else(|error| {
+            Output::File { name, path, temporary } => replace(path, temporary, content.as_ref()).or_else(|error| {
                 // The folder has disappeared or is full: print the results rather than lose them.
                 Output::Standard.write_to_file_only(content.as_ref())?;
                 Err(error).context("the results are on standard output instead").context(cannot_be_written(name))
@@ -116,8 +118,8 @@ impl Output {
                 let mut out = io::stdout().lock();
                 out.write_all(bytes).and_then(|()| out.flush()).context("standard output: cannot be written")
             }
-            Output::File { name, place, beside } => {
-                replace(place, beside, bytes).with_context(|| cannot_be_written(name))
+            Output::File { name, path, temporary } => {
+                replace(path, temporary, bytes).with_context(|| cannot_be_written(name))
             }
             Output::Special { name, file } => (&*file).write_all(bytes).with_context(|| cannot_be_written(name)),
         }
@@ -127,7 +129,7 @@ impl Output {
     pub fn stream(self) -> Result<Stream> {
         let (name, opened) = match &self {
             Output::Standard => return Err(anyhow!("expected the name of a file")),
-            Output::File { name, beside, .. } => (name.clone(), fs::File::create(beside)),
+            Output::File { name, temporary, .. } => (name.clone(), fs::File::create(temporary)),
             Output::Special { name, file } => (name.clone(), file.try_clone()),
         };
         let file = opened.with_context(|| cannot_be_written(&name))?;
@@ -137,7 +139,7 @@ impl Output {
     /// Whether both outputs are the same regular file.
     pub fn is_same_file(&self, other: &Output) -> bool {
         match (self, other) {
-            (Output::File { name: one, .. }, Output::File { name: other, .. }) => is_same_path(one, other),
+            (Output::File { name: first, .. }, Output::File { name: second, .. }) => is_same_path(first, second),
             _ => false,
         }
     }
@@ -174,9 +176,9 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if let Output::File { beside, .. } = self {
+        if let Output::File { temporary, .. } = self {
             // After a successful write the temporary file no longer exists.
-            let _ = fs::remove_file(beside);
+            let _ = fs::remove_file(temporary);
         }
     }
 }
@@ -197,9 +199,9 @@ impl Stream {
 
     /// Renames the file to its final name. Returns its length in bytes.
     pub fn finish(self) -> Result<u64> {
-        if let Output::File { place, beside, .. } = &self.output {
+        if let Output::File { path, temporary, .. } = &self.output {
             // fsync before the rename, so that the file is complete or absent even after a power failure.
-            let renamed = self.file.sync_all().and_then(|()| fs::rename(beside, place));
+            let renamed = self.file.sync_all().and_then(|()| fs::rename(temporary, path));
             renamed.with_context(|| cannot_be_written(&self.name))?;
         }
         Ok(self.bytes)
@@ -223,16 +225,16 @@ fn open_with_notice<T>(is_fifo: bool, name: &Path, open: impl FnOnce() -> T) -> 
     if !is_fifo {
         return open();
     }
-    let (opened, waits) = mpsc::channel::<()>();
-    let shown = name.display().to_string();
+    let (finished, wait) = mpsc::channel::<()>();
+    let printed_name = name.display().to_string();
     let watch = thread::spawn(move || {
-        if waits.recv_timeout(FIFO_NOTICE_DELAY) == Err(RecvTimeoutError::Timeout) {
-            eprintln!("waiting for a reader of the FIFO {shown:?}");
+        if wait.recv_timeout(FIFO_NOTICE_DELAY) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("waiting for a reader of the FIFO {printed_name:?}");
         }
     });
     let result = open();
-    drop(opened);
-    // `opened` is dropped, so the thread ends at once.
+    drop(finished);
+    // `finished` is dropped, so the thread ends at once.
     let _ = watch.join();
     result
 }
@@ -240,32 +242,32 @@ fn open_with_notice<T>(is_fifo: bool, name: &Path, open: impl FnOnce() -> T) -> 
 /// The path after resolving symbolic links; the last one may be dangling.
 fn resolve_links(name: &Path) -> io::Result<PathBuf> {
     const LINKS_MAX: usize = 40;
-    let mut place = name.to_owned();
+    let mut path = name.to_owned();
     for _ in 0..LINKS_MAX {
-        if let Ok(there) = fs::canonicalize(&place) {
-            return Ok(there);
+        if let Ok(canonical) = fs::canonicalize(&path) {
+            return Ok(canonical);
         }
-        match fs::read_link(&place) {
+        match fs::read_link(&path) {
             // A relative link starts from its own folder, an absolute one replaces the path.
-            Ok(target) => place = place.parent().unwrap_or(Path::new("")).join(target),
-            Err(_) => return Ok(place),
+            Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
+            Err(_) => return Ok(path),
         }
     }
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// Replaces the file at `place` atomically by one with these bytes.
-fn replace(place: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
-    fs::write(beside, bytes).and_then(|()| fs::rename(beside, place))
+/// Replaces the file at `path` atomically by one with these bytes.
+fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::write(temporary, bytes).and_then(|()| fs::rename(temporary, path))
 }
 
 /// Whether both names resolve to the same path.
-pub fn is_same_path(one: &Path, other: &Path) -> bool {
-    let place = |name: &Path| {
-        let place = std::path::absolute(resolve_links(name).ok()?).ok()?;
-        Some(fs::canonicalize(place.parent()?).ok()?.join(place.file_name()?))
+pub fn is_same_path(first: &Path, second: &Path) -> bool {
+    let resolved = |name: &Path| {
+        let path = std::path::absolute(resolve_links(name).ok()?).ok()?;
+        Some(fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?))
     };
-    one == other || place(one).is_some_and(|one| place(other) == Some(one))
+    first == second || resolved(first).is_some_and(|first| resolved(second) == Some(first))
 }
 
 /// Rejects the same file for two options. Pairs of an option and its file.

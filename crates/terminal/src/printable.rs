@@ -14,9 +14,9 @@ pub fn text(text: &str) -> String {
 
 fn is_terminal_control(character: char) -> bool {
     // Bidirectional control characters, which Unicode does not classify as control characters, can reorder text.
-    let turns =
+    let reorders =
         matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || character.is_control() && character != '\n' && character != '\t'
+    reorders || character.is_control() && character != '\n' && character != '\t'
 }
 
 fn picture(control: char) -> char {
@@ -35,20 +35,20 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     // Checked while serializing: as a value, a document of a thousand processes takes more memory than the runs did.
-    let is_any = Cell::new(false);
-    document.serialize(&mut Serializer::with_formatter(io::sink(), Pictures { is_any: &is_any }))?;
-    if !is_any.get() {
+    let has_control = Cell::new(false);
+    document.serialize(&mut Serializer::with_formatter(io::sink(), Pictures { has_control: &has_control }))?;
+    if !has_control.get() {
         return Ok(None);
     }
-    let mut shown = Vec::new();
-    document.serialize(&mut Serializer::with_formatter(&mut shown, Pictures { is_any: &is_any }))?;
-    Ok(Some(read(str::from_utf8(&shown)?)?))
+    let mut printable = Vec::new();
+    document.serialize(&mut Serializer::with_formatter(&mut printable, Pictures { has_control: &has_control }))?;
+    Ok(Some(read(str::from_utf8(&printable)?)?))
 }
 
 /// A JSON formatter that replaces control characters by their pictures, also in keys.
 struct Pictures<'a> {
     /// Whether there were any.
-    is_any: &'a Cell<bool>,
+    has_control: &'a Cell<bool>,
 }
 
 impl Formatter for Pictures<'_> {
@@ -56,7 +56,7 @@ impl Formatter for Pictures<'_> {
         if !fragment.contains(is_terminal_control) {
             return writer.write_all(fragment.as_bytes());
         }
-        self.is_any.set(true);
+        self.has_control.set(true);
         writer.write_all(text(fragment).as_bytes())
     }
 
@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn control_characters_are_made_visible_and_other_text_is_unchanged() {
-        for fine in ["plain", "two\nlines\tand a tab", "\"quoted\" \\u001b", "\u{e9}\u{a0}\u{4e00}\u{1f600}", ""] {
-            assert_eq!(shown("name", fine), None, "{fine:?}");
-            assert_eq!(shown(fine, "text"), None, "{fine:?}");
+        for unchanged in ["plain", "two\nlines\tand a tab", "\"quoted\" \\u001b", "\u{e9}\u{a0}\u{4e00}\u{1f600}", ""] {
+            assert_eq!(shown("name", unchanged), None, "{unchanged:?}");
+            assert_eq!(shown(unchanged, "text"), None, "{unchanged:?}");
         }
-        for (obeyed, picture) in [
+        for (control, picture) in [
             ('\u{1b}', '\u{241b}'),
             ('\r', '\u{240d}'),
             ('\u{8}', '\u{2408}'),
@@ -100,9 +100,9 @@ mod tests {
             ('\u{202e}', '\u{fffd}'),
             ('\u{2066}', '\u{fffd}'),
         ] {
-            let (before, after) = (format!("a{obeyed}\n"), format!("a{picture}\n"));
-            assert_eq!(shown("name", &before), Some(("name".to_owned(), after.clone())), "{obeyed:?}");
-            assert_eq!(shown(&before, "text"), Some((after, "text".to_owned())), "{obeyed:?}");
+            let (before, after) = (format!("a{control}\n"), format!("a{picture}\n"));
+            assert_eq!(shown("name", &before), Some(("name".to_owned(), after.clone())), "{control:?}");
+            assert_eq!(shown(&before, "text"), Some((after, "text".to_owned())), "{control:?}");
         }
     }
 }

@@ -75,14 +75,14 @@ impl DescriptorWindow {
         index: u16,
     ) -> Result<Descriptor, Malformed> {
         if index.wrapping_sub(self.first) >= self.count {
-            let at = table.checked_add(u64::from(index) * DESCRIPTOR_BYTES).ok_or(Malformed::Unreadable)?;
+            let address = table.checked_add(u64::from(index) * DESCRIPTOR_BYTES).ok_or(Malformed::Unreadable)?;
             let count = usize::from(size - index).min(WINDOW);
-            let has_all = space.read(at, self.bytes[..count].as_flattened_mut());
+            let is_complete = space.read(address, self.bytes[..count].as_flattened_mut());
             // If the table extends beyond memory, read only one descriptor.
-            if !has_all && !space.read(at, &mut self.bytes[0]) {
+            if !is_complete && !space.read(address, &mut self.bytes[0]) {
                 return Err(Malformed::Unreadable);
             }
-            (self.first, self.count) = (index, if has_all { count as u16 } else { 1 });
+            (self.first, self.count) = (index, if is_complete { count as u16 } else { 1 });
         }
         let bytes = &self.bytes[usize::from(index - self.first)];
         // The slices have the lengths of the arrays.
@@ -107,14 +107,14 @@ impl Chain {
         may_be_indirect: bool,
     ) -> Result<(), Malformed> {
         self.clear();
-        let most = u32::from(size).max(SEGMENTS_MAX + 2);
+        let descriptors_max = u32::from(size).max(SEGMENTS_MAX + 2);
         let (mut table, mut size, mut index, mut is_indirect) = (table, size, head, false);
         let (mut count, mut window) = (0, DescriptorWindow::default());
         loop {
             if index >= size {
                 return Err(Malformed::Index);
             }
-            if count == most {
+            if count == descriptors_max {
                 return Err(Malformed::TooLong);
             }
             let descriptor = window.descriptor(space, table, size, index)?;
@@ -150,14 +150,14 @@ impl Chain {
     }
 
     fn add(&mut self, descriptor: &Descriptor) {
-        let piece = DescriptorSegment { address: descriptor.address, len: descriptor.len };
+        let segment = DescriptorSegment { address: descriptor.address, len: descriptor.len };
         if descriptor.has(VRING_DESC_F_WRITE) {
-            self.writable.push(piece);
-            self.writable_bytes += u64::from(piece.len);
+            self.writable.push(segment);
+            self.writable_bytes += u64::from(segment.len);
         } else {
             self.is_out_of_order |= !self.writable.is_empty();
-            self.readable.push(piece);
-            self.readable_bytes += u64::from(piece.len);
+            self.readable.push(segment);
+            self.readable_bytes += u64::from(segment.len);
         }
     }
 
@@ -188,7 +188,7 @@ impl Chain {
     /// The address of the last writable byte: the status.
     #[must_use]
     pub fn status_address(&self) -> Option<u64> {
-        let last = self.writable.iter().rev().find(|piece| piece.len > 0)?;
+        let last = self.writable.iter().rev().find(|segment| segment.len > 0)?;
         last.address.checked_add(u64::from(last.len) - 1)
     }
 
@@ -196,12 +196,12 @@ impl Chain {
     #[must_use]
     pub fn gather(&self, space: &impl GuestAddressSpace, skip: u64, into: &mut [u8]) -> bool {
         let mut done = 0;
-        for piece in behind(&self.readable, skip) {
+        for segment in skip_bytes(&self.readable, skip) {
             if done == into.len() {
                 break;
             }
-            let end = into.len().min(done + piece.len as usize);
-            if !space.read(piece.address, &mut into[done..end]) {
+            let end = into.len().min(done + segment.len as usize);
+            if !space.read(segment.address, &mut into[done..end]) {
                 return false;
             }
             done = end;
@@ -213,12 +213,12 @@ impl Chain {
     #[must_use]
     pub fn scatter(&self, space: &impl GuestAddressSpace, from: &[u8]) -> bool {
         let mut done = 0;
-        for piece in &self.writable {
+        for segment in &self.writable {
             if done == from.len() {
                 break;
             }
-            let end = from.len().min(done + piece.len as usize);
-            if !space.write(piece.address, &from[done..end]) {
+            let end = from.len().min(done + segment.len as usize);
+            if !space.write(segment.address, &from[done..end]) {
                 return false;
             }
             done = end;
@@ -228,11 +228,11 @@ impl Chain {
 }
 
 /// Pieces without the first bytes. A piece that would wrap around is out of memory anyway.
-fn behind(pieces: &[DescriptorSegment], skip: u64) -> impl Iterator<Item = DescriptorSegment> + '_ {
+fn skip_bytes(segments: &[DescriptorSegment], skip: u64) -> impl Iterator<Item = DescriptorSegment> + '_ {
     let mut skip = skip;
-    pieces.iter().map(move |piece| {
-        let now = skip.min(u64::from(piece.len));
-        skip -= now;
-        DescriptorSegment { address: piece.address.saturating_add(now), len: piece.len - now as u32 }
+    segments.iter().map(move |segment| {
+        let skipped = skip.min(u64::from(segment.len));
+        skip -= skipped;
+        DescriptorSegment { address: segment.address.saturating_add(skipped), len: segment.len - skipped as u32 }
     })
 }

@@ -22,7 +22,7 @@ pub const QUEUE_SIZE_MAX: u16 = 1024;
 const VERSION: u16 = 1;
 const ALIGN: usize = 64;
 /// Hoistway's own part, at the end.
-const OWN_BYTES: usize = 64;
+const HOISTWAY_BYTES: usize = 64;
 // Offsets in a queue's part, in bytes.
 const VERSION_AT: usize = 8;
 const DESC_NUM_AT: usize = 10;
@@ -82,7 +82,7 @@ fn queue_bytes(size: u16) -> usize {
 }
 
 fn bytes(queues: u16, size: u16) -> usize {
-    usize::from(queues) * queue_bytes(size) + OWN_BYTES
+    usize::from(queues) * queue_bytes(size) + HOISTWAY_BYTES
 }
 
 impl Record {
@@ -127,41 +127,41 @@ impl Record {
 
     /// Whether it contains this queue with this size.
     #[must_use]
-    pub fn is_of(&self, queue: u16, size: u16) -> bool {
+    pub fn covers(&self, queue: u16, size: u16) -> bool {
         queue < self.queues && size <= self.size
     }
 
     // All offsets were checked against the record's length.
-    fn get<T: AtomicAccess + Default>(&self, at: usize) -> T {
-        self.map.as_volatile_slice().load(at, Acquire).unwrap_or_default()
+    fn get<T: AtomicAccess + Default>(&self, offset: usize) -> T {
+        self.map.as_volatile_slice().load(offset, Acquire).unwrap_or_default()
     }
 
-    fn set<T: AtomicAccess>(&self, at: usize, value: T) {
-        let stored = self.map.as_volatile_slice().store(value, at, Release);
+    fn set<T: AtomicAccess>(&self, offset: usize, value: T) {
+        let stored = self.map.as_volatile_slice().store(value, offset, Release);
         debug_assert!(stored.is_ok(), "it is as long as its queues need");
     }
 
-    fn queue_get(&self, queue: u16, at: usize) -> u16 {
-        self.get(usize::from(queue) * queue_bytes(self.size) + at)
+    fn queue_get(&self, queue: u16, offset: usize) -> u16 {
+        self.get(usize::from(queue) * queue_bytes(self.size) + offset)
     }
 
-    fn queue_set(&self, queue: u16, at: usize, value: u16) {
-        self.set(usize::from(queue) * queue_bytes(self.size) + at, value);
+    fn queue_set(&self, queue: u16, offset: usize, value: u16) {
+        self.set(usize::from(queue) * queue_bytes(self.size) + offset, value);
     }
 
-    fn descriptor_at(&self, queue: u16, head: u16) -> usize {
+    fn descriptor_offset(&self, queue: u16, head: u16) -> usize {
         usize::from(queue) * queue_bytes(self.size) + DESCRIPTORS_AT + DESCRIPTOR_BYTES * usize::from(head)
     }
 
     /// A head was taken; `counter` is its number in the queue.
     #[inline]
-    pub fn taken(&self, queue: u16, head: u16, counter: u64) {
-        let at = self.descriptor_at(queue, head);
-        self.set(at + COUNTER_AT, counter);
-        self.set(at, 1_u8);
+    pub fn record_taken(&self, queue: u16, head: u16, counter: u64) {
+        let offset = self.descriptor_offset(queue, head);
+        self.set(offset + COUNTER_AT, counter);
+        self.set(offset, 1_u8);
     }
 
-    /// A head is about to be returned: if [`given_back`](Self::given_back) is not reached, the server that recovers the record
+    /// A head is about to be returned: if [`finish_return`](Self::finish_return) is not reached, the server that recovers the record
     /// completes the step.
     #[inline]
     pub fn begin_return(&self, queue: u16, head: u16) {
@@ -170,8 +170,8 @@ impl Record {
 
     /// A head has been returned, and the index of the used ring is now `used_idx`.
     #[inline]
-    pub fn given_back(&self, queue: u16, head: u16, used_idx: u16) {
-        self.set(self.descriptor_at(queue, head), 0_u8);
+    pub fn finish_return(&self, queue: u16, head: u16, used_idx: u16) {
+        self.set(self.descriptor_offset(queue, head), 0_u8);
         self.queue_set(queue, USED_IDX_AT, used_idx);
     }
 
@@ -179,38 +179,38 @@ impl Record {
     /// previous server could not record that.
     #[must_use]
     pub fn recover(&self, queue: u16, used_idx: u16) -> Recovered {
-        let noted = self.queue_get(queue, USED_IDX_AT);
+        let recorded = self.queue_get(queue, USED_IDX_AT);
         let mut head = self.queue_get(queue, LAST_BATCH_HEAD_AT);
-        for _ in 0..used_idx.wrapping_sub(noted).min(self.size) {
+        for _ in 0..used_idx.wrapping_sub(recorded).min(self.size) {
             if head >= self.size {
                 break;
             }
-            let at = self.descriptor_at(queue, head);
-            self.set(at, 0_u8);
-            head = self.get(at + NEXT_AT);
+            let offset = self.descriptor_offset(queue, head);
+            self.set(offset, 0_u8);
+            head = self.get(offset + NEXT_AT);
         }
         self.queue_set(queue, USED_IDX_AT, used_idx);
-        let is_in_flight = |head: &u16| self.get::<u8>(self.descriptor_at(queue, *head)) == 1;
-        let numbered = |head| (self.get::<u64>(self.descriptor_at(queue, head) + COUNTER_AT), head);
-        let mut heads: Vec<_> = (0..self.size).filter(is_in_flight).map(numbered).collect();
+        let is_in_flight = |head: &u16| self.get::<u8>(self.descriptor_offset(queue, *head)) == 1;
+        let with_counter = |head| (self.get::<u64>(self.descriptor_offset(queue, head) + COUNTER_AT), head);
+        let mut heads: Vec<_> = (0..self.size).filter(is_in_flight).map(with_counter).collect();
         heads.sort_unstable();
         let counter = heads.last().map_or(0, |&(counter, _)| counter.wrapping_add(1));
         Recovered { heads: heads.into_iter().map(|(_, head)| head).collect(), counter }
     }
 
-    fn own_region_offset(&self) -> usize {
-        bytes(self.queues, self.size) - OWN_BYTES
+    fn hoistway_offset(&self) -> usize {
+        bytes(self.queues, self.size) - HOISTWAY_BYTES
     }
 
     /// Whether the driver had chosen write-through mode.
     #[must_use]
     pub fn writes_through(&self) -> bool {
-        self.get::<u8>(self.own_region_offset()) == 1
+        self.get::<u8>(self.hoistway_offset()) == 1
     }
 
     /// Records the mode that the driver has chosen.
     pub fn set_writes_through(&self, writes_through: bool) {
-        self.set(self.own_region_offset(), u8::from(writes_through));
+        self.set(self.hoistway_offset(), u8::from(writes_through));
     }
 }
 
@@ -235,10 +235,10 @@ mod tests {
     fn unreturned_requests_are_recovered_in_the_order_they_were_taken() {
         let record = record();
         for (counter, head) in [5, 2, 7, 0].into_iter().enumerate() {
-            record.taken(1, head, counter as u64);
+            record.record_taken(1, head, counter as u64);
         }
         record.begin_return(1, 2);
-        record.given_back(1, 2, 1);
+        record.finish_return(1, 2, 1);
         assert_eq!(record.recover(1, 1), Recovered { heads: vec![5, 7, 0], counter: 4 });
         assert_eq!(record.recover(0, 0), Recovered { heads: vec![], counter: 0 });
     }
@@ -247,8 +247,8 @@ mod tests {
     fn an_interrupted_completion_is_resolved_by_the_ring() {
         for steps in 0..3 {
             let record = record();
-            record.taken(0, 3, 0);
-            record.taken(0, 4, 1);
+            record.record_taken(0, 3, 0);
+            record.record_taken(0, 4, 1);
             let mut used_idx = 9;
             record.queue_set(0, USED_IDX_AT, used_idx);
             record.begin_return(0, 3);
@@ -256,7 +256,7 @@ mod tests {
                 used_idx += 1;
             }
             if steps > 1 {
-                record.set(record.descriptor_at(0, 3), 0_u8);
+                record.set(record.descriptor_offset(0, 3), 0_u8);
             }
             let expected = if steps == 0 { vec![3, 4] } else { vec![4] };
             assert_eq!(record.recover(0, used_idx).heads, expected, "after {steps} steps");
@@ -280,7 +280,7 @@ mod tests {
         ));
         let record = Record::open(file.try_clone().unwrap(), 0, len, 1, 8).unwrap();
         record.queue_set(0, LAST_BATCH_HEAD_AT, 3);
-        record.set(record.descriptor_at(0, 3) + NEXT_AT, 60_000_u16);
+        record.set(record.descriptor_offset(0, 3) + NEXT_AT, 60_000_u16);
         assert!(record.recover(0, 40_000).heads.is_empty());
         record.queue_set(0, VERSION_AT, 2);
         assert!(matches!(Record::open(file, 0, len, 1, 8), Err(InflightRecordError::Version { version: 2, size: 8 })));

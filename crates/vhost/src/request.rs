@@ -99,32 +99,32 @@ pub fn parse(
     }
     let [kind, sector] =
         [&header[..4], &header[8..]].map(|bytes| bytes.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte)));
-    let (sent, wanted) = (chain.readable_bytes() - HEADER_BYTES, chain.writable_bytes() - 1);
+    let (out_bytes, in_bytes) = (chain.readable_bytes() - HEADER_BYTES, chain.writable_bytes() - 1);
     let transfer = |bytes: u64| {
         let bytes = u32::try_from(bytes).ok().filter(|&bytes| bytes <= limits.data_bytes_max).ok_or(REFUSED)?;
-        let is_whole = bytes > 0 && u64::from(bytes).is_multiple_of(SECTOR_BYTES);
-        if !is_whole || !exists(sector, u64::from(bytes) / SECTOR_BYTES, disk) {
+        let is_aligned = bytes > 0 && u64::from(bytes).is_multiple_of(SECTOR_BYTES);
+        if !is_aligned || !exists(sector, u64::from(bytes) / SECTOR_BYTES, disk) {
             return Err(REFUSED);
         }
         Ok((sector * SECTOR_BYTES, bytes))
     };
-    let writes = || if disk.read_only { Err(REFUSED) } else { Ok(()) };
+    let check_writable = || if disk.read_only { Err(REFUSED) } else { Ok(()) };
     match kind as u32 {
-        blk::VIRTIO_BLK_T_IN => transfer(wanted).map(|(offset, bytes)| Request::Read { offset, bytes }),
+        blk::VIRTIO_BLK_T_IN => transfer(in_bytes).map(|(offset, bytes)| Request::Read { offset, bytes }),
         blk::VIRTIO_BLK_T_OUT => {
-            writes()?;
-            transfer(sent).map(|(offset, bytes)| Request::Write { offset, bytes })
+            check_writable()?;
+            transfer(out_bytes).map(|(offset, bytes)| Request::Write { offset, bytes })
         }
         blk::VIRTIO_BLK_T_FLUSH => Ok(Request::Flush),
         blk::VIRTIO_BLK_T_GET_ID => Ok(Request::Id),
         blk::VIRTIO_BLK_T_DISCARD => {
-            writes()?;
-            ranges(chain, space, disk, sent, DISCARD_SECTORS_MAX, 0).map(Request::Discard)
+            check_writable()?;
+            ranges(chain, space, disk, out_bytes, DISCARD_SECTORS_MAX, 0).map(Request::Discard)
         }
         blk::VIRTIO_BLK_T_WRITE_ZEROES => {
-            writes()?;
+            check_writable()?;
             let flags = blk::VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP;
-            ranges(chain, space, disk, sent, ZERO_SECTORS_MAX, flags).map(Request::WriteZeroes)
+            ranges(chain, space, disk, out_bytes, ZERO_SECTORS_MAX, flags).map(Request::WriteZeroes)
         }
         _ => Err(RequestRejection::Complete(Status::Unsupported)),
     }
@@ -141,31 +141,31 @@ fn ranges(
     disk: &Disk,
     bytes: u64,
     sectors_max: u32,
-    flags_known: u32,
+    known_flags: u32,
 ) -> Result<Vec<Range>, RequestRejection> {
     if bytes == 0 || !bytes.is_multiple_of(RANGE_BYTES) || bytes / RANGE_BYTES > u64::from(DISCARD_SEGMENTS_MAX) {
         return Err(REFUSED);
     }
-    let mut text = [0; (RANGE_BYTES * DISCARD_SEGMENTS_MAX as u64) as usize];
-    let text = &mut text[..bytes as usize];
-    if !chain.gather(space, HEADER_BYTES, text) {
+    let mut buffer = [0; (RANGE_BYTES * DISCARD_SEGMENTS_MAX as u64) as usize];
+    let buffer = &mut buffer[..bytes as usize];
+    if !chain.gather(space, HEADER_BYTES, buffer) {
         return Err(REFUSED);
     }
     let range = |bytes: &[u8]| {
         let number =
             |part: std::ops::Range<usize>| bytes[part].iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte));
         let (sector, sectors, flags) = (number(0..8), number(8..12) as u32, number(12..16) as u32);
-        if flags & !flags_known != 0 {
+        if flags & !known_flags != 0 {
             return Err(RequestRejection::Complete(Status::Unsupported));
         }
         let blocks = u64::from(disk.block_bytes) / SECTOR_BYTES;
-        let is_whole = sector.is_multiple_of(blocks) && u64::from(sectors).is_multiple_of(blocks);
-        if sectors > sectors_max || !is_whole || !exists(sector, u64::from(sectors), disk) {
+        let is_aligned = sector.is_multiple_of(blocks) && u64::from(sectors).is_multiple_of(blocks);
+        if sectors > sectors_max || !is_aligned || !exists(sector, u64::from(sectors), disk) {
             return Err(REFUSED);
         }
         Ok(Range { sector, sectors, may_unmap: flags != 0 })
     };
-    text.chunks_exact(RANGE_BYTES as usize).map(range).collect()
+    buffer.chunks_exact(RANGE_BYTES as usize).map(range).collect()
 }
 
 /// Writes the disk's id, truncated to the driver's buffer. Returns the number of bytes; `None` if the buffer is not in

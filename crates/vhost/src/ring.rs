@@ -65,15 +65,15 @@ pub struct Ring {
     /// Whether it is running, that is, its addresses and start index are known.
     is_running: bool,
     /// Whether requests are taken only while it is enabled.
-    heeds_enabling: bool,
+    requires_enable: bool,
     is_broken: bool,
     /// The last index of the available ring that was read: earlier requests need not be checked again.
-    seen: u16,
+    seen_avail_index: u16,
     /// For each head, whether it is in flight.
     taken: Box<[bool]>,
     in_flight: u32,
     /// Requests that an earlier server had taken.
-    again: VecDeque<u16>,
+    recovered_heads: VecDeque<u16>,
     /// Number of requests taken so far, for the record.
     counter: u64,
     /// Number of requests returned since the driver was last notified.
@@ -91,12 +91,12 @@ impl Ring {
             error: None,
             is_enabled: false,
             is_running: false,
-            heeds_enabling: true,
+            requires_enable: true,
             is_broken: false,
-            seen: 0,
+            seen_avail_index: 0,
             taken: Box::default(),
             in_flight: 0,
-            again: VecDeque::new(),
+            recovered_heads: VecDeque::new(),
             counter: 0,
             unnotified: 0,
         }
@@ -105,7 +105,7 @@ impl Ring {
     /// Whether requests are taken from it.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.is_running && (self.is_enabled || !self.heeds_enabling)
+        self.is_running && (self.is_enabled || !self.requires_enable)
     }
 
     /// Requests that were taken and not returned.
@@ -137,32 +137,32 @@ impl Ring {
     /// Starts it, if everything is known. The start index comes from the record, if there is one, otherwise from the front
     /// end.
     pub(crate) fn start(&mut self, memory: &Memory, features: Features, record: Option<&Record>) -> bool {
-        let is_wanted = self.kick.is_some() && (self.is_enabled || !features.protocol()) && features.version_1();
-        if self.is_running || !is_wanted || self.in_flight > 0 || !self.locate(memory) {
+        let can_start = self.kick.is_some() && (self.is_enabled || !features.protocol()) && features.version_1();
+        if self.is_running || !can_start || self.in_flight > 0 || !self.locate(memory) {
             return false;
         }
         self.queue.set_event_idx(features.event_idx());
         let Ok(used) = self.queue.used_idx(memory.map(), Acquire) else { return false };
         self.queue.set_next_used(used.0);
         self.taken = vec![false; usize::from(self.queue.size())].into();
-        self.again.clear();
-        if let Some(record) = self.own(record) {
+        self.recovered_heads.clear();
+        if let Some(record) = self.record_for_ring(record) {
             let mut recovered = record.recover(self.index, used.0);
             recovered.heads.retain(|&head| head < self.queue.size());
             // Requests were taken in the order of the ring, whatever order they were returned in.
             self.queue.set_next_avail(used.0.wrapping_add(recovered.heads.len() as u16));
-            self.again = recovered.heads.into();
+            self.recovered_heads = recovered.heads.into();
             self.counter = recovered.counter;
         }
-        self.seen = self.queue.next_avail();
-        self.heeds_enabling = features.protocol();
+        self.seen_avail_index = self.queue.next_avail();
+        self.requires_enable = features.protocol();
         (self.is_running, self.is_broken) = (true, false);
         true
     }
 
     /// The record, if it has an entry for each of this ring's heads: a front end may pass a record for other rings.
-    fn own<'a>(&self, record: Option<&'a Record>) -> Option<&'a Record> {
-        record.filter(|record| record.is_of(self.index, self.queue.size()))
+    fn record_for_ring<'a>(&self, record: Option<&'a Record>) -> Option<&'a Record> {
+        record.filter(|record| record.covers(self.index, self.queue.size()))
     }
 
     /// Finds its parts in memory. Returns whether they are there.
@@ -175,10 +175,10 @@ impl Ring {
         self.queue.set_avail_ring_address(low(available), high(available));
         self.queue.set_used_ring_address(low(used), high(used));
         // Addresses without the right alignment are rejected.
-        let has_all = (self.queue.desc_table(), self.queue.avail_ring(), self.queue.used_ring())
+        let is_aligned = (self.queue.desc_table(), self.queue.avail_ring(), self.queue.used_ring())
             == (descriptors, available, used);
         self.queue.set_ready(true);
-        has_all && self.queue.is_valid(memory.map())
+        is_aligned && self.queue.is_valid(memory.map())
     }
 
     /// Memory has changed: finds the ring again, or stops it if it is no longer in memory.
@@ -213,19 +213,19 @@ impl Ring {
         if !self.is_running() {
             return Ok(None);
         }
-        let head = match self.again.pop_front() {
+        let head = match self.recovered_heads.pop_front() {
             Some(head) => head,
             None => {
                 let (next, size) = (self.queue.next_avail(), self.queue.size());
-                if self.seen == next {
-                    let waiting = self.available(memory).ok_or(Broken::Memory)?;
-                    if waiting == 0 {
+                if self.seen_avail_index == next {
+                    let available = self.available(memory).ok_or(Broken::Memory)?;
+                    if available == 0 {
                         return Ok(None);
                     }
-                    if waiting > size {
+                    if available > size {
                         return Err(Broken::Available);
                     }
-                    self.seen = next.wrapping_add(waiting);
+                    self.seen_avail_index = next.wrapping_add(available);
                 }
                 let at = entry(self.queue.avail_ring(), AVAILABLE_BYTES, next % size);
                 let head = memory.load(at, Relaxed).ok_or(Broken::Memory)?;
@@ -238,8 +238,8 @@ impl Ring {
             return Err(Broken::AlreadyInFlight);
         }
         self.in_flight += 1;
-        if let Some(record) = self.own(record) {
-            record.taken(self.index, head, self.counter);
+        if let Some(record) = self.record_for_ring(record) {
+            record.record_taken(self.index, head, self.counter);
         }
         self.counter = self.counter.wrapping_add(1);
         Ok(Some(head))
@@ -256,7 +256,7 @@ impl Ring {
     }
 
     /// Returns a head to the driver, with the number of bytes written for it.
-    pub(crate) fn give_back(
+    pub(crate) fn return_head(
         &mut self,
         memory: &Memory,
         record: Option<&Record>,
@@ -264,7 +264,7 @@ impl Ring {
         written: u32,
     ) -> Result<(), Broken> {
         self.forget(head);
-        let record = self.own(record);
+        let record = self.record_for_ring(record);
         if let Some(record) = record {
             record.begin_return(self.index, head);
         }
@@ -287,7 +287,7 @@ impl Ring {
         }
         self.queue.set_next_used(next);
         if let Some(record) = record {
-            record.given_back(self.index, head, self.queue.next_used());
+            record.finish_return(self.index, head, self.queue.next_used());
         }
         self.unnotified = self.unnotified.saturating_add(1);
         Ok(())
@@ -306,7 +306,7 @@ impl Ring {
 
     /// Whether requests are available.
     pub(crate) fn has_more(&self, memory: &Memory) -> bool {
-        self.is_running() && self.available(memory).is_some_and(|waiting| waiting > 0)
+        self.is_running() && self.available(memory).is_some_and(|available| available > 0)
     }
 
     /// The number of available requests; `None` if the ring is not in memory.
@@ -317,7 +317,7 @@ impl Ring {
     }
 
     /// Asks the driver to kick from now on. Returns whether requests are available already.
-    pub(crate) fn listen(&mut self, memory: &Memory) -> bool {
+    pub(crate) fn enable_kicks(&mut self, memory: &Memory) -> bool {
         self.is_running() && self.queue.enable_notification(memory.map()).unwrap_or(false)
     }
 

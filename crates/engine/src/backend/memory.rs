@@ -48,8 +48,8 @@ impl Backend for Memory {
         Ok(Box::new(MemoryStation { bytes: Arc::clone(&self.bytes), parker: Arc::default() }))
     }
 
-    fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
-        Ok(self.bytes.extents(range.start, range.end, most))
+    fn extents(&self, range: Range<Sector>, extents_max: usize) -> io::Result<Vec<Extent>> {
+        Ok(self.bytes.extents(range.start, range.end, extents_max))
     }
 }
 
@@ -67,8 +67,8 @@ impl Station for MemoryStation {
 
     fn reap(&mut self, _: Instant, _: &mut Vec<Ended>) {}
 
-    fn sleep(&mut self, most: Option<Duration>) {
-        self.parker.park(most);
+    fn sleep(&mut self, timeout: Option<Duration>) {
+        self.parker.park(timeout);
     }
 
     fn waker(&self) -> Arc<dyn Wake> {
@@ -78,12 +78,12 @@ impl Station for MemoryStation {
 
 /// Carries a command out on the content.
 pub(super) fn carry_out(bytes: &SparseBytes, command: &Command, mut data: Segments<'_>) {
-    let (at, len) = (command.sector.0 * SECTOR_BYTES, u64::from(command.sectors) * SECTOR_BYTES);
+    let (offset, len) = (command.sector.0 * SECTOR_BYTES, u64::from(command.sectors) * SECTOR_BYTES);
     match command.op {
-        Op::Read => data.for_each(|before, piece| bytes.read(at + before, piece)),
-        Op::Write => data.for_each(|before, piece| bytes.write(at + before, piece)),
+        Op::Read => data.for_each(|before, piece| bytes.read(offset + before, piece)),
+        Op::Write => data.for_each(|before, piece| bytes.write(offset + before, piece)),
         Op::Flush => {}
-        Op::Discard => bytes.zero(at, len, true),
-        Op::WriteZeroes => bytes.zero(at, len, command.zeroing.may_unmap),
+        Op::Discard => bytes.zero(offset, len, true),
+        Op::WriteZeroes => bytes.zero(offset, len, command.zeroing.may_unmap),
     }
 }

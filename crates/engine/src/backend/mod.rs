@@ -66,11 +66,11 @@ pub trait Backend: Send + Sync {
     }
 
     /// Which parts of a range of sectors hold data and which are holes that read as zeroes, in order and without gaps: all parts,
-    /// or at least the first `most`, of which there is at least one. Finding each may take time, on the caller's thread.
+    /// or at least the first `extents_max`, of which there is at least one. Finding each may take time, on the caller's thread.
     ///
     /// # Errors
     /// If the target cannot find them.
-    fn extents(&self, range: Range<Sector>, _most: usize) -> io::Result<Vec<Extent>> {
+    fn extents(&self, range: Range<Sector>, _extents_max: usize) -> io::Result<Vec<Extent>> {
         Ok(vec![Extent { bytes: (range.end - range.start) * SECTOR_BYTES, is_hole: false }])
     }
 
@@ -185,8 +185,8 @@ pub trait Station: Send {
         None
     }
 
-    /// Sleeps until a command ends, the station is woken, or `most` has passed.
-    fn sleep(&mut self, most: Option<Duration>);
+    /// Sleeps until a command ends, the station is woken, or `timeout` has passed.
+    fn sleep(&mut self, timeout: Option<Duration>);
 
     /// A descriptor that becomes readable whenever a command ends, for a wrapping station that sleeps in its own poller;
     /// `None` if commands end only at [`next_at`](Self::next_at) or through other threads that [wake](Self::wake_instead)
@@ -269,7 +269,7 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
         (**self).extents_of_read(range)
     }
 
-    fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
-        (**self).extents(range, most)
+    fn extents(&self, range: Range<Sector>, extents_max: usize) -> io::Result<Vec<Extent>> {
+        (**self).extents(range, extents_max)
     }
 }

@@ -61,8 +61,8 @@ impl Station for NullStation {
 
     fn reap(&mut self, _: Instant, _: &mut Vec<Ended>) {}
 
-    fn sleep(&mut self, most: Option<Duration>) {
-        self.0.park(most);
+    fn sleep(&mut self, timeout: Option<Duration>) {
+        self.0.park(timeout);
     }
 
     fn waker(&self) -> Arc<dyn Wake> {

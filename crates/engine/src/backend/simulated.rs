@@ -77,41 +77,41 @@ impl Simulated {
     /// A device in real time. Its content is as large as the model's disk, and takes memory only for written parts.
     #[must_use]
     pub fn new(device: Box<dyn Device>) -> Self {
-        let it = device.shape().clone();
+        let device_shape = device.shape().clone();
         let sectors = |bytes: u32| bytes / SECTOR_BYTES as u32;
         let kernel_cap = 2560;
         let limits = Limits {
-            capacity: Sector(it.capacity_sectors),
-            max_write_zeroes_sectors: it.max_sectors,
-            write_cache: it.write_cache,
-            fua: it.fua,
-            rotational: it.rotational,
+            capacity: Sector(device_shape.capacity_sectors),
+            max_write_zeroes_sectors: device_shape.max_sectors,
+            write_cache: device_shape.write_cache,
+            fua: device_shape.fua,
+            rotational: device_shape.rotational,
             ..Limits::new(
-                sectors(it.logical_block_bytes),
-                sectors(it.physical_block_bytes),
-                it.max_sectors,
+                sectors(device_shape.logical_block_bytes),
+                sectors(device_shape.physical_block_bytes),
+                device_shape.max_sectors,
                 kernel_cap,
-                it.max_segments,
+                device_shape.max_segments,
             )
         };
         let shape = Shape {
-            volumes: vec![VolumeShape::new(Sector(0), it.capacity_sectors)],
+            volumes: vec![VolumeShape::new(Sector(0), device_shape.capacity_sectors)],
             limits,
-            hw_queues_max: it.hw_queues,
-            queue_depth: it.queue_depth,
-            host_wide_tags: it.host_wide_tags,
+            hw_queues_max: device_shape.hw_queues,
+            queue_depth: device_shape.queue_depth,
+            host_wide_tags: device_shape.host_wide_tags,
         };
-        let commands = u32::from(it.hw_queues) * it.queue_depth;
-        let nothing = SubmittedCommand { worker: 0, ended: Ended { id: 0, status: Status::Ok }, failed: None };
+        let commands = u32::from(device_shape.hw_queues) * device_shape.queue_depth;
+        let unused = SubmittedCommand { worker: 0, ended: Ended { id: 0, status: Status::Ok }, failed: None };
         let model = Model {
             device,
             schedule: Schedule::default(),
             now: Instant::ZERO,
-            at_device: vec![nothing; commands as usize],
+            at_device: vec![unused; commands as usize],
             workers: Vec::new(),
             announced: 0,
         };
-        let content = Some(Arc::new(Content::Memory(SparseBytes::new(it.capacity_sectors * SECTOR_BYTES))));
+        let content = Some(Arc::new(Content::Memory(SparseBytes::new(device_shape.capacity_sectors * SECTOR_BYTES))));
         Simulated { shape, content, model: Arc::new(Mutex::new(model)) }
     }
 
@@ -151,10 +151,10 @@ impl Backend for Simulated {
         Ok(Box::new(SimulatedStation { worker, stride, content, model, parker }))
     }
 
-    fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
+    fn extents(&self, range: Range<Sector>, extents_max: usize) -> io::Result<Vec<Extent>> {
         match self.content.as_deref() {
-            Some(Content::Memory(bytes)) => Ok(bytes.extents(range.start, range.end, most)),
-            Some(Content::File(file)) => file.extents(range, most),
+            Some(Content::Memory(bytes)) => Ok(bytes.extents(range.start, range.end, extents_max)),
+            Some(Content::File(file)) => file.extents(range, extents_max),
             None => Ok(vec![Extent { bytes: (range.end - range.start) * SECTOR_BYTES, is_hole: false }]),
         }
     }
@@ -183,7 +183,7 @@ fn lock(model: &Mutex<Model>) -> MutexGuard<'_, Model> {
 
 impl Model {
     /// The time to pass to the device: this one, or the last one if that is later.
-    fn at(&mut self, now: Instant) -> Instant {
+    fn device_time(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
         self.now
     }
@@ -191,22 +191,22 @@ impl Model {
     /// Records the events that the device announced during a call of this worker.
     fn queue_announced_events(&mut self, worker: usize) {
         let Model { schedule, at_device, workers, announced, .. } = self;
-        let mut enter = |to: usize, at: Instant, event| {
+        let mut schedule_event = |target_worker: usize, at: Instant, event| {
             *announced += 1;
-            let due = &mut workers[to];
+            let due = &mut workers[target_worker];
             let is_first = due.events.peek().is_none_or(|Reverse((first, ..))| at < *first);
             due.events.push(Reverse((at, *announced, event)));
-            if is_first && to != worker {
+            if is_first && target_worker != worker {
                 due.parker.wake();
             }
         };
         for completion in schedule.completions.drain(..) {
             let command = &mut at_device[completion.tag as usize];
             command.ended.status = completion.status;
-            enter(command.worker, completion.at, Event::End(completion.tag));
+            schedule_event(command.worker, completion.at, Event::End(completion.tag));
         }
         for (at, alarm) in schedule.alarms.drain(..) {
-            enter(worker, at, Event::Alarm(alarm));
+            schedule_event(worker, at, Event::Alarm(alarm));
         }
     }
 }
@@ -224,7 +224,7 @@ impl Station for SimulatedStation {
         };
         let mut guard = lock(&self.model);
         let model = &mut *guard;
-        let now = model.at(now);
+        let now = model.device_time(now);
         // A command that the device refuses now is accepted after one of its completions.
         if model.device.submit(now, device_command, &mut model.schedule).is_err() {
             return Started::Full;
@@ -261,7 +261,7 @@ impl Station for SimulatedStation {
                 }
                 Event::Alarm(alarm) => {
                     // Late by our clock, but on time by the device's.
-                    let at = model.at(at);
+                    let at = model.device_time(at);
                     model.device.wake(at, alarm, &mut model.schedule);
                     model.queue_announced_events(self.worker);
                 }
@@ -273,10 +273,10 @@ impl Station for SimulatedStation {
         lock(&self.model).workers[self.worker].events.peek().map(|Reverse((at, ..))| *at)
     }
 
-    fn sleep(&mut self, most: Option<Duration>) {
-        match most.map(|most| most.checked_sub(POLL_BELOW)) {
+    fn sleep(&mut self, timeout: Option<Duration>) {
+        match timeout.map(|timeout| timeout.checked_sub(POLL_BELOW)) {
             None => self.parker.park(None),
-            Some(Some(most)) => self.parker.park(Some(most)),
+            Some(Some(timeout)) => self.parker.park(Some(timeout)),
             Some(None) => std::hint::spin_loop(),
         }
     }

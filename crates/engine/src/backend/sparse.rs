@@ -29,9 +29,9 @@ impl SparseBytes {
     }
 
     /// Reads from `at`.
-    pub fn read(&self, at: u64, into: &mut [u8]) {
-        let mut rest = into;
-        self.each(at, rest.len() as u64, |chunk, within, len| {
+    pub fn read(&self, at: u64, buffer: &mut [u8]) {
+        let mut rest = buffer;
+        self.for_each_chunk(at, rest.len() as u64, |chunk, within, len| {
             let (piece, behind) = std::mem::take(&mut rest).split_at_mut(len);
             rest = behind;
             match chunk {
@@ -44,7 +44,7 @@ impl SparseBytes {
     /// Writes at `at`.
     pub fn write(&self, at: u64, from: &[u8]) {
         let mut rest = from;
-        self.each(at, from.len() as u64, |chunk, within, len| {
+        self.for_each_chunk(at, from.len() as u64, |chunk, within, len| {
             let (piece, behind) = rest.split_at(len);
             rest = behind;
             chunk.get_or_insert_with(zeroes)[within..within + len].copy_from_slice(piece);
@@ -53,7 +53,7 @@ impl SparseBytes {
 
     /// Writes zeroes; whole chunks are freed if that is allowed, and allocated otherwise.
     pub fn zero(&self, at: u64, bytes: u64, may_unmap: bool) {
-        self.each_of((at, bytes), may_unmap, |chunk, within, len| match chunk {
+        self.for_each_chunk_of((at, bytes), may_unmap, |chunk, within, len| match chunk {
             _ if may_unmap && len as u64 == CHUNK => *chunk = None,
             Some(bytes) => bytes[within..within + len].fill(0),
             None if may_unmap => {}
@@ -61,36 +61,41 @@ impl SparseBytes {
         });
     }
 
-    /// Data and holes of a range: all parts, or the first `most`, at least one.
-    pub fn extents(&self, from: Sector, to: Sector, most: usize) -> Vec<Extent> {
+    /// Data and holes of a range: all parts, or the first `extents_max`, at least one.
+    pub fn extents(&self, from: Sector, to: Sector, extents_max: usize) -> Vec<Extent> {
         let mut extents: Vec<Extent> = Vec::new();
-        let mut at = from.0;
-        while at < to.0 {
-            let step = if self.has_region(at / CHUNK_SECTORS) { CHUNK_SECTORS } else { CHUNK_SECTORS * REGION };
-            let end = ((at / step + 1) * step).min(to.0);
-            let is_hole = step > CHUNK_SECTORS || self.chunk(at / CHUNK_SECTORS, |chunk| chunk.is_none());
-            let is_enough = extents.len() >= most.max(1);
+        let mut sector = from.0;
+        while sector < to.0 {
+            let step = if self.has_region(sector / CHUNK_SECTORS) { CHUNK_SECTORS } else { CHUNK_SECTORS * REGION };
+            let end = ((sector / step + 1) * step).min(to.0);
+            let is_hole = step > CHUNK_SECTORS || self.chunk(sector / CHUNK_SECTORS, |chunk| chunk.is_none());
+            let has_enough = extents.len() >= extents_max.max(1);
             match extents.last_mut() {
-                Some(last) if last.is_hole == is_hole => last.bytes += (end - at) * SECTOR_BYTES,
-                _ if is_enough => break,
-                _ => extents.push(Extent { bytes: (end - at) * SECTOR_BYTES, is_hole }),
+                Some(last) if last.is_hole == is_hole => last.bytes += (end - sector) * SECTOR_BYTES,
+                _ if has_enough => break,
+                _ => extents.push(Extent { bytes: (end - sector) * SECTOR_BYTES, is_hole }),
             }
-            at = end;
+            sector = end;
         }
         extents
     }
 
     /// Calls `body` with each chunk of a range, the offset of the range in the chunk, and the number of bytes there.
-    fn each(&self, at: u64, bytes: u64, body: impl FnMut(&mut Chunk, usize, usize)) {
-        self.each_of((at, bytes), false, body);
+    fn for_each_chunk(&self, at: u64, bytes: u64, body: impl FnMut(&mut Chunk, usize, usize)) {
+        self.for_each_chunk_of((at, bytes), false, body);
     }
 
     /// The same, but may skip regions that were never written.
-    fn each_of(&self, (at, bytes): (u64, u64), only_there: bool, mut body: impl FnMut(&mut Chunk, usize, usize)) {
+    fn for_each_chunk_of(
+        &self,
+        (at, bytes): (u64, u64),
+        skip_unwritten: bool,
+        mut body: impl FnMut(&mut Chunk, usize, usize),
+    ) {
         debug_assert!(at + bytes <= self.bytes, "the range lies within the capacity");
         let (mut at, end) = (at, at + bytes);
         while at < end {
-            if only_there && !self.has_region(at / CHUNK) {
+            if skip_unwritten && !self.has_region(at / CHUNK) {
                 at = (at / (CHUNK * REGION) + 1) * CHUNK * REGION;
                 continue;
             }

@@ -104,8 +104,8 @@ impl Disk {
         let content = self.lock();
         let mut bytes = content.stable.clone();
         for &sector in content.dirty.keys().filter(|_| random.one_in(2)) {
-            let place = sector * SECTOR..(sector + 1) * SECTOR;
-            bytes[place.clone()].copy_from_slice(&content.bytes[place]);
+            let bytes_of_sector = sector * SECTOR..(sector + 1) * SECTOR;
+            bytes[bytes_of_sector.clone()].copy_from_slice(&content.bytes[bytes_of_sector]);
         }
         Disk::of(bytes)
     }
@@ -120,8 +120,11 @@ impl Content {
 
     /// The sectors that a sync starting now makes durable.
     pub fn unstable(&self) -> Vec<Unstable> {
-        let place = |sector: usize| sector * SECTOR..(sector + 1) * SECTOR;
-        self.dirty.iter().map(|(&sector, &change)| (sector, change, self.bytes[place(sector)].to_vec())).collect()
+        let bytes_of_sector = |sector: usize| sector * SECTOR..(sector + 1) * SECTOR;
+        self.dirty
+            .iter()
+            .map(|(&sector, &change)| (sector, change, self.bytes[bytes_of_sector(sector)].to_vec()))
+            .collect()
     }
 
     /// The sync has ended.

@@ -28,9 +28,9 @@ struct Peer {
     completions: Arc<Mutex<Vec<Completion>>>,
     next_token: u64,
     /// By token: first block, number of blocks, and their content after success.
-    under_way: BTreeMap<u64, (u64, u64, Option<u8>)>,
+    in_flight: BTreeMap<u64, (u64, u64, Option<u8>)>,
     /// The possible contents of each block: several after an error.
-    may_hold: Vec<Vec<u8>>,
+    possible_fills: Vec<Vec<u8>>,
     completed: u64,
 }
 
@@ -67,8 +67,8 @@ impl World {
             client: None,
             completions: Arc::default(),
             next_token: 0,
-            under_way: BTreeMap::new(),
-            may_hold: vec![vec![0]; BLOCKS_PER_CLIENT as usize],
+            in_flight: BTreeMap::new(),
+            possible_fills: vec![vec![0]; BLOCKS_PER_CLIENT as usize],
             completed: 0,
         };
         let shift = if random.one_in(2) { 0 } else { 1 + random.below(BLOCK as u64 - 1) };
@@ -95,7 +95,7 @@ impl World {
             0 => self.depart(index),
             1..=10 => {
                 let peer = &self.peers[index];
-                if let (Some(client), Some(token)) = (&peer.client, peer.under_way.keys().next()) {
+                if let (Some(client), Some(token)) = (&peer.client, peer.in_flight.keys().next()) {
                     client.cancel(*token);
                 }
             }
@@ -119,9 +119,11 @@ impl World {
     fn depart(&mut self, index: usize) {
         let peer = &mut self.peers[index];
         peer.client = None;
-        for (_, (first, count, fill)) in std::mem::take(&mut peer.under_way) {
+        for (_, (first, count, fill)) in std::mem::take(&mut peer.in_flight) {
             if let Some(fill) = fill {
-                peer.may_hold[first as usize..(first + count) as usize].iter_mut().for_each(|block| block.push(fill));
+                peer.possible_fills[first as usize..(first + count) as usize]
+                    .iter_mut()
+                    .for_each(|block| block.push(fill));
             }
         }
         // A request may still be in flight when the next client comes, which must not see it: so wait, as a server
@@ -136,8 +138,8 @@ impl World {
         let (first, count) = (random.below(BLOCKS_PER_CLIENT), 1 + random.below(12));
         let count = count.min(BLOCKS_PER_CLIENT - first);
         let peer = &mut self.peers[index];
-        let touches = |&(other, len, _): &(u64, u64, Option<u8>)| first < other + len && other < first + count;
-        if peer.under_way.values().any(touches) {
+        let overlaps = |&(other, len, _): &(u64, u64, Option<u8>)| first < other + len && other < first + count;
+        if peer.in_flight.values().any(overlaps) {
             return;
         }
         let (offset, bytes) = (first * BLOCK as u64, count * BLOCK as u64);
@@ -159,11 +161,11 @@ impl World {
             }
             _ => (Request::read(offset, buffer, token), None),
         };
-        let place = if request.operation == Operation::Flush { (0, 0, None) } else { (first, count, fill) };
+        let expected = if request.operation == Operation::Flush { (0, 0, None) } else { (first, count, fill) };
         let Some(client) = &peer.client else { return };
         if client.submit(request).is_ok() {
             peer.next_token += 1;
-            peer.under_way.insert(token, place);
+            peer.in_flight.insert(token, expected);
         }
     }
 
@@ -177,23 +179,26 @@ impl World {
     fn check(&mut self) {
         for peer in &mut self.peers {
             for completion in peer.completions.lock().unwrap().drain(..) {
-                let place = peer.under_way.remove(&completion.token);
-                let (first, count, fill) = place.expect("a request completes once");
+                let expected = peer.in_flight.remove(&completion.token);
+                let (first, count, fill) = expected.expect("a request completes once");
                 peer.completed += 1;
                 for block in first..first + count {
-                    let may_hold = &mut peer.may_hold[block as usize];
+                    let possible_fills = &mut peer.possible_fills[block as usize];
                     match (completion.result, fill) {
                         // A discard skips blocks that it covers only in part.
-                        (Ok(()), Some(0)) if self.shift > 0 => may_hold.push(0),
-                        (Ok(()), Some(fill)) => *may_hold = vec![fill],
+                        (Ok(()), Some(0)) if self.shift > 0 => possible_fills.push(0),
+                        (Ok(()), Some(fill)) => *possible_fills = vec![fill],
                         // The request was never started.
                         (Err(Errno::CANCELED), Some(_)) if count == 1 => {}
-                        (Err(_), Some(fill)) => may_hold.push(fill),
+                        (Err(_), Some(fill)) => possible_fills.push(fill),
                         (Ok(()), None) => {
                             let within = (block - first) as usize * BLOCK;
                             let read = &completion.buffer[within..within + BLOCK];
                             // A failed write may have been carried out in part.
-                            assert!(read.iter().all(|byte| may_hold.contains(byte)), "{read:?} is not of {may_hold:?}");
+                            assert!(
+                                read.iter().all(|byte| possible_fills.contains(byte)),
+                                "{read:?} is not of {possible_fills:?}"
+                            );
                         }
                         (Err(_), None) => {}
                     }
@@ -217,12 +222,12 @@ fn history(seed: u64) -> u64 {
     for _ in 0..60_000 {
         world.step();
         world.check();
-        if world.peers.iter().all(|peer| peer.under_way.is_empty()) {
+        if world.peers.iter().all(|peer| peer.in_flight.is_empty()) {
             break;
         }
     }
     for (index, peer) in world.peers.iter().enumerate() {
-        assert!(peer.under_way.is_empty(), "client {index} waits for {:?}", peer.under_way);
+        assert!(peer.in_flight.is_empty(), "client {index} waits for {:?}", peer.in_flight);
         assert!(peer.client.as_ref().is_none_or(|client| client.uncompleted_requests() == 0));
     }
     let completed = world.peers.iter().map(|peer| peer.completed).sum();

@@ -78,17 +78,17 @@ impl Backend for FaultyTarget {
     fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
         let random = Random::new(self.seed * 31 + worker as u64);
         let ring = FaultyRing::new(self.disk.clone(), random, self.sound.clone());
-        let table = FileTable::of(FileListing::without_files(&self.shape.volumes));
+        let table = FileTable::new(FileListing::without_files(&self.shape.volumes));
         Ok(Box::new(FileStation::new(ring, Arc::new(table))))
     }
 
     /// The extents of a file as if a program had written it and left holes for all zeroes.
-    fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
+    fn extents(&self, range: Range<Sector>, extents_max: usize) -> io::Result<Vec<Extent>> {
         let pieces = self.disk.pieces(range.start.0 as usize..range.end.0 as usize);
         let pieces = pieces.ok_or_else(|| io::Error::other("the disk is gone"))?;
         Ok(pieces
             .into_iter()
-            .take(most.max(1))
+            .take(extents_max.max(1))
             .map(|(sectors, is_hole)| Extent { bytes: sectors * SECTOR_BYTES, is_hole })
             .collect())
     }

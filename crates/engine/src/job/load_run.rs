@@ -11,7 +11,7 @@ use hoistway_measure::ProcessResult;
 
 /// One run of a load, shared by its processes and by callers that observe or cancel it.
 pub struct LoadRun {
-    processes: Vec<Shared>,
+    processes: Vec<SharedProcessState>,
     state: Mutex<State>,
     /// Notified when processes have started or exited.
     changed: Condvar,
@@ -20,10 +20,10 @@ pub struct LoadRun {
 }
 
 /// The state of one process that is shared without the lock.
-struct Shared {
+struct SharedProcessState {
     start_delay: Nanos,
     ramp: Nanos,
-    is_watched: bool,
+    has_steady_check: bool,
     /// Whether it must stop submitting.
     is_ended: AtomicBool,
     /// I/Os and bytes so far, if it has a steady-state check.
@@ -48,10 +48,10 @@ impl LoadRun {
     #[must_use]
     pub fn new(load: &Load) -> Self {
         let count = load.processes.len();
-        let shared = |process: &hoistway_load::Process| Shared {
+        let shared = |process: &hoistway_load::Process| SharedProcessState {
             start_delay: process.schedule.start_delay,
             ramp: process.schedule.ramp,
-            is_watched: process.steady_state.is_some(),
+            has_steady_check: process.steady_state.is_some(),
             is_ended: AtomicBool::new(false),
             ios: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -110,7 +110,7 @@ impl LoadRun {
     }
 
     /// The next step of a process in a balance.
-    pub(super) fn next_of_tied(&self, process: &mut RunningProcess, now: Instant) -> Step {
+    pub(super) fn next_of_dependent(&self, process: &mut RunningProcess, now: Instant) -> Step {
         let mut state = self.lock();
         let step = process.next(now, &mut state.flows);
         // Held processes poll, so releases are ignored.
@@ -119,9 +119,9 @@ impl LoadRun {
     }
 
     /// A process has had its turn.
-    pub(super) fn process_step_done(&self, number: u32, process: &RunningProcess) {
+    pub(super) fn publish_progress(&self, number: u32, process: &RunningProcess) {
         let shared = &self.processes[number as usize];
-        if shared.is_watched {
+        if shared.has_steady_check {
             let (ios, bytes) = process.done();
             shared.ios.store(ios, Relaxed);
             shared.bytes.store(bytes, Relaxed);
@@ -130,7 +130,7 @@ impl LoadRun {
 
     /// A process has exited: some processes end with it, others start.
     pub(super) fn exited(&self, number: u32, process: RunningProcess, now: Instant) {
-        self.process_step_done(number, &process);
+        self.publish_progress(number, &process);
         let mut state = self.lock();
         state.exited[number as usize] = Some((process, now));
         state.flows.leave(number);
@@ -188,8 +188,9 @@ impl LoadRun {
                 continue;
             }
             let done = members.iter().map(|&member| &self.processes[member as usize]);
-            let done =
-                done.fold((0, 0), |(ios, bytes), of| (ios + of.ios.load(Relaxed), bytes + of.bytes.load(Relaxed)));
+            let done = done.fold((0, 0), |(ios, bytes), process| {
+                (ios + process.ios.load(Relaxed), bytes + process.bytes.load(Relaxed))
+            });
             if !state.steady.sample(watched, done) {
                 state.samples.push((at + STEADY_SAMPLE, watched));
                 continue;

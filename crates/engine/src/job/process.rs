@@ -72,7 +72,7 @@ impl JobProcess {
     }
 
     /// Takes the completions of its requests.
-    fn take(&mut self, ended: &mut Vec<Completion>) {
+    fn take_completions(&mut self, ended: &mut Vec<Completion>) {
         let Some(process) = &mut self.process else { return };
         if ended.is_empty() {
             return;
@@ -103,8 +103,8 @@ impl JobProcess {
         let request = match io.op {
             Some(Op::Read) => Request::read(io.offset_bytes, buffer(), token),
             Some(Op::Write) if !io.is_committing => {
-                let wanted = self.description.caching.write_sync != WriteSync::None;
-                let durable = wanted || io.flags.intersects(BioFlags::FUA.with(BioFlags::PREFLUSH));
+                let syncs_writes = self.description.caching.write_sync != WriteSync::None;
+                let durable = syncs_writes || io.flags.intersects(BioFlags::FUA.with(BioFlags::PREFLUSH));
                 let operation = Operation::Write { durable };
                 Request { operation, ..Request::write(io.offset_bytes, buffer(), token) }
             }
@@ -117,7 +117,7 @@ impl JobProcess {
     fn next(&mut self, now: Instant) -> Step {
         match &mut self.process {
             None => Step::Exit,
-            Some(process) if process.depends_on_other_processes() => self.shared.next_of_tied(process, now),
+            Some(process) if process.depends_on_other_processes() => self.shared.next_of_dependent(process, now),
             Some(process) => process.next(now, &mut self.no_flows),
         }
     }
@@ -138,12 +138,12 @@ impl JobProcess {
                     if process.has_more_to_do(now) {
                         return Turn::By(now);
                     }
-                    return self.by(now, None);
+                    return self.next_turn(now, None);
                 }
                 Step::Wait(alarm) => {
                     let spin = self.process.as_mut().map_or(Nanos::ZERO, RunningProcess::take_spin);
                     self.spins_until = now + spin;
-                    return if spin > Nanos::ZERO { Turn::By(now) } else { self.by(now, alarm) };
+                    return if spin > Nanos::ZERO { Turn::By(now) } else { self.next_turn(now, alarm) };
                 }
                 Step::Exit => {
                     if let Some(process) = self.process.take() {
@@ -156,11 +156,11 @@ impl JobProcess {
     }
 
     /// Its next turn is at this time, unless an I/O completes earlier.
-    fn by(&self, now: Instant, alarm: Option<Instant>) -> Turn {
+    fn next_turn(&self, now: Instant, alarm: Option<Instant>) -> Turn {
         let Some(process) = &self.process else { return Turn::Detached };
-        let look = if process.depends_on_other_processes() { WAIT_FOR_OTHERS } else { WAIT_FOR_END };
+        let check_interval = if process.depends_on_other_processes() { WAIT_FOR_OTHERS } else { WAIT_FOR_END };
         let deadline = if now < process.deadline() { process.deadline() } else { Instant::NEVER };
-        Turn::By(alarm.unwrap_or(Instant::NEVER).min(deadline).min(now + look))
+        Turn::By(alarm.unwrap_or(Instant::NEVER).min(deadline).min(now + check_interval))
     }
 }
 
@@ -170,7 +170,7 @@ impl Resident for JobProcess {
         if let Some(again) = self.start(now) {
             return Turn::By(again);
         }
-        self.take(ended);
+        self.take_completions(ended);
         if self.shared.is_ended(self.number) {
             self.process.iter_mut().for_each(RunningProcess::end);
         } else if now < self.spins_until {
@@ -179,7 +179,7 @@ impl Resident for JobProcess {
         }
         let turn = self.make_progress(now, requests);
         if let Some(process) = &self.process {
-            self.shared.process_step_done(self.number, process);
+            self.shared.publish_progress(self.number, process);
         }
         turn
     }

@@ -41,7 +41,7 @@ pub fn notices(load: &Load) -> Vec<String> {
 }
 
 fn check_process(process: &Process) -> Result<(), Refusal> {
-    let asked = [
+    let unsupported = [
         (!process.caching.direct, "I/O through the page cache (expected direct=1: a run bypasses the page cache)"),
         (
             process.issue.polls,
@@ -52,7 +52,7 @@ fn check_process(process: &Process) -> Result<(), Refusal> {
             "verify: a run does not compare the data that it reads (expected jobs without it, or fio)",
         ),
     ];
-    match asked.into_iter().find(|(is_asked, _)| *is_asked) {
+    match unsupported.into_iter().find(|(is_used, _)| *is_used) {
         Some((_, what)) => Err(Refusal { who: process.name.clone(), what }),
         None => Ok(()),
     }

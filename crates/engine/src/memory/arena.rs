@@ -48,11 +48,11 @@ impl Arena {
         if len == 0 || len > self.memory.len {
             return None;
         }
-        let place = self.parts().take(rounded(len), self.memory.len)?;
-        let (start, home) = (self.memory.start, Some(Arc::clone(self)));
+        let offset = self.parts().allocate(rounded(len), self.memory.len)?;
+        let (start, arena) = (self.memory.start, Some(Arc::clone(self)));
         // SAFETY: the part ends within the memory.
-        let start = unsafe { start.add(place) };
-        let mut buffer = Buffer { start, before: 0, len, capacity: len, home };
+        let start = unsafe { start.add(offset) };
+        let mut buffer = Buffer { start, before: 0, len, capacity: len, arena };
         // The memory may have been used before.
         buffer.fill(0);
         Some(buffer)
@@ -60,8 +60,8 @@ impl Arena {
 
     /// Returns the memory of a buffer with this start and capacity.
     pub(super) fn give_back(&self, start: usize, capacity: usize) {
-        let place = start - self.memory.start.as_ptr().addr();
-        self.parts().give_back(place, rounded(capacity));
+        let offset = start - self.memory.start.as_ptr().addr();
+        self.parts().give_back(offset, rounded(capacity));
     }
 
     fn parts(&self) -> MutexGuard<'_, Parts> {
@@ -70,9 +70,9 @@ impl Arena {
 }
 
 impl Parts {
-    fn take(&mut self, bytes: usize, limit: usize) -> Option<usize> {
-        let place = match self.free[bytes.ilog2() as usize].pop() {
-            Some(place) => place,
+    fn allocate(&mut self, bytes: usize, limit: usize) -> Option<usize> {
+        let offset = match self.free[bytes.ilog2() as usize].pop() {
+            Some(offset) => offset,
             None if self.next + bytes <= limit => {
                 self.next += bytes;
                 self.next - bytes
@@ -80,16 +80,16 @@ impl Parts {
             None => return None,
         };
         self.in_use += 1;
-        Some(place)
+        Some(offset)
     }
 
-    fn give_back(&mut self, place: usize, bytes: usize) {
+    fn give_back(&mut self, offset: usize, bytes: usize) {
         self.in_use -= 1;
         if self.in_use == 0 {
             self.free.iter_mut().for_each(Vec::clear);
             self.next = 0;
         } else {
-            self.free[bytes.ilog2() as usize].push(place);
+            self.free[bytes.ilog2() as usize].push(offset);
         }
     }
 }

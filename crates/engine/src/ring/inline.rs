@@ -45,7 +45,7 @@ impl InlineAccess {
     ///
     /// # Safety
     /// The segments must be allocated, and nothing else may use them during the call.
-    pub unsafe fn transfer(&self, file: &File, is_write: bool, segments: &[RawSegment], at: u64) -> Option<u64> {
+    pub unsafe fn transfer(&self, file: &File, is_write: bool, segments: &[RawSegment], offset: u64) -> Option<u64> {
         let segments = &segments[..segments.len().min(SEGMENTS_MAX)];
         let flags = if self.is_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
         let result = if is_write {
@@ -54,14 +54,14 @@ impl InlineAccess {
                 // SAFETY: as the caller promises.
                 *slice = IoSlice::new(unsafe { std::slice::from_raw_parts(segment.start, segment.len) });
             }
-            pwritev2(file, &slices[..segments.len()], at, flags)
+            pwritev2(file, &slices[..segments.len()], offset, flags)
         } else {
             let mut slices: [IoSliceMut<'_>; SEGMENTS_MAX] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
             for (slice, segment) in slices.iter_mut().zip(segments) {
                 // SAFETY: as the caller promises.
                 *slice = IoSliceMut::new(unsafe { std::slice::from_raw_parts_mut(segment.start, segment.len) });
             }
-            preadv2(file, &mut slices[..segments.len()], at, flags)
+            preadv2(file, &mut slices[..segments.len()], offset, flags)
         };
         if matches!(result, Err(Errno::OPNOTSUPP | Errno::NOSYS)) {
             // The file system cannot do it without waiting.

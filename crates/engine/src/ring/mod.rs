@@ -22,14 +22,14 @@ pub struct Job<'a> {
     /// Index of the file.
     pub file: u32,
     /// Offset in the file.
-    pub at: u64,
+    pub offset: u64,
     /// The operation.
-    pub what: What<'a>,
+    pub kind: JobKind<'a>,
 }
 
 /// The operation of a job.
 #[derive(Clone, Copy, Debug)]
-pub enum What<'a> {
+pub enum JobKind<'a> {
     /// Reads into these segments.
     Read(&'a [RawSegment]),
     /// Writes these segments; durably (`RWF_DSYNC`) if the flag is set.
@@ -59,8 +59,8 @@ pub trait Ring: Send {
     /// a negative errno. Never sleeps.
     fn reap(&mut self, results: &mut Vec<(u64, i32)>);
 
-    /// Sleeps until a job ends, it is woken, or `most` has passed.
-    fn sleep(&mut self, most: Option<Duration>);
+    /// Sleeps until a job ends, it is woken, or `timeout` has passed.
+    fn sleep(&mut self, timeout: Option<Duration>);
 
     /// A descriptor that becomes readable whenever a job ends, unless other threads complete jobs.
     ///

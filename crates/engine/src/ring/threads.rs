@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::fs::{FallocateFlags, fallocate, fdatasync};
 use rustix::io::{Errno, ReadWriteFlags, preadv, pwritev2};
 
-use super::{Job, Ring, What};
+use super::{Job, JobKind, Ring};
 use crate::memory::RawSegment;
 use crate::wake::{Parker, Wake};
 
@@ -35,19 +35,19 @@ struct Shared {
 
 #[derive(Default)]
 struct Jobs {
-    waiting: VecDeque<QueuedJob>,
-    is_over: bool,
+    queued: VecDeque<QueuedJob>,
+    is_closed: bool,
 }
 
 /// A job with the address of its segments, to be sent to another thread.
 struct QueuedJob {
     tag: u64,
     file: Option<Arc<File>>,
-    at: u64,
-    what: Call,
+    offset: u64,
+    kind: Call,
 }
 
-/// The kinds of [`What`].
+/// The kinds of [`JobKind`].
 #[derive(Clone, Copy)]
 enum Call {
     Read(List),
@@ -94,8 +94,8 @@ impl Shared {
     fn work(&self) {
         loop {
             let jobs = lock(&self.jobs);
-            let wait = self.pushed.wait_while(jobs, |jobs| jobs.waiting.is_empty() && !jobs.is_over);
-            let Some(job) = wait.unwrap_or_else(PoisonError::into_inner).waiting.pop_front() else { return };
+            let wait = self.pushed.wait_while(jobs, |jobs| jobs.queued.is_empty() && !jobs.is_closed);
+            let Some(job) = wait.unwrap_or_else(PoisonError::into_inner).queued.pop_front() else { return };
             let result = self.carry_out(&job).map_or_else(|errno| -errno.raw_os_error(), |bytes| bytes as i32);
             lock(&self.results).push((job.tag, result));
             self.parker.wake();
@@ -103,13 +103,13 @@ impl Shared {
     }
 
     fn carry_out(&self, job: &QueuedJob) -> Result<usize, Errno> {
-        let (file, at) = (job.file.as_ref().ok_or(Errno::BADF)?, job.at);
-        let allocate = |bytes, mode: FallocateFlags| fallocate(file, mode | FallocateFlags::KEEP_SIZE, at, bytes);
-        match job.what {
-            Call::Read(list) => preadv(file, &mut list.slices_mut(), at),
+        let (file, offset) = (job.file.as_ref().ok_or(Errno::BADF)?, job.offset);
+        let allocate = |bytes, mode: FallocateFlags| fallocate(file, mode | FallocateFlags::KEEP_SIZE, offset, bytes);
+        match job.kind {
+            Call::Read(list) => preadv(file, &mut list.slices_mut(), offset),
             Call::Write(list, is_durable) => {
                 let flags = if is_durable { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
-                pwritev2(file, &list.slices(), at, flags)
+                pwritev2(file, &list.slices(), offset, flags)
             }
             Call::Sync => fdatasync(file).map(|()| 0),
             Call::Punch(bytes) => allocate(bytes, FallocateFlags::PUNCH_HOLE).map(|()| 0),
@@ -130,28 +130,28 @@ impl List {
 
     fn slices_mut(&self) -> Vec<IoSliceMut<'_>> {
         // SAFETY: they stay allocated and untouched by others until the job has come back.
-        let slice = |one: &RawSegment| unsafe { std::slice::from_raw_parts_mut(one.start, one.len) };
-        self.segments().iter().map(|one| IoSliceMut::new(slice(one))).collect()
+        let slice = |segment: &RawSegment| unsafe { std::slice::from_raw_parts_mut(segment.start, segment.len) };
+        self.segments().iter().map(|segment| IoSliceMut::new(slice(segment))).collect()
     }
 
     fn slices(&self) -> Vec<IoSlice<'_>> {
         // SAFETY: as above.
-        let slice = |one: &RawSegment| unsafe { std::slice::from_raw_parts(one.start, one.len) };
-        self.segments().iter().map(|one| IoSlice::new(slice(one))).collect()
+        let slice = |segment: &RawSegment| unsafe { std::slice::from_raw_parts(segment.start, segment.len) };
+        self.segments().iter().map(|segment| IoSlice::new(slice(segment))).collect()
     }
 }
 
 impl Ring for ThreadRing {
-    unsafe fn push(&mut self, tag: u64, Job { file, at, what }: Job<'_>) -> bool {
-        let what = match what {
-            What::Read(list) => Call::Read(List::of(list)),
-            What::Write(list, is_durable) => Call::Write(List::of(list), is_durable),
-            What::Sync => Call::Sync,
-            What::Punch(bytes) => Call::Punch(bytes),
-            What::Zero(bytes) => Call::Zero(bytes),
+    unsafe fn push(&mut self, tag: u64, Job { file, offset, kind }: Job<'_>) -> bool {
+        let kind = match kind {
+            JobKind::Read(list) => Call::Read(List::of(list)),
+            JobKind::Write(list, is_durable) => Call::Write(List::of(list), is_durable),
+            JobKind::Sync => Call::Sync,
+            JobKind::Punch(bytes) => Call::Punch(bytes),
+            JobKind::Zero(bytes) => Call::Zero(bytes),
         };
         let file = self.files.get(file as usize).cloned().flatten();
-        lock(&self.shared.jobs).waiting.push_back(QueuedJob { tag, file, at, what });
+        lock(&self.shared.jobs).queued.push_back(QueuedJob { tag, file, offset, kind });
         self.shared.pushed.notify_one();
         true
     }
@@ -166,8 +166,8 @@ impl Ring for ThreadRing {
         results.append(&mut lock(&self.shared.results));
     }
 
-    fn sleep(&mut self, most: Option<Duration>) {
-        self.shared.parker.park(most);
+    fn sleep(&mut self, timeout: Option<Duration>) {
+        self.shared.parker.park(timeout);
     }
 
     fn wake_instead(&mut self, waker: Arc<dyn Wake>) {
@@ -181,7 +181,7 @@ impl Ring for ThreadRing {
 
 impl Drop for ThreadRing {
     fn drop(&mut self) {
-        lock(&self.shared.jobs).is_over = true;
+        lock(&self.shared.jobs).is_closed = true;
         self.shared.pushed.notify_all();
         for thread in self.threads.drain(..) {
             // A thread that panicked has reported it.

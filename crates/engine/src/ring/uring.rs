@@ -13,7 +13,7 @@ use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::{Job, Ring, What};
+use super::{Job, JobKind, Ring};
 use crate::memory::{Arena, RawSegment};
 use crate::wake::Wake;
 
@@ -57,7 +57,7 @@ struct Watch {
     /// Whether it has been readable since the owner last asked.
     is_readable: bool,
     /// Whether pushed jobs have waited for one call of `reap`: if the worker sleeps next, the same system call submits them.
-    has_waited: bool,
+    was_deferred: bool,
 }
 
 struct WakeFd(OwnedFd);
@@ -129,9 +129,9 @@ impl Uring {
     pub(crate) fn register(&mut self, memory: &Arc<Arena>) -> io::Result<()> {
         let addresses = memory.addresses();
         let start = std::ptr::with_exposed_provenance_mut(addresses.start);
-        let all = nix::libc::iovec { iov_base: start, iov_len: addresses.len() };
+        let iovec = nix::libc::iovec { iov_base: start, iov_len: addresses.len() };
         // SAFETY: the memory stays as long as this ring.
-        unsafe { self.ring.submitter().register_buffers(&[all])? };
+        unsafe { self.ring.submitter().register_buffers(&[iovec])? };
         (self.fixed, self._arena) = (addresses, Some(Arc::clone(memory)));
         Ok(())
     }
@@ -171,45 +171,49 @@ impl Uring {
     /// Entries that the kernel does not take now (EBUSY, EAGAIN, EINTR) stay in the ring for the next call.
     fn submit(&mut self) {
         self.enable();
-        self.watch.iter_mut().for_each(|watch| watch.has_waited = false);
+        self.watch.iter_mut().for_each(|watch| watch.was_deferred = false);
         let _ = self.ring.submit();
     }
 }
 
 /// Whether all of a segment is in a range of addresses.
-fn is_in(fixed: &Range<usize>, segment: &RawSegment) -> bool {
+fn is_registered(fixed: &Range<usize>, segment: &RawSegment) -> bool {
     let start = segment.start.addr();
     fixed.start <= start && start + segment.len <= fixed.end
 }
 
 /// Makes the entry of a job. `fixed` are the registered addresses.
-fn entry(tag: u64, Job { file, at, what }: Job<'_>, fixed: &Range<usize>) -> squeue::Entry {
+fn entry(tag: u64, Job { file, offset, kind }: Job<'_>, fixed: &Range<usize>) -> squeue::Entry {
     let (file, segments) = (Fixed(file), |list: &[RawSegment]| (list.as_ptr().cast(), list.len() as u32));
-    let allocate = |bytes, mode| opcode::Fallocate::new(file, bytes).offset(at).mode(mode | FALLOC_KEEP_SIZE).build();
-    let entry = match what {
-        What::Read([one]) if is_in(fixed, one) => {
-            opcode::ReadFixed::new(file, one.start, one.len as u32, 0).offset(at).build()
+    let allocate =
+        |bytes, mode| opcode::Fallocate::new(file, bytes).offset(offset).mode(mode | FALLOC_KEEP_SIZE).build();
+    let entry = match kind {
+        JobKind::Read([segment]) if is_registered(fixed, segment) => {
+            opcode::ReadFixed::new(file, segment.start, segment.len as u32, 0).offset(offset).build()
         }
-        What::Read([one]) => opcode::Read::new(file, one.start, one.len as u32).offset(at).build(),
-        What::Read(list) => {
+        JobKind::Read([segment]) => opcode::Read::new(file, segment.start, segment.len as u32).offset(offset).build(),
+        JobKind::Read(list) => {
             let (start, len) = segments(list);
-            opcode::Readv::new(file, start, len).offset(at).build()
+            opcode::Readv::new(file, start, len).offset(offset).build()
         }
-        What::Write([one], is_durable) if is_in(fixed, one) => {
+        JobKind::Write([segment], is_durable) if is_registered(fixed, segment) => {
             let flags = if is_durable { RWF_DSYNC } else { 0 };
-            opcode::WriteFixed::new(file, one.start, one.len as u32, 0).offset(at).rw_flags(flags as _).build()
+            opcode::WriteFixed::new(file, segment.start, segment.len as u32, 0)
+                .offset(offset)
+                .rw_flags(flags as _)
+                .build()
         }
-        What::Write([one], is_durable) => {
+        JobKind::Write([segment], is_durable) => {
             let flags = if is_durable { RWF_DSYNC } else { 0 };
-            opcode::Write::new(file, one.start, one.len as u32).offset(at).rw_flags(flags as _).build()
+            opcode::Write::new(file, segment.start, segment.len as u32).offset(offset).rw_flags(flags as _).build()
         }
-        What::Write(list, is_durable) => {
+        JobKind::Write(list, is_durable) => {
             let ((start, len), flags) = (segments(list), if is_durable { RWF_DSYNC } else { 0 });
-            opcode::Writev::new(file, start, len).offset(at).rw_flags(flags as _).build()
+            opcode::Writev::new(file, start, len).offset(offset).rw_flags(flags as _).build()
         }
-        What::Sync => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
-        What::Punch(bytes) => allocate(bytes, FALLOC_PUNCH_HOLE),
-        What::Zero(bytes) => allocate(bytes, FALLOC_ZERO_RANGE),
+        JobKind::Sync => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+        JobKind::Punch(bytes) => allocate(bytes, FALLOC_PUNCH_HOLE),
+        JobKind::Zero(bytes) => allocate(bytes, FALLOC_ZERO_RANGE),
     };
     entry.user_data(tag)
 }
@@ -232,15 +236,15 @@ impl Ring for Uring {
         let has_jobs = !submission.is_empty();
         let has_results = submission.taskrun() || submission.cq_overflow();
         drop(submission);
-        let waits = |watch: &mut Watch| !std::mem::replace(&mut watch.has_waited, true);
-        if has_results || has_jobs && !self.watch.as_mut().is_some_and(waits) {
+        let defers = |watch: &mut Watch| !std::mem::replace(&mut watch.was_deferred, true);
+        if has_results || has_jobs && !self.watch.as_mut().is_some_and(defers) {
             self.submit();
         }
         self.collect();
         results.append(&mut self.results);
     }
 
-    fn sleep(&mut self, most: Option<Duration>) {
+    fn sleep(&mut self, timeout: Option<Duration>) {
         self.enable();
         if !self.is_watched {
             let watch = opcode::PollAdd::new(io_uring::types::Fd(self.wake_fd.0.as_raw_fd()), POLL_IN).build();
@@ -250,7 +254,7 @@ impl Ring for Uring {
             if watch.is_readable {
                 return;
             }
-            watch.has_waited = false;
+            watch.was_deferred = false;
             if !watch.is_armed {
                 let descriptor = io_uring::types::Fd(watch.descriptor.as_raw_fd());
                 let entry = opcode::PollAdd::new(descriptor, POLL_IN).build().user_data(WATCH_TAG);
@@ -258,7 +262,7 @@ impl Ring for Uring {
                 self.watch.iter_mut().for_each(|watch| watch.is_armed = is_armed);
             }
         }
-        let time = most.map(Timespec::from);
+        let time = timeout.map(Timespec::from);
         // After a timeout or a signal, the caller also checks for work.
         let _ = match &time {
             Some(time) => self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(time)),
@@ -269,7 +273,7 @@ impl Ring for Uring {
 
     fn watch(&mut self, descriptor: BorrowedFd<'_>) -> io::Result<bool> {
         let descriptor = descriptor.try_clone_to_owned()?;
-        self.watch = Some(Watch { descriptor, is_armed: false, is_readable: false, has_waited: false });
+        self.watch = Some(Watch { descriptor, is_armed: false, is_readable: false, was_deferred: false });
         Ok(true)
     }
 
@@ -325,7 +329,7 @@ mod tests {
     fn a_job_is_submitted_by_the_next_sleep_or_the_second_call_of_reap() {
         let (mut ring, _event_fd) = watching();
         let mut results = Vec::new();
-        let sync = Job { file: 0, at: 0, what: What::Sync };
+        let sync = Job { file: 0, offset: 0, kind: JobKind::Sync };
         // SAFETY: it has no data.
         assert!(unsafe { ring.push(7, sync) });
         ring.reap(&mut results);

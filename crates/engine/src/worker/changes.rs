@@ -15,18 +15,18 @@ const DRAIN_CHECK_INTERVAL: Nanos = Nanos::from_micros(20);
 /// The pending changes, which are made one after the other.
 #[derive(Default)]
 pub struct Changes {
-    waiting: VecDeque<Change>,
+    pending: VecDeque<Change>,
     /// Whether the queue is frozen for the first change.
     is_frozen: bool,
 }
 
 impl Changes {
     pub fn add(&mut self, change: Change) {
-        self.waiting.push_back(change);
+        self.pending.push_back(change);
     }
 
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.pending.is_empty()
     }
 
     /// When to check again.
@@ -36,11 +36,11 @@ impl Changes {
 
     /// Advances as far as possible. Returns whether anything was done.
     pub fn step(&mut self, shared: &Shared, calls: &mut QueueCalls) -> bool {
-        let mut any = false;
-        while let Some(change) = self.waiting.front() {
+        let mut made_progress = false;
+        while let Some(change) = self.pending.front() {
             let result = if self.is_frozen {
                 if !shared.queue.is_drained() {
-                    return any;
+                    return made_progress;
                 }
                 let result = calls.set_attribute(shared, &change.file, &change.text);
                 if change.file == "scheduler" {
@@ -63,11 +63,11 @@ impl Changes {
             } else {
                 calls.set_attribute(shared, &change.file, &change.text)
             };
-            if let Some(change) = self.waiting.pop_front() {
+            if let Some(change) = self.pending.pop_front() {
                 change.reply.give(result);
             }
-            any = true;
+            made_progress = true;
         }
-        any
+        made_progress
     }
 }

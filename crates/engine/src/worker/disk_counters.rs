@@ -15,7 +15,7 @@ use hoistway_measure::{DiskIos, DiskSummary, DiskTimes};
 /// The statistics of an engine.
 #[derive(Debug)]
 pub struct DiskCounters {
-    workers: Box<[OfWorker]>,
+    workers: Box<[WorkerCounters]>,
     /// Requests in the scheduler. Those that were merged into others stay counted, since they did wait together.
     held: AtomicI64,
     /// The tick up to which busy time is counted.
@@ -25,7 +25,7 @@ pub struct DiskCounters {
 /// The counters of one worker, which is the only writer. The alignment keeps workers off each other's cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct OfWorker {
+struct WorkerCounters {
     reads: Counts,
     writes: Counts,
     discards: Counts,
@@ -47,22 +47,22 @@ struct Counts {
 }
 
 /// Adds to a number that no other thread writes.
-fn add(to: &AtomicU64, more: u64) {
-    to.store(to.load(Relaxed).wrapping_add(more), Relaxed);
+fn add(counter: &AtomicU64, increment: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(increment), Relaxed);
 }
 
 impl Counts {
     fn sum<'a>(all: impl Iterator<Item = &'a Counts>) -> IoCounts {
-        all.fold(IoCounts::default(), |sum, of| IoCounts {
-            ios: sum.ios + of.ios.load(Relaxed),
-            merges: sum.merges + of.merges.load(Relaxed),
-            sectors: sum.sectors + of.sectors.load(Relaxed),
-            nanos: sum.nanos + of.nanos.load(Relaxed),
+        all.fold(IoCounts::default(), |sum, counts| IoCounts {
+            ios: sum.ios + counts.ios.load(Relaxed),
+            merges: sum.merges + counts.merges.load(Relaxed),
+            sectors: sum.sectors + counts.sectors.load(Relaxed),
+            nanos: sum.nanos + counts.nanos.load(Relaxed),
         })
     }
 }
 
-impl OfWorker {
+impl WorkerCounters {
     fn count(&self, now: Now, rq: &Request) {
         let counts = match rq.op {
             Op::Read => &self.reads,
@@ -79,7 +79,7 @@ impl OfWorker {
 
 impl DiskCounters {
     pub fn new(workers: usize) -> Self {
-        let workers = (0..workers).map(|_| OfWorker::default()).collect();
+        let workers = (0..workers).map(|_| WorkerCounters::default()).collect();
         DiskCounters { workers, held: AtomicI64::new(0), stamp: AtomicU64::new(0) }
     }
 
@@ -90,21 +90,27 @@ impl DiskCounters {
     /// The contents of a kernel's statistics files for a target with this name, after `passed_ns`.
     pub fn summary(&self, kernel: Kernel, (hz, now): (Hz, Now), file: &str, passed_ns: u64) -> DiskSummary {
         self.count_ticks(&self.workers[0], now, false);
-        let counts = |of: fn(&OfWorker) -> &Counts| Counts::sum(self.workers.iter().map(of));
-        let kinds =
-            [counts(|of| &of.reads), counts(|of| &of.writes), counts(|of| &of.discards), counts(|of| &of.flushes)];
-        let sum = |of: fn(&OfWorker) -> &AtomicU64| self.workers.iter().map(|worker| of(worker).load(Relaxed)).sum();
-        let busy_ns: u64 = sum(|of| &of.io_ticks) * hz.tick_ns();
+        let counts = |select: fn(&WorkerCounters) -> &Counts| Counts::sum(self.workers.iter().map(select));
+        let kinds = [
+            counts(|worker| &worker.reads),
+            counts(|worker| &worker.writes),
+            counts(|worker| &worker.discards),
+            counts(|worker| &worker.flushes),
+        ];
+        let sum = |select: fn(&WorkerCounters) -> &AtomicU64| {
+            self.workers.iter().map(|worker| select(worker).load(Relaxed)).sum()
+        };
+        let busy_ns: u64 = sum(|worker| &worker.io_ticks) * hz.tick_ns();
         let mut disk = DiskStats::counted(kernel, kinds, busy_ns, now);
         let ios = |counts: IoCounts| DiskIos { ios: counts.ios, merges: counts.merges, nanos: counts.nanos };
         let times = DiskTimes { in_queue_ms: disk.time_in_queue_ms(now), busy_ms: disk.io_ticks_ms(now), passed_ns };
-        let choices = sum(|of| &of.choices);
+        let choices = sum(|worker| &worker.choices);
         DiskSummary::of(file, disk.line(now), [ios(disk.reads()), ios(disk.writes())], times, choices)
     }
 
     /// A request begins or ends in a different tick than the last one.
     #[cold]
-    fn count_ticks(&self, own: &OfWorker, now: Now, is_end: bool) {
+    fn count_ticks(&self, own: &WorkerCounters, now: Now, is_end: bool) {
         let stamp = self.stamp.load(Relaxed);
         let is_new = now.tick.0 > stamp && self.stamp.compare_exchange(stamp, now.tick.0, Relaxed, Relaxed).is_ok();
         if is_new && (is_end || self.in_flight() > 0) {
@@ -112,7 +118,7 @@ impl DiskCounters {
         }
     }
 
-    fn event(&self, own: &OfWorker, now: Now, event: &Event<'_>) {
+    fn event(&self, own: &WorkerCounters, now: Now, event: &Event<'_>) {
         match event {
             Event::GetRq(_) => {
                 if now.tick.0 != self.stamp.load(Relaxed) {

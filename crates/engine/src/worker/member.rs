@@ -61,7 +61,7 @@ pub struct Member {
     pub uncompleted_requests: Arc<AtomicU32>,
     pub has_departed: bool,
     /// Whether it is on the worker's list of members with something to submit.
-    pub is_listed: bool,
+    pub is_enqueued: bool,
     /// Whether it is on the worker's list of members with completions.
     pub has_completions: bool,
 }

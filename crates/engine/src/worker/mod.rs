@@ -45,7 +45,7 @@ use changes::Changes;
 use in_flight::{EndedRequest, InFlight};
 use queue_calls::QueueCalls;
 use ranges::Fences;
-use shared::place;
+use shared::worker_and_client;
 use unaligned::Unaligned;
 
 /// A worker: the loop of one engine thread. [`Engine::prepare`](crate::Engine::prepare) makes them.
@@ -111,7 +111,7 @@ impl Worker {
             index,
             calls: QueueCalls::new(&shared, index, driver),
             members: Vec::new(),
-            in_flight: InFlight::new(shared.slots.of(index)),
+            in_flight: InFlight::new(shared.slots.range_of(index)),
             to_submit: Vec::new(),
             next_turn: Vec::new(),
             slot_waiters: Vec::new(),
@@ -151,8 +151,8 @@ impl Worker {
         if now.since(self.last_busy) < self.spin {
             std::hint::spin_loop();
         } else if until > now && self.shared.mailboxes[self.index].may_sleep() {
-            let most = (until != Instant::NEVER).then(|| Duration::from_nanos(until.since(now).0));
-            self.calls.driver.station.sleep(most);
+            let timeout = (until != Instant::NEVER).then(|| Duration::from_nanos(until.since(now).0));
+            self.calls.driver.station.sleep(timeout);
             self.shared.mailboxes[self.index].clear_wakeup();
         }
     }
@@ -211,14 +211,14 @@ impl Worker {
             Message::Submit { client, request } => {
                 if let Some(member) = self.members[client as usize].as_mut() {
                     member.backlog.push_back(request);
-                    self.list(client);
+                    self.enqueue(client);
                 }
             }
             Message::Ended { slot, sectors, status } => {
-                let (_, local) = self.shared.slots.place(slot);
+                let (_, local) = self.shared.slots.worker_and_index(slot);
                 self.part_ended(local, sectors, Errno::of(status));
             }
-            Message::Wake { client } => self.list(client),
+            Message::Wake { client } => self.enqueue(client),
             Message::Attach { client, member } => self.attach(client, member),
             Message::Detach { client } => self.detach(client),
             Message::Cancel { client, token } => self.cancel(client, token),
@@ -264,7 +264,7 @@ impl Worker {
         member.done.clear();
         self.residents.retain(|&other| other != client);
         self.abort_partially_submitted(client, Errno::CANCELED);
-        self.list(client);
+        self.enqueue(client);
         self.leave_if_done(client);
     }
 
@@ -281,22 +281,22 @@ impl Worker {
     /// Cancels a request that the queue has not seen. Others complete as usual.
     fn cancel(&mut self, client: u32, token: u64) {
         let Some(member) = self.members[client as usize].as_mut() else { return };
-        if let Some(at) = member.backlog.iter().position(|request| request.token == token) {
-            let Some(request) = member.backlog.remove(at) else { return };
+        if let Some(index) = member.backlog.iter().position(|request| request.token == token) {
+            let Some(request) = member.backlog.remove(index) else { return };
             self.complete(client, Completion { token, result: Err(Errno::CANCELED), buffer: request.buffer });
         } else if self
             .partially_submitted_slot(client)
             .is_some_and(|slot| self.in_flight.token(slot as usize) == Some(token))
         {
             self.abort_partially_submitted(client, Errno::CANCELED);
-            self.list(client);
+            self.enqueue(client);
         }
     }
 
     /// The slot of the request that a member has submitted in part.
     fn partially_submitted_slot(&self, client: u32) -> Option<u32> {
         let member = self.members[client as usize].as_ref()?;
-        let rest = member.rest.as_ref().map(|rest| self.shared.slots.place(rest.owner as u32).1 as u32);
+        let rest = member.rest.as_ref().map(|rest| self.shared.slots.worker_and_index(rest.owner as u32).1 as u32);
         member.partially_submitted.or(rest)
     }
 
@@ -325,9 +325,9 @@ impl Worker {
 
     /// Lists a member that may have something to submit.
     #[inline]
-    fn list(&mut self, client: u32) {
+    fn enqueue(&mut self, client: u32) {
         if let Some(member) = self.members.get_mut(client as usize).and_then(Option::as_mut)
-            && !std::mem::replace(&mut member.is_listed, true)
+            && !std::mem::replace(&mut member.is_enqueued, true)
         {
             self.to_submit.push(client);
         }
@@ -367,7 +367,7 @@ impl Worker {
         let any = !self.calls.ended.is_empty() || !self.calls.woken.is_empty();
         let mut ended = std::mem::take(&mut self.calls.ended);
         for part in ended.drain(..) {
-            match self.shared.slots.place(part.slot) {
+            match self.shared.slots.worker_and_index(part.slot) {
                 (worker, local) if worker == self.index => self.part_ended(local, part.sectors, Errno::of(part.status)),
                 (worker, _) => {
                     let message = Message::Ended { slot: part.slot, sectors: part.sectors, status: part.status };
@@ -377,8 +377,8 @@ impl Worker {
         }
         self.calls.ended = ended;
         while let Some(waiter) = self.calls.woken.pop() {
-            match place(waiter) {
-                (worker, client) if worker == self.index => self.list(client),
+            match worker_and_client(waiter) {
+                (worker, client) if worker == self.index => self.enqueue(client),
                 (worker, client) => self.outbox[worker].push(Message::Wake { client }),
             }
         }
@@ -411,13 +411,14 @@ impl Worker {
     /// A slot is free again.
     #[cold]
     fn wake_slot_waiter(&mut self) {
-        let has_backlog = |&client: &u32| self.members[client as usize].as_ref().is_some_and(|it| it.has_requests());
+        let has_backlog =
+            |&client: &u32| self.members[client as usize].as_ref().is_some_and(|member| member.has_requests());
         let first = self.slot_waiters.iter().position(has_backlog);
         // The members before it have nothing to submit any more.
         self.slot_waiters.drain(..first.unwrap_or(self.slot_waiters.len()));
         if first.is_some() {
             let client = self.slot_waiters.remove(0);
-            self.list(client);
+            self.enqueue(client);
         }
     }
 
@@ -470,7 +471,7 @@ impl Worker {
             Turn::By(at) => {
                 member.next_turn_at = at;
                 if !member.backlog.is_empty() {
-                    self.list(client);
+                    self.enqueue(client);
                 }
             }
             Turn::Detached => self.detach(client),
@@ -484,7 +485,7 @@ impl Worker {
         for client in 0..self.members.len() as u32 {
             let Some(member) = self.members[client as usize].as_mut() else { continue };
             // Requests that are partly submitted continue.
-            member.is_listed = true;
+            member.is_enqueued = true;
             self.to_submit.push(client);
             let backlog: Vec<Request> = member.backlog.drain(..).collect();
             for Request { token, buffer, .. } in backlog {
@@ -499,25 +500,25 @@ impl Worker {
 
     /// Whether the worker may stop: nothing is in flight on any worker.
     fn may_stop(&mut self) -> bool {
-        let has_nothing = self.in_flight.is_empty()
+        let is_drained = self.in_flight.is_empty()
             && self.calls.driver.count == 0
             && self.changes.is_empty()
             && self.unaligned.is_empty();
-        if has_nothing && !std::mem::replace(&mut self.has_reported_drained, true) {
+        if is_drained && !std::mem::replace(&mut self.has_reported_drained, true) {
             let drained_workers = self.shared.drained_workers.fetch_add(1, AcqRel) + 1;
             if drained_workers == self.shared.mailboxes.len() {
                 self.shared.mailboxes.iter().for_each(crate::mailbox::Mailbox::wake);
             }
         }
-        let all_are = self.shared.drained_workers.load(Acquire) == self.shared.mailboxes.len();
-        if all_are {
-            self.refuse_what_is_left();
+        let all_drained = self.shared.drained_workers.load(Acquire) == self.shared.mailboxes.len();
+        if all_drained {
+            self.refuse_remaining();
         }
-        all_are
+        all_drained
     }
 
     /// Refuses requests that arrived after the stop.
-    fn refuse_what_is_left(&mut self) {
+    fn refuse_remaining(&mut self) {
         for message in self.shared.mailboxes[self.index].close() {
             match message {
                 Message::Submit { client, request: Request { token, buffer, .. } } => {

@@ -42,7 +42,7 @@ struct AtOnce<'a> {
 }
 
 impl Workers for AtOnce<'_> {
-    fn come(&mut self, _: CpuId) -> Instant {
+    fn start_worker(&mut self, _: CpuId) -> Instant {
         self.now
     }
 

@@ -74,8 +74,8 @@ impl RangeLocks {
 
     fn grant(&mut self) -> Vec<Lock> {
         let mut granted = Vec::new();
-        for at in 0..self.0.len() {
-            let (earlier, rest) = self.0.split_at_mut(at);
+        for index in 0..self.0.len() {
+            let (earlier, rest) = self.0.split_at_mut(index);
             let lock = &mut rest[0];
             let overlaps = |other: &Lock| lock.blocks.start < other.blocks.end && other.blocks.start < lock.blocks.end;
             if !lock.is_held && !earlier.iter().any(overlaps) {

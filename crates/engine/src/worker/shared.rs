@@ -91,7 +91,7 @@ pub fn waiter(worker: usize, client: u32) -> Waiter {
 }
 
 /// The worker of a waiter, and the client's number there.
-pub fn place(Waiter(waiter): Waiter) -> (usize, u32) {
+pub fn worker_and_client(Waiter(waiter): Waiter) -> (usize, u32) {
     ((waiter >> CLIENT_BITS) as usize, waiter & ((1 << CLIENT_BITS) - 1))
 }
 

@@ -19,7 +19,7 @@ impl Worker {
     pub(super) fn resume_deferred_members(&mut self) -> bool {
         let any = !self.next_turn.is_empty();
         while let Some(client) = self.next_turn.pop() {
-            self.list(client);
+            self.enqueue(client);
         }
         any
     }
@@ -27,7 +27,7 @@ impl Worker {
     /// Submits what a member has, until its submitter sleeps or its turn is over.
     pub(super) fn submit(&mut self, client: u32) {
         let Some(member) = self.members[client as usize].as_mut() else { return };
-        member.is_listed = false;
+        member.is_enqueued = false;
         if member.submitter.is_parked() {
             self.calls.make_progress(&self.shared, &mut member.submitter);
             if member.submitter.is_parked() {
@@ -47,11 +47,11 @@ impl Worker {
         if is_batch {
             member.submitter.plug();
         }
-        let mut left = i64::from(self.turn_sectors);
+        let mut sectors_left = i64::from(self.turn_sectors);
         while let Some(member) = self.members[client as usize].as_mut()
             && !member.backlog.is_empty()
         {
-            if left <= 0 {
+            if sectors_left <= 0 {
                 self.next_turn.push(client);
                 break;
             }
@@ -60,7 +60,7 @@ impl Worker {
                 break;
             }
             let Some(request) = member.backlog.pop_front() else { break };
-            left -= (request.buffer.len() as u64 / SECTOR_BYTES) as i64;
+            sectors_left -= (request.buffer.len() as u64 / SECTOR_BYTES) as i64;
             if self.submit_one(client, request) {
                 break;
             }
@@ -112,7 +112,7 @@ impl Worker {
         let Some(member) = self.members[client as usize].as_mut() else { return false };
         let address = request.buffer.address();
         let local = self.in_flight.begin(client, is_part, request.token, request.buffer, &bio);
-        let slot = self.shared.slots.of(self.index).start + local as u32;
+        let slot = self.shared.slots.range_of(self.index).start + local as u32;
         self.shared.slots.set(slot, address, bio.sector.0, zeroing);
         bio.owner = u64::from(slot);
         member.in_flight += 1;
@@ -123,15 +123,19 @@ impl Worker {
     #[inline]
     fn submit_piece(&mut self, client: u32, local: u32, mut bio: Bio) -> bool {
         let Some(member) = self.members[client as usize].as_mut() else { return false };
-        let most = match bio.op {
+        let sectors_max = match bio.op {
             Op::Read | Op::Write => self.turn_sectors,
             // Zeroes that must not become a hole are written like data.
             Op::WriteZeroes if !self.shared.slots.zeroing(&bio).may_unmap => self.turn_sectors,
             _ => self.turn_sectors.saturating_mul(ZEROED_PER_WRITTEN),
         };
-        if bio.sectors > most {
-            let rest = Bio { sector: Sector(bio.sector.0 + u64::from(most)), sectors: bio.sectors - most, ..bio };
-            bio.sectors = most;
+        if bio.sectors > sectors_max {
+            let rest = Bio {
+                sector: Sector(bio.sector.0 + u64::from(sectors_max)),
+                sectors: bio.sectors - sectors_max,
+                ..bio
+            };
+            bio.sectors = sectors_max;
             member.rest = Some(rest);
             self.next_turn.push(client);
         }
@@ -145,7 +149,7 @@ impl Worker {
     fn submit_rest(&mut self, client: u32) {
         let Some(member) = self.members[client as usize].as_mut() else { return };
         let Some(rest) = member.rest.take() else { return };
-        let (_, local) = self.shared.slots.place(rest.owner as u32);
+        let (_, local) = self.shared.slots.worker_and_index(rest.owner as u32);
         if !self.submit_piece(client, local as u32, rest) {
             self.next_turn.push(client);
         }

@@ -48,8 +48,8 @@ struct UnalignedRequest {
     /// The first and last block, if they are changed in part; if there is only one block, only the first.
     edges: [Option<Buffer>; 2],
     /// Workers that have not set their fence, or parts that have not completed.
-    left: u32,
-    is_written: bool,
+    pending: u32,
+    is_last_phase: bool,
     result: Result<(), Errno>,
 }
 
@@ -88,7 +88,7 @@ impl UnalignedRequest {
     }
 
     /// Whether it covers its first and its last block only in part.
-    fn cuts(&self) -> [bool; 2] {
+    fn partial_edges(&self) -> [bool; 2] {
         let is_single = self.blocks.end - self.blocks.start == self.block_bytes;
         let (head, tail) = (self.bytes.start > self.blocks.start, self.bytes.end < self.blocks.end);
         if is_single { [head || tail, false] } else { [head, tail] }
@@ -151,7 +151,7 @@ impl UnalignedRequest {
 
     /// For a write-zeroes, the blocks that it covers completely.
     fn inner_blocks(&self) -> Range<u64> {
-        let [head, tail] = self.cuts().map(|is_cut| if is_cut { self.block_bytes } else { 0 });
+        let [head, tail] = self.partial_edges().map(|is_cut| if is_cut { self.block_bytes } else { 0 });
         self.blocks.start + head..self.blocks.end - tail
     }
 }
@@ -165,10 +165,10 @@ impl Worker {
         let Request { operation, offset, buffer, token, ioprio } = request;
         let start = member.first_byte + offset;
         let end = start + Request::bytes_of(operation, &buffer);
-        let (bytes, down) = (start..end, |at: u64| at & !(block_bytes - 1));
+        let (bytes, round_down) = (start..end, |byte: u64| byte & !(block_bytes - 1));
         let blocks = match operation {
-            Operation::Discard { .. } => down(start + block_bytes - 1)..down(end),
-            _ => down(start)..down(end + block_bytes - 1),
+            Operation::Discard { .. } => round_down(start + block_bytes - 1)..round_down(end),
+            _ => round_down(start)..round_down(end + block_bytes - 1),
         };
         if blocks.is_empty() {
             // A discard of less than a block.
@@ -179,7 +179,8 @@ impl Worker {
         }
         member.in_flight += 1;
         let has_data = matches!(operation, Operation::Read | Operation::Write { .. });
-        let (buffer, original) = if has_data { fit(buffer, &bytes, &blocks, operation) } else { (buffer, None) };
+        let (buffer, original) =
+            if has_data { extend_to_blocks(buffer, &bytes, &blocks, operation) } else { (buffer, None) };
         let op = UnalignedRequest {
             client,
             token,
@@ -191,8 +192,8 @@ impl Worker {
             buffer,
             original,
             edges: [None, None],
-            left: 0,
-            is_written: false,
+            pending: 0,
+            is_last_phase: false,
             result: Ok(()),
         };
         let (is_write, blocks) = (op.is_write(), op.blocks.clone());
@@ -219,7 +220,7 @@ impl Worker {
     }
 
     pub(super) fn fence(&mut self, mut fence: Fence) {
-        let (first, slots) = (self.shared.slots.of(self.index).start, &self.shared.slots);
+        let (first, slots) = (self.shared.slots.range_of(self.index).start, &self.shared.slots);
         let overlaps = |&(local, sectors): &(usize, u32)| {
             let start = slots.first_sector(first + local as u32);
             start < fence.sectors.end && fence.sectors.start < start + u64::from(sectors)
@@ -251,16 +252,16 @@ impl Worker {
     pub(super) fn fence_ready_on_worker(&mut self, number: u32) {
         let workers = self.outbox.len() as u32;
         let Some(op) = self.unaligned.ops[number as usize].as_mut() else { return };
-        op.left += 1;
-        if op.left < workers {
+        op.pending += 1;
+        if op.pending < workers {
             return;
         }
-        op.left = 0;
-        let cuts = op.cuts();
-        if cuts == [false, false] {
+        op.pending = 0;
+        let partial_edges = op.partial_edges();
+        if partial_edges == [false, false] {
             return self.begin_last_parts(number);
         }
-        for (piece, _) in [Piece::Head, Piece::Tail].into_iter().zip(cuts).filter(|(_, is_cut)| *is_cut) {
+        for (piece, _) in [Piece::Head, Piece::Tail].into_iter().zip(partial_edges).filter(|(_, is_cut)| *is_cut) {
             let op = self.unaligned.ops[number as usize].as_ref();
             let block_bytes = op.map_or(0, |op| op.block_bytes as usize);
             self.add_part(number, piece, Operation::Read, Buffer::zeroed(block_bytes));
@@ -270,7 +271,7 @@ impl Worker {
     /// Adds a part. The member submits it in its turn.
     fn add_part(&mut self, number: u32, piece: Piece, operation: Operation, buffer: Buffer) {
         let Some(op) = self.unaligned.ops[number as usize].as_mut() else { return };
-        op.left += 1;
+        op.pending += 1;
         let blocks = match (piece, op.operation) {
             // Its edges are written separately.
             (Piece::Whole, Operation::WriteZeroes { .. }) => op.inner_blocks(),
@@ -283,13 +284,13 @@ impl Worker {
         if let Some(member) = self.members[client as usize].as_mut() {
             member.parts.push_back(Part { request, first, sectors: sectors as u32 });
         }
-        self.list(client);
+        self.enqueue(client);
     }
 
     /// Adds the last parts of a request.
     fn begin_last_parts(&mut self, number: u32) {
         let Some(op) = self.unaligned.ops[number as usize].as_mut() else { return };
-        op.is_written = true;
+        op.is_last_phase = true;
         match op.operation {
             Operation::Read => {
                 let all = (op.blocks.end - op.blocks.start) as usize;
@@ -353,18 +354,18 @@ impl Worker {
         }
         let (number, piece) = ((token >> 2) as u32, PIECES[(token & 3) as usize]);
         let Some(op) = self.unaligned.ops[number as usize].as_mut() else { return };
-        op.left -= 1;
+        op.pending -= 1;
         op.result = op.result.and(result);
         match piece {
-            Piece::Head if !op.is_written => op.edges[0] = Some(buffer),
-            Piece::Tail if !op.is_written => op.edges[1] = Some(buffer),
+            Piece::Head if !op.is_last_phase => op.edges[0] = Some(buffer),
+            Piece::Tail if !op.is_last_phase => op.edges[1] = Some(buffer),
             Piece::Whole if !matches!(op.operation, Operation::WriteZeroes { .. }) => op.buffer = buffer,
             _ => {}
         }
-        if op.left > 0 {
+        if op.pending > 0 {
             return;
         }
-        if op.is_written || op.result.is_err() {
+        if op.is_last_phase || op.result.is_err() {
             self.end_unaligned(number);
         } else {
             self.begin_last_parts(number);
@@ -395,15 +396,20 @@ impl Worker {
 
 /// Moves the data of a request to memory for all of its blocks. Also returns the client's buffer if it had no room
 /// around the data.
-fn fit(buffer: Buffer, bytes: &Range<u64>, blocks: &Range<u64>, operation: Operation) -> (Buffer, Option<Buffer>) {
+fn extend_to_blocks(
+    buffer: Buffer,
+    bytes: &Range<u64>,
+    blocks: &Range<u64>,
+    operation: Operation,
+) -> (Buffer, Option<Buffer>) {
     let (before, behind) = ((bytes.start - blocks.start) as usize, (blocks.end - bytes.end) as usize);
     let (has_before, has_behind) = buffer.margins();
     if has_before == before && has_behind >= behind {
         return (buffer, None);
     }
-    let mut fitting = Buffer::zeroed((blocks.end - blocks.start) as usize).window(before, buffer.len());
+    let mut extended = Buffer::zeroed((blocks.end - blocks.start) as usize).window(before, buffer.len());
     if operation != Operation::Read {
-        fitting.copy_from_slice(&buffer);
+        extended.copy_from_slice(&buffer);
     }
-    (fitting, Some(buffer))
+    (extended, Some(buffer))
 }

@@ -4,32 +4,32 @@
 use std::time::Duration;
 
 /// The first and shortest polling time.
-const LEAST: Duration = Duration::from_micros(4);
+const POLL_MIN: Duration = Duration::from_micros(4);
 
 /// The current polling time, adapted to the length of recent waits.
 #[derive(Clone, Copy, Debug)]
 pub struct BusyPoll {
-    now: Duration,
-    most: Duration,
+    current: Duration,
+    max: Duration,
 }
 
 impl BusyPoll {
-    /// Starts without polling; never polls longer than `most`.
-    pub fn new(most: Duration) -> Self {
-        BusyPoll { now: Duration::ZERO, most }
+    /// Starts without polling; never polls longer than `max`.
+    pub fn new(max: Duration) -> Self {
+        BusyPoll { current: Duration::ZERO, max }
     }
 
     /// How long to poll.
-    pub fn now(&self) -> Duration {
-        self.now
+    pub fn current(&self) -> Duration {
+        self.current
     }
 
     /// Records a wait of this time, whether polled or slept.
     pub fn waited(&mut self, time: Duration) {
-        if time > self.most {
-            self.now = Duration::ZERO;
-        } else if time > self.now {
-            self.now = (self.now * 2).max(LEAST).min(self.most);
+        if time > self.max {
+            self.current = Duration::ZERO;
+        } else if time > self.current {
+            self.current = (self.current * 2).max(POLL_MIN).min(self.max);
         }
     }
 }
@@ -45,17 +45,17 @@ mod tests {
     #[test]
     fn it_polls_longer_while_that_pays_and_not_at_all_after_a_long_wait() {
         let mut busy_poll = BusyPoll::new(us(50));
-        assert_eq!(busy_poll.now(), us(0));
+        assert_eq!(busy_poll.current(), us(0));
         let mut seen = Vec::new();
         for _ in 0..6 {
             busy_poll.waited(us(40));
-            seen.push(busy_poll.now());
+            seen.push(busy_poll.current());
         }
         assert_eq!(seen, [4, 8, 16, 32, 50, 50].map(us), "doubled until it covers the wait or reaches its maximum");
         busy_poll.waited(us(3));
-        assert_eq!(busy_poll.now(), us(50), "a short wait changes nothing");
+        assert_eq!(busy_poll.current(), us(50), "a short wait changes nothing");
         busy_poll.waited(us(51));
-        assert_eq!(busy_poll.now(), us(0));
+        assert_eq!(busy_poll.current(), us(0));
     }
 
     #[test]
@@ -63,6 +63,6 @@ mod tests {
         let mut busy_poll = BusyPoll::new(us(0));
         busy_poll.waited(us(0));
         busy_poll.waited(us(1));
-        assert_eq!(busy_poll.now(), us(0));
+        assert_eq!(busy_poll.current(), us(0));
     }
 }

@@ -107,7 +107,7 @@ pub struct ConnectionId {
 
 /// A target whose workers also serve connections.
 pub struct EventLoop {
-    inside: Box<dyn Backend>,
+    target: Box<dyn Backend>,
     inboxes: Inboxes,
     poller: MakePoller,
     busy_poll_max: Duration,
@@ -119,60 +119,60 @@ type MakePoller = Box<dyn Fn() -> io::Result<Arc<dyn Poller>> + Send + Sync>;
 impl EventLoop {
     /// Wraps this target; there are as many inboxes as there will be workers.
     #[must_use]
-    pub fn around(inside: Box<dyn Backend>, inboxes: Inboxes) -> EventLoop {
-        EventLoop::with(inside, inboxes, Box::new(|| Ok(Arc::new(Epoll::new()?))))
+    pub fn around(target: Box<dyn Backend>, inboxes: Inboxes) -> EventLoop {
+        EventLoop::with(target, inboxes, Box::new(|| Ok(Arc::new(Epoll::new()?))))
     }
 
     /// The same with a custom poller.
-    pub(crate) fn with(inside: Box<dyn Backend>, inboxes: Inboxes, poller: MakePoller) -> EventLoop {
-        EventLoop { inside, inboxes, poller, busy_poll_max: Duration::ZERO }
+    pub(crate) fn with(target: Box<dyn Backend>, inboxes: Inboxes, poller: MakePoller) -> EventLoop {
+        EventLoop { target, inboxes, poller, busy_poll_max: Duration::ZERO }
     }
 
     /// An idle worker busy-polls for at most this time before it sleeps, and only while polling pays off.
     #[must_use]
-    pub fn busy_polling(mut self, most: Duration) -> EventLoop {
-        self.busy_poll_max = most;
+    pub fn busy_polling(mut self, max: Duration) -> EventLoop {
+        self.busy_poll_max = max;
         self
     }
 }
 
 impl Backend for EventLoop {
     fn shape(&self) -> &Shape {
-        self.inside.shape()
+        self.target.shape()
     }
 
     fn volumes(&self) -> Vec<VolumeShape> {
-        self.inside.volumes()
+        self.target.volumes()
     }
 
     fn open(&self, file: &FileSpec) -> Result<(usize, Vec<String>), OpenError> {
-        self.inside.open(file)
+        self.target.open(file)
     }
 
     fn grow(&self, volume: usize) -> Result<(), OpenError> {
-        self.inside.grow(volume)
+        self.target.grow(volume)
     }
 
     fn close(&self, volume: usize) {
-        self.inside.close(volume);
+        self.target.close(volume);
         // Idle workers release the file, too.
         self.inboxes.notify_all();
     }
 
     fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
-        let (inside, poller) = (self.inside.station(worker)?, (self.poller)()?);
-        Ok(Box::new(EventLoopStation::new(inside, self.inboxes.clone(), worker, poller, self.busy_poll_max)?))
+        let (target_station, poller) = (self.target.station(worker)?, (self.poller)()?);
+        Ok(Box::new(EventLoopStation::new(target_station, self.inboxes.clone(), worker, poller, self.busy_poll_max)?))
     }
 
     fn buffer(&self, len: usize) -> Buffer {
-        self.inside.buffer(len)
+        self.target.buffer(len)
     }
 
-    fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
-        self.inside.extents(range, most)
+    fn extents(&self, range: Range<Sector>, extents_max: usize) -> io::Result<Vec<Extent>> {
+        self.target.extents(range, extents_max)
     }
 
     fn extents_of_read(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
-        self.inside.extents_of_read(range)
+        self.target.extents_of_read(range)
     }
 }

@@ -35,7 +35,7 @@ pub trait Poller: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If it is polled already or cannot be, or the system is out of memory.
-    fn add(&self, descriptor: BorrowedFd<'_>, name: u64, what: Watched) -> io::Result<()>;
+    fn add(&self, descriptor: BorrowedFd<'_>, key: u64, watched: Watched) -> io::Result<()>;
 
     /// Removes a descriptor. Closing one that has not been duplicated removes it, too.
     fn remove(&self, descriptor: BorrowedFd<'_>);
@@ -45,8 +45,8 @@ pub trait Poller: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Waits until a descriptor is ready, at most for `most`, and appends keys and readiness.
-    fn wait(&self, most: Option<Duration>, events: &mut Vec<(u64, Ready)>);
+    /// Waits until a descriptor is ready, at most for `timeout`, and appends keys and readiness.
+    fn wait(&self, timeout: Option<Duration>, events: &mut Vec<(u64, Ready)>);
 }
 
 /// Linux's epoll, with a timer of finer resolution than its timeouts.
@@ -73,15 +73,15 @@ impl Epoll {
 }
 
 impl Poller for Epoll {
-    fn add(&self, descriptor: BorrowedFd<'_>, name: u64, what: Watched) -> io::Result<()> {
+    fn add(&self, descriptor: BorrowedFd<'_>, key: u64, watched: Watched) -> io::Result<()> {
         use epoll::EventFlags as F;
-        let flags = match what {
+        let flags = match watched {
             Watched::UntilTaken => F::IN,
             Watched::EachTime => F::IN | F::ET,
             // Edge-triggered: readiness that a connection does not need now costs nothing.
             Watched::Socket => F::IN | F::OUT | F::RDHUP | F::ET,
         };
-        Ok(epoll::add(&self.set, descriptor, epoll::EventData::new_u64(name), flags)?)
+        Ok(epoll::add(&self.set, descriptor, epoll::EventData::new_u64(key), flags)?)
     }
 
     fn remove(&self, descriptor: BorrowedFd<'_>) {
@@ -93,26 +93,26 @@ impl Poller for Epoll {
         Some(self.set.as_fd())
     }
 
-    fn wait(&self, most: Option<Duration>, ready: &mut Vec<(u64, Ready)>) {
-        let mut timeout = most.map(timespec);
-        if let Some(most) = most.filter(|most| !most.is_zero() && *most < EXACT_MAX) {
-            let once = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(most) };
+    fn wait(&self, timeout: Option<Duration>, ready: &mut Vec<(u64, Ready)>) {
+        let mut epoll_timeout = timeout.map(timespec);
+        if let Some(timeout) = timeout.filter(|timeout| !timeout.is_zero() && *timeout < EXACT_MAX) {
+            let once = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(timeout) };
             if timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once).is_ok() {
-                timeout = None;
+                epoll_timeout = None;
             }
         }
         let mut events = [const { MaybeUninit::uninit() }; EVENTS];
         // An interrupted wait returns no events; the caller waits again.
-        let Ok((events, _)) = epoll::wait(&self.set, &mut events, timeout.as_ref()) else { return };
+        let Ok((events, _)) = epoll::wait(&self.set, &mut events, epoll_timeout.as_ref()) else { return };
         for event in events {
             use epoll::EventFlags as F;
             // The structure is packed, so its fields are copied.
-            let (flags, name) = (event.flags, event.data.u64());
+            let (flags, key) = (event.flags, event.data.u64());
             let to_receive = flags.intersects(F::IN | F::RDHUP | F::HUP | F::ERR);
             let to_send = flags.intersects(F::OUT | F::HUP | F::ERR);
             let has_hung_up = flags.intersects(F::RDHUP | F::HUP | F::ERR);
-            if name != ALARM {
-                ready.push((name, Ready { to_receive, to_send, has_hung_up }));
+            if key != ALARM {
+                ready.push((key, Ready { to_receive, to_send, has_hung_up }));
             }
         }
     }

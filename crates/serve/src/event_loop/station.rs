@@ -26,7 +26,7 @@ const LOOPS_BETWEEN_POLLS: u32 = 4;
 const WAKE_MARGIN: Duration = Duration::from_micros(60);
 
 pub struct EventLoopStation {
-    inside: Box<dyn Station>,
+    target_station: Box<dyn Station>,
     inboxes: Inboxes,
     worker: usize,
     poller: Arc<dyn Poller>,
@@ -45,12 +45,12 @@ pub struct EventLoopStation {
     /// Whether the wrapped station has signaled a completion since it was last reaped.
     has_completions: bool,
     /// Whether the worker sleeps in the wrapped station, which watches the poller, instead of in the poller.
-    sleeps_inside: bool,
+    sleeps_in_target: bool,
 }
 
 struct Registration {
     connection: SharedConnection,
-    until: Instant,
+    run_at: Instant,
     is_polled: bool,
     /// The round in which it last ran.
     round: u64,
@@ -58,7 +58,7 @@ struct Registration {
 
 impl EventLoopStation {
     pub fn new(
-        mut inside: Box<dyn Station>,
+        mut target_station: Box<dyn Station>,
         inboxes: Inboxes,
         worker: usize,
         poller: Arc<dyn Poller>,
@@ -66,16 +66,16 @@ impl EventLoopStation {
     ) -> io::Result<Self> {
         let event_fd = &inboxes.of(worker).event_fd;
         poller.add(event_fd.descriptor.as_fd(), EVENT_FD, Watched::UntilTaken)?;
-        inside.wake_instead(Arc::clone(event_fd) as Arc<dyn Wake>);
+        target_station.wake_instead(Arc::clone(event_fd) as Arc<dyn Wake>);
         // A worker that polls busily does not sleep soon after commands have been started.
         let poller_descriptor = poller.descriptor().filter(|_| busy_poll_max.is_zero());
-        let sleeps_inside = poller_descriptor.map_or(Ok(false), |descriptor| inside.watch(descriptor))?;
-        if !sleeps_inside && let Some(descriptor) = inside.descriptor()? {
+        let sleeps_in_target = poller_descriptor.map_or(Ok(false), |descriptor| target_station.watch(descriptor))?;
+        if !sleeps_in_target && let Some(descriptor) = target_station.descriptor()? {
             // Edge-triggered, so that it need not be drained.
             poller.add(descriptor, EVENT_LOOP_TOKEN, Watched::EachTime)?;
         }
         Ok(EventLoopStation {
-            inside,
+            target_station,
             inboxes,
             worker,
             poller,
@@ -88,7 +88,7 @@ impl EventLoopStation {
             rounds: 0,
             loops: 0,
             has_completions: false,
-            sleeps_inside,
+            sleeps_in_target,
         })
     }
 
@@ -96,29 +96,29 @@ impl EventLoopStation {
         self.inboxes.of(self.worker)
     }
 
-    /// Polls the sockets, and sleeps until one is ready if `most` allows.
-    fn poll_sockets(&mut self, most: Option<Duration>) {
+    /// Polls the sockets, and sleeps until one is ready if `timeout` allows.
+    fn poll_sockets(&mut self, timeout: Option<Duration>) {
         let EventLoopStation { poller, events, inboxes, worker, has_completions, .. } = self;
         let before = events.len();
-        poller.wait(most, events);
+        poller.wait(timeout, events);
         // All other events belong to connections.
-        let mut at = before;
-        while let Some(&(name, _)) = events.get(at) {
-            match name {
+        let mut index = before;
+        while let Some(&(key, _)) = events.get(index) {
+            match key {
                 EVENT_FD => inboxes.of(*worker).event_fd.drain(),
                 EVENT_LOOP_TOKEN => *has_completions = true,
                 _ => {
-                    at += 1;
+                    index += 1;
                     continue;
                 }
             }
-            events.remove(at);
+            events.remove(index);
         }
     }
 
     /// Polls shared memory. Returns whether a client has written something.
     fn poll_memory(&mut self, is_about_to_sleep: bool) -> bool {
-        let mut any = false;
+        let mut has_events = false;
         for &number in &self.polled {
             let Some(registration) = self.connections.get(&number) else { continue };
             let mut connection = lock(&registration.connection);
@@ -127,23 +127,23 @@ impl EventLoopStation {
                 true
             });
             if has_some {
-                any = true;
+                has_events = true;
                 self.events.push((number, Ready::default()));
             }
         }
-        any
+        has_events
     }
 
     /// Busy-polls for as long as that has recently paid off. Returns whether there was an event.
-    fn poll_busily(&mut self, begin: time::Instant, most: Option<Duration>) -> bool {
-        let most = most.map_or(self.busy_poll.now(), |most| most.min(self.busy_poll.now()));
+    fn poll_busily(&mut self, begin: time::Instant, timeout: Option<Duration>) -> bool {
+        let timeout = timeout.map_or(self.busy_poll.current(), |timeout| timeout.min(self.busy_poll.current()));
         // Clients without shared memory, and completions, need a system call.
-        let must_ask = self.polled.len() < self.connections.len() || self.inbox().at_target.load(Relaxed) > 0;
-        while begin.elapsed() < most {
+        let needs_system_call = self.polled.len() < self.connections.len() || self.inbox().at_target.load(Relaxed) > 0;
+        while begin.elapsed() < timeout {
             if self.inbox().event_fd.is_signaled() || self.poll_memory(false) {
                 return true;
             }
-            if must_ask {
+            if needs_system_call {
                 self.poll_sockets(Some(Duration::ZERO));
                 if !self.events.is_empty() || self.has_completions {
                     return true;
@@ -162,14 +162,14 @@ impl EventLoopStation {
         }
         let mut events = std::mem::take(&mut self.events);
         for (number, ready) in events.drain(..) {
-            self.run_one(now, number, ready);
+            self.run_connection(now, number, ready);
         }
         self.events = events;
         // Each runs once: a connection that is due again at once waits for the others.
         let mut due = std::mem::take(&mut self.due_numbers);
-        due.extend(self.due.iter().take_while(|&&(until, _)| until <= now).map(|&(_, number)| number));
+        due.extend(self.due.iter().take_while(|&&(run_at, _)| run_at <= now).map(|&(_, number)| number));
         for number in due.drain(..) {
-            self.run_one(now, number, Ready::default());
+            self.run_connection(now, number, Ready::default());
         }
         self.due_numbers = due;
     }
@@ -177,10 +177,10 @@ impl EventLoopStation {
     #[cold]
     fn take_messages(&mut self, now: Instant) {
         let (added, mut notified, all_notified) = {
-            let mut inside = self.inbox().lock();
+            let mut inbox_state = self.inbox().lock();
             self.inbox().has_messages.store(false, Relaxed);
-            let all_notified = std::mem::take(&mut inside.all_notified);
-            (std::mem::take(&mut inside.added), std::mem::take(&mut inside.notified), all_notified)
+            let all_notified = std::mem::take(&mut inbox_state.all_notified);
+            (std::mem::take(&mut inbox_state.added), std::mem::take(&mut inbox_state.notified), all_notified)
         };
         for (number, connection) in added {
             self.register(number, connection);
@@ -194,7 +194,7 @@ impl EventLoopStation {
         notified.sort_unstable();
         notified.dedup();
         for number in notified {
-            self.run_one(now, number, Ready::default());
+            self.run_connection(now, number, Ready::default());
         }
     }
 
@@ -209,10 +209,10 @@ impl EventLoopStation {
             self.polled.push(number);
         }
         lock(&connection).registered(Watch { poller: Arc::clone(&self.poller), number });
-        self.connections.insert(number, Registration { connection, until: Instant::NEVER, is_polled, round: 0 });
+        self.connections.insert(number, Registration { connection, run_at: Instant::NEVER, is_polled, round: 0 });
     }
 
-    fn run_one(&mut self, now: Instant, number: u64, ready: Ready) {
+    fn run_connection(&mut self, now: Instant, number: u64, ready: Ready) {
         let Some(registration) = self.connections.get_mut(&number) else { return };
         // Several of its descriptors may be ready; it polls all of its rings in one run.
         if registration.is_polled && registration.round == self.rounds {
@@ -227,12 +227,12 @@ impl EventLoopStation {
             Next::Close
         });
         drop(connection);
-        let until = if let Next::Wait(until) = next { until } else { Instant::NEVER };
-        if registration.until != until {
-            self.due.remove(&(registration.until, number));
-            registration.until = until;
-            if until != Instant::NEVER {
-                self.due.insert((until, number));
+        let run_at = if let Next::Wait(run_at) = next { run_at } else { Instant::NEVER };
+        if registration.run_at != run_at {
+            self.due.remove(&(registration.run_at, number));
+            registration.run_at = run_at;
+            if run_at != Instant::NEVER {
+                self.due.insert((run_at, number));
             }
         }
         if next == Next::Close {
@@ -251,7 +251,7 @@ fn lock(connection: &SharedConnection) -> MutexGuard<'_, dyn Connection + 'stati
 impl Station for EventLoopStation {
     #[inline]
     fn start(&mut self, now: Instant, command: &Command, data: Segments<'_>) -> Started {
-        let started = self.inside.start(now, command, data);
+        let started = self.target_station.start(now, command, data);
         if started == Started::Queued {
             let at_target = &self.inbox().at_target;
             at_target.store(at_target.load(Relaxed) + 1, Relaxed);
@@ -262,7 +262,7 @@ impl Station for EventLoopStation {
     fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>) {
         self.has_completions = false;
         let before = ended.len();
-        self.inside.reap(now, ended);
+        self.target_station.reap(now, ended);
         if ended.len() > before {
             let at_target = &self.inbox().at_target;
             at_target.store(at_target.load(Relaxed).saturating_sub(ended.len() - before), Relaxed);
@@ -277,26 +277,26 @@ impl Station for EventLoopStation {
     }
 
     fn next_at(&self) -> Option<Instant> {
-        let due = self.due.first().map(|&(until, _)| until);
-        [due, self.inside.next_at()].into_iter().flatten().min()
+        let due = self.due.first().map(|&(run_at, _)| run_at);
+        [due, self.target_station.next_at()].into_iter().flatten().min()
     }
 
-    fn sleep(&mut self, most: Option<Duration>) {
+    fn sleep(&mut self, timeout: Option<Duration>) {
         // The last part of the wait is polled: a wake-up would come late.
-        let most = most.map(|most| most.saturating_sub(WAKE_MARGIN));
+        let timeout = timeout.map(|timeout| timeout.saturating_sub(WAKE_MARGIN));
         let begin = time::Instant::now();
         if !self.has_completions
-            && !self.poll_busily(begin, most)
+            && !self.poll_busily(begin, timeout)
             && self.inbox().event_fd.may_sleep()
             && !self.poll_memory(true)
         {
-            if self.sleeps_inside {
-                self.inside.sleep(most);
-                if self.inside.take_readiness() {
+            if self.sleeps_in_target {
+                self.target_station.sleep(timeout);
+                if self.target_station.take_readiness() {
                     self.poll_sockets(Some(Duration::ZERO));
                 }
             } else {
-                self.poll_sockets(most);
+                self.poll_sockets(timeout);
             }
             // Only here: a connection that notifies itself again and again must not keep the others from being polled.
             self.loops = 0;

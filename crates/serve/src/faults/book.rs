@@ -16,7 +16,7 @@ pub struct ContentModel {
     /// The possible contents of each block after a power cut, in the order of the reports.
     blocks: Vec<Vec<Entry>>,
     /// Changes whose outcome is unknown: they may take effect at any time.
-    ghosts: Vec<(u64, u64, u8)>,
+    unresolved: Vec<(u64, u64, u8)>,
 }
 
 impl ContentModel {
@@ -24,7 +24,7 @@ impl ContentModel {
     pub fn new(blocks: u64) -> Self {
         ContentModel {
             blocks: vec![vec![Entry { fill: 0, at: 0, is_sure: true }]; blocks as usize],
-            ghosts: Vec::new(),
+            unresolved: Vec::new(),
         }
     }
 
@@ -32,13 +32,13 @@ impl ContentModel {
         self.blocks.len() as u64
     }
 
-    fn each(&mut self, first: u64, count: u64) -> &mut [Vec<Entry>] {
+    fn entries_of(&mut self, first: u64, count: u64) -> &mut [Vec<Entry>] {
         &mut self.blocks[first as usize..(first + count) as usize]
     }
 
     /// A change has completed: it is visible, and possibly durable.
     pub fn changed(&mut self, (first, count): (u64, u64), fill: u8, at: u64, is_durable: bool) {
-        for block in self.each(first, count) {
+        for block in self.entries_of(first, count) {
             if is_durable {
                 block.clear();
             }
@@ -48,18 +48,18 @@ impl ContentModel {
 
     /// A change failed, or was only a hint: it may be visible.
     pub fn may_have_changed(&mut self, (first, count): (u64, u64), fill: u8, at: u64) {
-        self.each(first, count).iter_mut().for_each(|block| block.push(Entry { fill, at, is_sure: false }));
+        self.entries_of(first, count).iter_mut().for_each(|block| block.push(Entry { fill, at, is_sure: false }));
     }
 
     /// The outcome of a change stays unknown.
     pub fn leave_outcome_unknown(&mut self, (first, count): (u64, u64), fill: u8) {
-        self.ghosts.push((first, count, fill));
+        self.unresolved.push((first, count, fill));
     }
 
     /// A flush that was submitted at this time has completed.
-    pub fn flushed(&mut self, asked_at: u64) {
+    pub fn flushed(&mut self, submitted_at: u64) {
         for block in &mut self.blocks {
-            if let Some(last) = block.iter().rposition(|entry| entry.is_sure && entry.at < asked_at) {
+            if let Some(last) = block.iter().rposition(|entry| entry.is_sure && entry.at < submitted_at) {
                 block.drain(..last);
             }
         }
@@ -67,7 +67,7 @@ impl ContentModel {
 
     /// All in-flight changes have ended.
     pub fn resolve_unknown_outcomes(&mut self, at: u64) {
-        for (first, count, fill) in std::mem::take(&mut self.ghosts) {
+        for (first, count, fill) in std::mem::take(&mut self.unresolved) {
             self.may_have_changed((first, count), fill, at);
         }
     }
@@ -82,8 +82,8 @@ impl ContentModel {
     pub fn may_hold(&self, block: u64, fill: u8) -> bool {
         let entries = &self.blocks[block as usize];
         let from = entries.iter().rposition(|entry| entry.is_sure).unwrap_or(0);
-        let is_over = |(first, count, _): &&(u64, u64, u8)| (*first..first + count).contains(&block);
+        let covers_block = |(first, count, _): &&(u64, u64, u8)| (*first..first + count).contains(&block);
         entries[from..].iter().any(|entry| entry.fill == fill)
-            || self.ghosts.iter().filter(is_over).any(|ghost| ghost.2 == fill)
+            || self.unresolved.iter().filter(covers_block).any(|change| change.2 == fill)
     }
 }

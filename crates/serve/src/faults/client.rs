@@ -83,7 +83,7 @@ impl Ask {
 
 /// An in-flight request.
 #[derive(Debug)]
-pub struct Asked {
+pub struct InFlightRequest {
     pub ask: Ask,
     pub at: u64,
     /// Its end in the stream of all bytes sent.
@@ -99,7 +99,7 @@ pub struct Asked {
 #[derive(Debug)]
 pub struct Answer {
     pub ask: Ask,
-    pub asked_at: u64,
+    pub submitted_at: u64,
     pub result: Result<Vec<u8>, u32>,
     /// For a block status: blocks, and whether they read as zeroes.
     pub status: Vec<(Range<u64>, bool)>,
@@ -127,7 +127,7 @@ pub struct Client {
     to_send: Vec<u8>,
     sent: u64,
     received: Vec<u8>,
-    pub asked: BTreeMap<u64, Asked>,
+    pub in_flight: BTreeMap<u64, InFlightRequest>,
     last_cookie: u64,
     /// Whether it has sent its disconnect request.
     pub is_disconnecting: bool,
@@ -137,7 +137,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-impl Asked {
+impl InFlightRequest {
     /// Takes the extents of a block status: lengths and flags of this size each. They must be whole blocks without gaps, must cover the
     /// whole request unless a single extent was requested, and a hole must read as zeroes.
     fn take_status(&mut self, pieces: &[u8], size: usize) {
@@ -165,7 +165,7 @@ impl Client {
             to_send: Vec::new(),
             sent: 0,
             received: Vec::new(),
-            asked: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             last_cookie: 0,
             is_disconnecting: false,
         }
@@ -186,7 +186,7 @@ impl Client {
     }
 
     /// Sends these bytes unchecked.
-    pub fn say(&mut self, bytes: &[u8]) {
+    pub fn queue_bytes(&mut self, bytes: &[u8]) {
         self.to_send.extend(bytes);
     }
 
@@ -201,15 +201,15 @@ impl Client {
             flags |= command_flag::PAYLOAD_LEN;
         }
         let magic = if is_extended { wire::EXTENDED_REQUEST_MAGIC } else { wire::REQUEST_MAGIC };
-        self.say(&magic.to_be_bytes());
-        self.say(&flags.to_be_bytes());
-        self.say(&kind.to_be_bytes());
-        self.say(&cookie.to_be_bytes());
-        self.say(&offset.to_be_bytes());
+        self.queue_bytes(&magic.to_be_bytes());
+        self.queue_bytes(&flags.to_be_bytes());
+        self.queue_bytes(&kind.to_be_bytes());
+        self.queue_bytes(&cookie.to_be_bytes());
+        self.queue_bytes(&offset.to_be_bytes());
         if is_extended {
-            self.say(&length.to_be_bytes());
+            self.queue_bytes(&length.to_be_bytes());
         } else {
-            self.say(&(length as u32).to_be_bytes());
+            self.queue_bytes(&(length as u32).to_be_bytes());
         }
     }
 
@@ -230,13 +230,14 @@ impl Client {
         }
         let bytes = if kind == command::READ { count * BLOCK } else { 0 };
         let end = self.sent + self.to_send.len() as u64;
-        let asked = Asked { ask, at, end, data: vec![0; bytes as usize], filled: 0, error: 0, status: Vec::new() };
-        self.asked.insert(self.last_cookie, asked);
+        let request =
+            InFlightRequest { ask, at, end, data: vec![0; bytes as usize], filled: 0, error: 0, status: Vec::new() };
+        self.in_flight.insert(self.last_cookie, request);
     }
 
     /// Requests that the server may have received, whose outcome this client will not see.
     pub fn abandoned(&self) -> impl Iterator<Item = Ask> {
-        self.asked.values().filter(|asked| asked.end <= self.sent).map(|asked| asked.ask)
+        self.in_flight.values().filter(|request| request.end <= self.sent).map(|request| request.ask)
     }
 
     /// Sends some bytes.
@@ -252,20 +253,20 @@ impl Client {
         let some = if random.one_in(4) { 1 + random.below(40) as usize } else { usize::MAX };
         self.far.receive(some, &mut self.received);
         let mut used = 0;
-        while let Some(count) = self.take(used, answers) {
+        while let Some(count) = self.parse_next(used, answers) {
             used += count;
         }
         self.received.drain(..used);
     }
 
     /// Parses the next item if it is complete, and returns its length in bytes.
-    fn take(&mut self, from: usize, answers: &mut Vec<Answer>) -> Option<usize> {
+    fn parse_next(&mut self, from: usize, answers: &mut Vec<Answer>) -> Option<usize> {
         match self.phase {
             Phase::Greeting => {
                 let greeting = self.received.get(from..from + 18)?;
                 assert_eq!(number(&greeting[..8]), wire::GREETING_MAGIC);
                 assert_eq!(number(&greeting[8..16]), wire::OPTION_MAGIC);
-                self.say(&3_u32.to_be_bytes());
+                self.queue_bytes(&3_u32.to_be_bytes());
                 if self.tls.is_some() {
                     self.option(option::STARTTLS, &[]);
                     self.phase = Phase::StartTls;
@@ -279,7 +280,7 @@ impl Client {
                 assert_eq!(number(&header[..8]), wire::OPTION_REPLY_MAGIC);
                 let [which, kind, len] = [8, 12, 16].map(|at| number(&header[at..at + 4]) as u32);
                 if kind == option_reply::ERR_POLICY {
-                    let taken = self.turned_away(from, len)?;
+                    let taken = self.check_refusal(from, len)?;
                     self.option(option::ABORT, &[]);
                     return Some(taken);
                 }
@@ -298,7 +299,7 @@ impl Client {
                 let [which, kind, len] = [8, 12, 16].map(|at| number(&header[at..at + 4]) as u32);
                 self.received.get(from + 20..from + 20 + len as usize)?;
                 if kind == option_reply::ERR_POLICY {
-                    return self.turned_away(from, len);
+                    return self.check_refusal(from, len);
                 }
                 let is_right = match which {
                     option::GO => kind == option_reply::ACK || kind == option_reply::INFO,
@@ -325,7 +326,7 @@ impl Client {
     }
 
     /// There are too many clients, which the refusal must say.
-    fn turned_away(&mut self, from: usize, len: u32) -> Option<usize> {
+    fn check_refusal(&mut self, from: usize, len: u32) -> Option<usize> {
         let why = self.received.get(from + 20..from + 20 + len as usize)?;
         assert_eq!(why, b"too many clients are connected");
         self.phase = Phase::ServerFull;
@@ -351,10 +352,10 @@ impl Client {
     }
 
     fn option(&mut self, which: u32, data: &[u8]) {
-        self.say(&wire::OPTION_MAGIC.to_be_bytes());
-        self.say(&which.to_be_bytes());
-        self.say(&(data.len() as u32).to_be_bytes());
-        self.say(data);
+        self.queue_bytes(&wire::OPTION_MAGIC.to_be_bytes());
+        self.queue_bytes(&which.to_be_bytes());
+        self.queue_bytes(&(data.len() as u32).to_be_bytes());
+        self.queue_bytes(data);
     }
 
     fn take_reply(&mut self, from: usize, answers: &mut Vec<Answer>) -> Option<usize> {
@@ -363,14 +364,14 @@ impl Client {
         if magic == wire::SIMPLE_REPLY_MAGIC {
             let header = bytes.get(..16)?;
             let (error, cookie) = (number(&header[4..8]) as u32, number(&header[8..16]));
-            let asked = self.asked.get_mut(&cookie).expect("a request has one reply");
-            let len = if error == 0 { asked.data.len() } else { 0 };
+            let request = self.in_flight.get_mut(&cookie).expect("a request has one reply");
+            let len = if error == 0 { request.data.len() } else { 0 };
             assert!(len == 0 || !self.replies.are_chunks(), "data comes in chunks");
             let data = bytes.get(16..16 + len)?;
             if len > 0 {
-                asked.data.copy_from_slice(data);
+                request.data.copy_from_slice(data);
             }
-            (asked.error, asked.filled) = (error, len as u64);
+            (request.error, request.filled) = (error, len as u64);
             self.end(cookie, answers);
             return Some(16 + len);
         }
@@ -382,23 +383,23 @@ impl Client {
         let cookie = number(&header[8..16]);
         let len = number(if is_extended { &header[24..32] } else { &header[16..20] }) as usize;
         let payload = bytes.get(size..size + len)?;
-        let asked = self.asked.get_mut(&cookie).expect("a request has one reply");
+        let request = self.in_flight.get_mut(&cookie).expect("a request has one reply");
         let within = |payload: &[u8], first: u64| (number(&payload[..8]) - first * BLOCK) as usize;
         match kind {
-            chunk::NONE => assert!(asked.data.is_empty()),
+            chunk::NONE => assert!(request.data.is_empty()),
             chunk::OFFSET_DATA => {
-                let at = within(payload, asked.ask.place().0);
-                asked.data[at..at + len - 8].copy_from_slice(&payload[8..]);
-                asked.filled += len as u64 - 8;
+                let at = within(payload, request.ask.place().0);
+                request.data[at..at + len - 8].copy_from_slice(&payload[8..]);
+                request.filled += len as u64 - 8;
             }
             chunk::OFFSET_HOLE => {
-                let (at, len) = (within(payload, asked.ask.place().0), number(&payload[8..12]) as usize);
-                asked.data[at..at + len].fill(0);
-                asked.filled += len as u64;
+                let (at, len) = (within(payload, request.ask.place().0), number(&payload[8..12]) as usize);
+                request.data[at..at + len].fill(0);
+                request.filled += len as u64;
             }
-            chunk::BLOCK_STATUS if !is_extended => asked.take_status(payload.get(4..).unwrap_or_default(), 4),
-            chunk::BLOCK_STATUS_EXT if is_extended => asked.take_status(payload.get(8..).unwrap_or_default(), 8),
-            chunk::ERROR => asked.error = number(&payload[..4]) as u32,
+            chunk::BLOCK_STATUS if !is_extended => request.take_status(payload.get(4..).unwrap_or_default(), 4),
+            chunk::BLOCK_STATUS_EXT if is_extended => request.take_status(payload.get(8..).unwrap_or_default(), 8),
+            chunk::ERROR => request.error = number(&payload[..4]) as u32,
             kind => panic!("a chunk of type {kind}"),
         }
         if flags & wire::CHUNK_DONE != 0 {
@@ -408,9 +409,9 @@ impl Client {
     }
 
     fn end(&mut self, cookie: u64, answers: &mut Vec<Answer>) {
-        let Asked { ask, at, data, filled, error, status, .. } = self.asked.remove(&cookie).unwrap();
+        let InFlightRequest { ask, at, data, filled, error, status, .. } = self.in_flight.remove(&cookie).unwrap();
         assert!(error != 0 || filled == data.len() as u64, "{filled} of {} bytes have come", data.len());
         let result = if error == 0 { Ok(data) } else { Err(error) };
-        answers.push(Answer { ask, asked_at: at, result, status });
+        answers.push(Answer { ask, submitted_at: at, result, status });
     }
 }

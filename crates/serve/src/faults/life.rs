@@ -75,8 +75,8 @@ impl ServerRun {
         let sound = exports[0].first * BLOCK..(exports[0].first + exports[0].blocks) * BLOCK;
         let target = FaultyTarget::new(disk.clone(), random.below(1 << 32), sound);
         let watched = streams.clone();
-        let waiting = Box::new(move || Ok(Arc::new(Watch::new(watched.clone())) as _));
-        let event_loop = EventLoop::with(Box::new(target), inboxes.clone(), waiting);
+        let make_poller = Box::new(move || Ok(Arc::new(Watch::new(watched.clone())) as _));
+        let event_loop = EventLoop::with(Box::new(target), inboxes.clone(), make_poller);
         let config = Config {
             workers: WORKERS,
             scheduler: SCHEDULERS[random.below(4) as usize].into(),
@@ -111,8 +111,8 @@ impl ServerRun {
 
     /// A client connects.
     pub fn connect(&self, random: &mut Random) -> ClientEnd {
-        let room = 1 + random.below(16 << 10) as usize;
-        let (near, far) = self.streams.pair(room, Random::new(random.below(1 << 32)));
+        let capacity = 1 + random.below(16 << 10) as usize;
+        let (near, far) = self.streams.pair(capacity, Random::new(random.below(1 << 32)));
         admit(&self.site, Socket::of(near), Peer::unix("memory", None), false);
         far
     }

@@ -13,11 +13,11 @@ use crate::event_loop::{Poller, Ready, Watched};
 use crate::stream::Stream;
 
 #[derive(Debug)]
-struct Inside {
+struct StreamState {
     to_server: VecDeque<u8>,
     to_client: VecDeque<u8>,
     /// Bytes that each direction holds.
-    room: usize,
+    capacity: usize,
     /// Events that the server's worker has not seen yet.
     unread_readiness: Ready,
     /// Whether the client has finished sending.
@@ -30,11 +30,11 @@ struct Inside {
     random: Random,
 }
 
-type Shared = Arc<Mutex<Inside>>;
+type Shared = Arc<Mutex<StreamState>>;
 /// A name or number, and the connection that it belongs to, as long as that exists.
-type Named<N> = (N, Weak<Mutex<Inside>>);
+type Named<N> = (N, Weak<Mutex<StreamState>>);
 
-fn lock(shared: &Mutex<Inside>) -> MutexGuard<'_, Inside> {
+fn lock(shared: &Mutex<StreamState>) -> MutexGuard<'_, StreamState> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -44,11 +44,11 @@ pub struct Streams(Arc<Mutex<Vec<Named<i32>>>>);
 
 impl Streams {
     /// A connection with buffers of this many bytes in each direction.
-    pub fn pair(&self, room: usize, random: Random) -> (ServerEnd, ClientEnd) {
-        let shared = Arc::new(Mutex::new(Inside {
+    pub fn pair(&self, capacity: usize, random: Random) -> (ServerEnd, ClientEnd) {
+        let shared = Arc::new(Mutex::new(StreamState {
             to_server: VecDeque::new(),
             to_client: VecDeque::new(),
-            room,
+            capacity,
             unread_readiness: Ready { to_send: true, ..Ready::default() },
             client_has_finished_sending: false,
             client_has_closed: false,
@@ -77,19 +77,19 @@ impl Read for ServerEnd {
     }
 
     fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let inside = &mut *lock(&self.shared);
-        if inside.is_broken {
+        let state = &mut *lock(&self.shared);
+        if state.is_broken {
             return Err(ErrorKind::ConnectionReset.into());
         }
-        if inside.random.one_in(40) {
+        if state.random.one_in(40) {
             return Err(ErrorKind::Interrupted.into());
         }
-        if inside.to_server.is_empty() {
-            return if inside.client_has_finished_sending { Ok(0) } else { Err(ErrorKind::WouldBlock.into()) };
+        if state.to_server.is_empty() {
+            return if state.client_has_finished_sending { Ok(0) } else { Err(ErrorKind::WouldBlock.into()) };
         }
         let mut count = 0;
         for slice in into {
-            count += inside.to_server.read(slice)?;
+            count += state.to_server.read(slice)?;
         }
         Ok(count)
     }
@@ -101,25 +101,25 @@ impl Write for ServerEnd {
     }
 
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        let inside = &mut *lock(&self.shared);
-        if inside.client_has_closed || inside.is_broken {
+        let state = &mut *lock(&self.shared);
+        if state.client_has_closed || state.is_broken {
             return Err(ErrorKind::BrokenPipe.into());
         }
-        if inside.random.one_in(40) {
+        if state.random.one_in(40) {
             return Err(ErrorKind::Interrupted.into());
         }
-        let mut room = inside.room - inside.to_client.len();
-        if room == 0 {
+        let mut available = state.capacity - state.to_client.len();
+        if available == 0 {
             return Err(ErrorKind::WouldBlock.into());
         }
-        if inside.random.one_in(3) {
-            room = 1 + inside.random.below(room as u64) as usize;
+        if state.random.one_in(3) {
+            available = 1 + state.random.below(available as u64) as usize;
         }
         let mut count = 0;
         for piece in pieces {
-            let now = piece.len().min(room - count);
-            inside.to_client.extend(&piece[..now]);
-            count += now;
+            let accepted = piece.len().min(available - count);
+            state.to_client.extend(&piece[..accepted]);
+            count += accepted;
         }
         Ok(count)
     }
@@ -154,35 +154,35 @@ pub struct ClientEnd(Shared);
 impl ClientEnd {
     /// Sends as much as fits, and returns the number of bytes.
     pub fn send(&mut self, bytes: &[u8]) -> usize {
-        let inside = &mut *lock(&self.0);
+        let state = &mut *lock(&self.0);
         let count =
-            if inside.server_has_closed { bytes.len() } else { bytes.len().min(inside.room - inside.to_server.len()) };
-        if count > 0 && !inside.server_has_closed {
-            inside.to_server.extend(&bytes[..count]);
-            inside.unread_readiness.to_receive = true;
+            if state.server_has_closed { bytes.len() } else { bytes.len().min(state.capacity - state.to_server.len()) };
+        if count > 0 && !state.server_has_closed {
+            state.to_server.extend(&bytes[..count]);
+            state.unread_readiness.to_receive = true;
         }
         count
     }
 
     /// Receives at most this many bytes and appends them to `into`.
-    pub fn receive(&mut self, most: usize, into: &mut Vec<u8>) {
-        let inside = &mut *lock(&self.0);
-        let count = inside.to_client.len().min(most);
-        into.extend(inside.to_client.drain(..count));
-        inside.unread_readiness.to_send |= count > 0;
+    pub fn receive(&mut self, bytes_max: usize, into: &mut Vec<u8>) {
+        let state = &mut *lock(&self.0);
+        let count = state.to_client.len().min(bytes_max);
+        into.extend(state.to_client.drain(..count));
+        state.unread_readiness.to_send |= count > 0;
     }
 
     /// Whether the stream has ended.
     pub fn has_ended(&self) -> bool {
-        let inside = lock(&self.0);
-        inside.server_has_closed && inside.to_client.is_empty()
+        let state = lock(&self.0);
+        state.server_has_closed && state.to_client.is_empty()
     }
 
     /// Finishes sending.
     pub fn finish(&mut self) {
-        let inside = &mut *lock(&self.0);
-        inside.client_has_finished_sending = true;
-        (inside.unread_readiness.to_receive, inside.unread_readiness.has_hung_up) = (true, true);
+        let state = &mut *lock(&self.0);
+        state.client_has_finished_sending = true;
+        (state.unread_readiness.to_receive, state.unread_readiness.has_hung_up) = (true, true);
     }
 
     /// Breaks the connection.
@@ -193,10 +193,10 @@ impl ClientEnd {
 
 impl Drop for ClientEnd {
     fn drop(&mut self) {
-        let inside = &mut *lock(&self.0);
-        inside.client_has_closed = true;
-        inside.client_has_finished_sending = true;
-        inside.unread_readiness = Ready { to_receive: true, to_send: true, has_hung_up: true };
+        let state = &mut *lock(&self.0);
+        state.client_has_closed = true;
+        state.client_has_finished_sending = true;
+        state.unread_readiness = Ready { to_receive: true, to_send: true, has_hung_up: true };
     }
 }
 
@@ -214,12 +214,12 @@ impl Watch {
 }
 
 impl Poller for Watch {
-    fn add(&self, descriptor: BorrowedFd<'_>, name: u64, what: Watched) -> io::Result<()> {
+    fn add(&self, descriptor: BorrowedFd<'_>, key: u64, readiness: Watched) -> io::Result<()> {
         // No worker sleeps, so eventfds are not signaled.
-        if what == Watched::Socket {
+        if readiness == Watched::Socket {
             let all = self.streams.0.lock().unwrap();
             let found = all.iter().rev().find(|(number, _)| *number == descriptor.as_raw_fd());
-            self.watched.lock().unwrap().push((name, found.unwrap().1.clone()));
+            self.watched.lock().unwrap().push((key, found.unwrap().1.clone()));
         }
         Ok(())
     }
@@ -227,11 +227,11 @@ impl Poller for Watch {
     fn remove(&self, _: BorrowedFd<'_>) {}
 
     fn wait(&self, _: Option<Duration>, events: &mut Vec<(u64, Ready)>) {
-        self.watched.lock().unwrap().retain(|(name, stream)| {
+        self.watched.lock().unwrap().retain(|(key, stream)| {
             let Some(stream) = stream.upgrade() else { return false };
             let unread_readiness = std::mem::take(&mut lock(&stream).unread_readiness);
             if unread_readiness != Ready::default() {
-                events.push((*name, unread_readiness));
+                events.push((*key, unread_readiness));
             }
             true
         });

@@ -52,21 +52,21 @@ impl Wire {
     }
 
     /// Switches to TLS, beginning with these received bytes.
-    pub fn begin_tls(&mut self, config: &Arc<ClientConfig>, came: &[u8]) {
+    pub fn begin_tls(&mut self, config: &Arc<ClientConfig>, received: &[u8]) {
         let name = ServerName::try_from(HOST).unwrap();
         let tls = self.tls.insert(Box::new(ClientConnection::new(Arc::clone(config), name).unwrap()));
-        take_in(tls, came, &mut Vec::new());
+        decrypt(tls, received, &mut Vec::new());
     }
 
     /// Sends as much as fits, and returns the number of bytes.
     pub fn send(&mut self, bytes: &[u8]) -> usize {
         let Some(tls) = &mut self.tls else { return self.far.send(bytes) };
-        push(tls, &mut self.far);
+        send_records(tls, &mut self.far);
         if tls.wants_write() {
             return 0;
         }
         let taken = tls.writer().write(bytes).unwrap();
-        push(tls, &mut self.far);
+        send_records(tls, &mut self.far);
         taken
     }
 
@@ -76,12 +76,12 @@ impl Wire {
     }
 
     /// Receives at most this many bytes from the connection, and appends the decrypted data to `into`.
-    pub fn receive(&mut self, most: usize, into: &mut Vec<u8>) {
-        let Some(tls) = &mut self.tls else { return self.far.receive(most, into) };
-        let mut came = Vec::new();
-        self.far.receive(most, &mut came);
-        take_in(tls, &came, into);
-        push(tls, &mut self.far);
+    pub fn receive(&mut self, bytes_max: usize, into: &mut Vec<u8>) {
+        let Some(tls) = &mut self.tls else { return self.far.receive(bytes_max, into) };
+        let mut received = Vec::new();
+        self.far.receive(bytes_max, &mut received);
+        decrypt(tls, &received, into);
+        send_records(tls, &mut self.far);
     }
 
     /// Whether the stream has ended.
@@ -101,9 +101,9 @@ impl Wire {
 }
 
 /// Takes records, or parts of them, and appends the decrypted data to `into`.
-fn take_in(tls: &mut ClientConnection, mut came: &[u8], into: &mut Vec<u8>) {
-    while !came.is_empty() {
-        tls.read_tls(&mut came).unwrap();
+fn decrypt(tls: &mut ClientConnection, mut received: &[u8], into: &mut Vec<u8>) {
+    while !received.is_empty() {
+        tls.read_tls(&mut received).unwrap();
         tls.process_new_packets().expect("the server speaks TLS");
         match tls.reader().read_to_end(into) {
             Ok(_) => {}
@@ -113,7 +113,7 @@ fn take_in(tls: &mut ClientConnection, mut came: &[u8], into: &mut Vec<u8>) {
 }
 
 /// Sends records, as far as there is room.
-fn push(tls: &mut ClientConnection, far: &mut ClientEnd) {
+fn send_records(tls: &mut ClientConnection, far: &mut ClientEnd) {
     while tls.wants_write() && tls.write_tls(&mut Sink(far)).is_ok() {}
 }
 

@@ -29,13 +29,13 @@ pub struct Guest {
     served: Arc<Served>,
     id: ConnectionId,
     client: Arc<Client>,
-    inside: Mutex<Inside>,
+    state: Mutex<GuestState>,
     /// Notified when requests have completed.
     ended: Condvar,
 }
 
 /// State shared by a guest's worker and its message thread.
-pub struct Inside {
+pub struct GuestState {
     /// `None` if it could not start, or has ended.
     pub requests: Option<Requests>,
     pub watch: Option<Watch>,
@@ -52,7 +52,7 @@ impl Guest {
             served,
             id,
             client,
-            inside: Mutex::new(Inside { requests: None, watch: None, is_disconnecting: false }),
+            state: Mutex::new(GuestState { requests: None, watch: None, is_disconnecting: false }),
             ended: Condvar::new(),
             site,
         });
@@ -78,58 +78,63 @@ impl Guest {
         guest
     }
 
-    /// The connection for its worker. `leaves` is closed when it has ended.
-    pub fn connection(self: &Arc<Self>, admission: Admission, socket: UnixStream, leaves: OwnedFd) -> SharedConnection {
+    /// The connection for its worker. `disconnect_guard` is closed when it has ended.
+    pub fn connection(
+        self: &Arc<Self>,
+        admission: Admission,
+        socket: UnixStream,
+        disconnect_guard: OwnedFd,
+    ) -> SharedConnection {
         Arc::new(Mutex::new(GuestConnection {
             guest: Arc::clone(self),
             _admission: admission,
             socket,
-            _leaves: leaves,
+            _disconnect_guard: disconnect_guard,
         }))
     }
 
-    pub fn say(&self, what: &str) {
-        self.site.log_info_of_client(format_args!("{}: {what}", self.client.name));
+    pub fn say(&self, message: &str) {
+        self.site.log_info_of_client(format_args!("{}: {message}", self.client.name));
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn lock(&self) -> MutexGuard<'_, GuestState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes its worker run it.
-    pub fn call(&self) {
+    pub fn wake_worker(&self) {
         self.site.inboxes.notify(self.id);
     }
 
     /// Waits until this holds. Returns `false` if the guest disconnects before.
     pub fn wait<'a>(
         &self,
-        inside: MutexGuard<'a, Inside>,
+        state: MutexGuard<'a, GuestState>,
         holds: impl Fn(&Requests) -> bool,
-    ) -> (MutexGuard<'a, Inside>, bool) {
-        let is_to_wait = |inside: &mut Inside| {
-            !inside.is_disconnecting && inside.requests.as_ref().is_some_and(|requests| !holds(requests))
+    ) -> (MutexGuard<'a, GuestState>, bool) {
+        let is_to_wait = |state: &mut GuestState| {
+            !state.is_disconnecting && state.requests.as_ref().is_some_and(|requests| !holds(requests))
         };
-        let inside = self.ended.wait_while(inside, is_to_wait).unwrap_or_else(PoisonError::into_inner);
-        let has_stayed = !inside.is_disconnecting && inside.requests.is_some();
-        (inside, has_stayed)
+        let state = self.ended.wait_while(state, is_to_wait).unwrap_or_else(PoisonError::into_inner);
+        let is_connected = !state.is_disconnecting && state.requests.is_some();
+        (state, is_connected)
     }
 
     /// The front end has disconnected or violated the protocol: no requests are returned to a guest that may be gone.
     pub fn disconnect_guest(&self) {
-        self.leave(true);
-        self.call();
+        self.begin_disconnecting(true);
+        self.wake_worker();
     }
 
-    fn leave(&self, is_gone: bool) {
-        let inside = &mut *self.lock();
-        if let Some(requests) = &mut inside.requests {
+    fn begin_disconnecting(&self, is_gone: bool) {
+        let state = &mut *self.lock();
+        if let Some(requests) = &mut state.requests {
             requests.is_gone |= is_gone;
-            if !inside.is_disconnecting {
-                requests.leave();
+            if !state.is_disconnecting {
+                requests.stop_taking();
             }
         }
-        inside.is_disconnecting = true;
+        state.is_disconnecting = true;
         self.ended.notify_all();
     }
 
@@ -147,14 +152,14 @@ impl Guest {
     }
 
     fn completed(&self, batch: &mut Vec<Completion>) {
-        let inside = &mut *self.lock();
-        let Some(requests) = &mut inside.requests else { return };
-        let (now, until) = (self.site.engine.now(), requests.client.release_at());
+        let state = &mut *self.lock();
+        let Some(requests) = &mut state.requests else { return };
+        let (now, planned_release_at) = (self.site.engine.now(), requests.client.release_at());
         batch.drain(..).for_each(|completion| requests.completed(now, completion));
-        let is_more = requests.advance(&self.site, now, &|what| self.say(what));
+        let is_more = requests.advance(&self.site, now, &|message| self.say(message));
         // The event loop drops a guest, and has to know when to run it.
-        if is_more || inside.is_disconnecting || requests.client.release_at() != until {
-            self.call();
+        if is_more || state.is_disconnecting || requests.client.release_at() != planned_release_at {
+            self.wake_worker();
         }
         self.ended.notify_all();
     }
@@ -168,32 +173,32 @@ impl Guest {
     /// Does what can be done now.
     fn run(&self, now: Instant) -> Next {
         if self.site.is_draining() || self.client.is_to_disconnect() || self.served.is_withdrawn() {
-            self.leave(false);
+            self.begin_disconnecting(false);
         }
-        let inside = &mut *self.lock();
-        let Some(requests) = &mut inside.requests else { return Next::Close };
+        let state = &mut *self.lock();
+        let Some(requests) = &mut state.requests else { return Next::Close };
         requests.client.release(&self.site, now);
-        if requests.advance(&self.site, now, &|what| self.say(what)) {
-            self.call();
+        if requests.advance(&self.site, now, &|message| self.say(message)) {
+            self.wake_worker();
         }
-        if inside.is_disconnecting && requests.in_flight() == 0 {
+        if state.is_disconnecting && requests.in_flight() == 0 {
             return Next::Close;
         }
         Next::Wait(requests.client.release_at())
     }
 
-    fn left(&self) {
-        let inside = &mut *self.lock();
-        if let Some(requests) = inside.requests.take() {
+    fn on_disconnect(&self) {
+        let state = &mut *self.lock();
+        if let Some(requests) = state.requests.take() {
             self.served.counts.connections.fetch_sub(1, Relaxed);
             let malformed = match requests.malformed {
                 0 => String::new(),
                 malformed => format!(", {malformed} malformed"),
             };
             self.say(&format!("disconnected after {} requests{malformed}", requests.completed));
-            inside.watch.iter().for_each(|watch| unwatch(watch, &requests.device));
+            state.watch.iter().for_each(|watch| unwatch(watch, &requests.device));
         }
-        inside.is_disconnecting = true;
+        state.is_disconnecting = true;
         self.ended.notify_all();
     }
 }
@@ -219,7 +224,7 @@ struct GuestConnection {
     guest: Arc<Guest>,
     _admission: Admission,
     socket: UnixStream,
-    _leaves: OwnedFd,
+    _disconnect_guard: OwnedFd,
 }
 
 impl Connection for GuestConnection {
@@ -228,17 +233,17 @@ impl Connection for GuestConnection {
     }
 
     fn registered(&mut self, watch: Watch) {
-        let inside = &mut *self.guest.lock();
-        if let Some(requests) = &inside.requests {
+        let state = &mut *self.guest.lock();
+        if let Some(requests) = &state.requests {
             let device = &requests.device;
             let mut kicks = (0..device.rings().len() as u8).filter_map(|ring| device.kick(ring));
             if let Err(error) = kicks.try_for_each(|kick| watch.add(kick)) {
                 // The kick descriptor came before the guest was registered.
                 self.guest.say(&format!("{}; closed", Problem::EventFd(error)));
-                inside.is_disconnecting = true;
+                state.is_disconnecting = true;
             }
         }
-        inside.watch = Some(watch);
+        state.watch = Some(watch);
     }
 
     fn run(&mut self, now: Instant, _: Ready) -> Next {
@@ -261,7 +266,7 @@ impl Connection for GuestConnection {
 
 impl Drop for GuestConnection {
     fn drop(&mut self) {
-        self.guest.left();
+        self.guest.on_disconnect();
         // Ends the message thread.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
     }

@@ -13,7 +13,7 @@ use super::messages;
 use crate::clients::Peer;
 use crate::front_end::FrontEnd;
 use crate::guest_socket::{GuestSocket, SocketAccess};
-use crate::listener::{OwnSocket, back_off_after, bind, listens, place_of, user_of};
+use crate::listener::{OwnSocket, back_off_after, bind, listens, path_of, user_of};
 use crate::server::ServerError;
 use crate::site::Site;
 use crate::stop::Stop;
@@ -49,7 +49,7 @@ impl GuestListener {
     }
 
     /// Accepts a front end. Returns a descriptor that becomes readable when its guest has disconnected.
-    fn take_in(&self, site: &Arc<Site>, stream: UnixStream) -> io::Result<Option<OwnedFd>> {
+    fn accept_guest(&self, site: &Arc<Site>, stream: UnixStream) -> io::Result<Option<OwnedFd>> {
         let admission = site.admit(Peer::unix("vhost-user", user_of(&stream)));
         // The protocol cannot report the reason.
         let Some(admission) = admission.filter(|admission| admission.refusal().is_none()) else { return Ok(None) };
@@ -64,19 +64,19 @@ impl GuestListener {
         }
         stream.set_nonblocking(false)?;
         let watched = stream.try_clone()?;
-        let (left, leaves) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (disconnected, disconnect_guard) = pipe_with(PipeFlags::CLOEXEC)?;
         let mut guest = None;
         site.inboxes.add(site.inboxes.least_loaded(), |id| {
-            let made = Guest::new(served, id, &admission);
-            guest = Some(Arc::clone(&made));
-            made.connection(admission, watched, leaves)
+            let new_guest = Guest::new(served, id, &admission);
+            guest = Some(Arc::clone(&new_guest));
+            new_guest.connection(admission, watched, disconnect_guard)
         });
         if let Some(guest) = guest {
             let thread = std::thread::Builder::new().name("hoistway-guest".into());
             // Without the thread its end of the socket is closed, which ends the connection.
             thread.spawn(move || messages::run(&guest, stream))?;
         }
-        Ok(Some(left))
+        Ok(Some(disconnected))
     }
 }
 
@@ -87,9 +87,9 @@ impl Site {
     /// If the system has no thread or descriptor left.
     pub fn serve_guests(self: &Arc<Self>, listener: GuestListener) -> io::Result<()> {
         let (export, place, stop) = (listener.export.clone(), listener.place(), Stop::new()?);
-        let (site, until) = (Arc::clone(self), stop.clone());
+        let (site, thread_stop) = (Arc::clone(self), stop.clone());
         let thread = std::thread::Builder::new().name("guests".into());
-        let thread = thread.spawn(move || listener.serve(&site, &until))?;
+        let thread = thread.spawn(move || listener.serve(&site, &thread_stop))?;
         self.sockets().push(GuestSocket { export, place, stop, thread });
         Ok(())
     }
@@ -106,12 +106,12 @@ impl Site {
     }
 
     /// Closes the sockets of exports for which this holds. Connected guests stay.
-    pub(crate) fn stop_guests(&self, is_over: impl Fn(&str) -> bool) {
+    pub(crate) fn stop_guests(&self, is_selected: impl Fn(&str) -> bool) {
         let sockets = std::mem::take(&mut *self.sockets());
-        let (over, others): (Vec<_>, Vec<_>) = sockets.into_iter().partition(|socket| is_over(&socket.export));
+        let (stopped, others): (Vec<_>, Vec<_>) = sockets.into_iter().partition(|socket| is_selected(&socket.export));
         self.sockets().extend(others);
-        over.iter().for_each(|socket| socket.stop.stop());
-        for socket in over {
+        stopped.iter().for_each(|socket| socket.stop.stop());
+        for socket in stopped {
             // A thread that panicked has ended, too.
             let _ = socket.thread.join();
         }
@@ -129,20 +129,20 @@ impl Site {
 
 impl FrontEnd for GuestListener {
     fn place(&self) -> String {
-        place_of(&self.listener)
+        path_of(&self.listener)
     }
 
     fn serve(&self, site: &Arc<Site>, stop: &Stop) {
         while !stop.is_stopped() {
             stop.wait_or(self.as_fd());
-            let count_delegated_request = match self.listener.accept() {
-                Ok((stream, _)) => self.take_in(site, stream),
+            let accepted = match self.listener.accept() {
+                Ok((stream, _)) => self.accept_guest(site, stream),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => Err(error),
             };
-            match count_delegated_request {
+            match accepted {
                 // The next guest waits until the requests in flight of the previous one have completed.
-                Ok(Some(left)) => stop.wait_or(left.as_fd()),
+                Ok(Some(disconnected)) => stop.wait_or(disconnected.as_fd()),
                 Ok(None) => {}
                 Err(error) => back_off_after(site, &error),
             }

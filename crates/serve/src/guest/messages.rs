@@ -16,7 +16,7 @@ use vhost::vhost_user::message::{
 };
 use vhost::vhost_user::{BackendReqHandler, Error, GpuBackend, Result, VhostUserBackendReqHandler};
 
-use super::connection::{Guest, Inside};
+use super::connection::{Guest, GuestState};
 use super::requests::Requests;
 use crate::event_loop::Watch;
 
@@ -41,7 +41,7 @@ pub fn run(guest: &Arc<Guest>, socket: UnixStream) {
                 Err(Error::ReqHandlerError(error)) => return guest.say(&format!("{error}; closed")),
                 Err(error) => return guest.say(&format!("{error}; closed")),
             }
-            guest.call();
+            guest.wake_worker();
         }
     }));
     if ended.is_err() {
@@ -59,19 +59,19 @@ fn refused(problem: impl Into<Problem>) -> Error {
 
 impl Messages {
     fn with<T>(&self, body: impl FnOnce(&mut Device) -> std::result::Result<T, Problem>) -> Result<T> {
-        let inside = &mut *self.0.lock();
-        body(device(inside)?).map_err(refused)
+        let state = &mut *self.0.lock();
+        body(device(state)?).map_err(refused)
     }
 
     /// Runs `body` while no request is in flight.
-    fn at_rest<T>(&self, body: impl FnOnce(&Guest, MutexGuard<'_, Inside>) -> Result<T>) -> Result<T> {
-        let mut inside = self.0.lock();
-        device(&mut inside)?.pause(true);
-        let (inside, has_stayed) = self.0.wait(inside, |requests| requests.in_flight() == 0);
-        if !has_stayed {
+    fn at_rest<T>(&self, body: impl FnOnce(&Guest, MutexGuard<'_, GuestState>) -> Result<T>) -> Result<T> {
+        let mut state = self.0.lock();
+        device(&mut state)?.pause(true);
+        let (state, is_connected) = self.0.wait(state, |requests| requests.in_flight() == 0);
+        if !is_connected {
             return Err(Error::Disconnected);
         }
-        let done = body(&self.0, inside);
+        let done = body(&self.0, state);
         if let Ok(device) = device(&mut self.0.lock()) {
             device.pause(false);
         }
@@ -79,8 +79,8 @@ impl Messages {
     }
 
     fn with_memory(&self, change: impl FnOnce(&Memory) -> std::result::Result<Memory, Problem>) -> Result<()> {
-        self.at_rest(|_, mut inside| {
-            let device = device(&mut inside)?;
+        self.at_rest(|_, mut state| {
+            let device = device(&mut state)?;
             let memory = change(device.memory()).map_err(refused)?;
             device.set_memory(memory);
             Ok(())
@@ -88,17 +88,17 @@ impl Messages {
     }
 }
 
-fn requests(inside: &mut Inside) -> Result<&mut Requests> {
-    inside.requests.as_mut().ok_or(Error::Disconnected)
+fn requests(state: &mut GuestState) -> Result<&mut Requests> {
+    state.requests.as_mut().ok_or(Error::Disconnected)
 }
 
-fn device(inside: &mut Inside) -> Result<&mut Device> {
-    Ok(&mut requests(inside)?.device)
+fn device(state: &mut GuestState) -> Result<&mut Device> {
+    Ok(&mut requests(state)?.device)
 }
 
 /// The device, and the watch of its kick descriptors once it has been registered.
-fn watched(inside: &mut Inside) -> Result<(&mut Device, Option<&Watch>)> {
-    let Inside { requests, watch, .. } = inside;
+fn watched(state: &mut GuestState) -> Result<(&mut Device, Option<&Watch>)> {
+    let GuestState { requests, watch, .. } = state;
     let requests = requests.as_mut().ok_or(Error::Disconnected)?;
     Ok((&mut requests.device, watch.as_ref()))
 }
@@ -123,8 +123,8 @@ impl VhostUserBackendReqHandler for Messages {
     }
 
     fn reset_device(&self) -> Result<()> {
-        self.at_rest(|_, mut inside| {
-            let (device, watch) = watched(&mut inside)?;
+        self.at_rest(|_, mut state| {
+            let (device, watch) = watched(&mut state)?;
             for ring in 0..device.rings().len() as u32 {
                 let (_, kick) = device.stop(ring).map_err(refused)?;
                 if let (Some(watch), Some(kick)) = (watch, kick) {
@@ -216,22 +216,22 @@ impl VhostUserBackendReqHandler for Messages {
 
     /// Returns once no request of the ring is in flight.
     fn get_vring_base(&self, index: u32) -> Result<VhostUserVringState> {
-        let mut inside = self.0.lock();
-        let (device, watch) = watched(&mut inside)?;
+        let mut state = self.0.lock();
+        let (device, watch) = watched(&mut state)?;
         let (base, kick) = device.stop(index).map_err(refused)?;
         if let (Some(watch), Some(kick)) = (watch, kick) {
             watch.remove(kick.as_fd());
         }
         let is_empty = |requests: &Requests| requests.device.rings()[index as usize].in_flight() == 0;
-        match self.0.wait(inside, is_empty) {
+        match self.0.wait(state, is_empty) {
             (_, true) => Ok(VhostUserVringState::new(index, u32::from(base))),
             (_, false) => Err(Error::Disconnected),
         }
     }
 
     fn set_vring_kick(&self, index: u8, kick: Option<File>) -> Result<()> {
-        let inside = &mut *self.0.lock();
-        let (device, watch) = watched(inside)?;
+        let state = &mut *self.0.lock();
+        let (device, watch) = watched(state)?;
         let before = device.set_kick(index, kick).map_err(refused)?;
         let Some(watch) = watch else { return Ok(()) };
         if let Some(before) = before {
@@ -261,22 +261,22 @@ impl VhostUserBackendReqHandler for Messages {
 
     /// A write cache is flushed when it is turned off. A write to a read-only field is refused, but the guest keeps its disk.
     fn set_config(&self, offset: u32, bytes: &[u8], _: VhostUserConfigFlags) -> Result<()> {
-        let wanted = device(&mut self.0.lock())?.wants_write_back(offset, bytes);
+        let requested = device(&mut self.0.lock())?.wants_write_back(offset, bytes);
         let invalid = |problem: Problem| io::Error::new(io::ErrorKind::InvalidInput, problem.to_string());
-        let is_write_back = wanted.map_err(|problem| Error::ReqHandlerError(invalid(problem)))?;
-        self.at_rest(|guest, mut inside| {
+        let is_write_back = requested.map_err(|problem| Error::ReqHandlerError(invalid(problem)))?;
+        self.at_rest(|guest, mut state| {
             if !is_write_back {
-                requests(&mut inside)?.begin_own_flush(&guest.site, guest.site.engine.now());
-                let (flushed, has_stayed) = guest.wait(inside, |requests| requests.own_flush.is_some());
-                if !has_stayed {
+                requests(&mut state)?.begin_own_flush(&guest.site, guest.site.engine.now());
+                let (flushed, is_connected) = guest.wait(state, |requests| requests.own_flush.is_some());
+                if !is_connected {
                     return Err(Error::Disconnected);
                 }
-                inside = flushed;
-                if let Some(Err(errno)) = requests(&mut inside)?.own_flush {
+                state = flushed;
+                if let Some(Err(errno)) = requests(&mut state)?.own_flush {
                     return Err(Error::ReqHandlerError(io::Error::new(io::ErrorKind::InvalidInput, errno)));
                 }
             }
-            device(&mut inside)?.set_write_back(is_write_back);
+            device(&mut state)?.set_write_back(is_write_back);
             Ok(())
         })
     }

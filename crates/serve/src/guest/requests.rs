@@ -15,9 +15,9 @@ use crate::throttled_client::ThrottledClient;
 
 /// Maximum heads and descriptors taken from all rings in a turn, while other connections wait. A typical request has three, a
 /// hostile one up to a thousand.
-const TURN: usize = 4096;
+const TURN_COST_MAX: usize = 4096;
 /// The part of a request that is the flush after the others.
-const FLUSH_BEHIND: u64 = 1 << 32;
+const FINAL_FLUSH: u64 = 1 << 32;
 /// The flush that no request asked for.
 const OWN_FLUSH: u64 = u64::MAX;
 /// Where the data of a write begins.
@@ -59,9 +59,9 @@ struct Pending {
     kind: Kind,
     bytes: u32,
     /// Whether it must be durable when it completes, which takes a flush.
-    flushes_behind: bool,
+    needs_final_flush: bool,
     /// Parts that have not completed.
-    left: u32,
+    parts_left: u32,
     result: Result<(), Errno>,
 }
 
@@ -111,9 +111,9 @@ impl Requests {
     /// Submits what is in the rings, and signals the driver about returned requests. Returns whether there is more.
     pub fn advance(&mut self, site: &Site, now: Instant, say: &dyn Fn(&str)) -> bool {
         let rings = self.device.rings().len() as u16;
-        let (mut left, mut is_more) = (TURN, false);
+        let (mut turn_left, mut is_more) = (TURN_COST_MAX, false);
         for ring in 0..rings {
-            is_more |= self.take(site, now, (ring + self.first_ring) % rings, &mut left, say);
+            is_more |= self.take_from_ring(site, now, (ring + self.first_ring) % rings, &mut turn_left, say);
         }
         self.first_ring = (self.first_ring + 1) % rings.max(1);
         self.client.submit(site, now);
@@ -126,12 +126,19 @@ impl Requests {
         !self.is_full(site) && self.device.has_more(is_about_to_sleep)
     }
 
-    fn take(&mut self, site: &Site, now: Instant, ring: u16, left: &mut usize, say: &dyn Fn(&str)) -> bool {
+    fn take_from_ring(
+        &mut self,
+        site: &Site,
+        now: Instant,
+        ring: u16,
+        turn_left: &mut usize,
+        say: &dyn Fn(&str),
+    ) -> bool {
         if !self.device.may_take(ring) {
             return false;
         }
         self.device.suppress_kicks(ring);
-        while *left > 0 {
+        while *turn_left > 0 {
             if self.is_full(site) {
                 return false;
             }
@@ -150,11 +157,11 @@ impl Requests {
                 }
                 Taken::Completed(status) => {
                     self.completed += 1;
-                    self.served.counts.at_once(status == Status::Ok);
+                    self.served.counts.completed_at_once(status == Status::Ok);
                 }
                 Taken::NoStatus => {
                     self.malformed += 1;
-                    self.served.counts.at_once(false);
+                    self.served.counts.completed_at_once(false);
                     if self.malformed == 1 {
                         say("returned a request without a status descriptor (further ones are not logged)");
                     }
@@ -166,7 +173,7 @@ impl Requests {
                 // Kicks are off until the worker sleeps: see `poll`.
                 Taken::Nothing => return false,
             }
-            *left = left.saturating_sub(cost);
+            *turn_left = turn_left.saturating_sub(cost);
         }
         true
     }
@@ -184,8 +191,15 @@ impl Requests {
         let is_write_back = self.device.is_write_back();
         let (token, chain) = (u64::from(slot), &self.slots[slot as usize].chain);
         self.served.counts.began();
-        let mut pending =
-            Pending { head, began: now, kind: Kind::Flush, bytes: 0, flushes_behind: false, left: 1, result: Ok(()) };
+        let mut pending = Pending {
+            head,
+            began: now,
+            kind: Kind::Flush,
+            bytes: 0,
+            needs_final_flush: false,
+            parts_left: 1,
+            result: Ok(()),
+        };
         match request {
             Request::Read { offset, bytes } => {
                 (pending.kind, pending.bytes) = (Kind::Read, bytes);
@@ -201,11 +215,11 @@ impl Requests {
                     self.client.push(Io::new(operation, offset, buffer, token));
                 } else {
                     self.pool.give_back(buffer);
-                    (pending.left, pending.result) = (0, Err(Errno::INVAL));
+                    (pending.parts_left, pending.result) = (0, Err(Errno::INVAL));
                 }
             }
             // With write-through, completed writes are durable already.
-            Request::Flush if !is_write_back => pending.left = 0,
+            Request::Flush if !is_write_back => pending.parts_left = 0,
             Request::Flush => self.client.push(Io::flush(token)),
             Request::Discard(ranges) => {
                 pending.kind = Kind::Discard;
@@ -220,10 +234,10 @@ impl Requests {
                 });
             }
             // The device model has completed it already.
-            Request::Id => pending.left = 0,
+            Request::Id => pending.parts_left = 0,
         }
         self.slots[slot as usize].pending = Some(pending);
-        if pending.left == 0 {
+        if pending.parts_left == 0 {
             self.finish(now, slot, &[]);
         }
     }
@@ -236,13 +250,13 @@ impl Requests {
         operation: impl Fn(&Range) -> Operation,
     ) {
         let ranges = ranges.iter().filter(|range| range.sectors > 0);
-        pending.left = 0;
+        pending.parts_left = 0;
         for range in ranges {
-            pending.left += 1;
+            pending.parts_left += 1;
             let offset = range.sector * SECTOR_BYTES;
             self.client.push(Io { operation: operation(range), offset, ..Io::flush(token) });
         }
-        pending.flushes_behind = pending.left > 0 && !self.device.is_write_back();
+        pending.needs_final_flush = pending.parts_left > 0 && !self.device.is_write_back();
     }
 
     /// Flushes completed writes, although no request asks for it.
@@ -265,16 +279,16 @@ impl Requests {
         let slot = token as u32;
         self.held_bytes -= buffer.len();
         let Some(pending) = self.slots.get_mut(slot as usize).and_then(|slot| slot.pending.as_mut()) else { return };
-        pending.left -= 1;
+        pending.parts_left -= 1;
         // A discard is a hint, which a target may not support.
         let is_hint = pending.kind == Kind::Discard && result == Err(Errno::OPNOTSUPP);
         pending.result = pending.result.and(if is_hint { Ok(()) } else { result });
-        if pending.left > 0 {
+        if pending.parts_left > 0 {
             return;
         }
-        if pending.flushes_behind && pending.result.is_ok() {
-            (pending.flushes_behind, pending.left) = (false, 1);
-            self.client.push(Io::flush(token | FLUSH_BEHIND));
+        if pending.needs_final_flush && pending.result.is_ok() {
+            (pending.needs_final_flush, pending.parts_left) = (false, 1);
+            self.client.push(Io::flush(token | FINAL_FLUSH));
             return;
         }
         let has_data = pending.kind == Kind::Read && pending.result.is_ok();
@@ -308,15 +322,15 @@ impl Requests {
     }
 
     /// No more requests are taken, and throttled ones are not submitted: the next server finds them in the in-flight record.
-    pub fn leave(&mut self) {
+    pub fn stop_taking(&mut self) {
         self.device.stop_all();
         for Io { token, buffer, .. } in self.client.give_up() {
             self.held_bytes -= buffer.len();
             let Some(slot) = self.slots.get_mut(token as u32 as usize) else { continue };
             let Some(pending) = slot.pending.as_mut() else { continue };
-            pending.left -= 1;
-            pending.flushes_behind = false;
-            if pending.left == 0 {
+            pending.parts_left -= 1;
+            pending.needs_final_flush = false;
+            if pending.parts_left == 0 {
                 self.served.counts.abandoned(1);
                 self.device.forget(pending.head);
                 slot.pending = None;

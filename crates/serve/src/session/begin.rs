@@ -4,9 +4,9 @@ use hoistway_blk::ground::Instant;
 use hoistway_engine::{Buffer, Errno, Operation, Request as Io};
 use hoistway_nbd::{Command, Extent, Refusal, Request};
 
-use super::{Chunk, Pending, Receiving, STEP_BYTES, Session, TURN, token_of};
+use super::{Chunk, Pending, Receiving, STEP_BYTES, Session, TURN_COST_MAX, token_of};
 use crate::outbox::Outbox;
-use crate::pool::Place;
+use crate::pool::DataPosition;
 use crate::site::Site;
 
 /// Shorter reads are not checked for holes, because finding holes has a cost, too.
@@ -23,30 +23,30 @@ impl Session {
         match request.command {
             Command::Read { unfragmented } => {
                 // Limits apply to the requested bytes, including holes: with limits a read is one whole request.
-                let may_leave_out = !unfragmented && !self.served.throttle.is_limited();
-                if self.has_chunks && may_leave_out && length >= READ_WITH_HOLES_BYTES {
+                let may_skip_holes = !unfragmented && !self.served.throttle.is_limited();
+                if self.has_chunks && may_skip_holes && length >= READ_WITH_HOLES_BYTES {
                     return self.begin_read_with_holes(site, now, request, outbox);
                 }
-                let Some(buffer) = self.pool.take(self.place(offset, length)) else { return false };
-                let slot = self.occupy(now, request, 1, Vec::new());
+                let Some(buffer) = self.pool.take(self.position_of(offset, length)) else { return false };
+                let slot = self.add_pending(now, request, 1, Vec::new());
                 self.read_part(slot, 0, offset, buffer);
             }
             Command::Write { .. } => {
-                let place = self.place(offset, length);
-                let (buffer, paid) = if let Some(kept) = self.pool.kept(place) {
-                    (kept, place.len)
+                let position = self.position_of(offset, length);
+                let (buffer, charged) = if let Some(kept) = self.pool.take_kept(position) {
+                    (kept, position.len)
                 } else {
-                    let first = place.len.min(STEP_BYTES);
-                    if !self.pool.account().take(place.before + first + place.behind) {
+                    let first = position.len.min(STEP_BYTES);
+                    if !self.pool.account().take(position.before + first + position.behind) {
                         return false;
                     }
-                    (self.pool.paid(place), first)
+                    (self.pool.allocate_charged(position), first)
                 };
-                self.held_bytes += place.len;
-                self.receiving = Some(Receiving { request, buffer, filled: 0, paid, active_at: now });
+                self.held_bytes += position.len;
+                self.receiving = Some(Receiving { request, buffer, filled: 0, charged, active_at: now });
             }
             Command::Flush => {
-                let slot = self.occupy(now, request, 1, Vec::new());
+                let slot = self.add_pending(now, request, 1, Vec::new());
                 self.client.push(Io::flush(token_of(slot, 0)));
             }
             Command::Trim { fua } => self.begin_parts(now, request, fua, |bytes| Operation::Discard { bytes }),
@@ -55,7 +55,7 @@ impl Session {
             }),
             // A hint: the data will be read when it is needed. The range has been checked.
             Command::Cache => {
-                self.served.counts.at_once(true);
+                self.served.counts.completed_at_once(true);
                 self.completed += 1;
                 self.spent += 1;
                 outbox.header(|out| self.writer.done(request.origin(), out));
@@ -67,7 +67,7 @@ impl Session {
 
     pub(super) fn begin_write(&mut self, now: Instant, request: Request, buffer: Buffer) {
         let durable = matches!(request.command, Command::Write { fua: true });
-        let slot = self.occupy(now, request, 1, Vec::new());
+        let slot = self.add_pending(now, request, 1, Vec::new());
         let operation = Operation::Write { durable };
         self.client.push(Io::new(operation, request.offset, buffer, token_of(slot, 0)));
     }
@@ -77,7 +77,7 @@ impl Session {
     fn begin_parts(&mut self, now: Instant, request: Request, fua: bool, operation: impl Fn(u64) -> Operation) {
         let Request { offset, length, .. } = request;
         let parts = length.div_ceil(PART_BYTES_MAX) as u32;
-        let slot = self.occupy(now, request, parts + u32::from(fua), Vec::new());
+        let slot = self.add_pending(now, request, parts + u32::from(fua), Vec::new());
         for part in 0..u64::from(parts) {
             let begin = part * PART_BYTES_MAX;
             let bytes = (length - begin).min(PART_BYTES_MAX);
@@ -92,8 +92,8 @@ impl Session {
     }
 
     /// The position of a request's data on the target.
-    fn place(&self, offset: u64, length: u64) -> Place {
-        Place::new(self.served.first_byte + offset, length as usize, self.served.block_bytes)
+    fn position_of(&self, offset: u64, length: u64) -> DataPosition {
+        DataPosition::new(self.served.first_byte + offset, length as usize, self.served.block_bytes)
     }
 
     fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) -> bool {
@@ -114,21 +114,21 @@ impl Session {
             true => vec![(0, request.offset, request.length)],
             false => {
                 let data = chunks.iter().enumerate().filter(|(_, chunk)| chunk.data.is_some());
-                data.map(|(at, chunk)| (at as u32, chunk.offset, u64::from(chunk.length))).collect()
+                data.map(|(index, chunk)| (index as u32, chunk.offset, u64::from(chunk.length))).collect()
             }
         };
-        let places: Vec<_> = parts.iter().map(|&(_, offset, length)| self.place(offset, length)).collect();
-        if !self.pool.account().take(places.iter().map(|place| place.all()).sum()) {
+        let positions: Vec<_> = parts.iter().map(|&(_, offset, length)| self.position_of(offset, length)).collect();
+        if !self.pool.account().take(positions.iter().map(|position| position.total_bytes()).sum()) {
             return false;
         }
-        let slot = self.occupy(now, request, parts.len() as u32, chunks);
-        for (&(part, offset, _), &place) in parts.iter().zip(&places) {
-            let kept = self.pool.kept(place);
+        let slot = self.add_pending(now, request, parts.len() as u32, chunks);
+        for (&(part, offset, _), &position) in parts.iter().zip(&positions) {
+            let kept = self.pool.take_kept(position);
             if kept.is_some() {
                 // That buffer has been charged before.
-                self.pool.account().give_back(place.all());
+                self.pool.account().give_back(position.total_bytes());
             }
-            let buffer = kept.unwrap_or_else(|| self.pool.paid(place));
+            let buffer = kept.unwrap_or_else(|| self.pool.allocate_charged(position));
             self.read_part(slot, part, offset, buffer);
         }
         if parts.is_empty() {
@@ -140,10 +140,10 @@ impl Session {
     fn reply_with_block_status(&mut self, site: &Site, request: Request, one: bool, outbox: &mut Outbox) {
         // Two extents are enough, since adjacent extents of one kind are merged.
         let extents = self.extents(site, request, if one { 2 } else { EXTENTS_AT_ONCE });
-        self.spent = TURN;
+        self.spent = TURN_COST_MAX;
         match extents {
             Ok(extents) => {
-                self.served.counts.at_once(true);
+                self.served.counts.completed_at_once(true);
                 self.completed += 1;
                 let (origin, length) = (request.origin(), request.length);
                 outbox.header(|out| self.writer.block_status(origin, length, one, extents, out));
@@ -155,10 +155,10 @@ impl Session {
         }
     }
 
-    /// Data and holes of a range, in order and without gaps; at most `most` extents.
-    fn extents(&self, site: &Site, request: Request, most: usize) -> std::io::Result<Vec<Extent>> {
+    /// Data and holes of a range, in order and without gaps; at most `extents_max` extents.
+    fn extents(&self, site: &Site, request: Request, extents_max: usize) -> std::io::Result<Vec<Extent>> {
         let Request { offset, length, .. } = request;
-        let extents = self.served.on(&site.engine)?.extents(offset..offset + length, most)?;
+        let extents = self.served.on(&site.engine)?.extents(offset..offset + length, extents_max)?;
         Ok(extents.into_iter().map(extent_of).collect())
     }
 
@@ -169,11 +169,11 @@ impl Session {
         Ok(extents.into_iter().map(extent_of).collect())
     }
 
-    fn occupy(&mut self, now: Instant, request: Request, parts: u32, chunks: Vec<Chunk>) -> u32 {
+    fn add_pending(&mut self, now: Instant, request: Request, parts: u32, chunks: Vec<Chunk>) -> u32 {
         self.in_flight += 1;
         self.peer.set_in_flight(self.in_flight);
         self.served.counts.began();
-        let pending = Pending { request, began: now, left: parts, result: Ok(()), chunks };
+        let pending = Pending { request, began: now, parts_left: parts, result: Ok(()), chunks };
         match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = Some(pending);

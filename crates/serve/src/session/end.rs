@@ -4,7 +4,7 @@ use hoistway_blk::ground::Instant;
 use hoistway_engine::{Buffer, Completion, Errno, Request as Io};
 use hoistway_nbd::{Command, Refusal, Request};
 
-use super::{Chunk, FLUSH_BEHIND, FlushesBehind as _, Pending, Session, token_of};
+use super::{Chunk, FINAL_FLUSH, NeedsFinalFlush as _, Pending, Session, token_of};
 use crate::counts::Ended;
 use crate::outbox::Outbox;
 
@@ -16,23 +16,23 @@ impl Session {
         let Some(pending) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else { return };
         self.held_bytes -= buffer.len();
         self.client.ended(buffer.len());
-        pending.left -= 1;
+        pending.parts_left -= 1;
         // A trim is a hint, which a target may not support.
         let is_hint = matches!(pending.request.command, Command::Trim { .. }) && result == Err(Errno::OPNOTSUPP);
         pending.result = pending.result.and(if is_hint { Ok(()) } else { result });
-        let mut whole = None;
+        let mut single_buffer = None;
         match pending.chunks.get_mut(part) {
             Some(chunk) => chunk.data = Some(buffer),
-            None => whole = Some(buffer),
+            None => single_buffer = Some(buffer),
         }
-        match pending.left {
-            0 => self.finish(now, slot, whole, outbox),
+        match pending.parts_left {
+            0 => self.finish(now, slot, single_buffer, outbox),
             // Only the flush of a durable request is left.
-            1 if pending.request.flushes_behind() && part != FLUSH_BEHIND => {
+            1 if pending.request.needs_final_flush() && part != FINAL_FLUSH => {
                 if pending.result.is_ok() {
-                    self.client.push(Io::flush(token_of(slot, FLUSH_BEHIND as u32)));
+                    self.client.push(Io::flush(token_of(slot, FINAL_FLUSH as u32)));
                 } else {
-                    self.finish(now, slot, whole, outbox);
+                    self.finish(now, slot, single_buffer, outbox);
                 }
             }
             _ => {}
@@ -40,7 +40,7 @@ impl Session {
     }
 
     /// All parts of a request have completed: its reply is ready.
-    pub(super) fn finish(&mut self, now: Instant, slot: u32, whole: Option<Buffer>, outbox: &mut Outbox) {
+    pub(super) fn finish(&mut self, now: Instant, slot: u32, single_buffer: Option<Buffer>, outbox: &mut Outbox) {
         let Some(Pending { request, began, result, chunks, .. }) = self.slots[slot as usize].take() else { return };
         self.free.push(slot);
         self.in_flight -= 1;
@@ -54,26 +54,29 @@ impl Session {
         let (origin, writer) = (request.origin(), self.writer);
         if let Err(errno) = result {
             outbox.header(|out| writer.refused(origin, Refusal::from_errno(errno.0), out));
-            whole.into_iter().chain(chunks.into_iter().filter_map(|it| it.data)).for_each(|it| self.pool.give_back(it));
+            single_buffer
+                .into_iter()
+                .chain(chunks.into_iter().filter_map(|chunk| chunk.data))
+                .for_each(|buffer| self.pool.give_back(buffer));
             return;
         }
         if !matches!(request.command, Command::Read { .. }) {
             outbox.header(|out| writer.done(origin, out));
-            whole.into_iter().for_each(|buffer| self.pool.give_back(buffer));
+            single_buffer.into_iter().for_each(|buffer| self.pool.give_back(buffer));
             return;
         }
-        if let Some(buffer) = whole {
+        if let Some(buffer) = single_buffer {
             outbox.header(|out| writer.data_header(origin, request.offset, request.length as u32, true, out));
             outbox.data(buffer);
         }
         let last = chunks.len().saturating_sub(1);
-        for (at, Chunk { offset, length, data }) in chunks.into_iter().enumerate() {
+        for (index, Chunk { offset, length, data }) in chunks.into_iter().enumerate() {
             match data {
                 Some(buffer) => {
-                    outbox.header(|out| writer.data_header(origin, offset, length, at == last, out));
+                    outbox.header(|out| writer.data_header(origin, offset, length, index == last, out));
                     outbox.data(buffer);
                 }
-                None => outbox.header(|out| writer.hole(origin, offset, length, at == last, out)),
+                None => outbox.header(|out| writer.hole(origin, offset, length, index == last, out)),
             }
         }
     }

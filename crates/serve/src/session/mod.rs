@@ -23,7 +23,7 @@ use crate::throttled_client::ThrottledClient;
 
 /// Maximum work for one client on this thread before others have their turn, counted in requests that complete immediately, each
 /// of which takes less than a microsecond, and in extents that are looked up, each of which takes one or two.
-const TURN: u32 = 64;
+const TURN_COST_MAX: u32 = 64;
 
 /// A client that sends no data in the middle of a write for this long is disconnected, because it holds memory.
 pub const STALL_MAX: Nanos = Nanos::from_secs(30);
@@ -52,16 +52,16 @@ pub struct Session {
     /// The write whose data is being received.
     receiving: Option<Receiving>,
     /// The request that is refused once its data has been discarded.
-    dropping: Option<Dropping>,
+    discarding: Option<Discarding>,
     /// Whether no more requests are taken.
-    leaves: bool,
+    is_disconnecting: bool,
     /// Whether the next request, or more data of the current one, waits for memory or for room within the limits.
     is_blocked: bool,
     /// Reusable buffers.
     pub pool: Pool,
     /// Requests completed so far.
     pub completed: u64,
-    /// Work done on this thread without the engine since others had their turn: see [`TURN`].
+    /// Work done on this thread without the engine since others had their turn: see [`TURN_COST_MAX`].
     spent: u32,
 }
 
@@ -71,7 +71,7 @@ struct Pending {
     /// When it was completely received.
     began: Instant,
     /// Parts that have not completed.
-    left: u32,
+    parts_left: u32,
     result: Result<(), Errno>,
     /// For a READ with several chunks, its chunks in order.
     chunks: Vec<Chunk>,
@@ -90,15 +90,15 @@ struct Receiving {
     buffer: Buffer,
     filled: usize,
     /// Bytes that memory has been taken for, from the start.
-    paid: usize,
+    charged: usize,
     /// When the last data arrived, to within [`ACTIVITY_STEP`].
     active_at: Instant,
 }
 
-struct Dropping {
+struct Discarding {
     origin: Origin,
     refusal: Refusal,
-    left: u64,
+    bytes_left: u64,
 }
 
 /// The result of parsing received bytes.
@@ -142,8 +142,8 @@ impl Session {
             in_flight: 0,
             held_bytes: 0,
             receiving: None,
-            dropping: None,
-            leaves: false,
+            discarding: None,
+            is_disconnecting: false,
             is_blocked: false,
             pool: Pool::new(site.engine.buffers(), account),
             completed: 0,
@@ -155,11 +155,11 @@ impl Session {
 
     /// Whether other connections have to run before its next request; reported once.
     pub fn take_turn_limit(&mut self) -> bool {
-        let has_had = self.spent >= TURN;
-        if has_had {
+        let is_reached = self.spent >= TURN_COST_MAX;
+        if is_reached {
             self.spent = 0;
         }
-        has_had
+        is_reached
     }
 
     /// Whether no more may be taken now.
@@ -176,24 +176,24 @@ impl Session {
 
     /// Whether the client or the server has asked to end.
     pub fn is_disconnecting(&self) -> bool {
-        self.leaves
+        self.is_disconnecting
     }
 
     /// No more requests are taken; those in flight complete.
     pub fn stop_taking(&mut self) {
-        self.leaves = true;
-        if let Some(Receiving { buffer, paid, .. }) = self.receiving.take() {
+        self.is_disconnecting = true;
+        if let Some(Receiving { buffer, charged, .. }) = self.receiving.take() {
             let (before, behind) = buffer.margins();
             self.held_bytes -= buffer.len();
-            self.pool.account().give_back(before + paid + behind);
+            self.pool.account().give_back(before + charged + behind);
         }
-        self.dropping = None;
+        self.discarding = None;
         self.is_blocked = false;
         self.pool.account().stop_waiting();
     }
 
     /// The server drains: throttled requests are refused, those in flight complete.
-    pub fn leave(&mut self, now: Instant, outbox: &mut Outbox) {
+    pub fn drain(&mut self, now: Instant, outbox: &mut Outbox) {
         self.stop_taking();
         for Io { token, buffer, .. } in self.client.give_up() {
             self.completed(now, Completion { token, result: Err(Errno::SHUTDOWN), buffer }, outbox);
@@ -208,28 +208,28 @@ impl Session {
     }
 
     /// The buffer for the data that is being received.
-    pub fn wanted(&mut self) -> &mut [u8] {
+    pub fn payload_buffer(&mut self) -> &mut [u8] {
         match &mut self.receiving {
-            Some(receiving) => &mut receiving.buffer[receiving.filled..receiving.paid],
+            Some(receiving) => &mut receiving.buffer[receiving.filled..receiving.charged],
             None => &mut [],
         }
     }
 
     /// Takes memory for more data of the current write. Returns whether there is room for any.
-    fn pay(&mut self, now: Instant) -> bool {
+    fn charge_memory(&mut self, now: Instant) -> bool {
         let Some(receiving) = &mut self.receiving else { return true };
-        let rest = receiving.buffer.len() - receiving.paid;
-        if receiving.filled < receiving.paid || rest == 0 {
+        let rest = receiving.buffer.len() - receiving.charged;
+        if receiving.filled < receiving.charged || rest == 0 {
             return true;
         }
         let step = rest.min(STEP_BYTES);
         // The client does not stall while it waits for memory.
         receiving.active_at = now;
-        let has = self.pool.account().take(step);
-        if has {
-            receiving.paid += step;
+        let is_charged = self.pool.account().take(step);
+        if is_charged {
+            receiving.charged += step;
         }
-        has
+        is_charged
     }
 
     /// Whether the limits allow the data of a request. One request is always accepted.
@@ -256,31 +256,31 @@ impl Session {
     }
 
     /// Takes requests while there are any and there is room for them.
-    pub fn take(&mut self, site: &Site, now: Instant, input: &mut Input, outbox: &mut Outbox) -> Taken {
+    pub fn take_requests(&mut self, site: &Site, now: Instant, input: &mut Input, outbox: &mut Outbox) -> Taken {
         let mut taken = Taken::Nothing;
         self.is_blocked = false;
         loop {
-            if let Some(dropping) = &mut self.dropping {
-                let now = (input.held().len() as u64).min(dropping.left);
-                input.forget(now as usize);
-                dropping.left -= now;
-                if dropping.left > 0 {
+            if let Some(discarding) = &mut self.discarding {
+                let count = (input.buffered().len() as u64).min(discarding.bytes_left);
+                input.consume(count as usize);
+                discarding.bytes_left -= count;
+                if discarding.bytes_left > 0 {
                     return taken;
                 }
-                let Dropping { origin, refusal, .. } = *dropping;
-                self.dropping = None;
+                let Discarding { origin, refusal, .. } = *discarding;
+                self.discarding = None;
                 self.refuse(origin, refusal, outbox);
                 taken = Taken::Something;
             }
-            if !self.pay(now) {
+            if !self.charge_memory(now) {
                 self.is_blocked = true;
                 return taken;
             }
             if let Some(receiving) = &mut self.receiving {
-                let wanted = &mut receiving.buffer[receiving.filled..receiving.paid];
-                receiving.filled += input.move_into(wanted);
+                let unfilled = &mut receiving.buffer[receiving.filled..receiving.charged];
+                receiving.filled += input.move_into(unfilled);
                 if receiving.filled < receiving.buffer.len() {
-                    if receiving.filled == receiving.paid {
+                    if receiving.filled == receiving.charged {
                         continue;
                     }
                     return taken;
@@ -290,10 +290,10 @@ impl Session {
                 }
                 taken = Taken::Something;
             }
-            if self.leaves || self.spent >= TURN || self.is_full(&site.bounds, outbox.bytes()) {
+            if self.is_disconnecting || self.spent >= TURN_COST_MAX || self.is_full(&site.bounds, outbox.bytes()) {
                 return taken;
             }
-            let Some(received) = self.requests.read(input.held()) else { return taken };
+            let Some(received) = self.requests.read(input.buffered()) else { return taken };
             match received {
                 Received::Request(request) => {
                     let has_room = self.has_room(&site.bounds, &request, outbox.bytes());
@@ -302,14 +302,14 @@ impl Session {
                         self.is_blocked = true;
                         return taken;
                     }
-                    input.forget(self.requests.header_bytes());
+                    input.consume(self.requests.header_bytes());
                 }
                 Received::Refused { origin, refusal, payload_bytes } => {
-                    input.forget(self.requests.header_bytes());
-                    self.dropping = Some(Dropping { origin, refusal, left: payload_bytes });
+                    input.consume(self.requests.header_bytes());
+                    self.discarding = Some(Discarding { origin, refusal, bytes_left: payload_bytes });
                 }
                 Received::Disconnect => {
-                    self.leaves = true;
+                    self.is_disconnecting = true;
                     return Taken::Something;
                 }
                 Received::Violation(violation) => return Taken::Violation(violation),
@@ -319,7 +319,7 @@ impl Session {
     }
 
     fn refuse(&mut self, origin: Origin, refusal: Refusal, outbox: &mut Outbox) {
-        self.served.counts.at_once(false);
+        self.served.counts.completed_at_once(false);
         self.completed += 1;
         self.spent += 1;
         outbox.header(|out| self.writer.refused(origin, refusal, out));
@@ -335,16 +335,16 @@ impl Drop for Session {
     }
 }
 
-/// The part number of the flush after the others.
-const FLUSH_BEHIND: usize = u32::MAX as usize;
+/// The part number of the flush that follows the other parts.
+const FINAL_FLUSH: usize = u32::MAX as usize;
 
-/// Whether a request without data has to be durable.
-trait FlushesBehind {
-    fn flushes_behind(&self) -> bool;
+/// Whether a request without data has to be durable, which takes a flush after all of its parts.
+trait NeedsFinalFlush {
+    fn needs_final_flush(&self) -> bool;
 }
 
-impl FlushesBehind for Request {
-    fn flushes_behind(&self) -> bool {
+impl NeedsFinalFlush for Request {
+    fn needs_final_flush(&self) -> bool {
         matches!(self.command, Command::Trim { fua: true } | Command::WriteZeroes { fua: true, .. })
     }
 }

@@ -28,13 +28,13 @@ impl Device {
             return Err(Problem::Features(features.0 & !self.offered().0));
         }
         self.features = features;
-        self.begin_with_cache_mode();
+        self.reset_cache_mode();
         Ok(())
     }
 
-    fn begin_with_cache_mode(&mut self) {
-        let has_chosen_through = self.record.as_ref().is_some_and(Record::writes_through);
-        self.is_write_back = self.features.begins_with_write_back() && !has_chosen_through;
+    fn reset_cache_mode(&mut self) {
+        let chose_write_through = self.record.as_ref().is_some_and(Record::writes_through);
+        self.is_write_back = self.features.begins_with_write_back() && !chose_write_through;
     }
 
     /// The configuration, followed by zeroes; `None` outside of it.
@@ -115,10 +115,10 @@ impl Device {
     /// # Errors
     /// If there is no such ring, or the descriptor is not an eventfd.
     pub fn set_kick(&mut self, index: u8, kick: Option<File>) -> Result<Option<File>, Problem> {
-        let kick = no_socket(kick.ok_or(Problem::Polling)?)?;
-        let before = self.ring(index)?.kick.replace(kick);
+        let kick = reject_socket(kick.ok_or(Problem::Polling)?)?;
+        let previous = self.ring(index)?.kick.replace(kick);
         self.start();
-        Ok(before)
+        Ok(previous)
     }
 
     /// The eventfd that is signaled for new requests of a ring.
@@ -182,7 +182,7 @@ impl Device {
     /// Keeps an in-flight record from now on.
     pub fn set_record(&mut self, record: Record) {
         self.record = Some(record);
-        self.begin_with_cache_mode();
+        self.reset_cache_mode();
     }
 
     /// While paused no requests are taken.
@@ -200,7 +200,7 @@ impl Device {
 
 /// Rejects sockets: a socket could be the front end's own end of the connection, and then its disconnection would never be
 /// noticed.
-fn no_socket(file: File) -> Result<File, Problem> {
+fn reject_socket(file: File) -> Result<File, Problem> {
     let kind = fstat(&file).map(|status| FileType::from_raw_mode(status.st_mode));
     match kind.map_err(|error| Problem::EventFd(error.into()))? {
         FileType::Socket => Err(Problem::EventFd(std::io::Error::other("a socket (expected an eventfd)"))),
@@ -210,8 +210,8 @@ fn no_socket(file: File) -> Result<File, Problem> {
 
 /// An eventfd, made non-blocking.
 fn event_fd(file: File) -> Result<File, Problem> {
-    let file = no_socket(file)?;
-    let not_waiting = fcntl_getfl(&file).and_then(|flags| fcntl_setfl(&file, flags | OFlags::NONBLOCK));
-    not_waiting.map_err(|error| Problem::EventFd(error.into()))?;
+    let file = reject_socket(file)?;
+    let nonblocking = fcntl_getfl(&file).and_then(|flags| fcntl_setfl(&file, flags | OFlags::NONBLOCK));
+    nonblocking.map_err(|error| Problem::EventFd(error.into()))?;
     Ok(file)
 }

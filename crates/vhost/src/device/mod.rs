@@ -143,11 +143,11 @@ impl Device {
             Ok(None) => return Taken::Nothing,
             Err(broken) => return ring_broken(ring, broken),
         };
-        let verdict = match ring.walk(chain, memory, head, *features) {
+        let parsed = match ring.walk(chain, memory, head, *features) {
             Ok(()) => parse(chain, memory, disk, *limits),
             Err(_) => Err(RequestRejection::NoStatus),
         };
-        let (taken, written) = match verdict {
+        let (taken, written) = match parsed {
             Ok(Request::Id) => match write_id(chain, memory, disk) {
                 Some(bytes) => (Taken::Completed(Status::Ok), bytes + 1),
                 None => (Taken::Completed(Status::IoError), 1),
@@ -159,7 +159,7 @@ impl Device {
         if let (Taken::Completed(status), Some(at)) = (&taken, chain.status_address()) {
             memory.write(at, &[*status as u8]);
         }
-        match ring.give_back(memory, record.as_ref(), head, written) {
+        match ring.return_head(memory, record.as_ref(), head, written) {
             Ok(()) => taken,
             Err(broken) => ring_broken(ring, broken),
         }
@@ -180,7 +180,7 @@ impl Device {
         if let Some(at) = chain.status_address() {
             memory.write(at, &[status as u8]);
         }
-        match ring.give_back(memory, record.as_ref(), head.index, written) {
+        match ring.return_head(memory, record.as_ref(), head.index, written) {
             Err(broken) if ring.stop_broken_ring() => Err(broken),
             _ => Ok(status),
         }
@@ -196,18 +196,18 @@ impl Device {
         self.rings[usize::from(ring)].suppress_kicks(&self.memory);
     }
 
-    /// Whether any running ring has an available request. With `listens` the driver has to kick from now on.
-    pub fn has_more(&mut self, listens: bool) -> bool {
+    /// Whether any running ring has an available request. With `enable_kicks` the driver has to kick from now on.
+    pub fn has_more(&mut self, enable_kicks: bool) -> bool {
         if self.is_paused {
             return false;
         }
         let Device { memory, rings, .. } = self;
         // Check all rings, so that each of them listens.
-        let mut any = false;
+        let mut has_available = false;
         for ring in rings {
-            any |= if listens { ring.listen(memory) } else { ring.has_more(memory) };
+            has_available |= if enable_kicks { ring.enable_kicks(memory) } else { ring.has_more(memory) };
         }
-        any
+        has_available
     }
 
     /// Notifies the driver of returned requests, if it wants that.

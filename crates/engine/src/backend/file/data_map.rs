@@ -106,15 +106,15 @@ impl Search for File {
 }
 
 impl DataMap {
-    /// Data and holes of a range of whole sectors: the first `most` parts, at least one.
+    /// Data and holes of a range of whole sectors: the first `extents_max` parts, at least one.
     ///
     /// The range after the end of a file that has become shorter is not a hole: it would be taken for zeroes, while reads of it
     /// fail.
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn extents(&self, file: &File, bytes: Range<u64>, most: usize) -> io::Result<Vec<Extent>> {
-        self.search(file, bytes, most, false)
+    pub fn extents(&self, file: &File, bytes: Range<u64>, extents_max: usize) -> io::Result<Vec<Extent>> {
+        self.search(file, bytes, extents_max, false)
     }
 
     /// All data and holes of a range that is about to be read. If finding holes takes too long, the rest counts as data.
@@ -134,30 +134,36 @@ impl DataMap {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn search(&self, file: &impl Search, bytes: Range<u64>, most: usize, may_guess: bool) -> io::Result<Vec<Extent>> {
-        let Range { start: mut at, end } = bytes;
+    fn search(
+        &self,
+        file: &impl Search,
+        bytes: Range<u64>,
+        extents_max: usize,
+        may_guess: bool,
+    ) -> io::Result<Vec<Extent>> {
+        let Range { start: mut offset, end } = bytes;
         let mut known = self.lock();
         let mut extents: Vec<Extent> = Vec::new();
-        let push = |extents: &mut Vec<Extent>, from: u64, to: u64, is_hole| {
-            let bytes = to - from;
+        let push = |extents: &mut Vec<Extent>, extent_start: u64, extent_end: u64, is_hole| {
+            let bytes = extent_end - extent_start;
             match extents.last_mut() {
                 Some(last) if last.is_hole == is_hole => last.bytes += bytes,
                 _ if bytes > 0 => extents.push(Extent { bytes, is_hole }),
                 _ => {}
             }
         };
-        while at < end && (extents.is_empty() || extents.len() < most) {
-            if let Some(data_end) = known.data_end(at) {
-                let to = data_end.min(end);
-                push(&mut extents, at, to, false);
-                at = to;
+        while offset < end && (extents.is_empty() || extents.len() < extents_max) {
+            if let Some(data_end) = known.data_end(offset) {
+                let extent_end = data_end.min(end);
+                push(&mut extents, offset, extent_end, false);
+                offset = extent_end;
                 continue;
             }
             let now = Instant::now();
-            if may_guess && known.search_at.is_some_and(|from| now < from) {
-                let to = known.next_data(at).min(end);
-                push(&mut extents, at, to, false);
-                at = to;
+            if may_guess && known.search_at.is_some_and(|search_at| now < search_at) {
+                let extent_end = known.next_data(offset).min(end);
+                push(&mut extents, offset, extent_end, false);
+                offset = extent_end;
                 continue;
             }
             let (is_dense, length) = file.is_dense()?;
@@ -166,24 +172,24 @@ impl DataMap {
                 continue;
             }
             // Data that begins or ends within a sector counts as the whole sector.
-            let data = match file.data(at) {
+            let data = match file.data(offset) {
                 Ok(data) => (data / SECTOR_BYTES * SECTOR_BYTES).min(end),
                 // A hole up to the end of the file, which may have changed.
-                Err(rustix::io::Errno::NXIO) => length.next_multiple_of(SECTOR_BYTES).clamp(at, end),
+                Err(rustix::io::Errno::NXIO) => length.next_multiple_of(SECTOR_BYTES).clamp(offset, end),
                 // A file system without support for holes.
-                Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => at,
+                Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => offset,
                 Err(errno) => return Err(errno.into()),
             };
-            push(&mut extents, at, data, true);
-            at = data;
+            push(&mut extents, offset, data, true);
+            offset = data;
             if data < end {
                 let hole = file.hole(data).unwrap_or(end).next_multiple_of(SECTOR_BYTES);
                 // After the end of the file everything counts as data.
                 known.add(data..if hole > data { hole } else { end });
             }
-            let took = now.elapsed();
-            if took > FREE_SEARCH {
-                known.search_at = Some(now + took * (SEARCH_PAUSE_FACTOR + 1));
+            let elapsed = now.elapsed();
+            if elapsed > FREE_SEARCH {
+                known.search_at = Some(now + elapsed * (SEARCH_PAUSE_FACTOR + 1));
             }
         }
         Ok(extents)

@@ -16,8 +16,8 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, flock};
 use rustix::fs::OFlags;
 
-/// The result of asking for a lock.
-pub enum Claim {
+/// The result of trying to lock a file.
+pub enum LockOutcome {
     /// The lock is held as long as this is open.
     Acquired(File),
     /// Another program holds a conflicting lock.
@@ -26,19 +26,19 @@ pub enum Claim {
     NoLocking(io::Error),
 }
 
-/// Asks for a lock on a file for reading, or for reading and writing.
+/// Tries to lock a file for reading, or for reading and writing.
 ///
 /// # Errors
 /// If the file cannot be opened; for a block device to be written, also if it is mounted or used by another program (`EBUSY`).
-pub fn claim(path: &Path, read_only: bool, is_device: bool) -> io::Result<Claim> {
+pub fn try_lock(path: &Path, read_only: bool, is_device: bool) -> io::Result<LockOutcome> {
     let exclusive = if is_device && !read_only { OFlags::EXCL } else { OFlags::empty() };
     let mut options = OpenOptions::new();
     let file = options.read(true).write(!read_only).custom_flags(exclusive.bits() as i32).open(path)?;
     let kind = if read_only { libc::F_RDLCK } else { libc::F_WRLCK };
     let whole = flock { l_type: kind as _, l_whence: libc::SEEK_SET as _, l_start: 0, l_len: 0, l_pid: 0 };
     Ok(match fcntl(&file, FcntlArg::F_OFD_SETLK(&whole)) {
-        Ok(_) => Claim::Acquired(file),
-        Err(Errno::EAGAIN | Errno::EACCES) => Claim::InUse,
-        Err(errno) => Claim::NoLocking(errno.into()),
+        Ok(_) => LockOutcome::Acquired(file),
+        Err(Errno::EAGAIN | Errno::EACCES) => LockOutcome::InUse,
+        Err(errno) => LockOutcome::NoLocking(errno.into()),
     })
 }

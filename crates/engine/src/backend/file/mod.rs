@@ -33,7 +33,7 @@ use rustix::fs::{AtFlags, OFlags, SeekFrom, StatxFlags, ioctl_blkpbszget, ioctl_
 use super::{Backend, Extent, Shape, Station, VolumeShape};
 use crate::memory::{Arena, BUFFER_ALIGN, Buffer};
 use crate::ring::{InlineAccess, ThreadRing, Uring};
-use lock::{Claim, claim};
+use lock::{LockOutcome, try_lock};
 pub(super) use sparse::SparseFile;
 pub(crate) use station::FileStation;
 use station::ZERO_BYTES_MAX;
@@ -42,7 +42,7 @@ use table::{FileVolume, Tail};
 
 const QUEUE_DEPTH: u32 = 128;
 /// Files that may be open at a time beyond those at the start, if there may be any.
-const FURTHER_FILES_MAX: usize = 256;
+const EXTRA_FILES_MAX: usize = 256;
 /// Distance of the first sectors of volumes that may grow: 128 TiB.
 const SPACE_TO_GROW: u64 = 1 << 38;
 /// Volumes begin at multiples of this, in sectors, and are at least this far apart, so that no request crosses two
@@ -106,24 +106,24 @@ enum FileAccess {
 pub struct Files {
     table: Arc<FileTable>,
     shape: Shape,
-    way: FileAccess,
+    access: FileAccess,
     notes: Vec<String>,
     /// Memory that is registered with every ring.
     fixed: Option<Arc<Arena>>,
-    /// Further files that may be open at a time.
-    further_max: usize,
+    /// Files that may be opened later, at a time.
+    extra_files_max: usize,
     /// Whether files that are opened later go through the page cache.
     buffered: bool,
     /// The volumes that are open, which others must not open.
-    opened: Mutex<Vec<Held>>,
+    opened: Mutex<Vec<OpenVolumeFile>>,
 }
 
 /// An open volume.
-struct Held {
+struct OpenVolumeFile {
     volume: usize,
     path: PathBuf,
     /// A lock that keeps other programs from the file.
-    _claim: Option<File>,
+    _lock: Option<File>,
 }
 
 /// The properties of an opened file.
@@ -139,7 +139,7 @@ struct OpenedFile {
     physical_bytes: u32,
     rotational: bool,
     notes: Vec<String>,
-    claim: Option<File>,
+    lock_file: Option<File>,
 }
 
 impl Files {
@@ -154,14 +154,14 @@ impl Files {
             let before: Vec<&Path> = specs[..index].iter().map(|spec| spec.path.as_path()).collect();
             opened.push(open(spec, &before)?);
         }
-        let logical = opened.iter().map(|it| it.logical_bytes).max().unwrap_or(SECTOR_BYTES as u32);
-        let physical = opened.iter().map(|it| it.physical_bytes).max().unwrap_or(logical).max(logical);
-        let notes: Vec<String> = opened.iter().flat_map(|it| it.notes.iter().cloned()).collect();
-        let rotational = opened.iter().any(|it| it.rotational);
+        let logical = opened.iter().map(|file| file.logical_bytes).max().unwrap_or(SECTOR_BYTES as u32);
+        let physical = opened.iter().map(|file| file.physical_bytes).max().unwrap_or(logical).max(logical);
+        let notes: Vec<String> = opened.iter().flat_map(|file| file.notes.iter().cloned()).collect();
+        let rotational = opened.iter().any(|file| file.rotational);
         let (mut listing, mut held) = (FileListing::default(), Vec::new());
-        for (spec, it) in specs.iter().zip(opened) {
+        for (spec, file) in specs.iter().zip(opened) {
             let room = listing.files.len() + 2;
-            held.push(list(&mut listing, spec, it, logical, room, 0));
+            held.push(add_volume(&mut listing, spec, file, logical, room, 0));
         }
         let sectors = |bytes: u32| bytes / SECTOR_BYTES as u32;
         let limits = Limits {
@@ -173,7 +173,7 @@ impl Files {
             ..Limits::new(sectors(logical), sectors(physical), u32::MAX, 2560, 128)
         };
         let mut notes = notes;
-        let way = match Uring::new(1, &[]) {
+        let access = match Uring::new(1, &[]) {
             Ok(_) => FileAccess::Uring,
             Err(error) => {
                 notes.push(format!("io_uring cannot be used ({error}): threads make the system calls instead"));
@@ -187,19 +187,19 @@ impl Files {
             queue_depth: QUEUE_DEPTH,
             host_wide_tags: false,
         };
-        let table = Arc::new(FileTable::of(listing));
+        let table = Arc::new(FileTable::new(listing));
         let buffered = specs.iter().any(|spec| spec.buffered);
-        Ok(Files { table, shape, way, notes, fixed: None, further_max: 0, buffered, opened: Mutex::new(held) })
+        Ok(Files { table, shape, access, notes, fixed: None, extra_files_max: 0, buffered, opened: Mutex::new(held) })
     }
 
     /// Further files may be [opened](Backend::open) later, and closed; those that have become longer may [grow](Backend::grow).
     #[must_use]
     pub fn growing(mut self) -> Self {
-        self.further_max = FURTHER_FILES_MAX;
+        self.extra_files_max = EXTRA_FILES_MAX;
         self.shape.volumes = self.table.change(|listing| {
             let volumes = std::mem::take(&mut listing.volumes);
             for mut volume in volumes {
-                volume.shape.first = first_free(listing, SPACE_TO_GROW);
+                volume.shape.first = next_first_sector(listing, SPACE_TO_GROW);
                 listing.volumes.push(volume);
             }
             listing.volumes.iter().map(|volume| volume.shape.clone()).collect()
@@ -213,15 +213,15 @@ impl Files {
     /// allowed, a [note](Self::notes) says so and buffers are not registered.
     #[must_use]
     pub fn with_fixed_buffers(mut self, bytes: usize, workers: usize) -> Self {
-        if bytes == 0 || self.way != FileAccess::Uring {
+        if bytes == 0 || self.access != FileAccess::Uring {
             return self;
         }
         let arena = Arena::new(bytes.next_multiple_of(BUFFER_ALIGN));
-        let trial = || -> io::Result<Vec<Uring>> {
-            let known = |_| Uring::new(1, &[]).and_then(|mut ring| ring.register(&arena).map(|()| ring));
-            (0..workers).map(known).collect()
+        let try_register = || -> io::Result<Vec<Uring>> {
+            let registered_ring = |_| Uring::new(1, &[]).and_then(|mut ring| ring.register(&arena).map(|()| ring));
+            (0..workers).map(registered_ring).collect()
         };
-        match trial() {
+        match try_register() {
             Ok(_) => self.fixed = Some(arena),
             Err(error) => self.notes.push(format!(
                 "no fixed buffers, {workers} x {} KiB cannot be locked ({error}; `ulimit -l`): each request costs a little more",
@@ -240,22 +240,22 @@ impl Files {
     /// Makes the system calls on threads, as where io_uring is unavailable.
     #[must_use]
     pub fn without_io_uring(mut self) -> Self {
-        (self.way, self.fixed) = (FileAccess::Threads, None);
+        (self.access, self.fixed) = (FileAccess::Threads, None);
         self
     }
 }
 
 impl Files {
     /// The volume of a range of sectors, its file, and the bytes in it.
-    fn place(&self, range: Range<Sector>) -> io::Result<(FileVolume, Arc<File>, Range<u64>)> {
+    fn resolve(&self, range: Range<Sector>) -> io::Result<(FileVolume, Arc<File>, Range<u64>)> {
         let listing = self.table.listing();
         let volume = listing.volumes.get(listing.volume_of(range.start)).ok_or(io::ErrorKind::NotFound)?;
         let file = listing.files.get(volume.file as usize).cloned().flatten().filter(|_| volume.is_open);
-        let place = |sector: Sector| (sector - volume.shape.first) * SECTOR_BYTES;
-        Ok((volume.clone(), file.ok_or(io::ErrorKind::NotFound)?, place(range.start)..place(range.end)))
+        let offset = |sector: Sector| (sector - volume.shape.first) * SECTOR_BYTES;
+        Ok((volume.clone(), file.ok_or(io::ErrorKind::NotFound)?, offset(range.start)..offset(range.end)))
     }
 
-    fn opened(&self) -> MutexGuard<'_, Vec<Held>> {
+    fn opened(&self) -> MutexGuard<'_, Vec<OpenVolumeFile>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -263,8 +263,8 @@ impl Files {
     fn ring<R>(&self, make: impl Fn(&[Option<Arc<File>>]) -> io::Result<R>) -> io::Result<R> {
         let mut files = self.table.listing().files.clone();
         let count = files.len();
-        files.resize(count + self.further_max, None);
-        if self.further_max > 0 {
+        files.resize(count + self.extra_files_max, None);
+        if self.extra_files_max > 0 {
             if let Ok(ring) = make(&files) {
                 self.table.set_room(files.len());
                 return Ok(ring);
@@ -281,39 +281,39 @@ fn end(listing: &FileListing) -> Sector {
 }
 
 /// The first sector of the next volume, at least this far from that of the last one.
-fn first_free(listing: &FileListing, distance: u64) -> Sector {
+fn next_first_sector(listing: &FileListing, distance: u64) -> Sector {
     let Some(last) = listing.volumes.last() else { return Sector(0) };
-    let behind = (end(listing).0 + VOLUME_ALIGN).next_multiple_of(VOLUME_ALIGN);
-    Sector(behind.max(last.shape.first.0 + distance))
+    let after_last = (end(listing).0 + VOLUME_ALIGN).next_multiple_of(VOLUME_ALIGN);
+    Sector(after_last.max(last.shape.first.0 + distance))
 }
 
 /// Adds a file in blocks of this length as the last volume, in a ring with room for this many files.
-fn list(
+fn add_volume(
     listing: &mut FileListing,
     spec: &FileSpec,
-    it: OpenedFile,
+    opened: OpenedFile,
     block_bytes: u32,
     room: usize,
     distance: u64,
-) -> Held {
-    let bytes = it.bytes;
+) -> OpenVolumeFile {
+    let bytes = opened.bytes;
     let sectors = bytes.next_multiple_of(u64::from(block_bytes)) / SECTOR_BYTES;
-    let first = first_free(listing, distance);
+    let first = next_first_sector(listing, distance);
     let shape = VolumeShape { first, sectors, bytes, read_only: spec.read_only };
-    let file = listing.place(it.file, room);
-    let tail_file = it.tail_file.map(|tail| listing.place(tail, room));
+    let file = listing.insert_file(opened.file, room);
+    let tail_file = opened.tail_file.map(|tail| listing.insert_file(tail, room));
     let volume = listing.volumes.len();
-    let (tail, is_direct) = (tail_of(&shape, tail_file.unwrap_or(file)), it.is_direct);
-    let inline = Arc::new(it.inline);
+    let (tail, is_direct) = (tail_of(&shape, tail_file.unwrap_or(file)), opened.is_direct);
+    let inline = Arc::new(opened.inline);
     let map = Arc::default();
     listing.volumes.push(FileVolume { shape, file, tail, tail_file, is_direct, map, inline, is_open: true });
-    Held { volume, path: spec.path.clone(), _claim: it.claim }
+    OpenVolumeFile { volume, path: spec.path.clone(), _lock: opened.lock_file }
 }
 
 /// The last bytes of a volume that does not end with a full block; the file with this index has them.
 fn tail_of(shape: &VolumeShape, file: u32) -> Option<Tail> {
     let bytes = shape.bytes;
-    (bytes < shape.sectors * SECTOR_BYTES).then(|| Tail { at: bytes / TAIL_ALIGN * TAIL_ALIGN, end: bytes, file })
+    (bytes < shape.sectors * SECTOR_BYTES).then(|| Tail { start: bytes / TAIL_ALIGN * TAIL_ALIGN, end: bytes, file })
 }
 
 /// Opens a file again, through the page cache.
@@ -346,15 +346,15 @@ fn open(spec: &FileSpec, before: &[&Path]) -> Result<OpenedFile, OpenError> {
         opened => opened.map_err(failed)?,
     };
     let is_direct = !spec.buffered && notes.is_empty();
-    let claim = match claim(&spec.path, spec.read_only, is_device).map_err(failed)? {
-        Claim::Acquired(file) => Some(file),
-        Claim::NoLocking(why) => {
+    let lock_file = match try_lock(&spec.path, spec.read_only, is_device).map_err(failed)? {
+        LockOutcome::Acquired(file) => Some(file),
+        LockOutcome::NoLocking(why) => {
             notes.push(format!("{}: cannot be locked ({why}): nothing keeps others from it", spec.path.display()));
             None
         }
-        Claim::InUse => {
-            let same = |other: &&&Path| is_same(&spec.path, other);
-            return Err(unfit(&match before.iter().find(same) {
+        LockOutcome::InUse => {
+            let is_same_file = |other: &&&Path| is_same(&spec.path, other);
+            return Err(unfit(&match before.iter().find(is_same_file) {
                 Some(other) => format!("is the same file as {}", other.display()),
                 None => "is in use by another program (only readers can share a file)".into(),
             }));
@@ -392,22 +392,22 @@ fn open(spec: &FileSpec, before: &[&Path]) -> Result<OpenedFile, OpenError> {
         physical_bytes,
         rotational,
         notes,
-        claim,
+        lock_file,
     })
 }
 
 /// Whether two paths name the same file.
-fn is_same(one: &Path, other: &Path) -> bool {
-    let name = |path: &Path| std::fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
-    name(one).is_some_and(|one| Some(one) == name(other))
+fn is_same(left: &Path, right: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
+    identity(left).is_some_and(|left| Some(left) == identity(right))
 }
 
 /// The block size that direct I/O on a file requires, if the system reports it (Linux 6.1).
 fn direct_block_bytes(file: &File) -> Option<u32> {
     let stat = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let align = stat.stx_dio_offset_align;
-    let is_told = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && align > 0;
-    is_told.then_some(align.max(SECTOR_BYTES as u32))
+    let is_reported = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && align > 0;
+    is_reported.then_some(align.max(SECTOR_BYTES as u32))
 }
 
 /// Whether the medium of a file rotates, if the system reports it.
@@ -434,24 +434,25 @@ impl Backend for Files {
         let block_bytes = self.shape.limits.logical_block * SECTOR_BYTES as u32;
         let mut held = self.opened();
         let spec = &FileSpec { buffered: spec.buffered || self.buffered, ..spec.clone() };
-        let it = open(spec, &held.iter().map(|held| held.path.as_path()).collect::<Vec<_>>())?;
-        if it.logical_bytes > block_bytes {
+        let file = open(spec, &held.iter().map(|held| held.path.as_path()).collect::<Vec<_>>())?;
+        if file.logical_bytes > block_bytes {
             return unfit(format!(
                 "has blocks of {} bytes, but the target was opened with blocks of {block_bytes} bytes (expected no larger ones)",
-                it.logical_bytes
+                file.logical_bytes
             ));
         }
-        let needed = 1 + usize::from(it.tail_file.is_some());
+        let needed = 1 + usize::from(file.tail_file.is_some());
         let used = self.table.listing().files.iter().flatten().count();
         if used + needed > self.table.room() {
             return unfit(format!("too many files are open (expected at most {})", self.table.room()));
         }
-        let (first, sectors) = (first_free(&self.table.listing(), SPACE_TO_GROW), it.bytes.div_ceil(SECTOR_BYTES));
+        let (first, sectors) =
+            (next_first_sector(&self.table.listing(), SPACE_TO_GROW), file.bytes.div_ceil(SECTOR_BYTES));
         if first.0.saturating_add(sectors) > self.shape.limits.capacity.0 {
             return unfit("no sectors are left (restart the program to open it)".to_owned());
         }
-        let (notes, room) = (it.notes.clone(), self.table.room());
-        let added = self.table.change(|listing| list(listing, spec, it, block_bytes, room, SPACE_TO_GROW));
+        let (notes, room) = (file.notes.clone(), self.table.room());
+        let added = self.table.change(|listing| add_volume(listing, spec, file, block_bytes, room, SPACE_TO_GROW));
         let volume = added.volume;
         held.push(added);
         Ok((volume, notes))
@@ -462,31 +463,32 @@ impl Backend for Files {
         let Some(path) = held.iter().find(|held| held.volume == volume).map(|held| &held.path) else { return Ok(()) };
         let failed = |source: io::Error| OpenError::File { path: path.clone(), source };
         let listing = self.table.listing();
-        let it = &listing.volumes[volume];
-        let Some(file) = listing.files[it.file as usize].as_ref() else { return Ok(()) };
+        let entry = &listing.volumes[volume];
+        let Some(file) = listing.files[entry.file as usize].as_ref() else { return Ok(()) };
         let bytes = seek(&**file, SeekFrom::End(0)).map_err(|errno| failed(errno.into()))?;
-        if bytes <= it.shape.bytes {
+        if bytes <= entry.shape.bytes {
             return Ok(());
         }
         let block_bytes = u64::from(self.shape.limits.logical_block) * SECTOR_BYTES;
         let sectors = bytes.next_multiple_of(block_bytes) / SECTOR_BYTES;
         let next = listing.volumes.get(volume + 1).map_or(self.shape.limits.capacity, |next| next.shape.first);
-        if it.shape.first.0 + sectors > next.0 {
-            let most = (next - it.shape.first) * SECTOR_BYTES;
-            let why = format!("has become too long, {bytes} bytes (expected at most {most} while it is open)");
+        if entry.shape.first.0 + sectors > next.0 {
+            let bytes_max = (next - entry.shape.first) * SECTOR_BYTES;
+            let why = format!("has become too long, {bytes} bytes (expected at most {bytes_max} while it is open)");
             return Err(OpenError::Unfit { path: path.clone(), why });
         }
-        let needs_tail_file = it.is_direct && it.tail_file.is_none() && bytes < sectors * SECTOR_BYTES;
+        let needs_tail_file = entry.is_direct && entry.tail_file.is_none() && bytes < sectors * SECTOR_BYTES;
         if needs_tail_file && listing.files.iter().flatten().count() >= self.table.room() {
             let why = format!("too many files are open (expected at most {})", self.table.room());
             return Err(OpenError::Unfit { path: path.clone(), why });
         }
-        let tail_file = needs_tail_file.then(|| open_buffered(file, it.shape.read_only)).transpose().map_err(failed)?;
+        let tail_file =
+            needs_tail_file.then(|| open_buffered(file, entry.shape.read_only)).transpose().map_err(failed)?;
         self.table.change(|listing| {
-            let added = tail_file.map(|tail| listing.place(tail, self.table.room()));
-            let it = &mut listing.volumes[volume];
-            (it.shape.bytes, it.shape.sectors, it.tail_file) = (bytes, sectors, it.tail_file.or(added));
-            it.tail = tail_of(&it.shape, it.tail_file.unwrap_or(it.file));
+            let added = tail_file.map(|tail| listing.insert_file(tail, self.table.room()));
+            let entry = &mut listing.volumes[volume];
+            (entry.shape.bytes, entry.shape.sectors, entry.tail_file) = (bytes, sectors, entry.tail_file.or(added));
+            entry.tail = tail_of(&entry.shape, entry.tail_file.unwrap_or(entry.file));
         });
         Ok(())
     }
@@ -494,16 +496,16 @@ impl Backend for Files {
     fn close(&self, volume: usize) {
         self.opened().retain(|held| held.volume != volume);
         self.table.change(|listing| {
-            let Some(it) = listing.volumes.get_mut(volume).filter(|it| it.is_open) else { return };
-            it.is_open = false;
-            let files = [Some(it.file), it.tail_file];
+            let Some(entry) = listing.volumes.get_mut(volume).filter(|entry| entry.is_open) else { return };
+            entry.is_open = false;
+            let files = [Some(entry.file), entry.tail_file];
             files.into_iter().flatten().for_each(|file| listing.files[file as usize] = None);
         });
     }
 
     fn station(&self, _: usize) -> io::Result<Box<dyn Station>> {
         let table = Arc::clone(&self.table);
-        Ok(match self.way {
+        Ok(match self.access {
             FileAccess::Uring => {
                 let mut ring = self.ring(|files| Uring::new(QUEUE_DEPTH, files))?;
                 if let Some(arena) = &self.fixed {
@@ -521,13 +523,13 @@ impl Backend for Files {
         self.fixed.as_ref().and_then(|arena| arena.zeroed(len)).unwrap_or_else(|| Buffer::zeroed(len))
     }
 
-    fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
-        let (volume, file, bytes) = self.place(range)?;
-        volume.map.extents(&file, bytes, most)
+    fn extents(&self, range: Range<Sector>, extents_max: usize) -> io::Result<Vec<Extent>> {
+        let (volume, file, bytes) = self.resolve(range)?;
+        volume.map.extents(&file, bytes, extents_max)
     }
 
     fn extents_of_read(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
-        let (volume, file, bytes) = self.place(range)?;
+        let (volume, file, bytes) = self.resolve(range)?;
         volume.map.extents_of_read(&file, bytes)
     }
 }

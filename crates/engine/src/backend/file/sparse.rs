@@ -16,7 +16,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use super::OpenError;
 use super::data_map::DataMap;
-use super::lock::{Claim, claim};
+use super::lock::{LockOutcome, try_lock};
 use super::station::status_of;
 use crate::backend::{Command, Extent};
 use crate::memory::Segments;
@@ -29,7 +29,7 @@ pub struct SparseFile {
     file: File,
     map: DataMap,
     /// The lock that keeps other programs from it.
-    _claim: Option<File>,
+    _lock: Option<File>,
 }
 
 impl SparseFile {
@@ -40,15 +40,15 @@ impl SparseFile {
     pub fn open(path: &Path, bytes: u64) -> Result<SparseFile, OpenError> {
         let failed = |source: io::Error| OpenError::File { path: path.to_owned(), source };
         let unfit = |why: String| OpenError::Unfit { path: path.to_owned(), why };
-        if std::fs::metadata(path).is_ok_and(|it| !it.is_file()) {
+        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
             return Err(unfit("is not a file".into()));
         }
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
-        let claim = match claim(path, false, false).map_err(failed)? {
-            Claim::Acquired(file) => Some(file),
-            Claim::NoLocking(_) => None,
-            Claim::InUse => return Err(unfit("is in use by another program".into())),
+        let lock_file = match try_lock(path, false, false).map_err(failed)? {
+            LockOutcome::Acquired(file) => Some(file),
+            LockOutcome::NoLocking(_) => None,
+            LockOutcome::InUse => return Err(unfit("is in use by another program".into())),
         };
         match file.metadata().map_err(failed)?.len() {
             0 => file.set_len(bytes).map_err(failed)?,
@@ -57,61 +57,61 @@ impl SparseFile {
             }
             _ => {}
         }
-        Ok(SparseFile { file, map: DataMap::default(), _claim: claim })
+        Ok(SparseFile { file, map: DataMap::default(), _lock: lock_file })
     }
 
     /// Carries a command out on the content.
     pub fn carry_out(&self, command: &Command, mut data: Segments<'_>) -> Status {
-        let (at, len) = (command.sector.0 * SECTOR_BYTES, u64::from(command.sectors) * SECTOR_BYTES);
+        let (offset, len) = (command.sector.0 * SECTOR_BYTES, u64::from(command.sectors) * SECTOR_BYTES);
         let mut result = Ok(());
         match command.op {
             Op::Read => data.for_each(|before, piece| {
                 if result.is_ok() {
-                    result = self.file.read_exact_at(piece, at + before);
+                    result = self.file.read_exact_at(piece, offset + before);
                 }
             }),
             Op::Write => data.for_each(|before, piece| {
                 if result.is_ok() {
-                    result = self.file.write_all_at(piece, at + before);
+                    result = self.file.write_all_at(piece, offset + before);
                 }
             }),
             Op::Flush => {}
-            Op::Discard => result = self.punch(at, len),
-            Op::WriteZeroes if command.zeroing.may_unmap => result = self.punch(at, len),
-            Op::WriteZeroes => result = self.zero(at, len, command.zeroing.fast_only),
+            Op::Discard => result = self.punch(offset, len),
+            Op::WriteZeroes if command.zeroing.may_unmap => result = self.punch(offset, len),
+            Op::WriteZeroes => result = self.zero(offset, len, command.zeroing.fast_only),
         }
         result.map_or_else(|error| error.raw_os_error().map_or(Status::IoError, status_of), |()| Status::Ok)
     }
 
-    fn punch(&self, at: u64, len: u64) -> io::Result<()> {
-        fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, len)?;
-        self.map.forget(at..at + len);
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)?;
+        self.map.forget(offset..offset + len);
         Ok(())
     }
 
-    fn zero(&self, at: u64, len: u64, fast_only: bool) -> io::Result<()> {
-        match fallocate(&self.file, FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE, at, len) {
+    fn zero(&self, offset: u64, len: u64, fast_only: bool) -> io::Result<()> {
+        match fallocate(&self.file, FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE, offset, len) {
             Err(rustix::io::Errno::OPNOTSUPP) if !fast_only => {
-                let end = at + len;
-                for from in (at..end).step_by(ZEROES.len()) {
+                let end = offset + len;
+                for from in (offset..end).step_by(ZEROES.len()) {
                     self.file.write_all_at(&ZEROES[..ZEROES.len().min((end - from) as usize)], from)?;
                 }
                 Ok(())
             }
             result => {
                 result?;
-                self.map.forget(at..at + len);
+                self.map.forget(offset..offset + len);
                 Ok(())
             }
         }
     }
 
-    /// Data and holes of a range of sectors: the first `most` parts, at least one.
+    /// Data and holes of a range of sectors: the first `extents_max` parts, at least one.
     ///
     /// # Errors
     /// If the system cannot find them.
-    pub fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
-        self.map.extents(&self.file, range.start.0 * SECTOR_BYTES..range.end.0 * SECTOR_BYTES, most)
+    pub fn extents(&self, range: Range<Sector>, extents_max: usize) -> io::Result<Vec<Extent>> {
+        self.map.extents(&self.file, range.start.0 * SECTOR_BYTES..range.end.0 * SECTOR_BYTES, extents_max)
     }
 
     /// The same for a range that is about to be read. If finding holes takes too long, the rest counts as data.

@@ -13,7 +13,7 @@ use hoistway_blk::ground::{Instant, SECTOR_BYTES};
 use super::table::{FileListing, FileTable, Tail};
 use crate::backend::{Command, Ended, Started, Station};
 use crate::memory::{Buffer, RawSegment, Segments};
-use crate::ring::{InlineAccess, Job, Ring, What};
+use crate::ring::{InlineAccess, Job, JobKind, Ring};
 use crate::wake::Wake;
 
 /// Length of a buffer of zeroes for file systems that cannot zero a range: a write refers to it repeatedly.
@@ -36,16 +36,16 @@ pub struct FileStation<R: Ring> {
     listing: Arc<FileListing>,
     generation: u64,
     /// Commands by number; grows as needed.
-    carried: Vec<FileCommand>,
+    commands: Vec<FileCommand>,
     /// Commands that the ring had no room for, or that have to be retried.
-    again: Vec<u32>,
+    retries: Vec<u32>,
     /// Commands whose volume was closed before they were passed to the ring.
-    lost: Vec<u32>,
+    volume_closed: Vec<u32>,
     zeroes: Buffer,
     /// Whether the file system has refused to zero a range.
     must_write_zeroes: bool,
     /// Bytes that may still be copied inline in this turn.
-    inline_left: u64,
+    inline_bytes_left: u64,
     results: Vec<(u64, i32)>,
 }
 
@@ -56,20 +56,20 @@ struct FileCommand {
     /// Index of the file in the ring.
     file: u32,
     /// Offset of the rest in the file, in bytes.
-    at: u64,
+    offset: u64,
     /// Length of the rest, in bytes.
-    left: u64,
+    remaining: u64,
     step: Step,
     may_unmap: bool,
     fast_only: bool,
     /// The data of the rest.
     segments: Vec<RawSegment>,
     /// Segments that have been transferred.
-    done: usize,
+    segments_done: usize,
     /// The last bytes of the file when the command began.
-    last: Option<Tail>,
+    file_tail: Option<Tail>,
     /// The data of the last bytes of the file, which are transferred last.
-    tail: Vec<RawSegment>,
+    tail_segments: Vec<RawSegment>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -95,19 +95,19 @@ impl<R: Ring> FileStation<R> {
             table,
             listing,
             generation,
-            carried: Vec::new(),
-            again: Vec::new(),
-            lost: Vec::new(),
+            commands: Vec::new(),
+            retries: Vec::new(),
+            volume_closed: Vec::new(),
             zeroes: Buffer::EMPTY,
             must_write_zeroes: false,
-            inline_left: INLINE_TURN_BYTES,
+            inline_bytes_left: INLINE_TURN_BYTES,
             results: Vec::new(),
         }
     }
 
     /// Gives the ring the files that are in the table now.
     #[cold]
-    fn follow(&mut self) {
+    fn update_files(&mut self) {
         self.generation = self.table.generation();
         let listing = self.table.listing();
         for (index, file) in listing.files.iter().enumerate() {
@@ -125,26 +125,26 @@ impl<R: Ring> FileStation<R> {
     }
 
     /// Passes a command, or the rest of it, to the ring.
-    fn post(&mut self, id: u32) {
-        let carried = &self.carried[id as usize];
+    fn push_to_ring(&mut self, id: u32) {
+        let file_command = &self.commands[id as usize];
         // Another file may have its index in the ring by now.
-        if !self.listing.volumes.get(carried.volume).is_some_and(|volume| volume.is_open) {
-            self.lost.push(id);
+        if !self.listing.volumes.get(file_command.volume).is_some_and(|volume| volume.is_open) {
+            self.volume_closed.push(id);
             return;
         }
-        let data = &carried.segments[carried.done..];
-        let what = match carried.step {
+        let data = &file_command.segments[file_command.segments_done..];
+        let kind = match file_command.step {
             Step::None => return,
-            Step::Read => What::Read(data),
-            Step::Write { is_durable } => What::Write(data, is_durable),
-            Step::Sync => What::Sync,
-            Step::Discard => What::Punch(carried.left),
-            Step::Zero if carried.may_unmap => What::Punch(carried.left),
-            Step::Zero => What::Zero(carried.left),
+            Step::Read => JobKind::Read(data),
+            Step::Write { is_durable } => JobKind::Write(data, is_durable),
+            Step::Sync => JobKind::Sync,
+            Step::Discard => JobKind::Punch(file_command.remaining),
+            Step::Zero if file_command.may_unmap => JobKind::Punch(file_command.remaining),
+            Step::Zero => JobKind::Zero(file_command.remaining),
         };
-        let job = Job { file: carried.file, at: carried.at, what };
+        let job = Job { file: file_command.file, offset: file_command.offset, kind };
         if !push(&mut self.ring, id, job) {
-            self.again.push(id);
+            self.retries.push(id);
         }
     }
 
@@ -152,25 +152,25 @@ impl<R: Ring> FileStation<R> {
     /// ring continues.
     #[inline]
     fn transfer_inline(&mut self, id: u32) -> bool {
-        let carried = &mut self.carried[id as usize];
-        let is_write = match carried.step {
+        let file_command = &mut self.commands[id as usize];
+        let is_write = match file_command.step {
             Step::Read => false,
             Step::Write { is_durable: false } => true,
             _ => return false,
         };
-        let access = &self.listing.volumes[carried.volume].inline;
+        let access = &self.listing.volumes[file_command.volume].inline;
         if !access.allows(is_write) {
             return false;
         }
-        while self.inline_left >= carried.left {
-            let Some(Some(file)) = self.listing.files.get(carried.file as usize) else { return false };
-            let Some(bytes) = transfer(access, file, is_write, carried).filter(|&bytes| bytes > 0) else {
+        while self.inline_bytes_left >= file_command.remaining {
+            let Some(Some(file)) = self.listing.files.get(file_command.file as usize) else { return false };
+            let Some(bytes) = transfer(access, file, is_write, file_command).filter(|&bytes| bytes > 0) else {
                 return false;
             };
-            self.inline_left -= bytes;
-            carried.advance(bytes);
-            if carried.is_transferred() {
-                carried.step = Step::None;
+            self.inline_bytes_left -= bytes;
+            file_command.advance(bytes);
+            if file_command.is_transferred() {
+                file_command.step = Step::None;
                 return true;
             }
         }
@@ -178,31 +178,31 @@ impl<R: Ring> FileStation<R> {
     }
 
     /// A system call has returned. Returns the status of the command if it has ended.
-    fn returned(&mut self, id: u32, result: i32) -> Option<Status> {
-        let carried = &mut self.carried[id as usize];
+    fn handle_result(&mut self, id: u32, result: i32) -> Option<Status> {
+        let file_command = &mut self.commands[id as usize];
         if result < 0 {
-            return self.failed(id, -result);
+            return self.handle_error(id, -result);
         }
-        match carried.step {
+        match file_command.step {
             Step::Read | Step::Write { .. } => {
                 // The file is shorter than before, or the device accepts no more data.
                 if result == 0 {
                     return Some(Status::IoError);
                 }
-                carried.advance(result as u64);
-                if !carried.is_transferred() {
-                    self.post(id);
+                file_command.advance(result as u64);
+                if !file_command.is_transferred() {
+                    self.push_to_ring(id);
                     return None;
                 }
             }
             // A flush does not name its volume, so all files are synced in turn.
             Step::Sync => {
-                let next = carried.volume + 1;
+                let next = file_command.volume + 1;
                 return if self.sync_from(id, next) { None } else { Some(Status::Ok) };
             }
             Step::Discard | Step::Zero => {
-                let map = &self.listing.volumes[carried.volume].map;
-                map.forget(carried.at..carried.at + carried.left);
+                let map = &self.listing.volumes[file_command.volume].map;
+                map.forget(file_command.offset..file_command.offset + file_command.remaining);
             }
             Step::None => {}
         }
@@ -211,20 +211,20 @@ impl<R: Ring> FileStation<R> {
 
     /// Syncs the next open file, from the volume with this index. Returns whether there is one.
     fn sync_from(&mut self, id: u32, volume: usize) -> bool {
-        let Some(index) = self.listing.open_from(volume) else { return false };
-        let carried = &mut self.carried[id as usize];
-        (carried.volume, carried.file) = (index, self.listing.volumes[index].file);
-        self.post(id);
+        let Some(index) = self.listing.next_open_volume(volume) else { return false };
+        let file_command = &mut self.commands[id as usize];
+        (file_command.volume, file_command.file) = (index, self.listing.volumes[index].file);
+        self.push_to_ring(id);
         true
     }
 
-    fn failed(&mut self, id: u32, errno: i32) -> Option<Status> {
-        let carried = &mut self.carried[id as usize];
+    fn handle_error(&mut self, id: u32, errno: i32) -> Option<Status> {
+        let file_command = &mut self.commands[id as usize];
         match errno {
-            EINTR | EAGAIN => self.again.push(id),
+            EINTR | EAGAIN => self.retries.push(id),
             // The volume was closed meanwhile.
-            EBADF if carried.step == Step::Sync => return self.returned(id, 0),
-            EOPNOTSUPP if carried.step == Step::Zero && !carried.fast_only => {
+            EBADF if file_command.step == Step::Sync => return self.handle_result(id, 0),
+            EOPNOTSUPP if file_command.step == Step::Zero && !file_command.fast_only => {
                 self.must_write_zeroes = true;
                 self.write_zeroes(id);
             }
@@ -239,19 +239,19 @@ impl<R: Ring> FileStation<R> {
             self.zeroes = Buffer::zeroed(ZEROES_BYTES);
         }
         let start = self.zeroes.address();
-        let carried = &mut self.carried[id as usize];
-        carried.step = Step::Write { is_durable: false };
-        carried.segments.clear();
-        let mut left = carried.left;
+        let file_command = &mut self.commands[id as usize];
+        file_command.step = Step::Write { is_durable: false };
+        file_command.segments.clear();
+        let mut left = file_command.remaining;
         while left > 0 {
             let len = left.min(ZEROES_BYTES as u64);
-            carried.segments.push(RawSegment::at(start, len as usize));
+            file_command.segments.push(RawSegment::at(start, len as usize));
             left -= len;
         }
-        if let Some(tail) = carried.last {
-            carried.split(tail);
+        if let Some(tail) = file_command.file_tail {
+            file_command.split(tail);
         }
-        self.post(id);
+        self.push_to_ring(id);
     }
 }
 
@@ -259,29 +259,29 @@ impl FileCommand {
     /// Cuts off the part beyond the end of the file, and splits off the last bytes of the file, which need a separate call.
     #[cold]
     fn split(&mut self, tail: Tail) {
-        self.left = self.left.min(tail.end.saturating_sub(self.at));
+        self.remaining = self.remaining.min(tail.end.saturating_sub(self.offset));
         if !matches!(self.step, Step::Read | Step::Write { .. }) {
             return;
         }
-        self.tail.clear();
-        let mut direct = tail.at.saturating_sub(self.at).min(self.left);
-        let mut left = self.left - direct;
+        self.tail_segments.clear();
+        let mut before_tail = tail.start.saturating_sub(self.offset).min(self.remaining);
+        let mut in_tail = self.remaining - before_tail;
         let segments = std::mem::take(&mut self.segments);
         for segment in segments {
-            let here = (segment.len as u64).min(direct) as usize;
-            if here > 0 {
-                self.segments.push(segment.first(here));
+            let first_len = (segment.len as u64).min(before_tail) as usize;
+            if first_len > 0 {
+                self.segments.push(segment.first(first_len));
             }
-            direct -= here as u64;
-            let behind = segment.behind(here);
-            let last = (behind.len as u64).min(left) as usize;
-            if last > 0 {
-                self.tail.push(behind.first(last));
+            before_tail -= first_len as u64;
+            let rest = segment.after(first_len);
+            let tail_len = (rest.len as u64).min(in_tail) as usize;
+            if tail_len > 0 {
+                self.tail_segments.push(rest.first(tail_len));
             }
-            left -= last as u64;
+            in_tail -= tail_len as u64;
         }
-        self.left = self.segments.iter().map(|segment| segment.len as u64).sum();
-        if self.left == 0 {
+        self.remaining = self.segments.iter().map(|segment| segment.len as u64).sum();
+        if self.remaining == 0 {
             self.transfer_tail(tail);
         }
     }
@@ -289,37 +289,37 @@ impl FileCommand {
     /// Everything except the last bytes of the file has been transferred.
     #[cold]
     fn transfer_tail(&mut self, tail: Tail) {
-        self.segments = std::mem::take(&mut self.tail);
-        self.at = self.at.max(tail.at);
-        self.done = 0;
-        self.left = self.segments.iter().map(|segment| segment.len as u64).sum();
+        self.segments = std::mem::take(&mut self.tail_segments);
+        self.offset = self.offset.max(tail.start);
+        self.segments_done = 0;
+        self.remaining = self.segments.iter().map(|segment| segment.len as u64).sum();
         self.file = tail.file;
     }
 
     /// Whether everything has been transferred; otherwise the last bytes of the file may be next.
     fn is_transferred(&mut self) -> bool {
-        if self.left == 0
-            && !self.tail.is_empty()
-            && let Some(tail) = self.last
+        if self.remaining == 0
+            && !self.tail_segments.is_empty()
+            && let Some(tail) = self.file_tail
         {
             self.transfer_tail(tail);
         }
-        self.left == 0
+        self.remaining == 0
     }
 
     /// Accounts for this many transferred bytes.
     fn advance(&mut self, bytes: u64) {
-        let mut bytes = bytes.min(self.left);
-        self.at += bytes;
-        self.left -= bytes;
+        let mut bytes = bytes.min(self.remaining);
+        self.offset += bytes;
+        self.remaining -= bytes;
         while bytes > 0 {
-            let segment = &mut self.segments[self.done];
-            let here = bytes.min(segment.len as u64);
-            bytes -= here;
-            if here == segment.len as u64 {
-                self.done += 1;
+            let segment = &mut self.segments[self.segments_done];
+            let consumed = bytes.min(segment.len as u64);
+            bytes -= consumed;
+            if consumed == segment.len as u64 {
+                self.segments_done += 1;
             } else {
-                *segment = segment.behind(here as usize);
+                *segment = segment.after(consumed as usize);
             }
         }
     }
@@ -327,9 +327,11 @@ impl FileCommand {
 
 /// Transfers data of a command inline.
 #[allow(unsafe_code)]
-fn transfer(access: &InlineAccess, file: &File, is_write: bool, carried: &FileCommand) -> Option<u64> {
+fn transfer(access: &InlineAccess, file: &File, is_write: bool, file_command: &FileCommand) -> Option<u64> {
     // SAFETY: a station is promised that the memory of a command stays valid, and is used by nothing else, until the command has ended.
-    unsafe { access.transfer(file, is_write, &carried.segments[carried.done..], carried.at) }
+    unsafe {
+        access.transfer(file, is_write, &file_command.segments[file_command.segments_done..], file_command.offset)
+    }
 }
 
 /// Passes a job to the ring.
@@ -343,7 +345,7 @@ fn push(ring: &mut impl Ring, id: u32, job: Job<'_>) -> bool {
 impl<R: Ring> Station for FileStation<R> {
     fn start(&mut self, _: Instant, command: &Command, data: Segments<'_>) -> Started {
         if self.table.generation() != self.generation {
-            self.follow();
+            self.update_files();
         }
         let index = self.listing.volume_of(command.sector);
         let step = match command.op {
@@ -353,33 +355,33 @@ impl<R: Ring> Station for FileStation<R> {
             Op::Discard => Step::Discard,
             Op::WriteZeroes => Step::Zero,
         };
-        if self.carried.len() <= command.id as usize {
-            self.carried.resize(command.id as usize + 1, FileCommand::default());
+        if self.commands.len() <= command.id as usize {
+            self.commands.resize(command.id as usize + 1, FileCommand::default());
         }
-        let carried = &mut self.carried[command.id as usize];
-        carried.step = step;
+        let file_command = &mut self.commands[command.id as usize];
+        file_command.step = step;
         if step == Step::Sync {
             return if self.sync_from(command.id, 0) { Started::Queued } else { Started::Done(Status::Ok) };
         }
         let Some(volume) = self.listing.volumes.get(index).filter(|volume| volume.is_open) else {
             return Started::Done(Status::Offline);
         };
-        (carried.volume, carried.file, carried.last) = (index, volume.file, volume.tail);
-        carried.at = command.sector.0.saturating_sub(volume.shape.first.0) * SECTOR_BYTES;
-        carried.left = u64::from(command.sectors) * SECTOR_BYTES;
-        carried.may_unmap = command.zeroing.may_unmap;
-        carried.fast_only = command.zeroing.fast_only;
-        carried.segments.clear();
-        carried.segments.extend_from_slice(data.raw());
-        carried.done = 0;
-        carried.tail.clear();
+        (file_command.volume, file_command.file, file_command.file_tail) = (index, volume.file, volume.tail);
+        file_command.offset = command.sector.0.saturating_sub(volume.shape.first.0) * SECTOR_BYTES;
+        file_command.remaining = u64::from(command.sectors) * SECTOR_BYTES;
+        file_command.may_unmap = command.zeroing.may_unmap;
+        file_command.fast_only = command.zeroing.fast_only;
+        file_command.segments.clear();
+        file_command.segments.extend_from_slice(data.raw());
+        file_command.segments_done = 0;
+        file_command.tail_segments.clear();
         if let Some(tail) = volume.tail {
-            let end = carried.at + carried.left;
+            let end = file_command.offset + file_command.remaining;
             if end > tail.end && step == Step::Read {
-                fill_behind(tail.end.saturating_sub(carried.at), data);
+                zero_past_end(tail.end.saturating_sub(file_command.offset), data);
             }
-            if end > tail.at {
-                carried.split(tail);
+            if end > tail.start {
+                file_command.split(tail);
             }
         }
         if step == Step::Zero && self.must_write_zeroes {
@@ -390,51 +392,51 @@ impl<R: Ring> Station for FileStation<R> {
         } else if self.transfer_inline(command.id) {
             return Started::Done(Status::Ok);
         } else {
-            self.post(command.id);
+            self.push_to_ring(command.id);
         }
         Started::Queued
     }
 
     fn reap(&mut self, _: Instant, ended: &mut Vec<Ended>) {
-        self.inline_left = INLINE_TURN_BYTES;
+        self.inline_bytes_left = INLINE_TURN_BYTES;
         if self.table.generation() != self.generation {
-            self.follow();
+            self.update_files();
         }
-        for _ in 0..self.again.len() {
-            let id = self.again.remove(0);
-            self.post(id);
+        for _ in 0..self.retries.len() {
+            let id = self.retries.remove(0);
+            self.push_to_ring(id);
         }
         let mut results = std::mem::take(&mut self.results);
         self.ring.reap(&mut results);
         for (tag, result) in results.drain(..) {
             let id = tag as u32;
-            if let Some(status) = self.returned(id, result) {
-                self.carried[id as usize].step = Step::None;
+            if let Some(status) = self.handle_result(id, result) {
+                self.commands[id as usize].step = Step::None;
                 ended.push(Ended { id, status });
             }
         }
         self.results = results;
-        for id in std::mem::take(&mut self.lost) {
-            let carried = &self.carried[id as usize];
-            if carried.step != Step::Sync {
-                self.carried[id as usize].step = Step::None;
+        for id in std::mem::take(&mut self.volume_closed) {
+            let file_command = &self.commands[id as usize];
+            if file_command.step != Step::Sync {
+                self.commands[id as usize].step = Step::None;
                 ended.push(Ended { id, status: Status::Offline });
-            } else if !self.sync_from(id, carried.volume + 1) {
-                self.carried[id as usize].step = Step::None;
+            } else if !self.sync_from(id, file_command.volume + 1) {
+                self.commands[id as usize].step = Step::None;
                 ended.push(Ended { id, status: Status::Ok });
             }
         }
     }
 
-    fn sleep(&mut self, most: Option<Duration>) {
-        if self.again.is_empty() && self.lost.is_empty() {
-            self.ring.sleep(most);
+    fn sleep(&mut self, timeout: Option<Duration>) {
+        if self.retries.is_empty() && self.volume_closed.is_empty() {
+            self.ring.sleep(timeout);
         }
     }
 
     fn next_at(&self) -> Option<Instant> {
         // Jobs that found no room in the ring are retried at once.
-        (!self.again.is_empty() || !self.lost.is_empty()).then_some(Instant::ZERO)
+        (!self.retries.is_empty() || !self.volume_closed.is_empty()).then_some(Instant::ZERO)
     }
 
     fn descriptor(&mut self) -> io::Result<Option<BorrowedFd<'_>>> {
@@ -460,10 +462,10 @@ impl<R: Ring> Station for FileStation<R> {
 
 /// The part beyond the end of a file reads as zeroes.
 #[cold]
-fn fill_behind(bytes: u64, mut data: Segments<'_>) {
+fn zero_past_end(valid_bytes: u64, mut data: Segments<'_>) {
     data.for_each(|before, piece| {
-        let there = bytes.saturating_sub(before).min(piece.len() as u64) as usize;
-        piece[there..].fill(0);
+        let valid = valid_bytes.saturating_sub(before).min(piece.len() as u64) as usize;
+        piece[valid..].fill(0);
     });
 }
 
@@ -519,9 +521,9 @@ mod tests {
             Started::Queued => {
                 let mut ended = Vec::new();
                 while ended.is_empty() {
-                    let left = station.inline_left;
+                    let left = station.inline_bytes_left;
                     station.reap(Instant::ZERO, &mut ended);
-                    station.inline_left = left;
+                    station.inline_bytes_left = left;
                     if ended.is_empty() {
                         station.sleep(None);
                     }
@@ -543,7 +545,7 @@ mod tests {
         let (_file, content, mut station) = file(true);
         let mut inline = Vec::new();
         for turn in 0..2 {
-            station.inline_left = INLINE_TURN_BYTES;
+            station.inline_bytes_left = INLINE_TURN_BYTES;
             for at in 0..6 {
                 let (sector, mut buffer) = (turn * 7 + at * 128, Buffer::zeroed(64 << 10));
                 inline.push(carry_out(&mut station, Op::Read, sector, &mut buffer));
@@ -564,7 +566,7 @@ mod tests {
             let (file, mut content, mut station) = file(buffered);
             let mut random = crate::faults::Random::new(7);
             for round in 0..400_u32 {
-                station.inline_left = INLINE_TURN_BYTES;
+                station.inline_bytes_left = INLINE_TURN_BYTES;
                 if round % 50 == 0 {
                     // What is not cached is read by the ring.
                     file.as_file().sync_all().unwrap();

@@ -46,7 +46,7 @@ pub struct FileVolume {
 #[derive(Clone, Copy, Debug)]
 pub struct Tail {
     /// Their offset in the file, in bytes.
-    pub at: u64,
+    pub start: u64,
     /// The end of the file.
     pub end: u64,
     /// Index of the ring's file that accesses them.
@@ -77,18 +77,18 @@ impl FileListing {
     }
 
     /// Gives a file a free index below `room`. There must be one.
-    pub fn place(&mut self, file: File, room: usize) -> u32 {
-        let is_free = |at: &usize| self.files.get(*at).is_none_or(Option::is_none);
-        let at = (0..room).map(|more| (self.next + more) % room).find(is_free).unwrap_or(self.files.len());
-        self.files.resize(self.files.len().max(at + 1), None);
-        self.files[at] = Some(Arc::new(file));
-        self.next = at + 1;
-        at as u32
+    pub fn insert_file(&mut self, file: File, room: usize) -> u32 {
+        let is_free = |index: &usize| self.files.get(*index).is_none_or(Option::is_none);
+        let index = (0..room).map(|step| (self.next + step) % room).find(is_free).unwrap_or(self.files.len());
+        self.files.resize(self.files.len().max(index + 1), None);
+        self.files[index] = Some(Arc::new(file));
+        self.next = index + 1;
+        index as u32
     }
 
     /// The first open volume from this index.
-    pub fn open_from(&self, index: usize) -> Option<usize> {
-        (index..self.volumes.len()).find(|&at| self.volumes[at].is_open)
+    pub fn next_open_volume(&self, index: usize) -> Option<usize> {
+        (index..self.volumes.len()).find(|&candidate| self.volumes[candidate].is_open)
     }
 }
 
@@ -103,7 +103,7 @@ pub struct FileTable {
 
 impl FileTable {
     /// A table with this listing; rings have room for its files only.
-    pub fn of(listing: FileListing) -> FileTable {
+    pub fn new(listing: FileListing) -> FileTable {
         let room = AtomicUsize::new(listing.files.len());
         FileTable { current: RwLock::new(Arc::new(listing)), generation: AtomicU64::new(0), room }
     }

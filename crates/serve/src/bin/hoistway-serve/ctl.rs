@@ -11,8 +11,8 @@ use hoistway_serve_options::{Change, CtlOptions, Format};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(options: &CtlOptions) -> Result<()> {
-    let asked = |what: Ask| -> Result<Option<State>> {
-        let answer = ask(&options.control, &what, ANSWER_TIMEOUT);
+    let send = |request: Ask| -> Result<Option<State>> {
+        let answer = ask(&options.control, &request, ANSWER_TIMEOUT);
         match answer.with_context(|| options.control.display().to_string())? {
             Answer::State(state) => Ok(Some(state)),
             Answer::Done => Ok(None),
@@ -21,7 +21,7 @@ pub(crate) fn run(options: &CtlOptions) -> Result<()> {
     };
     match &options.change {
         Change::Show { format } => {
-            let Some(state) = asked(Ask::Show)? else { bail!("the server returned no state") };
+            let Some(state) = send(Ask::Show)? else { bail!("the server returned no state") };
             let text = match format {
                 Format::Table => table(&state),
                 Format::Json => serde_json::to_string_pretty(&state)? + "\n",
@@ -29,28 +29,28 @@ pub(crate) fn run(options: &CtlOptions) -> Result<()> {
             std::io::stdout().write_all(text.as_bytes()).context("standard output")?;
         }
         Change::Reload => {
-            asked(Ask::Reload)?;
+            send(Ask::Reload)?;
         }
         Change::Add { export } => {
-            asked(Ask::Add { export: export.clone() })?;
+            send(Ask::Add { export: export.clone() })?;
         }
         Change::Remove { name } => {
-            asked(Ask::Remove { export: name.clone() })?;
+            send(Ask::Remove { export: name.clone() })?;
         }
         Change::Resize { name, size } => {
-            asked(Ask::Resize { export: name.clone(), size: size.clone() })?;
+            send(Ask::Resize { export: name.clone(), size: size.clone() })?;
         }
         Change::Disconnect { client } => {
-            asked(Ask::Disconnect { client: *client })?;
+            send(Ask::Disconnect { client: *client })?;
         }
         Change::Set { settings } => {
             for setting in settings {
                 let (key, value) = setting.split_once('=').with_context(|| format!("{setting}: expected KEY=VALUE"))?;
-                asked(Ask::Set { key: key.to_owned(), value: value.to_owned() })?;
+                send(Ask::Set { key: key.to_owned(), value: value.to_owned() })?;
             }
         }
         Change::Export { name, settings } => {
-            asked(Ask::Export { name: name.clone(), settings: settings.clone() })?;
+            send(Ask::Export { name: name.clone(), settings: settings.clone() })?;
         }
     }
     Ok(())
@@ -64,9 +64,9 @@ fn table(state: &State) -> String {
         text += &format!("{active}.{name} = {value}\n");
     }
     for export in &state.exports {
-        let how = if export.read_only { " read-only" } else { "" };
+        let mode = if export.read_only { " read-only" } else { "" };
         text += &format!(
-            "\nexport {:?}  {} bytes{how}\n  weight={} ioprio={} clients={}\n  {}\n  connections {}  reads {} ({} bytes)  writes {} ({} bytes)  \
+            "\nexport {:?}  {} bytes{mode}\n  weight={} ioprio={} clients={}\n  {}\n  connections {}  reads {} ({} bytes)  writes {} ({} bytes)  \
              others {}  errors {}\n",
             export.name,
             export.bytes,
@@ -82,11 +82,14 @@ fn table(state: &State) -> String {
             export.others,
             export.errors,
         );
-        text.extend(state.clients.iter().filter(|it| it.export.as_ref() == Some(&export.name)).map(client_line));
+        text.extend(
+            state.clients.iter().filter(|client| client.export.as_ref() == Some(&export.name)).map(client_line),
+        );
     }
-    let undecided: String = state.clients.iter().filter(|it| it.export.is_none()).map(client_line).collect();
-    if !undecided.is_empty() {
-        text += &format!("\nno export yet\n{undecided}");
+    let without_export: String =
+        state.clients.iter().filter(|client| client.export.is_none()).map(client_line).collect();
+    if !without_export.is_empty() {
+        text += &format!("\nno export yet\n{without_export}");
     }
     text
 }

@@ -5,8 +5,8 @@ pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
         // Unicode does not count characters that change the direction of text as control characters.
-        let turns = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if turns || character.is_control() {
+        let changes_direction = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if changes_direction || character.is_control() {
             line.extend(character.escape_default());
         } else {
             line.push(character);

@@ -107,7 +107,7 @@ impl World {
             may_be_closed: false,
         };
         use Role::{Busy, Noisy, NotReading, Silent, Undisturbed};
-        let who = [
+        let roles = [
             (Undisturbed, UNDISTURBED),
             (Busy, 1),
             (Busy, 1),
@@ -132,7 +132,7 @@ impl World {
             offers_third_export: true,
             removed_at: None,
             reinserted_at: 0,
-            slots: who.iter().map(slot).collect(),
+            slots: roles.iter().map(slot).collect(),
             stamp: 0,
             non_reading_clients: 0,
             completed: 0,
@@ -154,9 +154,9 @@ impl World {
             if self.random.one_in(400) {
                 self.change_at_random();
             }
-            let seldom = if self.removed_at.is_some() { 500 } else { 5000 };
-            if self.random.one_in(seldom) {
-                self.pull();
+            let period = if self.removed_at.is_some() { 500 } else { 5000 };
+            if self.random.one_in(period) {
+                self.toggle_disk();
             }
             if self.random.one_in(4000) {
                 self.quiesce();
@@ -166,7 +166,7 @@ impl World {
     }
 
     /// Removes the disk, or puts it back.
-    fn pull(&mut self) {
+    fn toggle_disk(&mut self) {
         self.stamp += 1;
         if self.removed_at.is_some() {
             self.put_back();
@@ -219,17 +219,17 @@ impl World {
             Role::Noisy => {
                 let noise: Vec<u8> = (0..1 + self.random.below(60)).map(|_| self.random.below(256) as u8).collect();
                 if client.is_ready() && self.random.one_in(2) {
-                    client.say(&hoistway_nbd::wire::REQUEST_MAGIC.to_be_bytes());
+                    client.queue_bytes(&hoistway_nbd::wire::REQUEST_MAGIC.to_be_bytes());
                 }
                 if client.is_ready() || self.random.one_in(20) {
-                    client.say(&noise);
+                    client.queue_bytes(&noise);
                 }
                 if self.random.one_in(100) {
                     self.slots[index].client = None;
                 }
             }
             Role::NotReading => {
-                if client.is_ready() && client.asked.len() < 400 {
+                if client.is_ready() && client.in_flight.len() < 400 {
                     client.ask(Ask::Read { place: (0, LONGEST), unfragmented: true }, self.stamp);
                 }
                 if self.random.one_in(300) {
@@ -300,7 +300,7 @@ impl World {
     fn submit(&mut self, index: usize) {
         let Slot { role, export, client, .. } = &self.slots[index];
         let is_calm = *role == Role::Undisturbed;
-        if !client.as_ref().is_some_and(|client| client.is_ready() && client.asked.len() < 6) {
+        if !client.as_ref().is_some_and(|client| client.is_ready() && client.in_flight.len() < 6) {
             return;
         }
         let (random, blocks) = (&mut self.random, self.content_models[*export].len());
@@ -310,8 +310,8 @@ impl World {
         }
         let place = (first, count);
         let others = self.slots.iter().filter(|slot| slot.export == *export).filter_map(|slot| slot.client.as_ref());
-        let mut under_way = others.flat_map(|client| client.asked.values()).map(|asked| asked.ask.place());
-        if under_way.any(|(other, len)| first < other + len && other < first + count) {
+        let mut in_flight = others.flat_map(|client| client.in_flight.values()).map(|request| request.ask.place());
+        if in_flight.any(|(other, len)| first < other + len && other < first + count) {
             return;
         }
         let (fua, fill) = (random.one_in(4), 1 + random.below(255) as u8);

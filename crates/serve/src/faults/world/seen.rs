@@ -31,14 +31,15 @@ impl World {
         }
     }
 
-    fn check(&mut self, role: Role, export: usize, Answer { ask, asked_at, result, status }: Answer) {
+    fn check(&mut self, role: Role, export: usize, Answer { ask, submitted_at, result, status }: Answer) {
         self.completed += 1;
-        let sum =
-            result.as_ref().map_or_else(|&error| u64::from(error), |data| data.iter().map(|&it| u64::from(it)).sum());
+        let sum = result
+            .as_ref()
+            .map_or_else(|&error| u64::from(error), |data| data.iter().map(|&byte| u64::from(byte)).sum());
         self.digest = self.digest.wrapping_mul(31).wrapping_add(sum);
         // Whether the disk was missing at some time between request and reply.
-        let may_err = role != Role::Undisturbed || self.removed_at.is_some() || asked_at <= self.reinserted_at;
-        let has_no_disk = self.removed_at.is_some_and(|since| asked_at > since);
+        let may_err = role != Role::Undisturbed || self.removed_at.is_some() || submitted_at <= self.reinserted_at;
+        let has_no_disk = self.removed_at.is_some_and(|since| submitted_at > since);
         let (is_within, book) = (self.is_within(export, ask), &mut self.content_models[export]);
         match (&result, ask) {
             (Err(error), _) if !is_within => assert!([22, 28].contains(error), "{ask:?}: {error}"),
@@ -58,16 +59,16 @@ impl World {
                     .into_iter()
                     .flat_map(|(blocks, reads_zeroes)| blocks.filter(move |_| reads_zeroes))
                     .collect();
-                let strange = zeroes.into_iter().find(|&block| !book.may_hold(block, 0));
-                assert!(strange.is_none(), "block {strange:?} of export {export} is no hole: {book:?}");
+                let unexpected = zeroes.into_iter().find(|&block| !book.may_hold(block, 0));
+                assert!(unexpected.is_none(), "block {unexpected:?} of export {export} is no hole: {book:?}");
             }
             (Ok(data), Ask::Read { place: (first, _), .. }) => {
                 for (block, bytes) in (first..).zip(data.chunks(BLOCK as usize)) {
-                    let strange = bytes.iter().find(|&&byte| !book.may_hold(block, byte));
-                    assert!(strange.is_none(), "block {block} of export {export} holds {strange:?}: {book:?}");
+                    let unexpected = bytes.iter().find(|&&byte| !book.may_hold(block, byte));
+                    assert!(unexpected.is_none(), "block {block} of export {export} holds {unexpected:?}: {book:?}");
                 }
             }
-            (Ok(_), Ask::Flush) => book.flushed(asked_at),
+            (Ok(_), Ask::Flush) => book.flushed(submitted_at),
             // A trim is a hint, which may have no effect.
             (Ok(_), Ask::Trim { place, .. }) => book.may_have_changed(place, 0, self.stamp),
             (Ok(_), ask) => {
@@ -94,9 +95,9 @@ impl World {
     /// Waits until all requests have completed, then checks everything.
     pub(super) fn quiesce(&mut self) {
         let (since, before) = self.limited_since;
-        let (reads, most) =
+        let (reads, reads_max) =
             (self.reads("limited") - before, LIMIT * self.life.now().since(since).0 / 1_000_000_000 + BURST);
-        assert!(reads <= most, "{reads} reads where {most} are allowed");
+        assert!(reads <= reads_max, "{reads} reads where {reads_max} are allowed");
         for round in 0.. {
             assert!(round < 400_000, "a request never completes");
             let index = self.random.below(self.slots.len() as u64) as usize;
@@ -106,7 +107,7 @@ impl World {
             self.clock.pass(Nanos::from_micros(20));
             let waits = |slot: &Slot| {
                 let client = slot.client.as_ref().filter(|_| matches!(slot.role, Role::Undisturbed | Role::Busy));
-                client.is_some_and(|client| !client.asked.is_empty())
+                client.is_some_and(|client| !client.in_flight.is_empty())
             };
             if round % 16 == 0 && !self.slots.iter().any(waits) {
                 break;
@@ -130,8 +131,8 @@ impl World {
         {
             for block in 0..export.blocks {
                 let from = ((export.first + block) * BLOCK) as usize;
-                let strange = bytes[from..from + BLOCK as usize].iter().find(|&&byte| !book.may_hold(block, byte));
-                assert!(strange.is_none(), "block {block} of export {} holds {strange:?}: {book:?}", export.name);
+                let unexpected = bytes[from..from + BLOCK as usize].iter().find(|&&byte| !book.may_hold(block, byte));
+                assert!(unexpected.is_none(), "block {block} of export {} holds {unexpected:?}: {book:?}", export.name);
             }
         }
     }
@@ -139,9 +140,9 @@ impl World {
     fn check_memory_bounds(&self) {
         // A client that never reads has requests in its socket, in the server, and in flight.
         let bytes = LONGEST * BLOCK;
-        let most = self.non_reading_clients
+        let reads_max = self.non_reading_clients
             * (((16 << 10) + BOUNDS.held_bytes as u64) / bytes + u64::from(BOUNDS.in_flight) + 1);
         let reads = self.reads("deaf");
-        assert!(reads <= most, "{reads} reads for {} who never listen", self.non_reading_clients);
+        assert!(reads <= reads_max, "{reads} reads for {} who never listen", self.non_reading_clients);
     }
 }

@@ -20,41 +20,45 @@ use super::target::read_text;
 /// Options that can change while the server runs.
 const RELOADABLE_OPTIONS: [&str; 4] = ["export", "scheduler", "set", "nr_requests"];
 
-/// Prefix of an export's name in quotes, in errors and in `places`.
+/// Prefix of an export's name in quotes, in errors and in `config_locations`.
 const EXPORT: &str = "export ";
 
 /// Suggest known options at least this similar to an unknown one.
 const SUGGESTION_SIMILARITY_PERCENT: u32 = 75;
 
 /// The options of the command line and the configuration file.
-pub(super) struct Asked {
+pub(super) struct Configuration {
     pub(super) options: ServeOptions,
     pub(super) exports: Vec<ExportSpec>,
     /// Values of options that cannot change while the server runs, by name.
     pub(super) fixed: BTreeMap<String, Vec<OsString>>,
     /// The position in the file of each option that the command line does not override, and of each export.
-    places: BTreeMap<String, String>,
+    config_locations: BTreeMap<String, String>,
 }
 
-impl Asked {
+impl Configuration {
     /// Reads the command line after `serve` again, and the file that it names.
-    pub(super) fn read(line: &[OsString]) -> Result<Asked> {
+    pub(super) fn read(line: &[OsString]) -> Result<Configuration> {
         let (matches, options) = parse(line).map_err(|error| anyhow!(first_line(&error)))?;
-        Asked::of(line, options, &matches)
+        Configuration::with_file(line, options, &matches)
     }
 
     /// Adds the file named on a command line to the options parsed from that line.
-    pub(super) fn of(line: &[OsString], of_line: ServeOptions, matches_of_line: &ArgMatches) -> Result<Asked> {
-        let (mut exports, mut places) = (Vec::new(), BTreeMap::new());
-        let (options, matches) = match of_line.config.clone() {
-            None => (of_line, matches_of_line.clone()),
+    pub(super) fn with_file(
+        line: &[OsString],
+        line_options: ServeOptions,
+        line_matches: &ArgMatches,
+    ) -> Result<Configuration> {
+        let (mut exports, mut config_locations) = (Vec::new(), BTreeMap::new());
+        let (options, matches) = match line_options.config.clone() {
+            None => (line_options, line_matches.clone()),
             Some(path) => {
                 let text = read_text(&path).with_context(|| format!("--config {}", path.display()))?;
                 let mut all = Vec::new();
-                File { path: &path, text: &text }.read(&mut all, &mut exports, &mut places)?;
-                places.retain(|option, _| {
-                    let is_of_line = |id| matches_of_line.value_source(id) == Some(ValueSource::CommandLine);
-                    option.starts_with(EXPORT) || !is_of_line(&option.replace('-', "_"))
+                File { path: &path, text: &text }.read(&mut all, &mut exports, &mut config_locations)?;
+                config_locations.retain(|option, _| {
+                    let is_on_command_line = |id| line_matches.value_source(id) == Some(ValueSource::CommandLine);
+                    option.starts_with(EXPORT) || !is_on_command_line(&option.replace('-', "_"))
                 });
                 // Later options override earlier ones, so the command line wins.
                 all.extend_from_slice(line);
@@ -75,24 +79,26 @@ impl Asked {
             bail!("--vhost-user {}: the first export has vhost-user={} already", path.display(), other.display());
         }
         let fixed = fixed(&matches);
-        Ok(Asked { options, exports, fixed, places })
+        Ok(Configuration { options, exports, fixed, config_locations })
     }
 
     /// Prefixes an error of an option with its place in the file.
     pub(super) fn with_config_location(&self, option: &str, error: anyhow::Error) -> anyhow::Error {
-        match self.places.get(option) {
-            Some(place) => error.context(place.clone()),
+        match self.config_locations.get(option) {
+            Some(location) => error.context(location.clone()),
             None => error,
         }
     }
 
     /// The same for errors that begin with a file of the queue, a tunable or an export.
     pub(super) fn with_setting_location(&self, error: anyhow::Error) -> anyhow::Error {
-        let said = error.to_string();
-        if let Some(export) = self.places.keys().find(|key| key.starts_with(EXPORT) && said.starts_with(*key)) {
+        let message = error.to_string();
+        if let Some(export) =
+            self.config_locations.keys().find(|key| key.starts_with(EXPORT) && message.starts_with(*key))
+        {
             return self.with_config_location(export, error);
         }
-        let Some((name, _)) = said.split_once(['=', ':']) else { return error };
+        let Some((name, _)) = message.split_once(['=', ':']) else { return error };
         match name {
             "scheduler" => self.with_config_location("scheduler", error),
             "nr_requests" => self.with_config_location("nr-requests", error),
@@ -102,7 +108,7 @@ impl Asked {
     }
 
     /// An option that differs from the server's start and cannot change.
-    pub(super) fn differs_in<'a>(&'a self, started: &'a Asked) -> Option<&'a str> {
+    pub(super) fn differs_in<'a>(&'a self, started: &'a Configuration) -> Option<&'a str> {
         let options = self.fixed.keys().chain(started.fixed.keys());
         options.map(String::as_str).find(|option| self.fixed.get(*option) != started.fixed.get(*option))
     }
@@ -137,13 +143,14 @@ struct File<'a> {
 
 impl File<'_> {
     /// The file and the line.
-    fn place(&self, at: usize) -> String {
-        let line = 1 + self.text.as_bytes()[..at.min(self.text.len())].iter().filter(|&&byte| byte == b'\n').count();
+    fn location_of(&self, offset: usize) -> String {
+        let line =
+            1 + self.text.as_bytes()[..offset.min(self.text.len())].iter().filter(|&&byte| byte == b'\n').count();
         format!("{}:{line}", self.path.display())
     }
 
-    fn wrong(&self, at: usize, what: impl std::fmt::Display) -> anyhow::Error {
-        anyhow!("{}: {what}", self.place(at))
+    fn error_at(&self, offset: usize, message: impl std::fmt::Display) -> anyhow::Error {
+        anyhow!("{}: {message}", self.location_of(offset))
     }
 
     /// Adds its options to those of a command line, and its exports to the existing ones.
@@ -151,22 +158,26 @@ impl File<'_> {
         &self,
         line: &mut Vec<OsString>,
         exports: &mut Vec<ExportSpec>,
-        places: &mut BTreeMap<String, String>,
+        config_locations: &mut BTreeMap<String, String>,
     ) -> Result<()> {
         let document = DeTable::parse(self.text).map_err(|error| {
-            self.wrong(error.span().map_or(0, |span| span.start), error.message().replace('\n', ", "))
+            self.error_at(error.span().map_or(0, |span| span.start), error.message().replace('\n', ", "))
         })?;
         for (key, value) in document.get_ref() {
-            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            let (name, offset) = (key.get_ref().as_ref(), key.span().start);
             if name == "export" {
-                self.read_exports(value, exports, places)?;
+                self.read_exports(value, exports, config_locations)?;
                 continue;
             }
             let command = command();
-            let Some(option) = command.get_arguments().find(|it| it.get_long() == Some(name) && name != "config")
+            let Some(option) =
+                command.get_arguments().find(|argument| argument.get_long() == Some(name) && name != "config")
             else {
-                let known = command.get_arguments().filter_map(|it| it.get_long()).filter(|it| *it != "config");
-                return Err(self.wrong(at, unknown(name, known)));
+                let known = command
+                    .get_arguments()
+                    .filter_map(|argument| argument.get_long())
+                    .filter(|argument| *argument != "config");
+                return Err(self.error_at(offset, unknown(name, known)));
             };
             let words = if option.get_action().takes_values() {
                 let is_list = matches!(option.get_action(), clap::ArgAction::Append);
@@ -176,29 +187,32 @@ impl File<'_> {
                 match value.get_ref() {
                     DeValue::Boolean(true) => vec![OsString::from(format!("--{name}"))],
                     DeValue::Boolean(false) => Vec::new(),
-                    _ => return Err(self.wrong(value.span().start, format!("{name}: expected true or false"))),
+                    _ => return Err(self.error_at(value.span().start, format!("{name}: expected true or false"))),
                 }
             };
-            parse(&words).map_err(|error| self.wrong(at, format!("{name}: {}", first_line(&error))))?;
+            parse(&words).map_err(|error| self.error_at(offset, format!("{name}: {}", first_line(&error))))?;
             line.extend(words);
-            places.insert(name.to_owned(), self.place(at));
+            config_locations.insert(name.to_owned(), self.location_of(offset));
         }
         Ok(())
     }
 
     fn values(&self, name: &str, value: &Spanned<DeValue<'_>>, is_list: bool) -> Result<Vec<String>> {
-        let at = value.span().start;
+        let offset = value.span().start;
         match value.get_ref() {
             DeValue::Array(values) if is_list => {
                 let texts = values.iter().map(|value| (value.span().start, text(value.get_ref())));
-                let texts =
-                    texts.map(|(at, text)| text.ok_or_else(|| self.wrong(at, format!("{name}: expected a string"))));
+                let texts = texts.map(|(offset, text)| {
+                    text.ok_or_else(|| self.error_at(offset, format!("{name}: expected a string")))
+                });
                 texts.collect()
             }
             value => match text(value) {
                 Some(text) => Ok(vec![text]),
-                None if is_list => Err(self.wrong(at, format!("{name}: expected a string or a list of strings"))),
-                None => Err(self.wrong(at, format!("{name}: expected a string or a number"))),
+                None if is_list => {
+                    Err(self.error_at(offset, format!("{name}: expected a string or a list of strings")))
+                }
+                None => Err(self.error_at(offset, format!("{name}: expected a string or a number"))),
             },
         }
     }
@@ -207,31 +221,32 @@ impl File<'_> {
         &self,
         value: &Spanned<DeValue<'_>>,
         exports: &mut Vec<ExportSpec>,
-        places: &mut BTreeMap<String, String>,
+        config_locations: &mut BTreeMap<String, String>,
     ) -> Result<()> {
         let expected = "export: expected a section [[export]] for each";
-        let DeValue::Array(tables) = value.get_ref() else { bail!(self.wrong(value.span().start, expected)) };
+        let DeValue::Array(tables) = value.get_ref() else { bail!(self.error_at(value.span().start, expected)) };
         for table in tables {
-            let DeValue::Table(settings) = table.get_ref() else { bail!(self.wrong(table.span().start, expected)) };
+            let DeValue::Table(settings) = table.get_ref() else { bail!(self.error_at(table.span().start, expected)) };
             let mut spec = ExportSpec::default();
             for (key, value) in settings {
-                let (key, at) = (key.get_ref().as_ref(), key.span().start);
-                let wrong = |what: &dyn std::fmt::Display| self.wrong(at, format!("export: {what}"));
+                let (key, offset) = (key.get_ref().as_ref(), key.span().start);
+                let export_error =
+                    |message: &dyn std::fmt::Display| self.error_at(offset, format!("export: {message}"));
                 let taken = match (key, value.get_ref()) {
                     ("read-only" | "shared", DeValue::Boolean(false)) => Ok(()),
                     ("read-only" | "shared", DeValue::Boolean(true)) => spec.take(key, None),
-                    ("read-only" | "shared", _) => return Err(wrong(&format!("{key}: expected true or false"))),
+                    ("read-only" | "shared", _) => return Err(export_error(&format!("{key}: expected true or false"))),
                     (_, value) => match text(value) {
                         Some(text) => spec.take(key, Some(&text)),
-                        None => return Err(wrong(&format!("{key}: expected a string or a number"))),
+                        None => return Err(export_error(&format!("{key}: expected a string or a number"))),
                     },
                 };
-                taken.map_err(|error| wrong(&error))?;
+                taken.map_err(|error| export_error(&error))?;
             }
             if exports.iter().any(|other| other.name == spec.name) {
-                return Err(self.wrong(table.span().start, format!("duplicate export {:?}", spec.name)));
+                return Err(self.error_at(table.span().start, format!("duplicate export {:?}", spec.name)));
             }
-            places.insert(format!("{EXPORT}{:?}", spec.name), self.place(table.span().start));
+            config_locations.insert(format!("{EXPORT}{:?}", spec.name), self.location_of(table.span().start));
             exports.push(spec);
         }
         Ok(())
@@ -248,8 +263,9 @@ fn text(value: &DeValue<'_>) -> Option<String> {
 
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<_> = known.collect();
-    let likeness = |option: &&&str| (strsim::jaro_winkler(option, name) * 100.0) as u32;
-    let nearest = known.iter().max_by_key(likeness).filter(|option| likeness(option) >= SUGGESTION_SIMILARITY_PERCENT);
+    let similarity = |option: &&&str| (strsim::jaro_winkler(option, name) * 100.0) as u32;
+    let nearest =
+        known.iter().max_by_key(similarity).filter(|option| similarity(option) >= SUGGESTION_SIMILARITY_PERCENT);
     let hint = nearest.map(|option| format!("did you mean \"{option}\"? ")).unwrap_or_default();
     format!("unknown option `{name}` ({hint}expected one of {}, [[export]])", known.join(", "))
 }

@@ -9,26 +9,28 @@ use super::log::log;
 const RESERVED_DESCRIPTORS: usize = 64;
 const RESERVED_PER_WORKER: usize = 8;
 
-/// Raises the limit of open files as far as possible. Returns how many connections fit, at most `wanted`.
-pub(super) fn connections(wanted: usize, workers: usize) -> usize {
+/// Raises the limit of open files as far as possible. Returns how many connections fit, at most `requested`.
+pub(super) fn connections(requested: usize, workers: usize) -> usize {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // Without the privilege to raise it, the limit stays unchanged.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
-    let Some(limit) = getrlimit(Resource::Nofile).current else { return wanted };
-    let fit = connections_that_fit(limit, wanted, workers);
-    if fit < wanted {
+    let Some(limit) = getrlimit(Resource::Nofile).current else { return requested };
+    let fit = connections_that_fit(limit, requested, workers);
+    if fit < requested {
         log(
             Level::Warning,
-            &format!("at most {fit} connections instead of {wanted}: the limit of open files is {limit} (ulimit -n)"),
+            &format!(
+                "at most {fit} connections instead of {requested}: the limit of open files is {limit} (ulimit -n)"
+            ),
         );
     }
     fit
 }
 
-fn connections_that_fit(limit: u64, wanted: usize, workers: usize) -> usize {
+fn connections_that_fit(limit: u64, requested: usize, workers: usize) -> usize {
     let reserved = RESERVED_DESCRIPTORS + RESERVED_PER_WORKER * workers;
-    let left = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(reserved);
-    left.clamp(1, wanted)
+    let available = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(reserved);
+    available.clamp(1, requested)
 }
 
 #[cfg(test)]

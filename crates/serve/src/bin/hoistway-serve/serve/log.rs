@@ -21,7 +21,7 @@ static LINES: OnceLock<SyncSender<(Level, String)>> = OnceLock::new();
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
 static QUEUED_LINES: AtomicU64 = AtomicU64::new(0);
-static LOST: AtomicU64 = AtomicU64::new(0);
+static DROPPED_LINES: AtomicU64 = AtomicU64::new(0);
 
 /// Starts the thread that writes the log.
 pub(super) fn begin() -> Result<()> {
@@ -36,7 +36,7 @@ fn write_all(lines: &Receiver<(Level, String)>) {
     for (level, line) in lines {
         write(level, &line);
         QUEUED_LINES.fetch_sub(1, Relaxed);
-        let lost = LOST.swap(0, Relaxed);
+        let lost = DROPPED_LINES.swap(0, Relaxed);
         if lost > 0 {
             write(Level::Warning, &format!("dropped {lost} log lines: stderr reader too slow"));
         }
@@ -70,27 +70,27 @@ pub(super) fn set_level(level: Level) {
 }
 
 /// Queues a line of level info; never blocks.
-pub(super) fn say(what: &str) {
-    log(Level::Info, what);
+pub(super) fn say(message: &str) {
+    log(Level::Info, message);
 }
 
 /// Queues a line; never blocks.
-pub(super) fn log(level: Level, what: &str) {
+pub(super) fn log(level: Level, message: &str) {
     if level as u8 > LEVEL.load(Relaxed) {
         return;
     }
-    let Some(lines) = LINES.get() else { return write(level, what) };
+    let Some(lines) = LINES.get() else { return write(level, message) };
     QUEUED_LINES.fetch_add(1, Relaxed);
-    if lines.try_send((level, what.to_owned())).is_err() {
+    if lines.try_send((level, message.to_owned())).is_err() {
         QUEUED_LINES.fetch_sub(1, Relaxed);
-        LOST.fetch_add(1, Relaxed);
+        DROPPED_LINES.fetch_add(1, Relaxed);
     }
 }
 
 /// Waits up to [`FLUSH_TIMEOUT`] for queued lines to be written.
 pub(super) fn end() {
-    let until = Instant::now() + FLUSH_TIMEOUT;
-    while QUEUED_LINES.load(Relaxed) > 0 && Instant::now() < until {
+    let deadline = Instant::now() + FLUSH_TIMEOUT;
+    while QUEUED_LINES.load(Relaxed) > 0 && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(1));
     }
 }

@@ -24,7 +24,7 @@ use hoistway_engine::Config;
 use hoistway_serve::{Bounds, Control, FrontEnd, GuestListener, Level, Listener, Metrics, Server, Stop, TlsFiles};
 use hoistway_serve_options::{LogFormat, LogLevel, ServeOptions, TlsUse};
 
-use self::config::Asked;
+use self::config::Configuration;
 use self::log::say;
 use self::reload::{Reloader, ServerOperator};
 use self::systemd::{PassedSockets, ServiceState};
@@ -42,7 +42,7 @@ pub(crate) fn run(options: ServeOptions, matches: &ArgMatches) -> Result<ExitCod
 
 /// Warns if others can read the key.
 fn warn_of_readable_key(key: &Path) {
-    let mode = std::fs::metadata(key).map_or(0, |it| it.permissions().mode());
+    let mode = std::fs::metadata(key).map_or(0, |metadata| metadata.permissions().mode());
     if mode & 0o007 != 0 {
         log::log(
             Level::Warning,
@@ -63,20 +63,21 @@ fn tls_files(options: &ServeOptions) -> Result<Option<TlsFiles>> {
 }
 
 /// Checks that there is at least one listener, and that sockets from systemd belong to existing exports.
-fn check_places(asked: &Asked, handed: &PassedSockets) -> Result<()> {
-    let Asked { options, exports, .. } = asked;
-    let has_guests = exports.iter().any(|export| export.vhost_user.is_some()) || !handed.guests.is_empty();
-    let has_any = !options.socket.is_empty() || !options.tcp.is_empty() || !handed.clients.is_empty() || has_guests;
+fn check_listeners(configuration: &Configuration, passed_sockets: &PassedSockets) -> Result<()> {
+    let Configuration { options, exports, .. } = configuration;
+    let has_guests = exports.iter().any(|export| export.vhost_user.is_some()) || !passed_sockets.guests.is_empty();
+    let has_any =
+        !options.socket.is_empty() || !options.tcp.is_empty() || !passed_sockets.clients.is_empty() || has_guests;
     // With `--check` there are no sockets from systemd.
     if !has_any && !options.check {
         bail!("nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)");
     }
-    for (name, _) in &handed.guests {
+    for (name, _) in &passed_sockets.guests {
         if !exports.iter().any(|export| export.name == *name) {
             bail!("LISTEN_FDNAMES: vhost-user={name}: there is no export {name:?}");
         }
     }
-    if options.control.is_some() && handed.control.is_some() {
+    if options.control.is_some() && passed_sockets.control.is_some() {
         bail!("--control and a socket of systemd with the name control exclude each other");
     }
     Ok(())
@@ -85,10 +86,10 @@ fn check_places(asked: &Asked, handed: &PassedSockets) -> Result<()> {
 fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<ExitCode> {
     // The arguments after the names of the program and the command.
     let line: Vec<_> = std::env::args_os().skip(2).collect();
-    let asked = Asked::of(&line, options, matches)?;
-    let Asked { options, exports, .. } = &asked;
-    let handed = systemd::sockets()?;
-    check_places(&asked, &handed)?;
+    let configuration = Configuration::with_file(&line, options, matches)?;
+    let Configuration { options, exports, .. } = &configuration;
+    let passed_sockets = systemd::sockets()?;
+    check_listeners(&configuration, &passed_sockets)?;
     if let Some(address) = options.metrics.filter(|address| !address.ip().is_loopback()) {
         bail!(
             "--metrics {address}: other machines could read it (expected a loopback address, 127.0.0.1:PORT or [::1]:PORT)"
@@ -108,12 +109,12 @@ fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<Ex
         .as_deref()
         .map(user::find)
         .transpose()
-        .map_err(|error| asked.with_config_location("user", error))?;
+        .map_err(|error| configuration.with_config_location("user", error))?;
 
-    let of_sockets = user::access("--socket-owner", options.socket_owner.as_deref(), options.socket_mode);
-    let of_sockets = of_sockets.map_err(|error| asked.with_config_location("socket-owner", error))?;
-    let of_control = user::access("--control-owner", options.control_owner.as_deref(), Some(options.control_mode));
-    let of_control = of_control.map_err(|error| asked.with_config_location("control-owner", error))?;
+    let socket_access = user::access("--socket-owner", options.socket_owner.as_deref(), options.socket_mode);
+    let socket_access = socket_access.map_err(|error| configuration.with_config_location("socket-owner", error))?;
+    let control_access = user::access("--control-owner", options.control_owner.as_deref(), Some(options.control_mode));
+    let control_access = control_access.map_err(|error| configuration.with_config_location("control-owner", error))?;
 
     let opened =
         if options.check { target::memory_copy_of_target(options, exports) } else { target::open(options, exports) };
@@ -130,19 +131,20 @@ fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<Ex
     };
     let bounds = Bounds {
         connections: descriptors::connections(options.max_connections as usize, usize::from(options.workers)),
-        connections_per_peer: options.max_connections_per_peer.map_or(usize::MAX, |most| most as usize),
+        connections_per_peer: options.max_connections_per_peer.map_or(usize::MAX, |max| max as usize),
         in_flight: options.max_in_flight,
         memory_bytes: options.memory.unwrap_or_else(memory::default_bytes),
         ..Bounds::default()
     };
     let server = Server::start(&config, backend, &placed, bounds, Box::new(log::log))
-        .map_err(|error| asked.with_setting_location(error.into()))?;
-    let is_chosen = options.scheduler.is_none() && !options.check;
-    let default = if is_chosen { scheduler::choose(server.site(), exports.len()) } else { scheduler::FAST };
-    let wanted = reload::wanted(&asked, placed, default)?;
-    let set = server.site().set_all(&wanted.scheduler, &wanted.settings);
-    set.map_err(|error| asked.with_setting_location(error.into()))?;
-    server.site().shares.want(wanted.shares);
+        .map_err(|error| configuration.with_setting_location(error.into()))?;
+    let chooses_scheduler = options.scheduler.is_none() && !options.check;
+    let default_scheduler =
+        if chooses_scheduler { scheduler::choose(server.site(), exports.len()) } else { scheduler::FAST };
+    let desired_state = reload::desired_state(&configuration, placed, default_scheduler)?;
+    let set = server.site().set_all(&desired_state.scheduler, &desired_state.settings);
+    set.map_err(|error| configuration.with_setting_location(error.into()))?;
+    server.site().shares.want(desired_state.shares);
     if let Some(key) = &options.tls_key {
         warn_of_readable_key(key);
     }
@@ -156,33 +158,33 @@ fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<Ex
     }
     let has_tls = tls.is_some();
     let requires_tls = options.tls != Some(TlsUse::Allowed);
-    let unix = options.socket.iter().map(|path| Listener::unix(path, of_sockets));
+    let unix = options.socket.iter().map(|path| Listener::unix(path, socket_access));
     let tcp = options.tcp.iter().map(|address| Listener::tcp(address));
     let mut front_ends: Vec<Box<dyn FrontEnd>> = Vec::new();
-    for listener in unix.chain(tcp).chain(handed.clients.into_iter().map(Ok)) {
+    for listener in unix.chain(tcp).chain(passed_sockets.clients.into_iter().map(Ok)) {
         let listener = listener?;
         if !has_tls && listener.is_reachable() {
-            let place = listener.place();
+            let address = listener.place();
             log::log(
                 Level::Warning,
-                &format!("{place}: TCP without TLS, anyone who can reach it can use all exports (see --tls-cert)"),
+                &format!("{address}: TCP without TLS, anyone who can reach it can use all exports (see --tls-cert)"),
             );
         }
         front_ends.push(Box::new(if requires_tls { listener.requiring_tls() } else { listener }));
     }
-    server.site().set_guest_access(of_sockets);
+    server.site().set_guest_access(socket_access);
     let mut guests = Vec::new();
     for export in exports {
         if let Some(path) = &export.vhost_user {
-            guests.push(GuestListener::new(path, of_sockets, &export.name)?);
+            guests.push(GuestListener::new(path, socket_access, &export.name)?);
         }
     }
-    for (name, listener) in handed.guests {
+    for (name, listener) in passed_sockets.guests {
         guests.push(GuestListener::of(listener, &name).with_context(|| format!("LISTEN_FDNAMES: vhost-user={name}"))?);
     }
-    let control = match handed.control {
+    let control = match passed_sockets.control {
         Some(listener) => Some(Control::of(listener).context("LISTEN_FDNAMES: control")?),
-        None => options.control.as_deref().map(|path| Control::listen(path, of_control)).transpose()?,
+        None => options.control.as_deref().map(|path| Control::listen(path, control_access)).transpose()?,
     };
     let metrics = options.metrics.map(Metrics::listen).transpose()?;
     // Drop privileges only after all files and sockets are open.
@@ -190,7 +192,13 @@ fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<Ex
         user::become_user(user)?;
     }
     guests.into_iter().try_for_each(|listener| server.site().serve_guests(listener)).context("guests")?;
-    serve(server, front_ends, control.as_ref(), metrics.as_ref(), &Reloader::new(line, asked, volumes, default, tls))
+    serve(
+        server,
+        front_ends,
+        control.as_ref(),
+        metrics.as_ref(),
+        &Reloader::new(line, configuration, volumes, default_scheduler, tls),
+    )
 }
 
 /// Accepts clients until the server is stopped, then drains them.
@@ -217,10 +225,10 @@ fn serve(
     if let Some(metrics) = metrics {
         say(&format!("metrics at http://{}/metrics", metrics.place()));
     }
-    let places = front_ends.iter().map(|front_end| front_end.place()).chain(server.site().guest_places());
-    let places: Vec<_> = places.collect();
-    say(&format!("serving under {} at {}", server.site().state().scheduler(), places.join(", ")));
-    let left = std::thread::scope(|scope| {
+    let addresses = front_ends.iter().map(|front_end| front_end.place()).chain(server.site().guest_places());
+    let addresses: Vec<_> = addresses.collect();
+    say(&format!("serving under {} at {}", server.site().state().scheduler(), addresses.join(", ")));
+    let busy_clients = std::thread::scope(|scope| {
         let (site, stop) = (server.site(), &stop);
         if let Some(control) = control {
             scope.spawn(move || control.serve(site, stop, &ServerOperator { reloader, site }));
@@ -239,10 +247,10 @@ fn serve(
         say("shutting down: refusing new connections, draining in-flight requests");
         server.drain(Duration::from_secs(reloader.started.options.grace))
     });
-    if left > 0 {
+    if busy_clients > 0 {
         let grace = reloader.started.options.grace;
-        let clients = if left == 1 { "client" } else { "clients" };
-        say(&format!("grace period of {grace} s expired with {left} {clients} still busy; exiting"));
+        let clients = if busy_clients == 1 { "client" } else { "clients" };
+        say(&format!("grace period of {grace} s expired with {busy_clients} {clients} still busy; exiting"));
         server.abandon();
         return Ok(ExitCode::from(EXIT_NOT_DRAINED));
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context as _, Result, bail};
 use hoistway_serve::{ExportSpec, Level, Operator, Placed, Site, TlsTexts, Wanted};
 
-use super::config::Asked;
+use super::config::Configuration;
 use super::log::{log, say};
 use super::scheduler;
 use super::systemd::{self, ServiceState};
@@ -15,8 +15,12 @@ use super::target::Volumes;
 use super::tls_files;
 
 /// The server state described by these options.
-pub(super) fn wanted(asked: &Asked, exports: Vec<Placed>, default_scheduler: &str) -> Result<Wanted> {
-    let options = &asked.options;
+pub(super) fn desired_state(
+    configuration: &Configuration,
+    exports: Vec<Placed>,
+    default_scheduler: &str,
+) -> Result<Wanted> {
+    let options = &configuration.options;
     let scheduler = options.scheduler.as_deref().unwrap_or(default_scheduler);
     let mut settings = Vec::new();
     settings.extend(options.nr_requests.map(|requests| ("nr_requests".to_owned(), requests.to_string())));
@@ -35,7 +39,7 @@ pub(super) fn wanted(asked: &Asked, exports: Vec<Placed>, default_scheduler: &st
 pub(super) struct Reloader {
     /// The command line.
     pub(super) line: Vec<OsString>,
-    pub(super) started: Asked,
+    pub(super) started: Configuration,
     volumes: Volumes,
     /// The scheduler if the configuration names none.
     default_scheduler: &'static str,
@@ -46,7 +50,7 @@ pub(super) struct Reloader {
 impl Reloader {
     pub(super) fn new(
         line: Vec<OsString>,
-        started: Asked,
+        started: Configuration,
         volumes: Volumes,
         default_scheduler: &'static str,
         tls: Option<TlsTexts>,
@@ -79,27 +83,30 @@ impl Reloader {
         if self.started.options.config.is_none() {
             bail!("there is no --config to reload");
         }
-        check("--config", self.started.options.config.as_deref())?;
-        let asked = Asked::read(&self.line)?;
-        if let Some(option) = asked.differs_in(&self.started) {
+        check_regular_file("--config", self.started.options.config.as_deref())?;
+        let configuration = Configuration::read(&self.line)?;
+        if let Some(option) = configuration.differs_in(&self.started) {
             bail!("{option} cannot change while the server runs (restart to change it)");
         }
-        let options = &asked.options;
+        let options = &configuration.options;
         for (option, file) in
             [("--tls-cert", &options.tls_cert), ("--tls-key", &options.tls_key), ("--tls-ca", &options.tls_ca)]
         {
-            check(option, file.as_deref())?;
+            check_regular_file(option, file.as_deref())?;
         }
-        let read = tls_files(options)?.map(|files| files.read().context("TLS")).transpose()?;
-        let mut held = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = if *held == read { None } else { read };
+        let new_texts = tls_files(options)?.map(|files| files.read().context("TLS")).transpose()?;
+        let mut current_texts = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = if *current_texts == new_texts { None } else { new_texts };
         let config = changed.as_ref().map(|texts| texts.config().context("TLS")).transpose()?;
-        let exports = self.volumes.place(&asked.exports, site).map_err(|error| asked.with_setting_location(error))?;
-        let changes = site.change_to(&wanted(&asked, exports, self.default_scheduler)?);
-        let mut changes = changes.map_err(|error| asked.with_setting_location(error.into()))?;
+        let exports = self
+            .volumes
+            .place(&configuration.exports, site)
+            .map_err(|error| configuration.with_setting_location(error))?;
+        let changes = site.change_to(&desired_state(&configuration, exports, self.default_scheduler)?);
+        let mut changes = changes.map_err(|error| configuration.with_setting_location(error.into()))?;
         if let Some(config) = config {
             site.set_tls(config);
-            *held = changed;
+            *current_texts = changed;
             changes.push("TLS files, for new connections".to_owned());
         }
         Ok(changes)
@@ -124,10 +131,10 @@ impl Operator for ServerOperator<'_> {
 }
 
 /// Only regular files are read again: reading a pipe could block forever.
-fn check(option: &str, file: Option<&Path>) -> Result<()> {
+fn check_regular_file(option: &str, file: Option<&Path>) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
     match std::fs::metadata(file) {
-        Ok(it) if it.is_file() => Ok(()),
+        Ok(metadata) if metadata.is_file() => Ok(()),
         Ok(_) => {
             bail!("{option} {}: not a regular file, so it cannot be read again (restart to read it)", file.display())
         }

@@ -33,33 +33,35 @@ pub(super) fn sockets() -> Result<PassedSockets> {
     }
     let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
     let names: Vec<&str> = names.split(':').collect();
-    let mut given = ListenFd::from_env();
-    let mut handed = PassedSockets::default();
-    for at in 0..given.len() {
-        let name = names.get(at).copied().unwrap_or_default();
-        let unix = given.take_unix_listener(at).ok().flatten();
+    let mut inherited = ListenFd::from_env();
+    let mut passed = PassedSockets::default();
+    for index in 0..inherited.len() {
+        let name = names.get(index).copied().unwrap_or_default();
+        let unix = inherited.take_unix_listener(index).ok().flatten();
         match (name.strip_prefix("vhost-user="), unix) {
-            (Some(export), Some(unix)) => handed.guests.push((export.to_owned(), unix)),
-            (None, Some(unix)) if name == "control" && handed.control.is_none() => handed.control = Some(unix),
+            (Some(export), Some(unix)) => passed.guests.push((export.to_owned(), unix)),
+            (None, Some(unix)) if name == "control" && passed.control.is_none() => passed.control = Some(unix),
             (None, Some(_)) if name == "control" => {
                 bail!("LISTEN_FDNAMES: two sockets are named control (expected one)")
             }
-            (None, Some(unix)) => handed.clients.push(Listener::of_unix(unix).with_context(|| descriptor(at))?),
-            (guest, None) => match given.take_tcp_listener(at) {
+            (None, Some(unix)) => passed.clients.push(Listener::of_unix(unix).with_context(|| descriptor(index))?),
+            (guest, None) => match inherited.take_tcp_listener(index) {
                 Ok(Some(tcp)) if guest.is_none() && name != "control" => {
-                    handed.clients.push(Listener::of_tcp(tcp).with_context(|| descriptor(at))?);
+                    passed.clients.push(Listener::of_tcp(tcp).with_context(|| descriptor(index))?);
                 }
-                Ok(Some(_)) => bail!("{} ({name}): is not a Unix socket (expected ListenStream=/PATH)", descriptor(at)),
-                _ => bail!("{} is not a stream socket (expected ListenStream= in the .socket unit)", descriptor(at)),
+                Ok(Some(_)) => {
+                    bail!("{} ({name}): is not a Unix socket (expected ListenStream=/PATH)", descriptor(index))
+                }
+                _ => bail!("{} is not a stream socket (expected ListenStream= in the .socket unit)", descriptor(index)),
             },
         }
     }
-    Ok(handed)
+    Ok(passed)
 }
 
 /// The name of a descriptor in errors.
-fn descriptor(at: usize) -> String {
-    format!("LISTEN_FDS: descriptor {}", at + 3)
+fn descriptor(index: usize) -> String {
+    format!("LISTEN_FDS: descriptor {}", index + 3)
 }
 
 /// State changes that a service manager is notified of.
@@ -70,9 +72,9 @@ pub(super) enum ServiceState {
 }
 
 /// Notifies the service manager, if there is one. Errors are ignored, since there may be none.
-pub(super) fn notify(news: &ServiceState) {
-    let Some(place) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    let text = match news {
+pub(super) fn notify(state: &ServiceState) {
+    let Some(socket_name) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let text = match state {
         ServiceState::Ready => "READY=1\n".to_owned(),
         ServiceState::Reloading => {
             let now = clock_gettime(ClockId::Monotonic);
@@ -80,11 +82,11 @@ pub(super) fn notify(news: &ServiceState) {
         }
         ServiceState::Stopping => "STOPPING=1\n".to_owned(),
     };
-    let _ = send(place.as_encoded_bytes(), text.as_bytes());
+    let _ = send(socket_name.as_encoded_bytes(), text.as_bytes());
 }
 
-fn send(place: &[u8], text: &[u8]) -> io::Result<()> {
-    let address = match place {
+fn send(socket_name: &[u8], text: &[u8]) -> io::Result<()> {
+    let address = match socket_name {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         path => SocketAddr::from_pathname(String::from_utf8_lossy(path).as_ref())?,
     };

@@ -69,7 +69,7 @@ impl Volumes {
 }
 
 /// The target, if there is one for all exports.
-fn parsed(options: &ServeOptions) -> Result<Option<Target>> {
+fn parse_target(options: &ServeOptions) -> Result<Option<Target>> {
     let target = options.target.as_deref();
     let parse = |target| Target::parse(target).map_err(|why| anyhow!("--target {target}: {why}"));
     let parsed = target.map(parse).transpose()?;
@@ -98,7 +98,7 @@ pub(super) fn memory_copy_of_target(
             bytes => Ok(bytes),
         }
     };
-    let Some(parsed) = parsed(options)? else {
+    let Some(parsed) = parse_target(options)? else {
         let paths = distinct_export_paths(exports);
         Volumes::Own.check(exports)?;
         let bytes =
@@ -139,8 +139,10 @@ fn is_read_only_everywhere(exports: &[ExportSpec], path: &PathBuf) -> bool {
 
 /// Opens the target, or the files that exports name, each of them once.
 pub(super) fn open(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
-    let parsed = parsed(options)?;
-    let (Some(target), Some(parsed)) = (options.target.as_deref(), parsed) else { return open_own(options, exports) };
+    let parsed = parse_target(options)?;
+    let (Some(target), Some(parsed)) = (options.target.as_deref(), parsed) else {
+        return open_export_files(options, exports);
+    };
     Volumes::Target.check(exports)?;
     let backend: Box<dyn Backend> = match &parsed {
         Target::Memory(bytes) => Box::new(Memory::new(*bytes)),
@@ -181,7 +183,7 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| anyhow!("is not UTF-8 text"))
 }
 
-fn open_own(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+fn open_export_files(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
     let paths = distinct_export_paths(exports);
     Volumes::Own.check(exports)?;
     let specs: Vec<_> = paths

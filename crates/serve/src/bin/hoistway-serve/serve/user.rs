@@ -20,11 +20,11 @@ pub(super) fn find(name: &str) -> Result<User> {
 pub(super) fn access(option: &str, owner: Option<&str>, mode: Option<u32>) -> Result<SocketAccess> {
     let Some(owner) = owner else { return Ok(SocketAccess { mode, ..SocketAccess::default() }) };
     let (user, group) = owner.split_once(':').map_or((owner, None), |(user, group)| (user, Some(group)));
-    let of_user = match user.parse() {
+    let user_id = match user.parse() {
         Ok(number) => Some(number),
         Err(_) => User::from_name(user).ok().flatten().map(|user| user.uid.as_raw()),
     };
-    let Some(of_user) = of_user else {
+    let Some(user_id) = user_id else {
         bail!("{option} {owner}: there is no user {user:?} (expected USER or USER:GROUP)")
     };
     let group = match group.map(|name| (name, name.parse())) {
@@ -35,7 +35,7 @@ pub(super) fn access(option: &str, owner: Option<&str>, mode: Option<u32>) -> Re
             None => bail!("{option} {owner}: there is no group {name:?} (expected USER or USER:GROUP)"),
         },
     };
-    Ok(SocketAccess { mode, user: Some(of_user), group })
+    Ok(SocketAccess { mode, user: Some(user_id), group })
 }
 
 /// Switches all threads of the process to that user and its groups, irrevocably.
@@ -44,6 +44,6 @@ pub(super) fn become_user(user: &User) -> Result<()> {
         return Ok(());
     }
     let name = CString::new(user.name.as_str())?;
-    let all = initgroups(&name, user.gid).and_then(|()| setgid(user.gid)).and_then(|()| setuid(user.uid));
-    all.with_context(|| format!("--user {}", user.name))
+    let switched = initgroups(&name, user.gid).and_then(|()| setgid(user.gid)).and_then(|()| setuid(user.uid));
+    switched.with_context(|| format!("--user {}", user.name))
 }

@@ -59,12 +59,12 @@ impl History {
             moved as f64 / ns as f64
         };
         let rates: Vec<f64> = states.windows(2).map(rate).collect();
-        let each = rates.len().div_ceil(width.max(1)).max(1);
+        let samples_per_bar = rates.len().div_ceil(width.max(1)).max(1);
         // Full groups, aligned to the newest sample.
         let groups: Vec<f64> =
-            rates.rchunks(each).rev().map(|group| group.iter().copied().fold(0.0, f64::max)).collect();
-        let most = groups.iter().copied().fold(0.0, f64::max);
-        let bar = |rate: &f64| BARS[if most > 0.0 { (rate / most * 7.0).ceil() as usize } else { 0 }];
+            rates.rchunks(samples_per_bar).rev().map(|group| group.iter().copied().fold(0.0, f64::max)).collect();
+        let rate_max = groups.iter().copied().fold(0.0, f64::max);
+        let bar = |rate: &f64| BARS[if rate_max > 0.0 { (rate / rate_max * 7.0).ceil() as usize } else { 0 }];
         groups.iter().map(bar).collect()
     }
 
@@ -83,6 +83,6 @@ impl History {
 
 /// Requests that wait for the scheduler.
 pub(super) fn waiting(state: &State) -> u64 {
-    let of = |figure: fn(&ExportState) -> u64| state.exports.iter().map(figure).sum::<u64>();
-    of(|export| export.in_flight).saturating_sub(of(|export| export.held_back) + state.at_target as u64)
+    let total = |figure: fn(&ExportState) -> u64| state.exports.iter().map(figure).sum::<u64>();
+    total(|export| export.in_flight).saturating_sub(total(|export| export.held_back) + state.at_target as u64)
 }

@@ -89,7 +89,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, history: &History, view: View) {
         Constraint::Length(u16::from(note.is_some())),
         Constraint::Length(1),
     ];
-    let [top, middle, below, noted, bottom] = Layout::vertical(parts).areas(frame.area());
+    let [top, middle, below, note_area, bottom] = Layout::vertical(parts).areas(frame.area());
     let held_back: u64 = now.exports.iter().map(|export| export.held_back).sum();
     let head = format!(
         "{}  nr_requests={}   {} wait for the scheduler, {} are at the target, {} are held back by limits",
@@ -102,19 +102,20 @@ pub(super) fn draw(frame: &mut Frame<'_>, history: &History, view: View) {
     frame.render_widget(Paragraph::new(Line::styled(head, Style::new().add_modifier(Modifier::BOLD))), top);
     frame.render_widget(Paragraph::new(tunables.join(" ")).wrap(Wrap { trim: true }), below);
     if let Some(note) = note {
-        frame.render_widget(Paragraph::new(note), noted);
+        frame.render_widget(Paragraph::new(note), note_area);
     }
 
     let rows = rows(history, view);
     let columns = columns(&rows, usize::from(middle.width));
-    let shown =
-        |cells: Vec<String>| Row::new(columns.iter().map(|&(at, width)| cut(&cells[at], width)).collect::<Vec<_>>());
-    let header = shown(HEADER.map(str::to_owned).into()).style(Style::new().add_modifier(Modifier::REVERSED));
+    let visible_row = |cells: Vec<String>| {
+        Row::new(columns.iter().map(|&(column, width)| cut(&cells[column], width)).collect::<Vec<_>>())
+    };
+    let header = visible_row(HEADER.map(str::to_owned).into()).style(Style::new().add_modifier(Modifier::REVERSED));
     let widths = columns.iter().map(|&(_, width)| Constraint::Length(width as u16));
     // Below the header.
     let rows_beyond = rows.len().saturating_sub(usize::from(middle.height.saturating_sub(1)));
     let columns_beyond = HEADER.len() - columns.len();
-    let table = Table::new(rows.into_iter().map(shown), widths).header(header).column_spacing(1);
+    let table = Table::new(rows.into_iter().map(visible_row), widths).header(header).column_spacing(1);
     frame.render_widget(table, middle);
     let beyond = [(rows_beyond, "row(s)"), (columns_beyond, "column(s)")].into_iter().filter(|(more, _)| *more > 0);
     let beyond: Vec<_> = beyond.map(|(more, what)| format!("{more} {what}")).collect();
@@ -130,13 +131,14 @@ fn rows(history: &History, view: View) -> Vec<Vec<String>> {
     let past = |export: &ExportState| before?.exports.iter().find(|other| other.name == export.name);
     let rates = |export: &ExportState| past(export).and_then(|past| Rates::of(past, export, seconds));
     let mut exports: Vec<_> = now.exports.iter().map(|export| (export, rates(export))).collect();
-    let all: f64 = exports.iter().filter_map(|(_, rates)| rates.as_ref()).map(Rates::bytes).sum();
+    let all_bytes: f64 = exports.iter().filter_map(|(_, rates)| rates.as_ref()).map(Rates::bytes).sum();
     let key = |rates: &Option<Rates>| rates.as_ref().map_or(0.0, |rates| rates.key(view.sort));
     exports.sort_by(|(_, one), (_, other)| key(other).total_cmp(&key(one)));
     let mut rows = Vec::new();
     for (export, rates) in &exports {
-        rows.push(cells(export, rates.as_ref(), all, history.bars(&export.name, BARS)));
-        let clients = now.clients.iter().filter(|it| view.shows_clients && it.export.as_ref() == Some(&export.name));
+        rows.push(cells(export, rates.as_ref(), all_bytes, history.bars(&export.name, BARS)));
+        let clients =
+            now.clients.iter().filter(|client| view.shows_clients && client.export.as_ref() == Some(&export.name));
         rows.extend(clients.map(|client| {
             let past = before.and_then(|before| before.clients.iter().find(|other| other.number == client.number));
             client_cells(client, past, seconds)
@@ -162,19 +164,20 @@ fn note(history: &History) -> Option<String> {
 
 /// The columns that fit into a window of this width, and their widths: a figure is shown completely or not at all.
 fn columns(rows: &[Vec<String>], width: usize) -> Vec<(usize, usize)> {
-    let needs =
-        |at: usize| rows.iter().map(|cells| &*cells[at]).chain([HEADER[at]]).map(display_width).max().unwrap_or(0);
-    let mut columns: Vec<_> = (0..HEADER.len()).map(|at| (at, needs(at))).collect();
-    let longest = std::mem::replace(&mut columns[0].1, needs(0).min(NAME_WIDTH));
-    let taken = |columns: &[(usize, usize)]| columns.iter().map(|(_, width)| width + 1).sum::<usize>() - 1;
-    for spared in DROP_ORDER {
-        if taken(&columns) <= width {
+    let needed_width = |column: usize| {
+        rows.iter().map(|cells| &*cells[column]).chain([HEADER[column]]).map(display_width).max().unwrap_or(0)
+    };
+    let mut columns: Vec<_> = (0..HEADER.len()).map(|column| (column, needed_width(column))).collect();
+    let longest = std::mem::replace(&mut columns[0].1, needed_width(0).min(NAME_WIDTH));
+    let total_width = |columns: &[(usize, usize)]| columns.iter().map(|(_, width)| width + 1).sum::<usize>() - 1;
+    for dropped in DROP_ORDER {
+        if total_width(&columns) <= width {
             break;
         }
-        columns.retain(|&(at, _)| at != spared);
+        columns.retain(|&(column, _)| column != dropped);
     }
     // The remaining width is for names.
-    let others = taken(&columns) - columns[0].1;
+    let others = total_width(&columns) - columns[0].1;
     columns[0].1 = longest.min(width.saturating_sub(others));
     columns
 }
@@ -276,12 +279,12 @@ fn client_cells(client: &ClientState, past: Option<&ClientState>, seconds: f64) 
         nothing(),
         client.in_flight.to_string(),
         nothing(),
-        rate(|it| it.reads, 1.0),
-        rate(|it| it.read_bytes, mib),
+        rate(|client| client.reads, 1.0),
+        rate(|client| client.read_bytes, mib),
         nothing(),
         nothing(),
-        rate(|it| it.writes, 1.0),
-        rate(|it| it.written_bytes, mib),
+        rate(|client| client.writes, 1.0),
+        rate(|client| client.written_bytes, mib),
         nothing(),
         nothing(),
         nothing(),
