@@ -22,22 +22,22 @@ impl ResultsDocument {
     /// # Errors
     /// The first contradiction.
     pub fn check(&self) -> Result<(), Contradiction> {
-        let wrong = |field: String, problem: String| Err(Contradiction { field, problem });
+        let contradiction = |field: String, problem: String| Err(Contradiction { field, problem });
         let mut seen = BTreeSet::new();
-        for (place, run) in self.runs.iter().enumerate() {
-            let key = |key: &str| format!("runs[{place}].{key}");
+        for (index, run) in self.runs.iter().enumerate() {
+            let key = |key: &str| format!("runs[{index}].{key}");
             if !self.seeds.is_empty() && self.seeds.get(run.repeat as usize) != Some(&run.seed) {
-                return wrong(key("seed"), format!("is not the seed of repeat {} in `seeds`", run.repeat));
+                return contradiction(key("seed"), format!("is not the seed of repeat {} in `seeds`", run.repeat));
             }
-            let of_run = (
+            let run_identity = (
                 &run.scheduler,
                 run.front,
                 run.variant.label.as_str(),
                 serde_json::to_string(&run.tunables).unwrap_or_default(),
                 run.setup,
             );
-            if !seen.insert((of_run, run.repeat)) {
-                return wrong(key("repeat"), format!("is {} twice under {}", run.repeat, run.scheduler));
+            if !seen.insert((run_identity, run.repeat)) {
+                return contradiction(key("repeat"), format!("is {} twice under {}", run.repeat, run.scheduler));
             }
         }
         if self.revision != REVISION || self.version != env!("CARGO_PKG_VERSION") {
@@ -47,7 +47,9 @@ impl ResultsDocument {
         let stored = serde_json::to_value(statistics).unwrap_or_default();
         let computed = serde_json::to_value(Statistics::of(&Analysis::of(self))).unwrap_or_default();
         match first_difference("statistics", &stored, &computed) {
-            Some((field, stored, computed)) => wrong(field, format!("is {stored}, but its runs say {computed}")),
+            Some((field, stored, computed)) => {
+                contradiction(field, format!("is {stored}, but its runs say {computed}"))
+            }
             None => Ok(()),
         }
     }

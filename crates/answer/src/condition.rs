@@ -9,7 +9,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::analysis::{Analysis, NoSuchFigure, of_scheduler};
+use crate::analysis::{Analysis, NoSuchFigure, find_by_scheduler};
 use crate::figure::Figure;
 use crate::figure_name::{FigureName, FigureNameError, figures};
 
@@ -108,34 +108,34 @@ impl Analysis<'_> {
     ///
     /// # Errors
     /// If no variant had such I/O, or the scheduler of the limit did not run; the error lists the valid names.
-    pub fn breaking(&self, condition: &Condition) -> Result<Vec<(String, f64)>, BreakingError> {
+    pub fn violations(&self, condition: &Condition) -> Result<Vec<(String, f64)>, BreakingError> {
         let (_, operation) = self.find(&condition.figure)?;
         let mean = |variant: usize| operation.row(variant).map(|row| row.estimate(condition.figure.figure).mean);
-        let mut breaking = Vec::new();
+        let mut violations = Vec::new();
         for row in &operation.rows {
             let limit = match &condition.limit {
                 Limit::Value(limit) => Some(*limit),
                 Limit::Under { factor, scheduler } => {
-                    mean(self.of_limit(scheduler, row.variant)?).map(|mean| factor * mean)
+                    mean(self.limit_variant(scheduler, row.variant)?).map(|mean| factor * mean)
                 }
             };
             let value = row.estimate(condition.figure.figure).mean;
             if limit.is_some_and(|limit| condition.relation.holds(value, limit)) {
-                breaking.push((self.variants[row.variant].label.clone(), value));
+                violations.push((self.variants[row.variant].label.clone(), value));
             }
         }
-        Ok(breaking)
+        Ok(violations)
     }
 
     /// The variant that defines the limit for another variant of the same setup.
-    fn of_limit(&self, scheduler: &str, variant: usize) -> Result<usize, BreakingError> {
+    fn limit_variant(&self, scheduler: &str, variant: usize) -> Result<usize, BreakingError> {
         let setup = self.variants[variant].first().setup;
-        let here: Vec<usize> =
-            (0..self.variants.len()).filter(|one| self.variants[*one].first().setup == setup).collect();
+        let candidates: Vec<usize> =
+            (0..self.variants.len()).filter(|index| self.variants[*index].first().setup == setup).collect();
         let default = || self.document.default_scheduler_of(setup);
         let name = if scheduler == "default" { default().unwrap_or(scheduler) } else { scheduler };
-        of_scheduler(&self.variants, &here, name).ok_or_else(|| {
-            let mut known: Vec<String> = self.variants.iter().map(|one| one.scheduler().to_owned()).collect();
+        find_by_scheduler(&self.variants, &candidates, name).ok_or_else(|| {
+            let mut known: Vec<String> = self.variants.iter().map(|variant| variant.scheduler().to_owned()).collect();
             known.sort_unstable();
             known.dedup();
             BreakingError::Scheduler { scheduler: scheduler.to_owned(), known }
@@ -144,7 +144,7 @@ impl Analysis<'_> {
 }
 
 /// The factor and the scheduler of `2*none` or `2x none`.
-fn times(limit: &str) -> Option<(&str, &str)> {
+fn parse_multiple(limit: &str) -> Option<(&str, &str)> {
     let digits = limit.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(limit.len());
     let (number, rest) = limit.split_at(digits);
     let by_letter = rest.trim_start().strip_prefix("x ").filter(|_| !number.is_empty());
@@ -153,7 +153,7 @@ fn times(limit: &str) -> Option<(&str, &str)> {
 }
 
 /// A value with its unit.
-fn value(figure: Figure, text: &str) -> Result<f64, String> {
+fn parse_value(figure: Figure, text: &str) -> Result<f64, String> {
     let units: &[(&str, f64)] = match figure {
         Figure::Iops => &[("", 1.0), ("k", 1e3), ("M", 1e6)],
         Figure::Bandwidth => &[
@@ -197,8 +197,8 @@ pub(crate) fn contradiction(conditions: &[Condition]) -> Option<(&Condition, &Co
     let pairs = conditions
         .iter()
         .enumerate()
-        .flat_map(|(place, one)| conditions[place + 1..].iter().map(move |other| (one, other)));
-    pairs.into_iter().find(|(one, other)| one.rules_out_condition(other) || other.rules_out_condition(one))
+        .flat_map(|(index, first)| conditions[index + 1..].iter().map(move |second| (first, second)));
+    pairs.into_iter().find(|(first, second)| first.rules_out_condition(second) || second.rules_out_condition(first))
 }
 
 impl Condition {
@@ -207,23 +207,23 @@ impl Condition {
             return Err("a condition is missing".to_owned());
         }
         // A job's name may contain such a sign, too, so the last one counts.
-        let (at, _) = unquoted(text)
+        let (sign_position, _) = unquoted(text)
             .filter(|(_, c)| "<>".contains(*c))
             .last()
             .ok_or_else(|| format!("\"{text}\" has no comparison (expected one of >= <= > <)"))?;
-        let (name, rest) = text.split_at(at);
+        let (name, rest) = text.split_at(sign_position);
         let (sign, relation) =
             Relation::SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign)).ok_or("it has no comparison")?;
         let figure: FigureName = name.trim().parse().map_err(|wrong: FigureNameError| wrong.problem)?;
         let limit = rest[sign.len()..].trim();
-        let limit = match times(limit) {
+        let limit = match parse_multiple(limit) {
             Some((factor, scheduler)) => {
                 let factor = factor.parse().ok().filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
                 let factor = factor.ok_or_else(|| format!("\"{limit}\" does not begin with a number above 0"))?;
                 Limit::Under { factor, scheduler: scheduler.to_owned() }
             }
             None if limit.starts_with(char::is_alphabetic) => Limit::Under { factor: 1.0, scheduler: limit.to_owned() },
-            None => Limit::Value(value(figure.figure, limit)?),
+            None => Limit::Value(parse_value(figure.figure, limit)?),
         };
         Ok(Condition { figure, relation, limit, text: text.to_owned() })
     }
@@ -237,8 +237,8 @@ impl Condition {
     fn rules_out_condition(&self, other: &Condition) -> bool {
         let (least, most) = match (&self.limit, &other.limit) {
             (Limit::Value(least), Limit::Value(most)) => (*least, *most),
-            (Limit::Under { factor: least, scheduler: one }, Limit::Under { factor: most, scheduler: other })
-                if one == other =>
+            (Limit::Under { factor: least, scheduler }, Limit::Under { factor: most, scheduler: other })
+                if scheduler == other =>
             {
                 (*least, *most)
             }
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_limit_may_be_a_multiple_of_a_schedulers_figure() {
-        for (text, times, of) in [
+        for (text, multiple, scheduler) in [
             ("reader:read:p99 > 2x none", 2.0, "none"),
             ("reader:read:p95 > 2 x none", 2.0, "none"),
             ("reader:read:p99>1.5*default", 1.5, "default"),
@@ -300,7 +300,7 @@ mod tests {
             ("reader:read:iops<xyz", 1.0, "xyz"),
         ] {
             let read: Condition = text.parse().unwrap();
-            assert_eq!(read.limit, Limit::Under { factor: times, scheduler: of.to_owned() }, "{text}");
+            assert_eq!(read.limit, Limit::Under { factor: multiple, scheduler: scheduler.to_owned() }, "{text}");
         }
     }
 

@@ -61,7 +61,7 @@ impl FromStr for FigureName {
 impl FigureName {
     fn parse(text: &str) -> Result<Self, String> {
         let (job, rest) = match text.strip_prefix('"') {
-            Some(quoted) => unquoted(quoted)?,
+            Some(quoted) => parse_quoted_job(quoted)?,
             None => {
                 let (job, rest) = text.split_once(':').unwrap_or((text, ""));
                 if job.is_empty() {
@@ -93,13 +93,13 @@ impl FigureName {
 }
 
 /// The job before the closing quotation mark, and the text after the colon that follows.
-fn unquoted(text: &str) -> Result<(String, &str), String> {
+fn parse_quoted_job(text: &str) -> Result<(String, &str), String> {
     let mut job = String::new();
     let mut chars = text.char_indices();
-    while let Some((at, c)) = chars.next() {
+    while let Some((position, c)) = chars.next() {
         match c {
             '"' => {
-                let rest = text[at + 1..].strip_prefix(':');
+                let rest = text[position + 1..].strip_prefix(':');
                 return rest.map(|rest| (job, rest)).ok_or_else(|| "no colon follows the quoted job".to_owned());
             }
             '\\' => match chars.next() {
@@ -114,13 +114,13 @@ fn unquoted(text: &str) -> Result<(String, &str), String> {
 
 /// A job as written in the name of a figure: quoted if necessary.
 pub fn quoted(job: &str) -> impl fmt::Display {
-    Job(job)
+    QuotedJob(job)
 }
 
 /// A job, displayed with quotes if necessary.
-struct Job<'a>(&'a str);
+struct QuotedJob<'a>(&'a str);
 
-impl fmt::Display for Job<'_> {
+impl fmt::Display for QuotedJob<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_plain = |c: char| !c.is_whitespace() && !c.is_control() && !":\"\\".contains(c);
         if !self.0.is_empty() && self.0.chars().all(is_plain) {
@@ -139,7 +139,7 @@ impl fmt::Display for Job<'_> {
 
 impl fmt::Display for FigureName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", Job(&self.job), self.operation.name(), self.figure.name())
+        write!(f, "{}:{}:{}", QuotedJob(&self.job), self.operation.name(), self.figure.name())
     }
 }
 

@@ -53,11 +53,11 @@ impl FromStr for Objective {
     type Err = ObjectiveError;
 
     fn from_str(text: &str) -> Result<Self, ObjectiveError> {
-        parsed(text).map_err(|problem| ObjectiveError { text: text.to_owned(), problem })
+        parse_objective(text).map_err(|problem| ObjectiveError { text: text.to_owned(), problem })
     }
 }
 
-fn parsed(text: &str) -> Result<Objective, String> {
+fn parse_objective(text: &str) -> Result<Objective, String> {
     let words = words(text);
     let (goal, rest) = match words.split_first() {
         Some((&"min", rest)) => (Goal::Min, rest),
@@ -75,19 +75,19 @@ fn parsed(text: &str) -> Result<Objective, String> {
             .collect::<Result<_, _>>()?,
         [other, ..] => return Err(format!("{other:?} is where \"subject to\" was expected")),
     };
-    if let Some((one, other)) = contradiction(&conditions) {
-        return Err(format!("\"{one}\" and \"{other}\" contradict each other"));
+    if let Some((first, second)) = contradiction(&conditions) {
+        return Err(format!("\"{first}\" and \"{second}\" contradict each other"));
     }
     Ok(Objective { goal, figure, conditions, text: text.trim().to_owned() })
 }
 
 fn words(text: &str) -> Vec<&str> {
-    let blanks = unquoted(text).filter(|(_, c)| c.is_whitespace()).map(|(at, c)| (at, at + c.len_utf8()));
+    let blanks = unquoted(text).filter(|(_, c)| c.is_whitespace()).map(|(begin, c)| (begin, begin + c.len_utf8()));
     let mut words = Vec::new();
-    let mut from = 0;
-    for (at, behind) in blanks.chain([(text.len(), text.len())]) {
-        words.extend(Some(&text[from..at]).filter(|word| !word.is_empty()));
-        from = behind;
+    let mut word_begin = 0;
+    for (begin, end) in blanks.chain([(text.len(), text.len())]) {
+        words.extend(Some(&text[word_begin..begin]).filter(|word| !word.is_empty()));
+        word_begin = end;
     }
     words
 }

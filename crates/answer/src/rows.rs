@@ -94,14 +94,14 @@ pub struct IntervalRow<'a> {
 impl RunRow<'_> {
     /// The row of a run of a document.
     pub fn of<'a>(document: &'a ResultsDocument, run: &'a Run) -> RunRow<'a> {
-        let (device, kernel) = document.place_of(run);
+        let (device, kernel) = document.setup_of(run);
         let host = document.setups.get(run.setup as usize).map_or(&document.host, |setup| &setup.host);
-        Self::made(run, device, kernel, host)
+        Self::build(run, device, kernel, host)
     }
 
     /// The row of a run in this setup.
     pub fn at<'a>(setup: &'a SetupSummary, run: &'a Run) -> RunRow<'a> {
-        Self::made(run, &setup.device, &setup.kernel, &setup.host)
+        Self::build(run, &setup.device, &setup.kernel, &setup.host)
     }
 
     /// The names of a setup's device and host.
@@ -109,7 +109,7 @@ impl RunRow<'_> {
         (device_name(&setup.device), host_name(&setup.host))
     }
 
-    fn made<'a>(run: &'a Run, device: &Value, kernel: &'a str, host: &'a Value) -> RunRow<'a> {
+    fn build<'a>(run: &'a Run, device: &Value, kernel: &'a str, host: &'a Value) -> RunRow<'a> {
         let label = if run.variant.label.is_empty() { &run.scheduler } else { &run.variant.label };
         RunRow {
             scheduler: Cow::Borrowed(&run.scheduler),

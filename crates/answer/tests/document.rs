@@ -118,7 +118,7 @@ fn documents_of_versions_that_knew_one_setup_can_be_read() {
     old["runs"][0].as_object_mut().unwrap().remove("variant");
     let read = ResultsDocument::from_json(&old.to_string()).unwrap();
     assert_eq!((read.revision, read.runs[0].setup), (0, 0));
-    assert_eq!(read.place_of(&read.runs[0]), (&read.device, "6.18"));
+    assert_eq!(read.setup_of(&read.runs[0]), (&read.device, "6.18"));
     assert_eq!(Analysis::of(&read).variants[0].label, "none");
 }
 
@@ -147,7 +147,7 @@ fn one_scheduler_on_several_kernels_is_several_variants() {
     let analysis = Analysis::of(&again);
     let labels: Vec<_> = analysis.variants.iter().map(|variant| variant.label.as_str()).collect();
     assert_eq!((labels, analysis.baseline), (vec!["none kernel=4.19", "none kernel=6.18"], 1));
-    assert_eq!(again.place_of(&again.runs[1]).1, "6.18");
+    assert_eq!(again.setup_of(&again.runs[1]).1, "6.18");
 }
 
 #[test]

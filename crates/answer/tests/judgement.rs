@@ -184,11 +184,11 @@ fn equivalent_jobs_are_judged_by_their_median_and_the_worst_is_examined() {
         (slow.name, slow.job) = ("slow".to_owned(), 2);
         run.jobs.push(slow);
         for job in [0, 2] {
-            run.jobs[job].alike = Some(0);
+            run.jobs[job].equivalent_to = Some(0);
         }
     });
     let verdict = verdict(&alike);
-    assert_eq!(verdict.alike, ["reads", "slow"]);
+    assert_eq!(verdict.equivalent_jobs, ["reads", "slow"]);
     let (analysis, figure) = (Analysis::of(&alike), verdict.focus[0].figure.clone());
     let estimate = verdict.estimate(&analysis, &figure, "mq-deadline").unwrap();
     // The median of 4 ms and 12 ms.

@@ -241,7 +241,7 @@ fn the_same_job_stands_for_those_that_are_alike_in_any_order() {
     for names in [["x1", "x2", "x3"], ["x3", "x1", "x2"], ["x2", "x3", "x1"]] {
         let verdict = verdict(&compared(&["mq-deadline", "none"], &names.map(alike)));
         assert_eq!(
-            (focus(&verdict).as_str(), &verdict.alike[..]),
+            (focus(&verdict).as_str(), &verdict.equivalent_jobs[..]),
             ("x1:read:p99", &["x1", "x2", "x3"].map(str::to_owned)[..])
         );
         assert!(of(&verdict, "none").gains.iter().all(|gain| gain.job == "x1"));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Interval of checks for the end of fio.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Why fio produced no document.
 #[derive(Debug, thiserror::Error)]
@@ -45,11 +45,11 @@ impl Drop for Running {
     }
 }
 
-/// Runs fio with these arguments and returns its document. Kills fio when `goes_on` returns `false`.
+/// Runs fio with these arguments and returns its document. Kills fio when `should_continue` returns `false`.
 ///
 /// # Errors
 /// If fio cannot be run, fails, or is interrupted.
-pub fn run(arguments: &[String], goes_on: &dyn Fn() -> bool) -> Result<Value, FioError> {
+pub fn run(arguments: &[String], should_continue: &dyn Fn() -> bool) -> Result<Value, FioError> {
     let files = || Ok::<_, std::io::Error>((tempfile::tempfile()?, tempfile::tempfile()?));
     let (mut output, mut errors) = files().map_err(FioError::NoFile)?;
     let copies = || Ok::<_, std::io::Error>((output.try_clone()?, errors.try_clone()?));
@@ -62,19 +62,19 @@ pub fn run(arguments: &[String], goes_on: &dyn Fn() -> bool) -> Result<Value, Fi
         if let Some(status) = fio.0.try_wait().map_err(FioError::NotThere)? {
             break status;
         }
-        if !goes_on() {
+        if !should_continue() {
             return Err(FioError::Interrupted);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     };
-    let (printed, said) = (text(&mut output), text(&mut errors));
+    let (printed, said) = (read_text(&mut output), read_text(&mut errors));
     // fio may print warnings before the document.
-    let document = printed.find("\n{").map_or(printed.as_str(), |at| &printed[at..]);
+    let document = printed.find("\n{").map_or(printed.as_str(), |position| &printed[position..]);
     if !status.success() {
         let mut lines = said.lines().chain(printed.lines()).map(str::trim);
         let said = lines.find(|line| !line.is_empty()).unwrap_or_default().to_owned();
         // On a terminal, Ctrl-C also reaches fio, which may end first.
-        return Err(if goes_on() {
+        return Err(if should_continue() {
             FioError::Failed { status: status.to_string(), said }
         } else {
             FioError::Interrupted
@@ -96,17 +96,18 @@ pub(crate) struct JobFigures {
 impl JobFigures {
     /// The results of a job; missing values are 0.
     pub(crate) fn of(job: &Value) -> Self {
-        let each = |path: &str| {
-            ["read", "write"].map(|lane| job.pointer(&format!("/{lane}/{path}")).and_then(Value::as_f64).unwrap_or(0.0))
+        let by_direction = |path: &str| {
+            ["read", "write"]
+                .map(|direction| job.pointer(&format!("/{direction}/{path}")).and_then(Value::as_f64).unwrap_or(0.0))
         };
-        let sum = |path: &str| each(path).iter().sum::<f64>();
-        let (ios, means) = (each("total_ios"), each("lat_ns/mean"));
+        let sum = |path: &str| by_direction(path).iter().sum::<f64>();
+        let (ios, means) = (by_direction("total_ios"), by_direction("lat_ns/mean"));
         let mean_ns = (ios[0] * means[0] + ios[1] * means[1]) / (ios[0] + ios[1]).max(1.0);
         JobFigures { iops: sum("iops"), mean_us: mean_ns / 1e3, bytes: sum("io_bytes") as u64 }
     }
 }
 
-fn text(file: &mut File) -> String {
+fn read_text(file: &mut File) -> String {
     let mut bytes = Vec::new();
     let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()

@@ -9,7 +9,7 @@ pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String 
     // A known name that equals the given one is not available here, so suggesting it would not help.
     let others = known.into_iter().filter(|known| *known != name);
     let scored = others.map(|known| (strsim::jaro_winkler(known, name), known));
-    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness >= SUGGESTION_SIMILARITY);
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(similarity, _)| *similarity >= SUGGESTION_SIMILARITY);
     best.map(|(_, known)| format!("did you mean \"{known}\"? ")).unwrap_or_default()
 }
 

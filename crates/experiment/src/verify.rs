@@ -164,12 +164,12 @@ pub fn of_run(document: &ResultsDocument) -> Figures {
 }
 
 /// Calls `call` with each figure and its mean under each variant.
-fn for_each(analysis: &Analysis<'_>, call: &mut dyn FnMut(Key, Vec<(usize, f64)>)) {
+fn for_each(analysis: &Analysis<'_>, visit: &mut dyn FnMut(Key, Vec<(usize, f64)>)) {
     for job in &analysis.jobs {
         for operation in job.operations.iter().filter(|operation| operation.operation != Operation::Sync) {
             for figure in FIGURES {
                 let rows = operation.rows.iter().map(|row| (row.variant, row.estimate(figure).mean)).collect();
-                call(Key { job: job.name.to_owned(), operation: operation.operation, figure }, rows);
+                visit(Key { job: job.name.to_owned(), operation: operation.operation, figure }, rows);
             }
         }
     }
@@ -191,7 +191,7 @@ impl Verification {
                 let scheduler = analysis.variants[variant].scheduler().to_owned();
                 let values = values(&scheduler, &key);
                 let Some(mean) = stats::mean(&values).filter(|mean| *mean > 0.0) else { continue };
-                let (least, most) = ends(&values);
+                let (least, most) = min_max(&values);
                 let (error, spread) = (predicted / mean - 1.0, (most - least) / mean);
                 figures.push(FigureCheck { key: key.clone(), scheduler, predicted, measured: mean, error, spread });
             }
@@ -207,17 +207,17 @@ impl Verification {
                                 [first, second].map(|row| analysis.variants[row.variant].scheduler().to_owned());
                             let Some(difference) = second.difference(first, figure) else { continue };
                             let on_kernel = [&names[0], &names[1]].map(|name| values(name, &key));
-                            let Some((measured, half_width)) = by_rounds(&on_kernel) else { continue };
+                            let Some((measured, half_width)) = difference_over_rounds(&on_kernel) else { continue };
                             let predicted_part = difference.relative.unwrap_or(0.0);
                             let is_agreed = difference.is_significant() == Some(true);
                             let is_clear =
                                 measured.abs() > ORDER_MIN && half_width.is_some_and(|half| measured.abs() > half);
-                            let order = match () {
-                                () if !is_clear => Order::Close,
-                                () if measured.signum() == predicted_part.signum() && predicted_part != 0.0 => {
-                                    Order::Right
-                                }
-                                () => Order::Wrong,
+                            let order = if !is_clear {
+                                Order::Close
+                            } else if measured.signum() == predicted_part.signum() && predicted_part != 0.0 {
+                                Order::Right
+                            } else {
+                                Order::Wrong
                             };
                             pairs.push(Pair {
                                 key: key.clone(),
@@ -308,13 +308,13 @@ impl Verification {
 }
 
 /// The relative difference of the second to the first over the rounds, and half the width of its interval.
-fn by_rounds([first, second]: &[Vec<f64>; 2]) -> Option<(f64, Option<f64>)> {
+fn difference_over_rounds([first, second]: &[Vec<f64>; 2]) -> Option<(f64, Option<f64>)> {
     let ratios: Vec<f64> = first.iter().zip(second).map(|(first, second)| (second / first).ln()).collect();
     let mean = stats::mean(&ratios)?;
     Some((mean.exp_m1(), stats::half_width(&ratios).map(f64::exp_m1)))
 }
 
-fn ends(values: &[f64]) -> (f64, f64) {
+fn min_max(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, 0.0), |(least, most), value| (value.min(least), value.max(most)))
 }
 

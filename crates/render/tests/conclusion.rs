@@ -199,7 +199,7 @@ fn equivalent_jobs_are_judged_as_one_and_their_unfairness_is_a_loss() {
             (0..3)
                 .map(|guest| {
                     job(&format!("guest{guest}"), guest, means[guest as usize] * factor, |summary| {
-                        summary.alike = Some(0)
+                        summary.equivalent_to = Some(0)
                     })
                 })
                 .collect::<Vec<_>>()
@@ -457,7 +457,7 @@ fn a_mean_of_a_handful_of_ios_is_in_doubt() {
 fn two_equivalent_jobs_are_described_as_one_and_the_job_like_it() {
     let both = |mean: f64| {
         move |factor: f64| {
-            let one = |name, number| job(name, number, mean * factor, |summary| summary.alike = Some(0));
+            let one = |name, number| job(name, number, mean * factor, |summary| summary.equivalent_to = Some(0));
             vec![one("a", 0), one("b", 1)]
         }
     };

@@ -31,14 +31,14 @@ const LETTERED: [&str; 4] = ["sd", "vd", "xvd", "hd"];
 
 impl BlockDevice {
     /// Parses a device name, with or without `/dev/`. `None` if no block device can have this name.
-    pub(super) fn named(given: &str) -> Option<Self> {
-        let name = given.strip_prefix("/dev/").unwrap_or(given);
+    pub(super) fn named(text: &str) -> Option<Self> {
+        let name = text.strip_prefix("/dev/").unwrap_or(text);
         let (name, is_mapped) = match name.strip_prefix("mapper/") {
             Some(mapped) => (mapped, true),
             None => (name, false),
         };
-        let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if name.is_empty() || name.starts_with(['-', '.']) || !name.chars().all(is_fit) {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.starts_with(['-', '.']) || !name.chars().all(is_allowed) {
             return None;
         }
         let disk = if is_mapped { None } else { disk_of(name) };
@@ -55,32 +55,39 @@ fn disk_of(name: &str) -> Option<&str> {
     if disk.len() == name.len() {
         return None;
     }
-    let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| disk.starts_with(beginning));
+    let has_prefix = |beginnings: &[&str]| beginnings.iter().any(|beginning| disk.starts_with(beginning));
     let is_lettered = |rest: &str| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_lowercase());
     if LETTERED.iter().any(|beginning| disk.strip_prefix(beginning).is_some_and(is_lettered)) {
         return Some(disk);
     }
     let disk = disk.strip_suffix('p').filter(|disk| disk.ends_with(|c: char| c.is_ascii_digit()))?;
-    begins(&NUMBERED).then_some(disk)
+    has_prefix(&NUMBERED).then_some(disk)
 }
 
 fn kind(name: &str, is_mapped: bool) -> Kind {
     let is_numbered = |beginning: &str| {
         name.strip_prefix(beginning).is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit()))
     };
-    match () {
-        () if name.starts_with("mpath") => Kind::OnOthers(Stack::Multipath),
-        () if is_mapped || is_numbered("dm-") => Kind::OnOthers(Stack::DeviceMapper),
+    // Multipath devices are mapped, too, so their prefix is tried first.
+    if name.starts_with("mpath") {
+        Kind::OnOthers(Stack::Multipath)
+    } else if is_mapped || is_numbered("dm-") {
+        Kind::OnOthers(Stack::DeviceMapper)
+    } else if is_numbered("md") || name.starts_with("md_") {
         // Both md127 and the older md_d0.
-        () if is_numbered("md") || name.starts_with("md_") => Kind::OnOthers(Stack::Md),
-        () if is_numbered("bcache") || is_numbered("drbd") => Kind::OnOthers(Stack::Other),
-        () if ["zram", "ram", "pmem"].into_iter().any(is_numbered) => Kind::InMemory,
-        () if is_numbered("loop") => Kind::InFile,
-        () if name.starts_with("nvme") => Kind::Nvme,
-        () if name.strip_prefix("sd").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase())) => {
-            Kind::Scsi
-        }
-        () => Kind::Other,
+        Kind::OnOthers(Stack::Md)
+    } else if is_numbered("bcache") || is_numbered("drbd") {
+        Kind::OnOthers(Stack::Other)
+    } else if ["zram", "ram", "pmem"].into_iter().any(is_numbered) {
+        Kind::InMemory
+    } else if is_numbered("loop") {
+        Kind::InFile
+    } else if name.starts_with("nvme") {
+        Kind::Nvme
+    } else if name.strip_prefix("sd").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase())) {
+        Kind::Scsi
+    } else {
+        Kind::Other
     }
 }
 
@@ -100,13 +107,18 @@ pub fn layer(file: &str) -> Option<&'static str> {
         Some(Kind::Scsi | Kind::Nvme | Kind::InMemory | Kind::Other) | None => {}
     }
     // LVM names volumes after their group: /dev/GROUP/VOLUME.
-    let is_own = ["disk/", "block/", "shm/", "fd/", "char/", "cciss/"].iter().any(|own| name.starts_with(own));
-    match () {
-        () if name.starts_with("md/") => Some("md RAID"),
-        () if name.starts_with("zvol/") || is_numbered("zd") => Some("ZFS volume"),
-        () if is_numbered("nbd") || is_numbered("rbd") => Some("network block device"),
-        () if name.contains('/') && !is_own && !name.starts_with("mapper/") => Some("logical volume"),
-        () => None,
+    let is_device_directory =
+        ["disk/", "block/", "shm/", "fd/", "char/", "cciss/"].iter().any(|directory| name.starts_with(directory));
+    if name.starts_with("md/") {
+        Some("md RAID")
+    } else if name.starts_with("zvol/") || is_numbered("zd") {
+        Some("ZFS volume")
+    } else if is_numbered("nbd") || is_numbered("rbd") {
+        Some("network block device")
+    } else if name.contains('/') && !is_device_directory && !name.starts_with("mapper/") {
+        Some("logical volume")
+    } else {
+        None
     }
 }
 

@@ -45,11 +45,11 @@ pub fn advice(analysis: &Analysis<'_>, names: &[String]) -> Result<Vec<Advice>, 
     if document.partial {
         return Ok(Vec::new());
     }
-    let of = |verdict, device| Adviser::of(analysis, verdict)?.advice(device);
+    let advice_for = |verdict, device| Adviser::of(analysis, verdict)?.advice(device);
     Ok(document
         .verdicts
         .iter()
-        .flat_map(|verdict| devices.iter().filter_map(move |device| of(verdict, device)))
+        .flat_map(|verdict| devices.iter().filter_map(move |device| advice_for(verdict, device)))
         .collect())
 }
 
@@ -143,7 +143,7 @@ struct Adviser<'a> {
     /// Whether the recommended variant needs the other of the two queue kinds of old kernels, which takes a reboot.
     is_other_queue: bool,
     /// The kernel's default scheduler, if it was not compared although no baseline was named and no guests are involved.
-    missing: Option<&'a str>,
+    uncompared_default: Option<&'a str>,
     from: Settings,
     to: Settings,
 }
@@ -151,28 +151,28 @@ struct Adviser<'a> {
 impl<'a> Adviser<'a> {
     fn of(analysis: &Analysis<'a>, verdict: &'a Verdict) -> Option<Self> {
         let document = analysis.document;
-        let here = |label: &str| {
-            let mut of_label = analysis.variants.iter().filter(|variant| variant.label == label);
-            of_label.find(|variant| variant.first().setup == verdict.setup).map(|variant| variant.first())
+        let run_of = |label: &str| {
+            let mut labelled = analysis.variants.iter().filter(|variant| variant.label == label);
+            labelled.find(|variant| variant.first().setup == verdict.setup).map(|variant| variant.first())
         };
-        let (from, run) = (here(&verdict.reference)?, here(&verdict.recommended)?);
+        let (from, run) = (run_of(&verdict.reference)?, run_of(&verdict.recommended)?);
         let settings = |run| Settings::of(run, document.guests.is_some());
         let default = document.setups.get(verdict.setup as usize);
         let default = default.map_or(&document.default_scheduler, |setup| &setup.default_scheduler).as_deref();
         let is_compared = |default: &str| {
-            let mut here = analysis.variants.iter().map(Variant::first).filter(|run| run.setup == verdict.setup);
-            here.any(|run| run.scheduler == default)
+            let mut runs = analysis.variants.iter().map(Variant::first).filter(|run| run.setup == verdict.setup);
+            runs.any(|run| run.scheduler == default)
         };
-        let is_asked = document.baseline.is_some() || document.guests.is_some();
-        let missing = default.filter(|default| !is_asked && !is_compared(default));
-        let front = match missing {
+        let has_chosen_reference = document.baseline.is_some() || document.guests.is_some();
+        let uncompared_default = default.filter(|default| !has_chosen_reference && !is_compared(default));
+        let front = match uncompared_default {
             Some("noop" | "deadline" | "cfq") => Front::Legacy,
             Some(_) => Front::Mq,
             None => from.front,
         };
         let is_other_queue = front != run.front;
-        let kernel = document.place_of(run).1;
-        Some(Self { verdict, kernel, run, is_other_queue, missing, from: settings(from), to: settings(run) })
+        let kernel = document.setup_of(run).1;
+        Some(Self { verdict, kernel, run, is_other_queue, uncompared_default, from: settings(from), to: settings(run) })
     }
 
     fn advice(&self, device: &BlockDevice) -> Option<Advice> {
@@ -205,9 +205,9 @@ impl<'a> Adviser<'a> {
             return Some(advice);
         }
         advice.check = self.check(&device.name);
-        let missing = self.missing(device);
-        advice.cautions.extend(missing.map(|default| Caution::NotCompared { default: default.to_owned() }));
-        if self.verdict.decision == Decision::Change || missing.is_some() {
+        let uncompared_default = self.uncompared_default(device);
+        advice.cautions.extend(uncompared_default.map(|default| Caution::NotCompared { default: default.to_owned() }));
+        if self.verdict.decision == Decision::Change || uncompared_default.is_some() {
             self.write(device, &mut advice);
         }
         Some(advice)
@@ -236,14 +236,14 @@ impl<'a> Adviser<'a> {
     }
 
     /// The device's default scheduler, if it was not among those compared.
-    fn missing(&self, device: &BlockDevice) -> Option<&'a str> {
-        let default = self.missing.map(|default| if device.kind == Kind::Nvme { "none" } else { default });
+    fn uncompared_default(&self, device: &BlockDevice) -> Option<&'a str> {
+        let default = self.uncompared_default.map(|default| if device.kind == Kind::Nvme { "none" } else { default });
         default.filter(|&default| default != self.from.scheduler)
     }
 
     /// The device's settings before a change, as far as they are known.
-    fn before(&self, device: &BlockDevice) -> Settings {
-        match self.missing(device) {
+    fn settings_before(&self, device: &BlockDevice) -> Settings {
+        match self.uncompared_default(device) {
             Some(default) => Settings { scheduler: default.to_owned(), guest_scheduler: None, files: Vec::new() },
             None => self.from.clone(),
         }
@@ -251,7 +251,7 @@ impl<'a> Adviser<'a> {
 
     /// Adds the writes, the rule and the cautions of a change.
     fn write(&self, device: &BlockDevice, advice: &mut Advice) {
-        let (from, to, name) = (&self.before(device), &self.to, device.name.as_str());
+        let (from, to, name) = (&self.settings_before(device), &self.to, device.name.as_str());
         let is_changed = from.scheduler != to.scheduler;
         // The change may concern the guests' disks only.
         if from.scheduler == to.scheduler && from.files == to.files {
@@ -264,7 +264,7 @@ impl<'a> Adviser<'a> {
             advice.now.push(to.write_scheduler(name));
         }
         advice.now.extend(to.write_files(name));
-        advice.back = self.back(device, &mut advice.cautions);
+        advice.back = self.undo_commands(device, &mut advice.cautions);
         let file = format!("/etc/udev/rules.d/99-hoistway-{name}.rules");
         let reload = "udevadm control --reload".to_owned();
         advice.rule = Some(UdevRule {
@@ -284,31 +284,31 @@ impl<'a> Adviser<'a> {
     }
 
     /// The writes that undo a change. Switching schedulers resets the tunables and `nr_requests` to their defaults.
-    fn back(&self, device: &BlockDevice, cautions: &mut Vec<Caution>) -> Vec<String> {
+    fn undo_commands(&self, device: &BlockDevice, cautions: &mut Vec<Caution>) -> Vec<String> {
         if self.is_other_queue {
             return Vec::new();
         }
         let (to, is_default_unknown) = (&self.to, self.other_default(device).is_some());
-        let of_nvme = Settings { scheduler: "none".to_owned(), ..self.from.clone() };
-        let from = if is_default_unknown { &of_nvme } else { &self.before(device) };
+        let nvme_settings = Settings { scheduler: "none".to_owned(), ..self.from.clone() };
+        let from = if is_default_unknown { &nvme_settings } else { &self.settings_before(device) };
         let device = device.name.as_str();
-        let is_fresh = |file: &str| file == "nr_requests" || file.starts_with("iosched/");
-        let is_lost = to.files.iter().any(|(file, _)| is_fresh(file) && from.file(file).is_none());
+        let is_reset_by_switch = |file: &str| file == "nr_requests" || file.starts_with("iosched/");
+        let needs_reset = to.files.iter().any(|(file, _)| is_reset_by_switch(file) && from.file(file).is_none());
         let mut lines = Vec::new();
         if from.scheduler != to.scheduler {
             lines.push(from.write_scheduler(device));
-        } else if is_lost {
-            let other = match (self.run.front, to.scheduler.as_str()) {
+        } else if needs_reset {
+            let temporary_scheduler = match (self.run.front, to.scheduler.as_str()) {
                 (Front::Legacy, "noop") => "deadline",
                 (Front::Legacy, _) => "noop",
                 (Front::Mq, "none") => "mq-deadline",
                 (Front::Mq, _) => "none",
             };
-            lines.push(write(device, "scheduler", other));
+            lines.push(write(device, "scheduler", temporary_scheduler));
             lines.push(from.write_scheduler(device));
         }
         lines.extend(from.write_files(device));
-        for (file, _) in to.files.iter().filter(|(file, _)| !is_fresh(file) && from.file(file).is_none()) {
+        for (file, _) in to.files.iter().filter(|(file, _)| !is_reset_by_switch(file) && from.file(file).is_none()) {
             if file == "wbt_lat_usec" {
                 // Writing -1 makes the kernel restore its default.
                 lines.push(write(device, file, "-1"));
@@ -327,8 +327,8 @@ impl<'a> Adviser<'a> {
 
     /// The boot parameter that a kernel with both queue kinds needs. (NVMe drives are always multi-queue.)
     fn boot(&self) -> Option<Caution> {
-        let of_mq = self.run.front == Front::Mq;
-        let (kernel, parameter) = (self.kernel.to_owned(), format!("scsi_mod.use_blk_mq={}", u8::from(of_mq)));
+        let is_mq = self.run.front == Front::Mq;
+        let (kernel, parameter) = (self.kernel.to_owned(), format!("scsi_mod.use_blk_mq={}", u8::from(is_mq)));
         is_before_5(self.kernel).then_some(Caution::Boot { kernel, parameter, is_other_queue: self.is_other_queue })
     }
 

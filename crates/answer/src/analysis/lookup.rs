@@ -23,13 +23,14 @@ impl<'a> Analysis<'a> {
     /// # Errors
     /// If no variant had such I/O; the error lists the jobs and operations that have.
     pub fn find(&self, name: &FigureName) -> Result<(&JobAnalysis<'a>, &OperationAnalysis<'a>), NoSuchFigure> {
-        let all = || self.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)));
-        let is_wanted = |(job, operation): &(&JobAnalysis<'a>, &OperationAnalysis<'a>)| {
+        let operations =
+            || self.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)));
+        let matches = |(job, operation): &(&JobAnalysis<'a>, &OperationAnalysis<'a>)| {
             job.name == name.job && operation.operation == name.operation && name.figure.is_of(name.operation)
         };
-        all().find(is_wanted).ok_or_else(|| NoSuchFigure {
+        operations().find(matches).ok_or_else(|| NoSuchFigure {
             name: name.clone(),
-            known: all()
+            known: operations()
                 .map(|(job, operation)| format!("{}:{}", quoted(job.name), operation.operation.name()))
                 .collect(),
         })
@@ -41,7 +42,7 @@ impl<'a> Analysis<'a> {
     /// If no variant had such I/O; the error lists the jobs and operations that have.
     pub fn figure(&self, name: &FigureName) -> Result<Vec<(String, Estimate)>, NoSuchFigure> {
         let (_, operation) = self.find(name)?;
-        let of = |row: &Row<'a>| (self.variants[row.variant].label.clone(), row.estimate(name.figure));
-        Ok(operation.rows.iter().map(of).collect())
+        let labelled_estimate = |row: &Row<'a>| (self.variants[row.variant].label.clone(), row.estimate(name.figure));
+        Ok(operation.rows.iter().map(labelled_estimate).collect())
     }
 }

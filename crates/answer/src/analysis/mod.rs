@@ -24,7 +24,7 @@ use hoistway_measure::stats;
 pub use lookup::NoSuchFigure;
 pub use ranges::Range;
 pub use ranking::Ranking;
-pub(crate) use reference::{default_reference, of_scheduler};
+pub(crate) use reference::{default_reference, find_by_scheduler};
 pub use variant::Variant;
 
 /// All jobs of a job file under all variants.
@@ -52,7 +52,7 @@ pub struct JobAnalysis<'a> {
     /// Number of its processes.
     pub processes: u32,
     /// Index of the first equivalent job, which may be its own; `None` if no other job is equivalent.
-    pub alike: Option<u32>,
+    pub equivalent_to: Option<u32>,
     /// Whether its I/O is random rather than sequential; `None` if unknown.
     pub random: Option<bool>,
     /// Its demand; `None` if unknown.
@@ -154,11 +154,11 @@ impl<'a> Row<'a> {
             Some((sample.figure(figure) - other, other))
         });
         let (differences, others): (Vec<f64>, Vec<f64>) = pairs.unzip();
-        let (mean, of_other) = (stats::mean(&differences)?, stats::mean(&others)?);
+        let (mean, other_mean) = (stats::mean(&differences)?, stats::mean(&others)?);
         Some(Difference {
             mean,
             half_width: stats::half_width(&differences).filter(|_| figure != Figure::Max),
-            relative: stats::relative_difference(of_other + mean, of_other),
+            relative: stats::relative_difference(other_mean + mean, other_mean),
             pairs: differences.len(),
         })
     }
@@ -196,7 +196,7 @@ impl<'a> Analysis<'a> {
             name: &job.name,
             job: job.job,
             processes: job.processes,
-            alike: job.alike,
+            equivalent_to: job.equivalent_to,
             random: job.random,
             demand: job.demand,
             operations: operations(job.job, &variants),
@@ -221,18 +221,18 @@ impl<'a> Analysis<'a> {
 }
 
 fn operations<'a>(job: u32, variants: &[Variant<'a>]) -> Vec<OperationAnalysis<'a>> {
-    let of = |operation| {
+    let analyse_operation = |operation| {
         let row = |(variant, compared): (usize, &Variant<'a>)| {
-            let sample = |run: &&'a Run| Some((run.repeat, of_job(run, job)?.operation(operation)?));
+            let sample = |run: &&'a Run| Some((run.repeat, job_summary(run, job)?.operation(operation)?));
             let samples: BTreeMap<_, _> = compared.runs.iter().filter_map(sample).collect();
-            let cpu: Vec<f64> = compared.runs.iter().filter_map(|run| of_job(run, job)?.cpu_us_per_io).collect();
+            let cpu: Vec<f64> = compared.runs.iter().filter_map(|run| job_summary(run, job)?.cpu_us_per_io).collect();
             (!samples.is_empty()).then(|| Row {
                 variant,
                 cpu_us_per_io: stats::mean(&cpu),
                 done_seconds: compared
                     .runs
                     .iter()
-                    .map(|run| of_job(run, job)?.done_seconds)
+                    .map(|run| job_summary(run, job)?.done_seconds)
                     .collect::<Option<Vec<_>>>()
                     .and_then(|all| stats::mean(&all)),
                 samples,
@@ -241,9 +241,9 @@ fn operations<'a>(job: u32, variants: &[Variant<'a>]) -> Vec<OperationAnalysis<'
         };
         OperationAnalysis { operation, rows: variants.iter().enumerate().filter_map(row).collect() }
     };
-    Operation::ALL.into_iter().map(of).filter(|operation| !operation.rows.is_empty()).collect()
+    Operation::ALL.into_iter().map(analyse_operation).filter(|operation| !operation.rows.is_empty()).collect()
 }
 
-fn of_job(run: &Run, job: u32) -> Option<&JobSummary> {
+fn job_summary(run: &Run, job: u32) -> Option<&JobSummary> {
     run.jobs.iter().find(|summary| summary.job == job)
 }

@@ -54,6 +54,7 @@ fn row<'j, 'a>(
     variants: &[Variant<'_>],
     label: &str,
 ) -> Option<&'j mut Row<'a>> {
-    let of = job.operations.iter_mut().find(|of| of.operation == operation)?;
-    of.rows.iter_mut().find(|row| variants[row.variant].label == label)
+    let operation_analysis =
+        job.operations.iter_mut().find(|operation_analysis| operation_analysis.operation == operation)?;
+    operation_analysis.rows.iter_mut().find(|row| variants[row.variant].label == label)
 }

@@ -34,8 +34,12 @@ impl Ranking {
         let (Some(best), Some(worst)) = (indexes.clone().rev().max_by(by_goodness), indexes.min_by(by_goodness)) else {
             return Self::default();
         };
-        let some = |rows_at_end: Vec<usize>| if rows_at_end.len() == rows.len() { Vec::new() } else { rows_at_end };
-        Self { best: some(end(rows, best, figure, End::Best)), worst: some(end(rows, worst, figure, End::Worst)) }
+        let unless_all =
+            |rows_at_end: Vec<usize>| if rows_at_end.len() == rows.len() { Vec::new() } else { rows_at_end };
+        Self {
+            best: unless_all(end(rows, best, figure, End::Best)),
+            worst: unless_all(end(rows, worst, figure, End::Worst)),
+        }
     }
 
     /// Whether a row is among the best, and not among the worst too.
@@ -56,14 +60,14 @@ enum End {
 }
 
 /// Every row that is not significantly less extreme than `extreme`.
-fn end(rows: &[Row<'_>], extreme: usize, figure: Figure, at: End) -> Vec<usize> {
+fn end(rows: &[Row<'_>], extreme: usize, figure: Figure, side: End) -> Vec<usize> {
     let is_repeated = rows.iter().any(|row| row.samples().len() > 1);
     let is_as_extreme = |index: &usize| {
         let Some(difference) = rows[*index].difference(&rows[extreme], figure) else { return true };
         let is_better = (difference.mean > 0.0) == figure.higher_is_better();
         match difference.half_width {
             // If rows lack repeats, the order of their means may differ from the sign of the paired difference.
-            Some(half_width) => difference.mean.abs() <= half_width || is_better == (at == End::Best),
+            Some(half_width) => difference.mean.abs() <= half_width || is_better == (side == End::Best),
             // Single runs are ranked by their figures alone; repeats without a common pair cannot be told apart.
             None => is_repeated || difference.mean == 0.0,
         }

@@ -12,8 +12,8 @@ impl ResultsDocument {
 }
 
 /// The first of these variants that uses this scheduler, preferably with its default settings.
-pub(crate) fn of_scheduler(variants: &[Variant<'_>], candidates: &[usize], name: &str) -> Option<usize> {
-    first_preferring_defaults(variants, candidates, |one| one.is_of(name))
+pub(crate) fn find_by_scheduler(variants: &[Variant<'_>], candidates: &[usize], name: &str) -> Option<usize> {
+    first_preferring_defaults(variants, candidates, |variant| variant.uses_scheduler(name))
 }
 
 /// The kernel's default among these variants, or else the first scheduler; of several settings the default one is preferred.
@@ -24,9 +24,9 @@ pub(crate) fn default_reference(
 ) -> Option<usize> {
     let first = || {
         let first = variants[*candidates.first()?].scheduler();
-        first_preferring_defaults(variants, candidates, |one| one.scheduler() == first)
+        first_preferring_defaults(variants, candidates, |variant| variant.scheduler() == first)
     };
-    default.and_then(|name| of_scheduler(variants, candidates, name)).or_else(first)
+    default.and_then(|name| find_by_scheduler(variants, candidates, name)).or_else(first)
 }
 
 fn first_preferring_defaults<'a>(
@@ -35,5 +35,5 @@ fn first_preferring_defaults<'a>(
     matches: impl Fn(&Variant<'a>) -> bool,
 ) -> Option<usize> {
     let matching = || candidates.iter().copied().filter(|index| matches(&variants[*index]));
-    matching().find(|index| variants[*index].first().variant.is_usual()).or_else(|| matching().next())
+    matching().find(|index| variants[*index].first().variant.has_default_settings()).or_else(|| matching().next())
 }

@@ -13,7 +13,7 @@ impl Statistics {
     /// The statistics of a document's runs.
     pub fn of(analysis: &Analysis<'_>) -> Self {
         let label = |variant: usize| analysis.variants.get(variant).map_or("", |variant| &variant.label).to_owned();
-        let is_by_place = analysis.distinct_baselines().len() > 1;
+        let has_several_baselines = analysis.distinct_baselines().len() > 1;
         let mut rows = Vec::new();
         for (job, operation) in
             analysis.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)))
@@ -24,7 +24,7 @@ impl Statistics {
                     job: job.name.to_owned(),
                     job_index: job.job,
                     operation: operation.operation,
-                    compared_with: is_by_place.then(|| label(analysis.baselines[row.variant])),
+                    compared_with: has_several_baselines.then(|| label(analysis.baselines[row.variant])),
                     figures: Figure::ALL
                         .into_iter()
                         .filter(|figure| figure.is_of(operation.operation))

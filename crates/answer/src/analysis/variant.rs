@@ -23,12 +23,12 @@ impl<'a> Variant<'a> {
                 None => variants.push(Self { label: String::new(), runs: vec![run] }),
             }
         }
-        let schedulers: Vec<_> = variants.iter().map(|variant| labelled(variant.first())).collect();
+        let schedulers: Vec<_> = variants.iter().map(|variant| run_label(variant.first())).collect();
         for (index, variant) in variants.iter_mut().enumerate() {
-            let of_this = |name: &&String| **name == schedulers[index];
+            let has_same_name = |name: &&String| **name == schedulers[index];
             variant.label = schedulers[index].clone();
-            if schedulers.iter().filter(of_this).count() > 1 {
-                let number = schedulers[..=index].iter().filter(of_this).count();
+            if schedulers.iter().filter(has_same_name).count() > 1 {
+                let number = schedulers[..=index].iter().filter(has_same_name).count();
                 variant.label += &format!(" #{number}");
             }
         }
@@ -42,14 +42,14 @@ impl<'a> Variant<'a> {
 
     /// The scheduler's name, with the settings that distinguish it from others of this name.
     pub fn name(&self) -> &'a str {
-        named(self.first())
+        run_name(self.first())
     }
 
     /// A line about the tunables that were set, without those that the label shows. `None` if there are none, unless the label needs an
     /// explanation because it is numbered.
     pub fn tunables(&self) -> Option<String> {
         let is_in_label = |name: &String| self.first().variant.settings.contains_key(name);
-        let set = listed(self.first().tunables.iter().filter(|(name, _)| !is_in_label(name)));
+        let set = join_settings(self.first().tunables.iter().filter(|(name, _)| !is_in_label(name)));
         match (set.is_empty(), self.label.contains('#')) {
             (true, false) => None,
             (true, true) => Some(format!("{}: defaults", self.label)),
@@ -64,7 +64,7 @@ impl<'a> Variant<'a> {
 
     /// The variant in a sentence, without its setup: `mq-deadline with fifo_batch=4 and nr_requests=64`.
     pub fn in_words(&self) -> String {
-        let knobs: Vec<String> = self.first().variant.knobs().iter().map(pair).collect();
+        let knobs: Vec<String> = self.first().variant.knobs().iter().map(setting_text).collect();
         let front = if self.first().front == Front::Legacy { " (legacy)" } else { "" };
         match &knobs[..] {
             // The label may end with a number, which is kept.
@@ -81,13 +81,13 @@ impl<'a> Variant<'a> {
     pub fn is_kernel_default(&self) -> bool {
         let run = self.first();
         let is_varied = |name: &String| run.variant.settings.contains_key(name);
-        run.variant.is_usual() && run.tunables.keys().chain(run.queue_files.keys()).all(is_varied)
+        run.variant.has_default_settings() && run.tunables.keys().chain(run.queue_files.keys()).all(is_varied)
     }
 
     /// Whether it uses this scheduler; with guests, whether the host does.
-    pub(crate) fn is_of(&self, scheduler: &str) -> bool {
-        let of_guest = self.scheduler().strip_suffix(scheduler);
-        of_guest.is_some_and(|before| before.is_empty() || before.ends_with("-over-"))
+    pub(crate) fn uses_scheduler(&self, scheduler: &str) -> bool {
+        let prefix = self.scheduler().strip_suffix(scheduler);
+        prefix.is_some_and(|prefix| prefix.is_empty() || prefix.ends_with("-over-"))
     }
 
     /// The first of its runs.
@@ -96,12 +96,12 @@ impl<'a> Variant<'a> {
     }
 }
 
-fn pair((name, value): (&String, &Value)) -> String {
+fn setting_text((name, value): (&String, &Value)) -> String {
     format!("{name}={}", value_text(value))
 }
 
-fn listed<'a>(set: impl Iterator<Item = (&'a String, &'a Value)>) -> String {
-    set.map(pair).collect::<Vec<_>>().join(", ")
+fn join_settings<'a>(set: impl Iterator<Item = (&'a String, &'a Value)>) -> String {
+    set.map(setting_text).collect::<Vec<_>>().join(", ")
 }
 
 fn same_setting(a: &Run, b: &Run) -> bool {
@@ -110,13 +110,13 @@ fn same_setting(a: &Run, b: &Run) -> bool {
 
 /// The label of a run. A scheduler on the single-queue block layer is marked `(legacy)`: compared with multi-queue ones, its figures
 /// include the difference between the two block layers.
-fn labelled(run: &Run) -> String {
+fn run_label(run: &Run) -> String {
     match run.front {
-        Front::Mq => named(run).to_owned(),
-        Front::Legacy => format!("{} (legacy)", named(run)),
+        Front::Mq => run_name(run).to_owned(),
+        Front::Legacy => format!("{} (legacy)", run_name(run)),
     }
 }
 
-fn named(run: &Run) -> &str {
+fn run_name(run: &Run) -> &str {
     if run.variant.settings.is_empty() { &run.scheduler } else { &run.variant.label }
 }

@@ -30,14 +30,14 @@ impl From<Leaf> for InputChange {
 pub(super) fn changes(old: &Analysis<'_>, new: &Analysis<'_>) -> Vec<InputChange> {
     let (before, after) = (old.document, new.document);
     let mut changes: Vec<InputChange> = Vec::new();
-    if let Some((line, before, after)) = line(&before.job_text, &after.job_text) {
+    if let Some((line, before, after)) = first_different_line(&before.job_text, &after.job_text) {
         changes.push(InputChange {
             input: format!("job_text, line {line}"),
             before: before.into(),
             after: after.into(),
         });
     }
-    changes.extend(differences("", &head(before), &head(after)).into_iter().map(InputChange::from));
+    changes.extend(differences("", &common_inputs(before), &common_inputs(after)).into_iter().map(InputChange::from));
     let (old, new) = (settings(old), settings(new));
     for (label, old) in &old {
         if let Some(new) = new.get(label) {
@@ -48,7 +48,7 @@ pub(super) fn changes(old: &Analysis<'_>, new: &Analysis<'_>) -> Vec<InputChange
 }
 
 /// The inputs other than settings of schedulers.
-fn head(document: &ResultsDocument) -> Value {
+fn common_inputs(document: &ResultsDocument) -> Value {
     json!({
         "version": document.version,
         "device": document.device,
@@ -68,18 +68,20 @@ fn head(document: &ResultsDocument) -> Value {
 
 /// The settings of each variant, by its label.
 fn settings(analysis: &Analysis<'_>) -> BTreeMap<String, Value> {
-    let of = |run: &crate::document::Run| {
+    let variant_settings = |run: &crate::document::Run| {
         let mut set = run.tunables.clone();
         set.extend(run.queue_files.clone());
-        let as_usual = run.ran_as.iter().map(|kernel| ("ran_as".to_owned(), Value::from(kernel.as_str())));
-        Value::Object(set.into_iter().chain(as_usual).collect::<Map<_, _>>())
+        let ran_as = run.ran_as.iter().map(|kernel| ("ran_as".to_owned(), Value::from(kernel.as_str())));
+        Value::Object(set.into_iter().chain(ran_as).collect::<Map<_, _>>())
     };
-    analysis.variants.iter().map(|variant| (variant.label.clone(), of(variant.first()))).collect()
+    analysis.variants.iter().map(|variant| (variant.label.clone(), variant_settings(variant.first()))).collect()
 }
 
 /// The first line that differs, counted from 1, in both texts.
-fn line(before: &str, after: &str) -> Option<(usize, String, String)> {
+fn first_different_line(before: &str, after: &str) -> Option<(usize, String, String)> {
     let lines = before.lines().count().max(after.lines().count());
-    let at = |text: &str, line: usize| text.lines().nth(line).unwrap_or_default().to_owned();
-    (0..lines).map(|line| (line + 1, at(before, line), at(after, line))).find(|(_, before, after)| before != after)
+    let line_at = |text: &str, line: usize| text.lines().nth(line).unwrap_or_default().to_owned();
+    (0..lines)
+        .map(|line| (line + 1, line_at(before, line), line_at(after, line)))
+        .find(|(_, before, after)| before != after)
 }

@@ -27,9 +27,9 @@ fn walk(path: &str, before: &Value, after: &Value, found: &mut Vec<Leaf>) {
             }
         }
         (Value::Array(old), Value::Array(new)) => {
-            for place in 0..old.len().max(new.len()) {
-                let at = |values: &[Value]| values.get(place).cloned().unwrap_or(Value::Null);
-                walk(&format!("{path}[{place}]"), &at(old), &at(new), found);
+            for index in 0..old.len().max(new.len()) {
+                let element = |values: &[Value]| values.get(index).cloned().unwrap_or(Value::Null);
+                walk(&format!("{path}[{index}]"), &element(old), &element(new), found);
             }
         }
         (before, after) if before == after || is_same_number(before, after) => {}
@@ -39,8 +39,8 @@ fn walk(path: &str, before: &Value, after: &Value, found: &mut Vec<Leaf>) {
 
 /// Whether both are the same number in different notations, such as 38 and 38.0.
 fn is_same_number(before: &Value, after: &Value) -> bool {
-    let one_is_a_fraction = before.is_f64() || after.is_f64();
-    one_is_a_fraction && before.as_f64().is_some_and(|number| after.as_f64() == Some(number))
+    let is_any_float = before.is_f64() || after.is_f64();
+    is_any_float && before.as_f64().is_some_and(|number| after.as_f64() == Some(number))
 }
 
 #[cfg(test)]

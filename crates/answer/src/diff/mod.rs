@@ -93,21 +93,21 @@ impl Diff {
             for operation in &job.operations {
                 for row in &operation.rows {
                     let label = &labels_before[row.variant];
-                    let beside = || {
+                    let find_row_after = || {
                         let variant = labels_after.iter().position(|other| other == label)?;
                         let name =
                             |figure| FigureName { job: job.name.to_owned(), operation: operation.operation, figure };
                         let (_, operation) = new.find(&name(Figure::Iops)).ok()?;
                         operation.row(variant)
                     };
-                    let Some(other) = beside() else { continue };
+                    let Some(row_after) = find_row_after() else { continue };
                     let seeds = Seeds { before: old, after: new };
-                    let named = |figure| named(job.name, operation.operation, figure);
+                    let figure_name = |figure| figure_name(job.name, operation.operation, figure);
                     figures.extend(
                         Figure::ALL
                             .into_iter()
                             .filter(|figure| figure.is_of(operation.operation))
-                            .map(|figure| seeds.change(label, named(figure), [row, other], smallest_effect)),
+                            .map(|figure| seeds.change(label, figure_name(figure), [row, row_after], smallest_effect)),
                     );
                 }
             }
@@ -123,7 +123,7 @@ impl Diff {
     }
 }
 
-fn named(job: &str, operation: Operation, figure: Figure) -> FigureName {
+fn figure_name(job: &str, operation: Operation, figure: Figure) -> FigureName {
     FigureName { job: job.to_owned(), operation, figure }
 }
 
@@ -150,20 +150,23 @@ impl Seeds<'_> {
             .collect();
         // A few seeds in common by accident do not make the documents comparable seed by seed.
         let paired = pairs.len() == before.len().min(after.len());
-        let better = |logarithm: f64| if figure.higher_is_better() { logarithm } else { -logarithm };
+        let positive_if_better = |logarithm: f64| if figure.higher_is_better() { logarithm } else { -logarithm };
         // Maxima get no interval, as their distribution has too long a tail.
-        let without =
+        let without_interval =
             |change: Change| if figure == Figure::Max { Change { low: None, high: None, ..change } } else { change };
         let change = if !paired {
-            let logarithms =
-                |values: &[(u64, f64)]| values.iter().map(|(_, value)| better(value.ln())).collect::<Vec<_>>();
+            let logarithms = |values: &[(u64, f64)]| {
+                values.iter().map(|(_, value)| positive_if_better(value.ln())).collect::<Vec<_>>()
+            };
             let (before, after) = (logarithms(&before), logarithms(&after));
             stats::welch(&before, &after).map(|(mean, half)| Change::within(mean, half))
         } else {
-            Change::of(&pairs.iter().map(|(before, after)| better((after / before).ln())).collect::<Vec<_>>())
+            Change::of(
+                &pairs.iter().map(|(before, after)| positive_if_better((after / before).ln())).collect::<Vec<_>>(),
+            )
         };
-        let change = change.filter(|change| change.factor.is_finite() && change.factor > 0.0).map(without);
-        let is_same = paired && pairs.iter().all(|(one, other)| one == other);
+        let change = change.filter(|change| change.factor.is_finite() && change.factor > 0.0).map(without_interval);
+        let is_same = paired && pairs.iter().all(|(before, after)| before == after);
         let outcome = match change {
             _ if is_same => Outcome::Same,
             None => Outcome::NoInterval,

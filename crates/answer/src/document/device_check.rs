@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 use super::ResultsDocument;
 use hoistway_measure::Operation;
 
-/// Mean latencies that differ by this factor are of different devices. Drives of one class and generation stay below it, so the schedulers
-/// rank alike on them; classes of drives are a factor of ten or more apart.
+/// If mean latencies differ by this factor, the devices are different. Drives of one class and generation stay below it and rank the
+/// schedulers in the same order; classes of drives are a factor of ten or more apart.
 const MISMATCH_FACTOR: f64 = 3.0;
-/// An operation counts if at least one in this many I/Os is of it.
+/// An operation is compared if at least one in this many I/Os is of this operation.
 const IOS_PER_COUNTED: f64 = 20.0;
 
-/// A disk as a monitoring tool saw it, beside its model in one place.
+/// A disk as a monitoring tool observed it, and its model on one setup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceCheck {
-    /// The place: index into [`setups`](ResultsDocument::setups); 0 if there are none.
+    /// The setup: index into [`setups`](ResultsDocument::setups); 0 if there are none.
     pub setup: u32,
     /// The disk, such as `sda`.
     pub disk: String,
@@ -40,7 +40,7 @@ pub struct CheckedLatency {
 }
 
 impl CheckedLatency {
-    /// By what factor the model takes longer or shorter: 1 if neither.
+    /// The factor between the latencies of the model and the disk, whichever is longer: 1 if they are equal.
     #[must_use]
     pub fn factor(&self) -> f64 {
         let ratio = self.model_ns / self.observed_ns;
@@ -48,7 +48,7 @@ impl CheckedLatency {
     }
 }
 
-/// A model that is not of the observed disk.
+/// A model that does not fit the observed disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceMismatch {
     /// The disk, such as `sda`.
@@ -60,13 +60,13 @@ pub struct DeviceMismatch {
 }
 
 impl ResultsDocument {
-    /// How the device of a place differs from the observed disk, if by so much that nothing can be said about the disk.
+    /// The operations in which the model of a setup does not fit the observed disk; `None` if it fits.
     #[must_use]
     pub fn device_mismatch(&self, setup: u32) -> Option<DeviceMismatch> {
         let check = self.device_checks.iter().find(|check| check.setup == setup)?;
         let all: f64 = check.rows.iter().map(|row| row.ios).sum();
-        let is_other = |row: &&CheckedLatency| row.ios * IOS_PER_COUNTED >= all && row.factor() >= MISMATCH_FACTOR;
-        let rows: Vec<CheckedLatency> = check.rows.iter().filter(is_other).cloned().collect();
+        let is_mismatch = |row: &&CheckedLatency| row.ios * IOS_PER_COUNTED >= all && row.factor() >= MISMATCH_FACTOR;
+        let rows: Vec<CheckedLatency> = check.rows.iter().filter(is_mismatch).cloned().collect();
         (!rows.is_empty()).then(|| DeviceMismatch { disk: check.disk.clone(), under: check.under.clone(), rows })
     }
 }

@@ -34,8 +34,8 @@ impl From<&LatencyHistogram> for LatencyDistribution {
         // 0.9995 instead of 1 allows for rounding errors.
         let is_known = |percent: &f64| (1.0 - percent / 100.0) * count >= 0.9995;
         let percent: Vec<f64> = percents().filter(is_known).collect();
-        let at = |percent: &f64| histogram.percentile(*percent).map_or(max, |ns| ns.clamp(min, max));
-        Self { lat_ns: percent.iter().map(at).collect(), percent }
+        let latency_at = |percent: &f64| histogram.percentile(*percent).map_or(max, |ns| ns.clamp(min, max));
+        Self { lat_ns: percent.iter().map(latency_at).collect(), percent }
     }
 }
 

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 pub(super) const FORMAT: &str = "hoistway-results/1";
 
 /// Converts a document to the current format. Damaged parts stay as they are, for the parser to report.
-pub(super) fn upgraded(mut document: Value) -> Value {
+pub(super) fn upgrade(mut document: Value) -> Value {
     let runs = document.get_mut("runs").and_then(Value::as_array_mut);
     let jobs = runs.into_iter().flatten().filter_map(|run| run.get_mut("jobs")?.as_array_mut()).flatten();
-    jobs.filter_map(Value::as_object_mut).for_each(job);
+    jobs.filter_map(Value::as_object_mut).for_each(upgrade_job);
     let rows = document.pointer_mut("/statistics/rows").and_then(Value::as_array_mut);
     let rows = rows.into_iter().flatten().filter_map(Value::as_object_mut);
     rows.for_each(|row| rename(row, "direction", "operation"));
@@ -20,11 +20,11 @@ pub(super) fn upgraded(mut document: Value) -> Value {
     document
 }
 
-fn job(job: &mut Map<String, Value>) {
-    let (directions, sync) = (job.remove("directions"), job.remove("sync"));
+fn upgrade_job(object: &mut Map<String, Value>) {
+    let (directions, sync) = (object.remove("directions"), object.remove("sync"));
     let Some(Value::Array(mut operations)) = directions else {
         // The parser reports what is missing or wrong.
-        job.extend(directions.map(|directions| ("operations".to_owned(), directions)));
+        object.extend(directions.map(|directions| ("operations".to_owned(), directions)));
         return;
     };
     for direction in operations.iter_mut().filter_map(Value::as_object_mut) {
@@ -38,12 +38,12 @@ fn job(job: &mut Map<String, Value>) {
         }
         operations.push(sync);
     }
-    job.insert("operations".to_owned(), operations.into());
+    object.insert("operations".to_owned(), operations.into());
 }
 
-fn rename(of: &mut Map<String, Value>, from: &str, to: &str) {
-    let value = of.remove(from);
-    of.extend(value.map(|value| (to.to_owned(), value)));
+fn rename(object: &mut Map<String, Value>, from: &str, to: &str) {
+    let value = object.remove(from);
+    object.extend(value.map(|value| (to.to_owned(), value)));
 }
 
 fn owned((key, value): (&str, Value)) -> (String, Value) {
@@ -51,27 +51,28 @@ fn owned((key, value): (&str, Value)) -> (String, Value) {
 }
 
 /// Translates the path of a field in the converted document to its path in the original one, for error messages.
-pub(super) fn named(field: &str, document: &Value) -> String {
+pub(super) fn original_path(field: &str, document: &Value) -> String {
     if field.starts_with("statistics.rows") {
         return field.replace("].operation", "].direction");
     }
     let Some((job, rest)) = field.split_once(".operations") else { return field.to_owned() };
-    let at = |list: &str, text: &str| -> Option<usize> { text.strip_prefix(list)?.split(']').next()?.parse().ok() };
-    let number = at("[", rest);
+    let index_after =
+        |list: &str, text: &str| -> Option<usize> { text.strip_prefix(list)?.split(']').next()?.parse().ok() };
+    let number = index_after("[", rest);
     let directions = || {
-        let run = at("runs[", job)?;
-        let job = at("].jobs[", &job[job.find(']')?..])?;
+        let run = index_after("runs[", job)?;
+        let job = index_after("].jobs[", &job[job.find(']')?..])?;
         Some(document["runs"][run]["jobs"][job]["directions"].as_array()?.len())
     };
-    let behind = rest.split_once(']').map_or("", |(_, behind)| behind);
+    let suffix = rest.split_once(']').map_or("", |(_, suffix)| suffix);
     match (number, directions()) {
         (Some(number), Some(directions)) if number >= directions => {
-            let behind = match behind {
+            let suffix = match suffix {
                 ".ios" => ".syncs",
                 ".iops" => ".syncs_per_second",
                 other => other,
             };
-            format!("{job}.sync{behind}")
+            format!("{job}.sync{suffix}")
         }
         _ => format!("{job}.directions{}", rest.replace("].operation", "].direction")),
     }

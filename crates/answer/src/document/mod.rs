@@ -324,7 +324,7 @@ impl ResultsDocument {
         };
         match header.format {
             Some(Value::String(found)) if found == FORMAT => Self::parse_current_format(text),
-            Some(Value::String(found)) if found == format1::FORMAT => Self::of_format1(serde_json::from_str(text)?),
+            Some(Value::String(found)) if found == format1::FORMAT => Self::parse_format1(serde_json::from_str(text)?),
             Some(Value::String(found)) => Err(ReadError::UnknownFormat { found }),
             _ => Err(ReadError::NotADocument),
         }
@@ -332,29 +332,31 @@ impl ResultsDocument {
 
     fn parse_current_format(text: &str) -> Result<Self, ReadError> {
         let document = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text));
-        Self::checked(document)
+        Self::check_parsed(document)
     }
 
-    fn of_format1(document: Value) -> Result<Self, ReadError> {
-        let read = Self::checked(serde_path_to_error::deserialize(format1::upgraded(document.clone())));
-        read.map_err(|error| match error {
-            ReadError::Field { field, error } => ReadError::Field { field: format1::named(&field, &document), error },
+    fn parse_format1(document: Value) -> Result<Self, ReadError> {
+        let parsed = Self::check_parsed(serde_path_to_error::deserialize(format1::upgrade(document.clone())));
+        parsed.map_err(|error| match error {
+            ReadError::Field { field, error } => {
+                ReadError::Field { field: format1::original_path(&field, &document), error }
+            }
             ReadError::Inconsistent { field, expected } => {
-                ReadError::Inconsistent { field: format1::named(&field, &document), expected }
+                ReadError::Inconsistent { field: format1::original_path(&field, &document), expected }
             }
             other => other,
         })
     }
 
-    fn checked(read: Result<Self, serde_path_to_error::Error<serde_json::Error>>) -> Result<Self, ReadError> {
+    fn check_parsed(parsed: Result<Self, serde_path_to_error::Error<serde_json::Error>>) -> Result<Self, ReadError> {
         let document =
-            read.map_err(|error| ReadError::Field { field: error.path().to_string(), error: error.into_inner() })?;
+            parsed.map_err(|error| ReadError::Field { field: error.path().to_string(), error: error.into_inner() })?;
         check::check(&document).map_err(|(field, expected)| ReadError::Inconsistent { field, expected })?;
         Ok(document)
     }
 
     /// The device and the kernel of a run's setup.
-    pub fn place_of(&self, run: &Run) -> (&Value, &str) {
+    pub fn setup_of(&self, run: &Run) -> (&Value, &str) {
         match self.setups.get(run.setup as usize) {
             Some(setup) => (&setup.device, &setup.kernel),
             None => (&self.device, &self.kernel),

@@ -34,8 +34,8 @@ pub struct JobSummary {
     pub cpu_us_per_io: Option<f64>,
     /// Index of the first equivalent job, which differs only in its name, files or offsets (its own index if it is the first);
     /// `None` if no other job is equivalent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub alike: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "alike")]
+    pub equivalent_to: Option<u32>,
     /// Whether its I/O is random rather than sequential; `None` in documents of versions that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random: Option<bool>,
@@ -160,7 +160,7 @@ impl JobSummary {
     pub fn from_processes(processes: &[ProcessResult]) -> Vec<Self> {
         let mut by_job: Vec<&ProcessResult> = processes.iter().collect();
         by_job.sort_by_key(|process| process.job);
-        by_job.chunk_by(|a, b| a.job == b.job).map(Self::of_clones).collect()
+        by_job.chunk_by(|a, b| a.job == b.job).map(Self::from_clones).collect()
     }
 
     /// Number of processes that ended with an error.
@@ -183,16 +183,17 @@ impl JobSummary {
         self.operation(Operation::Sync)
     }
 
-    fn of_clones(clones: &[&ProcessResult]) -> Self {
-        let directions = Direction::ALL.into_iter().map(|direction| OperationSummary::of_direction(direction, clones));
-        let operations = directions.chain([OperationSummary::of_syncs(clones)]).filter(|summary| summary.ios > 0);
+    fn from_clones(clones: &[&ProcessResult]) -> Self {
+        let directions =
+            Direction::ALL.into_iter().map(|direction| OperationSummary::from_direction(direction, clones));
+        let operations = directions.chain([OperationSummary::from_syncs(clones)]).filter(|summary| summary.ios > 0);
         Self {
             name: clones[0].name.clone(),
             job: clones[0].job,
             processes: clones.len() as u32,
             failed: FailedProcesses::among(clones),
             cpu_us_per_io: cpu_us_per_io(clones.iter().copied()),
-            alike: None,
+            equivalent_to: None,
             random: None,
             demand: None,
             done_seconds: clones
@@ -201,14 +202,14 @@ impl JobSummary {
                 .collect::<Option<Vec<_>>>()
                 .and_then(|all| all.into_iter().max())
                 .map(|ns| ns as f64 / 1e9),
-            fairness: stats::jain_index(&clones.iter().map(|clone| rate_of(clone)).collect::<Vec<_>>()),
+            fairness: stats::jain_index(&clones.iter().map(|clone| iops_of(clone)).collect::<Vec<_>>()),
             operations: operations.collect(),
         }
     }
 }
 
 /// I/Os a second of a process.
-fn rate_of(process: &ProcessResult) -> f64 {
+fn iops_of(process: &ProcessResult) -> f64 {
     per_second(process.total_ios(), process.runtime_ns)
 }
 
@@ -216,8 +217,8 @@ impl FailedProcesses {
     fn among(clones: &[&ProcessResult]) -> Vec<Self> {
         let mut errors: Vec<i32> = clones.iter().map(|process| process.error).filter(|&error| error != 0).collect();
         errors.sort_unstable();
-        let alike = errors.chunk_by(|a, b| a == b);
-        alike.map(|errors| Self { errno: errors[0], processes: errors.len() as u32 }).collect()
+        let by_errno = errors.chunk_by(|a, b| a == b);
+        by_errno.map(|errors| Self { errno: errors[0], processes: errors.len() as u32 }).collect()
     }
 }
 
@@ -242,11 +243,11 @@ impl OperationSummary {
     /// flight when the run ended.
     pub fn is_at_least(&self, figure: Figure) -> bool {
         let is_percentile = matches!(figure, Figure::P50 | Figure::P95 | Figure::P99 | Figure::P99_9);
-        let is_of_tail = matches!(figure, Figure::P99 | Figure::P99_9);
-        is_percentile && is_cut_off(self.figure(figure) as u64) || is_of_tail && self.outstanding.is_some()
+        let is_tail = matches!(figure, Figure::P99 | Figure::P99_9);
+        is_percentile && is_cut_off(self.figure(figure) as u64) || is_tail && self.outstanding.is_some()
     }
 
-    fn of_syncs(clones: &[&ProcessResult]) -> Self {
+    fn from_syncs(clones: &[&ProcessResult]) -> Self {
         let mut lat = LatencyHistogram::new();
         clones.iter().for_each(|process| lat.merge(&process.sync.lat));
         Self {
@@ -263,7 +264,7 @@ impl OperationSummary {
         }
     }
 
-    fn of_direction(direction: Direction, clones: &[&ProcessResult]) -> Self {
+    fn from_direction(direction: Direction, clones: &[&ProcessResult]) -> Self {
         let (mut lat, mut outstanding) = (LatencyHistogram::new(), LatencyHistogram::new());
         let mut series = Series::new();
         let (mut shortest_ns, mut longest_ns) = (u64::MAX, 0);
@@ -295,7 +296,7 @@ impl OperationSummary {
         }
         summary.lat_ns = LatencySummary::from(&lat);
         summary.distribution = LatencyDistribution::from(&lat);
-        summary.outstanding = of_the_slowest(&lat, &outstanding);
+        summary.outstanding = outstanding_if_slowest(&lat, &outstanding);
         summary.series = SeriesSummary::of(&series, longest_ns);
         // Only the time in which all clones ran counts: a rate that falls because a clone has ended is not a warm-up.
         summary.settling = Settling::of(series.complete(shortest_ns), series.length_ns());
@@ -310,7 +311,7 @@ pub fn is_cut_off(percentile_ns: u64) -> bool {
 }
 
 /// The number of I/Os outstanding at the end, if they make up at least half of the slowest 1 %.
-fn of_the_slowest(lat: &LatencyHistogram, outstanding: &LatencyHistogram) -> Option<u64> {
+fn outstanding_if_slowest(lat: &LatencyHistogram, outstanding: &LatencyHistogram) -> Option<u64> {
     let p99 = lat.percentile(99.0)?;
     let is_tail = 2 * outstanding.count_from(p99) >= lat.count_from(p99);
     (outstanding.count() >= OUTSTANDING_MIN && is_tail).then(|| outstanding.count())

@@ -16,7 +16,7 @@ pub struct RunVariant {
 }
 
 /// Names in [`RunVariant::settings`] that identify the setup of a run; all others are tunables and files of `queue/`.
-const PLACES: [&str; 3] = ["device", "host", "kernel"];
+const SETUP_SETTINGS: [&str; 3] = ["device", "host", "kernel"];
 
 impl RunVariant {
     /// A scheduler with these settings.
@@ -31,12 +31,12 @@ impl RunVariant {
 
     /// The settings that can be changed on a host: all except those that identify the setup.
     pub fn knobs(&self) -> Map<String, Value> {
-        let is_knob = |(name, _): &(&String, &Value)| !PLACES.contains(&name.as_str());
+        let is_knob = |(name, _): &(&String, &Value)| !SETUP_SETTINGS.contains(&name.as_str());
         self.settings.iter().filter(is_knob).map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     /// Whether the scheduler has its default settings.
-    pub fn is_usual(&self) -> bool {
+    pub fn has_default_settings(&self) -> bool {
         self.is_default || self.knobs().is_empty()
     }
 }

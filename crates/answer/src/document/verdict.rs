@@ -15,8 +15,8 @@ pub struct Verdict {
     /// The figures that the variants were judged by.
     pub focus: Vec<WeightedFigure>,
     /// Names of the equivalent jobs that were judged together with the first figure's job, itself included; empty if it has none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub alike: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "alike")]
+    pub equivalent_jobs: Vec<String>,
     /// Who chose the focus.
     pub focus_from: FocusFrom,
     /// Differences below this fraction are ignored.

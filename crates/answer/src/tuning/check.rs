@@ -45,7 +45,7 @@ impl Tuning {
     /// # Errors
     /// The first contradiction.
     pub fn check(&self) -> Result<(), Contradiction> {
-        let wrong = |field: String, problem: &str| Err(Contradiction { field, problem: problem.to_owned() });
+        let contradiction = |field: String, problem: &str| Err(Contradiction { field, problem: problem.to_owned() });
         let mut seeds: Vec<u64> = Vec::new();
         for run in &self.runs {
             if !seeds.contains(&run.seed) {
@@ -56,29 +56,33 @@ impl Tuning {
         for run in &self.runs {
             values.insert((&run.setting, run.seed, run.runtime_ns), run);
         }
-        let mut used = 0;
-        for (place, round) in self.rounds.iter().enumerate() {
-            let count = round.settings.iter().map(|standing| standing.seeds as usize).max().unwrap_or(0);
-            let Some(of_round) = seeds.get(used..used + count) else {
-                return wrong(format!("rounds[{place}]"), "needs more seeds than `runs` have");
+        // Rounds use new seeds, in the order in which the seeds first occur in `runs`.
+        let mut used_seeds = 0;
+        for (index, round) in self.rounds.iter().enumerate() {
+            let count = round.settings.iter().map(|result| result.seeds as usize).max().unwrap_or(0);
+            let Some(round_seeds) = seeds.get(used_seeds..used_seeds + count) else {
+                return contradiction(format!("rounds[{index}]"), "needs more seeds than `runs` have");
             };
-            used += count;
-            for (number, standing) in round.settings.iter().enumerate() {
-                if !matches_run(standing, round, of_round, &values) {
-                    return wrong(format!("rounds[{place}].settings[{number}].figures"), "is not what `runs` say");
+            used_seeds += count;
+            for (number, result) in round.settings.iter().enumerate() {
+                if !matches_run(result, round, round_seeds, &values) {
+                    return contradiction(
+                        format!("rounds[{index}].settings[{number}].figures"),
+                        "is not what `runs` say",
+                    );
                 }
             }
         }
         let [first, last] = [self.rounds.first(), self.rounds.last()].map(|round| round.map_or(&[][..], settings));
-        if let Some(place) = self.front.iter().position(|standing| !first.contains(standing)) {
-            return wrong(format!("front[{place}]"), "is not a setting of the first round");
+        if let Some(index) = self.front.iter().position(|result| !first.contains(result)) {
+            return contradiction(format!("front[{index}]"), "is not a setting of the first round");
         }
         match &self.found {
             Some(found) if last.first() != Some(&found.best) => {
-                wrong("found.best".to_owned(), "is not the first of the last round")
+                contradiction("found.best".to_owned(), "is not the first of the last round")
             }
             Some(found) if found.holds != found.best.holds => {
-                wrong("found.holds".to_owned(), "differs from `found.best.holds`")
+                contradiction("found.holds".to_owned(), "differs from `found.best.holds`")
             }
             _ => Ok(()),
         }
@@ -93,13 +97,13 @@ fn settings(round: &Round) -> &[SettingResult] {
 }
 
 fn matches_run(
-    standing: &SettingResult,
+    result: &SettingResult,
     round: &Round,
     seeds: &[u64],
     runs: &BTreeMap<(&Setting, u64, Option<u64>), &TuneRun>,
 ) -> bool {
-    standing.figures.iter().all(|(name, spread)| {
-        let value = |seed: &u64| runs.get(&(&standing.setting, *seed, round.runtime_ns))?.figures.get(name).copied();
+    result.figures.iter().all(|(name, spread)| {
+        let value = |seed: &u64| runs.get(&(&result.setting, *seed, round.runtime_ns))?.figures.get(name).copied();
         let values: Vec<f64> = seeds.iter().filter_map(value).collect();
         let computed = match name.figure {
             Figure::Max => values.into_iter().reduce(f64::max),

@@ -42,7 +42,7 @@ fn loss(objective: &Objective, name: &FigureName, pairs: &[(Figures, Figures)], 
     let shown = |side: usize| shown(aspect, &values.iter().map(|pair| pair[side]).collect::<Vec<_>>());
     let significant = change.low.map(|_| is_certain);
     // A condition on the figure already limits its loss.
-    let is_settled = objective.conditions.iter().any(|condition| condition.figure == *name);
+    let is_limited_by_condition = objective.conditions.iter().any(|condition| condition.figure == *name);
     let can_outweigh = can_outweigh(aspect, name.job == objective.figure.job, significant, factor);
     is_reported.then(|| Shift {
         job: name.job.clone(),
@@ -53,7 +53,7 @@ fn loss(objective: &Objective, name: &FigureName, pairs: &[(Figures, Figures)], 
         to: shown(1),
         factor,
         significant,
-        weighs: !is_settled && can_outweigh,
+        weighs: !is_limited_by_condition && can_outweigh,
     })
 }
 

@@ -217,10 +217,10 @@ impl Run {
     pub fn figures(&self) -> BTreeMap<FigureName, f64> {
         let mut figures = BTreeMap::new();
         for job in &self.jobs {
-            for of in job.operations.iter().filter(|of| of.ios > 0) {
-                for figure in crate::Figure::ALL.into_iter().filter(|figure| figure.is_of(of.operation)) {
-                    let name = FigureName { job: job.name.clone(), operation: of.operation, figure };
-                    figures.entry(name).or_insert_with(|| of.figure(figure));
+            for summary in job.operations.iter().filter(|summary| summary.ios > 0) {
+                for figure in crate::Figure::ALL.into_iter().filter(|figure| figure.is_of(summary.operation)) {
+                    let name = FigureName { job: job.name.clone(), operation: summary.operation, figure };
+                    figures.entry(name).or_insert_with(|| summary.figure(figure));
                 }
             }
         }

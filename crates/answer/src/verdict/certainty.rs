@@ -14,6 +14,13 @@ const CERTAIN_SHARE: f64 = 0.99;
 /// The 97.5 % quantile of the normal distribution; intervals use the same quantile of Student's t.
 const NORMAL_QUANTILE: f64 = 1.959_964;
 
+/// How much better than the reference a variant is in one resampling.
+#[derive(Clone, Copy)]
+struct Worth {
+    precedes_better_elsewhere: bool,
+    balance: f64,
+}
+
 /// Per-repeat inputs to the decision for one variant.
 struct Series {
     /// Whether the variant ranks before those that are only better elsewhere.
@@ -40,39 +47,43 @@ impl Judge<'_> {
         let chosen = best.and_then(|best| variants.iter().position(|variant| *variant == best));
         let smallest = self.smallest_effect.ln_1p();
         let mut random = Random(repeats as u64);
-        let mut same = 0;
+        let mut reached = 0;
         for _ in 0..RESAMPLINGS {
-            let drawn: Vec<usize> = (0..repeats).map(|_| random.below(repeats as u64) as usize).collect();
+            let sample: Vec<usize> = (0..repeats).map(|_| random.below(repeats as u64) as usize).collect();
             let mean_of = |values: &Vec<f64>| {
                 let all = values.iter().sum::<f64>() / repeats as f64;
-                all + stretch * (drawn.iter().map(|index| values[*index]).sum::<f64>() / repeats as f64 - all)
+                all + stretch * (sample.iter().map(|index| values[*index]).sum::<f64>() / repeats as f64 - all)
             };
-            let worth = |one: &Series| {
+            let worth = |inputs: &Series| {
                 let is_rejected_by_waiting_parties =
-                    one.waiting.as_ref().is_some_and(|waiting| mean_of(waiting) <= -smallest);
-                let worth = Some(mean_of(&one.balance))
+                    inputs.waiting.as_ref().is_some_and(|waiting| mean_of(waiting) <= -smallest);
+                let worth = Some(mean_of(&inputs.balance))
                     .filter(|balance| *balance >= smallest && !is_rejected_by_waiting_parties);
-                worth.map(|worth| (one.precedes_better_elsewhere, worth))
+                worth.map(|balance| Worth { precedes_better_elsewhere: inputs.precedes_better_elsewhere, balance })
             };
-            let worths: Vec<Option<(bool, f64)>> = series.iter().map(worth).collect();
-            let top = worths.iter().flatten().copied().max_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            let worths: Vec<Option<Worth>> = series.iter().map(worth).collect();
+            let top = worths.iter().flatten().copied().max_by(|a, b| {
+                let by_kind = a.precedes_better_elsewhere.cmp(&b.precedes_better_elsewhere);
+                by_kind.then(a.balance.total_cmp(&b.balance))
+            });
             let stands = match (chosen, top) {
-                (Some(chosen), Some((first, top))) => {
-                    worths[chosen].is_some_and(|worth| worth.0 == first && worth.1 >= top - smallest)
-                }
+                (Some(chosen), Some(top)) => worths[chosen].is_some_and(|worth| {
+                    worth.precedes_better_elsewhere == top.precedes_better_elsewhere
+                        && worth.balance >= top.balance - smallest
+                }),
                 (chosen, top) => chosen.is_none() && top.is_none(),
             };
-            same += u64::from(stands);
+            reached += u64::from(stands);
         }
-        Some(same as f64 / RESAMPLINGS as f64)
+        Some(reached as f64 / RESAMPLINGS as f64)
     }
 
     /// The inputs for a variant; `None` if a repeat is missing.
     fn series(&self, variant: usize, outcome: Outcome) -> Option<Series> {
         let balance = self.setup.repeats().map(|repeat| self.balance(variant, repeat)).collect::<Option<_>>()?;
-        let of_waiting = |repeat| self.setup.gain_of(self.stakes, variant, repeat, |role| role != Role::Bulk);
+        let waiting_gain = |repeat| self.setup.gain_of(self.judged_parties, variant, repeat, |role| role != Role::Bulk);
         let waiting =
-            if self.focus.from == FocusFrom::Asked { None } else { self.setup.repeats().map(of_waiting).collect() };
+            if self.focus.from == FocusFrom::Asked { None } else { self.setup.repeats().map(waiting_gain).collect() };
         Some(Series { precedes_better_elsewhere: self.precedes_better_elsewhere(outcome), balance, waiting })
     }
 }

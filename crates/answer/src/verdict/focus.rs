@@ -50,37 +50,37 @@ impl Part<'_> {
 /// waits. `None` without I/O.
 pub(super) fn chosen<'a>(
     analysis: &'a Analysis<'a>,
-    stakes: &[JudgedParty<'a>],
+    judged_parties: &[JudgedParty<'a>],
     setups: &[SetupVariants<'a>],
 ) -> Option<Focus<'a>> {
     let document = analysis.document;
-    let asked = document.focuses.iter().filter_map(|wanted| {
-        let (job, operation) = analysis.find(&wanted.figure).ok()?;
+    let requested = document.focuses.iter().filter_map(|weighted| {
+        let (job, operation) = analysis.find(&weighted.figure).ok()?;
         let party = Party::of(analysis, job);
-        Some(Part { party, operation: operation.operation, figure: wanted.figure.figure, weight: wanted.weight })
+        Some(Part { party, operation: operation.operation, figure: weighted.figure.figure, weight: weighted.weight })
     });
-    let asked: Vec<Part<'a>> = asked.collect();
-    if !asked.is_empty() {
-        return Some(Focus { parts: asked, from: FocusFrom::Asked });
+    let requested: Vec<Part<'a>> = requested.collect();
+    if !requested.is_empty() {
+        return Some(Focus { parts: requested, from: FocusFrom::Asked });
     }
-    let of_load = document.focus.as_ref().and_then(|wanted| {
-        let (job, operation) = analysis.find(wanted).ok()?;
+    let load_part = document.focus.as_ref().and_then(|name| {
+        let (job, operation) = analysis.find(name).ok()?;
         let mut parties = Party::all(analysis).into_iter();
         let party = parties.find(|party| party.jobs.iter().any(|known| known.job == job.job))?;
-        Some(Part { party, operation: operation.operation, figure: wanted.figure, weight: 1.0 })
+        Some(Part { party, operation: operation.operation, figure: name.figure, weight: 1.0 })
     });
-    if let Some(part) = of_load {
+    if let Some(part) = load_part {
         return Some(Focus { parts: vec![part], from: FocusFrom::Load });
     }
-    Some(Focus { parts: vec![waited_for(stakes, setups)?], from: FocusFrom::Figures })
+    Some(Focus { parts: vec![default_part(judged_parties, setups)?], from: FocusFrom::Figures })
 }
 
-/// I/Os in one of which an operation stands for all that a party does.
+/// An operation can represent a party only if at least one in this many of its I/Os is of this operation.
 const IOS_PER_LEADING: u64 = 10;
 
-/// How likely it is waited for: the most likely first.
+/// Kinds of operations by how likely a user waits for them, the most likely first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum WaitKind {
     SmallRandomReads,
     Syncs,
     SmallReads,
@@ -88,44 +88,45 @@ enum Kind {
     Writes,
 }
 
-impl Kind {
-    fn of(party: &Party<'_>, operation: Operation) -> Kind {
+impl WaitKind {
+    fn of(party: &Party<'_>, operation: Operation) -> WaitKind {
         match operation {
-            Operation::Sync => Kind::Syncs,
-            Operation::Read if party.is_stream_of(operation) => Kind::StreamsOfReads,
-            Operation::Read if party.jobs[0].random == Some(false) => Kind::SmallReads,
-            Operation::Read => Kind::SmallRandomReads,
-            Operation::Write | Operation::Trim => Kind::Writes,
+            Operation::Sync => WaitKind::Syncs,
+            Operation::Read if party.is_stream_of(operation) => WaitKind::StreamsOfReads,
+            Operation::Read if party.jobs[0].random == Some(false) => WaitKind::SmallReads,
+            Operation::Read => WaitKind::SmallRandomReads,
+            Operation::Write | Operation::Trim => WaitKind::Writes,
         }
     }
 
-    /// Of what a party waits for most likely: one that reads waits for its reads, whatever else it does.
-    fn of_party(party: &Party<'_>) -> Kind {
-        party.operations().map(|operation| Kind::of(party, operation)).min().unwrap_or(Kind::Writes)
+    /// The kind that a party most likely waits for: a party that reads waits for its reads, whatever else it does.
+    fn most_likely_wait(party: &Party<'_>) -> WaitKind {
+        party.operations().map(|operation| WaitKind::of(party, operation)).min().unwrap_or(WaitKind::Writes)
     }
 }
 
-/// The figure that is named first: of a party that waits before bulk work, of small random reads before commits, those before other reads, and
-/// of writes last. Of several parties that with the most processes, then that with the most I/Os. Of its operations the one that changes its
-/// loop most; where progress is what counts, which is the same by each of them, the one that is most likely waited for.
-fn waited_for<'a>(stakes: &[JudgedParty<'a>], setups: &[SetupVariants<'a>]) -> Option<Part<'a>> {
-    let rank = |stake: &&JudgedParty<'a>| {
-        let party = &stake.party;
+/// The figure that a verdict names first if neither the user nor the load chose one. Parties that wait come before bulk work, then the
+/// order of [`WaitKind`] decides, then the number of processes, then the number of I/Os. The operation is the one that changes the party's
+/// loop most; if only progress counts, which all its operations share, the one that a user most likely waits for.
+fn default_part<'a>(judged_parties: &[JudgedParty<'a>], setups: &[SetupVariants<'a>]) -> Option<Part<'a>> {
+    let rank = |judged: &&JudgedParty<'a>| {
+        let party = &judged.party;
         let is_realtime = party.demand().is_some_and(|demand| demand.is_realtime);
         let processes: u32 = party.jobs.iter().map(|job| job.processes).sum();
-        let ios: u64 = party.operations().map(|operation| party.volume(operation).0).sum();
+        let ios: u64 = party.operations().map(|operation| party.volume(operation).ios).sum();
         // Among equals the name decides, as the order of jobs must not.
         let most = (Reverse(processes), Reverse(ios), party.name());
-        (stake.role == Role::Bulk, !is_realtime, Kind::of_party(party), most)
+        (judged.role == Role::Bulk, !is_realtime, WaitKind::most_likely_wait(party), most)
     };
-    let stake = stakes.iter().min_by_key(rank)?;
-    let party = stake.party.clone();
-    let contenders: Vec<[usize; 2]> = setups.iter().filter_map(|variants| variants.contenders(stakes)).collect();
-    let operation = match stake.role {
-        Role::Waits => most_shifted_operation(stake, &contenders).unwrap_or_else(|| main_operation(&party)),
+    let judged = judged_parties.iter().min_by_key(rank)?;
+    let party = judged.party.clone();
+    let contenders: Vec<[usize; 2]> =
+        setups.iter().filter_map(|variants| variants.contenders(judged_parties)).collect();
+    let operation = match judged.role {
+        Role::Waits => most_shifted_operation(judged, &contenders).unwrap_or_else(|| main_operation(&party)),
         Role::WaitsForProgress | Role::Bulk => leading_operation(&party),
     };
-    let figure = match stake.role {
+    let figure = match judged.role {
         Role::Waits if has_percentiles(&party, operation) => Figure::P99,
         Role::Waits => Figure::Mean,
         Role::WaitsForProgress | Role::Bulk => throughput(&party, operation),
@@ -134,47 +135,47 @@ fn waited_for<'a>(stakes: &[JudgedParty<'a>], setups: &[SetupVariants<'a>]) -> O
 }
 
 /// The operation whose time in a party's loop differs most between the variants of each pair, if the loop differs at all.
-fn most_shifted_operation(stake: &JudgedParty<'_>, pairs: &[[usize; 2]]) -> Option<Operation> {
-    let parts = |operation| pairs.iter().map(move |pair| pair.map(|variant| stake.loop_part_ns(operation, variant)));
+fn most_shifted_operation(judged: &JudgedParty<'_>, pairs: &[[usize; 2]]) -> Option<Operation> {
+    let parts = |operation| pairs.iter().map(move |pair| pair.map(|variant| judged.loop_part_ns(operation, variant)));
     let moved = |operation| parts(operation).map(|[from, to]| (to - from).abs()).sum::<f64>();
     let longer = |operation| parts(operation).map(|[from, to]| from.max(to)).sum::<f64>();
-    let operations = || stake.party.operations();
+    let operations = || judged.party.operations();
     let loops_ns: f64 = operations().map(longer).sum();
     // Of equals the first: reads before writes.
-    let most = |best: Operation, one| if moved(one) > moved(best) { one } else { best };
+    let most = |best: Operation, other| if moved(other) > moved(best) { other } else { best };
     operations().reduce(most).filter(|operation| moved(*operation) > SMALLEST_EFFECT * loops_ns)
 }
 
-/// The operation whose rate stands for a party's progress: the job fixes the proportion of its operations, so their rates change alike, and
-/// the one that is most likely waited for names them. An operation that is rare has a rate of its own chance.
+/// The operation whose rate represents a party's progress. The job fixes the proportion of its operations, so all rates change by the same
+/// factor; the operation that a user most likely waits for is named. Rare operations are excluded, because their rate is noisy.
 fn leading_operation(party: &Party<'_>) -> Operation {
-    let all: u64 = party.operations().map(|operation| party.volume(operation).0).sum();
-    let is_common = |operation: &Operation| party.volume(*operation).0 * IOS_PER_LEADING >= all;
-    let kind = |operation: &Operation| Kind::of(party, *operation);
+    let all: u64 = party.operations().map(|operation| party.volume(operation).ios).sum();
+    let is_common = |operation: &Operation| party.volume(*operation).ios * IOS_PER_LEADING >= all;
+    let kind = |operation: &Operation| WaitKind::of(party, *operation);
     party.operations().filter(is_common).min_by_key(kind).unwrap_or(Operation::Read)
 }
 
-/// The operation that a party's time goes to: its syncs, or the one with most of the time that it waits.
+/// The operation that a party spends most time on: its syncs if it has any, otherwise the one with the longest total latency.
 fn main_operation(party: &Party<'_>) -> Operation {
     let time = |operation: &Operation| -> f64 {
-        let rows = party.of_operation(*operation).flat_map(|operation| &operation.rows);
+        let rows = party.operation_results(*operation).flat_map(|operation| &operation.rows);
         rows.flat_map(|row| row.samples()).map(|sample| sample.ios as f64 * sample.lat_ns.mean).sum()
     };
     let is_sync = |operation: &Operation| *operation == Operation::Sync;
     party.operations().find(is_sync).unwrap_or_else(|| {
         // Of equals the first: reads before writes.
-        let longest = |best: Operation, one| if time(&one) > time(&best) { one } else { best };
+        let longest = |best: Operation, other| if time(&other) > time(&best) { other } else { best };
         party.operations().reduce(longest).unwrap_or(Operation::Read)
     })
 }
 
-/// Whether enough I/Os lie behind a 99th percentile in every run, and the histogram reaches as far.
+/// Whether every run has enough I/Os for a 99th percentile, and the percentile is within the histogram's range.
 pub(super) fn has_percentiles(party: &Party<'_>, operation: Operation) -> bool {
-    let rows = || party.of_operation(operation).flat_map(|operation| &operation.rows);
+    let rows = || party.operation_results(operation).flat_map(|operation| &operation.rows);
     rows().all(|row| row.ios_min() >= IOS_MIN && !row.samples().any(|sample| sample.is_at_least(Figure::P99)))
 }
 
-/// How the throughput of an operation is given: streams by their bandwidth.
+/// The figure for the throughput of an operation: bandwidth for streams, otherwise IOPS.
 pub(super) fn throughput(party: &Party<'_>, operation: Operation) -> Figure {
     if party.is_stream_of(operation) { Figure::Bandwidth } else { Figure::Iops }
 }

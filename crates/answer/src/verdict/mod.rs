@@ -54,17 +54,17 @@ pub fn verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
     if !document.writes.is_empty() {
         return Vec::new();
     }
-    let stakes = JudgedParty::all(analysis);
-    let mut numbers: Vec<u32> = analysis.variants.iter().map(|variant| variant.first().setup).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
+    let judged_parties = JudgedParty::all(analysis);
+    let mut setup_indexes: Vec<u32> = analysis.variants.iter().map(|variant| variant.first().setup).collect();
+    setup_indexes.sort_unstable();
+    setup_indexes.dedup();
     let setups: Vec<SetupVariants<'_>> =
-        numbers.into_iter().filter_map(|setup| SetupVariants::of(analysis, setup)).collect();
-    let Some(focus) = focus::chosen(analysis, &stakes, &setups) else { return Vec::new() };
+        setup_indexes.into_iter().filter_map(|setup| SetupVariants::of(analysis, setup)).collect();
+    let Some(focus) = focus::chosen(analysis, &judged_parties, &setups) else { return Vec::new() };
     let smallest_effect = document.smallest_effect();
-    let judge = |setup| Judge { analysis, focus: &focus, stakes: &stakes, setup, smallest_effect };
-    let judged = setups.iter().filter(|variants| document.device_mismatch(variants.setup).is_none());
-    let mut verdicts: Vec<Verdict> = judged.filter_map(|variants| judge(variants).judge()).collect();
+    let judge = |setup| Judge { analysis, focus: &focus, judged_parties: &judged_parties, setup, smallest_effect };
+    let judged_setups = setups.iter().filter(|variants| document.device_mismatch(variants.setup).is_none());
+    let mut verdicts: Vec<Verdict> = judged_setups.filter_map(|variants| judge(variants).judge()).collect();
     if let Some(parts) = document.recording.as_ref().and_then(|recording| recording.parts.as_ref()) {
         parts.correct_first(&mut verdicts);
     }
@@ -93,10 +93,11 @@ impl Verdict {
     pub fn estimate(&self, analysis: &Analysis<'_>, figure: &FigureName, label: &str) -> Option<Estimate> {
         let (job, operation) = analysis.find(figure).ok()?;
         let variant = analysis.variants.iter().position(|variant| variant.label == label)?;
-        if self.alike.len() < 2 {
+        if self.equivalent_jobs.len() < 2 {
             return Some(operation.row(variant)?.estimate(figure.figure));
         }
-        let party = Party::all(analysis).into_iter().find(|party| party.jobs.iter().any(|one| one.job == job.job))?;
+        let party =
+            Party::all(analysis).into_iter().find(|party| party.jobs.iter().any(|known| known.job == job.job))?;
         let repeats = analysis.variants[variant].runs.iter().map(|run| run.repeat);
         let value = |repeat| party.value(Some(figure.operation), Aspect::Figure(figure.figure), variant, repeat);
         let values: Vec<f64> = repeats.filter_map(value).collect();
@@ -108,7 +109,7 @@ impl Verdict {
 struct Judge<'a> {
     analysis: &'a Analysis<'a>,
     focus: &'a Focus<'a>,
-    stakes: &'a [JudgedParty<'a>],
+    judged_parties: &'a [JudgedParty<'a>],
     setup: &'a SetupVariants<'a>,
     smallest_effect: f64,
 }
@@ -131,10 +132,10 @@ impl Judge<'_> {
         let outcomes: Vec<(usize, Outcome)> =
             candidates.iter().map(|(variant, candidate)| (*variant, candidate.outcome)).collect();
         let certainty = if is_decided { self.certainty(best, &outcomes) } else { None };
-        let mut named = vec![self.setup.reference];
-        named.extend(best);
-        let spreads = self.spreads(&named);
-        let alike = if first.party.jobs.len() > 1 {
+        let mut shown_variants = vec![self.setup.reference];
+        shown_variants.extend(best);
+        let spreads = self.spreads(&shown_variants);
+        let equivalent_jobs = if first.party.jobs.len() > 1 {
             first.party.jobs.iter().map(|job| job.name.to_owned()).collect()
         } else {
             Vec::new()
@@ -142,7 +143,7 @@ impl Judge<'_> {
         Some(Verdict {
             setup: self.setup.setup,
             focus: self.focus.parts.iter().map(focus::Part::name).collect(),
-            alike,
+            equivalent_jobs,
             focus_from: self.focus.from,
             smallest_effect: self.smallest_effect,
             reference: self.label(self.setup.reference),
@@ -175,16 +176,16 @@ impl Judge<'_> {
 
     /// The balance of a variant in one repeat: the number that it is judged by.
     fn balance(&self, to: usize, repeat: u32) -> Option<f64> {
-        let of_parties = self.setup.gain_of(self.stakes, to, repeat, |_| true)?;
+        let party_gain = self.setup.gain_of(self.judged_parties, to, repeat, |_| true)?;
         if self.focus.from == FocusFrom::Figures {
-            return Some(of_parties);
+            return Some(party_gain);
         }
-        let votes = (self.stakes.len() as f64).max(NAMED_VOTES_MIN);
-        Some((votes * self.focus_gain(to, repeat)? + of_parties) / (votes + 1.0))
+        let votes = (self.judged_parties.len() as f64).max(NAMED_VOTES_MIN);
+        Some((votes * self.focus_gain(to, repeat)? + party_gain) / (votes + 1.0))
     }
 
-    fn ratio(&self, of_repeat: impl Fn(u32) -> Option<f64>) -> Option<LogRatio> {
-        LogRatio::of(&self.setup.repeats().filter_map(of_repeat).collect::<Vec<_>>())
+    fn ratio(&self, logarithm_of: impl Fn(u32) -> Option<f64>) -> Option<LogRatio> {
+        LogRatio::of(&self.setup.repeats().filter_map(logarithm_of).collect::<Vec<_>>())
     }
 
     fn judge_variant(&self, variant: usize) -> Candidate {
@@ -192,7 +193,7 @@ impl Judge<'_> {
         let balance = self.ratio(|repeat| self.balance(variant, repeat)).filter(|_| gain.is_some());
         let has_one_run = balance.is_some_and(|balance| balance.is_significant().is_none());
         let smallest = self.smallest_effect.ln_1p();
-        let is_better_enough = |of: &LogRatio| of.mean >= smallest && (has_one_run || of.is_better());
+        let is_better_enough = |ratio: &LogRatio| ratio.mean >= smallest && (has_one_run || ratio.is_better());
         let gained = gain.filter(is_better_enough);
         let may_be_outvoted = self.waiting(variant).is_some_and(|waiting| -waiting.mean >= smallest);
         // In this order: what can be recommended, what more runs might show to be better, what is ahead in one way only, and the rest.
@@ -212,19 +213,19 @@ impl Judge<'_> {
         };
         let compared = [self.setup.reference, variant];
         let gained = gained.map(|gain| gain.mean.exp());
-        let moved = shifts(self.analysis, (self.focus, self.stakes), compared, self.smallest_effect, gained);
+        let shifted = shifts(self.analysis, (self.focus, self.judged_parties), compared, self.smallest_effect, gained);
         // A variant that is better only on balance needs a reason to show, even gains that may each be chance.
-        let is_unexplained = outcome == Outcome::BetterElsewhere && !moved.gains.iter().any(|gain| gain.weighs);
-        let mut gains = moved.gains;
+        let is_unexplained = outcome == Outcome::BetterElsewhere && !shifted.gains.iter().any(|gain| gain.weighs);
+        let mut gains = shifted.gains;
         if is_unexplained {
-            gains.extend(moved.uncertain_gains);
+            gains.extend(shifted.uncertain_gains);
         }
         Candidate {
             scheduler: self.label(variant),
             gain: gain.map(LogRatio::as_change),
             balance: balance.map(LogRatio::as_change),
             outcome,
-            losses: moved.losses,
+            losses: shifted.losses,
             gains,
         }
     }
@@ -234,7 +235,7 @@ impl Judge<'_> {
         if self.focus.from == FocusFrom::Asked {
             return None;
         }
-        self.ratio(|repeat| self.setup.gain_of(self.stakes, variant, repeat, |role| role != Role::Bulk))
+        self.ratio(|repeat| self.setup.gain_of(self.judged_parties, variant, repeat, |role| role != Role::Bulk))
     }
 
     /// Whether the parties that wait lose beyond the noise or by [`UNCERTAIN_FACTOR`].
@@ -262,10 +263,10 @@ impl Judge<'_> {
     }
 
     /// The best scheduler that no kernel has, if it would be better than the reference and the recommended variant.
-    fn unavailable(&self, recommended: Option<usize>, is_single: bool) -> Option<Candidate> {
-        let is_better_on_balance = |variant: usize, of: usize| {
-            let ahead = |repeat| Some(self.balance(variant, repeat)? - self.balance(of, repeat)?);
-            self.ratio(ahead).is_some_and(|ratio| if is_single { ratio.mean > 0.0 } else { ratio.is_better() })
+    fn unavailable(&self, recommended: Option<usize>, all_have_one_run: bool) -> Option<Candidate> {
+        let is_better_on_balance = |variant: usize, other: usize| {
+            let lead = |repeat| Some(self.balance(variant, repeat)? - self.balance(other, repeat)?);
+            self.ratio(lead).is_some_and(|ratio| if all_have_one_run { ratio.mean > 0.0 } else { ratio.is_better() })
         };
         let candidates = self.setup.unavailable.iter().map(|&variant| (variant, self.judge_variant(variant)));
         let is_better = |(variant, candidate): &(usize, Candidate)| {
@@ -276,19 +277,23 @@ impl Judge<'_> {
     }
 
     /// Orders candidates by balance, best first; equal ones with the kernel's default first, then by the number of settings, then by name.
-    fn compare_by_balance(&self, (a, of_a): &(usize, Candidate), (b, of_b): &(usize, Candidate)) -> Ordering {
+    fn compare_by_balance(
+        &self,
+        (a, candidate_a): &(usize, Candidate),
+        (b, candidate_b): &(usize, Candidate),
+    ) -> Ordering {
         let balance = |candidate: &Candidate| candidate.balance.map_or(i64::MIN, |gain| rounded(gain.factor.ln()));
         let variant = |index: usize| &self.analysis.variants[index];
         let rank =
             |index: usize| (!self.setup.is_default(variant(index)), variant(index).first().variant.knobs().len());
-        let by_rank = || rank(*a).cmp(&rank(*b)).then_with(|| of_a.scheduler.cmp(&of_b.scheduler));
-        balance(of_b).cmp(&balance(of_a)).then_with(by_rank)
+        let by_rank = || rank(*a).cmp(&rank(*b)).then_with(|| candidate_a.scheduler.cmp(&candidate_b.scheduler));
+        balance(candidate_b).cmp(&balance(candidate_a)).then_with(by_rank)
     }
 
     /// Whether one variant is better than another beyond the noise in every figure and on balance.
     fn beats(&self, one: usize, other: usize) -> bool {
-        let ahead = |repeat| Some(self.balance(one, repeat)? - self.balance(other, repeat)?);
-        if !self.ratio(ahead).is_some_and(LogRatio::is_better) {
+        let lead = |repeat| Some(self.balance(one, repeat)? - self.balance(other, repeat)?);
+        if !self.ratio(lead).is_some_and(LogRatio::is_better) {
             return false;
         }
         let mut figures = 0;
@@ -313,9 +318,9 @@ impl Judge<'_> {
 
     /// Whether the schedulers had requests to choose among or to merge; `None` if the document lacks the counts.
     fn had_a_choice(&self) -> Option<bool> {
-        let of_setup = self.setup.variants.iter().flat_map(|variant| &self.analysis.variants[*variant].runs);
+        let runs = self.setup.variants.iter().flat_map(|variant| &self.analysis.variants[*variant].runs);
         let (mut choices, mut ios) = (0, 0);
-        for run in of_setup.filter(|run| run.scheduler != "none") {
+        for run in runs.filter(|run| run.scheduler != "none") {
             for disk in &run.disks {
                 choices += disk.choices? + disk.read_merges + disk.write_merges;
             }

@@ -25,13 +25,13 @@ impl PartsCheck {
         let figure = if judged.figure == Figure::Iops { Figure::Iops } else { Figure::Mean };
         let analysis = Analysis::of(document);
         let parts_under = |label: &str| -> Option<[Option<f64>; PARTS]> {
-            let is_variant = |one: &&Variant<'_>| one.label == label && one.first().setup == verdict.setup;
+            let is_variant = |variant: &&Variant<'_>| variant.label == label && variant.first().setup == verdict.setup;
             let runs = analysis.variants.iter().find(is_variant)?.runs.iter().copied();
-            let of_run = |run: &Run| {
+            let run_parts = |run: &Run| {
                 let job = run.jobs.iter().find(|job| job.name == judged.job)?;
                 Some(parts(&job.operation(judged.operation)?.series, figure))
             };
-            mean(runs.filter_map(of_run).collect())
+            mean(runs.filter_map(run_parts).collect())
         };
         let (from, to) = (parts_under(&verdict.reference)?, parts_under(&verdict.recommended)?);
         let gain = |(from, to): (&Option<f64>, &Option<f64>)| logarithm((*from)?, (*to)?, figure.higher_is_better());
@@ -54,7 +54,8 @@ impl PartsCheck {
     #[must_use]
     pub fn withdraws(&self, verdict: &Verdict) -> bool {
         let is_judged = matches!(&verdict.focus[..], [only] if only.figure == self.figure);
-        let is_better = |one: &Candidate| one.scheduler == self.recommended && one.outcome == Outcome::Better;
+        let is_better =
+            |candidate: &Candidate| candidate.scheduler == self.recommended && candidate.outcome == Outcome::Better;
         !self.is_beyond_chance
             && is_judged
             && verdict.decision == Decision::Change
@@ -74,9 +75,9 @@ impl PartsCheck {
         if !self.withdraws(verdict) {
             return;
         }
-        for one in verdict.candidates.iter_mut().filter(|one| one.scheduler == self.recommended) {
-            one.outcome = Outcome::WithinNoise;
-            one.gains.clear();
+        for candidate in verdict.candidates.iter_mut().filter(|candidate| candidate.scheduler == self.recommended) {
+            candidate.outcome = Outcome::WithinNoise;
+            candidate.gains.clear();
         }
         (verdict.decision, verdict.certainty) = (Decision::Keep, None);
         verdict.recommended.clone_from(&verdict.reference);
@@ -88,9 +89,9 @@ fn parts(series: &SeriesSummary, figure: Figure) -> [Option<f64>; PARTS] {
     let SeriesSummary { ios, mean_lat_ns, .. } = series;
     let (mut counts, mut sums_ns, mut lengths) = ([0.0; PARTS], [0.0; PARTS], [0.0; PARTS]);
     let length = PARTS as f64 / ios.len() as f64;
-    for (at, (ios, mean_ns)) in ios.iter().zip(mean_lat_ns).enumerate() {
+    for (index, (ios, mean_ns)) in ios.iter().zip(mean_lat_ns).enumerate() {
         // An interval across a border is split between both parts.
-        let (mut begin, end) = (at as f64 * length, (at + 1) as f64 * length);
+        let (mut begin, end) = (index as f64 * length, (index + 1) as f64 * length);
         while end - begin > 1e-9 {
             let part = ((begin + 1e-9) as usize).min(PARTS - 1);
             let until = if part == PARTS - 1 { end } else { end.min((part + 1) as f64) };

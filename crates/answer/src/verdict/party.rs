@@ -19,8 +19,10 @@ impl<'a> Party<'a> {
     pub(super) fn all(analysis: &'a Analysis<'a>) -> Vec<Self> {
         let mut parties: Vec<Self> = Vec::new();
         for job in &analysis.jobs {
-            let is_mine = |party: &&mut Self| party.jobs[0].alike.is_some() && party.jobs[0].alike == job.alike;
-            match parties.iter_mut().find(is_mine) {
+            let is_equivalent = |party: &&mut Self| {
+                party.jobs[0].equivalent_to.is_some() && party.jobs[0].equivalent_to == job.equivalent_to
+            };
+            match parties.iter_mut().find(is_equivalent) {
                 Some(party) => party.jobs.push(job),
                 None => parties.push(Self { analysis, jobs: vec![job] }),
             }
@@ -46,13 +48,14 @@ impl<'a> Party<'a> {
 
     /// The operations that any of its jobs did.
     pub(super) fn operations(&self) -> impl Iterator<Item = Operation> + use<'_> {
-        let did = |operation: &Operation| self.jobs.iter().any(|job| find(job, *operation).is_some());
-        Operation::ALL.into_iter().filter(did)
+        let has_operation =
+            |operation: &Operation| self.jobs.iter().any(|job| find_operation(job, *operation).is_some());
+        Operation::ALL.into_iter().filter(has_operation)
     }
 
     /// The results of an operation, one for each job.
-    pub(super) fn of_operation(&self, operation: Operation) -> impl Iterator<Item = &'a OperationAnalysis<'a>> {
-        self.jobs.iter().filter_map(move |job| find(job, operation))
+    pub(super) fn operation_results(&self, operation: Operation) -> impl Iterator<Item = &'a OperationAnalysis<'a>> {
+        self.jobs.iter().filter_map(move |job| find_operation(job, operation))
     }
 
     /// The value of an aspect in one repeat under a variant; `None` if there was nothing to measure.
@@ -63,16 +66,16 @@ impl<'a> Party<'a> {
         variant: usize,
         repeat: u32,
     ) -> Option<f64> {
-        let of_jobs = |figure: Figure| -> Vec<f64> {
+        let job_figures = |figure: Figure| -> Vec<f64> {
             let Some(operation) = operation else { return Vec::new() };
-            let rows = self.of_operation(operation).filter_map(|operation| operation.row(variant));
+            let rows = self.operation_results(operation).filter_map(|operation| operation.row(variant));
             rows.filter_map(|row| Some(row.sample(repeat)?.figure(figure))).collect()
         };
         match aspect {
-            Aspect::Figure(figure) => stats::median(of_jobs(figure)),
+            Aspect::Figure(figure) => stats::median(job_figures(figure)),
             Aspect::Worst(figure) => {
-                let worse = if figure.higher_is_better() { f64::min } else { f64::max };
-                of_jobs(figure).into_iter().reduce(worse)
+                let worst_of = if figure.higher_is_better() { f64::min } else { f64::max };
+                job_figures(figure).into_iter().reduce(worst_of)
             }
             Aspect::Fairness => self.fairness(variant, repeat),
         }
@@ -90,6 +93,6 @@ impl<'a> Party<'a> {
     }
 }
 
-fn find<'a>(job: &'a JobAnalysis<'a>, operation: Operation) -> Option<&'a OperationAnalysis<'a>> {
+fn find_operation<'a>(job: &'a JobAnalysis<'a>, operation: Operation) -> Option<&'a OperationAnalysis<'a>> {
     job.operations.iter().find(|known| known.operation == operation)
 }

@@ -38,8 +38,13 @@ impl LogRatio {
     }
 
     pub(super) fn as_change(self) -> Change {
-        let at = |of: fn(f64, f64) -> f64| self.half_width.map(|half_width| of(self.mean, half_width).exp());
-        Change { factor: self.mean.exp(), low: at(|mean, half| mean - half), high: at(|mean, half| mean + half) }
+        let bound_of =
+            |bound: fn(f64, f64) -> f64| self.half_width.map(|half_width| bound(self.mean, half_width).exp());
+        Change {
+            factor: self.mean.exp(),
+            low: bound_of(|mean, half| mean - half),
+            high: bound_of(|mean, half| mean + half),
+        }
     }
 }
 

@@ -46,13 +46,12 @@ fn role(party: &Party<'_>, least_depth: Option<u32>) -> Role {
     let syncs = syncs || demand.syncs;
     let is_paced = demand.thinks || demand.asked_iops.is_some();
     let is_shallow = Some(demand.depth) == least_depth;
-    match () {
-        () if !(syncs || is_paced || demand.is_realtime || demand.ends || is_shallow) => Role::Bulk,
-        () if syncs => Role::Waits,
-        () if demand.ends && !is_paced => Role::WaitsForProgress,
-        () if !is_paced && party.operations().all(|operation| party.is_stream_of(operation)) => Role::WaitsForProgress,
-        () => Role::Waits,
+    if !(syncs || is_paced || demand.is_realtime || demand.ends || is_shallow) {
+        return Role::Bulk;
     }
+    // A sync always ends a turn that a user waits for. Without one, an unpaced job that ends or streams is waited for as a whole.
+    let only_streams = || party.operations().all(|operation| party.is_stream_of(operation));
+    if !syncs && !is_paced && (demand.ends || only_streams()) { Role::WaitsForProgress } else { Role::Waits }
 }
 
 /// Whether a party only fills the page cache, without waiting for write-back.
@@ -61,17 +60,26 @@ fn only_fills_page_cache(party: &Party<'_>) -> bool {
     is_buffered && party.operations().all(|operation| operation == Operation::Write)
 }
 
+/// The amount of I/O of an operation.
+pub(super) struct Volume {
+    pub(super) ios: u64,
+    pub(super) bytes: u64,
+}
+
 impl Party<'_> {
     /// Whether an operation's I/Os are so large that its bandwidth is what counts.
     pub(super) fn is_stream_of(&self, operation: Operation) -> bool {
-        let (ios, bytes) = self.volume(operation);
+        let Volume { ios, bytes } = self.volume(operation);
         operation != Operation::Sync && bytes as f64 >= STREAM_BYTES * ios as f64
     }
 
     /// I/Os and bytes of an operation in all runs.
-    pub(super) fn volume(&self, operation: Operation) -> (u64, u64) {
-        let rows = self.of_operation(operation).flat_map(|operation| &operation.rows);
+    pub(super) fn volume(&self, operation: Operation) -> Volume {
+        let rows = self.operation_results(operation).flat_map(|operation| &operation.rows);
         let samples = rows.flat_map(|row| row.samples());
-        samples.fold((0, 0), |(ios, bytes), sample| (ios + sample.ios, bytes + sample.bytes))
+        samples.fold(Volume { ios: 0, bytes: 0 }, |sum, sample| Volume {
+            ios: sum.ios + sample.ios,
+            bytes: sum.bytes + sample.bytes,
+        })
     }
 }

@@ -21,9 +21,9 @@ impl<'a> JudgedParty<'a> {
     pub(super) fn all(analysis: &'a Analysis<'a>) -> Vec<Self> {
         let parties = Party::all(analysis);
         let roles = roles(&parties);
-        let stakes = parties.into_iter().zip(roles);
-        let stakes = stakes.filter(|(party, _)| party.operations().next().is_some());
-        stakes
+        let judged = parties.into_iter().zip(roles);
+        let judged = judged.filter(|(party, _)| party.operations().next().is_some());
+        judged
             .map(|(party, role)| {
                 let has_p99 = has_p99(analysis, &party);
                 Self { analysis, party, role, has_p99 }
@@ -34,15 +34,15 @@ impl<'a> JudgedParty<'a> {
     /// The party's score in a repeat under a variant; `None` if there is no such run or job.
     pub(super) fn score(&self, variant: usize, repeat: u32) -> Option<f64> {
         let run = self.analysis.variants[variant].runs.iter().find(|run| run.repeat == repeat)?;
-        let jobs: Vec<&JobSummary> = of_party(&self.party, run).collect();
+        let jobs: Vec<&JobSummary> = party_jobs(&self.party, run).collect();
         if jobs.is_empty() {
             return None;
         }
-        let each = jobs.iter().map(|job| self.of_job(job, run, jobs.len() == 1));
-        Some(each.sum::<f64>() / jobs.len() as f64)
+        let scores = jobs.iter().map(|job| self.job_score(job, run, jobs.len() == 1));
+        Some(scores.sum::<f64>() / jobs.len() as f64)
     }
 
-    fn of_job(&self, job: &JobSummary, run: &Run, is_alone: bool) -> f64 {
+    fn job_score(&self, job: &JobSummary, run: &Run, is_alone: bool) -> f64 {
         let processes = f64::from(job.processes.max(1));
         let mut progress = progress_per_second(job, run).ln();
         if let Some(fairness) = job.fairness.filter(|fairness| is_alone && *fairness > 0.0) {
@@ -78,27 +78,27 @@ impl<'a> JudgedParty<'a> {
 
     /// How long an operation takes of a turn of its loop under a variant, ns: the mean over its jobs and the repeats.
     pub(super) fn loop_part_ns(&self, operation: Operation, variant: usize) -> f64 {
-        let of_job = |job: &JobSummary| {
+        let job_part_ns = |job: &JobSummary| {
             let turns = Turn::of(job)?.count.max(1) as f64;
             let part = job.operations.iter().find(|summary| summary.operation == operation && summary.ios > 0);
             Some(part.map_or(0.0, |summary| summary.ios as f64 * summary.lat_ns.mean / turns))
         };
         let runs = &self.analysis.variants[variant].runs;
-        let parts = runs.iter().flat_map(|run| of_party(&self.party, run).filter_map(of_job));
+        let parts = runs.iter().flat_map(|run| party_jobs(&self.party, run).filter_map(job_part_ns));
         stats::mean(&parts.collect::<Vec<f64>>()).unwrap_or(0.0)
     }
 
     /// Duration of one turn of the party's loop, ns: the longest under two variants.
     pub(super) fn loop_ns(&self, variants: [usize; 2]) -> f64 {
         let runs = variants.iter().flat_map(|variant| &self.analysis.variants[*variant].runs);
-        let of_run = |run: &&'a Run| {
-            let loops = of_party(&self.party, run).filter_map(|job| {
+        let longest_loop_ns = |run: &&'a Run| {
+            let loops = party_jobs(&self.party, run).filter_map(|job| {
                 let per_second = Turn::of(job)?.per_second;
                 (per_second > 0.0).then(|| f64::from(job.processes.max(1)) * 1e9 / per_second)
             });
             loops.fold(0.0, f64::max)
         };
-        runs.map(of_run).fold(0.0, f64::max)
+        runs.map(longest_loop_ns).fold(0.0, f64::max)
     }
 }
 
@@ -108,12 +108,12 @@ fn progress_per_second(job: &JobSummary, run: &Run) -> f64 {
     let ios: f64 = job.transfers().map(|transfers| transfers.iops).sum();
     let least = 0.5 / run.simulated_seconds.max(1e-9);
     match job.demand.and_then(|demand| demand.asked_iops) {
-        Some(asked) => (ios.max(least) / asked).min(1.0),
+        Some(limit_iops) => (ios.max(least) / limit_iops).min(1.0),
         None => (ios + job.syncs().map_or(0.0, |syncs| syncs.iops)).max(least),
     }
 }
 
-fn of_party<'r>(party: &Party<'_>, run: &'r Run) -> impl Iterator<Item = &'r JobSummary> {
+fn party_jobs<'r>(party: &Party<'_>, run: &'r Run) -> impl Iterator<Item = &'r JobSummary> {
     run.jobs.iter().filter(move |summary| party.jobs.iter().any(|job| job.job == summary.job))
 }
 
@@ -123,13 +123,13 @@ fn of_party<'r>(party: &Party<'_>, run: &'r Run) -> impl Iterator<Item = &'r Job
 ///
 /// Most runs must agree, because one run in ten must not decide which figure all are judged by.
 fn has_p99(analysis: &Analysis<'_>, party: &Party<'_>) -> bool {
-    let turns = |run: &Run| -> Vec<Turn> { of_party(party, run).filter_map(Turn::of).collect() };
+    let turns = |run: &Run| -> Vec<Turn> { party_jobs(party, run).filter_map(Turn::of).collect() };
     let has_enough = |run: &Run| turns(run).iter().map(|turn| turn.count).sum::<u64>() >= IOS_MIN;
     let is_known = |run: &Run| turns(run).iter().all(|turn| turn.is_p99_known);
     let holds_in_most_runs = |holds: &dyn Fn(&Run) -> bool| {
-        let of_variant =
+        let most_runs_hold =
             |variant: &Variant<'_>| 2 * variant.runs.iter().filter(|run| holds(run)).count() > variant.runs.len();
-        analysis.variants.iter().any(of_variant)
+        analysis.variants.iter().any(most_runs_hold)
     };
     holds_in_most_runs(&has_enough) && holds_in_most_runs(&is_known)
 }

@@ -3,7 +3,7 @@
 use super::ratio::rounded;
 use super::roles::Role;
 use super::score::JudgedParty;
-use crate::analysis::{Analysis, Variant, default_reference, of_scheduler};
+use crate::analysis::{Analysis, Variant, default_reference, find_by_scheduler};
 
 /// The variants to choose among on one setup.
 pub(super) struct SetupVariants<'a> {
@@ -25,9 +25,9 @@ impl<'a> SetupVariants<'a> {
         let document = analysis.document;
         let is_of_setup = |index: &usize| analysis.variants[*index].first().setup == setup;
         let mut variants: Vec<usize> = (0..analysis.variants.len()).filter(is_of_setup).collect();
-        let is_of_research = |index: &usize| analysis.variants[*index].first().research.is_some();
+        let is_research = |index: &usize| analysis.variants[*index].first().research.is_some();
         let (mut unavailable, of_linux): (Vec<usize>, Vec<usize>) =
-            variants.iter().partition(|one| is_of_research(one));
+            variants.iter().partition(|index| is_research(index));
         if of_linux.is_empty() {
             // Without any scheduler of Linux, the research schedulers are compared with each other.
             unavailable.clear();
@@ -35,18 +35,19 @@ impl<'a> SetupVariants<'a> {
             variants = of_linux;
         }
         // Variants that ran on another kernel, because the setup's lacks the scheduler, do not count beside others.
-        let is_of_kernel = |index: &usize| analysis.variants[*index].first().ran_as.is_none();
-        if variants.iter().any(is_of_kernel) {
-            variants.retain(is_of_kernel);
+        let is_on_own_kernel = |index: &usize| analysis.variants[*index].first().ran_as.is_none();
+        if variants.iter().any(is_on_own_kernel) {
+            variants.retain(is_on_own_kernel);
         }
         let default = document.default_scheduler_of(setup);
         let all = &analysis.variants;
-        let same_variant = |wanted: &Variant<'_>| {
-            let knobs = wanted.first().variant.knobs();
-            let is_same =
-                |one: &Variant<'_>| one.scheduler() == wanted.scheduler() && one.first().variant.knobs() == knobs;
+        let same_variant = |baseline: &Variant<'_>| {
+            let knobs = baseline.first().variant.knobs();
+            let is_same = |variant: &Variant<'_>| {
+                variant.scheduler() == baseline.scheduler() && variant.first().variant.knobs() == knobs
+            };
             let same = variants.iter().copied().find(|index| is_same(&all[*index]));
-            same.or_else(|| of_scheduler(all, &variants, wanted.scheduler()))
+            same.or_else(|| find_by_scheduler(all, &variants, baseline.scheduler()))
         };
         let baseline = document.baseline.is_some().then(|| &all[analysis.baseline]);
         let reference = baseline.and_then(same_variant).or_else(|| default_reference(all, &variants, default))?;
@@ -64,29 +65,29 @@ impl<'a> SetupVariants<'a> {
 
     /// Whether a variant is the kernel's default for the devices, with default settings.
     pub(super) fn is_default(&self, variant: &Variant<'_>) -> bool {
-        self.default.is_some_and(|default| variant.is_of(default)) && variant.is_kernel_default()
+        self.default.is_some_and(|default| variant.uses_scheduler(default)) && variant.is_kernel_default()
     }
 
     /// The improvement of the parties whose role `includes` selects over the reference, as a logarithm: the mean weighted by their votes.
     pub(super) fn gain_of(
         &self,
-        stakes: &[JudgedParty<'_>],
+        judged_parties: &[JudgedParty<'_>],
         to: usize,
         repeat: u32,
         includes: impl Fn(Role) -> bool,
     ) -> Option<f64> {
         let (mut sum, mut votes) = (0.0, 0.0);
-        for stake in stakes.iter().filter(|stake| includes(stake.role)) {
-            sum += stake.role.votes() * (stake.score(to, repeat)? - stake.score(self.reference, repeat)?);
-            votes += stake.role.votes();
+        for judged in judged_parties.iter().filter(|judged| includes(judged.role)) {
+            sum += judged.role.votes() * (judged.score(to, repeat)? - judged.score(self.reference, repeat)?);
+            votes += judged.role.votes();
         }
         (votes > 0.0).then(|| sum / votes)
     }
 
     /// The reference and the variant under which the parties are best off; `None` if no variant can be compared.
-    pub(super) fn contenders(&self, stakes: &[JudgedParty<'_>]) -> Option<[usize; 2]> {
+    pub(super) fn contenders(&self, judged_parties: &[JudgedParty<'_>]) -> Option<[usize; 2]> {
         let gain = |variant: usize| {
-            let gains = self.repeats().filter_map(|repeat| self.gain_of(stakes, variant, repeat, |_| true));
+            let gains = self.repeats().filter_map(|repeat| self.gain_of(judged_parties, variant, repeat, |_| true));
             hoistway_measure::stats::mean(&gains.collect::<Vec<_>>())
         };
         let gains = self.others().filter_map(|variant| Some((variant, gain(variant)?)));

@@ -40,7 +40,7 @@ pub(crate) fn is_reported_though_uncertain(aspect: Aspect, factor: f64, gain: Op
 /// The value shown for the runs: their mean, for largest latencies the geometric mean, because the largest of all runs may be the same on
 /// both sides.
 pub(crate) fn shown(aspect: Aspect, values: &[f64]) -> f64 {
-    let mean = |of: fn(f64) -> f64| values.iter().copied().map(of).sum::<f64>() / values.len() as f64;
+    let mean = |transform: fn(f64) -> f64| values.iter().copied().map(transform).sum::<f64>() / values.len() as f64;
     if is_max(aspect) { mean(f64::ln).exp() } else { mean(|value| value) }
 }
 
@@ -68,16 +68,16 @@ pub(super) struct Shifts {
 /// All changes of at least `smallest_effect`. `gain` is the gain in the focus, as a factor, if any.
 pub(super) fn shifts(
     analysis: &Analysis<'_>,
-    (focus, stakes): (&Focus<'_>, &[JudgedParty<'_>]),
+    (focus, judged_parties): (&Focus<'_>, &[JudgedParty<'_>]),
     [from, to]: [usize; 2],
     smallest_effect: f64,
     gain: Option<f64>,
 ) -> Shifts {
     let mut shifts = Shifts { losses: Vec::new(), gains: Vec::new(), uncertain_gains: Vec::new() };
-    for stake in stakes {
-        let party = &stake.party;
-        let loop_ns = stake.loop_ns([from, to]);
-        for (operation, aspect) in aspects(stake) {
+    for judged in judged_parties {
+        let party = &judged.party;
+        let loop_ns = judged.loop_ns([from, to]);
+        for (operation, aspect) in aspects(judged) {
             // A single figure in focus is what the shifts are weighed against, so it is not one of them.
             let is_focus = focus.parts.iter().any(|part| part.is_covered_by(party, operation, aspect));
             if is_focus && focus.parts.len() == 1 {
@@ -95,16 +95,16 @@ pub(super) fn shifts(
                 let gains = if is_certain { &mut shifts.gains } else { &mut shifts.uncertain_gains };
                 gains.push(Shift { weighs: !is_focus && !is_max(aspect), ..shift });
             } else if shift.significant != Some(false) || is_reported_though_uncertain(aspect, shift.factor, gain) {
-                let is_own = focus.parts.iter().any(|part| part.party.jobs[0].job == party.jobs[0].job);
-                let weighs = !is_focus && can_outweigh(aspect, is_own, shift.significant, shift.factor);
+                let is_focus_party = focus.parts.iter().any(|part| part.party.jobs[0].job == party.jobs[0].job);
+                let weighs = !is_focus && can_outweigh(aspect, is_focus_party, shift.significant, shift.factor);
                 shifts.losses.push(Shift { weighs, ..shift });
             }
         }
     }
     for side in [&mut shifts.losses, &mut shifts.gains, &mut shifts.uncertain_gains] {
         side.sort_by(|a, b| {
-            let [of_a, of_b] = [a, b].map(|shift| long_wait_ns(shift, stakes));
-            of_b.total_cmp(&of_a).then(b.factor.total_cmp(&a.factor)).then(a.job.cmp(&b.job))
+            let [wait_a, wait_b] = [a, b].map(|shift| long_wait_ns(shift, judged_parties));
+            wait_b.total_cmp(&wait_a).then(b.factor.total_cmp(&a.factor)).then(a.job.cmp(&b.job))
         });
     }
     shifts
@@ -124,7 +124,7 @@ fn is_too_short_to_notice(shift: &Shift, loop_ns: f64) -> bool {
 /// longest wait.
 fn is_hidden(party: &Party<'_>, shift: &Shift, variants: [usize; 2]) -> bool {
     let largest = |operation: Operation, variant: usize| {
-        let rows = party.of_operation(operation).filter_map(|operation| operation.row(variant));
+        let rows = party.operation_results(operation).filter_map(|operation| operation.row(variant));
         rows.map(|row| row.estimate(Figure::Max).mean).fold(0.0, f64::max)
     };
     let Some(own) = shift.operation.filter(|_| is_max(shift.aspect)) else { return false };
@@ -133,17 +133,17 @@ fn is_hidden(party: &Party<'_>, shift: &Shift, variants: [usize; 2]) -> bool {
 }
 
 /// The difference in a party's waiting time, ns, if it is at least [`LONG_WAIT_NS`]; otherwise 0.
-fn long_wait_ns(shift: &Shift, stakes: &[JudgedParty<'_>]) -> f64 {
-    let waits = stakes.iter().any(|stake| stake.role == Role::Waits && stake.party.name() == shift.job);
+fn long_wait_ns(shift: &Shift, judged_parties: &[JudgedParty<'_>]) -> f64 {
+    let waits = judged_parties.iter().any(|judged| judged.role == Role::Waits && judged.party.name() == shift.job);
     let is_latency = matches!(shift.aspect, Aspect::Figure(figure) if figure.is_latency() && figure != Figure::Max);
     let difference = (shift.to - shift.from).abs();
     if waits && is_latency && difference >= LONG_WAIT_NS { difference } else { 0.0 }
 }
 
 /// The compared aspects of a party. If its wait is judged by 99th percentiles, they are compared even with few I/Os.
-fn aspects(stake: &JudgedParty<'_>) -> Vec<(Option<Operation>, Aspect)> {
-    let party = &stake.party;
-    let is_judged = stake.role == Role::Waits && stake.has_p99;
+fn aspects(judged: &JudgedParty<'_>) -> Vec<(Option<Operation>, Aspect)> {
+    let party = &judged.party;
+    let is_judged = judged.role == Role::Waits && judged.has_p99;
     let mut aspects = vec![(None, Aspect::Fairness)];
     for operation in party.operations() {
         let mut add = |aspect| aspects.push((Some(operation), aspect));

@@ -58,11 +58,11 @@ impl Turn {
     }
 
     fn of_commits(parts: &[Part], sync: &Part, per_second: f64) -> Self {
-        let all = || parts.iter().chain([sync]);
+        let all_parts = || parts.iter().chain([sync]);
         let mean = |part: &Part| part.count as f64 / sync.count as f64 * part.lat_ns.mean;
-        let mean_ns = all().map(mean).sum::<f64>();
-        let tail = all().map(|part| (part.lat_ns.p99 as f64 - part.lat_ns.mean).max(0.0)).fold(0.0, f64::max);
-        let is_p99_known = all().all(|part| part.is_p99_known);
+        let mean_ns = all_parts().map(mean).sum::<f64>();
+        let tail = all_parts().map(|part| (part.lat_ns.p99 as f64 - part.lat_ns.mean).max(0.0)).fold(0.0, f64::max);
+        let is_p99_known = all_parts().all(|part| part.is_p99_known);
         Self { count: sync.count, per_second, mean_ns, p99_ns: mean_ns + tail, is_p99_known }
     }
 
@@ -81,8 +81,8 @@ impl Turn {
 /// The latency that one in a hundred of all these I/Os exceeds.
 fn p99_of_all(parts: &[Part], count: u64) -> f64 {
     let slower = |ns: f64| -> f64 {
-        let of_part = |part: &Part| part.count as f64 / count as f64 * share_slower(&part.lat_ns, ns);
-        parts.iter().map(of_part).sum()
+        let part_share = |part: &Part| part.count as f64 / count as f64 * share_slower(&part.lat_ns, ns);
+        parts.iter().map(part_share).sum()
     };
     let largest = parts.iter().map(|part| part.lat_ns.max.max(part.lat_ns.p99_9)).max().unwrap_or(0);
     let (mut low, mut high) = (0.0, (largest as f64 + 1.0).ln());
@@ -97,15 +97,15 @@ fn p99_of_all(parts: &[Part], count: u64) -> f64 {
 fn share_slower(lat_ns: &LatencySummary, ns: f64) -> f64 {
     let LatencySummary { min, p50, p99, p99_9, max, .. } = *lat_ns;
     let points = [(min, 1.0), (p50, 0.5), (p99, 0.01), (p99_9, 0.001), (max, 1e-9)];
-    let mut before = (0.0_f64, 0.0_f64);
-    for (at, share) in points {
-        let point = ((at as f64).max(1.0).ln(), f64::ln(share));
+    let mut previous = (0.0_f64, 0.0_f64);
+    for (latency_ns, share) in points {
+        let point = ((latency_ns as f64).max(1.0).ln(), f64::ln(share));
         if ns.ln() < point.0 {
-            let width = point.0 - before.0;
-            let passed = if width > 0.0 { (ns.ln() - before.0) / width } else { 1.0 };
-            return (before.1 + passed * (point.1 - before.1)).exp();
+            let width = point.0 - previous.0;
+            let fraction = if width > 0.0 { (ns.ln() - previous.0) / width } else { 1.0 };
+            return (previous.1 + fraction * (point.1 - previous.1)).exp();
         }
-        before = point;
+        previous = point;
     }
     0.0
 }

@@ -57,7 +57,7 @@ impl CalibrationLoad {
 
     /// The arguments of fio, except for the runtime.
     pub(super) fn arguments(self, target: &Path, engine: &str) -> Vec<String> {
-        let (rw, mix) = names(&self.row(0, Vec::new()));
+        let (rw, mix) = direction_and_mix(&self.row(0, Vec::new()));
         let mut arguments = vec![
             "--name=load".to_owned(),
             // fio takes a colon as a separator of file names.
@@ -82,12 +82,12 @@ impl CalibrationLoad {
 }
 
 /// fio's name for the direction of a row, and the share of reads if it is a mix.
-pub(super) fn names(row: &MeasurementRow) -> (String, String) {
-    let kind = match row.reads_percent {
+pub(super) fn direction_and_mix(row: &MeasurementRow) -> (String, String) {
+    let direction = match row.reads_percent {
         100 => "read",
         0 => "write",
         _ => "rw",
     };
-    let mix = if kind == "rw" { row.reads_percent.to_string() } else { String::new() };
-    (format!("{}{kind}", if row.is_random { "rand" } else { "" }), mix)
+    let mix = if direction == "rw" { row.reads_percent.to_string() } else { String::new() };
+    (format!("{}{direction}", if row.is_random { "rand" } else { "" }), mix)
 }

@@ -53,9 +53,9 @@ impl MeasuredRow {
     /// The largest rate divided by the smallest.
     #[must_use]
     pub fn spread(&self) -> f64 {
-        let (least, most) =
-            self.iops.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), rate| (least.min(*rate), most.max(*rate)));
-        most / least
+        let (min, max) =
+            self.iops.iter().fold((f64::INFINITY, 0.0_f64), |(min, max), rate| (min.min(*rate), max.max(*rate)));
+        max / min
     }
 }
 
@@ -90,14 +90,14 @@ pub enum DeviceError {
 pub fn measure(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<Vec<MeasuredRow>, DeviceError> {
     let engine = engine(plan, observer)?;
     let loads: Vec<CalibrationLoad> = loads::all(plan.writes).collect();
-    doubts::others(observer)?;
+    doubts::check_idle(observer)?;
     let mut figures: Vec<Vec<JobFigures>> = loads.iter().map(|_| Vec::new()).collect();
     for round in 0..plan.rounds {
         for (index, load) in loads.iter().enumerate() {
             let before = observer.sectors();
             let sample = sample(plan, load, engine, observer)?;
             let moved = before.and_then(|before| Some(observer.sectors()?.saturating_sub(before)));
-            doubts::others_beside(moved, sample.bytes)?;
+            doubts::check_load(moved, sample.bytes)?;
             figures[index].push(sample);
             observer.ended(round as usize * loads.len() + index + 1);
         }
@@ -106,13 +106,13 @@ pub fn measure(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<Vec<M
         let iops: Vec<f64> = samples.iter().map(|sample| sample.iops).collect();
         let latencies: Vec<f64> = samples.iter().map(|sample| sample.mean_us).collect();
         let figures = vec![
-            MeasuredFigure { what: FigureKind::Iops, value: rounded(median(&iops)) },
-            MeasuredFigure { what: FigureKind::Mean, value: rounded(median(&latencies)) },
+            MeasuredFigure { what: FigureKind::Iops, value: round_to_four_digits(median(&iops)) },
+            MeasuredFigure { what: FigureKind::Mean, value: round_to_four_digits(median(&latencies)) },
         ];
         MeasuredRow { row: load.row(index as u64 + 1, figures), iops }
     };
     let rows: Vec<MeasuredRow> = loads.iter().zip(&figures).enumerate().map(row).collect();
-    doubts::of_rows(plan, &rows)?;
+    doubts::check_rows(plan, &rows)?;
     Ok(rows)
 }
 
@@ -133,13 +133,13 @@ fn sample(
 
 /// io_uring, or libaio where io_uring does not work, as in many containers.
 fn engine(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<&'static str, FioError> {
-    let try_it = |engine| {
+    let try_engine = |engine| {
         let mut arguments = loads::FIRST.arguments(&plan.target, engine);
         arguments.extend(["--number_ios=1".to_owned(), "--runtime=1".to_owned()]);
         fio::run(&arguments, &|| observer.goes_on()).map(|_| engine)
     };
-    try_it("io_uring").or_else(|error| match error {
-        FioError::Failed { .. } => try_it("libaio"),
+    try_engine("io_uring").or_else(|error| match error {
+        FioError::Failed { .. } => try_engine("libaio"),
         error => Err(error),
     })
 }
@@ -149,7 +149,7 @@ fn median(values: &[f64]) -> f64 {
 }
 
 /// Rounds to four digits; more would be noise.
-fn rounded(value: f64) -> f64 {
+fn round_to_four_digits(value: f64) -> f64 {
     let scale = 10_f64.powi(3 - value.abs().max(1e-9).log10().floor() as i32);
     (value * scale).round() / scale
 }
@@ -159,17 +159,16 @@ fn rounded(value: f64) -> f64 {
 pub fn to_csv(rows: &[MeasuredRow]) -> String {
     let mut text = "rw,bs,iodepth,numjobs,rwmixread,iops,lat_mean_us\n".to_owned();
     for MeasuredRow { row, .. } in rows {
-        let of = |wanted: FigureKind| {
-            row.figures.iter().find(|figure| figure.what == wanted).map_or(0.0, |figure| figure.value)
-        };
-        let (rw, mix) = loads::names(row);
+        let value =
+            |kind: FigureKind| row.figures.iter().find(|figure| figure.what == kind).map_or(0.0, |figure| figure.value);
+        let (rw, mix) = loads::direction_and_mix(row);
         text += &format!(
             "{rw},{},{},{},{mix},{},{}\n",
             row.block_bytes,
             row.depth,
             row.jobs,
-            of(FigureKind::Iops),
-            of(FigureKind::Mean)
+            value(FigureKind::Iops),
+            value(FigureKind::Mean)
         );
     }
     text

@@ -13,30 +13,30 @@ use crate::fio::JobFigures;
 /// # Errors
 /// If the text is not a document of fio, or a job cannot be converted.
 pub fn from_fio_json(text: &str, file_name: &str) -> Result<Vec<MeasurementRow>, RowsError> {
-    let at = |line: usize, problem: String| RowsError { file: file_name.to_owned(), line: line as u64, problem };
+    let error_at = |line: usize, problem: String| RowsError { file: file_name.to_owned(), line: line as u64, problem };
     let document: Value = serde_json::from_str(text)
-        .map_err(|error| at(error.line(), format!("{error}; expected the output of fio --output-format=json")))?;
+        .map_err(|error| error_at(error.line(), format!("{error}; expected the output of fio --output-format=json")))?;
     let jobs = document.get("jobs").and_then(Value::as_array).filter(|jobs| !jobs.is_empty());
     let jobs =
-        jobs.ok_or_else(|| at(1, "has no `jobs`; expected the output of fio --output-format=json".to_owned()))?;
+        jobs.ok_or_else(|| error_at(1, "has no `jobs`; expected the output of fio --output-format=json".to_owned()))?;
     let mut rows = Vec::with_capacity(jobs.len());
     for (index, job) in jobs.iter().enumerate() {
         let name = job.get("jobname").and_then(Value::as_str).unwrap_or("?");
         let options = options(&document, job);
-        let of_job = |problem: String| at(1, format!("job {} (`{name}`): {problem}", index + 1));
+        let job_error = |problem: String| error_at(1, format!("job {} (`{name}`): {problem}", index + 1));
         if index > 0 && !options.contains_key("stonewall") {
-            return Err(of_job(
+            return Err(job_error(
                 "ran at the same time as the previous job; expected jobs one after the other (stonewall)".to_owned(),
             ));
         }
         if job.get("error").and_then(Value::as_i64).is_some_and(|errno| errno != 0) {
-            return Err(of_job("ended with an error".to_owned()));
+            return Err(job_error("ended with an error".to_owned()));
         }
         let mut values = options;
         values.extend(figures(job));
-        let clones = values.get("numjobs").is_some_and(|clones| clones != "1");
-        if clones && !values.contains_key("group_reporting") {
-            return Err(of_job(
+        let has_clones = values.get("numjobs").is_some_and(|clones| clones != "1");
+        if has_clones && !values.contains_key("group_reporting") {
+            return Err(job_error(
                 "has several processes; expected group_reporting, so that they are reported together".to_owned(),
             ));
         }
@@ -47,7 +47,7 @@ pub fn from_fio_json(text: &str, file_name: &str) -> Result<Vec<MeasurementRow>,
             values.remove("rwmixread");
         }
         values.entry("iodepth".to_owned()).or_insert_with(|| "1".to_owned());
-        rows.push(row(1, |key| values.get(key).map(String::as_str)).map_err(of_job)?);
+        rows.push(row(1, |key| values.get(key).map(String::as_str)).map_err(job_error)?);
     }
     Ok(rows)
 }

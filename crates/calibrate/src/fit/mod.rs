@@ -20,16 +20,16 @@ use hoistway_sim::Host;
 pub use fio::from_fio_json;
 pub use rows::{FigureKind, MeasuredFigure, MeasurementRow, RowsError, from_csv};
 
-use parameters::Changeable;
+use parameters::AdjustablePreset;
 use search::{derivatives, least_squares};
-use sensitivity::identified;
+use sensitivity::sensitivities;
 
 /// Maximum evaluations of a search.
 pub const EVALUATIONS_MAX: u32 = 2000;
 /// Relative standard error from which a parameter counts as not determined by the figures.
-const KNOWN: f64 = 0.5;
+const DETERMINED_ERROR_MAX: f64 = 0.5;
 /// Minimum relative scatter of figures, since simulated figures scatter by this much.
-const SCATTER_LEAST: f64 = 0.01;
+const SCATTER_MIN: f64 = 0.01;
 
 /// The plan of a fit.
 #[derive(Clone, Debug)]
@@ -98,31 +98,34 @@ impl Fitted {
     /// Whether the figures determine it.
     #[must_use]
     pub fn is_determined(&self) -> bool {
-        self.error < KNOWN
+        self.error < DETERMINED_ERROR_MAX
     }
 }
 
-/// Runs the fit. `goes_on` gets the number of finished evaluations; returning `false` ends the search with the best
+/// Runs the fit. `should_continue` gets the number of finished evaluations; returning `false` ends the search with the best
 /// result so far.
 ///
 /// # Errors
 /// If there are too few rows for the parameters, a parameter is unknown, or the load does not run on the device.
-pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitError> {
-    let changeable = Changeable::new(&plan.like).map_err(FitError::Like)?;
+pub fn fit(plan: &FitPlan, should_continue: impl Fn(u32) -> bool) -> Result<Fit, FitError> {
+    let adjustable = AdjustablePreset::new(&plan.like).map_err(FitError::Like)?;
     let names: Vec<String> = if plan.parameters.is_empty() {
-        changeable.shown_by(&plan.rows).into_iter().map(str::to_owned).collect()
+        adjustable.determined_by(&plan.rows).into_iter().map(str::to_owned).collect()
     } else {
         plan.parameters.clone()
     };
-    if let Some((_, twice)) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name)) {
-        return Err(FitError::Parameters(format!("`{twice}` is given twice; expected each parameter once")));
+    if let Some((_, duplicate)) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name)) {
+        return Err(FitError::Parameters(format!("`{duplicate}` is given twice; expected each parameter once")));
     }
-    let values = names.iter().map(|name| changeable.value(name)).collect::<Result<Vec<f64>, _>>();
+    let values = names.iter().map(|name| adjustable.value(name)).collect::<Result<Vec<f64>, _>>();
     let values = values.map_err(FitError::Parameters)?;
-    enough(&names, &plan.rows)?;
-    let preset_at = |at: &[f64]| {
-        let values = names.iter().cloned().zip(values.iter().zip(at).map(|(value, at)| value * at.exp()));
-        changeable.with(&values.collect::<Vec<_>>())
+    check_figure_count(&names, &plan.rows)?;
+    let preset_at = |log_factors: &[f64]| {
+        let values = names
+            .iter()
+            .cloned()
+            .zip(values.iter().zip(log_factors).map(|(value, log_factor)| value * log_factor.exp()));
+        adjustable.with_values(&values.collect::<Vec<_>>())
     };
     let simulate = |preset: &Preset| {
         let figures = plan.rows.iter().map(|row| {
@@ -132,32 +135,35 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
     };
     // Reject loads that do not run before the search starts.
     simulate(&plan.like).map_err(FitError::Rows)?;
-    let misses = |at: &[f64]| {
-        let figures = simulate(&preset_at(at).ok()?).ok()?;
+    let errors = |log_factors: &[f64]| {
+        let figures = simulate(&preset_at(log_factors).ok()?).ok()?;
         let pairs = plan.rows.iter().zip(figures).flat_map(|(row, figures)| {
-            row.figures.iter().zip(figures).map(|(figure, model)| miss(model, figure.value)).collect::<Vec<_>>()
+            row.figures.iter().zip(figures).map(|(figure, model)| log_error(model, figure.value)).collect::<Vec<_>>()
         });
         Some(pairs.collect::<Vec<f64>>())
     };
-    let found = least_squares(names.len(), plan.evaluations.clamp(1, EVALUATIONS_MAX), &misses, &goes_on);
-    let at_end = misses(&found.at).ok_or_else(|| {
+    let minimum = least_squares(names.len(), plan.evaluations.clamp(1, EVALUATIONS_MAX), &errors, &should_continue);
+    let final_errors = errors(&minimum.log_factors).ok_or_else(|| {
         FitError::Rows("the model does not run with the parameters that the search reached".to_owned())
     })?;
-    let preset = preset_at(&found.at).map_err(FitError::Rows)?;
-    let columns = derivatives(&found.at, &at_end, &misses);
-    let freedom = at_end.len().saturating_sub(names.len()).max(1) as f64;
-    let scatter = (at_end.iter().map(|miss| miss * miss).sum::<f64>() / freedom).sqrt().max(SCATTER_LEAST);
-    let sensitivities = identified(&columns, scatter);
-    let ended = Changeable::new(&preset).map_err(FitError::Rows)?;
+    let preset = preset_at(&minimum.log_factors).map_err(FitError::Rows)?;
+    let columns = derivatives(&minimum.log_factors, &final_errors, &errors);
+    let degrees_of_freedom = final_errors.len().saturating_sub(names.len()).max(1) as f64;
+    let scatter = (final_errors.iter().map(|log_error| log_error * log_error).sum::<f64>() / degrees_of_freedom)
+        .sqrt()
+        .max(SCATTER_MIN);
+    let sensitivities = sensitivities(&columns, scatter);
+    let fitted = AdjustablePreset::new(&preset).map_err(FitError::Rows)?;
     let mut parameters = Vec::with_capacity(names.len());
     for ((name, before), sensitivity) in names.iter().zip(&values).zip(sensitivities) {
-        let like = sensitivity.like.filter(|(_, how)| sensitivity.error >= KNOWN && *how > 0.95);
+        let like =
+            sensitivity.like.filter(|(_, similarity)| sensitivity.error >= DETERMINED_ERROR_MAX && *similarity > 0.95);
         parameters.push(Fitted {
-            key: changeable.key(name),
+            key: adjustable.key(name),
             before: *before,
-            value: ended.value(name).map_err(FitError::Rows)?,
+            value: fitted.value(name).map_err(FitError::Rows)?,
             error: sensitivity.error,
-            like: like.map(|(other, _)| changeable.key(&names[other])),
+            like: like.map(|(other, _)| adjustable.key(&names[other])),
         });
     }
     let figures = simulate(&preset).map_err(FitError::Rows)?;
@@ -168,7 +174,7 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
         .flat_map(|(row, figures)| row.figures.iter().zip(figures).map(|(figure, model)| (row.clone(), *figure, model)))
         .collect();
     let mut fit =
-        Fit { preset, parameters, residuals, has_converged: found.has_converged, evaluations: found.evaluations };
+        Fit { preset, parameters, residuals, has_converged: minimum.has_converged, evaluations: minimum.evaluations };
     let mut file: PresetFile = fit.preset.clone().into();
     file.name.clone_from(&plan.name);
     file.title = format!("fitted to {}, with the other numbers of {}", plan.source, plan.like.name);
@@ -178,12 +184,12 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
 }
 
 /// The logarithm of a model's figure over the measured one. Limited, because a model without I/Os has a figure of 0.
-fn miss(model: f64, measured: f64) -> f64 {
+fn log_error(model: f64, measured: f64) -> f64 {
     (model.max(measured * 1e-3) / measured).ln()
 }
 
 /// Checks that there are at least as many figures as parameters.
-fn enough(names: &[String], rows: &[MeasurementRow]) -> Result<(), FitError> {
+fn check_figure_count(names: &[String], rows: &[MeasurementRow]) -> Result<(), FitError> {
     if names.is_empty() {
         return Err(FitError::Rows(
             "these rows determine no parameter of this model (expected --parameters)".to_owned(),
@@ -191,9 +197,9 @@ fn enough(names: &[String], rows: &[MeasurementRow]) -> Result<(), FitError> {
     }
     let figures: usize = rows.iter().map(|row| row.figures.len()).sum();
     if figures < names.len() {
-        let [enough, beyond] = [&names[..figures], &names[figures..]].map(|names| names.join(", "));
+        let [covered, uncovered] = [&names[..figures], &names[figures..]].map(|names| names.join(", "));
         return Err(FitError::Rows(format!(
-            "{figures} figure(s) are too few for {} parameters: they are enough for {enough}, but not for {beyond}; expected more \
+            "{figures} figure(s) are too few for {} parameters: they are enough for {covered}, but not for {uncovered}; expected more \
              rows, at other depths and sizes, or fewer parameters",
             names.len()
         )));
@@ -212,18 +218,18 @@ impl Fit {
             };
             (parameter.key.clone(), text)
         });
-        let mut all: std::collections::BTreeMap<String, String> = plan
+        let mut all_sources: std::collections::BTreeMap<String, String> = plan
             .like
             .calibration()
             .sources
             .iter()
             .map(|(key, text)| (key.clone(), format!("{}: {text}", plan.like.name)))
             .collect();
-        all.extend(sources);
-        let (range, words) = valid_range(&plan.rows);
+        all_sources.extend(sources);
+        let (range, range_text) = valid_range(&plan.rows);
         Calibration {
             on: format!("{} (scheduler none), {} rows{state}", plan.source, plan.rows.len()),
-            valid_range: format!("{words}; for anything else as {}", plan.like.name),
+            valid_range: format!("{range_text}; for anything else as {}", plan.like.name),
             assumed: false,
             range,
             residuals: self
@@ -235,21 +241,21 @@ impl Fit {
                     model: *model,
                 })
                 .collect(),
-            sources: all,
+            sources: all_sources,
         }
     }
 }
 
 /// The range of the loads in the rows: as data if a range can express it, and in words.
 fn valid_range(rows: &[MeasurementRow]) -> (Option<CalibratedRange>, String) {
-    let ends = |of: fn(&MeasurementRow) -> u32| {
-        let values = rows.iter().map(of);
+    let min_max = |value: fn(&MeasurementRow) -> u32| {
+        let values = rows.iter().map(value);
         [values.clone().min().unwrap_or(0), values.max().unwrap_or(0)]
     };
     let range = CalibratedRange {
-        io_bytes: ends(|row| row.block_bytes),
-        outstanding: ends(MeasurementRow::outstanding),
-        reads_percent: ends(|row| row.reads_percent.into()),
+        io_bytes: min_max(|row| row.block_bytes),
+        outstanding: min_max(MeasurementRow::outstanding),
+        reads_percent: min_max(|row| row.reads_percent.into()),
         sequential: rows.iter().any(|row| !row.is_random),
         flushes: false,
     };
@@ -263,6 +269,6 @@ fn valid_range(rows: &[MeasurementRow]) -> (Option<CalibratedRange>, String) {
             format!("{order} reads and writes of {least} to {most} bytes, each alone, {few} to {many} outstanding"),
         );
     }
-    let words = range.to_string();
-    (Some(range), words)
+    let range_text = range.to_string();
+    (Some(range), range_text)
 }

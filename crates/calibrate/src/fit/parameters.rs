@@ -7,7 +7,7 @@ use super::rows::MeasurementRow;
 
 /// The rows that determine a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Shows {
+enum DeterminedBy {
     /// Rows with reads.
     Reads,
     /// Rows with reads of more than 4 KiB.
@@ -21,44 +21,45 @@ enum Shows {
 }
 
 /// Parameters of the generic flash drive.
-const FLASH: &[(&str, Shows)] = &[
-    ("command_us", Shows::Any),
-    ("read_us", Shows::Reads),
-    ("dies", Shows::Reads),
-    ("read_mb_per_s", Shows::LargeReads),
-    ("acknowledge_us", Shows::Writes),
-    ("program_us", Shows::Writes),
-    ("write_mb_per_s", Shows::LargeWrites),
+const FLASH: &[(&str, DeterminedBy)] = &[
+    ("command_us", DeterminedBy::Any),
+    ("read_us", DeterminedBy::Reads),
+    ("dies", DeterminedBy::Reads),
+    ("read_mb_per_s", DeterminedBy::LargeReads),
+    ("acknowledge_us", DeterminedBy::Writes),
+    ("program_us", DeterminedBy::Writes),
+    ("write_mb_per_s", DeterminedBy::LargeWrites),
 ];
 /// Parameters of a SATA SSD with one serial stage.
-const SSD: &[(&str, Shows)] = &[
-    ("serial_stage_us", Shows::Any),
-    ("flash_read_us", Shows::Reads),
-    ("acknowledge_us", Shows::Writes),
-    ("transfer_mb_per_s", Shows::LargeReads),
+const SSD: &[(&str, DeterminedBy)] = &[
+    ("serial_stage_us", DeterminedBy::Any),
+    ("flash_read_us", DeterminedBy::Reads),
+    ("acknowledge_us", DeterminedBy::Writes),
+    ("transfer_mb_per_s", DeterminedBy::LargeReads),
 ];
 /// Parameters of a rotating disk; its rotation speed and zones are in the data sheet.
-const HDD: &[(&str, Shows)] = &[("seek_average_ms", Shows::Reads), ("outer_mb_per_s", Shows::LargeReads)];
+const HDD: &[(&str, DeterminedBy)] =
+    &[("seek_average_ms", DeterminedBy::Reads), ("outer_mb_per_s", DeterminedBy::LargeReads)];
 /// Parameters of an Optane drive: channels behind one stage.
-const OPTANE: &[(&str, Shows)] = &[
-    ("read_command_us", Shows::Reads),
-    ("access_us", Shows::Any),
-    ("channels", Shows::Any),
-    ("read_mb_per_s", Shows::LargeReads),
-    ("write_command_us", Shows::Writes),
-    ("write_mb_per_s", Shows::LargeWrites),
+const OPTANE: &[(&str, DeterminedBy)] = &[
+    ("read_command_us", DeterminedBy::Reads),
+    ("access_us", DeterminedBy::Any),
+    ("channels", DeterminedBy::Any),
+    ("read_mb_per_s", DeterminedBy::LargeReads),
+    ("write_command_us", DeterminedBy::Writes),
+    ("write_mb_per_s", DeterminedBy::LargeWrites),
 ];
 
 /// A preset whose parameters can be changed.
 #[derive(Clone, Debug)]
-pub(super) struct Changeable {
+pub(super) struct AdjustablePreset {
     file: PresetFile,
     /// Name of the model's section.
     section: &'static str,
 }
 
 /// A parameter is a number in the model's section, under its name there.
-impl Changeable {
+impl AdjustablePreset {
     /// # Errors
     /// If the preset's model has no parameters to fit.
     pub(super) fn new(preset: &Preset) -> Result<Self, String> {
@@ -72,11 +73,11 @@ impl Changeable {
             }
         };
         let file: PresetFile = preset.clone().into();
-        Ok(Changeable { file, section })
+        Ok(AdjustablePreset { file, section })
     }
 
     /// The parameters that loads like those of these rows can determine.
-    pub(super) fn shown_by(&self, rows: &[MeasurementRow]) -> Vec<&'static str> {
+    pub(super) fn determined_by(&self, rows: &[MeasurementRow]) -> Vec<&'static str> {
         let table = match self.file.model {
             Model::Flash => FLASH,
             Model::Ssd => SSD,
@@ -84,7 +85,11 @@ impl Changeable {
             Model::Optane => OPTANE,
             Model::Null | Model::Raid => &[],
         };
-        table.iter().filter(|(_, shows)| rows.iter().any(|row| shows.by(row))).map(|(name, _)| *name).collect()
+        table
+            .iter()
+            .filter(|(_, determined_by)| rows.iter().any(|row| determined_by.includes(row)))
+            .map(|(name, _)| *name)
+            .collect()
     }
 
     /// The value of a parameter.
@@ -106,14 +111,14 @@ impl Changeable {
     ///
     /// # Errors
     /// If the values are not physically possible.
-    pub(super) fn with(&self, values: &[(String, f64)]) -> Result<Preset, String> {
+    pub(super) fn with_values(&self, values: &[(String, f64)]) -> Result<Preset, String> {
         let mut table = self.table()?;
         let section = table.get_mut(self.section).and_then(Value::as_table_mut).ok_or("has no section of its model")?;
         for (name, value) in values {
             let value = match section.get(name) {
                 Some(Value::Integer(_)) => Value::Integer(value.round().max(1.0) as i64),
                 // More digits would be noise.
-                _ => Value::Float(rounded(*value)),
+                _ => Value::Float(round_to_five_digits(*value)),
             };
             section.insert(name.clone(), value);
         }
@@ -131,15 +136,15 @@ impl Changeable {
     }
 }
 
-impl Shows {
-    fn by(self, row: &MeasurementRow) -> bool {
+impl DeterminedBy {
+    fn includes(self, row: &MeasurementRow) -> bool {
         let is_large = row.block_bytes > 4096;
         match self {
-            Shows::Any => true,
-            Shows::Reads => row.reads_percent > 0,
-            Shows::LargeReads => row.reads_percent > 0 && is_large,
-            Shows::Writes => row.reads_percent < 100,
-            Shows::LargeWrites => row.reads_percent < 100 && is_large,
+            DeterminedBy::Any => true,
+            DeterminedBy::Reads => row.reads_percent > 0,
+            DeterminedBy::LargeReads => row.reads_percent > 0 && is_large,
+            DeterminedBy::Writes => row.reads_percent < 100,
+            DeterminedBy::LargeWrites => row.reads_percent < 100 && is_large,
         }
     }
 }
@@ -149,7 +154,7 @@ fn number(value: &Value) -> Option<f64> {
 }
 
 /// Rounds to five digits.
-fn rounded(value: f64) -> f64 {
+fn round_to_five_digits(value: f64) -> f64 {
     let scale = 10_f64.powi(4 - value.abs().max(1e-9).log10().floor() as i32);
     (value * scale).round() / scale
 }
@@ -161,20 +166,20 @@ mod tests {
     #[test]
     fn a_parameter_is_changed_and_all_else_stays() {
         let original = Preset::builtin("micron-9100-1600gb").unwrap();
-        let changeable = Changeable::new(&original).unwrap();
-        assert_eq!(changeable.value("dies"), Ok(48.0));
-        let changed = changeable.with(&[("dies".to_owned(), 31.6), ("read_us".to_owned(), 71.234_567)]).unwrap();
-        let again = Changeable::new(&changed).unwrap();
+        let adjustable = AdjustablePreset::new(&original).unwrap();
+        assert_eq!(adjustable.value("dies"), Ok(48.0));
+        let changed = adjustable.with_values(&[("dies".to_owned(), 31.6), ("read_us".to_owned(), 71.234_567)]).unwrap();
+        let again = AdjustablePreset::new(&changed).unwrap();
         assert_eq!([again.value("dies"), again.value("read_us")], [Ok(32.0), Ok(71.235)]);
-        assert_eq!(again.value("program_us"), changeable.value("program_us"));
-        assert!(changeable.with(&[("read_us".to_owned(), 1e12)]).is_err(), "outside of physics");
+        assert_eq!(again.value("program_us"), adjustable.value("program_us"));
+        assert!(adjustable.with_values(&[("read_us".to_owned(), 1e12)]).is_err(), "outside of physics");
     }
 
     #[test]
     fn an_unknown_parameter_is_refused_with_the_valid_ones() {
-        let changeable = Changeable::new(&Preset::builtin("micron-9100-1600gb").unwrap()).unwrap();
-        let error = changeable.value("placement").unwrap_err();
+        let adjustable = AdjustablePreset::new(&Preset::builtin("micron-9100-1600gb").unwrap()).unwrap();
+        let error = adjustable.value("placement").unwrap_err();
         assert!(error.contains("`placement` is not a parameter") && error.contains("program_us"), "{error}");
-        assert!(Changeable::new(&Preset::builtin("null").unwrap()).is_err());
+        assert!(AdjustablePreset::new(&Preset::builtin("null").unwrap()).is_err());
     }
 }

@@ -95,11 +95,11 @@ const JOBS_MAX: u32 = 1024;
 /// # Errors
 /// The first error.
 pub fn from_csv(text: &str, file_name: &str) -> Result<Vec<MeasurementRow>, RowsError> {
-    let at = |line: u64, problem: String| RowsError { file: file_name.to_owned(), line, problem };
+    let error_at = |line: u64, problem: String| RowsError { file: file_name.to_owned(), line, problem };
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
-    let broken = |error: &csv::Error| {
+    let csv_error = |error: &csv::Error| {
         let line = error.position().map_or(1, csv::Position::line);
-        at(
+        error_at(
             line,
             match error.kind() {
                 csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
@@ -109,38 +109,40 @@ pub fn from_csv(text: &str, file_name: &str) -> Result<Vec<MeasurementRow>, Rows
             },
         )
     };
-    let columns = reader.headers().map_err(|error| broken(&error))?.clone();
+    let columns = reader.headers().map_err(|error| csv_error(&error))?.clone();
     let known = || LOADS.iter().map(|(name, _)| *name).chain(FIGURES.iter().map(|(name, _)| *name));
     if let Some(name) = columns.iter().find(|name| !known().any(|known| known == *name)) {
         let all: Vec<&str> = known().collect();
-        return Err(at(1, format!("unknown column `{name}`; expected some of {}", all.join(", "))));
+        return Err(error_at(1, format!("unknown column `{name}`; expected some of {}", all.join(", "))));
     }
     if let Some(name) = columns.iter().enumerate().find(|(index, name)| columns.iter().take(*index).any(|n| n == *name))
     {
-        return Err(at(1, format!("the column `{}` occurs twice", name.1)));
+        return Err(error_at(1, format!("the column `{}` occurs twice", name.1)));
     }
-    if let Some((name, _)) = LOADS.iter().find(|(name, must)| *must && !columns.iter().any(|column| column == *name)) {
-        return Err(at(
+    if let Some((name, _)) =
+        LOADS.iter().find(|(name, is_required)| *is_required && !columns.iter().any(|column| column == *name))
+    {
+        return Err(error_at(
             1,
             format!("the column `{name}` is missing; expected rw, bs, iodepth and a figure such as iops"),
         ));
     }
     if !FIGURES.iter().any(|(name, _)| columns.iter().any(|column| column == *name)) {
         let figures: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
-        return Err(at(1, format!("no column has a figure; expected at least one of {}", figures.join(", "))));
+        return Err(error_at(1, format!("no column has a figure; expected at least one of {}", figures.join(", "))));
     }
     let mut rows = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(|error| broken(&error))?;
+        let record = record.map_err(|error| csv_error(&error))?;
         let line = record.position().map_or(1, |position| line_of_row(text, position));
         let value = |name: &str| {
             let value = columns.iter().position(|column| column == name).and_then(|index| record.get(index));
             value.filter(|value| !value.is_empty())
         };
-        rows.push(row(line, value).map_err(|problem| at(line, problem))?);
+        rows.push(row(line, value).map_err(|problem| error_at(line, problem))?);
     }
     if rows.is_empty() {
-        return Err(at(1, "has no rows; expected at least one below the header".to_owned()));
+        return Err(error_at(1, "has no rows; expected at least one below the header".to_owned()));
     }
     Ok(rows)
 }
@@ -154,13 +156,13 @@ fn line_of_row(text: &str, position: &csv::Position) -> u64 {
 
 /// Creates a row from its values by column name.
 pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Result<MeasurementRow, String> {
-    let needed = |name: &str| value(name).ok_or_else(|| format!("`{name}` is missing"));
+    let required = |name: &str| value(name).ok_or_else(|| format!("`{name}` is missing"));
     if let Some(scheduler) = value("scheduler").filter(|name| *name != NONE.name) {
         return Err(format!(
             "`scheduler` is {scheduler}; expected none: a device is fitted to runs without a scheduler"
         ));
     }
-    let rw = needed("rw")?;
+    let rw = required("rw")?;
     let Some((_, is_random, reads)) = DIRECTIONS.iter().find(|(name, ..)| *name == rw) else {
         let all: Vec<&str> = DIRECTIONS.iter().map(|(name, ..)| *name).collect();
         return Err(format!("`rw` is {rw}; expected one of {}", all.join(", ")));
@@ -174,7 +176,7 @@ pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Res
         (None, None) => MIX_DEFAULT,
         (None, Some(text)) => number(text, "rwmixread", 1, 99)? as u8,
     };
-    let bs = needed("bs")?;
+    let bs = required("bs")?;
     let block = bytes(bs).filter(|bytes| (512..=BLOCK_MAX).contains(bytes) && bytes.is_multiple_of(512));
     let block_bytes = block
         .ok_or_else(|| format!("`bs` is {bs}; expected a multiple of 512 bytes up to 64m, such as 4096 or 4k"))?
@@ -189,7 +191,7 @@ pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Res
     if figures.is_empty() {
         return Err("has no figure; expected at least one, such as iops".to_owned());
     }
-    let depth = number(needed("iodepth")?, "iodepth", 1, DEPTH_MAX)?;
+    let depth = number(required("iodepth")?, "iodepth", 1, DEPTH_MAX)?;
     let jobs = value("numjobs").map_or(Ok(1), |text| number(text, "numjobs", 1, JOBS_MAX))?;
     let row = MeasurementRow { line, is_random: *is_random, reads_percent, block_bytes, depth, jobs, figures };
     row.check_by_littles_law()?;
@@ -202,9 +204,9 @@ pub(super) fn mixes(rw: &str) -> bool {
     DIRECTIONS.iter().any(|(name, _, reads)| *name == rw && reads.is_none())
 }
 
-fn number(text: &str, name: &str, least: u32, most: u32) -> Result<u32, String> {
-    let number = text.parse::<u32>().ok().filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| format!("`{name}` is {text}; expected a whole number from {least} to {most}"))
+fn number(text: &str, name: &str, min: u32, max: u32) -> Result<u32, String> {
+    let number = text.parse::<u32>().ok().filter(|number| (min..=max).contains(number));
+    number.ok_or_else(|| format!("`{name}` is {text}; expected a whole number from {min} to {max}"))
 }
 
 /// Parses bytes with fio's suffixes.
@@ -241,9 +243,9 @@ impl MeasurementRow {
 
     /// Detects wrong units: by Little's law, the figures cannot imply more I/Os in flight than the load keeps.
     fn check_by_littles_law(&self) -> Result<(), String> {
-        let of =
-            |wanted: FigureKind| self.figures.iter().find(|figure| figure.what == wanted).map(|figure| figure.value);
-        let (Some(iops), Some(mean_us)) = (of(FigureKind::Iops), of(FigureKind::Mean)) else { return Ok(()) };
+        let value =
+            |kind: FigureKind| self.figures.iter().find(|figure| figure.what == kind).map(|figure| figure.value);
+        let (Some(iops), Some(mean_us)) = (value(FigureKind::Iops), value(FigureKind::Mean)) else { return Ok(()) };
         let in_flight = iops * mean_us / 1e6;
         if in_flight > 1.25 * f64::from(self.outstanding()) {
             return Err(format!(

@@ -16,7 +16,7 @@ const SEED: u64 = 1;
 const IOS: f64 = 6000.0;
 const SECONDS: std::ops::RangeInclusive<f64> = 0.05..=20.0;
 /// Ramp time as a fraction of the runtime, in which buffers fill.
-const RAMP: f64 = 0.5;
+const RAMP_SHARE: f64 = 0.5;
 
 /// The figures of a row on a device, in the order of the row.
 ///
@@ -24,7 +24,7 @@ const RAMP: f64 = 0.5;
 /// If the load cannot run on the device.
 pub(super) fn figures(row: &MeasurementRow, device: &Preset, host: &Host) -> Result<Vec<f64>, String> {
     let mut load = row.load();
-    let (ramp, runtime) = times(row);
+    let (ramp, runtime) = ramp_and_runtime(row);
     for process in &mut load.processes {
         process.schedule.ramp = ramp;
         process.schedule.runtime = Some(runtime);
@@ -50,16 +50,16 @@ pub(super) fn figures(row: &MeasurementRow, device: &Preset, host: &Host) -> Res
             iops += direction.ios as f64 / seconds;
         }
     }
-    let of = |what: FigureKind| match what {
+    let value = |what: FigureKind| match what {
         FigureKind::Iops => iops,
         FigureKind::Mean => latency.mean() / 1e3,
         FigureKind::Percentile(percent) => latency.percentile(percent).unwrap_or(0) as f64 / 1e3,
     };
-    Ok(row.figures.iter().map(|figure| of(figure.what)).collect())
+    Ok(row.figures.iter().map(|figure| value(figure.what)).collect())
 }
 
 /// Ramp time and runtime, long enough for [`IOS`].
-fn times(row: &MeasurementRow) -> (Nanos, Nanos) {
+fn ramp_and_runtime(row: &MeasurementRow) -> (Nanos, Nanos) {
     let rates = row.figures.iter().map(|figure| match figure.what {
         FigureKind::Iops => figure.value,
         // An estimate by Little's law.
@@ -67,5 +67,5 @@ fn times(row: &MeasurementRow) -> (Nanos, Nanos) {
     });
     let rate = rates.fold(f64::INFINITY, f64::min);
     let seconds = (IOS / rate).clamp(*SECONDS.start(), *SECONDS.end());
-    (Nanos((seconds * RAMP * 1e9) as u64), Nanos((seconds * 1e9) as u64))
+    (Nanos((seconds * RAMP_SHARE * 1e9) as u64), Nanos((seconds * 1e9) as u64))
 }

@@ -10,7 +10,7 @@ const LOADS: &str = "rw,bs,iodepth,iops\n\
 /// error of up to 2 %.
 fn measured(like: &Preset, values: &[(&str, f64)]) -> Vec<MeasurementRow> {
     let values: Vec<_> = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-    let device = Changeable::new(like).unwrap().with(&values).unwrap();
+    let device = AdjustablePreset::new(like).unwrap().with_values(&values).unwrap();
     let mut rows = from_csv(LOADS, "loads").unwrap();
     let mut noise = 1_u64;
     for row in &mut rows {
@@ -52,7 +52,7 @@ fn plan(rows: Vec<MeasurementRow>, parameters: &[&str]) -> FitPlan {
 
 #[test]
 fn the_parameters_of_a_preset_are_found_again_from_its_own_noisy_rows() {
-    let before = Changeable::new(&like()).unwrap();
+    let before = AdjustablePreset::new(&like()).unwrap();
     let truth: Vec<(&str, f64)> = [("read_us", 0.7), ("host_to_device_us", 3.0), ("program_us", 1.4)]
         .map(|(name, factor)| (name, before.value(name).unwrap() * factor))
         .to_vec();

@@ -40,9 +40,9 @@ impl Resident for ReadingClient {
             if self.in_flight > 0 {
                 return Turn::By(Instant::NEVER);
             }
-            let (done, bell) = &*self.done;
+            let (done, condition) = &*self.done;
             *done.lock().unwrap_or_else(PoisonError::into_inner) = Some((!self.has_failed).then_some(self.ios));
-            bell.notify_all();
+            condition.notify_all();
             return Turn::Detached;
         }
         while self.in_flight < DEPTH
@@ -81,9 +81,9 @@ pub(super) fn cpu_ns_per_io(backend: impl Backend + 'static, length: Duration) -
         has_failed: false,
     };
     volume.settle(Context::default(), 0, reader);
-    let (answer, bell) = &*done;
+    let (answer, condition) = &*done;
     let answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
-    let ios = bell.wait_while(answer, |answer| answer.is_none()).unwrap_or_else(PoisonError::into_inner).flatten();
+    let ios = condition.wait_while(answer, |answer| answer.is_none()).unwrap_or_else(PoisonError::into_inner).flatten();
     let spent = (process_cpu_ns() - before) as f64;
     match ios {
         Some(ios) if ios > 0 => Ok(spent / ios as f64),

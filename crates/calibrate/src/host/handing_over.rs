@@ -10,7 +10,7 @@ use super::machine::pin;
 use super::spinning::SpinLock;
 
 /// Number of times that each thread takes the lock.
-const TIMES: u32 = 20_000;
+const ACQUISITIONS: u32 = 20_000;
 
 /// Data under the lock: the number of hand-overs between threads, and the last owner.
 #[derive(Default)]
@@ -21,34 +21,35 @@ struct HandoverCount {
 
 /// Time to take a contended lock with a thread on each of these CPUs, in ns per hand-over from another thread. With one
 /// CPU there are no hand-overs, so in ns per acquisition. `None` with too few hand-overs.
-pub(super) fn ns(cpus: &[usize], alone_ns: f64) -> Option<f64> {
+pub(super) fn handover_ns(cpus: &[usize], alone_ns: f64) -> Option<f64> {
     let (lock, start) = (SpinLock::new(HandoverCount::default()), Barrier::new(cpus.len()));
-    let work = |me: usize, cpu: usize| {
+    let work = |thread_index: usize, cpu: usize| {
         pin(cpu);
         start.wait();
         let begin = WallClock::now();
-        for _ in 0..TIMES {
-            lock.with(&NoMeter, Site::Elevator, |inside| {
-                inside.handed += u64::from(inside.last != me);
-                inside.last = me;
+        for _ in 0..ACQUISITIONS {
+            lock.with(&NoMeter, Site::Elevator, |count| {
+                count.handed += u64::from(count.last != thread_index);
+                count.last = thread_index;
             });
         }
         begin.elapsed().as_nanos() as u64
     };
     let work = &work;
-    let took: Vec<u64> = thread::scope(|scope| {
-        let threads: Vec<_> = cpus.iter().enumerate().map(|(me, &cpu)| scope.spawn(move || work(me, cpu))).collect();
+    let durations: Vec<u64> = thread::scope(|scope| {
+        let threads: Vec<_> =
+            cpus.iter().enumerate().map(|(thread_index, &cpu)| scope.spawn(move || work(thread_index, cpu))).collect();
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
     // The last thread's time is used, although contention is lower near its end.
-    let elapsed = took.iter().copied().max()? as f64;
-    let all = f64::from(TIMES) * cpus.len() as f64;
+    let elapsed = durations.iter().copied().max()? as f64;
+    let acquisitions = f64::from(ACQUISITIONS) * cpus.len() as f64;
     if cpus.len() == 1 {
-        return Some(elapsed / all);
+        return Some(elapsed / acquisitions);
     }
-    let handed = lock.with(&NoMeter, Site::Elevator, |inside| inside.handed) as f64;
+    let handed = lock.with(&NoMeter, Site::Elevator, |count| count.handed) as f64;
     // With few hand-overs the figure would be random.
-    (handed > 100.0).then(|| ((elapsed - (all - handed) * alone_ns) / handed - alone_ns).max(0.0))
+    (handed > 100.0).then(|| ((elapsed - (acquisitions - handed) * alone_ns) / handed - alone_ns).max(0.0))
 }
 
 /// The slope of the hand-over time over the number of waiting CPUs, from points `[waiting, ns]`; `None` with fewer than
@@ -75,6 +76,6 @@ mod tests {
     #[test]
     fn a_lock_used_by_one_cpu_costs_no_hand_over() {
         let cpu = super::super::machine::allowed_cpus()[0];
-        assert!(ns(&[cpu], 0.0).unwrap() > 0.0);
+        assert!(handover_ns(&[cpu], 0.0).unwrap() > 0.0);
     }
 }

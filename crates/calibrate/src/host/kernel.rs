@@ -53,7 +53,7 @@ pub(super) fn find(paths: &Paths) -> Result<NullDevice, String> {
     };
     let scheduler = paths.sys_block.join(name).join("queue/scheduler");
     let shown = fs::read_to_string(&scheduler).map_err(|error| format!("{}: {error}", scheduler.display()))?;
-    let (before, schedulers) = offered(&shown);
+    let (before, schedulers) = parse_schedulers(&shown);
     let before = before.ok_or_else(|| {
         format!("{}: shows no scheduler (expected a null device with queue_mode=2)", scheduler.display())
     })?;
@@ -63,22 +63,22 @@ pub(super) fn find(paths: &Paths) -> Result<NullDevice, String> {
 }
 
 /// The active scheduler and all available ones, from text such as `none [mq-deadline] kyber`.
-fn offered(shown: &str) -> (Option<String>, Vec<String>) {
-    let bare = |word: &str| word.trim_matches(['[', ']']).to_owned();
-    let set = shown.split_whitespace().find(|word| word.starts_with('[')).map(bare);
+fn parse_schedulers(shown: &str) -> (Option<String>, Vec<String>) {
+    let without_brackets = |word: &str| word.trim_matches(['[', ']']).to_owned();
+    let active = shown.split_whitespace().find(|word| word.starts_with('[')).map(without_brackets);
     // Some kernels show a single scheduler without brackets.
-    let set = set.or_else(|| shown.split_whitespace().next().map(bare));
-    (set, shown.split_whitespace().map(bare).collect())
+    let active = active.or_else(|| shown.split_whitespace().next().map(without_brackets));
+    (active, shown.split_whitespace().map(without_brackets).collect())
 }
 
 impl NullDevice {
     /// CPU time of a read under one of its schedulers in ns, for the kernel and the engine together.
     pub(super) fn cpu_ns_per_io(&self, scheduler: &str, length: Duration) -> Result<f64, String> {
-        let failed = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        fs::write(&self.scheduler, scheduler).map_err(|error| failed(&self.scheduler, &error))?;
+        let error_text = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        fs::write(&self.scheduler, scheduler).map_err(|error| error_text(&self.scheduler, &error))?;
         let spec = FileSpec { read_only: true, ..FileSpec::new(&self.device) };
         let files = Files::open(std::slice::from_ref(&spec)).map_err(|error| error.to_string())?;
-        cpu_ns_per_io(files, length).map_err(|error| failed(&self.device, &error))
+        cpu_ns_per_io(files, length).map_err(|error| error_text(&self.device, &error))
     }
 
     /// Whether it offers `none`, the baseline for the other schedulers.

@@ -64,7 +64,7 @@ pub fn measure(plan: &HostPlan, mut on_round: impl FnMut(u32, u32) -> ControlFlo
         if on_round(round, total).is_break() {
             break;
         }
-        rounds.one_more().map_err(HostError::Failed)?;
+        rounds.measure_round().map_err(HostError::Failed)?;
     }
     rounds.end(total).ok_or(HostError::Stopped)
 }

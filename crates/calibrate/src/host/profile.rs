@@ -11,21 +11,21 @@ use super::figure::MedianOfRounds;
 /// The entry of a profile for all schedulers without their own.
 const OTHERS: &str = "others";
 /// The measured scheduler that stands for schedulers without their own entry.
-const LIKE: &str = "mq-deadline";
+const STAND_IN: &str = "mq-deadline";
 /// A sleep gets an entry if the wake-up takes this much longer than after the previous entry, ns.
-const SHOWS_NS: u64 = 1000;
+const IDLE_STEP_MIN_NS: u64 = 1000;
 
 impl Costs {
     /// Creates the profile. Its `sources` say how each figure was measured, and how far the rounds differ.
     #[must_use]
     pub fn profile(&self, name: &str) -> Host {
         let kernel = self.kernel.as_ref().ok();
-        let whole = kernel.and_then(|kernel| kernel.of(NONE.name)).unwrap_or(&self.engine);
-        let whose = match kernel {
+        let io_cost = kernel.and_then(|kernel| kernel.of(NONE.name)).unwrap_or(&self.engine);
+        let measured_system = match kernel {
             Some(kernel) => format!("the running kernel through {}", kernel.device),
             None => "Hoistway's own block layer and engine; the kernel's was not measured".to_owned(),
         };
-        let submit_ns = (whole.median * self.submit_share.median).round() as u64;
+        let submit_ns = (io_cost.median * self.submit_share.median).round() as u64;
         let mut sections: BTreeMap<String, u64> = BTreeMap::new();
         let mut spreads = Vec::new();
         for scheduler in &self.schedulers {
@@ -34,13 +34,13 @@ impl Costs {
                 spreads.push(format!("{} {spread}", scheduler.name));
             }
         }
-        if let Some(&ns) = sections.get(LIKE) {
+        if let Some(&ns) = sections.get(STAND_IN) {
             sections.insert(OTHERS.to_owned(), ns);
         }
         let growth = self.contention.as_ref().and_then(|contention| contention.growth);
         let mut host = Host {
             name: name.to_owned(),
-            description: format!("measured: what an I/O costs in {whose}"),
+            description: format!("measured: what an I/O costs in {measured_system}"),
             cpus: u16::try_from(self.cpus).ok(),
             cache_cpus: None,
             keeps_cpus: false,
@@ -56,11 +56,11 @@ impl Costs {
             submit_ns,
             page_ns: None,
             resume_ns: None,
-            complete_ns: whole.rounded().saturating_sub(submit_ns),
+            complete_ns: io_cost.rounded().saturating_sub(submit_ns),
             waking_ns: None,
             dispatch_ns: None,
             redirect_ns: self.waker.rounded(),
-            wake_ns: span(&self.wake),
+            wake_ns: low_and_high(&self.wake),
             switch_ns: Some(self.switch.rounded()),
             sections_ns: sections,
             beside_ns: 0,
@@ -68,11 +68,11 @@ impl Costs {
             waiter_ns: growth.map_or(0, |growth| growth.rounded()),
             list_ns: Some(self.list.rounded()),
             list_handover_ns: self.contention.as_ref().map(|contention| contention.lock.rounded()),
-            worker_ns: span(&self.worker),
+            worker_ns: low_and_high(&self.worker),
             idle_ns: self.idle_ns(),
             sources: BTreeMap::new(),
         };
-        host.sources = self.sources(&whose, whole, &spreads, growth);
+        host.sources = self.sources(&measured_system, io_cost, &spreads, growth);
         host
     }
 
@@ -81,7 +81,7 @@ impl Costs {
         let mut steps: Vec<[u64; 2]> = Vec::new();
         for sleep in &self.sleeps {
             let before = steps.last().map_or(0, |step| step[1] / 2);
-            if sleep.wake.rounded() > before + SHOWS_NS {
+            if sleep.wake.rounded() > before + IDLE_STEP_MIN_NS {
                 // A simulated wake-up takes a uniform fraction of the figure, so its median is half of the figure.
                 steps.push([sleep.slept_ns, 2 * sleep.wake.rounded()]);
             }
@@ -91,19 +91,19 @@ impl Costs {
 
     fn sources(
         &self,
-        whose: &str,
-        whole: &MedianOfRounds,
+        measured_system: &str,
+        io_cost: &MedianOfRounds,
         spreads: &[String],
         growth: Option<MedianOfRounds>,
     ) -> BTreeMap<String, String> {
         let share = &self.submit_share;
-        let parts = format!(
-            "{whole} ns of CPU time per I/O in {whose}, of which {:.0} % ({:.0} to {:.0}) for the submission",
+        let io_text = format!(
+            "{io_cost} ns of CPU time per I/O in {measured_system}, of which {:.0} % ({:.0} to {:.0}) for the submission",
             100.0 * share.median,
             100.0 * share.least,
             100.0 * share.most
         );
-        let ends = |[low, high]: &[MedianOfRounds; 2]| format!("10th percentile {low}, 90th {high}");
+        let percentiles = |[low, high]: &[MedianOfRounds; 2]| format!("10th percentile {low}, 90th {high}");
         let one_cpu = "not measured: this process may use only one CPU".to_owned();
         let handover = self.contention.as_ref().map_or_else(
             || one_cpu.clone(),
@@ -122,20 +122,23 @@ impl Costs {
         [
             ("cpus", "the CPUs that this process may use".to_owned()),
             ("memory_bytes", "not measured: the default of profiles".to_owned()),
-            ("submit_ns", parts.clone()),
-            ("complete_ns", parts),
+            ("submit_ns", io_text.clone()),
+            ("complete_ns", io_text),
             ("redirect_ns", format!("CPU time of waking a thread on another CPU, {}", self.waker)),
             (
                 "wake_ns",
                 format!(
                     "a thread on the last CPU that has slept for 20 us, woken by one on the first: {}",
-                    ends(&self.wake)
+                    percentiles(&self.wake)
                 ),
             ),
             ("switch_ns", format!("two threads on one CPU that wake each other, CPU time {}", self.switch)),
             (
                 "sections_ns",
-                format!("mean of all sections under its locks, by scheduler: {}; others as {LIKE}", spreads.join(", ")),
+                format!(
+                    "mean of all sections under its locks, by scheduler: {}; others as {STAND_IN}",
+                    spreads.join(", ")
+                ),
             ),
             ("handover_ns", handover),
             ("waiter_ns", waiter),
@@ -148,9 +151,9 @@ impl Costs {
             ),
             (
                 "list_handover_ns",
-                self.contention.as_ref().map_or(one_cpu, |seen| format!("the lock alone, {}", seen.lock)),
+                self.contention.as_ref().map_or(one_cpu, |contention| format!("the lock alone, {}", contention.lock)),
             ),
-            ("worker_ns", format!("a worker of the engine that has slept for 20 us: {}", ends(&self.worker))),
+            ("worker_ns", format!("a worker of the engine that has slept for 20 us: {}", percentiles(&self.worker))),
             (
                 "idle_ns",
                 format!("twice the additional medians compared with a sleep of 20 us, after {}", sleeps.join(", ")),
@@ -171,19 +174,19 @@ impl KernelCost {
 /// Time in a critical section of a scheduler, ns, with its range over the rounds. For the kernel, the additional CPU time per
 /// I/O relative to none is divided by the number of sections per I/O measured here.
 fn section(scheduler: &SchedulerCost, kernel: Option<&KernelCost>) -> Option<(u64, String)> {
-    let own = scheduler.section?;
+    let section_cost = scheduler.section?;
     let measured = kernel.and_then(|kernel| Some((kernel.of(scheduler.name)?, kernel.of(NONE.name)?)));
     match measured {
         Some((with, without)) => {
-            let more = (with.median - without.median).max(0.0);
+            let additional_ns = (with.median - without.median).max(0.0);
             let spread = format!("{with} ns per I/O, {:.1} sections", scheduler.sections_per_io);
-            Some(((more / scheduler.sections_per_io.max(1.0)).round() as u64, spread))
+            Some(((additional_ns / scheduler.sections_per_io.max(1.0)).round() as u64, spread))
         }
-        None => Some((own.rounded(), own.to_string())),
+        None => Some((section_cost.rounded(), section_cost.to_string())),
     }
 }
 
-fn span([low, high]: &[MedianOfRounds; 2]) -> [u64; 2] {
+fn low_and_high([low, high]: &[MedianOfRounds; 2]) -> [u64; 2] {
     [low.rounded(), high.rounded().max(low.rounded())]
 }
 

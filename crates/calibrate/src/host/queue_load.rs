@@ -23,7 +23,7 @@ use super::spinning::Spinning;
 const DEPTH: u32 = 16;
 /// I/Os between two readings of the clock.
 const BATCH: usize = 8;
-const SECTORS: u64 = 8;
+const IO_SECTORS: u64 = 8;
 
 /// The work and time of one thread.
 #[derive(Clone, Copy, Default, Debug)]
@@ -87,7 +87,7 @@ pub(super) fn run<M: Meter + Send>(
         nr_requests: (scheduler != NONE.name).then_some(1024),
         ..QueueConfig::new(Kernel::DEFAULT)
     };
-    let crew = SharedLoopState {
+    let shared = SharedLoopState {
         queue: Queue::new(&config, scheduler)?,
         begin: WallClock::now(),
         in_flight_requests: AtomicU64::new(0),
@@ -99,7 +99,7 @@ pub(super) fn run<M: Meter + Send>(
     let work = |index: usize, cpu: usize| {
         pin(cpu);
         let meter = meter(index as u32);
-        let spent = LoopThread::new(&crew, index as u16, limit, &meter).work(length);
+        let spent = LoopThread::new(&shared, index as u16, limit, &meter).work(length);
         (spent, meter)
     };
     Ok(thread::scope(|scope| {
@@ -114,7 +114,7 @@ pub(super) fn run<M: Meter + Send>(
 
 /// One thread of the loop.
 struct LoopThread<'a, M: Meter> {
-    crew: &'a SharedLoopState,
+    shared: &'a SharedLoopState,
     meter: &'a M,
     cpu: CpuId,
     shelf: Shelf,
@@ -125,34 +125,34 @@ struct LoopThread<'a, M: Meter> {
 }
 
 impl<'a, M: Meter> LoopThread<'a, M> {
-    fn new(crew: &'a SharedLoopState, cpu: u16, limit: usize, meter: &'a M) -> Self {
+    fn new(shared: &'a SharedLoopState, cpu: u16, limit: usize, meter: &'a M) -> Self {
         LoopThread {
-            crew,
+            shared,
             meter,
             cpu: CpuId(cpu.into()),
             shelf: Shelf { requests: VecDeque::new(), limit },
             caller: Caller::new(),
-            agenda: Agenda::new(crew.queue.hw_queues()),
-            submitter: Submitter::new(&crew.queue, Waiter(cpu.into())),
+            agenda: Agenda::new(shared.queue.hw_queues()),
+            submitter: Submitter::new(&shared.queue, Waiter(cpu.into())),
             random: u64::from(cpu) + 1,
         }
     }
 
     fn work(mut self, length: Duration) -> Spent {
         let mut spent = Spent::default();
-        self.crew.start.wait();
+        self.shared.start.wait();
         for _ in 0..DEPTH {
             self.submit();
         }
         let (begin, cpu_ns) = (WallClock::now(), thread_cpu_ns());
         // On a busy machine the time may be over before any I/O completed.
-        while begin.elapsed() < length || (spent.ios == 0 && !self.crew.is_over.load(SeqCst)) {
+        while begin.elapsed() < length || (spent.ios == 0 && !self.shared.is_over.load(SeqCst)) {
             self.cycle(&mut spent);
         }
         spent.ns = begin.elapsed().as_nanos() as u64;
         spent.cpu_ns = thread_cpu_ns() - cpu_ns;
-        self.crew.is_over.store(true, SeqCst);
-        while self.crew.in_flight_requests.load(SeqCst) > 0 || self.submitter.is_parked() {
+        self.shared.is_over.store(true, SeqCst);
+        while self.shared.in_flight_requests.load(SeqCst) > 0 || self.submitter.is_parked() {
             self.cycle(&mut Spent::default());
         }
         spent
@@ -161,7 +161,7 @@ impl<'a, M: Meter> LoopThread<'a, M> {
     /// Completes the requests at the driver, and submits the same number.
     fn cycle(&mut self, spent: &mut Spent) {
         /// A batch that takes longer than this counts as interrupted.
-        const LONGEST: Duration = Duration::from_micros(100);
+        const BATCH_TIME_MAX: Duration = Duration::from_micros(100);
         let mut ended = 0;
         let begin = WallClock::now();
         while ended < BATCH
@@ -174,24 +174,24 @@ impl<'a, M: Meter> LoopThread<'a, M> {
         self.call(|queue, cx, _| queue.run_hctx(cx, hctx));
         let completed = begin.elapsed();
         if self.submitter.is_parked() {
-            if self.crew.woken[self.cpu.index()].swap(false, SeqCst) {
+            if self.shared.woken[self.cpu.index()].swap(false, SeqCst) {
                 self.call(|queue, cx, submitter| {
                     submitter.make_progress(queue, cx);
                 });
             }
             return;
         }
-        if self.crew.is_over.load(SeqCst) {
+        if self.shared.is_over.load(SeqCst) {
             return;
         }
         for _ in 0..ended {
             self.submit();
         }
-        let both = begin.elapsed();
+        let elapsed = begin.elapsed();
         spent.ios += ended as u64;
-        if both < LONGEST && ended == BATCH {
+        if elapsed < BATCH_TIME_MAX && ended == BATCH {
             spent.complete_ns += completed.as_nanos() as u64;
-            spent.submit_ns += (both - completed).as_nanos() as u64;
+            spent.submit_ns += (elapsed - completed).as_nanos() as u64;
             spent.timed_ios += ended as u64;
         }
     }
@@ -202,10 +202,10 @@ impl<'a, M: Meter> LoopThread<'a, M> {
         }
         // A linear congruential generator scatters sectors well enough that nothing merges.
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let sector = Sector((self.random >> 30) & !(SECTORS - 1));
-        self.crew.in_flight_requests.fetch_add(1, SeqCst);
+        let sector = Sector((self.random >> 30) & !(IO_SECTORS - 1));
+        self.shared.in_flight_requests.fetch_add(1, SeqCst);
         self.call(|queue, cx, submitter| {
-            submitter.submit(queue, cx, Bio::new(Op::Read, sector, SECTORS as u32));
+            submitter.submit(queue, cx, Bio::new(Op::Read, sector, IO_SECTORS as u32));
         });
     }
 
@@ -213,16 +213,16 @@ impl<'a, M: Meter> LoopThread<'a, M> {
         &mut self,
         body: impl FnOnce(&Queue<Spinning>, &mut Cx<'_, (Shelf, NoProbe, M)>, &mut Submitter<Queue<Spinning>>),
     ) {
-        let crew = self.crew;
-        let now = Hz::DEFAULT.now(Instant(crew.begin.elapsed().as_nanos() as u64));
+        let shared = self.shared;
+        let now = Hz::DEFAULT.now(Instant(shared.begin.elapsed().as_nanos() as u64));
         let mut probe = NoProbe;
         let mut cx = self.caller.cx(now, self.cpu, &mut self.shelf, &mut probe, self.meter);
-        body(&crew.queue, &mut cx, &mut self.submitter);
-        self.agenda.carry_out(&crew.queue, &mut cx, |_, action| match action {
+        body(&shared.queue, &mut cx, &mut self.submitter);
+        self.agenda.carry_out(&shared.queue, &mut cx, |_, action| match action {
             Action::End { .. } => {
-                crew.in_flight_requests.fetch_sub(1, SeqCst);
+                shared.in_flight_requests.fetch_sub(1, SeqCst);
             }
-            Action::Wake(Waiter(thread)) => crew.woken[thread as usize].store(true, SeqCst),
+            Action::Wake(Waiter(thread)) => shared.woken[thread as usize].store(true, SeqCst),
             // Requests never time out at this driver, and no other queue shares its tags.
             Action::TimedOut { .. } | Action::RunOther { .. } => {}
         });

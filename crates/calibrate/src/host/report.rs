@@ -6,9 +6,9 @@ impl Costs {
     /// Tables of the measured costs, followed by a list of what was not measured.
     #[must_use]
     pub fn report(&self) -> String {
-        let [over, requested] = self.rounds;
-        let mut text = format!("{} CPUs, medians of {over} rounds (least to most); ns\n", self.cpus);
-        if over < requested {
+        let [measured, requested] = self.rounds;
+        let mut text = format!("{} CPUs, medians of {measured} rounds (least to most); ns\n", self.cpus);
+        if measured < requested {
             text += &format!("Stopped: {requested} rounds were requested.\n");
         }
         text += &format!("\nI/O through the engine, scheduler none: {} of CPU time\n", self.engine);

@@ -35,7 +35,7 @@ const SLEEPS: [(Duration, usize); 4] = [
 /// Maximum threads at a time.
 const THREADS_MAX: usize = 32;
 /// The scheduler for measuring hand-overs between CPUs, because it has a single lock and short critical sections.
-const SHOWS_HANDOVERS: &str = "mq-deadline";
+const HANDOVER_SCHEDULER: &str = "mq-deadline";
 
 /// No contention options, as in Linux.
 const PLAIN: ContentionOptions = ContentionOptions::NONE;
@@ -84,7 +84,7 @@ pub(super) struct Rounds {
     sleeps: [Vec<f64>; SLEEPS.len()],
     worker: [Vec<f64>; 2],
     kernel: Vec<Vec<f64>>,
-    over: u32,
+    finished: u32,
 }
 
 impl Rounds {
@@ -109,50 +109,52 @@ impl Rounds {
             sleeps: Default::default(),
             worker: Default::default(),
             kernel: Vec::new(),
-            over: 0,
+            finished: 0,
             cpus,
         }
     }
 
     /// Measures one more round.
-    pub(super) fn one_more(&mut self) -> Result<(), String> {
-        let mut without = None;
+    pub(super) fn measure_round(&mut self) -> Result<(), String> {
+        let mut none_per_io_ns = None;
         for index in 0..SCHEDULERS.len() {
-            self.scheduler(index, &mut without)?;
+            self.measure_scheduler(index, &mut none_per_io_ns)?;
         }
         let engine = cpu_ns_per_io(Null::new(1 << 21), ENGINE)?;
         self.engine.push(engine);
-        self.kernel_round(engine)?;
-        self.lists()?;
-        self.locks()?;
-        self.threads_round()?;
-        self.over += 1;
+        self.measure_kernel(engine)?;
+        self.measure_lists()?;
+        self.measure_locks()?;
+        self.measure_threads()?;
+        self.finished += 1;
         Ok(())
     }
 
-    /// Measures a scheduler. `without` is the CPU time per I/O under none, which is measured first, ns.
-    fn scheduler(&mut self, index: usize, without: &mut Option<f64>) -> Result<(), String> {
+    /// Measures a scheduler. `none_per_io_ns` is the CPU time per I/O under none, which is measured first, ns.
+    fn measure_scheduler(&mut self, index: usize, none_per_io_ns: &mut Option<f64>) -> Result<(), String> {
         let name = SCHEDULERS[index];
-        let one = &self.cpus[..1];
-        let plain = queue_load::run(name, PLAIN, one, ONE_THREAD, |_| NoMeter).map_err(|error| error.to_string())?;
-        let timed = queue_load::run(name, PLAIN, one, ONE_THREAD, Stopwatch::new).map_err(|error| error.to_string())?;
-        let seen = &mut self.schedulers[index];
+        let one_cpu = &self.cpus[..1];
+        let plain =
+            queue_load::run(name, PLAIN, one_cpu, ONE_THREAD, |_| NoMeter).map_err(|error| error.to_string())?;
+        let timed =
+            queue_load::run(name, PLAIN, one_cpu, ONE_THREAD, Stopwatch::new).map_err(|error| error.to_string())?;
+        let measurements = &mut self.schedulers[index];
         let (spent, _) = plain[0];
         let per_io = spent.cpu_ns as f64 / spent.ios.max(1) as f64;
-        seen.per_io.push(per_io);
+        measurements.per_io.push(per_io);
         if name == NONE.name {
-            *without = Some(per_io);
+            *none_per_io_ns = Some(per_io);
             let both = (spent.submit_ns + spent.complete_ns) as f64;
             // Zero if every batch was interrupted.
             if both > 0.0 {
                 self.submit_share.push(spent.submit_ns as f64 / both);
             }
         } else {
-            seen.note(&timed[0], self.clock_ns, per_io - without.unwrap_or(per_io));
+            measurements.add_measurements(&timed[0], self.clock_ns, per_io - none_per_io_ns.unwrap_or(per_io));
         }
-        seen.rates.resize(self.threads.len() + 1, Vec::new());
-        seen.rates[0].push(rate(&[spent]));
-        for (&threads, rates) in self.threads.iter().zip(&mut seen.rates[1..]) {
+        measurements.rates.resize(self.threads.len() + 1, Vec::new());
+        measurements.rates[0].push(rate(&[spent]));
+        for (&threads, rates) in self.threads.iter().zip(&mut measurements.rates[1..]) {
             let all = queue_load::run(name, PLAIN, &self.cpus[..threads], SEVERAL_THREADS, |_| NoMeter)
                 .map_err(|error| error.to_string())?;
             rates.push(rate(&all.iter().map(|(spent, _)| *spent).collect::<Vec<_>>()));
@@ -160,12 +162,12 @@ impl Rounds {
         Ok(())
     }
 
-    fn kernel_round(&mut self, engine_ns: f64) -> Result<(), String> {
+    fn measure_kernel(&mut self, engine_ns: f64) -> Result<(), String> {
         let Ok(device) = &self.device else { return Ok(()) };
         self.kernel.resize(device.schedulers.len(), Vec::new());
-        for (scheduler, seen) in device.schedulers.iter().zip(&mut self.kernel) {
+        for (scheduler, costs) in device.schedulers.iter().zip(&mut self.kernel) {
             match device.cpu_ns_per_io(scheduler, ENGINE) {
-                Ok(ns) => seen.push((ns - engine_ns).max(0.0)),
+                Ok(ns) => costs.push((ns - engine_ns).max(0.0)),
                 // Continue without the kernel's schedulers: everything else can still be measured.
                 Err(why) => {
                     self.device = Err(why);
@@ -176,56 +178,58 @@ impl Rounds {
         Ok(())
     }
 
-    fn lists(&mut self) -> Result<(), String> {
-        let timed = queue_load::run(SHOWS_HANDOVERS, LISTS, &self.cpus[..1], ONE_THREAD, Stopwatch::new)
+    fn measure_lists(&mut self) -> Result<(), String> {
+        let timed = queue_load::run(HANDOVER_SCHEDULER, LISTS, &self.cpus[..1], ONE_THREAD, Stopwatch::new)
             .map_err(|error| error.to_string())?;
         let [left, taken] = [Site::Leave, Site::Take].map(|site| timed[0].1.at(site).both());
         self.list.extend(left.plus(taken).mean_ns(self.clock_ns));
         Ok(())
     }
 
-    fn locks(&mut self) -> Result<(), String> {
-        let Some(alone) = handing_over::ns(&self.cpus[..1], 0.0) else { return Ok(()) };
+    fn measure_locks(&mut self) -> Result<(), String> {
+        let Some(alone) = handing_over::handover_ns(&self.cpus[..1], 0.0) else { return Ok(()) };
         let points: Vec<[f64; 2]> = self
             .threads
             .iter()
-            .filter_map(|&threads| Some([threads as f64 - 1.0, handing_over::ns(&self.cpus[..threads], alone)?]))
+            .filter_map(|&threads| {
+                Some([threads as f64 - 1.0, handing_over::handover_ns(&self.cpus[..threads], alone)?])
+            })
             .collect();
         self.lock.extend(points.iter().filter(|point| point[0] == 1.0).map(|point| point[1]));
         self.growth.extend(handing_over::growth_ns(&points));
         if self.cpus.len() > 1 {
-            let all = queue_load::run(SHOWS_HANDOVERS, PLAIN, &self.cpus[..2], SEVERAL_THREADS, Stopwatch::new)
+            let threads = queue_load::run(HANDOVER_SCHEDULER, PLAIN, &self.cpus[..2], SEVERAL_THREADS, Stopwatch::new)
                 .map_err(|error| error.to_string())?;
-            let sections = all.iter().flat_map(|(_, watch)| OPERATIONS.map(|(site, _)| watch.at(site)));
+            let sections = threads.iter().flat_map(|(_, watch)| OPERATIONS.map(|(site, _)| watch.at(site)));
             // Separately per operation, since some follow a hand-over more often than others.
-            let mut longer = Tally::default();
+            let mut handed_over = Tally::default();
             let mut extra = 0.0;
             for Sections { own, handed } in sections {
                 if let (Some(own), Some(after)) = (own.mean_ns(0.0), handed.mean_ns(0.0)) {
                     extra += (after - own) * handed.times as f64;
-                    longer = longer.plus(handed);
+                    handed_over = handed_over.plus(handed);
                 }
             }
-            if longer.times > 100 {
-                self.data.push((extra / longer.times as f64).max(0.0));
+            if handed_over.times > 100 {
+                self.data.push((extra / handed_over.times as f64).max(0.0));
             }
         }
         Ok(())
     }
 
-    fn threads_round(&mut self) -> Result<(), String> {
+    fn measure_threads(&mut self) -> Result<(), String> {
         let pair = [self.cpus[0], self.cpus[self.cpus.len() - 1]];
         self.switch.push(waking::switch_ns(pair[0], SWITCHES));
         let short = waking::reaction(pair, SHORT_SLEEP, SHORT_SLEEPS);
-        for (seen, ns) in self.wake.iter_mut().zip([short.low, short.high, short.waker]) {
-            seen.push(ns);
+        for (times, ns) in self.wake.iter_mut().zip([short.low, short.high, short.waker]) {
+            times.push(ns);
         }
-        for ((slept, times), seen) in SLEEPS.into_iter().zip(&mut self.sleeps) {
-            seen.push((waking::reaction(pair, slept, times).median - short.median).max(0.0));
+        for ((slept, count), times) in SLEEPS.into_iter().zip(&mut self.sleeps) {
+            times.push((waking::reaction(pair, slept, count).median - short.median).max(0.0));
         }
         let worker = waking::worker(pair, SHORT_SLEEP, SHORT_SLEEPS)?;
-        for (seen, ns) in self.worker.iter_mut().zip([worker.low, worker.high]) {
-            seen.push(ns);
+        for (times, ns) in self.worker.iter_mut().zip([worker.low, worker.high]) {
+            times.push(ns);
         }
         Ok(())
     }
@@ -236,22 +240,23 @@ impl Rounds {
         let schedulers = SCHEDULERS
             .into_iter()
             .zip(self.schedulers)
-            .map(|(name, seen)| seen.end(name, &threads))
+            .map(|(name, measurements)| measurements.end(name, &threads))
             .collect::<Option<Vec<_>>>()?;
         let kernel = self.device.and_then(|device| {
             let figures = device.schedulers.iter().cloned().zip(self.kernel);
-            let per_io: Option<Vec<_>> = figures.map(|(name, seen)| Some((name, MedianOfRounds::of(seen)?))).collect();
+            let per_io: Option<Vec<_>> =
+                figures.map(|(name, costs)| Some((name, MedianOfRounds::of(costs)?))).collect();
             let per_io = per_io.ok_or_else(|| format!("{}: no round ended", device.name))?;
             Ok(KernelCost { device: device.name.clone(), per_io })
         });
         let [low, high, waker] = self.wake.map(MedianOfRounds::of);
         let [worker_low, worker_high] = self.worker.map(MedianOfRounds::of);
-        let sleeps = SLEEPS.into_iter().zip(self.sleeps).map(|((slept, _), seen)| {
-            Some(Sleep { slept_ns: slept.as_nanos() as u64, wake: MedianOfRounds::of(seen)? })
+        let sleeps = SLEEPS.into_iter().zip(self.sleeps).map(|((slept, _), times)| {
+            Some(Sleep { slept_ns: slept.as_nanos() as u64, wake: MedianOfRounds::of(times)? })
         });
         Some(Costs {
             cpus: self.cpus.len(),
-            rounds: [self.over, requested],
+            rounds: [self.finished, requested],
             engine: MedianOfRounds::of(self.engine)?,
             submit_share: MedianOfRounds::of(self.submit_share)?,
             schedulers,
@@ -273,7 +278,7 @@ impl Rounds {
 
 impl SchedulerMeasurements {
     /// Records the meter readings of a scheduler, and its additional time per I/O compared with none.
-    fn note(&mut self, (spent, watch): &(Spent, Stopwatch), clock_ns: f64, more_ns: f64) {
+    fn add_measurements(&mut self, (spent, watch): &(Spent, Stopwatch), clock_ns: f64, additional_ns: f64) {
         let mut all = Tally::default();
         for ((site, _), (means, times)) in OPERATIONS.iter().zip(&mut self.operations) {
             let tally = watch.at(*site).both();
@@ -285,7 +290,7 @@ impl SchedulerMeasurements {
         self.ios += spent.ios;
         let Some(section) = all.mean_ns(clock_ns) else { return };
         self.section.push(section);
-        self.beside.push(more_ns - section * all.times as f64 / spent.ios.max(1) as f64);
+        self.beside.push(additional_ns - section * all.times as f64 / spent.ios.max(1) as f64);
     }
 
     fn end(self, name: &'static str, threads: &[usize]) -> Option<SchedulerCost> {

@@ -44,8 +44,8 @@ impl<T> SpinLock<T> {
     }
 }
 
-fn under<T, M: Meter, R>(inside: &mut (T, Held), meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> R {
-    let (value, held) = inside;
+fn run_metered<T, M: Meter, R>(locked: &mut (T, Held), meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> R {
+    let (value, held) = locked;
     meter.enter(held, site);
     let answer = body(value);
     meter.leave(held, site);
@@ -59,11 +59,11 @@ impl<T> Lock<T> for SpinLock<T> {
 
     #[inline]
     fn with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> R {
-        under(&mut self.take(), meter, site, body)
+        run_metered(&mut self.take(), meter, site, body)
     }
 
     #[inline]
     fn try_with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> Option<R> {
-        Some(under(&mut *self.try_take()?, meter, site, body))
+        Some(run_metered(&mut *self.try_take()?, meter, site, body))
     }
 }

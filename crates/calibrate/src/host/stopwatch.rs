@@ -52,7 +52,7 @@ pub(super) struct Stopwatch {
     begin: WallClock,
     thread: u32,
     /// For each held lock: when it was taken, ns, and the time spent under nested locks, ns.
-    open: Cell<[(u64, u64); NESTED_MAX]>,
+    open_sections: Cell<[(u64, u64); NESTED_MAX]>,
     depth: Cell<usize>,
     sites: [Cell<Sections>; Site::ALL.len()],
 }
@@ -62,7 +62,7 @@ impl Stopwatch {
         Stopwatch {
             begin: WallClock::now(),
             thread,
-            open: Cell::default(),
+            open_sections: Cell::default(),
             depth: Cell::new(0),
             sites: Default::default(),
         }
@@ -75,9 +75,9 @@ impl Stopwatch {
 
     /// Measured time of an empty section, ns.
     pub(super) fn clock_ns() -> f64 {
-        const LOOKS: u32 = 20_000;
+        const SAMPLES: u32 = 20_000;
         let (watch, held) = (Stopwatch::new(0), Held::default());
-        for _ in 0..LOOKS {
+        for _ in 0..SAMPLES {
             watch.enter(&held, Site::Elevator);
             watch.leave(&held, Site::Elevator);
         }
@@ -92,10 +92,10 @@ impl Stopwatch {
 impl Meter for Stopwatch {
     #[inline]
     fn enter(&self, _: &Held, _: Site) {
-        let (mut open, depth) = (self.open.get(), self.depth.get());
-        if let Some(place) = open.get_mut(depth) {
-            *place = (self.now_ns(), 0);
-            self.open.set(open);
+        let (mut open_sections, depth) = (self.open_sections.get(), self.depth.get());
+        if let Some(section) = open_sections.get_mut(depth) {
+            *section = (self.now_ns(), 0);
+            self.open_sections.set(open_sections);
         }
         self.depth.set(depth + 1);
     }
@@ -107,22 +107,22 @@ impl Meter for Stopwatch {
 
     #[inline]
     fn leave(&self, lock: &Held, site: Site) {
-        let now = self.now_ns();
+        let now_ns = self.now_ns();
         let depth = self.depth.get() - 1;
         self.depth.set(depth);
-        let mut open = self.open.get();
-        let Some(&(entered, within)) = open.get(depth) else { return };
-        let took = now - entered;
+        let mut open_sections = self.open_sections.get();
+        let Some(&(entered_ns, nested_ns)) = open_sections.get(depth) else { return };
+        let duration_ns = now_ns - entered_ns;
         if depth > 0 {
-            open[depth - 1].1 += took;
-            self.open.set(open);
+            open_sections[depth - 1].1 += duration_ns;
+            self.open_sections.set(open_sections);
         }
-        let before = lock.by.replace(self.thread);
-        if took < INTERRUPTED_NS {
+        let previous_thread = lock.by.replace(self.thread);
+        if duration_ns < INTERRUPTED_NS {
             let mut sections = self.sites[site as usize].get();
-            let is_handed = before != self.thread && before != u32::MAX;
+            let is_handed = previous_thread != self.thread && previous_thread != u32::MAX;
             let tally = if is_handed { &mut sections.handed } else { &mut sections.own };
-            tally.add(took.saturating_sub(within));
+            tally.add(duration_ns.saturating_sub(nested_ns));
             self.sites[site as usize].set(sections);
         }
     }

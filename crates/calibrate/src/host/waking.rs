@@ -25,11 +25,11 @@ pub(super) struct Reaction {
 }
 
 impl Reaction {
-    fn of(mut times: Vec<f64>, mut wakers: Vec<f64>) -> Reaction {
+    fn of(mut times: Vec<f64>, mut waker_times: Vec<f64>) -> Reaction {
         times.sort_by(f64::total_cmp);
-        wakers.sort_by(f64::total_cmp);
+        waker_times.sort_by(f64::total_cmp);
         let [low, median, high] = [0.1, 0.5, 0.9].map(|fraction| percentile(&times, fraction));
-        Reaction { low, median, high, waker: percentile(&wakers, 0.5) }
+        Reaction { low, median, high, waker: percentile(&waker_times, 0.5) }
     }
 }
 
@@ -43,71 +43,71 @@ fn spin_for(time: Duration) {
 /// Measures how fast a thread on CPU `sleeper` reacts when one on CPU `waker` wakes it, `times` times after a sleep of
 /// `slept`.
 pub(super) fn reaction([waker, sleeper]: [usize; 2], slept: Duration, times: usize) -> Reaction {
-    let (begin, rang_at, sleeps) = (WallClock::now(), AtomicU64::new(0), AtomicBool::new(false));
+    let (begin, woken_at_ns, is_asleep) = (WallClock::now(), AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        let (begin, rang_at, sleeps) = (&begin, &rang_at, &sleeps);
+        let (begin, woken_at_ns, is_asleep) = (&begin, &woken_at_ns, &is_asleep);
         let now_ns = move || begin.elapsed().as_nanos() as u64;
         let sleeper = scope.spawn(move || {
             pin(sleeper);
-            let mut took = Vec::with_capacity(times);
+            let mut reaction_times = Vec::with_capacity(times);
             for _ in 0..times {
-                sleeps.store(true, SeqCst);
+                is_asleep.store(true, SeqCst);
                 // A thread may wake up spuriously.
-                let rang = loop {
+                let woken_ns = loop {
                     thread::park();
-                    match rang_at.swap(0, SeqCst) {
+                    match woken_at_ns.swap(0, SeqCst) {
                         0 => {}
-                        at => break at,
+                        woken_ns => break woken_ns,
                     }
                 };
-                took.push(now_ns().saturating_sub(rang) as f64);
+                reaction_times.push(now_ns().saturating_sub(woken_ns) as f64);
             }
-            took
+            reaction_times
         });
         let target = sleeper.thread().clone();
         let waker = scope.spawn(move || {
             pin(waker);
-            let mut wakers = Vec::with_capacity(times);
+            let mut waker_times = Vec::with_capacity(times);
             for _ in 0..times {
                 // There may be only one CPU, so yield.
-                while !sleeps.swap(false, SeqCst) {
+                while !is_asleep.swap(false, SeqCst) {
                     thread::yield_now();
                 }
                 spin_for(slept);
-                let rang = now_ns();
-                rang_at.store(rang.max(1), SeqCst);
+                let woken_ns = now_ns();
+                woken_at_ns.store(woken_ns.max(1), SeqCst);
                 target.unpark();
-                wakers.push((now_ns() - rang) as f64);
+                waker_times.push((now_ns() - woken_ns) as f64);
             }
-            wakers
+            waker_times
         });
-        let wakers = waker.join().unwrap_or_default();
-        Reaction::of(sleeper.join().unwrap_or_default(), wakers)
+        let waker_times = waker.join().unwrap_or_default();
+        Reaction::of(sleeper.join().unwrap_or_default(), waker_times)
     })
 }
 
 /// CPU time of a context switch, ns: two threads on one CPU wake each other and sleep, `rounds` times.
 pub(super) fn switch_ns(cpu: usize, rounds: u32) -> f64 {
     let (turn, start) = (AtomicU64::new(0), Barrier::new(2));
-    let names: [OnceLock<thread::Thread>; 2] = Default::default();
-    let player = |me: usize| {
+    let threads_by_index: [OnceLock<thread::Thread>; 2] = Default::default();
+    let take_turns = |index: usize| {
         pin(cpu);
-        let _ = names[me].set(thread::current());
+        let _ = threads_by_index[index].set(thread::current());
         start.wait();
-        let began = thread_cpu_ns();
+        let begin_ns = thread_cpu_ns();
         for _ in 0..rounds {
-            while turn.load(SeqCst) % 2 != me as u64 {
+            while turn.load(SeqCst) % 2 != index as u64 {
                 thread::park();
             }
             turn.fetch_add(1, SeqCst);
-            // Both names are set at the start.
-            names[1 - me].get().into_iter().for_each(thread::Thread::unpark);
+            // Both threads are set at the start.
+            threads_by_index[1 - index].get().into_iter().for_each(thread::Thread::unpark);
         }
-        thread_cpu_ns() - began
+        thread_cpu_ns() - begin_ns
     };
-    let player = &player;
+    let take_turns = &take_turns;
     let cpu_ns: u64 = thread::scope(|scope| {
-        let threads = [0, 1].map(|me| scope.spawn(move || player(me)));
+        let threads = [0, 1].map(|index| scope.spawn(move || take_turns(index)));
         threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum()
     });
     cpu_ns as f64 / f64::from(2 * rounds)
@@ -125,36 +125,36 @@ pub(super) fn worker([client_cpu, worker_cpu]: [usize; 2], slept: Duration, time
         Engine::start(&config, Null::new(1 << 20))
     });
     let engine = started.join().map_err(|_| "a thread ended early")?.map_err(|error| error.to_string())?;
-    let (begin, answered) = (WallClock::now(), Arc::new(AtomicU64::new(0)));
+    let (begin, answered_at_ns) = (WallClock::now(), Arc::new(AtomicU64::new(0)));
     let handler = {
-        let answered = Arc::clone(&answered);
+        let answered_at_ns = Arc::clone(&answered_at_ns);
         move |batch: &mut Vec<Completion>| {
             batch.clear();
-            answered.store((begin.elapsed().as_nanos() as u64).max(1), SeqCst);
+            answered_at_ns.store((begin.elapsed().as_nanos() as u64).max(1), SeqCst);
         }
     };
     let client = engine.volume().client(Context::default(), 1, handler);
     let work = move || {
         pin(client_cpu);
-        let (mut took, mut wakers) = (Vec::with_capacity(times), Vec::with_capacity(times));
+        let (mut reaction_times, mut waker_times) = (Vec::with_capacity(times), Vec::with_capacity(times));
         for _ in 0..times {
             spin_for(slept);
             let request = Request::read(0, Buffer::zeroed(BLOCK), 0);
-            let at = begin.elapsed().as_nanos() as u64;
+            let submitted_ns = begin.elapsed().as_nanos() as u64;
             client.submit(request).map_err(|refused| format!("a request was refused ({:?})", refused.why))?;
-            wakers.push((begin.elapsed().as_nanos() as u64 - at) as f64);
-            let done = loop {
-                match answered.swap(0, SeqCst) {
+            waker_times.push((begin.elapsed().as_nanos() as u64 - submitted_ns) as f64);
+            let answered_ns = loop {
+                match answered_at_ns.swap(0, SeqCst) {
                     0 => thread::yield_now(),
-                    done => break done,
+                    answered_ns => break answered_ns,
                 }
             };
-            took.push(done.saturating_sub(at) as f64);
+            reaction_times.push(answered_ns.saturating_sub(submitted_ns) as f64);
             while client.uncompleted_requests() > 0 {
                 thread::yield_now();
             }
         }
-        Ok(Reaction::of(took, wakers))
+        Ok(Reaction::of(reaction_times, waker_times))
     };
     thread::spawn(work).join().map_err(|_| "a thread ended early".to_owned())?
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use hoistway_device::PresetError;
 use hoistway_fio::JobFileError;
 use hoistway_sim::ProfileError;
-use hoistway_trace::block::{Place as TracePlace, ReadError};
+use hoistway_trace::block::{Position as TracePosition, ReadError};
 
 use crate::comparison::fields::Field;
 
@@ -93,9 +93,9 @@ impl From<PresetError> for Fault {
 
 impl From<ReadError> for Fault {
     fn from(error: ReadError) -> Fault {
-        let line = match error.place {
-            TracePlace::Line(line) => usize::try_from(line).ok(),
-            TracePlace::File | TracePlace::Record { .. } => None,
+        let line = match error.position {
+            TracePosition::Line(line) => usize::try_from(line).ok(),
+            TracePosition::File | TracePosition::Record { .. } => None,
         };
         Fault::at(&error, &error.file, line, None)
     }

@@ -11,22 +11,22 @@ use hoistway_blk::schedulers::BfqVariant;
 pub struct KernelOption {
     /// The release.
     pub kernel: Kernel,
-    words: String,
+    text: String,
 }
 
 impl From<Kernel> for KernelOption {
     fn from(kernel: Kernel) -> Self {
-        KernelOption { kernel, words: kernel.to_string() }
+        KernelOption { kernel, text: kernel.to_string() }
     }
 }
 
 impl FromStr for KernelOption {
     type Err = String;
 
-    fn from_str(words: &str) -> Result<Self, String> {
-        let kernel: Kernel = words.parse()?;
-        let kernel = Vendor::of(words).and_then(|vendor| vendor.simulated_as).unwrap_or(kernel);
-        Ok(KernelOption { kernel, words: words.to_owned() })
+    fn from_str(text: &str) -> Result<Self, String> {
+        let kernel: Kernel = text.parse()?;
+        let kernel = Vendor::of(text).and_then(|vendor| vendor.simulated_as).unwrap_or(kernel);
+        Ok(KernelOption { kernel, text: text.to_owned() })
     }
 }
 
@@ -36,7 +36,7 @@ struct Vendor {
     /// The release whose block layer is closest, if that is not the release in the name.
     simulated_as: Option<Kernel>,
     /// The known differences, as a clause after the vendor's name.
-    known: &'static str,
+    differences: &'static str,
 }
 
 /// Marks in the output of `uname -r` and the vendors that put them there. The first match counts.
@@ -58,19 +58,20 @@ const VENDORS: [(&str, &str); 14] = [
 ];
 
 impl Vendor {
-    fn of(words: &str) -> Option<Vendor> {
-        let (_, name) = VENDORS.into_iter().find(|(mark, _)| words.contains(mark))?;
+    fn of(text: &str) -> Option<Vendor> {
+        let (_, name) = VENDORS.into_iter().find(|(mark, _)| text.contains(mark))?;
         // Red Hat removed the single-queue block layer from its 4.18, as Linux 5.0 did.
-        let is_rhel_8 = name == "RHEL 8" && words.starts_with("4.18.");
+        let is_rhel_8 = name == "RHEL 8" && text.starts_with("4.18.");
         let simulated_as = is_rhel_8.then(|| Kernel::series(5, 0));
-        let known = if is_rhel_8 { ", which, like Linux 5.0, no longer has the legacy queue and cfq" } else { "" };
-        Some(Vendor { name, simulated_as, known })
+        let differences =
+            if is_rhel_8 { ", which, like Linux 5.0, no longer has the legacy queue and cfq" } else { "" };
+        Some(Vendor { name, simulated_as, differences })
     }
 }
 
 impl fmt::Display for KernelOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)
+        f.write_str(&self.text)
     }
 }
 
@@ -78,10 +79,10 @@ impl KernelOption {
     /// A notice that names the simulated release and what it leaves out; `None` if the named release itself is simulated.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
-        let like = example(self.kernel);
-        if let Some(Vendor { name, known, .. }) = Vendor::of(&self.words) {
+        let equivalent = example(self.kernel);
+        if let Some(Vendor { name, differences, .. }) = Vendor::of(&self.text) {
             return Some(format!(
-                "Linux {self} is a kernel of {name}{known}: it is simulated as {}, without the vendor's changes and backports.",
+                "Linux {self} is a kernel of {name}{differences}: it is simulated as {}, without the vendor's changes and backports.",
                 self.kernel
             ));
         }
@@ -92,12 +93,12 @@ impl KernelOption {
                 NEWEST_SERIES.0, NEWEST_SERIES.1
             ));
         }
-        match like {
-            Some(example) if example.to_string() == self.words => None,
+        match equivalent {
+            Some(example) if example.to_string() == self.text => None,
             Some(example) => Some(format!(
                 "Linux {self} is simulated as {example}: they are the same in everything that is modelled."
             )),
-            None if self.kernel.to_string() == self.words => None,
+            None if self.kernel.to_string() == self.text => None,
             None => Some(format!("Linux {self} is simulated as {}.", self.kernel)),
         }
     }
@@ -108,8 +109,8 @@ const NEWEST_SERIES: (u16, u16) = (7, 3);
 
 /// The newest named release that is modelled exactly like this one.
 fn example(kernel: Kernel) -> Option<Kernel> {
-    let of = |other: Kernel| (Generation { kernel, ..other.generation() }, BfqVariant::of(other));
-    Kernel::EXAMPLES.into_iter().rev().find(|&example| of(example) == of(kernel))
+    let model_of = |other: Kernel| (Generation { kernel, ..other.generation() }, BfqVariant::of(other));
+    Kernel::EXAMPLES.into_iter().rev().find(|&example| model_of(example) == model_of(kernel))
 }
 
 #[cfg(test)]
@@ -118,18 +119,18 @@ mod tests {
 
     #[test]
     fn a_release_simulated_as_another_is_reported_unless_it_has_a_name() {
-        let notice = |words: &str| words.parse::<KernelOption>().unwrap().notice();
+        let notice = |text: &str| text.parse::<KernelOption>().unwrap().notice();
         for kernel in Kernel::EXAMPLES {
             assert_eq!(notice(&kernel.to_string()), None, "{kernel}");
         }
         assert!(notice("6.12.107").unwrap().starts_with("Linux 6.12.107 is simulated as 6.12:"));
         assert!(notice("6.1.0-25-amd64").unwrap().starts_with("Linux 6.1.0-25-amd64 is simulated as 6.1:"));
         assert!(notice("7.3").unwrap().starts_with("Linux 7.3 is simulated as 7.2:"));
-        for words in ["7.4", "8.5", "9.4"] {
-            let notice = notice(words).unwrap();
+        for text in ["7.4", "8.5", "9.4"] {
+            let notice = notice(text).unwrap();
             assert!(
                 notice
-                    .starts_with(&format!("Linux {words} is newer than every release that is known here (up to 7.3):"))
+                    .starts_with(&format!("Linux {text} is newer than every release that is known here (up to 7.3):"))
             );
         }
         assert_eq!(notice("5.17"), None, "it is what it is");
@@ -138,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_vendors_kernel_is_never_called_the_same() {
-        for (words, vendor, like) in [
+        for (text, vendor, like) in [
             ("4.18.0-553.el8_10.x86_64", "RHEL 8", "5.0"),
             ("5.14.0-503.11.1.el9_5.x86_64", "RHEL 9", "5.14"),
             ("5.15.0-1052-aws", "Ubuntu for AWS", "5.15"),
@@ -147,9 +148,9 @@ mod tests {
             ("5.14.21-150500.55.52-default", "SUSE", "5.14.21"),
             ("5.15.0-205.149.5.1.el8uek.x86_64", "Oracle's UEK", "5.15"),
         ] {
-            let option: KernelOption = words.parse().unwrap();
+            let option: KernelOption = text.parse().unwrap();
             let notice = option.notice().unwrap();
-            assert!(notice.starts_with(&format!("Linux {words} is a kernel of {vendor}")), "{notice}");
+            assert!(notice.starts_with(&format!("Linux {text} is a kernel of {vendor}")), "{notice}");
             assert!(notice.contains(&format!("simulated as {like},")) && !notice.contains("same"), "{notice}");
         }
         let rhel_8: KernelOption = "4.18.0-553.el8_10.x86_64".parse().unwrap();

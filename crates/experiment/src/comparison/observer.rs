@@ -78,15 +78,15 @@ impl FioOutputs {
     #[must_use]
     pub fn of_runs(self, document: &ResultsDocument) -> Vec<Output> {
         let mut outputs = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let of_run = |run: &Run| outputs.remove(&(run.variant.label.clone(), run.repeat));
-        document.runs.iter().map(of_run).collect::<Option<_>>().expect("each run was observed")
+        let output_of = |run: &Run| outputs.remove(&(run.variant.label.clone(), run.repeat));
+        document.runs.iter().map(output_of).collect::<Option<_>>().expect("each run was observed")
     }
 }
 
 impl RunObserver for FioOutputs {
     fn ended(&self, ended: &Ended<'_>) {
-        let of_run = (ended.label.to_owned(), ended.repeat);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(of_run, ended.fio_output(false));
+        let identity = (ended.label.to_owned(), ended.repeat);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(identity, ended.fio_output(false));
     }
 }
 

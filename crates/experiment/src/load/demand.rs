@@ -12,17 +12,17 @@ pub(crate) fn demand<'a>(processes: impl Iterator<Item = &'a Process>) -> Option
         if process.plan.is_replay() {
             return None;
         }
-        let one = of_process(process);
-        demand = Some(demand.map_or(one, |all| JobDemand {
-            depth: all.depth.max(one.depth),
-            asked_iops: all.asked_iops.zip(one.asked_iops).map(|(all, one)| all + one),
-            ..one
+        let process_demand = demand_of_process(process);
+        demand = Some(demand.map_or(process_demand, |all| JobDemand {
+            depth: all.depth.max(process_demand.depth),
+            asked_iops: all.asked_iops.zip(process_demand.asked_iops).map(|(sum, iops)| sum + iops),
+            ..process_demand
         }));
     }
     demand
 }
 
-fn of_process(process: &Process) -> JobDemand {
+fn demand_of_process(process: &Process) -> JobDemand {
     let (pattern, caching) = (&process.plan.pattern, &process.caching);
     let volume = &pattern.volume;
     JobDemand {
@@ -40,7 +40,7 @@ fn of_process(process: &Process) -> JobDemand {
 fn asked_iops(process: &Process) -> Option<f64> {
     let rate = process.pace.rate?;
     let pattern = &process.plan.pattern;
-    let of_lane = |lane: usize| {
+    let lane_iops = |lane: usize| {
         let per_second = match rate.limits {
             RateLimits::Ios(limits) => limits[lane] as f64,
             RateLimits::Bytes(limits) => {
@@ -50,7 +50,7 @@ fn asked_iops(process: &Process) -> Option<f64> {
         };
         (per_second > 0.0 && per_second.is_finite()).then_some(per_second)
     };
-    pattern.direction.lanes().iter().map(|&lane| of_lane(lane)).sum()
+    pattern.direction.lanes().iter().map(|&lane| lane_iops(lane)).sum()
 }
 
 #[cfg(test)]

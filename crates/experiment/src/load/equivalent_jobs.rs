@@ -11,16 +11,16 @@ pub(crate) fn equivalent_jobs(workload: &Load) -> Vec<Option<u32>> {
     if jobs < 2 {
         return vec![None; jobs];
     }
-    let of_job = |job| workload.processes.iter().filter(move |process: &&Process| process.schedule.job == job);
-    let hashes: Vec<Option<BehaviourHash>> = (0..jobs).map(|job| behaviour_of(of_job(job))).collect();
-    let first_like = |job: usize| {
-        let mine = hashes[job]?;
-        let mut like = (0..jobs).filter(|&other| hashes[other] == Some(mine));
-        let first = like.next()?;
+    let job_processes = |job| workload.processes.iter().filter(move |process: &&Process| process.schedule.job == job);
+    let hashes: Vec<Option<BehaviourHash>> = (0..jobs).map(|job| behaviour_of(job_processes(job))).collect();
+    let first_equivalent = |job: usize| {
+        let own_hash = hashes[job]?;
+        let mut equivalents = (0..jobs).filter(|&other| hashes[other] == Some(own_hash));
+        let first = equivalents.next()?;
         // A single job is not a group.
-        (first != job || like.next().is_some()).then_some(first as u32)
+        (first != job || equivalents.next().is_some()).then_some(first as u32)
     };
-    (0..jobs).map(first_like).collect()
+    (0..jobs).map(first_equivalent).collect()
 }
 
 /// A hash of the behaviour of a job's processes. Hashes stay small where there are thousands of processes.
@@ -58,8 +58,8 @@ fn behaviour(process: &Process) -> Option<Value> {
         "/plan/pattern/volume",
         "/plan/pattern/seed",
     ] {
-        if let Some(place) = value.pointer_mut(path) {
-            *place = Value::Null;
+        if let Some(field) = value.pointer_mut(path) {
+            *field = Value::Null;
         }
     }
     Some(value)

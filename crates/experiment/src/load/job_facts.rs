@@ -14,7 +14,7 @@ pub struct JobFacts(Vec<Facts>);
 #[derive(Clone, Debug)]
 struct Facts {
     /// The first equivalent job.
-    alike: Option<u32>,
+    equivalent_to: Option<u32>,
     demand: Option<JobDemand>,
     is_random: bool,
 }
@@ -23,9 +23,13 @@ impl JobFacts {
     /// The facts about the jobs of this load.
     #[must_use]
     pub fn of(load: &Load) -> JobFacts {
-        let facts = |(job, alike): (usize, Option<u32>)| {
+        let facts = |(job, equivalent_to): (usize, Option<u32>)| {
             let clones = || load.processes.iter().filter(move |process: &&Process| process.schedule.job == job);
-            Facts { alike, demand: demand(clones()), is_random: clones().any(|process| process.plan.is_random()) }
+            Facts {
+                equivalent_to,
+                demand: demand(clones()),
+                is_random: clones().any(|process| process.plan.is_random()),
+            }
         };
         JobFacts(equivalent_jobs(load).into_iter().enumerate().map(facts).collect())
     }
@@ -43,7 +47,7 @@ impl JobFacts {
     /// Adds the facts about its job to a summary.
     pub(crate) fn complete(&self, summary: &mut JobSummary) {
         let facts = self.0.get(summary.job as usize);
-        summary.alike = facts.and_then(|facts| facts.alike);
+        summary.equivalent_to = facts.and_then(|facts| facts.equivalent_to);
         summary.demand = facts.and_then(|facts| facts.demand);
         summary.random = Some(facts.is_some_and(|facts| facts.is_random));
     }

@@ -77,7 +77,7 @@ impl Load {
 
     /// Reads the load.
     pub(crate) fn read(options: &Options<'_>) -> Result<Load, Error> {
-        let own = |name: String, text: String| Load {
+        let load_from_text = |name: String, text: String| Load {
             name,
             text,
             recorded: None,
@@ -86,8 +86,8 @@ impl Load {
             page: None,
         };
         let load = match &options.comparison.load {
-            comparison::Load::Example => own(EXAMPLE.0.to_owned(), EXAMPLE.1.to_owned()),
-            comparison::Load::Text { name, text } => own(name.clone(), text.clone()),
+            comparison::Load::Example => load_from_text(EXAMPLE.0.to_owned(), EXAMPLE.1.to_owned()),
+            comparison::Load::Text { name, text } => load_from_text(name.clone(), text.clone()),
             comparison::Load::Scenario(name) => {
                 let Some(scenario) = scenarios::named(name) else {
                     let known: Vec<_> = scenarios::names().collect();
@@ -96,7 +96,7 @@ impl Load {
                     return Err(options.refuse(Field::Load, name, problem));
                 };
                 let (name, text) = (format!("{name}.fio (bundled)"), scenario.job.to_owned());
-                Load { page: Some(scenario.page), ..own(name, text) }
+                Load { page: Some(scenario.page), ..load_from_text(name, text) }
             }
             comparison::Load::File(path) => {
                 let name = path.display().to_string();
@@ -104,13 +104,13 @@ impl Load {
                 let recording = options.environment.recording(path, columns.as_ref());
                 if let Some(recording) = recording.map_err(|error| Fault::from(error).of(Field::Load))? {
                     let recorded = Recorded::of(options, recording, &name)?;
-                    return Ok(Load { recorded: Some(recorded), ..own(name, String::new()) });
+                    return Ok(Load { recorded: Some(recorded), ..load_from_text(name, String::new()) });
                 }
                 // A bare word was probably meant as a scenario.
                 let is_bare = path.extension().is_none() && path.components().count() == 1;
                 let names: Vec<_> = [scenarios::EXAMPLE].into_iter().chain(scenarios::names()).collect();
                 let hint = nearest::hint(&path.to_string_lossy(), names.iter().copied());
-                let others = if is_bare {
+                let scenario_hint = if is_bare {
                     format!(", or one of the scenarios {}; {}", names.join(", "), hint.trim_end())
                         .trim_end_matches("; ")
                         .to_owned()
@@ -119,14 +119,14 @@ impl Load {
                 };
                 let text = options
                     .environment
-                    .text(path, &format!("a fio job file or a recording of block I/O{others}"))
+                    .text(path, &format!("a fio job file or a recording of block I/O{scenario_hint}"))
                     .about(Field::Load)?;
-                if let Some(found) = summary::recognise(&text) {
-                    let summary = found.map_err(|error| Error::new(Field::Load, format!("{name}: {error}")))?;
+                if let Some(parsed) = summary::recognise(&text) {
+                    let summary = parsed.map_err(|error| Error::new(Field::Load, format!("{name}: {error}")))?;
                     let rates = Rates::of(options, &name, summary)?;
-                    Load { rates: Some(rates.clone()), ..own(name, rates.job_text()) }
+                    Load { rates: Some(rates.clone()), ..load_from_text(name, rates.job_text()) }
                 } else if text.starts_with(IO_LOG) {
-                    own(name, replay_of(path))
+                    load_from_text(name, replay_of(path))
                 } else if cannot_be_job_file(&text) {
                     let problem = format!(
                         "{name}: neither a fio job file (it has no [section]) nor a recording in a known format (expected blktrace or vSCSI records, text of \
@@ -135,7 +135,7 @@ impl Load {
                     );
                     return Err(Error::new(Field::Load, problem));
                 } else {
-                    own(name, text)
+                    load_from_text(name, text)
                 }
             }
         };
@@ -149,8 +149,8 @@ impl Load {
 
     /// The figure to rank by, if the load's source defines one; otherwise it follows from the jobs.
     pub(crate) fn focus(&self) -> Option<FigureName> {
-        let of_page = self.page.as_ref().map(|page| page.focus.clone());
-        of_page.or_else(|| self.rates.as_ref().and_then(Rates::focus))
+        let scenario_focus = self.page.as_ref().map(|page| page.focus.clone());
+        scenario_focus.or_else(|| self.rates.as_ref().and_then(Rates::focus))
     }
 
     /// The host if none is named. For a recording it is one without CPU costs, since the gaps of a recording already
@@ -234,8 +234,8 @@ impl LoadText {
 #[must_use]
 pub fn unused_logs_notice(name: &str, workload: &hoistway_load::Load) -> Option<String> {
     let is_set = |process: &Process| process.log.is_none() && process.log_settings != LogSettings::default();
-    let says_how = workload.processes.iter().any(is_set);
-    says_how.then(|| format!("Logging options (log_avg_msec and others) have no effect without {name}."))
+    let has_log_options = workload.processes.iter().any(is_set);
+    has_log_options.then(|| format!("Logging options (log_avg_msec and others) have no effect without {name}."))
 }
 
 /// Virtual time of a run, ns; `None` unless every process is bounded by time.

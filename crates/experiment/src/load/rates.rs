@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use hoistway_answer::document::{CheckedLatency, DeviceCheck, device_name};
 use hoistway_answer::{FigureName, ResultsDocument};
-use hoistway_trace::summary::{Disk, Flow, Summary};
+use hoistway_trace::summary::{DirectionRates, Disk, Summary};
 
 use crate::comparison::environment::Options;
 use crate::comparison::error::Error;
@@ -53,7 +53,7 @@ impl Rates {
             self.disk.name
         );
         for (job, mode, flow) in flows(&self.disk) {
-            let (bytes, rate) = (rounded(flow.bytes), flow.per_second.round().max(1.0));
+            let (bytes, rate) = (round_to_blocks(flow.bytes), flow.per_second.round().max(1.0));
             let _ = write!(text, "[{job}]\nrw={mode}\nbs={bytes}\nrate_iops={rate}\n");
             if job == "writes" && self.disk.flushes_per_second >= RATE_MIN {
                 let every = (flow.per_second / self.disk.flushes_per_second).round().max(1.0);
@@ -75,7 +75,7 @@ impl Rates {
 
     /// Notices about the origin of the load and its limits.
     pub(crate) fn notices(&self) -> Vec<String> {
-        let (name, tool, over) = (&self.disk.name, self.summary.tool, &self.summary.over);
+        let (name, tool, period) = (&self.disk.name, self.summary.tool, &self.summary.period);
         let words = flows(&self.disk).map(|(job, _, flow)| {
             format!(
                 "{:.0} {job} a second of {:.1} KiB, {:.2} ms each",
@@ -84,36 +84,36 @@ impl Rates {
                 flow.await_ms
             )
         });
-        let mut made = format!(
-            "The load was synthesised from {tool} output ({over}): {name} does {}.",
+        let mut sentence = format!(
+            "The load was synthesised from {tool} output ({period}): {name} does {}.",
             words.collect::<Vec<_>>().join(", ")
         );
         let others: Vec<&str> = self.summary.disks.iter().skip(1).map(|disk| &*disk.name).collect();
         if !others.is_empty() {
-            let _ = write!(made, " Less busy disks are left out: {}.", others.join(", "));
+            let _ = write!(sentence, " Less busy disks are left out: {}.", others.join(", "));
         }
-        let lacks = format!(
+        let limits = format!(
             "Averages hide bursts, sequential access, the distribution of sizes and dependencies: I/Os arrive at random times and \
              offsets. A recording shows them: blktrace -d /dev/{name} -w 30 -o {name}; hoistway compare {name}.blktrace.0"
         );
-        vec![made, lacks]
+        vec![sentence, limits]
     }
 
-    /// Adds the mean time of an I/O on the disk and on its model, in each place under the disk's default scheduler.
+    /// Adds the mean time of an I/O on the disk and on its model, for each setup under the disk's default scheduler.
     pub(crate) fn check(&self, document: &mut ResultsDocument) {
-        let places = document.setups.len().max(1) as u32;
-        document.device_checks = (0..places).filter_map(|setup| self.check_of(document, setup)).collect();
+        let setup_count = document.setups.len().max(1) as u32;
+        document.device_checks = (0..setup_count).filter_map(|setup| self.check_setup(document, setup)).collect();
         for check in document.device_checks.clone() {
-            let place = document.setups.get(check.setup as usize).map(|setup| device_name(&setup.device));
-            let on = place.map_or_else(|| "here".to_owned(), |name| format!("on {name}"));
+            let device = document.setups.get(check.setup as usize).map(|setup| device_name(&setup.device));
+            let model_location = device.map_or_else(|| "here".to_owned(), |name| format!("on {name}"));
             let words = |row: &CheckedLatency| {
                 let [observed_ms, model_ms] = [row.observed_ns, row.model_ns].map(|ns| ns / 1e6);
-                format!("{} took {observed_ms:.2} ms on {}, {model_ms:.2} ms {on}", row.job, check.disk)
+                format!("{} took {observed_ms:.2} ms on {}, {model_ms:.2} ms {model_location}", row.job, check.disk)
             };
             let all = check.rows.iter().map(words).collect::<Vec<_>>().join(", ");
             let is_off = |row: &CheckedLatency| (row.model_ns / row.observed_ns - 1.0).abs() > OFF_MAX;
             match document.device_mismatch(check.setup) {
-                // The conclusion reports it, in the place of a verdict.
+                // The conclusion reports it instead of a verdict.
                 Some(_) => document.verdicts.retain(|verdict| verdict.setup != check.setup),
                 None if check.rows.iter().any(is_off) => document.doubts.push(format!(
                     "{all} under {}: choose a model with --device that fits, or calibrate one",
@@ -124,21 +124,21 @@ impl Rates {
         }
     }
 
-    /// None without anything to compare.
-    fn check_of(&self, document: &ResultsDocument, setup: u32) -> Option<DeviceCheck> {
-        let place = document.setups.get(setup as usize).map(|place| &place.default_scheduler);
-        let default = place.unwrap_or(&document.default_scheduler).as_deref();
-        let mut here = document.runs.iter().filter(|run| run.setup == setup);
-        let run = here.clone().find(|run| Some(&*run.scheduler) == default).or_else(|| here.next())?;
-        let row = |(job, _, flow): (&str, &str, Flow)| {
-            let its = run.jobs.iter().filter(|summary| summary.name == job);
-            let its = its.flat_map(|summary| summary.transfers()).find(|of| of.ios > 0)?;
-            (flow.await_ms > 0.0 && its.lat_ns.mean > 0.0).then(|| CheckedLatency {
+    /// The check on one setup; `None` without anything to compare.
+    fn check_setup(&self, document: &ResultsDocument, setup: u32) -> Option<DeviceCheck> {
+        let setup_default = document.setups.get(setup as usize).map(|setup| &setup.default_scheduler);
+        let default = setup_default.unwrap_or(&document.default_scheduler).as_deref();
+        let mut runs = document.runs.iter().filter(|run| run.setup == setup);
+        let run = runs.clone().find(|run| Some(&*run.scheduler) == default).or_else(|| runs.next())?;
+        let row = |(job, _, flow): (&str, &str, DirectionRates)| {
+            let summary = run.jobs.iter().filter(|summary| summary.name == job);
+            let summary = summary.flat_map(|summary| summary.transfers()).find(|transfer| transfer.ios > 0)?;
+            (flow.await_ms > 0.0 && summary.lat_ns.mean > 0.0).then(|| CheckedLatency {
                 job: job.to_owned(),
-                operation: its.operation,
+                operation: summary.operation,
                 ios: flow.per_second,
                 observed_ns: flow.await_ms * 1e6,
-                model_ns: its.lat_ns.mean,
+                model_ns: summary.lat_ns.mean,
             })
         };
         let rows: Vec<CheckedLatency> = flows(&self.disk).filter_map(row).collect();
@@ -148,7 +148,7 @@ impl Rates {
 }
 
 /// The directions that have I/Os, with their fio mode.
-fn flows(disk: &Disk) -> impl Iterator<Item = (&'static str, &'static str, Flow)> {
+fn flows(disk: &Disk) -> impl Iterator<Item = (&'static str, &'static str, DirectionRates)> {
     let all = [
         ("reads", "randread", disk.reads),
         ("writes", "randwrite", disk.writes),
@@ -158,6 +158,6 @@ fn flows(disk: &Disk) -> impl Iterator<Item = (&'static str, &'static str, Flow)
 }
 
 /// Rounds to whole blocks.
-fn rounded(bytes: f64) -> u64 {
+fn round_to_blocks(bytes: f64) -> u64 {
     ((bytes / BLOCK_BYTES).round().max(1.0) * BLOCK_BYTES) as u64
 }

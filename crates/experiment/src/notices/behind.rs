@@ -18,8 +18,9 @@ pub(crate) fn doubts(workload: &Load, runs: &[Run]) -> Vec<String> {
         for run in runs {
             let job = run.jobs.iter().find(|job| job.job as usize == process.schedule.job);
             // With a single process, rates are computed over its own runtime.
-            let Some(of) = job.filter(|job| job.processes == 1) else { continue };
-            let (ios, iops) = of.transfers().fold((0, 0.0), |(ios, iops), of| (ios + of.ios, iops + of.iops));
+            let Some(summary) = job.filter(|job| job.processes == 1) else { continue };
+            let (ios, iops) =
+                summary.transfers().fold((0, 0.0), |(ios, iops), summary| (ios + summary.ios, iops + summary.iops));
             let run_s = if iops > 0.0 { ios as f64 / iops } else { 0.0 };
             if run_s > BEHIND_FACTOR * log_s && log_s > 0.0 {
                 let known = slowest.entry(run.variant.label.as_str()).or_insert(run_s);

@@ -12,26 +12,26 @@ pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, runs:
     for (file, preset) in (0..).zip(devices) {
         let users: Vec<&Process> =
             workload.processes.iter().filter(|process| in_guests || process.files.contains(&file)).collect();
-        doubts.extend(of_runs(&users, preset).filter(|doubt| !doubts.contains(doubt)));
+        doubts.extend(sequential_run_doubt(&users, preset).filter(|doubt| !doubts.contains(doubt)));
     }
-    doubts.extend(of_memory(workload, runs));
+    doubts.extend(page_cache_doubt(workload, runs));
     doubts
 }
 
 /// Whether a disk has to choose between a sequential run and random reads that wait at the same time.
-fn of_runs(users: &[&Process], preset: &Preset) -> Option<String> {
+fn sequential_run_doubt(users: &[&Process], preset: &Preset) -> Option<String> {
     let Parameters::Hdd(parameters) = preset.parameters() else { return None };
     let limit_ms = parameters.run_limit_ms?;
     let reads = |process: &&&Process| process.plan.is_replay() || process.plan.pattern.direction.lanes().contains(&0);
     // With a queue depth of one, no request of the run waits in the drive while the random read does.
-    let keeps_on =
+    let queues_sequential_io =
         |process: &&&Process| !process.plan.is_random() && (process.issue.depth > 1 || !process.caching.direct);
-    let names = |of: &mut dyn Iterator<Item = &&Process>| {
-        let names: BTreeSet<&str> = of.map(|process| process.name.as_str()).collect();
+    let names = |processes: &mut dyn Iterator<Item = &&Process>| {
+        let names: BTreeSet<&str> = processes.map(|process| process.name.as_str()).collect();
         names.into_iter().collect::<Vec<_>>().join(", ")
     };
     let random = names(&mut users.iter().filter(|process| process.plan.is_random()).filter(reads));
-    let sequential = names(&mut users.iter().filter(keeps_on).filter(reads));
+    let sequential = names(&mut users.iter().filter(queues_sequential_io).filter(reads));
     (!random.is_empty() && !sequential.is_empty()).then(|| {
         format!(
             "how often the disk itself turns from {sequential} to {random} ({limit_ms} ms, hdd.run_limit_ms of {}) was fitted to one \
@@ -42,24 +42,24 @@ fn of_runs(users: &[&Process], preset: &Preset) -> Option<String> {
 }
 
 /// Whether everything that was written stayed in memory.
-fn of_memory(workload: &Load, runs: &[Run]) -> Option<String> {
+fn page_cache_doubt(workload: &Load, runs: &[Run]) -> Option<String> {
     if workload.processes.iter().any(|process| process.caching.direct && process.plan.modifies()) {
         return None;
     }
-    let stayed = runs.iter().filter(|run| {
+    let unwritten = runs.iter().filter(|run| {
         run.page_cache.as_ref().is_some_and(|cache| {
             cache.written_bytes > 0 && cache.written_back_bytes + cache.synced_bytes + cache.discarded_bytes == 0
         })
     });
-    let labels: BTreeSet<&str> = stayed.map(|run| run.variant.label.as_str()).collect();
+    let labels: BTreeSet<&str> = unwritten.map(|run| run.variant.label.as_str()).collect();
     if labels.is_empty() {
         return None;
     }
     let all = runs.iter().all(|run| labels.contains(run.variant.label.as_str()));
     let under = labels.into_iter().collect::<Vec<_>>().join(", ");
-    let whose = if all { String::new() } else { format!(" under {under}") };
+    let variants_text = if all { String::new() } else { format!(" under {under}") };
     Some(format!(
-        "nothing that was written reached the disk{whose}: it stayed in the page cache, so write figures are those of memory (a runtime \
+        "nothing that was written reached the disk{variants_text}: it stayed in the page cache, so write figures are those of memory (a runtime \
          of more than 30 s, fsync or direct=1 shows the disk)"
     ))
 }

@@ -55,9 +55,10 @@ fn doubt(processes: &[&Process], preset: &Preset, reads: f64) -> Option<String> 
 
 /// The properties of the load that are out of the range.
 fn outside(range: &CalibratedRange, processes: &[&Process], reads: f64) -> Vec<String> {
-    let any = |is: &dyn Fn(&Process) -> bool| processes.iter().any(|process| is(process));
+    let any = |predicate: &dyn Fn(&Process) -> bool| processes.iter().any(|process| predicate(process));
     // A process that only syncs, as in a replay, has no size.
-    let sizes = |of: fn(&Process) -> u32| processes.iter().map(move |process| of(process)).filter(|&bytes| bytes > 0);
+    let sizes =
+        |size: fn(&Process) -> u32| processes.iter().map(move |process| size(process)).filter(|&bytes| bytes > 0);
     let smallest = sizes(|process| process.plan.block_bytes_min()).min().unwrap_or(range.io_bytes[0]);
     let largest = sizes(|process| process.plan.block_bytes_max()).max().unwrap_or(0);
     let outstanding = outstanding(processes);
@@ -93,7 +94,7 @@ fn outside(range: &CalibratedRange, processes: &[&Process], reads: f64) -> Vec<S
 /// Upper bound of the I/Os in flight at any time, from the schedules of the processes. A process without a known runtime counts as
 /// running to the end.
 fn outstanding(processes: &[&Process]) -> u32 {
-    let at = |(phase, start)| {
+    let depth_at = |(phase, start)| {
         let runs = |process: &&&Process| {
             let schedule = &process.schedule;
             let end = schedule.runtime.map(|runtime| schedule.start_delay + schedule.ramp + runtime);
@@ -102,8 +103,9 @@ fn outstanding(processes: &[&Process]) -> u32 {
         processes.iter().filter(runs).map(|process| process.issue.depth).sum()
     };
     // Thousands of processes may start at only a few distinct times.
-    let begins: BTreeSet<_> = processes.iter().map(|it| (it.schedule.phase, it.schedule.start_delay)).collect();
-    begins.into_iter().map(at).max().unwrap_or(0)
+    let begins: BTreeSet<_> =
+        processes.iter().map(|process| (process.schedule.phase, process.schedule.start_delay)).collect();
+    begins.into_iter().map(depth_at).max().unwrap_or(0)
 }
 
 fn bytes(bytes: u32) -> String {

@@ -80,12 +80,12 @@ pub(crate) fn notices(
     schedulers: &[String],
     queue: &QueueSettings,
 ) -> Vec<String> {
-    let ignored = OPTION_GROUPS.iter().filter_map(|group| notice(options, group, workload, schedulers, queue));
-    ignored.chain(of_the_page_cache(options, workload)).collect()
+    let ignored = OPTION_GROUPS.iter().filter_map(|group| group_notice(options, group, workload, schedulers, queue));
+    ignored.chain(page_cache_notice(options, workload)).collect()
 }
 
 /// A notice if options of the page cache are set and no job uses the page cache.
-fn of_the_page_cache(options: &Options<'_>, workload: &Load) -> Option<String> {
+fn page_cache_notice(options: &Options<'_>, workload: &Load) -> Option<String> {
     let Comparison { memory_bytes, sysctls, journal, queue_files, .. } = options.comparison;
     let fields = [
         (Field::MemoryBytes, memory_bytes.is_some()),
@@ -94,8 +94,8 @@ fn of_the_page_cache(options: &Options<'_>, workload: &Load) -> Option<String> {
     ];
     let mut given: Vec<_> =
         fields.iter().filter(|(_, is_given)| *is_given).map(|(field, _)| options.name(*field).to_string()).collect();
-    let of_pages = queue_files.iter().filter(|setting| setting.file == "read_ahead_kb");
-    given.extend(of_pages.map(|setting| {
+    let page_cache_files = queue_files.iter().filter(|setting| setting.file == "read_ahead_kb");
+    given.extend(page_cache_files.map(|setting| {
         options.given(Field::QueueFiles, format_args!("{}={}", setting.file, setting.text)).to_string()
     }));
     let is_used = workload.processes.iter().any(|process| !process.caching.direct);
@@ -103,7 +103,7 @@ fn of_the_page_cache(options: &Options<'_>, workload: &Load) -> Option<String> {
         .then(|| format!("{}: no effect without the page cache, and all I/O of this load is direct.", given.join(", ")))
 }
 
-fn notice(
+fn group_notice(
     options: &Options<'_>,
     group: &OptionGroup,
     workload: &Load,
@@ -119,12 +119,12 @@ fn notice(
     if jobs.is_empty() {
         return None;
     }
-    let mut without: Vec<&str> = Vec::new();
+    let mut ignoring: Vec<&str> = Vec::new();
     let mut parts: Vec<String> = Vec::new();
     for row in schedulers.iter().filter_map(|name| queue.schedulers.find(name)) {
         let effect = (group.effect)(row, row.kernel(queue.kernel));
         if matches!(effect, Effect::No(_) | Effect::Only(..)) {
-            without.push(row.name);
+            ignoring.push(row.name);
         }
         let why = match effect {
             Effect::Full => continue,
@@ -136,8 +136,8 @@ fn notice(
         }
     }
     let mut sentences = Vec::new();
-    if !without.is_empty() {
-        sentences.push(format!("no effect with {}", without.join(", ")));
+    if !ignoring.is_empty() {
+        sentences.push(format!("no effect with {}", ignoring.join(", ")));
     }
     sentences.extend(parts);
     let jobs = if jobs.len() > 3 { format!("{} jobs", jobs.len()) } else { jobs.join(", ") };
@@ -192,7 +192,7 @@ mod tests {
             let text = format!("[a]\nfilename=/dev/sda\nioengine=psync\ndirect={}\n", u8::from(direct));
             let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
             let options = Options { comparison: &comparison, environment: &Alone };
-            of_the_page_cache(&options, &workload)
+            page_cache_notice(&options, &workload)
         };
         let both = Comparison { memory_bytes: Some(1 << 30), journal: true, ..Comparison::default() };
         let text = "`memory_bytes`, `journal`: no effect without the page cache, and all I/O of this load is direct.";

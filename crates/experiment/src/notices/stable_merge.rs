@@ -39,27 +39,27 @@ fn merged_jobs(workload: &Load) -> Vec<(usize, &str)> {
     let mut heads: Vec<(&Process, Nanos)> = Vec::new();
     let mut merged = Vec::new();
     for (process, start) in processes {
-        let Some((head, began)) = heads.iter_mut().find(|(head, _)| may_merge(head, process)) else {
+        let Some((head, head_start)) = heads.iter_mut().find(|(head, _)| may_merge(head, process)) else {
             heads.push((process, start));
             continue;
         };
-        let later = Nanos(start.0 - began.0);
-        if later > REPLACE_AFTER {
-            (*head, *began) = (process, start);
-        } else if later <= MERGE_WITHIN && head.schedule.job != process.schedule.job {
-            merged.extend([*head, process].map(|one| (one.schedule.job, one.name.as_str())));
+        let delay = Nanos(start.0 - head_start.0);
+        if delay > REPLACE_AFTER {
+            (*head, *head_start) = (process, start);
+        } else if delay <= MERGE_WITHIN && head.schedule.job != process.schedule.job {
+            merged.extend([*head, process].map(|member| (member.schedule.job, member.name.as_str())));
         }
     }
     merged
 }
 
 /// Whether bfq would merge the queues of two processes that start together.
-fn may_merge(one: &Process, other: &Process) -> bool {
-    one.schedule.phase == other.schedule.phase
-        && one.files.iter().any(|file| other.files.contains(file))
-        && one.standing.cgroup == other.standing.cgroup
-        && one.standing.io_priority == other.standing.io_priority
-        && one.standing.nice == other.standing.nice
+fn may_merge(first: &Process, second: &Process) -> bool {
+    first.schedule.phase == second.schedule.phase
+        && first.files.iter().any(|file| second.files.contains(file))
+        && first.standing.cgroup == second.standing.cgroup
+        && first.standing.io_priority == second.standing.io_priority
+        && first.standing.nice == second.standing.nice
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::comparison::fields::Field;
 use crate::notices::{behind, borders, calibrated, stacked};
 use crate::outcome::RunOutcome;
 use crate::plan::Plan;
-use crate::plan::guests::Chosen;
+use crate::plan::guests::ChosenGuests;
 use crate::plan::{repeats, writes};
 
 /// All parts of an experiment's document except its runs.
@@ -56,7 +56,12 @@ impl DocumentHead {
     /// # Panics
     /// If there is no setup.
     #[must_use]
-    pub fn document(self, outcomes: Vec<Option<RunOutcome>>, of_repeat: usize, wall_seconds: f64) -> ResultsDocument {
+    pub fn document(
+        self,
+        outcomes: Vec<Option<RunOutcome>>,
+        runs_per_repeat: usize,
+        wall_seconds: f64,
+    ) -> ResultsDocument {
         let DocumentHead { job_file, job_text, mut setups, guests, seed, seeds, is_real, mut notices, .. } = self;
         let partial = outcomes.iter().any(|outcome| outcome.as_ref().is_none_or(|outcome| outcome.is_partial));
         if outcomes.iter().flatten().any(|outcome| outcome.is_log_cut) {
@@ -66,7 +71,7 @@ impl DocumentHead {
             ));
         }
         notices.extend(outcomes.iter().flatten().flat_map(|outcome| &outcome.refused).cloned());
-        let counted = repeats::counted(outcomes, of_repeat, |outcome| !outcome.is_partial);
+        let counted = repeats::counted(outcomes, runs_per_repeat, |outcome| !outcome.is_partial);
         let runs: Vec<Run> = counted.into_iter().map(|outcome| outcome.run).collect();
         let first = if setups.len() > 1 { setups[0].clone() } else { setups.remove(0) };
         let mut document = ResultsDocument {
@@ -116,7 +121,7 @@ impl DocumentHead {
 }
 
 /// Makes the document of a plan's runs, in order; an outcome of `None` stands for a run that never began.
-pub(crate) fn of(
+pub(crate) fn for_plan(
     plan: &Plan<'_>,
     outcomes: Vec<Option<RunOutcome>>,
     wall_seconds: f64,
@@ -130,14 +135,14 @@ pub(crate) fn of(
         .filter(|outcome| !outcome.is_partial)
         .map(|outcome| (&*outcome.run.variant.label, &*outcome.fates))
         .collect();
-    let not_done = writes::not_done(options, written, &fates);
-    let of_repeat = plan.runs_of_repeat();
-    let repeats = outcomes.len() / of_repeat.max(1);
+    let skipped_writes = writes::skipped_write_notices(options, written, &fates);
+    let runs_per_repeat = plan.runs_per_repeat();
+    let repeats = outcomes.len() / runs_per_repeat.max(1);
     let head = DocumentHead {
         job_file: plan.load.name.clone(),
         job_text: plan.load.text.clone(),
         setups: plan.setups.iter().map(|setup| setup.summary()).collect::<Result<_, Error>>()?,
-        guests: plan.setups[0].guests.as_ref().map(Chosen::summary).transpose()?,
+        guests: plan.setups[0].guests.as_ref().map(ChosenGuests::summary).transpose()?,
         seed: comparison.seed,
         seeds: plan.seeds[..repeats].to_vec(),
         is_real: false,
@@ -147,18 +152,18 @@ pub(crate) fn of(
         focus: plan.load.focus(),
         focuses: comparison.focus.clone(),
         smallest_effect: comparison.smallest_effect,
-        writes: written.iter().map(writes::in_words).collect(),
+        writes: written.iter().map(writes::write_text).collect(),
         doubts: Vec::new(),
     };
-    let mut document = head.document(outcomes, of_repeat, wall_seconds);
-    document.notices.extend(not_done);
+    let mut document = head.document(outcomes, runs_per_repeat, wall_seconds);
+    document.notices.extend(skipped_writes);
     let reads = share_of_reads(&document);
     for setup in &plan.setups {
-        let mut found = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);
-        found.extend(behind::doubts(&setup.workload, &document.runs));
-        found.extend(borders::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), &document.runs));
-        found.extend(stacked::doubt(&setup.workload, setup.guests.is_some()));
-        let new = found.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
+        let mut doubts = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);
+        doubts.extend(behind::doubts(&setup.workload, &document.runs));
+        doubts.extend(borders::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), &document.runs));
+        doubts.extend(stacked::doubt(&setup.workload, setup.guests.is_some()));
+        let new = doubts.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
         document.doubts.extend(new);
     }
     Ok(document)

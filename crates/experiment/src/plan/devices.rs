@@ -42,10 +42,10 @@ fn hint_suffix(name: &str, known: impl Iterator<Item = &'static str>) -> String 
 /// The only device of a host with guests. `fitting` is the device of a bundled load.
 pub(crate) fn choose_guest_host_device(
     options: &Options<'_>,
-    wanted: &Devices,
-    fitting: Option<&str>,
+    requested: &Devices,
+    suggested: Option<&str>,
 ) -> Result<(Vec<Preset>, Vec<String>), Error> {
-    if let Some((file, device)) = wanted.files.first_key_value() {
+    if let Some((file, device)) = requested.files.first_key_value() {
         let expected = options.given(Field::Devices, "PRESET");
         return Err(options.refuse(
             Field::Devices,
@@ -53,16 +53,20 @@ pub(crate) fn choose_guest_host_device(
             format_args!("the disks of all guests are on one device of the host (expected one {expected})"),
         ));
     }
-    let (device, notice) = common(options, wanted, fitting)?;
+    let (device, notice) = common_device(options, requested, suggested)?;
     Ok((vec![device], notice.into_iter().collect()))
 }
 
 /// The device of all files without a device of their own, and a notice if it is the default.
-fn common(options: &Options<'_>, wanted: &Devices, fitting: Option<&str>) -> Result<(Preset, Option<String>), Error> {
-    if let Some(profile) = &wanted.common {
+fn common_device(
+    options: &Options<'_>,
+    requested: &Devices,
+    suggested: Option<&str>,
+) -> Result<(Preset, Option<String>), Error> {
+    if let Some(profile) = &requested.common {
         return Ok((preset(profile, options.environment)?, None));
     }
-    let name = fitting.unwrap_or(DEFAULT);
+    let name = suggested.unwrap_or(DEFAULT);
     let option = options.name(Field::Devices);
     let notice = format!("No {option} given; using {name} (see `hoistway devices`).");
     Ok((preset(&name.into(), options.environment)?, Some(notice)))
@@ -71,11 +75,11 @@ fn common(options: &Options<'_>, wanted: &Devices, fitting: Option<&str>) -> Res
 /// The device of each file of the load. `fitting` is the device of a bundled load.
 pub(crate) fn choose(
     options: &Options<'_>,
-    wanted: &Devices,
+    requested: &Devices,
     workload: &Load,
-    fitting: Option<&str>,
+    suggested: Option<&str>,
 ) -> Result<(Vec<Preset>, Vec<String>), Error> {
-    for (file, device) in &wanted.files {
+    for (file, device) in &requested.files {
         if !workload.files.contains(file) {
             let known = workload.files.join(", ");
             return Err(options.refuse(
@@ -85,13 +89,13 @@ pub(crate) fn choose(
             ));
         }
     }
-    let (common, notice) = common(options, wanted, fitting)?;
-    let device = |file: &String| match wanted.files.get(file) {
+    let (common_device, notice) = common_device(options, requested, suggested)?;
+    let device_of = |file: &String| match requested.files.get(file) {
         Some(device) => preset(device, options.environment),
-        None => Ok(common.clone()),
+        None => Ok(common_device.clone()),
     };
-    let devices = workload.files.iter().map(device).collect::<Result<_, Error>>()?;
-    let needs_common = workload.files.iter().any(|file| !wanted.files.contains_key(file));
+    let devices = workload.files.iter().map(device_of).collect::<Result<_, Error>>()?;
+    let needs_common = workload.files.iter().any(|file| !requested.files.contains_key(file));
     Ok((devices, notice.filter(|_| needs_common).into_iter().collect()))
 }
 

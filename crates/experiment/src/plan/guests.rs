@@ -19,30 +19,33 @@ const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=1000;
 const ROWS: &str = "Rows are GUEST-over-HOST schedulers.";
 
 /// Rewords a notice of a comparison for a search, in which all guests have the same scheduler.
-pub(crate) fn notice_of_search(notice: &str, guests: &Chosen) -> String {
+pub(crate) fn search_notice(notice: &str, guests: &ChosenGuests) -> String {
     let scheduler = guests.schedulers.first().map_or("", String::as_str);
     notice.replace(ROWS, &format!("All guests have {scheduler}; settings are those of the host."))
 }
 
 /// The guests of a comparison.
 #[derive(Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct ChosenGuests {
     pub(crate) guests: Guests,
     /// The schedulers of the guests' disks; each is compared.
     pub(crate) schedulers: Vec<String>,
 }
 
 /// The requested guest schedulers, or the scenario's.
-pub(crate) fn wanted<'a>(options: &Options<'a>, of_page: &'a [String]) -> Result<&'a [String], Error> {
+pub(crate) fn requested_schedulers<'a>(
+    options: &Options<'a>,
+    scenario_schedulers: &'a [String],
+) -> Result<&'a [String], Error> {
     let guests = &options.comparison.guests;
-    let wanted = if guests.schedulers.is_empty() { of_page } else { &guests.schedulers };
+    let schedulers = if guests.schedulers.is_empty() { scenario_schedulers } else { &guests.schedulers };
     let option = options.name(Field::GuestSchedulers);
-    if !wanted.is_empty() {
+    if !schedulers.is_empty() {
         if options.comparison.shared_tags {
             let problem = format!("the disks of guests are on one device (expected no {option})");
             return Err(Error::new(Field::SharedTags, format!("{}: {problem}", options.name(Field::SharedTags))));
         }
-        return Ok(wanted);
+        return Ok(schedulers);
     }
     let weight = guests.weights.first().map(|(file, weight)| (Field::GuestWeights, format!("{file}={weight}")));
     let given = guests.virtual_disk.as_ref().map(|disk| (Field::VirtualDisk, disk.to_string())).or(weight);
@@ -50,20 +53,20 @@ pub(crate) fn wanted<'a>(options: &Options<'a>, of_page: &'a [String]) -> Result
         Some((field, value)) => {
             Err(options.refuse(field, value, format!("the load does not run in guests (expected {option} as well)")))
         }
-        None => Ok(wanted),
+        None => Ok(schedulers),
     }
 }
 
 /// Returns the guests, if the load runs in any.
 pub(crate) fn choose(
     options: &Options<'_>,
-    wanted: &[String],
+    requested: &[String],
     workload: &Load,
-    lower: &Preset,
+    host_device: &Preset,
     queue: &QueueSettings,
     notices: &mut Vec<String>,
-) -> Result<Option<Chosen>, Error> {
-    if wanted.is_empty() {
+) -> Result<Option<ChosenGuests>, Error> {
+    if requested.is_empty() {
         return Ok(None);
     }
     let default = Profile::from(VirtualDisk::DEFAULT);
@@ -73,29 +76,29 @@ pub(crate) fn choose(
     let disk = read.map_err(|fault| fault.of(Field::VirtualDisk))?;
     // The guests' queues have default settings.
     let queue = QueueSettings { schedulers: queue.schedulers.clone(), ..QueueSettings::new(queue.kernel, queue.cpus) };
-    let shape = disk.shape(&lower.shape(), workload.files.len());
+    let shape = disk.shape(&host_device.shape(), workload.files.len());
     if shape.capacity_sectors == 0 {
         let (option, count) = (options.name(Field::GuestSchedulers), workload.files.len());
-        let problem = format!("{} is too small for {count} virtual disks (expected a larger one)", lower.name);
+        let problem = format!("{} is too small for {count} virtual disks (expected a larger one)", host_device.name);
         return Err(Error::new(Field::GuestSchedulers, format!("{option}: {problem}")));
     }
     let shapes = vec![(profile.to_string(), shape.clone())];
-    let default = schedulers::Default { shapes, queue: &queue, elevator: None };
-    let chosen = schedulers::choose(options, Field::GuestSchedulers, wanted, &default, notices)?;
+    let default = schedulers::DefaultScheduler { shapes, queue: &queue, elevator: None };
+    let chosen = schedulers::choose(options, Field::GuestSchedulers, requested, &default, notices)?;
     notices.push(format!(
         "Guests: each file of the job file is a virtual disk ({}) of {:.0} GB on {}, the device of the host. \
          {ROWS} The costs of virtual disks are assumed, not measured.",
         disk.name,
         shape.capacity_sectors as f64 * 512.0 / 1e9,
-        lower.name,
+        host_device.name,
     ));
     let weights = weights(options, workload)?;
-    Ok(Some(Chosen { guests: Guests { disk, weights }, schedulers: chosen }))
+    Ok(Some(ChosenGuests { guests: Guests { disk, weights }, schedulers: chosen }))
 }
 
 fn weights(options: &Options<'_>, workload: &Load) -> Result<Vec<(String, u32)>, Error> {
-    let wanted = &options.comparison.guests.weights;
-    for (place, (file, weight)) in wanted.iter().enumerate() {
+    let requested = &options.comparison.guests.weights;
+    for (index, (file, weight)) in requested.iter().enumerate() {
         let refuse =
             |problem: String| Err(options.refuse(Field::GuestWeights, format_args!("{file}={weight}"), problem));
         if !WEIGHTS.contains(weight) {
@@ -105,11 +108,11 @@ fn weights(options: &Options<'_>, workload: &Load) -> Result<Vec<(String, u32)>,
             let known = workload.files.join(", ");
             return refuse(format!("the job file has no filename \"{file}\" (expected one of {known})"));
         }
-        if wanted[..place].iter().any(|(known, _)| known == file) {
+        if requested[..index].iter().any(|(known, _)| known == file) {
             return refuse(format!("a weight of {file} was already given (expected one for each file)"));
         }
     }
-    Ok(wanted.clone())
+    Ok(requested.clone())
 }
 
 /// Describes the valid weights.
@@ -125,14 +128,14 @@ pub(crate) fn weights_notice(
     schedulers: &[String],
     known: &Registry,
 ) -> Option<String> {
-    let knows_none = |name: &&str| known.find(name).is_some_and(|row| !row.weights);
-    let without: Vec<&str> = schedulers.iter().map(String::as_str).filter(knows_none).collect();
-    (!guests.weights.is_empty() && !without.is_empty()).then(|| {
-        format!("{} has no effect with {} on the host.", options.name(Field::GuestWeights), without.join(", "))
+    let ignores_weights = |name: &&str| known.find(name).is_some_and(|row| !row.weights);
+    let ignoring: Vec<&str> = schedulers.iter().map(String::as_str).filter(ignores_weights).collect();
+    (!guests.weights.is_empty() && !ignoring.is_empty()).then(|| {
+        format!("{} has no effect with {} on the host.", options.name(Field::GuestWeights), ignoring.join(", "))
     })
 }
 
-impl Chosen {
+impl ChosenGuests {
     /// The summary of the guests for the result document.
     pub(crate) fn summary(&self) -> Result<GuestsSummary, Error> {
         Ok(GuestsSummary {

@@ -20,12 +20,12 @@ pub(crate) fn limits(options: &Options<'_>, workload: &Load) -> Result<Vec<(Stri
         };
         let cgroup = cgroup.trim_matches('/');
         let paths = workload.processes.iter().filter_map(|process| process.standing.cgroup.as_deref());
-        let below = |path: &str| {
+        let is_within = |path: &str| {
             let path = path.trim_matches('/');
             path == cgroup || path.strip_prefix(cgroup).is_some_and(|rest| rest.starts_with('/'))
         };
-        if cgroup.is_empty() || !paths.clone().any(below) {
-            let known = listed(paths.collect());
+        if cgroup.is_empty() || !paths.clone().any(is_within) {
+            let known = join_cgroups(paths.collect());
             return refuse(format!("no job is in cgroup \"{cgroup}\" (the job file names: {known})"));
         }
         let mut limit =
@@ -42,7 +42,7 @@ pub(crate) fn limits(options: &Options<'_>, workload: &Load) -> Result<Vec<(Stri
 }
 
 /// Lists cgroups, each once.
-pub(crate) fn listed(mut cgroups: Vec<&str>) -> String {
+pub(crate) fn join_cgroups(mut cgroups: Vec<&str>) -> String {
     cgroups.sort_unstable();
     cgroups.dedup();
     if cgroups.is_empty() { "none of its jobs has a cgroup".to_owned() } else { cgroups.join(", ") }

@@ -10,7 +10,7 @@ use crate::comparison::CgroupFile;
 use crate::comparison::environment::Options;
 use crate::comparison::error::Error;
 use crate::comparison::fields::Field;
-use crate::plan::io_max::listed;
+use crate::plan::io_max::join_cgroups;
 
 /// The settings; the last write to a cgroup counts.
 pub(crate) fn classes(
@@ -36,7 +36,7 @@ pub(crate) fn classes(
         let named: Vec<&str> =
             workload.processes.iter().filter_map(|p| Some(p.standing.cgroup.as_deref()?.trim_matches('/'))).collect();
         if !named.contains(&cgroup) {
-            let named = listed(named);
+            let named = join_cgroups(named);
             return refuse(format!("no job is in cgroup \"{cgroup}\" itself (the job file names: {named})"));
         }
         classes.retain(|(other, _)| other != cgroup);

@@ -72,11 +72,11 @@ impl<'a> Plan<'a> {
             return Err(options.refuse(Field::Repeats, comparison.repeats, format!("expected 1 to {REPEATS_MAX}")));
         }
         let runtime = times::time(&options, Field::RuntimeNs, comparison.runtime_ns)?;
-        Plan::of_load(options, Load::read(&options)?, runtime)
+        Plan::from_load(options, Load::read(&options)?, runtime)
     }
 
     /// Makes the plan for a load that was read already.
-    pub(crate) fn of_load(options: Options<'a>, load: Load, runtime: Option<Nanos>) -> Result<Plan<'a>, Error> {
+    pub(crate) fn from_load(options: Options<'a>, load: Load, runtime: Option<Nanos>) -> Result<Plan<'a>, Error> {
         let comparison = options.comparison;
         let setups = setups(&options, &load)?;
         let mut notices: Vec<String> = Vec::new();
@@ -89,12 +89,12 @@ impl<'a> Plan<'a> {
         check_count(&options, &setups)?;
         let variants: Vec<(usize, Variant)> = (0..)
             .zip(&setups)
-            .flat_map(|(place, setup)| setup.variants().into_iter().map(move |one| (place, one)))
+            .flat_map(|(index, setup)| setup.variants().into_iter().map(move |variant| (index, variant)))
             .collect();
-        let of_repeat = |(repeat, &seed)| {
+        let runs_in_repeat = |(repeat, &seed)| {
             variants.iter().map(move |(setup, variant)| Planned::of(*setup, variant.clone(), seed, repeat, runtime))
         };
-        let runs = (0..).zip(&seeds).flat_map(of_repeat).collect();
+        let runs = (0..).zip(&seeds).flat_map(runs_in_repeat).collect();
         let plan = Plan { options, load, setups, seeds, runs, notices, runtime };
         plan.check_labels()?;
         plan.check_focus()?;
@@ -103,12 +103,12 @@ impl<'a> Plan<'a> {
 
     /// Checks that labels are unique and that the baseline, if given, is one of them.
     fn check_labels(&self) -> Result<(), Error> {
-        let of_repeat = &self.runs[..self.runs_of_repeat()];
-        let labels: Vec<&str> = of_repeat.iter().map(|run| &*run.variant.label).collect();
-        if let Some((place, label)) = labels.iter().enumerate().find(|(place, label)| labels[..*place].contains(label))
+        let first_repeat = &self.runs[..self.runs_per_repeat()];
+        let labels: Vec<&str> = first_repeat.iter().map(|run| &*run.variant.label).collect();
+        if let Some((index, label)) = labels.iter().enumerate().find(|(index, label)| labels[..*index].contains(label))
         {
             // Name the key and value that were given twice, without the scheduler.
-            let twice = label.strip_prefix(&*of_repeat[place].spec.label()).unwrap_or(label).trim_start();
+            let twice = label.strip_prefix(&*first_repeat[index].spec.label()).unwrap_or(label).trim_start();
             let problem = "duplicate variant name (expected kernels, devices and hosts with distinct names)";
             return Err(self.options.refuse(self.field_with_duplicates(), twice, problem));
         }
@@ -127,13 +127,13 @@ impl<'a> Plan<'a> {
         let comparison = self.options.comparison;
         let given =
             [("kernel", Field::Kernels, comparison.kernels.len()), ("host", Field::Hosts, comparison.hosts.len())];
-        let is_twice = |(key, _, count): &(&str, Field, usize)| {
+        let has_duplicates = |(key, _, count): &(&str, Field, usize)| {
             let mut names: Vec<_> = self.setups.iter().filter_map(|setup| setup.varied.get(*key)?.as_str()).collect();
             names.sort_unstable();
             names.dedup();
             *count > 1 && names.len() < *count
         };
-        given.into_iter().find(is_twice).map_or(Field::Devices, |(_, field, _)| field)
+        given.into_iter().find(has_duplicates).map_or(Field::Devices, |(_, field, _)| field)
     }
 
     /// Checks that the focus names existing jobs and that the smallest effect is a fraction.
@@ -169,7 +169,7 @@ impl<'a> Plan<'a> {
         Controls::new(self.runs.len())
     }
 
-    pub(crate) fn runs_of_repeat(&self) -> usize {
+    pub(crate) fn runs_per_repeat(&self) -> usize {
         self.runs.len() / self.seeds.len()
     }
 
@@ -195,32 +195,32 @@ impl Planned {
 
 /// Checks that the varied settings do not make more variants than fit into memory.
 fn check_count(options: &Options<'_>, setups: &[Setup]) -> Result<(), Error> {
-    let wanted = options.comparison;
+    let comparison = options.comparison;
     let variants = setups.iter().map(Setup::variant_count).fold(0, usize::saturating_add);
-    if variants <= VARIANTS_MAX || wanted.vary.is_empty() {
+    if variants <= VARIANTS_MAX || comparison.vary.is_empty() {
         return Ok(());
     }
-    let runs = variants.saturating_mul(wanted.repeats as usize);
+    let runs = variants.saturating_mul(comparison.repeats as usize);
     let values = |vary: &Vary| format!("{}.{} ({} values)", vary.of, vary.name, vary.texts.len());
-    let all = wanted.vary.iter().map(values).collect::<Vec<_>>().join(", ");
+    let all = comparison.vary.iter().map(values).collect::<Vec<_>>().join(", ");
     let problem = format!(
         "this makes {variants} variants and, with {} repeats, {runs} runs (expected at most {VARIANTS_MAX} variants; \
          `hoistway tune` searches among more)",
-        wanted.repeats
+        comparison.repeats
     );
     Err(options.refuse(Field::Vary, all, problem))
 }
 
 /// Makes the setups: every kernel on every device and host.
 fn setups(options: &Options<'_>, load: &Load) -> Result<Vec<Setup>, Error> {
-    fn or_default<T: Clone>(wanted: &[T], default: T) -> Vec<T> {
-        if wanted.is_empty() { vec![default] } else { wanted.to_vec() }
+    fn or_default<T: Clone>(requested: &[T], default: T) -> Vec<T> {
+        if requested.is_empty() { vec![default] } else { requested.to_vec() }
     }
-    let wanted = options.comparison;
-    let in_guests = !crate::plan::guests::wanted(options, load.guest_schedulers())?.is_empty();
-    let hosts = or_default(&wanted.hosts, Profile::from(if in_guests { "vm" } else { load.default_host() }));
-    let devices = or_default(&wanted.devices, Devices::default());
-    let kernels = match &wanted.kernels[..] {
+    let requested = options.comparison;
+    let in_guests = !crate::plan::guests::requested_schedulers(options, load.guest_schedulers())?.is_empty();
+    let hosts = or_default(&requested.hosts, Profile::from(if in_guests { "vm" } else { load.default_host() }));
+    let devices = or_default(&requested.devices, Devices::default());
+    let kernels = match &requested.kernels[..] {
         [] => vec![KernelOption::from(Kernel::DEFAULT)],
         some => some.iter().map(|kernel| kernel.parse().about(Field::Kernels)).collect::<Result<_, Error>>()?,
     };
@@ -230,9 +230,9 @@ fn setups(options: &Options<'_>, load: &Load) -> Result<Vec<Setup>, Error> {
             for kernel in &kernels {
                 let mut setup = Setup::of(options, load, devices, host, kernel)?;
                 for (name, value, count) in [
-                    ("device", setup.device_name(), wanted.devices.len()),
-                    ("host", setup.host.name.clone(), wanted.hosts.len()),
-                    ("kernel", kernel.to_string(), wanted.kernels.len()),
+                    ("device", setup.device_name(), requested.devices.len()),
+                    ("host", setup.host.name.clone(), requested.hosts.len()),
+                    ("kernel", kernel.to_string(), requested.kernels.len()),
                 ] {
                     if count > 1 {
                         setup.varied.insert(name.to_owned(), Value::from(value));

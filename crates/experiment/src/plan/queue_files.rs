@@ -20,21 +20,21 @@ fn files() -> impl Iterator<Item = &'static str> {
 
 /// Adds the settings to `queue`.
 pub(crate) fn add(options: &Options<'_>, queue: &mut QueueSettings) -> Result<(), Error> {
-    let wanted = &options.comparison.queue_files;
-    for (place, setting) in wanted.iter().enumerate() {
+    let requested = &options.comparison.queue_files;
+    for (index, setting) in requested.iter().enumerate() {
         let QueueFile { file, text } = setting;
-        if let Some(before) = wanted[..place].iter().find(|before| before.file == *file) {
+        if let Some(before) = requested[..index].iter().find(|before| before.file == *file) {
             let before = options.given(Field::QueueFiles, format_args!("{file}={}", before.text));
             let problem = format!("{before} was already given (expected one value for each file)");
             return Err(options.refuse(Field::QueueFiles, format_args!("{file}={text}"), problem));
         }
-        write(options, &Writing { field: Field::QueueFiles, given: format!("{file}={text}"), file, text }, queue)?;
+        write(options, &FileWrite { field: Field::QueueFiles, given: format!("{file}={text}"), file, text }, queue)?;
     }
     Ok(())
 }
 
 /// A write to a file, and the option that asked for it.
-pub(crate) struct Writing<'a> {
+pub(crate) struct FileWrite<'a> {
     pub(crate) field: Field,
     /// The value of the option, as shown in messages.
     pub(crate) given: String,
@@ -43,8 +43,8 @@ pub(crate) struct Writing<'a> {
 }
 
 /// Adds a setting to `queue`.
-pub(crate) fn write(options: &Options<'_>, writing: &Writing<'_>, queue: &mut QueueSettings) -> Result<(), Error> {
-    let Writing { field, given, file, text } = writing;
+pub(crate) fn write(options: &Options<'_>, file_write: &FileWrite<'_>, queue: &mut QueueSettings) -> Result<(), Error> {
+    let FileWrite { field, given, file, text } = file_write;
     let refuse = |problem: String| options.refuse(*field, given, problem);
     if *file == "scheduler" {
         return Err(refuse(format!("use {}", options.name(Field::Schedulers))));
@@ -84,31 +84,31 @@ pub(crate) fn validate_field(
 ) -> Result<Vec<String>, Error> {
     let mut notices = Vec::new();
     // A file that only some schedulers reject, such as `async_depth` under none, is written for the others.
-    let mut taken = vec![false; queue.attributes.len()];
+    let mut accepted = vec![false; queue.attributes.len()];
     let mut refused: Vec<(usize, &str, AttributeError)> = Vec::new();
     for scheduler in schedulers {
-        let front = queue_under(scheduler, config).map_err(|error| {
+        let trial_queue = queue_under(scheduler, config).map_err(|error| {
             let others = options.name(Field::Schedulers);
             let requests = config.nr_requests.map_or_else(String::new, |requests| requests.to_string());
             let given = given("nr_requests", &requests);
             options.refuse(field, given, format_args!("{error} (expected fewer with {scheduler}, or other {others})"))
         })?;
-        let now = front.generation().hz.now(Instant::ZERO);
-        for (place, (file, text)) in queue.attributes.iter().enumerate() {
+        let now = trial_queue.generation().hz.now(Instant::ZERO);
+        for (index, (file, text)) in queue.attributes.iter().enumerate() {
             let setting = options.given(field, given(file, text));
             let refuse = |problem: String| Err(Error::new(field, format_args!("{setting}: {problem}")));
-            match front.set_attribute(now, file, text, &mut Effects::new()) {
-                Ok(()) => taken[place] = true,
+            match trial_queue.set_attribute(now, file, text, &mut Effects::new()) {
+                Ok(()) => accepted[index] = true,
                 Err(AttributeError::Unknown) => {
                     let (hint, known) = (nearest::hint(file, files()), files().collect::<Vec<_>>().join(", "));
                     return refuse(format!("no such file ({hint}expected one of {known})"));
                 }
-                Err(why) => {
-                    refused.push((place, scheduler, why));
+                Err(error) => {
+                    refused.push((index, scheduler, error));
                     continue;
                 }
             }
-            let shown = front.attribute(file).about(field)?;
+            let shown = trial_queue.attribute(file).about(field)?;
             if shown.trim() != text.trim() {
                 let notice = format!("{setting}: the kernel reads this as \"{}\".", shown.trim());
                 if !notices.contains(&notice) {
@@ -117,13 +117,13 @@ pub(crate) fn validate_field(
             }
         }
     }
-    for (place, scheduler, why) in refused {
-        let (file, text) = &queue.attributes[place];
+    for (index, scheduler, error) in refused {
+        let (file, text) = &queue.attributes[index];
         let setting = options.given(field, given(file, text));
-        if !taken[place] {
-            return Err(Error::new(field, format_args!("{setting}: {why} with {scheduler}")));
+        if !accepted[index] {
+            return Err(Error::new(field, format_args!("{setting}: {error} with {scheduler}")));
         }
-        notices.push(format!("{setting}: not written with {scheduler}, where the kernel refuses it ({why})."));
+        notices.push(format!("{setting}: not written with {scheduler}, where the kernel refuses it ({error})."));
     }
     Ok(notices)
 }

@@ -21,8 +21,8 @@ pub(crate) fn choose(
     devices: Vec<Preset>,
     queue: &mut QueueSettings,
 ) -> Result<Vec<Preset>, Error> {
-    let wanted = options.comparison;
-    for (field, count) in [(Field::ReadQueues, wanted.read_queues), (Field::PollQueues, wanted.poll_queues)] {
+    let comparison = options.comparison;
+    for (field, count) in [(Field::ReadQueues, comparison.read_queues), (Field::PollQueues, comparison.poll_queues)] {
         if count > TYPED_QUEUES_MAX {
             return Err(options.refuse(field, count, format!("expected 0 to {TYPED_QUEUES_MAX}")));
         }
@@ -33,19 +33,19 @@ pub(crate) fn choose(
             return Err(options.refuse(field, count, problem));
         }
     }
-    if let Some(count) = wanted.hw_queues.filter(|count| !(1..=HW_QUEUES_MAX).contains(count)) {
+    if let Some(count) = comparison.hw_queues.filter(|count| !(1..=HW_QUEUES_MAX).contains(count)) {
         return Err(options.refuse(Field::HwQueues, count, format!("expected 1 to {HW_QUEUES_MAX}")));
     }
     // More queues than CPUs are never used.
-    queue.read_queues = wanted.read_queues.min(queue.cpus);
-    queue.poll_queues = wanted.poll_queues.min(queue.cpus);
+    queue.read_queues = comparison.read_queues.min(queue.cpus);
+    queue.poll_queues = comparison.poll_queues.min(queue.cpus);
     let typed = queue.read_queues + queue.poll_queues;
-    if wanted.hw_queues.is_none() && typed == 0 {
+    if comparison.hw_queues.is_none() && typed == 0 {
         return Ok(devices);
     }
     let with_queues = |preset: Preset| {
-        let of_default = wanted.hw_queues.unwrap_or(preset.shape().hw_queues);
-        let count = if typed == 0 { of_default } else { of_default.min(queue.cpus) + typed };
+        let base_count = comparison.hw_queues.unwrap_or(preset.shape().hw_queues);
+        let count = if typed == 0 { base_count } else { base_count.min(queue.cpus) + typed };
         with_hw_queues(preset, count)
     };
     devices.into_iter().map(with_queues).collect()
@@ -56,13 +56,13 @@ pub(crate) fn apply_contention_options(
     options: &Options<'_>,
     queue: &mut QueueSettings,
 ) -> Result<Option<String>, Error> {
-    let Some(wanted) = &options.comparison.techniques else { return Ok(None) };
-    let refuse = |problem: String| options.refuse(Field::Techniques, wanted, problem);
-    queue.techniques = wanted.parse().map_err(refuse)?;
+    let Some(requested) = &options.comparison.techniques else { return Ok(None) };
+    let refuse = |problem: String| options.refuse(Field::Techniques, requested, problem);
+    queue.techniques = requested.parse().map_err(refuse)?;
     let are_used = queue.techniques != ContentionOptions::default();
     Ok(are_used.then(|| {
         format!(
-            "Contention options are in use ({wanted}), which no Linux release has: they affect mq-deadline, bfq and custom \
+            "Contention options are in use ({requested}), which no Linux release has: they affect mq-deadline, bfq and custom \
              schedulers, not none, kyber and the legacy schedulers."
         )
     }))
@@ -98,8 +98,8 @@ pub(crate) fn check_shared_tags(
     let layout = |preset: &Preset| queue.config(&preset.shape()).tag_layout();
     let in_words = |preset: &Preset| {
         let TagLayout { hctxs, depth, host_wide, .. } = layout(preset);
-        let common = if host_wide { " in common" } else { "" };
-        format!("{} has {depth} tags{common} for each of {hctxs} hardware queues", preset.name)
+        let host_wide_text = if host_wide { " in common" } else { "" };
+        format!("{} has {depth} tags{host_wide_text} for each of {hctxs} hardware queues", preset.name)
     };
     if let Some(other) = others.iter().find(|other| layout(other) != layout(first)) {
         return refuse(format!("{}, {} (expected devices with equal numbers)", in_words(first), in_words(other)));

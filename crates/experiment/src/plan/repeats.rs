@@ -4,7 +4,7 @@
 pub const REPEATS_MAX: u32 = 1000;
 
 /// Minimum repeats before the decision is checked: with fewer, confidence intervals are too wide.
-const LEAST: u32 = 3;
+const REPEATS_MIN: u32 = 3;
 /// Maximum repeats of a comparison that stops once its decision is certain.
 pub const UNTIL_SURE_MAX: u32 = 60;
 /// Maximum I/Os of all its runs together: up to ten seconds on two cores, at 1 to 4 us per I/O.
@@ -17,19 +17,19 @@ const UNTIL_SURE_RUNS: u32 = 2000;
 pub(crate) fn until_sure(
     done: u32,
     ios: u64,
-    of_repeat: usize,
-    most: u32,
+    runs_per_repeat: usize,
+    repeats_max: u32,
     is_sure: impl FnOnce() -> bool,
 ) -> Option<u32> {
-    let least = LEAST.min(most);
-    if done < least {
-        return Some(least);
+    let repeats_min = REPEATS_MIN.min(repeats_max);
+    if done < repeats_min {
+        return Some(repeats_min);
     }
     let by_ios = UNTIL_SURE_IOS.saturating_mul(u64::from(done)) / ios.max(1);
-    let by_runs = UNTIL_SURE_RUNS / of_repeat.max(1) as u32;
-    let most = most.min(by_runs).min(u32::try_from(by_ios).unwrap_or(u32::MAX));
+    let by_runs = UNTIL_SURE_RUNS / runs_per_repeat.max(1) as u32;
+    let repeats_max = repeats_max.min(by_runs).min(u32::try_from(by_ios).unwrap_or(u32::MAX));
     // Each check adds a chance of a wrong decision, and cores idle at the end of each round, so rounds grow.
-    let next = most.min(done + (done / 2).max(2));
+    let next = repeats_max.min(done + (done / 2).max(2));
     (next > done && !is_sure()).then_some(next)
 }
 
@@ -64,12 +64,12 @@ pub(crate) fn split_mix(state: &mut u64) -> u64 {
 /// Selects the runs that count; `runs` holds `of_repeat` runs per repeat, in order. If repeats were interrupted, only
 /// those count in which `is_whole` holds for every run, since runs that stopped at different times cannot be compared.
 /// If no repeat is whole, all runs count.
-pub(crate) fn counted<T>(runs: Vec<Option<T>>, of_repeat: usize, is_whole: impl Fn(&T) -> bool) -> Vec<T> {
-    let is_finished = |repeat: &[Option<T>]| repeat.iter().all(|run| run.as_ref().is_some_and(&is_whole));
-    let finished: Vec<bool> = runs.chunks(of_repeat.max(1)).map(is_finished).collect();
+pub(crate) fn counted<T>(runs: Vec<Option<T>>, runs_per_repeat: usize, is_complete: impl Fn(&T) -> bool) -> Vec<T> {
+    let is_finished = |repeat: &[Option<T>]| repeat.iter().all(|run| run.as_ref().is_some_and(&is_complete));
+    let finished: Vec<bool> = runs.chunks(runs_per_repeat.max(1)).map(is_finished).collect();
     let only_finished = finished.iter().any(|&finished| finished);
-    let counts = |place: usize| !only_finished || finished[place / of_repeat.max(1)];
-    runs.into_iter().enumerate().filter(|(place, _)| counts(*place)).filter_map(|(_, run)| run).collect()
+    let counts = |index: usize| !only_finished || finished[index / runs_per_repeat.max(1)];
+    runs.into_iter().enumerate().filter(|(index, _)| counts(*index)).filter_map(|(_, run)| run).collect()
 }
 
 #[cfg(test)]
@@ -78,10 +78,11 @@ mod tests {
 
     #[test]
     fn repeats_continue_until_the_decision_is_sure_or_the_ios_are_spent() {
-        let rounds = |ios_of_repeat: u64, of_repeat: usize, most: u32, sure_from: u32| {
+        let rounds = |ios_of_repeat: u64, runs_per_repeat: usize, most: u32, sure_from: u32| {
             let (mut done, mut rounds) = (0, Vec::new());
-            let goes_on =
-                |done: u32| until_sure(done, ios_of_repeat * u64::from(done), of_repeat, most, || done >= sure_from);
+            let goes_on = |done: u32| {
+                until_sure(done, ios_of_repeat * u64::from(done), runs_per_repeat, most, || done >= sure_from)
+            };
             while let Some(next) = goes_on(done) {
                 assert!(next > done);
                 done = next;

@@ -28,7 +28,7 @@ fn group(name: &str) -> Option<fn(&Row) -> bool> {
 }
 
 /// The inputs of the kernel's choice of a default scheduler.
-pub(crate) struct Default<'a> {
+pub(crate) struct DefaultScheduler<'a> {
     /// The devices: name and properties.
     pub(crate) shapes: Vec<(String, Shape)>,
     pub(crate) queue: &'a QueueSettings,
@@ -36,7 +36,7 @@ pub(crate) struct Default<'a> {
     pub(crate) elevator: Option<&'a str>,
 }
 
-impl Default<'_> {
+impl DefaultScheduler<'_> {
     /// The default scheduler of a device. Up to 4.20, disks behind SCSI had a legacy queue, and all others a
     /// multi-queue one.
     fn of(&self, shape: &Shape) -> &'static str {
@@ -73,8 +73,8 @@ impl Default<'_> {
 }
 
 /// The kernel's schedulers that pass a filter.
-pub(crate) fn of_kernel(queue: &QueueSettings, is_meant: impl Fn(&Row) -> bool) -> Vec<String> {
-    let rows = queue.schedulers.rows().iter().filter(|row| row.exists_in(queue.kernel) && is_meant(row));
+pub(crate) fn kernel_schedulers(queue: &QueueSettings, matches: impl Fn(&Row) -> bool) -> Vec<String> {
+    let rows = queue.schedulers.rows().iter().filter(|row| row.exists_in(queue.kernel) && matches(row));
     rows.map(|row| row.name.to_owned()).collect()
 }
 
@@ -87,39 +87,39 @@ fn is_newer_than_kernel(row: &Row, kernel: Kernel) -> bool {
 pub(crate) fn choose(
     options: &Options<'_>,
     field: Field,
-    wanted: &[String],
-    default: &Default<'_>,
+    requested: &[String],
+    default: &DefaultScheduler<'_>,
     notices: &mut Vec<String>,
 ) -> Result<Vec<String>, Error> {
-    if let (Some(elevator), false) = (default.elevator, wanted.iter().any(|name| name == "default")) {
+    if let (Some(elevator), false) = (default.elevator, requested.iter().any(|name| name == "default")) {
         let expected = options.given(Field::Schedulers, "default");
         let problem = format!("only the kernel's default depends on it (expected {expected})");
         return Err(options.refuse(Field::Elevator, elevator, problem));
     }
     let known = &default.queue.schedulers;
     let mut chosen: Vec<String> = Vec::new();
-    for name in wanted {
+    for name in requested {
         if name == "default" {
             let (scheduler, notice) = default.scheduler().map_err(|problem| options.refuse(field, name, problem))?;
             chosen.push(scheduler.to_owned());
             notices.push(notice);
         } else if let Some(belongs) = group(name) {
-            let of_kind = known.rows().iter().filter(|row| belongs(row));
-            let (later, there): (Vec<&Row>, Vec<&Row>) =
-                of_kind.partition(|row| is_newer_than_kernel(row, default.queue.kernel));
-            chosen.extend(there.iter().map(|row| row.name.to_owned()));
-            if !later.is_empty() {
-                let later: Vec<_> = later.iter().map(|row| format!("{} ({})", row.name, row.since)).collect();
+            let group_rows = known.rows().iter().filter(|row| belongs(row));
+            let (newer, existing): (Vec<&Row>, Vec<&Row>) =
+                group_rows.partition(|row| is_newer_than_kernel(row, default.queue.kernel));
+            chosen.extend(existing.iter().map(|row| row.name.to_owned()));
+            if !newer.is_empty() {
+                let newer: Vec<_> = newer.iter().map(|row| format!("{} ({})", row.name, row.since)).collect();
                 let kernel = default.queue.kernel;
-                notices.push(format!("Linux {kernel} is older than {}: left out.", later.join(", ")));
+                notices.push(format!("Linux {kernel} is older than {}: left out.", newer.join(", ")));
             }
         } else if let Some(row) = known.find(name) {
             let kernel = default.queue.kernel;
             if is_newer_than_kernel(row, kernel) {
-                let there = of_kernel(default.queue, |_| true).join(", ");
-                let later = options.given(Field::Kernels, row.since);
+                let existing = kernel_schedulers(default.queue, |_| true).join(", ");
+                let newer = options.given(Field::Kernels, row.since);
                 let problem =
-                    format!("Linux {kernel} does not have it yet (expected some of {there}, or {later} or later)");
+                    format!("Linux {kernel} does not have it yet (expected some of {existing}, or {newer} or later)");
                 return Err(options.refuse(field, name, problem));
             }
             chosen.push(name.clone());
@@ -144,14 +144,14 @@ pub(crate) fn queue_under(scheduler: &str, config: &QueueConfig) -> Result<AnyQu
 
 /// Notices about schedulers that no release of Linux has.
 pub(crate) fn outside_linux_notices(schedulers: &[String], queue: &QueueSettings) -> Vec<String> {
-    let of_group = |(name, what): (&str, &str)| {
+    let group_notice = |(name, what): (&str, &str)| {
         let belongs = group(name)?;
         let rows = schedulers.iter().filter_map(|name| queue.schedulers.find(name)).filter(|row| belongs(row));
         let sources: Vec<String> =
             rows.filter_map(|row| Some(format!("{} ({})", row.name, row.outside_linux()?))).collect();
         (!sources.is_empty()).then(|| format!("{}: {what}; no Linux kernel has it.", sources.join(", ")))
     };
-    [("research", "research"), ("shipping", "out of tree")].into_iter().filter_map(of_group).collect()
+    [("research", "research"), ("shipping", "out of tree")].into_iter().filter_map(group_notice).collect()
 }
 
 /// A notice about schedulers that need a block layer which the kernel no longer has.

@@ -21,8 +21,8 @@ use crate::comparison::{Devices, Profile, Vary};
 use crate::load::job_facts::JobFacts;
 use crate::load::{self, Load};
 use crate::notices::{calibrated, effects, stable_merge};
-use crate::plan::queue_files::Writing;
-use crate::plan::schedulers::{self, Default};
+use crate::plan::queue_files::FileWrite;
+use crate::plan::schedulers::{self, DefaultScheduler};
 use crate::plan::tunables::{self, Settings};
 use crate::plan::variants::{self, Bench, Varied, number_or_text};
 use crate::plan::{devices, guests, host, io_max, io_prio_class, queue_files, queues, writes};
@@ -33,7 +33,7 @@ pub(crate) struct Setup {
     kernel: KernelOption,
     pub(crate) workload: hoistway_load::Load,
     pub(crate) devices: Vec<Preset>,
-    pub(crate) guests: Option<guests::Chosen>,
+    pub(crate) guests: Option<guests::ChosenGuests>,
     pub(crate) host: Host,
     pub(crate) queue: Arc<QueueSettings>,
     /// The queue of the first device.
@@ -65,28 +65,28 @@ impl Setup {
     pub(crate) fn of(
         options: &Options<'_>,
         load: &Load,
-        wanted: &Devices,
+        requested: &Devices,
         host: &Profile,
         kernel_option: &KernelOption,
     ) -> Result<Setup, Error> {
         let comparison = options.comparison;
-        let guest_schedulers = guests::wanted(options, load.guest_schedulers())?;
+        let guest_schedulers = guests::requested_schedulers(options, load.guest_schedulers())?;
         let in_guests = !guest_schedulers.is_empty();
         let (mut host, cpus) = host::choose(options, host)?;
         host.journal |= load.page.as_ref().is_some_and(|page| page.journal);
         let recorded = load.recorded.as_deref();
-        let JobFile { load: mut workload, notices: of_file } = match recorded {
+        let JobFile { load: mut workload, notices: file_notices } = match recorded {
             Some(recorded) => JobFile { load: recorded.without_processes(), notices: recorded.notices(options) },
             None => load.job_file(options, cpus, host.memory_bytes)?,
         };
-        let fitting = match recorded {
+        let suggested = match recorded {
             Some(recorded) => Some(recorded.suggested_device_class()),
             None => load.page.as_ref().map(|page| page.device.as_str()),
         };
         let (devices, mut notices) = if in_guests {
-            devices::choose_guest_host_device(options, wanted, fitting)?
+            devices::choose_guest_host_device(options, requested, suggested)?
         } else {
-            devices::choose(options, wanted, &workload, fitting)?
+            devices::choose(options, requested, &workload, suggested)?
         };
         notices.extend(kernel_option.notice());
         let kernel = kernel_option.kernel;
@@ -101,17 +101,17 @@ impl Setup {
         }
         let guests = guests::choose(options, guest_schedulers, &workload, first, &queue, &mut notices)?;
         let shapes = devices.iter().map(|preset| (preset.name.clone(), preset.shape())).collect();
-        let default = Default { shapes, queue: &queue, elevator: comparison.elevator.as_deref() };
-        let wanted = match &comparison.schedulers[..] {
+        let default = DefaultScheduler { shapes, queue: &queue, elevator: comparison.elevator.as_deref() };
+        let requested = match &comparison.schedulers[..] {
             // All schedulers, combined with the guests' schedulers, would make dozens of pairs.
-            [] if in_guests => schedulers::of_kernel(&queue, |row| row.layer == Layer::MultiQueue),
-            [] => schedulers::of_kernel(&queue, |_| true),
-            wanted => wanted.to_vec(),
+            [] if in_guests => schedulers::kernel_schedulers(&queue, |row| row.layer == Layer::MultiQueue),
+            [] => schedulers::kernel_schedulers(&queue, |_| true),
+            requested => requested.to_vec(),
         };
         let default_scheduler = default.name();
-        let schedulers = schedulers::choose(options, Field::Schedulers, &wanted, &default, &mut notices)?;
+        let schedulers = schedulers::choose(options, Field::Schedulers, &requested, &default, &mut notices)?;
         // The schedulers that see the load's processes and cgroups, and all schedulers in use.
-        let mut of_processes = guests.as_ref().map_or(&schedulers, |guests| &guests.schedulers).clone();
+        let mut process_schedulers = guests.as_ref().map_or(&schedulers, |guests| &guests.schedulers).clone();
         let mut all = schedulers.clone();
         all.extend(
             guests.iter().flat_map(|guests| &guests.schedulers).filter(|name| !schedulers.contains(name)).cloned(),
@@ -130,10 +130,10 @@ impl Setup {
         let bench = Bench {
             options,
             schedulers: &all,
-            on_host: &schedulers,
+            host_schedulers: &schedulers,
             queue: &queue,
             config: &config,
-            configured: &|queue| queue.config(&first.shape()),
+            make_config: &|queue| queue.config(&first.shape()),
             settings: &settings,
         };
         let knobs = Varied::of(&bench, &mut notices)?;
@@ -141,8 +141,8 @@ impl Setup {
         writes::check_times(options, &queue.writes, load::expected_ns(&workload, comparison.runtime_ns.map(Nanos)))?;
         writes::validate_settings(options, &queue.writes, &config, &schedulers)?;
         for name in writes::switched_to(&queue.writes).filter(|_| !in_guests) {
-            if !of_processes.iter().any(|known| known == name) {
-                of_processes.push(name.to_owned());
+            if !process_schedulers.iter().any(|known| known == name) {
+                process_schedulers.push(name.to_owned());
             }
         }
         let mut setup = Setup {
@@ -162,21 +162,21 @@ impl Setup {
             notices,
             varied: Map::new(),
         };
-        let of_load = setup.notices_of_load(options, &all, &of_processes);
-        setup.notices.extend(of_load.into_iter().chain(of_file));
+        let load_notices = setup.load_notices(options, &all, &process_schedulers);
+        setup.notices.extend(load_notices.into_iter().chain(file_notices));
         Ok(setup)
     }
 
     /// Notices about the load under its schedulers: `all` of them, of which those in `of_processes` see its processes and cgroups.
-    fn notices_of_load(&self, options: &Options<'_>, all: &[String], of_processes: &[String]) -> Vec<String> {
+    fn load_notices(&self, options: &Options<'_>, all: &[String], process_schedulers: &[String]) -> Vec<String> {
         let Setup { workload, queue, schedulers, guests, .. } = self;
         let mut notices = Vec::new();
         notices.extend(schedulers::legacy_notice(all, queue));
         notices.extend(schedulers::outside_linux_notices(all, queue));
-        notices.extend(effects::notices(options, workload, of_processes, queue));
-        notices.extend(io_prio_class::notice(options, of_processes, queue));
+        notices.extend(effects::notices(options, workload, process_schedulers, queue));
+        notices.extend(io_prio_class::notice(options, process_schedulers, queue));
         notices.extend(queues::polling_notice(options, workload, queue, schedulers));
-        notices.extend(stable_merge::notice(workload, of_processes, self.kernel.kernel));
+        notices.extend(stable_merge::notice(workload, process_schedulers, self.kernel.kernel));
         notices.extend(
             guests
                 .as_ref()
@@ -190,18 +190,18 @@ impl Setup {
     /// The schedulers of the host; with guests, every pair of a guest scheduler over a host scheduler.
     fn pairs(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let guests = self.guests.as_ref().map_or(&[][..], |guests| &guests.schedulers);
-        let over = move |host| {
+        let with_guests = move |host| {
             let without = guests.is_empty().then_some((host, None));
             without.into_iter().chain(guests.iter().map(move |guest| (host, Some(guest.as_str()))))
         };
-        self.schedulers.iter().map(String::as_str).flat_map(over)
+        self.schedulers.iter().map(String::as_str).flat_map(with_guests)
     }
 
     /// The number of variants, not counting defaults that are added to the requested settings.
     pub(crate) fn variant_count(&self) -> usize {
-        let of_pair =
+        let pair_count =
             |(host, guest): (_, Option<_>)| self.knobs.count(&[host].into_iter().chain(guest).collect::<Vec<&str>>());
-        self.pairs().map(of_pair).fold(0, usize::saturating_add)
+        self.pairs().map(pair_count).fold(0, usize::saturating_add)
     }
 
     /// The runs of a repeat: every scheduler with every setting, all with the same seed.
@@ -231,27 +231,27 @@ impl Setup {
     ///
     /// # Errors
     /// If the setup lacks the scheduler, tunable or file, or a value is invalid.
-    pub(crate) fn with(&self, options: &Options<'_>, wanted: &Setting) -> Result<Variant, Error> {
-        let host = &wanted.scheduler;
+    pub(crate) fn variant_with(&self, options: &Options<'_>, requested: &Setting) -> Result<Variant, Error> {
+        let host = &requested.scheduler;
         if !self.schedulers.contains(host) {
             let known = self.schedulers.join(", ");
             let problem = format!("is not among the compared schedulers (expected one of {known})");
             return Err(options.refuse(Field::Schedulers, host, problem));
         }
         let mut queue = (*self.queue).clone();
-        for (file, text) in &wanted.queue_files {
+        for (file, text) in &requested.queue_files {
             let given = format!("{}.{file}={text}", Vary::QUEUE);
-            queue_files::write(options, &Writing { field: Field::Vary, given, file, text }, &mut queue)?;
+            queue_files::write(options, &FileWrite { field: Field::Vary, given, file, text }, &mut queue)?;
         }
         let mut tunables = self.settings.get(host).cloned().unwrap_or_default();
-        tunables.extend(wanted.tunables.clone());
+        tunables.extend(requested.tunables.clone());
         let guest = self.guests.as_ref().and_then(|guests| guests.schedulers.first()).map(|scheduler| GuestSpec {
             scheduler: scheduler.clone(),
             tunables: self.settings.get(scheduler).cloned().unwrap_or_default(),
         });
         let spec = RunSpec { scheduler: host.clone(), tunables, guest, seed: 0 };
-        let values = wanted.knobs().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
-        let description = RunVariant { is_default: wanted.is_kernel_default(), ..RunVariant::new(host, values) };
+        let values = requested.knobs().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
+        let description = RunVariant { is_default: requested.is_kernel_default(), ..RunVariant::new(host, values) };
         Ok(Variant { spec, queue: Arc::new(queue), description })
     }
 

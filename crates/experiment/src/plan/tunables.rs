@@ -32,12 +32,12 @@ pub(crate) fn settings(options: &Options<'_>, schedulers: &[String], known: &Reg
         if !schedulers.contains(scheduler) {
             return Err(refuse(format!("{scheduler} is not among the compared schedulers")));
         }
-        let of_scheduler = settings.entry(scheduler.clone()).or_default();
-        if let Some((_, before)) = of_scheduler.iter().find(|(known, _)| known == name) {
+        let scheduler_settings = settings.entry(scheduler.clone()).or_default();
+        if let Some((_, before)) = scheduler_settings.iter().find(|(known, _)| known == name) {
             let before = options.given(Field::Tunables, format_args!("{scheduler}.{name}={before}"));
             return Err(refuse(format!("{before} was already given (expected one value for each tunable)")));
         }
-        of_scheduler.push((name.clone(), text.clone()));
+        scheduler_settings.push((name.clone(), text.clone()));
     }
     Ok(settings)
 }
@@ -53,12 +53,12 @@ impl fmt::Display for Tunable {
 pub(crate) fn validate_settings(options: &Options<'_>, config: &QueueConfig) -> Result<Vec<String>, Error> {
     let mut notices = Vec::new();
     // By scheduler, in the order of writing.
-    let mut wanted: Vec<&Tunable> = options.comparison.tunables.iter().collect();
-    wanted.sort_by_key(|tunable| &tunable.scheduler);
-    for of_one in wanted.chunk_by(|a, b| a.scheduler == b.scheduler) {
-        let queue = schedulers::queue_under(&of_one[0].scheduler, config).about(Field::Tunables)?;
-        for wanted in of_one {
-            notices.extend(set(options, Field::Tunables, &queue, wanted)?);
+    let mut requested: Vec<&Tunable> = options.comparison.tunables.iter().collect();
+    requested.sort_by_key(|tunable| &tunable.scheduler);
+    for same_scheduler in requested.chunk_by(|a, b| a.scheduler == b.scheduler) {
+        let queue = schedulers::queue_under(&same_scheduler[0].scheduler, config).about(Field::Tunables)?;
+        for tunable in same_scheduler {
+            notices.extend(set(options, Field::Tunables, &queue, tunable)?);
         }
     }
     Ok(notices)
@@ -69,10 +69,10 @@ pub(crate) fn set(
     options: &Options<'_>,
     field: Field,
     queue: &AnyQueue<Local>,
-    wanted: &Tunable,
+    requested: &Tunable,
 ) -> Result<Option<String>, Error> {
-    let Tunable { name, text, .. } = wanted;
-    let refuse = |problem: String| Err(options.refuse(field, wanted, problem));
+    let Tunable { name, text, .. } = requested;
+    let refuse = |problem: String| Err(options.refuse(field, requested, problem));
     let tunables = queue.tunables();
     let Some(tunable) = tunables.iter().find(|tunable| tunable.name == name) else {
         if queue.attribute(name).is_ok() {
@@ -80,7 +80,7 @@ pub(crate) fn set(
             let kernel = queue.generation().kernel;
             return refuse(format!("in Linux {kernel} this is a file of queue/, not a tunable (expected {file})"));
         }
-        return refuse(unknown(queue, name));
+        return refuse(unknown_tunable_error(queue, name));
     };
     let now = queue.generation().hz.now(Instant::ZERO);
     if let Err(error) = queue.set_tunable(now, name, text, &mut Effects::new()) {
@@ -88,7 +88,7 @@ pub(crate) fn set(
     }
     Ok(match queue.tunable(name) {
         Ok(value) if value.to_string() != *text => {
-            let setting = options.given(field, wanted);
+            let setting = options.given(field, requested);
             Some(format!("{setting}: the kernel reads this as {value}."))
         }
         _ => None,
@@ -96,7 +96,7 @@ pub(crate) fn set(
 }
 
 /// The error for an unknown tunable, with the tunables of the queue's scheduler.
-pub(crate) fn unknown(queue: &AnyQueue<Local>, name: &str) -> String {
+pub(crate) fn unknown_tunable_error(queue: &AnyQueue<Local>, name: &str) -> String {
     let (scheduler, tunables) = (queue.scheduler(), queue.tunables());
     if tunables.is_empty() {
         return format!("{scheduler} has no tunables");

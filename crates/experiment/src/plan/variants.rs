@@ -14,7 +14,7 @@ use crate::comparison::error::{About as _, Error};
 use crate::comparison::fields::Field;
 use crate::comparison::{Tunable, Vary};
 use crate::nearest;
-use crate::plan::queue_files::{self, Writing};
+use crate::plan::queue_files::{self, FileWrite};
 use crate::plan::schedulers::queue_under;
 use crate::plan::tunables::{self, Settings};
 
@@ -30,14 +30,14 @@ pub(crate) struct Varied(Vec<Knob>);
 struct Knob {
     vary: Vary,
     /// Each value with the result of trying it out.
-    values: Vec<Tried>,
+    values: Vec<TrialResult>,
 }
 
 /// The result of trying a value out.
 #[derive(Debug, Default)]
-struct Tried {
+struct TrialResult {
     /// The schedulers that have this value by default.
-    usual_under: Vec<String>,
+    default_under: Vec<String>,
     /// The schedulers that reject the value, although others accept it.
     refused_under: Vec<String>,
 }
@@ -57,8 +57,8 @@ pub(crate) struct Setting {
 impl Setting {
     /// The tunables that it sets for a scheduler.
     pub(crate) fn tunables_of(&self, scheduler: &str) -> impl Iterator<Item = (String, String)> {
-        let of = self.tunables.iter().filter(move |tunable| tunable.scheduler == scheduler);
-        of.map(|tunable| (tunable.name.clone(), tunable.text.clone()))
+        let matching = self.tunables.iter().filter(move |tunable| tunable.scheduler == scheduler);
+        matching.map(|tunable| (tunable.name.clone(), tunable.text.clone()))
     }
 }
 
@@ -68,13 +68,13 @@ pub(crate) struct Bench<'a> {
     /// All schedulers, of hosts and guests.
     pub(crate) schedulers: &'a [String],
     /// The schedulers of the host, whose queues are written to.
-    pub(crate) on_host: &'a [String],
+    pub(crate) host_schedulers: &'a [String],
     /// The settings without variation.
     pub(crate) queue: &'a QueueSettings,
     /// The queue of the first device.
     pub(crate) config: &'a QueueConfig,
     /// Makes the configuration of a queue.
-    pub(crate) configured: &'a dyn Fn(&QueueSettings) -> QueueConfig,
+    pub(crate) make_config: &'a dyn Fn(&QueueSettings) -> QueueConfig,
     /// The settings that apply to all runs.
     pub(crate) settings: &'a Settings,
 }
@@ -82,10 +82,10 @@ pub(crate) struct Bench<'a> {
 impl Varied {
     /// Tries all values out. Adds a notice for each value that the kernel changes.
     pub(crate) fn of(bench: &Bench<'_>, notices: &mut Vec<String>) -> Result<Varied, Error> {
-        let wanted = &bench.options.comparison.vary;
-        let mut knobs = Vec::with_capacity(wanted.len());
-        for (place, vary) in wanted.iter().enumerate() {
-            bench.check(vary, &wanted[..place])?;
+        let requested = &bench.options.comparison.vary;
+        let mut knobs = Vec::with_capacity(requested.len());
+        for (index, vary) in requested.iter().enumerate() {
+            bench.check(vary, &requested[..index])?;
             let validate_settings = if vary.of == Vary::QUEUE { Bench::file } else { Bench::tunable };
             let tried = vary.texts.iter().map(|text| validate_settings(bench, vary, text, notices));
             knobs.push(Knob { vary: vary.clone(), values: tried.collect::<Result<_, _>>()? });
@@ -95,7 +95,7 @@ impl Varied {
 
     /// The maximum number of variants of a scheduler, with or without guests, not counting an added default.
     pub(crate) fn count(&self, schedulers: &[&str]) -> usize {
-        let knobs = self.0.iter().filter(|knob| knob.is_of(schedulers));
+        let knobs = self.0.iter().filter(|knob| knob.applies_to(schedulers));
         knobs.fold(1, |product: usize, knob| product.saturating_mul(knob.vary.texts.len()))
     }
 
@@ -103,34 +103,35 @@ impl Varied {
     /// the default is inserted in front if it is not one of them.
     pub(crate) fn settings(&self, host: &str, guest: Option<&str>, queue: &Arc<QueueSettings>) -> Vec<Setting> {
         let schedulers: Vec<&str> = [host].into_iter().chain(guest).collect();
-        let knobs: Vec<&Knob> = self.0.iter().filter(|knob| knob.is_of(&schedulers)).collect();
-        let nothing = Setting { tunables: Vec::new(), queue: Arc::clone(queue), values: Map::new(), is_default: false };
+        let knobs: Vec<&Knob> = self.0.iter().filter(|knob| knob.applies_to(&schedulers)).collect();
+        let fixed_setting =
+            Setting { tunables: Vec::new(), queue: Arc::clone(queue), values: Map::new(), is_default: false };
         if knobs.is_empty() {
-            return vec![nothing];
+            return vec![fixed_setting];
         }
-        let mut settings = vec![Setting { is_default: true, ..nothing.clone() }];
+        let mut settings = vec![Setting { is_default: true, ..fixed_setting.clone() }];
         for knob in knobs {
-            let of_knob = |setting: &Setting| {
+            let with_each_value = |setting: &Setting| {
                 let each = knob.vary.texts.iter().zip(&knob.values);
                 let possible = each.filter(|(_, tried)| !tried.refused_under.iter().any(|name| name == host));
                 possible.map(|(text, tried)| knob.set(text, tried, setting, &schedulers)).collect::<Vec<_>>()
             };
-            settings = settings.iter().flat_map(of_knob).collect();
+            settings = settings.iter().flat_map(with_each_value).collect();
         }
         if !settings.iter().any(|setting| setting.is_default) {
-            settings.insert(0, Setting { is_default: true, ..nothing });
+            settings.insert(0, Setting { is_default: true, ..fixed_setting });
         }
         settings
     }
 }
 
 impl Knob {
-    fn is_of(&self, schedulers: &[&str]) -> bool {
+    fn applies_to(&self, schedulers: &[&str]) -> bool {
         self.vary.of == Vary::QUEUE || schedulers.contains(&&*self.vary.of)
     }
 
     /// A setting with a value of this knob. The host's scheduler comes first in `schedulers`.
-    fn set(&self, text: &str, tried: &Tried, setting: &Setting, schedulers: &[&str]) -> Setting {
+    fn set(&self, text: &str, tried: &TrialResult, setting: &Setting, schedulers: &[&str]) -> Setting {
         let Vary { of, name, .. } = &self.vary;
         let mut setting = setting.clone();
         let is_file = of == Vary::QUEUE;
@@ -146,8 +147,8 @@ impl Knob {
         // Of two schedulers, both may have a tunable of this name.
         let knob = if is_file || schedulers.len() == 1 { name.clone() } else { self.vary.knob() };
         setting.values.insert(knob, number_or_text(text));
-        let under = if is_file { schedulers[0] } else { of };
-        setting.is_default &= tried.usual_under.iter().any(|known| known == under);
+        let default_scheduler = if is_file { schedulers[0] } else { of };
+        setting.is_default &= tried.default_under.iter().any(|known| known == default_scheduler);
         setting
     }
 }
@@ -167,7 +168,7 @@ pub(crate) fn number_or_text(text: &str) -> Value {
 impl Bench<'_> {
     /// Checks that a knob can be varied at all, given the knobs before it.
     fn check(&self, vary: &Vary, before: &[Vary]) -> Result<(), Error> {
-        let (options, wanted) = (self.options, self.options.comparison);
+        let (options, comparison) = (self.options, self.options.comparison);
         let refuse = |problem: String| Err(options.refuse(Field::Vary, vary, problem));
         if vary.texts.is_empty() {
             return refuse("expected some values, such as mq-deadline.fifo_batch=1,4,16".to_owned());
@@ -182,8 +183,8 @@ impl Bench<'_> {
             let other = options.given(Field::Vary, before);
             return refuse(format!("{other} was already given (expected all values of {} in one)", vary.knob()));
         }
-        let set = wanted.tunables.iter().find(|set| set.scheduler == vary.of && set.name == vary.name);
-        let written = wanted.queue_files.iter().find(|set| vary.of == Vary::QUEUE && set.file == vary.name);
+        let set = comparison.tunables.iter().find(|set| set.scheduler == vary.of && set.name == vary.name);
+        let written = comparison.queue_files.iter().find(|set| vary.of == Vary::QUEUE && set.file == vary.name);
         let fixed = set.map(|set| options.given(Field::Tunables, set));
         let fixed =
             fixed.or_else(|| written.map(|set| options.given(Field::QueueFiles, format!("{}={}", set.file, set.text))));
@@ -191,14 +192,14 @@ impl Bench<'_> {
             return refuse(format!("{fixed} sets {} for all runs (expected one of the two)", vary.knob()));
         }
         let values: Vec<Value> = vary.texts.iter().map(|text| number_or_text(text)).collect();
-        match values.iter().enumerate().find(|(place, value)| values[..*place].contains(value)) {
-            Some((place, _)) => refuse(format!("{} is given twice (expected each value once)", vary.texts[place])),
+        match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
+            Some((index, _)) => refuse(format!("{} is given twice (expected each value once)", vary.texts[index])),
             None => Ok(()),
         }
     }
 
     /// Tries a value of a tunable out.
-    fn tunable(&self, vary: &Vary, text: &str, notices: &mut Vec<String>) -> Result<Tried, Error> {
+    fn tunable(&self, vary: &Vary, text: &str, notices: &mut Vec<String>) -> Result<TrialResult, Error> {
         let tunable = Tunable { scheduler: vary.of.clone(), name: vary.name.clone(), text: text.to_owned() };
         let queue = queue_under(&vary.of, self.config).about(Field::Vary)?;
         let now = queue.generation().hz.now(Instant::ZERO);
@@ -207,22 +208,25 @@ impl Bench<'_> {
         }
         let before = queue.tunable(&vary.name).ok();
         notices.extend(tunables::set(self.options, Field::Vary, &queue, &tunable)?);
-        let is_usual = before.is_some() && before == queue.tunable(&vary.name).ok();
-        Ok(Tried { usual_under: is_usual.then(|| vary.of.clone()).into_iter().collect(), ..Tried::default() })
+        let is_default_value = before.is_some() && before == queue.tunable(&vary.name).ok();
+        Ok(TrialResult {
+            default_under: is_default_value.then(|| vary.of.clone()).into_iter().collect(),
+            ..TrialResult::default()
+        })
     }
 
     /// Tries a value of a file out under every scheduler of the host. A value that only some schedulers reject is left out for
     /// those.
-    fn file(&self, vary: &Vary, text: &str, notices: &mut Vec<String>) -> Result<Tried, Error> {
+    fn file(&self, vary: &Vary, text: &str, notices: &mut Vec<String>) -> Result<TrialResult, Error> {
         let given = |file: &str, text: &str| format!("{}.{file}={text}", Vary::QUEUE);
         let mut queue = QueueSettings { attributes: Vec::new(), ..self.queue.clone() };
-        let writing = Writing { field: Field::Vary, given: given(&vary.name, text), file: &vary.name, text };
-        queue_files::write(self.options, &writing, &mut queue)?;
-        let config = (self.configured)(&queue);
-        let (mut tried, mut refusals) = (Tried::default(), Vec::new());
-        for scheduler in self.on_host {
-            let alone = std::slice::from_ref(scheduler);
-            match queue_files::validate_field(self.options, Field::Vary, &given, &queue, &config, alone) {
+        let file_write = FileWrite { field: Field::Vary, given: given(&vary.name, text), file: &vary.name, text };
+        queue_files::write(self.options, &file_write, &mut queue)?;
+        let config = (self.make_config)(&queue);
+        let (mut tried, mut refusals) = (TrialResult::default(), Vec::new());
+        for scheduler in self.host_schedulers {
+            let this_scheduler = std::slice::from_ref(scheduler);
+            match queue_files::validate_field(self.options, Field::Vary, &given, &queue, &config, this_scheduler) {
                 Ok(new) => {
                     notices.extend(new.into_iter().filter(|notice| !notices.contains(notice)).collect::<Vec<_>>())
                 }
@@ -232,14 +236,14 @@ impl Bench<'_> {
                     continue;
                 }
             }
-            let bare = QueueSettings { attributes: Vec::new(), ..self.queue.clone() };
-            let before = self.shown(&vary.name, scheduler, self.config, &bare);
+            let defaults = QueueSettings { attributes: Vec::new(), ..self.queue.clone() };
+            let before = self.shown(&vary.name, scheduler, self.config, &defaults);
             if before.is_some() && before == self.shown(&vary.name, scheduler, &config, &queue) {
-                tried.usual_under.push(scheduler.clone());
+                tried.default_under.push(scheduler.clone());
             }
         }
         match refusals.into_iter().next() {
-            Some(refusal) if tried.refused_under.len() == self.on_host.len() => Err(refusal),
+            Some(refusal) if tried.refused_under.len() == self.host_schedulers.len() => Err(refusal),
             Some(refusal) => {
                 notices.push(format!("Left out: {refusal}."));
                 Ok(tried)
@@ -250,11 +254,11 @@ impl Bench<'_> {
 
     /// The value that a file of `queue/` shows under a scheduler.
     fn shown(&self, file: &str, scheduler: &str, config: &QueueConfig, queue: &QueueSettings) -> Option<String> {
-        let front: AnyQueue<Local> = queue_under(scheduler, config).ok()?;
-        let now = front.generation().hz.now(Instant::ZERO);
+        let trial_queue: AnyQueue<Local> = queue_under(scheduler, config).ok()?;
+        let now = trial_queue.generation().hz.now(Instant::ZERO);
         for (file, text) in self.queue.attributes.iter().chain(&queue.attributes) {
-            front.set_attribute(now, file, text, &mut Effects::new()).ok()?;
+            trial_queue.set_attribute(now, file, text, &mut Effects::new()).ok()?;
         }
-        front.attribute(file).ok()
+        trial_queue.attribute(file).ok()
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn ordered(options: &Options<'_>, known: &Registry, schedulers: &[Str
             file: write.file.clone(),
             text: write.text.clone(),
         };
-        let refuse = |problem: String| Err(options.refuse(Field::Writes, in_words(&write), problem));
+        let refuse = |problem: String| Err(options.refuse(Field::Writes, write_text(&write), problem));
         if let Some(unknown) = write.only_under.as_ref().filter(|name| known.find(name).is_none()) {
             let known = known.names().join(", ");
             return refuse(format!("unknown scheduler \"{unknown}\" (expected one of {known})"));
@@ -44,7 +44,7 @@ pub(crate) fn ordered(options: &Options<'_>, known: &Registry, schedulers: &[Str
     match writes.iter().find(is_never_active) {
         Some(write) => {
             let active = active.join(", ");
-            Err(options.refuse(Field::Writes, in_words(write), format!("never active (expected one of {active})")))
+            Err(options.refuse(Field::Writes, write_text(write), format!("never active (expected one of {active})")))
         }
         None => Ok(writes),
     }
@@ -61,14 +61,14 @@ pub(crate) fn check_times(options: &Options<'_>, writes: &[Write], end_ns: Optio
     match late {
         Some((end, write)) => {
             let problem = format!("the load ends after {} (expected an earlier time)", Nanos(end));
-            Err(options.refuse(Field::Writes, in_words(write), problem))
+            Err(options.refuse(Field::Writes, write_text(write), problem))
         }
         None => Ok(()),
     }
 }
 
 /// A write in the syntax of the command line: `300ms:bfq.slice_idle=0`.
-pub(crate) fn in_words(Write { at, only_under, file, text }: &Write) -> String {
+pub(crate) fn write_text(Write { at, only_under, file, text }: &Write) -> String {
     let at = at.to_string().replace(' ', "");
     match (only_under, file.strip_prefix("iosched/")) {
         (Some(scheduler), Some(tunable)) => format!("{at}:{scheduler}.{tunable}={text}"),
@@ -78,17 +78,17 @@ pub(crate) fn in_words(Write { at, only_under, file, text }: &Write) -> String {
 
 /// Notices about writes that were not made in all runs, because the load had ended or another scheduler was active. `fates`
 /// are the results of each run, by its label.
-pub(crate) fn not_done(options: &Options<'_>, writes: &[Write], fates: &[(&str, &[Fate])]) -> Vec<String> {
+pub(crate) fn skipped_write_notices(options: &Options<'_>, writes: &[Write], fates: &[(&str, &[Fate])]) -> Vec<String> {
     let name = options.name(Field::Writes);
-    let notice = |(place, write): (usize, &Write)| {
-        let labels = |wanted: Fate| {
+    let notice = |(index, write): (usize, &Write)| {
+        let labels = |fate: Fate| {
             let mut labels: Vec<&str> =
-                fates.iter().filter(|(_, fates)| fates.get(place) == Some(&wanted)).map(|(label, _)| *label).collect();
+                fates.iter().filter(|(_, fates)| fates.get(index) == Some(&fate)).map(|(label, _)| *label).collect();
             labels.dedup();
             labels
         };
         let [late, other] = [Fate::TooLate, Fate::OtherScheduler].map(labels);
-        let is_done = fates.iter().any(|(_, fates)| fates.get(place) == Some(&Fate::Written));
+        let is_done = fates.iter().any(|(_, fates)| fates.get(index) == Some(&Fate::Written));
         let why = match (&late[..], &other[..]) {
             // A write to a tunable of one scheduler is expected to be skipped under the others.
             ([], _) if is_done => return None,
@@ -97,7 +97,7 @@ pub(crate) fn not_done(options: &Options<'_>, writes: &[Write], fates: &[(&str, 
             ([], _) => "never written: another scheduler was active at that time".to_owned(),
             (late, _) => format!("not written with {}: the load had ended", late.join(", ")),
         };
-        Some(format!("{name} {}: {why}.", in_words(write)))
+        Some(format!("{name} {}: {why}.", write_text(write)))
     };
     writes.iter().enumerate().filter_map(notice).collect()
 }
@@ -110,35 +110,37 @@ pub(crate) fn validate_settings(
     schedulers: &[String],
 ) -> Result<(), Error> {
     for scheduler in schedulers {
-        let front = queue_under(scheduler, config).about(Field::Writes)?;
+        let trial_queue = queue_under(scheduler, config).about(Field::Writes)?;
         for write in writes {
-            let applies = write.only_under.as_ref().is_none_or(|name| name == front.scheduler());
-            let problem = match if applies { try_one(&front, &write.file, &write.text) } else { Ok(()) } {
+            let applies = write.only_under.as_ref().is_none_or(|name| name == trial_queue.scheduler());
+            let problem = match if applies { try_write(&trial_queue, &write.file, &write.text) } else { Ok(()) } {
                 Ok(()) => continue,
                 Err(AttributeError::Invalid) if write.file == "scheduler" => {
-                    let possible = front.attribute("scheduler").about(Field::Writes)?.replace(['[', ']'], "");
+                    let possible = trial_queue.attribute("scheduler").about(Field::Writes)?.replace(['[', ']'], "");
                     let possible = possible.split_whitespace().collect::<Vec<_>>().join(", ");
                     let others = options.name(Field::Schedulers);
                     format!("{scheduler} cannot be changed to that (expected {possible}; other {others} are possible)")
                 }
                 Err(why) => match write.file.strip_prefix("iosched/") {
-                    Some(tunable) if why == AttributeError::Unknown => tunables::unknown(&front, tunable),
+                    Some(tunable) if why == AttributeError::Unknown => {
+                        tunables::unknown_tunable_error(&trial_queue, tunable)
+                    }
                     _ => format!("{why} in the run that starts with {scheduler}"),
                 },
             };
-            return Err(options.refuse(Field::Writes, in_words(write), problem));
+            return Err(options.refuse(Field::Writes, write_text(write), problem));
         }
     }
     Ok(())
 }
 
 /// Makes a write to a queue that is not in use.
-fn try_one(front: &AnyQueue<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
-    let now = front.generation().hz.now(Instant::ZERO);
+fn try_write(trial_queue: &AnyQueue<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
+    let now = trial_queue.generation().hz.now(Instant::ZERO);
     let (mut caller, mut driver, mut probe) = (Caller::new(), Idle, NoProbe);
     // An empty queue is switched at once.
     let mut cx = caller.cx::<(Idle, NoProbe)>(now, CpuId(0), &mut driver, &mut probe, &NoMeter);
-    front.begin_change(&mut cx, file, text).map(|_| ())
+    trial_queue.begin_change(&mut cx, file, text).map(|_| ())
 }
 
 /// An idle device.

@@ -6,20 +6,20 @@ use hoistway_sim::LockUse;
 
 /// The summary of a run with `ios` I/Os in this time on a host with `cpus` CPUs; `None` if no lock had a cost.
 pub(crate) fn summary(used: LockUse, simulated: Nanos, ios: u64, cpus: u16, disks: usize) -> Option<LockSummary> {
-    let percent = |time: Nanos, of: f64| 100.0 * time.0 as f64 / of;
+    let percent = |time: Nanos, total: f64| 100.0 * time.0 as f64 / total;
     let per_io = |count: u64| count as f64 / ios.max(1) as f64;
     let seconds_ns = simulated.0.max(1) as f64;
     let all_cpus = seconds_ns * f64::from(cpus);
     // Several devices have one lock each, and their shares of the load are not known here. Waiting for other locks is
     // negligible.
-    let one = used.elevators > Nanos::ZERO && used.elevators.0 * 10 > used.held.0 * 9 && disks == 1;
+    let has_one_lock = used.elevators > Nanos::ZERO && used.elevators.0 * 10 > used.held.0 * 9 && disks == 1;
     (used.held > Nanos::ZERO).then(|| LockSummary {
         held_percent: percent(used.held, all_cpus),
         waited_percent: percent(used.waited, all_cpus),
-        busy_percent: one.then(|| percent(used.elevators, seconds_ns)),
+        busy_percent: has_one_lock.then(|| percent(used.elevators, seconds_ns)),
         taken_per_io: per_io(used.taken),
         lists_taken_per_io: (used.lists_taken > 0).then(|| per_io(used.lists_taken)),
-        ceiling_iops: one.then(|| ios as f64 / used.elevators.as_secs_f64()),
+        ceiling_iops: has_one_lock.then(|| ios as f64 / used.elevators.as_secs_f64()),
     })
 }
 

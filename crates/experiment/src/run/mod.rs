@@ -70,7 +70,7 @@ impl Runner for Simulator<'_> {
         if control.cancelled.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        self.plan.seen(&self.plan.runs[number], control, self.observer, None).map(Some)
+        self.plan.run_with_recorder(&self.plan.runs[number], control, self.observer, None).map(Some)
     }
 
     fn expected_length(&self, number: usize) -> u32 {
@@ -127,12 +127,12 @@ impl Plan<'_> {
         let simulator = Simulator { plan: self, controls, observer };
         let order = RunOrder { repeats: &repeats, is_parallel: true };
         let outcomes = run_in_rounds(&simulator, &order, observer, |outcomes| self.wanted_run_count(outcomes))?;
-        document::of(self, outcomes, observer.seconds() - begin)
+        document::for_plan(self, outcomes, observer.seconds() - begin)
     }
 
     /// The total number of runs wanted after these outcomes; `None` if there are enough.
     fn wanted_run_count(&self, outcomes: &[Option<RunOutcome>]) -> Option<usize> {
-        let (most, of_repeat) = (self.seeds.len() as u32, self.runs_of_repeat());
+        let (repeats_max, runs_per_repeat) = (self.seeds.len() as u32, self.runs_per_repeat());
         if !self.options.comparison.until_sure {
             return outcomes.is_empty().then_some(self.runs.len());
         }
@@ -142,15 +142,21 @@ impl Plan<'_> {
         }
         let ios = ended.iter().map(|outcome| outcome.run.simulated_ios).sum();
         let is_sure = || {
-            document::of(self, outcomes.to_vec(), 0.0)
+            document::for_plan(self, outcomes.to_vec(), 0.0)
                 .is_ok_and(|document| document.verdicts.iter().all(Verdict::is_sure))
         };
-        let repeats = repeats::until_sure((ended.len() / of_repeat.max(1)) as u32, ios, of_repeat, most, is_sure);
-        repeats.map(|repeats| repeats as usize * of_repeat)
+        let repeats = repeats::until_sure(
+            (ended.len() / runs_per_repeat.max(1)) as u32,
+            ios,
+            runs_per_repeat,
+            repeats_max,
+            is_sure,
+        );
+        repeats.map(|repeats| repeats as usize * runs_per_repeat)
     }
 
     /// Carries out a run with its recorder and `tracer`, if any.
-    pub(crate) fn seen(
+    pub(crate) fn run_with_recorder(
         &self,
         planned: &Planned,
         control: &Control,
@@ -158,31 +164,35 @@ impl Plan<'_> {
         tracer: Option<&mut dyn Observer>,
     ) -> Result<RunOutcome, Error> {
         let mut recorder = (self.options.comparison.excerpts && planned.repeat == 0).then(Recorder::new);
-        let mut observers: Vec<&mut dyn Observer> =
-            recorder.as_mut().map(|recorder| recorder as _).into_iter().chain(tracer.map(|one| one as _)).collect();
-        let mut outcome = self.one(planned, control, observer, &mut observers)?;
+        let mut observers: Vec<&mut dyn Observer> = recorder
+            .as_mut()
+            .map(|recorder| recorder as _)
+            .into_iter()
+            .chain(tracer.map(|tracer| tracer as _))
+            .collect();
+        let mut outcome = self.run_single(planned, control, observer, &mut observers)?;
         let reached_ns = control.reached_ns.load(Ordering::Relaxed);
-        let of = |recorder: Recorder| {
+        let excerpt_of = |recorder: Recorder| {
             let processes = self.processes(planned.setup).into_iter().map(|process| process.job);
             recorder.excerpt(reached_ns, self.devices(planned.setup), processes.collect())
         };
-        outcome.run.excerpt = recorder.map(of);
+        outcome.run.excerpt = recorder.map(excerpt_of);
         Ok(outcome)
     }
 
     /// Carries out a run with its observers, if any.
-    pub(crate) fn one(
+    pub(crate) fn run_single(
         &self,
         planned: &Planned,
         control: &Control,
         observer: &dyn RunObserver,
         observers: &mut [&mut dyn Observer],
     ) -> Result<RunOutcome, Error> {
-        self.of_scenario(&self.scenario(planned), planned, control, observer, observers)
+        self.run_scenario(&self.scenario(planned), planned, control, observer, observers)
     }
 
     /// Like [`one`](Self::one), for a modified scenario.
-    pub(crate) fn of_scenario(
+    pub(crate) fn run_scenario(
         &self,
         scenario: &Scenario<'_>,
         planned: &Planned,

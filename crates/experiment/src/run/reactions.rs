@@ -31,23 +31,23 @@ impl Plan<'_> {
         if document.partial {
             return Ok(());
         }
-        let of_repeat = self.runs.iter().zip(controls.iter()).take(self.runs_of_repeat());
-        for (planned, control) in of_repeat {
+        let first_repeat = self.runs.iter().zip(controls.iter()).take(self.runs_per_repeat());
+        for (planned, control) in first_repeat {
             let is_cancelled = control.cancelled.load(Ordering::Relaxed);
             if is_cancelled || !self.prefers_a_class(planned) {
                 continue;
             }
             let mut runs = Vec::new();
-            for by in REACTION_FACTORS {
+            for factors in REACTION_FACTORS {
                 let mut scenario = self.scenario(planned);
-                scenario.host = with_scaled_reaction_times(scenario.host, by);
-                runs.push(self.of_scenario(&scenario, planned, &Control::default(), &Unobserved, &mut [])?.run);
+                scenario.host = with_scaled_reaction_times(scenario.host, factors);
+                runs.push(self.run_scenario(&scenario, planned, &Control::default(), &Unobserved, &mut [])?.run);
             }
             let is_own = |run: &&Run| run.repeat == planned.repeat && run.variant.label == planned.variant.label;
             runs.extend(document.runs.iter().find(is_own).cloned());
-            if let Some(most) = most_affected_job(&runs) {
+            if let Some(description) = most_affected_job(&runs) {
                 let host = &self.setups[planned.setup].host.name;
-                document.doubts.push(format!("{most} if the reaction times of the host ({host}) are halved or doubled, and a simulation cannot know them exactly"));
+                document.doubts.push(format!("{description} if the reaction times of the host ({host}) are halved or doubled, and a simulation cannot know them exactly"));
             }
         }
         Ok(())
@@ -74,12 +74,12 @@ fn has_classes(load: &Load) -> bool {
 
 /// The host with scaled reaction times: from the end of an I/O until a task or worker acts on it.
 fn with_scaled_reaction_times(mut host: Host, [numerator, denominator]: [u64; 2]) -> Host {
-    let moved = |ns: u64| ns * numerator / denominator;
-    host.switch_ns = Some(moved(host.switch_ns()));
-    host.wake_ns = host.wake_ns.map(moved);
-    host.worker_ns = host.worker_ns.map(moved);
+    let scaled = |ns: u64| ns * numerator / denominator;
+    host.switch_ns = Some(scaled(host.switch_ns()));
+    host.wake_ns = host.wake_ns.map(scaled);
+    host.worker_ns = host.worker_ns.map(scaled);
     for [_, exit_ns] in &mut host.idle_ns {
-        *exit_ns = moved(*exit_ns);
+        *exit_ns = scaled(*exit_ns);
     }
     host
 }
@@ -89,11 +89,15 @@ fn most_affected_job(runs: &[Run]) -> Option<String> {
     let first = runs.first()?;
     let mut most: Option<(f64, String)> = None;
     for job in &first.jobs {
-        let of_run = |run: &Run| {
-            let mut jobs = run.jobs.iter().filter(|one| one.job == job.job);
-            jobs.next().map(|one| one.transfers().fold((0, 0.0), |(ios, iops), of| (ios + of.ios, iops + of.iops)))
+        let job_totals = |run: &Run| {
+            let mut jobs = run.jobs.iter().filter(|summary| summary.job == job.job);
+            jobs.next().map(|summary| {
+                summary
+                    .transfers()
+                    .fold((0, 0.0), |(ios, iops), direction| (ios + direction.ios, iops + direction.iops))
+            })
         };
-        let all: Vec<(u64, f64)> = runs.iter().filter_map(of_run).collect();
+        let all: Vec<(u64, f64)> = runs.iter().filter_map(job_totals).collect();
         let ios = all.iter().map(|(ios, _)| *ios).max().unwrap_or(0);
         let [least, greatest] =
             all.iter().fold([f64::INFINITY, 0.0_f64], |[low, high], (_, iops)| [low.min(*iops), high.max(*iops)]);

@@ -31,7 +31,7 @@ impl Plan<'_> {
         controls: &Controls,
     ) -> Result<RecordingSummary, Error> {
         let mut summary = recorded.summary();
-        let (own, is_guess) = match &recorded.recorded_under {
+        let (own_scheduler, is_guess) = match &recorded.recorded_under {
             Some(name) => (Some(name.clone()), false),
             // A queue without a scheduler inserts few requests.
             None if recorded.program.was_scheduled && document.default_scheduler.as_deref() == Some("none") => {
@@ -39,25 +39,26 @@ impl Plan<'_> {
             }
             None => (document.default_scheduler.clone(), true),
         };
-        if let Some(own) = &own {
+        if let Some(own_scheduler) = &own_scheduler {
             // If the settings of its queue are known, the recording gets a run with these.
-            let has_run = recorded.host.is_none() && document.runs.iter().any(|run| run.variant.label == *own);
+            let has_run =
+                recorded.host.is_none() && document.runs.iter().any(|run| run.variant.label == *own_scheduler);
             summary.self_check = if has_run {
-                recorded.self_check(document, own)
+                recorded.self_check(document, own_scheduler)
             } else {
-                recorded.self_check(&self.under(own, recorded)?, own)
+                recorded.self_check(&self.run_under(own_scheduler, recorded)?, own_scheduler)
             };
         }
-        (summary.recorded_under, summary.is_guess) = (own, is_guess);
+        (summary.recorded_under, summary.is_guess) = (own_scheduler, is_guess);
         summary.parts = PartsCheck::of(document, |job, operation| recorded.ios(job, operation));
-        let kept = recorded.kept(document, summary.recorded_under.as_deref());
-        for alternative in recorded.alternatives().iter().chain(&kept) {
+        let constant_depth = recorded.constant_depth_alternative(document, summary.recorded_under.as_deref());
+        for alternative in recorded.alternatives().iter().chain(&constant_depth) {
             if controls.is_cancelled() {
                 break;
             }
             let repeats = document.seeds.len().clamp(1, REPEATS_MAX as usize) as u32;
             let comparison = Comparison { repeats, ..self.options.comparison.clone() };
-            let mut replayed = self.again(comparison, &alternative.changes)?;
+            let mut replayed = self.rerun(comparison, &alternative.changes)?;
             if let Some(parts) = PartsCheck::of(&replayed, |job, operation| recorded.ios(job, operation)) {
                 parts.correct_first(&mut replayed.verdicts);
             }
@@ -77,7 +78,7 @@ impl Plan<'_> {
     }
 
     /// A run under the recording's own scheduler and settings, without the settings requested for the other runs.
-    fn under(&self, scheduler: &str, recorded: &Recorded) -> Result<ResultsDocument, Error> {
+    fn run_under(&self, scheduler: &str, recorded: &Recorded) -> Result<ResultsDocument, Error> {
         let mut comparison = Comparison {
             schedulers: vec![scheduler.to_owned()],
             repeats: 1,
@@ -89,13 +90,13 @@ impl Plan<'_> {
         comparison.tunables.retain(|tunable| tunable.scheduler == scheduler);
         // Settings recorded under another scheduler do not apply.
         let host = recorded.host.as_ref().filter(|host| host.scheduler.as_deref() == Some(scheduler));
-        let Some(host) = host else { return self.again(comparison, &[]) };
+        let Some(host) = host else { return self.rerun(comparison, &[]) };
         let mut as_recorded = comparison.clone();
         as_recorded.queue_files = recording::queue_files(host, &comparison.queue_files);
         let is_possible = |tunable: &Tunable| self.is_possible(tunable);
         as_recorded.tunables.extend(recording::tunables(host, scheduler, &comparison.tunables, is_possible));
         // The device model may have fewer tags than the recorded device.
-        self.again(as_recorded, &[]).or_else(|_| self.again(comparison, &[]))
+        self.rerun(as_recorded, &[]).or_else(|_| self.rerun(comparison, &[]))
     }
 
     /// Whether the scheduler of this kernel has the tunable and accepts its value.
@@ -106,12 +107,12 @@ impl Plan<'_> {
     }
 
     /// Runs another comparison of the program, with changes.
-    fn again(&self, comparison: Comparison, changes: &[Change]) -> Result<ResultsDocument, Error> {
+    fn rerun(&self, comparison: Comparison, changes: &[Change]) -> Result<ResultsDocument, Error> {
         let comparison = Comparison { excerpts: false, logs: false, until_sure: false, ..comparison };
         let mut load = self.load.clone();
         load.changes = changes.to_vec();
         let options = Options { comparison: &comparison, environment: self.options.environment };
-        let plan = Plan::of_load(options, load, comparison.runtime_ns.map(Nanos))?;
+        let plan = Plan::from_load(options, load, comparison.runtime_ns.map(Nanos))?;
         plan.run_only(&plan.controls(), &Unobserved)
     }
 }
@@ -119,20 +120,20 @@ impl Plan<'_> {
 impl Recorded {
     /// For a recording without completions, the alternative that streams keep a constant queue depth, from the latencies of the runs
     /// under `label` (RP31).
-    fn kept(&self, document: &ResultsDocument, label: Option<&str>) -> Option<Alternative> {
+    fn constant_depth_alternative(&self, document: &ResultsDocument, label: Option<&str>) -> Option<Alternative> {
         if self.program.has_completions {
             return None;
         }
         let first = document.runs.first()?;
         let is_own = |run: &&Run| label.is_some_and(|label| run.variant.label == label);
         let run = document.runs.iter().find(is_own).unwrap_or(first);
-        let kept = |(stream, its): (usize, &Stream)| {
-            let job = run.jobs.iter().find(|job| job.name == its.name)?;
-            let sum_ns: f64 = job.operations.iter().map(|of| of.lat_ns.mean * of.ios as f64).sum();
-            let ios: u64 = job.operations.iter().map(|of| of.ios).sum();
+        let constant_depth_change = |(stream, recorded_stream): (usize, &Stream)| {
+            let job = run.jobs.iter().find(|job| job.name == recorded_stream.name)?;
+            let sum_ns: f64 = job.operations.iter().map(|summary| summary.lat_ns.mean * summary.ios as f64).sum();
+            let ios: u64 = job.operations.iter().map(|summary| summary.ios).sum();
             (ios > 0).then(|| Change::Kept { stream, latency_ns: (sum_ns / ios as f64) as u64 })
         };
-        let changes: Vec<Change> = self.program.streams.iter().enumerate().filter_map(kept).collect();
+        let changes: Vec<Change> = self.program.streams.iter().enumerate().filter_map(constant_depth_change).collect();
         let ios = changes.iter().map(|change| self.program.streams[change.stream()].ios).sum();
         (!changes.is_empty()).then_some(Alternative { changes, ios })
     }
@@ -170,10 +171,10 @@ impl Recorded {
 
 fn figures(document: &ResultsDocument) -> Vec<AlternativeFigures> {
     let first = document.runs.iter().filter(|run| run.repeat == 0);
-    let of_run = |run: &Run| {
+    let run_figures = |run: &Run| {
         let label = run.variant.label.clone();
-        let of_job = |job: &JobSummary| {
-            let of = |summary: &OperationSummary| AlternativeFigures {
+        let job_figures = |job: &JobSummary| {
+            let operation_figures = |summary: &OperationSummary| AlternativeFigures {
                 label: label.clone(),
                 job: job.name.clone(),
                 operation: summary.operation,
@@ -181,9 +182,9 @@ fn figures(document: &ResultsDocument) -> Vec<AlternativeFigures> {
                 mean_ns: summary.lat_ns.mean,
                 p99_ns: summary.lat_ns.p99 as f64,
             };
-            job.operations.iter().map(of).collect::<Vec<_>>()
+            job.operations.iter().map(operation_figures).collect::<Vec<_>>()
         };
-        run.jobs.iter().flat_map(of_job).collect::<Vec<_>>()
+        run.jobs.iter().flat_map(job_figures).collect::<Vec<_>>()
     };
-    first.flat_map(of_run).collect()
+    first.flat_map(run_figures).collect()
 }

@@ -23,7 +23,7 @@ const FIRST_NS: u64 = 1_000_000;
 pub(crate) struct Recorder {
     device: u32,
     /// Requests from allocation to completion, by device and slot.
-    alive: BTreeMap<(u32, u32), InFlightRequest>,
+    in_flight: BTreeMap<(u32, u32), InFlightRequest>,
     /// When bios that wait for a request were submitted, by device, owner and first sector.
     queued: HashMap<(u32, IoContextId, u64), u64>,
     /// Reasons that occur in decisions.
@@ -37,7 +37,7 @@ pub(crate) struct Recorder {
 /// A request in flight.
 #[derive(Debug)]
 struct InFlightRequest {
-    so_far: ExcerptRequest,
+    record: ExcerptRequest,
     /// Index into the requests of the current window; `None` if the window does not contain it.
     index: Option<usize>,
 }
@@ -45,7 +45,7 @@ struct InFlightRequest {
 impl InFlightRequest {
     /// Whether the window still waits for its dispatch.
     fn waits(&self) -> bool {
-        self.index.is_some() && self.so_far.chosen_ns.is_none()
+        self.index.is_some() && self.record.chosen_ns.is_none()
     }
 }
 
@@ -67,7 +67,7 @@ impl Recorder {
     pub(crate) fn new() -> Self {
         Recorder {
             device: 0,
-            alive: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             queued: HashMap::new(),
             reasons: Vec::new(),
             current: Window::default(),
@@ -97,24 +97,24 @@ impl Recorder {
     fn begin_window(&mut self, at_ns: u64) {
         let begun = Window { begin_ns: at_ns, ..Window::default() };
         self.last = std::mem::replace(&mut self.current, begun);
-        let mut there: Vec<&mut InFlightRequest> = self.alive.values_mut().collect();
-        there.sort_by_key(|alive| alive.so_far.made_ns);
-        for alive in there {
-            alive.index = self.current.add(&alive.so_far, at_ns);
+        let mut requests: Vec<&mut InFlightRequest> = self.in_flight.values_mut().collect();
+        requests.sort_by_key(|in_flight| in_flight.record.made_ns);
+        for in_flight in requests {
+            in_flight.index = self.current.add(&in_flight.record, at_ns);
         }
     }
 
     /// Updates the record of a request in flight.
     fn note(&mut self, rq: &Request, note: impl Fn(&mut ExcerptRequest)) {
-        let Some(alive) = self.alive.get_mut(&(self.device, rq.id().0)) else { return };
-        note(&mut alive.so_far);
-        if let Some(index) = alive.index {
+        let Some(in_flight) = self.in_flight.get_mut(&(self.device, rq.id().0)) else { return };
+        note(&mut in_flight.record);
+        if let Some(index) = in_flight.index {
             note(&mut self.current.requests[index]);
         }
     }
 
-    fn made(&mut self, rq: &Request, at_ns: u64) {
-        let so_far = ExcerptRequest {
+    fn record_allocation(&mut self, rq: &Request, at_ns: u64) {
+        let record = ExcerptRequest {
             device: self.device,
             process: rq.io_context.0.checked_sub(1),
             // A bio that waits for a flush has no data of its own.
@@ -125,20 +125,20 @@ impl Recorder {
             made_ns: at_ns,
             ..ExcerptRequest::default()
         };
-        let index = self.current.add(&so_far, at_ns);
-        self.alive.insert((self.device, rq.id().0), InFlightRequest { so_far, index });
+        let index = self.current.add(&record, at_ns);
+        self.in_flight.insert((self.device, rq.id().0), InFlightRequest { record, index });
     }
 
     /// The request has completed.
-    fn gone(&mut self, rq: &Request, at_ns: u64) {
+    fn record_completion(&mut self, rq: &Request, at_ns: u64) {
         self.note(rq, |request| request.ended_ns = request.ended_ns.or(Some(at_ns)));
-        let gone = self.alive.remove(&(self.device, rq.id().0));
-        if gone.is_some_and(|gone| gone.waits()) {
+        let completed = self.in_flight.remove(&(self.device, rq.id().0));
+        if completed.is_some_and(|completed| completed.waits()) {
             self.current.waiting -= 1;
         }
     }
 
-    fn answered(&mut self, at_ns: u64, rq: Option<&Request>, reason: Reason) {
+    fn record_dispatch(&mut self, at_ns: u64, rq: Option<&Request>, reason: Reason) {
         let number = self.reasons.iter().position(|known| *known == reason).unwrap_or_else(|| {
             self.reasons.push(reason);
             self.reasons.len() - 1
@@ -147,15 +147,17 @@ impl Recorder {
             self.current.answers.push(ExcerptAnswer {
                 at_ns,
                 device: self.device,
-                request: rq.and_then(|rq| self.alive.get(&(self.device, rq.id().0))?.index).map(|index| index as u32),
+                request: rq
+                    .and_then(|rq| self.in_flight.get(&(self.device, rq.id().0))?.index)
+                    .map(|index| index as u32),
                 process: rq.and_then(|rq| rq.io_context.0.checked_sub(1)),
                 gave: rq.is_some(),
                 reason: number,
             });
         }
         if let Some(rq) = rq {
-            let alive = self.alive.get(&(self.device, rq.id().0));
-            if alive.is_some_and(InFlightRequest::waits) {
+            let in_flight = self.in_flight.get(&(self.device, rq.id().0));
+            if in_flight.is_some_and(InFlightRequest::waits) {
                 self.current.waiting -= 1;
             }
             // A requeued request keeps the time and reason of its first dispatch.
@@ -217,9 +219,9 @@ impl Probe for Recorder {
             Event::Merge(_, bio) => {
                 self.queued.remove(&(self.device, bio.io_context, bio.sector.0));
             }
-            Event::GetRq(rq) => self.made(rq, at_ns),
+            Event::GetRq(rq) => self.record_allocation(rq, at_ns),
             Event::Insert(rq) => self.note(rq, |request| request.inserted_ns = request.inserted_ns.or(Some(at_ns))),
-            Event::Dispatch { rq, reason, .. } => self.answered(at_ns, rq, reason),
+            Event::Dispatch { rq, reason, .. } => self.record_dispatch(at_ns, rq, reason),
             Event::Issue(rq) => {
                 let sectors = rq.sectors;
                 self.note(rq, |request| (request.issued_ns, request.sectors) = (Some(at_ns), sectors));
@@ -227,9 +229,9 @@ impl Probe for Recorder {
             Event::Complete(rq, _) => self.note(rq, |request| request.ended_ns = Some(at_ns)),
             Event::Absorbed(rq) => {
                 self.note(rq, |request| request.absorbed = true);
-                self.gone(rq, at_ns);
+                self.record_completion(rq, at_ns);
             }
-            Event::End(rq) => self.gone(rq, at_ns),
+            Event::End(rq) => self.record_completion(rq, at_ns),
             Event::Requeue(_) | Event::Plug | Event::Unplug { .. } | Event::BioComplete(..) => {}
         }
     }

@@ -25,16 +25,18 @@ pub(crate) fn run_in_rounds<R: Runner>(
     runner: &R,
     order: &RunOrder<'_>,
     observer: &dyn RunObserver,
-    mut goes_on: impl FnMut(&[Option<RunOutcome>]) -> Option<usize>,
+    mut next_run_count: impl FnMut(&[Option<RunOutcome>]) -> Option<usize>,
 ) -> Result<Vec<Option<RunOutcome>>, R::Error> {
     let mut queue = RunQueue::new(runner, order, observer);
     let mut outcomes: Vec<Option<RunOutcome>> = Vec::new();
-    while let Some(until) = goes_on(&outcomes).filter(|until| *until > queue.begun() && !queue.is_over()) {
+    while let Some(run_count) =
+        next_run_count(&outcomes).filter(|run_count| *run_count > queue.begun() && !queue.is_over())
+    {
         let from = outcomes.len();
-        queue.extend(until);
+        queue.extend(run_count);
         let round: Vec<OnceLock<RunEnd<R::Error>>> = (from..queue.end).map(|_| OnceLock::new()).collect();
-        let queue_of_all = Mutex::new(queue);
-        let lock = || queue_of_all.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared_queue = Mutex::new(queue);
+        let lock = || shared_queue.lock().unwrap_or_else(PoisonError::into_inner);
         let work = || {
             loop {
                 let Some(number) = lock().next() else { break };
@@ -48,10 +50,10 @@ pub(crate) fn run_in_rounds<R: Runner>(
         } else {
             work();
         }
-        queue = queue_of_all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        queue = shared_queue.into_inner().unwrap_or_else(PoisonError::into_inner);
         // Runs that never began are missing only if an earlier run failed, which is reported.
-        let of_begun = round.into_iter().take(queue.begun().saturating_sub(from));
-        for outcome in of_begun {
+        let begun_runs = round.into_iter().take(queue.begun().saturating_sub(from));
+        for outcome in begun_runs {
             outcomes.push(outcome.into_inner().unwrap_or(Ok(None))?);
         }
     }

@@ -11,7 +11,7 @@ pub(crate) struct RunQueue<'a, R> {
     is_parallel: bool,
     repeats: &'a [u32],
     /// Runs per repeat.
-    of_repeat: usize,
+    runs_per_repeat: usize,
     /// Runs of the current repeat that have not begun.
     waiting: Vec<usize>,
     /// The first run of the next repeat.
@@ -28,10 +28,21 @@ impl<'a, R: Runner> RunQueue<'a, R> {
     /// A queue of all runs of the order; none begins before [`extend`](Self::extend).
     pub(crate) fn new(runner: &'a R, order: &RunOrder<'a>, observer: &'a dyn RunObserver) -> Self {
         let RunOrder { repeats, is_parallel } = *order;
-        let of_repeat = repeats.iter().take_while(|repeat| **repeat == 0).count().max(1);
-        let seconds = vec![None; of_repeat];
-        let waiting = Vec::with_capacity(of_repeat);
-        Self { runner, observer, is_parallel, repeats, of_repeat, waiting, next: 0, end: 0, seconds, is_over: false }
+        let runs_per_repeat = repeats.iter().take_while(|repeat| **repeat == 0).count().max(1);
+        let seconds = vec![None; runs_per_repeat];
+        let waiting = Vec::with_capacity(runs_per_repeat);
+        Self {
+            runner,
+            observer,
+            is_parallel,
+            repeats,
+            runs_per_repeat,
+            waiting,
+            next: 0,
+            end: 0,
+            seconds,
+            is_over: false,
+        }
     }
 
     /// Number of runs in the repeats that have begun.
@@ -55,24 +66,24 @@ impl<'a, R: Runner> RunQueue<'a, R> {
             let repeat = self.repeats[self.next];
             self.is_over = repeat > 0 && !self.observer.goes_on(repeat);
             if !self.is_over {
-                let end = self.end.min(self.next + self.of_repeat);
+                let end = self.end.min(self.next + self.runs_per_repeat);
                 // Runs are taken from the end.
                 self.waiting.extend((self.next..end).rev());
                 self.next = end;
             }
         }
         if self.is_parallel {
-            let length = |number: &usize| match self.seconds[number % self.of_repeat] {
+            let length = |number: &usize| match self.seconds[number % self.runs_per_repeat] {
                 Some(seconds) => (seconds, 0),
                 // A row whose earlier run has not ended yet takes longer than the others.
                 None => (f64::INFINITY, self.runner.expected_length(*number)),
             };
-            let longer = |a: &usize, b: &usize| {
+            let by_length = |a: &usize, b: &usize| {
                 let (a, b) = (length(a), length(b));
                 a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
             };
             // max_by returns the last of equal runs, which has the lowest number.
-            let longest = (0..self.waiting.len()).max_by(|a, b| longer(&self.waiting[*a], &self.waiting[*b]))?;
+            let longest = (0..self.waiting.len()).max_by(|a, b| by_length(&self.waiting[*a], &self.waiting[*b]))?;
             return Some(self.waiting.remove(longest));
         }
         self.waiting.pop()
@@ -81,7 +92,7 @@ impl<'a, R: Runner> RunQueue<'a, R> {
     /// Records the outcome of a run.
     pub(crate) fn ended(&mut self, number: usize, outcome: &RunEnd<R::Error>) {
         match outcome {
-            Ok(Some(outcome)) => self.seconds[number % self.of_repeat] = Some(outcome.run.wall_seconds),
+            Ok(Some(outcome)) => self.seconds[number % self.runs_per_repeat] = Some(outcome.run.wall_seconds),
             Ok(None) => {}
             Err(_) => {
                 self.is_over = true;

@@ -48,14 +48,14 @@ impl Plan<'_> {
         let mut writer = Writer::new(sink, &self.header())?;
         let outcomes = self.run_sequentially(controls, |number, planned, control| {
             writer.begin_run(number, &control.cancelled);
-            let outcome = self.seen(planned, control, observer, Some(&mut writer))?;
+            let outcome = self.run_with_recorder(planned, control, observer, Some(&mut writer))?;
             let reached_ns = control.reached_ns.load(Ordering::Relaxed);
             writer.end_run(reached_ns, outcome.run.simulated_ios, outcome.is_partial)?;
             Ok(outcome)
         })?;
         let is_partial = outcomes.iter().any(|outcome| outcome.as_ref().is_none_or(|outcome| outcome.is_partial));
         let sink = writer.finish(is_partial)?;
-        let document = document::of(self, outcomes, observer.seconds() - begin)?;
+        let document = document::for_plan(self, outcomes, observer.seconds() - begin)?;
         Ok((self.with_recording(document, controls)?, sink))
     }
 
@@ -76,11 +76,11 @@ impl Plan<'_> {
             let processes = self.processes(planned.setup);
             let jobs = processes.iter().map(|process| process.job.as_str());
             let mut probe = BlktraceProbe::new(files, jobs, &control.cancelled);
-            let outcome = self.seen(planned, control, observer, Some(&mut probe as &mut dyn Observer))?;
+            let outcome = self.run_with_recorder(planned, control, observer, Some(&mut probe as &mut dyn Observer))?;
             probe.finish()?;
             Ok(outcome)
         })?;
-        let document = document::of(self, outcomes, observer.seconds() - begin)?;
+        let document = document::for_plan(self, outcomes, observer.seconds() - begin)?;
         Ok(self.with_recording(document, controls)?)
     }
 
@@ -88,11 +88,15 @@ impl Plan<'_> {
     fn run_sequentially<'c>(
         &self,
         controls: &'c Controls,
-        mut one: impl FnMut(u32, &Planned, &'c Control) -> Result<RunOutcome, TraceError>,
+        mut run_one: impl FnMut(u32, &Planned, &'c Control) -> Result<RunOutcome, TraceError>,
     ) -> Result<Vec<Option<RunOutcome>>, TraceError> {
         let runs = (0..).zip(self.runs.iter().zip(controls.iter()));
         let outcome = |(number, (planned, control)): (u32, (&Planned, &'c Control))| {
-            if control.cancelled.load(Ordering::Relaxed) { Ok(None) } else { one(number, planned, control).map(Some) }
+            if control.cancelled.load(Ordering::Relaxed) {
+                Ok(None)
+            } else {
+                run_one(number, planned, control).map(Some)
+            }
         };
         runs.map(outcome).collect()
     }

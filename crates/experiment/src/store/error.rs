@@ -73,12 +73,12 @@ fn missing_runs(missing: u64, points: u64, shards: &[(Shard, u64)]) -> String {
     if shards.len() > NAMED_MAX {
         named.push(format!("{} more", shards.len() - NAMED_MAX));
     }
-    let of = match &named[..] {
+    let shard_text = match &named[..] {
         [] => String::new(),
         [one] => format!(", of shard {one}"),
         several => format!(", of shards {}", several.join(", ")),
     };
-    format!("{missing} of {points} runs are missing{of} (expected all: run `hoistway sweep` again)")
+    format!("{missing} of {points} runs are missing{shard_text} (expected all: run `hoistway sweep` again)")
 }
 
 impl DatasetError {

@@ -23,8 +23,8 @@ impl Folder {
     /// If the folder cannot be created.
     pub fn create(path: &Path) -> Result<Folder, DatasetError> {
         let folder = Folder { path: path.to_owned() };
-        for inner in [folder.sweeps(), folder.runs()] {
-            fs::create_dir_all(&inner).map_err(DatasetError::written(path))?;
+        for subfolder in [folder.sweeps(), folder.runs()] {
+            fs::create_dir_all(&subfolder).map_err(DatasetError::written(path))?;
         }
         Ok(folder)
     }
@@ -67,32 +67,32 @@ impl Folder {
         if path.exists() {
             return self.read_sweep(&path).map(|_| ());
         }
-        put(&path, text.as_bytes())
+        write_file(&path, text.as_bytes())
     }
 
     /// Returns the sweep with this key, or the only sweep of this version.
     ///
     /// # Errors
     /// If there is none, or if there are several and none is chosen.
-    pub fn sweep(&self, wanted: Option<Key>) -> Result<Sweep, DatasetError> {
-        let mut found = Vec::new();
-        let mut other = None;
+    pub fn sweep(&self, requested: Option<Key>) -> Result<Sweep, DatasetError> {
+        let mut sweeps = Vec::new();
+        let mut other_version = None;
         for path in complete_files(&self.sweeps(), "json")? {
             let key = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            if wanted.is_some_and(|wanted| wanted.to_string() != key) {
+            if requested.is_some_and(|requested| requested.to_string() != key) {
                 continue;
             }
             match self.read_sweep(&path) {
-                Ok(sweep) => found.push((key, sweep)),
-                Err(error @ DatasetError::Sweep { .. }) => other = Some(error),
+                Ok(sweep) => sweeps.push((key, sweep)),
+                Err(error @ DatasetError::Sweep { .. }) => other_version = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        match found.len() {
-            0 => Err(other.unwrap_or_else(|| DatasetError::NoSweep(self.path.clone()))),
-            1 => Ok(found.remove(0).1),
+        match sweeps.len() {
+            0 => Err(other_version.unwrap_or_else(|| DatasetError::NoSweep(self.path.clone()))),
+            1 => Ok(sweeps.remove(0).1),
             _ => {
-                let keys = found.into_iter().map(|(key, _)| key).collect();
+                let keys = sweeps.into_iter().map(|(key, _)| key).collect();
                 Err(DatasetError::SeveralSweeps { path: self.path.clone(), keys })
             }
         }
@@ -118,7 +118,7 @@ impl Folder {
     /// If they cannot be written.
     pub fn add_runs(&self, runs: &RunsFile) -> Result<(), DatasetError> {
         let bytes = runs.bytes();
-        put(&self.runs().join(format!("{}.jsonl", Key::of(&[&bytes]))), &bytes)
+        write_file(&self.runs().join(format!("{}.jsonl", Key::of(&[&bytes]))), &bytes)
     }
 }
 
@@ -130,14 +130,14 @@ impl Folder {
     /// If it is damaged or of another version, or cannot be written.
     pub fn add_made(&self, bytes: &[u8]) -> Result<usize, DatasetError> {
         let path = self.runs().join(format!("{}.jsonl", Key::of(&[bytes])));
-        let Some((head, _)) = runs_file::head(&path, bytes)? else {
+        let Some((header, _)) = runs_file::read_header(&path, bytes)? else {
             let problem = "another version of hoistway made it".to_owned();
             return Err(DatasetError::Damaged { path, problem });
         };
-        if !head.runs.is_empty() {
-            put(&path, bytes)?;
+        if !header.runs.is_empty() {
+            write_file(&path, bytes)?;
         }
-        Ok(head.runs.len())
+        Ok(header.runs.len())
     }
 }
 
@@ -149,16 +149,16 @@ pub fn complete_file<T>(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<T, DatasetError>,
 ) -> Result<T, DatasetError> {
-    let beside = beside(path);
+    let temporary = temporary_path(path);
     let written = || {
-        let mut file = BufWriter::new(File::create(&beside).map_err(DatasetError::written(path))?);
+        let mut file = BufWriter::new(File::create(&temporary).map_err(DatasetError::written(path))?);
         let outcome = write(&mut file)?;
         let file = file.into_inner().map_err(|error| DatasetError::written(path)(error.into_error()))?;
-        in_place(&file, &beside, path).map_err(DatasetError::written(path))?;
+        rename_into_place(&file, &temporary, path).map_err(DatasetError::written(path))?;
         Ok(outcome)
     };
     written().inspect_err(|_| {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
     })
 }
 
@@ -184,12 +184,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, DatasetError> {
 }
 
 /// Writes a file atomically and syncs it to disk.
-fn put(path: &Path, bytes: &[u8]) -> Result<(), DatasetError> {
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), DatasetError> {
     complete_file(path, |file| file.write_all(bytes).map_err(DatasetError::written(path)))
 }
 
 /// A hidden name in the same folder, unique among all machines that share the folder.
-fn beside(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -198,9 +198,9 @@ fn beside(path: &Path) -> PathBuf {
 }
 
 /// Renames a temporary file to its final name. Both the file and its name must survive a power failure.
-fn in_place(file: &File, beside: &Path, path: &Path) -> io::Result<()> {
+fn rename_into_place(file: &File, temporary: &Path, path: &Path) -> io::Result<()> {
     file.sync_all()?;
-    fs::rename(beside, path)?;
+    fs::rename(temporary, path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }

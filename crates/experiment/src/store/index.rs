@@ -39,16 +39,16 @@ impl Index {
         let mut index = Index::default();
         for path in complete_files(&folder.runs(), "jsonl")? {
             let bytes = read(&path)?;
-            let Some((head, mut offset)) = runs_file::head(&path, &bytes)? else {
+            let Some((header, mut offset)) = runs_file::read_header(&path, &bytes)? else {
                 index.other_versions.push(path);
                 continue;
             };
             let file = index.files.len() as u32;
-            for (key, bytes) in head.runs {
+            for (key, bytes) in header.runs {
                 index.runs.insert(key, Slot { file, bytes, offset });
                 offset += u64::from(bytes);
             }
-            index.shards.insert(head.shard);
+            index.shards.insert(header.shard);
             index.files.push(path);
         }
         Ok(index)

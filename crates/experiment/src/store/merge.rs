@@ -30,7 +30,7 @@ pub fn merge_csv(folder: &Folder, sweep: &Sweep, to: impl Write) -> Result<Merge
 }
 
 /// Columns before those of the settings.
-const BEFORE: [(&str, Kind); 11] = [
+const COLUMNS_BEFORE_SETTINGS: [(&str, Kind); 11] = [
     ("point", Kind::Whole),
     ("load", Kind::Text),
     ("device", Kind::Text),
@@ -59,7 +59,7 @@ fn columns(sweep: &Sweep) -> Vec<Column> {
     let column = |&(name, kind): &(&str, Kind)| Column { name: name.to_owned(), kind, is_optional: false };
     let setting =
         sweep.settings().iter().map(|setting| Column { name: setting.label(), kind: Kind::Text, is_optional: true });
-    BEFORE.iter().map(column).chain(setting).chain(COLUMNS_AFTER_SETTINGS.iter().map(column)).collect()
+    COLUMNS_BEFORE_SETTINGS.iter().map(column).chain(setting).chain(COLUMNS_AFTER_SETTINGS.iter().map(column)).collect()
 }
 
 /// Writes into the table that `table` makes once the columns are known.
@@ -72,7 +72,7 @@ pub fn merge<'a>(
     table: impl FnOnce(Vec<Column>) -> Result<Box<dyn Table + 'a>, DatasetError>,
 ) -> Result<Merged, DatasetError> {
     let index = Index::of(folder)?;
-    complete(folder, sweep, &index)?;
+    check_complete(folder, sweep, &index)?;
     let mut table = table(columns(sweep))?;
     let mut reader = Reader::new(&index);
     let mut merged = Merged { runs: 0, rows: 0, failed: 0 };
@@ -82,21 +82,21 @@ pub fn merge<'a>(
         let Some(record) = reader.read(key)? else { continue };
         merged.runs += 1;
         merged.failed += u64::from(record.failed_processes > 0);
-        merged.rows += add(table.as_mut(), sweep, point, &record)?;
+        merged.rows += add_run(table.as_mut(), sweep, point, &record)?;
     }
     table.finish()?;
     Ok(merged)
 }
 
 /// Returns an error that names the missing runs, if there are any.
-fn complete(folder: &Folder, sweep: &Sweep, index: &Index) -> Result<(), DatasetError> {
+fn check_complete(folder: &Folder, sweep: &Sweep, index: &Index) -> Result<(), DatasetError> {
     let (mut missing, mut shards) = (0, BTreeMap::new());
     for point in sweep.keys(0..sweep.points()) {
         let (point, key) = point?;
         if !index.holds(key) {
             missing += 1;
-            if let Some(of) = index.shards().filter(|&of| of > 1) {
-                *shards.entry(Shard::holding(point, of)).or_default() += 1;
+            if let Some(shard_count) = index.shards().filter(|&shard_count| shard_count > 1) {
+                *shards.entry(Shard::holding(point, shard_count)).or_default() += 1;
             }
         }
     }
@@ -108,7 +108,7 @@ fn complete(folder: &Folder, sweep: &Sweep, index: &Index) -> Result<(), Dataset
 }
 
 /// Adds the rows of a run. Returns their number.
-fn add(table: &mut dyn Table, sweep: &Sweep, point: u64, record: &RunRecord<'_>) -> Result<u64, DatasetError> {
+fn add_run(table: &mut dyn Table, sweep: &Sweep, point: u64, record: &RunRecord<'_>) -> Result<u64, DatasetError> {
     let run = &record.run;
     let block_layer = match run.block_layer {
         hoistway_answer::document::Front::Mq => "mq",
@@ -132,7 +132,7 @@ fn add(table: &mut dyn Table, sweep: &Sweep, point: u64, record: &RunRecord<'_>)
                 Cell::Whole(run.seed),
                 Cell::Whole(u64::from(run.repeat)),
             ];
-            let behind = [
+            let after = [
                 Cell::Text(&operation.job),
                 Cell::Text(operation.operation.name()),
                 Cell::Text(figure.name()),
@@ -141,7 +141,7 @@ fn add(table: &mut dyn Table, sweep: &Sweep, point: u64, record: &RunRecord<'_>)
                 Cell::Whole(operation.ios),
                 Cell::Whole(u64::from(operation.failed_processes)),
             ];
-            table.row(&mut before.into_iter().chain(settings.iter().copied()).chain(behind))?;
+            table.row(&mut before.into_iter().chain(settings.iter().copied()).chain(after))?;
             rows += 1;
         }
     }

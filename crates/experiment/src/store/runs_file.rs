@@ -20,7 +20,7 @@ pub struct RunsFile {
 
 /// The header line.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Head {
+pub(crate) struct Header {
     format: String,
     pub(crate) version: String,
     pub(crate) shard: Shard,
@@ -60,14 +60,14 @@ impl RunsFile {
     /// The bytes of the file.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        let head = Head {
+        let header = Header {
             format: FORMAT.to_owned(),
             version: VERSION.to_owned(),
             shard: self.shard,
             body: Key::of(&[&self.body]),
             runs: self.runs.clone(),
         };
-        let mut bytes = serde_json::to_vec(&head).expect("plain data");
+        let mut bytes = serde_json::to_vec(&header).expect("plain data");
         bytes.push(b'\n');
         bytes.extend_from_slice(&self.body);
         bytes
@@ -79,7 +79,7 @@ impl RunsFile {
 ///
 /// # Errors
 /// If it is damaged.
-pub(crate) fn head(path: &Path, bytes: &[u8]) -> Result<Option<(Head, u64)>, DatasetError> {
+pub(crate) fn read_header(path: &Path, bytes: &[u8]) -> Result<Option<(Header, u64)>, DatasetError> {
     let damaged = |problem: String| DatasetError::Damaged { path: path.to_owned(), problem };
     let end =
         bytes.iter().position(|&byte| byte == b'\n').ok_or_else(|| damaged("its first line has no end".to_owned()))?;
@@ -97,11 +97,12 @@ pub(crate) fn head(path: &Path, bytes: &[u8]) -> Result<Option<(Head, u64)>, Dat
     if written.format != FORMAT {
         return Err(damaged(format!("its format is {:?}, not {FORMAT:?}", written.format)));
     }
-    let head: Head = serde_json::from_slice(line).map_err(|error| damaged(format!("its first line: {error}")))?;
+    let header: Header = serde_json::from_slice(line).map_err(|error| damaged(format!("its first line: {error}")))?;
     let body = &bytes[end + 1..];
-    if Key::of(&[body]) != head.body || head.runs.iter().map(|(_, bytes)| *bytes as usize).sum::<usize>() != body.len()
+    if Key::of(&[body]) != header.body
+        || header.runs.iter().map(|(_, bytes)| *bytes as usize).sum::<usize>() != body.len()
     {
         return Err(damaged("its runs do not match its first line".to_owned()));
     }
-    Ok(Some((head, end as u64 + 1)))
+    Ok(Some((header, end as u64 + 1)))
 }

@@ -90,7 +90,7 @@ impl<'a> Work<'a> {
     /// The first run that cannot begin, or file that cannot be written.
     pub fn carry_out(&self) -> Result<(), DatasetError> {
         let errors = rayon::broadcast(|thread| {
-            let outcome = self.of_thread(&self.controls[thread.index()]);
+            let outcome = self.run_thread(&self.controls[thread.index()]);
             if outcome.is_err() {
                 self.cancel();
             }
@@ -99,7 +99,7 @@ impl<'a> Work<'a> {
         errors.into_iter().collect()
     }
 
-    fn of_thread(&self, controls: &Controls) -> Result<(), DatasetError> {
+    fn run_thread(&self, controls: &Controls) -> Result<(), DatasetError> {
         let mut runs = 1;
         while let Some(points) = self.take(runs) {
             let mut file = RunsFile::new(self.shard);
@@ -113,9 +113,9 @@ impl<'a> Work<'a> {
                 self.folder.add_runs(&file)?;
             }
             outcome?;
-            let fitting = FILE_TIME.as_secs_f64() / begin.elapsed().as_secs_f64().max(1e-6) * points.len() as f64;
+            let target_runs = FILE_TIME.as_secs_f64() / begin.elapsed().as_secs_f64().max(1e-6) * points.len() as f64;
             // At most double the number: the first runs may have been short.
-            runs = (fitting as usize).clamp(1, FILE_RUNS_MAX.min(2 * runs));
+            runs = (target_runs as usize).clamp(1, FILE_RUNS_MAX.min(2 * runs));
         }
         Ok(())
     }
@@ -123,9 +123,9 @@ impl<'a> Work<'a> {
     /// Takes the next points; fewer near the end, so that all threads finish at about the same time.
     fn take(&self, runs: usize) -> Option<&[u64]> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = &self.points[*next..];
-        let share = left.len().div_ceil(2 * self.controls.len());
-        let taken = &left[..runs.min(share)];
+        let remaining = &self.points[*next..];
+        let share = remaining.len().div_ceil(2 * self.controls.len());
+        let taken = &remaining[..runs.min(share)];
         *next += taken.len();
         (!taken.is_empty() && !self.stopped.load(Ordering::Relaxed)).then_some(taken)
     }

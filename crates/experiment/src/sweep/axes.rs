@@ -44,7 +44,7 @@ pub(super) struct Axes {
 
 /// The position of a point. Two points of one cell differ only in the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub(super) cell: u64,
     pub(super) load: usize,
     pub(super) devices: usize,
@@ -74,10 +74,14 @@ impl Axes {
             .schedulers
             .iter()
             .map(|scheduler| {
-                let its: Vec<SweptSetting> =
-                    settings.iter().filter(|one| one.of == *scheduler || one.of == QUEUE).cloned().collect();
-                let combinations = its.iter().fold(1, |all: u64, one| all.saturating_mul(one.values.len() as u64));
-                (its, combinations)
+                let own_settings: Vec<SweptSetting> = settings
+                    .iter()
+                    .filter(|setting| setting.of == *scheduler || setting.of == QUEUE)
+                    .cloned()
+                    .collect();
+                let combinations =
+                    own_settings.iter().fold(1, |all: u64, setting| all.saturating_mul(setting.values.len() as u64));
+                (own_settings, combinations)
             })
             .collect();
         Axes {
@@ -95,8 +99,8 @@ impl Axes {
 
     /// The number of points; [`u64::MAX`] if there are that many or more.
     pub(super) fn points(&self) -> u64 {
-        let many = [self.loads, self.devices, self.hosts, self.kernels, self.guest_schedulers];
-        many.into_iter().fold(self.variants.saturating_mul(self.seeds), |all, axis| all.saturating_mul(axis as u64))
+        let lengths = [self.loads, self.devices, self.hosts, self.kernels, self.guest_schedulers];
+        lengths.into_iter().fold(self.variants.saturating_mul(self.seeds), |all, axis| all.saturating_mul(axis as u64))
     }
 
     /// All settings of the space, in the order of their names.
@@ -105,12 +109,12 @@ impl Axes {
     }
 
     /// The position of an existing point.
-    pub(super) fn place(&self, point: u64) -> Place {
+    pub(super) fn position(&self, point: u64) -> Position {
         let mut rest = point;
         let mut next = |length: u64| {
-            let here = rest % length.max(1);
+            let coordinate = rest % length.max(1);
             rest /= length.max(1);
-            here
+            coordinate
         };
         let seed = next(self.seeds) as usize;
         let mut combination = next(self.variants);
@@ -120,7 +124,7 @@ impl Axes {
             scheduler += 1;
         }
         let mut next = |length: usize| next(length as u64) as usize;
-        Place {
+        Position {
             cell: point / self.seeds.max(1),
             seed,
             combination,
@@ -134,9 +138,9 @@ impl Axes {
     }
 
     /// The settings of a position, each with its value.
-    pub(super) fn settings_of(&self, place: &Place) -> impl Iterator<Item = (&SweptSetting, &Value)> {
-        let mut rest = place.combination;
-        self.schedulers[place.scheduler].0.iter().map(move |setting| {
+    pub(super) fn settings_of(&self, position: &Position) -> impl Iterator<Item = (&SweptSetting, &Value)> {
+        let mut rest = position.combination;
+        self.schedulers[position.scheduler].0.iter().map(move |setting| {
             let many = setting.values.len() as u64;
             let value = &setting.values[(rest % many) as usize];
             rest /= many;
@@ -163,20 +167,20 @@ impl Axes {
     }
 
     /// The comparison of a position, without its seed.
-    pub(super) fn comparison(&self, space: &Space, place: &Place) -> Comparison {
+    pub(super) fn comparison(&self, space: &Space, position: &Position) -> Comparison {
         let mut comparison = space.base.clone();
-        fn one<T: Clone>(axis: &[T], place: usize) -> Vec<T> {
-            axis.get(place).cloned().into_iter().collect()
+        fn select<T: Clone>(axis: &[T], position: usize) -> Vec<T> {
+            axis.get(position).cloned().into_iter().collect()
         }
-        if let Some(load) = space.loads.get(place.load) {
+        if let Some(load) = space.loads.get(position.load) {
             comparison.load = load.clone();
         }
-        comparison.devices = one(&space.devices, place.devices);
-        comparison.hosts = one(&space.hosts, place.host);
-        comparison.kernels = one(&space.kernels, place.kernel);
-        comparison.schedulers = one(&space.schedulers, place.scheduler);
-        comparison.guests.schedulers = one(&space.guest_schedulers, place.guest_scheduler);
-        for (SweptSetting { of, name, .. }, Value(text)) in self.settings_of(place) {
+        comparison.devices = select(&space.devices, position.devices);
+        comparison.hosts = select(&space.hosts, position.host);
+        comparison.kernels = select(&space.kernels, position.kernel);
+        comparison.schedulers = select(&space.schedulers, position.scheduler);
+        comparison.guests.schedulers = select(&space.guest_schedulers, position.guest_scheduler);
+        for (SweptSetting { of, name, .. }, Value(text)) in self.settings_of(position) {
             let text = text.clone();
             if of == QUEUE {
                 comparison.queue_files.push(QueueFile { file: name.clone(), text });
@@ -215,12 +219,12 @@ mod tests {
         assert_eq!(axes.points(), 2 * 3 * (3 + 2 * 3 + 3) * 5);
         let mut seen = BTreeSet::new();
         for point in 0..axes.points() {
-            let place = axes.place(point);
-            assert_eq!((place.cell, place.seed), (point / 5, (point % 5) as usize));
-            let comparison = axes.comparison(&space, &place);
+            let position = axes.position(point);
+            assert_eq!((position.cell, position.seed), (point / 5, (point % 5) as usize));
+            let comparison = axes.comparison(&space, &position);
             let about_bfq = comparison.schedulers == ["bfq"];
             assert_eq!(comparison.tunables.len(), usize::from(about_bfq));
-            assert!(seen.insert((serde_json::to_string(&comparison).unwrap(), place.seed)), "{point}");
+            assert!(seen.insert((serde_json::to_string(&comparison).unwrap(), position.seed)), "{point}");
         }
     }
 
@@ -229,10 +233,10 @@ mod tests {
         let axes = Axes::of(&space(), 1);
         assert_eq!(axes.trials(0), [0, 1, 2]);
         assert_eq!(axes.trials(1).len(), 1 + 1 + 2);
-        let place = |combination| Place { scheduler: 1, combination, ..axes.place(0) };
+        let position = |combination| Position { scheduler: 1, combination, ..axes.position(0) };
         let mut values = BTreeSet::new();
         for trial in axes.trials(1) {
-            values.extend(axes.settings_of(&place(trial)).map(|(one, value)| (one.name.clone(), value.clone())));
+            values.extend(axes.settings_of(&position(trial)).map(|(one, value)| (one.name.clone(), value.clone())));
         }
         assert_eq!(values.len(), 2 + 3);
     }

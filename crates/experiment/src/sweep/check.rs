@@ -6,8 +6,8 @@ use std::fmt::Display;
 use hoistway_answer::rows::RunRow;
 use rayon::prelude::*;
 
-use super::axes::{Axes, Place, QUEUE};
-use super::inputs::{Read, Recorder, Shared, field_of_space};
+use super::axes::{Axes, Position, QUEUE};
+use super::inputs::{Read, Recorder, Shared, space_field_name};
 use super::space::{Seeds, Space};
 use crate::comparison::Comparison;
 use crate::comparison::error::Error;
@@ -16,7 +16,7 @@ use crate::plan::Plan;
 use crate::plan::repeats;
 
 /// The files that a load on a device and a host reads, and the notices.
-pub(super) struct Tried {
+pub(super) struct TrialResult {
     pub(super) read: Read,
     pub(super) notices: Vec<String>,
     /// Load, device, kernel and host of each run that was tried, as named in results.
@@ -61,12 +61,12 @@ pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
         return Err(Error::new(Field::Schedulers, format_args!("`schedulers`: {problem}")));
     }
     settings(space)?;
-    once(Field::Load, &space.loads.iter().map(|load| format!("{load:?}")).collect::<Vec<_>>())?;
-    once(Field::Devices, &space.devices.iter().map(|devices| format!("{devices:?}")).collect::<Vec<_>>())?;
-    once(Field::Hosts, &space.hosts.iter().map(|host| format!("{host:?}")).collect::<Vec<_>>())?;
-    once(Field::Kernels, &space.kernels)?;
-    once(Field::Schedulers, &space.schedulers)?;
-    once(Field::GuestSchedulers, &space.guest_schedulers)?;
+    reject_duplicates(Field::Load, &space.loads.iter().map(|load| format!("{load:?}")).collect::<Vec<_>>())?;
+    reject_duplicates(Field::Devices, &space.devices.iter().map(|devices| format!("{devices:?}")).collect::<Vec<_>>())?;
+    reject_duplicates(Field::Hosts, &space.hosts.iter().map(|host| format!("{host:?}")).collect::<Vec<_>>())?;
+    reject_duplicates(Field::Kernels, &space.kernels)?;
+    reject_duplicates(Field::Schedulers, &space.schedulers)?;
+    reject_duplicates(Field::GuestSchedulers, &space.guest_schedulers)?;
     match &space.seeds {
         Seeds::Count(0) => Err(Error::new(Field::Repeats, "`seeds` 0: expected at least one")),
         Seeds::Count(count) if *count > SEEDS_MAX => {
@@ -81,7 +81,7 @@ pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
         Seeds::List(seeds) => {
             let mut seen = BTreeSet::new();
             match seeds.iter().find(|seed| !seen.insert(**seed)) {
-                Some(twice) => Err(duplicate_value_error("`seeds`", Field::Repeats, twice)),
+                Some(duplicate) => Err(duplicate_value_error("`seeds`", Field::Repeats, duplicate)),
                 None => Ok(seeds.clone()),
             }
         }
@@ -103,23 +103,23 @@ fn settings(space: &Space) -> Result<(), Error> {
             return Err(Error::new(field, format_args!("`settings.{of}`: {problem}")));
         }
         for (name, values) in names {
-            let whole = format!("`settings.{of}.{name}`");
+            let setting_name = format!("`settings.{of}.{name}`");
             if values.is_empty() {
-                return Err(Error::new(field, format_args!("{whole}: expected at least one value")));
+                return Err(Error::new(field, format_args!("{setting_name}: expected at least one value")));
             }
             let mut seen = BTreeSet::new();
-            if let Some(twice) = values.iter().find(|value| !seen.insert(*value)) {
-                return Err(duplicate_value_error(&whole, field, twice));
+            if let Some(duplicate) = values.iter().find(|value| !seen.insert(*value)) {
+                return Err(duplicate_value_error(&setting_name, field, duplicate));
             }
         }
     }
     Ok(())
 }
 
-fn once(field: Field, axis: &[String]) -> Result<(), Error> {
+fn reject_duplicates(field: Field, axis: &[String]) -> Result<(), Error> {
     let mut seen = BTreeSet::new();
     match axis.iter().find(|value| !seen.insert(*value)) {
-        Some(twice) => Err(duplicate_value_error(&field_of_space(field), field, twice)),
+        Some(duplicate) => Err(duplicate_value_error(&space_field_name(field), field, duplicate)),
         None => Ok(()),
     }
 }
@@ -130,32 +130,32 @@ fn duplicate_value_error(name: &str, field: Field, value: impl Display) -> Error
 
 /// Tries every load on every device, host and kernel, under every scheduler with every value of each setting. Returns a result
 /// for each load, device and host, in the order of [`Axes`].
-pub(super) fn trials(space: &Space, axes: &Axes, shared: &Shared<'_>) -> Result<Vec<Tried>, Error> {
+pub(super) fn trials(space: &Space, axes: &Axes, shared: &Shared<'_>) -> Result<Vec<TrialResult>, Error> {
     let [loads, devices, hosts, ..] = axes.lengths();
-    let places: Vec<(usize, usize, usize)> = (0..loads)
+    let positions: Vec<(usize, usize, usize)> = (0..loads)
         .flat_map(|load| (0..devices).flat_map(move |device| (0..hosts).map(move |host| (load, device, host))))
         .collect();
-    let tried: Vec<Result<Tried, Error>> = places
+    let results: Vec<Result<TrialResult, Error>> = positions
         .into_par_iter()
         .map(|(load, devices, host)| {
-            let first = Place { load, devices, host, ..axes.place(0) };
-            try_place(space, axes, shared, first)
+            let first = Position { load, devices, host, ..axes.position(0) };
+            try_position(space, axes, shared, first)
         })
         .collect();
     // Report the first error by number, whichever thread was faster.
-    let tried = tried.into_iter().collect::<Result<Vec<_>, Error>>()?;
+    let results = results.into_iter().collect::<Result<Vec<_>, Error>>()?;
     let mut seen = BTreeSet::new();
     if let Some([load, device, kernel, host]) =
-        tried.iter().flat_map(|tried| &tried.names).find(|names| !seen.insert(*names))
+        results.iter().flat_map(|result| &result.names).find(|names| !seen.insert(*names))
     {
         let problem = "duplicate run name (expected loads, kernels, devices and hosts with distinct names)";
         let names = format!("{load}, {device}, Linux {kernel}, {host}");
         return Err(Error::new(Field::Devices, format_args!("{names}: {problem}")));
     }
-    Ok(tried)
+    Ok(results)
 }
 
-fn try_place(space: &Space, axes: &Axes, shared: &Shared<'_>, first: Place) -> Result<Tried, Error> {
+fn try_position(space: &Space, axes: &Axes, shared: &Shared<'_>, first: Position) -> Result<TrialResult, Error> {
     let [.., kernels, guest_schedulers, schedulers] = axes.lengths();
     let recorder = Recorder::new(shared);
     let (mut notices, mut names): (Vec<String>, Vec<[String; 4]>) = Default::default();
@@ -163,12 +163,12 @@ fn try_place(space: &Space, axes: &Axes, shared: &Shared<'_>, first: Place) -> R
         for guest_scheduler in 0..guest_schedulers {
             for scheduler in 0..schedulers {
                 for combination in axes.trials(scheduler) {
-                    let place = Place { kernel, guest_scheduler, scheduler, combination, ..first };
-                    let comparison = axes.comparison(space, &place);
+                    let position = Position { kernel, guest_scheduler, scheduler, combination, ..first };
+                    let comparison = axes.comparison(space, &position);
                     let plan = Plan::of(&comparison, &recorder)?;
-                    of_one(&plan, &comparison)?;
+                    check_single_run(&plan, &comparison)?;
                     if [guest_scheduler, scheduler, combination as usize] == [0; 3] {
-                        names.push(named(&plan)?);
+                        names.push(setup_names(&plan)?);
                     }
                     let new: Vec<_> = plan.notices.iter().filter(|notice| !notices.contains(notice)).cloned().collect();
                     notices.extend(new);
@@ -176,11 +176,11 @@ fn try_place(space: &Space, axes: &Axes, shared: &Shared<'_>, first: Place) -> R
             }
         }
     }
-    Ok(Tried { read: recorder.into_read(), notices, names })
+    Ok(TrialResult { read: recorder.into_read(), notices, names })
 }
 
 /// Checks that a point is a single run.
-fn of_one(plan: &Plan<'_>, comparison: &Comparison) -> Result<(), Error> {
+fn check_single_run(plan: &Plan<'_>, comparison: &Comparison) -> Result<(), Error> {
     if plan.runs.len() == 1 {
         return Ok(());
     }
@@ -190,10 +190,10 @@ fn of_one(plan: &Plan<'_>, comparison: &Comparison) -> Result<(), Error> {
     };
     let problem =
         format!("each run has one scheduler, but this gives {} (expected schedulers by name)", plan.runs.len());
-    Err(Error::new(field, format_args!("{} {given}: {problem}", field_of_space(field))))
+    Err(Error::new(field, format_args!("{} {given}: {problem}", space_field_name(field))))
 }
 
-fn named(plan: &Plan<'_>) -> Result<[String; 4], Error> {
+fn setup_names(plan: &Plan<'_>) -> Result<[String; 4], Error> {
     let setup = plan.setups[0].summary()?;
     let (device, host) = RunRow::names(&setup);
     Ok([plan.load.name.clone(), device, setup.kernel.clone(), host.to_owned()])

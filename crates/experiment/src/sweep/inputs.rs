@@ -55,7 +55,7 @@ impl CallerEnvironment for Inputs {
     }
 
     fn name(&self, field: Field) -> String {
-        field_of_space(field)
+        space_field_name(field)
     }
 }
 
@@ -82,7 +82,7 @@ impl Inputs {
 }
 
 /// The name in a space for a field of a comparison.
-pub(super) fn field_of_space(field: Field) -> String {
+pub(super) fn space_field_name(field: Field) -> String {
     match field {
         Field::Load => "`loads`".to_owned(),
         Field::Devices | Field::Kernels | Field::Hosts | Field::Schedulers => field.to_string(),
@@ -161,6 +161,6 @@ impl CallerEnvironment for Recorder<'_> {
     // Custom schedulers cannot be stored, so only those of Linux are available.
 
     fn name(&self, field: Field) -> String {
-        field_of_space(field)
+        space_field_name(field)
     }
 }

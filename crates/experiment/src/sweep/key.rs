@@ -67,8 +67,8 @@ impl FromStr for Key {
             return Err(expected());
         }
         let mut key = [0; BYTES];
-        for (place, byte) in key.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).map_err(|_| expected())?;
+        for (index, byte) in key.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).map_err(|_| expected())?;
         }
         Ok(Key(key))
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::axes::{Axes, Place, SweptSetting};
+use super::axes::{Axes, Position, SweptSetting};
 use super::inputs::{Inputs, Shared};
 use super::key::Key;
 use super::record::RunRecord;
@@ -40,7 +40,7 @@ pub enum SweepError {
     #[error(transparent)]
     Space(#[from] Error),
     /// It has more runs than the limit.
-    #[error("the space has {} runs, more than {limit} (expected a smaller space, or a higher limit)", counted(*.runs))]
+    #[error("the space has {} runs, more than {limit} (expected a smaller space, or a higher limit)", run_count_text(*.runs))]
     TooMany {
         /// The number of runs; [`u64::MAX`] if there are more.
         runs: u64,
@@ -58,7 +58,7 @@ pub enum SweepError {
     },
 }
 
-fn counted(runs: u64) -> String {
+fn run_count_text(runs: u64) -> String {
     if runs == u64::MAX { "more than 10^19".to_owned() } else { runs.to_string() }
 }
 
@@ -89,7 +89,7 @@ impl Sweep {
         let shared = Shared::new(environment);
         let tried = check::trials(&space, &axes, &shared)?;
         let inputs = shared.into_inputs();
-        let key = |tried: &check::Tried| Ok(Key::of(&[&json(&inputs.only(&tried.read))?]));
+        let key = |tried: &check::TrialResult| Ok(Key::of(&[&json(&inputs.only(&tried.read))?]));
         let keys_of_inputs = tried.iter().map(key).collect::<Result<_, SweepError>>()?;
         let mut notices: Vec<String> = Vec::new();
         for notice in tried.into_iter().flat_map(|tried| tried.notices) {
@@ -107,17 +107,17 @@ impl Sweep {
     /// If the text is not a sweep, or another version wrote it.
     pub fn from_json(text: &str) -> Result<Sweep, SweepError> {
         #[derive(Deserialize)]
-        struct Head {
+        struct Header {
             format: String,
             version: String,
         }
         let damaged = |error: serde_json::Error| SweepError::Damaged(error.to_string());
-        let head: Head = serde_json::from_str(text).map_err(damaged)?;
-        if head.format != FORMAT {
-            return Err(SweepError::Damaged(format!("its format is {:?} (expected {FORMAT:?})", head.format)));
+        let header: Header = serde_json::from_str(text).map_err(damaged)?;
+        if header.format != FORMAT {
+            return Err(SweepError::Damaged(format!("its format is {:?} (expected {FORMAT:?})", header.format)));
         }
-        if head.version != VERSION {
-            return Err(SweepError::Version { found: head.version });
+        if header.version != VERSION {
+            return Err(SweepError::Version { found: header.version });
         }
         let written: Written = serde_json::from_str(text).map_err(damaged)?;
         let seeds = check::seeds(&written.space)?;
@@ -159,11 +159,11 @@ impl Sweep {
 
     /// The value of each of the [`settings`](Sweep::settings) at a point; `None` where a scheduler has no such tunable.
     pub fn settings_of(&self, point: u64) -> impl Iterator<Item = Option<&str>> {
-        let place = self.axes.place(point);
-        let mut here = self.axes.settings_of(&place).collect::<Vec<_>>().into_iter().peekable();
+        let position = self.axes.position(point);
+        let mut own_settings = self.axes.settings_of(&position).collect::<Vec<_>>().into_iter().peekable();
         self.settings().iter().map(move |setting| {
-            let found = here.next_if(|(of, _)| *of == setting);
-            found.map(|(_, value)| &*value.0)
+            let matching = own_settings.next_if(|(of, _)| *of == setting);
+            matching.map(|(_, value)| &*value.0)
         })
     }
 
@@ -174,22 +174,22 @@ impl Sweep {
     pub fn keys(&self, points: impl Iterator<Item = u64>) -> impl Iterator<Item = Result<(u64, Key), SweepError>> {
         let mut seedless_key: Option<(u64, Key)> = None;
         points.map(move |point| {
-            let place = self.axes.place(point);
+            let position = self.axes.position(point);
             let key = match seedless_key {
-                Some((cell, key)) if cell == place.cell => key,
-                _ => self.cell_key(&place)?,
+                Some((cell, key)) if cell == position.cell => key,
+                _ => self.cell_key(&position)?,
             };
-            seedless_key = Some((place.cell, key));
-            Ok((point, key.with_seed(self.seeds[place.seed])))
+            seedless_key = Some((position.cell, key));
+            Ok((point, key.with_seed(self.seeds[position.seed])))
         })
     }
 
-    fn cell_key(&self, place: &Place) -> Result<Key, SweepError> {
+    fn cell_key(&self, position: &Position) -> Result<Key, SweepError> {
         let [_, devices, hosts, ..] = self.axes.lengths();
-        let comparison = self.axes.comparison(&self.written.space, place);
+        let comparison = self.axes.comparison(&self.written.space, position);
         // The seed belongs to the point, not to the cell.
         let comparison = json(&crate::Comparison { seed: 0, ..comparison })?;
-        let inputs = &self.written.keys_of_inputs[(place.load * devices + place.devices) * hosts + place.host];
+        let inputs = &self.written.keys_of_inputs[(position.load * devices + position.devices) * hosts + position.host];
         let comparison = String::from_utf8_lossy(&comparison);
         Ok(Key::seedless_key(&comparison, inputs.bytes()))
     }
@@ -214,15 +214,15 @@ impl Sweep {
         let mut points = points.into_iter().peekable();
         let control = &controls.0[0];
         while let Some(&first) = points.peek() {
-            let place = self.axes.place(first);
-            let comparison = self.axes.comparison(&self.written.space, &place);
-            let key = self.cell_key(&place)?;
+            let position = self.axes.position(first);
+            let comparison = self.axes.comparison(&self.written.space, &position);
+            let key = self.cell_key(&position)?;
             let mut plan = Plan::of(&comparison, &self.written.inputs)?;
             let setup = plan.setups[0].summary()?;
-            while let Some(point) = points.next_if(|&point| self.axes.place(point).cell == place.cell) {
-                let seed = self.seeds[self.axes.place(point).seed];
+            while let Some(point) = points.next_if(|&point| self.axes.position(point).cell == position.cell) {
+                let seed = self.seeds[self.axes.position(point).seed];
                 plan.runs[0].spec.seed = seed;
-                let outcome = plan.one(&plan.runs[0], control, &Unobserved, &mut [])?;
+                let outcome = plan.run_single(&plan.runs[0], control, &Unobserved, &mut [])?;
                 if outcome.is_partial || control.cancelled.load(Ordering::Relaxed) {
                     return Ok(());
                 }

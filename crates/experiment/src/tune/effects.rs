@@ -17,42 +17,44 @@ use super::space::{Branch, Space};
 const UNSET: &str = "default";
 
 /// The effects of the choice of the scheduler and of every knob, largest first.
-pub(super) fn effects(search: &Search, space: &Space, standings: &[SettingResult]) -> Vec<KnobEffect> {
+pub(super) fn effects(search: &Search, space: &Space, results: &[SettingResult]) -> Vec<KnobEffect> {
     let objective = &search.objective;
-    let rated: Vec<(&SettingResult, f64)> = standings
+    let costs: Vec<(&SettingResult, f64)> = results
         .iter()
-        .filter_map(|one| Some((one, objective.log_cost(one.figures.get(&objective.figure)?.mean))))
+        .filter_map(|result| Some((result, objective.log_cost(result.figures.get(&objective.figure)?.mean))))
         .collect();
     let mut effects: Vec<KnobEffect> = Vec::new();
-    let of_schedulers = rated.iter().map(|(one, cost)| (one.setting.scheduler.as_str(), *cost));
-    let of_schedulers: Vec<(&str, f64)> = of_schedulers.collect();
-    effects.extend(effect(None, "scheduler", &of_schedulers, 1).map(|explained| explained.effect));
+    let by_scheduler = costs.iter().map(|(result, cost)| (result.setting.scheduler.as_str(), *cost));
+    let by_scheduler: Vec<(&str, f64)> = by_scheduler.collect();
+    effects.extend(effect(None, "scheduler", &by_scheduler, 1).map(|explained| explained.effect));
     for branch in &space.branches {
-        let of_scheduler: Vec<(&SettingResult, f64)> =
-            rated.iter().filter(|(one, _)| one.setting.scheduler == branch.scheduler).copied().collect();
-        effects.extend(of_branch(branch, of_scheduler));
+        let scheduler_costs: Vec<(&SettingResult, f64)> =
+            costs.iter().filter(|(result, _)| result.setting.scheduler == branch.scheduler).copied().collect();
+        effects.extend(branch_effects(branch, scheduler_costs));
     }
     effects.sort_by(|a, b| b.share.total_cmp(&a.share));
     effects
 }
 
 /// The effects of a scheduler's knobs, one after the other.
-fn of_branch(branch: &Branch, mut rated: Vec<(&SettingResult, f64)>) -> Vec<KnobEffect> {
+fn branch_effects(branch: &Branch, mut costs: Vec<(&SettingResult, f64)>) -> Vec<KnobEffect> {
     let mut effects: Vec<KnobEffect> = Vec::new();
     // The share of the variance that is not explained yet.
-    let mut left = 1.0;
+    let mut unexplained = 1.0;
     loop {
         let is_rated = |knob: &&Knob| effects.iter().any(|effect| effect.knob == knob.name);
-        let open: Vec<&Knob> = branch.knobs.iter().filter(|knob| !is_rated(knob)).collect();
-        let explained = open.iter().filter_map(|knob| {
-            let groups: Vec<(&str, f64)> = rated.iter().map(|(one, cost)| (value(one, knob), *cost)).collect();
-            Some((*knob, effect(Some(&branch.scheduler), &knob.name, &groups, open.len())?))
+        let remaining: Vec<&Knob> = branch.knobs.iter().filter(|knob| !is_rated(knob)).collect();
+        let explained = remaining.iter().filter_map(|knob| {
+            let groups: Vec<(&str, f64)> = costs.iter().map(|(result, cost)| (value(result, knob), *cost)).collect();
+            Some((*knob, effect(Some(&branch.scheduler), &knob.name, &groups, remaining.len())?))
         });
-        let Some((knob, most)) = explained.max_by(|a, b| a.1.effect.share.total_cmp(&b.1.effect.share)) else { break };
-        effects.push(KnobEffect { share: most.effect.share * left, ..most.effect });
-        left *= 1.0 - most.of_sample;
-        for (one, cost) in &mut rated {
-            *cost -= most.means[value(one, knob)];
+        let Some((knob, largest)) = explained.max_by(|a, b| a.1.effect.share.total_cmp(&b.1.effect.share)) else {
+            break;
+        };
+        effects.push(KnobEffect { share: largest.effect.share * unexplained, ..largest.effect });
+        unexplained *= 1.0 - largest.sample_share;
+        for (result, cost) in &mut costs {
+            *cost -= largest.means[value(result, knob)];
         }
     }
     effects
@@ -68,33 +70,34 @@ fn value<'a>(standing: &'a SettingResult, knob: &Knob) -> &'a str {
 struct Explained {
     effect: KnobEffect,
     /// The share of the variance in the sample, without a correction for chance.
-    of_sample: f64,
+    sample_share: f64,
     /// The mean of each value's group.
     means: BTreeMap<String, f64>,
 }
 
 /// The effect of a knob; `None` if there are too few settings, or if chance may explain the effect, given the number of knobs.
-fn effect(scheduler: Option<&str>, knob: &str, rated: &[(&str, f64)], knobs: usize) -> Option<Explained> {
+fn effect(scheduler: Option<&str>, knob: &str, costs: &[(&str, f64)], knobs: usize) -> Option<Explained> {
     let mut groups: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for (value, cost) in rated {
+    for (value, cost) in costs {
         groups.entry(value).or_default().push(*cost);
     }
-    let (settings, count) = (rated.len(), groups.len());
+    let (settings, count) = (costs.len(), groups.len());
     if count < 2 || settings <= count {
         return None;
     }
-    let mean = stats::mean(&rated.iter().map(|(_, cost)| *cost).collect::<Vec<_>>())?;
-    let all: f64 = rated.iter().map(|(_, cost)| (cost - mean) * (cost - mean)).sum();
+    let mean = stats::mean(&costs.iter().map(|(_, cost)| *cost).collect::<Vec<_>>())?;
+    let total: f64 = costs.iter().map(|(_, cost)| (cost - mean) * (cost - mean)).sum();
     let means: Vec<(&str, f64, usize)> =
         groups.iter().filter_map(|(value, group)| Some((*value, stats::mean(group)?, group.len()))).collect();
     let between: f64 =
-        means.iter().map(|(_, of_group, size)| *size as f64 * (of_group - mean) * (of_group - mean)).sum();
-    let (freedom, within) = ([count - 1, settings - count], (all - between).max(0.0));
-    let per_group = between / freedom[0] as f64;
-    let chance = within / freedom[1] as f64;
-    let is_beyond_chance = all > NOTHING
-        && per_group > NOTHING
-        && stats::chance_of_ratio(per_group / chance, freedom).max(chance_of_groups(settings, groups.values()))
+        means.iter().map(|(_, group_mean, size)| *size as f64 * (group_mean - mean) * (group_mean - mean)).sum();
+    let (degrees_of_freedom, within) = ([count - 1, settings - count], (total - between).max(0.0));
+    let per_group = between / degrees_of_freedom[0] as f64;
+    let chance = within / degrees_of_freedom[1] as f64;
+    let is_beyond_chance = total > ROUNDING_VARIANCE
+        && per_group > ROUNDING_VARIANCE
+        && stats::chance_of_ratio(per_group / chance, degrees_of_freedom)
+            .max(chance_of_groups(settings, groups.values()))
             < (1.0 - stats::CONFIDENCE) / knobs as f64;
     if !is_beyond_chance {
         return None;
@@ -104,14 +107,14 @@ fn effect(scheduler: Option<&str>, knob: &str, rated: &[(&str, f64)], knobs: usi
     let effect = KnobEffect {
         scheduler: scheduler.map(str::to_owned),
         knob: knob.to_owned(),
-        share: ((between - freedom[0] as f64 * chance) / all).clamp(0.0, 1.0),
+        share: ((between - degrees_of_freedom[0] as f64 * chance) / total).clamp(0.0, 1.0),
         best: best.0.to_owned(),
         worst: worst.0.to_owned(),
         factor: (worst.1 - best.1).exp(),
         settings: settings as u32,
     };
     let means = means.iter().map(|(value, mean, _)| ((*value).to_owned(), *mean)).collect();
-    Some(Explained { effect, of_sample: between / all, means })
+    Some(Explained { effect, sample_share: between / total, means })
 }
 
 /// The probability that chance picks exactly these groups among all of these sizes; no group can be more significant than that. It
@@ -122,7 +125,7 @@ fn chance_of_groups<'a>(settings: usize, groups: impl Iterator<Item = &'a Vec<f6
 }
 
 /// Variances below this are rounding errors.
-const NOTHING: f64 = 1e-18;
+const ROUNDING_VARIANCE: f64 = 1e-18;
 
 #[cfg(test)]
 mod tests {
@@ -131,13 +134,13 @@ mod tests {
 
     #[test]
     fn a_deciding_tunable_has_all_of_the_variance_and_an_idle_one_none() {
-        let rated = |decides: bool| -> Vec<(&'static str, f64)> {
+        let costs = |decides: bool| -> Vec<(&'static str, f64)> {
             (0..40).map(|n| (["1", "2"][n % 2], if decides { (n % 2) as f64 } else { (n / 2 % 2) as f64 })).collect()
         };
-        let decides = effect(Some("bfq"), "a", &rated(true), 1).unwrap().effect;
+        let decides = effect(Some("bfq"), "a", &costs(true), 1).unwrap().effect;
         assert_eq!((decides.share, decides.best.as_str(), decides.worst.as_str()), (1.0, "1", "2"));
         assert!((decides.factor - 1_f64.exp()).abs() < 1e-9 && decides.settings == 40);
-        assert!(effect(Some("bfq"), "b", &rated(false), 1).is_none());
+        assert!(effect(Some("bfq"), "b", &costs(false), 1).is_none());
         assert!(effect(None, "c", &[("1", 1.0), ("2", 2.0)], 1).is_none(), "each alone says nothing");
         assert!(effect(None, "c", &[("1", 1.0), ("1", 2.0)], 1).is_none());
     }
@@ -146,9 +149,9 @@ mod tests {
     fn one_outlier_among_few_identical_settings_says_nothing_about_its_tunables() {
         // One setting of three is an outlier, so every knob that only it sets would explain all of the variance.
         let odd = |others: usize| {
-            let mut rated = vec![("1", 2.0)];
-            rated.extend(std::iter::repeat_n(("2", 1.0), others));
-            effect(Some("bfq"), "a", &rated, 1).is_some()
+            let mut costs = vec![("1", 2.0)];
+            costs.extend(std::iter::repeat_n(("2", 1.0), others));
+            effect(Some("bfq"), "a", &costs, 1).is_some()
         };
         assert!(!odd(2) && !odd(18));
         assert!(odd(20), "one in 21 is rarer than one in twenty");
@@ -179,7 +182,7 @@ mod tests {
                 (standing([a, b, c]), a as f64 + 0.2 * c as f64)
             })
             .collect();
-        let found = of_branch(&branch, all.iter().map(|(standing, cost)| (standing, *cost)).collect());
+        let found = branch_effects(&branch, all.iter().map(|(standing, cost)| (standing, *cost)).collect());
         let found: Vec<(&str, bool)> = found.iter().map(|effect| (effect.knob.as_str(), effect.share > 0.9)).collect();
         assert_eq!(found, [("a", true), ("c", false)]);
         assert_eq!(Setting::untouched("bfq"), branch.setting(&[0, 0, 0]));

@@ -75,7 +75,7 @@ impl<'a> Evaluator<'a> {
 
     /// The schedulers, each once.
     pub fn schedulers(&self) -> impl Iterator<Item = &str> {
-        self.plan.runs[..self.plan.runs_of_repeat()].iter().map(|run| run.spec.scheduler.as_str())
+        self.plan.runs[..self.plan.runs_per_repeat()].iter().map(|run| run.spec.scheduler.as_str())
     }
 
     /// Returns a run as stored in a result document.
@@ -85,19 +85,19 @@ impl<'a> Evaluator<'a> {
     pub fn run(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Run, Error> {
         let options = &self.plan.options;
         let runtime = times::time(options, Field::RuntimeNs, runtime_ns.or(options.comparison.runtime_ns))?;
-        let variant = self.plan.setups[0].with(options, setting)?;
+        let variant = self.plan.setups[0].variant_with(options, setting)?;
         let planned = Planned::of(0, variant, seed, 0, runtime);
-        let outcome = self.plan.one(&planned, &self.control, &Unobserved, &mut [])?;
+        let outcome = self.plan.run_single(&planned, &self.control, &Unobserved, &mut [])?;
         Ok(outcome.run)
     }
 
     /// Notices about the figures.
     pub(super) fn notices(&self) -> Vec<String> {
-        let in_words = |notice: &String| match &self.plan.setups[0].guests {
-            Some(guests) => guests::notice_of_search(notice, guests),
+        let reword = |notice: &String| match &self.plan.setups[0].guests {
+            Some(guests) => guests::search_notice(notice, guests),
             None => notice.clone(),
         };
-        self.plan.notices.iter().map(in_words).collect()
+        self.plan.notices.iter().map(reword).collect()
     }
 
     /// Ends all runs early, including those that begin later; their figures are then invalid.
@@ -120,14 +120,14 @@ impl<'a> Evaluator<'a> {
     /// after the other, or are not limited by time, or if files are written during the run.
     pub(super) fn shortenable_ns(&self) -> Option<u64> {
         let processes = &self.plan.setups[0].workload.processes;
-        let is_even =
+        let starts_together =
             processes.iter().all(|process| process.schedule.start_delay.0 == 0 && process.schedule.phase == 0);
-        let of = |process: &hoistway_load::Process| process.schedule.runtime.map(|runtime| runtime.0);
-        let all: Option<Vec<u64>> = processes.iter().map(of).collect();
-        let wanted = self.plan.options.comparison.runtime_ns;
+        let runtime_of = |process: &hoistway_load::Process| process.schedule.runtime.map(|runtime| runtime.0);
+        let all: Option<Vec<u64>> = processes.iter().map(runtime_of).collect();
+        let requested = self.plan.options.comparison.runtime_ns;
         // A write during the run happens at a fixed time.
         let has_no_writes = self.plan.options.comparison.writes.is_empty();
-        wanted.or_else(|| all?.into_iter().max()).filter(|_| is_even && has_no_writes)
+        requested.or_else(|| all?.into_iter().max()).filter(|_| starts_together && has_no_writes)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::plan::schedulers::queue_under;
 use crate::plan::setup::Setup;
 
 /// A range narrower than this is tried completely.
-const WHOLE_RANGE: i128 = 8;
+const WHOLE_RANGE_MAX: i128 = 8;
 /// Factors applied to the default value, as numerator and denominator.
 const STEPS: [(i128, i128); 6] = [(1, 16), (1, 4), (1, 2), (2, 1), (4, 1), (16, 1)];
 /// Candidates if the default is 0.
@@ -20,32 +20,32 @@ const FROM_ZERO: [i128; 4] = [1, 8, 64, 512];
 /// All tunables of a scheduler that are not fixed, each with candidate values as the kernel shows them, except its default. A
 /// tunable that only shows another tunable in a different unit is left out.
 pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Knob>, Error> {
-    let fresh = || -> Result<AnyQueue<Local>, Error> {
+    let new_queue = || -> Result<AnyQueue<Local>, Error> {
         let queue = queue_under(scheduler, &setup.config).about(Field::Schedulers)?;
         for (name, text) in setup.fixed(scheduler) {
             set(&queue, name, text).about(Field::Tunables)?;
         }
         Ok(queue)
     };
-    let usual = fresh()?;
+    let default_queue = new_queue()?;
     let shown = |queue: &AnyQueue<Local>, name: &str| queue.tunable(name).unwrap_or_default();
     let mut knobs: Vec<Knob> = Vec::new();
-    for tunable in usual.tunables() {
+    for tunable in default_queue.tunables() {
         if setup.fixed(scheduler).iter().any(|(name, _)| name == tunable.name) {
             continue;
         }
         let mut texts: Vec<String> = Vec::new();
         let mut is_alias = false;
-        for value in values(tunable, shown(&usual, tunable.name)) {
-            let queue = fresh()?;
+        for value in values(tunable, shown(&default_queue, tunable.name)) {
+            let queue = new_queue()?;
             if set(&queue, tunable.name, &value.to_string()).is_err() {
                 continue;
             }
             let text = shown(&queue, tunable.name).to_string();
-            if text != shown(&usual, tunable.name).to_string() && !texts.contains(&text) {
+            if text != shown(&default_queue, tunable.name).to_string() && !texts.contains(&text) {
                 texts.push(text);
             }
-            is_alias |= knobs.iter().any(|knob| shown(&queue, &knob.name) != shown(&usual, &knob.name));
+            is_alias |= knobs.iter().any(|knob| shown(&queue, &knob.name) != shown(&default_queue, &knob.name));
         }
         if !texts.is_empty() && !is_alias {
             let (scheduler, name) = (scheduler.to_owned(), tunable.name.to_owned());
@@ -60,20 +60,23 @@ fn set(queue: &AnyQueue<Local>, name: &str, text: &str) -> Result<(), hoistway_b
     queue.set_tunable(now, name, text, &mut Effects::new())
 }
 
-fn values(tunable: &Tunable, usual: i128) -> Vec<i128> {
+fn values(tunable: &Tunable, default: i128) -> Vec<i128> {
     let range = tunable.min..=tunable.max;
-    if tunable.max - tunable.min < WHOLE_RANGE {
+    if tunable.max - tunable.min < WHOLE_RANGE_MAX {
         return range.collect();
     }
     // A minimum of 0 or 1 often turns something off.
     let least = Some(tunable.min).filter(|least| (0..=1).contains(least));
-    let steps: Vec<i128> =
-        if usual == 0 { FROM_ZERO.to_vec() } else { STEPS.map(|(times, of)| usual * times / of).to_vec() };
+    let steps: Vec<i128> = if default == 0 {
+        FROM_ZERO.to_vec()
+    } else {
+        STEPS.map(|(numerator, denominator)| default * numerator / denominator).to_vec()
+    };
     least.into_iter().chain(steps).filter(|value| range.contains(value)).collect()
 }
 
 /// Candidate numbers of requests, except the queue's own.
-pub(super) fn requests(usual: u32) -> Vec<String> {
-    let of = [usual / 8, usual / 4, usual / 2, usual.saturating_mul(2), usual.saturating_mul(4)];
-    of.into_iter().filter(|requests| *requests >= 4).map(|requests| requests.to_string()).collect()
+pub(super) fn requests(default: u32) -> Vec<String> {
+    let candidates = [default / 8, default / 4, default / 2, default.saturating_mul(2), default.saturating_mul(4)];
+    candidates.into_iter().filter(|requests| *requests >= 4).map(|requests| requests.to_string()).collect()
 }

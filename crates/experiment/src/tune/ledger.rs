@@ -29,17 +29,17 @@ impl Key {
 /// The runs so far, and the runs of an earlier search.
 pub(super) struct Ledger<'a> {
     evaluate: &'a dyn Evaluate,
-    observe: &'a dyn SearchObserver,
+    observer: &'a dyn SearchObserver,
     /// The names of the figures that are kept.
     figures: Vec<FigureName>,
     /// Runs of an earlier search that were not needed yet.
     known: BTreeMap<Key, Figures>,
-    places: BTreeMap<Key, usize>,
+    run_indexes: BTreeMap<Key, usize>,
     pub(super) runs: Vec<TuneRun>,
-    /// All figures of runs, not only those of the objective; empty unless `keeps_whole`.
-    whole: BTreeMap<Key, Figures>,
+    /// All figures of runs, not only those of the objective; empty unless `keeps_all_figures`.
+    all_figures: BTreeMap<Key, Figures>,
     /// Whether all figures are kept.
-    pub(super) keeps_whole: bool,
+    pub(super) keeps_all_figures: bool,
     /// The minimum number of runs in total.
     pub(super) planned: u64,
 }
@@ -47,40 +47,40 @@ pub(super) struct Ledger<'a> {
 impl<'a> Ledger<'a> {
     pub(super) fn new(
         evaluate: &'a dyn Evaluate,
-        observe: &'a dyn SearchObserver,
+        observer: &'a dyn SearchObserver,
         figures: Vec<FigureName>,
         known: Vec<TuneRun>,
     ) -> Self {
         let known = known.into_iter().map(|run| (Key::of(&run), run.figures)).collect();
         Self {
             evaluate,
-            observe,
+            observer,
             figures,
             known,
-            places: BTreeMap::new(),
+            run_indexes: BTreeMap::new(),
             runs: Vec::new(),
-            whole: BTreeMap::new(),
-            keeps_whole: false,
+            all_figures: BTreeMap::new(),
+            keeps_all_figures: false,
             planned: 0,
         }
     }
 
     /// Carries out these runs unless the ledger has them.
-    pub(super) fn need(&mut self, keys: Vec<Key>) -> Result<(), TuneError> {
+    pub(super) fn ensure(&mut self, keys: Vec<Key>) -> Result<(), TuneError> {
         let batch = BATCH_PER_THREAD * rayon::current_num_threads();
-        let missing: Vec<Key> = keys.into_iter().filter(|key| !self.places.contains_key(key)).collect();
+        let missing: Vec<Key> = keys.into_iter().filter(|key| !self.run_indexes.contains_key(key)).collect();
         for keys in missing.chunks(batch) {
             // The observer decides before each run.
-            let made: Vec<Result<Figures, TuneError>> = keys.par_iter().map(|key| self.made(key)).collect();
-            let first = made.iter().position(Result::is_err).unwrap_or(made.len());
-            let mut made = made.into_iter();
-            for (key, figures) in keys.iter().zip(made.by_ref().take(first)) {
+            let results: Vec<Result<Figures, TuneError>> = keys.par_iter().map(|key| self.figures_of(key)).collect();
+            let first = results.iter().position(Result::is_err).unwrap_or(results.len());
+            let mut results = results.into_iter();
+            for (key, figures) in keys.iter().zip(results.by_ref().take(first)) {
                 let mut figures = figures?;
-                if self.known.remove(key).is_none() && self.keeps_whole {
-                    self.whole.insert(key.clone(), figures.clone());
+                if self.known.remove(key).is_none() && self.keeps_all_figures {
+                    self.all_figures.insert(key.clone(), figures.clone());
                 }
                 figures.retain(|name, _| self.figures.contains(name));
-                self.places.insert(key.clone(), self.runs.len());
+                self.run_indexes.insert(key.clone(), self.runs.len());
                 let Key { setting, seed, runtime_ns } = key.clone();
                 self.runs.push(TuneRun { setting, seed, runtime_ns, figures });
             }
@@ -89,8 +89,8 @@ impl<'a> Ledger<'a> {
                 TuneRun { setting, seed, runtime_ns, figures: figures.clone() }
             });
             let all: Vec<TuneRun> = self.runs.iter().cloned().chain(rest).collect();
-            self.observe.ran(&all, self.planned.max(self.runs.len() as u64));
-            if let Some(Err(error)) = made.next() {
+            self.observer.ran(&all, self.planned.max(self.runs.len() as u64));
+            if let Some(Err(error)) = results.next() {
                 return Err(error);
             }
         }
@@ -98,34 +98,34 @@ impl<'a> Ledger<'a> {
     }
 
     /// The figures of a run: those known from an earlier search, or else all figures of a new run.
-    fn made(&self, key: &Key) -> Result<Figures, TuneError> {
+    fn figures_of(&self, key: &Key) -> Result<Figures, TuneError> {
         if let Some(known) = self.known.get(key) {
             return Ok(known.clone());
         }
-        if !self.observe.goes_on() {
+        if !self.observer.goes_on() {
             return Err(TuneError::Ended);
         }
-        self.evaluated(key)
+        self.evaluate_run(key)
     }
 
     /// The figures of a run, unless the run was cancelled.
-    fn evaluated(&self, key: &Key) -> Result<Figures, TuneError> {
+    fn evaluate_run(&self, key: &Key) -> Result<Figures, TuneError> {
         let figures = self.evaluate.figures(&key.setting, key.seed, key.runtime_ns)?;
-        if self.observe.goes_on() { Ok(figures) } else { Err(TuneError::Ended) }
+        if self.observer.goes_on() { Ok(figures) } else { Err(TuneError::Ended) }
     }
 
     /// All figures of some runs; a run whose figures were not kept is repeated.
-    pub(super) fn whole(&self, keys: &[Key]) -> Result<Vec<Figures>, TuneError> {
-        let of = |key: &Key| match self.whole.get(key) {
+    pub(super) fn all_figures(&self, keys: &[Key]) -> Result<Vec<Figures>, TuneError> {
+        let load_figures = |key: &Key| match self.all_figures.get(key) {
             Some(figures) => Ok(figures.clone()),
-            None if !self.observe.goes_on() => Err(TuneError::Ended),
-            None => self.evaluated(key),
+            None if !self.observer.goes_on() => Err(TuneError::Ended),
+            None => self.evaluate_run(key),
         };
-        keys.par_iter().map(of).collect()
+        keys.par_iter().map(load_figures).collect()
     }
 
     /// A figure of a run; `None` if the run has no such I/O, or does not exist.
     pub(super) fn figure(&self, key: &Key, name: &FigureName) -> Option<f64> {
-        self.runs[*self.places.get(key)?].figures.get(name).copied()
+        self.runs[*self.run_indexes.get(key)?].figures.get(name).copied()
     }
 }

@@ -17,11 +17,11 @@ pub(super) struct Prepared {
     /// The search's comparison, with every scheduler that is named anywhere.
     pub(super) comparison: Comparison,
     /// The schedulers that are searched.
-    pub(super) over: Vec<String>,
+    pub(super) searched_schedulers: Vec<String>,
     /// The kernel's default scheduler, which `default` stands for; empty if the devices have none in common.
     pub(super) default: String,
     /// Reference settings that run in each round, each a scheduler with its defaults: the baseline, then the schedulers of conditions.
-    pub(super) fixed: Vec<Setting>,
+    pub(super) references: Vec<Setting>,
 }
 
 impl Prepared {
@@ -30,9 +30,9 @@ impl Prepared {
         check_jobs(&search.objective, &evaluator)?;
         check_writes(search, &evaluator)?;
         let options = &evaluator.plan.options;
-        let over: Vec<String> = evaluator.schedulers().map(str::to_owned).collect();
+        let searched_schedulers: Vec<String> = evaluator.schedulers().map(str::to_owned).collect();
         let default = evaluator.plan.setups[0].default_scheduler().map(str::to_owned);
-        let mut fixed = vec![Setting::untouched(default.as_deref().unwrap_or(&over[0]))];
+        let mut references = vec![Setting::untouched(default.as_deref().unwrap_or(&searched_schedulers[0]))];
         let registry = environment.schedulers();
         for condition in &search.objective.conditions {
             let Limit::Under { scheduler, .. } = &condition.limit else { continue };
@@ -52,14 +52,19 @@ impl Prepared {
                 }
             };
             let setting = Setting::untouched(name);
-            if !fixed.contains(&setting) {
-                fixed.push(setting);
+            if !references.contains(&setting) {
+                references.push(setting);
             }
         }
-        let mut schedulers = over.clone();
-        schedulers.extend(fixed.iter().map(|fixed| fixed.scheduler.clone()).filter(|name| !over.contains(name)));
+        let mut schedulers = searched_schedulers.clone();
+        schedulers.extend(
+            references
+                .iter()
+                .map(|reference| reference.scheduler.clone())
+                .filter(|name| !searched_schedulers.contains(name)),
+        );
         let comparison = Comparison { schedulers, ..search.comparison.clone() };
-        Ok(Prepared { comparison, over, default: default.unwrap_or_default(), fixed })
+        Ok(Prepared { comparison, searched_schedulers, default: default.unwrap_or_default(), references })
     }
 }
 

@@ -60,7 +60,7 @@ fn search_by(
     observe: &dyn SearchObserver,
 ) -> Result<Tuning, TuneError> {
     let space = Space::of(search, prepared, evaluator, environment)?;
-    let steps = rounds::planned(search, evaluator, &space, prepared.fixed.len())?;
+    let steps = rounds::planned(search, evaluator, &space, prepared.references.len())?;
     let figures = search.objective.figures().into_iter().cloned().collect();
     let mut race = Race {
         search,
@@ -72,28 +72,32 @@ fn search_by(
     race.ledger.planned = steps.iter().map(|step| (step.settings * step.seeds) as u64).sum();
     let mut contestants = sample::settings(&space, steps[0].settings, search.comparison.seed);
     let mut rounds = Vec::with_capacity(steps.len());
-    let mut used = 0;
+    let mut used_seeds = 0;
     let mut last = Vec::new();
-    for (place, step) in steps.iter().enumerate() {
-        let seeds = used..used + step.seeds;
-        race.ledger.keeps_whole = place + 1 == steps.len();
+    for (round_index, step) in steps.iter().enumerate() {
+        let seeds = used_seeds..used_seeds + step.seeds;
+        race.ledger.keeps_all_figures = round_index + 1 == steps.len();
         race.run(&contestants, step, seeds.clone())?;
-        if place == 0 {
+        if round_index == 0 {
             race.check_figures(step)?;
         }
-        let seeds = if place + 1 == steps.len() { race.decided(&contestants, step, seeds)? } else { seeds };
-        last = race.ranking(step, seeds.clone()).ranked(&race.contending_settings(&contestants));
+        let seeds = if round_index + 1 == steps.len() {
+            race.add_seeds_until_decided(&contestants, step, seeds)?
+        } else {
+            seeds
+        };
+        last = race.ranking(step, seeds.clone()).rank(&race.contending_settings(&contestants));
         contestants = survivors(&last, contestants.len().div_ceil(KEPT));
-        used = seeds.end;
-        let settings = last.iter().map(|ranked| ranked.standing.clone()).collect();
+        used_seeds = seeds.end;
+        let settings = last.iter().map(|ranked| ranked.result.clone()).collect();
         rounds.push(Round { runtime_ns: step.runtime_ns, settings });
-        if place == 0 {
+        if round_index == 0 {
             race.ledger.planned = race.ledger.planned.max(race.ledger.runs.len() as u64);
         }
     }
     let step = &steps[steps.len() - 1];
-    let of_last = used - last.first().map_or(0, |best| best.standing.seeds as usize);
-    let found = race.found(&last, step, of_last..used)?;
+    let last_seeds_begin = used_seeds - last.first().map_or(0, |best| best.result.seeds as usize);
+    let outcome = race.outcome(&last, step, last_seeds_begin..used_seeds)?;
     let first = &rounds[0].settings;
     let front = front(&search.objective, first);
     let effects = effects::effects(search, &space, first);
@@ -116,7 +120,7 @@ fn search_by(
         settings_possible: space.size(),
         knobs: space.branches.into_iter().flat_map(|branch| branch.knobs).collect(),
         rounds,
-        found,
+        found: outcome,
         front,
         effects,
         notices: evaluator.notices(),
@@ -145,29 +149,29 @@ impl Race<'_> {
     }
 
     /// The contestants and the reference settings.
-    fn all(&self, contestants: &[Setting]) -> Vec<Setting> {
-        let mut all = contestants.to_vec();
-        all.extend(self.prepared.fixed.iter().filter(|fixed| !contestants.contains(fixed)).cloned());
-        all
+    fn with_references(&self, contestants: &[Setting]) -> Vec<Setting> {
+        let mut settings = contestants.to_vec();
+        settings.extend(self.prepared.references.iter().filter(|reference| !contestants.contains(reference)).cloned());
+        settings
     }
 
     /// The settings among these that may win.
     fn contending_settings(&self, contestants: &[Setting]) -> Vec<Setting> {
-        let mut all = self.all(contestants);
-        all.retain(|setting| self.prepared.over.contains(&setting.scheduler));
-        all
+        let mut settings = self.with_references(contestants);
+        settings.retain(|setting| self.prepared.searched_schedulers.contains(&setting.scheduler));
+        settings
     }
 
     fn run(&mut self, contestants: &[Setting], step: &Step, seeds: std::ops::Range<usize>) -> Result<(), TuneError> {
-        let all = self.all(contestants);
+        let settings = self.with_references(contestants);
         let key = |setting: &Setting, seed| Key { setting: setting.clone(), seed, runtime_ns: step.runtime_ns };
         let keys =
-            self.seeds[seeds].iter().flat_map(|seed| all.iter().map(move |setting| key(setting, *seed))).collect();
-        self.ledger.need(keys)
+            self.seeds[seeds].iter().flat_map(|seed| settings.iter().map(move |setting| key(setting, *seed))).collect();
+        self.ledger.ensure(keys)
     }
 
     /// Adds one seed at a time while another setting is within the noise of the best and the budget lasts. Returns the seeds.
-    fn decided(
+    fn add_seeds_until_decided(
         &mut self,
         contestants: &[Setting],
         step: &Step,
@@ -175,10 +179,10 @@ impl Race<'_> {
     ) -> Result<std::ops::Range<usize>, TuneError> {
         let cost = |runtime_ns| rounds::cost(self.search, self.evaluator, runtime_ns);
         let spent: u64 = self.ledger.runs.iter().filter_map(|run| cost(run.runtime_ns)).sum();
-        let of_seed = self.all(contestants).len() as u64 * cost(step.runtime_ns).unwrap_or(u64::MAX);
-        let more = rounds::limit(self.search.budget).saturating_sub(spent) / of_seed.max(1);
+        let seed_cost = self.with_references(contestants).len() as u64 * cost(step.runtime_ns).unwrap_or(u64::MAX);
+        let more = rounds::limit(self.search.budget).saturating_sub(spent) / seed_cost.max(1);
         for _ in 0..more.min((SEEDS_MAX - step.seeds) as u64) {
-            let ranked = self.ranking(step, seeds.clone()).ranked(&self.contending_settings(contestants));
+            let ranked = self.ranking(step, seeds.clone()).rank(&self.contending_settings(contestants));
             if undecided(&ranked).is_empty() {
                 break;
             }
@@ -194,11 +198,11 @@ impl Race<'_> {
             if self.ledger.runs.iter().any(|run| run.figures.contains_key(figure)) {
                 continue;
             }
-            let setting = self.prepared.fixed[0].clone();
+            let setting = self.prepared.references[0].clone();
             let key = Key { setting, seed: self.seeds[0], runtime_ns: step.runtime_ns };
-            let there = self.ledger.whole(&[key])?.swap_remove(0);
+            let figures = self.ledger.all_figures(&[key])?.swap_remove(0);
             let mut known: Vec<String> =
-                there.keys().map(|name| format!("{}:{}", quoted(&name.job), name.operation.name())).collect();
+                figures.keys().map(|name| format!("{}:{}", quoted(&name.job), name.operation.name())).collect();
             known.dedup();
             let problem = format!("{figure}: no such I/O happened (expected one of {})", known.join(", "));
             return Err(self.evaluator.plan.options.refuse(Field::Objective, &self.search.objective, problem).into());
@@ -206,25 +210,25 @@ impl Race<'_> {
         Ok(())
     }
 
-    fn found(
+    fn outcome(
         &self,
         ranked: &[RankedSetting],
         step: &Step,
         seeds: std::ops::Range<usize>,
     ) -> Result<Option<SearchOutcome>, TuneError> {
-        let Some(best) = ranked.first().map(|best| best.standing.clone()) else { return Ok(None) };
+        let Some(best) = ranked.first().map(|best| best.result.clone()) else { return Ok(None) };
         let ranking = self.ranking(step, seeds.clone());
-        let reference = &self.prepared.fixed[0];
-        let standing = ranked.iter().map(|one| &one.standing).find(|one| one.setting == *reference).cloned();
-        let alone = || ranking.ranked(std::slice::from_ref(reference)).pop().map(|one| one.standing);
-        let Some(standing) = standing.or_else(alone) else { return Ok(None) };
+        let reference = &self.prepared.references[0];
+        let result = ranked.iter().map(|setting| &setting.result).find(|result| result.setting == *reference).cloned();
+        let alone = || ranking.rank(std::slice::from_ref(reference)).pop().map(|setting| setting.result);
+        let Some(result) = result.or_else(alone) else { return Ok(None) };
         let gain = ranking.change(reference, &best.setting);
         Ok(Some(SearchOutcome {
             holds: best.holds,
             gain,
             undecided: undecided(ranked),
             losses: self.losses([reference, &best.setting], step, seeds, gain)?,
-            reference: standing,
+            reference: result,
             best,
         }))
     }
@@ -241,28 +245,28 @@ impl Race<'_> {
             let key = |seed: &u64| Key { setting: setting.clone(), seed: *seed, runtime_ns: step.runtime_ns };
             self.seeds[seeds.clone()].iter().map(key).collect()
         };
-        let (from, to) = (self.ledger.whole(&keys(from))?, self.ledger.whole(&keys(to))?);
+        let (from, to) = (self.ledger.all_figures(&keys(from))?, self.ledger.all_figures(&keys(to))?);
         Ok(losses(&self.search.objective, &from.into_iter().zip(to).collect::<Vec<_>>(), gain))
     }
 }
 
 /// The settings that advance. A setting with exactly the same figures as an earlier one does not.
-fn survivors(ranked: &[RankedSetting], most: usize) -> Vec<Setting> {
+fn survivors(ranked: &[RankedSetting], count_max: usize) -> Vec<Setting> {
     let mut kept: Vec<&SettingResult> = Vec::new();
-    for one in ranked.iter().filter(|one| !one.is_worse_than_best()).map(|one| &one.standing) {
-        if kept.len() < most.max(1) && !kept.iter().any(|other| is_equivalent_setting(other, one)) {
-            kept.push(one);
+    for result in ranked.iter().filter(|setting| !setting.is_worse_than_best()).map(|setting| &setting.result) {
+        if kept.len() < count_max.max(1) && !kept.iter().any(|kept_result| is_equivalent_setting(kept_result, result)) {
+            kept.push(result);
         }
     }
-    kept.into_iter().map(|standing| standing.setting.clone()).collect()
+    kept.into_iter().map(|result| result.setting.clone()).collect()
 }
 
 /// Settings that meet the conditions, as the best does, and are within the noise of it.
 fn undecided(ranked: &[RankedSetting]) -> Vec<Setting> {
     let Some((best, others)) = ranked.split_first() else { return Vec::new() };
-    let is_open = |one: &&RankedSetting| {
-        let is_other = !is_equivalent_setting(&best.standing, &one.standing);
-        is_other && one.standing.holds == best.standing.holds && !one.is_worse_than_best()
+    let is_undecided = |ranked: &&RankedSetting| {
+        let is_other = !is_equivalent_setting(&best.result, &ranked.result);
+        is_other && ranked.result.holds == best.result.holds && !ranked.is_worse_than_best()
     };
-    others.iter().filter(is_open).map(|one| one.standing.setting.clone()).collect()
+    others.iter().filter(is_undecided).map(|ranked| ranked.result.setting.clone()).collect()
 }

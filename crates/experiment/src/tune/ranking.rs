@@ -23,7 +23,7 @@ pub(super) struct Ranking<'a> {
 
 /// A setting with its rank criteria.
 pub(super) struct RankedSetting {
-    pub(super) standing: SettingResult,
+    pub(super) result: SettingResult,
     /// Total violation of the conditions, as a logarithm; 0 if all are met.
     violation: f64,
     /// Mean of [`Objective::log_cost`] over the seeds; infinite if a run is missing.
@@ -32,26 +32,28 @@ pub(super) struct RankedSetting {
 
 impl Ranking<'_> {
     /// The settings, best first.
-    pub(super) fn ranked(&self, settings: &[Setting]) -> Vec<RankedSetting> {
-        let mut ranked: Vec<RankedSetting> = settings.iter().map(|setting| self.one(setting)).collect();
+    pub(super) fn rank(&self, settings: &[Setting]) -> Vec<RankedSetting> {
+        let mut ranked: Vec<RankedSetting> = settings.iter().map(|setting| self.rank_setting(setting)).collect();
         // The sort is stable: equal settings keep their order.
         ranked.sort_by(RankedSetting::order);
-        let best = ranked.first().map(|best| best.standing.setting.clone());
-        for one in &mut ranked {
-            one.standing.beside_best = best.as_ref().and_then(|best| self.change(best, &one.standing.setting));
+        let best = ranked.first().map(|best| best.result.setting.clone());
+        for setting in &mut ranked {
+            setting.result.beside_best = best.as_ref().and_then(|best| self.change(best, &setting.result.setting));
         }
         ranked
     }
 
     /// The change of the objective from the first setting to the second, seed by seed; above 1 the second is better.
     pub(super) fn change(&self, from: &Setting, to: &Setting) -> Option<Change> {
-        let of = |setting: &Setting, seed| {
+        let cost_of = |setting: &Setting, seed| {
             Some(self.objective.log_cost(self.figure(setting, seed, &self.objective.figure)?))
         };
-        Change::of(&self.seeds.iter().filter_map(|seed| Some(of(from, *seed)? - of(to, *seed)?)).collect::<Vec<_>>())
+        Change::of(
+            &self.seeds.iter().filter_map(|seed| Some(cost_of(from, *seed)? - cost_of(to, *seed)?)).collect::<Vec<_>>(),
+        )
     }
 
-    fn one(&self, setting: &Setting) -> RankedSetting {
+    fn rank_setting(&self, setting: &Setting) -> RankedSetting {
         let margins: Vec<Option<Vec<f64>>> =
             self.objective.conditions.iter().map(|condition| self.margins(setting, condition)).collect();
         let (mut violation, mut holds) = (0.0_f64, true);
@@ -61,20 +63,20 @@ impl Ranking<'_> {
             holds &= condition.is_met(mean);
         }
         let values = self.values(setting, &self.objective.figure);
-        let is_whole = values.len() == self.seeds.len();
+        let is_complete = values.len() == self.seeds.len();
         let cost = values.iter().map(|value| self.objective.log_cost(*value)).sum::<f64>() / values.len().max(1) as f64;
         let names = self.objective.figures().into_iter();
         let figures: BTreeMap<FigureName, Estimate> =
             names.filter_map(|name| Some((name.clone(), spread(name.figure, &self.values(setting, name))?))).collect();
-        let standing = SettingResult {
+        let result = SettingResult {
             setting: setting.clone(),
             seeds: self.seeds.len() as u32,
             figures,
             margins: margins.iter().map(|margins| Change::of(margins.as_ref()?)).collect(),
-            holds: holds && is_whole,
+            holds: holds && is_complete,
             beside_best: None,
         };
-        RankedSetting { standing, violation, cost: if is_whole { cost } else { f64::INFINITY } }
+        RankedSetting { result, violation, cost: if is_complete { cost } else { f64::INFINITY } }
     }
 
     /// The margin by which a condition is met, seed by seed; `None` if a figure for it is missing.
@@ -113,15 +115,11 @@ fn spread(figure: Figure, values: &[f64]) -> Option<Estimate> {
 impl RankedSetting {
     /// Settings that meet the conditions come first, then those closest to meeting them; ties are ordered by cost.
     fn order(a: &RankedSetting, b: &RankedSetting) -> Ordering {
-        b.standing
-            .holds
-            .cmp(&a.standing.holds)
-            .then(a.violation.total_cmp(&b.violation))
-            .then(a.cost.total_cmp(&b.cost))
+        b.result.holds.cmp(&a.result.holds).then(a.violation.total_cmp(&b.violation)).then(a.cost.total_cmp(&b.cost))
     }
 
     /// Whether it is worse than the best, beyond the noise.
     pub(super) fn is_worse_than_best(&self) -> bool {
-        self.standing.beside_best.is_none_or(Change::is_worse)
+        self.result.beside_best.is_none_or(Change::is_worse)
     }
 }

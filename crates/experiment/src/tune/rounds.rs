@@ -60,20 +60,20 @@ pub(super) fn planned(
     search: &Search,
     evaluator: &Evaluator<'_>,
     space: &Space,
-    fixed: usize,
+    reference_count: usize,
 ) -> Result<Vec<Step>, Error> {
-    let whole = evaluator.shortenable_ns();
-    let runtime = |part: u64| whole.map(|ns| (ns / part).max(RUNTIME_MIN_NS)).filter(|ns| Some(*ns) < whole);
+    let runtime_ns = evaluator.shortenable_ns();
+    let runtime = |part: u64| runtime_ns.map(|ns| (ns / part).max(RUNTIME_MIN_NS)).filter(|ns| Some(*ns) < runtime_ns);
     let options = &evaluator.plan.options;
     let costs: Option<Vec<u64>> = SHORTER.iter().map(|part| cost(search, evaluator, runtime(*part))).collect();
-    let in_words = |budget: u64| match search.budget {
+    let budget_text = |budget: u64| match search.budget {
         Budget::Runs(_) => format!("{budget} runs"),
         Budget::VirtualNs(_) => format!("{} of virtual time", Nanos(budget)),
     };
     let limit = limit(search.budget);
     let Some(costs) = costs else {
         let problem = "the load is not bounded by time (expected a number of runs, or a runtime)";
-        return Err(options.refuse(Field::Budget, in_words(limit), problem));
+        return Err(options.refuse(Field::Budget, budget_text(limit), problem));
     };
     let steps = |settings: usize| -> Vec<Step> {
         let rounds = match settings {
@@ -81,27 +81,28 @@ pub(super) fn planned(
             _ if settings <= LAST_ROUND * KEPT => 2,
             _ => 3,
         };
-        let mut left = settings;
-        let step = |place: usize| {
-            let step = Step { runtime_ns: runtime(SHORTER[place]), seeds: SEEDS[place], settings: left };
-            left = left.div_ceil(KEPT);
+        let mut settings_left = settings;
+        let step = |index: usize| {
+            let step = Step { runtime_ns: runtime(SHORTER[index]), seeds: SEEDS[index], settings: settings_left };
+            settings_left = settings_left.div_ceil(KEPT);
             step
         };
         (SEEDS.len() - rounds..SEEDS.len()).map(step).collect()
     };
-    let price = |steps: &[Step]| {
+    let total_cost = |steps: &[Step]| {
         let costs = &costs[SEEDS.len() - steps.len()..];
-        let of = |(step, cost): (&Step, &u64)| cost.saturating_mul(((step.settings + fixed) * step.seeds) as u64);
-        steps.iter().zip(costs).map(of).fold(0, u64::saturating_add)
+        let step_cost =
+            |(step, cost): (&Step, &u64)| cost.saturating_mul(((step.settings + reference_count) * step.seeds) as u64);
+        steps.iter().zip(costs).map(step_cost).fold(0, u64::saturating_add)
     };
     let all = space.size().min(SETTINGS_MAX) as usize;
     // Each scheduler with its defaults, and at least one more.
-    let least = (space.branches.len() + 1).min(all);
-    let affordable = (least..=all).rev().map(steps).find(|steps| price(steps) <= limit);
+    let settings_min = (space.branches.len() + 1).min(all);
+    let affordable = (settings_min..=all).rev().map(steps).find(|steps| total_cost(steps) <= limit);
     affordable.ok_or_else(|| {
-        let needed = (least..=all).map(|settings| price(&steps(settings))).min().unwrap_or(0);
+        let needed = (settings_min..=all).map(|settings| total_cost(&steps(settings))).min().unwrap_or(0);
         let problem =
-            format!("too little for {} schedulers (expected at least {})", space.branches.len(), in_words(needed));
-        options.refuse(Field::Budget, in_words(limit), problem)
+            format!("too little for {} schedulers (expected at least {})", space.branches.len(), budget_text(needed));
+        options.refuse(Field::Budget, budget_text(limit), problem)
     })
 }

@@ -1,4 +1,5 @@
-//! Chooses the settings to try if there are too many for all: some change one knob, so that each can be judged, the others several.
+//! Samples the search space when it is too large to try whole. Half of the samples change one knob, to isolate its effect; the other
+//! half several.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ const DRAWS_MAX: u32 = 200;
 /// defaults come first.
 pub(super) fn settings(space: &Space, count: usize, seed: u64) -> Vec<Setting> {
     let mut sources: Vec<Source<'_>> =
-        (0..).zip(&space.branches).map(|(place, branch)| Source::new(branch, seed ^ (place + 1))).collect();
+        (0..).zip(&space.branches).map(|(index, branch)| Source::new(branch, seed ^ (index + 1))).collect();
     let mut settings = Vec::new();
     while settings.len() < count && !sources.is_empty() {
         sources.retain_mut(|source| match source.next() {
@@ -35,18 +36,19 @@ pub(super) fn settings(space: &Space, count: usize, seed: u64) -> Vec<Setting> {
 struct Source<'a> {
     branch: &'a Branch,
     /// The next settings, in reverse order: all of them, or those with one changed knob.
-    listed: Vec<Setting>,
+    pending: Vec<Setting>,
     /// Whether the list is complete.
-    is_whole: bool,
-    is_drawn: bool,
+    is_exhaustive: bool,
+    /// Whether the latest setting was drawn at random; drawn and pending ones alternate.
+    last_was_random: bool,
     seen: BTreeSet<Setting>,
     random: u64,
 }
 
 impl<'a> Source<'a> {
     fn new(branch: &'a Branch, mut random: u64) -> Self {
-        let is_whole = branch.size() <= LISTED_MAX;
-        let mut listed: Vec<Setting> = if is_whole {
+        let is_exhaustive = branch.size() <= LISTED_MAX;
+        let mut pending: Vec<Setting> = if is_exhaustive {
             (1..branch.size()).map(|number| branch.setting(&choices(branch, number))).collect()
         } else {
             let single = |knob: usize, value: usize| {
@@ -54,30 +56,31 @@ impl<'a> Source<'a> {
                 choices[knob] = value;
                 branch.setting(&choices)
             };
-            let of_knob = |knob: usize| (1..=branch.knobs[knob].texts.len()).map(move |value| single(knob, value));
-            (0..branch.knobs.len()).flat_map(of_knob).collect()
+            let single_changes =
+                |knob: usize| (1..=branch.knobs[knob].texts.len()).map(move |value| single(knob, value));
+            (0..branch.knobs.len()).flat_map(single_changes).collect()
         };
         // Fisher-Yates shuffle.
-        for last in (1..listed.len()).rev() {
-            listed.swap(last, below(&mut random, last + 1));
+        for last in (1..pending.len()).rev() {
+            pending.swap(last, below(&mut random, last + 1));
         }
-        listed.push(branch.setting(&[]));
-        Source { branch, listed, is_whole, is_drawn: true, seen: BTreeSet::new(), random }
+        pending.push(branch.setting(&[]));
+        Source { branch, pending, is_exhaustive, last_was_random: true, seen: BTreeSet::new(), random }
     }
 
     fn next(&mut self) -> Option<Setting> {
-        self.is_drawn = !self.is_drawn;
-        let next = if self.is_whole || !self.is_drawn {
-            self.listed.pop().or_else(|| self.draw())
+        self.last_was_random = !self.last_was_random;
+        let next = if self.is_exhaustive || !self.last_was_random {
+            self.pending.pop().or_else(|| self.draw())
         } else {
-            self.draw().or_else(|| self.listed.pop())
+            self.draw().or_else(|| self.pending.pop())
         };
         self.seen.extend(next.clone());
         next
     }
 
     fn draw(&mut self) -> Option<Setting> {
-        if self.is_whole {
+        if self.is_exhaustive {
             return None;
         }
         (0..DRAWS_MAX).find_map(|_| {

@@ -39,9 +39,9 @@ impl Space {
     ) -> Result<Space, Error> {
         let setup = &evaluator.plan.setups[0];
         let mut named: Vec<Knob> = Vec::new();
-        for (place, knob) in search.knobs.iter().enumerate() {
+        for (index, knob) in search.knobs.iter().enumerate() {
             let is_same = |other: &&Vary| other.of == knob.of && other.name == knob.name;
-            if let Some(before) = search.knobs[..place].iter().find(is_same) {
+            if let Some(before) = search.knobs[..index].iter().find(is_same) {
                 let before = evaluator.plan.options.given(Field::Vary, before);
                 let problem = format!("{before} was already given (expected each knob once)");
                 return Err(evaluator.plan.options.refuse(Field::Vary, knob, problem));
@@ -49,7 +49,7 @@ impl Space {
             named.extend(values(search, knob, evaluator, environment)?);
         }
         let mut branches = Vec::new();
-        for scheduler in prepared.over.iter().map(String::as_str) {
+        for scheduler in prepared.searched_schedulers.iter().map(String::as_str) {
             let is_named = search.knobs.iter().any(|knob| knob.of == scheduler);
             let mut knobs = if is_named { Vec::new() } else { ladder::ladders(setup, scheduler)? };
             knobs.extend(named.iter().filter(|knob| knob.scheduler == scheduler).cloned());
@@ -74,8 +74,8 @@ impl Branch {
         let mut setting = Setting::untouched(&self.scheduler);
         for (knob, choice) in self.knobs.iter().zip(choices) {
             let Some(text) = choice.checked_sub(1).and_then(|value| knob.texts.get(value)) else { continue };
-            let side = if knob.is_queue_file { &mut setting.queue_files } else { &mut setting.tunables };
-            side.insert(knob.name.clone(), text.clone());
+            let values = if knob.is_queue_file { &mut setting.queue_files } else { &mut setting.tunables };
+            values.insert(knob.name.clone(), text.clone());
         }
         setting
     }
@@ -101,7 +101,7 @@ fn values(
                 let queue = queue_under(&knob.of, &setup.config).about(Field::Schedulers)?;
                 if !queue.tunables().iter().any(|tunable| tunable.name == knob.name) {
                     let (tunable, problem) =
-                        (format!("{}.{}", knob.of, knob.name), tunables::unknown(&queue, &knob.name));
+                        (format!("{}.{}", knob.of, knob.name), tunables::unknown_tunable_error(&queue, &knob.name));
                     return Err(evaluator.plan.options.refuse(Field::Vary, tunable, problem));
                 }
                 // Whether the knob can be varied at all is checked below.
@@ -116,9 +116,9 @@ fn values(
     let mut knobs: Vec<Knob> = Vec::new();
     // A knob of the guests is varied with every scheduler of the host.
     let is_of_host = |scheduler: &str| is_queue_file || scheduler == knob.of;
-    for run in plan.runs.iter().filter(|run| !run.variant.is_usual() && is_of_host(&run.spec.scheduler)) {
+    for run in plan.runs.iter().filter(|run| !run.variant.has_default_settings() && is_of_host(&run.spec.scheduler)) {
         let scheduler = run.spec.scheduler.clone();
-        let of_scheduler = match knobs.iter_mut().find(|known| known.scheduler == scheduler) {
+        let scheduler_knob = match knobs.iter_mut().find(|known| known.scheduler == scheduler) {
             Some(known) => known,
             None => {
                 knobs.push(Knob { scheduler, name: knob.name.clone(), is_queue_file, texts: Vec::new() });
@@ -126,7 +126,7 @@ fn values(
                 &mut knobs[last]
             }
         };
-        of_scheduler.texts.extend(run.variant.settings.get(&knob.name).map(value_text));
+        scheduler_knob.texts.extend(run.variant.settings.get(&knob.name).map(value_text));
     }
     Ok(knobs)
 }

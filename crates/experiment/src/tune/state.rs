@@ -55,25 +55,25 @@ impl SearchState {
     /// If the text is not such a state; the error names the field that is invalid or differs.
     pub fn resume_from(&mut self, text: &str) -> Result<(), String> {
         let expected = "expected the state of an earlier run of the same search";
-        let written: SearchState = serde_json::from_str(text).map_err(|error| format!("{error} ({expected})"))?;
-        let theirs = &written.search;
-        let same_budget = Search { budget: self.search.budget, ..theirs.clone() };
+        let saved: SearchState = serde_json::from_str(text).map_err(|error| format!("{error} ({expected})"))?;
+        let saved_search = &saved.search;
+        let same_budget = Search { budget: self.search.budget, ..saved_search.clone() };
         let fields = [
-            ("format", written.format == self.format),
-            ("version", written.version == self.version),
-            ("search.objective", theirs.objective == self.search.objective),
-            ("search.knobs", theirs.knobs == self.search.knobs),
-            ("search.comparison", theirs.comparison == self.search.comparison),
+            ("format", saved.format == self.format),
+            ("version", saved.version == self.version),
+            ("search.objective", saved_search.objective == self.search.objective),
+            ("search.knobs", saved_search.knobs == self.search.knobs),
+            ("search.comparison", saved_search.comparison == self.search.comparison),
             ("search", same_budget == self.search),
-            ("job_text", written.job_text == self.job_text),
-            ("device", written.device == self.device),
-            ("host", written.host == self.host),
+            ("job_text", saved.job_text == self.job_text),
+            ("device", saved.device == self.device),
+            ("host", saved.host == self.host),
         ];
         if let Some((field, _)) = fields.into_iter().find(|(_, is_same)| !is_same) {
             return Err(format!("`{field}` differs from this search ({expected}, or another file)"));
         }
         let figures = self.search.objective.figures();
-        for (index, run) in written.runs.iter().enumerate() {
+        for (index, run) in saved.runs.iter().enumerate() {
             if let Some(name) = run.figures.keys().find(|name| !figures.contains(name)) {
                 return Err(format!(
                     "`runs[{index}].figures` has {name}, which the objective does not name ({expected})"
@@ -85,7 +85,7 @@ impl SearchState {
                 ));
             }
         }
-        self.runs = written.runs;
+        self.runs = saved.runs;
         Ok(())
     }
 }

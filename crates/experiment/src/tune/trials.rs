@@ -40,7 +40,7 @@ impl<'a> Trials<'a> {
     /// The schedulers in the search.
     #[must_use]
     pub fn schedulers(&self) -> &[String] {
-        &self.prepared.over
+        &self.prepared.searched_schedulers
     }
 
     /// The knobs of each scheduler, with their values except the default.
@@ -74,7 +74,7 @@ impl<'a> Trials<'a> {
         setting: &Setting,
         seeds: u32,
         known: Vec<TuneRun>,
-        observe: &dyn SearchObserver,
+        observer: &dyn SearchObserver,
     ) -> Result<SettingResult, TuneError> {
         let objective = &self.search.objective;
         let options = Options { comparison: &self.prepared.comparison, environment: self.environment };
@@ -82,28 +82,28 @@ impl<'a> Trials<'a> {
             return Err(options.refuse(Field::Repeats, seeds, format!("expected 1 to {REPEATS_MAX}")).into());
         }
         let figures = objective.figures().into_iter().cloned().collect();
-        let mut ledger = Ledger::new(evaluate, observe, figures, known);
+        let mut ledger = Ledger::new(evaluate, observer, figures, known);
         let seeds = repeats::seeds(self.search.comparison.seed, seeds);
         let default = &*self.prepared.default;
         let mut settings = vec![setting.clone()];
         for condition in &objective.conditions {
             let Limit::Under { scheduler, .. } = &condition.limit else { continue };
-            let fixed = Setting::untouched(if scheduler == "default" { default } else { scheduler });
-            if !settings.contains(&fixed) {
-                settings.push(fixed);
+            let reference = Setting::untouched(if scheduler == "default" { default } else { scheduler });
+            if !settings.contains(&reference) {
+                settings.push(reference);
             }
         }
         let key = |seed: u64, setting: &Setting| Key { setting: setting.clone(), seed, runtime_ns: None };
         let keys = seeds.iter().flat_map(|seed| settings.iter().map(move |setting| key(*seed, setting)));
-        ledger.need(keys.collect())?;
+        ledger.ensure(keys.collect())?;
         let ranking = Ranking { objective, ledger: &ledger, seeds: &seeds, runtime_ns: None, default };
-        let standing = ranking.ranked(std::slice::from_ref(setting)).swap_remove(0).standing;
-        match objective.figures().into_iter().find(|figure| !standing.figures.contains_key(figure)) {
+        let result = ranking.rank(std::slice::from_ref(setting)).swap_remove(0).result;
+        match objective.figures().into_iter().find(|figure| !result.figures.contains_key(figure)) {
             Some(figure) => {
                 let problem = format!("{figure}: no such I/O happened under {setting}");
                 Err(options.refuse(Field::Objective, objective, problem).into())
             }
-            None => Ok(standing),
+            None => Ok(result),
         }
     }
 }

@@ -34,8 +34,8 @@ fn job_of(run: &Run, job: u32) -> Option<&JobSummary> {
 fn distribution(run: &Run, job: u32, operation: Operation) -> Option<LatencyDistribution> {
     let summary = job_of(run, job)?.operation(operation)?;
     let known = &summary.distribution;
-    let is_whole = !known.is_empty() && known.percent.len() == known.lat_ns.len();
-    Some(if is_whole { known.clone() } else { from_summary(&summary.lat_ns) })
+    let is_valid = !known.is_empty() && known.percent.len() == known.lat_ns.len();
+    Some(if is_valid { known.clone() } else { from_summary(&summary.lat_ns) })
 }
 
 /// The curve for a document that only has a summary.

@@ -86,8 +86,8 @@ impl OperationData {
 fn recorded(analysis: &Analysis<'_>, job: &str, operation: Operation) -> Option<OverTime> {
     let recording = analysis.document.recording.as_deref()?;
     let stream = recording.streams.iter().find(|stream| stream.name == job)?;
-    let its = stream.over_time.iter().find(|of| of.operation == operation)?;
-    Some(OverTime::from(&its.series))
+    let recorded_series = stream.over_time.iter().find(|series| series.operation == operation)?;
+    Some(OverTime::from(&recorded_series.series))
 }
 
 impl From<&SeriesSummary> for OverTime {

@@ -23,28 +23,28 @@ struct Share {
 
 /// The shares of all jobs.
 pub(crate) fn shares(analysis: &Analysis<'_>) -> Vec<JobShares> {
-    let of = |job: u32| analysis.variants.iter().map(move |variant| Share::of(variant, job)).collect();
-    analysis.jobs.iter().map(|job| JobShares { name: job.name.to_owned(), shares: of(job.job) }).collect()
+    let shares_of_job = |job: u32| analysis.variants.iter().map(move |variant| Share::of(variant, job)).collect();
+    analysis.jobs.iter().map(|job| JobShares { name: job.name.to_owned(), shares: shares_of_job(job.job) }).collect()
 }
 
 impl Share {
     fn of(variant: &Variant<'_>, job: u32) -> Share {
         let summaries = || variant.runs.iter().flat_map(|run| &run.jobs);
-        let bytes = |of: &dyn Fn(u32) -> bool| -> f64 {
+        let bytes = |is_included: &dyn Fn(u32) -> bool| -> f64 {
             summaries()
-                .filter(|summary| of(summary.job))
+                .filter(|summary| is_included(summary.job))
                 .flat_map(|summary| &summary.operations)
                 .map(|operation| operation.bytes_per_second)
                 .sum()
         };
-        let all = bytes(&|_| true);
-        let part = (all > 0.0).then(|| bytes(&|number| number == job) * 100.0 / all);
+        let total = bytes(&|_| true);
+        let share_percent = (total > 0.0).then(|| bytes(&|number| number == job) * 100.0 / total);
         let indexes: Vec<f64> =
             summaries().filter(|summary| summary.job == job).filter_map(|summary| summary.fairness).collect();
         let jain = (!indexes.is_empty()).then(|| indexes.iter().sum::<f64>() / indexes.len() as f64);
         Share {
-            percent: part.map(|percent| format!("{percent:.1} %")),
-            width: part.unwrap_or(0.0),
+            percent: share_percent.map(|percent| format!("{percent:.1} %")),
+            width: share_percent.unwrap_or(0.0),
             jain: jain.map(|jain| format!("{jain:.2}")),
         }
     }

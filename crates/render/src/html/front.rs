@@ -49,16 +49,16 @@ impl Front {
     pub(crate) fn of(tuning: &Tuning) -> Front {
         let names = tuning.objective.figures();
         let settings = tuning.rounds.first().map_or(&[][..], |round| &round.settings);
-        let found = tuning.found.as_ref();
-        let point = |(standing, place): (&SettingResult, usize)| Point {
-            words: standing_in_words(tuning, standing),
-            setting: standing.setting.to_string(),
+        let outcome = tuning.found.as_ref();
+        let point = |(result, place): (&SettingResult, usize)| Point {
+            words: standing_in_words(tuning, result),
+            setting: result.setting.to_string(),
             place,
-            values: names.iter().map(|name| standing.figures.get(name).map(|spread| spread.mean)).collect(),
-            holds: standing.holds,
-            on_front: tuning.front.contains(standing),
-            is_best: found.is_some_and(|found| found.best.setting == standing.setting),
-            is_default: found.is_some_and(|found| found.reference.setting == standing.setting),
+            values: names.iter().map(|name| result.figures.get(name).map(|spread| spread.mean)).collect(),
+            holds: result.holds,
+            on_front: tuning.front.contains(result),
+            is_best: outcome.is_some_and(|outcome| outcome.best.setting == result.setting),
+            is_default: outcome.is_some_and(|outcome| outcome.reference.setting == result.setting),
         };
         Front {
             figures: names.iter().map(|name| Axis::of(name)).collect(),

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use crate::html::data::Data;
 use crate::html::fairness::shares;
-use crate::html::template::{CHART_LIBRARY_LICENCE, CHARTS, STYLES, THEME, UNITS, UPLOT, embedded, pretty, rendered};
+use crate::html::template::{
+    CHART_LIBRARY_LICENCE, CHARTS, STYLES, THEME, UNITS, UPLOT, embedded, pretty, render_template,
+};
 
 /// Number of charts that are initially open.
 const OPEN_CHARTS: usize = 2;
@@ -18,7 +20,7 @@ const OPEN_CHARTS: usize = 2;
 /// # Panics
 /// Never: its template is built in, and a test renders it.
 pub fn html(analysis: &Analysis<'_>) -> String {
-    rendered("page.html", content(analysis))
+    render_template("page.html", content(analysis))
 }
 
 fn content(analysis: &Analysis<'_>) -> Value {
@@ -39,7 +41,7 @@ fn content(analysis: &Analysis<'_>) -> Value {
     json!({
         "version": document.version,
         "title": document.job_file,
-        "document": head(analysis),
+        "document": repeat_data(analysis),
         "set_up": set_up,
         "remarks": remarks,
         "lead": lead,
@@ -68,9 +70,9 @@ fn content(analysis: &Analysis<'_>) -> Value {
 }
 
 /// Everything that is needed to repeat the comparison, without the figures.
-fn head(analysis: &Analysis<'_>) -> Value {
+fn repeat_data(analysis: &Analysis<'_>) -> Value {
     let document = analysis.document;
-    let place = |kernel: &str, numbers: [u32; 3], device, host| {
+    let setup_data = |kernel: &str, numbers: [u32; 3], device, host| {
         let [cpus, hw_queues, nr_requests] = numbers;
         json!({
             "kernel": kernel, "cpus": cpus, "hw_queues": hw_queues, "nr_requests": nr_requests,
@@ -78,13 +80,15 @@ fn head(analysis: &Analysis<'_>) -> Value {
         })
     };
     let first = [document.cpus, document.hw_queues, document.nr_requests];
-    let mut places: Vec<Value> = document
+    let mut setups: Vec<Value> = document
         .setups
         .iter()
-        .map(|at| place(&at.kernel, [at.cpus, at.hw_queues, at.nr_requests], &at.device, &at.host))
+        .map(|setup| {
+            setup_data(&setup.kernel, [setup.cpus, setup.hw_queues, setup.nr_requests], &setup.device, &setup.host)
+        })
         .collect();
-    if places.is_empty() {
-        places.push(place(&document.kernel, first, &document.device, &document.host));
+    if setups.is_empty() {
+        setups.push(setup_data(&document.kernel, first, &document.device, &document.host));
     }
     let tunables = analysis.variants.iter().map(|variant| match variant.setting() {
         set if set.is_empty() => format!("{}: defaults", variant.label),
@@ -94,7 +98,7 @@ fn head(analysis: &Analysis<'_>) -> Value {
         "job_file": document.job_file, "job_text": document.job_text, "command": document.command,
         "version": document.version, "seed": document.seed, "seeds": document.seeds, "is_real": document.is_real,
         "guests": document.guests.as_ref().map(|guests| pretty(&guests)),
-        "places": places, "tunables": tunables.collect::<Vec<_>>(),
+        "places": setups, "tunables": tunables.collect::<Vec<_>>(),
     })
 }
 

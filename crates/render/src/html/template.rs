@@ -20,7 +20,7 @@ const TEMPLATES: [(&str, &str); 3] = [
 ];
 
 /// Renders a template.
-pub(crate) fn rendered(name: &str, content: Value) -> String {
+pub(crate) fn render_template(name: &str, content: Value) -> String {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     for (name, text) in TEMPLATES {

@@ -25,7 +25,7 @@ impl<'a> Timeline<'a> {
     pub(crate) fn of(variant: usize, excerpt: &'a Excerpt) -> Self {
         let begin_ns = excerpt.begin_ns;
         let since = |ns: u64| ns as i64 - begin_ns as i64;
-        let maybe = |ns: Option<u64>| ns.map(since);
+        let since_if_any = |ns: Option<u64>| ns.map(since);
         let request = |request: &ExcerptRequest| {
             json!([
                 request.device,
@@ -33,13 +33,13 @@ impl<'a> Timeline<'a> {
                 request.op,
                 request.sector,
                 request.sectors,
-                maybe(request.queued_ns),
+                since_if_any(request.queued_ns),
                 since(request.made_ns),
-                maybe(request.inserted_ns),
-                maybe(request.chosen_ns),
+                since_if_any(request.inserted_ns),
+                since_if_any(request.chosen_ns),
                 request.reason,
-                maybe(request.issued_ns),
-                maybe(request.ended_ns),
+                since_if_any(request.issued_ns),
+                since_if_any(request.ended_ns),
                 u8::from(request.absorbed),
             ])
         };

@@ -5,14 +5,16 @@ use hoistway_answer::tuning::{Knob, Round, Tuning};
 use serde_json::{Value, json};
 
 use crate::html::front::Front;
-use crate::html::template::{CHART_LIBRARY_LICENCE, CHARTS, STYLES, THEME, UNITS, UPLOT, embedded, pretty, rendered};
+use crate::html::template::{
+    CHART_LIBRARY_LICENCE, CHARTS, STYLES, THEME, UNITS, UPLOT, embedded, pretty, render_template,
+};
 
 /// The page of a search's document: a single file without network access.
 ///
 /// # Panics
 /// Never: its template is built in, and a test renders it.
 pub fn tuned_html(tuning: &Tuning) -> String {
-    rendered("tuned.html", content(tuning))
+    render_template("tuned.html", content(tuning))
 }
 
 fn content(tuning: &Tuning) -> Value {
@@ -21,7 +23,8 @@ fn content(tuning: &Tuning) -> Value {
     let sentences = tuning_conclusion(tuning);
     let (lead, rest) = sentences.split_at(sentences.len().min(2));
     let found = tuning.found.as_ref();
-    let name = |of: Option<&hoistway_answer::tuning::SettingResult>| of.map(|standing| standing.setting.to_string());
+    let name =
+        |result: Option<&hoistway_answer::tuning::SettingResult>| result.map(|result| result.setting.to_string());
     let bars: Vec<f64> = cells.shares.iter().map(|share| share * 100.0).collect();
     let losses = found
         .and_then(|found| found.losses.as_ref())
@@ -40,7 +43,7 @@ fn content(tuning: &Tuning) -> Value {
         "finalists": cells.finalists.as_ref().map(table),
         "effects": cells.effects.as_ref().map(table),
         "bars": bars,
-        "sure": sure(tuning),
+        "sure": certainty_lines(tuning),
         "best": name(found.map(|found| &found.best)),
         "reference": name(found.map(|found| &found.reference)),
         "losses": losses.map(|losses| losses.iter().map(shift_in_words).collect::<Vec<_>>()),
@@ -67,7 +70,7 @@ fn table(table: &TuningTable) -> Value {
 }
 
 /// Lines about the certainty of the result.
-fn sure(tuning: &Tuning) -> Vec<String> {
+fn certainty_lines(tuning: &Tuning) -> Vec<String> {
     let round = |(round, number): (&Round, usize)| format!("Round {number}: {}.", tuning_round(round));
     let mut lines: Vec<String> = tuning.rounds.iter().zip(1..).map(round).collect();
     lines.push(match tuning.found.as_ref().map(|found| (&found.undecided[..], found.best.seeds)) {
@@ -87,10 +90,10 @@ fn sure(tuning: &Tuning) -> Vec<String> {
 }
 
 fn knob(knob: &Knob) -> String {
-    let of = if knob.is_queue_file {
+    let name = if knob.is_queue_file {
         format!("{} under {}", knob.name, knob.scheduler)
     } else {
         format!("{}.{}", knob.scheduler, knob.name)
     };
-    format!("{of}: the default, {}", knob.texts.join(", "))
+    format!("{name}: the default, {}", knob.texts.join(", "))
 }

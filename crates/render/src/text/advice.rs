@@ -11,11 +11,11 @@ pub(crate) fn advice(analysis: &Analysis<'_>, width: usize) -> String {
     let mut text = String::new();
     let document = analysis.document;
     for advice in &document.advice {
-        let place = match document.setups.get(advice.setup as usize) {
+        let setup_text = match document.setups.get(advice.setup as usize) {
             Some(setup) => format!(" ({}, Linux {})", device_name(&setup.device), setup.kernel),
             None => String::new(),
         };
-        text += &format!("\n{}", wrap_hanging(&format!("Commands for {}{place}:", advice.device), width, 0, 2));
+        text += &format!("\n{}", wrap_hanging(&format!("Commands for {}{setup_text}:", advice.device), width, 0, 2));
         Page { text: &mut text, width, analysis }.write(advice);
     }
     text
@@ -30,7 +30,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     /// The recommendation, in a sentence that names the setup.
-    fn words(&self, advice: &Advice) -> String {
+    fn recommendation(&self, advice: &Advice) -> String {
         let variant = self.analysis.variants.iter().find(|variant| variant.label == advice.recommended);
         variant.map_or_else(|| advice.recommended.clone(), |variant| variant.in_words())
     }
@@ -53,13 +53,16 @@ impl Page<'_> {
             Decision::Alone => self.prose("Nothing: only one scheduler ran, so there was no comparison."),
             Decision::Keep if advice.check.is_empty() => {}
             Decision::Keep if !advice.now.is_empty() => {
-                self.prose(&format!("Keep {} if it is the current scheduler (check below).", self.words(advice)));
+                self.prose(&format!(
+                    "Keep {} if it is the current scheduler (check below).",
+                    self.recommendation(advice)
+                ));
             }
-            Decision::Keep => self.prose(&format!("Nothing: keep {}.", self.words(advice))),
+            Decision::Keep => self.prose(&format!("Nothing: keep {}.", self.recommendation(advice))),
             Decision::Change => {}
         }
         let cautions = |first: bool| advice.cautions.iter().filter(move |caution| is_leading_caution(caution) == first);
-        cautions(true).for_each(|caution| self.prose(&in_words(caution, device)));
+        cautions(true).for_each(|caution| self.prose(&caution_text(caution, device)));
         if let Some(guests) = advice.guest_scheduler.as_ref().filter(|_| advice.decision == Decision::Change) {
             let write = format!("echo {guests} > /sys/block/vda/queue/scheduler");
             self.lines("In each guest, if its virtual disk is vda:", &[write]);
@@ -74,7 +77,7 @@ impl Page<'_> {
         }
         let check = advice.check.iter().map(|check| format!("{}    # {}", check.command, check.expected));
         self.lines("To check:", &check.collect::<Vec<_>>());
-        cautions(false).for_each(|caution| self.prose(&in_words(caution, device)));
+        cautions(false).for_each(|caution| self.prose(&caution_text(caution, device)));
     }
 }
 
@@ -86,7 +89,7 @@ fn is_leading_caution(caution: &Caution) -> bool {
     )
 }
 
-fn in_words(caution: &Caution, device: &str) -> String {
+fn caution_text(caution: &Caution, device: &str) -> String {
     match caution {
         Caution::Unnamed => {
             format!("Replace {device} by the name of your device (lsblk -d lists them), or give it: --advice sda.")

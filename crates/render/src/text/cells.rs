@@ -7,7 +7,7 @@ use crate::text::colour::Mark;
 use crate::text::columns::Column;
 use crate::text::grid::{Grid, Spacing};
 use crate::text::recording::recording_lines;
-use crate::text::table::{remarks, set_up, title};
+use crate::text::table::{remarks, setup_line, title};
 
 /// The table of one job, with all columns.
 #[derive(Clone, Debug)]
@@ -47,5 +47,5 @@ pub fn cells(analysis: &Analysis<'_>) -> (String, Vec<JobCells>, Vec<String>) {
     });
     let recording = recording_lines(document).into_iter().map(|line| line.trim_start().to_owned());
     let remarks = recording.chain(remarks(analysis, false)).collect();
-    (set_up(document), jobs.collect(), remarks)
+    (setup_line(document), jobs.collect(), remarks)
 }

@@ -47,8 +47,8 @@ pub(crate) fn paint(line: &str, marks: &[(Range<usize>, Mark)]) -> String {
 ///
 /// `shown` is the visible text: values with the same text count as equal.
 pub(crate) fn marks(values: &[f64], shown: &[String], higher_is_better: bool) -> Vec<Option<Mark>> {
-    let ranked = |index: &usize| if higher_is_better { values[*index] } else { -values[*index] };
-    let by_rank = |a: &usize, b: &usize| ranked(a).total_cmp(&ranked(b));
+    let rank_value = |index: &usize| if higher_is_better { values[*index] } else { -values[*index] };
+    let by_rank = |a: &usize, b: &usize| rank_value(a).total_cmp(&rank_value(b));
     let indexes = 0..values.len();
     let (Some(worst), Some(best)) = (indexes.clone().min_by(by_rank), indexes.clone().max_by(by_rank)) else {
         return Vec::new();

@@ -134,7 +134,7 @@ impl Column {
 fn range_text_of_figure(figure: Figure, range: Range, ascii: bool) -> String {
     let (from, to) = (value(figure, range.from, ascii), value(figure, range.to, ascii));
     match (from.rsplit_once(' '), to.rsplit_once(' ')) {
-        (Some((number, unit)), Some((_, of_other))) if unit == of_other => format!("{number} to {to}"),
+        (Some((number, unit)), Some((_, other_unit))) if unit == other_unit => format!("{number} to {to}"),
         _ => format!("{from} to {to}"),
     }
 }

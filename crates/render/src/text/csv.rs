@@ -63,7 +63,7 @@ fn names(document: &ResultsDocument, variant: &Variant<'_>, job: &JobAnalysis<'_
         Front::Mq => "mq",
         Front::Legacy => "legacy",
     };
-    let (device, kernel) = document.place_of(variant.first());
+    let (device, kernel) = document.setup_of(variant.first());
     vec![
         document.job_file.clone(),
         crate::text::words::device_name(device),
@@ -102,7 +102,11 @@ fn record(
             estimate.mean.to_string(),
             or_empty(estimate.half_width.map(|half_width| half_width.to_string())),
             or_empty(difference.and_then(|difference| difference.relative).map(|relative| relative.to_string())),
-            or_empty(difference.and_then(|difference| difference.is_significant()).map(|is| is.to_string())),
+            or_empty(
+                difference
+                    .and_then(|difference| difference.is_significant())
+                    .map(|is_significant| is_significant.to_string()),
+            ),
         ]);
     }
     record.extend(failure(&Failed::of(job.job, variant)));

@@ -57,7 +57,7 @@ fn inputs(diff: &Diff) -> Vec<String> {
         .inputs
         .iter()
         .take(INPUTS_MAX)
-        .map(|change| format!("{}: {} -> {}", change.input, shown(&change.before), shown(&change.after)))
+        .map(|change| format!("{}: {} -> {}", change.input, value_text(&change.before), value_text(&change.after)))
         .collect();
     if diff.inputs.len() > INPUTS_MAX {
         lines.push(format!("... and {} more inputs", diff.inputs.len() - INPUTS_MAX));
@@ -65,15 +65,15 @@ fn inputs(diff: &Diff) -> Vec<String> {
     if lines.is_empty() {
         lines.push("The inputs are the same.".to_owned());
     }
-    for (labels, whose) in [(&diff.only_before, "first"), (&diff.only_after, "second")] {
+    for (labels, which) in [(&diff.only_before, "first"), (&diff.only_after, "second")] {
         if !labels.is_empty() {
-            lines.push(format!("Only the {whose} document has {}.", list(labels)));
+            lines.push(format!("Only the {which} document has {}.", list(labels)));
         }
     }
     lines
 }
 
-fn shown(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     let text = match value {
         Value::Null => "(nothing)".to_owned(),
         Value::String(text) => text.clone(),
@@ -136,10 +136,10 @@ pub fn diff_conclusion(diff: &Diff) -> Vec<String> {
             "Of {total} figures {better} got better and {worse} got worse, by {percent} % or more and beyond the noise."
         ),
     }];
-    let open = count(Outcome::NoInterval);
-    if open > 0 {
+    let without_interval = count(Outcome::NoInterval);
+    if without_interval > 0 {
         sentences.push(format!(
-            "{open} differ by as much but have no confidence interval, as for largest latencies and single runs (use --repeat 3): \
+            "{without_interval} differ by as much but have no confidence interval, as for largest latencies and single runs (use --repeat 3): \
              they may be noise."
         ));
     }

@@ -9,7 +9,7 @@ use crate::text::words::list;
 
 /// A notice about all failed processes; `None` if there are none.
 pub(crate) fn remark(analysis: &Analysis<'_>) -> Option<String> {
-    let failed: Vec<String> = analysis.jobs.iter().filter_map(|job| of_job(job, &analysis.variants)).collect();
+    let failed: Vec<String> = analysis.jobs.iter().filter_map(|job| job_failures(job, &analysis.variants)).collect();
     (!failed.is_empty()).then(|| format!("FAILED, and their figures end at the error: {}.", failed.join("; ")))
 }
 
@@ -24,13 +24,13 @@ pub(crate) struct Failed {
 
 impl Failed {
     pub(crate) fn of(job: u32, variant: &Variant<'_>) -> Self {
-        let mut of_all = Self::default();
+        let mut failures = Self::default();
         let summaries = variant.runs.iter().flat_map(|run| &run.jobs).filter(|summary| summary.job == job);
         for failed in summaries.map(|summary| &summary.failed).filter(|failed| !failed.is_empty()) {
-            of_all.counts.insert(failed.iter().map(|alike| alike.processes).sum());
-            of_all.errnos.extend(failed.iter().map(|FailedProcesses { errno, .. }| *errno));
+            failures.counts.insert(failed.iter().map(|failed_processes| failed_processes.processes).sum());
+            failures.errnos.extend(failed.iter().map(|FailedProcesses { errno, .. }| *errno));
         }
-        of_all
+        failures
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -44,7 +44,7 @@ impl Failed {
 }
 
 /// `reader under none and bfq (1 to 3 of 3 processes, EIO)`: the minimum and maximum over the runs with failures.
-fn of_job(job: &JobAnalysis<'_>, variants: &[Variant<'_>]) -> Option<String> {
+fn job_failures(job: &JobAnalysis<'_>, variants: &[Variant<'_>]) -> Option<String> {
     let mut labels = Vec::new();
     let mut all = Failed::default();
     for variant in variants {

@@ -22,8 +22,8 @@ pub(crate) enum Spacing {
 impl Spacing {
     /// The name of the baseline in headers.
     pub(crate) fn baseline(self, name: &str) -> &str {
-        let most = if self >= Self::Narrow { FIGURE_CHARACTERS } else { HEADER_CHARACTERS };
-        if name.chars().count() > most { SHORT_BASELINE_NAME } else { name }
+        let characters_max = if self >= Self::Narrow { FIGURE_CHARACTERS } else { HEADER_CHARACTERS };
+        if name.chars().count() > characters_max { SHORT_BASELINE_NAME } else { name }
     }
 
     /// The label of a row.
@@ -38,9 +38,12 @@ impl Spacing {
     /// A figure with its spread or range.
     fn cell(self, text: String) -> String {
         // There is also a blank before the unit.
-        let spread = text.match_indices(' ').map(|(at, _)| at).find(|at| text[at + 1..].starts_with(['±', '+', '(']));
+        let spread = text
+            .match_indices(' ')
+            .map(|(position, _)| position)
+            .find(|position| text[position + 1..].starts_with(['±', '+', '(']));
         let spread = spread.filter(|_| self == Self::Stacked);
-        spread.map_or_else(|| text.clone(), |at| format!("{}\n{}", &text[..at], &text[at + 1..]))
+        spread.map_or_else(|| text.clone(), |position| format!("{}\n{}", &text[..position], &text[position + 1..]))
     }
 }
 
@@ -102,7 +105,7 @@ pub(crate) fn baseline<'a>(analysis: &Analysis<'a>) -> &'a str {
     let first = &analysis.variants[*first];
     match others {
         [] => first.name(),
-        _ if others.iter().all(|one| analysis.variants[*one].scheduler() == first.scheduler()) => first.scheduler(),
+        _ if others.iter().all(|index| analysis.variants[*index].scheduler() == first.scheduler()) => first.scheduler(),
         _ => BASELINE_OF_SETUP,
     }
 }

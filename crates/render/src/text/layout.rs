@@ -39,13 +39,13 @@ impl Layout {
         }
         let lines = table.lines().map(|line| line.trim_end().to_owned()).collect();
         let spans = spans(&table, gap);
-        let marked = |line: &GridLine| {
+        let marks_of_lines = |line: &GridLine| {
             let marks = line.cells.iter().zip(&spans).filter_map(|((_, mark), span)| Some((span.clone(), (*mark)?)));
-            let mut of_lines = vec![marks.collect()];
-            of_lines.resize(line.height(), Vec::new());
-            of_lines
+            let mut line_marks = vec![marks.collect()];
+            line_marks.resize(line.height(), Vec::new());
+            line_marks
         };
-        Self { lines, marks: grid.lines.iter().flat_map(marked).collect() }
+        Self { lines, marks: grid.lines.iter().flat_map(marks_of_lines).collect() }
     }
 
     /// Width of the longest line in characters.
@@ -59,7 +59,7 @@ impl Layout {
         let mut text = String::new();
         for (index, line) in self.lines.iter().enumerate() {
             match index.checked_sub(first_row) {
-                Some(of_rows) if colour => text += &paint(line, &self.marks[of_rows]),
+                Some(row) if colour => text += &paint(line, &self.marks[row]),
                 _ => text += line,
             }
             text.push('\n');

@@ -5,7 +5,7 @@ use hoistway_answer::Analysis;
 use crate::text::advice::advice;
 use crate::text::cells::cells;
 use crate::text::colour::Mark;
-use crate::text::table::USUAL_WIDTH;
+use crate::text::table::DEFAULT_WIDTH;
 
 /// The comparison in Markdown (GitHub's tables): the content of [`table`](crate::text::table()), with the best figures of
 /// each column in bold, and the worst in italics.
@@ -36,7 +36,7 @@ pub fn markdown(analysis: &Analysis<'_>) -> String {
     if !document.conclusion.is_empty() {
         text += &format!("\n{}\n", escaped(&document.conclusion.join(" ")));
     }
-    let advice = advice(analysis, USUAL_WIDTH);
+    let advice = advice(analysis, DEFAULT_WIDTH);
     if !advice.is_empty() {
         // No line of it begins with backticks.
         text += &format!("\n```{advice}```\n");

@@ -18,20 +18,20 @@ const IOS_MIN: u64 = 1000;
 /// The lines above the table; empty if the load is not a recording.
 pub fn recording_lines(document: &ResultsDocument) -> Vec<String> {
     let Some(recording) = document.recording.as_deref() else { return Vec::new() };
-    let mut lines = vec![head(document, recording)];
+    let mut lines = vec![recording_line(document, recording)];
     let shown = recording.streams.iter().take(STREAMS_MAX);
     let width = shown.clone().map(|stream| label(stream).chars().count()).max().unwrap_or(0);
-    lines.extend(shown.map(|stream| format!("  {:<width$}  {}", label(stream), in_words(stream))));
-    let left = recording.streams.len().saturating_sub(STREAMS_MAX);
-    if left > 0 {
-        lines.push(format!("  and {left} more streams"));
+    lines.extend(shown.map(|stream| format!("  {:<width$}  {}", label(stream), stream_text(stream))));
+    let remaining = recording.streams.len().saturating_sub(STREAMS_MAX);
+    if remaining > 0 {
+        lines.push(format!("  and {remaining} more streams"));
     }
     lines.extend(self_check(recording));
     lines.extend(ranges(document, recording));
     lines
 }
 
-fn head(document: &ResultsDocument, recording: &RecordingSummary) -> String {
+fn recording_line(document: &ResultsDocument, recording: &RecordingSummary) -> String {
     let under = match (&recording.recorded_under, recording.is_guess) {
         (Some(name), false) => format!(", recorded under {name}"),
         (Some(name), true) => format!(", recorded under {name}?"),
@@ -62,8 +62,8 @@ fn head(document: &ResultsDocument, recording: &RecordingSummary) -> String {
 fn thousands(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -75,7 +75,7 @@ fn label(stream: &RecordedStream) -> String {
     if stream.tasks > 1 { format!("{} x {}", stream.name, stream.tasks) } else { stream.name.clone() }
 }
 
-fn in_words(stream: &RecordedStream) -> String {
+fn stream_text(stream: &RecordedStream) -> String {
     let mut parts = vec![format!("{} I/Os", thousands(stream.ios))];
     let size = size_in_words(stream.mean_bytes);
     match (stream.reads, stream.writes) {
@@ -155,18 +155,18 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
             off.join("; ")
         ));
     }
-    let kept = hoistway_answer::verdict::recommended(document);
-    let of_parts = |parts| by_parts(recording, parts, kept);
-    let (sentence, doubts) = recording.parts.as_ref().map(of_parts).unwrap_or_default();
+    let recommended = hoistway_answer::verdict::recommended(document);
+    let parts_sentences_of = |parts| parts_sentences(recording, parts, recommended);
+    let (sentence, doubts) = recording.parts.as_ref().map(parts_sentences_of).unwrap_or_default();
     let mut after: Vec<String> = sentence.into_iter().collect();
-    if let Some(recommended) = kept {
-        let dependency_sentence: Vec<String> = recording
+    if let Some(recommended) = recommended {
+        let dependency_sentences: Vec<String> = recording
             .alternatives
             .iter()
             .filter_map(|alternative| dependency_sentence(alternative, recommended))
             .collect();
-        if !dependency_sentence.is_empty() {
-            after.extend(dependency_sentence);
+        if !dependency_sentences.is_empty() {
+            after.extend(dependency_sentences);
         } else if !recording.alternatives.is_empty() {
             let count = recording.alternatives.len();
             let readings = if count == 1 { "reading" } else { "readings" };
@@ -176,8 +176,12 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
     (before, after, doubts)
 }
 
-/// Whether chance may explain the recommended change, since the recording is one sample. `kept` is the verdict's final recommendation.
-fn by_parts(recording: &RecordingSummary, parts: &PartsCheck, kept: Option<&str>) -> (Option<String>, Vec<String>) {
+/// Whether chance may explain the recommended change, since the recording is one sample. `final_recommendation` is the verdict's final recommendation.
+fn parts_sentences(
+    recording: &RecordingSummary,
+    parts: &PartsCheck,
+    final_recommendation: Option<&str>,
+) -> (Option<String>, Vec<String>) {
     let PartsCheck { recommended, reference, change, .. } = parts;
     // A factor above 1 is an improvement, so a latency changes by its inverse.
     let is_rate = parts.figure.figure.higher_is_better();
@@ -190,20 +194,20 @@ fn by_parts(recording: &RecordingSummary, parts: &PartsCheck, kept: Option<&str>
         _ => percent(change.factor),
     };
     let figure = &parts.figure;
-    let whole = format!(
+    let change_text = format!(
         "from {reference} to {recommended} {figure} changes by {interval} over {} parts of the recording",
         parts.parts
     );
     let mut doubts = Vec::new();
     let mut sentence = None;
     if parts.is_beyond_chance {
-        sentence = Some(format!("Part by part, {whole}."));
-    } else if kept == Some(reference) {
+        sentence = Some(format!("Part by part, {change_text}."));
+    } else if final_recommendation == Some(reference) {
         sentence = Some(format!(
-            "{recommended} is not recommended: {whole}, and another recording of the same load may show no difference."
+            "{recommended} is not recommended: {change_text}, and another recording of the same load may show no difference."
         ));
     } else {
-        doubts.push(format!("{whole}: another recording of the same load may show no difference"));
+        doubts.push(format!("{change_text}: another recording of the same load may show no difference"));
     }
     if recording.seconds < SECONDS_MIN || parts.ios < IOS_MIN {
         doubts.push(format!(
@@ -249,7 +253,7 @@ mod tests {
         let long = RecordingSummary { seconds: 60.0, ..RecordingSummary::default() };
         let sentence = "Part by part, from none to bfq db:read:mean changes by -20 % (-50 % to +0 %) over 10 parts of the recording.";
         assert_eq!(
-            by_parts(&long, &of(Figure::Mean, true, 5000), Some("bfq")),
+            parts_sentences(&long, &of(Figure::Mean, true, 5000), Some("bfq")),
             (Some(sentence.to_owned()), Vec::new())
         );
         let doubts = [
@@ -258,13 +262,13 @@ mod tests {
             "the recording has 60.0 s and 999 I/Os of db; one of at least 10 s and 1,000 I/Os tells more",
         ];
         assert_eq!(
-            by_parts(&long, &of(Figure::Iops, false, 999), Some("bfq")),
+            parts_sentences(&long, &of(Figure::Iops, false, 999), Some("bfq")),
             (None, doubts.map(str::to_owned).to_vec())
         );
-        let withdrawn = by_parts(&long, &of(Figure::Mean, false, 5000), Some("none"));
+        let withdrawn = parts_sentences(&long, &of(Figure::Mean, false, 5000), Some("none"));
         assert!(withdrawn.0.is_some_and(|sentence| sentence.starts_with("bfq is not recommended: from none to bfq ")));
         assert_eq!(withdrawn.1, Vec::<String>::new());
         let short = RecordingSummary { seconds: 9.9, ..RecordingSummary::default() };
-        assert_eq!(by_parts(&short, &of(Figure::Mean, true, 5000), Some("bfq")).1.len(), 1);
+        assert_eq!(parts_sentences(&short, &of(Figure::Mean, true, 5000), Some("bfq")).1.len(), 1);
     }
 }

@@ -29,7 +29,7 @@ pub struct Style {
 }
 
 /// Tables are made to fit into this width, if possible, when no width is given.
-pub(crate) const USUAL_WIDTH: usize = 100;
+pub(crate) const DEFAULT_WIDTH: usize = 100;
 
 /// Minimum width of prose, however narrow the terminal.
 const WIDTH_MIN: usize = 40;
@@ -42,10 +42,10 @@ const WIDTH_MIN: usize = 40;
 pub fn table(analysis: &Analysis<'_>, style: &Style) -> String {
     let document = analysis.document;
     let mut text = match style.width {
-        None => set_up(document) + "\n",
-        Some(width) => wrap_hanging(&set_up(document), usize::from(width).max(WIDTH_MIN), 0, 2),
+        None => setup_line(document) + "\n",
+        Some(width) => wrap_hanging(&setup_line(document), usize::from(width).max(WIDTH_MIN), 0, 2),
     };
-    let prose_width = style.width.map_or(USUAL_WIDTH, usize::from).clamp(WIDTH_MIN, USUAL_WIDTH);
+    let prose_width = style.width.map_or(DEFAULT_WIDTH, usize::from).clamp(WIDTH_MIN, DEFAULT_WIDTH);
     for line in recording_lines(document) {
         let indent = line.len() - line.trim_start().len();
         text += &wrap_hanging(line.trim_start(), prose_width, indent, indent + 4);
@@ -83,23 +83,26 @@ pub(crate) fn title(job: &JobAnalysis<'_>) -> String {
 }
 
 /// The setup of the figures.
-pub(crate) fn set_up(document: &ResultsDocument) -> String {
+pub(crate) fn setup_line(document: &ResultsDocument) -> String {
     let plural = |count, name| if count == 1 { format!("1 {name}") } else { format!("{count} {name}s") };
-    let place = |device: &Value, kernel: &str, cpus, hw_queues| {
+    let properties = |device: &Value, kernel: &str, cpus, hw_queues| {
         // File names are taken as separate drives, which may not be intended.
         let each = if device.is_array() { " (one for each file name)" } else { "" };
         let (cpus, hw_queues) = (plural(cpus, "CPU"), plural(hw_queues, "hardware queue"));
         [format!("{}{each}", device_name(device)), format!("Linux {kernel}"), cpus, hw_queues]
     };
-    let mut places: Vec<[String; 4]> =
-        document.setups.iter().map(|at| place(&at.device, &at.kernel, at.cpus, at.hw_queues)).collect();
-    if places.is_empty() {
-        places.push(place(&document.device, &document.kernel, document.cpus, document.hw_queues));
+    let mut setups: Vec<[String; 4]> = document
+        .setups
+        .iter()
+        .map(|setup| properties(&setup.device, &setup.kernel, setup.cpus, setup.hw_queues))
+        .collect();
+    if setups.is_empty() {
+        setups.push(properties(&document.device, &document.kernel, document.cpus, document.hw_queues));
     }
     format!(
         "{} on {}, seed {}, {} {}",
         document.job_file,
-        common_setup_text(&places),
+        common_setup_text(&setups),
         document.seed,
         simulated_time(document),
         if document.is_real { "for real" } else { "simulated" },
@@ -107,13 +110,13 @@ pub(crate) fn set_up(document: &ResultsDocument) -> String {
 }
 
 /// The common properties of setups once, and the differing ones in brackets.
-fn common_setup_text(places: &[[String; 4]]) -> String {
-    let is_shared = |part: usize| places.iter().all(|place| place[part] == places[0][part]);
-    let shared: Vec<&str> = (0..4).filter(|&part| is_shared(part)).map(|part| &*places[0][part]).collect();
-    let own = |place: &[String; 4]| {
-        (0..4).filter(|&part| !is_shared(part)).map(|part| place[part].clone()).collect::<Vec<_>>().join(", ")
+fn common_setup_text(setups: &[[String; 4]]) -> String {
+    let is_shared = |index: usize| setups.iter().all(|properties| properties[index] == setups[0][index]);
+    let shared: Vec<&str> = (0..4).filter(|&index| is_shared(index)).map(|index| &*setups[0][index]).collect();
+    let own = |properties: &[String; 4]| {
+        (0..4).filter(|&index| !is_shared(index)).map(|index| properties[index].clone()).collect::<Vec<_>>().join(", ")
     };
-    let mut varied: Vec<String> = places.iter().map(own).filter(|own| !own.is_empty()).collect();
+    let mut varied: Vec<String> = setups.iter().map(own).filter(|own| !own.is_empty()).collect();
     varied.dedup();
     match (&shared[..], &varied[..]) {
         (_, []) => shared.join(", "),
@@ -167,10 +170,10 @@ pub(crate) fn remarks(analysis: &Analysis<'_>, ascii: bool) -> Vec<String> {
     }
     let baselines = analysis.distinct_baselines();
     if baselines.len() > 1 {
-        let names: Vec<String> = baselines.iter().map(|one| analysis.variants[*one].label.clone()).collect();
-        let called = baseline(analysis);
+        let names: Vec<String> = baselines.iter().map(|index| analysis.variants[*index].label.clone()).collect();
+        let header_name = baseline(analysis);
         lines.push(format!(
-            "vs {called}: each row is compared with the row of its own kernel, device and host: {}.",
+            "vs {header_name}: each row is compared with the row of its own kernel, device and host: {}.",
             list(&names)
         ));
     }
@@ -185,7 +188,7 @@ pub(crate) fn remarks(analysis: &Analysis<'_>, ascii: bool) -> Vec<String> {
 /// The table of one job, as narrow as necessary.
 fn job_table(analysis: &Analysis<'_>, job: &JobAnalysis<'_>, style: &Style) -> String {
     let table = JobTable { analysis, job, style };
-    let limit = style.width.map_or(USUAL_WIDTH, usize::from);
+    let limit = style.width.map_or(DEFAULT_WIDTH, usize::from);
     let columns = if style.wide { &Column::ALL[..] } else { &Column::MAIN };
     let has_done = job.operations.iter().flat_map(|operation| &operation.rows).any(|row| row.done_seconds.is_some());
     let columns = if has_done { &Column::with_done(columns) } else { columns };
@@ -252,16 +255,16 @@ impl JobTable<'_> {
 
     fn text(&self, table: &Narrowed) -> String {
         let baseline = baseline(self.analysis);
-        let called = table.spacing.baseline(baseline);
+        let header_name = table.spacing.baseline(baseline);
         let mut notes = Vec::new();
-        if called == SHORT_BASELINE_NAME && called != baseline {
-            notes.push(format!("({called}: {baseline})"));
+        if header_name == SHORT_BASELINE_NAME && header_name != baseline {
+            notes.push(format!("({header_name}: {baseline})"));
         }
         if !table.left_out.is_empty() {
-            let names: Vec<String> = table.left_out.iter().map(|column| column.name(called)).collect();
+            let names: Vec<String> = table.left_out.iter().map(|column| column.name(header_name)).collect();
             notes.push(format!("(no room for: {})", names.join(", ")));
         }
-        let width = self.style.width.map_or(USUAL_WIDTH, usize::from).max(WIDTH_MIN);
+        let width = self.style.width.map_or(DEFAULT_WIDTH, usize::from).max(WIDTH_MIN);
         let notes: String = notes.iter().map(|note| wrap_hanging(note, width, 0, 2)).collect();
         table.layout.text(self.style.colour) + &notes
     }

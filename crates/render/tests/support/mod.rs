@@ -79,7 +79,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<OperationSummary>)>) -> Ru
                 processes,
                 failed: Vec::new(),
                 cpu_us_per_io: None,
-                alike: None,
+                equivalent_to: None,
                 random: None,
                 demand: None,
                 done_seconds: None,

@@ -24,7 +24,7 @@ pub(super) fn device_class(program: &Program) -> &'static str {
                 .devices()
                 .iter()
                 .find(|(device, _)| *device == program.device)
-                .map(|(_, its)| its.get(Interval::D2C).mean_ns())
+                .map(|(_, intervals)| intervals.get(Interval::D2C).mean_ns())
         })
         .flatten();
     match (program.device.major, device_ns) {

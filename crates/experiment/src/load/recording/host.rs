@@ -14,7 +14,7 @@ use crate::comparison::fields::Field;
 use crate::comparison::{QueueFile, Tunable};
 
 /// The host of the recording with this name; `None` if there is no host file, or if it describes another device.
-pub(super) fn beside(options: &Options<'_>, name: &str, program: &Program) -> Result<Option<RecordedHost>, Error> {
+pub(super) fn find_host(options: &Options<'_>, name: &str, program: &Program) -> Result<Option<RecordedHost>, Error> {
     for path in paths(name) {
         if let Some(host) = read(options, &path)? {
             return Ok(Some(host).filter(|host| host.device.number == program.device.to_string()));
@@ -25,9 +25,9 @@ pub(super) fn beside(options: &Options<'_>, name: &str, program: &Program) -> Re
 
 /// Reads the host from a file; `None` if the file does not exist.
 fn read(options: &Options<'_>, path: &Path) -> Result<Option<RecordedHost>, Error> {
-    let shown = path.display();
+    let name = path.display();
     let expected = "what `hoistway record` writes, or no file of this name";
-    let refuse = |problem: String| Error::new(Field::Load, format_args!("{shown}: {problem} (expected {expected})"));
+    let refuse = |problem: String| Error::new(Field::Load, format_args!("{name}: {problem} (expected {expected})"));
     let bytes = match options.environment.read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         read => read.map_err(|error| refuse(format!("cannot be read: {error}")))?,
@@ -43,49 +43,52 @@ fn paths(name: &str) -> Vec<PathBuf> {
     let Some(mut file) = path.file_name().and_then(|file| file.to_str()).filter(|_| name != "-") else {
         return Vec::new();
     };
-    if let Some((own, cpu)) = file.rsplit_once(".blktrace.") {
+    if let Some((base, cpu)) = file.rsplit_once(".blktrace.") {
         let cpu = cpu.split('.').next().unwrap_or_default();
         if !cpu.is_empty() && cpu.bytes().all(|digit| digit.is_ascii_digit()) {
-            file = own;
+            file = base;
         }
     }
     fn shorter<'a>(file: &&'a str) -> Option<&'a str> {
         file.rsplit_once('.').map(|(before, _)| before).filter(|before| !before.is_empty())
     }
     let names = std::iter::successors(Some(file), shorter).take(3);
-    names.map(|own| path.with_file_name(format!("{own}{ENDING}"))).collect()
+    names.map(|base| path.with_file_name(format!("{base}{ENDING}"))).collect()
 }
 
 /// Priorities of streams by name, where all tasks of that name have the same one.
 pub(super) fn priorities(host: &RecordedHost, program: &Program) -> Vec<(String, IoPriority)> {
-    let mut found: Vec<(String, IoPriority)> = Vec::new();
+    let mut priorities: Vec<(String, IoPriority)> = Vec::new();
     for stream in &program.streams {
-        let mut its = host.tasks.iter().filter(|task| task.name == stream.name).map(|task| task.io_priority.as_deref());
-        let Some(first) = its.next() else { continue };
-        let is_known = found.iter().any(|(name, _)| *name == stream.name);
-        if let Some(priority) = first.and_then(priority).filter(|_| !is_known && its.all(|other| other == first)) {
-            found.push((stream.name.clone(), priority));
+        let mut task_priorities =
+            host.tasks.iter().filter(|task| task.name == stream.name).map(|task| task.io_priority.as_deref());
+        let Some(first) = task_priorities.next() else { continue };
+        let is_known = priorities.iter().any(|(name, _)| *name == stream.name);
+        if let Some(priority) =
+            first.and_then(priority).filter(|_| !is_known && task_priorities.all(|other| other == first))
+        {
+            priorities.push((stream.name.clone(), priority));
         }
     }
-    found
+    priorities
 }
 
 /// The files of `queue/` to write: the wanted ones, and the recorded `nr_requests` unless the caller sets one.
-pub(crate) fn queue_files(host: &RecordedHost, wanted: &[QueueFile]) -> Vec<QueueFile> {
-    let is_set = wanted.iter().any(|file| file.file == "nr_requests");
+pub(crate) fn queue_files(host: &RecordedHost, requested: &[QueueFile]) -> Vec<QueueFile> {
+    let is_set = requested.iter().any(|file| file.file == "nr_requests");
     let recorded = host.nr_requests().filter(|_| !is_set);
     let recorded = recorded.map(|text| QueueFile { file: "nr_requests".to_owned(), text: text.to_string() });
-    wanted.iter().cloned().chain(recorded).collect()
+    requested.iter().cloned().chain(recorded).collect()
 }
 
 /// The recorded tunables of a scheduler that satisfy `is_possible`, except those that the caller sets.
 pub(crate) fn tunables(
     host: &RecordedHost,
     scheduler: &str,
-    wanted: &[Tunable],
+    requested: &[Tunable],
     is_possible: impl Fn(&Tunable) -> bool,
 ) -> Vec<Tunable> {
-    let is_set = |name: &str| wanted.iter().any(|tunable| tunable.scheduler == scheduler && tunable.name == name);
+    let is_set = |name: &str| requested.iter().any(|tunable| tunable.scheduler == scheduler && tunable.name == name);
     let recorded = host.tunables.iter().filter(|(name, _)| !is_set(name));
     let recorded = recorded.map(|(name, text)| Tunable {
         scheduler: scheduler.to_owned(),

@@ -53,13 +53,13 @@ pub(crate) struct Recorded {
 impl Recorded {
     /// Reads a recording to its end.
     pub(crate) fn of(options: &Options<'_>, mut recording: Recording, name: &str) -> Result<Arc<Recorded>, Error> {
-        let wanted = &options.comparison.replay;
+        let requested = &options.comparison.replay;
         let infer = InferOptions {
             device: options::device(options)?,
             intervals: true,
             window_ns: options::window(options)?,
             // A part that was chosen explicitly is not truncated.
-            ios_max: wanted.window_ns.is_none().then_some(IOS_MAX),
+            ios_max: requested.window_ns.is_none().then_some(IOS_MAX),
             ..InferOptions::default()
         };
         let program = Program::infer(&mut recording, name, &infer).map_err(|mut error| {
@@ -69,20 +69,21 @@ impl Recorded {
             Fault::from(error).of(Field::Load)
         })?;
         let mut replay = options::replay(options, &program)?;
-        let host = host::beside(options, name, &program)?;
-        let is_set = |name: &str| wanted.priorities.contains_key(name);
+        let host = host::find_host(options, name, &program)?;
+        let is_set = |name: &str| requested.priorities.contains_key(name);
         let recorded = host.iter().flat_map(|host| host::priorities(host, &program));
         replay.priorities.extend(recorded.filter(|(name, _)| !is_set(name)));
         let known = options.environment.schedulers();
-        let of_host = host.as_ref().and_then(|host| host.scheduler.clone()).filter(|name| known.find(name).is_some());
-        let shown = || program.recorded_under.map(str::to_owned);
-        let recorded_under = wanted.recorded_under.clone().or(of_host).or_else(shown);
+        let host_scheduler =
+            host.as_ref().and_then(|host| host.scheduler.clone()).filter(|name| known.find(name).is_some());
+        let inferred_scheduler = || program.recorded_under.map(str::to_owned);
+        let recorded_under = requested.recorded_under.clone().or(host_scheduler).or_else(inferred_scheduler);
         Ok(Arc::new(Recorded {
             format: recording.format().to_string(),
             program,
             replay,
-            scale_to_fit: wanted.scale_to_fit,
-            lossy: wanted.lossy,
+            scale_to_fit: requested.scale_to_fit,
+            lossy: requested.lossy,
             recorded_under,
             host,
         }))
@@ -118,10 +119,10 @@ impl Recorded {
         let mut replay =
             ReplayOptions { changes: changes.to_vec(), queue_depth: nr_requests, device_bytes, ..self.replay.clone() };
         if end_bytes > device_bytes {
-            let (end, there) = (end_bytes as f64 / 1e9, device_bytes as f64 / 1e9);
+            let (end_gb, device_gb) = (end_bytes as f64 / 1e9, device_bytes as f64 / 1e9);
             if !self.scale_to_fit {
                 let problem = format!(
-                    "the recording has addresses up to {end:.1} GB, but the device {} has {there:.1} GB (expected a larger device, \
+                    "the recording has addresses up to {end_gb:.1} GB, but the device {} has {device_gb:.1} GB (expected a larger device, \
                      or addresses scaled down with {})",
                     preset.name,
                     options.name(Field::ScaleToFit)
@@ -174,7 +175,8 @@ impl Recorded {
 
     /// Notices about the recording, one sentence each.
     pub(crate) fn notices(&self, options: &Options<'_>) -> Vec<String> {
-        let mut notices: Vec<String> = self.program.stretch.iter().map(|stretch| in_words(stretch, options)).collect();
+        let mut notices: Vec<String> =
+            self.program.stretch.iter().map(|stretch| stretch_notice(stretch, options)).collect();
         notices.extend(self.program.notes());
         let cgroups = options::cgroups(&self.program).len();
         let schedulers = &options.comparison.schedulers;
@@ -208,7 +210,7 @@ impl Recorded {
 }
 
 /// Describes the replayed part, and how to replay everything.
-fn in_words(stretch: &Stretch, options: &Options<'_>) -> String {
+fn stretch_notice(stretch: &Stretch, options: &Options<'_>) -> String {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let all = format_args!("0s..{}s", stretch.all_ns / 1_000_000_000 + 1).to_string();
     format!(

@@ -42,14 +42,18 @@ pub(super) fn window(options: &Options<'_>) -> Result<Option<(u64, u64)>, Error>
 
 /// How to replay the program.
 pub(super) fn replay(options: &Options<'_>, program: &Program) -> Result<ReplayOptions, Error> {
-    let wanted = &options.comparison.replay;
-    if !(wanted.speed > 1.0 / SPEED_MAX && wanted.speed < SPEED_MAX) {
-        return Err(options.refuse(Field::Speed, wanted.speed, "expected a factor above 0.000001 and below 1000000"));
+    let requested = &options.comparison.replay;
+    if !(requested.speed > 1.0 / SPEED_MAX && requested.speed < SPEED_MAX) {
+        return Err(options.refuse(
+            Field::Speed,
+            requested.speed,
+            "expected a factor above 0.000001 and below 1000000",
+        ));
     }
-    if !(1..=COPIES_MAX).contains(&wanted.copies) {
-        return Err(options.refuse(Field::Copies, wanted.copies, format!("expected 1 to {COPIES_MAX}")));
+    if !(1..=COPIES_MAX).contains(&requested.copies) {
+        return Err(options.refuse(Field::Copies, requested.copies, format!("expected 1 to {COPIES_MAX}")));
     }
-    let known = |field: Field, name: &String| {
+    let check_stream = |field: Field, name: &String| {
         if program.streams.iter().any(|stream| stream.name == *name) {
             return Ok(());
         }
@@ -59,13 +63,13 @@ pub(super) fn replay(options: &Options<'_>, program: &Program) -> Result<ReplayO
         let problem = format!("no stream of that name ({hint}expected one of {})", names.join(", "));
         Err(options.refuse(field, name, problem))
     };
-    wanted.streams.iter().try_for_each(|name| known(Field::Streams, name))?;
-    wanted.depths.keys().try_for_each(|name| known(Field::Depths, name))?;
-    wanted.priorities.keys().try_for_each(|name| known(Field::Priorities, name))?;
-    if let Some((name, depth)) = wanted.depths.iter().find(|(_, depth)| **depth == 0 || **depth > 65_536) {
+    requested.streams.iter().try_for_each(|name| check_stream(Field::Streams, name))?;
+    requested.depths.keys().try_for_each(|name| check_stream(Field::Depths, name))?;
+    requested.priorities.keys().try_for_each(|name| check_stream(Field::Priorities, name))?;
+    if let Some((name, depth)) = requested.depths.iter().find(|(_, depth)| **depth == 0 || **depth > 65_536) {
         return Err(options.refuse(Field::Depths, format_args!("{name}={depth}"), "expected a depth of 1 to 65536"));
     }
-    for (id, weight) in &wanted.cgroup_weights {
+    for (id, weight) in &requested.cgroup_weights {
         let given = format!("{id}=weight:{weight}");
         if !(1..=1000).contains(weight) {
             return Err(options.refuse(Field::CgroupWeights, given, "expected a weight of 1 to 1000"));
@@ -86,7 +90,7 @@ pub(super) fn replay(options: &Options<'_>, program: &Program) -> Result<ReplayO
         }
     }
     let mut priorities = Vec::new();
-    for (name, text) in &wanted.priorities {
+    for (name, text) in &requested.priorities {
         let Some(priority) = priority(text) else {
             let given = format!("{name}={text}");
             return Err(options.refuse(
@@ -97,7 +101,7 @@ pub(super) fn replay(options: &Options<'_>, program: &Program) -> Result<ReplayO
         };
         priorities.push((name.clone(), priority));
     }
-    if let Some(name) = &wanted.recorded_under
+    if let Some(name) = &requested.recorded_under
         && options.environment.schedulers().find(name).is_none()
     {
         let registry = options.environment.schedulers();
@@ -106,13 +110,13 @@ pub(super) fn replay(options: &Options<'_>, program: &Program) -> Result<ReplayO
         return Err(options.refuse(Field::RecordedUnder, name, problem));
     }
     Ok(ReplayOptions {
-        mode: wanted.mode,
-        speed: wanted.speed,
-        copies: wanted.copies,
-        depths: wanted.depths.iter().map(|(name, depth)| (name.clone(), *depth)).collect(),
+        mode: requested.mode,
+        speed: requested.speed,
+        copies: requested.copies,
+        depths: requested.depths.iter().map(|(name, depth)| (name.clone(), *depth)).collect(),
         priorities,
-        cgroup_weights: wanted.cgroup_weights.iter().map(|(id, weight)| (*id, *weight)).collect(),
-        streams: wanted.streams.clone(),
+        cgroup_weights: requested.cgroup_weights.iter().map(|(id, weight)| (*id, *weight)).collect(),
+        streams: requested.streams.clone(),
         ..ReplayOptions::default()
     })
 }

@@ -17,24 +17,27 @@ impl Recorded {
     pub(crate) fn summary(&self) -> RecordingSummary {
         let mut streams: Vec<RecordedStream> = Vec::new();
         for name in self.job_names() {
-            let its: Vec<&Stream> = self.program.streams.iter().filter(|stream| stream.name == name).collect();
-            let sum = |figure: fn(&Stream) -> u64| its.iter().map(|stream| figure(stream)).sum::<u64>();
+            let job_streams: Vec<&Stream> = self.program.streams.iter().filter(|stream| stream.name == name).collect();
+            let sum = |figure: fn(&Stream) -> u64| job_streams.iter().map(|stream| figure(stream)).sum::<u64>();
             let (reads, writes) = (sum(|stream| stream.reads.0), sum(|stream| stream.writes.0));
             let bytes = sum(|stream| stream.reads.1 + stream.writes.1);
-            let mut waits_for: Vec<String> = its
+            let mut waits_for: Vec<String> = job_streams
                 .iter()
                 .flat_map(|stream| &stream.waits)
                 .map(|wait| self.program.streams[wait.on].name.clone())
                 .collect();
             waits_for.sort();
             waits_for.dedup();
-            let all = |class: Class| its.iter().all(|stream| stream.class == class);
-            let arrival = match () {
-                () if all(Class::Closed) => "closed",
-                () if all(Class::Open) => "open",
-                () => "undecided",
+            let all_are = |class: Class| job_streams.iter().all(|stream| stream.class == class);
+            let arrival = if all_are(Class::Closed) {
+                "closed"
+            } else if all_are(Class::Open) {
+                "open"
+            } else {
+                "undecided"
             };
-            let mut thinks: Vec<u64> = its.iter().filter_map(|stream| stream.think_ns).collect();
+            // A few long pauses, as between phases of a program, do not move the median.
+            let mut thinks: Vec<u64> = job_streams.iter().filter_map(|stream| stream.think_ns).collect();
             thinks.sort_unstable();
             streams.push(RecordedStream {
                 name: name.to_owned(),
@@ -46,9 +49,10 @@ impl Recorded {
                 mean_bytes: bytes as f64 / (reads + writes).max(1) as f64,
                 arrival: arrival.to_owned(),
                 think_ns: thinks.get(thinks.len() / 2).copied(),
-                hidden_depth: its.iter().filter_map(|stream| stream.hidden_depth).max(),
+                // The deepest stream shows how many requests the recorded queue may have held back.
+                hidden_depth: job_streams.iter().filter_map(|stream| stream.hidden_depth).max(),
                 waits_for,
-                over_time: if self.is_replay_at_recorded_speed() { over_time(&its) } else { Vec::new() },
+                over_time: if self.is_replay_at_recorded_speed() { over_time(&job_streams) } else { Vec::new() },
             });
         }
         RecordingSummary {
@@ -76,16 +80,16 @@ impl Recorded {
 
     /// Completed I/Os of the streams with this name: reads, or all others.
     pub(crate) fn ios(&self, name: &str, operation: Operation) -> u64 {
-        let its = self.program.streams.iter().filter(|stream| stream.name == name);
-        its.map(|stream| latency_of(stream, operation).ios).sum()
+        let streams = self.program.streams.iter().filter(|stream| stream.name == name);
+        streams.map(|stream| latency_of(stream, operation).ios).sum()
     }
 
     /// The names of the replayed streams, in the order of the program.
     fn job_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for stream in &self.program.streams {
-            let is_wanted = self.replay.streams.is_empty() || self.replay.streams.contains(&stream.name);
-            if is_wanted && !names.contains(&&*stream.name) {
+            let is_replayed = self.replay.streams.is_empty() || self.replay.streams.contains(&stream.name);
+            if is_replayed && !names.contains(&&*stream.name) {
                 names.push(&stream.name);
             }
         }
@@ -112,13 +116,13 @@ impl Recorded {
             for operation in [Operation::Read, Operation::Write] {
                 let (mut ios, mut sum_ns, mut recorded_iops) = (0, 0.0, 0.0);
                 for stream in self.program.streams.iter().filter(|stream| stream.name == name) {
-                    let of = latency_of(stream, operation);
-                    ios += of.ios;
-                    sum_ns += of.mean_ns * of.ios as f64;
+                    let latency = latency_of(stream, operation);
+                    ios += latency.ios;
+                    sum_ns += latency.mean_ns * latency.ios as f64;
                     let seconds = (stream.last_ns - stream.first_ns).max(1) as f64 / 1e9;
-                    recorded_iops += of.ios as f64 / seconds;
+                    recorded_iops += latency.ios as f64 / seconds;
                 }
-                let Some((replayed_ns, replayed_iops)) = measured(&jobs, operation).filter(|_| ios > 0) else {
+                let Some((replayed_ns, replayed_iops)) = replayed_figures(&jobs, operation).filter(|_| ios > 0) else {
                     continue;
                 };
                 let recorded_ns = sum_ns / ios as f64;
@@ -136,18 +140,18 @@ fn latency_of(stream: &Stream, operation: Operation) -> Latency {
 
 /// The recorded I/O of some streams over time, without the ramp.
 fn over_time(streams: &[&Stream]) -> Vec<RecordedSeries> {
-    let of = |operation: Operation| {
+    let series_of = |operation: Operation| {
         let (mut series, mut length_ns) = (SeriesSummary::default(), 0);
         for stream in streams {
-            let measured = stream.over_time.iter().skip(stream.over_time.len() / RAMP_SHARE);
-            for (at, part) in measured.enumerate() {
+            let intervals = stream.over_time.iter().skip(stream.over_time.len() / RAMP_SHARE);
+            for (index, part) in intervals.enumerate() {
                 length_ns = part.length_ns;
                 let done = if operation == Operation::Read { part.reads } else { part.writes };
-                if series.ios.len() <= at {
+                if series.ios.len() <= index {
                     series.ios.push(0);
                     series.mean_lat_ns.push(0);
                 }
-                let (ios, mean_ns) = (&mut series.ios[at], &mut series.mean_lat_ns[at]);
+                let (ios, mean_ns) = (&mut series.ios[index], &mut series.mean_lat_ns[index]);
                 let sum_ns = *mean_ns as f64 * *ios as f64 + done.mean_ns * done.ios as f64;
                 *ios += done.ios;
                 *mean_ns = (sum_ns / (*ios).max(1) as f64) as u64;
@@ -156,12 +160,12 @@ fn over_time(streams: &[&Stream]) -> Vec<RecordedSeries> {
         series.interval_seconds = length_ns as f64 / 1e9;
         RecordedSeries { operation, series }
     };
-    let all = [of(Operation::Read), of(Operation::Write)].into_iter();
-    all.filter(|of| of.series.ios.iter().any(|ios| *ios > 0)).collect()
+    let all = [series_of(Operation::Read), series_of(Operation::Write)].into_iter();
+    all.filter(|recorded| recorded.series.ios.iter().any(|ios| *ios > 0)).collect()
 }
 
 /// Mean latency and rate of an operation in the runs of a job: flushes and trims count as writes, as in the recording.
-fn measured(jobs: &[&JobSummary], operation: Operation) -> Option<(f64, f64)> {
+fn replayed_figures(jobs: &[&JobSummary], operation: Operation) -> Option<(f64, f64)> {
     let (mut ios, mut sum_ns, mut iops) = (0.0, 0.0, 0.0);
     let mut add = |count: u64, mean_ns: f64, rate: f64| {
         ios += count as f64;

@@ -10,14 +10,14 @@ pub(crate) struct Csv<W: Write> {
     writer: csv::Writer<W>,
 }
 
-fn failed(error: impl Display) -> DatasetError {
+fn table_error(error: impl Display) -> DatasetError {
     DatasetError::Table(error.to_string())
 }
 
 impl<W: Write> Csv<W> {
-    pub(crate) fn new(to: W, columns: Vec<Column>) -> Result<Self, DatasetError> {
-        let mut writer = csv::Writer::from_writer(to);
-        writer.write_record(columns.iter().map(|column| &column.name)).map_err(failed)?;
+    pub(crate) fn new(output: W, columns: Vec<Column>) -> Result<Self, DatasetError> {
+        let mut writer = csv::Writer::from_writer(output);
+        writer.write_record(columns.iter().map(|column| &column.name)).map_err(table_error)?;
         Ok(Csv { writer })
     }
 }
@@ -31,12 +31,12 @@ impl<W: Write> Table for Csv<W> {
                 Cell::Number(number) => self.writer.write_field(number.to_string()),
                 Cell::Absent => self.writer.write_field(""),
             }
-            .map_err(failed)?;
+            .map_err(table_error)?;
         }
-        self.writer.write_record(None::<&[u8]>).map_err(failed)
+        self.writer.write_record(None::<&[u8]>).map_err(table_error)
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), DatasetError> {
-        self.writer.flush().map_err(failed)
+        self.writer.flush().map_err(table_error)
     }
 }

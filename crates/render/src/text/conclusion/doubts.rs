@@ -29,14 +29,14 @@ pub(super) fn doubts(analysis: &Analysis<'_>, verdict: &Verdict) -> Vec<String> 
     }
     doubts.extend(settling(analysis));
     doubts.extend(outstanding(analysis));
-    doubts.extend(verdict.focus.iter().filter_map(|focus| few(analysis, &focus.figure)));
+    doubts.extend(verdict.focus.iter().filter_map(|focus| too_few_ios(analysis, &focus.figure)));
     doubts.extend(document.doubts.iter().cloned());
     doubts
 }
 
 /// A doubt about runs that ended while most of the slowest I/Os were in flight, with the counts of the worst run.
 fn outstanding(analysis: &Analysis<'_>) -> Option<String> {
-    let mut all: Vec<(String, u64, u64)> = Vec::new();
+    let mut rows: Vec<(String, u64, u64)> = Vec::new();
     for job in &analysis.jobs {
         for operation in &job.operations {
             for row in &operation.rows {
@@ -49,15 +49,15 @@ fn outstanding(analysis: &Analysis<'_>) -> Option<String> {
                         analysis.variants[row.variant].label
                     )
                 };
-                all.extend(most.map(|(outstanding, ios)| (name(), outstanding, ios)));
+                rows.extend(most.map(|(outstanding, ios)| (name(), outstanding, ios)));
             }
         }
     }
-    let (_, outstanding, ios) = all.iter().max_by_key(|(_, outstanding, _)| outstanding)?;
+    let (_, outstanding, ios) = rows.iter().max_by_key(|(_, outstanding, _)| outstanding)?;
     Some(format!(
         "when the time was up, {outstanding} of {ios} I/Os of {} were still in flight, among them most of the slowest: their latencies are \
          cut off, so the p99 is a lower bound; try a longer --runtime",
-        named(all.iter().map(|(name, ..)| name))
+        list_names(rows.iter().map(|(name, ..)| name))
     ))
 }
 
@@ -90,17 +90,18 @@ fn settling(analysis: &Analysis<'_>) -> Vec<String> {
         format!("{what} {} at first", units::difference(difference))
     };
     if let Some((_, difference, figure)) = unsettled.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())) {
-        let who = named(unsettled.iter().map(|(name, ..)| name));
+        let row_names = list_names(unsettled.iter().map(|(name, ..)| name));
         let differs = differs(*figure, *difference);
-        doubts.push(format!("{who} had not settled by the end (up to {differs}, by MSER): try a longer --runtime"));
+        doubts
+            .push(format!("{row_names} had not settled by the end (up to {differs}, by MSER): try a longer --runtime"));
     }
     if let Some((_, difference, figure, _)) = warming.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())) {
         let longest = warming.iter().map(|(.., seconds)| *seconds).fold(0.0, f64::max);
-        let who = named(warming.iter().map(|(name, ..)| name));
+        let row_names = list_names(warming.iter().map(|(name, ..)| name));
         let differs = differs(*figure, *difference);
         let first = units::seconds(longest);
         doubts.push(format!(
-            "the first {first} of {who} are unlike the rest (up to {differs}, by MSER): leave them out with --ramp, or \
+            "the first {first} of {row_names} are unlike the rest (up to {differs}, by MSER): leave them out with --ramp, or \
              try a longer --runtime"
         ));
     }
@@ -111,12 +112,13 @@ fn settling(analysis: &Analysis<'_>) -> Vec<String> {
 /// short runs look unsettled, but effects of the load or the device show in every repeat.
 fn settling_of_most_runs<'a>(row: &'a Row<'a>) -> impl Iterator<Item = Settling> + use<'a> {
     let states = || row.samples().map(|sample| sample.settling);
-    let unlike = states().filter(|state| matches!(state, Settling::WarmUp { .. } | Settling::Unsettled { .. })).count();
-    states().filter(move |_| 2 * unlike >= row.samples().len())
+    let unsettled_count =
+        states().filter(|state| matches!(state, Settling::WarmUp { .. } | Settling::Unsettled { .. })).count();
+    states().filter(move |_| 2 * unsettled_count >= row.samples().len())
 }
 
 /// The first names, and the number of the others.
-fn named<'a>(names: impl Iterator<Item = &'a String>) -> String {
+fn list_names<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let mut distinct: Vec<String> = Vec::new();
     for name in names {
         if !distinct.contains(name) {
@@ -132,7 +134,7 @@ fn named<'a>(names: impl Iterator<Item = &'a String>) -> String {
 }
 
 /// A doubt about a figure with too few I/Os.
-fn few(analysis: &Analysis<'_>, name: &FigureName) -> Option<String> {
+fn too_few_ios(analysis: &Analysis<'_>, name: &FigureName) -> Option<String> {
     let ios_min = match name.figure {
         Figure::P95 => BEYOND_MIN / 0.05,
         Figure::P99 => BEYOND_MIN / 0.01,

@@ -1,23 +1,23 @@
-//! Places whose simulated device is not the observed one: no verdict, and what to do instead.
+//! Setups whose simulated device is not the observed one: no verdict, and what to do instead.
 
 use hoistway_answer::Figure;
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{CheckedLatency, DeviceMismatch};
 
-use super::sentences::place;
+use super::sentences::setup_name;
 use crate::text::columns::value;
 use crate::text::words::{device_name, list};
 use hoistway_measure::units;
 
-/// A sentence for each such place.
+/// A sentence for each such setup.
 pub(super) fn mismatches(document: &ResultsDocument) -> Vec<String> {
-    let places = document.setups.len().max(1) as u32;
-    (0..places).filter_map(|setup| Some(sentence(document, setup, &document.device_mismatch(setup)?))).collect()
+    let setup_count = document.setups.len().max(1) as u32;
+    (0..setup_count).filter_map(|setup| Some(sentence(document, setup, &document.device_mismatch(setup)?))).collect()
 }
 
 fn sentence(document: &ResultsDocument, setup: u32, mismatch: &DeviceMismatch) -> String {
-    let of_several = document.setups.get(setup as usize).map(|setup| place(&document.setups, setup));
-    let device = of_several.unwrap_or_else(|| device_name(&document.device));
+    let setup_name = document.setups.get(setup as usize).map(|setup| setup_name(&document.setups, setup));
+    let device = setup_name.unwrap_or_else(|| device_name(&document.device));
     let DeviceMismatch { disk, under, rows } = mismatch;
     let took = |row: &CheckedLatency| {
         let [observed, model] = [row.observed_ns, row.model_ns].map(|ns| value(Figure::Mean, ns, false));

@@ -6,20 +6,20 @@ mod ceilings;
 mod doubts;
 mod mismatches;
 mod phrases;
-mod places;
 mod sentences;
+mod setups;
 
 use hoistway_answer::analysis::Analysis;
 use hoistway_answer::document::Decision;
 use hoistway_answer::verdict;
 
-use self::sentences::{InShort, Sentences};
+use self::sentences::{Sentences, SetupResult};
 use super::recording;
 
 pub(crate) use phrases::{change, change_between, may_lose_more};
 pub use phrases::{figure_in_words, shift as shift_in_words};
 
-/// The sentences; none without I/O, and only one if timed writes exclude a verdict. Places whose device is not the observed one come first. Sentences about doubts begin with "Uncertain: ".
+/// The sentences; none without I/O, and only one if timed writes exclude a verdict. Setups whose device is not the observed one come first. Sentences about doubts begin with "Uncertain: ".
 pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
     let document = analysis.document;
     if !document.writes.is_empty() {
@@ -33,27 +33,29 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
         return first;
     }
     let verdicts = verdict::verdicts(analysis);
-    let words = |verdict| Sentences { analysis, verdict };
-    let in_short: Vec<InShort> = verdicts.iter().filter_map(|verdict| words(verdict).in_short()).collect();
+    let sentences_of = |verdict| Sentences { analysis, verdict };
+    let results: Vec<SetupResult> =
+        verdicts.iter().filter_map(|verdict| sentences_of(verdict).setup_result()).collect();
     // With one scheduler per setup, the common line says everything.
-    let is_short = in_short.len() > 1 && verdicts.iter().all(|verdict| verdict.decision == Decision::Alone);
-    let mut sentences: Vec<String> = match is_short {
-        true => Vec::new(),
-        false => verdicts.iter().flat_map(|verdict| words(verdict).of_place()).collect(),
+    let is_short = results.len() > 1 && verdicts.iter().all(|verdict| verdict.decision == Decision::Alone);
+    let mut sentences: Vec<String> = if is_short {
+        Vec::new()
+    } else {
+        verdicts.iter().flat_map(|verdict| sentences_of(verdict).setup_sentences()).collect()
     };
     if let Some(verdict) = verdicts.first() {
         // The same in every setup.
-        if in_short.len() > 1 {
+        if results.len() > 1 {
             let focus = &verdict.focus[..];
             let higher = match focus {
-                [one] => Some(one.figure.figure.higher_is_better()),
+                [weighted] => Some(weighted.figure.figure.higher_is_better()),
                 _ => None,
             };
             let smallest = document.smallest_effect();
-            sentences.extend(places::side_by_side(&words(verdict).nouns(), &in_short, higher, smallest));
-            sentences.extend(places::elsewhere(analysis, &in_short));
+            sentences.extend(setups::side_by_side(&sentences_of(verdict).nouns(), &results, higher, smallest));
+            sentences.extend(setups::largest_rate_difference(analysis, &results));
         }
-        sentences.extend(words(verdict).ranking_criterion_text());
+        sentences.extend(sentences_of(verdict).ranking_criterion_text());
         sentences.extend(ceilings::ceilings(analysis));
         sentences.extend(doubts::doubts(analysis, verdict).iter().map(|doubt| format!("{DOUBT}{doubt}.")));
     }

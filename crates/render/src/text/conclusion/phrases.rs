@@ -14,17 +14,17 @@ pub fn figure_in_words(name: &FigureName) -> String {
 
 /// `p99 read latency`, `write bandwidth`, `fsyncs a second`.
 pub(super) fn noun(figure: Figure, operation: Operation) -> String {
-    let of = if operation == Operation::Sync { "fsync" } else { operation.name() };
+    let operation_name = if operation == Operation::Sync { "fsync" } else { operation.name() };
     match figure {
         Figure::Iops if operation == Operation::Sync => "fsyncs a second".to_owned(),
-        Figure::Iops => format!("{of} IOPS"),
-        Figure::Bandwidth => format!("{of} bandwidth"),
-        Figure::Mean => format!("mean {of} latency"),
-        Figure::P50 => format!("median {of} latency"),
-        Figure::P95 => format!("p95 {of} latency"),
-        Figure::P99 => format!("p99 {of} latency"),
-        Figure::P99_9 => format!("p99.9 {of} latency"),
-        Figure::Max => format!("largest {of} latency"),
+        Figure::Iops => format!("{operation_name} IOPS"),
+        Figure::Bandwidth => format!("{operation_name} bandwidth"),
+        Figure::Mean => format!("mean {operation_name} latency"),
+        Figure::P50 => format!("median {operation_name} latency"),
+        Figure::P95 => format!("p95 {operation_name} latency"),
+        Figure::P99 => format!("p99 {operation_name} latency"),
+        Figure::P99_9 => format!("p99.9 {operation_name} latency"),
+        Figure::Max => format!("largest {operation_name} latency"),
     }
 }
 
@@ -35,18 +35,18 @@ pub(super) fn relative(factor: f64, figure: Figure) -> String {
 
 /// `-61.0% (95 %: -64.2% to -58.1%)`.
 pub(crate) fn change(change: Change, figure: Figure) -> String {
-    in_words(change, figure, "")
+    change_text(change, figure, "")
 }
 
 /// Like [`change`], with a note if the change differs from the ratio of the two means.
 pub(crate) fn change_between(change: Change, figure: Figure, means: Option<(f64, f64)>) -> String {
-    in_words(change, figure, means.map_or("", |(from, to)| of_runs(from, to, change.factor)))
+    change_text(change, figure, means.map_or("", |(from, to)| geometric_mean_note(from, to, change.factor)))
 }
 
-fn in_words(change: Change, figure: Figure, of_runs: &str) -> String {
+fn change_text(change: Change, figure: Figure, note: &str) -> String {
     /// Rounding error of sums over the same terms.
     const ROUNDING: f64 = 1e-9;
-    let words = relative(change.factor, figure) + of_runs;
+    let words = relative(change.factor, figure) + note;
     match (change.low, change.high) {
         (Some(low), Some(high)) => {
             let ends = if figure.higher_is_better() { [low, high] } else { [high, low] };
@@ -64,7 +64,7 @@ fn in_words(change: Change, figure: Figure, of_runs: &str) -> String {
 
 /// A shift: `p99 read latency of oltp 4.49 ms -> 38.5 ms (8.6 times)`.
 pub fn shift(shift: &Shift) -> String {
-    let what = shifted(shift);
+    let what = shift_subject(shift);
     let (from, to) = match shift.aspect {
         Aspect::Figure(figure) | Aspect::Worst(figure) => {
             let shown = |number| value(figure, number, false);
@@ -72,7 +72,7 @@ pub fn shift(shift: &Shift) -> String {
         }
         Aspect::Fairness => (format!("{:.2}", shift.from), format!("{:.2}", shift.to)),
     };
-    let of_what = match shift.aspect {
+    let aspect_note = match shift.aspect {
         Aspect::Figure(Figure::Max) => " in a run",
         _ => "",
     };
@@ -82,13 +82,13 @@ pub fn shift(shift: &Shift) -> String {
         factor if is_up => units::difference(factor - 1.0),
         factor => units::difference(1.0 / factor - 1.0),
     };
-    let of_runs = of_runs(shift.from, shift.to, shift.factor);
+    let geometric_mean_note = geometric_mean_note(shift.from, shift.to, shift.factor);
     let certain = if shift.significant == Some(false) { ", within the noise" } else { "" };
-    format!("{what}{of_what} {from} -> {to} ({how_much}{of_runs}{certain})")
+    format!("{what}{aspect_note} {from} -> {to} ({how_much}{geometric_mean_note}{certain})")
 }
 
 /// The figure that has shifted: `p99 read latency of oltp`.
-fn shifted(shift: &Shift) -> String {
+fn shift_subject(shift: &Shift) -> String {
     let what = match (shift.aspect, shift.operation) {
         (Aspect::Figure(figure), Some(operation)) => noun(figure, operation),
         (Aspect::Worst(figure), Some(operation)) => {
@@ -104,12 +104,12 @@ fn shifted(shift: &Shift) -> String {
 
 /// The first loss that may exceed a gain by the factor `gain`, in words.
 pub(crate) fn may_lose_more(losses: &[Shift], gain: f64) -> Option<String> {
-    losses.iter().find(|loss| loss.may_exceed(gain)).map(shifted)
+    losses.iter().find(|loss| loss.may_exceed(gain)).map(shift_subject)
 }
 
 /// A note for a change that differs from the change of the two means shown with it: the judged change is the geometric mean of the runs'
 /// ratios, which differs if runs scatter.
-fn of_runs(from: f64, to: f64, factor: f64) -> &'static str {
+fn geometric_mean_note(from: f64, to: f64, factor: f64) -> &'static str {
     /// Slightly more than the rounding of three digits in each.
     const ROUNDING_TOLERANCE: f64 = 0.02;
     let apart = (to / from).ln().abs() - factor.ln().abs();
@@ -135,10 +135,10 @@ mod tests {
 
     #[test]
     fn a_change_that_differs_from_the_shown_means_is_labelled_geometric() {
-        assert_eq!(of_runs(881.0, 4976.0, 4.5), " in the geometric mean of its runs");
-        assert_eq!(of_runs(1.60, 2.67, 1.618), " in the geometric mean of its runs");
+        assert_eq!(geometric_mean_note(881.0, 4976.0, 4.5), " in the geometric mean of its runs");
+        assert_eq!(geometric_mean_note(1.60, 2.67, 1.618), " in the geometric mean of its runs");
         // Whichever of the two is larger.
-        assert_eq!((of_runs(3.26, 1.27, 2.564), of_runs(1.27, 3.26, 2.56)), ("", ""));
+        assert_eq!((geometric_mean_note(3.26, 1.27, 2.564), geometric_mean_note(1.27, 3.26, 2.56)), ("", ""));
         let gain = Change { factor: 4.5, low: Some(1.306), high: Some(15.5) };
         let words = change_between(gain, Figure::Iops, Some((881.0, 4976.0)));
         assert_eq!(words, "+350% in the geometric mean of its runs (95 %: +30.6% to +1450%)");

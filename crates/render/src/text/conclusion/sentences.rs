@@ -26,12 +26,12 @@ pub(super) struct Sentences<'a> {
 
 impl Sentences<'_> {
     /// The sentences about this setup only.
-    pub(super) fn of_place(&self) -> Vec<String> {
+    pub(super) fn setup_sentences(&self) -> Vec<String> {
         let verdict = self.verdict;
         let mut sentences = vec![self.first()];
-        let are_alike =
-            !verdict.candidates.is_empty() && verdict.candidates.iter().all(|one| self.is_equivalent_to_reference(one));
-        if verdict.had_a_choice == Some(false) && are_alike {
+        let all_equivalent = !verdict.candidates.is_empty()
+            && verdict.candidates.iter().all(|candidate| self.is_equivalent_to_reference(candidate));
+        if verdict.had_a_choice == Some(false) && all_equivalent {
             sentences.push(
                 "The queue was almost never deep enough to reorder anything; differences here are CPU overhead and timing \
                  noise."
@@ -50,60 +50,63 @@ impl Sentences<'_> {
     }
 
     fn first(&self) -> String {
-        let (verdict, place) = (self.verdict, self.place());
+        let (verdict, setup_phrase) = (self.verdict, self.setup_phrase());
         let nouns = self.nouns();
         match (verdict.decision, self.recommended()) {
             (Decision::Change, Some(candidate)) if candidate.outcome == Outcome::BetterElsewhere => {
                 let (from, to) = (self.reference(), self.words(&candidate.scheduler));
-                format!("{place}: change from {from} to {to}, {}.", self.better_elsewhere(candidate))
+                format!("{setup_phrase}: change from {from} to {to}, {}.", self.better_elsewhere(candidate))
             }
             (Decision::OneRun, Some(candidate)) if candidate.outcome == Outcome::BetterElsewhere => format!(
-                "{place}: in this one run {} was ahead of {}, {}. One run cannot show what is noise; use --repeat 3.",
+                "{setup_phrase}: in this one run {} was ahead of {}, {}. One run cannot show what is noise; use --repeat 3.",
                 self.words(&candidate.scheduler),
                 self.reference(),
                 self.better_elsewhere(candidate)
             ),
             (Decision::Change, Some(candidate)) => {
                 let (from, to) = (self.reference(), self.words(&candidate.scheduler));
-                format!("{place}: change from {from} to {to}: {}.", self.gained(candidate))
+                format!("{setup_phrase}: change from {from} to {to}: {}.", self.gained(candidate))
             }
             (Decision::OneRun, Some(candidate)) => format!(
-                "{place}: in this one run {} was ahead of {}: {}. One run cannot show what is noise; use --repeat 3.",
+                "{setup_phrase}: in this one run {} was ahead of {}: {}. One run cannot show what is noise; use --repeat 3.",
                 self.words(&candidate.scheduler),
                 self.reference(),
                 self.gained(candidate)
             ),
             (Decision::OneRun, None) => format!(
-                "{place}: in this one run nothing was worth a change from {} in {nouns} ({}). One run cannot show what is noise; \
+                "{setup_phrase}: in this one run nothing was worth a change from {} in {nouns} ({}). One run cannot show what is noise; \
                  use --repeat 3.",
                 self.reference(),
                 self.shown(&verdict.reference)
             ),
             (Decision::Alone, _) => {
                 format!(
-                    "{place}: {nouns} under {} is {}.",
+                    "{setup_phrase}: {nouns} under {} is {}.",
                     self.words(&verdict.reference),
                     self.shown(&verdict.reference)
                 )
             }
             (Decision::Keep | Decision::Change, _) => {
-                let is_better_somewhere = |one: &Candidate| one.outcome == Outcome::Outweighed || has_clear_gain(one);
+                let is_better_somewhere =
+                    |candidate: &Candidate| candidate.outcome == Outcome::Outweighed || has_clear_gain(candidate);
                 let (reference, shown) = (self.reference(), self.shown(&verdict.reference));
-                let maybe: Vec<String> = verdict
+                let maybe_better: Vec<String> = verdict
                     .candidates
                     .iter()
-                    .filter(|one| self.may_be_better(one))
-                    .map(|one| self.words(&one.scheduler))
+                    .filter(|candidate| self.may_be_better(candidate))
+                    .map(|candidate| self.words(&candidate.scheduler))
                     .collect();
-                if !maybe.is_empty() {
-                    let (ahead, are) = (list(&maybe), if maybe.len() == 1 { "is" } else { "are" });
+                if !maybe_better.is_empty() {
+                    let (ahead, are) = (list(&maybe_better), if maybe_better.len() == 1 { "is" } else { "are" });
                     format!(
-                        "{place}: keep {reference}: {ahead} {are} ahead on balance, but not beyond the noise ({nouns} is {shown})."
+                        "{setup_phrase}: keep {reference}: {ahead} {are} ahead on balance, but not beyond the noise ({nouns} is {shown})."
                     )
                 } else if verdict.candidates.iter().any(is_better_somewhere) {
-                    format!("{place}: keep {reference}: what others gain costs as much or more ({nouns} is {shown}).")
+                    format!(
+                        "{setup_phrase}: keep {reference}: what others gain costs as much or more ({nouns} is {shown})."
+                    )
                 } else {
-                    format!("{place}: keep {reference}: nothing here is worth a change in {nouns} ({shown}).")
+                    format!("{setup_phrase}: keep {reference}: nothing here is worth a change in {nouns} ({shown}).")
                 }
             }
         }
@@ -118,7 +121,7 @@ impl Sentences<'_> {
             }
             _ => format!("which is no different in {nouns}"),
         };
-        match listed(&decisive_shifts_first(&candidate.gains), LOSSES_OF_OTHERS_MAX) {
+        match list_shifts(&decisive_shifts_first(&candidate.gains), LOSSES_OF_OTHERS_MAX) {
             gains if gains.is_empty() => format!("{focus} and better on balance"),
             gains => format!("{focus} and better at {gains}"),
         }
@@ -137,7 +140,7 @@ impl Sentences<'_> {
             return None;
         }
         let gains: Vec<Shift> = recommended.gains.iter().filter(|gain| is_clear(gain)).cloned().collect();
-        (!gains.is_empty()).then(|| format!("It also gains, largest first: {}.", listed(&gains, GAINS_MAX)))
+        (!gains.is_empty()).then(|| format!("It also gains, largest first: {}.", list_shifts(&gains, GAINS_MAX)))
     }
 
     /// Ranking figures that differ widely between repeats.
@@ -148,10 +151,10 @@ impl Sentences<'_> {
             "depending on timing that a simulation cannot know"
         };
         self.verdict.spreads.iter().map(move |spread| {
-            let shown = |of| value(spread.figure.figure, of, false);
+            let shown = |number| value(spread.figure.figure, number, false);
             format!(
                 "The {} under {} is between {} and {}, {why}.",
-                self.named(&spread.figure),
+                self.figure_name(&spread.figure),
                 self.words(&spread.scheduler),
                 shown(spread.least),
                 shown(spread.most)
@@ -183,8 +186,9 @@ impl Sentences<'_> {
                 format!("This is close: the decision is the same in {percent} % of resamplings of the {runs} runs");
             // What is recommended has an interval above zero, and may still be behind one that has not.
             let balance = |candidate: &Candidate| candidate.balance.map_or(1.0, |balance| balance.factor);
-            let kept = self.recommended().map_or(1.0, balance);
-            let is_ahead = |one: &&Candidate| self.may_be_better(one) && balance(one) > kept;
+            let recommended_balance = self.recommended().map_or(1.0, balance);
+            let is_ahead =
+                |candidate: &&Candidate| self.may_be_better(candidate) && balance(candidate) > recommended_balance;
             let ahead = || self.verdict.candidates.iter().find(is_ahead);
             match self.verdict.decision {
                 Decision::Keep | Decision::Change if certainty < 0.5 => match ahead() {
@@ -206,7 +210,7 @@ impl Sentences<'_> {
 
     /// Whether a candidate gains more in the focus than the recommended one, but has losses.
     fn is_further_ahead(&self, candidate: &Candidate) -> bool {
-        let gain = |one: &Candidate| one.gain.map_or(1.0, |gain| gain.factor);
+        let gain = |candidate: &Candidate| candidate.gain.map_or(1.0, |gain| gain.factor);
         let best = self.recommended().map_or(f64::INFINITY, gain);
         gain(candidate) >= best * (1.0 + self.verdict.smallest_effect) && !candidate.losses.is_empty()
     }
@@ -216,14 +220,15 @@ impl Sentences<'_> {
         candidate.outcome == Outcome::WithinNoise && self.is_better_on_balance(candidate)
     }
 
-    fn place(&self) -> String {
+    /// `On hdd, Linux 6.18` with several setups, or else `For this load on hdd`.
+    fn setup_phrase(&self) -> String {
         match self.analysis.document.setups.get(self.verdict.setup as usize) {
             Some(setup) if self.analysis.document.setups.len() > 1 => {
-                format!("On {}", place(&self.analysis.document.setups, setup))
+                format!("On {}", setup_name(&self.analysis.document.setups, setup))
             }
             _ => {
                 let runs = self.analysis.document.runs.iter().find(|run| run.setup == self.verdict.setup);
-                let device = runs.map_or(&self.analysis.document.device, |run| self.analysis.document.place_of(run).0);
+                let device = runs.map_or(&self.analysis.document.device, |run| self.analysis.document.setup_of(run).0);
                 format!("For this load on {}", device_name(device))
             }
         }
@@ -236,16 +241,16 @@ impl Sentences<'_> {
     }
 
     /// The recommended scheduler here, and the figure in focus under it.
-    pub(super) fn in_short(&self) -> Option<InShort> {
+    pub(super) fn setup_result(&self) -> Option<SetupResult> {
         let setup = self.analysis.document.setups.get(self.verdict.setup as usize)?;
         let recommended = &self.verdict.recommended;
         let mean = match &self.verdict.focus[..] {
-            [one] => self.estimate(&one.figure, recommended).map(|estimate| estimate.mean),
+            [weighted] => self.estimate(&weighted.figure, recommended).map(|estimate| estimate.mean),
             _ => None,
         };
-        let place = place_parts(&self.analysis.document.setups, setup);
-        let (shown, words) = (self.shown(recommended), self.words(recommended));
-        Some(InShort { shown, label: recommended.clone(), words, place, mean })
+        let properties = setup_properties(&self.analysis.document.setups, setup);
+        let (figures, variant_text) = (self.shown(recommended), self.words(recommended));
+        Some(SetupResult { figures, label: recommended.clone(), variant_text, properties, mean })
     }
 
     /// The scheduler that a change starts from: `the default (mq-deadline)`.
@@ -262,15 +267,15 @@ impl Sentences<'_> {
     pub(super) fn nouns(&self) -> String {
         let figures = &self.verdict.focus;
         let with_weight = |WeightedFigure { figure, weight }: &WeightedFigure| match figures.len() {
-            1 => self.named(figure),
-            _ => format!("{} (weight {weight})", self.named(figure)),
+            1 => self.figure_name(figure),
+            _ => format!("{} (weight {weight})", self.figure_name(figure)),
         };
         list(&figures.iter().map(with_weight).collect::<Vec<_>>())
     }
 
     /// A figure with the number of jobs that it represents.
-    fn named(&self, figure: &FigureName) -> String {
-        match self.verdict.alike.len() {
+    fn figure_name(&self, figure: &FigureName) -> String {
+        match self.verdict.equivalent_jobs.len() {
             0 | 1 => figure_in_words(figure),
             2 => format!("{} and the job like it (median)", figure_in_words(figure)),
             jobs => format!("{} and the {} jobs like it (median)", figure_in_words(figure), jobs - 1),
@@ -283,7 +288,7 @@ impl Sentences<'_> {
 
     /// The figures under a variant, with their intervals.
     fn shown(&self, label: &str) -> String {
-        let one = |WeightedFigure { figure, .. }: &WeightedFigure| {
+        let figure_text = |WeightedFigure { figure, .. }: &WeightedFigure| {
             let Some(estimate) = self.estimate(figure, label) else { return "nothing".to_owned() };
             let text = value(figure.figure, estimate.mean, false);
             match estimate.half_width {
@@ -291,27 +296,30 @@ impl Sentences<'_> {
                 _ => text,
             }
         };
-        self.verdict.focus.iter().map(one).collect::<Vec<_>>().join(", ")
+        self.verdict.focus.iter().map(figure_text).collect::<Vec<_>>().join(", ")
     }
 
     /// The gain of a candidate: `p99 read latency of a 3.26 ms -> 1.27 ms, -61.0% (95 %: -64.2% to -58.1%)`.
     fn gained(&self, candidate: &Candidate) -> String {
-        let moved = |WeightedFigure { figure, .. }: &WeightedFigure| {
-            let of = |label| self.estimate(figure, label).map(|estimate| value(figure.figure, estimate.mean, false));
-            let (from, to) = (of(&self.verdict.reference), of(&candidate.scheduler));
+        let figure_change = |WeightedFigure { figure, .. }: &WeightedFigure| {
+            let mean_text =
+                |label| self.estimate(figure, label).map(|estimate| value(figure.figure, estimate.mean, false));
+            let (from, to) = (mean_text(&self.verdict.reference), mean_text(&candidate.scheduler));
             let arrow = from.zip(to).map(|(from, to)| format!(" {from} -> {to}")).unwrap_or_default();
-            format!("{}{arrow}", self.named(figure))
+            format!("{}{arrow}", self.figure_name(figure))
         };
         let figures = &self.verdict.focus;
-        let mean = |one: &WeightedFigure, label: &str| self.estimate(&one.figure, label).map(|estimate| estimate.mean);
-        let moved = figures.iter().map(moved).collect::<Vec<_>>().join(", ");
-        let Some(gain) = candidate.gain else { return moved };
+        let mean = |weighted: &WeightedFigure, label: &str| {
+            self.estimate(&weighted.figure, label).map(|estimate| estimate.mean)
+        };
+        let changes = figures.iter().map(figure_change).collect::<Vec<_>>().join(", ");
+        let Some(gain) = candidate.gain else { return changes };
         match &figures[..] {
-            [one] => {
-                let means = mean(one, &self.verdict.reference).zip(mean(one, &candidate.scheduler));
-                format!("{moved}, {}", change_between(gain, one.figure.figure, means))
+            [weighted] => {
+                let means = mean(weighted, &self.verdict.reference).zip(mean(weighted, &candidate.scheduler));
+                format!("{changes}, {}", change_between(gain, weighted.figure.figure, means))
             }
-            _ => format!("{moved}; together {} times as good", units::times(gain.factor)),
+            _ => format!("{changes}; together {} times as good", units::times(gain.factor)),
         }
     }
 
@@ -326,7 +334,7 @@ impl Sentences<'_> {
         let doubt = doubt.map_or_else(String::new, |what| {
             format!(" It may lose more in the {what} than it gains: a larger --repeat tells.")
         });
-        format!("It costs, worst first: {}.{doubt}", listed(&recommended.losses, LOSSES_MAX))
+        format!("It costs, worst first: {}.{doubt}", list_shifts(&recommended.losses, LOSSES_MAX))
     }
 
     /// The results of schedulers that were not chosen.
@@ -337,7 +345,7 @@ impl Sentences<'_> {
         }
         let mut sentences = Vec::new();
         let others = || verdict.candidates.iter().filter(|candidate| candidate.scheduler != verdict.recommended);
-        let of = |outcome| others().filter(move |candidate| candidate.outcome == outcome);
+        let with_outcome = |outcome| others().filter(move |candidate| candidate.outcome == outcome);
         let first = verdict.focus.first().map(|focus| focus.figure.figure);
         let with_gain = |candidate: &Candidate| match (candidate.gain, first) {
             (Some(gain), Some(figure)) if verdict.focus.len() == 1 => {
@@ -346,15 +354,16 @@ impl Sentences<'_> {
             _ => self.words(&candidate.scheduler),
         };
         let judged = if verdict.focus.len() == 1 { "the judged figure" } else { "the judged figures" };
-        let (further, better): (Vec<_>, Vec<_>) = of(Outcome::Better).partition(|one| self.is_further_ahead(one));
+        let (further_ahead, better): (Vec<_>, Vec<_>) =
+            with_outcome(Outcome::Better).partition(|candidate| self.is_further_ahead(candidate));
         let better: Vec<String> = better.into_iter().map(with_gain).collect();
         if !better.is_empty() && verdict.decision != Decision::OneRun {
             let reference = self.words(&verdict.reference);
             sentences.push(format!("Also better than {reference}: {}.", list(&better)));
         }
-        sentences.extend(further.into_iter().map(|one| {
-            let losses = listed(&decisive_shifts_first(&one.losses), LOSSES_OF_OTHERS_MAX);
-            format!("{} is further ahead in {judged}, but not on balance: it loses {losses}.", with_gain(one))
+        sentences.extend(further_ahead.into_iter().map(|candidate| {
+            let losses = list_shifts(&decisive_shifts_first(&candidate.losses), LOSSES_OF_OTHERS_MAX);
+            format!("{} is further ahead in {judged}, but not on balance: it loses {losses}.", with_gain(candidate))
         }));
         // The judged figure is in neither list.
         let with_change = |candidate: &Candidate| {
@@ -370,48 +379,53 @@ impl Sentences<'_> {
         let on_balance = |candidate: &Candidate, how: &str| {
             let name = with_change(candidate);
             let gains: Vec<Shift> = candidate.gains.iter().filter(|gain| is_clear(gain)).cloned().collect();
-            let gains = listed(&gains, LOSSES_OF_OTHERS_MAX);
-            match listed(&decisive_shifts_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
+            let gains = list_shifts(&gains, LOSSES_OF_OTHERS_MAX);
+            match list_shifts(&decisive_shifts_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
                 losses if losses.is_empty() => format!("{name} is {how}; it gains {gains}."),
                 losses => format!("{name} is {how}; it gains {gains}, and loses {losses}."),
             }
         };
-        let (with_reason, elsewhere): (Vec<_>, Vec<_>) =
-            of(Outcome::BetterElsewhere).partition(|one| has_clear_gain(one) && !one.losses.is_empty());
-        let elsewhere: Vec<String> = elsewhere.into_iter().map(|one| self.words(&one.scheduler)).collect();
-        if !elsewhere.is_empty() {
+        let (with_reason, without_reason): (Vec<_>, Vec<_>) = with_outcome(Outcome::BetterElsewhere)
+            .partition(|candidate| has_clear_gain(candidate) && !candidate.losses.is_empty());
+        let without_reason: Vec<String> =
+            without_reason.into_iter().map(|candidate| self.words(&candidate.scheduler)).collect();
+        if !without_reason.is_empty() {
             let reference = self.words(&verdict.reference);
-            sentences.push(format!("Better than {reference} on balance, but not in {judged}: {}.", list(&elsewhere)));
+            sentences
+                .push(format!("Better than {reference} on balance, but not in {judged}: {}.", list(&without_reason)));
         }
         let how = format!("better on balance, but not in {judged}");
-        sentences.extend(with_reason.into_iter().map(|one| on_balance(one, &how)));
+        sentences.extend(with_reason.into_iter().map(|candidate| on_balance(candidate, &how)));
         sentences.extend(
-            of(Outcome::Worse).filter(|one| has_clear_gain(one)).map(|one| on_balance(one, "worse on balance")),
+            with_outcome(Outcome::Worse)
+                .filter(|candidate| has_clear_gain(candidate))
+                .map(|candidate| on_balance(candidate, "worse on balance")),
         );
-        sentences.extend(of(Outcome::Outweighed).map(|candidate| {
-            match listed(&decisive_shifts_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
+        sentences.extend(with_outcome(Outcome::Outweighed).map(|candidate| {
+            match list_shifts(&decisive_shifts_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
                 losses if losses.is_empty() => format!("Not {}, which is not better on balance.", with_gain(candidate)),
                 losses => format!("Not {}, which loses more than it gains: {losses}.", with_gain(candidate)),
             }
         }));
-        let alike = || of(Outcome::NoDifference).chain(of(Outcome::WithinNoise));
-        sentences.extend(alike().filter(|one| has_clear_gain(one)).map(|one| {
-            let how = if self.may_be_better(one) {
+        let equivalent = || with_outcome(Outcome::NoDifference).chain(with_outcome(Outcome::WithinNoise));
+        sentences.extend(equivalent().filter(|candidate| has_clear_gain(candidate)).map(|candidate| {
+            let how = if self.may_be_better(candidate) {
                 "ahead on balance, but not beyond the noise"
             } else {
                 "no better on balance"
             };
-            on_balance(one, how)
+            on_balance(candidate, how)
         }));
-        let alike: Vec<String> = alike()
+        let equivalent: Vec<String> = equivalent()
             .filter(|candidate| !has_clear_gain(candidate))
             .map(|candidate| self.words(&candidate.scheduler))
             .collect();
-        if !alike.is_empty() && verdict.decision != Decision::OneRun {
+        if !equivalent.is_empty() && verdict.decision != Decision::OneRun {
             let smallest = verdict.smallest_effect * 100.0;
             let on_balance =
-                if verdict.candidates.iter().any(|one| one.balance.is_some()) { " on balance" } else { "" };
-            sentences.push(format!("No different by {smallest} % beyond the noise{on_balance}: {}.", list(&alike)));
+                if verdict.candidates.iter().any(|candidate| candidate.balance.is_some()) { " on balance" } else { "" };
+            sentences
+                .push(format!("No different by {smallest} % beyond the noise{on_balance}: {}.", list(&equivalent)));
         }
         sentences
     }
@@ -435,11 +449,11 @@ impl Sentences<'_> {
 }
 
 /// `hdd, Linux 6.18`, with the host if there are several.
-pub(super) fn place(setups: &[SetupSummary], setup: &SetupSummary) -> String {
-    place_parts(setups, setup).join(", ")
+pub(super) fn setup_name(setups: &[SetupSummary], setup: &SetupSummary) -> String {
+    setup_properties(setups, setup).join(", ")
 }
 
-fn place_parts(setups: &[SetupSummary], setup: &SetupSummary) -> Vec<String> {
+fn setup_properties(setups: &[SetupSummary], setup: &SetupSummary) -> Vec<String> {
     let host = |setup: &SetupSummary| device_name(&setup.host);
     let mut parts = vec![device_name(&setup.device), format!("Linux {}", setup.kernel)];
     if setups.iter().any(|other| host(other) != host(setup)) {
@@ -449,15 +463,15 @@ fn place_parts(setups: &[SetupSummary], setup: &SetupSummary) -> Vec<String> {
 }
 
 /// The result on one setup in short: `1.42 ms` under `mq-deadline` on `hdd`, `Linux 6.18`.
-pub(super) struct InShort {
+pub(super) struct SetupResult {
     /// The focus figures under the recommended variant, as text.
-    pub(super) shown: String,
+    pub(super) figures: String,
     /// The label of the recommended variant.
     pub(super) label: String,
     /// The recommended variant in words.
-    pub(super) words: String,
+    pub(super) variant_text: String,
     /// The properties of the setup.
-    pub(super) place: Vec<String>,
+    pub(super) properties: Vec<String>,
     /// The mean of the focus figure; `None` if the focus has several figures.
     pub(super) mean: Option<f64>,
 }
@@ -479,10 +493,10 @@ fn decisive_shifts_first(shifts: &[Shift]) -> Vec<Shift> {
 }
 
 /// Shifts in words, and the number of the others.
-fn listed(shifts: &[Shift], max: usize) -> String {
-    let mut words: Vec<String> = shifts.iter().take(max).map(shift).collect();
+fn list_shifts(shifts: &[Shift], max: usize) -> String {
+    let mut texts: Vec<String> = shifts.iter().take(max).map(shift).collect();
     if shifts.len() > max {
-        words.push(format!("{} more", shifts.len() - max));
+        texts.push(format!("{} more", shifts.len() - max));
     }
-    words.join("; ")
+    texts.join("; ")
 }

@@ -51,23 +51,23 @@ pub fn tuning_cells(tuning: &Tuning) -> TuningCells {
         let title = format!("settings that no other beats in every figure, of {}", tuning_round(first));
         table(tuning, title, &tuning.front, false)
     });
-    let listed: Vec<&KnobEffect> =
+    let shown_effects: Vec<&KnobEffect> =
         tuning.effects.iter().filter(|effect| effect.share >= SHARE_MIN).take(EFFECTS_MAX).collect();
-    let effects = (!listed.is_empty()).then(|| effects(tuning, &listed));
+    let effects = (!shown_effects.is_empty()).then(|| effects(tuning, &shown_effects));
     TuningCells {
-        set_up: set_up(tuning),
+        set_up: setup_line(tuning),
         finalists,
         front,
         effects,
-        shares: listed.iter().map(|effect| effect.share).collect(),
+        shares: shown_effects.iter().map(|effect| effect.share).collect(),
     }
 }
 
-fn effects(tuning: &Tuning, listed: &[&KnobEffect]) -> TuningTable {
+fn effects(tuning: &Tuning, shown_effects: &[&KnobEffect]) -> TuningTable {
     let row = |effect: &&KnobEffect| {
-        let of = effect.scheduler.as_ref().map(|name| format!("{name}.")).unwrap_or_default();
+        let prefix = effect.scheduler.as_ref().map(|name| format!("{name}.")).unwrap_or_default();
         vec![
-            format!("{of}{}", effect.knob),
+            format!("{prefix}{}", effect.knob),
             format!("{:.0} %", effect.share * 100.0),
             effect.best.clone(),
             effect.worst.clone(),
@@ -81,11 +81,11 @@ fn effects(tuning: &Tuning, listed: &[&KnobEffect]) -> TuningTable {
             figure_in_words(&tuning.objective.figure)
         ),
         headers: ["knob", "of the variance", "best", "worst", "between them", "settings"].map(str::to_owned).to_vec(),
-        rows: listed.iter().map(row).collect(),
+        rows: shown_effects.iter().map(row).collect(),
     }
 }
 
-fn set_up(tuning: &Tuning) -> String {
+fn setup_line(tuning: &Tuning) -> String {
     let budget = match tuning.budget {
         Budget::Runs(runs) => format!("{runs} runs"),
         Budget::VirtualNs(ns) => format!("{} of virtual time", units::seconds(ns as f64 / 1e9)),
@@ -107,7 +107,7 @@ fn set_up(tuning: &Tuning) -> String {
 /// A round: `9 settings in runs of 0.50 s with 2 seeds`.
 #[must_use]
 pub fn tuning_round(round: &Round) -> String {
-    let seeds = round.settings.iter().map(|standing| standing.seeds).max().unwrap_or(0);
+    let seeds = round.settings.iter().map(|result| result.seeds).max().unwrap_or(0);
     let runs = match round.runtime_ns {
         Some(ns) => format!("runs of {}", units::seconds(ns as f64 / 1e9)),
         None => "whole runs".to_owned(),
@@ -116,7 +116,7 @@ pub fn tuning_round(round: &Round) -> String {
 }
 
 /// A table of settings, with or without their differences from the best.
-fn table(tuning: &Tuning, title: String, standings: &[SettingResult], with_differences: bool) -> TuningTable {
+fn table(tuning: &Tuning, title: String, results: &[SettingResult], with_differences: bool) -> TuningTable {
     let figures = tuning.objective.figures();
     let mut headers = vec!["setting".to_owned()];
     headers.extend(figures.iter().map(ToString::to_string));
@@ -127,43 +127,43 @@ fn table(tuning: &Tuning, title: String, standings: &[SettingResult], with_diffe
     if has_conditions {
         headers.push("conditions".to_owned());
     }
-    let row = |standing: &SettingResult| {
-        let mut row = vec![standing.setting.to_string()];
-        row.extend(figures.iter().map(|name| shown(standing, name)));
+    let row = |result: &SettingResult| {
+        let mut row = vec![result.setting.to_string()];
+        row.extend(figures.iter().map(|name| shown(result, name)));
         if with_differences {
-            row.push(beside_best(standing));
+            row.push(difference_from_best(result));
         }
         if has_conditions {
-            row.push(if standing.holds { "kept" } else { "missed" }.to_owned());
+            row.push(if result.holds { "kept" } else { "missed" }.to_owned());
         }
         row
     };
-    TuningTable { title, headers, rows: standings.iter().map(row).collect() }
+    TuningTable { title, headers, rows: results.iter().map(row).collect() }
 }
 
 /// A setting with its figures, and whether it meets the conditions: `none: p99 read latency of a 1.20 ms ±1.0%; conditions kept`.
 #[must_use]
-pub fn standing_in_words(tuning: &Tuning, standing: &SettingResult) -> String {
+pub fn standing_in_words(tuning: &Tuning, result: &SettingResult) -> String {
     let figures = tuning.objective.figures().into_iter();
-    let figures = figures.map(|name| format!("{} {}", figure_in_words(name), shown(standing, name)));
-    let conditions = match (tuning.objective.conditions.is_empty(), standing.holds) {
+    let figures = figures.map(|name| format!("{} {}", figure_in_words(name), shown(result, name)));
+    let conditions = match (tuning.objective.conditions.is_empty(), result.holds) {
         (true, _) => "",
         (false, true) => "; conditions kept",
         (false, false) => "; conditions missed",
     };
-    format!("{}: {}{conditions}", standing.setting, figures.collect::<Vec<_>>().join(", "))
+    format!("{}: {}{conditions}", result.setting, figures.collect::<Vec<_>>().join(", "))
 }
 
 /// The factor of the objective relative to the best setting; in brackets if it is within the noise.
-fn beside_best(standing: &SettingResult) -> String {
-    let Some(change) = standing.beside_best.filter(|change| change.factor != 1.0) else { return "-".to_owned() };
+fn difference_from_best(result: &SettingResult) -> String {
+    let Some(change) = result.beside_best.filter(|change| change.factor != 1.0) else { return "-".to_owned() };
     let text = format!("{} times", units::times(change.factor));
     if change.is_better() || change.is_worse() { text } else { format!("({text})") }
 }
 
 /// A figure with its interval.
-pub(super) fn shown(standing: &SettingResult, name: &FigureName) -> String {
-    let Some(spread) = standing.figures.get(name) else { return "-".to_owned() };
+pub(super) fn shown(result: &SettingResult, name: &FigureName) -> String {
+    let Some(spread) = result.figures.get(name) else { return "-".to_owned() };
     let text = value(name.figure, spread.mean, false);
     match spread.half_width {
         Some(half) if spread.mean > 0.0 => format!("{text} {}", units::spread(half / spread.mean, false)),

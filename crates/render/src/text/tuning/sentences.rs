@@ -19,7 +19,7 @@ const LOSSES_MAX: usize = 6;
 pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
     let Some(found) = &tuning.found else { return Vec::new() };
     let mut sentences = vec![first(tuning, found)];
-    sentences.extend(lacking(tuning, &found.best.setting));
+    sentences.extend(missing_scheduler_notice(tuning, &found.best.setting));
     if !found.holds {
         return sentences;
     }
@@ -32,15 +32,15 @@ pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
         };
         sentences.push(format!("It meets \"{condition}\" {sure}, by a factor of {}.", units::times(margin.factor)));
     }
-    let open: Vec<String> = found.undecided.iter().take(NAMES_MAX).map(in_words).collect();
-    if !open.is_empty() {
-        let more = found.undecided.len() - open.len();
+    let undecided: Vec<String> = found.undecided.iter().take(NAMES_MAX).map(setting_text).collect();
+    if !undecided.is_empty() {
+        let more = found.undecided.len() - undecided.len();
         let more = if more > 0 { format!("{more} more") } else { String::new() };
-        let names: Vec<String> = open.into_iter().chain(Some(more).filter(|more| !more.is_empty())).collect();
+        let names: Vec<String> = undecided.into_iter().chain(Some(more).filter(|more| !more.is_empty())).collect();
         let seeds = found.best.seeds;
         sentences.push(format!("After {seeds} seeds it does not differ beyond the noise from {}.", list(&names)));
     }
-    if is_another_advised(found) {
+    if advises_change(found) {
         sentences.extend(costs(found));
     }
     let tried = tuning.rounds.first().map_or(0, |first| first.settings.len()) as u64;
@@ -54,7 +54,7 @@ pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
 }
 
 /// A notice that the kernel lacks the scheduler found.
-fn lacking(tuning: &Tuning, setting: &Setting) -> Option<String> {
+fn missing_scheduler_notice(tuning: &Tuning, setting: &Setting) -> Option<String> {
     let source = tuning.outside_linux.get(&setting.scheduler)?;
     let name = &setting.scheduler;
     Some(format!(
@@ -67,7 +67,7 @@ fn first(tuning: &Tuning, found: &SearchOutcome) -> String {
     let objective = &tuning.objective;
     let (figure, device) = (&objective.figure, device_name(&tuning.device));
     let noun = figure_in_words(figure);
-    let best = in_words(&found.best.setting);
+    let best = setting_text(&found.best.setting);
     if !found.holds {
         let missed = objective.conditions.iter().zip(&found.best.margins).filter_map(|(condition, margin)| {
             let factor = margin.map_or(0.0, |margin| margin.factor);
@@ -85,7 +85,7 @@ fn first(tuning: &Tuning, found: &SearchOutcome) -> String {
             list(&missed)
         );
     }
-    let reference = in_words(&found.reference.setting);
+    let reference = setting_text(&found.reference.setting);
     let now = shown(&found.best, figure);
     if found.best.setting == found.reference.setting {
         return format!(
@@ -93,20 +93,20 @@ fn first(tuning: &Tuning, found: &SearchOutcome) -> String {
         );
     }
     if !found.reference.holds {
-        let than = found.gain.map(|gain| format!(", {}", change(gain, figure.figure))).unwrap_or_default();
+        let change_text = found.gain.map(|gain| format!(", {}", change(gain, figure.figure))).unwrap_or_default();
         return format!(
-            "For this load on {device}: change to {best}: {noun} {now}{than} from {reference}, which does not meet the conditions."
+            "For this load on {device}: change to {best}: {noun} {now}{change_text} from {reference}, which does not meet the conditions."
         );
     }
     match found.gain.filter(is_worth_it) {
         Some(gain) => {
             let before = shown(&found.reference, figure);
-            let mean = |standing: &SettingResult| standing.figures.get(figure).map(|estimate| estimate.mean);
+            let mean = |result: &SettingResult| result.figures.get(figure).map(|estimate| estimate.mean);
             let means = mean(&found.reference).zip(mean(&found.best));
-            let than = change_between(gain, figure.figure, means);
+            let change_text = change_between(gain, figure.figure, means);
             let alone = if is_outweighed(found) { "by this objective alone " } else { "" };
             format!(
-                "For this load on {device}: {alone}change from {reference} to {best}: {noun} {before} -> {now}, {than}."
+                "For this load on {device}: {alone}change from {reference} to {best}: {noun} {before} -> {now}, {change_text}."
             )
         }
         None => format!(
@@ -122,7 +122,7 @@ fn is_worth_it(gain: &Change) -> bool {
 }
 
 /// Whether the advised setting differs from the current one.
-fn is_another_advised(found: &SearchOutcome) -> bool {
+fn advises_change(found: &SearchOutcome) -> bool {
     let is_other = found.best.setting != found.reference.setting;
     is_other && (!found.reference.holds || found.gain.as_ref().is_some_and(is_worth_it))
 }
@@ -139,14 +139,14 @@ fn costs(found: &SearchOutcome) -> Option<String> {
     if losses.is_empty() {
         return Some("Nothing else gets worse by 2 % or more beyond the noise.".to_owned());
     }
-    let mut named: Vec<String> = losses.iter().take(LOSSES_MAX).map(shift_in_words).collect();
+    let mut descriptions: Vec<String> = losses.iter().take(LOSSES_MAX).map(shift_in_words).collect();
     if losses.len() > LOSSES_MAX {
-        named.push(format!("{} more", losses.len() - LOSSES_MAX));
+        descriptions.push(format!("{} more", losses.len() - LOSSES_MAX));
     }
-    let named = named.join("; ");
+    let descriptions = descriptions.join("; ");
     Some(if is_outweighed(found) {
         format!(
-            "It loses more than it gains, worst first: {named}. Add a condition (subject to) for what must not get worse."
+            "It loses more than it gains, worst first: {descriptions}. Add a condition (subject to) for what must not get worse."
         )
     } else {
         let gain = found.gain.filter(is_worth_it);
@@ -154,12 +154,12 @@ fn costs(found: &SearchOutcome) -> Option<String> {
         let doubt = doubt.map_or_else(String::new, |what| {
             format!(" It may lose more in the {what} than it gains; more runs are needed to tell.")
         });
-        format!("It costs, worst first: {named}.{doubt}")
+        format!("It costs, worst first: {descriptions}.{doubt}")
     })
 }
 
 /// `mq-deadline with fifo_batch=4 and nr_requests=64`.
-fn in_words(setting: &Setting) -> String {
+fn setting_text(setting: &Setting) -> String {
     let knobs: Vec<String> = setting.knobs().map(|(name, text)| format!("{name}={text}")).collect();
     if knobs.is_empty() { setting.scheduler.clone() } else { format!("{} with {}", setting.scheduler, list(&knobs)) }
 }
