@@ -6,16 +6,16 @@ use pyo3::prelude::*;
 
 /// An error in a comparison: `hoistway.Error` with file, line and option.
 pub(crate) fn comparison(py: Python<'_>, error: &lab::Error) -> PyErr {
-    about(py, error, error.field.keyword())
+    with_argument(py, error, error.field.keyword())
 }
 
 /// As `comparison`, for a function whose argument has another name.
-pub(crate) fn about(py: Python<'_>, error: &lab::Error, argument: &str) -> PyErr {
-    let place = error.place.as_ref();
-    let file = place.map(|place| place.file.as_str());
-    let line = place.and_then(|place| place.line);
+pub(crate) fn with_argument(py: Python<'_>, error: &lab::Error, argument: &str) -> PyErr {
+    let position = error.place.as_ref();
+    let file = position.map(|position| position.file.as_str());
+    let line = position.and_then(|position| position.line);
     // An error in a text names the option in that text; any other error names the argument.
-    let option = place.map_or(Some(argument), |place| place.option.as_deref());
+    let option = position.map_or(Some(argument), |position| position.option.as_deref());
     exception(py, "Error", (error.message.as_str(), file, line, option))
 }
 

@@ -1,29 +1,29 @@
 //! The native half of the Python package `hoistway`, which only the typed half in `python/hoistway` imports.
 //!
 //! Modules, bottom up: `table` (Arrow's C interface), `tables` (the contents of tables), `errors` (Rust errors as exceptions),
-//! `stop` (ends runs early and keeps the reason), `beside` (work during which Python's signals are handled), `request` and
-//! `written` (schedulers written in Python), `environment` (files, variables and schedulers), `results`, `run` (virtual time),
-//! `real` (real time), `sweep` (plans, tasks and data sets), `search` (with `seeker`, `evaluate`, `state_file` and `tuned`),
+//! `stop` (ends runs early and keeps the reason), `interruptible` (work during which Python's signals are handled), `request` and
+//! `python_scheduler` (schedulers written in Python), `environment` (files, variables and schedulers), `results`, `run` (virtual time),
+//! `real` (real time), `sweep` (plans, tasks and data sets), `search` (with `search_environment`, `evaluate`, `state_file` and `tuned`),
 //! `catalogue` (the names of built-in items).
 
-mod beside;
 mod catalogue;
 mod environment;
 mod errors;
 mod evaluate;
+mod interruptible;
+mod python_scheduler;
 mod real;
 mod request;
 mod results;
 mod run;
 mod search;
-mod seeker;
+mod search_environment;
 mod state_file;
 mod stop;
 mod sweep;
 mod table;
 mod tables;
 mod tuned;
-mod written;
 
 use pyo3::prelude::*;
 

@@ -9,11 +9,11 @@ use hoistway_real::{RealExperiment, RealPlan};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::beside::beside;
 use crate::environment::Caller;
 use crate::errors;
+use crate::interruptible::run_interruptibly;
 use crate::results::Results;
-use crate::run::finished;
+use crate::run::with_conclusion;
 use crate::tables::RunLog;
 
 /// Memory in bytes that each worker registers with its io_uring ring, as by default on the command line.
@@ -34,9 +34,9 @@ pub(crate) fn run_real(
     let comparison: Comparison =
         serde_json::from_str(experiment).map_err(|error| PyValueError::new_err(format!("experiment: {error}")))?;
     let techniques = comparison.techniques.as_deref().unwrap_or("none").parse();
-    let techniques = techniques.map_err(|why| {
+    let techniques = techniques.map_err(|problem| {
         let name = Field::Techniques.keyword();
-        errors::argument(py, name, &format!("{name}: {why}"))
+        errors::argument(py, name, &format!("{name}: {problem}"))
     })?;
     let experiment = RealExperiment {
         load: comparison.load,
@@ -62,9 +62,9 @@ pub(crate) fn run_real(
     let caller = Caller { schedulers: all_schedulers() };
     let plan = RealPlan::of(&experiment, &caller).map_err(|error| errors::comparison(py, &error))?;
     let controls = plan.controls();
-    let observing = Observing { begin: Instant::now(), logs: experiment.logs.then(Mutex::default) };
+    let collector = LogCollector { begin: Instant::now(), logs: experiment.logs.then(Mutex::default) };
     let mut interrupted = None;
-    let done = beside(
+    let outcome = run_interruptibly(
         py,
         |_| Ok(()),
         |_, error| {
@@ -72,7 +72,7 @@ pub(crate) fn run_real(
             interrupted.get_or_insert(error);
         },
         || match plan.prepare(&controls) {
-            Ok(true) => plan.run(&controls, &observing, &|_, _| ()).map(Some),
+            Ok(true) => plan.run(&controls, &collector, &|_, _| ()).map(Some),
             Ok(false) => Ok(None),
             Err(error) => Err(error),
         },
@@ -80,20 +80,20 @@ pub(crate) fn run_real(
     if let Some(reason) = interrupted {
         return Err(reason);
     }
-    let document = done.map_err(|error| errors::comparison(py, &error))?;
+    let document = outcome.map_err(|error| errors::comparison(py, &error))?;
     let document = document.ok_or_else(|| PyValueError::new_err("the target was not created"))?;
-    let document = finished(document, &[]).map_err(|error| errors::comparison(py, &error))?;
-    let logs = observing.logs.map(|logs| logs.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let document = with_conclusion(document, &[]).map_err(|error| errors::comparison(py, &error))?;
+    let logs = collector.logs.map(|logs| logs.into_inner().unwrap_or_else(PoisonError::into_inner));
     Ok(Results::new(document, logs))
 }
 
 /// Keeps the logs of runs.
-struct Observing {
+struct LogCollector {
     begin: Instant,
     logs: Option<Mutex<Vec<RunLog>>>,
 }
 
-impl RunObserver for Observing {
+impl RunObserver for LogCollector {
     fn seconds(&self) -> f64 {
         self.begin.elapsed().as_secs_f64()
     }

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::table::{Table, failed};
+use crate::table::{Table, internal_error};
 use crate::tables::{self, RunLog};
 
 /// A result document, and the logs of its runs if they were requested.
@@ -35,7 +35,7 @@ pub(crate) fn focus(py: Python<'_>, text: &str) -> PyResult<String> {
 /// A figure's value with its unit; without a unit if the figure is unknown.
 #[pyfunction]
 pub(crate) fn shown(figure: &str, value: f64) -> String {
-    let known = Figure::ALL.into_iter().find(|known| known.name() == figure);
+    let known = Figure::ALL.into_iter().find(|candidate| candidate.name() == figure);
     known.map_or_else(|| value.to_string(), |figure| hoistway_render::text::figure_value(figure, value))
 }
 
@@ -74,21 +74,22 @@ impl Results {
 
     /// A figure by its name: for each variant its label, the mean over the repeats and half the width of its interval.
     fn figure(&self, py: Python<'_>, name: &str) -> PyResult<Vec<(String, f64, Option<f64>)>> {
-        let found = name.parse::<FigureName>().map_err(|error| error.to_string());
-        let found =
-            found.and_then(|name| Analysis::of(&self.document).figure(&name).map_err(|error| error.to_string()));
-        let found = found.map_err(|problem| errors::argument(py, "name", &format!("figure {name}: {problem}")))?;
-        Ok(found.into_iter().map(|(label, estimate)| (label, estimate.mean, estimate.half_width)).collect())
+        let estimates = name.parse::<FigureName>().map_err(|error| error.to_string());
+        let estimates =
+            estimates.and_then(|name| Analysis::of(&self.document).figure(&name).map_err(|error| error.to_string()));
+        let estimates =
+            estimates.map_err(|problem| errors::argument(py, "name", &format!("figure {name}: {problem}")))?;
+        Ok(estimates.into_iter().map(|(label, estimate)| (label, estimate.mean, estimate.half_width)).collect())
     }
 
     /// One row for each figure of each run.
     fn figures(&self) -> PyResult<Table> {
-        Ok(Table::new(tables::figures(&self.document).map_err(failed)?, Vec::new()))
+        Ok(Table::new(tables::figures(&self.document).map_err(internal_error)?, Vec::new()))
     }
 
     /// One row for each interval of each run.
     fn intervals(&self) -> PyResult<Table> {
-        Ok(Table::new(tables::intervals(&self.document).map_err(failed)?, Vec::new()))
+        Ok(Table::new(tables::intervals(&self.document).map_err(internal_error)?, Vec::new()))
     }
 
     /// One row for each I/O.
@@ -96,7 +97,7 @@ impl Results {
         let Some(logs) = &self.logs else {
             return Err(PyValueError::new_err("no I/O was logged (expected a comparison with logs=True)"));
         };
-        let rows = py.detach(|| tables::ios(&self.document, logs)).map_err(failed)?;
+        let rows = py.detach(|| tables::ios(&self.document, logs)).map_err(internal_error)?;
         Ok(Table::new(rows, Vec::new()))
     }
 }

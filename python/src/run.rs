@@ -12,20 +12,20 @@ use hoistway_legacy::all_schedulers;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::beside::beside;
 use crate::environment::Caller;
 use crate::errors;
+use crate::interruptible::run_interruptibly;
+use crate::python_scheduler::{self, Class};
 use crate::results::Results;
 use crate::stop::Stop;
-use crate::table::{Table, failed};
+use crate::table::{Table, internal_error};
 use crate::tables::{Events, RunLog};
-use crate::written::{self, Class};
 
 /// The value of `Progress::expected_ns` while it is unknown.
 const UNKNOWN: u64 = u64::MAX;
 
 /// The results: the document, and the events if they were traced.
-type Done = (ResultsDocument, Option<Events>);
+type Outcome = (ResultsDocument, Option<Events>);
 
 /// Runs a comparison given as JSON.
 ///
@@ -44,39 +44,39 @@ pub(crate) fn run(
 ) -> PyResult<(Results, Option<Table>)> {
     let comparison: Comparison =
         serde_json::from_str(experiment).map_err(|error| PyValueError::new_err(format!("experiment: {error}")))?;
-    let own: Vec<String> = classes.iter().map(|class| class.name().to_owned()).collect();
+    let python_schedulers: Vec<String> = classes.iter().map(|class| class.name().to_owned()).collect();
     let stop = Arc::new(Stop::default());
-    let caller = Caller { schedulers: written::added(all_schedulers(), classes, &stop) };
-    let observing = Observing {
+    let caller = Caller { schedulers: python_scheduler::with_python_schedulers(all_schedulers(), classes, &stop) };
+    let progress = Progress {
         begin: Instant::now(),
         logs: comparison.logs.then(Mutex::default),
         expected_ns: AtomicU64::new(UNKNOWN),
     };
-    let threads = Threads { wanted: threads, call_python: !own.is_empty() };
-    let done = beside(
+    let threads = Threads { requested: threads, call_python: !python_schedulers.is_empty() };
+    let outcome = run_interruptibly(
         py,
-        |py| look(py, &stop, &observing, tell.as_ref()),
+        |py| report_progress(py, &stop, &progress, tell.as_ref()),
         |py, error| {
-            stop.because(error);
+            stop.end_runs(error);
             // An error is ignored: callers that cannot be interrupted end by themselves.
             stop.interrupt_callers(py).unwrap_or_default();
         },
-        || threads.enter(|| carry_out(&comparison, &caller, &stop, &threads, &observing, traced)),
+        || threads.enter(|| carry_out(&comparison, &caller, &stop, &threads, &progress, traced)),
     )?;
     if let Some(reason) = stop.take_reason() {
         return Err(reason);
     }
-    let (document, events) = done.map_err(|error| errors::trace(py, &error))?;
-    let document = finished(document, &own).map_err(|error| errors::comparison(py, &error))?;
-    let logs = observing.logs.map(|logs| logs.into_inner().unwrap_or_else(PoisonError::into_inner));
-    let table = events.map(Events::table).transpose().map_err(failed)?;
+    let (document, events) = outcome.map_err(|error| errors::trace(py, &error))?;
+    let document = with_conclusion(document, &python_schedulers).map_err(|error| errors::comparison(py, &error))?;
+    let logs = progress.logs.map(|logs| logs.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let table = events.map(Events::table).transpose().map_err(internal_error)?;
     Ok((Results::new(document, logs), table))
 }
 
 /// Reports the progress of the runs.
-fn look(py: Python<'_>, stop: &Stop, observing: &Observing, tell: Option<&Py<PyAny>>) -> PyResult<()> {
+fn report_progress(py: Python<'_>, stop: &Stop, progress: &Progress, tell: Option<&Py<PyAny>>) -> PyResult<()> {
     let Some((tell, controls)) = tell.zip(stop.controls()) else { return Ok(()) };
-    let expected = Some(observing.expected_ns.load(Ordering::SeqCst)).filter(|&ns| ns != UNKNOWN);
+    let expected = Some(progress.expected_ns.load(Ordering::SeqCst)).filter(|&ns| ns != UNKNOWN);
     tell.call1(py, (controls.reached_ns(), expected)).map(drop)
 }
 
@@ -85,30 +85,30 @@ fn carry_out(
     caller: &Caller,
     stop: &Stop,
     threads: &Threads,
-    observing: &Observing,
+    progress: &Progress,
     traced: bool,
-) -> Result<Done, TraceError> {
+) -> Result<Outcome, TraceError> {
     let plan = Plan::of(comparison, caller)?;
     // `expected_ns` is set before any progress is shown.
-    observing.expected_ns.store(plan.expected_ns().unwrap_or(UNKNOWN), Ordering::SeqCst);
-    let controls = stop.hold(plan.controls());
+    progress.expected_ns.store(plan.expected_ns().unwrap_or(UNKNOWN), Ordering::SeqCst);
+    let controls = stop.register(plan.controls());
     if traced {
-        let (document, events) = plan.traced(Events::default(), controls, observing)?;
+        let (document, events) = plan.traced(Events::default(), controls, progress)?;
         return Ok((document, Some(events)));
     }
     // A separate pool instead of the global one, which would not work in a process forked after the pool was started.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let count = threads.wanted.unwrap_or(cores).clamp(1, plan.run_count().max(1));
+    let count = threads.requested.unwrap_or(cores).clamp(1, plan.run_count().max(1));
     let document = rayon::ThreadPoolBuilder::new()
         .num_threads(count)
-        .build_scoped(|thread| threads.enter(|| thread.run()), |pool| pool.install(|| plan.run(controls, observing)))
+        .build_scoped(|thread| threads.enter(|| thread.run()), |pool| pool.install(|| plan.run(controls, progress)))
         .map_err(|error| TraceError::Write(std::io::Error::other(error)))??;
     Ok((document, None))
 }
 
 /// The threads of the runs.
 struct Threads {
-    wanted: Option<usize>,
+    requested: Option<usize>,
     /// Whether they call schedulers written in Python.
     call_python: bool,
 }
@@ -120,8 +120,11 @@ impl Threads {
     }
 }
 
-/// The document with its conclusion, and with a notice about the schedulers in `own`, which are written in Python.
-pub(crate) fn finished(mut document: ResultsDocument, own: &[String]) -> Result<ResultsDocument, lab::Error> {
+/// The document with its conclusion, and with a notice about the schedulers in `python_schedulers`, which are written in Python.
+pub(crate) fn with_conclusion(
+    mut document: ResultsDocument,
+    python_schedulers: &[String],
+) -> Result<ResultsDocument, lab::Error> {
     let analysis = Analysis::of(&document);
     for focus in &document.focuses {
         if let Err(error) = analysis.find(&focus.figure) {
@@ -131,24 +134,24 @@ pub(crate) fn finished(mut document: ResultsDocument, own: &[String]) -> Result<
     }
     let conclusion = hoistway_render::text::conclusion(&analysis);
     document.conclusion = conclusion;
-    if !own.is_empty() {
+    if !python_schedulers.is_empty() {
         document.notices.push(format!(
             "{}: written in Python, which makes the simulation slow. In virtual time a decision takes as long as the host profile \
              states for schedulers that it does not name.",
-            own.join(", ")
+            python_schedulers.join(", ")
         ));
     }
     Ok(document)
 }
 
 /// Watches the runs.
-struct Observing {
+struct Progress {
     begin: Instant,
     logs: Option<Mutex<Vec<RunLog>>>,
     expected_ns: AtomicU64,
 }
 
-impl RunObserver for Observing {
+impl RunObserver for Progress {
     fn seconds(&self) -> f64 {
         self.begin.elapsed().as_secs_f64()
     }

@@ -8,16 +8,16 @@ use std::sync::{Mutex, PoisonError};
 use hoistway_answer::tuning::{Budget, Setting, TuneRun};
 use hoistway_experiment::sweep::{Inputs, VERSION};
 use hoistway_experiment::tune::{
-    Evaluate, Evaluator, Search as Searched, SearchObserver, SearchState, Trials, TuneError, tune_by,
+    Evaluate, Evaluator, Search as ExperimentSearch, SearchObserver, SearchState, Trials, TuneError, tune_by,
 };
 use hoistway_experiment::{self as lab, Comparison, Vary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::beside::beside;
 use crate::evaluate::{Local, Remote};
-use crate::seeker::{Seeker, refused};
+use crate::interruptible::run_interruptibly;
+use crate::search_environment::{SearchEnvironment, search_error};
 use crate::stop::Stop;
 use crate::tuned::Tuned;
 use crate::{errors, state_file, table};
@@ -25,19 +25,19 @@ use crate::{errors, state_file, table};
 /// A checked search.
 #[pyclass(module = "hoistway._hoistway", frozen)]
 pub(crate) struct Search {
-    search: Searched,
+    search: ExperimentSearch,
     schedulers: Vec<String>,
     /// The knobs as JSON.
     knobs: String,
     /// The comparison, with every scheduler that has to run.
     comparison: Comparison,
     /// The runs made so far, in any order; none is repeated.
-    known: Mutex<BTreeMap<(Setting, u64), TuneRun>>,
+    known_runs: Mutex<BTreeMap<(Setting, u64), TuneRun>>,
 }
 
 /// The search as serialized by Python.
 #[derive(Deserialize)]
-struct Asked {
+struct SearchRequest {
     comparison: Comparison,
     knobs: Vec<Vary>,
     objective: String,
@@ -46,35 +46,35 @@ struct Asked {
 
 /// The information that a worker needs.
 #[derive(Serialize, Deserialize)]
-struct Portable {
+struct WorkerInput {
     version: String,
     comparison: Comparison,
     inputs: Inputs,
 }
 
 fn json(value: &impl Serialize) -> PyResult<String> {
-    serde_json::to_string(value).map_err(table::failed)
+    serde_json::to_string(value).map_err(table::internal_error)
 }
 
-fn from_json<'a, T: Deserialize<'a>>(what: &str, text: &'a str) -> PyResult<T> {
-    serde_json::from_str(text).map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
+fn from_json<'a, T: Deserialize<'a>>(name: &str, text: &'a str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(|error| PyValueError::new_err(format!("{name}: {error}")))
 }
 
 #[pymethods]
 impl Search {
     /// Checks a search given as JSON.
     #[new]
-    fn new(py: Python<'_>, asked: &str) -> PyResult<Search> {
-        let Asked { comparison, knobs, objective, budget } = from_json("search", asked)?;
+    fn new(py: Python<'_>, request: &str) -> PyResult<Search> {
+        let SearchRequest { comparison, knobs, objective, budget } = from_json("search", request)?;
         let objective = objective.parse().map_err(|error: hoistway_answer::ObjectiveError| {
             errors::argument(py, "objective", &format!("objective: {error}"))
         })?;
-        let search = Searched { comparison, knobs, objective, budget };
-        let seeker = Seeker::default();
-        let trials = py.detach(|| Trials::of(&search, &seeker)).map_err(|error| refused(py, &error))?;
+        let search = ExperimentSearch { comparison, knobs, objective, budget };
+        let environment = SearchEnvironment::default();
+        let trials = py.detach(|| Trials::of(&search, &environment)).map_err(|error| search_error(py, &error))?;
         let (schedulers, knobs) = (trials.schedulers().to_vec(), json(&trials.knobs())?);
         let comparison = trials.comparison().clone();
-        Ok(Search { search, schedulers, knobs, comparison, known: Mutex::default() })
+        Ok(Search { search, schedulers, knobs, comparison, known_runs: Mutex::default() })
     }
 
     /// The schedulers in the search.
@@ -105,14 +105,14 @@ impl Search {
     /// Number of runs made so far.
     #[getter]
     fn runs(&self) -> usize {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.known_runs.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// The information that a worker needs about it.
     fn portable(&self, py: Python<'_>) -> PyResult<String> {
-        let inputs = py.detach(|| Inputs::of(&self.comparison, &Seeker::default()));
-        let inputs = inputs.map_err(|error| refused(py, &error))?;
-        json(&Portable { version: VERSION.to_owned(), comparison: self.comparison.clone(), inputs })
+        let inputs = py.detach(|| Inputs::of(&self.comparison, &SearchEnvironment::default()));
+        let inputs = inputs.map_err(|error| search_error(py, &error))?;
+        json(&WorkerInput { version: VERSION.to_owned(), comparison: self.comparison.clone(), inputs })
     }
 
     /// Searches. `threads` defaults to the number of cores. If `ask` is given, it makes each run: it is called on that number of
@@ -127,81 +127,86 @@ impl Search {
         state: Option<PathBuf>,
         tell: Option<Py<PyAny>>,
     ) -> PyResult<Tuned> {
-        let (seeker, stop) = (Seeker::default(), Stop::default());
-        let evaluator = self.evaluator(py, &seeker)?;
-        let fresh = py.detach(|| SearchState::of(&self.search, &seeker)).map_err(|error| refused(py, &error))?;
-        let (kept, known) = match state {
-            Some(file) => state_file::StateFile::open(py, file, fresh)?,
+        let (environment, stop) = (SearchEnvironment::default(), Stop::default());
+        let evaluator = self.evaluator(py, &environment)?;
+        let new_state =
+            py.detach(|| SearchState::of(&self.search, &environment)).map_err(|error| search_error(py, &error))?;
+        let (state_file, known_runs) = match state {
+            Some(file) => state_file::StateFile::open(py, file, new_state)?,
             None => (None, Vec::new()),
         };
-        let observer =
-            Observer { stop: &stop, kept: kept.map(Mutex::new), ended: AtomicU64::new(0), planned: AtomicU64::new(0) };
+        let observer = Observer {
+            stop: &stop,
+            state_file: state_file.map(Mutex::new),
+            ended: AtomicU64::new(0),
+            planned: AtomicU64::new(0),
+        };
         let local = Local { evaluator: &evaluator, stop: &stop };
-        let remote = ask.map(|ask| Remote { ask, stop: &stop });
+        let remote = ask.map(|ask| Remote { call: ask, stop: &stop });
         let evaluate: &dyn Evaluate = remote.as_ref().map_or(&local, |remote| remote);
         let pool = pool(threads)?;
-        let found = beside(
+        let outcome = run_interruptibly(
             py,
-            |py| observer.tell(py, tell.as_ref()),
+            |py| observer.report_progress(py, tell.as_ref()),
             |py, error| {
-                stop.because(error);
+                stop.end_runs(error);
                 evaluator.cancel();
                 if let Some(remote) = &remote {
                     remote.stop(py);
                 }
             },
-            || pool.install(|| tune_by(&self.search, &seeker, evaluate, known, &observer)),
+            || pool.install(|| tune_by(&self.search, &environment, evaluate, known_runs, &observer)),
         )?;
-        ended(py, &stop, found).map(Tuned::of)
+        finish(py, &stop, outcome).map(Tuned::of)
     }
 
     /// The results of a setting in full-length runs with the first `seeds` seeds of the search. Setting and results are JSON.
     #[pyo3(signature = (setting, seeds, threads))]
     fn standing(&self, py: Python<'_>, setting: &str, seeds: u32, threads: Option<usize>) -> PyResult<String> {
         let setting: Setting = from_json("setting", setting)?;
-        let (seeker, stop) = (Seeker::default(), Stop::default());
-        let trials = Trials::of(&self.search, &seeker).map_err(|error| refused(py, &error))?;
-        let evaluator = trials.evaluator().map_err(|error| refused(py, &error))?;
+        let (environment, stop) = (SearchEnvironment::default(), Stop::default());
+        let trials = Trials::of(&self.search, &environment).map_err(|error| search_error(py, &error))?;
+        let evaluator = trials.evaluator().map_err(|error| search_error(py, &error))?;
         let local = Local { evaluator: &evaluator, stop: &stop };
-        let collector = Collector { stop: &stop, known: &self.known };
-        let known: Vec<TuneRun> = {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_of_use = |run: &&TuneRun| run.setting == setting || run.setting.is_kernel_default();
-            known.values().filter(is_of_use).cloned().collect()
+        let collector = Collector { stop: &stop, known_runs: &self.known_runs };
+        let known_runs: Vec<TuneRun> = {
+            let known_runs = self.known_runs.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_usable = |run: &&TuneRun| run.setting == setting || run.setting.is_kernel_default();
+            known_runs.values().filter(is_usable).cloned().collect()
         };
         let pool = pool(threads)?;
-        let standing = beside(
+        let standing = run_interruptibly(
             py,
             |_| Ok(()),
             |_, error| {
-                stop.because(error);
+                stop.end_runs(error);
                 evaluator.cancel();
             },
-            || pool.install(|| trials.standing(&local, &setting, seeds, known, &collector)),
+            || pool.install(|| trials.standing(&local, &setting, seeds, known_runs, &collector)),
         )?;
-        json(&ended(py, &stop, standing)?)
+        json(&finish(py, &stop, standing)?)
     }
 }
 
 impl Search {
-    fn evaluator<'a>(&'a self, py: Python<'_>, seeker: &'a Seeker) -> PyResult<Evaluator<'a>> {
-        py.detach(|| Evaluator::new(&self.comparison, seeker)).map_err(|error| refused(py, &error))
+    fn evaluator<'a>(&'a self, py: Python<'_>, environment: &'a SearchEnvironment) -> PyResult<Evaluator<'a>> {
+        py.detach(|| Evaluator::new(&self.comparison, environment)).map_err(|error| search_error(py, &error))
     }
 }
 
 /// A separate pool instead of the global one, which would not work in a process forked after the pool was started.
 fn pool(threads: Option<usize>) -> PyResult<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build().map_err(table::failed)
+    rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build().map_err(table::internal_error)
 }
 
 /// The outcome of work, or the exception that prevented it.
-fn ended<T>(py: Python<'_>, stop: &Stop, outcome: Result<T, TuneError>) -> PyResult<T> {
+fn finish<T>(py: Python<'_>, stop: &Stop, outcome: Result<T, TuneError>) -> PyResult<T> {
     if let Some(reason) = stop.take_reason() {
         return Err(reason);
     }
     outcome.map_err(|error| match error {
-        TuneError::Cannot(error) => refused(py, &error),
-        error @ TuneError::Ended => table::failed(error),
+        TuneError::Cannot(error) => search_error(py, &error),
+        error @ TuneError::Ended => table::internal_error(error),
     })
 }
 
@@ -215,40 +220,40 @@ pub(crate) fn figures(
     seed: u64,
     runtime_ns: Option<u64>,
 ) -> PyResult<String> {
-    let Portable { comparison, inputs, .. } = from_json("search", search)?;
+    let WorkerInput { comparison, inputs, .. } = from_json("search", search)?;
     let setting: Setting = from_json("setting", setting)?;
     let figures = py.detach(|| Evaluator::new(&comparison, &inputs)?.figures(&setting, seed, runtime_ns));
-    json(&figures.map_err(|error: lab::Error| refused(py, &error))?)
+    json(&figures.map_err(|error: lab::Error| search_error(py, &error))?)
 }
 
 /// Stores the runs of a search, and reports their number.
 struct Observer<'a> {
     stop: &'a Stop,
-    kept: Option<Mutex<state_file::StateFile>>,
+    state_file: Option<Mutex<state_file::StateFile>>,
     ended: AtomicU64,
     planned: AtomicU64,
 }
 
 impl Observer<'_> {
-    fn tell(&self, py: Python<'_>, tell: Option<&Py<PyAny>>) -> PyResult<()> {
+    fn report_progress(&self, py: Python<'_>, tell: Option<&Py<PyAny>>) -> PyResult<()> {
         let planned = self.planned.load(Ordering::Relaxed);
-        let Some(tell) = tell.filter(|_| planned > 0 && !self.stop.is_asked()) else { return Ok(()) };
+        let Some(tell) = tell.filter(|_| planned > 0 && !self.stop.is_requested()) else { return Ok(()) };
         tell.call1(py, (self.ended.load(Ordering::Relaxed), planned)).map(drop)
     }
 }
 
 impl SearchObserver for Observer<'_> {
     fn goes_on(&self) -> bool {
-        !self.stop.is_asked()
+        !self.stop.is_requested()
     }
 
     fn ran(&self, runs: &[TuneRun], planned: u64) {
         self.ended.store(runs.len() as u64, Ordering::Relaxed);
         self.planned.store(planned, Ordering::Relaxed);
-        let Some(kept) = &self.kept else { return };
-        let written = kept.lock().unwrap_or_else(PoisonError::into_inner).write(runs);
+        let Some(state_file) = &self.state_file else { return };
+        let written = state_file.lock().unwrap_or_else(PoisonError::into_inner).write(runs);
         if let Err(error) = written {
-            self.stop.because(error);
+            self.stop.end_runs(error);
         }
     }
 }
@@ -256,16 +261,16 @@ impl SearchObserver for Observer<'_> {
 /// Stores the runs of single settings.
 struct Collector<'a> {
     stop: &'a Stop,
-    known: &'a Mutex<BTreeMap<(Setting, u64), TuneRun>>,
+    known_runs: &'a Mutex<BTreeMap<(Setting, u64), TuneRun>>,
 }
 
 impl SearchObserver for Collector<'_> {
     fn goes_on(&self) -> bool {
-        !self.stop.is_asked()
+        !self.stop.is_requested()
     }
 
     fn ran(&self, runs: &[TuneRun], _: u64) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.extend(runs.iter().map(|run| ((run.setting.clone(), run.seed), run.clone())));
+        let mut known_runs = self.known_runs.lock().unwrap_or_else(PoisonError::into_inner);
+        known_runs.extend(runs.iter().map(|run| ((run.setting.clone(), run.seed), run.clone())));
     }
 }

@@ -35,27 +35,27 @@ impl StateFile {
                 return Err(refuse(format!("cannot be read ({expected}): {error}")));
             }
         }
-        let known = state.runs.clone();
+        let runs = state.runs.clone();
         let file = StateFile { name, state };
-        file.put()?;
-        Ok((Some(file), known))
+        file.write_state()?;
+        Ok((Some(file), runs))
     }
 
     /// Replaces the file atomically: a reader sees either the old or the new content.
     pub(crate) fn write(&mut self, runs: &[TuneRun]) -> PyResult<()> {
         self.state.runs = runs.to_vec();
-        self.put()
+        self.write_state()
     }
 
-    fn put(&self) -> PyResult<()> {
-        let text = serde_json::to_string(&self.state).map_err(crate::table::failed)? + "\n";
-        let written = complete_file(&self.name, |file| {
+    fn write_state(&self) -> PyResult<()> {
+        let text = serde_json::to_string(&self.state).map_err(crate::table::internal_error)? + "\n";
+        let result = complete_file(&self.name, |file| {
             file.write_all(text.as_bytes()).map_err(|error| DatasetError::File {
                 path: self.name.clone(),
                 done: "written",
                 error,
             })
         });
-        written.map_err(|error| PyOSError::new_err(format!("state {error}")))
+        result.map_err(|error| PyOSError::new_err(format!("state {error}")))
     }
 }

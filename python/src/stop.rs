@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 /// A flag that ends a comparison early.
 #[derive(Default)]
 pub(crate) struct Stop {
-    is_asked: AtomicBool,
+    is_requested: AtomicBool,
     controls: OnceLock<Controls>,
     reason: Mutex<Option<PyErr>>,
     /// Python's ids of the threads that call schedulers written in Python.
@@ -20,9 +20,9 @@ pub(crate) struct Stop {
 
 impl Stop {
     /// Registers runs that this flag is to end. If it is set already, they end as soon as they begin.
-    pub(crate) fn hold(&self, controls: Controls) -> &Controls {
+    pub(crate) fn register(&self, controls: Controls) -> &Controls {
         let controls = self.controls.get_or_init(|| controls);
-        if self.is_asked() {
+        if self.is_requested() {
             controls.cancel();
         }
         controls
@@ -33,18 +33,18 @@ impl Stop {
     }
 
     /// Ends the runs. The first reason is kept.
-    pub(crate) fn because(&self, reason: PyErr) {
+    pub(crate) fn end_runs(&self, reason: PyErr) {
         self.reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
-        self.is_asked.store(true, Ordering::SeqCst);
+        self.is_requested.store(true, Ordering::SeqCst);
         if let Some(controls) = self.controls.get() {
             controls.cancel();
         }
     }
 
     /// Registers the calling thread, which will call a scheduler written in Python.
-    pub(crate) fn called_from_here(&self, py: Python<'_>) -> PyResult<()> {
-        let number = py.import("threading")?.call_method0("get_ident")?.extract()?;
-        self.callers.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
+    pub(crate) fn register_caller(&self, py: Python<'_>) -> PyResult<()> {
+        let thread_id = py.import("threading")?.call_method0("get_ident")?.extract()?;
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner).insert(thread_id);
         Ok(())
     }
 
@@ -56,15 +56,15 @@ impl Stop {
         }
         let ctypes = py.import("ctypes")?;
         let raise = ctypes.getattr("pythonapi")?.getattr("PyThreadState_SetAsyncExc")?;
-        for number in callers {
+        for thread_id in callers {
             let exception = ctypes.getattr("py_object")?.call1((py.get_type::<PyKeyboardInterrupt>(),))?;
-            raise.call1((ctypes.getattr("c_ulong")?.call1((number,))?, exception))?;
+            raise.call1((ctypes.getattr("c_ulong")?.call1((thread_id,))?, exception))?;
         }
         Ok(())
     }
 
-    pub(crate) fn is_asked(&self) -> bool {
-        self.is_asked.load(Ordering::SeqCst)
+    pub(crate) fn is_requested(&self) -> bool {
+        self.is_requested.load(Ordering::SeqCst)
     }
 
     pub(crate) fn take_reason(&self) -> Option<PyErr> {

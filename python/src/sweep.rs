@@ -11,9 +11,9 @@ use hoistway_legacy::all_schedulers;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::beside::beside;
 use crate::environment::Caller;
 use crate::errors;
+use crate::interruptible::run_interruptibly;
 use crate::table::{self, Table};
 use crate::tables::Rows;
 
@@ -42,18 +42,22 @@ impl CallerEnvironment for PlanEnvironment {
 pub(crate) fn plan(py: Python<'_>, space: &str, folder: PathBuf, limit: u64) -> PyResult<(Sweep, Vec<String>)> {
     let space: Space =
         serde_json::from_str(space).map_err(|error| errors::argument(py, "space", &format!("space: {error}")))?;
-    let beside = PlanEnvironment { caller: Caller { schedulers: all_schedulers() }, folder };
-    let planned = py.detach(|| Planned::of(space, &beside, limit));
-    planned.map(|(sweep, notices)| (Sweep(sweep), notices)).map_err(|error| refused(py, error))
+    let environment = PlanEnvironment { caller: Caller { schedulers: all_schedulers() }, folder };
+    let planned = py.detach(|| Planned::of(space, &environment, limit));
+    planned.map(|(sweep, notices)| (Sweep(sweep), notices)).map_err(|error| sweep_error(py, error))
 }
 
-fn refused(py: Python<'_>, error: SweepError) -> PyErr {
+fn sweep_error(py: Python<'_>, error: SweepError) -> PyErr {
     match error {
         SweepError::Space(error) => {
-            let place = error.place.as_ref();
-            let option = place.map_or(Some("space"), |place| place.option.as_deref());
-            let file = place.map(|place| place.file.as_str());
-            errors::exception(py, "Error", (error.message.as_str(), file, place.and_then(|place| place.line), option))
+            let position = error.place.as_ref();
+            let option = position.map_or(Some("space"), |position| position.option.as_deref());
+            let file = position.map(|position| position.file.as_str());
+            errors::exception(
+                py,
+                "Error",
+                (error.message.as_str(), file, position.and_then(|position| position.line), option),
+            )
         }
         SweepError::TooMany { runs, limit } if runs < u64::MAX => {
             let expected = format!("expected a smaller space, or limit={runs}");
@@ -73,12 +77,12 @@ impl Sweep {
 
     /// The information that a worker needs about it.
     fn json(&self, py: Python<'_>) -> PyResult<String> {
-        self.0.to_json().map_err(|error| refused(py, error))
+        self.0.to_json().map_err(|error| sweep_error(py, error))
     }
 
     /// The key of the sweep.
     fn key(&self, py: Python<'_>) -> PyResult<String> {
-        self.0.key().map(|key| key.to_string()).map_err(|error| refused(py, error))
+        self.0.key().map(|key| key.to_string()).map_err(|error| sweep_error(py, error))
     }
 }
 
@@ -93,7 +97,7 @@ pub(crate) fn make<'py>(py: Python<'py>, sweep: &str, points: Vec<u64>) -> PyRes
         sweep.run(points, &Planned::controls(), |_, key, record| file.push(key, record))?;
         Ok(file.bytes())
     });
-    let bytes = made.map_err(|error| refused(py, error))?;
+    let bytes = made.map_err(|error| sweep_error(py, error))?;
     Ok((PyBytes::new(py, &bytes), begin.elapsed().as_secs_f64()))
 }
 
@@ -104,9 +108,9 @@ pub(crate) struct DataSet {
     sweep: Py<Sweep>,
 }
 
-fn failed(py: Python<'_>, error: hoistway_experiment::store::DatasetError) -> PyErr {
+fn dataset_error(py: Python<'_>, error: hoistway_experiment::store::DatasetError) -> PyErr {
     match error {
-        hoistway_experiment::store::DatasetError::Run(error) => refused(py, error),
+        hoistway_experiment::store::DatasetError::Run(error) => sweep_error(py, error),
         error => errors::exception(py, "DataSetError", (error.to_string(),)),
     }
 }
@@ -116,8 +120,8 @@ impl DataSet {
     /// Opens a folder, which is created if it does not exist.
     #[new]
     fn new(py: Python<'_>, folder: PathBuf, sweep: Py<Sweep>) -> PyResult<DataSet> {
-        let folder = Folder::create(&folder).map_err(|error| failed(py, error))?;
-        folder.add_sweep(&sweep.get().0).map_err(|error| failed(py, error))?;
+        let folder = Folder::create(&folder).map_err(|error| dataset_error(py, error))?;
+        folder.add_sweep(&sweep.get().0).map_err(|error| dataset_error(py, error))?;
         Ok(DataSet { folder, sweep })
     }
 
@@ -128,37 +132,37 @@ impl DataSet {
             let index = Index::of(&self.folder)?;
             Ok((missing(sweep, Shard::WHOLE, &index)?, index.other_versions().to_vec()))
         });
-        found.map_err(|error| failed(py, error))
+        found.map_err(|error| dataset_error(py, error))
     }
 
     /// Adds runs made by a worker; returns their number.
     fn add(&self, py: Python<'_>, made: &[u8]) -> PyResult<usize> {
-        py.detach(|| self.folder.add_made(made)).map_err(|error| failed(py, error))
+        py.detach(|| self.folder.add_made(made)).map_err(|error| dataset_error(py, error))
     }
 
     /// Makes the runs of these points on threads of this process; `tell` is called at intervals with the number of
     /// finished runs.
     fn make(&self, py: Python<'_>, points: Vec<u64>, threads: Option<usize>, tell: Option<Py<PyAny>>) -> PyResult<()> {
         let threads = threads.unwrap_or(0);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(table::failed)?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(table::internal_error)?;
         let sweep = &self.sweep.get().0;
         let work = pool.install(|| Work::new(sweep, &self.folder, Shard::WHOLE, points));
         let mut interrupted = None;
-        let look = |py: Python<'_>| tell.as_ref().map_or(Ok(()), |tell| tell.call1(py, (work.done(),)).map(drop));
+        let poll = |py: Python<'_>| tell.as_ref().map_or(Ok(()), |tell| tell.call1(py, (work.done(),)).map(drop));
         let stop = |_: Python<'_>, error| {
             interrupted.get_or_insert(error);
             work.cancel();
         };
-        let outcome = beside(py, look, stop, || pool.install(|| work.carry_out()))?;
+        let outcome = run_interruptibly(py, poll, stop, || pool.install(|| work.carry_out()))?;
         match interrupted {
             Some(error) => Err(error),
-            None => outcome.map_err(|error| failed(py, error)),
+            None => outcome.map_err(|error| dataset_error(py, error)),
         }
     }
 
     /// Metadata of files: the version that made the table.
     fn metadata(&self, py: Python<'_>) -> PyResult<[(&'static str, String); 3]> {
-        let key = self.sweep.get().0.key().map_err(|error| refused(py, error))?;
+        let key = self.sweep.get().0.key().map_err(|error| sweep_error(py, error))?;
         Ok([
             ("hoistway.schema", "hoistway-sweep-table/1".to_owned()),
             ("hoistway.version", VERSION.to_owned()),
@@ -171,7 +175,7 @@ impl DataSet {
         let mut batches = Vec::new();
         let merged =
             py.detach(|| merge(&self.folder, sweep, |columns| Ok(Box::new(Rows::new(&columns, &mut batches)))));
-        merged.map_err(|error| failed(py, error))?;
+        merged.map_err(|error| dataset_error(py, error))?;
         let first = batches.remove(0);
         Ok(Table::new(first, batches))
     }
@@ -182,7 +186,7 @@ impl DataSet {
         let sweep = &self.sweep.get().0;
         let merged =
             py.detach(|| hoistway_experiment::store::complete_file(&file, |to| merge_csv(&self.folder, sweep, to)));
-        let Merged { runs, rows, failed: of_error } = merged.map_err(|error| failed(py, error))?;
-        Ok((runs, rows, of_error))
+        let Merged { runs, rows, failed: failed_runs } = merged.map_err(|error| dataset_error(py, error))?;
+        Ok((runs, rows, failed_runs))
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
 }
 
 /// Converts an error of Arrow, such as columns of unequal length, which can only come from a bug.
-pub(crate) fn failed(error: impl std::fmt::Display) -> PyErr {
+pub(crate) fn internal_error(error: impl std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
@@ -72,7 +72,7 @@ impl Table {
 
     /// The names and types of its columns, for other libraries.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(&*self.schema).map_err(failed)?;
+        let schema = FFI_ArrowSchema::try_from(&*self.schema).map_err(internal_error)?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 }

@@ -4,7 +4,7 @@ use hoistway_answer::tuning::{FORMAT, Tuning};
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::table::{Table, failed};
+use crate::table::{Table, internal_error};
 use crate::tables;
 
 /// The document of a search.
@@ -21,11 +21,11 @@ impl Tuned {
 /// Reads the document of a search. `file` is its name in errors.
 #[pyfunction]
 pub(crate) fn read_tuning(py: Python<'_>, text: &str, file: &str) -> PyResult<Tuned> {
-    let refuse = |problem: String| errors::text(py, file, &format!("{file}: {problem}"));
+    let document_error = |problem: String| errors::text(py, file, &format!("{file}: {problem}"));
     let document: Tuning =
-        serde_json::from_str(text).map_err(|error| refuse(format!("not the results of a search: {error}")))?;
+        serde_json::from_str(text).map_err(|error| document_error(format!("not the results of a search: {error}")))?;
     if document.format != FORMAT {
-        return Err(refuse(format!("`format` is {:?} (expected {FORMAT:?})", document.format)));
+        return Err(document_error(format!("`format` is {:?} (expected {FORMAT:?})", document.format)));
     }
     Ok(Tuned(document))
 }
@@ -34,7 +34,7 @@ pub(crate) fn read_tuning(py: Python<'_>, text: &str, file: &str) -> PyResult<Tu
 impl Tuned {
     /// The document as JSON, as `hoistway tune --format json --stable` writes it.
     fn json(&self, py: Python<'_>) -> PyResult<String> {
-        py.detach(|| serde_json::to_string_pretty(&self.0)).map(|text| text + "\n").map_err(failed)
+        py.detach(|| serde_json::to_string_pretty(&self.0)).map(|text| text + "\n").map_err(internal_error)
     }
 
     /// The figures of the objective, the optimized one first.
@@ -49,6 +49,6 @@ impl Tuned {
 
     /// One row for each figure of each run.
     fn figures(&self) -> PyResult<Table> {
-        Ok(Table::new(tables::figures_of_search(&self.0).map_err(failed)?, Vec::new()))
+        Ok(Table::new(tables::figures_of_search(&self.0).map_err(internal_error)?, Vec::new()))
     }
 }

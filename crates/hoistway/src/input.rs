@@ -24,8 +24,8 @@ const OPEN_NOTICE_DELAY: Duration = Duration::from_secs(1);
 pub(crate) struct CommandLine {
     /// The files read so far.
     read: Mutex<Vec<Identity>>,
-    /// The content of a pipe that was read to detect its type; kept for the next reader.
-    kept: Mutex<Option<(PathBuf, Vec<u8>)>>,
+    /// Path and content of a pipe that was read to detect its type, for the next reader.
+    buffered: Mutex<Option<(PathBuf, Vec<u8>)>>,
     /// Whether it belongs to `hoistway run`, where an option has a different name.
     is_real: bool,
 }
@@ -51,10 +51,10 @@ impl CallerEnvironment for CommandLine {
     /// never end.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.remember(path);
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let bytes = match kept.filter(|(of, _)| of == path) {
+        let buffered = self.buffered.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let bytes = match buffered.filter(|(buffered_path, _)| buffered_path == path) {
             Some((_, bytes)) => bytes,
-            None => read_with_notice(path, limited)??,
+            None => read_with_notice(path, read_limited)??,
         };
         if bytes.len() as u64 > BYTES_MAX {
             return Err(io::Error::other("longer than 64 MiB"));
@@ -62,23 +62,24 @@ impl CallerEnvironment for CommandLine {
         Ok(bytes)
     }
 
-    /// Standard input and pipes can be read only once: if the content is not a recording, it is kept for
+    /// Standard input and pipes can be read only once: if the content is not a recording, it is held for
     /// [`CallerEnvironment::read`].
     fn recording(&self, path: &Path, columns: Option<&Columns>) -> Result<Option<Recording>, ReadError> {
         let is_standard_input = path == Path::new("-");
-        let kind = fs::metadata(path).map(|of| of.file_type());
-        if !is_standard_input && kind.as_ref().map_or(true, |kind| kind.is_file() || kind.is_dir()) {
-            let found = if kind.is_ok() { Recording::open_if_any(path, columns)? } else { None };
-            if found.is_some() {
+        let file_type = fs::metadata(path).map(|metadata| metadata.file_type());
+        if !is_standard_input && file_type.as_ref().map_or(true, |file_type| file_type.is_file() || file_type.is_dir())
+        {
+            let recording = if file_type.is_ok() { Recording::open_if_any(path, columns)? } else { None };
+            if recording.is_some() {
                 self.remember(path);
             }
-            return Ok(found);
+            return Ok(recording);
         }
         let name = if is_standard_input { "standard input".to_owned() } else { path.display().to_string() };
         let unreadable = |error: io::Error| ReadError::file(&name, error.to_string(), "a recording or a job file");
-        let (of, columns) = (name.clone(), columns.cloned());
+        let (input_name, columns) = (name.clone(), columns.cloned());
         let first = read_with_notice(path, move |reader| {
-            let input = Input::new(&of, reader)?;
+            let input = Input::new(&input_name, reader)?;
             match columns {
                 Some(columns) => Recording::table(input, &columns).map(Ok),
                 None => Recording::read_if_any(input),
@@ -87,8 +88,8 @@ impl CallerEnvironment for CommandLine {
         match first.map_err(unreadable)?? {
             Ok(recording) => Ok(Some(recording)),
             Err(rest) => {
-                let bytes = limited(rest).map_err(unreadable)?;
-                *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((path.to_owned(), bytes));
+                let bytes = read_limited(rest).map_err(unreadable)?;
+                *self.buffered.lock().unwrap_or_else(PoisonError::into_inner) = Some((path.to_owned(), bytes));
                 Ok(None)
             }
         }
@@ -127,26 +128,26 @@ fn read_with_notice<T: Send + 'static>(
     read: impl FnOnce(Box<dyn Read + Send>) -> T + Send + 'static,
 ) -> io::Result<T> {
     let (sender, receiver) = mpsc::channel();
-    let of = path.to_owned();
+    let owned_path = path.to_owned();
     thread::spawn(move || {
-        let reader = if of == Path::new("-") {
+        let reader = if owned_path == Path::new("-") {
             Ok(Box::new(io::stdin()) as Box<dyn Read + Send>)
         } else {
-            File::open(&of).map(|file| Box::new(file) as _)
+            File::open(&owned_path).map(|file| Box::new(file) as _)
         };
         // Fails only if the program is ending.
         sender.send(reader.map(read)).ok();
     });
-    let found = receiver.recv_timeout(OPEN_NOTICE_DELAY).or_else(|_| {
+    let content = receiver.recv_timeout(OPEN_NOTICE_DELAY).or_else(|_| {
         let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
         eprintln!("reading {name:?} until its end");
         receiver.recv()
     });
-    found.unwrap_or_else(|_| Err(io::Error::other("reading was interrupted")))
+    content.unwrap_or_else(|_| Err(io::Error::other("reading was interrupted")))
 }
 
 /// One byte more than allowed, to detect that it is too long.
-fn limited(reader: impl Read) -> io::Result<Vec<u8>> {
+fn read_limited(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(bytes)

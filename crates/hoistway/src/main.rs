@@ -53,7 +53,7 @@ enum Command {
 pub(crate) fn command() -> clap::Command {
     // Shells complete file names only for these arguments.
     let files = ["job", "device", "host", "virtual_disk", "output", "trace", "fio_logs", "report"];
-    commands::programs::added_to(Cli::command()).mut_subcommand("compare", |compare| {
+    commands::programs::with_program_commands(Cli::command()).mut_subcommand("compare", |compare| {
         compare.mut_args(|argument| {
             let is_file = files.contains(&argument.get_id().as_str());
             let has_value = argument.get_action().takes_values();
@@ -74,18 +74,18 @@ const THREADS_MAX: usize = 1024;
 
 /// The number of threads requested by the environment, if it is too large; starting them would panic.
 fn too_many_threads() -> Option<usize> {
-    let wanted = std::env::var("RAYON_NUM_THREADS").ok()?.parse().ok()?;
-    (wanted > THREADS_MAX).then_some(wanted)
+    let requested = std::env::var("RAYON_NUM_THREADS").ok()?.parse().ok()?;
+    (requested > THREADS_MAX).then_some(requested)
 }
 
 fn main() -> ExitCode {
-    if let Err(error) = commands::programs::execute_if_asked() {
+    if let Err(error) = commands::programs::execute_external_command() {
         return hoistway_terminal::exit_code("hoistway", Err(error));
     }
-    let matches = commands::programs::added_to(Cli::command()).try_get_matches();
+    let matches = commands::programs::with_program_commands(Cli::command()).try_get_matches();
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => match commands::fio::meant_for_fio(&error) {
+        Err(error) => match commands::fio::suggest_fio_command(&error) {
             Some(tip) => {
                 let _ = writeln!(std::io::stderr(), "hoistway: {tip}");
                 return ExitCode::from(2);

@@ -32,30 +32,30 @@ impl NumberedFiles {
     }
 
     /// Opens a file with this suffix.
-    pub(crate) fn open(&mut self, ending: &str) -> Result<BufWriter<File>> {
-        let with = |ending: &str| {
+    pub(crate) fn open(&mut self, suffix: &str) -> Result<BufWriter<File>> {
+        let path_with_suffix = |suffix: &str| {
             let mut name = self.name.as_os_str().to_owned();
-            name.push(ending);
+            name.push(suffix);
             PathBuf::from(name)
         };
-        let (part, place) = (with(&format!("{ending}.part")), with(ending));
+        let (part, final_path) = (path_with_suffix(&format!("{suffix}.part")), path_with_suffix(suffix));
         let file = File::create(&part).with_context(|| cannot_be_written(&self.name))?;
-        self.parts.push((part, place));
+        self.parts.push((part, final_path));
         Ok(BufWriter::new(file))
     }
 
     /// The final path of the file with this number.
-    pub(crate) fn place(&self, number: usize) -> &Path {
+    pub(crate) fn final_path(&self, number: usize) -> &Path {
         &self.parts[number].1
     }
 
     /// Renames all files to their final names.
     pub(crate) fn finish(mut self) -> Result<()> {
         let parts = std::mem::take(&mut self.parts);
-        for (number, (part, place)) in parts.iter().enumerate() {
-            if let Err(error) = fs::rename(part, place) {
+        for (number, (part, final_path)) in parts.iter().enumerate() {
+            if let Err(error) = fs::rename(part, final_path) {
                 self.parts = parts[number..].to_vec();
-                return Err(error).with_context(|| cannot_be_written(place));
+                return Err(error).with_context(|| cannot_be_written(final_path));
             }
         }
         Ok(())
@@ -69,6 +69,6 @@ impl Drop for NumberedFiles {
 }
 
 /// The label of a run as part of a file or folder name, with unsafe characters replaced: devices and hosts may have any name.
-pub(crate) fn name_of_label(label: &str) -> String {
+pub(crate) fn file_name_from_label(label: &str) -> String {
     label.chars().map(|c| if c.is_alphanumeric() || "._-+=".contains(c) { c } else { '_' }).collect()
 }

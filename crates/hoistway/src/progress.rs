@@ -60,16 +60,16 @@ impl Progress {
                 thread::park_timeout(SHOW_PROGRESS_AFTER.saturating_sub(begin.elapsed()));
             }
             if is_terminal {
-                on_terminal(&controls, &lines, expected_ns, &stopped)
+                show_bar(&controls, &lines, expected_ns, &stopped)
             } else {
-                in_lines(&controls, &lines, begin, &stopped)
+                print_lines(&controls, &lines, begin, &stopped)
             }
         });
         Progress { stop, thread: Some(thread) }
     }
 }
 
-fn on_terminal(controls: &Controls, lines: &Lines, expected_ns: Option<u64>, stopped: &AtomicBool) {
+fn show_bar(controls: &Controls, lines: &Lines, expected_ns: Option<u64>, stopped: &AtomicBool) {
     let bar = match expected_ns {
         Some(ns) => ProgressBar::new(ns / 1_000_000).with_style(style(BAR)),
         None => ProgressBar::new_spinner().with_style(style(SPINNER)),
@@ -85,7 +85,7 @@ fn on_terminal(controls: &Controls, lines: &Lines, expected_ns: Option<u64>, sto
 }
 
 /// Each line begins with the time since the start, which distinguishes it from results and errors.
-fn in_lines(controls: &Controls, lines: &Lines, begin: Instant, stopped: &AtomicBool) {
+fn print_lines(controls: &Controls, lines: &Lines, begin: Instant, stopped: &AtomicBool) {
     let mut next = LINE_INTERVAL;
     while !stopped.load(Ordering::Relaxed) {
         let elapsed = begin.elapsed();

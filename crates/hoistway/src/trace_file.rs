@@ -11,7 +11,7 @@ use hoistway_experiment::{Controls, Plan, RunObserver, TraceError};
 
 use hoistway_terminal::output::{Output, Stream, cannot_be_written};
 
-use crate::numbered_files::{NumberedFiles, name_of_label};
+use crate::numbered_files::{NumberedFiles, file_name_from_label};
 
 /// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -90,7 +90,7 @@ impl TraceFile {
     }
 }
 
-fn failed(error: TraceError, name: &Path) -> anyhow::Error {
+fn to_error(error: TraceError, name: &Path) -> anyhow::Error {
     match error {
         TraceError::Runs(error) => error.into(),
         TraceError::Write(error) => anyhow!("{}: {error}", cannot_be_written(name)),
@@ -107,8 +107,8 @@ fn write_lines(
     let is_gzip = name.extension().is_some_and(|extension| extension == "gz");
     let buffer = BufWriter::with_capacity(BUFFER_BYTES, stream);
     let sink = if is_gzip { Sink::Gzip(GzEncoder::new(buffer, Compression::fast())) } else { Sink::Plain(buffer) };
-    let (document, sink) = plan.traced(sink, controls, observer).map_err(|error| failed(error, &name))?;
-    let stream = sink.finish().map_err(|error| failed(error.into(), &name))?;
+    let (document, sink) = plan.traced(sink, controls, observer).map_err(|error| to_error(error, &name))?;
+    let stream = sink.finish().map_err(|error| to_error(error.into(), &name))?;
     let bytes = stream.finish()?;
     if bytes >= WARN_ABOVE_BYTES {
         warn(&name, &format!("{} MiB were written", bytes >> 20));
@@ -125,13 +125,15 @@ fn write_blktrace(
 ) -> Result<ResultsDocument> {
     let mut sets = Vec::new();
     let open = |label: &str, repeat: u32, cpus: u16| {
-        let again = if repeat > 0 { format!(".repeat-{}", repeat + 1) } else { String::new() };
-        let mut files = NumberedFiles::new(&name.with_extension(format!("{}{again}.blktrace", name_of_label(label))));
+        let repeat_suffix = if repeat > 0 { format!(".repeat-{}", repeat + 1) } else { String::new() };
+        let mut files = NumberedFiles::new(
+            &name.with_extension(format!("{}{repeat_suffix}.blktrace", file_name_from_label(label))),
+        );
         let opened = (0..cpus).map(|_| files.next()).collect::<Result<Vec<_>>>().map_err(io::Error::other);
         sets.push(files);
         opened
     };
-    let document = plan.traced_by_blktrace(open, controls, observer).map_err(|error| failed(error, name))?;
+    let document = plan.traced_by_blktrace(open, controls, observer).map_err(|error| to_error(error, name))?;
     sets.into_iter().try_for_each(NumberedFiles::finish)?;
     Ok(document)
 }

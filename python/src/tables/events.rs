@@ -15,7 +15,7 @@ use super::keys::{Names, names};
 use crate::table::{Table, batch};
 
 /// Rows per batch.
-const ROWS: usize = 1 << 16;
+const BATCH_ROWS: usize = 1 << 16;
 
 /// A line of a trace. `docs/trace.md` describes the fields.
 #[derive(Deserialize)]
@@ -86,7 +86,7 @@ struct Rows {
     sectors: PrimitiveBuilder<UInt32Type>,
     rq: PrimitiveBuilder<UInt32Type>,
     new_sector: PrimitiveBuilder<UInt64Type>,
-    count_of_plug: PrimitiveBuilder<UInt32Type>,
+    plug_count: PrimitiveBuilder<UInt32Type>,
     explicit: BooleanBuilder,
     hctx: PrimitiveBuilder<UInt32Type>,
     reason: Names,
@@ -103,7 +103,7 @@ impl Events {
         Ok(Table::new(first, self.batches))
     }
 
-    fn take(&mut self, line: &[u8]) -> Result<(), String> {
+    fn take_line(&mut self, line: &[u8]) -> Result<(), String> {
         let Some(head) = &self.head else {
             self.head = Some(serde_json::from_slice(line).map_err(|error| error.to_string())?);
             return Ok(());
@@ -115,7 +115,7 @@ impl Events {
             return Ok(());
         }
         self.rows.append(head, run, time_ns, &line);
-        if self.rows.count == ROWS {
+        if self.rows.count == BATCH_ROWS {
             self.batches.push(mem::take(&mut self.rows).batch().map_err(|error| error.to_string())?);
         }
         Ok(())
@@ -139,7 +139,7 @@ impl Rows {
         self.sectors.append_option(line.sectors);
         self.rq.append_option(line.rq);
         self.new_sector.append_option(line.new_sector);
-        self.count_of_plug.append_option(line.count);
+        self.plug_count.append_option(line.count);
         self.explicit.append_option(line.explicit);
         self.hctx.append_option(line.hctx);
         self.reason.append_option(line.reason.as_deref());
@@ -163,7 +163,7 @@ impl Rows {
             ("sectors", true, Arc::new(self.sectors.finish())),
             ("rq", true, Arc::new(self.rq.finish())),
             ("new_sector", true, Arc::new(self.new_sector.finish())),
-            ("count", true, Arc::new(self.count_of_plug.finish())),
+            ("count", true, Arc::new(self.plug_count.finish())),
             ("explicit", true, Arc::new(self.explicit.finish())),
             ("hctx", true, Arc::new(self.hctx.finish())),
             names("reason", true, self.reason),
@@ -180,7 +180,7 @@ impl Write for Events {
             let (head, tail) = rest.split_at(end + 1);
             let mut line = mem::take(&mut self.line);
             line.extend_from_slice(head);
-            self.take(&line).map_err(io::Error::other)?;
+            self.take_line(&line).map_err(io::Error::other)?;
             line.clear();
             self.line = line;
             rest = tail;

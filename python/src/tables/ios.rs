@@ -24,10 +24,10 @@ pub(crate) struct RunLog {
 
 impl RunLog {
     pub(crate) fn of(ended: &Ended<'_>) -> RunLog {
-        let logged = |(number, process): (u32, &hoistway_measure::ProcessResult)| {
+        let with_log = |(number, process): (u32, &hoistway_measure::ProcessResult)| {
             Some((number, process.name.clone(), *process.log.clone()?))
         };
-        let processes = (0..).zip(ended.processes).filter_map(logged).collect();
+        let processes = (0..).zip(ended.processes).filter_map(with_log).collect();
         RunLog { label: ended.label.to_owned(), repeat: ended.repeat, processes }
     }
 }
@@ -43,9 +43,9 @@ pub(crate) fn ios(document: &ResultsDocument, logs: &[RunLog]) -> Result<RecordB
     let mut priority = PrimitiveBuilder::<UInt16Type>::new();
     for run in &document.runs {
         let row = RunRow::of(document, run);
-        let of_run = logs.iter().filter(|log| log.label == run.variant.label && log.repeat == run.repeat);
-        for (number, name, log) in of_run.flat_map(|log| &log.processes) {
-            for (place, entry) in log.entries().iter().enumerate() {
+        let run_logs = logs.iter().filter(|log| log.label == run.variant.label && log.repeat == run.repeat);
+        for (number, name, log) in run_logs.flat_map(|log| &log.processes) {
+            for (index, entry) in log.entries().iter().enumerate() {
                 keys.append(&row);
                 job.append_value(name);
                 operation.append_value(entry.direction.name());
@@ -55,7 +55,7 @@ pub(crate) fn ios(document: &ResultsDocument, logs: &[RunLog]) -> Result<RecordB
                 completion.append_value(entry.clat_ns);
                 submission.append_value(entry.slat_ns);
                 bytes.append_value(entry.bytes);
-                offset.append_option(log.offset_bytes(place));
+                offset.append_option(log.offset_bytes(index));
                 priority.append_value(entry.ioprio);
             }
         }

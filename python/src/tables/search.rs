@@ -19,7 +19,7 @@ pub(crate) fn figures_of_search(document: &Tuning) -> Result<RecordBatch, ArrowE
     let (mut seed, mut value) = (Vec::new(), Vec::new());
     for run in &document.runs {
         let label = run.setting.to_string();
-        for (name, found) in &run.figures {
+        for (name, measured) in &run.figures {
             scheduler.append_value(&run.setting.scheduler);
             setting.append_value(&label);
             seed.push(run.seed);
@@ -28,7 +28,7 @@ pub(crate) fn figures_of_search(document: &Tuning) -> Result<RecordBatch, ArrowE
             operation.append_value(name.operation.name());
             figure.append_value(name.figure.name());
             unit.append_value(name.figure.unit());
-            value.push(*found);
+            value.push(*measured);
         }
     }
     batch(vec![

@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     ensure!(!is_setuid(), "hoistway apply: runs setuid (expected to be run by root itself)");
     let root = Root::open(Path::new("/")).context("/")?;
     let text = if arguments.undo {
-        undone(arguments, &root)?
+        undo(arguments, &root)?
     } else if arguments.status {
         status(arguments, &root)?
     } else {
@@ -96,11 +96,12 @@ fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
     if !recommended.is_change {
         let plans = plans(arguments, root, &recommended.files, Persist::No)?;
         let kept = format!("The verdict keeps {}: nothing is worth a change.\n", recommended.label);
-        return Ok(kept + &plans.iter().filter_map(|plan| differs(plan, &recommended.label)).collect::<String>());
+        return Ok(kept
+            + &plans.iter().filter_map(|plan| other_scheduler_notice(plan, &recommended.label)).collect::<String>());
     }
     if !arguments.yes {
         let plans = plans(arguments, root, &recommended.files, persist)?;
-        let text: String = plans.iter().map(planned).collect();
+        let text: String = plans.iter().map(plan_text).collect();
         return Ok(text + "Nothing was written. Add --yes to write it.\n");
     }
     let applier = applier(arguments, root)?;
@@ -119,14 +120,14 @@ fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
     }
     for plan in &plans {
         text += &plan.persisted.iter().map(|file| format!("/{}: made\n", file.path)).collect::<String>();
-        text += &to_paste(plan);
-        text += &overruled(plan);
+        text += &nixos_text(plan);
+        text += &overruled_text(plan);
     }
     Ok(text)
 }
 
 /// A notice if the device runs another scheduler than the one that the verdict keeps: the verdict did not compare the two.
-fn differs(plan: &Plan, label: &str) -> Option<String> {
+fn other_scheduler_notice(plan: &Plan, label: &str) -> Option<String> {
     let write = plan.writes.iter().find(|write| write.file == "scheduler" && write.value != write.before)?;
     let (device, has) = (&plan.device, &write.before);
     Some(format!("{device} has {has}: compare with --baseline {has} to see whether {label} is better.\n"))
@@ -137,8 +138,8 @@ fn applier<'a>(arguments: &Arguments, root: &'a Root) -> Result<Applier<'a>> {
 }
 
 fn persist(arguments: &Arguments) -> Result<Persist> {
-    let by = if arguments.by_name { Match::Name } else { Match::Serial };
-    let named = |persist, what: &str| {
+    let device_match = if arguments.by_name { Match::Name } else { Match::Serial };
+    let require_by_name = |persist, what: &str| {
         let expected = "expected --by-name with it, or --persist udev";
         ensure!(
             arguments.by_name,
@@ -154,10 +155,10 @@ fn persist(arguments: &Arguments) -> Result<Persist> {
             );
             Ok(Persist::No)
         }
-        PersistOption::Udev => Ok(Persist::Udev(by)),
-        PersistOption::Tuned => named(Persist::Tuned, "tuned"),
-        PersistOption::Systemd => named(Persist::Systemd, "systemd"),
-        PersistOption::Nixos => Ok(Persist::NixOs(by)),
+        PersistOption::Udev => Ok(Persist::Udev(device_match)),
+        PersistOption::Tuned => require_by_name(Persist::Tuned, "tuned"),
+        PersistOption::Systemd => require_by_name(Persist::Systemd, "systemd"),
+        PersistOption::Nixos => Ok(Persist::NixOs(device_match)),
     }
 }
 
@@ -178,7 +179,7 @@ fn plans(arguments: &Arguments, root: &Root, files: &[(String, String)], persist
     Ok(plans)
 }
 
-fn planned(plan: &Plan) -> String {
+fn plan_text(plan: &Plan) -> String {
     let mut text = format!("{}:\n", plan.device);
     for write in &plan.writes {
         text += &format!("  /sys/block/{}/queue/{}: {} -> {}\n", plan.device, write.file, write.before, write.value);
@@ -187,20 +188,20 @@ fn planned(plan: &Plan) -> String {
         text += &format!("  /{}:\n", file.path);
         text += &file.content.lines().map(|line| format!("    {line}\n")).collect::<String>();
     }
-    text + &to_paste(plan) + &overruled(plan)
+    text + &nixos_text(plan) + &overruled_text(plan)
 }
 
-fn to_paste(plan: &Plan) -> String {
+fn nixos_text(plan: &Plan) -> String {
     let lines = plan.to_paste.iter().flat_map(|text| text.lines());
     let lines: String = lines.map(|line| format!("    {line}\n")).collect();
     if lines.is_empty() { lines } else { format!("  for /etc/nixos/configuration.nix:\n{lines}") }
 }
 
-fn overruled(plan: &Plan) -> String {
+fn overruled_text(plan: &Plan) -> String {
     plan.overruled_by.iter().map(|by| format!("  might be overruled by {by}\n")).collect()
 }
 
-fn undone(arguments: &Arguments, root: &Root) -> Result<String> {
+fn undo(arguments: &Arguments, root: &Root) -> Result<String> {
     let applier = applier(arguments, root)?;
     let mut all = Vec::new();
     if arguments.device.is_empty() {
@@ -208,9 +209,12 @@ fn undone(arguments: &Arguments, root: &Root) -> Result<String> {
     }
     for name in &arguments.device {
         let name = name.strip_prefix("/dev/").unwrap_or(name);
-        let of_device = applier.undo(Some(name))?;
-        ensure!(!of_device.is_empty(), "{name}: nothing is applied to it (expected a device that --status lists)");
-        all.extend(of_device);
+        let device_restored = applier.undo(Some(name))?;
+        ensure!(
+            !device_restored.is_empty(),
+            "{name}: nothing is applied to it (expected a device that --status lists)"
+        );
+        all.extend(device_restored);
     }
     if all.is_empty() {
         return Ok("Nothing is applied.\n".to_owned());

@@ -37,9 +37,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 /// Adds the possible values of options. Only for completions: an argument may also be a file, or part of a name.
 fn with_names(command: Command) -> Command {
     let subcommands: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    subcommands.iter().fold(command, |command, of| {
-        command.mut_subcommand(of, |subcommand| {
-            subcommand.mut_args(|argument| match names(of, argument.get_id().as_str()) {
+    subcommands.iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |subcommand| {
+            subcommand.mut_args(|argument| match names(name, argument.get_id().as_str()) {
                 Some(names) => argument.value_parser(PossibleValuesParser::new(names)),
                 None => argument,
             })
@@ -87,6 +87,9 @@ fn listed_schedulers() -> Vec<String> {
 /// `SCHEDULER.TUNABLE` for all tunables of any kernel.
 fn tunables() -> Vec<String> {
     let texts = Texts::read();
-    let of = texts.schedulers.iter().flat_map(|of| of.tunables.iter().map(move |tunable| (of, tunable)));
-    of.map(|(of, tunable)| format!("{}.{}", of.name, tunable.name)).collect()
+    let pairs = texts
+        .schedulers
+        .iter()
+        .flat_map(|scheduler| scheduler.tunables.iter().map(move |tunable| (scheduler, tunable)));
+    pairs.map(|(scheduler, tunable)| format!("{}.{}", scheduler.name, tunable.name)).collect()
 }

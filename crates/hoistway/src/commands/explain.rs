@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     };
     let kernel = arguments.kernel.as_ref();
     let text = match (arguments.format, &subjects[..]) {
-        (_, []) => bail!(unknown(&texts, &arguments.name)),
+        (_, []) => bail!(unknown_name_error(&texts, &arguments.name)),
         (Format::Json, [subject]) => serde_json::to_string_pretty(&document(subject, kernel))? + "\n",
         (Format::Json, several) => {
             let documents: Vec<Value> = several.iter().map(|subject| document(subject, kernel)).collect();
@@ -104,7 +104,11 @@ fn find<'a>(texts: &'a Texts, name: &str) -> Option<Subject<'a>> {
 
 /// A tunable's name without a scheduler means the tunable of every scheduler that has it.
 fn tunables<'a>(texts: &'a Texts, name: &str) -> Vec<Subject<'a>> {
-    texts.schedulers.iter().filter_map(|of| Some(Subject::Tunable(of, of.tunable(name)?))).collect()
+    texts
+        .schedulers
+        .iter()
+        .filter_map(|scheduler| Some(Subject::Tunable(scheduler, scheduler.tunable(name)?)))
+        .collect()
 }
 
 /// Everything that can be explained.
@@ -127,24 +131,25 @@ fn names(texts: &Texts) -> Vec<String> {
 const SUGGESTIONS_MAX: usize = 4;
 
 /// The error for an unknown name.
-fn unknown(texts: &Texts, name: &str) -> String {
-    let wanted = name.to_lowercase();
+fn unknown_name_error(texts: &Texts, name: &str) -> String {
+    let requested = name.to_lowercase();
     let member = |name: &str| name.split_once('.').map_or(name.to_owned(), |(_, member)| member.to_owned());
-    let mut near: Vec<(usize, String)> = Vec::new();
+    let mut candidates: Vec<(usize, String)> = Vec::new();
     for known in names(texts) {
         // The right tunable without its scheduler, or with another one, counts as a misspelling.
-        let of_member = strsim::osa_distance(&member(&known), &member(&wanted)) + usize::from(wanted.contains('.'));
-        let of_part = if wanted.len() >= 3 && known.contains(&wanted) { 1 } else { usize::MAX };
-        let distance = strsim::osa_distance(&known, &wanted).min(of_member).min(of_part);
+        let member_distance =
+            strsim::osa_distance(&member(&known), &member(&requested)) + usize::from(requested.contains('.'));
+        let substring_distance = if requested.len() >= 3 && known.contains(&requested) { 1 } else { usize::MAX };
+        let distance = strsim::osa_distance(&known, &requested).min(member_distance).min(substring_distance);
         // A distance as long as the name itself means that no letter is in common.
-        if distance <= (wanted.chars().count() / 4).max(2) && distance < known.chars().count() {
-            near.push((distance, known));
+        if distance <= (requested.chars().count() / 4).max(2) && distance < known.chars().count() {
+            candidates.push((distance, known));
         }
     }
-    let best = near.iter().map(|(distance, _)| *distance).min();
-    near.retain(|(distance, _)| Some(*distance) == best);
-    let near: Vec<String> = near.into_iter().map(|(_, known)| known).take(SUGGESTIONS_MAX).collect();
-    if near.is_empty() {
+    let best = candidates.iter().map(|(distance, _)| *distance).min();
+    candidates.retain(|(distance, _)| Some(*distance) == best);
+    let candidates: Vec<String> = candidates.into_iter().map(|(_, known)| known).take(SUGGESTIONS_MAX).collect();
+    if candidates.is_empty() {
         let schedulers: Vec<&str> = texts.schedulers.iter().map(|scheduler| scheduler.name.as_str()).collect();
         let files: Vec<&str> = texts.files.iter().map(|file| file.name.as_str()).collect();
         return format!(
@@ -153,32 +158,36 @@ fn unknown(texts: &Texts, name: &str) -> String {
             files.join(", ")
         );
     }
-    format!("\"{name}\": unknown name; did you mean {}?", near.join(", "))
+    format!("\"{name}\": unknown name; did you mean {}?", candidates.join(", "))
 }
 
 // --- facts ---
 
 /// The kernel to describe, and whether it is the requested one.
 fn kernel_for(
-    wanted: Option<&KernelOption>,
+    requested: Option<&KernelOption>,
     newest: Option<Kernel>,
     has: impl Fn(Kernel) -> bool,
 ) -> (KernelOption, bool) {
-    match wanted {
-        Some(asked) if has(asked.kernel) => (asked.clone(), true),
-        _ => (newest.unwrap_or(Kernel::DEFAULT).into(), wanted.is_none() && newest.is_some()),
+    match requested {
+        Some(option) if has(option.kernel) => (option.clone(), true),
+        _ => (newest.unwrap_or(Kernel::DEFAULT).into(), requested.is_none() && newest.is_some()),
     }
 }
 
 /// [`kernel_for`] a scheduler.
-fn kernel_of(scheduler: &SchedulerText, wanted: Option<&KernelOption>) -> (KernelOption, bool) {
-    kernel_for(wanted, scheduler.kernels().next_back(), |kernel| scheduler.exists_in(kernel))
+fn kernel_of(scheduler: &SchedulerText, requested: Option<&KernelOption>) -> (KernelOption, bool) {
+    kernel_for(requested, scheduler.kernels().next_back(), |kernel| scheduler.exists_in(kernel))
 }
 
 /// [`kernel_for`] a tunable.
-fn kernel_of_tunable(scheduler: &SchedulerText, tunable: &str, wanted: Option<&KernelOption>) -> (KernelOption, bool) {
+fn kernel_of_tunable(
+    scheduler: &SchedulerText,
+    tunable: &str,
+    requested: Option<&KernelOption>,
+) -> (KernelOption, bool) {
     let has = |kernel| scheduler.exists_in(kernel) && has_tunable(scheduler, tunable, kernel);
-    kernel_for(wanted, kernels_with(scheduler, tunable).last().copied(), has)
+    kernel_for(requested, kernels_with(scheduler, tunable).last().copied(), has)
 }
 
 fn has_tunable(scheduler: &SchedulerText, tunable: &str, kernel: Kernel) -> bool {
@@ -189,20 +198,20 @@ fn kernels_with(scheduler: &SchedulerText, tunable: &str) -> Vec<Kernel> {
     scheduler.kernels().filter(|&kernel| has_tunable(scheduler, tunable, kernel)).collect()
 }
 
-fn listed(kernels: &[Kernel]) -> String {
+fn join_kernels(kernels: &[Kernel]) -> String {
     kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn set_here(scheduler: &SchedulerText, tunable: &str, kernel: &KernelOption, value: i128) -> String {
-    let on = if kernel.kernel == Kernel::DEFAULT { String::new() } else { format!(" --kernel {kernel}") };
-    format!("hoistway compare my-load.fio{on} --set {}.{tunable}={value}", scheduler.name)
+fn compare_command(scheduler: &SchedulerText, tunable: &str, kernel: &KernelOption, value: i128) -> String {
+    let kernel_option = if kernel.kernel == Kernel::DEFAULT { String::new() } else { format!(" --kernel {kernel}") };
+    format!("hoistway compare my-load.fio{kernel_option} --set {}.{tunable}={value}", scheduler.name)
 }
 
-fn set_there(tunable: &str, value: i128) -> String {
+fn sysfs_command(tunable: &str, value: i128) -> String {
     format!("echo {value} > /sys/block/DEV/queue/iosched/{tunable}")
 }
 
-fn reading(written: &str, outcome: &Result<i128, StoreError>) -> String {
+fn example_text(written: &str, outcome: &Result<i128, StoreError>) -> String {
     match outcome {
         Ok(value) => format!("{written} -> {value}"),
         Err(error) => format!("{written} -> {}", errno(*error)),
@@ -225,25 +234,25 @@ fn differences(scheduler: &SchedulerText, name: &str, kernel: Kernel, facts: &Fa
         None => lines.push((line, vec![kernel])),
     };
     for other in scheduler.kernels().filter(|&other| other != kernel) {
-        let Some(theirs) = Facts::of(&scheduler.name, name, other) else {
+        let Some(other_facts) = Facts::of(&scheduler.name, name, other) else {
             note("it does not exist.".to_owned(), other);
             continue;
         };
-        if theirs.defaults != facts.defaults {
-            note(format!("the default is {}.", theirs.default_text()), other);
+        if other_facts.defaults != facts.defaults {
+            note(format!("the default is {}.", other_facts.default_text()), other);
         }
-        if theirs.range_text() != facts.range_text() {
-            note(format!("the range is {}.", theirs.range_text()), other);
+        if other_facts.range_text() != facts.range_text() {
+            note(format!("the range is {}.", other_facts.range_text()), other);
         }
-        if theirs.grammar != facts.grammar {
-            note(format!("writes are read differently. {}", theirs.grammar.text()), other);
+        if other_facts.grammar != facts.grammar {
+            note(format!("writes are read differently. {}", other_facts.grammar.text()), other);
         }
-        if theirs.ticks_hz != facts.ticks_hz {
-            let how = if theirs.ticks_hz.is_some() { "in timer ticks" } else { "exactly" };
+        if other_facts.ticks_hz != facts.ticks_hz {
+            let how = if other_facts.ticks_hz.is_some() { "in timer ticks" } else { "exactly" };
             note(format!("the value is kept {how}."), other);
         }
     }
-    lines.into_iter().map(|(line, kernels)| format!("{}: {line}", listed(&kernels))).collect()
+    lines.into_iter().map(|(line, kernels)| format!("{}: {line}", join_kernels(&kernels))).collect()
 }
 
 // --- for people ---
@@ -284,10 +293,10 @@ fn labelled(rows: &[(&str, &str)], width: usize) -> String {
         .collect()
 }
 
-fn scheduler_text(scheduler: &SchedulerText, wanted: Option<&KernelOption>, width: usize) -> String {
-    let (kernel, is_there) = kernel_of(scheduler, wanted);
+fn scheduler_text(scheduler: &SchedulerText, requested: Option<&KernelOption>, width: usize) -> String {
+    let (kernel, kernel_has_it) = kernel_of(scheduler, requested);
     let mut text = format!("{}: {}\n", scheduler.name, scheduler.title);
-    text += &which_kernel(wanted, &kernel, is_there);
+    text += &which_kernel(requested, &kernel, kernel_has_it);
     text.push('\n');
     text += &labelled(
         &[
@@ -349,10 +358,12 @@ fn on_a_kernel(scheduler: &SchedulerText, command: &str) -> String {
 }
 
 /// A line about the kernel, if it is not the requested one or if its release was rounded to a known one.
-fn which_kernel(wanted: Option<&KernelOption>, shown: &KernelOption, is_there: bool) -> String {
-    let line = match wanted {
-        Some(wanted) if !is_there => Some(format!("Linux {wanted} does not have it; shown as in Linux {shown}.")),
-        Some(wanted) => wanted.notice(),
+fn which_kernel(requested: Option<&KernelOption>, shown: &KernelOption, kernel_has_it: bool) -> String {
+    let line = match requested {
+        Some(requested) if !kernel_has_it => {
+            Some(format!("Linux {requested} does not have it; shown as in Linux {shown}."))
+        }
+        Some(requested) => requested.notice(),
         None => None,
     };
     line.map_or_else(String::new, |line| line + "\n")
@@ -361,15 +372,15 @@ fn which_kernel(wanted: Option<&KernelOption>, shown: &KernelOption, is_there: b
 fn tunable_text(
     scheduler: &SchedulerText,
     tunable: &TunableText,
-    wanted: Option<&KernelOption>,
+    requested: Option<&KernelOption>,
     width: usize,
 ) -> String {
     let kernels = kernels_with(scheduler, &tunable.name);
-    let (kernel, is_there) = kernel_of_tunable(scheduler, &tunable.name, wanted);
+    let (kernel, kernel_has_it) = kernel_of_tunable(scheduler, &tunable.name, requested);
     let Some(facts) = Facts::of(&scheduler.name, &tunable.name, kernel.kernel) else { return String::new() };
     let default = facts.defaults[0].1;
     let mut text = format!("{}.{}: {}\n", scheduler.name, tunable.name, tunable.line);
-    text += &which_kernel(wanted, &kernel, is_there);
+    text += &which_kernel(requested, &kernel, kernel_has_it);
     text += "\n";
     let note = match (facts.tunable.default_note, facts.defaults.len()) {
         (Some(note), 1) => format!("; {note}"),
@@ -382,7 +393,9 @@ fn tunable_text(
             ("Range", &facts.range_text()),
             (
                 "Kernels",
-                &scheduler.outside_linux().map_or_else(|| listed(&kernels), |published| format!("none ({published})")),
+                &scheduler
+                    .outside_linux()
+                    .map_or_else(|| join_kernels(&kernels), |published| format!("none ({published})")),
             ),
         ],
         width,
@@ -396,15 +409,15 @@ fn tunable_text(
         let ms = f64::from(1000) / f64::from(hz);
         rules += &format!(" It is kept in timer ticks, rounded up: {ms} ms each at {hz} Hz.");
     }
-    let examples: Vec<String> = facts.examples.iter().map(|(text, outcome)| reading(text, outcome)).collect();
+    let examples: Vec<String> = facts.examples.iter().map(|(text, outcome)| example_text(text, outcome)).collect();
     let parser = scheduler.outside_linux().map_or_else(|| format!("Linux {kernel}"), |_| scheduler.name.clone());
     text += &section(&format!("How {parser} parses writes, and shows the value"), &rules, width);
     text += &wrapped(&examples.join(", "), width, 2);
-    let here = set_here(scheduler, &tunable.name, &kernel, default);
+    let command = compare_command(scheduler, &tunable.name, &kernel, default);
     text += &format!(
         "\nSet it\n{}{}",
-        wrapped(&format!("here: {here}"), width, 2),
-        wrapped(&on_a_kernel(scheduler, &set_there(&tunable.name, default)), width, 2)
+        wrapped(&format!("here: {command}"), width, 2),
+        wrapped(&on_a_kernel(scheduler, &sysfs_command(&tunable.name, default)), width, 2)
     );
     let mut differences = differences(scheduler, &tunable.name, kernel.kernel, &facts);
     differences.extend(tunable.versions.iter().cloned());
@@ -415,7 +428,7 @@ fn tunable_text(
 }
 
 fn file_text(file: &FileText, width: usize) -> String {
-    let place = format!("/sys/block/DEV/queue/{}", file.name);
+    let sysfs_path = format!("/sys/block/DEV/queue/{}", file.name);
     let mut text = format!("queue.{}: {}\n", file.name, file.line);
     text += &section("What it does", &file.what, width);
     text += "\n";
@@ -427,7 +440,7 @@ fn file_text(file: &FileText, width: usize) -> String {
             ("Lower", &file.lower),
             ("When", &file.when),
             ("Here", &file.here),
-            ("On a kernel", &place),
+            ("On a kernel", &sysfs_path),
         ],
         width,
     );
@@ -436,23 +449,23 @@ fn file_text(file: &FileText, width: usize) -> String {
 
 // --- for programs ---
 
-fn document(subject: &Subject<'_>, wanted: Option<&KernelOption>) -> Value {
+fn document(subject: &Subject<'_>, requested: Option<&KernelOption>) -> Value {
     let mut document = json!({"format": "hoistway-explanation/1"});
-    let about = match subject {
+    let fields = match subject {
         Subject::Scheduler(scheduler) => {
             let kernels: Vec<Kernel> = scheduler.kernels().collect();
-            let (kernel, is_there) = kernel_of(scheduler, wanted);
+            let (kernel, kernel_has_it) = kernel_of(scheduler, requested);
             let tunables: Vec<Value> = facts::tunables(&scheduler.name, kernel.kernel)
                 .iter()
                 .filter_map(|tunable| scheduler.tunable(tunable.name))
-                .filter_map(|text| described(scheduler, text, &kernel))
+                .filter_map(|text| tunable_document(scheduler, text, &kernel))
                 .collect();
             json!({
                 "kind": "scheduler",
                 "name": scheduler.name,
                 "title": scheduler.title,
                 "kernel": kernel.to_string(),
-                "kernel_has_it": is_there,
+                "kernel_has_it": kernel_has_it,
                 "kernels": kernels.iter().map(Kernel::to_string).collect::<Vec<_>>(),
                 "linux": scheduler.linux,
                 "front": scheduler.front,
@@ -461,17 +474,17 @@ fn document(subject: &Subject<'_>, wanted: Option<&KernelOption>) -> Value {
                 "ioprio": scheduler.ioprio,
                 "cgroup_weights": scheduler.weights,
                 "default_for": scheduler.default_for,
-                "what": flowing(&scheduler.what),
-                "when": flowing(&scheduler.when),
+                "what": unwrap_paragraphs(&scheduler.what),
+                "when": unwrap_paragraphs(&scheduler.when),
                 "versions": scheduler.versions,
                 "tunables": tunables,
             })
         }
         Subject::Tunable(scheduler, tunable) => {
-            let (kernel, is_there) = kernel_of_tunable(scheduler, &tunable.name, wanted);
-            let mut about = json!({"kind": "tunable", "kernel": kernel.to_string(), "kernel_has_it": is_there});
-            extend(&mut about, described(scheduler, tunable, &kernel).unwrap_or_default());
-            about
+            let (kernel, kernel_has_it) = kernel_of_tunable(scheduler, &tunable.name, requested);
+            let mut fields = json!({"kind": "tunable", "kernel": kernel.to_string(), "kernel_has_it": kernel_has_it});
+            extend(&mut fields, tunable_document(scheduler, tunable, &kernel).unwrap_or_default());
+            fields
         }
         Subject::Queue(files) => {
             let names: Vec<String> = files.iter().map(|file| format!("queue.{}", file.name)).collect();
@@ -491,21 +504,21 @@ fn document(subject: &Subject<'_>, wanted: Option<&KernelOption>) -> Value {
             "set_there": format!("/sys/block/DEV/queue/{}", file.name),
         }),
         Subject::Note(note) => {
-            json!({"kind": "note", "name": note.name, "title": note.title, "what": flowing(&note.text)})
+            json!({"kind": "note", "name": note.name, "title": note.title, "what": unwrap_paragraphs(&note.text)})
         }
     };
-    extend(&mut document, about);
+    extend(&mut document, fields);
     document
 }
 
-fn extend(object: &mut Value, with: Value) {
-    if let (Value::Object(object), Value::Object(with)) = (object, with) {
-        object.extend(with);
+fn extend(object: &mut Value, additions: Value) {
+    if let (Value::Object(object), Value::Object(additions)) = (object, additions) {
+        object.extend(additions);
     }
 }
 
 /// Unwraps paragraphs: removes the line breaks of the source file within them.
-fn flowing(text: &str) -> String {
+fn unwrap_paragraphs(text: &str) -> String {
     text.split("\n\n")
         .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect::<Vec<_>>()
@@ -520,7 +533,7 @@ fn number(value: i128) -> Value {
         .unwrap_or_else(|_| Value::from(value.to_string()))
 }
 
-fn described(scheduler: &SchedulerText, tunable: &TunableText, kernel: &KernelOption) -> Option<Value> {
+fn tunable_document(scheduler: &SchedulerText, tunable: &TunableText, kernel: &KernelOption) -> Option<Value> {
     let facts = Facts::of(&scheduler.name, &tunable.name, kernel.kernel)?;
     let default = facts.defaults[0].1;
     let defaults: Vec<Value> =
@@ -547,8 +560,8 @@ fn described(scheduler: &SchedulerText, tunable: &TunableText, kernel: &KernelOp
         "grammar": facts.grammar.text(),
         "ticks_hz": facts.ticks_hz,
         "examples": examples.collect::<Vec<_>>(),
-        "set_here": set_here(scheduler, &tunable.name, kernel, default),
-        "set_there": set_there(&tunable.name, default),
+        "set_here": compare_command(scheduler, &tunable.name, kernel, default),
+        "set_there": sysfs_command(&tunable.name, default),
         "versions": versions,
     }))
 }

@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 }
 
 /// The right command, if `compare` was given an option that only fio has.
-pub(crate) fn meant_for_fio(error: &clap::Error) -> Option<String> {
+pub(crate) fn suggest_fio_command(error: &clap::Error) -> Option<String> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (command, rest) = arguments.split_first()?;
     if error.kind() != ErrorKind::UnknownArgument || command != "compare" {
@@ -43,9 +43,10 @@ pub(crate) fn meant_for_fio(error: &clap::Error) -> Option<String> {
     }
     let unknown = error.get(ContextKind::InvalidArg)?.to_string();
     let name = unknown.trim_start_matches('-').split('=').next()?.to_owned();
-    let is_of_fio = options().any(|option| option.name == name || option.aliases.contains(&&*name)) || name == "name";
+    let is_fio_option =
+        options().any(|option| option.name == name || option.aliases.contains(&&*name)) || name == "name";
     let line: Vec<&str> = rest.iter().map(String::as_str).filter(|argument| *argument != "--").collect();
-    is_of_fio.then(|| format!("compare: --{name} is an option of fio (try: hoistway fio {})", line.join(" ")))
+    is_fio_option.then(|| format!("compare: --{name} is an option of fio (try: hoistway fio {})", line.join(" ")))
 }
 
 /// The name of the job in messages and results.
@@ -54,24 +55,24 @@ const NAME: &str = "fio command line";
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let mut parts = arguments.line.splitn(2, |argument| argument == "--");
     // Recognised at any position: fio has no option with this name.
-    let (ours, of_fio): (Vec<&str>, Vec<&str>) =
+    let (print_job_flags, fio_arguments): (Vec<&str>, Vec<&str>) =
         parts.next().unwrap_or_default().iter().map(String::as_str).partition(|option| *option == "--print-job");
     // A quoted command is a single argument.
-    let split = match of_fio[..] {
+    let words = match fio_arguments[..] {
         [whole] if whole.contains(char::is_whitespace) => {
             shell_words::split(whole).with_context(|| format!("{NAME}: expected every quotation mark to be closed"))?
         }
-        _ => of_fio.into_iter().map(str::to_owned).collect(),
+        _ => fio_arguments.into_iter().map(str::to_owned).collect(),
     };
-    let text = job_text(split.iter().map(String::as_str)).context(NAME)?;
-    if arguments.print_job || !ours.is_empty() {
+    let text = job_text(words.iter().map(String::as_str)).context(NAME)?;
+    if arguments.print_job || !print_job_flags.is_empty() {
         Output::open(None)?.write(&text)?;
         return Ok(Ending::Done);
     }
     let names = ["hoistway compare".to_owned()];
-    let of_compare = names.iter().chain(parts.next().unwrap_or_default());
+    let compare_arguments = names.iter().chain(parts.next().unwrap_or_default());
     let command = compare::Arguments::augment_args(clap::Command::new("hoistway compare"));
-    let matches = command.try_get_matches_from(of_compare).unwrap_or_else(|error| error.exit());
+    let matches = command.try_get_matches_from(compare_arguments).unwrap_or_else(|error| error.exit());
     let options = compare::Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     compare::run_load(&options, Load::Text { name: NAME.to_owned(), text })
 }

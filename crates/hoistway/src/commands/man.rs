@@ -29,8 +29,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         Output::open(None)?.write(&page(root)?)?;
         return Ok(Ending::Done);
     };
-    let made = fs::create_dir_all(folder);
-    made.with_context(|| {
+    let created = fs::create_dir_all(folder);
+    created.with_context(|| {
         format!("man {}: cannot be created (expected a folder to write the pages to)", folder.display())
     })?;
     let pages = pages(root)?;

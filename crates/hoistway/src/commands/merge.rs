@@ -8,7 +8,7 @@ use clap::Args;
 use hoistway_experiment::store::{DatasetError, Folder, Merged, merge_csv};
 use hoistway_experiment::sweep::{Key, Sweep};
 
-use super::sweep::complain;
+use super::sweep::print_warning;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::{Output, Stream, cannot_be_written};
 
@@ -38,24 +38,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     }
     let folder = Folder::open(&arguments.folder)?;
     let sweep = folder.sweep(arguments.sweep)?;
-    let mut to = Output::open(Some(&arguments.output))?.stream()?;
-    let merged = csv(&folder, &sweep, &mut to).map_err(|error| match error.downcast_ref() {
+    let mut stream = Output::open(Some(&arguments.output))?.stream()?;
+    let merged = csv(&folder, &sweep, &mut stream).map_err(|error| match error.downcast_ref() {
         Some(DatasetError::Table(_)) => error.context(cannot_be_written(&arguments.output)),
         _ => error,
     })?;
-    let bytes = to.finish()?;
+    let bytes = stream.finish()?;
     let Merged { runs, rows, failed } = merged;
     Output::open(None)?.write(format!("{name}: {rows} figures of {runs} runs, {bytes} bytes.\n"))?;
     if failed > 0 {
-        complain(&format!("hoistway: a process ended with an error in {failed} runs"));
+        print_warning(&format!("hoistway: a process ended with an error in {failed} runs"));
         return Ok(Ending::JobFailed);
     }
     Ok(Ending::Done)
 }
 
-fn csv(folder: &Folder, sweep: &Sweep, to: &mut Stream) -> Result<Merged> {
-    let mut to = BufWriter::new(to);
-    let merged = merge_csv(folder, sweep, &mut to)?;
-    to.flush().context("the table cannot be written")?;
+fn csv(folder: &Folder, sweep: &Sweep, writer: &mut Stream) -> Result<Merged> {
+    let mut writer = BufWriter::new(writer);
+    let merged = merge_csv(folder, sweep, &mut writer)?;
+    writer.flush().context("the table cannot be written")?;
     Ok(merged)
 }

@@ -57,7 +57,7 @@ pub(crate) struct ReplayOptions {
 
 /// The host's queues, cgroups and memory for a load in virtual time.
 #[derive(Args, Debug)]
-pub(crate) struct PlaceOptions {
+pub(crate) struct SimulatedHostOptions {
     #[command(flatten)]
     pub(crate) replay: ReplayOptions,
     /// The guests' virtual disks: a built-in profile or a TOML file. [default: virtio-blk]

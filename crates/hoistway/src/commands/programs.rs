@@ -13,21 +13,21 @@ use hoistway_serve_options::ServeCommand;
 /// A program that implements some of the commands.
 struct Program {
     name: &'static str,
-    has: fn(&str) -> bool,
+    has_command: fn(&str) -> bool,
     /// The command line that builds the program.
-    build: &'static str,
+    build_command: &'static str,
 }
 
 const PROGRAMS: [Program; 2] = [
     Program {
         name: "hoistway-serve",
-        has: ServeCommand::has_subcommand,
-        build: "cargo build --profile server -p hoistway-serve",
+        has_command: ServeCommand::has_subcommand,
+        build_command: "cargo build --profile server -p hoistway-serve",
     },
     Program {
         name: "hoistway-evidence",
-        has: |command| EVIDENCE.iter().any(|(name, _)| *name == command),
-        build: "cargo build --release -p hoistway-evidence",
+        has_command: |command| EVIDENCE.iter().any(|(name, _)| *name == command),
+        build_command: "cargo build --release -p hoistway-evidence",
     },
 ];
 
@@ -39,7 +39,7 @@ const EVIDENCE: [(&str, &str); 3] = [
 ];
 
 /// Adds the subcommands of these programs to those of `hoistway`, for help, completions and manual pages.
-pub(crate) fn added_to(command: clap::Command) -> clap::Command {
+pub(crate) fn with_program_commands(command: clap::Command) -> clap::Command {
     EVIDENCE.iter().fold(ServeCommand::augment_subcommands(command), |command, (name, about)| {
         let arguments = Arg::new("arguments")
             .value_name("ARGUMENTS")
@@ -54,12 +54,12 @@ pub(crate) fn added_to(command: clap::Command) -> clap::Command {
 
 /// If the first argument is one of these subcommands, replaces this process by its program. Returns `Ok` if it is not one, and an
 /// error if the program cannot be executed.
-pub(crate) fn execute_if_asked() -> Result<()> {
+pub(crate) fn execute_external_command() -> Result<()> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let Some(command) = arguments.first().and_then(|first| first.to_str()) else { return Ok(()) };
-    let Some(program) = PROGRAMS.iter().find(|program| (program.has)(command)) else { return Ok(()) };
-    let beside = std::env::current_exe().ok().map(|own| own.with_file_name(program.name));
-    for file in beside.into_iter().chain([PathBuf::from(program.name)]) {
+    let Some(program) = PROGRAMS.iter().find(|program| (program.has_command)(command)) else { return Ok(()) };
+    let sibling = std::env::current_exe().ok().map(|executable| executable.with_file_name(program.name));
+    for file in sibling.into_iter().chain([PathBuf::from(program.name)]) {
         // `arg0` makes usage lines show the command that the user typed.
         let error = Command::new(&file).arg0("hoistway").args(&arguments).exec();
         if error.kind() != ErrorKind::NotFound {
@@ -69,6 +69,6 @@ pub(crate) fn execute_if_asked() -> Result<()> {
     Err(anyhow!(
         "{command}: needs the program {}, which is neither in hoistway's folder nor on PATH (build it with `{}`)",
         program.name,
-        program.build
+        program.build_command
     ))
 }

@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let recorder = Recorder::prepare(&root, &device, options)?;
     recorder.warnings().iter().for_each(|warning| say(warning));
     let recording = recorder.start()?;
-    let mut command = start(&arguments.command)?;
+    let mut command = spawn_command(&arguments.command)?;
     let bar = bar(&recording, arguments);
     let mut status = None;
     let mut watch = |progress: &Progress| {
@@ -132,7 +132,7 @@ fn absolute_device_path(device: &str) -> Result<String> {
     Ok(path.to_string_lossy().into_owned())
 }
 
-fn start(command: &[OsString]) -> Result<Option<Child>> {
+fn spawn_command(command: &[OsString]) -> Result<Option<Child>> {
     let Some((program, arguments)) = command.split_first() else { return Ok(None) };
     let started = Command::new(program).args(arguments).spawn();
     started.map(Some).with_context(|| format!("{}: cannot be started (expected a command)", program.display()))
@@ -188,12 +188,12 @@ fn text(summary: &Summary, arguments: &Arguments) -> String {
         _ => writeln!(text, "."),
     };
     let (cpu_us, cpu_s) = (summary.cpu_us_per_io(), summary.cpu_time.as_secs_f64());
-    let an_io = if summary.ios > 0 {
+    let cpu_cost = if summary.ios > 0 {
         format!("{cpu_us:.2} us of CPU time per I/O ({cpu_s:.2} s)")
     } else {
         format!("{cpu_s:.2} s of CPU time")
     };
-    let _ = writeln!(text, "Cost: {an_io}; {} events lost.", summary.lost);
+    let _ = writeln!(text, "Cost: {cpu_cost}; {} events lost.", summary.lost);
     if summary.lost > 0 {
         let _ = writeln!(text, "To avoid losses, use a larger --buffer, or run fewer other programs.");
     }

@@ -46,12 +46,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 
 /// The page of a comparison.
 pub(super) fn page(document: &ResultsDocument) -> Result<String> {
-    let shown = printable::document(document, ResultsDocument::from_json)?;
-    Ok(hoistway_render::html::html(&Analysis::of(shown.as_ref().unwrap_or(document))))
+    let escaped = printable::document(document, ResultsDocument::from_json)?;
+    Ok(hoistway_render::html::html(&Analysis::of(escaped.as_ref().unwrap_or(document))))
 }
 
 /// The page of a search.
 pub(super) fn tuned_page(tuning: &Tuning) -> Result<String> {
-    let shown = printable::document(tuning, Tuning::from_json)?;
-    Ok(hoistway_render::html::tuned_html(shown.as_ref().unwrap_or(tuning)))
+    let escaped = printable::document(tuning, Tuning::from_json)?;
+    Ok(hoistway_render::html::tuned_html(escaped.as_ref().unwrap_or(tuning)))
 }

@@ -33,21 +33,22 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(None)?;
     let texts = Texts::read();
-    let wanted = arguments.kernel.as_ref().map(|asked| asked.kernel);
+    let requested = arguments.kernel.as_ref().map(|option| option.kernel);
     // Schedulers that no kernel has are listed only without --kernel.
-    let asked_for = texts.schedulers.iter().filter(|scheduler| wanted.is_none() || scheduler.outside_linux().is_none());
+    let candidates =
+        texts.schedulers.iter().filter(|scheduler| requested.is_none() || scheduler.outside_linux().is_none());
     let (listed, missing): (Vec<_>, Vec<_>) =
-        asked_for.partition(|scheduler| wanted.is_none_or(|kernel| scheduler.exists_in(kernel)));
+        candidates.partition(|scheduler| requested.is_none_or(|kernel| scheduler.exists_in(kernel)));
     let text = match arguments.format {
         Format::Json => {
-            let schedulers: Vec<Value> = listed.iter().map(|text| described(text, wanted)).collect();
+            let schedulers: Vec<Value> = listed.iter().map(|text| scheduler_document(text, requested)).collect();
             let kernel = arguments.kernel.as_ref().map(KernelOption::to_string);
             let document = json!({"format": "hoistway-schedulers/1", "kernel": kernel, "schedulers": schedulers});
             serde_json::to_string_pretty(&document)? + "\n"
         }
         Format::Table => {
             let width = output.text_width();
-            let mut text = table(&listed, wanted);
+            let mut text = table(&listed, requested);
             for scheduler in &listed {
                 text.push('\n');
                 text += &wrap_hanging(&format!("{}: {}", scheduler.name, scheduler.promises), width, 0, 2);
@@ -74,13 +75,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 }
 
 /// The kernel of `--kernel`, or the newest kernel that has the scheduler.
-fn kernel_of(scheduler: &SchedulerText, wanted: Option<Kernel>) -> Kernel {
-    wanted.unwrap_or_else(|| scheduler.newest_kernel())
+fn kernel_of(scheduler: &SchedulerText, requested: Option<Kernel>) -> Kernel {
+    requested.unwrap_or_else(|| scheduler.newest_kernel())
 }
 
-fn described(scheduler: &SchedulerText, wanted: Option<Kernel>) -> Value {
+fn scheduler_document(scheduler: &SchedulerText, requested: Option<Kernel>) -> Value {
     let kernels: Vec<String> = scheduler.kernels().map(|kernel| kernel.to_string()).collect();
-    let tunables = facts::tunables(&scheduler.name, kernel_of(scheduler, wanted));
+    let tunables = facts::tunables(&scheduler.name, kernel_of(scheduler, requested));
     json!({
         "name": scheduler.name,
         "title": scheduler.title,
@@ -97,12 +98,12 @@ fn described(scheduler: &SchedulerText, wanted: Option<Kernel>) -> Value {
 }
 
 /// The facts as a table.
-fn table(schedulers: &[&SchedulerText], wanted: Option<Kernel>) -> String {
+fn table(schedulers: &[&SchedulerText], requested: Option<Kernel>) -> String {
     let mut rows = vec![["scheduler", "block layer", "kernels", "ioprio", "weights", "tunables"].map(str::to_owned)];
     for scheduler in schedulers {
         let known = all_schedulers();
         let row = known.find(&scheduler.name).expect("there is a row for each text");
-        let span = match &row.until {
+        let kernels = match &row.until {
             _ if row.outside_linux().is_some() => "none".to_owned(),
             Some(last) => format!("{} to {last}", row.since),
             None => format!("{} and later", row.since),
@@ -110,11 +111,11 @@ fn table(schedulers: &[&SchedulerText], wanted: Option<Kernel>) -> String {
         rows.push([
             scheduler.name.clone(),
             scheduler.front.split(' ').next().unwrap_or_default().to_owned(),
-            span,
+            kernels,
             // `explain` has the details of what is honoured, and since when.
             scheduler.ioprio.clone(),
             if scheduler.weights == "no" { "no" } else { "yes" }.to_owned(),
-            facts::tunables(&scheduler.name, kernel_of(scheduler, wanted)).len().to_string(),
+            facts::tunables(&scheduler.name, kernel_of(scheduler, requested)).len().to_string(),
         ]);
     }
     aligned(&rows)

@@ -47,9 +47,10 @@ impl Target {
         let is_new = !path.exists();
         let is_name = path.components().count() == 1 && Path::new("/dev").join(path).exists();
         ensure!(!is_new || !is_name, "{name}: is the name of a device (expected /dev/{name}, or ./{name} for a file)");
-        if let Some(again) = &options.writes {
-            let is_same = if is_new { again == path } else { again.canonicalize().ok() == path.canonicalize().ok() };
-            ensure!(is_same, "--writes {}: is not the target (expected {name})", again.display());
+        if let Some(named_again) = &options.writes {
+            let is_same =
+                if is_new { named_again == path } else { named_again.canonicalize().ok() == path.canonicalize().ok() };
+            ensure!(is_same, "--writes {}: is not the target (expected {name})", named_again.display());
             if is_new && !made::make(path, bytes, is_interrupted).map_err(|why| anyhow::anyhow!("{name}: {why}"))? {
                 return Ok(None);
             }
@@ -63,8 +64,8 @@ impl Target {
         if options.writes.is_some() {
             if below.is_device {
                 // The kernel does not open a device exclusively if it is mounted or has devices on top of it.
-                let alone = OpenOptions::new().write(true).custom_flags(O_EXCL).open(&path);
-                alone.with_context(|| {
+                let exclusive = OpenOptions::new().write(true).custom_flags(O_EXCL).open(&path);
+                exclusive.with_context(|| {
                     format!("--writes {name}: cannot be written (expected a device that is not in use)")
                 })?;
             } else {
@@ -87,9 +88,9 @@ impl Target {
     /// The schedulers that are available on all disks below.
     pub(crate) fn schedulers(&self) -> Vec<String> {
         let mut disks = self.below.disks.iter().map(|name| self.available(name));
-        let mut all = disks.next().unwrap_or_default();
-        disks.for_each(|others| all.retain(|name| others.contains(name)));
-        all
+        let mut common = disks.next().unwrap_or_default();
+        disks.for_each(|available| common.retain(|name| available.contains(name)));
+        common
     }
 
     fn available(&self, disk: &str) -> Vec<String> {
@@ -99,8 +100,8 @@ impl Target {
 
     /// Sectors transferred by the disks below.
     pub(crate) fn sectors(&self) -> Option<u64> {
-        let all: Option<Vec<u64>> = self.below.disks.iter().map(|disk| below::sectors(&self.root, disk)).collect();
-        all.filter(|all| !all.is_empty()).map(|all| all.iter().sum())
+        let sectors: Option<Vec<u64>> = self.below.disks.iter().map(|disk| below::sectors(&self.root, disk)).collect();
+        sectors.filter(|sectors| !sectors.is_empty()).map(|sectors| sectors.iter().sum())
     }
 
     /// Opens the journal, and rolls back the changes of a killed run. Fails if this user may not write a journal.
@@ -112,13 +113,13 @@ impl Target {
 
     /// The active scheduler of a disk.
     fn active(&self, disk: &str) -> String {
-        let text = self.root.read(&format!("sys/block/{disk}/queue/scheduler")).unwrap_or_default();
-        let active = text.split_whitespace().find_map(|name| name.strip_prefix('[')?.strip_suffix(']'));
+        let content = self.root.read(&format!("sys/block/{disk}/queue/scheduler")).unwrap_or_default();
+        let active = content.split_whitespace().find_map(|name| name.strip_prefix('[')?.strip_suffix(']'));
         active.unwrap_or_default().to_owned()
     }
 
     /// Whether all disks below have this scheduler.
-    pub(crate) fn has(&self, scheduler: &str) -> bool {
+    pub(crate) fn has_scheduler(&self, scheduler: &str) -> bool {
         self.below.disks.iter().all(|disk| self.active(disk) == scheduler)
     }
 

@@ -59,12 +59,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         let Some(counts) = line.run.and_then(|run| runs.get_mut(run as usize)) else {
             bail!("{name}: has an event of a run that its first line does not list (expected a complete trace)");
         };
-        let whose = match (line.process, line.rq) {
+        let owner = match (line.process, line.rq) {
             (Some(process), _) => RequestOwner::Process(process),
             (None, Some(_)) => RequestOwner::Kernel,
             (None, None) => RequestOwner::NoRequest,
         };
-        *counts.entry((whose, (reason.into_owned(), why.into_owned()))).or_default() += 1;
+        *counts.entry((owner, (reason.into_owned(), why.into_owned()))).or_default() += 1;
     }
     let text = match arguments.format {
         Format::Json => serde_json::to_string_pretty(&document(&header, &runs, is_partial))? + "\n",
@@ -82,8 +82,8 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     Ok(if is_gzip { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) })
 }
 
-fn job_of(header: &Header, whose: RequestOwner) -> &str {
-    match whose {
+fn job_of(header: &Header, owner: RequestOwner) -> &str {
+    match owner {
         RequestOwner::NoRequest => "(no request)",
         RequestOwner::Kernel => "(no job)",
         RequestOwner::Process(process) => header.processes.get(process as usize).map_or("", |process| &process.job),
@@ -101,8 +101,8 @@ fn table(header: &Header, runs: &[Counts], is_partial: bool) -> String {
             continue;
         }
         let mut by_job: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-        for ((whose, (_, why)), count) in counts {
-            *by_job.entry((job_of(header, *whose), why)).or_default() += count;
+        for ((owner, (_, why)), count) in counts {
+            *by_job.entry((job_of(header, *owner), why)).or_default() += count;
         }
         let all: u64 = by_job.values().sum();
         let mut rows: Vec<_> = by_job.into_iter().collect();
@@ -124,13 +124,13 @@ fn table(header: &Header, runs: &[Counts], is_partial: bool) -> String {
 
 fn document(header: &Header, runs: &[Counts], is_partial: bool) -> Value {
     let runs = header.runs.iter().zip(runs).map(|(run, counts)| {
-        let reasons = counts.iter().map(|((whose, (reason, why)), count)| {
-            let process = match whose {
+        let reasons = counts.iter().map(|((owner, (reason, why)), count)| {
+            let process = match owner {
                 RequestOwner::Process(process) => Some(process),
                 RequestOwner::NoRequest | RequestOwner::Kernel => None,
             };
-            let job = process.map(|_| job_of(header, *whose));
-            let is_request = *whose != RequestOwner::NoRequest;
+            let job = process.map(|_| job_of(header, *owner));
+            let is_request = *owner != RequestOwner::NoRequest;
             json!({"process": process, "job": job, "request": is_request, "reason": reason, "why": why, "count": count})
         });
         json!({

@@ -115,7 +115,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
             .map_or(Duration::from_secs(if arguments.quick { 1 } else { 4 }), |time| Duration::from_nanos(time.0)),
         is_rotating: disk.is_some_and(|disk| disk.class == Class::Hdd),
     };
-    let rows = match measured(&plan, &target, arguments, &is_interrupted) {
+    let rows = match measure_without_scheduler(&plan, &target, arguments, &is_interrupted) {
         Err(error) if is_fio_interrupted(&error) => return Ok(Ending::Interrupted),
         rows => rows?,
     };
@@ -181,9 +181,10 @@ fn check(target: &Target, arguments: &Arguments) -> Result<()> {
         !target.below.disks.is_empty() || target.below.is_in_memory,
         "{name}: is not on a disk that sysfs lists, so its scheduler is unknown (expected a block device, or a file on one)"
     );
-    let bytes = match target.below.is_device {
-        true => target.disk().map_or(u64::MAX, |disk| disk.size_bytes),
-        false => target.path.metadata()?.len(),
+    let bytes = if target.below.is_device {
+        target.disk().map_or(u64::MAX, |disk| disk.size_bytes)
+    } else {
+        target.path.metadata()?.len()
     };
     ensure!(bytes >= BYTES_MIN, "{name}: has {bytes} bytes (expected at least 64 MiB: less fits into a cache)");
     let holes = target.below.hole_bytes;
@@ -215,13 +216,13 @@ fn preset_with_sysfs_properties(like: Preset, disk: Option<&Device>) -> Result<P
 }
 
 /// Measures under the scheduler none: sets it, and restores the previous one.
-fn measured(
+fn measure_without_scheduler(
     plan: &DevicePlan,
     target: &Target,
     arguments: &Arguments,
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<Vec<MeasuredRow>> {
-    let needs_none = !target.has("none");
+    let needs_none = !target.has_scheduler("none");
     // Restores settings left by a killed run, if this user is allowed to.
     let applier = target.applier(&arguments.target_options.journal);
     let applier = match applier {
@@ -232,16 +233,16 @@ fn measured(
         }
         applier => applier.ok(),
     };
-    let needs_none = !target.has("none");
+    let needs_none = !target.has_scheduler("none");
     let mut queues = None;
     if let Some((applier, restored)) = &applier {
         restored
             .iter()
             .for_each(|restored| say(&format!("{}: rolled back what a killed run had left", restored.device)));
         if needs_none {
-            let mut set = Queues::of(target, applier)?;
-            set.set("none")?;
-            queues = Some(set);
+            let mut temporary = Queues::of(target, applier)?;
+            temporary.set("none")?;
+            queues = Some(temporary);
         }
     }
     let bar = if std::io::stderr().is_terminal() {
@@ -251,8 +252,8 @@ fn measured(
     } else {
         ProgressBar::hidden()
     };
-    let watched = Watched { target, is_interrupted, bar: &bar };
-    let rows = measure(plan, &watched);
+    let observer = MeasurementObserver { target, is_interrupted, bar: &bar };
+    let rows = measure(plan, &observer);
     bar.finish_and_clear();
     if let Some(queues) = queues {
         let checked = queues.check("none");
@@ -262,13 +263,13 @@ fn measured(
     rows.map_err(|error| anyhow!(error).context(arguments.target.display().to_string()))
 }
 
-struct Watched<'a> {
+struct MeasurementObserver<'a> {
     target: &'a Target,
     is_interrupted: &'a dyn Fn() -> bool,
     bar: &'a ProgressBar,
 }
 
-impl DeviceObserver for Watched<'_> {
+impl DeviceObserver for MeasurementObserver<'_> {
     fn goes_on(&self) -> bool {
         !(self.is_interrupted)()
     }
@@ -288,10 +289,10 @@ fn is_fio_interrupted(error: &anyhow::Error) -> bool {
 
 /// The median of the relative errors.
 fn median_residual(fitted: &Fit) -> f64 {
-    let mut all: Vec<f64> =
+    let mut errors: Vec<f64> =
         fitted.residuals.iter().map(|(_, figure, model)| (model / figure.value - 1.0).abs()).collect();
-    all.sort_by(f64::total_cmp);
-    all.get(all.len() / 2).copied().unwrap_or(0.0)
+    errors.sort_by(f64::total_cmp);
+    errors.get(errors.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// The measurements with the errors of the fit, and the parameters.
@@ -300,8 +301,8 @@ fn text(rows: &[MeasuredRow], fitted: &Fit, arguments: &Arguments) -> String {
         format!("{}, without a scheduler, medians of {} rounds\n", arguments.target.display(), rows[0].iops.len());
     text += "  load                                                     IOPS  spread    model   error   latency us  error\n";
     for row in rows {
-        let of_row = fitted.residuals.iter().filter(|(of, ..)| of.line == row.row.line);
-        let figures: Vec<(f64, f64)> = of_row.map(|(_, figure, model)| (figure.value, *model)).collect();
+        let row_residuals = fitted.residuals.iter().filter(|(fit_row, ..)| fit_row.line == row.row.line);
+        let figures: Vec<(f64, f64)> = row_residuals.map(|(_, figure, model)| (figure.value, *model)).collect();
         let [(iops, model), (latency, modelled)] = figures[..] else { continue };
         let error = |model: f64, measured: f64| 100.0 * (model / measured - 1.0);
         text += &format!(

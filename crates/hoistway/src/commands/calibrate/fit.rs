@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     let file = arguments.measurements.display().to_string();
     let environment = CommandLine::default();
-    let text = text(&environment, &arguments.measurements)
+    let text = read_text(&environment, &arguments.measurements)
         .with_context(|| format!("{file}: cannot be read (expected a CSV file, or fio's JSON)"))?;
     let is_json = text.trim_start().starts_with('{');
     let rows = if is_json { from_fio_json(&text, &file) } else { from_csv(&text, &file) }?;
@@ -111,30 +111,31 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
 }
 
 /// The preset of `--like`.
-pub(super) fn preset_called(named: &str, environment: &CommandLine) -> Result<Preset> {
-    builtin_or_file(named, "--like", environment, Preset::builtin, Preset::from_toml)
+pub(super) fn preset_called(name_or_path: &str, environment: &CommandLine) -> Result<Preset> {
+    builtin_or_file(name_or_path, "--like", environment, Preset::builtin, Preset::from_toml)
 }
 
 /// The profile of `--host`.
-pub(super) fn host_called(named: &str, environment: &CommandLine) -> Result<Host> {
-    builtin_or_file(named, "--host", environment, Host::builtin, Host::from_toml)
+pub(super) fn host_called(name_or_path: &str, environment: &CommandLine) -> Result<Host> {
+    builtin_or_file(name_or_path, "--host", environment, Host::builtin, Host::from_toml)
 }
 
-fn text(environment: &CommandLine, path: &Path) -> Result<String> {
+fn read_text(environment: &CommandLine, path: &Path) -> Result<String> {
     Ok(String::from_utf8(environment.read(path)?)?)
 }
 
 /// A built-in item by its name, or the user's own from a file if the name ends in `.toml` or contains a slash.
 fn builtin_or_file<T, E: std::error::Error + Send + Sync + 'static>(
-    named: &str,
+    name_or_path: &str,
     option: &str,
     environment: &CommandLine,
     builtin: impl Fn(&str) -> Result<T, E>,
     parse: impl Fn(&str, &str) -> Result<T, E>,
 ) -> Result<T> {
-    if named.ends_with(".toml") || named.contains('/') {
-        let text = text(environment, named.as_ref()).with_context(|| format!("{option} {named}: cannot be read"))?;
-        return Ok(parse(&text, named)?);
+    if name_or_path.ends_with(".toml") || name_or_path.contains('/') {
+        let text = read_text(environment, name_or_path.as_ref())
+            .with_context(|| format!("{option} {name_or_path}: cannot be read"))?;
+        return Ok(parse(&text, name_or_path)?);
     }
-    builtin(named).with_context(|| option.to_owned())
+    builtin(name_or_path).with_context(|| option.to_owned())
 }

@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The name of the profile.
-    #[arg(long, value_name = "NAME", default_value = "measured", value_parser = name)]
+    #[arg(long, value_name = "NAME", default_value = "measured", value_parser = parse_name)]
     name: String,
     /// Measure everything N times.
     #[arg(long, value_name = "N", default_value_t = HostPlan::default().rounds,
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     rounds: u32,
 }
 
-fn name(text: &str) -> Result<String, &'static str> {
+fn parse_name(text: &str) -> Result<String, &'static str> {
     let is_plain = !text.trim().is_empty() && !text.chars().any(char::is_control);
     if is_plain { Ok(text.to_owned()) } else { Err("expected a name without control characters") }
 }

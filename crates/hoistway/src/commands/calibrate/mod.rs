@@ -13,20 +13,20 @@ use hoistway_terminal::Ending;
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    what: What,
+    command: Command,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
+enum Command {
     Device(Box<device::Arguments>),
     Fit(fit::Arguments),
     Host(host::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    match &arguments.what {
-        What::Device(arguments) => device::run(arguments),
-        What::Fit(arguments) => fit::run(arguments),
-        What::Host(arguments) => host::run(arguments),
+    match &arguments.command {
+        Command::Device(arguments) => device::run(arguments),
+        Command::Fit(arguments) => fit::run(arguments),
+        Command::Host(arguments) => host::run(arguments),
     }
 }

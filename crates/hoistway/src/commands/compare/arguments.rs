@@ -7,7 +7,7 @@ use hoistway_blk::ground::Kernel;
 use hoistway_experiment::KernelOption;
 use hoistway_experiment::limits::REPEATS_MAX;
 
-use crate::commands::options::{PlaceOptions, RunOptions};
+use crate::commands::options::{RunOptions, SimulatedHostOptions};
 use crate::commands::outputs::{Format, JudgingOptions, OutputOptions};
 
 /// Run a fio job file, or a recording of block I/O, under every scheduler, in virtual time, and compare the results.
@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
     pub(super) guest_schedulers: Vec<String>,
     #[command(flatten)]
-    pub(super) place: PlaceOptions,
+    pub(super) host_options: SimulatedHostOptions,
     #[command(flatten)]
     pub(super) run: RunOptions,
     /// Compare several values of a tunable, or of a file that --queue accepts (queue.nr_requests=64,256). The scheduler runs with
@@ -100,7 +100,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// Whether to repeat until the decision is certain.
-    pub(super) fn is_until_sure(&self) -> bool {
+    pub(super) fn repeats_until_certain(&self) -> bool {
         self.repeat.is_none() && self.is_for_people()
     }
 

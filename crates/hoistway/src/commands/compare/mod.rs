@@ -1,7 +1,7 @@
 //! `hoistway compare`: runs one load under every scheduler.
 
 mod arguments;
-pub(crate) mod asked;
+pub(crate) mod parse;
 
 use std::sync::Arc;
 use std::time::Instant as WallClock;
@@ -19,7 +19,7 @@ use hoistway_terminal::output::different;
 pub(crate) use self::arguments::Arguments;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    compare(arguments, asked::comparison(arguments)?)
+    compare(arguments, parse::comparison(arguments)?)
 }
 
 /// Compares with a load that has already been read; the options must not name another.
@@ -27,7 +27,7 @@ pub(crate) fn run_load(arguments: &Arguments, load: Load) -> Result<Ending> {
     if let Some(job) = &arguments.job {
         bail!("{}: the load comes from the fio command line (expected options only)", job.display());
     }
-    compare(arguments, Comparison { load, ..asked::comparison(arguments)? })
+    compare(arguments, Comparison { load, ..parse::comparison(arguments)? })
 }
 
 fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
@@ -45,28 +45,28 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let interrupted = Arc::clone(&controls);
     ctrlc::set_handler(move || interrupted.cancel()).context("cannot install a handler for Ctrl-C")?;
     let lines = Arc::new(Lines::default());
-    let observing = Observing { lines: &lines, begin: WallClock::now(), controls: &controls, outputs: &outputs };
+    let observer = Observer { lines: &lines, begin: WallClock::now(), controls: &controls, outputs: &outputs };
     let document = {
         // The number of runs until the decision is certain is not known in advance.
-        let expected_ns = plan.expected_ns().filter(|_| !arguments.is_until_sure());
+        let expected_ns = plan.expected_ns().filter(|_| !arguments.repeats_until_certain());
         let _progress = Progress::show(&controls, &lines, expected_ns);
         match trace {
-            None => plan.run(&controls, &observing)?,
-            Some(trace) => trace.run(&plan, &controls, &observing)?,
+            None => plan.run(&controls, &observer)?,
+            Some(trace) => trace.run(&plan, &controls, &observer)?,
         }
     };
     outputs.finish(document)
 }
 
 /// Writes the logs of runs as they end.
-struct Observing<'a> {
+struct Observer<'a> {
     lines: &'a Lines,
     begin: WallClock,
     controls: &'a Controls,
     outputs: &'a Outputs<'a>,
 }
 
-impl RunObserver for Observing<'_> {
+impl RunObserver for Observer<'_> {
     fn seconds(&self) -> f64 {
         self.begin.elapsed().as_secs_f64()
     }

@@ -10,7 +10,7 @@ pub(super) fn text(host: &Host, width: usize, with_tunables: bool) -> String {
     let (shown, empty): (Vec<&Device>, Vec<&Device>) =
         host.devices.iter().partition(|device| with_tunables || !device.is_empty());
     text += &table(&shown);
-    if shown.iter().any(|device| mark(device.scheduler.as_ref()) == "*") {
+    if shown.iter().any(|device| non_default_mark(device.scheduler.as_ref()) == "*") {
         text += "* not the kernel's default scheduler for such a device\n";
     }
     if !empty.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn text(host: &Host, width: usize, with_tunables: bool) -> String {
         return text + "Nothing found.\n";
     }
     let findings: Vec<String> =
-        host.findings.iter().enumerate().map(|(place, found)| finding(place + 1, found, width)).collect();
+        host.findings.iter().enumerate().map(|(index, found)| finding(index + 1, found, width)).collect();
     text + &findings.join("\n")
 }
 
@@ -44,7 +44,7 @@ fn table(devices: &[&Device]) -> String {
         };
         let queues = device.hardware.map(|hardware| format!("{} x {}", hardware.queues, hardware.depth));
         let scheduler = device.scheduler.as_ref().filter(|_| device.hardware.is_some());
-        let scheduler = scheduler.map(|scheduler| format!("{}{}", scheduler.active, mark(Some(scheduler))));
+        let scheduler = scheduler.map(|scheduler| format!("{}{}", scheduler.active, non_default_mark(Some(scheduler))));
         let cache = device.write_cache.as_ref().map(|cache| cache.trim_start_matches("write ").to_owned());
         let wbt = device.wbt_lat_us.map(|us| match us {
             0 => "off".to_owned(),
@@ -53,7 +53,7 @@ fn table(devices: &[&Device]) -> String {
         });
         rows.push([
             name,
-            on(device),
+            lower_devices(device),
             device.class.name().to_owned(),
             size(device.size_bytes),
             or_dash(queues),
@@ -67,21 +67,21 @@ fn table(devices: &[&Device]) -> String {
 }
 
 /// The devices below a device, and its function in the stack.
-fn on(device: &Device) -> String {
-    let below = device.below.join(", ");
-    match (&device.layer, below.is_empty()) {
+fn lower_devices(device: &Device) -> String {
+    let names = device.below.join(", ");
+    match (&device.layer, names.is_empty()) {
         (Some(layer), true) => layer.clone(),
-        (Some(layer), false) => format!("{layer}: {below}"),
+        (Some(layer), false) => format!("{layer}: {names}"),
         (None, true) => "-".to_owned(),
-        (None, false) => below,
+        (None, false) => names,
     }
 }
 
 /// `*` for a scheduler that is not the kernel's default.
-fn mark(scheduler: Option<&SchedulerFacts>) -> &'static str {
-    let is_other =
+fn non_default_mark(scheduler: Option<&SchedulerFacts>) -> &'static str {
+    let is_not_default =
         |scheduler: &SchedulerFacts| scheduler.by_default.as_ref().is_some_and(|default| *default != scheduler.active);
-    if scheduler.is_some_and(is_other) { "*" } else { "" }
+    if scheduler.is_some_and(is_not_default) { "*" } else { "" }
 }
 
 /// A size in decimal units, as on the labels of disks.
@@ -126,14 +126,14 @@ fn tunables(devices: &[&Device], all: bool, width: usize) -> String {
 
 fn cgroups(host: &Host, width: usize) -> String {
     const SHOWN_MAX: usize = 8;
-    let on = host.cgroups.mounted_on.as_deref().unwrap_or_default();
+    let mount_point = host.cgroups.mounted_on.as_deref().unwrap_or_default();
     let begin = match host.cgroups.hierarchy {
-        Hierarchy::V2 => format!("Cgroups: version 2 on {on} controls block I/O"),
-        Hierarchy::V1 => format!("Cgroups: version 1 on {on} controls block I/O"),
+        Hierarchy::V2 => format!("Cgroups: version 2 on {mount_point} controls block I/O"),
+        Hierarchy::V1 => format!("Cgroups: version 1 on {mount_point} controls block I/O"),
         Hierarchy::Hybrid => {
-            format!("Cgroups: version 1 on {on} controls block I/O, version 2 is mounted without it")
+            format!("Cgroups: version 1 on {mount_point} controls block I/O, version 2 is mounted without it")
         }
-        Hierarchy::WithoutIo => format!("Cgroups: version 2 on {on}, without the io controller"),
+        Hierarchy::WithoutIo => format!("Cgroups: version 2 on {mount_point}, without the io controller"),
         Hierarchy::None => "Cgroups: none are mounted".to_owned(),
     };
     let name = |number: &str| {

@@ -19,13 +19,13 @@ use hoistway_measure::ProcessResult;
 use hoistway_measure::fio::{LogKind, Output, write_histograms};
 
 use super::format::fio_text;
-use crate::numbered_files::name_of_label;
+use crate::numbered_files::file_name_from_label;
 
 /// The temporary folder of log files.
 pub(super) struct FioLogs {
     name: PathBuf,
-    place: PathBuf,
-    beside: PathBuf,
+    final_path: PathBuf,
+    temporary_path: PathBuf,
     failure: Mutex<Option<anyhow::Error>>,
 }
 
@@ -33,9 +33,9 @@ impl FioLogs {
     /// Checks that `folder` can be created.
     pub(super) fn open(folder: &Path) -> Result<Self> {
         let expected = "expected a folder that does not exist yet, or is empty";
-        let place = std::path::absolute(folder).with_context(|| format!("--fio-logs {}", folder.display()))?;
+        let final_path = std::path::absolute(folder).with_context(|| format!("--fio-logs {}", folder.display()))?;
         let name = folder.to_owned();
-        match fs::read_dir(&place).map(|mut entries| entries.next().is_some()) {
+        match fs::read_dir(&final_path).map(|mut entries| entries.next().is_some()) {
             Ok(true) => {
                 bail!("--fio-logs {}: is not empty ({expected})", name.display())
             }
@@ -43,19 +43,19 @@ impl FioLogs {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(anyhow!("--fio-logs {}: {error} ({expected})", name.display())),
         }
-        let last = place.file_name().ok_or_else(|| anyhow!("--fio-logs {}: {expected}", name.display()))?;
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(last);
-        hidden.push(format!(".{}.part", std::process::id()));
-        let beside = place.with_file_name(hidden);
-        fs::create_dir(&beside)
+        let folder_name = final_path.file_name().ok_or_else(|| anyhow!("--fio-logs {}: {expected}", name.display()))?;
+        let mut temporary_name = std::ffi::OsString::from(".");
+        temporary_name.push(folder_name);
+        temporary_name.push(format!(".{}.part", std::process::id()));
+        let temporary_path = final_path.with_file_name(temporary_name);
+        fs::create_dir(&temporary_path)
             .with_context(|| format!("--fio-logs {}: cannot be created ({expected})", name.display()))?;
-        Ok(Self { name, place, beside, failure: Mutex::new(None) })
+        Ok(Self { name, final_path, temporary_path, failure: Mutex::new(None) })
     }
 
     /// Writes the logs of a run. [`finish`](Self::finish) returns the first error. Returns whether to continue.
     pub(super) fn write(&self, ended: &Ended<'_>, json: &Output) -> bool {
-        let mut folder = self.beside.join(name_of_label(ended.label));
+        let mut folder = self.temporary_path.join(file_name_from_label(ended.label));
         if ended.repeat > 0 {
             folder.push(format!("repeat-{}", ended.repeat + 1));
         }
@@ -74,14 +74,15 @@ impl FioLogs {
         if let Some(failure) = failure {
             return Err(failure.context(format!("--fio-logs {name}: cannot be written")));
         }
-        fs::rename(&self.beside, &self.place).with_context(|| format!("--fio-logs {name}: cannot be created"))
+        fs::rename(&self.temporary_path, &self.final_path)
+            .with_context(|| format!("--fio-logs {name}: cannot be created"))
     }
 }
 
 impl Drop for FioLogs {
     fn drop(&mut self) {
         // After the renaming the folder no longer exists under this name.
-        let _ = fs::remove_dir_all(&self.beside);
+        let _ = fs::remove_dir_all(&self.temporary_path);
     }
 }
 
@@ -111,9 +112,9 @@ fn write_log(file: &Path, write: impl Fn(&mut dyn io::Write) -> io::Result<()>) 
 /// A job's name with the characters replaced that file names should not contain.
 fn file_name(job: &str) -> String {
     const BYTES_MAX: usize = 100;
-    let harmless = |c: char| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' };
+    let replace_unsafe = |c: char| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' };
     let mut name = String::new();
-    for c in job.chars().map(harmless) {
+    for c in job.chars().map(replace_unsafe) {
         if name.len() + c.len_utf8() > BYTES_MAX {
             break;
         }

@@ -67,18 +67,18 @@ impl Format {
     }
 
     /// The document in this format. `fio` is fio's document of its only run.
-    pub(crate) fn rendered(
+    pub(crate) fn render(
         self,
         document: &ResultsDocument,
         fio: Option<&fio::Output>,
         wide: bool,
-        to: &Output,
+        output: &Output,
     ) -> Result<String> {
-        let shown = self.is_text().then(|| printable::document(document, ResultsDocument::from_json)).transpose()?;
-        let document = shown.as_ref().and_then(Option::as_ref).unwrap_or(document);
+        let escaped = self.is_text().then(|| printable::document(document, ResultsDocument::from_json)).transpose()?;
+        let document = escaped.as_ref().and_then(Option::as_ref).unwrap_or(document);
         let analysis = || Analysis::of(document);
         Ok(match self {
-            Self::Table => hoistway_render::text::table(&analysis(), &Style { wide, ..to.style() }),
+            Self::Table => hoistway_render::text::table(&analysis(), &Style { wide, ..output.style() }),
             Self::Json => hoistway_render::text::json(document),
             Self::Csv => hoistway_render::text::csv(&analysis()),
             Self::Markdown => hoistway_render::text::markdown(&analysis()),
@@ -89,6 +89,6 @@ impl Format {
 
 /// A document of fio as text; empty for a run that never began.
 pub(super) fn fio_text(output: Option<&fio::Output>) -> Result<String> {
-    let none = fio::Output::default();
-    Ok(serde_json::to_string_pretty(output.unwrap_or(&none))? + "\n")
+    let empty = fio::Output::default();
+    Ok(serde_json::to_string_pretty(output.unwrap_or(&empty))? + "\n")
 }

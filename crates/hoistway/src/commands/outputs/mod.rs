@@ -79,13 +79,13 @@ impl<'a> Outputs<'a> {
         }
         let analysis = Analysis::of(&document);
         check_focus(&analysis)?;
-        let broken = broken(&analysis, &self.judging.fail_if)?;
+        let broken_limits = exceeded_limits(&analysis, &self.judging.fail_if)?;
         let conclusion = hoistway_render::text::conclusion(&analysis);
         let advice = |devices: &Vec<String>| hoistway_answer::advice::advice(&analysis, devices).context("--advice");
         let advice = self.judging.advice.as_ref().map_or(Ok(Vec::new()), advice)?;
         (document.conclusion, document.advice) = (conclusion, advice);
         let fio = self.fio.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let text = self.options.format.rendered(&document, fio.as_ref(), self.options.wide, &self.results)?;
+        let text = self.options.format.render(&document, fio.as_ref(), self.options.wide, &self.results)?;
         // Each output is written even if another one fails.
         let logs = self.logs.map_or(Ok(()), FioLogs::finish);
         let page = |report: Output| super::report::page(&document).and_then(|page| report.write_to_file_only(page));
@@ -94,32 +94,35 @@ impl<'a> Outputs<'a> {
         if document.partial {
             return Ok(Ending::Interrupted);
         }
-        for broken in &broken {
+        for sentence in &broken_limits {
             // `eprintln!` would panic if standard error is closed.
-            let _ = writeln!(std::io::stderr(), "hoistway: {broken}");
+            let _ = writeln!(std::io::stderr(), "hoistway: {sentence}");
         }
-        Ok(match () {
-            () if has_failed(&document) => Ending::JobFailed,
-            () if !broken.is_empty() => Ending::LimitBroken,
-            () => Ending::Done,
+        // A failed job explains a broken limit, so it takes precedence.
+        Ok(if has_failed(&document) {
+            Ending::JobFailed
+        } else if !broken_limits.is_empty() {
+            Ending::LimitBroken
+        } else {
+            Ending::Done
         })
     }
 }
 
 /// A sentence for each exceeded limit.
-fn broken(analysis: &Analysis<'_>, limits: &[Condition]) -> Result<Vec<String>> {
-    let mut broken = Vec::new();
+fn exceeded_limits(analysis: &Analysis<'_>, limits: &[Condition]) -> Result<Vec<String>> {
+    let mut sentences = Vec::new();
     for limit in limits {
-        let breaking = analysis.breaking(limit).with_context(|| format!("--fail-if {limit}"))?;
-        if !breaking.is_empty() {
+        let violations = analysis.violations(limit).with_context(|| format!("--fail-if {limit}"))?;
+        if !violations.is_empty() {
             let shown = |(label, value): &(String, f64)| {
                 format!("{} under {label}", hoistway_render::text::figure_value(limit.figure.figure, *value))
             };
-            let shown: Vec<String> = breaking.iter().map(shown).collect();
-            broken.push(format!("--fail-if {limit}: {}", shown.join(", ")));
+            let shown: Vec<String> = violations.iter().map(shown).collect();
+            sentences.push(format!("--fail-if {limit}: {}", shown.join(", ")));
         }
     }
-    Ok(broken)
+    Ok(sentences)
 }
 
 /// Checks that the requested focus exists in the results.

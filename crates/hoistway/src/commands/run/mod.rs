@@ -13,7 +13,7 @@ use hoistway_terminal::Ending;
 use hoistway_terminal::output::is_same_path;
 
 use self::progress::Progress;
-use crate::commands::compare::asked;
+use crate::commands::compare::parse;
 use crate::commands::outputs::Outputs;
 use crate::input::CommandLine;
 
@@ -38,9 +38,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         let _ = writeln!(std::io::stderr(), "hoistway: {}: interrupted while it was filled; removed", arguments.target);
         return Ok(Ending::Interrupted);
     }
-    let observing = Observing { begin: WallClock::now(), outputs: &outputs, controls: &controls };
+    let observer = Observer { begin: WallClock::now(), outputs: &outputs, controls: &controls };
     let progress = Progress::default();
-    let document = plan.run(&controls, &observing, &|row, run| progress.show(run, &row.variant.label))?;
+    let document = plan.run(&controls, &observer, &|row, run| progress.show(run, &row.variant.label))?;
     drop(progress);
     outputs.finish(document)
 }
@@ -50,14 +50,14 @@ fn experiment(arguments: &Arguments) -> Result<RealExperiment> {
     let (run, judging) = (&arguments.run, &arguments.judging);
     Ok(RealExperiment {
         load: Load::File(arguments.job.clone()),
-        replay: asked::replay(&arguments.replay)?,
+        replay: parse::replay(&arguments.replay)?,
         target: arguments.target.clone(),
         schedulers: arguments.scheduler.clone(),
-        tunables: asked::each(&run.set, asked::tunable)?,
-        queue_files: asked::queue_files(&run.queue, None)?,
+        tunables: parse::parse_each(&run.set, parse::tunable)?,
+        queue_files: parse::queue_files(&run.queue, None)?,
         repeats: arguments.repeat,
         baseline: judging.baseline.clone(),
-        focus: asked::focus(judging)?,
+        focus: parse::focus(judging)?,
         smallest_effect: judging.smallest_effect,
         runtime_ns: run.runtime.map(|runtime| runtime.0),
         ramp_ns: run.ramp.map(|ramp| ramp.0),
@@ -72,13 +72,13 @@ fn experiment(arguments: &Arguments) -> Result<RealExperiment> {
 }
 
 /// Writes the logs of runs as they end.
-struct Observing<'a> {
+struct Observer<'a> {
     begin: WallClock,
     outputs: &'a Outputs<'a>,
     controls: &'a RealControls,
 }
 
-impl RunObserver for Observing<'_> {
+impl RunObserver for Observer<'_> {
     fn seconds(&self) -> f64 {
         self.begin.elapsed().as_secs_f64()
     }

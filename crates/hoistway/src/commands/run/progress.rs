@@ -17,35 +17,35 @@ const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Shows the progress of the current run.
 #[derive(Default)]
-pub(super) struct Progress(Mutex<Option<OfRun>>);
+pub(super) struct Progress(Mutex<Option<RunProgress>>);
 
 impl Progress {
     /// Shows the progress of this run on standard error, if that is a terminal, until the next run begins or this is dropped.
     pub(super) fn show(&self, load_run: &Arc<LoadRun>, label: &str) {
-        let mut present = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Remove the previous bar before the next one is drawn.
-        *present = None;
-        *present = std::io::stderr().is_terminal().then(|| OfRun::show(load_run, label));
+        *current = None;
+        *current = std::io::stderr().is_terminal().then(|| RunProgress::show(load_run, label));
     }
 }
 
 /// Shows the progress of a run until it is dropped.
-struct OfRun {
-    is_over: Arc<AtomicBool>,
+struct RunProgress {
+    is_finished: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl OfRun {
-    fn show(load_run: &Arc<LoadRun>, label: &str) -> OfRun {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (load_run, over, label) = (Arc::clone(load_run), Arc::clone(&is_over), label.to_owned());
+impl RunProgress {
+    fn show(load_run: &Arc<LoadRun>, label: &str) -> RunProgress {
+        let is_finished = Arc::new(AtomicBool::new(false));
+        let (load_run, finished, label) = (Arc::clone(load_run), Arc::clone(&is_finished), label.to_owned());
         let thread = thread::spawn(move || {
             let begin = Instant::now();
-            while begin.elapsed() < SHOW_AFTER && !over.load(Relaxed) {
+            while begin.elapsed() < SHOW_AFTER && !finished.load(Relaxed) {
                 thread::park_timeout(SHOW_AFTER.saturating_sub(begin.elapsed()));
             }
             let bar = ProgressBar::new_spinner();
-            while !over.load(Relaxed) {
+            while !finished.load(Relaxed) {
                 let (seconds, ios) = (begin.elapsed().as_secs_f64(), load_run.ios());
                 let rate = HumanCount((ios as f64 / seconds) as u64);
                 bar.set_message(format!("{label}: {seconds:.0} s, {} I/Os, {rate} per second", HumanCount(ios)));
@@ -54,13 +54,13 @@ impl OfRun {
             }
             bar.finish_and_clear();
         });
-        OfRun { is_over, thread: Some(thread) }
+        RunProgress { is_finished, thread: Some(thread) }
     }
 }
 
-impl Drop for OfRun {
+impl Drop for RunProgress {
     fn drop(&mut self) {
-        self.is_over.store(true, Relaxed);
+        self.is_finished.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             let _ = thread.join();

@@ -54,13 +54,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let shard = arguments.shard;
     if arguments.dry_run {
         // A folder that does not exist yet contains no runs.
-        let there = arguments.output.as_deref().filter(|folder| folder.exists());
-        let index = there.map(|folder| Index::of(&Folder::open(folder)?)).transpose()?.unwrap_or_default();
+        let existing_folder = arguments.output.as_deref().filter(|folder| folder.exists());
+        let index = existing_folder.map(|folder| Index::of(&Folder::open(folder)?)).transpose()?.unwrap_or_default();
         let (all, missing) = (shard.points(sweep.points()).count(), missing(&sweep, shard, &index)?.len());
-        let of = if shard == Shard::WHOLE { String::new() } else { format!(" Shard {shard} has {all}.") };
+        let shard_text = if shard == Shard::WHOLE { String::new() } else { format!(" Shard {shard} has {all}.") };
         print_notices(&notices);
         output.write(format!(
-            "{} runs.{of} {} are finished, {missing} are missing.\n",
+            "{} runs.{shard_text} {} are finished, {missing} are missing.\n",
             sweep.points(),
             all - missing
         ))?;
@@ -70,47 +70,48 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     folder.add_sweep(&sweep)?;
     let index = Index::of(&folder)?;
     print_notices(&notices);
-    make(&sweep, &folder, shard, index, output)
+    run_missing(&sweep, &folder, shard, index, output)
 }
 
 /// Prints notices about the plan; not called if there is an error, which is more important.
 fn print_notices(notices: &[String]) {
-    notices.iter().for_each(|notice| complain(&printable::text(notice)));
+    notices.iter().for_each(|notice| print_warning(&printable::text(notice)));
 }
 
 /// Carries out the missing runs.
-fn make(sweep: &Sweep, folder: &Folder, shard: Shard, index: Index, output: Output) -> Result<Ending> {
+fn run_missing(sweep: &Sweep, folder: &Folder, shard: Shard, index: Index, output: Output) -> Result<Ending> {
     let begin = Instant::now();
     for file in index.other_versions() {
-        complain(&format!("{}: runs of another version of hoistway; ignored", file.display()));
+        print_warning(&format!("{}: runs of another version of hoistway; ignored", file.display()));
     }
     let missing = missing(sweep, shard, &index)?;
     drop(index);
-    let (all, wanted) = (shard.points(sweep.points()).count(), missing.len());
+    let (all, missing_count) = (shard.points(sweep.points()).count(), missing.len());
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot install a handler for Ctrl-C")?;
     let work = Work::new(sweep, folder, shard, missing);
-    progress::beside(&work, wanted as u64, &interrupted, || work.carry_out())?;
+    progress::run_with_progress(&work, missing_count as u64, &interrupted, || work.carry_out())?;
     let (done, seconds) = (work.done(), begin.elapsed().as_secs_f64());
-    let of = if shard == Shard::WHOLE { String::new() } else { format!(" of shard {shard}") };
-    let mut text = format!("{all} runs{of}: {} were finished before, {done} ran in {seconds:.1} s", all - wanted);
-    text += &match wanted as u64 - done {
+    let shard_text = if shard == Shard::WHOLE { String::new() } else { format!(" of shard {shard}") };
+    let mut text =
+        format!("{all} runs{shard_text}: {} were finished before, {done} ran in {seconds:.1} s", all - missing_count);
+    text += &match missing_count as u64 - done {
         0 => format!(". `hoistway merge {} -o FILE` combines all runs into a table.\n", folder.path().display()),
-        left => format!(", {left} are missing. Run the same command again to continue.\n"),
+        remaining => format!(", {remaining} are missing. Run the same command again to continue.\n"),
     };
     output.write(printable::text(&text))?;
-    if interrupted.load(Ordering::Relaxed) && done < wanted as u64 {
+    if interrupted.load(Ordering::Relaxed) && done < missing_count as u64 {
         return Ok(Ending::Interrupted);
     }
     if work.failed() > 0 {
-        complain(&format!("hoistway: a process ended with an error in {} runs", work.failed()));
+        print_warning(&format!("hoistway: a process ended with an error in {} runs", work.failed()));
         return Ok(Ending::JobFailed);
     }
     Ok(Ending::Done)
 }
 
 /// `eprintln!` would panic if standard error is closed.
-pub(super) fn complain(text: &str) {
+pub(super) fn print_warning(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

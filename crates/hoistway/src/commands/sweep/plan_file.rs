@@ -19,8 +19,8 @@ pub(super) fn read(path: &Path, limit: u64) -> Result<(Sweep, Vec<String>)> {
         let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
         anyhow!("{name}:{line}: {}", error.message().replace('\n', " "))
     })?;
-    let beside = PlanEnvironment { environment, folder: path.parent().unwrap_or(Path::new("")).to_owned() };
-    Sweep::of(space, &beside, limit).map_err(|error| match error {
+    let plan_environment = PlanEnvironment { environment, folder: path.parent().unwrap_or(Path::new("")).to_owned() };
+    Sweep::of(space, &plan_environment, limit).map_err(|error| match error {
         SweepError::TooMany { runs, limit } if runs < u64::MAX => {
             anyhow!(
                 "{name}: the space has {runs} runs, more than {limit} (expected a smaller space, or --limit {runs})"

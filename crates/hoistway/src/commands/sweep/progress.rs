@@ -12,11 +12,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Executes `runs`, shows the progress of `work`, and cancels it on Ctrl-C.
-pub(super) fn beside<T>(work: &Work<'_>, wanted: u64, interrupted: &AtomicBool, runs: impl FnOnce() -> T) -> T {
+pub(super) fn run_with_progress<T>(
+    work: &Work<'_>,
+    run_count: u64,
+    interrupted: &AtomicBool,
+    runs: impl FnOnce() -> T,
+) -> T {
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
         let monitor = scope.spawn(|| {
-            let bar = if std::io::stderr().is_terminal() { bar(wanted) } else { ProgressBar::hidden() };
+            let bar = if std::io::stderr().is_terminal() { bar(run_count) } else { ProgressBar::hidden() };
             while !ended.load(Ordering::Relaxed) {
                 if interrupted.load(Ordering::Relaxed) {
                     work.cancel();
@@ -33,8 +38,8 @@ pub(super) fn beside<T>(work: &Work<'_>, wanted: u64, interrupted: &AtomicBool, 
     })
 }
 
-fn bar(wanted: u64) -> ProgressBar {
+fn bar(run_count: u64) -> ProgressBar {
     let template = "{bar:40} {human_pos} of {human_len} runs  {elapsed} so far, about {eta} to go";
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(wanted).with_style(style)
+    ProgressBar::new(run_count).with_style(style)
 }

@@ -129,16 +129,16 @@ fn to_chrome(arguments: &ConvertArguments) -> Result<()> {
     {
         first.push(event);
     }
-    let mut flights = Flights::new(!first.iter().any(|event| event.action == Action::Queue));
+    let mut in_flight = Flights::new(!first.iter().any(|event| event.action == Action::Queue));
     let begin_ns = first.first().map_or(0, |event| event.time_ns);
     let mut written = Ok(());
     let mut first = first.into_iter();
     while let Some(event) =
         first.next().map_or_else(|| next(&mut recording, &arguments.source), |event| Ok(Some(event)))?
     {
-        flights.take(&event, &mut |step, flight| {
+        in_flight.take(&event, &mut |step, io| {
             if step == Step::Completed && written.is_ok() {
-                written = writer.write(flight, begin_ns, event.time_ns, recording.names());
+                written = writer.write(io, begin_ns, event.time_ns, recording.names());
             }
         });
     }

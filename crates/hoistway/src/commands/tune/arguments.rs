@@ -8,7 +8,7 @@ use hoistway_answer::tuning::Budget;
 use hoistway_blk::ground::Kernel;
 use hoistway_experiment::KernelOption;
 
-use crate::commands::options::{PlaceOptions, RunOptions, parse_time};
+use crate::commands::options::{RunOptions, SimulatedHostOptions, parse_time};
 use hoistway_terminal::output::Format;
 
 /// Search schedulers and their tunables for the best setting for a load.
@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     pub(super) guest_scheduler: Option<String>,
     #[command(flatten)]
-    pub(super) place: PlaceOptions,
+    pub(super) host_options: SimulatedHostOptions,
     #[command(flatten)]
     pub(super) run: RunOptions,
     /// Omit the command line from the document, so that the same input and version give the same bytes.

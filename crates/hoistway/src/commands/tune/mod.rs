@@ -16,7 +16,7 @@ use hoistway_fio::LogSource;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::state::StateFile;
-use super::compare::asked;
+use super::compare::parse;
 use super::report::tuned_page;
 use crate::input::CommandLine;
 use hoistway_terminal::Ending;
@@ -28,53 +28,53 @@ pub(crate) use self::arguments::Arguments;
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let environment = TuneEnvironment::default();
     let search = search(arguments)?;
-    let fresh = SearchState::of(&search, &environment)?;
+    let new_state = SearchState::of(&search, &environment)?;
     let files = [&arguments.run.output, &arguments.state, &arguments.report];
     files.into_iter().flatten().try_for_each(|file| environment.0.spare(file))?;
     let files = [("--state", &arguments.state), ("--report", &arguments.report)];
     different(&files)?;
     let output = Output::open(arguments.run.output.as_deref())?;
     let report = arguments.report.as_deref().map(|file| Output::beside("--report", file, &output)).transpose()?;
-    let state = arguments.state.as_deref().map(|file| StateFile::open(file, fresh)).transpose()?;
+    let state = arguments.state.as_deref().map(|file| StateFile::open(file, new_state)).transpose()?;
     if let Some(name) = arguments.state.as_deref()
         && output.is_same_file(&Output::open(Some(name))?)
     {
         bail!("--state {}: is also the output file (expected another file)", name.display());
     }
-    let known = state.as_ref().map(|file| file.state().runs.clone()).unwrap_or_default();
-    let is_ended = Arc::new(AtomicBool::new(false));
-    let under_way: Arc<OnceLock<Cancel>> = Arc::default();
-    let (interrupted, running) = (Arc::clone(&is_ended), Arc::clone(&under_way));
+    let known_runs = state.as_ref().map(|file| file.state().runs.clone()).unwrap_or_default();
+    let must_stop = Arc::new(AtomicBool::new(false));
+    let cancel_handle: Arc<OnceLock<Cancel>> = Arc::default();
+    let (interrupted, handle) = (Arc::clone(&must_stop), Arc::clone(&cancel_handle));
     let interrupt = move || {
         interrupted.store(true, Ordering::SeqCst);
-        running.get().inspect(|runs| runs.cancel());
+        handle.get().inspect(|runs| runs.cancel());
     };
     ctrlc::set_handler(interrupt).context("cannot install a handler for Ctrl-C")?;
     let observer = Observer {
-        is_ended: &is_ended,
-        under_way: &under_way,
-        kept: Mutex::new(Kept { file: state, failure: None, runs: 0 }),
+        must_stop: &must_stop,
+        cancel_handle: &cancel_handle,
+        saved: Mutex::new(Saved { file: state, failure: None, runs: 0 }),
         bar: bar(),
     };
-    let found = tune(&search, &environment, known, &observer);
+    let outcome = tune(&search, &environment, known_runs, &observer);
     if let Some(bar) = &observer.bar {
         bar.finish_and_clear();
     }
-    let kept = observer.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(failure) = kept.failure {
+    let saved = observer.saved.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(failure) = saved.failure {
         return Err(failure.context("--state"));
     }
-    let mut document = match found {
+    let mut document = match outcome {
         Ok(document) => document,
         Err(TuneError::Cannot(error)) => return Err(error.into()),
         Err(TuneError::Ended) => {
-            let how = match &arguments.state {
+            let hint = match &arguments.state {
                 Some(file) => {
-                    format!("its {} runs are saved in {}; run the same command to resume", kept.runs, file.display())
+                    format!("its {} runs are saved in {}; run the same command to resume", saved.runs, file.display())
                 }
                 None => "use --state FILE to make a search resumable".to_owned(),
             };
-            let _ = writeln!(io::stderr(), "hoistway: the search was interrupted; {how}");
+            let _ = writeln!(io::stderr(), "hoistway: the search was interrupted; {hint}");
             return Ok(Ending::Interrupted);
         }
     };
@@ -82,15 +82,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         document.command = crate::command_line().1;
     }
     document.conclusion = hoistway_render::text::tuning_conclusion(&document);
-    let holds = document.found.as_ref().is_some_and(|found| found.holds);
-    let text = rendered(&document, arguments.format, output.text_width())?;
+    let holds = document.found.as_ref().is_some_and(|outcome| outcome.holds);
+    let text = render(&document, arguments.format, output.text_width())?;
     // Each output is written even if another one fails.
     let report = report.map_or(Ok(()), |report| tuned_page(&document).and_then(|page| report.write_to_file_only(page)));
     output.write(&text).and(report)?;
     Ok(if holds { Ending::Done } else { Ending::LimitBroken })
 }
 
-fn rendered(document: &Tuning, format: Format, width: usize) -> Result<String> {
+fn render(document: &Tuning, format: Format, width: usize) -> Result<String> {
     Ok(match format {
         Format::Json => serde_json::to_string_pretty(document)? + "\n",
         Format::Table => printable::text(&hoistway_render::text::tuning(document, width)),
@@ -98,22 +98,22 @@ fn rendered(document: &Tuning, format: Format, width: usize) -> Result<String> {
 }
 
 fn search(arguments: &Arguments) -> Result<Search> {
-    let devices = asked::devices(&arguments.device)?;
+    let devices = parse::devices(&arguments.device)?;
     if let [_, another, ..] = &devices[..] {
         let name = another.common.as_ref().map(ToString::to_string).unwrap_or_default();
         bail!("--device {name}: a search uses one device (expected one, or NAME=PRESET for each file of the job file)");
     }
     let comparison = Comparison {
-        load: asked::load(Some(&arguments.job)),
+        load: parse::load(Some(&arguments.job)),
         devices: devices.into_iter().filter(|devices| *devices != Devices::default()).collect(),
         kernels: vec![arguments.kernel.to_string()],
         hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
         schedulers: arguments.over.clone(),
-        ..asked::common(&arguments.place, &arguments.run, arguments.guest_scheduler.as_slice())?
+        ..parse::common(&arguments.host_options, &arguments.run, arguments.guest_scheduler.as_slice())?
     };
     Ok(Search {
         comparison,
-        knobs: asked::each(&arguments.knob, knob)?,
+        knobs: parse::parse_each(&arguments.knob, knob)?,
         objective: arguments.objective.clone(),
         budget: arguments.budget.unwrap_or(Budget::Runs(BUDGET_RUNS)),
     })
@@ -122,14 +122,14 @@ fn search(arguments: &Arguments) -> Result<Search> {
 fn knob(text: &str) -> Result<Vary> {
     let (key, values) = text.split_once('=').map_or((text, None), |(key, values)| (key, Some(values)));
     let texts: Vec<&str> = values.map(|values| values.split(',').collect()).unwrap_or_default();
-    let Some((of, name)) = key.split_once('.').filter(|_| !texts.contains(&"")) else {
+    let Some((owner, name)) = key.split_once('.').filter(|_| !texts.contains(&"")) else {
         bail!(
             "--knob {text}: expected SCHED.TUNABLE or queue.FILE, with values if needed, such as kyber.read_lat_nsec or \
              mq-deadline.fifo_batch=1,4,16"
         );
     };
     let texts = texts.into_iter().map(str::to_owned).collect();
-    Ok(Vary { of: of.to_owned(), name: name.to_owned(), texts })
+    Ok(Vary { of: owner.to_owned(), name: name.to_owned(), texts })
 }
 
 /// The progress bar; on a terminal only.
@@ -142,14 +142,14 @@ fn bar() -> Option<ProgressBar> {
 
 /// Stores finished runs, and ends the search on Ctrl-C.
 struct Observer<'a> {
-    is_ended: &'a AtomicBool,
-    /// Cancels the current runs; set when the first begins.
-    under_way: &'a OnceLock<Cancel>,
-    kept: Mutex<Kept>,
+    must_stop: &'a AtomicBool,
+    /// Cancels the current runs. Set when the first begins.
+    cancel_handle: &'a OnceLock<Cancel>,
+    saved: Mutex<Saved>,
     bar: Option<ProgressBar>,
 }
 
-struct Kept {
+struct Saved {
     file: Option<StateFile>,
     /// The first error while writing the state.
     failure: Option<anyhow::Error>,
@@ -158,11 +158,11 @@ struct Kept {
 
 impl SearchObserver for Observer<'_> {
     fn begins(&self, cancel: Cancel) {
-        let _ = self.under_way.set(cancel);
+        let _ = self.cancel_handle.set(cancel);
     }
 
     fn goes_on(&self) -> bool {
-        !self.is_ended.load(Ordering::SeqCst)
+        !self.must_stop.load(Ordering::SeqCst)
     }
 
     fn ran(&self, runs: &[TuneRun], planned: u64) {
@@ -170,12 +170,12 @@ impl SearchObserver for Observer<'_> {
             bar.set_length(planned);
             bar.set_position(runs.len() as u64);
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.runs = runs.len();
-        let written = kept.file.as_mut().map_or(Ok(()), |file| file.write(runs.to_vec()));
+        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        saved.runs = runs.len();
+        let written = saved.file.as_mut().map_or(Ok(()), |file| file.write(runs.to_vec()));
         if let Err(failure) = written {
-            kept.failure.get_or_insert(failure);
-            self.is_ended.store(true, Ordering::SeqCst);
+            saved.failure.get_or_insert(failure);
+            self.must_stop.store(true, Ordering::SeqCst);
         }
     }
 }

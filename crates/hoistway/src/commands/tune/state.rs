@@ -19,10 +19,10 @@ impl StateFile {
     /// Reads the state if the file exists, and checks that it can be written.
     pub(super) fn open(name: &Path, mut state: SearchState) -> Result<Self> {
         // A pipe or device may never end, so it cannot hold a state.
-        let read = fs::metadata(name).and_then(|there| {
-            if there.is_file() { fs::read_to_string(name) } else { Err(Error::other("not a regular file")) }
+        let content = fs::metadata(name).and_then(|metadata| {
+            if metadata.is_file() { fs::read_to_string(name) } else { Err(Error::other("not a regular file")) }
         });
-        match read {
+        match content {
             Ok(text) => {
                 if let Err(problem) = state.resume_from(&text) {
                     bail!("--state {}: {problem}", name.display());

@@ -12,10 +12,10 @@ const DROPPED: [&str; 6] = ["filename", "directory", "filename_format", "group_r
 pub(super) fn on_target(text: &str, target: &Path, runtime_ms: Option<u64>) -> Result<String, String> {
     let mut dropped = DROPPED.to_vec();
     // fio takes a colon as a separator of file names.
-    let mut own = format!("[global]\nfilename={}\n", target.display().to_string().replace(':', "\\:"));
+    let mut redirected = format!("[global]\nfilename={}\n", target.display().to_string().replace(':', "\\:"));
     if let Some(ms) = runtime_ms {
         dropped.extend(["runtime", "timeout", "time_based"]);
-        own += &format!("runtime={ms}ms\ntime_based=1\n");
+        redirected += &format!("runtime={ms}ms\ntime_based=1\n");
     }
     for (index, line) in text.lines().enumerate() {
         let name = line.split(['=', ';', '#']).next().unwrap_or_default().trim();
@@ -23,11 +23,11 @@ pub(super) fn on_target(text: &str, target: &Path, runtime_ms: Option<u64>) -> R
             return Err(format!("line {}: includes another file (expected a job file without include)", index + 1));
         }
         if !dropped.contains(&name) {
-            own += line;
-            own.push('\n');
+            redirected += line;
+            redirected.push('\n');
         }
     }
-    Ok(own)
+    Ok(redirected)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use hoistway_terminal::output::Output;
 use hoistway_terminal::{Ending, printable};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
-use crate::commands::compare::asked;
+use crate::commands::compare::parse;
 use crate::commands::options::{ReplayOptions, parse_time};
 use crate::commands::target::{Queues, Target, TargetOptions};
 use crate::input::CommandLine;
@@ -96,22 +96,22 @@ enum VerifyFormat {
 /// Ends runs early on Ctrl-C.
 #[derive(Clone, Default)]
 struct Interrupt {
-    is_there: Arc<AtomicBool>,
+    is_requested: Arc<AtomicBool>,
     /// The run of our own engine, if there is one.
     engine: Arc<Mutex<Option<RealControls>>>,
 }
 
 impl Interrupt {
-    fn is_there(&self) -> bool {
-        self.is_there.load(Ordering::Relaxed)
+    fn is_requested(&self) -> bool {
+        self.is_requested.load(Ordering::Relaxed)
     }
 
     fn engine(&self) -> std::sync::MutexGuard<'_, Option<RealControls>> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn come(&self) {
-        self.is_there.store(true, Ordering::Relaxed);
+    fn request(&self) {
+        self.is_requested.store(true, Ordering::Relaxed);
         if let Some(controls) = &*self.engine() {
             controls.cancel();
         }
@@ -119,7 +119,7 @@ impl Interrupt {
 }
 
 /// How the load runs on the kernel.
-enum Runs<'a> {
+enum KernelRuns<'a> {
     /// In fio, with this job file.
     Fio(tempfile::NamedTempFile),
     /// In our own engine.
@@ -130,10 +130,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let environment = CommandLine::default();
     let interrupt = Interrupt::default();
     let handler = interrupt.clone();
-    ctrlc::set_handler(move || handler.come()).context("cannot install a handler for Ctrl-C")?;
+    ctrlc::set_handler(move || handler.request()).context("cannot install a handler for Ctrl-C")?;
     let mut comparison = Comparison {
         load: Load::File(arguments.job.clone()),
-        replay: asked::replay(&arguments.replay)?,
+        replay: parse::replay(&arguments.replay)?,
         devices: vec![arguments.device.as_str().into()],
         hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
         cpus: std::thread::available_parallelism().ok().and_then(|cpus| u16::try_from(cpus.get()).ok()),
@@ -156,7 +156,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         "{}: does not exist, and the load does not set its size (expected size= in every job, or an existing file)",
         arguments.target.display()
     );
-    let Some(target) = Target::open(&arguments.target, &arguments.target_options, bytes, &|| interrupt.is_there())?
+    let Some(target) = Target::open(&arguments.target, &arguments.target_options, bytes, &|| interrupt.is_requested())?
     else {
         return Ok(Ending::Interrupted);
     };
@@ -164,20 +164,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     comparison.kernels = vec![target.host.kernel.release.clone()];
     let experiment;
     let runs = if is_recording {
-        experiment = of_recording(arguments, &comparison, &target);
-        Runs::Engine(&experiment)
+        experiment = recording_experiment(arguments, &comparison, &target);
+        KernelRuns::Engine(&experiment)
     } else {
         let runtime_ms = comparison.runtime_ns.map(|ns| (ns / 1_000_000).max(1));
-        let on_target = |place: &Path| {
-            let own = job_text::on_target(text.text(), place, runtime_ms);
-            own.map_err(|why| anyhow!("{}: {why}", arguments.job.display()))
+        let on_target = |target_path: &Path| {
+            let job_file = job_text::on_target(text.text(), target_path, runtime_ms);
+            job_file.map_err(|why| anyhow!("{}: {why}", arguments.job.display()))
         };
         // Predict the load that runs. The simulated device is the model, whatever device the target is.
         comparison.load = Load::Text { name: text.name().to_owned(), text: on_target(Path::new("target"))? };
-        let own = on_target(&target.path)?;
+        let job_file = on_target(&target.path)?;
         let mut file = tempfile::Builder::new().suffix(".fio").tempfile().context("a job file for fio")?;
-        file.write_all(own.as_bytes()).context("a job file for fio")?;
-        Runs::Fio(file)
+        file.write_all(job_file.as_bytes()).context("a job file for fio")?;
+        KernelRuns::Fio(file)
     };
     if let Some(output) = &arguments.output {
         environment.spare(output)?;
@@ -229,11 +229,11 @@ fn schedulers(arguments: &Arguments, target: &Target) -> Result<Vec<String>> {
             offered.join(", ")
         );
     }
-    let both = || SCHEDULERS.iter().map(|name| (*name).to_owned()).filter(|name| offered.contains(name)).collect();
-    Ok(if arguments.schedulers.is_empty() { both() } else { arguments.schedulers.clone() })
+    let common = || SCHEDULERS.iter().map(|name| (*name).to_owned()).filter(|name| offered.contains(name)).collect();
+    Ok(if arguments.schedulers.is_empty() { common() } else { arguments.schedulers.clone() })
 }
 
-fn of_recording(arguments: &Arguments, comparison: &Comparison, target: &Target) -> RealExperiment {
+fn recording_experiment(arguments: &Arguments, comparison: &Comparison, target: &Target) -> RealExperiment {
     let kind = if target.below.is_device { "blk" } else { "file" };
     RealExperiment {
         load: comparison.load.clone(),
@@ -263,7 +263,7 @@ fn of_recording(arguments: &Arguments, comparison: &Comparison, target: &Target)
 fn measured(
     arguments: &Arguments,
     mut queues: Queues<'_>,
-    runs: &Runs<'_>,
+    runs: &KernelRuns<'_>,
     (schedulers, modifies): (&[String], bool),
     interrupt: &Interrupt,
 ) -> Result<Option<KernelFigures>> {
@@ -276,7 +276,7 @@ fn measured(
         ProgressBar::hidden()
     };
     let mut measured = KernelFigures::new();
-    let mut is_whole = true;
+    let mut is_complete = true;
     let begin = Instant::now();
     'rounds: for round in 0..arguments.rounds as usize {
         for index in 0..schedulers.len() {
@@ -284,8 +284,8 @@ fn measured(
             let scheduler = &schedulers[(index + round) % schedulers.len()];
             bar.set_message(scheduler.clone());
             queues.set(scheduler)?;
-            let Some(figures) = one(runs, modifies, interrupt)? else {
-                is_whole = false;
+            let Some(figures) = run_once(runs, modifies, interrupt)? else {
+                is_complete = false;
                 break 'rounds;
             };
             queues.check(scheduler)?;
@@ -303,31 +303,31 @@ fn measured(
     }
     bar.finish_and_clear();
     queues.restore()?;
-    Ok(is_whole.then_some(measured))
+    Ok(is_complete.then_some(measured))
 }
 
 /// The figures of a run. `None` if it was interrupted.
-fn one(runs: &Runs<'_>, modifies: bool, interrupt: &Interrupt) -> Result<Option<Figures>> {
+fn run_once(runs: &KernelRuns<'_>, modifies: bool, interrupt: &Interrupt) -> Result<Option<Figures>> {
     match runs {
-        Runs::Fio(job) => {
+        KernelRuns::Fio(job) => {
             let mut arguments = vec!["--lat_percentiles=1".to_owned(), "--clat_percentiles=0".to_owned()];
             arguments.extend((!modifies).then(|| "--readonly".to_owned()));
-            arguments.push(path(job.path()));
-            match fio::run(&arguments, &|| !interrupt.is_there()) {
+            arguments.push(path_text(job.path()));
+            match fio::run(&arguments, &|| !interrupt.is_requested()) {
                 Ok(document) => Ok(Some(of_fio(&document))),
                 Err(FioError::Interrupted) => Ok(None),
                 Err(error) => Err(error.into()),
             }
         }
-        Runs::Engine(experiment) => {
+        KernelRuns::Engine(experiment) => {
             let environment = CommandLine::of_real_runs();
             let document = in_engine(experiment, &environment, interrupt)?;
-            Ok((!interrupt.is_there()).then(|| of_run(&document)))
+            Ok((!interrupt.is_requested()).then(|| of_run(&document)))
         }
     }
 }
 
-fn path(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
@@ -336,7 +336,7 @@ fn in_engine(experiment: &RealExperiment, environment: &CommandLine, interrupt: 
     let controls = plan.controls();
     *interrupt.engine() = Some(controls.clone());
     // The interruption may have come before the controls existed.
-    if interrupt.is_there() {
+    if interrupt.is_requested() {
         controls.cancel();
     }
     plan.prepare(&controls)?;

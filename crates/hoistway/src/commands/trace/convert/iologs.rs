@@ -27,8 +27,8 @@ pub(super) fn write(source: &Source, output: &Path, version: IologVersion) -> Re
         source.name()
     )?;
     for (number, stream) in program.streams.iter().enumerate() {
-        let log = files.place(number).display().to_string().replace('\\', "\\\\").replace(':', "\\:");
-        let (name, depth) = (section(stream), stream.evidence.depth_max.max(1));
+        let log = files.final_path(number).display().to_string().replace('\\', "\\\\").replace(':', "\\:");
+        let (name, depth) = (section_name(stream), stream.evidence.depth_max.max(1));
         write!(job_file, "\n[{name}]\nread_iolog={log}\niodepth={depth}\n")?;
     }
     job_file.flush()?;
@@ -36,7 +36,7 @@ pub(super) fn write(source: &Source, output: &Path, version: IologVersion) -> Re
 }
 
 /// A section name without characters that a job file reserves: names of tasks may contain anything.
-fn section(stream: &Stream) -> String {
+fn section_name(stream: &Stream) -> String {
     let is_plain = |letter: &char| !letter.is_control() && !"[]".contains(*letter);
     let name: String = stream.name.chars().filter(is_plain).collect();
     stream.pid.map_or_else(|| name.clone(), |pid| format!("{name}-{pid}"))

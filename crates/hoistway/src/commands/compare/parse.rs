@@ -11,7 +11,7 @@ use hoistway_experiment::{
 };
 
 use super::arguments::Arguments;
-use crate::commands::options::{PlaceOptions, ReplayOptions, RunOptions, parse_time};
+use crate::commands::options::{ReplayOptions, RunOptions, SimulatedHostOptions, parse_time};
 use crate::commands::outputs::JudgingOptions;
 
 /// The comparison that the options describe.
@@ -22,49 +22,54 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
         kernels: arguments.kernel.iter().map(ToString::to_string).collect(),
         hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
         schedulers: arguments.schedulers.clone(),
-        vary: each(&arguments.vary, vary)?,
+        vary: parse_each(&arguments.vary, vary)?,
         repeats: arguments.repeat.unwrap_or(if arguments.is_for_people() { limits::UNTIL_SURE_MAX } else { 1 }),
-        until_sure: arguments.is_until_sure(),
+        until_sure: arguments.repeats_until_certain(),
         baseline: arguments.judging.baseline.clone(),
         focus: focus(&arguments.judging)?,
         smallest_effect: arguments.judging.smallest_effect,
         logs: arguments.outputs.fio_logs.is_some(),
         excerpts: arguments.outputs.report.is_some(),
-        ..common(&arguments.place, &arguments.run, &arguments.guest_schedulers)?
+        ..common(&arguments.host_options, &arguments.run, &arguments.guest_schedulers)?
     })
 }
 
 /// The options that `compare` and `tune` share.
-pub(crate) fn common(place: &PlaceOptions, run: &RunOptions, guest_schedulers: &[String]) -> Result<Comparison> {
+pub(crate) fn common(
+    host_options: &SimulatedHostOptions,
+    run: &RunOptions,
+    guest_schedulers: &[String],
+) -> Result<Comparison> {
     Ok(Comparison {
-        replay: replay(&place.replay)?,
-        cpus: place.cpus,
-        memory_bytes: place.memory,
-        sysctls: each(&place.sysctl, sysctl)?,
-        journal: place.journal,
-        elevator: place.elevator.clone(),
+        replay: replay(&host_options.replay)?,
+        cpus: host_options.cpus,
+        memory_bytes: host_options.memory,
+        sysctls: parse_each(&host_options.sysctl, sysctl)?,
+        journal: host_options.journal,
+        elevator: host_options.elevator.clone(),
         guests: Guests {
             schedulers: guest_schedulers.to_vec(),
-            virtual_disk: place.virtual_disk.as_deref().map(Into::into),
-            weights: each(&place.guest_weight, weight)?,
+            virtual_disk: host_options.virtual_disk.as_deref().map(Into::into),
+            weights: parse_each(&host_options.guest_weight, weight)?,
         },
-        tunables: each(&run.set, tunable)?,
-        queue_files: queue_files(&run.queue, place.nr_requests.as_deref())?,
-        hw_queues: place.hw_queues,
-        read_queues: place.read_queues,
-        poll_queues: place.poll_queues,
-        shared_tags: place.shared_tags,
-        submitter_dispatches: place.submitter_dispatches,
-        techniques: place.techniques.clone(),
-        writes: each(&place.at, write)?,
-        io_max: each(&place.io_max, |text| {
-            let missing = || format!("--io-max {text:?}: expected a cgroup and its limits, {}", limits::IO_MAX_EXAMPLE);
-            cgroup_file(text).with_context(missing)
+        tunables: parse_each(&run.set, tunable)?,
+        queue_files: queue_files(&run.queue, host_options.nr_requests.as_deref())?,
+        hw_queues: host_options.hw_queues,
+        read_queues: host_options.read_queues,
+        poll_queues: host_options.poll_queues,
+        shared_tags: host_options.shared_tags,
+        submitter_dispatches: host_options.submitter_dispatches,
+        techniques: host_options.techniques.clone(),
+        writes: parse_each(&host_options.at, write)?,
+        io_max: parse_each(&host_options.io_max, |text| {
+            let expected =
+                || format!("--io-max {text:?}: expected a cgroup and its limits, {}", limits::IO_MAX_EXAMPLE);
+            cgroup_file(text).with_context(expected)
         })?,
-        io_prio_class: each(&place.io_prio_class, |text| {
-            let missing =
+        io_prio_class: parse_each(&host_options.io_prio_class, |text| {
+            let expected =
                 || format!("--io-prio-class {text:?}: expected a cgroup and a class, such as \"backup idle\"");
-            cgroup_file(text).with_context(missing)
+            cgroup_file(text).with_context(expected)
         })?,
         runtime_ns: run.runtime.map(|runtime| runtime.0),
         ramp_ns: run.ramp.map(|ramp| ramp.0),
@@ -76,13 +81,13 @@ pub(crate) fn common(place: &PlaceOptions, run: &RunOptions, guest_schedulers: &
 /// The options of a replay.
 pub(crate) fn replay(options: &ReplayOptions) -> Result<Replay> {
     let default = Replay::default();
-    let named = |option: &str, texts: &[String], expected: &str| -> Result<Vec<(String, String)>> {
-        each(texts, |text| {
+    let parse_pairs = |option: &str, texts: &[String], expected: &str| -> Result<Vec<(String, String)>> {
+        parse_each(texts, |text| {
             let parts = text.rsplit_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
             parts.with_context(|| format!("{option} {text}: expected {expected}"))
         })
     };
-    let depths = named("--depth", &options.depth, "STREAM=N, such as postgres=32")?;
+    let depths = parse_pairs("--depth", &options.depth, "STREAM=N, such as postgres=32")?;
     let depths = depths.into_iter().map(|(name, text)| {
         let depth =
             text.parse().with_context(|| format!("--depth {name}={text}: expected a whole number after the ="))?;
@@ -97,8 +102,10 @@ pub(crate) fn replay(options: &ReplayOptions) -> Result<Replay> {
         speed: options.speed.unwrap_or(default.speed),
         copies: options.copies.unwrap_or(default.copies),
         depths: depths.collect::<Result<_>>()?,
-        priorities: named("--prio", &options.prio, "STREAM=CLASS:LEVEL, such as backup=idle")?.into_iter().collect(),
-        cgroup_weights: each(&options.cgroup, |text| {
+        priorities: parse_pairs("--prio", &options.prio, "STREAM=CLASS:LEVEL, such as backup=idle")?
+            .into_iter()
+            .collect(),
+        cgroup_weights: parse_each(&options.cgroup, |text| {
             let parts =
                 text.split_once("=weight:").and_then(|(id, weight)| Some((id.parse().ok()?, weight.parse().ok()?)));
             parts.with_context(|| format!("--cgroup {text}: expected ID=weight:N, such as 4711=weight:200"))
@@ -126,11 +133,11 @@ fn window(text: &str) -> Result<(u64, u64)> {
 
 /// The figures that results are ranked by.
 pub(crate) fn focus(judging: &JudgingOptions) -> Result<Vec<WeightedFigure>> {
-    each(&judging.focus, |text| text.parse().with_context(|| format!("--focus {text}")))
+    parse_each(&judging.focus, |text| text.parse().with_context(|| format!("--focus {text}")))
 }
 
-pub(crate) fn each<T>(texts: &[String], read: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
-    texts.iter().map(|text| read(text)).collect()
+pub(crate) fn parse_each<T>(texts: &[String], parse: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
+    texts.iter().map(|text| parse(text)).collect()
 }
 
 /// The job file with this name; if there is no such file, the scenario with this name; without a name the example.
@@ -144,40 +151,40 @@ pub(crate) fn load(job: Option<&Path>) -> Load {
 }
 
 /// All combinations of devices: each device without a file name, together with those for single files.
-pub(crate) fn devices(wanted: &[String]) -> Result<Vec<Devices>> {
+pub(crate) fn devices(options: &[String]) -> Result<Vec<Devices>> {
     let mut files = BTreeMap::new();
     let mut common: Option<&str> = None;
-    for device in wanted {
+    for device in options {
         match (device.split_once('='), common) {
-            (Some((_, several)), _) if several.contains(',') => {
+            (Some((_, list)), _) if list.contains(',') => {
                 bail!("--device {device}: a list of devices to compare takes no NAME= (expected NAME=PRESET, or A,B)")
             }
             (Some((file, name)), _) => {
-                if let Some(before) = files.insert(file.to_owned(), name.into()) {
+                if let Some(earlier) = files.insert(file.to_owned(), name.into()) {
                     bail!(
-                        "--device {device}: --device {file}={before} was already given (expected one device for each file)"
+                        "--device {device}: --device {file}={earlier} was already given (expected one device for each file)"
                     )
                 }
             }
-            (None, Some(before)) => bail!(
-                "--device {device}: --device {before} was already given (expected NAME=PRESET; to compare both --device {before},{device})"
+            (None, Some(earlier)) => bail!(
+                "--device {device}: --device {earlier} was already given (expected NAME=PRESET; to compare both --device {earlier},{device})"
             ),
             (None, None) => common = Some(device),
         }
     }
     let Some(common) = common else { return Ok(vec![Devices { common: None, files }]) };
-    Ok(common.split(',').map(|one| Devices { common: Some(one.into()), files: files.clone() }).collect())
+    Ok(common.split(',').map(|name| Devices { common: Some(name.into()), files: files.clone() }).collect())
 }
 
 pub(crate) fn vary(text: &str) -> Result<Vary> {
     let parsed = text.split_once('=').and_then(|(key, values)| Some((key.split_once('.')?, values)));
-    let Some(((of, name), values)) = parsed.filter(|(_, values)| !values.split(',').any(str::is_empty)) else {
+    let Some(((owner, name), values)) = parsed.filter(|(_, values)| !values.split(',').any(str::is_empty)) else {
         bail!(
             "--vary {text}: expected SCHED.TUNABLE=V1,V2,... or queue.FILE=V1,V2,..., such as mq-deadline.fifo_batch=1,4,16 or \
              queue.nr_requests=64,256"
         );
     };
-    Ok(Vary { of: of.to_owned(), name: name.to_owned(), texts: values.split(',').map(str::to_owned).collect() })
+    Ok(Vary { of: owner.to_owned(), name: name.to_owned(), texts: values.split(',').map(str::to_owned).collect() })
 }
 
 fn weight(text: &str) -> Result<(String, u32)> {
@@ -202,7 +209,7 @@ fn sysctl(text: &str) -> Result<Sysctl> {
 
 /// The files of `--queue`, and `--nr-requests`.
 pub(crate) fn queue_files(queue: &[String], nr_requests: Option<&str>) -> Result<Vec<QueueFile>> {
-    let mut files = each(queue, |setting| {
+    let mut files = parse_each(queue, |setting| {
         let Some((file, text)) = setting.split_once('=') else {
             bail!("--queue {setting}: expected KEY=VALUE, such as nr_requests=64");
         };
@@ -224,11 +231,11 @@ fn write(text: &str) -> Result<QueueWrite> {
         bail!("--at {text}: expected TIME:KEY=VALUE, such as 10s:scheduler=bfq or 10s:bfq.slice_idle=0");
     };
     let at_ns = parse_time(at).map_err(anyhow::Error::msg).with_context(|| format!("--at {text}"))?.0;
-    let (under, file) = match key.split_once('.') {
+    let (scheduler, file) = match key.split_once('.') {
         Some((scheduler, tunable)) => (Some(scheduler.to_owned()), format!("iosched/{tunable}")),
         None => (None, key.to_owned()),
     };
-    Ok(QueueWrite { at_ns, under, file, text: value.to_owned() })
+    Ok(QueueWrite { at_ns, under: scheduler, file, text: value.to_owned() })
 }
 
 /// A cgroup, and what to write to one of its files.

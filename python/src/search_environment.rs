@@ -14,15 +14,15 @@ use crate::environment::Caller;
 use crate::errors;
 
 /// The environment of a search.
-pub(crate) struct Seeker(Caller);
+pub(crate) struct SearchEnvironment(Caller);
 
-impl Default for Seeker {
+impl Default for SearchEnvironment {
     fn default() -> Self {
-        Seeker(Caller { schedulers: all_schedulers() })
+        SearchEnvironment(Caller { schedulers: all_schedulers() })
     }
 }
 
-impl CallerEnvironment for Seeker {
+impl CallerEnvironment for SearchEnvironment {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.0.read(path)
     }
@@ -57,6 +57,6 @@ fn keyword(field: Field) -> &'static str {
 }
 
 /// An error in a search, as an exception.
-pub(crate) fn refused(py: Python<'_>, error: &Error) -> PyErr {
-    errors::about(py, error, keyword(error.field))
+pub(crate) fn search_error(py: Python<'_>, error: &Error) -> PyErr {
+    errors::with_argument(py, error, keyword(error.field))
 }
