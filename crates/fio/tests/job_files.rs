@@ -532,7 +532,7 @@ fn zone_options_that_cannot_work_are_refused_or_reported() {
     let parsed =
         |options: &str| JobFile::parse(&format!("[a]\nfilename=x\n{options}\n"), "jobs.fio", &Environment::empty());
     for (options, expected) in [
-        ("zonemode=strided", "jobs.fio:3: [a] zonemode: strided needs zonesize (say how"),
+        ("zonemode=strided", "jobs.fio:3: [a] zonemode: strided needs zonesize (give the bytes"),
         ("zonemode=zbd", "jobs.fio:3: [a] zonemode: \"zbd\" is not supported: zoned devices are not modelled"),
         ("zonemode=zoned", "jobs.fio:3: [a] zonemode: \"zoned\" is not one of its values (expected none or strided)"),
         ("zonemode=none\nzonesize=1m", "jobs.fio:4: [a] zonesize: zonemode=none and zonesize exclude each other"),

@@ -286,7 +286,7 @@ mod tests {
         for (text, said) in [
             ("name=a,weight=0", "weight \"0\" is not a number from 1 to 1000"),
             ("weight=1001", "from 1 to 1000"),
-            ("ioprio=be/8", "be/0 (first)"),
+            ("ioprio=be/8", "be/0 (highest)"),
             ("ioprio=idle/1", "idle"),
             ("max-iops=1", "smallest limit is 2"),
             ("max-bps=fast", "not a number"),
