@@ -42,7 +42,7 @@ fn bad_input_is_one_sentence_and_status_2() {
         (&["--target", "mem:1M", "--data", "disk", "--socket", &socket], "--data disk: only a simulated device"),
         (&["--target", "file:/nonexistent", "--socket", &socket], "/nonexistent"),
         (&["--target", &empty, "--socket", &socket], "is empty"),
-        (&["--target", &no_disk, "--socket", &socket], "no block device"),
+        (&["--target", &no_disk, "--socket", &socket], "not a block device"),
         (&["--target", "mem:1M", "--socket", "/nonexistent/s"], "cannot listen on /nonexistent/s"),
         (&["--target", "mem:1M", "--socket", &in_use], "Address already in use"),
         (&["--target", "mem:1M", "--socket", &file], "exists and is not a socket"),

@@ -48,10 +48,11 @@ fn reads_beside(scheduler: &[&str], weights: [u16; 2]) -> [u64; 2] {
 
 #[test]
 fn exports_share_a_fast_target_by_weight_unless_a_scheduler_was_asked_for() {
-    // Other programs may take the CPU from one of the clients: a share has to be kept in one of three rounds.
+    // Where CPUs are short, a client that does not get one leaves its share to the other: the bounds are wide, and a share has to be kept
+    // in one of five rounds. The unit tests of the server's shares check the exact ones.
     let keeps = |scheduler: &[&str], weights, bounds: std::ops::Range<f64>| {
         let mut seen = Vec::new();
-        for _ in 0..3 {
+        for _ in 0..5 {
             let reads = reads_beside(scheduler, weights);
             let ratio = reads[1] as f64 / reads[0] as f64;
             if bounds.contains(&ratio) {
@@ -61,7 +62,7 @@ fn exports_share_a_fast_target_by_weight_unless_a_scheduler_was_asked_for() {
         }
         panic!("{scheduler:?} {weights:?}: reads and ratio {seen:?}, expected {bounds:?}");
     };
-    keeps(&[], [100, 400], 2.8..5.2);
-    keeps(&[], [100, 100], 0.7..1.4);
-    keeps(&["--scheduler", "none"], [100, 400], 0.5..2.0);
+    keeps(&[], [100, 800], 2.0..10.0);
+    keeps(&[], [100, 100], 0.6..1.6);
+    keeps(&["--scheduler", "none"], [100, 800], 0.5..1.8);
 }

@@ -250,7 +250,7 @@ fn known_files_that_are_no_recordings_are_refused_by_name() {
         ("; a comment\n[global]\nrw=read\n", "a fio job file"),
         ("; perf record -e block:block_rq_issue: too\n[global]\nrw=read\n", "a fio job file"),
         ("==================== All Devices ====================\n", "output of btt"),
-        ("Linux 6.18\n\nDevice r/s rkB/s w/s wkB/s\nsda 1 2 3 4\n", "a summary of I/O"),
+        ("Linux 6.18\n\nDevice r/s rkB/s w/s wkB/s\nsda 1 2 3 4\n", "a summary, which has no individual I/Os"),
     ];
     for (text, what) in cases {
         let error = refused(text.as_bytes());
