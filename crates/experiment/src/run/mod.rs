@@ -191,7 +191,7 @@ impl Plan<'_> {
         self.run_scenario(&self.scenario(planned), planned, control, observer, observers)
     }
 
-    /// Like [`one`](Self::one), for a modified scenario.
+    /// Like [`run_single`](Self::run_single), for a modified scenario.
     pub(crate) fn run_scenario(
         &self,
         scenario: &Scenario<'_>,
