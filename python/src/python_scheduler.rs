@@ -231,7 +231,7 @@ impl Scheduler for PythonScheduler {
         self.class.has_absorbed
     }
 
-    /// The object is told only about requests that it has received.
+    /// Allowed only for requests that were inserted into the Python object; it does not know others.
     fn allow_join(&self, first: RqId, _: RqId) -> bool {
         self.class.has_absorbed && self.numbers.contains_key(&first)
     }

@@ -1,7 +1,7 @@
 //! Shares of the exports of a fast target, under the scheduler none: a deficit round robin by weight.
 //!
-//! Requests of exports that are busy at the same time wait for room in a small window in front of the block layer. Whenever there is room,
-//! the export whose turn it is fills it, until it has used its part of the round; a new round begins when no waiting export has any left.
+//! If several exports are busy, their requests wait for room in a small window in front of the block layer. The exports fill it in turn,
+//! each until it has used its deficit of the round; a new round begins when no waiting export has any deficit left.
 //! An export that is busy alone does not wait, and neither does a request of an export that has nothing in flight.
 
 use std::collections::VecDeque;
@@ -13,10 +13,10 @@ use rustc_hash::FxHashMap;
 
 use crate::event_loop::{ConnectionId, Inboxes};
 
-/// The cost of a request beside its data, in bytes.
+/// The fixed cost of a request in addition to its data, in bytes.
 const REQUEST_COST: u64 = 8 << 10;
-/// Exports that are busy at the same time wait for each other while requests of this cost are in flight. A fast target reaches most of its
-/// throughput with it; what waits here is what the weights choose from.
+/// Exports that are busy at the same time wait for each other while requests of this cost are in flight. Assumed to be
+/// large enough for most of a fast target's throughput, and small enough that requests wait here, where weights apply, and not in the target.
 const WINDOW: u64 = 256 << 10;
 /// The cost that a round allows for each unit of weight: a read of 4 KiB needs a round of weight 75.
 const COST_PER_WEIGHT: i64 = 164;

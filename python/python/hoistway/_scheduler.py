@@ -38,14 +38,14 @@ class Scheduler:
         raise NotImplementedError
 
     def finish(self, request: Request, now_ns: int) -> None:
-        """Is told that a dispatched request has completed. Overriding it is optional."""
+        """Called when a dispatched request has completed. Overriding it is optional."""
 
     def has_work(self) -> bool:
         """Whether `dispatch` should be called. Default: whether any request is waiting."""
         return True
 
     def absorbed(self, survivor: Request, absorbed: Request) -> None:
-        """Is told that `absorbed` was merged into `survivor`. Both were waiting here; `absorbed` must no longer be dispatched.
+        """Called when `absorbed` was merged into `survivor`. Both were waiting here; `absorbed` must no longer be dispatched.
 
         Waiting requests are merged only if a scheduler overrides this method; then `sector` and `bytes` of a waiting request may change
         at any time.

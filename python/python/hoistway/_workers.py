@@ -45,7 +45,7 @@ def count(executor: Executor) -> int | None:
 
 
 def in_flight(executor: Executor, wanted: int | None) -> int:
-    """Maximum tasks in flight: so many that no worker waits for its next one."""
+    """Maximum tasks in flight: enough that no worker waits for its next task."""
     return wanted or 2 * (count(executor) or os.cpu_count() or 1)
 
 

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::ResultsDocument;
 use hoistway_measure::Operation;
 
-/// If mean latencies differ by this factor, the devices are different. Drives of one class and generation stay below it and rank the
-/// schedulers in the same order; classes of drives are a factor of ten or more apart.
+/// If mean latencies differ by this factor, the devices are taken for different ones. An assumption: drives of one class are assumed to
+/// stay below it, and to rank the schedulers in the same order.
 const MISMATCH_FACTOR: f64 = 3.0;
 /// An operation is compared if at least one in this many I/Os is of this operation.
 const IOS_PER_COUNTED: f64 = 20.0;

@@ -209,6 +209,12 @@ pub struct Run {
 }
 
 impl ResultsDocument {
+    /// Whether its verdicts were withdrawn, because its recording lacks too much.
+    #[must_use]
+    pub fn has_withdrawn_verdicts(&self) -> bool {
+        self.recording.is_some() && self.verdicts.is_empty()
+    }
+
     /// Differences smaller than this fraction are ignored: as requested, or [`SMALLEST_EFFECT`].
     #[must_use]
     pub fn smallest_effect(&self) -> f64 {

@@ -73,8 +73,7 @@ pub fn verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
 
 /// The verdicts that a document still holds: those of [`verdicts`], or none if a recording's were withdrawn because it lacks too much.
 pub fn held_verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
-    let document = analysis.document;
-    if document.recording.is_some() && document.verdicts.is_empty() { Vec::new() } else { verdicts(analysis) }
+    if analysis.document.has_withdrawn_verdicts() { Vec::new() } else { verdicts(analysis) }
 }
 
 /// The label of the variant that a document recommends on its first setup, to change to or to keep. `None` if there is only one.

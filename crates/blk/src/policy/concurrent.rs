@@ -1,8 +1,7 @@
 //! A scheduler with locks of its own: many CPUs call it at once, with `&self`.
 //!
-//! Where a [`Scheduler`](super::Scheduler) is a single-threaded policy behind one lock, which the block layer takes for it, this one
-//! decides by itself what its CPUs share. It owns the requests that wait in it. Four functions are required, as there; all others
-//! have a default. Its locks are [`Sharing::Lock`]s taken at [`Site::HardwareQueue`] and [`Site::SoftwareQueue`], so that
+//! A [`Scheduler`](super::Scheduler) is a single-threaded policy, and the block layer locks around it. A [`Concurrent`] scheduler has its own
+//! locks and owns its waiting requests. Both traits require four functions; all others have a default. Its locks are [`Sharing::Lock`]s taken at [`Site::HardwareQueue`] and [`Site::SoftwareQueue`], so that
 //! virtual time charges for them, and its words [`Sharing::Word`]s.
 //!
 //! [`Site::HardwareQueue`]: crate::ground::Site::HardwareQueue
@@ -107,11 +106,11 @@ pub trait Concurrent<Sh: Sharing>: Any {
     }
 }
 
-/// Any of them, as the CPUs of a queue share it.
+/// A concurrent scheduler as a trait object, as the CPUs of a queue share it.
 pub type ConcurrentObject<Sh> =
     <<Sh as Sharing>::Objects as Objects>::Of<dyn Concurrent<Sh>, dyn Concurrent<Sh> + Send + Sync>;
 
-/// Makes a scheduler for each kind of sharing from the same code. This is what a [`Row`](crate::schedulers::Row) of one gives.
+/// Makes a scheduler for each kind of sharing from the same code. A [`Row`](crate::schedulers::Row) of a concurrent scheduler provides one.
 pub trait Family: Send {
     /// The scheduler.
     type Of<Sh: Sharing>: Concurrent<Sh>;
@@ -122,10 +121,10 @@ pub trait Family: Send {
 
 /// A [`Family`] as a trait object.
 pub trait AnyFamily: Send {
-    /// For one thread.
+    /// Makes the scheduler for one thread.
     fn local(&self, map: &CpuMap) -> Box<ConcurrentObject<Local>>;
 
-    /// For many.
+    /// Makes the scheduler for many threads.
     fn threads(&self, map: &CpuMap) -> Box<ConcurrentObject<Threads>>;
 }
 
@@ -143,7 +142,7 @@ where
 }
 
 impl dyn AnyFamily {
-    /// The scheduler for a kind of sharing: that of one thread or of [`Threads`]. `None` for any other, which has to name the
+    /// Makes the scheduler for a kind of sharing; `None` unless that is [`Local`] or [`Threads`]. Code with another kind has to name the
     /// scheduler's type.
     pub(crate) fn of<Sh: Sharing>(&self, map: &CpuMap) -> Option<Box<ConcurrentObject<Sh>>> {
         let mut scheduler: Option<Box<ConcurrentObject<Sh>>> = None;

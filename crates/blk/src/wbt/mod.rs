@@ -1,5 +1,5 @@
-//! Write-back throttling (BL-119 to BL-125): buffered writes wait before they get a request, so that only so many of
-//! them are at the device that reads stay fast. Direct writes and reads never wait.
+//! Write-back throttling (BL-119 to BL-125): limits the buffered writes in flight so that reads stay fast. Buffered writes above the
+//! limit wait before they get a request; reads and direct writes never wait.
 //!
 //! A pure state machine: the caller passes it the time and what it cannot know (whether there are reads, whether the
 //! device has a write cache), protects it with a lock and sets its timer. `depths` says how many I/Os may be in flight

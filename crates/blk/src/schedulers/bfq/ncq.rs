@@ -8,7 +8,7 @@ const SAMPLES: u32 = 32;
 /// The detector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Ncq {
-    /// The largest number of requests seen in the device; it goes on growing after the answer.
+    /// The largest number of requests seen in the device. It is still updated once `verdict` is known.
     pub max_in_driver: u32,
     samples: u32,
     verdict: Option<bool>,

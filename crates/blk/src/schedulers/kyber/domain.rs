@@ -63,8 +63,8 @@ pub(super) struct Rules {
     /// Whether staged requests are kept apart by domain and flushed only for a token. Otherwise they wait in one list
     /// for each software queue, as in the block layer's own, and all of them are flushed when one domain runs dry.
     pub(super) stages_by_domain: bool,
-    /// Whether a hardware queue that gets a token right after it began to wait for one goes on waiting, which later
-    /// causes an unnecessary run.
+    /// Whether a hardware queue stays in the wait queue although it got a token right after joining it. Its later wake-up causes an
+    /// unnecessary run.
     pub(super) keeps_waiting: bool,
     /// Whether the limit for async requests follows `nr_requests`. Otherwise it is set once, with the scheduler.
     pub(super) depth_limit_follows: bool,

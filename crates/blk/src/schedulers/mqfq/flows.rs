@@ -62,7 +62,7 @@ impl FlowKey {
 /// A map from flows.
 pub(super) type ByFlow<T> = HashMap<FlowKey, T, BuildHasherDefault<Scatter>>;
 
-/// One flow, as its local queues share it. Its words are `Relaxed`: each is right by itself.
+/// One flow, as its local queues share it. Its words are `Relaxed`, since no word depends on another.
 pub(super) struct Flow<Sh: Sharing> {
     /// Finish tag of the request that it submitted last.
     finish_tag: Sh::Word,

@@ -1,4 +1,4 @@
-//! MQFQ, of research and in no kernel: weighted fair queueing of bytes, in which a flow may be ahead by a threshold.
+//! MQFQ, a research scheduler that no kernel has: weighted fair queueing of bytes, in which a flow may be ahead by a threshold.
 //!
 //! **Promises**: of two flows that always have requests, neither gets more than about twice `threshold_kb` more than its share;
 //! whatever waits goes while there is a slot. **Costs**: O(log n) an insertion and a dispatch in the number of flows that wait on a
@@ -61,8 +61,7 @@ impl Family for MqfqFamily {
 pub struct Mqfq<Sh: Sharing> {
     map: CpuMap,
     settings: Settings<Sh>,
-    /// The least start tag of the requests that wait, as far as it is known, and never less than it was. A reader may be late: that
-    /// throttles more.
+    /// Lower bound of the start tags of waiting requests; never decreases. A CPU that reads an old value only throttles more.
     virtual_time: Padded<Sh::Word>,
     /// Requests that were dispatched and have not completed.
     inflight: Padded<Sh::Word>,
@@ -276,7 +275,7 @@ impl<Sh: Sharing> Mqfq<Sh> {
                 return (Some(rq), reason);
             }
             self.inflight.fetch_sub(1, SeqCst);
-            // Who inserted meanwhile may have found no slot.
+            // A CPU that inserted meanwhile may have found no free slot.
             if self.waiting.load(SeqCst) == 0 {
                 return (None, Reason::Empty);
             }
@@ -318,7 +317,7 @@ impl<Sh: Sharing> Mqfq<Sh> {
             }
             let reason = if start <= self.virtual_time() { Reason::LeastStartTag } else { Reason::OwnStartTag };
             let rq = queues.pop()?;
-            // Not counted any more before it cannot be found.
+            // No longer counted before it can no longer be found.
             self.waiting.fetch_sub(1, SeqCst);
             self.publish(hctx, queues.min_start());
             Some((rq, reason))
@@ -334,7 +333,7 @@ impl<Sh: Sharing> Mqfq<Sh> {
         })
     }
 
-    /// A request is no longer at the device. Returns whether one that waits may go now that could not before.
+    /// Removes a request from those at the device. Returns whether a waiting request can be dispatched now that could not before.
     #[inline]
     fn leave_device(&self, rq: usize) -> bool {
         if self.is_counted[rq].swap(0, Relaxed) == 0 {
@@ -344,7 +343,7 @@ impl<Sh: Sharing> Mqfq<Sh> {
         old >= self.slots() && self.has_requests()
     }
 
-    /// Whether something waits and there is a slot.
+    /// Whether a request waits and a slot is free.
     #[inline]
     fn has_requests(&self) -> bool {
         self.waiting.load(SeqCst) != 0 && self.inflight.load(SeqCst) < self.slots()

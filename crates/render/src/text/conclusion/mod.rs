@@ -29,7 +29,7 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
         )];
     }
     let mut first = mismatches::mismatches(document);
-    if document.recording.is_some() && document.verdicts.is_empty() {
+    if document.has_withdrawn_verdicts() {
         return first;
     }
     let verdicts = verdict::verdicts(analysis);
