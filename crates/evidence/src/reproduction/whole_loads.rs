@@ -12,7 +12,8 @@ const WAIT: &str = "mean ms";
 type OursAndPublished = [f64; 2];
 
 /// The choices of one table with one choice in the place of those that name a rate and a wait of each job. Its figure is the geometric mean
-/// over the jobs: half of a job is its I/Os a second, and half its mean latency. The verdict's balance is the same, of jobs that wait.
+/// over the jobs: half of a job is its I/Os a second, and half its mean latency, both as geometric means over its reads and writes. A mean
+/// over all I/Os of a job would fall when each of its figures improves, but those of its slower direction most.
 #[must_use]
 pub fn of_whole_load(table: &str, choices: Vec<PublishedChoice>) -> Vec<PublishedChoice> {
     let (of_jobs, others): (Vec<_>, Vec<_>) =
@@ -52,9 +53,8 @@ fn score(table: &str, choices: &[PublishedChoice], scheduler: &str) -> Option<Ou
     }
     let score_of_side = |side: usize| {
         let job_score = |operations: &BTreeMap<&str, [OursAndPublished; 2]>| {
-            let rate: f64 = operations.values().map(|[rate, _]| rate[side]).sum();
-            let wait = operations.values().map(|[rate, wait]| rate[side] * wait[side]).sum::<f64>() / rate;
-            0.5 * rate.ln() - 0.5 * wait.ln()
+            let of_operation = |[rate, wait]: &[OursAndPublished; 2]| 0.5 * rate[side].ln() - 0.5 * wait[side].ln();
+            operations.values().map(of_operation).sum::<f64>() / operations.len() as f64
         };
         (jobs.values().map(job_score).sum::<f64>() / jobs.len() as f64).exp()
     };
