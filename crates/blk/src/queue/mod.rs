@@ -456,7 +456,9 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        self.elevator(|elevator| effects.call(now, |cx| elevator.set_tunable(&NoMeter, cx, name, text)))
+        self.elevator(|elevator| effects.call(now, |cx| elevator.set_tunable(&NoMeter, cx, name, text)))?;
+        self.during(CpuId(0), |queue| queue.state.announce_min_shallow());
+        Ok(())
     }
 
     /// Notifies the scheduler of an event.

@@ -137,7 +137,7 @@ impl<Sh: Sharing> Queue<Sh> {
             let depth = self.device.effective_async_depth(state, text)?;
             state.async_depth = depth;
             state.elevator.depth_updated(state.nr_requests, Some(depth));
-            state.scheduler_tags.iter().for_each(|tags| tags.set_min_shallow(state.elevator.min_shallow()));
+            state.announce_min_shallow();
             Ok(())
         })
     }

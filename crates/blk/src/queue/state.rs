@@ -90,6 +90,12 @@ impl<Sh: Sharing> QueueState<Sh> {
         tags.map(|tags| &tags.0)
     }
 
+    /// Announces the smallest shallow depth that the scheduler will ask for, which may have changed.
+    pub(super) fn announce_min_shallow(&self) {
+        let min_shallow = self.elevator.min_shallow();
+        self.scheduler_tags.iter().for_each(|tags| tags.set_min_shallow(min_shallow));
+    }
+
     #[inline]
     pub(super) fn slot(&self, hctx: HctxId, tag: u32) -> RqId {
         RqId(u32::from(hctx.0) * self.slots_per_hctx + tag)

@@ -82,9 +82,11 @@ impl<Sh: Sharing> Tags<Sh> {
         self.bitmap.try_take_exact(tag)
     }
 
-    /// The smallest shallow depth that will be asked for from now on; see [`new`](Self::new).
+    /// The smallest shallow depth that will be asked for from now on; see [`new`](Self::new). Sleepers that were given a smaller one
+    /// keep it, so a batch does not grow while there are any.
     pub fn set_min_shallow(&self, min_shallow: Option<u32>) {
-        self.set_wake_batch(self.bitmap.wake_batch(min_shallow));
+        let batch = self.bitmap.wake_batch(min_shallow);
+        self.wait.aside(|wait| wait.set_batch(if self.sleepers() > 0 { batch.min(wait.batch()) } else { batch }));
     }
 
     /// Wakes sleepers in batches of this size from now on.
@@ -181,7 +183,7 @@ impl<Sh: Sharing> Tags<Sh> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::ids::HctxId;
+    use crate::ground::ids::{HctxId, Waiter};
     use crate::ground::meter::NoMeter;
     use crate::ground::sharing::Local;
 
@@ -216,6 +218,22 @@ mod tests {
             tags.free(&NoMeter, tag, CpuId(0), |_| count += 1);
             assert_eq!(count, woken, "{min_shallow:?}");
         }
+    }
+
+    #[test]
+    fn a_batch_grows_only_while_nobody_sleeps() {
+        let tags: Tags<Local> = Tags::new(64, 1, ShallowRule::WholeMap, Some(1));
+        let place = tags.wait(&NoMeter, Sleeper::Submitter(Waiter(1)));
+        tags.set_min_shallow(None);
+        let woken_by_one = |tags: &Tags<Local>| {
+            let mut woken = 0;
+            tags.forward_tag_wakeup(&NoMeter, |_| woken += 1);
+            woken
+        };
+        assert_eq!((woken_by_one(&tags), tags.remove_sleeper_at(&NoMeter, place)), (1, false));
+        tags.set_min_shallow(None);
+        tags.wait(&NoMeter, Sleeper::Submitter(Waiter(2)));
+        assert_eq!(woken_by_one(&tags), 0, "a batch of eight");
     }
 
     #[test]

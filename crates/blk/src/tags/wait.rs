@@ -46,6 +46,12 @@ impl WaitQueues {
         self.batch = batch;
     }
 
+    /// How many sleepers are woken at a time.
+    #[must_use]
+    pub fn batch(&self) -> u32 {
+        self.batch
+    }
+
     /// A sleeper joins at the tail of the next queue in rotation. Returns its place, the number under which it joined.
     pub fn join(&mut self, sleeper: Sleeper) -> u64 {
         let position = self.next_position;

@@ -89,3 +89,9 @@ fn processes_depart_and_requests_time_out_in_these_loads() {
     let timeouts = sum(|_| {}, World::timeouts);
     assert!(departures > 100 && timeouts > 100, "{departures} departures, {timeouts} timeouts");
 }
+
+/// A writer that may use one tag of each word must not wait for a batch of eight freed ones.
+#[test]
+fn a_written_async_depth_leaves_no_sleeper_behind() {
+    load(14_093_179_660_157_778_122, Kernel::V6_3, "mq-deadline", 250);
+}

@@ -134,8 +134,9 @@ impl MqDeadlineConfig {
         match self.generation {
             _ if self.queue_async_depth => Some(async_depth),
             DeadlineGeneration::A => None,
-            // Set on attaching and with `nr_requests`, but not with `async_depth` itself.
-            _ if self.limits_async => Some(self.default_async_depth()),
+            // These kernels announce the default only, so a smaller depth that is written later can leave sleepers waiting for a
+            // batch of freed tags that never comes. No load may hang here: the smaller depth counts as well.
+            _ if self.limits_async => Some(self.default_async_depth().min(async_depth)),
             _ => Some(1),
         }
     }

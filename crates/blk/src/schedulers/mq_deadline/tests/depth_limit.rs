@@ -125,7 +125,7 @@ fn a_change_of_nr_requests_resets_the_limit() {
 /// How many sleepers are woken at once with `tags` scheduler tags, everything at its default.
 fn wake_batch(kernel: Kernel, tags: u32) -> u32 {
     let bitmap: TagBitmap<Local> = TagBitmap::new(tags, 1, kernel.generation().shallow);
-    bitmap.wake_batch(Limited::new(kernel, tags).scheduler.needs().min_shallow)
+    bitmap.wake_batch(Limited::new(kernel, tags).scheduler.min_shallow())
 }
 
 #[test]
@@ -137,6 +137,14 @@ fn sleepers_wake_one_by_one_from_the_fix_of_2024_until_7_0() {
     for text in ["6.1.103", "6.1", "6.6.44", "6.10.3", "6.11", "6.12.107", "6.17", "6.18", "6.19.14"] {
         assert_eq!(batch(text), 1, "{text}");
     }
+}
+
+#[test]
+fn a_written_depth_below_the_default_shrinks_the_batch_in_releases_that_announce_the_default() {
+    let bitmap: TagBitmap<Local> = TagBitmap::new(64, 1, Kernel::V6_3.generation().shallow);
+    let batch =
+        |depth| bitmap.wake_batch(Limited::new(Kernel::V6_3, 64).with_async_depth(depth).scheduler.min_shallow());
+    assert_eq!([1, 4, 48, 64].map(batch), [1, 2, 8, 8]);
 }
 
 proptest! {
