@@ -111,7 +111,8 @@ impl ReadCache {
     pub(super) fn invalidate(&mut self, sector: u64, sectors: u64) {
         for segment in &mut self.segments {
             if segment.sector < sector + sectors && sector < segment.end {
-                *segment = Segment::default();
+                // What is read ahead from its end is still valid.
+                segment.sector = segment.end;
             }
         }
     }

@@ -103,3 +103,16 @@ fn without_segments_the_read_cache_keeps_nothing() {
     assert!(!cache.holds(100, 8));
     assert_eq!(cache.look_up(NOW, 108, 8, &geometry()), Lookup::Miss);
 }
+
+#[test]
+fn a_write_into_what_is_read_ahead_leaves_only_what_is_read_after_it() {
+    let (mut cache, geometry) = (cache(), geometry());
+    let after = |sectors| NOW + geometry.transfer(5008, sectors);
+    cache.record_read(NOW, 5000, 8);
+    assert_eq!(cache.look_up(after(100), 5050, 50, &geometry), Lookup::Hit);
+    cache.invalidate(5000, 8);
+    assert!(!cache.holds(5050, 8));
+    assert_eq!(cache.look_up(after(200), 5150, 50, &geometry), Lookup::Hit, "the head is still there");
+    assert!(cache.stop_read_ahead(after(300), &geometry).is_some_and(|end| end > 5200));
+    assert!(cache.holds(5150, 50) && !cache.holds(5050, 8) && !cache.holds(0, 8));
+}
