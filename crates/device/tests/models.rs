@@ -278,6 +278,27 @@ fn random_reads_of_any_depth_do_not_stop_the_writes_of_a_disk_nor_these_the_read
 }
 
 #[test]
+fn reads_that_keep_every_die_busy_do_not_hold_up_what_must_be_durable() {
+    let flash = Preset::builtin_names()
+        .filter(|name| matches!(Preset::builtin(name).unwrap().parameters(), Parameters::Flash(_)));
+    for name in flash {
+        let preset = Preset::builtin(name).unwrap();
+        let sectors = preset.shape().max_sectors.min(2048);
+        let stream = Process { sectors, sequential: true, ..Process::random(32, 100) };
+        let commits = Process { fua: true, ..Process::random(1, 0) };
+        let measured = run(&mut *preset.build(1), &[stream, commits], Nanos::from_secs(5), 2);
+        let (reads, writes) = (measured[0][0], measured[1][1]);
+        assert!(
+            writes.ios > 10 && writes.max_ms() < 8.0 * reads.max_ms(),
+            "{name}: {} commits, the longest {:.0} ms beside reads of {:.0} ms",
+            writes.ios,
+            writes.max_ms(),
+            reads.mean_ms()
+        );
+    }
+}
+
+#[test]
 fn a_sequential_stream_of_writes_is_not_amplified() {
     let mb_per_s = |sequential| {
         let stream = Process { sectors: 256, sequential, ..Process::random(64, 0) };

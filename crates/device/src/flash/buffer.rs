@@ -217,8 +217,14 @@ impl WriteBuffer {
     fn is_due(&self) -> bool {
         match &self.stripes {
             Some(stripes) => stripes.bytes() > 0,
-            None => self.collected >= self.program_bytes || self.total_put - self.collected < self.forced_up_to,
+            None => self.collected >= self.program_bytes || self.is_forced(),
         }
+    }
+
+    /// Whether a flush waits for the next data that is in no program.
+    #[inline]
+    fn is_forced(&self) -> bool {
+        self.total_put - self.collected < self.forced_up_to
     }
 
     /// Starts a program if possible. Returns whether one started.
@@ -240,7 +246,7 @@ impl WriteBuffer {
     fn start_next(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<ProgramOperation> {
         let bytes = self.collected.min(self.program_bytes);
         let (time, in_slc) = self.program_time(at, bytes, random);
-        let (die, ends) = dies.program(at, time, random)?;
+        let (die, ends) = dies.program(at, time, self.is_forced(), random)?;
         self.charge_slc(bytes, in_slc);
         Some(ProgramOperation {
             ends,
@@ -253,7 +259,7 @@ impl WriteBuffer {
 
     /// Starts a program of data that waits for its die.
     fn start_batch(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<ProgramOperation> {
-        let batch = self.stripes.as_mut()?.next_batch(at, self.program_bytes, dies)?;
+        let batch = self.stripes.as_mut()?.next_batch(at, self.program_bytes, self.forced_up_to, dies)?;
         let (time, in_slc) = self.program_time(at, batch.bytes, random);
         let ends = dies.program_on(batch.die, at, time);
         self.charge_slc(batch.bytes, in_slc);

@@ -64,12 +64,23 @@ impl Dies {
     }
 
     /// Assigns a program to a die at `at`: returns the die and the end. `None` if all dies are busy and an idle one is
-    /// required.
-    pub(super) fn program(&mut self, at: Instant, time: Nanos, random: &mut Random) -> Option<(u32, Instant)> {
+    /// required. If a flush waits for the program and no die is idle, it takes its turn at the die that is free first, since reads
+    /// that keep coming might leave none idle.
+    pub(super) fn program(
+        &mut self,
+        at: Instant,
+        time: Nanos,
+        is_forced: bool,
+        random: &mut Random,
+    ) -> Option<(u32, Instant)> {
         let number = match self.placement {
             Placement::AnyDie => random.below(self.dies.len() as u64) as usize,
             // Data dealt to dies uses `program_on` instead.
-            Placement::IdleDie | Placement::Striped => self.idle_die(at, random)?,
+            Placement::IdleDie | Placement::Striped => match self.idle_die(at, random) {
+                Some(idle) => idle,
+                None if is_forced => self.first_free_die(),
+                None => return None,
+            },
         };
         let die = &mut self.dies[number];
         die.free_at = die.free_at.max(at) + time;
@@ -104,6 +115,12 @@ impl Dies {
         }
         let nth_idle = random.below(idle) as usize;
         self.dies.iter().enumerate().filter(|(_, die)| die.free_at <= at).nth(nth_idle).map(|(number, _)| number)
+    }
+
+    /// The die that is free first.
+    fn first_free_die(&self) -> usize {
+        let first_free = self.dies.iter().enumerate().min_by_key(|(_, die)| die.free_at);
+        first_free.map_or(0, |(number, _)| number)
     }
 
     /// Total time of interruptions of this die's programs.

@@ -121,20 +121,29 @@ impl Stripes {
         self.ready.peek().map(|&Reverse((at, _))| at)
     }
 
-    /// The units waiting for a die that is free at `at`: as much as fits into a program, and at least one unit.
-    pub(super) fn next_batch(&mut self, at: Instant, program_bytes: u64, dies: &Dies) -> Option<Batch> {
+    /// The units waiting for a die that is free at `at`: as much as fits into a program, and at least one unit. Units that begin
+    /// before `forced_up_to` do not wait for an idle die but take their turn behind the reads that it already has: reads that keep
+    /// coming would hold up a flush for ever.
+    pub(super) fn next_batch(
+        &mut self,
+        at: Instant,
+        program_bytes: u64,
+        forced_up_to: u64,
+        dies: &Dies,
+    ) -> Option<Batch> {
         while let Some(mut next) = self.ready.peek_mut()
             && next.0.0 <= at
         {
             let die = next.0.1;
             let free_at = dies.free_at(die);
-            if free_at > at {
+            let queue = &self.queues[die as usize];
+            let start = queue.front()?.start;
+            if free_at > at && start >= forced_up_to {
                 // Reads have occupied the die meanwhile.
                 next.0.0 = free_at;
                 continue;
             }
-            let queue = &self.queues[die as usize];
-            let mut batch = Batch { die, bytes: 0, start: queue.front()?.start, units: 0 };
+            let mut batch = Batch { die, bytes: 0, start, units: 0 };
             for unit in queue {
                 if batch.units > 0 && batch.bytes + unit.bytes > program_bytes {
                     break;

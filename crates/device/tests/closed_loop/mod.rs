@@ -23,12 +23,14 @@ pub(crate) struct Process {
     pub(crate) sectors: u32,
     /// Whether one I/O follows the other on the disk, or they are at random places.
     pub(crate) sequential: bool,
+    /// Whether its writes end only when they are durable.
+    pub(crate) fua: bool,
 }
 
 impl Process {
     /// Random I/O of 4 KiB.
     pub(crate) fn random(depth: u32, read_percent: u64) -> Process {
-        Process { depth, read_percent, sectors: 8, sequential: false }
+        Process { depth, read_percent, sectors: 8, sequential: false, fua: false }
     }
 }
 
@@ -95,7 +97,7 @@ pub(crate) fn run(device: &mut dyn Device, processes: &[Process], duration: Nano
     let mut now = Instant::ZERO;
     loop {
         while let (Some(&io), Some(&tag)) = (waiting.front(), free.last()) {
-            let Process { sectors, sequential, .. } = processes[io.process];
+            let Process { sectors, sequential, fua, .. } = processes[io.process];
             let size = u64::from(sectors.div_ceil(8));
             let block = if sequential {
                 let block = next_block[io.process];
@@ -104,7 +106,14 @@ pub(crate) fn run(device: &mut dyn Device, processes: &[Process], duration: Nano
             } else {
                 random.next_u64() % (blocks - size)
             };
-            let command = Command { tag, queue: 0, op: io.op, sector: Sector(block * 8), sectors, fua: false };
+            let command = Command {
+                tag,
+                queue: 0,
+                op: io.op,
+                sector: Sector(block * 8),
+                sectors,
+                fua: fua && io.op == Op::Write,
+            };
             device.submit(now, command, &mut schedule).expect("there is a free slot");
             waiting.pop_front();
             free.pop();
