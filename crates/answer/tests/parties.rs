@@ -17,6 +17,7 @@ const SHALLOW: JobDemand = JobDemand {
     thinks: false,
     syncs: false,
     is_realtime: false,
+    is_idle: false,
     ends: false,
     is_buffered: false,
 };
@@ -146,6 +147,26 @@ fn equivalent_jobs_that_wait_for_reads_and_writes_are_judged_together() {
     let is_listed = |operation| gains.iter().any(|gain| gain.operation == Some(operation) && gain.factor > 50.0);
     assert!(is_listed(hoistway_measure::Operation::Read) && is_listed(hoistway_measure::Operation::Write), "{gains:?}");
     assert!(gains.first().is_some_and(|gain| gain.to - gain.from < -1e9), "seconds first: {gains:?}");
+}
+
+#[test]
+fn a_job_of_the_idle_class_never_outvotes_jobs_that_wait() {
+    let verdict_with = |is_idle: bool| {
+        let guests = job(
+            "guests",
+            JobDemand { depth: 8, asked_iops: Some(200.0), ..SHALLOW },
+            vec![reads(90.0, 76.0, 350.0), reads(66.0, 167.0, 720.0)],
+        );
+        let mut scan = reads(0.4, 10_000.0, 10_000.0);
+        let mut scan_of_other = reads(148.0, 27.0, 260.0);
+        for ios in scan.iter_mut().chain(&mut scan_of_other) {
+            ios.ios = 40;
+        }
+        let scrub = job("scrub", JobDemand { depth: 4, is_idle, ..SHALLOW }, vec![scan, scan_of_other]);
+        verdict(&compared(&["mq-deadline", "kyber"], &[guests, scrub]))
+    };
+    assert_eq!(verdict_with(true).decision, Decision::Keep);
+    assert_eq!(verdict_with(false).decision, Decision::Change, "without the class its depth says that it waits");
 }
 
 #[test]

@@ -112,6 +112,28 @@ fn a_scheduler_equal_in_focus_but_far_better_elsewhere_is_recommended() {
 }
 
 #[test]
+fn a_recommended_scheduler_that_is_worse_in_the_judged_figure_is_said_to_be_worse_with_both_values() {
+    let jobs = |wait: f64, iops: f64| {
+        move |factor: f64| {
+            let others = job("strangers", 1, 1e7, |summary| {
+                summary.operations[0].iops *= iops * factor;
+                summary.operations[0].bytes_per_second *= iops * factor;
+            });
+            vec![job("reads", 0, 1e6 * wait * factor, |_| {}), others]
+        }
+    };
+    let mut document = three(&[("none", &jobs(1.0, 1.0)), ("kyber", &jobs(1.1, 500.0)), ("bfq", &jobs(1.05, 300.0))]);
+    document.focus = "reads:read:p99".parse().ok();
+    let text = conclusion_text(&document);
+    assert!(
+        text.contains("change from none to bfq, which is worse in p99 read latency of reads (4.01 ms")
+            && text.contains(" but better at read IOPS of strangers"),
+        "{text}"
+    );
+    assert!(text.contains("is better on balance, but worse in the judged figure"), "{text}");
+}
+
+#[test]
 fn unfairness_among_the_processes_of_a_job_outweighs_a_smaller_gain() {
     let fairness = |of: f64| halved_p99(move |_, others| others.fairness = Some(of));
     let with_one = |mut document: ResultsDocument| {

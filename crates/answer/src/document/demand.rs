@@ -16,6 +16,8 @@ pub struct JobDemand {
     pub syncs: bool,
     /// Whether its I/O has the real-time class.
     pub is_realtime: bool,
+    /// Whether its I/O has the idle class: it is meant to get only what others leave.
+    pub is_idle: bool,
     /// Whether it ends after a fixed amount of I/O.
     pub ends: bool,
     /// Whether its I/O goes through the page cache.

@@ -26,11 +26,17 @@ impl Role {
     }
 }
 
-/// The roles of all parties of a load, in their order.
+/// The roles of all parties of a load, in their order. Whoever gave a party the idle class has said that nobody waits for it, unless all
+/// parties have that class.
 pub(super) fn roles(parties: &[Party<'_>]) -> Vec<Role> {
-    let depth = |party: &Party<'_>| party.demand().filter(|_| !only_fills_page_cache(party)).map(|demand| demand.depth);
+    let is_idle = |party: &Party<'_>| party.demand().is_some_and(|demand| demand.is_idle);
+    let are_all_idle = parties.iter().all(is_idle);
+    let is_background = |party: &Party<'_>| is_idle(party) && !are_all_idle;
+    let depth = |party: &Party<'_>| {
+        party.demand().filter(|_| !only_fills_page_cache(party) && !is_background(party)).map(|demand| demand.depth)
+    };
     let least = parties.iter().filter_map(depth).min();
-    parties.iter().map(|party| role(party, least)).collect()
+    parties.iter().map(|party| if is_background(party) { Role::Bulk } else { role(party, least) }).collect()
 }
 
 fn role(party: &Party<'_>, least_depth: Option<u32>) -> Role {

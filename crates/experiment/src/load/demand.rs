@@ -23,6 +23,7 @@ pub(crate) fn demand<'a>(processes: impl Iterator<Item = &'a Process>) -> Option
 }
 
 fn demand_of_process(process: &Process) -> JobDemand {
+    let class = process.standing.io_priority.map(|priority| priority.class());
     let (pattern, caching) = (&process.plan.pattern, &process.caching);
     let volume = &pattern.volume;
     JobDemand {
@@ -30,7 +31,8 @@ fn demand_of_process(process: &Process) -> JobDemand {
         asked_iops: asked_iops(process),
         thinks: process.pace.think.is_some_and(|think| think.sleep.0 > 0 || think.spin.0 > 0),
         syncs: pattern.sync_every.iter().any(|every| *every > 0) || caching.write_sync != WriteSync::None,
-        is_realtime: process.standing.io_priority.is_some_and(|priority| priority.class() == PriorityClass::RealTime),
+        is_realtime: class == Some(PriorityClass::RealTime),
+        is_idle: class == Some(PriorityClass::Idle),
         ends: !(volume.time_based && process.schedule.runtime.is_some()),
         is_buffered: !caching.direct,
     }
@@ -72,6 +74,7 @@ mod tests {
         assert!(of("rw=write").ends && of("rw=write").is_buffered && of("rw=read runtime=5").ends);
         assert!(of("rw=write fsync=1").syncs && of("rw=write sync=dsync").syncs);
         assert!(of("rw=read thinktime=1ms").thinks && of("rw=read prioclass=1").is_realtime);
+        assert!(of("rw=read prioclass=3").is_idle && !of("rw=read prioclass=2 prio=7").is_idle);
     }
 
     #[test]

@@ -153,7 +153,8 @@ impl Recorded {
         let streams = || self.program.streams.iter().filter(is_known);
         streams().next()?;
         let is_open = streams().all(|stream| stream.class == Class::Open);
-        let priority = self.replay.priorities.iter().find(|(other, _)| other == name).map(|(_, priority)| *priority);
+        let priority = self.replay.priorities.iter().find(|(other, _)| other == name);
+        let class = priority.map(|(_, priority)| priority.class());
         let span_seconds = self.program.span_ns as f64 / 1e9;
         Some(JobDemand {
             depth: streams().map(|stream| stream.evidence.depth_max).max().unwrap_or(1),
@@ -161,7 +162,8 @@ impl Recorded {
                 .then(|| streams().map(|stream| stream.ios as f64).sum::<f64>() / span_seconds),
             thinks: streams().any(thinks),
             syncs: streams().any(|stream| stream.durable_writes + stream.flushes > 0),
-            is_realtime: priority.is_some_and(|priority| priority.class() == PriorityClass::RealTime),
+            is_realtime: class == Some(PriorityClass::RealTime),
+            is_idle: class == Some(PriorityClass::Idle),
             // The job has a fixed amount of work if it is not open and ended before the recording did.
             ends: !is_open && streams().all(|stream| (stream.last_ns as f64) < 0.9 * self.program.span_ns as f64),
             is_buffered: false,

@@ -115,15 +115,24 @@ impl Sentences<'_> {
     /// The advantages of a scheduler that is better on balance, other than the figure in focus.
     fn better_elsewhere(&self, candidate: &Candidate) -> String {
         let nouns = self.nouns();
-        let focus = match candidate.gain {
+        let (focus, and) = match candidate.gain {
             Some(gain) if gain.factor < 1.0 && 1.0 / gain.factor >= 1.0 + self.verdict.smallest_effect => {
-                format!("which is no better in {nouns}")
+                let change = format!(
+                    "{nouns} ({} -> {})",
+                    self.shown(&self.verdict.reference),
+                    self.shown(&candidate.scheduler)
+                );
+                if is_worse_in_focus(candidate) {
+                    (format!("which is worse in {change}"), "but")
+                } else {
+                    (format!("which is no better in {change}"), "and")
+                }
             }
-            _ => format!("which is no different in {nouns}"),
+            _ => (format!("which is no different in {nouns}"), "and"),
         };
         match list_shifts(&decisive_shifts_first(&candidate.gains), LOSSES_OF_OTHERS_MAX) {
-            gains if gains.is_empty() => format!("{focus} and better on balance"),
-            gains => format!("{focus} and better at {gains}"),
+            gains if gains.is_empty() => format!("{focus} {and} better on balance"),
+            gains => format!("{focus} {and} better at {gains}"),
         }
     }
 
@@ -394,8 +403,10 @@ impl Sentences<'_> {
             sentences
                 .push(format!("Better than {reference} on balance, but not in {judged}: {}.", list(&without_reason)));
         }
-        let how = format!("better on balance, but not in {judged}");
-        sentences.extend(with_reason.into_iter().map(|candidate| on_balance(candidate, &how)));
+        sentences.extend(with_reason.into_iter().map(|candidate| {
+            let than = if is_worse_in_focus(candidate) { "worse" } else { "not" };
+            on_balance(candidate, &format!("better on balance, but {than} in {judged}"))
+        }));
         sentences.extend(
             with_outcome(Outcome::Worse)
                 .filter(|candidate| has_clear_gain(candidate))
@@ -479,6 +490,11 @@ pub(super) struct SetupResult {
 /// Whether a gain counts, is beyond the noise, and is at least [`CLEAR_GAIN`].
 fn is_clear(gain: &Shift) -> bool {
     gain.weighs && gain.significant != Some(false) && gain.factor >= CLEAR_GAIN
+}
+
+/// Whether a candidate is worse in the figure in focus beyond the noise.
+fn is_worse_in_focus(candidate: &Candidate) -> bool {
+    candidate.gain.and_then(|gain| gain.high).is_some_and(|high| high < 1.0)
 }
 
 fn has_clear_gain(candidate: &Candidate) -> bool {
