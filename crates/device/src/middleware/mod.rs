@@ -1,5 +1,5 @@
 //! Wrappers around devices: each wraps any model, and they can be stacked. In a preset they are separate sections, applied
-//! to the model in this order: throttle, faults, tracer (which sees what the host sees). Innermost is the command queue of
+//! to the model in this order: throttle, faults, tracer (whose commands and completions include the effects of both). Innermost is the command queue of
 //! a SATA drive, which `sata` in `[shape]` turns on.
 //!
 //! Alarms of the wrapped device keep their order: a wrapper with its own alarm uses number 0 and increments the others.

@@ -11,7 +11,7 @@ use hoistway_blk::ground::{Instant, Nanos};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 
-/// The wrapper.
+/// A device behind the command queue of a SATA drive.
 pub(crate) struct Ncq<D> {
     inner: D,
     /// Commands in the drive whose end has not been announced.

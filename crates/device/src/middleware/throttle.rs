@@ -41,7 +41,7 @@ pub struct ThrottleBurst {
     pub mb: f64,
 }
 
-/// The wrapper.
+/// A device with the limits of a cloud volume.
 pub struct Throttle {
     inner: Box<dyn Device>,
     /// An I/O of more bytes counts as several.

@@ -1,4 +1,4 @@
-//! Keeps the last commands and their results, as the host saw them.
+//! A wrapper that records the last commands of a device, and its completions in the order in which it schedules them.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ pub struct TracerParameters {
     pub keeps_events: u32,
 }
 
-/// The wrapper.
+/// A device that records what passes between it and the host.
 pub struct Tracer {
     inner: Box<dyn Device>,
     events_max: usize,
