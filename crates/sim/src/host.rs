@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{Format, Kind, ProfileError};
+use crate::profile::{Format, ProfileError, ValueKind};
 
 /// Maximum CPUs of a host.
 pub const CPUS_MAX: u16 = 1024;
@@ -15,38 +15,38 @@ pub const CPUS_MAX: u16 = 1024;
 const FORMAT: Format = Format {
     what: "host",
     keys: &[
-        ("name", Kind::Text, true),
-        ("description", Kind::Text, true),
-        ("cpus", Kind::Count(1, CPUS_MAX as u64), false),
-        ("cache_cpus", Kind::Count(1, CPUS_MAX as u64), false),
-        ("memory_bytes", Kind::Bytes(*Host::MEMORY_BYTES.start(), *Host::MEMORY_BYTES.end()), false),
-        ("dirty_ratio", Kind::Count(0, 100), false),
-        ("dirty_bytes", Kind::Bytes(*Host::DIRTY_BYTES.start(), *Host::DIRTY_BYTES.end()), false),
-        ("dirty_background_ratio", Kind::Count(0, 100), false),
-        ("dirty_background_bytes", Kind::Bytes(1, *Host::DIRTY_BYTES.end()), false),
-        ("journal", Kind::Flag, false),
-        ("submitter_dispatches", Kind::Flag, false),
-        ("keeps_cpus", Kind::Flag, false),
-        ("release_ns", Kind::Time, false),
-        ("start_ns", Kind::Time, false),
-        ("submit_ns", Kind::Time, true),
-        ("page_ns", Kind::Time, false),
-        ("resume_ns", Kind::Time, false),
-        ("complete_ns", Kind::Time, true),
-        ("waking_ns", Kind::Time, false),
-        ("dispatch_ns", Kind::Time, false),
-        ("redirect_ns", Kind::Time, false),
-        ("wake_ns", Kind::Span, true),
-        ("switch_ns", Kind::Time, false),
-        ("sections_ns", Kind::Times, false),
-        ("beside_ns", Kind::Time, false),
-        ("handover_ns", Kind::Time, false),
-        ("waiter_ns", Kind::Time, false),
-        ("list_ns", Kind::Time, false),
-        ("list_handover_ns", Kind::Time, false),
-        ("worker_ns", Kind::Span, true),
-        ("idle_ns", Kind::Steps(IDLE_STATES_MAX), false),
-        ("sources", Kind::Sources, false),
+        ("name", ValueKind::Text, true),
+        ("description", ValueKind::Text, true),
+        ("cpus", ValueKind::Count(1, CPUS_MAX as u64), false),
+        ("cache_cpus", ValueKind::Count(1, CPUS_MAX as u64), false),
+        ("memory_bytes", ValueKind::Bytes(*Host::MEMORY_BYTES.start(), *Host::MEMORY_BYTES.end()), false),
+        ("dirty_ratio", ValueKind::Count(0, 100), false),
+        ("dirty_bytes", ValueKind::Bytes(*Host::DIRTY_BYTES.start(), *Host::DIRTY_BYTES.end()), false),
+        ("dirty_background_ratio", ValueKind::Count(0, 100), false),
+        ("dirty_background_bytes", ValueKind::Bytes(1, *Host::DIRTY_BYTES.end()), false),
+        ("journal", ValueKind::Flag, false),
+        ("submitter_dispatches", ValueKind::Flag, false),
+        ("keeps_cpus", ValueKind::Flag, false),
+        ("release_ns", ValueKind::Time, false),
+        ("start_ns", ValueKind::Time, false),
+        ("submit_ns", ValueKind::Time, true),
+        ("page_ns", ValueKind::Time, false),
+        ("resume_ns", ValueKind::Time, false),
+        ("complete_ns", ValueKind::Time, true),
+        ("waking_ns", ValueKind::Time, false),
+        ("dispatch_ns", ValueKind::Time, false),
+        ("redirect_ns", ValueKind::Time, false),
+        ("wake_ns", ValueKind::Span, true),
+        ("switch_ns", ValueKind::Time, false),
+        ("sections_ns", ValueKind::Times, false),
+        ("beside_ns", ValueKind::Time, false),
+        ("handover_ns", ValueKind::Time, false),
+        ("waiter_ns", ValueKind::Time, false),
+        ("list_ns", ValueKind::Time, false),
+        ("list_handover_ns", ValueKind::Time, false),
+        ("worker_ns", ValueKind::Span, true),
+        ("idle_ns", ValueKind::IdleStates(IDLE_STATES_MAX), false),
+        ("sources", ValueKind::Sources, false),
     ],
     builtin: &[
         ("desktop", include_str!("../hosts/desktop.toml")),
@@ -364,7 +364,7 @@ mod tests {
             (RIGHT.replace("wake_ns = [3, 4]\n", ""), "my.toml:1: `wake_ns` is missing; expected two whole numbers"),
             (
                 format!("{RIGHT}idle_ns = [[2, 1], [1, 2]]\n"),
-                "my.toml:7: `idle_ns` is a list; expected at most 4 times",
+                "my.toml:7: `idle_ns` is a list; expected at most 4 pairs",
             ),
             (format!("{RIGHT}cpus = 0\n"), "my.toml:7: `cpus` is 0; expected a whole number from 1 to 1024"),
             (
@@ -424,10 +424,11 @@ mod tests {
 
     #[test]
     fn a_time_may_be_a_second_and_no_longer() {
-        let cases: [fn(u64) -> String; 4] = [
+        let cases: [fn(u64) -> String; 5] = [
             |ns| RIGHT.replace("submit_ns = 1", &format!("submit_ns = {ns}")),
             |ns| RIGHT.replace("[3, 4]", &format!("[3, {ns}]")),
             |ns| format!("{RIGHT}idle_ns = [[1, 2], [5, {ns}]]\n"),
+            |ns| format!("{RIGHT}idle_ns = [[{ns}, 2]]\n"),
             |ns| format!("{RIGHT}[sections_ns]\nbfq = {ns}\nothers = 1\n"),
         ];
         for text in cases {

@@ -1,5 +1,5 @@
-//! Profiles: TOML files that describe a host or a virtual disk. They are validated key by key before parsing, so each error
-//! names its line and key.
+//! Profiles: TOML files that describe a host or a virtual disk. They are validated key by key before deserialization, so
+//! that an error names its line, and its key if it has one. A missing key is reported at line 1.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Longest valid time: a second is far more than any of these times, and catches wrong units.
+/// Longest valid time: far more than any cost or latency in a profile, so a longer one is probably in the wrong unit.
 const NS_MAX: u64 = 1_000_000_000;
 
-/// The expected value of a key.
+/// What values a key allows.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     Text,
     Flag,
     /// A whole number with its minimum and maximum.
@@ -20,11 +20,13 @@ pub(crate) enum Kind {
     /// Bytes with their minimum and maximum.
     Bytes(u64, u64),
     Time,
+    /// `[least, most]`, in ns.
     Span,
     /// Times by name.
     Times,
-    /// At most this many pairs of growing times.
-    Steps(usize),
+    /// Idle states of a CPU, at most this many: `[target residency, longest exit latency]`, in ns.
+    IdleStates(usize),
+    /// Texts by key: where each figure comes from.
     Sources,
 }
 
@@ -33,7 +35,7 @@ pub(crate) struct Format {
     /// Its name in messages.
     pub(crate) what: &'static str,
     /// The keys, their values, and whether they are required.
-    pub(crate) keys: &'static [(&'static str, Kind, bool)],
+    pub(crate) keys: &'static [(&'static str, ValueKind, bool)],
     /// Built-in profiles: name (also the file name) and text.
     pub(crate) builtin: &'static [(&'static str, &'static str)],
 }
@@ -103,19 +105,19 @@ impl Format {
                 return Err(ProfileProblem::of_key(&name.span(), name.get_ref(), &what, &expected));
             };
             check(key, *kind, value)?;
-            if let (Kind::Sources, DeValue::Table(sources)) = (*kind, value.get_ref()) {
+            if let (ValueKind::Sources, DeValue::Table(sources)) = (*kind, value.get_ref()) {
                 for (name, value) in sources {
                     let path = format!("sources.{}", name.get_ref());
-                    if !self.keys.iter().any(|(key, kind, _)| key == name.get_ref() && kind.is_figure()) {
-                        let expected = "the key of a figure in this file";
+                    if !self.keys.iter().any(|(key, kind, _)| key == name.get_ref() && kind.has_source()) {
+                        let expected = format!("the key of a figure of a {} profile", self.what);
                         return Err(ProfileProblem::of_key(
                             &name.span(),
                             &path,
                             "is not the key of a figure",
-                            expected,
+                            &expected,
                         ));
                     }
-                    check(&path, Kind::Text, value)?;
+                    check(&path, ValueKind::Text, value)?;
                 }
             }
         }
@@ -126,59 +128,62 @@ impl Format {
     }
 }
 
-impl Kind {
+impl ValueKind {
     fn expected(self) -> String {
         match self {
-            Kind::Text => "a text that is not empty, in quotes".to_owned(),
-            Kind::Flag => "true or false".to_owned(),
-            Kind::Count(least, most) => format!("a whole number from {least} to {most}"),
-            Kind::Bytes(least, most) => format!("a whole number of bytes from {least} to {most}"),
-            Kind::Time => format!("a whole number of nanoseconds from 0 to {NS_MAX}"),
-            Kind::Span => {
+            ValueKind::Text => "a text that is not empty, in quotes".to_owned(),
+            ValueKind::Flag => "true or false".to_owned(),
+            ValueKind::Count(least, most) => format!("a whole number from {least} to {most}"),
+            ValueKind::Bytes(least, most) => format!("a whole number of bytes from {least} to {most}"),
+            ValueKind::Time => format!("a whole number of nanoseconds from 0 to {NS_MAX}"),
+            ValueKind::Span => {
                 format!("two whole numbers of nanoseconds from 0 to {NS_MAX}, [least, most], the least first")
             }
-            Kind::Times => format!("a section of names, each with a whole number of nanoseconds from 0 to {NS_MAX}"),
-            Kind::Steps(most) => format!(
-                "at most {most} times [idle time, longest exit] in a list, both growing, whole \
-                 numbers of nanoseconds from 0 to {NS_MAX}"
+            ValueKind::Times => {
+                format!("a section of names, each with a whole number of nanoseconds from 0 to {NS_MAX}")
+            }
+            ValueKind::IdleStates(most) => format!(
+                "at most {most} pairs [target residency, longest exit latency] in a list, residencies growing, latencies \
+                 not falling, whole numbers of nanoseconds from 0 to {NS_MAX}"
             ),
-            Kind::Sources => "a section with the keys of figures, each with a text".to_owned(),
+            ValueKind::Sources => "a section with the keys of figures, each with a text".to_owned(),
         }
     }
 
-    fn is_figure(self) -> bool {
-        !matches!(self, Kind::Text | Kind::Sources)
+    /// Whether a source can be named for it.
+    fn has_source(self) -> bool {
+        !matches!(self, ValueKind::Text | ValueKind::Sources)
     }
 
     fn allows(self, value: &DeValue<'_>) -> bool {
         match (self, value) {
-            (Kind::Text, DeValue::String(text)) => !text.trim().is_empty(),
-            (Kind::Flag, DeValue::Boolean(_)) => true,
-            (Kind::Count(least, most) | Kind::Bytes(least, most), number) => {
+            (ValueKind::Text, DeValue::String(text)) => !text.trim().is_empty(),
+            (ValueKind::Flag, DeValue::Boolean(_)) => true,
+            (ValueKind::Count(least, most) | ValueKind::Bytes(least, most), number) => {
                 whole(number).is_some_and(|n| (least..=most).contains(&n))
             }
-            (Kind::Time, number) => whole(number).is_some_and(|n| n <= NS_MAX),
-            (Kind::Span, ends) => pair(ends).is_some_and(|(least, most)| least <= most && most <= NS_MAX),
-            (Kind::Steps(most), DeValue::Array(steps)) => {
+            (ValueKind::Time, number) => whole(number).is_some_and(|n| n <= NS_MAX),
+            (ValueKind::Span, ends) => pair(ends).is_some_and(|(least, most)| least <= most && most <= NS_MAX),
+            (ValueKind::IdleStates(most), DeValue::Array(steps)) => {
                 let steps: Option<Vec<_>> = steps.iter().map(|step| pair(step.get_ref())).collect();
                 steps.is_some_and(|steps| {
                     steps.len() <= most
                         && steps.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1)
-                        && steps.iter().all(|&(_, exit)| exit <= NS_MAX)
+                        && steps.iter().all(|&(residency, exit)| residency.max(exit) <= NS_MAX)
                 })
             }
-            (Kind::Times, DeValue::Table(times)) => {
+            (ValueKind::Times, DeValue::Table(times)) => {
                 times.values().all(|time| whole(time.get_ref()).is_some_and(|ns| ns <= NS_MAX))
             }
-            (Kind::Sources, DeValue::Table(_)) => true,
+            (ValueKind::Sources, DeValue::Table(_)) => true,
             _ => false,
         }
     }
 }
 
-/// An error and its byte range in the text.
+/// An error, the byte offset in the text that it is about, and its key.
 struct ProfileProblem {
-    at: usize,
+    offset: usize,
     key: Option<String>,
     problem: String,
 }
@@ -186,21 +191,21 @@ struct ProfileProblem {
 impl ProfileProblem {
     fn from_toml(error: &toml::de::Error) -> ProfileProblem {
         let problem = error.message().replace('\n', ", ");
-        ProfileProblem { at: error.span().map_or(0, |span| span.start), key: None, problem }
+        ProfileProblem { offset: error.span().map_or(0, |span| span.start), key: None, problem }
     }
 
     fn of_key(span: &Range<usize>, key: &str, what: &str, expected: &str) -> ProfileProblem {
         let key: String = key.chars().take(60).flat_map(char::escape_debug).collect();
         let problem = format!("`{key}` {what}; expected {expected}");
-        ProfileProblem { at: span.start, key: Some(key), problem }
+        ProfileProblem { offset: span.start, key: Some(key), problem }
     }
 
     fn line(&self, text: &str) -> usize {
-        1 + text.as_bytes()[..self.at.min(text.len())].iter().filter(|&&byte| byte == b'\n').count()
+        1 + text.as_bytes()[..self.offset.min(text.len())].iter().filter(|&&byte| byte == b'\n').count()
     }
 }
 
-fn check(path: &str, kind: Kind, value: &Spanned<DeValue<'_>>) -> Result<(), ProfileProblem> {
+fn check(path: &str, kind: ValueKind, value: &Spanned<DeValue<'_>>) -> Result<(), ProfileProblem> {
     if kind.allows(value.get_ref()) {
         return Ok(());
     }

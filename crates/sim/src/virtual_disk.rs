@@ -8,23 +8,23 @@ use std::collections::BTreeMap;
 use hoistway_device::Shape;
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{Format, Kind, ProfileError};
+use crate::profile::{Format, ProfileError, ValueKind};
 
 const FORMAT: Format = Format {
     what: "virtual disk",
     keys: &[
-        ("name", Kind::Text, true),
-        ("description", Kind::Text, true),
-        ("hw_queues", Kind::Count(1, 1024), true),
-        ("queue_depth", Kind::Count(1, 4096), true),
-        ("max_segments", Kind::Count(1, 1024), true),
-        ("rotational", Kind::Flag, true),
-        ("write_cache", Kind::Flag, true),
-        ("wake_ns", Kind::Span, true),
-        ("submit_ns", Kind::Time, true),
-        ("complete_ns", Kind::Time, true),
-        ("worker_ns", Kind::Span, true),
-        ("sources", Kind::Sources, false),
+        ("name", ValueKind::Text, true),
+        ("description", ValueKind::Text, true),
+        ("hw_queues", ValueKind::Count(1, 1024), true),
+        ("queue_depth", ValueKind::Count(1, 4096), true),
+        ("max_segments", ValueKind::Count(1, 1024), true),
+        ("rotational", ValueKind::Flag, true),
+        ("write_cache", ValueKind::Flag, true),
+        ("wake_ns", ValueKind::Span, true),
+        ("submit_ns", ValueKind::Time, true),
+        ("complete_ns", ValueKind::Time, true),
+        ("worker_ns", ValueKind::Span, true),
+        ("sources", ValueKind::Sources, false),
     ],
     builtin: &[("virtio-blk", include_str!("../virtual_disks/virtio-blk.toml"))],
 };
