@@ -5,7 +5,8 @@ use crate::figure::Figure;
 
 /// The rows at both ends of a figure: indexes into the rows that were ranked, the extreme one first.
 ///
-/// A row belongs to an end if its difference from the extreme row is within the noise or is zero. If every row qualifies,
+/// A row belongs to an end if its difference from the extreme row is within the noise or is zero, or if the two share no
+/// repeat. If every row qualifies,
 /// none is marked. A row whose repeats differ widely may belong to both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranking {
@@ -30,7 +31,7 @@ impl Ranking {
             .collect();
         let by_goodness = |a: &usize, b: &usize| goodness[*a].total_cmp(&goodness[*b]);
         let indexes = 0..rows.len();
-        // The first of equal rows.
+        // Of equal rows, the first: hence `rev`, as `max_by` returns the last.
         let (Some(best), Some(worst)) = (indexes.clone().rev().max_by(by_goodness), indexes.min_by(by_goodness)) else {
             return Self::default();
         };
@@ -66,9 +67,11 @@ fn end(rows: &[Row<'_>], extreme: usize, figure: Figure, side: End) -> Vec<usize
         let Some(difference) = rows[*index].difference(&rows[extreme], figure) else { return true };
         let is_better = (difference.mean > 0.0) == figure.higher_is_better();
         match difference.half_width {
-            // If rows lack repeats, the order of their means may differ from the sign of the paired difference.
+            // A row may be more extreme than `extreme` in their common repeats, if one of them lacks repeats: it belongs to this
+            // end, too.
             Some(half_width) => difference.mean.abs() <= half_width || is_better == (side == End::Best),
-            // Single runs are ranked by their figures alone; repeats without a common pair cannot be told apart.
+            // Single runs are ranked by their figures alone. If there are repeats, one common pair shows no noise: the rows count
+            // as equal.
             None => is_repeated || difference.mean == 0.0,
         }
     };

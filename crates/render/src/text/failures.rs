@@ -1,4 +1,4 @@
-//! Notices about processes that ended with an error: without them their figures would look normal.
+//! Notices about processes that ended with an error, whose figures alone would look normal.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(crate) fn remark(analysis: &Analysis<'_>) -> Option<String> {
 /// The failures of a job under one variant.
 #[derive(Debug, Default)]
 pub(crate) struct Failed {
-    /// The number of failed processes in each repeat with failures.
+    /// The distinct numbers of failed processes over the repeats that had any.
     counts: BTreeSet<u32>,
     /// The Linux errnos, positive.
     pub(crate) errnos: BTreeSet<i32>,

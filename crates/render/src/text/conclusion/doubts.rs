@@ -10,8 +10,8 @@ use crate::text::failures;
 use crate::text::words::list;
 use hoistway_measure::units;
 
-/// Minimum I/Os beyond a percentile for the percentile to be meaningful.
-const BEYOND_MIN: f64 = 10.0;
+/// Minimum number of I/Os slower than a percentile for the percentile to be meaningful.
+const IOS_BEYOND_PERCENTILE_MIN: f64 = 10.0;
 /// Minimum I/Os of a run for means and rates: with fewer, a single I/O changes them too much.
 const IOS_MIN: f64 = 30.0;
 /// Maximum number of named schedulers.
@@ -34,12 +34,14 @@ pub(super) fn doubts(analysis: &Analysis<'_>, verdict: &Verdict) -> Vec<String> 
     doubts
 }
 
-/// A doubt about runs that ended while most of the slowest I/Os were in flight, with the counts of the worst run.
+/// A doubt about runs that ended while most of the slowest I/Os were in flight, with the counts of the run
+/// that had most.
 fn outstanding(analysis: &Analysis<'_>) -> Option<String> {
     let mut rows: Vec<(String, u64, u64)> = Vec::new();
     for job in &analysis.jobs {
         for operation in &job.operations {
             for row in &operation.rows {
+                // Present only if most of the slowest I/Os are among them.
                 let most = row.samples().filter_map(|sample| Some((sample.outstanding?, sample.ios))).max();
                 let name = || {
                     format!(
@@ -55,8 +57,8 @@ fn outstanding(analysis: &Analysis<'_>) -> Option<String> {
     }
     let (_, outstanding, ios) = rows.iter().max_by_key(|(_, outstanding, _)| outstanding)?;
     Some(format!(
-        "when the time was up, {outstanding} of {ios} I/Os of {} were still in flight, among them most of the slowest: their latencies are \
-         cut off, so the p99 is a lower bound; try a longer --runtime",
+        "when the time was up, I/Os of {} were still in flight (up to {outstanding} of {ios}), among them most of the slowest: \
+         their latencies are cut off, so the p99 is a lower bound; try a longer --runtime",
         list_names(rows.iter().map(|(name, ..)| name))
     ))
 }
@@ -66,15 +68,16 @@ fn settling(analysis: &Analysis<'_>) -> Vec<String> {
     let mut unsettled: Vec<(String, f64, SettlingFigure)> = Vec::new();
     let mut warming: Vec<(String, f64, SettlingFigure, f64)> = Vec::new();
     for job in &analysis.jobs {
-        for direction in &job.operations {
-            for row in &direction.rows {
+        for operation in &job.operations {
+            for row in &operation.rows {
                 let name = || format!("{} under {}", job.name, analysis.variants[row.variant].label);
-                for settling in settling_of_most_runs(row) {
+                for settling in unsettled_runs(row) {
                     match settling {
                         Settling::Unsettled { figure, difference } => unsettled.push((name(), difference, figure)),
                         Settling::WarmUp { seconds, figure, difference } => {
                             warming.push((name(), difference, figure, seconds));
                         }
+                        // Not among the unsettled runs.
                         Settling::Unknown | Settling::Settled => {}
                     }
                 }
@@ -92,8 +95,7 @@ fn settling(analysis: &Analysis<'_>) -> Vec<String> {
     if let Some((_, difference, figure)) = unsettled.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())) {
         let row_names = list_names(unsettled.iter().map(|(name, ..)| name));
         let differs = differs(*figure, *difference);
-        doubts
-            .push(format!("{row_names} had not settled by the end (up to {differs}, by MSER): try a longer --runtime"));
+        doubts.push(format!("{row_names} had not settled by the end (up to {differs}): try a longer --runtime"));
     }
     if let Some((_, difference, figure, _)) = warming.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())) {
         let longest = warming.iter().map(|(.., seconds)| *seconds).fold(0.0, f64::max);
@@ -101,20 +103,20 @@ fn settling(analysis: &Analysis<'_>) -> Vec<String> {
         let differs = differs(*figure, *difference);
         let first = units::seconds(longest);
         doubts.push(format!(
-            "the first {first} of {row_names} are unlike the rest (up to {differs}, by MSER): leave them out with --ramp, or \
+            "the first {first} of {row_names} are unlike the rest (up to {differs}): leave them out with --ramp, or \
              try a longer --runtime"
         ));
     }
     doubts
 }
 
-/// The settling of each run of a row, if at least half of the runs had not settled: an occasional pause of the device makes some
-/// short runs look unsettled, but effects of the load or the device show in every repeat.
-fn settling_of_most_runs<'a>(row: &'a Row<'a>) -> impl Iterator<Item = Settling> + use<'a> {
-    let states = || row.samples().map(|sample| sample.settling);
-    let unsettled_count =
-        states().filter(|state| matches!(state, Settling::WarmUp { .. } | Settling::Unsettled { .. })).count();
-    states().filter(move |_| 2 * unsettled_count >= row.samples().len())
+/// The settling of the runs of a row that had not settled or had a warm-up; none if they are less than half of its runs. An
+/// occasional pause of the device makes a short run look unsettled, whereas effects of the load show in most repeats.
+fn unsettled_runs<'a>(row: &'a Row<'a>) -> impl Iterator<Item = Settling> + use<'a> {
+    let is_unsettled = |state: &Settling| matches!(state, Settling::WarmUp { .. } | Settling::Unsettled { .. });
+    let unsettled = move || row.samples().map(|sample| sample.settling).filter(is_unsettled);
+    let are_most = 2 * unsettled().count() >= row.samples().len();
+    unsettled().filter(move |_| are_most)
 }
 
 /// The first names, and the number of the others.
@@ -136,9 +138,9 @@ fn list_names<'a>(names: impl Iterator<Item = &'a String>) -> String {
 /// A doubt about a figure with too few I/Os.
 fn too_few_ios(analysis: &Analysis<'_>, name: &FigureName) -> Option<String> {
     let ios_min = match name.figure {
-        Figure::P95 => BEYOND_MIN / 0.05,
-        Figure::P99 => BEYOND_MIN / 0.01,
-        Figure::P99_9 => BEYOND_MIN / 0.001,
+        Figure::P95 => IOS_BEYOND_PERCENTILE_MIN / 0.05,
+        Figure::P99 => IOS_BEYOND_PERCENTILE_MIN / 0.01,
+        Figure::P99_9 => IOS_BEYOND_PERCENTILE_MIN / 0.001,
         _ => IOS_MIN,
     };
     let (_, operation) = analysis.find(name).ok()?;

@@ -44,14 +44,14 @@ pub(crate) fn change_between(change: Change, figure: Figure, means: Option<(f64,
 }
 
 fn change_text(change: Change, figure: Figure, note: &str) -> String {
-    /// Rounding error of sums over the same terms.
+    /// Relative width up to which an interval has zero width: the rounding error of a sum.
     const ROUNDING: f64 = 1e-9;
     let words = relative(change.factor, figure) + note;
     match (change.low, change.high) {
         (Some(low), Some(high)) => {
             let ends = if figure.higher_is_better() { [low, high] } else { [high, low] };
             let [from, to] = ends.map(|end| relative(end, figure));
-            // Only an interval of zero width means that all runs are equal: a narrow one comes from many runs.
+            // Zero width means that all runs have the same factor. A narrow interval may only mean many runs.
             if high / low - 1.0 < ROUNDING {
                 format!("{words} in every run")
             } else {
@@ -62,7 +62,7 @@ fn change_text(change: Change, figure: Figure, note: &str) -> String {
     }
 }
 
-/// A shift: `p99 read latency of oltp 4.49 ms -> 38.5 ms (8.6 times)`.
+/// A shift: `p99 read latency of oltp 4.49 ms -> 38.5 ms (8.57 times)`.
 pub fn shift(shift: &Shift) -> String {
     let what = shift_subject(shift);
     let (from, to) = match shift.aspect {
@@ -77,14 +77,15 @@ pub fn shift(shift: &Shift) -> String {
         _ => "",
     };
     let is_up = shift.to > shift.from;
+    // The factor is above 1 in either direction.
     let how_much = match shift.factor {
         factor if factor >= 2.0 && is_up => format!("{} times", units::times(factor)),
         factor if is_up => units::difference(factor - 1.0),
         factor => units::difference(1.0 / factor - 1.0),
     };
     let geometric_mean_note = geometric_mean_note(shift.from, shift.to, shift.factor);
-    let certain = if shift.significant == Some(false) { ", within the noise" } else { "" };
-    format!("{what}{aspect_note} {from} -> {to} ({how_much}{geometric_mean_note}{certain})")
+    let noise_note = if shift.significant == Some(false) { ", within the noise" } else { "" };
+    format!("{what}{aspect_note} {from} -> {to} ({how_much}{geometric_mean_note}{noise_note})")
 }
 
 /// The figure that has shifted: `p99 read latency of oltp`.
@@ -92,17 +93,19 @@ fn shift_subject(shift: &Shift) -> String {
     let what = match (shift.aspect, shift.operation) {
         (Aspect::Figure(figure), Some(operation)) => noun(figure, operation),
         (Aspect::Worst(figure), Some(operation)) => {
-            format!("{} of the job that is worst off", noun(figure, operation))
+            format!("{} of the worst-off job", noun(figure, operation))
         }
+        // Only fairness has no operation.
         (Aspect::Fairness | Aspect::Figure(_) | Aspect::Worst(_), _) => "fairness (Jain's index)".to_owned(),
     };
     match shift.jobs {
         1 => format!("{what} of {}", shift.job),
-        jobs => format!("{what} of {} and {} alike", shift.job, jobs - 1),
+        2 => format!("{what} of {} and 1 equivalent job", shift.job),
+        jobs => format!("{what} of {} and {} equivalent jobs", shift.job, jobs - 1),
     }
 }
 
-/// The first loss that may exceed a gain by the factor `gain`, in words.
+/// The figure of the first loss that may be larger than the gain, whose factor is `gain`: `p99 read latency of oltp`.
 pub(crate) fn may_lose_more(losses: &[Shift], gain: f64) -> Option<String> {
     losses.iter().find(|loss| loss.may_exceed(gain)).map(shift_subject)
 }
@@ -170,6 +173,6 @@ mod tests {
         assert_eq!(shift(&more), "read IOPS of a 100 -> 150 (+50.0%)");
         let unfair =
             Shift { aspect: Aspect::Fairness, operation: None, jobs: 20, from: 1.0, to: 0.25, factor: 4.0, ..base };
-        assert_eq!(shift(&unfair), "fairness (Jain's index) of a and 19 alike 1.00 -> 0.25 (-75.0%)");
+        assert_eq!(shift(&unfair), "fairness (Jain's index) of a and 19 equivalent jobs 1.00 -> 0.25 (-75.0%)");
     }
 }

@@ -13,7 +13,7 @@ use hoistway_measure::units;
 const LOSSES_MAX: usize = 6;
 /// Maximum gains of the recommended scheduler listed individually.
 const GAINS_MAX: usize = 3;
-/// Minimum factor of a significant gain.
+/// Minimum factor of a gain that is worth a sentence.
 const CLEAR_GAIN: f64 = 1.1;
 /// Maximum losses listed for schedulers that were not chosen.
 const LOSSES_OF_OTHERS_MAX: usize = 2;
