@@ -27,19 +27,19 @@ use clock::{PlugClocks, TickPhase};
 
 pub use lines::{ComparedLine, LineDifference};
 
-/// Without a plug: time from an insertion event until the scheduler reads its clock, ns (BFQ-6).
+/// Without a plug: time from an insertion event until the scheduler reads its clock, ns (BFQ-6); assumed.
 const INSERTION_TO_CLOCK_NS: u64 = 4_000;
-/// Without a plug: how much earlier than that the scheduler has read its clock to create the queue, ns.
+/// Without a plug: how much earlier than that the scheduler has read its clock to create the queue, ns; assumed.
 const QUEUE_CREATION_LEAD_NS: u64 = 6_000;
 
-/// Time from the start of a dispatch to the scheduler's reading of its clock, ns.
+/// Time from the start of a dispatch to the scheduler's reading of its clock, ns; assumed.
 const DISPATCH_TO_CLOCK_NS: u64 = 4_000;
 
 /// Bios with one of these flags never merge.
 const UNMERGEABLE: BioFlags = BioFlags::NOMERGE.with(BioFlags::PREFLUSH).with(BioFlags::FUA);
-/// A completion and its consequences belong to one interrupt if they are at most this far apart, ns.
+/// A completion and its consequences belong to one interrupt if they are at most this far apart, ns; assumed.
 const INTERRUPT_SPAN_NS: u64 = 50_000;
-/// Time from the start of an interrupt to its completion event, ns.
+/// Time from the start of an interrupt to its completion event, ns; assumed.
 const INTERRUPT_ENTRY_NS: u64 = 8_000;
 
 /// Replays a recording.

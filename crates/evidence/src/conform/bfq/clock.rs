@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use hoistway_blk::ground::{Hz, Tick};
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, Trace};
 
-/// A task has slept for a tag if the allocation comes this much later than the bio, ns.
+/// A task has slept for a tag if the allocation comes this much later than the bio, ns; assumed.
 const TAG_SLEEP_NS: u64 = 100_000;
 /// Our first tick, so high that a scheduler created at tick 0 is no longer in its start-up phase.
 const FIRST_TICK: u64 = 1_000_000;

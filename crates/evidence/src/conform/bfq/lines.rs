@@ -117,7 +117,7 @@ pub struct LineDifference {
 /// Compares lines in order. After a difference it continues at the next common line, so that a missing line does not
 /// affect the rest. Returns the number of equal lines, and the differences.
 pub(super) fn compare(recorded: &[(u64, ComparedLine)], ours: &[ComparedLine]) -> (u64, Vec<LineDifference>) {
-    /// How far to look for the next common line.
+    /// Maximum number of lines to look ahead for the next common line; assumed.
     const AHEAD: usize = 40;
     let (mut i, mut j, mut equal) = (0, 0, 0);
     let mut differences = Vec::new();

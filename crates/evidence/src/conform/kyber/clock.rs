@@ -80,7 +80,7 @@ fn delay_ticks(trace: &Trace, hz: Hz, moments: &mut [Moment<'_>]) {
     }
 }
 
-/// A task whose bio waits longer than this for its request has slept for a tag, ns. Sleeping flushes the plug, which
+/// A task whose bio waits longer than this for its request has slept for a tag, ns; assumed. Sleeping flushes the plug, which
 /// restarts the stopped clock.
 const SLEPT_NS: u64 = 100_000;
 
