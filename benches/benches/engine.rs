@@ -147,9 +147,13 @@ fn techniques() {
     for (scheduler, workers) in [("mq-deadline", 1), ("mq-deadline", 2), ("bfq", 1), ("bfq", 2)] {
         let mut figures = vec![Vec::new(); all.len()];
         for _ in 0..ROUNDS {
-            for ((_, techniques), figures) in all.iter().zip(&mut figures) {
-                let config =
-                    Config { workers, scheduler: scheduler.into(), techniques: *techniques, ..Config::default() };
+            for ((_, contention_options), figures) in all.iter().zip(&mut figures) {
+                let config = Config {
+                    workers,
+                    scheduler: scheduler.into(),
+                    contention_options: *contention_options,
+                    ..Config::default()
+                };
                 figures.push(round(&config, DEPTH, true, Box::new(Null::new(1 << 30))));
             }
         }

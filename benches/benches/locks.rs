@@ -181,9 +181,9 @@ impl Client<'_> {
 }
 
 /// Per I/O: how often the lock was taken, found contended, given up; the other locks taken, found contended.
-fn measure(scheduler: &str, techniques: ContentionOptions) -> [f64; 5] {
+fn measure(scheduler: &str, contention_options: ContentionOptions) -> [f64; 5] {
     let config =
-        QueueConfig { cpus: CLIENTS as u16, queue_depth: 256, techniques, ..QueueConfig::new(Kernel::DEFAULT) };
+        QueueConfig { cpus: CLIENTS as u16, queue_depth: 256, contention_options, ..QueueConfig::new(Kernel::DEFAULT) };
     let shared = Shared {
         queue: Queue::new(&config, scheduler).expect("a valid configuration"),
         start: WallClock::now(),
@@ -210,8 +210,8 @@ fn main() {
         "{CLIENTS} clients with {DEPTH} I/Os each; of an I/O: lock taken, found taken and waited for, given up; locks beside it taken, waited for"
     );
     for scheduler in ["mq-deadline", "bfq"] {
-        for (name, techniques) in techniques::COMPARED {
-            let [taken, contended, given_up, beside, beside_contended] = measure(scheduler, techniques);
+        for (name, contention_options) in techniques::COMPARED {
+            let [taken, contended, given_up, beside, beside_contended] = measure(scheduler, contention_options);
             println!(
                 "{scheduler:12} {name:18} {taken:6.3} {contended:8.5} {given_up:8.5} {beside:6.3} {beside_contended:8.5}"
             );

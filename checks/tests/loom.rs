@@ -17,7 +17,7 @@ use hoistway_blk::ground::{
 };
 use hoistway_blk::policy::{Choice, Completions, ElevatorCx, Needs, Place, PolicyCx, Scheduler, Serialized};
 use hoistway_blk::queue::{ChangeError, HardwareQueue, Queue, QueueConfig, QueueSubmission};
-use hoistway_blk::request::{MergeRules, NoMerges, RequestPool, Rq};
+use hoistway_blk::request::{MergeRules, Merging, RequestPool, Rq};
 use hoistway_blk::tags::{Depth, Sleeper, Tags};
 use hoistway_blk::watch::{NoProbe, Reason};
 use loom::sync::atomic::{AtomicU64, fence};
@@ -265,7 +265,7 @@ impl Used {
         }
         let mut rq = self.pool.take(RqId(0));
         rq.found(Bio::new(Op::Read, Sector(0), 8), Instant::ZERO);
-        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::Nothing);
+        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), Merging::Off);
         let rq = ElevatorCx::alone(Now::default(), |cx| {
             self.scheduler.insert(&NoMeter, cx, &rules, std::iter::once(rq), Place::Sorted);
             self.scheduler.dispatch(&NoMeter, cx, HctxId(0)).0

@@ -21,7 +21,7 @@ use hoistway_blk::ground::{
 };
 use hoistway_blk::policy::{ContentionOptions, DispatchBatch, ElevatorCx, Insertion, Place, Serialized};
 use hoistway_blk::queue::{Queue, QueueConfig};
-use hoistway_blk::request::{MergeRules, NoMerges, RequestPool, Rq};
+use hoistway_blk::request::{MergeRules, Merging, RequestPool, Rq};
 use hoistway_blk::schedulers::{MqDeadline, MqDeadlineConfig};
 use hoistway_blk::tags::{Depth, Sleeper, Tags};
 use hoistway_blk::watch::{NoProbe, Reason};
@@ -43,7 +43,7 @@ struct Scheduled {
 impl Scheduled {
     const REQUESTS: u32 = 4;
 
-    fn new(techniques: ContentionOptions) -> Self {
+    fn new(contention_options: ContentionOptions) -> Self {
         let config = MqDeadlineConfig {
             queue_async_depth: false,
             generation: DeadlineGeneration::CPrime,
@@ -53,7 +53,8 @@ impl Scheduled {
             nr_requests: Self::REQUESTS,
         };
         Scheduled {
-            scheduler: Serialized::new(MqDeadline::new(config, Self::REQUESTS), Self::REQUESTS).with(techniques),
+            scheduler: Serialized::new(MqDeadline::new(config, Self::REQUESTS), Self::REQUESTS)
+                .with(contention_options),
             pool: RequestPool::new(Self::REQUESTS),
             given: (0..Self::REQUESTS).map(|_| AtomicU64::new(0)).collect(),
         }
@@ -64,7 +65,7 @@ impl Scheduled {
         let mut rq = self.pool.take(RqId(id));
         let sector = Sector(u64::from(id) * 1000);
         rq.found(Bio { ioprio: IoPriority::new(class, 0), ..Bio::new(Op::Read, sector, 8) }, Instant::ZERO);
-        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), Merging::Full);
         ElevatorCx::alone(Now::default(), |cx| {
             self.scheduler.insert(&NoMeter, cx, &rules, std::iter::once(rq), Place::Sorted);
             assert!(cx.freed.is_empty());
@@ -122,7 +123,7 @@ const NONE: ContentionOptions = ContentionOptions {
 };
 
 /// None, some alone, and all (CL-1).
-const TECHNIQUES: [ContentionOptions; 7] = [
+const CONTENTION_OPTIONS: [ContentionOptions; 7] = [
     NONE,
     ContentionOptions { single_dispatcher: true, ..NONE },
     ContentionOptions { insertion: Insertion::Buckets, ..NONE },
@@ -134,13 +135,13 @@ const TECHNIQUES: [ContentionOptions; 7] = [
 
 #[test]
 fn insert_and_run_dispatches_every_request_exactly_once() {
-    for techniques in TECHNIQUES {
-        check(move || inserts_and_runs(techniques));
+    for contention_options in CONTENTION_OPTIONS {
+        check(move || inserts_and_runs(contention_options));
     }
 }
 
-fn inserts_and_runs(techniques: ContentionOptions) {
-    let shared = Arc::new(Scheduled::new(techniques));
+fn inserts_and_runs(contention_options: ContentionOptions) {
+    let shared = Arc::new(Scheduled::new(contention_options));
     on_threads(&shared, 3, |shared, number| {
         if number < 2 {
             for n in 0..2 {
@@ -303,7 +304,7 @@ fn a_queue_serves(pattern: Bio, scheduler: &'static str, kernel: Kernel, threads
             hw_queues: 1,
             queue_depth,
             nr_requests: None,
-            nomerges: NoMerges::Nothing,
+            merging: Merging::Off,
             limits: Limits::default(),
             ..QueueConfig::new(kernel)
         };

@@ -200,7 +200,7 @@ fn config(kernel: Kernel, threads: u16, hw_queues: u16, queue_depth: u32) -> Que
         hw_queues,
         queue_depth,
         schedulers,
-        techniques: ContentionOptions::ALL,
+        contention_options: ContentionOptions::ALL,
         ..QueueConfig::new(kernel)
     }
 }
@@ -211,8 +211,8 @@ fn every_device(kernel: Kernel, threads: u16, scheduler: &str) {
         let config = config(kernel, threads, hw_queues, depth);
         drive(&config, scheduler, lag);
         if scheduler != "none" {
-            for techniques in [ContentionOptions::default(), ContentionOptions::ALL_PENDING] {
-                drive(&QueueConfig { techniques, ..config.clone() }, scheduler, lag);
+            for contention_options in [ContentionOptions::default(), ContentionOptions::ALL_PENDING] {
+                drive(&QueueConfig { contention_options, ..config.clone() }, scheduler, lag);
             }
         }
         if hw_queues > 1 {

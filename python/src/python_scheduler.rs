@@ -232,7 +232,7 @@ impl Scheduler for PythonScheduler {
     }
 
     /// Allowed only for requests that were inserted into the Python object; it does not know others.
-    fn allow_join(&self, first: RqId, _: RqId) -> bool {
+    fn allow_request_merge(&self, first: RqId, _: RqId) -> bool {
         self.class.has_absorbed && self.numbers.contains_key(&first)
     }
 

@@ -33,9 +33,9 @@ pub(crate) fn run_real(
 ) -> PyResult<Results> {
     let comparison: Comparison =
         serde_json::from_str(experiment).map_err(|error| PyValueError::new_err(format!("experiment: {error}")))?;
-    let techniques = comparison.techniques.as_deref().unwrap_or("none").parse();
-    let techniques = techniques.map_err(|problem| {
-        let name = Field::Techniques.keyword();
+    let contention_options = comparison.techniques.as_deref().unwrap_or("none").parse();
+    let contention_options = contention_options.map_err(|problem| {
+        let name = Field::ContentionOptions.keyword();
         errors::argument(py, name, &format!("{name}: {problem}"))
     })?;
     let experiment = RealExperiment {
@@ -55,7 +55,7 @@ pub(crate) fn run_real(
         logs: comparison.logs,
         workers,
         queue_depth,
-        techniques,
+        contention_options,
         fixed_buffers: FIXED_BUFFERS,
         force,
     };

@@ -11,7 +11,7 @@ pub const COMPARED: [(&str, ContentionOptions); 9] = [
     ("batches", ContentionOptions { batch_dispatch: true, ..NONE }),
     ("buckets", ContentionOptions { insertion: Insertion::Buckets, ..NONE }),
     ("pending lists", ContentionOptions { insertion: Insertion::Pending, ..NONE }),
-    ("usual", ContentionOptions::USUAL),
-    ("usual, buckets", ContentionOptions::ALL),
-    ("usual, pending", ContentionOptions::ALL_PENDING),
+    ("recommended", ContentionOptions::RECOMMENDED),
+    ("recommended, buckets", ContentionOptions::ALL),
+    ("recommended, pending", ContentionOptions::ALL_PENDING),
 ];

@@ -43,9 +43,9 @@ fn clients_may_depart(
     queue_depth: u32,
     next: Option<&'static str>,
 ) {
-    for techniques in TECHNIQUES {
+    for contention_options in CONTENTION_OPTIONS {
         let pattern = pattern.clone();
-        check(move || clients_depart(&pattern, scheduler, clients, queue_depth, next, techniques));
+        check(move || clients_depart(&pattern, scheduler, clients, queue_depth, next, contention_options));
     }
 }
 
@@ -55,15 +55,15 @@ fn clients_depart(
     clients: u32,
     queue_depth: u32,
     next: Option<&'static str>,
-    techniques: ContentionOptions,
+    contention_options: ContentionOptions,
 ) {
     let pattern = pattern.clone();
     let threads = clients + u32::from(next.is_some());
     let config = QueueConfig {
-        techniques,
+        contention_options,
         cpus: threads as u16,
         queue_depth,
-        nomerges: NoMerges::Nothing,
+        merging: Merging::Off,
         ..QueueConfig::new(Kernel::V6_18)
     };
     let queue = Queue::new(&config, scheduler).expect("a valid configuration");

@@ -43,7 +43,7 @@ impl Reused {
     fn insert(&self, id: RqId) {
         let mut rq = self.pool.take(id);
         rq.found(Bio::new(Op::Read, Sector(u64::from(id.0) * 1000), 8), Instant::ZERO);
-        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), Merging::Full);
         ElevatorCx::alone(Now::default(), |cx| {
             self.scheduler.insert(&NoMeter, cx, &rules, std::iter::once(rq), Place::Sorted);
         });
@@ -67,10 +67,10 @@ impl Reused {
 
 #[test]
 fn the_policy_is_notified_of_a_completion_before_its_slot_is_reused() {
-    for techniques in TECHNIQUES {
+    for contention_options in CONTENTION_OPTIONS {
         check(move || {
             let shared = Arc::new(Reused {
-                scheduler: Serialized::new(Strict::default(), Reused::REQUESTS).with(techniques),
+                scheduler: Serialized::new(Strict::default(), Reused::REQUESTS).with(contention_options),
                 pool: RequestPool::new(Reused::REQUESTS),
                 given: (0..Reused::REQUESTS).map(|_| AtomicU64::new(0)).collect(),
             });

@@ -97,11 +97,11 @@ impl<Sh: Sharing> Elevator<Sh> {
 
     /// With these contention options, if it is behind one lock.
     #[must_use]
-    pub fn with(self, techniques: ContentionOptions) -> Self {
+    pub fn with(self, contention_options: ContentionOptions) -> Self {
         let kind = match self.kind {
-            Kind::MqDeadline(scheduler) => Kind::MqDeadline(Box::new(scheduler.with(techniques))),
-            Kind::Bfq(scheduler) => Kind::Bfq(Box::new(scheduler.with(techniques))),
-            Kind::Boxed(scheduler) => Kind::Boxed(Box::new(scheduler.with(techniques))),
+            Kind::MqDeadline(scheduler) => Kind::MqDeadline(Box::new(scheduler.with(contention_options))),
+            Kind::Bfq(scheduler) => Kind::Bfq(Box::new(scheduler.with(contention_options))),
+            Kind::Boxed(scheduler) => Kind::Boxed(Box::new(scheduler.with(contention_options))),
             without_lock @ (Kind::None | Kind::Kyber(_) | Kind::Concurrent(_)) => without_lock,
         };
         Elevator { kind, ..self }

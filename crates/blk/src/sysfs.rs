@@ -8,7 +8,7 @@ use crate::bio::limits::Limits;
 use crate::ground::kernel::{Generation, SysfsGeneration};
 use crate::ground::time::Nanos;
 use crate::ground::tunables::StoreError;
-use crate::request::merge::{MergeRules, NoMerges};
+use crate::request::merge::{MergeRules, Merging};
 
 /// Why a file could not be read or written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -110,7 +110,7 @@ pub fn show(rules: &MergeRules, device: &Limits, file: &str) -> Option<String> {
     let limits = &rules.limits;
     let bytes = |sectors: u32| (u64::from(sectors) * SECTOR).to_string();
     Some(match file {
-        "nomerges" => (rules.nomerges as u8).to_string(),
+        "nomerges" => (rules.merging as u8).to_string(),
         "read_ahead_kb" => rules.read_ahead_kib.to_string(),
         "rotational" => u8::from(limits.rotational).to_string(),
         "write_cache" => if limits.write_cache { "write back" } else { "write through" }.into(),
@@ -141,10 +141,10 @@ pub fn store(
     let clamps = generation.sysfs == SysfsGeneration::Clamping;
     match file {
         "nomerges" => {
-            rules.nomerges = match number(text)? {
-                0 => NoMerges::All,
-                2 => NoMerges::Nothing,
-                _ => NoMerges::Cheap,
+            rules.merging = match number(text)? {
+                0 => Merging::Full,
+                2 => Merging::Off,
+                _ => Merging::Simple,
             }
         }
         // Whole pages.

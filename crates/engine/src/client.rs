@@ -15,7 +15,7 @@ use crate::worker::{Message, Shared};
 pub struct Client {
     shared: Arc<Shared>,
     worker: usize,
-    number: u32,
+    id: u32,
     depth: u32,
     uncompleted_requests: Arc<AtomicU32>,
 }
@@ -38,14 +38,14 @@ impl Client {
     pub(crate) fn new(
         shared: Arc<Shared>,
         worker: usize,
-        number: u32,
+        id: u32,
         depth: u32,
         uncompleted_requests: Arc<AtomicU32>,
     ) -> Self {
-        Client { shared, worker, number, depth, uncompleted_requests }
+        Client { shared, worker, id, depth, uncompleted_requests }
     }
 
-    /// Submits a request, which completes exactly once.
+    /// Submits a request, which completes exactly once unless the client is dropped before.
     ///
     /// # Errors
     /// If there is no room, or the engine has stopped: the request is returned and does not complete. This is the
@@ -54,7 +54,7 @@ impl Client {
         if self.reserve(1) == 0 {
             return Err(Refused { request, why: Refused::AGAIN });
         }
-        let message = Message::Submit { client: self.number, request };
+        let message = Message::Submit { client: self.id, request };
         match self.shared.mailboxes[self.worker].send_one(message) {
             Err(Message::Submit { request, .. }) => {
                 self.uncompleted_requests.fetch_sub(1, Relaxed);
@@ -71,7 +71,7 @@ impl Client {
     /// If the engine has stopped ([`Errno::SHUTDOWN`]); then none was taken.
     pub fn submit_all(&self, requests: &mut Vec<Request>) -> Result<bool, Errno> {
         let taken = self.reserve(requests.len() as u32);
-        let client = self.number;
+        let client = self.id;
         let add_messages = |messages: &mut Vec<Message>| {
             messages.extend(requests.drain(..taken as usize).map(|request| Message::Submit { client, request }));
         };
@@ -85,23 +85,25 @@ impl Client {
     /// Reserves room for at most `requested` requests. Returns the number reserved.
     fn reserve(&self, requested: u32) -> u32 {
         let mut reserved = 0;
-        let grow = |uncompleted_requests| {
+        let add_reserved = |uncompleted_requests| {
             reserved = requested.min(self.depth.saturating_sub(uncompleted_requests));
             (reserved > 0).then_some(uncompleted_requests + reserved)
         };
-        let _ = self.uncompleted_requests.fetch_update(Acquire, Relaxed, grow);
+        let _ = self.uncompleted_requests.fetch_update(Acquire, Relaxed, add_reserved);
         reserved
     }
 
-    /// Cancels a request. If the queue has not seen it yet, it completes with [`Errno::CANCELED`]; otherwise it completes as
-    /// usual. If several have this token, one of them is canceled.
+    /// Cancels a request. The parts of it that the queue has not seen are taken back, and it completes with
+    /// [`Errno::CANCELED`]; if the queue has all of it, it completes as usual. Parts of a canceled request that were submitted
+    /// before may have been carried out, so that what its blocks contain is unknown. If several have this token, one of them
+    /// is canceled.
     pub fn cancel(&self, token: u64) {
-        let _ = self.shared.mailboxes[self.worker].send_one(Message::Cancel { client: self.number, token });
+        let _ = self.shared.mailboxes[self.worker].send_one(Message::Cancel { client: self.id, token });
     }
 
     /// Sets the priority and group of requests submitted from now on.
     pub fn set_context(&self, context: Context) {
-        let _ = self.shared.mailboxes[self.worker].send_one(Message::Context { client: self.number, context });
+        let _ = self.shared.mailboxes[self.worker].send_one(Message::Context { client: self.id, context });
     }
 
     /// Maximum number of uncompleted requests.
@@ -119,6 +121,6 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        let _ = self.shared.mailboxes[self.worker].send_one(Message::Detach { client: self.number });
+        let _ = self.shared.mailboxes[self.worker].send_one(Message::Detach { client: self.id });
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_blk::policy::ContentionOptions;
 use hoistway_blk::queue::ConfigError;
-use hoistway_blk::request::NoMerges;
+use hoistway_blk::request::Merging;
 
 /// The configuration of an engine. The defaults suit a block server.
 #[derive(Clone, Debug)]
@@ -16,22 +16,23 @@ pub struct Config {
     pub scheduler: String,
     /// The kernel whose block layer is reproduced.
     pub kernel: Kernel,
-    /// Commands per hardware queue at the target; `None` for the target's maximum. A scheduler can only reorder
-    /// requests beyond it.
+    /// Commands per hardware queue at the target; `None` for the target's maximum. Requests beyond it
+    /// wait in the scheduler, which can reorder only those.
     pub queue_depth: Option<u32>,
     /// Requests per hardware queue; `None` for the kernel's default.
     pub nr_requests: Option<u32>,
-    /// Contention options for the scheduler's lock. By default all are on.
-    pub techniques: ContentionOptions,
-    /// Which kinds of merging are turned off.
-    pub nomerges: NoMerges,
+    /// Contention options for the scheduler's lock. By default those that were measured to help: all except the ones for
+    /// insertion.
+    pub contention_options: ContentionOptions,
+    /// Which kinds of merging are on (`queue/nomerges`); by default all.
+    pub merging: Merging,
     /// Maximum requests of a worker's clients in the block layer at a time; others wait in their clients.
     pub requests_per_worker: u32,
-    /// Bytes that a client may read or write before other clients of its worker have their turn; for discards, and zeroing as holes,
-    /// 16 times as many. A multiple of the target's blocks.
+    /// Bytes that a client may read or write before other clients of its worker have their turn; 16 times as many for
+    /// discards and for zeroing that may unmap. Must be a multiple of the target's block size.
     pub turn_bytes: u32,
-    /// How long an idle worker busy-polls before it sleeps. A wake-up takes longer than this.
-    pub spin: Nanos,
+    /// How long an idle worker busy-polls before it sleeps. The default, 20 us, is less than a wake-up costs.
+    pub busy_poll_time: Nanos,
     /// Whether to keep the statistics of a kernel's `/sys/block/DEV/stat`, for [`Engine::disk_summary`](crate::Engine::disk_summary). Costs
     /// some time per request.
     pub keeps_statistics: bool,
@@ -45,11 +46,11 @@ impl Default for Config {
             kernel: Kernel::DEFAULT,
             queue_depth: None,
             nr_requests: None,
-            techniques: ContentionOptions::USUAL,
-            nomerges: NoMerges::All,
+            contention_options: ContentionOptions::RECOMMENDED,
+            merging: Merging::Full,
             requests_per_worker: 4096,
             turn_bytes: 1 << 20,
-            spin: Nanos::from_micros(20),
+            busy_poll_time: Nanos::from_micros(20),
             keeps_statistics: false,
         }
     }
@@ -63,7 +64,7 @@ pub enum StartError {
     Config(#[from] ConfigError),
     /// The target could not be opened for a worker.
     #[error("worker {worker}: {source}")]
-    Station {
+    WorkerTarget {
         /// The worker.
         worker: usize,
         /// The system's error.

@@ -99,13 +99,13 @@ impl Engine {
             queue_depth,
             host_wide_tags: shape.host_wide_tags,
             nr_requests: config.nr_requests,
-            nomerges: config.nomerges,
-            techniques: config.techniques,
+            merging: config.merging,
+            contention_options: config.contention_options,
             limits: shape.limits.clone(),
             ..QueueConfig::new(config.kernel)
         };
         let queue = Queue::new(&queue_config, &config.scheduler)?;
-        let station = |worker| backend.station(worker).map_err(|source| StartError::Station { worker, source });
+        let station = |worker| backend.station(worker).map_err(|source| StartError::WorkerTarget { worker, source });
         let stations = (0..worker_count).map(station).collect::<Result<Vec<_>, _>>()?;
         let shared = Arc::new(Shared {
             queue,

@@ -184,7 +184,7 @@ mod tests {
     use crate::texts::Texts;
     use hoistway_blk::ground::Sector;
     use hoistway_blk::queue::{Queue, QueueConfig, SCHEDULERS};
-    use hoistway_blk::request::NoMerges;
+    use hoistway_blk::request::Merging;
 
     #[test]
     fn every_tunable_of_a_policy_is_explained_and_every_explained_one_exists() {
@@ -220,7 +220,7 @@ mod tests {
                         hw_queues: 1,
                         queue_depth: device.queue_depth,
                         nr_requests: None,
-                        nomerges: NoMerges::All,
+                        merging: Merging::Full,
                         limits,
                         ..QueueConfig::new(kernel)
                     };

@@ -78,9 +78,9 @@ fn invalid_numbers_name_their_field() {
     refused_by_name(Comparison { ramp_ns: Some(u64::MAX), ..base() }, Field::RampNs, "between 1 us and 10 years");
     refused_by_name(Comparison { repeats: 0, ..base() }, Field::Repeats, "0: expected 1 to 1000");
     let unknown = Comparison { techniques: Some("trymerge".to_owned()), ..base() };
-    refused_by_name(unknown, Field::Techniques, "\"trymerge\" is no technique (expected all, none, or some of");
+    refused_by_name(unknown, Field::ContentionOptions, "\"trymerge\" is no technique (expected all, none, or some of");
     let both = Comparison { techniques: Some("pending-lists,insertion-buckets".to_owned()), ..base() };
-    refused_by_name(both, Field::Techniques, "insertion-buckets and pending-lists exclude each other");
+    refused_by_name(both, Field::ContentionOptions, "insertion-buckets and pending-lists exclude each other");
     let old = Comparison { kernels: names(&["4.19"]), read_queues: 1, ..base() };
     refused_by_name(old, Field::ReadQueues, "expected `kernels` 5.10 or later");
 }
@@ -108,7 +108,7 @@ fn invalid_names_and_settings_name_their_field() {
     refused_by_name(Comparison { queue_files: file("x"), ..base() }, Field::QueueFiles, "x=1: no such file");
     refused_by_name(Comparison { queue_files: file("scheduler"), ..base() }, Field::QueueFiles, "use `schedulers`");
     let write = QueueWrite { at_ns: 1, under: Some("x".to_owned()), file: "iosched/y".to_owned(), text: String::new() };
-    refused_by_name(Comparison { writes: vec![write], ..base() }, Field::Writes, "unknown scheduler \"x\"");
+    refused_by_name(Comparison { writes: vec![write], ..base() }, Field::TimedWrites, "unknown scheduler \"x\"");
     let group = |cgroup: &str| vec![CgroupFile { cgroup: cgroup.to_owned(), text: "x".to_owned() }];
     refused_by_name(Comparison { io_max: group("h"), ..base() }, Field::IoMax, "no job is in cgroup \"h\"");
     refused_by_name(Comparison { io_max: group("g"), ..base() }, Field::IoMax, "expected rbps, wbps");

@@ -58,7 +58,7 @@ impl<'a> EngineRunner<'a> {
             workers,
             scheduler: row.scheduler.clone(),
             queue_depth: experiment.queue_depth,
-            techniques: experiment.techniques,
+            contention_options: experiment.contention_options,
             // Enough requests that no process ever waits for one.
             requests_per_worker: processes.iter().map(|process| process.issue.depth).sum::<u32>().max(64),
             keeps_statistics: true,

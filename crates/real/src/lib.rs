@@ -70,7 +70,7 @@ pub struct RealExperiment {
     /// Commands per hardware queue at the target; `None` for the target's maximum.
     pub queue_depth: Option<u32>,
     /// Contention options for the scheduler's lock.
-    pub techniques: ContentionOptions,
+    pub contention_options: ContentionOptions,
     /// Bytes of memory that are registered with the ring of every worker.
     pub fixed_buffers: usize,
     /// Whether a device, or a file that no earlier run created, may be overwritten.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::clients::{Client, ClientState, Origin, Peer};
-use crate::site::Site;
+use crate::server_state::ServerState;
 
 /// Maximum clients that are being refused with a protocol error: each holds a descriptor until it has read the error. Further connections
 /// are closed at once.
@@ -11,7 +11,7 @@ const REFUSED_CLIENTS_MAX: usize = 16;
 
 /// A connected client, counted against the limits until this is dropped.
 pub struct Admission {
-    site: Arc<Site>,
+    server: Arc<ServerState>,
     client: Arc<Client>,
     /// Why the client is refused.
     refusal: Option<&'static str>,
@@ -26,8 +26,8 @@ impl Admission {
 
     /// The server.
     #[must_use]
-    pub fn site(&self) -> &Arc<Site> {
-        &self.site
+    pub fn server(&self) -> &Arc<ServerState> {
+        &self.server
     }
 
     /// Why the client is refused, if it is.
@@ -39,7 +39,7 @@ impl Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        let connected = &mut *self.site.connected.lock();
+        let connected = &mut *self.server.connected.lock();
         if self.refusal.is_some() {
             connected.refused_clients -= 1;
             return;
@@ -55,7 +55,7 @@ impl Drop for Admission {
     }
 }
 
-impl Site {
+impl ServerState {
     /// Admits a client, or prepares its refusal with an error. `None` if its connection is closed at once. Refusals are logged.
     #[must_use]
     pub fn admit(self: &Arc<Self>, peer: Peer) -> Option<Admission> {
@@ -65,20 +65,20 @@ impl Site {
         let client = Arc::new(Client::new(number, peer, self.engine.now()));
         let (name, origin) = (&client.name, client.peer.origin);
         let clients_of_origin = connected.clients_by_origin.get(&origin).copied().unwrap_or(0);
-        let refusal = if connected.clients.len() >= self.bounds.connections {
-            let connections_max = self.bounds.connections;
+        let refusal = if connected.clients.len() >= self.limits.connections {
+            let connections_max = self.limits.connections;
             self.warn_of_client(format_args!(
                 "{name}: refused, {connections_max} clients are connected (see --max-connections)"
             ));
             Some("too many clients are connected")
-        } else if clients_of_origin >= self.bounds.connections_per_peer && origin != Origin::Unknown {
+        } else if clients_of_origin >= self.limits.connections_per_peer && origin != Origin::Unknown {
             let option = "--max-connections-per-peer";
             self.warn_of_client(format_args!(
                 "{name}: refused, {clients_of_origin} clients of the same address or user are connected (see {option})"
             ));
             Some("too many clients of this address or user are connected")
         } else {
-            self.log_info_of_client(format_args!("{name}: connected"));
+            self.info_of_client(format_args!("{name}: connected"));
             connected.clients.insert(number, Arc::clone(&client));
             *connected.clients_by_origin.entry(origin).or_default() += 1;
             None
@@ -89,7 +89,7 @@ impl Site {
             }
             connected.refused_clients += 1;
         }
-        Some(Admission { site: Arc::clone(self), client, refusal })
+        Some(Admission { server: Arc::clone(self), client, refusal })
     }
 
     /// The clients, by number.

@@ -8,10 +8,10 @@ use hoistway_nbd::Export;
 
 use crate::clients::Client;
 use crate::control::ExportState;
+use crate::exports::{ExportLayout, Exports, LiveExport};
 use crate::guest::GuestListener;
-use crate::served::{ExportLayout, Offer, Served};
 use crate::server::ServerError;
-use crate::site::Site;
+use crate::server_state::ServerState;
 use crate::spec::{Placed, check_names, check_overlaps};
 
 /// The desired state of a server.
@@ -39,7 +39,7 @@ fn export_layout(placed: &Placed, engine: &Engine) -> Result<ExportLayout, Serve
             "export {name:?}: its target was opened read-only (expected read-only)"
         )));
     }
-    let export = Export {
+    let description = Export {
         description: spec.description.clone(),
         read_only: spec.read_only,
         rotational: volume.is_rotational(),
@@ -47,17 +47,17 @@ fn export_layout(placed: &Placed, engine: &Engine) -> Result<ExportLayout, Serve
         block_bytes_preferred: volume.preferred_block_bytes().max(4096),
         ..Export::new(&spec.name, range.end - range.start)
     };
-    Ok(ExportLayout { export, range, block_bytes: volume.block_bytes() })
+    Ok(ExportLayout { description, range, block_bytes: volume.block_bytes() })
 }
 
 /// An export before and after a change.
 enum Step {
     /// It stays, with this size.
-    KeepExport(Arc<Served>, u64),
+    KeepExport(Arc<LiveExport>, u64),
     AddExport(Box<ExportLayout>),
 }
 
-impl Site {
+impl ServerState {
     /// Offers these exports and no others. Existing ones continue with the new weights, priorities and limits.
     ///
     /// # Errors
@@ -77,54 +77,54 @@ impl Site {
         let ranges =
             exports.iter().map(|placed| Ok((&placed.spec, placed.volume, export_layout(placed, &self.engine)?.range)));
         check_overlaps(&ranges.collect::<Result<Vec<_>, ServerError>>()?)?;
-        let offer = self.offer();
+        let current = self.exports();
         let step = |placed: &Placed| {
             let layout = export_layout(placed, &self.engine)?;
-            let Some(served) = offer.named(&placed.spec.name) else { return Ok(Step::AddExport(Box::new(layout))) };
-            if !served.is_compatible_with(placed, &layout) {
+            let Some(export) = current.named(&placed.spec.name) else { return Ok(Step::AddExport(Box::new(layout))) };
+            if !export.is_compatible_with(placed, &layout) {
                 let name = &placed.spec.name;
                 return Err(ServerError::Refused(format!(
                     "export {name:?}: path, offset, description, vhost-user and read-only cannot change while the server runs"
                 )));
             }
-            Ok(Step::KeepExport(Arc::clone(served), layout.export.size_bytes))
+            Ok(Step::KeepExport(Arc::clone(export), layout.description.size_bytes))
         };
         exports.iter().map(step).collect()
     }
 
     fn carry_out(&self, exports: &[Placed], steps: Vec<Step>) -> Result<(), ServerError> {
-        let before = self.offer();
+        let before = self.exports();
         let (mut after, mut shrunk) = (Vec::new(), Vec::new());
         for (placed, step) in exports.iter().zip(steps) {
             let spec = &placed.spec;
-            let served = match step {
-                Step::KeepExport(served, bytes) => {
-                    if bytes < served.size_bytes() {
+            let export = match step {
+                Step::KeepExport(export, bytes) => {
+                    if bytes < export.size_bytes() {
                         // Their part of the target may become another export's.
-                        shrunk.push(served.name.clone());
+                        shrunk.push(export.name.clone());
                     }
-                    served.resize(bytes);
-                    self.engine.set_weight(served.group, spec.settings.weight)?;
-                    served.set(spec.settings);
-                    served
+                    export.resize(bytes);
+                    self.engine.set_weight(export.group, spec.settings.weight)?;
+                    export.set(spec.settings);
+                    export
                 }
                 Step::AddExport(layout) => {
                     let group = self.engine.add_group(spec.settings.weight)?;
-                    Arc::new(Served::new(placed, *layout, group))
+                    Arc::new(LiveExport::new(placed, *layout, group))
                 }
             };
-            served.throttle.set_limits(self.engine.now(), spec.limits);
-            served.set_access(spec.access.clone());
-            after.push(served);
+            export.throttle.set_limits(self.engine.now(), spec.limits);
+            export.set_access(spec.access.clone());
+            after.push(export);
         }
         self.shares.set_exports(after.len());
-        let is_gone = |served: &&Arc<Served>| !after.iter().any(|other| Arc::ptr_eq(other, served));
-        let gone: Vec<_> = before.served.iter().filter(is_gone).cloned().collect();
-        *self.offer.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Offer::of(after));
-        gone.iter().for_each(|served| served.withdraw());
-        self.stop_guests(|export| gone.iter().any(|served| served.name == export));
+        let is_gone = |export: &&Arc<LiveExport>| !after.iter().any(|other| Arc::ptr_eq(other, export));
+        let gone: Vec<_> = before.live.iter().filter(is_gone).cloned().collect();
+        *self.exports.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Exports::of(after));
+        gone.iter().for_each(|export| export.withdraw());
+        self.stop_guests(|name| gone.iter().any(|export| export.name == name));
         self.disconnect(|client| client.export().is_some_and(|export| shrunk.iter().any(|name| name == export)));
-        let withdrawn = gone.iter().map(|served| (Arc::downgrade(served), served.group));
+        let withdrawn = gone.iter().map(|export| (Arc::downgrade(export), export.group));
         self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner).extend(withdrawn);
         drop((before, gone));
         self.forget_withdrawn();
@@ -137,8 +137,8 @@ impl Site {
 
     /// Creates the sockets for guests of new exports.
     fn bind_guest_sockets(&self, exports: &[Placed]) -> Result<Vec<GuestListener>, ServerError> {
-        let offer = self.offer();
-        let is_new = |placed: &&Placed| offer.named(&placed.spec.name).is_none();
+        let current = self.exports();
+        let is_new = |placed: &&Placed| current.named(&placed.spec.name).is_none();
         let access = self.guest_access.get().copied().unwrap_or_default();
         let listen = |placed: &Placed| {
             let path = placed.spec.vhost_user.as_ref()?;
@@ -149,7 +149,7 @@ impl Site {
 
     /// The current exports.
     fn placed(&self) -> Vec<Placed> {
-        self.offer().served.iter().map(|served| served.placed()).collect()
+        self.exports().live.iter().map(|export| export.placed()).collect()
     }
 
     fn change_exports(self: &Arc<Self>, exports: &[Placed]) -> Result<(), ServerError> {
@@ -197,19 +197,19 @@ impl Site {
     ///
     /// # Errors
     /// If there is none; as text.
-    pub(crate) fn find(&self, name: &str) -> Result<Arc<Served>, ServerError> {
-        let offer = self.offer();
-        offer.named(name).cloned().ok_or_else(|| {
-            let names: Vec<_> = offer.exports.iter().map(|export| format!("{:?}", export.name)).collect();
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<LiveExport>, ServerError> {
+        let exports = self.exports();
+        exports.named(name).cloned().ok_or_else(|| {
+            let names: Vec<_> = exports.descriptions.iter().map(|export| format!("{:?}", export.name)).collect();
             ServerError::Refused(format!("unknown export {name:?} (expected one of {})", names.join(", ")))
         })
     }
 
     /// Disconnects clients that may no longer use their export.
     fn disconnect_disallowed(&self) {
-        let offer = self.offer();
+        let exports = self.exports();
         let is_disallowed = |client: &Client| {
-            client.export().and_then(|name| offer.named(name)).is_some_and(|served| !served.access().allows(client))
+            client.export().and_then(|name| exports.named(name)).is_some_and(|export| !export.access().allows(client))
         };
         self.disconnect(is_disallowed);
     }
@@ -217,8 +217,8 @@ impl Site {
     /// Removes the scheduler's groups of withdrawn exports without connections.
     pub(crate) fn forget_withdrawn(&self) {
         let mut withdrawn = self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner);
-        withdrawn.retain(|(served, group)| {
-            let is_used = served.strong_count() > 0;
+        withdrawn.retain(|(export, group)| {
+            let is_used = export.strong_count() > 0;
             if !is_used {
                 self.engine.remove_group(*group);
             }
@@ -274,10 +274,10 @@ impl Site {
 
     /// The scheduler, and the files that depend on it, in an order in which they can be written.
     fn files(&self) -> Vec<(String, String)> {
-        let state = self.state();
-        let mut files = vec![("scheduler".to_owned(), state.scheduler().to_owned())];
-        files.push(("nr_requests".to_owned(), state.nr_requests.clone()));
-        files.extend(state.tunables.into_iter().map(|(name, value)| (format!("iosched/{name}"), value)));
+        let report = self.report();
+        let mut files = vec![("scheduler".to_owned(), report.scheduler().to_owned())];
+        files.push(("nr_requests".to_owned(), report.nr_requests.clone()));
+        files.extend(report.tunables.into_iter().map(|(name, value)| (format!("iosched/{name}"), value)));
         files
     }
 
@@ -297,10 +297,10 @@ impl Site {
     }
 
     fn try_to_set_all(&self, scheduler: &str, settings: &[(String, String)]) -> Result<(), String> {
-        if self.state().scheduler() != scheduler {
+        if self.report().scheduler() != scheduler {
             self.set("scheduler", scheduler)?;
         }
-        let defaults = self.defaults.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let defaults = self.scheduler_defaults.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let files = self.files();
         // Defaults come before the named files: some tunables are two names for the same setting.
         for (file, value) in defaults.iter().filter(|file| !files.contains(file)) {
@@ -311,17 +311,17 @@ impl Site {
 
     /// Writes a file of the queue, as its path below `queue/`.
     pub(crate) fn write(&self, file: &str, value: &str) -> Result<(), AttributeError> {
-        let is_new = file == "scheduler" && self.state().scheduler() != value;
+        let is_new = file == "scheduler" && self.report().scheduler() != value;
         self.engine.set_attribute(file, value)?;
         if is_new {
-            self.remember_defaults();
+            self.remember_scheduler_defaults();
         }
         Ok(())
     }
 
-    /// The scheduler is new, so its files now contain their defaults.
-    pub(crate) fn remember_defaults(&self) {
+    /// Called just after the scheduler was set, when its files contain their defaults.
+    pub(crate) fn remember_scheduler_defaults(&self) {
         let files = self.files().split_off(1);
-        *self.defaults.lock().unwrap_or_else(PoisonError::into_inner) = files;
+        *self.scheduler_defaults.lock().unwrap_or_else(PoisonError::into_inner) = files;
     }
 }

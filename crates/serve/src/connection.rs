@@ -18,12 +18,12 @@ use hoistway_nbd::{Handshake, Progress, Requests, Tls};
 
 use crate::admission::Admission;
 use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection};
+use crate::exports::Exports;
 use crate::input::{Input, ReceiveStatus};
 use crate::memory::Account;
 use crate::outbox::Outbox;
-use crate::served::Offer;
+use crate::server_state::ServerState;
 use crate::session::{ACTIVITY_STEP, STALL_MAX, Session, Taken};
-use crate::site::Site;
 use crate::socket::Socket;
 
 /// How long a handshake may take.
@@ -36,7 +36,7 @@ const STEPS_A_TURN: u32 = 8;
 
 /// A connection.
 pub struct NbdConnection {
-    site: Arc<Site>,
+    server: Arc<ServerState>,
     id: ConnectionId,
     admission: Admission,
     weak_self: Weak<Mutex<NbdConnection>>,
@@ -59,7 +59,7 @@ pub struct NbdConnection {
 
 enum Phase {
     /// Options, until this deadline.
-    Handshake(Box<Handshake>, Arc<Offer>, Instant),
+    Handshake(Box<Handshake>, Arc<Exports>, Instant),
     /// Requests.
     Transmission(Box<Session>),
     /// Only replies are left, and the client has until this deadline to receive them.
@@ -69,20 +69,20 @@ enum Phase {
 impl NbdConnection {
     /// A client at this socket; the greeting is sent first.
     pub fn begin(admission: Admission, id: ConnectionId, socket: Socket, tls: Tls) -> SharedConnection {
-        let site = Arc::clone(admission.site());
+        let server = Arc::clone(admission.server());
         admission.client().set_connection(id);
         let mut outbox = Outbox::default();
         let mut handshake = None;
         outbox.header(|out| handshake = Some(Handshake::new(tls, out)));
-        let deadline = site.engine.now() + HANDSHAKE_MAX;
+        let deadline = server.engine.now() + HANDSHAKE_MAX;
         let phase = handshake
             .map(|handshake| admission.refusal().map_or(handshake.clone(), |why| handshake.refusing_all_options(why)))
             .map_or(Phase::Disconnecting(deadline), |handshake| {
-                Phase::Handshake(Box::new(handshake), site.offer().allowed(admission.client()), deadline)
+                Phase::Handshake(Box::new(handshake), server.exports().allowed(admission.client()), deadline)
             });
         Arc::new_cyclic(|weak_self| {
             Mutex::new(NbdConnection {
-                site,
+                server,
                 id,
                 admission,
                 weak_self: weak_self.clone(),
@@ -115,7 +115,7 @@ impl NbdConnection {
             }
             let may_receive = match &mut self.phase {
                 Phase::Transmission(session) => {
-                    session.client.submit(&self.site, now);
+                    session.client.submit(&self.server, now);
                     if session.is_disconnecting() && session.is_idle() {
                         self.begin_disconnecting(now);
                         continue;
@@ -123,13 +123,13 @@ impl NbdConnection {
                     if session.take_turn_limit() {
                         break;
                     }
-                    !session.is_disconnecting() && !session.is_full(&self.site.bounds, self.outbox.bytes())
+                    !session.is_disconnecting() && !session.is_full(&self.server.limits, self.outbox.bytes())
                 }
                 // A client that does not read its replies has to wait.
                 Phase::Handshake(..) => self.outbox.is_empty(),
                 Phase::Disconnecting(_) => false,
             };
-            if self.site.is_draining() || self.admission.client().is_to_disconnect() || self.phase.is_withdrawn() {
+            if self.server.is_draining() || self.admission.client().is_to_disconnect() || self.phase.is_withdrawn() {
                 self.drain(now);
                 if !self.phase.is_disconnecting() {
                     return Ok(());
@@ -142,7 +142,7 @@ impl NbdConnection {
             }
         }
         // A client that sends as fast as it is read must not keep the thread.
-        self.site.inboxes.notify(self.id);
+        self.server.inboxes.notify(self.id);
         Ok(())
     }
 
@@ -162,15 +162,15 @@ impl NbdConnection {
     fn begin_disconnecting(&mut self, now: Instant) {
         let disconnecting = Phase::Disconnecting(now + DISCONNECT_TIMEOUT);
         if let Phase::Transmission(session) = std::mem::replace(&mut self.phase, disconnecting) {
-            self.site.log_info_of_client(format_args!(
+            self.server.info_of_client(format_args!(
                 "{}: disconnected after {} requests",
                 self.admission.client().name,
                 session.completed
             ));
-            let is_withdrawn = session.served.is_withdrawn();
+            let is_withdrawn = session.export.is_withdrawn();
             drop(session);
             if is_withdrawn {
-                self.site.forget_withdrawn();
+                self.server.forget_withdrawn();
             }
         }
     }
@@ -203,7 +203,7 @@ impl NbdConnection {
     fn begin_tls(&mut self) -> Result<(), CloseReason> {
         self.tls_begins = false;
         // Data received before TLS is not authenticated.
-        let config = self.site.tls().filter(|_| self.input.buffered().is_empty()).ok_or(CloseReason::BeforeTls)?;
+        let config = self.server.tls().filter(|_| self.input.buffered().is_empty()).ok_or(CloseReason::BeforeTls)?;
         self.socket.begin_tls(config).map_err(CloseReason::Broken)?;
         // The client may have sent data already.
         self.is_readable = true;
@@ -239,28 +239,29 @@ impl NbdConnection {
     /// Handles received data. Returns whether there was enough for anything.
     fn handle_input(&mut self, now: Instant) -> Result<bool, CloseReason> {
         match &mut self.phase {
-            Phase::Handshake(handshake, offer, _) => {
+            Phase::Handshake(handshake, exports, _) => {
                 if let Some(names) = self.socket.peer_names() {
                     self.admission.client().presented(names);
-                    *offer = self.site.offer().allowed(self.admission.client());
+                    *exports = self.server.exports().allowed(self.admission.client());
                 }
                 let (mut count, mut progress) = (0, Progress::Unfinished);
-                let (input, offer) = (&self.input, Arc::clone(offer));
-                self.outbox.header(|out| (count, progress) = handshake.receive(input.buffered(), &offer.exports, out));
+                let (input, exports) = (&self.input, Arc::clone(exports));
+                self.outbox
+                    .header(|out| (count, progress) = handshake.receive(input.buffered(), &exports.descriptions, out));
                 self.input.consume(count);
                 match progress {
                     Progress::Unfinished => return Ok(count > 0),
                     Progress::Transmission(agreed) => {
-                        let served = Arc::clone(&offer.served[agreed.export]);
-                        let requests = Requests::new(agreed, &offer.exports[agreed.export]);
+                        let export = Arc::clone(&exports.live[agreed.export]);
+                        let requests = Requests::new(agreed, &exports.descriptions[agreed.export]);
                         let client = self.admission.client();
-                        client.opened(&served.name);
-                        self.site.log_info_of_client(format_args!("{}: opened export {:?}", client.name, served.name));
-                        let account = Account::new(Arc::clone(&self.site.memory), self.id);
+                        client.opened(&export.name);
+                        self.server.info_of_client(format_args!("{}: opened export {:?}", client.name, export.name));
+                        let account = Account::new(Arc::clone(&self.server.memory), self.id);
                         self.account = Some(Arc::clone(&account));
-                        let handler = self.handler(Arc::clone(&account), served.file());
+                        let handler = self.handler(Arc::clone(&account), export.file());
                         let session =
-                            Session::begin(&self.admission, self.id, served, agreed, requests, account, handler);
+                            Session::begin(&self.admission, self.id, export, agreed, requests, account, handler);
                         let session = session.map_err(|errno| CloseReason::Broken(errno.into()))?;
                         self.phase = Phase::Transmission(Box::new(session));
                     }
@@ -269,14 +270,14 @@ impl NbdConnection {
                         self.tls_begins = true;
                     }
                     Progress::Closed(departure) => {
-                        self.site.log_info_of_client(format_args!("{}: {departure}", self.admission.client().name));
+                        self.server.info_of_client(format_args!("{}: {departure}", self.admission.client().name));
                         self.begin_disconnecting(now);
                     }
                 }
                 Ok(true)
             }
             Phase::Transmission(session) => {
-                match session.take_requests(&self.site, now, &mut self.input, &mut self.outbox) {
+                match session.take_requests(&self.server, now, &mut self.input, &mut self.outbox) {
                     Taken::Nothing => Ok(false),
                     Taken::Something => Ok(true),
                     Taken::Violation(violation) => Err(CloseReason::Violation(violation)),
@@ -292,12 +293,12 @@ impl NbdConnection {
         account: Arc<Account>,
         file: Option<Arc<OpenVolume>>,
     ) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
-        let (weak_self, site) = (self.weak_self.clone(), Arc::clone(&self.site));
+        let (weak_self, server) = (self.weak_self.clone(), Arc::clone(&self.server));
         move |batch: &mut Vec<Completion>| {
             let _ = (&account, &file);
             let Some(connection) = weak_self.upgrade() else { return };
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let (now, planned_run_at) = (site.engine.now(), connection.next_run_at());
+            let (now, planned_run_at) = (server.engine.now(), connection.next_run_at());
             // As in the event loop, a panic ends this connection only.
             let ended = catch_unwind(AssertUnwindSafe(|| connection.completed(now, batch))).unwrap_or_else(|_| {
                 connection.panicked();
@@ -308,7 +309,7 @@ impl NbdConnection {
             }
             // The event loop drops it, and has to know when to run it.
             if connection.is_closed() || connection.next_run_at() != planned_run_at {
-                site.inboxes.notify(connection.id);
+                server.inboxes.notify(connection.id);
             }
         }
     }
@@ -328,22 +329,24 @@ impl NbdConnection {
         match end {
             // It has been logged already, or there is nothing to log.
             CloseReason::Done | CloseReason::Panicked => {}
-            CloseReason::BeforeTls => self.site.warn_of_client(format_args!("{}: sent data before TLS; closed", name)),
-            CloseReason::Disconnected => {
-                self.site.log_info_of_client(format_args!("{}: disconnected during handshake", name))
+            CloseReason::BeforeTls => {
+                self.server.warn_of_client(format_args!("{}: sent data before TLS; closed", name))
             }
-            CloseReason::TimedOut => self.site.warn_of_client(format_args!("{}: timed out after 10 s; closed", name)),
-            CloseReason::NotReading => self.site.warn_of_client(format_args!(
+            CloseReason::Disconnected => {
+                self.server.info_of_client(format_args!("{}: disconnected during handshake", name))
+            }
+            CloseReason::TimedOut => self.server.warn_of_client(format_args!("{}: timed out after 10 s; closed", name)),
+            CloseReason::NotReading => self.server.warn_of_client(format_args!(
                 "{}: read no replies for 30 s while others waited for memory (see --memory); closed",
                 name
             )),
             CloseReason::Stalled => {
-                self.site.warn_of_client(format_args!("{}: sent no data of a write for 30 s; closed", name))
+                self.server.warn_of_client(format_args!("{}: sent no data of a write for 30 s; closed", name))
             }
             CloseReason::Violation(violation) => {
-                self.site.warn_of_client(format_args!("{}: {violation}; closed", name))
+                self.server.warn_of_client(format_args!("{}: {violation}; closed", name))
             }
-            CloseReason::Broken(error) => self.site.warn_of_client(format_args!("{}: {error}", name)),
+            CloseReason::Broken(error) => self.server.warn_of_client(format_args!("{}: {error}", name)),
         }
         self.begin_disconnecting(now);
         self.outbox = Outbox::default();
@@ -400,7 +403,7 @@ impl Phase {
 
     /// Whether its export has been withdrawn.
     fn is_withdrawn(&self) -> bool {
-        matches!(self, Phase::Transmission(session) if session.served.is_withdrawn())
+        matches!(self, Phase::Transmission(session) if session.export.is_withdrawn())
     }
 }
 
@@ -416,7 +419,7 @@ impl Connection for NbdConnection {
             matches!(self.phase, Phase::Handshake(_, _, deadline) | Phase::Disconnecting(deadline) if deadline <= now);
         if let Phase::Transmission(session) = &mut self.phase {
             // Before the turn, which submits what the limits allow by now.
-            session.client.release(&self.site, now);
+            session.client.release(&self.server, now);
         }
         let mut advanced = if is_late { Err(CloseReason::TimedOut) } else { self.advance(now) };
         // Checked only now: data that has arrived in time counts, even if this thread was busy.
@@ -424,7 +427,7 @@ impl Connection for NbdConnection {
             advanced = advanced.and(Err(CloseReason::Stalled));
         }
         if matches!(self.phase, Phase::Transmission(_)) && self.unread_deadline() <= now {
-            if self.site.memory.has_waiters() {
+            if self.server.memory.has_waiters() {
                 advanced = advanced.and(Err(CloseReason::NotReading));
             }
             self.unread_since = now;
@@ -439,7 +442,7 @@ impl Connection for NbdConnection {
     }
 
     fn panicked(&self) {
-        self.site.error(format_args!(
+        self.server.error(format_args!(
             "{}: internal error (panic); connection closed, others continue",
             self.admission.client().name
         ));

@@ -14,13 +14,13 @@ use hoistway_blk::sysfs::AttributeError;
 use serde::{Deserialize, Serialize};
 
 use crate::clients::ClientState;
+use crate::exports::LiveExport;
 use crate::guest_socket::SocketAccess;
 use crate::latency::Latencies;
 use crate::listener::{OwnSocket, bind, connect, listens};
 use crate::request_threads;
-use crate::served::Served;
 use crate::server::ServerError;
-use crate::site::Site;
+use crate::server_state::ServerState;
 use crate::spec::{ExportSpec, Placed, SETTINGS, apply, ioprio_text};
 use crate::stop::Stop;
 use crate::timed_stream::TimedStream;
@@ -89,16 +89,16 @@ pub enum Ask {
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// Its state.
-    State(State),
+    State(StateReport),
     /// The request was carried out.
     Done,
     /// The request was refused, and why.
     Refused(String),
 }
 
-/// The state of a server.
+/// The state of a server, for its operator.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct State {
+pub struct StateReport {
     /// The available schedulers, with the active one in brackets.
     pub schedulers: String,
     /// Requests of a hardware queue.
@@ -160,7 +160,7 @@ pub struct ExportState {
     pub other_latency: Latencies,
 }
 
-impl State {
+impl StateReport {
     /// The scheduler that is active: the one in brackets.
     #[must_use]
     pub fn scheduler(&self) -> &str {
@@ -168,12 +168,12 @@ impl State {
     }
 }
 
-impl Site {
-    /// Its state.
+impl ServerState {
+    /// What the control socket and the metrics report of it now.
     #[must_use]
-    pub fn state(&self) -> State {
+    pub fn report(&self) -> StateReport {
         let file = |name: &str| self.engine.attribute(name).map(|text| text.trim_end().to_owned()).unwrap_or_default();
-        let mut state = State {
+        let mut report = StateReport {
             schedulers: file("scheduler"),
             nr_requests: file("nr_requests"),
             shares: self.shares.is_on(),
@@ -184,21 +184,21 @@ impl Site {
             clients: self.clients_state(),
         };
         let names = self.engine.tunables().into_iter().map(|tunable| tunable.name);
-        state.tunables = names.map(|name| (name.to_owned(), file(&format!("iosched/{name}")))).collect();
-        state
+        report.tunables = names.map(|name| (name.to_owned(), file(&format!("iosched/{name}")))).collect();
+        report
     }
 
     pub(crate) fn exports_state(&self) -> Vec<ExportState> {
-        let export_state = |served: &Arc<Served>| {
-            let (settings, counts) = (served.settings(), &served.counts);
+        let export_state = |export: &Arc<LiveExport>| {
+            let (settings, counts) = (export.settings(), &export.counts);
             ExportState {
-                name: served.name.clone(),
-                bytes: served.size_bytes(),
-                read_only: served.export().read_only,
+                name: export.name.clone(),
+                bytes: export.size_bytes(),
+                read_only: export.description().read_only,
                 weight: settings.weight,
                 ioprio: ioprio_text(settings.ioprio),
-                limits: served.throttle.limits().to_string(),
-                clients: served.access().to_string(),
+                limits: export.throttle.limits().to_string(),
+                clients: export.access().to_string(),
                 connections: counts.connections.load(Relaxed),
                 reads: counts.reads.load(Relaxed),
                 read_bytes: counts.read_bytes.load(Relaxed),
@@ -213,7 +213,7 @@ impl Site {
                 other_latency: counts.other_latency.read(),
             }
         };
-        self.offer().served.iter().map(export_state).collect()
+        self.exports().live.iter().map(export_state).collect()
     }
 
     /// Writes a file of the queue: `scheduler`, `nr_requests` or another one, or a tunable as `SCHEDULER.NAME`.
@@ -224,7 +224,7 @@ impl Site {
         let file = match key.split_once('.') {
             None => key.to_owned(),
             Some((scheduler, name)) => {
-                let active = self.state().scheduler().to_owned();
+                let active = self.report().scheduler().to_owned();
                 if scheduler != active {
                     return Err(format!("{key}: the scheduler is {active}, not {scheduler:?}"));
                 }
@@ -252,8 +252,8 @@ impl Site {
     /// # Errors
     /// If the export or a setting does not exist, or a value is invalid; as text.
     pub fn change_export(&self, name: &str, settings: &[String]) -> Result<(), String> {
-        let served = self.find(name).map_err(|error| error.to_string())?;
-        let (mut changed, mut limits) = (served.settings(), served.throttle.limits());
+        let export = self.find(name).map_err(|error| error.to_string())?;
+        let (mut changed, mut limits) = (export.settings(), export.throttle.limits());
         for setting in settings {
             let known = setting.split_once('=').map(|(key, value)| apply(key, value, &mut changed, &mut limits));
             match known {
@@ -262,9 +262,9 @@ impl Site {
                 _ => return Err(format!("unknown setting {setting:?} (expected some of {SETTINGS})")),
             }
         }
-        self.engine.set_weight(served.group, changed.weight).map_err(|error| error.to_string())?;
-        served.set(changed);
-        served.throttle.set_limits(self.engine.now(), limits);
+        self.engine.set_weight(export.group, changed.weight).map_err(|error| error.to_string())?;
+        export.set(changed);
+        export.throttle.set_limits(self.engine.now(), limits);
         // Throttled requests may be allowed earlier, and priorities change.
         self.inboxes.notify_all();
         Ok(())
@@ -273,7 +273,7 @@ impl Site {
     fn handle(self: &Arc<Self>, ask: Ask, operator: &dyn Operator) -> Answer {
         let error_as_text = |changed: Result<(), ServerError>| changed.map_err(|error| error.to_string());
         let (change, changed) = match ask {
-            Ask::Show => return Answer::State(self.state()),
+            Ask::Show => return Answer::State(self.report()),
             Ask::Reload => return operator.reload().map_or_else(Answer::Refused, |()| Answer::Done),
             Ask::Add { export } => {
                 let spec = ExportSpec::parse(&export).map_err(|error| error.to_string());
@@ -300,7 +300,7 @@ impl Site {
         };
         match changed {
             Ok(()) => {
-                self.say(format_args!("control: {change}"));
+                self.info(format_args!("control: {change}"));
                 Answer::Done
             }
             Err(why) => Answer::Refused(why),
@@ -308,11 +308,11 @@ impl Site {
     }
 }
 
-impl Site {
+impl ServerState {
     /// The valid values of a file of the queue, in parentheses.
     fn expected(&self, file: &str) -> String {
         if file == "scheduler" {
-            let names = self.state().schedulers.replace(['[', ']'], "");
+            let names = self.report().schedulers.replace(['[', ']'], "");
             return format!(" (expected one of {})", names.split_whitespace().collect::<Vec<_>>().join(", "));
         }
         let tunables = self.engine.tunables();
@@ -373,19 +373,19 @@ impl Control {
     }
 
     /// Serves requests until `stop` is set.
-    pub fn serve(&self, site: &Arc<Site>, stop: &Stop, operator: &dyn Operator) {
+    pub fn serve(&self, server: &Arc<ServerState>, stop: &Stop, operator: &dyn Operator) {
         let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| stream);
-        let site_lock = Mutex::new(site);
-        request_threads::serve(&self.listener, site, stop, accept, |stream| {
+        let server_lock = Mutex::new(server);
+        request_threads::serve(&self.listener, server, stop, accept, |stream| {
             // A peer that is too slow or gone gets no reply.
-            let _ = serve_control_connection(&site_lock, stream, stop, operator);
+            let _ = serve_control_connection(&server_lock, stream, stop, operator);
         });
     }
 }
 
 /// The lock serializes changes, since a change is based on the current state.
 fn serve_control_connection(
-    site: &Mutex<&Arc<Site>>,
+    server: &Mutex<&Arc<ServerState>>,
     stream: &UnixStream,
     stop: &Stop,
     operator: &dyn Operator,
@@ -395,7 +395,7 @@ fn serve_control_connection(
     let request_stream = TimedStream::new(stream, TIMEOUT, Some(stop));
     BufReader::new(request_stream.take(REQUEST_BYTES_MAX)).read_until(b'\n', &mut line)?;
     let answer = match serde_json::from_slice(&line) {
-        Ok(ask) => site.lock().unwrap_or_else(PoisonError::into_inner).handle(ask, operator),
+        Ok(ask) => server.lock().unwrap_or_else(PoisonError::into_inner).handle(ask, operator),
         Err(error) => Answer::Refused(format!("invalid request: {error}")),
     };
     let mut text = serde_json::to_string(&answer)?;

@@ -21,7 +21,7 @@ use crate::connection::NbdConnection;
 use crate::front_end::FrontEnd;
 use crate::guest_socket::SocketAccess;
 use crate::server::ServerError;
-use crate::site::Site;
+use crate::server_state::ServerState;
 use crate::socket::Socket;
 use crate::stop::Stop;
 
@@ -135,29 +135,29 @@ impl FrontEnd for Listener {
         }
     }
 
-    fn serve(&self, site: &Arc<Site>, stop: &Stop) {
+    fn serve(&self, server: &Arc<ServerState>, stop: &Stop) {
         while !stop.is_stopped() {
             stop.wait_or(self.as_fd());
             match self.accept() {
-                Ok((socket, peer)) => admit(site, socket, peer, self.requires_tls),
+                Ok((socket, peer)) => admit(server, socket, peer, self.requires_tls),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => back_off_after(site, &error),
+                Err(error) => back_off_after(server, &error),
             }
         }
     }
 }
 
 /// Accepts a client, or refuses it.
-pub(crate) fn admit(site: &Arc<Site>, socket: Socket, peer: Peer, requires_tls: bool) {
+pub(crate) fn admit(server: &Arc<ServerState>, socket: Socket, peer: Peer, requires_tls: bool) {
     // Dropping the socket closes it; the client may retry.
-    let Some(admission) = site.admit(peer) else { return };
-    let tls = match site.tls() {
+    let Some(admission) = server.admit(peer) else { return };
+    let tls = match server.tls() {
         None => Tls::Off,
         Some(_) if requires_tls => Tls::Required,
         Some(_) => Tls::Offered,
     };
     let begin = |id| NbdConnection::begin(admission, id, socket, tls);
-    site.inboxes.add(site.inboxes.least_loaded(), begin);
+    server.inboxes.add(server.inboxes.least_loaded(), begin);
 }
 
 /// The user of the process at the other end.
@@ -166,11 +166,11 @@ pub(crate) fn user_of(stream: &UnixStream) -> Option<u32> {
 }
 
 /// Accepting failed, most likely for lack of descriptors: retrying at once would fail again.
-pub(crate) fn back_off_after(site: &Site, error: &io::Error) {
-    let logged = site.accept_failures.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now());
+pub(crate) fn back_off_after(server: &ServerState, error: &io::Error) {
+    let logged = server.accept_failures.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now());
     match logged {
-        Some(0) => site.error(format_args!("cannot accept a connection: {error}")),
-        Some(more) => site.error(format_args!("cannot accept a connection: {error} ({more} more in the last 10 s)")),
+        Some(0) => server.error(format_args!("cannot accept a connection: {error}")),
+        Some(more) => server.error(format_args!("cannot accept a connection: {error} ({more} more in the last 10 s)")),
         None => {}
     }
     std::thread::sleep(Duration::from_millis(50));

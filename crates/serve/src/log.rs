@@ -17,7 +17,7 @@ pub enum Level {
 pub type Log = Box<dyn Fn(Level, &str) + Send + Sync>;
 
 /// The period of rate limits.
-const PERIOD: Duration = Duration::from_secs(10);
+pub(crate) const PERIOD: Duration = Duration::from_secs(10);
 
 /// Lines of one kind, whose number is limited in each [`PERIOD`].
 #[derive(Debug)]

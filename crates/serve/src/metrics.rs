@@ -5,11 +5,11 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use crate::control::{ExportState, State};
+use crate::control::{ExportState, StateReport};
 use crate::latency::Latencies;
 use crate::request_threads;
 use crate::server::ServerError;
-use crate::site::Site;
+use crate::server_state::ServerState;
 use crate::stop::Stop;
 use crate::timed_stream::TimedStream;
 
@@ -48,16 +48,16 @@ impl Metrics {
     }
 
     /// Serves requests until `stop` is set.
-    pub fn serve(&self, site: &Site, stop: &Stop) {
+    pub fn serve(&self, server: &ServerState, stop: &Stop) {
         let accept = |listener: &TcpListener| listener.accept().map(|(stream, _)| stream);
-        request_threads::serve(&self.listener, site, stop, accept, |stream| {
+        request_threads::serve(&self.listener, server, stop, accept, |stream| {
             // A peer that is too slow or gone gets no reply.
-            let _ = serve_request(site, stream, stop);
+            let _ = serve_request(server, stream, stop);
         });
     }
 }
 
-fn serve_request(site: &Site, stream: &TcpStream, stop: &Stop) -> io::Result<()> {
+fn serve_request(server: &ServerState, stream: &TcpStream, stop: &Stop) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     let request_stream = TimedStream::new(stream, TIMEOUT, Some(stop));
     let mut reader = BufReader::new(request_stream.take(REQUEST_BYTES_MAX));
@@ -71,7 +71,7 @@ fn serve_request(site: &Site, stream: &TcpStream, stop: &Stop) -> io::Result<()>
     let mut words = first.split_ascii_whitespace();
     let (status, body) = match (words.next(), words.next()) {
         (Some("GET" | "HEAD"), Some(path)) if path.split('?').next() == Some("/metrics") => {
-            ("200 OK", text(&site.state()))
+            ("200 OK", text(&server.report()))
         }
         (Some("GET" | "HEAD"), Some(_)) => ("404 Not Found", "expected /metrics\n".to_owned()),
         (Some(_), Some(_)) => ("405 Method Not Allowed", "expected GET\n".to_owned()),
@@ -114,14 +114,14 @@ const FIGURES: [Figure; 9] = [
 
 /// The state of a server in the format of Prometheus.
 #[must_use]
-pub fn text(state: &State) -> String {
+pub fn text(state: &StateReport) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = write_text(state, &mut out);
     out
 }
 
-fn write_text(state: &State, out: &mut String) -> std::fmt::Result {
+fn write_text(state: &StateReport, out: &mut String) -> std::fmt::Result {
     let head = |out: &mut String, name: &str, help: &str, kind: &str| {
         writeln!(out, "# HELP hoistway_{name} {help}\n# TYPE hoistway_{name} {kind}")
     };

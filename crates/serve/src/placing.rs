@@ -5,10 +5,10 @@ use std::convert::Infallible;
 use hoistway_engine::FileSpec;
 
 use crate::server::ServerError;
-use crate::site::Site;
+use crate::server_state::ServerState;
 use crate::spec::{ExportSpec, Placed};
 
-impl Site {
+impl ServerState {
     /// Places an export: on its own file, which is opened if it is not open, or on the target. The file stays open as long as the result
     /// or the export exists.
     ///
@@ -20,7 +20,7 @@ impl Site {
         let file = self.files_open.get(path, || {
             let opened = self.engine.open_volume(&file);
             let opened = opened.map_err(|why| ServerError::Refused(format!("export {:?}: {why}", spec.name)))?;
-            opened.notes().iter().for_each(|note| self.say(format_args!("{note}")));
+            opened.notes().iter().for_each(|note| self.info(format_args!("{note}")));
             Ok::<_, ServerError>(opened)
         })?;
         Ok(Placed { volume: file.index(), file: Some(file), spec })

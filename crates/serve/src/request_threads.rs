@@ -9,7 +9,7 @@ use std::thread;
 use rustix::net::{Shutdown, shutdown};
 
 use crate::listener::back_off_after;
-use crate::site::Site;
+use crate::server_state::ServerState;
 use crate::stop::Stop;
 
 /// Maximum simultaneous requests. A further one replaces the oldest.
@@ -18,7 +18,7 @@ const CONCURRENT_REQUESTS_MAX: usize = 16;
 /// Serves each accepted stream on its own thread until `stop` is set; `serve_stream` must return when its stream ends.
 pub(crate) fn serve<L: AsFd, S: AsFd + Send + Sync>(
     listener: &L,
-    site: &Site,
+    server: &ServerState,
     stop: &Stop,
     accept: impl Fn(&L) -> io::Result<S>,
     serve_stream: impl Fn(&S) + Sync,
@@ -32,7 +32,7 @@ pub(crate) fn serve<L: AsFd, S: AsFd + Send + Sync>(
                 Ok(stream) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => {
-                    back_off_after(site, &error);
+                    back_off_after(server, &error);
                     continue;
                 }
             };

@@ -11,7 +11,7 @@ use hoistway_engine::{Backend, Engine, StartError};
 use crate::event_loop::{EventLoop, Inboxes};
 use crate::front_end::FrontEnd;
 use crate::log::Log;
-use crate::site::{Bounds, Site};
+use crate::server_state::{ServerLimits, ServerState};
 use crate::spec::{Placed, SpecError};
 use crate::stop::Stop;
 
@@ -45,7 +45,7 @@ pub enum ServerError {
 
 /// A running server. [`accept`](Self::accept) lets clients connect.
 pub struct Server {
-    site: Arc<Site>,
+    state: Arc<ServerState>,
 }
 
 impl Server {
@@ -57,32 +57,32 @@ impl Server {
         config: &hoistway_engine::Config,
         target: Box<dyn Backend>,
         exports: &[Placed],
-        bounds: Bounds,
+        limits: ServerLimits,
         log: Log,
     ) -> Result<Server, ServerError> {
         let inboxes = Inboxes::new(config.workers)?;
         // Workers busy-poll in their event loops, which also poll the sockets.
-        let busy_poll_max = Duration::from_nanos(config.spin.0);
-        let config = hoistway_engine::Config { spin: Nanos::ZERO, ..config.clone() };
+        let busy_poll_max = Duration::from_nanos(config.busy_poll_time.0);
+        let config = hoistway_engine::Config { busy_poll_time: Nanos::ZERO, ..config.clone() };
         let engine = Engine::start(&config, EventLoop::around(target, inboxes.clone()).busy_polling(busy_poll_max))?;
-        let site = Site::new(engine, inboxes, bounds, log);
-        site.remember_defaults();
-        let exports: Vec<_> = exports.iter().map(|placed| site.take_over(placed)).collect();
-        site.replace_exports(&exports)?;
-        Ok(Server { site: Arc::new(site) })
+        let state = ServerState::new(engine, inboxes, limits, log);
+        state.remember_scheduler_defaults();
+        let exports: Vec<_> = exports.iter().map(|placed| state.take_over(placed)).collect();
+        state.replace_exports(&exports)?;
+        Ok(Server { state: Arc::new(state) })
     }
 
     /// The state that all connections share.
     #[must_use]
-    pub fn site(&self) -> &Arc<Site> {
-        &self.site
+    pub fn state(&self) -> &Arc<ServerState> {
+        &self.state
     }
 
     /// Accepts clients of all these front ends until `stop` is set.
     pub fn accept(&self, front_ends: &[Box<dyn FrontEnd>], stop: &Stop) {
         std::thread::scope(|scope| {
             for front_end in front_ends {
-                scope.spawn(|| front_end.serve(&self.site, stop));
+                scope.spawn(|| front_end.serve(&self.state, stop));
             }
         });
     }
@@ -91,18 +91,18 @@ impl Server {
     /// left, at most for `grace`; returns how many are left.
     #[must_use]
     pub fn drain(&self, grace: Duration) -> usize {
-        self.site.drain();
-        self.site.inboxes.wait_until_empty(grace)
+        self.state.drain();
+        self.state.inboxes.wait_until_empty(grace)
     }
 
     /// Stops the block layer and its workers; remaining connections are dropped.
     pub fn stop(self) {
-        self.site.engine.stop();
+        self.state.engine.stop();
     }
 
     /// The same without waiting for the workers: after [`drain`](Self::drain) timed out, their commands may never
     /// complete.
     pub fn abandon(self) {
-        self.site.engine.abandon();
+        self.state.engine.abandon();
     }
 }

@@ -9,13 +9,13 @@ use hoistway_blk::ground::Instant;
 use hoistway_engine::{Client, Context, Errno, Handler, Operation, Request};
 
 use crate::event_loop::ConnectionId;
-use crate::served::Served;
+use crate::exports::LiveExport;
+use crate::server_state::ServerState;
 use crate::shares::{ShareId, Shares, cost};
-use crate::site::Site;
 
 /// The engine's client of a connection, behind the limits and the share of its export.
 pub struct ThrottledClient {
-    served: Arc<Served>,
+    export: Arc<LiveExport>,
     id: ConnectionId,
     client: Client,
     /// The I/O context of this client in the engine.
@@ -46,18 +46,18 @@ impl ThrottledClient {
     /// # Errors
     /// If the target does not have the export's range.
     pub fn open(
-        site: &Site,
-        served: Arc<Served>,
+        server: &ServerState,
+        export: Arc<LiveExport>,
         id: ConnectionId,
         depth: u32,
         handler: impl Handler + 'static,
     ) -> Result<ThrottledClient, Errno> {
-        let context = served.context();
-        let client = served.on(&site.engine)?.client_on(id.worker, context, depth, handler);
-        let shares = Arc::clone(&site.shares);
-        let member = shares.join(&served.name);
+        let context = export.context();
+        let client = export.on(&server.engine)?.client_on(id.worker, context, depth, handler);
+        let shares = Arc::clone(&server.shares);
+        let member = shares.join(&export.name);
         Ok(ThrottledClient {
-            served,
+            export,
             id,
             client,
             context,
@@ -88,10 +88,10 @@ impl ThrottledClient {
     }
 
     /// Submits the pushed requests that the limits and the share of the export allow.
-    pub fn submit(&mut self, site: &Site, now: Instant) {
+    pub fn submit(&mut self, server: &ServerState, now: Instant) {
         if !self.batch.is_empty() {
-            if self.served.throttle.is_limited() {
-                self.throttle(site, now);
+            if self.export.throttle.is_limited() {
+                self.throttle(server, now);
             } else {
                 self.allowed.append(&mut self.batch);
             }
@@ -116,7 +116,7 @@ impl ThrottledClient {
         self.shared_cost -= ended;
         shares.ended(self.member, ended);
         if !self.allowed.is_empty() {
-            shares.mark_busy(now, self.member, self.served.settings().weight);
+            shares.mark_busy(now, self.member, self.export.settings().weight);
         }
         for request in self.allowed.drain(..) {
             self.last_number = self.last_number.wrapping_add(1);
@@ -139,14 +139,14 @@ impl ThrottledClient {
 
     /// Submits this connection's throttled requests that are now allowed and notifies other connections that have some. Picks up
     /// changed settings of the export.
-    pub fn release(&mut self, site: &Site, now: Instant) {
-        let context = self.served.context();
+    pub fn release(&mut self, server: &ServerState, now: Instant) {
+        let context = self.export.context();
         if context != self.context {
             self.context = context;
             self.client.set_context(context);
         }
         if !self.throttled.is_empty() {
-            self.take_released(site, now);
+            self.take_released(server, now);
         }
     }
 
@@ -164,7 +164,7 @@ impl ThrottledClient {
 
     /// Returns the throttled requests, which will not be submitted. Those that wait for the share of the export are.
     pub fn give_up(&mut self) -> impl Iterator<Item = Request> + use<> {
-        self.served.counts.held_back.fetch_sub(self.throttled.len() as u64, Relaxed);
+        self.export.counts.held_back.fetch_sub(self.throttled.len() as u64, Relaxed);
         self.release_at = Instant::NEVER;
         self.ready.extend(self.waiting_for_share.drain(..).map(|(_, request)| request));
         let _ = self.client.submit_all(&mut self.ready);
@@ -172,7 +172,7 @@ impl ThrottledClient {
     }
 
     /// Sorts the pushed requests into allowed and throttled ones.
-    fn throttle(&mut self, site: &Site, now: Instant) {
+    fn throttle(&mut self, server: &ServerState, now: Instant) {
         for request in self.batch.drain(..) {
             let op = match request.operation {
                 Operation::Read => Op::Read,
@@ -186,35 +186,35 @@ impl ThrottledClient {
                 }
             };
             self.last_number = self.last_number.wrapping_add(1);
-            if self.served.throttle.allows(now, op, request.bytes(), self.id, self.last_number) {
+            if self.export.throttle.allows(now, op, request.bytes(), self.id, self.last_number) {
                 self.allowed.push(request);
             } else {
                 self.throttled.push_back((self.last_number, request));
-                self.served.counts.held_back.fetch_add(1, Relaxed);
+                self.export.counts.held_back.fetch_add(1, Relaxed);
             }
         }
-        self.take_released(site, now);
+        self.take_released(server, now);
     }
 
-    fn take_released(&mut self, site: &Site, now: Instant) {
-        let released = self.served.throttle.release(now, self.id);
+    fn take_released(&mut self, server: &ServerState, now: Instant) {
+        let released = self.export.throttle.release(now, self.id);
         for number in released.own {
             if let Some(index) = self.throttled.iter().position(|&(throttled, _)| throttled == number)
                 && let Some((_, request)) = self.throttled.remove(index)
             {
-                self.served.counts.held_back.fetch_sub(1, Relaxed);
+                self.export.counts.held_back.fetch_sub(1, Relaxed);
                 self.allowed.push(request);
             }
         }
-        released.others.into_iter().for_each(|connection| site.inboxes.notify(connection));
+        released.others.into_iter().for_each(|connection| server.inboxes.notify(connection));
         self.release_at = if self.throttled.is_empty() { Instant::NEVER } else { released.next };
     }
 }
 
 impl Drop for ThrottledClient {
     fn drop(&mut self) {
-        self.served.counts.held_back.fetch_sub(self.throttled.len() as u64, Relaxed);
-        self.served.throttle.forget(self.id);
+        self.export.counts.held_back.fetch_sub(self.throttled.len() as u64, Relaxed);
+        self.export.throttle.forget(self.id);
         self.shares.leave(self.member, self.id, self.shared_cost);
     }
 }

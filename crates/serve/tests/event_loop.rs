@@ -55,7 +55,7 @@ fn engine(workers: usize) -> (Engine, Inboxes) {
 
 fn engine_busy_polling(workers: usize, most: Duration) -> (Engine, Inboxes) {
     let inboxes = Inboxes::new(workers).unwrap();
-    let config = Config { workers, spin: Nanos::ZERO, ..Config::default() };
+    let config = Config { workers, busy_poll_time: Nanos::ZERO, ..Config::default() };
     let event_loop = EventLoop::around(Box::new(Memory::new(1 << 20)), inboxes.clone()).busy_polling(most);
     (Engine::start(&config, event_loop).unwrap(), inboxes)
 }

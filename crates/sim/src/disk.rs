@@ -7,7 +7,7 @@ use hoistway_blk::caller::{Agenda, BlockQueue};
 use hoistway_blk::ground::{CpuId, HctxId, Instant, Kernel, Local, PlugUse, Sector};
 use hoistway_blk::policy::ContentionOptions;
 use hoistway_blk::queue::{ConfigError, QueueConfig};
-use hoistway_blk::request::NoMerges;
+use hoistway_blk::request::Merging;
 use hoistway_blk::schedulers::Registry;
 use hoistway_blk::tags::TagSet;
 use hoistway_cgroup::IoMax;
@@ -80,7 +80,7 @@ pub struct QueueSettings {
     /// Whether submitters run hardware queues that the kernel would leave to workers, as some patched kernels do for measurements.
     pub submitter_dispatches: bool,
     /// Options that reduce contention for a scheduler's lock; none by default, as in Linux.
-    pub techniques: ContentionOptions,
+    pub contention_options: ContentionOptions,
     /// The available schedulers.
     pub schedulers: Registry,
     /// Files of `queue/` that are written before the run, with their values, except `nr_requests` and `scheduler`.
@@ -98,7 +98,7 @@ impl QueueSettings {
             poll_queues: 0,
             shared_tags: false,
             submitter_dispatches: false,
-            techniques: ContentionOptions::default(),
+            contention_options: ContentionOptions::default(),
             nr_requests: None,
             io_prio_class: Vec::new(),
             io_max: Vec::new(),
@@ -122,9 +122,9 @@ impl QueueSettings {
             queue_depth: shape.queue_depth,
             host_wide_tags: shape.host_wide_tags,
             nr_requests: self.nr_requests,
-            nomerges: NoMerges::All,
+            merging: Merging::Full,
             schedulers: self.schedulers.clone(),
-            techniques: self.techniques,
+            contention_options: self.contention_options,
             hint_seed: None,
             limits: Limits {
                 capacity: Sector(shape.capacity_sectors),

@@ -8,13 +8,13 @@ use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, LockUse, QueueSettings, Scenario, run};
 
 /// On a host on which nothing takes time but what is done under locks of schedulers: that, and CPU time of all processes.
-fn simulated(job: &str, scheduler: &str, cpus: u16, techniques: ContentionOptions) -> (LockUse, Nanos) {
+fn simulated(job: &str, scheduler: &str, cpus: u16, contention_options: ContentionOptions) -> (LockUse, Nanos) {
     let text = format!("[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nrw=randrw\n{job}");
     let workload = JobFile::parse(&text, "test.fio", &Environment::empty()).unwrap().load;
     let host = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 0\nwake_ns = [0, 0]\nworker_ns = [0, 0]\n\
                 idle_ns = []\nhandover_ns = 300\nwaiter_ns = 50\nlist_ns = 0\nlist_handover_ns = 0\n[sections_ns]\nothers = 1000\n";
     let (preset, host) = (Preset::builtin("intel-s3520-1600gb").unwrap(), Host::from_toml(host, "x.toml").unwrap());
-    let queue = QueueSettings { techniques, ..QueueSettings::new(Kernel::V6_18, cpus) };
+    let queue = QueueSettings { contention_options, ..QueueSettings::new(Kernel::V6_18, cpus) };
     let devices = vec![&preset; workload.files.len()];
     let scenario = Scenario { workload: &workload, devices, guests: None, queue, host, runtime: None };
     let result = run(&scenario, &spec(scheduler, &[], 1), &Control::default()).unwrap();
@@ -41,9 +41,9 @@ fn processes_pay_for_every_lock_section_and_wait_on_any_path() {
 #[test]
 fn processes_pay_for_lock_sections_of_work_left_to_others() {
     for insertion in [Insertion::Direct, Insertion::Buckets, Insertion::Pending] {
-        let techniques =
+        let contention_options =
             ContentionOptions { single_dispatcher: true, batch_dispatch: true, insertion, ..ContentionOptions::NONE };
-        let (locks, spent) = simulated(MANY, "mq-deadline", 4, techniques);
+        let (locks, spent) = simulated(MANY, "mq-deadline", 4, contention_options);
         assert_eq!(spent, locks.held + locks.waited, "{insertion:?}: {locks:?}");
         assert_eq!(locks.lists_taken > 0, insertion != Insertion::Direct, "{insertion:?}: {locks:?}");
     }

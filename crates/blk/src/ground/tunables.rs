@@ -51,7 +51,7 @@ pub enum Grammar {
     LeadingDecimal,
     /// Decimal digits only, 64 bits unsigned.
     Decimal64,
-    /// The same, with a minus sign if the range includes negative numbers; numbers out of range are rejected instead of clamped.
+    /// As [`Decimal64`](Self::Decimal64), with a minus sign if the range includes negative numbers; numbers out of range are rejected instead of clamped.
     InRange,
 }
 
@@ -66,9 +66,9 @@ pub struct Tunable {
     pub default: i128,
     /// How the default is determined, if it is not a constant.
     pub default_note: Option<&'static str>,
-    /// Smallest value; smaller ones are raised to it.
+    /// Smallest value; smaller ones are raised to it, or rejected by [`Grammar::InRange`].
     pub min: i128,
-    /// Largest value; larger ones are lowered to it.
+    /// Largest value; larger ones are lowered to it, or rejected by [`Grammar::InRange`].
     pub max: i128,
     /// Its effect, in a sentence or two.
     pub doc: &'static str,
@@ -158,9 +158,9 @@ impl<P> TunableRow<P> {
         TunableRow { tunable: Tunable { name, unit, default, default_note: None, min, max, doc }, get, set }
     }
 
-    /// The same, with a note on how the default is determined.
+    /// Adds a note on how the default is determined.
     #[must_use]
-    pub const fn by_default(mut self, note: &'static str) -> Self {
+    pub const fn with_default_note(mut self, note: &'static str) -> Self {
         self.tunable.default_note = Some(note);
         self
     }
@@ -170,7 +170,7 @@ impl<P> TunableRow<P> {
 pub struct Tunables<P: 'static> {
     /// How writes are parsed.
     pub grammar: Grammar,
-    /// In the order of their files.
+    /// In the order in which their files are listed.
     pub rows: &'static [TunableRow<P>],
 }
 

@@ -37,7 +37,7 @@ impl ContentionOptions {
     };
 
     /// The options that were measured to help: all except those for insertion.
-    pub const USUAL: ContentionOptions = ContentionOptions {
+    pub const RECOMMENDED: ContentionOptions = ContentionOptions {
         single_dispatcher: true,
         try_merge: true,
         batch_dispatch: true,
@@ -45,11 +45,12 @@ impl ContentionOptions {
     };
 
     /// All options, with buckets.
-    pub const ALL: ContentionOptions = ContentionOptions { insertion: Insertion::Buckets, ..ContentionOptions::USUAL };
+    pub const ALL: ContentionOptions =
+        ContentionOptions { insertion: Insertion::Buckets, ..ContentionOptions::RECOMMENDED };
 
     /// All options, with pending lists.
     pub const ALL_PENDING: ContentionOptions =
-        ContentionOptions { insertion: Insertion::Pending, ..ContentionOptions::USUAL };
+        ContentionOptions { insertion: Insertion::Pending, ..ContentionOptions::RECOMMENDED };
 }
 
 /// `all`, `none`, or the names of some, with commas between them: `single-dispatcher,try-merge,batch-dispatch`, and one of
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!("all".parse(), Ok(ContentionOptions::ALL));
         assert_eq!("none".parse(), Ok(ContentionOptions::default()));
         assert_eq!("single-dispatcher,try-merge,batch-dispatch,insertion-buckets".parse(), Ok(ContentionOptions::ALL));
-        assert_eq!("single-dispatcher,try-merge,batch-dispatch".parse(), Ok(ContentionOptions::USUAL));
+        assert_eq!("single-dispatcher,try-merge,batch-dispatch".parse(), Ok(ContentionOptions::RECOMMENDED));
         assert_eq!(
             "single-dispatcher,pending-lists,try-merge,batch-dispatch".parse(),
             Ok(ContentionOptions::ALL_PENDING)

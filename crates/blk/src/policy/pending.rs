@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::ground::meter::{Meter, Site, extra_request_counter};
 use crate::ground::sharing::{Lock, Padded, Sharing, Word};
 use crate::request::Rq;
-use crate::request::merge::{self, MergeRules, NoMerges};
+use crate::request::merge::{self, MergeRules, Merging};
 
 use super::scheduler::Place;
 
@@ -57,7 +57,7 @@ impl<Sh: Sharing> Pending<Sh> {
         may_join: bool,
         freed: &mut Vec<Rq>,
     ) {
-        let may_join = may_join && rules.nomerges != NoMerges::Nothing;
+        let may_join = may_join && rules.merging != Merging::Off;
         let mut count = extra_request_counter(meter);
         self.lists.with(meter, Site::Leave, |lists| {
             for mut rq in list {

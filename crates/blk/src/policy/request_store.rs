@@ -7,7 +7,7 @@
 
 use crate::bio::Bio;
 use crate::ground::ids::{HctxId, RqId};
-use crate::request::merge::{self, Edge, Merge, MergeRules, NoMerges};
+use crate::request::merge::{self, Edge, Merge, MergeRules, Merging};
 use crate::request::{Marks, Request, Rq};
 
 use super::merge_index::MergeIndex;
@@ -132,7 +132,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         {
             return Some(last);
         }
-        if rules.nomerges != NoMerges::All {
+        if rules.merging != Merging::Full {
             return None;
         }
         let requests = &self.requests;
@@ -209,16 +209,15 @@ impl<S: OwnedPolicy> RequestStore<S> {
     /// if there is no such candidate.
     #[inline]
     fn insertion_merge(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, mut rq: Rq) -> Option<Rq> {
-        if rules.nomerges == NoMerges::Nothing || !merge::mergeable(&rq) {
+        if rules.merging == Merging::Off || !merge::mergeable(&rq) {
             return Some(rq);
         }
-        let last = self
-            .index
-            .last()
-            .filter(|&last| rules.may_absorb(self.requests.get(last), &rq) && self.policy().allow_join(last, rq.id()));
+        let last = self.index.last().filter(|&last| {
+            rules.may_absorb(self.requests.get(last), &rq) && self.policy().allow_request_merge(last, rq.id())
+        });
         let mut survivor = match last {
             Some(last) => last,
-            None if rules.nomerges == NoMerges::All => match self.appendable(rules, &rq) {
+            None if rules.merging == Merging::Full => match self.appendable(rules, &rq) {
                 Some(id) => id,
                 None => return Some(rq),
             },
@@ -244,14 +243,16 @@ impl<S: OwnedPolicy> RequestStore<S> {
     fn appendable(&mut self, rules: &MergeRules, rq: &Request) -> Option<RqId> {
         let requests = &self.requests;
         let id = self.index.find(rq.sector, |id| merge::mergeable(requests.get(id)))?;
-        (rules.may_absorb(self.requests.get(id), rq) && self.policy().allow_join(id, rq.id())).then_some(id)
+        (rules.may_absorb(self.requests.get(id), rq) && self.policy().allow_request_merge(id, rq.id())).then_some(id)
     }
 
     fn appendable_id(&mut self, rules: &MergeRules, id: RqId) -> Option<RqId> {
         let requests = &self.requests;
         let first = self.index.find(requests.get(id).sector, |id| merge::mergeable(requests.get(id)))?;
-        (first != id && rules.may_absorb(requests.get(first), requests.get(id)) && self.policy().allow_join(first, id))
-            .then_some(first)
+        (first != id
+            && rules.may_absorb(requests.get(first), requests.get(id))
+            && self.policy().allow_request_merge(first, id))
+        .then_some(first)
     }
 
     /// Dispatches the next request.
@@ -347,7 +348,7 @@ mod tests {
     impl Bench {
         fn new(table: Table) -> Self {
             let limits = Limits { max_sectors: 32, ..Limits::default() };
-            let rules = MergeRules::new(&Kernel::V6_18.generation(), limits, NoMerges::All);
+            let rules = MergeRules::new(&Kernel::V6_18.generation(), limits, Merging::Full);
             Bench { pool: RequestPool::new(8), store: RequestStore::new(table, 8), rules, next: 0 }
         }
 
@@ -445,7 +446,7 @@ mod tests {
     #[test]
     fn a_full_request_yields_the_merge_cache_to_the_next_one() {
         let mut bench = Bench::new(Table::default());
-        bench.rules.nomerges = NoMerges::Cheap;
+        bench.rules.merging = Merging::Simple;
         bench.insert(100, 32);
         assert_eq!(bench.merges(132), None);
         bench.insert(132, 8);

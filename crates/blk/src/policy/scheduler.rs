@@ -197,8 +197,8 @@ pub struct Needs {
     pub bios: bool,
     /// Whether [`Scheduler::prepare`] must be called.
     pub preparation: bool,
-    /// Whether [`Scheduler::allow_join`] must be called for two requests that are not inserted yet.
-    pub joins: bool,
+    /// Whether [`Scheduler::allow_request_merge`] must be called for two requests that are not inserted yet.
+    pub request_merges: bool,
     /// Whether the tag limit depends on more than the kind of I/O, so that [`Scheduler::limit_depth`] is asked for
     /// every allocation, under the lock, instead of being published.
     pub depth_by_context: bool,
@@ -218,7 +218,7 @@ impl Default for Needs {
             completions: Completions::AtOnce,
             bios: false,
             preparation: false,
-            joins: false,
+            request_merges: false,
             depth_by_context: false,
             min_shallow: None,
             async_percent: 100,
@@ -335,8 +335,8 @@ pub trait Scheduler {
     fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, _absorbed: RqId) {}
 
     /// Whether `second` may be merged into `first`, which ends where it starts. `second` need not be inserted yet. Not called if neither
-    /// is, unless the policy needs [`joins`](Needs::joins), [`bios`](Needs::bios) or [`preparation`](Needs::preparation).
-    fn allow_join(&self, _first: RqId, _second: RqId) -> bool {
+    /// is, unless the policy needs [`request_merges`](Needs::request_merges), [`bios`](Needs::bios) or [`preparation`](Needs::preparation).
+    fn allow_request_merge(&self, _first: RqId, _second: RqId) -> bool {
         true
     }
 
@@ -358,7 +358,7 @@ pub trait Scheduler {
     /// A request was allocated; it is not inserted yet and may never be.
     fn prepare(&mut self, _cx: &mut PolicyCx<'_>, _rq: &Request) {}
 
-    /// A dispatched request comes back; an insertion at the head follows.
+    /// A dispatched request comes back; an insertion at the head follows, except in a single queue.
     fn on_requeued(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
 
     // --- other notifications ---

@@ -9,7 +9,7 @@ use crate::bio::check::is_plain;
 use crate::caller::block_queue::Submitted;
 use crate::caller::env::{Cx, Env};
 use crate::ground::sharing::Sharing;
-use crate::request::merge::NoMerges;
+use crate::request::merge::Merging;
 use crate::watch::probe::Event;
 
 impl<Sh: Sharing> Current<'_, Sh> {
@@ -28,7 +28,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         match submission.stage {
             Stage::Enter => {
                 let rules = &self.state.rules;
-                let may_merge = self.hctxs[hctx.index()].has_queued() && rules.nomerges != NoMerges::Nothing;
+                let may_merge = self.hctxs[hctx.index()].has_queued() && rules.merging != Merging::Off;
                 if may_merge || !self.freeze.is_open() || !is_plain(&rules.limits, bio) {
                     return None;
                 }

@@ -282,7 +282,7 @@ mod tests {
     use crate::ground::sharing::Local;
     use crate::ground::time::Instant;
     use crate::request::RequestPool;
-    use crate::request::merge::NoMerges;
+    use crate::request::merge::Merging;
 
     struct Bench {
         pool: RequestPool<Local>,
@@ -312,7 +312,7 @@ mod tests {
         }
 
         fn merges(&self, cpu: u32, sector: u64) -> bool {
-            let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+            let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), Merging::Full);
             let mut bio = Some(Bio::new(Op::Write, Sector(sector), 8));
             self.hctx.merge_into_software_queue(&NoMeter, CpuId(cpu), &rules, &mut bio).is_some()
         }

@@ -62,7 +62,7 @@ use crate::ground::tunables::StoreError;
 use crate::policy::{ContentionOptions, SchedulerEvent};
 use crate::request::Rq;
 use crate::request::cpu_map::{CpuMap, QueueType};
-use crate::request::merge::{MergeRules, NoMerges};
+use crate::request::merge::{MergeRules, Merging};
 use crate::schedulers::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Row, scaled};
 use crate::tags::{TagLayout, TagSet, TagUser};
 use crate::wbt::Throttle;
@@ -101,14 +101,14 @@ pub struct QueueConfig {
     /// Scheduler tags of each hardware queue; `None` for the kernel's default. Without a scheduler it bounds the
     /// driver tags in use.
     pub nr_requests: Option<u32>,
-    /// Which merging is switched off.
-    pub nomerges: NoMerges,
+    /// Which kinds of merging are on.
+    pub merging: Merging,
     /// What a request may span.
     pub limits: Limits,
     /// The schedulers that the queue can have.
     pub schedulers: Registry,
-    /// The measures against contention for a scheduler's lock.
-    pub techniques: ContentionOptions,
+    /// Contention options for a scheduler's lock; none by default, as in Linux.
+    pub contention_options: ContentionOptions,
     /// The seed of random allocation hints of tags, as the kernel has them; `None`: hints are spread evenly over the map.
     pub hint_seed: Option<u64>,
 }
@@ -212,10 +212,10 @@ impl QueueConfig {
             queue_depth: 32,
             host_wide_tags: false,
             nr_requests: None,
-            nomerges: NoMerges::All,
+            merging: Merging::Full,
             limits: Limits::default(),
             schedulers: Registry::multi_queue(),
-            techniques: ContentionOptions::default(),
+            contention_options: ContentionOptions::default(),
             hint_seed: None,
         }
     }
@@ -366,7 +366,7 @@ impl<Sh: Sharing> Queue<Sh> {
             timeouts: Timeouts::default(),
             wbt: Wbt::new(Throttle::new(depth)),
         };
-        let rules = MergeRules::new(&generation, config.limits.clone(), config.nomerges);
+        let rules = MergeRules::new(&generation, config.limits.clone(), config.merging);
         let state = QueueState::new(&device, rules, elevator, config.nr_requests);
         device.wbt_follows_scheduler(&state);
         Ok(Queue { device, state: Sh::ReadMostly::new(state, config.cpus) })
@@ -518,5 +518,5 @@ fn make_elevator<Sh: Sharing>(
         capacity: nr_requests * config.scheduler_maps(),
         now: Now::default(),
     };
-    Ok(Elevator::new(&config.schedulers, row, &queue, &config.cpu_map()).with(config.techniques))
+    Ok(Elevator::new(&config.schedulers, row, &queue, &config.cpu_map()).with(config.contention_options))
 }

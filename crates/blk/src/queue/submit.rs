@@ -12,7 +12,7 @@ use crate::caller::env::{Cx, Env};
 use crate::ground::ids::CpuId;
 use crate::ground::kernel::DirectIssue;
 use crate::ground::sharing::Sharing;
-use crate::request::merge::{self, NoMerges};
+use crate::request::merge::{self, Merging};
 use crate::request::plug::Plug;
 use crate::request::{Marks, Rq};
 use crate::tags::Sleeper;
@@ -223,7 +223,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// The first stage with work for a plain bio: it tries to merge if there may be a request for that.
     #[inline(always)]
     fn first_stage_of_plain(self, cpu: CpuId, bio: &Bio, plug: Option<&Plug>) -> Stage {
-        let may_merge = self.state.rules.nomerges != NoMerges::Nothing
+        let may_merge = self.state.rules.merging != Merging::Off
             && (!self.state.elevator.is_none()
                 || plug.is_some_and(|plug| !plug.is_empty())
                 || self.hctxs[self.hctx_for(cpu, bio).index()].has_queued());
@@ -245,7 +245,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             submission.remainder = submission.bio.replace(front);
         }
         match &submission.bio {
-            Some(bio) if self.state.rules.nomerges != NoMerges::Nothing && merge::bio_mergeable(bio) => Stage::Merge,
+            Some(bio) if self.state.rules.merging != Merging::Off && merge::bio_mergeable(bio) => Stage::Merge,
             bio => wbt::stage_after_merging(bio.as_ref()),
         }
     }
@@ -301,7 +301,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             }
         }
         let Some(plug) = plug else { return self.insert_or_issue(cx, rq) };
-        if plug.is_full(&self.generation, self.state.rules.nomerges != NoMerges::Nothing) {
+        if plug.is_full(&self.generation, self.state.rules.merging != Merging::Off) {
             self.flush_plug(cx, plug);
         }
         if plug.is_empty() {

@@ -169,7 +169,7 @@ fn config(kernel: Kernel) -> QueueConfig {
         hw_queues: 1,
         queue_depth: 32,
         nr_requests: None,
-        nomerges: NoMerges::All,
+        merging: Merging::Full,
         limits: Limits::default(),
         ..QueueConfig::new(kernel)
     }

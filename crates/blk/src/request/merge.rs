@@ -21,16 +21,16 @@ pub enum Edge {
     Back,
 }
 
-/// Which kinds of merging are disabled (`queue/nomerges`).
+/// Which kinds of merging are on (`queue/nomerges`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum NoMerges {
-    /// 0: all merging is enabled.
+pub enum Merging {
+    /// 0: all kinds.
     #[default]
-    All = 0,
-    /// 1: only cheap merges: plug, software queue and the one-hit cache.
-    Cheap = 1,
-    /// 2: no merging.
-    Nothing = 2,
+    Full = 0,
+    /// 1: only those with a cheap search for a candidate: plug, software queue and the one-hit cache.
+    Simple = 1,
+    /// 2: none.
+    Off = 2,
 }
 
 /// The result of trying to merge a bio.
@@ -53,8 +53,8 @@ pub struct MergeRules {
     pub equal_priority: bool,
     /// Whether only bios of the same cgroup merge.
     pub equal_cgroup: bool,
-    /// Which kinds of merging are disabled.
-    pub nomerges: NoMerges,
+    /// Which kinds of merging are on.
+    pub merging: Merging,
     /// Read-ahead of the page cache, KiB; only stored by the queue.
     pub read_ahead_kib: u32,
 }
@@ -105,12 +105,12 @@ impl MergeRules {
 
     /// The rules of a kernel for a queue with these limits.
     #[must_use]
-    pub fn new(generation: &Generation, limits: Limits, nomerges: NoMerges) -> Self {
+    pub fn new(generation: &Generation, limits: Limits, merging: Merging) -> Self {
         MergeRules {
             limits,
             equal_priority: generation.merge_needs_equal_priority,
             equal_cgroup: generation.merge_needs_equal_cgroup,
-            nomerges,
+            merging,
             read_ahead_kib: READ_AHEAD_KIB,
         }
     }
@@ -238,7 +238,7 @@ mod tests {
         MergeRules::new(
             &kernel.generation(),
             Limits { max_sectors: 64, max_segments: 4, ..Limits::default() },
-            NoMerges::All,
+            Merging::Full,
         )
     }
 

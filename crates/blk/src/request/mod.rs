@@ -11,7 +11,7 @@ pub(crate) mod merge;
 pub(crate) mod plug;
 
 pub use cpu_map::{CpuMap, QueueType};
-pub use merge::{Edge, Merge, MergeRules, NoMerges};
+pub use merge::{Edge, Merge, MergeRules, Merging};
 pub use plug::Plug;
 
 pub use flush_steps::FlushSteps;

@@ -129,7 +129,7 @@ impl K2 {
 impl Scheduler for K2 {
     /// Completions must be reported at once: each may allow another request, and then restarts the queues.
     fn needs(&self) -> Needs {
-        Needs { joins: true, ..Needs::default() }
+        Needs { request_merges: true, ..Needs::default() }
     }
 
     fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
@@ -191,7 +191,7 @@ impl Scheduler for K2 {
         self.merges
     }
 
-    fn allow_join(&self, _first: RqId, _second: RqId) -> bool {
+    fn allow_request_merge(&self, _first: RqId, _second: RqId) -> bool {
         self.merges
     }
 

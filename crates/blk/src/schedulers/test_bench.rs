@@ -11,7 +11,7 @@ use crate::ground::sharing::Local;
 use crate::ground::time::{Hz, Instant};
 use crate::ground::tunables::{StoreError, Tunable, value_of};
 use crate::policy::{Concurrent, ElevatorCx, Place, RequestStore, RequestedActions, Scheduler, SchedulerEvent};
-use crate::request::merge::{Edge, MergeRules, NoMerges};
+use crate::request::merge::{Edge, MergeRules, Merging};
 use crate::request::{RequestPool, Rq};
 use crate::watch::reason::Reason;
 
@@ -141,7 +141,7 @@ impl<T: Tested> Bench<T> {
         let limits = Limits { max_sectors: 1024, write_cache: true, fua: true, ..Limits::default() };
         Bench {
             tested,
-            rules: MergeRules::new(&Kernel::V6_18.generation(), limits, NoMerges::All),
+            rules: MergeRules::new(&Kernel::V6_18.generation(), limits, Merging::Full),
             pool: RequestPool::new(CAPACITY),
             free: (0..CAPACITY).rev().collect(),
             at_device: Vec::new(),

@@ -72,7 +72,7 @@ impl Driver for Shelf {
 /// times and the meter of each thread. With a scheduler, half of the I/Os wait in it.
 pub(super) fn run<M: Meter + Send>(
     scheduler: &str,
-    techniques: ContentionOptions,
+    contention_options: ContentionOptions,
     cpus: &[usize],
     length: Duration,
     meter: impl Fn(u32) -> M + Sync,
@@ -82,7 +82,7 @@ pub(super) fn run<M: Meter + Send>(
         cpus: threads,
         hw_queues: threads,
         queue_depth: 1024,
-        techniques,
+        contention_options,
         // Enough requests that no thread waits for a tag.
         nr_requests: (scheduler != NONE.name).then_some(1024),
         ..QueueConfig::new(Kernel::DEFAULT)

@@ -118,7 +118,7 @@ pub(super) fn switch_ns(cpu: usize, rounds: u32) -> f64 {
 /// # Errors
 /// If the engine cannot be started.
 pub(super) fn worker([client_cpu, worker_cpu]: [usize; 2], slept: Duration, times: usize) -> Result<Reaction, String> {
-    let config = Config { spin: Nanos::ZERO, ..Config::default() };
+    let config = Config { busy_poll_time: Nanos::ZERO, ..Config::default() };
     // Threads inherit the CPU of the thread that starts them.
     let started = thread::spawn(move || {
         pin(worker_cpu);

@@ -1,6 +1,6 @@
-//! Faults below the engine, determined by a seed: a disk in memory whose ring fails, transfers short, refuses and stalls, that is
-//! removed and comes back, and that loses data which was not durable in a power cut. For tests that run everything on one thread
-//! and in virtual time; compiled only with the feature `faults`.
+//! Fault injection below the engine, determined by a seed. A disk in memory has a ring that fails, transfers short, refuses and
+//! stalls. The disk can be removed and put back, and after a power cut it lacks data that was not durable. For tests that run
+//! everything on one thread and in virtual time; compiled only with the feature `faults`.
 
 mod disk;
 #[cfg(test)]
@@ -30,8 +30,8 @@ use ring::FaultyRing;
 pub struct ManualClock(Arc<AtomicU64>);
 
 impl ManualClock {
-    /// Advances it.
-    pub fn pass(&self, time: Nanos) {
+    /// Advances the clock by `time`.
+    pub fn advance(&self, time: Nanos) {
         self.0.fetch_add(time.0, Relaxed);
     }
 }
@@ -42,18 +42,19 @@ impl Clock for ManualClock {
     }
 }
 
-/// A target over such a disk: one volume, two hardware queues of four commands.
+/// A target over a faulty disk: one volume, two hardware queues of four commands.
 pub struct FaultyTarget {
     shape: Shape,
     disk: Disk,
     seed: u64,
-    /// Bytes in which nothing fails.
+    /// Bytes in which I/O gets no EIO or ENOSPC.
     sound: Range<u64>,
 }
 
 impl FaultyTarget {
-    /// A target over this disk. I/O wholly within `sound`, in bytes from the start, never fails; all else follows the
-    /// seed.
+    /// A target over this disk. I/O wholly within `sound`, in bytes from the start, gets no EIO or ENOSPC. Everything else
+    /// happens there, too: refused jobs, short transfers, EINTR, EAGAIN, stalls, unsupported punches, and ENODEV while the
+    /// disk is removed. Syncs have no range and can always fail.
     #[must_use]
     pub fn new(disk: Disk, seed: u64, sound: Range<u64>) -> Self {
         let sectors = disk.bytes() / SECTOR_BYTES;
@@ -75,6 +76,7 @@ impl Backend for FaultyTarget {
         &self.shape
     }
 
+    /// Worker `worker`'s ring over the disk; the worker's number is part of its seed.
     fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
         let random = Random::new(self.seed * 31 + worker as u64);
         let ring = FaultyRing::new(self.disk.clone(), random, self.sound.clone());
@@ -82,7 +84,7 @@ impl Backend for FaultyTarget {
         Ok(Box::new(FileStation::new(ring, Arc::new(table))))
     }
 
-    /// The extents of a file as if a program had written it and left holes for all zeroes.
+    /// Extents of the disk: sectors of zeroes are reported as holes, as in a sparse file.
     fn extents(&self, range: Range<Sector>, extents_max: usize) -> io::Result<Vec<Extent>> {
         let pieces = self.disk.pieces(range.start.0 as usize..range.end.0 as usize);
         let pieces = pieces.ok_or_else(|| io::Error::other("the disk is gone"))?;

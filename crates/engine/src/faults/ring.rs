@@ -21,7 +21,7 @@ const EOPNOTSUPP: i32 = -95;
 pub struct FaultyRing {
     disk: Disk,
     random: Random,
-    /// Bytes in which nothing fails.
+    /// Bytes in which I/O gets no EIO or ENOSPC.
     sound: Range<u64>,
     pending: Vec<PendingJob>,
     parker: Arc<Parker>,

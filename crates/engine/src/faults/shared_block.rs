@@ -38,7 +38,7 @@ fn history(seed: u64) -> u32 {
     blocks.submit(whole(fill)).unwrap();
     bytes.submit(Request::write(BYTE as u64, Buffer::from(&[0xff][..]), 0)).unwrap();
     for _ in 0..40_000 {
-        clock.pass(Nanos(1 + random.below(20_000)));
+        clock.advance(Nanos(1 + random.below(20_000)));
         workers[random.below(2) as usize].step();
         for Completion { result, buffer, .. } in blocks_ended.lock().unwrap().drain(..) {
             assert_eq!(result, Ok(()));
@@ -63,7 +63,7 @@ fn history(seed: u64) -> u32 {
     drop((blocks, bytes));
     engine.begin_to_stop();
     while !workers.is_empty() {
-        clock.pass(Nanos(1 + random.below(20_000)));
+        clock.advance(Nanos(1 + random.below(20_000)));
         let worker = random.below(workers.len() as u64) as usize;
         if workers[worker].step() == crate::worker::StepOutcome::Stopped {
             drop(workers.swap_remove(worker));

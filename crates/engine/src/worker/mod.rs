@@ -77,7 +77,7 @@ pub struct Worker {
     /// Sectors that a client may read or write per turn.
     turn_sectors: u32,
     /// How long it busy-polls before it sleeps.
-    spin: Nanos,
+    busy_poll_time: Nanos,
     /// When it last had work.
     last_busy: Instant,
     // Reused memory.
@@ -124,7 +124,7 @@ impl Worker {
             is_stopping: false,
             has_reported_drained: false,
             turn_sectors: config.turn_bytes / SECTOR_BYTES as u32,
-            spin: config.spin,
+            busy_poll_time: config.busy_poll_time,
             last_busy: Instant::ZERO,
             inbox: Vec::new(),
             ended: Vec::new(),
@@ -148,7 +148,7 @@ impl Worker {
     /// No work: busy-polls for a while, then sleeps.
     fn idle(&mut self, until: Instant) {
         let now = self.shared.clock.now();
-        if now.since(self.last_busy) < self.spin {
+        if now.since(self.last_busy) < self.busy_poll_time {
             std::hint::spin_loop();
         } else if until > now && self.shared.mailboxes[self.index].may_sleep() {
             let timeout = (until != Instant::NEVER).then(|| Duration::from_nanos(until.since(now).0));
@@ -278,7 +278,8 @@ impl Worker {
         self.shared.client_numbers[self.index].lock().unwrap_or_else(PoisonError::into_inner).give_back(client);
     }
 
-    /// Cancels a request that the queue has not seen. Others complete as usual.
+    /// Cancels a request of which the queue has not seen all parts: it takes back the others. A request of which the queue has
+    /// all parts completes as usual.
     fn cancel(&mut self, client: u32, token: u64) {
         let Some(member) = self.members[client as usize].as_mut() else { return };
         if let Some(index) = member.backlog.iter().position(|request| request.token == token) {

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use hoistway_blk::bio::{Bio, Limits};
 use hoistway_blk::ground::{CgroupId, HctxId, Instant, IoContextId, Local, Now, RqId, Sector};
 use hoistway_blk::policy::{Place, PolicyCx, Replayable, RequestedActions, Requests};
-use hoistway_blk::request::{Edge, NoMerges, RequestPool, Rq};
+use hoistway_blk::request::{Edge, Merging, RequestPool, Rq};
 use hoistway_trace::iosched::bounds::SECTORS_MAX;
 use hoistway_trace::iosched::{Dispatch, Event, Insert, Io, QueueSettings, RqMerge, RqNumber};
 
@@ -39,15 +39,15 @@ pub(crate) fn bio_of(io: &Io, pid: u32) -> Bio {
 }
 
 /// The limits of merging. Bios are recorded after splitting.
-pub(crate) fn limits_of(queue: &QueueSettings) -> (Limits, NoMerges) {
+pub(crate) fn limits_of(queue: &QueueSettings) -> (Limits, Merging) {
     let block = (queue.logical_block_size / 512).max(1);
     let segments = queue.max_segments.min(u32::from(u16::MAX)) as u16;
-    let nomerges = match queue.nomerges {
-        0 => NoMerges::All,
-        1 => NoMerges::Cheap,
-        _ => NoMerges::Nothing,
+    let merging = match queue.nomerges {
+        0 => Merging::Full,
+        1 => Merging::Simple,
+        _ => Merging::Off,
     };
-    (Limits::new(block, block, queue.max_sectors_kb * 2, u32::MAX, segments), nomerges)
+    (Limits::new(block, block, queue.max_sectors_kb * 2, u32::MAX, segments), merging)
 }
 
 /// Maps our requests to recorded ones.

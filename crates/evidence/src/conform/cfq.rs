@@ -218,7 +218,7 @@ impl<'a> CfqReplay<'a> {
         self.advance_to(at);
         if was_inside {
             self.bench.call(|policy, cx| {
-                if policy.allow_join(survivor_id, absorbed_id) {
+                if policy.allow_request_merge(survivor_id, absorbed_id) {
                     policy.on_absorbed(cx, survivor_id, absorbed_id);
                 } else {
                     // Our requests are in different queues, so the second one is dispatched separately.

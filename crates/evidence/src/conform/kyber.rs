@@ -114,10 +114,10 @@ impl KyberReplay {
             hz: Hz(trace.header.hz.0),
             ..KyberConfig::new(&kernel.generation(), queue.nr_requests, queue.queue_depth)
         };
-        let (limits, nomerges) = limits_of(queue);
+        let (limits, merging) = limits_of(queue);
         let replay = KyberReplay {
             elevator: elevator(Kyber::new(config, &CpuMap::of_one_type(&hctx_of_cpu(trace)), capacity)),
-            rules: MergeRules::new(&kernel.generation(), limits, nomerges),
+            rules: MergeRules::new(&kernel.generation(), limits, merging),
             depths,
             hz: Hz(trace.header.hz.0),
             plugs: PlugClocks::default(),

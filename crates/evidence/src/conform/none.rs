@@ -124,7 +124,7 @@ impl NoneReplay {
     fn new(trace: &Trace) -> Result<Self, Inconsistency> {
         let queue = &trace.header.queue;
         check_size(queue, trace.header.cpus)?;
-        let (limits, nomerges) = limits_of(queue);
+        let (limits, merging) = limits_of(queue);
         let kernel = kernel_of(&trace.header);
         let hctx_of_cpu = hctx_of_cpu(trace);
         let config = QueueConfig {
@@ -134,7 +134,7 @@ impl NoneReplay {
             hctx_of_cpu: Some(hctx_of_cpu),
             queue_depth: queue.queue_depth,
             nr_requests: None,
-            nomerges,
+            merging,
             limits,
             ..QueueConfig::new(kernel)
         };

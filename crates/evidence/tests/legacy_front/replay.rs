@@ -7,7 +7,7 @@ use hoistway_blk::bio::{Bio, IoPriority, Limits, Op, Status};
 use hoistway_blk::ground::{CgroupId, Instant, IoContextId, Kernel, Nanos, Now, RqId, Tick, Waiter};
 use hoistway_blk::policy::SchedulerEvent;
 use hoistway_blk::queue::Step;
-use hoistway_blk::request::{Edge, NoMerges};
+use hoistway_blk::request::{Edge, Merging};
 use hoistway_legacy::{LegacyConfig, LegacyElevator, LegacySubmission, Tagging, all_schedulers};
 use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Io, Mark, RqNumber, Submitted, Trace};
 
@@ -64,7 +64,7 @@ impl<'a> Replay<'a> {
             queue_depth: 1024,
             nr_requests: queue.nr_requests,
             tagging: Tagging::Driver,
-            nomerges: [NoMerges::All, NoMerges::Cheap, NoMerges::Nothing][usize::from(queue.nomerges.min(2))],
+            merging: [Merging::Full, Merging::Simple, Merging::Off][usize::from(queue.nomerges.min(2))],
             limits: Limits {
                 max_sectors: queue.max_sectors_kb * 2,
                 max_segments: queue.max_segments as u16,

@@ -1,13 +1,14 @@
-//! The fields of an experiment, and what each caller calls them: messages name a field as its reader wrote it.
+//! The fields of an experiment and their names in a comparison, on the command line and in Python, so that an error message
+//! names a field as the user wrote it.
 
 use std::fmt;
 
-/// Makes the enum and its names from one table, so that no caller's list can lack a field.
+/// Makes the enum and its names from one table, so that none of the three lists of names can lack a field.
 macro_rules! fields {
     ($($field:ident, $name:literal, $option:literal, $keyword:literal;)*) => {
         /// A field of a [`Comparison`](crate::Comparison), of a [`Search`](crate::tune::Search), or of an experiment in real time.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        #[expect(missing_docs, reason = "they are called as the fields are, which say what they are")]
+        #[expect(missing_docs, reason = "each variant is documented by the field of the same name")]
         pub enum Field {
             $($field,)*
         }
@@ -16,7 +17,7 @@ macro_rules! fields {
             /// All fields.
             pub const ALL: &[Field] = &[$(Field::$field,)*];
 
-            /// The field's name in a comparison.
+            /// Its name in a comparison, a search or an experiment in real time.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -24,7 +25,7 @@ macro_rules! fields {
                 }
             }
 
-            /// The command-line option that sets it.
+            /// The command-line option or argument that sets it.
             #[must_use]
             pub const fn option(self) -> &'static str {
                 match self {
@@ -78,8 +79,8 @@ fields! {
     PollQueues,      "poll_queues",           "--poll-queues",      "poll_queues";
     SharedTags,      "shared_tags",           "--shared-tags",      "shared_tags";
     SubmitterDispatches, "submitter_dispatches", "--submitter-dispatches", "submitter_dispatches";
-    Techniques,      "techniques",            "--techniques",       "techniques";
-    Writes,          "writes",                "--at",               "at";
+    ContentionOptions, "techniques",            "--techniques",       "techniques";
+    TimedWrites,     "writes",                "--at",               "at";
     IoMax,           "io_max",                "--io-max",           "io_max";
     IoPrioClass,     "io_prio_class",         "--io-prio-class",    "io_prio_class";
     RuntimeNs,       "runtime_ns",            "--runtime",          "runtime";

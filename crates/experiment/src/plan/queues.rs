@@ -57,9 +57,9 @@ pub(crate) fn apply_contention_options(
     queue: &mut QueueSettings,
 ) -> Result<Option<String>, Error> {
     let Some(requested) = &options.comparison.techniques else { return Ok(None) };
-    let refuse = |problem: String| options.refuse(Field::Techniques, requested, problem);
-    queue.techniques = requested.parse().map_err(refuse)?;
-    let are_used = queue.techniques != ContentionOptions::default();
+    let refuse = |problem: String| options.refuse(Field::ContentionOptions, requested, problem);
+    queue.contention_options = requested.parse().map_err(refuse)?;
+    let are_used = queue.contention_options != ContentionOptions::default();
     Ok(are_used.then(|| {
         format!(
             "Contention options are in use ({requested}), which no Linux release has: they affect mq-deadline, bfq and custom \

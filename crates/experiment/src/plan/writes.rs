@@ -27,7 +27,7 @@ pub(crate) fn ordered(options: &Options<'_>, known: &Registry, schedulers: &[Str
             file: write.file.clone(),
             text: write.text.clone(),
         };
-        let refuse = |problem: String| Err(options.refuse(Field::Writes, write_text(&write), problem));
+        let refuse = |problem: String| Err(options.refuse(Field::TimedWrites, write_text(&write), problem));
         if let Some(unknown) = write.only_under.as_ref().filter(|name| known.find(name).is_none()) {
             let known = known.names().join(", ");
             return refuse(format!("unknown scheduler \"{unknown}\" (expected one of {known})"));
@@ -44,7 +44,11 @@ pub(crate) fn ordered(options: &Options<'_>, known: &Registry, schedulers: &[Str
     match writes.iter().find(is_never_active) {
         Some(write) => {
             let active = active.join(", ");
-            Err(options.refuse(Field::Writes, write_text(write), format!("never active (expected one of {active})")))
+            Err(options.refuse(
+                Field::TimedWrites,
+                write_text(write),
+                format!("never active (expected one of {active})"),
+            ))
         }
         None => Ok(writes),
     }
@@ -61,7 +65,7 @@ pub(crate) fn check_times(options: &Options<'_>, writes: &[Write], end_ns: Optio
     match late {
         Some((end, write)) => {
             let problem = format!("the load ends after {} (expected an earlier time)", Nanos(end));
-            Err(options.refuse(Field::Writes, write_text(write), problem))
+            Err(options.refuse(Field::TimedWrites, write_text(write), problem))
         }
         None => Ok(()),
     }
@@ -79,7 +83,7 @@ pub(crate) fn write_text(Write { at, only_under, file, text }: &Write) -> String
 /// Notices about writes that were not made in all runs, because the load had ended or another scheduler was active. `fates`
 /// are the results of each run, by its label.
 pub(crate) fn skipped_write_notices(options: &Options<'_>, writes: &[Write], fates: &[(&str, &[Fate])]) -> Vec<String> {
-    let name = options.name(Field::Writes);
+    let name = options.name(Field::TimedWrites);
     let notice = |(index, write): (usize, &Write)| {
         let labels = |fate: Fate| {
             let mut labels: Vec<&str> =
@@ -110,13 +114,14 @@ pub(crate) fn validate_settings(
     schedulers: &[String],
 ) -> Result<(), Error> {
     for scheduler in schedulers {
-        let trial_queue = queue_under(scheduler, config).about(Field::Writes)?;
+        let trial_queue = queue_under(scheduler, config).about(Field::TimedWrites)?;
         for write in writes {
             let applies = write.only_under.as_ref().is_none_or(|name| name == trial_queue.scheduler());
             let problem = match if applies { try_write(&trial_queue, &write.file, &write.text) } else { Ok(()) } {
                 Ok(()) => continue,
                 Err(AttributeError::Invalid) if write.file == "scheduler" => {
-                    let possible = trial_queue.attribute("scheduler").about(Field::Writes)?.replace(['[', ']'], "");
+                    let possible =
+                        trial_queue.attribute("scheduler").about(Field::TimedWrites)?.replace(['[', ']'], "");
                     let possible = possible.split_whitespace().collect::<Vec<_>>().join(", ");
                     let others = options.name(Field::Schedulers);
                     format!("{scheduler} cannot be changed to that (expected {possible}; other {others} are possible)")
@@ -128,7 +133,7 @@ pub(crate) fn validate_settings(
                     _ => format!("{why} in the run that starts with {scheduler}"),
                 },
             };
-            return Err(options.refuse(Field::Writes, write_text(write), problem));
+            return Err(options.refuse(Field::TimedWrites, write_text(write), problem));
         }
     }
     Ok(())

@@ -78,7 +78,7 @@ fn check_writes(search: &Search, evaluator: &Evaluator<'_>) -> Result<(), Error>
         Some(write) => {
             let problem = "the search sets this file itself (expected a file of queue/ that is not searched)";
             let write = format!("{}:{}={}", Nanos(write.at_ns), write.file, write.text);
-            Err(evaluator.plan.options.refuse(Field::Writes, write, problem))
+            Err(evaluator.plan.options.refuse(Field::TimedWrites, write, problem))
         }
         None => Ok(()),
     }

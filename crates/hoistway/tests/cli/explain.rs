@@ -3,7 +3,7 @@
 use hoistway_blk::bio::Limits;
 use hoistway_blk::ground::{Kernel, Local, Sector};
 use hoistway_blk::queue::{Queue, QueueConfig, SCHEDULERS};
-use hoistway_blk::request::NoMerges;
+use hoistway_blk::request::Merging;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -22,7 +22,7 @@ fn queue(scheduler: &str, kernel: Kernel) -> Queue<Local> {
         hw_queues: 1,
         queue_depth: 1024,
         nr_requests: None,
-        nomerges: NoMerges::All,
+        merging: Merging::Full,
         limits,
         ..QueueConfig::new(kernel)
     };

@@ -20,7 +20,7 @@ const SHARED: &[(&str, &str)] = &[
         "Action Answer Cell Checked Class Client Clock Command Completions Control Counts Ended \
       Flights Format Grammar Host HostError Input Interval Job Kind Latency Limits Mark \
       Memory Next Null Options Output Place Plan Problem Progress Random Range ReadError Record \
-      RecordError Recording Refusal Refused Requests Ring Schedule Shape Site Spread \
+      RecordError Recording Refusal Refused Requests Ring Schedule Shape Spread \
       Status Step Stream Table Taken Target Throttle Volume",
     ),
 ];

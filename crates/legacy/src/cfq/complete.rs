@@ -25,7 +25,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// The driver has returned a request; it goes to the dispatch list.
+    /// The driver has returned a request; it goes to the head of the dispatch queue.
     pub(super) fn take_back_from_driver(&mut self, id: RqId) {
         let entry = &mut self.entries[id.index()];
         if entry.location == Location::Started {

@@ -15,7 +15,8 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         Needs { bios: true, preparation: true, ..Needs::default() }
     }
 
-    /// A legacy queue never inserts at the head: requeued requests do not return to the scheduler.
+    /// A legacy queue never inserts at the head: a requeued request goes to the head of the dispatch queue, and only
+    /// [`on_requeued`](Scheduler::on_requeued) reports it.
     fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, _place: Place) {
         self.insert_request(cx, id);
     }
@@ -79,7 +80,7 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         self.absorb(survivor, absorbed);
     }
 
-    fn allow_join(&self, first: RqId, second: RqId) -> bool {
+    fn allow_request_merge(&self, first: RqId, second: RqId) -> bool {
         let queue = |id: RqId| self.entries[id.index()].owner.map(|(queue, _)| queue);
         queue(first).is_some() && queue(first) == queue(second)
     }

@@ -77,7 +77,7 @@ const ROWS: [TunableRow<Settings>; 17] = [
         |settings| settings.millis(settings.slice_idle),
         |settings, ms| settings.slice_idle = settings.span_from_millis(ms),
     )
-    .by_default(FLASH),
+    .with_default_note(FLASH),
     TunableRow::new(
         "group_idle",
         (Unit::Millis, 8, 0, U32_MAX),
@@ -120,7 +120,7 @@ const ROWS: [TunableRow<Settings>; 17] = [
         |settings| settings.micros(settings.slice_idle),
         |settings, us| settings.slice_idle = settings.span_from_micros(us),
     )
-    .by_default(FLASH),
+    .with_default_note(FLASH),
     TunableRow::new(
         "group_idle_us",
         (Unit::Micros, 8_000, 0, U32_MAX),

@@ -48,7 +48,7 @@ use hoistway_blk::ground::{
 use hoistway_blk::kit::{Flights, Home, Timeouts, attributes::value_of, flush_queue::FlushQueue, split};
 use hoistway_blk::policy::{ElevatorCx, RequestedActions, SchedulerEvent};
 use hoistway_blk::queue::{Affinity, ConfigError, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
-use hoistway_blk::request::{MergeRules, NoMerges, Rq};
+use hoistway_blk::request::{MergeRules, Merging, Rq};
 use hoistway_blk::schedulers::{Layer, Registry};
 
 use batching::Batchers;
@@ -75,8 +75,8 @@ pub struct LegacyConfig {
     pub nr_requests: u32,
     /// How the device's tags are allocated.
     pub tagging: Tagging,
-    /// Which kinds of merging are turned off.
-    pub nomerges: NoMerges,
+    /// Which kinds of merging are on (`queue/nomerges`).
+    pub merging: Merging,
     /// The limits of a request.
     pub limits: Limits,
     /// The schedulers that can be set.
@@ -97,7 +97,7 @@ impl LegacyConfig {
             queue_depth: config.queue_depth,
             nr_requests,
             tagging: Tagging::default(),
-            nomerges: config.nomerges,
+            merging: config.merging,
             limits: config.limits.clone(),
             schedulers: config.schedulers.clone(),
         }
@@ -201,7 +201,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         Ok(LegacyQueue {
             generation,
             rules: Sh::ReadMostly::new(
-                MergeRules::new(&generation, config.limits.clone(), config.nomerges),
+                MergeRules::new(&generation, config.limits.clone(), config.merging),
                 config.cpus,
             ),
             config: config.clone(),

@@ -5,7 +5,7 @@ use hoistway_blk::caller::{Cx, Env, Submission, Submitted};
 use hoistway_blk::drive::Effect;
 use hoistway_blk::ground::{Lock, ReadMostly, Sharing, Site, Waiter};
 use hoistway_blk::kit::{Checked, Guard, bio_mergeable, check, is_flush_type, split};
-use hoistway_blk::request::{Edge, Marks, MergeRules, NoMerges, Plug, Rq};
+use hoistway_blk::request::{Edge, Marks, MergeRules, Merging, Plug, Rq};
 use hoistway_blk::watch::{Event, Probe};
 
 use super::insert::Insertion;
@@ -191,7 +191,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             self.locked.with(cx.meter, Site::Legacy, |queue| queue.insert(cx, rules, rq, insertion));
             return self.run(cx);
         };
-        if plug.is_full(&self.generation, rules.nomerges != NoMerges::Nothing) {
+        if plug.is_full(&self.generation, rules.merging != Merging::Off) {
             self.unplug(cx, rules, plug, true);
         }
         if plug.is_empty() {
@@ -214,7 +214,7 @@ fn split_off<E: Env>(rules: &MergeRules, cx: &mut Cx<'_, E>, submission: &mut Le
         submission.remainder = submission.bio.replace(front);
     }
     match &submission.bio {
-        Some(bio) if rules.nomerges != NoMerges::Nothing && bio_mergeable(bio) => Stage::Merge,
+        Some(bio) if rules.merging != Merging::Off && bio_mergeable(bio) => Stage::Merge,
         _ => Stage::Allocate,
     }
 }

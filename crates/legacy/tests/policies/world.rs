@@ -8,7 +8,7 @@ use hoistway_blk::ground::{
     CgroupId, CpuId, HctxId, Instant, IoContextId, Kernel, Local, Nanos, NoMeter, Now, RqId, Sector,
 };
 use hoistway_blk::policy::{ElevatorCx, Place, RequestedActions, SchedulerEvent};
-use hoistway_blk::request::{CpuMap, Marks, MergeRules, NoMerges, RequestPool, Rq};
+use hoistway_blk::request::{CpuMap, Marks, MergeRules, Merging, RequestPool, Rq};
 use hoistway_blk::schedulers::{Attachment, Domain};
 use hoistway_blk::watch::{Event, Probe};
 use hoistway_legacy::all_schedulers;
@@ -107,13 +107,13 @@ impl World {
     pub fn new(seed: u64, subject: Subject) -> Self {
         let mut random = Random(seed);
         let rotational = random.one_in(2);
-        let nomerges = random.pick(&[NoMerges::All, NoMerges::All, NoMerges::Cheap]);
+        let merging = random.pick(&[Merging::Full, Merging::Full, Merging::Simple]);
         let limits = Limits { max_sectors: 64, rotational, ..Limits::default() };
         let process = Process { ioprio: IoPriority::UNSET, cgroup: CgroupId::ROOT };
         let mut world = World {
             bounds: Bounds::new(subject.kernel, false, false),
             elevator: subject.elevator(rotational, &mut random),
-            rules: MergeRules::new(&subject.kernel.generation(), limits, nomerges),
+            rules: MergeRules::new(&subject.kernel.generation(), limits, merging),
             pool: RequestPool::new(SLOTS),
             free: (0..SLOTS).rev().map(RqId).collect(),
             now: Instant(random.below(1 << 40)),

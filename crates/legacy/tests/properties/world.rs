@@ -9,7 +9,7 @@ use hoistway_blk::drive::RESOURCE_DELAY;
 use hoistway_blk::ground::{CpuId, Instant, IoContextId, Kernel, Local, Nanos, NoMeter, Now, Waiter};
 use hoistway_blk::policy::{ContentionOptions, Insertion, SchedulerEvent};
 use hoistway_blk::queue::{QueueConfig, SCHEDULERS, Step};
-use hoistway_blk::request::{Marks, NoMerges, Rq};
+use hoistway_blk::request::{Marks, Merging, Rq};
 use hoistway_blk::schedulers::Domain;
 use hoistway_legacy::{AnyQueue, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, PendingWrite, Tagging, all_schedulers};
 
@@ -73,7 +73,7 @@ impl World {
             hw_queues: 1 + random.below(4) as u16,
             queue_depth: random.pick(&[1, 2, 4, 7, 32]),
             host_wide_tags: random.one_in(3),
-            nomerges: random.pick(&[NoMerges::All, NoMerges::All, NoMerges::Cheap, NoMerges::Nothing]),
+            merging: random.pick(&[Merging::Full, Merging::Full, Merging::Simple, Merging::Off]),
             limits: Limits {
                 max_sectors: 64,
                 max_write_zeroes_sectors: 32,
@@ -85,7 +85,7 @@ impl World {
                 ..Limits::default()
             },
             schedulers,
-            techniques: ContentionOptions {
+            contention_options: ContentionOptions {
                 single_dispatcher: random.one_in(2),
                 try_merge: random.one_in(2),
                 batch_dispatch: random.one_in(2),
@@ -110,7 +110,7 @@ impl World {
             submitter: Submitter::new(&front, Waiter(number)),
         };
         let habits = Habits::random(&mut random);
-        let come_late = !is_legacy && config.techniques.insertion == Insertion::Pending;
+        let come_late = !is_legacy && config.contention_options.insertion == Insertion::Pending;
         let mut world = World {
             habits,
             tasks: (0..TASKS as u32).map(task).collect(),

@@ -15,7 +15,7 @@ use crate::clients::Peer;
 use crate::event_loop::{EventLoop, Inboxes};
 use crate::listener::admit;
 use crate::memory::EXTRA_BYTES;
-use crate::site::{Bounds, Site};
+use crate::server_state::{ServerLimits, ServerState};
 use crate::socket::Socket;
 use crate::spec::ExportSpec;
 use crate::spec::Placed;
@@ -25,7 +25,7 @@ const WORKERS: usize = 3;
 /// Only little more than the additional memory of one client.
 const MEMORY_BYTES: usize = EXTRA_BYTES + (96 << 10);
 /// Limits low enough to be reached often.
-pub const BOUNDS: Bounds = Bounds {
+pub const SERVER_LIMITS: ServerLimits = ServerLimits {
     connections: 10,
     connections_per_peer: usize::MAX,
     in_flight: 8,
@@ -35,7 +35,7 @@ pub const BOUNDS: Bounds = Bounds {
 
 /// A running server.
 pub struct ServerRun {
-    pub site: Arc<Site>,
+    pub server: Arc<ServerState>,
     workers: Vec<Worker>,
     streams: Streams,
     clock: ManualClock,
@@ -92,9 +92,9 @@ impl ServerRun {
                 has_internal_error.store(has_internal_error.load(Relaxed) || line.contains("internal error"), Relaxed)
             })
         };
-        let site = Arc::new(Site::new(engine, inboxes, BOUNDS, log));
-        *site.tls.lock().unwrap() = Some(Arc::clone(tls));
-        let life = ServerRun { site, workers, streams, clock: clock.clone(), has_internal_error, steps: 0 };
+        let server = Arc::new(ServerState::new(engine, inboxes, SERVER_LIMITS, log));
+        *server.tls.lock().unwrap() = Some(Arc::clone(tls));
+        let life = ServerRun { server, workers, streams, clock: clock.clone(), has_internal_error, steps: 0 };
         life.offer(exports);
         life
     }
@@ -106,14 +106,14 @@ impl ServerRun {
     /// Replaces the offered exports.
     pub fn offer(&self, exports: &[Offered]) {
         let placed: Vec<_> = exports.iter().map(Offered::placed).collect();
-        self.site.replace_exports(&placed).unwrap();
+        self.server.replace_exports(&placed).unwrap();
     }
 
     /// A client connects.
     pub fn connect(&self, random: &mut Random) -> ClientEnd {
         let capacity = 1 + random.below(16 << 10) as usize;
         let (near, far) = self.streams.pair(capacity, Random::new(random.below(1 << 32)));
-        admit(&self.site, Socket::of(near), Peer::unix("memory", None), false);
+        admit(&self.server, Socket::of(near), Peer::unix("memory", None), false);
         far
     }
 
@@ -121,7 +121,7 @@ impl ServerRun {
     pub fn step(&mut self, random: &mut Random) {
         let passes = if random.one_in(3000) { 300_000_000 } else { 20_000 };
         let passes = if random.one_in(40_000) { 11_000_000_000 } else { 1 + random.below(passes) };
-        self.clock.pass(Nanos(passes));
+        self.clock.advance(Nanos(passes));
         self.steps += 1;
         let worker = random.below(self.workers.len() as u64) as usize;
         assert!(self.workers[worker].step() != StepOutcome::Stopped, "it was not stopped");
@@ -134,39 +134,39 @@ impl ServerRun {
             true => ("scheduler", SCHEDULERS[random.below(4) as usize].to_owned()),
             false => ("nr_requests", (4 + random.below(28)).to_string()),
         };
-        self.site.engine.begin_to_set_attribute(file, &text).unwrap();
+        self.server.engine.begin_to_set_attribute(file, &text).unwrap();
     }
 
     /// Waits until all requests in flight have completed, including those of disconnected clients.
     pub fn settle(&mut self, random: &mut Random) {
         let mut quiet = 0;
         for _ in 0..400_000 {
-            quiet = if self.site.inboxes.at_target() == 0 { quiet + 1 } else { 0 };
+            quiet = if self.server.inboxes.at_target() == 0 { quiet + 1 } else { 0 };
             if quiet == 1000 {
                 return;
             }
             self.step(random);
-            self.clock.pass(Nanos::from_micros(50));
+            self.clock.advance(Nanos::from_micros(50));
         }
-        panic!("{} commands never end", self.site.inboxes.at_target());
+        panic!("{} commands never end", self.server.inboxes.at_target());
     }
 
     /// All clients have disconnected; stops the server.
     pub fn end(self, random: &mut Random) {
-        let ServerRun { site, mut workers, clock, .. } = self;
-        for served in &site.offer().served {
-            let counts = [&served.counts.connections, &served.counts.in_flight, &served.counts.held_back];
-            assert_eq!(counts.map(|count| count.load(Relaxed)), [0; 3], "{}", served.name);
+        let ServerRun { server, mut workers, clock, .. } = self;
+        for export in &server.exports().live {
+            let counts = [&export.counts.connections, &export.counts.in_flight, &export.counts.held_back];
+            assert_eq!(counts.map(|count| count.load(Relaxed)), [0; 3], "{}", export.name);
         }
-        site.engine.stop();
+        server.engine.stop();
         for _ in 0..200_000 {
-            clock.pass(Nanos::from_micros(50));
+            clock.advance(Nanos::from_micros(50));
             let worker = random.below(workers.len() as u64) as usize;
             if workers[worker].step() == StepOutcome::Stopped {
                 drop(workers.swap_remove(worker));
             }
             if workers.is_empty() {
-                assert!(Arc::try_unwrap(site).is_ok(), "a connection outlived its worker");
+                assert!(Arc::try_unwrap(server).is_ok(), "a connection outlived its worker");
                 return;
             }
         }

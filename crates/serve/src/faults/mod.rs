@@ -73,7 +73,7 @@ fn a_client_that_stops_in_the_middle_of_a_write_is_disconnected_after_30_s() {
     sent.extend(b"\x25\x60\x95\x13\0\0\0\x01abcdefgh\0\0\0\0\0\0\0\0\0\0\x20\0");
     sent.extend([7; 512]);
     let mut settle = |client: &mut streams::ClientEnd, passes: Nanos| {
-        clock.pass(passes);
+        clock.advance(passes);
         for _ in 0..500 {
             let count = client.send(&sent);
             sent.drain(..count);

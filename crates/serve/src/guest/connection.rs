@@ -14,10 +14,10 @@ use super::requests::Requests;
 use crate::admission::Admission;
 use crate::clients::Client;
 use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection, Watch};
+use crate::exports::LiveExport;
 use crate::memory::Account;
 use crate::pool::Pool;
-use crate::served::Served;
-use crate::site::Site;
+use crate::server_state::ServerState;
 use crate::throttled_client::ThrottledClient;
 
 /// Requests of the engine for one request of a guest: one for each range.
@@ -25,8 +25,8 @@ const PARTS: u32 = 33;
 
 /// A guest.
 pub struct Guest {
-    pub site: Arc<Site>,
-    served: Arc<Served>,
+    pub server: Arc<ServerState>,
+    export: Arc<LiveExport>,
     id: ConnectionId,
     client: Arc<Client>,
     state: Mutex<GuestState>,
@@ -44,34 +44,34 @@ pub struct GuestState {
 }
 
 impl Guest {
-    pub fn new(served: Arc<Served>, id: ConnectionId, admission: &Admission) -> Arc<Guest> {
-        let (site, client) = (Arc::clone(admission.site()), Arc::clone(admission.client()));
+    pub fn new(export: Arc<LiveExport>, id: ConnectionId, admission: &Admission) -> Arc<Guest> {
+        let (server, client) = (Arc::clone(admission.server()), Arc::clone(admission.client()));
         client.set_connection(id);
-        client.opened(&served.name);
+        client.opened(&export.name);
         let guest = Arc::new(Guest {
-            served,
+            export,
             id,
             client,
             state: Mutex::new(GuestState { requests: None, watch: None, is_disconnecting: false }),
             ended: Condvar::new(),
-            site,
+            server,
         });
-        let depth = guest.site.bounds.in_flight * PARTS + 1;
-        let served = &guest.served;
-        let account = Account::new(Arc::clone(&guest.site.memory), id);
+        let depth = guest.server.limits.in_flight * PARTS + 1;
+        let export = &guest.export;
+        let account = Account::new(Arc::clone(&guest.server.memory), id);
         let handler = guest.handler(Arc::clone(&account));
-        match ThrottledClient::open(&guest.site, Arc::clone(served), id, depth, handler) {
+        match ThrottledClient::open(&guest.server, Arc::clone(export), id, depth, handler) {
             Ok(client) => {
                 let limits = Limits { data_bytes_max: TRANSFER_BYTES_MAX as u32 };
                 guest.lock().requests = Some(Requests::new(
-                    Arc::clone(served),
+                    Arc::clone(export),
                     Arc::clone(&guest.client),
-                    Device::new(disk(served), limits),
+                    Device::new(disk(export), limits),
                     client,
-                    Pool::new(guest.site.engine.buffers(), account),
+                    Pool::new(guest.server.engine.buffers(), account),
                 ));
-                served.counts.connections.fetch_add(1, Relaxed);
-                guest.say(&format!("opened export {:?}", served.name));
+                export.counts.connections.fetch_add(1, Relaxed);
+                guest.say(&format!("opened export {:?}", export.name));
             }
             Err(errno) => guest.say(&format!("{errno}")),
         }
@@ -94,7 +94,7 @@ impl Guest {
     }
 
     pub fn say(&self, message: &str) {
-        self.site.log_info_of_client(format_args!("{}: {message}", self.client.name));
+        self.server.info_of_client(format_args!("{}: {message}", self.client.name));
     }
 
     pub fn lock(&self) -> MutexGuard<'_, GuestState> {
@@ -103,7 +103,7 @@ impl Guest {
 
     /// Makes its worker run it.
     pub fn wake_worker(&self) {
-        self.site.inboxes.notify(self.id);
+        self.server.inboxes.notify(self.id);
     }
 
     /// Waits until this holds. Returns `false` if the guest disconnects before.
@@ -140,7 +140,7 @@ impl Guest {
 
     /// Handles completions. The engine keeps it, and with it the account and the file, until all requests have ended.
     fn handler(self: &Arc<Self>, account: Arc<Account>) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
-        let (weak_self, file): (Weak<Guest>, _) = (Arc::downgrade(self), self.served.file());
+        let (weak_self, file): (Weak<Guest>, _) = (Arc::downgrade(self), self.export.file());
         move |batch: &mut Vec<Completion>| {
             let _ = (&account, &file);
             let Some(guest) = weak_self.upgrade() else { return };
@@ -154,9 +154,9 @@ impl Guest {
     fn completed(&self, batch: &mut Vec<Completion>) {
         let state = &mut *self.lock();
         let Some(requests) = &mut state.requests else { return };
-        let (now, planned_release_at) = (self.site.engine.now(), requests.client.release_at());
+        let (now, planned_release_at) = (self.server.engine.now(), requests.client.release_at());
         batch.drain(..).for_each(|completion| requests.completed(now, completion));
-        let is_more = requests.advance(&self.site, now, &|message| self.say(message));
+        let is_more = requests.advance(&self.server, now, &|message| self.say(message));
         // The event loop drops a guest, and has to know when to run it.
         if is_more || state.is_disconnecting || requests.client.release_at() != planned_release_at {
             self.wake_worker();
@@ -172,13 +172,13 @@ impl Guest {
 
     /// Does what can be done now.
     fn run(&self, now: Instant) -> Next {
-        if self.site.is_draining() || self.client.is_to_disconnect() || self.served.is_withdrawn() {
+        if self.server.is_draining() || self.client.is_to_disconnect() || self.export.is_withdrawn() {
             self.begin_disconnecting(false);
         }
         let state = &mut *self.lock();
         let Some(requests) = &mut state.requests else { return Next::Close };
-        requests.client.release(&self.site, now);
-        if requests.advance(&self.site, now, &|message| self.say(message)) {
+        requests.client.release(&self.server, now);
+        if requests.advance(&self.server, now, &|message| self.say(message)) {
             self.wake_worker();
         }
         if state.is_disconnecting && requests.in_flight() == 0 {
@@ -190,7 +190,7 @@ impl Guest {
     fn on_disconnect(&self) {
         let state = &mut *self.lock();
         if let Some(requests) = state.requests.take() {
-            self.served.counts.connections.fetch_sub(1, Relaxed);
+            self.export.counts.connections.fetch_sub(1, Relaxed);
             let malformed = match requests.malformed {
                 0 => String::new(),
                 malformed => format!(", {malformed} malformed"),
@@ -203,15 +203,15 @@ impl Guest {
     }
 }
 
-fn disk(served: &Served) -> Disk {
-    let export = &served.export();
+fn disk(export: &LiveExport) -> Disk {
+    let description = &export.description();
     Disk {
-        sectors: export.size_bytes / SECTOR_BYTES,
-        block_bytes: served.block_bytes,
-        preferred_block_bytes: export.block_bytes_preferred,
-        read_only: export.read_only,
+        sectors: description.size_bytes / SECTOR_BYTES,
+        block_bytes: export.block_bytes,
+        preferred_block_bytes: description.block_bytes_preferred,
+        read_only: description.read_only,
         queues: QUEUES_MAX,
-        id: Disk::id(if export.name.is_empty() { "hoistway" } else { &export.name }),
+        id: Disk::id(if description.name.is_empty() { "hoistway" } else { &description.name }),
     }
 }
 
@@ -260,7 +260,7 @@ impl Connection for GuestConnection {
 
     fn poll(&mut self, is_about_to_sleep: bool) -> bool {
         let guest = &self.guest;
-        guest.lock().requests.as_mut().is_some_and(|requests| requests.poll(&guest.site, is_about_to_sleep))
+        guest.lock().requests.as_mut().is_some_and(|requests| requests.poll(&guest.server, is_about_to_sleep))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::front_end::FrontEnd;
 use crate::guest_socket::{GuestSocket, SocketAccess};
 use crate::listener::{OwnSocket, back_off_after, bind, listens, path_of, user_of};
 use crate::server::ServerError;
-use crate::site::Site;
+use crate::server_state::ServerState;
 use crate::stop::Stop;
 
 /// Listens for the front end of a guest whose disk is an export. Dropping it removes the socket.
@@ -49,25 +49,25 @@ impl GuestListener {
     }
 
     /// Accepts a front end. Returns a descriptor that becomes readable when its guest has disconnected.
-    fn accept_guest(&self, site: &Arc<Site>, stream: UnixStream) -> io::Result<Option<OwnedFd>> {
-        let admission = site.admit(Peer::unix("vhost-user", user_of(&stream)));
+    fn accept_guest(&self, server: &Arc<ServerState>, stream: UnixStream) -> io::Result<Option<OwnedFd>> {
+        let admission = server.admit(Peer::unix("vhost-user", user_of(&stream)));
         // The protocol cannot report the reason.
         let Some(admission) = admission.filter(|admission| admission.refusal().is_none()) else { return Ok(None) };
         let name = &admission.client().name;
-        let Some(served) = site.offer().named(&self.export).cloned() else {
-            site.log_info_of_client(format_args!("{name}: export {:?} has been removed", self.export));
+        let Some(export) = server.exports().named(&self.export).cloned() else {
+            server.info_of_client(format_args!("{name}: export {:?} has been removed", self.export));
             return Ok(None);
         };
-        if !served.access().allows(admission.client()) {
-            site.warn_of_client(format_args!("{name}: may not use export {:?} (see its clients=)", self.export));
+        if !export.access().allows(admission.client()) {
+            server.warn_of_client(format_args!("{name}: may not use export {:?} (see its clients=)", self.export));
             return Ok(None);
         }
         stream.set_nonblocking(false)?;
         let watched = stream.try_clone()?;
         let (disconnected, disconnect_guard) = pipe_with(PipeFlags::CLOEXEC)?;
         let mut guest = None;
-        site.inboxes.add(site.inboxes.least_loaded(), |id| {
-            let new_guest = Guest::new(served, id, &admission);
+        server.inboxes.add(server.inboxes.least_loaded(), |id| {
+            let new_guest = Guest::new(export, id, &admission);
             guest = Some(Arc::clone(&new_guest));
             new_guest.connection(admission, watched, disconnect_guard)
         });
@@ -80,16 +80,16 @@ impl GuestListener {
     }
 }
 
-impl Site {
+impl ServerState {
     /// Serves the guests of a socket on a separate thread, until its export is removed or the server drains.
     ///
     /// # Errors
     /// If the system has no thread or descriptor left.
     pub fn serve_guests(self: &Arc<Self>, listener: GuestListener) -> io::Result<()> {
         let (export, place, stop) = (listener.export.clone(), listener.place(), Stop::new()?);
-        let (site, thread_stop) = (Arc::clone(self), stop.clone());
+        let (server, thread_stop) = (Arc::clone(self), stop.clone());
         let thread = std::thread::Builder::new().name("guests".into());
-        let thread = thread.spawn(move || listener.serve(&site, &thread_stop))?;
+        let thread = thread.spawn(move || listener.serve(&server, &thread_stop))?;
         self.sockets().push(GuestSocket { export, place, stop, thread });
         Ok(())
     }
@@ -132,11 +132,11 @@ impl FrontEnd for GuestListener {
         path_of(&self.listener)
     }
 
-    fn serve(&self, site: &Arc<Site>, stop: &Stop) {
+    fn serve(&self, server: &Arc<ServerState>, stop: &Stop) {
         while !stop.is_stopped() {
             stop.wait_or(self.as_fd());
             let accepted = match self.listener.accept() {
-                Ok((stream, _)) => self.accept_guest(site, stream),
+                Ok((stream, _)) => self.accept_guest(server, stream),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => Err(error),
             };
@@ -144,7 +144,7 @@ impl FrontEnd for GuestListener {
                 // The next guest waits until the requests in flight of the previous one have completed.
                 Ok(Some(disconnected)) => stop.wait_or(disconnected.as_fd()),
                 Ok(None) => {}
-                Err(error) => back_off_after(site, &error),
+                Err(error) => back_off_after(server, &error),
             }
         }
     }

@@ -8,9 +8,9 @@ use hoistway_vhost::{Chain, Device, Head, Range, Request, Status, Taken};
 
 use crate::clients::Client;
 use crate::counts::Ended;
+use crate::exports::LiveExport;
 use crate::pool::Pool;
-use crate::served::Served;
-use crate::site::Site;
+use crate::server_state::ServerState;
 use crate::throttled_client::ThrottledClient;
 
 /// Maximum heads and descriptors taken from all rings in a turn, while other connections wait. A typical request has three, a
@@ -25,7 +25,7 @@ const HEADER_BYTES: u64 = 16;
 
 /// A guest's disk, and its in-flight requests.
 pub struct Requests {
-    served: Arc<Served>,
+    export: Arc<LiveExport>,
     /// The guest's client entry.
     peer: Arc<Client>,
     pub device: Device,
@@ -75,9 +75,15 @@ enum Kind {
 }
 
 impl Requests {
-    pub fn new(served: Arc<Served>, peer: Arc<Client>, device: Device, client: ThrottledClient, pool: Pool) -> Self {
+    pub fn new(
+        export: Arc<LiveExport>,
+        peer: Arc<Client>,
+        device: Device,
+        client: ThrottledClient,
+        pool: Pool,
+    ) -> Self {
         Requests {
-            served,
+            export,
             peer,
             device,
             client,
@@ -99,9 +105,9 @@ impl Requests {
     }
 
     /// Whether nothing more may be taken now; a completion makes room.
-    fn is_full(&self, site: &Site) -> bool {
-        self.in_flight() >= site.bounds.in_flight as usize
-            || self.held_bytes >= site.bounds.held_bytes
+    fn is_full(&self, server: &ServerState) -> bool {
+        self.in_flight() >= server.limits.in_flight as usize
+            || self.held_bytes >= server.limits.held_bytes
             || (self.held_bytes > 0 && !self.pool.account().is_within())
             || self.client.is_throttled()
     }
@@ -109,26 +115,26 @@ impl Requests {
     // --- taking ---
 
     /// Submits what is in the rings, and signals the driver about returned requests. Returns whether there is more.
-    pub fn advance(&mut self, site: &Site, now: Instant, say: &dyn Fn(&str)) -> bool {
+    pub fn advance(&mut self, server: &ServerState, now: Instant, say: &dyn Fn(&str)) -> bool {
         let rings = self.device.rings().len() as u16;
         let (mut turn_left, mut is_more) = (TURN_COST_MAX, false);
         for ring in 0..rings {
-            is_more |= self.take_from_ring(site, now, (ring + self.first_ring) % rings, &mut turn_left, say);
+            is_more |= self.take_from_ring(server, now, (ring + self.first_ring) % rings, &mut turn_left, say);
         }
         self.first_ring = (self.first_ring + 1) % rings.max(1);
-        self.client.submit(site, now);
+        self.client.submit(server, now);
         self.device.notify_driver();
         is_more
     }
 
     /// Whether a ring has new requests. If the worker is about to sleep, the driver has to kick from now on.
-    pub fn poll(&mut self, site: &Site, is_about_to_sleep: bool) -> bool {
-        !self.is_full(site) && self.device.has_more(is_about_to_sleep)
+    pub fn poll(&mut self, server: &ServerState, is_about_to_sleep: bool) -> bool {
+        !self.is_full(server) && self.device.has_more(is_about_to_sleep)
     }
 
     fn take_from_ring(
         &mut self,
-        site: &Site,
+        server: &ServerState,
         now: Instant,
         ring: u16,
         turn_left: &mut usize,
@@ -139,7 +145,7 @@ impl Requests {
         }
         self.device.suppress_kicks(ring);
         while *turn_left > 0 {
-            if self.is_full(site) {
+            if self.is_full(server) {
                 return false;
             }
             let slot = self.free_slot();
@@ -150,18 +156,18 @@ impl Requests {
                 Taken::Request(head, request) => {
                     self.free.pop();
                     self.begin(now, slot, head, request);
-                    if self.served.throttle.is_limited() {
+                    if self.export.throttle.is_limited() {
                         // Submit now, so that at most one request more than a turn allows is taken.
-                        self.client.submit(site, now);
+                        self.client.submit(server, now);
                     }
                 }
                 Taken::Completed(status) => {
                     self.completed += 1;
-                    self.served.counts.completed_at_once(status == Status::Ok);
+                    self.export.counts.completed_at_once(status == Status::Ok);
                 }
                 Taken::NoStatus => {
                     self.malformed += 1;
-                    self.served.counts.completed_at_once(false);
+                    self.export.counts.completed_at_once(false);
                     if self.malformed == 1 {
                         say("returned a request without a status descriptor (further ones are not logged)");
                     }
@@ -190,7 +196,7 @@ impl Requests {
     fn begin(&mut self, now: Instant, slot: u32, head: Head, request: Request) {
         let is_write_back = self.device.is_write_back();
         let (token, chain) = (u64::from(slot), &self.slots[slot as usize].chain);
-        self.served.counts.began();
+        self.export.counts.began();
         let mut pending = Pending {
             head,
             began: now,
@@ -260,10 +266,10 @@ impl Requests {
     }
 
     /// Flushes completed writes, although no request asks for it.
-    pub fn begin_own_flush(&mut self, site: &Site, now: Instant) {
+    pub fn begin_own_flush(&mut self, server: &ServerState, now: Instant) {
         self.own_flush = None;
         self.client.push(Io::flush(OWN_FLUSH));
-        self.client.submit(site, now);
+        self.client.submit(server, now);
     }
 
     // --- ending ---
@@ -302,7 +308,7 @@ impl Requests {
         let Some(Pending { head, began, kind, bytes, result, .. }) = pending.take() else { return };
         self.free.push(slot);
         if self.is_gone {
-            self.served.counts.abandoned(1);
+            self.export.counts.abandoned(1);
             self.device.forget(head);
             return;
         }
@@ -315,7 +321,7 @@ impl Requests {
             Kind::Write => Ended::Write(u64::from(bytes)),
             Kind::Flush | Kind::Discard | Kind::WriteZeroes => Ended::Other,
         };
-        self.served.counts.ended(ended, (status == Status::Ok).then(|| now.since(began)));
+        self.export.counts.ended(ended, (status == Status::Ok).then(|| now.since(began)));
         if status == Status::Ok {
             self.peer.completed(ended);
         }
@@ -331,7 +337,7 @@ impl Requests {
             pending.parts_left -= 1;
             pending.needs_final_flush = false;
             if pending.parts_left == 0 {
-                self.served.counts.abandoned(1);
+                self.export.counts.abandoned(1);
                 self.device.forget(pending.head);
                 slot.pending = None;
                 self.free.push(token as u32);
@@ -342,7 +348,7 @@ impl Requests {
 
 impl Drop for Requests {
     fn drop(&mut self) {
-        self.served.counts.abandoned(self.in_flight() as u64);
+        self.export.counts.abandoned(self.in_flight() as u64);
     }
 }
 

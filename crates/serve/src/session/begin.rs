@@ -7,7 +7,7 @@ use hoistway_nbd::{Command, Extent, Refusal, Request};
 use super::{Chunk, Pending, Receiving, STEP_BYTES, Session, TURN_COST_MAX, token_of};
 use crate::outbox::Outbox;
 use crate::pool::DataPosition;
-use crate::site::Site;
+use crate::server_state::ServerState;
 
 /// Shorter reads are not checked for holes, because finding holes has a cost, too.
 const READ_WITH_HOLES_BYTES: u64 = 32 << 10;
@@ -18,14 +18,20 @@ const EXTENTS_AT_ONCE: usize = 128;
 
 impl Session {
     /// Begins a request. Returns false if there is no memory for it; then nothing has changed.
-    pub(super) fn begin_request(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) -> bool {
+    pub(super) fn begin_request(
+        &mut self,
+        server: &ServerState,
+        now: Instant,
+        request: Request,
+        outbox: &mut Outbox,
+    ) -> bool {
         let Request { offset, length, .. } = request;
         match request.command {
             Command::Read { unfragmented } => {
                 // Limits apply to the requested bytes, including holes: with limits a read is one whole request.
-                let may_skip_holes = !unfragmented && !self.served.throttle.is_limited();
+                let may_skip_holes = !unfragmented && !self.export.throttle.is_limited();
                 if self.has_chunks && may_skip_holes && length >= READ_WITH_HOLES_BYTES {
-                    return self.begin_read_with_holes(site, now, request, outbox);
+                    return self.begin_read_with_holes(server, now, request, outbox);
                 }
                 let Some(buffer) = self.pool.take(self.position_of(offset, length)) else { return false };
                 let slot = self.add_pending(now, request, 1, Vec::new());
@@ -55,12 +61,12 @@ impl Session {
             }),
             // A hint: the data will be read when it is needed. The range has been checked.
             Command::Cache => {
-                self.served.counts.completed_at_once(true);
+                self.export.counts.completed_at_once(true);
                 self.completed += 1;
                 self.spent += 1;
                 outbox.header(|out| self.writer.done(request.origin(), out));
             }
-            Command::BlockStatus { one } => self.reply_with_block_status(site, request, one, outbox),
+            Command::BlockStatus { one } => self.reply_with_block_status(server, request, one, outbox),
         }
         true
     }
@@ -93,11 +99,17 @@ impl Session {
 
     /// The position of a request's data on the target.
     fn position_of(&self, offset: u64, length: u64) -> DataPosition {
-        DataPosition::new(self.served.first_byte + offset, length as usize, self.served.block_bytes)
+        DataPosition::new(self.export.first_byte + offset, length as usize, self.export.block_bytes)
     }
 
-    fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) -> bool {
-        let extents = self.extents_of_read(site, request).unwrap_or_default();
+    fn begin_read_with_holes(
+        &mut self,
+        server: &ServerState,
+        now: Instant,
+        request: Request,
+        outbox: &mut Outbox,
+    ) -> bool {
+        let extents = self.extents_of_read(server, request).unwrap_or_default();
         // At most one per block of a read.
         self.spent += extents.len() as u32;
         let mut chunks = Vec::new();
@@ -137,13 +149,13 @@ impl Session {
         true
     }
 
-    fn reply_with_block_status(&mut self, site: &Site, request: Request, one: bool, outbox: &mut Outbox) {
+    fn reply_with_block_status(&mut self, server: &ServerState, request: Request, one: bool, outbox: &mut Outbox) {
         // Two extents are enough, since adjacent extents of one kind are merged.
-        let extents = self.extents(site, request, if one { 2 } else { EXTENTS_AT_ONCE });
+        let extents = self.extents(server, request, if one { 2 } else { EXTENTS_AT_ONCE });
         self.spent = TURN_COST_MAX;
         match extents {
             Ok(extents) => {
-                self.served.counts.completed_at_once(true);
+                self.export.counts.completed_at_once(true);
                 self.completed += 1;
                 let (origin, length) = (request.origin(), request.length);
                 outbox.header(|out| self.writer.block_status(origin, length, one, extents, out));
@@ -156,23 +168,23 @@ impl Session {
     }
 
     /// Data and holes of a range, in order and without gaps; at most `extents_max` extents.
-    fn extents(&self, site: &Site, request: Request, extents_max: usize) -> std::io::Result<Vec<Extent>> {
+    fn extents(&self, server: &ServerState, request: Request, extents_max: usize) -> std::io::Result<Vec<Extent>> {
         let Request { offset, length, .. } = request;
-        let extents = self.served.on(&site.engine)?.extents(offset..offset + length, extents_max)?;
+        let extents = self.export.on(&server.engine)?.extents(offset..offset + length, extents_max)?;
         Ok(extents.into_iter().map(extent_of).collect())
     }
 
     /// Data and holes of a read. If finding holes takes too long, the rest counts as data.
-    fn extents_of_read(&self, site: &Site, request: Request) -> std::io::Result<Vec<Extent>> {
+    fn extents_of_read(&self, server: &ServerState, request: Request) -> std::io::Result<Vec<Extent>> {
         let Request { offset, length, .. } = request;
-        let extents = self.served.on(&site.engine)?.extents_of_read(offset..offset + length)?;
+        let extents = self.export.on(&server.engine)?.extents_of_read(offset..offset + length)?;
         Ok(extents.into_iter().map(extent_of).collect())
     }
 
     fn add_pending(&mut self, now: Instant, request: Request, parts: u32, chunks: Vec<Chunk>) -> u32 {
         self.in_flight += 1;
         self.peer.set_in_flight(self.in_flight);
-        self.served.counts.began();
+        self.export.counts.began();
         let pending = Pending { request, began: now, parts_left: parts, result: Ok(()), chunks };
         match self.free.pop() {
             Some(slot) => {

@@ -47,7 +47,7 @@ impl Session {
         self.peer.set_in_flight(self.in_flight);
         self.completed += 1;
         let kind = kind(&request);
-        self.served.counts.ended(kind, result.is_ok().then(|| now.since(began)));
+        self.export.counts.ended(kind, result.is_ok().then(|| now.since(began)));
         if result.is_ok() {
             self.peer.completed(kind);
         }

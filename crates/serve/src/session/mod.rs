@@ -13,12 +13,12 @@ use hoistway_nbd::{Agreed, Command, Origin, Received, Refusal, Replies, ReplyWri
 use crate::admission::Admission;
 use crate::clients::Client;
 use crate::event_loop::ConnectionId;
+use crate::exports::LiveExport;
 use crate::input::Input;
 use crate::memory::Account;
 use crate::outbox::Outbox;
 use crate::pool::Pool;
-use crate::served::Served;
-use crate::site::{Bounds, Site};
+use crate::server_state::{ServerLimits, ServerState};
 use crate::throttled_client::ThrottledClient;
 
 /// Maximum work for one client on this thread before others have their turn, counted in requests that complete immediately, each
@@ -35,7 +35,7 @@ pub const ACTIVITY_STEP: Nanos = Nanos::from_secs(1);
 /// A client that has chosen an export.
 pub struct Session {
     /// The export.
-    pub served: Arc<Served>,
+    pub export: Arc<LiveExport>,
     /// The client.
     peer: Arc<Client>,
     requests: Requests,
@@ -119,19 +119,19 @@ impl Session {
     pub fn begin(
         admission: &Admission,
         id: ConnectionId,
-        served: Arc<Served>,
+        export: Arc<LiveExport>,
         agreed: Agreed,
         requests: Requests,
         account: Arc<Account>,
         handler: impl Handler + 'static,
     ) -> Result<Session, Errno> {
-        let site = admission.site();
+        let server = admission.server();
         // One more than is taken: a request refused by the engine would have to be kept.
-        let depth = 2 * site.bounds.in_flight + 2;
-        let client = ThrottledClient::open(site, Arc::clone(&served), id, depth, handler)?;
-        served.counts.connections.fetch_add(1, Relaxed);
+        let depth = 2 * server.limits.in_flight + 2;
+        let client = ThrottledClient::open(server, Arc::clone(&export), id, depth, handler)?;
+        export.counts.connections.fetch_add(1, Relaxed);
         Ok(Session {
-            served,
+            export,
             peer: Arc::clone(admission.client()),
             requests,
             writer: ReplyWriter::new(agreed.replies),
@@ -145,13 +145,13 @@ impl Session {
             discarding: None,
             is_disconnecting: false,
             is_blocked: false,
-            pool: Pool::new(site.engine.buffers(), account),
+            pool: Pool::new(server.engine.buffers(), account),
             completed: 0,
             spent: 0,
         })
     }
 
-    // --- bounds ---
+    // --- limits ---
 
     /// Whether other connections have to run before its next request; reported once.
     pub fn take_turn_limit(&mut self) -> bool {
@@ -163,10 +163,10 @@ impl Session {
     }
 
     /// Whether no more may be taken now.
-    pub fn is_full(&self, bounds: &Bounds, to_send_bytes: usize) -> bool {
+    pub fn is_full(&self, limits: &ServerLimits, to_send_bytes: usize) -> bool {
         // A request whose data is being received has its room already.
         self.receiving.is_none()
-            && (self.in_flight >= bounds.in_flight || self.held_bytes + to_send_bytes >= bounds.held_bytes)
+            && (self.in_flight >= limits.in_flight || self.held_bytes + to_send_bytes >= limits.held_bytes)
     }
 
     /// Whether no request is in flight.
@@ -233,10 +233,10 @@ impl Session {
     }
 
     /// Whether the limits allow the data of a request. One request is always accepted.
-    fn has_room(&self, bounds: &Bounds, request: &Request, to_send_bytes: usize) -> bool {
+    fn has_room(&self, limits: &ServerLimits, request: &Request, to_send_bytes: usize) -> bool {
         let held = self.held_bytes + to_send_bytes;
         let has_data = matches!(request.command, Command::Read { .. } | Command::Write { .. });
-        held == 0 || !has_data || held + request.length as usize <= bounds.held_bytes
+        held == 0 || !has_data || held + request.length as usize <= limits.held_bytes
     }
 
     /// `count` bytes of it have been received.
@@ -256,7 +256,13 @@ impl Session {
     }
 
     /// Takes requests while there are any and there is room for them.
-    pub fn take_requests(&mut self, site: &Site, now: Instant, input: &mut Input, outbox: &mut Outbox) -> Taken {
+    pub fn take_requests(
+        &mut self,
+        server: &ServerState,
+        now: Instant,
+        input: &mut Input,
+        outbox: &mut Outbox,
+    ) -> Taken {
         let mut taken = Taken::Nothing;
         self.is_blocked = false;
         loop {
@@ -290,15 +296,15 @@ impl Session {
                 }
                 taken = Taken::Something;
             }
-            if self.is_disconnecting || self.spent >= TURN_COST_MAX || self.is_full(&site.bounds, outbox.bytes()) {
+            if self.is_disconnecting || self.spent >= TURN_COST_MAX || self.is_full(&server.limits, outbox.bytes()) {
                 return taken;
             }
             let Some(received) = self.requests.read(input.buffered()) else { return taken };
             match received {
                 Received::Request(request) => {
-                    let has_room = self.has_room(&site.bounds, &request, outbox.bytes());
+                    let has_room = self.has_room(&server.limits, &request, outbox.bytes());
                     // It stays in the input until there is memory for it.
-                    if !has_room || !self.begin_request(site, now, request, outbox) {
+                    if !has_room || !self.begin_request(server, now, request, outbox) {
                         self.is_blocked = true;
                         return taken;
                     }
@@ -319,7 +325,7 @@ impl Session {
     }
 
     fn refuse(&mut self, origin: Origin, refusal: Refusal, outbox: &mut Outbox) {
-        self.served.counts.completed_at_once(false);
+        self.export.counts.completed_at_once(false);
         self.completed += 1;
         self.spent += 1;
         outbox.header(|out| self.writer.refused(origin, refusal, out));
@@ -329,7 +335,7 @@ impl Session {
 impl Drop for Session {
     /// Requests in flight end without a reply: the engine's client is dropped with the session.
     fn drop(&mut self) {
-        let counts = &self.served.counts;
+        let counts = &self.export.counts;
         counts.connections.fetch_sub(1, Relaxed);
         counts.abandoned(u64::from(self.in_flight));
     }

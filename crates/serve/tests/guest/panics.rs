@@ -1,7 +1,7 @@
 //! A panic while a guest is served; here the log panics.
 
 use hoistway_engine::{Config, Memory as Target};
-use hoistway_serve::{Bounds, ExportSpec, FrontEnd, GuestListener, Placed, Server, SocketAccess, Stop};
+use hoistway_serve::{ExportSpec, FrontEnd, GuestListener, Placed, Server, ServerLimits, SocketAccess, Stop};
 
 use super::client::*;
 
@@ -13,7 +13,7 @@ fn a_panic_ends_the_guest_that_it_happened_for_and_its_disk_can_be_had_again() {
     let exports = [export("name=calm,size=8M"), export("name=wild,offset=8M")];
     let log = Box::new(|_, line: &str| assert!(!line.contains("without a status descriptor"), "as it was asked to"));
     let target = Box::new(Target::new(16 << 20));
-    let server = Server::start(&Config::default(), target, &exports, Bounds::default(), log).unwrap();
+    let server = Server::start(&Config::default(), target, &exports, ServerLimits::default(), log).unwrap();
     let listen = |name: &str| {
         Box::new(GuestListener::new(&path(name), SocketAccess::default(), name).unwrap()) as Box<dyn FrontEnd>
     };

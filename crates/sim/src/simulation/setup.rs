@@ -75,7 +75,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             host_cgroups,
             writes: &scenario.queue.writes,
             fates: vec![Fate::TooLate; scenario.queue.writes.len()],
-            may_delegate_insertion: scenario.queue.techniques.insertion != Insertion::Direct,
+            may_delegate_insertion: scenario.queue.contention_options.insertion != Insertion::Direct,
             tasks,
             flows: Flows::new(&scenario.workload.processes),
             steady: SteadyStates::new(&scenario.workload.processes),

@@ -41,7 +41,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
 
     /// Whether two requests may be merged before insertion: not if the policy keeps data for each request, or has to be asked.
     fn may_merge_before_insertion(&self) -> bool {
-        !self.needs.preparation && !self.needs.bios && !self.needs.joins
+        !self.needs.preparation && !self.needs.bios && !self.needs.request_merges
     }
 
     /// Inserts the requests of the pending lists into the policy.

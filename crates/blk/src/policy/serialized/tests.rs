@@ -8,7 +8,7 @@ use crate::ground::sharing::{Local, Threads};
 use crate::ground::time::{Instant, Now};
 use crate::policy::{Choice, Insertion, Place, Scheduler};
 use crate::request::RequestPool;
-use crate::request::merge::NoMerges;
+use crate::request::merge::Merging;
 
 /// A policy that holds requests until it is notified that they have ended, and limits writes.
 struct Holding {
@@ -107,11 +107,11 @@ impl Scheduler for Line {
 
 /// The ids that are dispatched, and those that are absorbed at their insertion, of requests that begin at these sectors.
 fn through_a_line(insertion: Insertion, bios: bool, inserted: &[(u64, Place)]) -> (Vec<u32>, Vec<u32>) {
-    let techniques = ContentionOptions { insertion, ..ContentionOptions::default() };
+    let contention_options = ContentionOptions { insertion, ..ContentionOptions::default() };
     let line = Line { bios, queue: VecDeque::new() };
-    let serialized: Serialized<_, Local> = Serialized::new(line, inserted.len() as u32).with(techniques);
+    let serialized: Serialized<_, Local> = Serialized::new(line, inserted.len() as u32).with(contention_options);
     let pool = RequestPool::<Local>::new(inserted.len() as u32);
-    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), Merging::Full);
     ElevatorCx::alone(Now::default(), |cx| {
         for (id, &(sector, place)) in inserted.iter().enumerate() {
             let mut rq = pool.take(RqId(id as u32));
@@ -185,11 +185,11 @@ impl Meter for Taken {
 #[test]
 fn with_buckets_a_contended_insertion_keeps_the_order() {
     for accepts_delegated_work in [false, true] {
-        let techniques = ContentionOptions { insertion: Insertion::Buckets, ..ContentionOptions::default() };
+        let contention_options = ContentionOptions { insertion: Insertion::Buckets, ..ContentionOptions::default() };
         let line = Line { bios: false, queue: VecDeque::new() };
-        let serialized: Serialized<_, Local> = Serialized::new(line, 3).with(techniques);
+        let serialized: Serialized<_, Local> = Serialized::new(line, 3).with(contention_options);
         let pool = RequestPool::<Local>::new(3);
-        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), Merging::Full);
         ElevatorCx::alone(Now::default(), |cx| {
             let rq = |id: u32| {
                 let mut rq = pool.take(RqId(id));
@@ -233,8 +233,8 @@ impl<F: FnMut(u32)> DispatchBatch for Vain<F> {
 fn the_single_dispatcher_releases_its_turn_before_reading_completions() {
     let mut policy = holding(Needs { completions: Completions::Deferred, ..Needs::default() });
     policy.held = 3;
-    let techniques = ContentionOptions { single_dispatcher: true, ..ContentionOptions::default() };
-    let serialized: Serialized<_, Threads> = Serialized::new(policy, 4).with(techniques);
+    let contention_options = ContentionOptions { single_dispatcher: true, ..ContentionOptions::default() };
+    let serialized: Serialized<_, Threads> = Serialized::new(policy, 4).with(contention_options);
     let mut turns = Vec::new();
     ElevatorCx::alone(Now::default(), |cx| {
         let dispatched = |asked| {
@@ -288,7 +288,7 @@ fn a_batch_dispatches_no_more_than_asked_and_charges_each_extra_request() {
     let line = Line { bios: false, queue: VecDeque::new() };
     let serialized: Serialized<_, Local> = Serialized::new(line, 4);
     let pool = RequestPool::<Local>::new(4);
-    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), Merging::Full);
     ElevatorCx::alone(Now::default(), |cx| {
         for id in 0..4 {
             let mut rq = pool.take(RqId(id));
@@ -330,11 +330,11 @@ impl Meter for Tried {
 
 #[test]
 fn a_bio_tries_for_the_lock_only_if_a_merge_candidate_may_exist() {
-    let techniques = ContentionOptions { try_merge: true, ..ContentionOptions::default() };
+    let contention_options = ContentionOptions { try_merge: true, ..ContentionOptions::default() };
     let serialized: Serialized<_, Local> =
-        Serialized::new(Line { bios: false, queue: VecDeque::new() }, 1).with(techniques);
+        Serialized::new(Line { bios: false, queue: VecDeque::new() }, 1).with(contention_options);
     let pool = RequestPool::<Local>::new(1);
-    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), Merging::Full);
     ElevatorCx::alone(Now::default(), |cx| {
         let tries = |cx: &mut ElevatorCx<'_>| {
             let (meter, mut bio) = (Tried::default(), Some(Bio::new(Op::Read, Sector(0), 8)));
@@ -352,12 +352,12 @@ fn a_bio_tries_for_the_lock_only_if_a_merge_candidate_may_exist() {
 
 #[test]
 fn the_single_dispatcher_drains_pending_lists_first_and_again_if_empty() {
-    let techniques =
+    let contention_options =
         ContentionOptions { single_dispatcher: true, insertion: Insertion::Pending, ..ContentionOptions::default() };
     let line = Line { bios: false, queue: VecDeque::new() };
-    let serialized: Serialized<_, Local> = Serialized::new(line, 4).with(techniques);
+    let serialized: Serialized<_, Local> = Serialized::new(line, 4).with(contention_options);
     let pool = RequestPool::<Local>::new(4);
-    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), Merging::Full);
     let insert = |id: u32, place| {
         let mut rq = pool.take(RqId(id));
         rq.found(Bio::new(Op::Write, Sector(u64::from(id) * 100), 8), Instant::ZERO);
@@ -412,12 +412,12 @@ fn no_request_arriving_during_an_empty_single_dispatch_is_left_behind() {
             false
         }
     }
-    let techniques =
+    let contention_options =
         ContentionOptions { single_dispatcher: true, insertion: Insertion::Pending, ..ContentionOptions::default() };
     let line = Line { bios: false, queue: VecDeque::new() };
-    let serialized: Serialized<_, Local> = Serialized::new(Hesitant(line, true), 4).with(techniques);
+    let serialized: Serialized<_, Local> = Serialized::new(Hesitant(line, true), 4).with(contention_options);
     let pool = RequestPool::<Local>::new(4);
-    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), Merging::Full);
     let mut rq = pool.take(RqId(3));
     rq.found(Bio::new(Op::Write, Sector(8), 8), Instant::ZERO);
     let mut rq = Some(rq);

@@ -182,7 +182,7 @@ fn a6_sequential_writes_in_a_plug_become_one_request() {
 
 #[test]
 fn a6_with_nomerges_2_they_stay_apart() {
-    let mut bench = Bench::with(&QueueConfig { nomerges: NoMerges::Nothing, ..config(Kernel::V6_18) }, "none");
+    let mut bench = Bench::with(&QueueConfig { merging: Merging::Off, ..config(Kernel::V6_18) }, "none");
     bench.plug();
     bench.submit_all((0..8).map(|n| write(n * 8)));
     bench.unplug();

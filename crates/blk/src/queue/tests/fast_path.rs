@@ -152,11 +152,11 @@ proptest! {
         hw_queues in 1..3u16,
         queue_depth in 1..5u32,
         budget in prop::option::of(1..5u32),
-        nomerges in prop::sample::select(vec![NoMerges::All, NoMerges::Cheap, NoMerges::Nothing]),
+        merging in prop::sample::select(vec![Merging::Full, Merging::Simple, Merging::Off]),
         steps in prop::collection::vec(step(), 1..120),
     ) {
         let config =
-            QueueConfig { hw_queues, queue_depth, nomerges, ..config(kernel.parse().expect("a release")) };
+            QueueConfig { hw_queues, queue_depth, merging, ..config(kernel.parse().expect("a release")) };
         let mut fast = Way::new(&config, budget, BioFlags::NONE);
         let mut staged = Way::new(&config, budget, BioFlags::META);
         for (waiter, step) in (0..).zip(&steps) {

@@ -188,7 +188,7 @@ fn a_bio_is_compared_with_the_8_newest_requests_of_its_cpu() {
 
 #[test]
 fn nomerges_1_leaves_plug_software_queue_and_one_hit_cache() {
-    let cheap = QueueConfig { nomerges: NoMerges::Cheap, ..config(Kernel::V6_18) };
+    let cheap = QueueConfig { merging: Merging::Simple, ..config(Kernel::V6_18) };
     let mut bench = quiesced(&cheap, "mq-deadline");
     bench.submit_all([write(100), write(1000), write(108)]);
     assert_eq!(bench.queue.requests_in_use(), 2, "the first request is cached");
@@ -207,7 +207,7 @@ fn nomerges_1_leaves_plug_software_queue_and_one_hit_cache() {
 #[test]
 fn nomerges_2_leaves_nothing() {
     for scheduler in ["none", "mq-deadline"] {
-        let mut bench = quiesced(&QueueConfig { nomerges: NoMerges::Nothing, ..config(Kernel::V6_18) }, scheduler);
+        let mut bench = quiesced(&QueueConfig { merging: Merging::Off, ..config(Kernel::V6_18) }, scheduler);
         bench.plug();
         bench.submit_all([write(100), write(108)]);
         bench.unplug();
@@ -252,7 +252,7 @@ fn discards_that_do_not_touch_form_one_request_up_to_the_ranges_of_a_command() {
 
 #[test]
 fn the_survivor_of_a_closed_gap_becomes_the_one_hit_cache() {
-    let cheap = QueueConfig { nomerges: NoMerges::Cheap, ..config(Kernel::V6_18) };
+    let cheap = QueueConfig { merging: Merging::Simple, ..config(Kernel::V6_18) };
     let mut bench = quiesced(&cheap, "mq-deadline");
     // The second one grows at its front, and the first absorbs it.
     bench.submit_all([write(116), write(100), write(108), write(124)]);

@@ -38,8 +38,8 @@ fn the_33rd_request_flushes_the_first_32() {
 
 #[test]
 fn a_plug_is_flushed_before_the_next_request_once_its_newest_has_128_kib() {
-    let plugged = |nomerges| {
-        let config = QueueConfig { nomerges, ..config(Kernel::V6_12) };
+    let plugged = |merging| {
+        let config = QueueConfig { merging, ..config(Kernel::V6_12) };
         let mut bench = Bench::with(&config, "none");
         bench.plug();
         bench.submit(Bio { segments: 16, ..Bio::new(Op::Write, Sector(0), 128) });
@@ -47,9 +47,9 @@ fn a_plug_is_flushed_before_the_next_request_once_its_newest_has_128_kib() {
         bench.submit(write(10_000));
         bench.plug.as_ref().unwrap().len()
     };
-    assert_eq!(plugged(NoMerges::All), 1, "it grew to 128 KiB and went");
-    assert_eq!(plugged(NoMerges::Cheap), 1);
-    assert_eq!(plugged(NoMerges::Nothing), 3);
+    assert_eq!(plugged(Merging::Full), 1, "it grew to 128 KiB and went");
+    assert_eq!(plugged(Merging::Simple), 1);
+    assert_eq!(plugged(Merging::Off), 3);
 }
 
 #[test]

@@ -8,13 +8,13 @@ use crate::ground::meter::{Held, Meter, Site};
 use crate::policy::{ContentionOptions, DispatchBatch, ElevatorCx, Insertion};
 use crate::watch::reason::Reason;
 
-fn with(techniques: ContentionOptions, scheduler: &str) -> Bench {
-    Bench::with(&QueueConfig { queue_depth: 4, techniques, ..config(Kernel::V6_18) }, scheduler)
+fn with(contention_options: ContentionOptions, scheduler: &str) -> Bench {
+    Bench::with(&QueueConfig { queue_depth: 4, contention_options, ..config(Kernel::V6_18) }, scheduler)
 }
 
 /// Reads and writes, some of them neighbours, over four tags; completions come one by one.
-fn events_of_a_load(techniques: ContentionOptions, scheduler: &str) -> (String, Vec<u64>) {
-    let mut bench = with(techniques, scheduler);
+fn events_of_a_load(contention_options: ContentionOptions, scheduler: &str) -> (String, Vec<u64>) {
+    let mut bench = with(contention_options, scheduler);
     for n in 0..60u64 {
         let sector = n / 3 * 7919 % 1000 * 64 + n % 3 * 8;
         if n % 10 == 0 {
@@ -46,8 +46,8 @@ fn a_single_cpu_sees_the_same_decisions_with_all_contention_options() {
         let (events, answers) = &plain;
         assert!(events.matches('M').count() >= 5 && events.matches('D').count() >= 30, "{scheduler}: {events}");
         assert!(answers.len() >= 30, "{scheduler}");
-        for techniques in [ContentionOptions::ALL, ContentionOptions::ALL_PENDING] {
-            assert_eq!(events_of_a_load(techniques, scheduler), plain, "{scheduler}");
+        for contention_options in [ContentionOptions::ALL, ContentionOptions::ALL_PENDING] {
+            assert_eq!(events_of_a_load(contention_options, scheduler), plain, "{scheduler}");
         }
     }
 }
@@ -71,11 +71,11 @@ impl Meter for Asked {
 
 #[test]
 fn batch_dispatch_takes_the_lock_once_instead_of_once_per_request() {
-    for (techniques, holds) in [
+    for (contention_options, holds) in [
         (ContentionOptions { batch_dispatch: true, ..ContentionOptions::default() }, 1),
         (ContentionOptions::default(), 4),
     ] {
-        let mut bench = with(techniques, "mq-deadline");
+        let mut bench = with(contention_options, "mq-deadline");
         bench.queue.set_quiesced(true);
         bench.submit_all((0..4).map(|n| read(n * 100)));
         bench.work();
@@ -89,8 +89,8 @@ fn batch_dispatch_takes_the_lock_once_instead_of_once_per_request() {
             &asked,
         );
         bench.queue.run_hctx(&mut cx, HctxId(0));
-        assert_eq!(bench.issued().len(), 4, "{techniques:?}: as many as there are tags");
-        assert_eq!(asked.0.get(), holds, "{techniques:?}");
+        assert_eq!(bench.issued().len(), 4, "{contention_options:?}: as many as there are tags");
+        assert_eq!(asked.0.get(), holds, "{contention_options:?}");
         bench.drain();
     }
 }
@@ -122,7 +122,7 @@ fn while_one_cpu_dispatches_another_sees_that_and_cannot_merge() {
         let ask = || ElevatorCx::alone(Now::default(), |cx| elevator.dispatch(&NoMeter, cx, hctx).1);
         let merge = || {
             let mut bio = Some(read(508));
-            let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+            let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), Merging::Full);
             ElevatorCx::alone(Now::default(), |cx| elevator.merge_bio(&NoMeter, cx, &rules, &mut bio))
         };
         let mut told = Vec::new();
@@ -138,10 +138,10 @@ fn while_one_cpu_dispatches_another_sees_that_and_cannot_merge() {
 
 /// 64 processes write 4 KiB after 4 KiB, each to a place of its own, over 64 tags and a device that completes one request in the time of
 /// 256 writes. Returns how many turns they need, and how many requests come of it.
-fn turns_and_requests_of_sequential_writers(techniques: ContentionOptions, scheduler: &str) -> [usize; 2] {
+fn turns_and_requests_of_sequential_writers(contention_options: ContentionOptions, scheduler: &str) -> [usize; 2] {
     const WRITERS: u64 = 64;
     const WRITES: u64 = 32;
-    let mut bench = Bench::with(&QueueConfig { techniques, ..config(Kernel::V6_18) }, scheduler);
+    let mut bench = Bench::with(&QueueConfig { contention_options, ..config(Kernel::V6_18) }, scheduler);
     // A busy device is not asked for, so the policy is not asked.
     bench.driver.budget = Some(4);
     let mut written = [0; WRITERS as usize];
@@ -182,11 +182,11 @@ fn turns_and_requests_of_sequential_writers(techniques: ContentionOptions, sched
 fn pending_lists_do_not_keep_sequential_writers_from_being_merged() {
     let direct = turns_and_requests_of_sequential_writers(ContentionOptions::default(), "mq-deadline");
     assert!(direct[1] < 64 * 32 / 4, "most writes are merged: {direct:?}");
-    for techniques in [
+    for contention_options in [
         ContentionOptions::ALL_PENDING,
         ContentionOptions { insertion: Insertion::Pending, ..ContentionOptions::default() },
     ] {
-        let pending = turns_and_requests_of_sequential_writers(techniques, "mq-deadline");
+        let pending = turns_and_requests_of_sequential_writers(contention_options, "mq-deadline");
         let is_as_good = pending.iter().zip(direct).all(|(&pending, direct)| pending <= direct + direct / 20);
         assert!(is_as_good, "{pending:?} instead of {direct:?}");
     }

@@ -164,8 +164,7 @@ fn a_nowait_write_fails_instead_of_waiting_and_returns_its_count() {
 #[test]
 fn every_part_of_a_split_bio_is_counted() {
     let limits = Limits { max_sectors: 8, ..Limits::default() };
-    let mut bench =
-        Bench::throttled(&QueueConfig { limits, nomerges: NoMerges::Nothing, ..config(Kernel::V6_18) }, "none");
+    let mut bench = Bench::throttled(&QueueConfig { limits, merging: Merging::Off, ..config(Kernel::V6_18) }, "none");
     assert_eq!(bench.submit_as(1, Bio { sectors: 48, ..background(0) }), Submitted::Parked);
     assert_eq!((bench.queue.throttled_in_flight(), bench.issued()), (4, vec![0, 8, 16, 24]));
     bench.drain();

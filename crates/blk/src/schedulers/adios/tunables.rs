@@ -74,7 +74,7 @@ macro_rules! base {
             |adios: &Adios| i128::from(adios.models[$kind].base_ns()),
             |adios: &mut Adios, ns| adios.models[$kind].set_base_ns(ns as u64),
         )
-        .by_default("learned from completions")
+        .with_default_note("learned from completions")
     };
 }
 
@@ -87,7 +87,7 @@ macro_rules! slope {
             |adios: &Adios| i128::from(adios.models[$kind].slope_ns_per_kib()),
             |adios: &mut Adios, ns| adios.models[$kind].set_slope_ns_per_kib(ns as u64),
         )
-        .by_default("learned from completions")
+        .with_default_note("learned from completions")
     };
 }
 
@@ -101,7 +101,7 @@ pub(super) static TUNABLES: Tunables<Adios> = Tunables {
             |adios: &Adios| i128::from(adios.settings.window_ns),
             |adios: &mut Adios, ns| adios.settings.window_ns = ns as u64,
         )
-        .by_default("22000000 on a rotating device"),
+        .with_default_note("22000000 on a rotating device"),
         TunableRow::new(
             "bq_refill_below_ratio",
             (Unit::Number, 20, 0, 100),

@@ -374,7 +374,7 @@ impl Scheduler for Bfq {
     }
 
     /// Requests of different actuators stay apart (BFQ-128).
-    fn allow_join(&self, first: RqId, second: RqId) -> bool {
+    fn allow_request_merge(&self, first: RqId, second: RqId) -> bool {
         let actuator = |id: RqId| self.entries[id.index()].queue.map(|q| self.queues[q].actuator);
         self.config.actuators.is_empty() || actuator(first) == actuator(second)
     }

@@ -123,7 +123,7 @@ static ROWS: [TunableRow<Bfq>; 10] = [
             }
         },
     )
-    .by_default("an eighth of a second in whole ticks: 124 at 250 Hz, 125 at 1000 Hz"),
+    .with_default_note("an eighth of a second in whole ticks: 124 at 250 Hz, 125 at 1000 Hz"),
     TunableRow::new(
         "strict_guarantees",
         (Unit::Switch, 0, 0, 1),

@@ -9,7 +9,7 @@ use crate::ground::kernel::{Generation, Kernel};
 use crate::ground::sharing::Local;
 use crate::ground::time::{Instant, Now};
 use crate::policy::{ElevatorCx, RequestStore, RequestedActions};
-use crate::request::merge::{MergeRules, NoMerges};
+use crate::request::merge::{MergeRules, Merging};
 use crate::request::{RequestPool, Rq};
 
 const CAPACITY: u32 = 64;
@@ -45,7 +45,7 @@ impl Bench {
         let limits = Limits { max_sectors: 1024, ..Limits::default() };
         Bench {
             store: RequestStore::new(K2::new(CAPACITY), CAPACITY),
-            rules: MergeRules::new(generation, limits, NoMerges::All),
+            rules: MergeRules::new(generation, limits, Merging::Full),
             pool: RequestPool::new(CAPACITY),
             free: (0..CAPACITY).rev().collect(),
             at_device: Vec::new(),

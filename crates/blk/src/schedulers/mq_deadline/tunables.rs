@@ -53,7 +53,7 @@ const ALL_ROWS: [TunableRow<MqDeadline>; 7] = [
         |policy| i128::from(policy.async_depth),
         |policy, tags| policy.async_depth = tags as u32,
     )
-    .by_default("nr_requests (5.14 to 6.9: 3/4 of it)"),
+    .with_default_note("nr_requests (5.14 to 6.9: 3/4 of it)"),
     TunableRow::new(
         "prio_aging_expire",
         (Unit::Millis, 10_000, 0, I32_MAX),

@@ -65,7 +65,7 @@ fn experiment(arguments: &Arguments) -> Result<RealExperiment> {
         logs: arguments.outputs.fio_logs.is_some(),
         workers: arguments.workers.map(usize::from),
         queue_depth: arguments.queue_depth,
-        techniques: arguments.techniques,
+        contention_options: arguments.techniques,
         fixed_buffers: arguments.fixed_buffers,
         force: arguments.force,
     })

@@ -253,7 +253,7 @@ fn recording_experiment(arguments: &Arguments, comparison: &Comparison, target: 
         logs: false,
         workers: None,
         queue_depth: None,
-        techniques: ContentionOptions::default(),
+        contention_options: ContentionOptions::default(),
         fixed_buffers: 0,
         force: arguments.target_options.writes.is_some(),
     }

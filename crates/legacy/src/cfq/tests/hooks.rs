@@ -51,7 +51,7 @@ fn merges_stay_within_one_queue_and_no_sync_bio_joins_an_async_request() {
     assert!(!allows(read, one(3, 1_064)), "of a process without a context");
     assert!(!allows(write, Job { flags: BioFlags::SYNC, ..one(1, 5_064).asynchronous() }));
     assert!(allows(write, one(1, 5_064).asynchronous()));
-    assert!(!bench.policy.allow_join(read, write));
+    assert!(!bench.policy.allow_request_merge(read, write));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use hoistway_blk::ground::CgroupId;
 use super::*;
 
 /// What noop makes of bios that arrive while the device is busy.
-fn noop(nomerges: NoMerges, words: &str) -> String {
-    let mut bench = Bench::with(LegacyConfig { nomerges, ..config(Kernel::V4_12) }, "noop");
+fn noop(merging: Merging, words: &str) -> String {
+    let mut bench = Bench::with(LegacyConfig { merging, ..config(Kernel::V4_12) }, "noop");
     bench.queue.set_stopped(true);
     bench.submit(words);
     let served = bench.serve();
@@ -17,49 +17,49 @@ fn noop(nomerges: NoMerges, words: &str) -> String {
 
 #[test]
 fn first_in_first_out_with_a_back_merge() {
-    assert_eq!(noop(NoMerges::All, "R500 W100 R20 W108"), "R500+8 W100+16 R20+8");
+    assert_eq!(noop(Merging::Full, "R500 W100 R20 W108"), "R500+8 W100+16 R20+8");
 }
 
 #[test]
 fn cache_and_hash() {
-    assert_eq!(noop(NoMerges::All, "W100 W500 W108 W92 W508 W492"), "W92+24 W492+24");
+    assert_eq!(noop(Merging::Full, "W100 W500 W108 W92 W508 W492"), "W92+24 W492+24");
 }
 
 #[test]
 fn a_front_merge_only_into_the_request_merged_or_added_last() {
-    assert_eq!(noop(NoMerges::All, "R200 R300 R192 R292"), "R192+16 R300+8 R292+8");
+    assert_eq!(noop(Merging::Full, "R200 R300 R192 R292"), "R192+16 R300+8 R292+8");
 }
 
 #[test]
 fn two_requests_join_only_as_neighbours_in_arrival_order() {
-    assert_eq!(noop(NoMerges::All, "R100 R116 R108"), "R100+24");
-    assert_eq!(noop(NoMerges::All, "R100 R900 R116 R108"), "R100+16 R900+8 R116+8");
+    assert_eq!(noop(Merging::Full, "R100 R116 R108"), "R100+24");
+    assert_eq!(noop(Merging::Full, "R100 R900 R116 R108"), "R100+16 R900+8 R116+8");
 }
 
 #[test]
 fn nomerges_leaves_the_cache_or_nothing() {
     let bios = "R100 R900 R108 R908";
-    assert_eq!(noop(NoMerges::All, bios), "R100+16 R900+16");
-    assert_eq!(noop(NoMerges::Cheap, bios), "R100+16 R900+8 R908+8");
-    assert_eq!(noop(NoMerges::Nothing, bios), "R100+8 R900+8 R108+8 R908+8");
+    assert_eq!(noop(Merging::Full, bios), "R100+16 R900+16");
+    assert_eq!(noop(Merging::Simple, bios), "R100+16 R900+8 R908+8");
+    assert_eq!(noop(Merging::Off, bios), "R100+8 R900+8 R108+8 R908+8");
 }
 
 #[test]
 fn a_merged_request_is_served_at_the_place_of_its_oldest_part() {
-    assert_eq!(noop(NoMerges::All, "W500 R100 W508 R300 W516"), "W500+24 R100+8 R300+8");
+    assert_eq!(noop(Merging::Full, "W500 R100 W508 R300 W516"), "W500+24 R100+8 R300+8");
 }
 
 #[test]
 fn without_merging_noop_always_keeps_arrival_order() {
     let bios = "R500 W500 D20 R8 W16 R492 D28 W0";
     let expected = "R500+8 W500+8 D20+8 R8+8 W16+8 R492+8 D28+8 W0+8";
-    assert_eq!(noop(NoMerges::Nothing, bios), expected);
+    assert_eq!(noop(Merging::Off, bios), expected);
 }
 
 #[test]
 fn among_several_that_end_there_the_one_hashed_last_is_taken() {
     // W1000 is cached first, so that the cache does not decide.
-    assert_eq!(noop(NoMerges::All, "W1000 W100+8 W96+12 W108"), "W1000+8 W100+8 W96+20");
+    assert_eq!(noop(Merging::Full, "W1000 W100+8 W96+12 W108"), "W1000+8 W100+8 W96+20");
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn config(kernel: Kernel) -> LegacyConfig {
         queue_depth: 32,
         nr_requests: 128,
         tagging: Tagging::Driver,
-        nomerges: NoMerges::All,
+        merging: Merging::Full,
         limits: Limits { rotational: true, write_cache: true, fua: true, ..Limits::default() },
         schedulers: all_schedulers(),
     }

@@ -4,14 +4,14 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_serve::{Answer, Ask, ClientState, State, ask};
+use hoistway_serve::{Answer, Ask, ClientState, StateReport, ask};
 use hoistway_serve_options::{Change, CtlOptions, Format};
 
 /// The scheduler changes once all in-flight requests have ended, which can take a slow disk a while.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(options: &CtlOptions) -> Result<()> {
-    let send = |request: Ask| -> Result<Option<State>> {
+    let send = |request: Ask| -> Result<Option<StateReport>> {
         let answer = ask(&options.control, &request, ANSWER_TIMEOUT);
         match answer.with_context(|| options.control.display().to_string())? {
             Answer::State(state) => Ok(Some(state)),
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &CtlOptions) -> Result<()> {
     Ok(())
 }
 
-fn table(state: &State) -> String {
+fn table(state: &StateReport) -> String {
     let shares = if state.shares { ", shares by weight" } else { "" };
     let mut text = format!("scheduler    {}{shares}\nnr_requests  {}\n", state.schedulers, state.nr_requests);
     let active = state.scheduler();

@@ -10,7 +10,7 @@ use hoistway_nbd::Replies;
 
 use super::book::ContentModel;
 use super::client::{Ask, Client};
-use super::life::{BOUNDS, Offered, ServerRun};
+use super::life::{Offered, SERVER_LIMITS, ServerRun};
 use super::wire::TlsSides;
 
 const BLOCKS: u64 = 320;
@@ -244,7 +244,7 @@ impl World {
     fn connect(&mut self, index: usize) {
         let forms = [Replies::Simple, Replies::Chunks, Replies::ExtendedChunks];
         let slot = &mut self.slots[index];
-        slot.may_be_closed = self.life.site.inboxes.connections() >= BOUNDS.connections;
+        slot.may_be_closed = self.life.server.inboxes.connections() >= SERVER_LIMITS.connections;
         slot.since = self.life.now();
         let far = self.life.connect(&mut self.random);
         let replies = forms[self.random.below(3) as usize];
@@ -354,18 +354,18 @@ impl World {
     }
 
     fn drain(&mut self) {
-        self.life.site.drain();
+        self.life.server.drain();
         self.slots.iter_mut().for_each(|slot| slot.may_be_closed = true);
         for round in 0.. {
-            if self.life.site.inboxes.connections() == 0 {
+            if self.life.server.inboxes.connections() == 0 {
                 break;
             }
-            assert!(round < 400_000, "{} are still connected", self.life.site.inboxes.connections());
+            assert!(round < 400_000, "{} are still connected", self.life.server.inboxes.connections());
             let index = self.random.below(self.slots.len() as u64) as usize;
             self.stamp += 1;
             self.exchange(index);
             self.life.step(&mut self.random);
-            self.clock.pass(Nanos::from_micros(50));
+            self.clock.advance(Nanos::from_micros(50));
         }
         (0..self.slots.len()).for_each(|index| self.exchange_rest(index));
         self.life.settle(&mut self.random);

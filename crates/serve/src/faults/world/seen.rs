@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use hoistway_blk::ground::Nanos;
 
 use super::super::client::{Answer, Ask, BLOCK};
-use super::super::life::BOUNDS;
+use super::super::life::SERVER_LIMITS;
 use super::{BURST, LIMIT, LONGEST, Role, Slot, World};
 
 impl World {
@@ -104,7 +104,7 @@ impl World {
             self.stamp += 1;
             self.exchange(index);
             self.life.step(&mut self.random);
-            self.clock.pass(Nanos::from_micros(20));
+            self.clock.advance(Nanos::from_micros(20));
             let waits = |slot: &Slot| {
                 let client = slot.client.as_ref().filter(|_| matches!(slot.role, Role::Undisturbed | Role::Busy));
                 client.is_some_and(|client| !client.in_flight.is_empty())
@@ -122,7 +122,7 @@ impl World {
     }
 
     fn reads(&self, export: &str) -> u64 {
-        self.life.site.offer().named(export).unwrap().counts.reads.load(Relaxed)
+        self.life.server.exports().named(export).unwrap().counts.reads.load(Relaxed)
     }
 
     pub(super) fn check_disk_content(&self) {
@@ -141,7 +141,7 @@ impl World {
         // A client that never reads has requests in its socket, in the server, and in flight.
         let bytes = LONGEST * BLOCK;
         let reads_max = self.non_reading_clients
-            * (((16 << 10) + BOUNDS.held_bytes as u64) / bytes + u64::from(BOUNDS.in_flight) + 1);
+            * (((16 << 10) + SERVER_LIMITS.held_bytes as u64) / bytes + u64::from(SERVER_LIMITS.in_flight) + 1);
         let reads = self.reads("deaf");
         assert!(reads <= reads_max, "{reads} reads for {} who never listen", self.non_reading_clients);
     }

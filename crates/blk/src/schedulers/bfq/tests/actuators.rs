@@ -35,9 +35,9 @@ fn nothing_merges_across_actuators() {
     let first = machine.read(1, SECOND, 8);
     let bio = Bio { io_context: IoContextId(1), ..Bio::new(Op::Read, Sector(SECOND), 8) };
     assert!(!machine.call(|bfq, cx| bfq.allow_merge(cx, last, &bio)));
-    assert!(!machine.bfq.allow_join(last, first));
+    assert!(!machine.bfq.allow_request_merge(last, first));
     let near = machine.read(1, SECOND + 8, 8);
-    assert!(machine.bfq.allow_join(first, near));
+    assert!(machine.bfq.allow_request_merge(first, near));
     // Two processes on two sides of the border do not cooperate, though they are close.
     machine.dispatch();
     machine.read(2, SECOND + 1_000_000, 8);

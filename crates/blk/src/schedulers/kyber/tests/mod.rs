@@ -15,7 +15,7 @@ use crate::ground::sharing::{Local, Sharing};
 use crate::ground::time::{Hz, Instant, Now};
 use crate::policy::{ElevatorCx, Place, RequestedActions, SchedulerEvent};
 use crate::request::cpu_map::CpuMap;
-use crate::request::merge::{MergeRules, NoMerges};
+use crate::request::merge::{MergeRules, Merging};
 use crate::request::{RequestPool, Rq};
 
 use super::domain::Domain;
@@ -50,7 +50,7 @@ impl<Sh: Sharing> Bench<Sh> {
             kyber: Kyber::new(config(generation), &CpuMap::of_one_type(&map), SLOTS),
             pool: RequestPool::new(SLOTS),
             next: 0,
-            rules: MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
+            rules: MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), Merging::Full),
         }
     }
 

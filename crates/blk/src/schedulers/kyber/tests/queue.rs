@@ -48,7 +48,7 @@ fn queue<Sh: Sharing>(kernel: Kernel, cpus: u16, hw_queues: u16) -> Queue<Sh> {
         hw_queues,
         queue_depth: 32,
         nr_requests: None,
-        nomerges: NoMerges::Nothing,
+        merging: Merging::Off,
         limits: Limits::default(),
         ..QueueConfig::new(kernel)
     };

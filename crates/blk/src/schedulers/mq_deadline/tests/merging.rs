@@ -7,11 +7,11 @@ use crate::ground::meter::NoMeter;
 use crate::ground::time::Now;
 use crate::policy::ElevatorCx;
 use crate::policy::Serialized;
-use crate::request::merge::{Edge, MergeRules, NoMerges};
+use crate::request::merge::{Edge, MergeRules, Merging};
 use proptest::prelude::*;
 
 /// A scheduler under its lock, with submitters that try to merge before they insert.
-struct Merging {
+struct MergeBench {
     scheduler: Serialized<MqDeadline, Local>,
     pool: RequestPool<Local>,
     free: Vec<u32>,
@@ -19,14 +19,14 @@ struct Merging {
     now: Now,
 }
 
-impl Merging {
+impl MergeBench {
     fn new(generation: DeadlineGeneration) -> Self {
         let policy = MqDeadline::new(config(generation, Hz(1000)), CAPACITY);
-        Merging {
+        MergeBench {
             scheduler: Serialized::new(policy, CAPACITY),
             pool: RequestPool::new(CAPACITY),
             free: (0..CAPACITY).rev().collect(),
-            rules: MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All),
+            rules: MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), Merging::Full),
             now: Now::default(),
         }
     }
@@ -125,7 +125,7 @@ impl Merging {
 
 #[test]
 fn a_merged_request_keeps_its_expiry_and_its_place() {
-    let mut bench = Merging::new(A);
+    let mut bench = MergeBench::new(A);
     let edges = [(0.0, "W100"), (1.0, "W500"), (2.0, "W108"), (3.0, "W492"), (4.0, "W92")]
         .map(|(ms, text)| bench.submit(ms, text));
     assert_eq!(edges, [None, None, Some(Edge::Back), Some(Edge::Front), Some(Edge::Front)]);
@@ -135,7 +135,7 @@ fn a_merged_request_keeps_its_expiry_and_its_place() {
 
 #[test]
 fn without_front_merges_only_the_cached_request_is_merged_in_front() {
-    let mut bench = Merging::new(A).set("front_merges", "0");
+    let mut bench = MergeBench::new(A).set("front_merges", "0");
     let edges = [(0.0, "W100"), (1.0, "W500"), (2.0, "W108"), (3.0, "W492"), (4.0, "W92")]
         .map(|(ms, text)| bench.submit(ms, text));
     assert_eq!(edges, [None, None, Some(Edge::Back), None, Some(Edge::Front)]);
@@ -145,7 +145,7 @@ fn without_front_merges_only_the_cached_request_is_merged_in_front() {
 #[test]
 fn coalescing_hands_over_the_earlier_expiry_and_its_place() {
     for generation in GENERATIONS {
-        let mut bench = Merging::new(generation);
+        let mut bench = MergeBench::new(generation);
         for (ms, text) in [(0.0, "R116"), (5.0, "R900"), (10.0, "R100")] {
             assert_eq!(bench.submit(ms, text), None);
         }
@@ -158,7 +158,7 @@ fn coalescing_hands_over_the_earlier_expiry_and_its_place() {
 
 #[test]
 fn coalescing_with_a_younger_request_keeps_expiry_and_place() {
-    let mut bench = Merging::new(CPrime);
+    let mut bench = MergeBench::new(CPrime);
     for (ms, text) in [(0.0, "R100"), (5.0, "R900"), (10.0, "R116")] {
         bench.submit(ms, text);
     }
@@ -169,7 +169,7 @@ fn coalescing_with_a_younger_request_keeps_expiry_and_place() {
 #[test]
 fn requests_of_different_classes_never_merge() {
     for generation in [B1, B2, C, CPrime] {
-        let mut bench = Merging::new(generation);
+        let mut bench = MergeBench::new(generation);
         for text in ["R100", "rt/R108", "idle/R116", "idle/R92"] {
             assert_eq!(bench.submit(0.0, text), None, "{generation:?} {text}");
         }
@@ -181,7 +181,7 @@ fn requests_of_different_classes_never_merge() {
 
 #[test]
 fn a_request_from_a_plug_is_appended_to_the_one_that_ends_where_it_begins() {
-    let mut bench = Merging::new(CPrime);
+    let mut bench = MergeBench::new(CPrime);
     for text in ["W500", "W100", "W92", "W116"] {
         bench.insert_from_plug(text);
     }
@@ -194,7 +194,7 @@ fn a_request_from_a_plug_is_appended_to_the_one_that_ends_where_it_begins() {
 #[test]
 fn a_next_pointer_moves_on_when_its_request_is_absorbed() {
     for generation in BY_POINTER {
-        let mut bench = Merging::new(generation);
+        let mut bench = MergeBench::new(generation);
         for text in ["R10", "R100", "R116", "R300"] {
             bench.submit(0.0, text);
         }
@@ -210,7 +210,7 @@ fn a_next_pointer_moves_on_when_its_request_is_absorbed() {
 #[test]
 fn a_dispatched_request_is_found_neither_by_cache_nor_by_hash() {
     for generation in GENERATIONS {
-        let mut bench = Merging::new(generation);
+        let mut bench = MergeBench::new(generation);
         bench.submit(0.0, "R100");
         let rq = bench.dispatch().unwrap();
         assert_eq!(bench.submit(1.0, "R108"), None, "{generation:?}");
@@ -221,7 +221,7 @@ fn a_dispatched_request_is_found_neither_by_cache_nor_by_hash() {
 
 #[test]
 fn a_head_inserted_request_is_not_found_by_its_end() {
-    let mut bench = Merging::new(CPrime);
+    let mut bench = MergeBench::new(CPrime);
     let rq = bench.request(bio("R100"));
     bench.insert(rq, Place::Head);
     assert_eq!(bench.submit(0.0, "R108"), None);
@@ -255,7 +255,7 @@ proptest! {
         generation in 0usize..5,
         acts in prop::collection::vec(act(), 1..120),
     ) {
-        let mut bench = Merging::new(GENERATIONS[generation]);
+        let mut bench = MergeBench::new(GENERATIONS[generation]);
         let mut out: VecDeque<Rq> = VecDeque::new();
         let text = |class: u8, read: bool, sector: u64| {
             format!("{}/{}{sector}", ["rt", "be", "idle"][usize::from(class)], if read { 'R' } else { 'W' })
@@ -292,7 +292,7 @@ proptest! {
 
 #[test]
 fn coalescing_with_one_that_is_due_at_the_same_time_changes_no_place() {
-    let mut bench = Merging::new(CPrime);
+    let mut bench = MergeBench::new(CPrime);
     for text in ["R116", "R900", "R100"] {
         bench.submit(0.0, text);
     }

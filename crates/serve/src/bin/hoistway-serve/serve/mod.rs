@@ -21,7 +21,9 @@ use anyhow::{Context as _, Result, bail};
 use clap::ArgMatches;
 use hoistway_blk::ground::Nanos;
 use hoistway_engine::Config;
-use hoistway_serve::{Bounds, Control, FrontEnd, GuestListener, Level, Listener, Metrics, Server, Stop, TlsFiles};
+use hoistway_serve::{
+    Control, FrontEnd, GuestListener, Level, Listener, Metrics, Server, ServerLimits, Stop, TlsFiles,
+};
 use hoistway_serve_options::{LogFormat, LogLevel, ServeOptions, TlsUse};
 
 use self::config::Configuration;
@@ -124,27 +126,27 @@ fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<Ex
         workers: usize::from(options.workers),
         scheduler: options.scheduler.clone().unwrap_or_else(|| scheduler::FAST.to_owned()),
         queue_depth: options.queue_depth,
-        techniques: options.techniques,
-        spin: Nanos::from_micros(options.spin),
+        contention_options: options.techniques,
+        busy_poll_time: Nanos::from_micros(options.spin),
         turn_bytes: target::turn_bytes(options),
         ..Config::default()
     };
-    let bounds = Bounds {
+    let limits = ServerLimits {
         connections: descriptors::connections(options.max_connections as usize, usize::from(options.workers)),
         connections_per_peer: options.max_connections_per_peer.map_or(usize::MAX, |max| max as usize),
         in_flight: options.max_in_flight,
         memory_bytes: options.memory.unwrap_or_else(memory::default_bytes),
-        ..Bounds::default()
+        ..ServerLimits::default()
     };
-    let server = Server::start(&config, backend, &placed, bounds, Box::new(log::log))
+    let server = Server::start(&config, backend, &placed, limits, Box::new(log::log))
         .map_err(|error| configuration.with_setting_location(error.into()))?;
     let chooses_scheduler = options.scheduler.is_none() && !options.check;
     let default_scheduler =
-        if chooses_scheduler { scheduler::choose(server.site(), exports.len()) } else { scheduler::FAST };
+        if chooses_scheduler { scheduler::choose(server.state(), exports.len()) } else { scheduler::FAST };
     let desired_state = reload::desired_state(&configuration, placed, default_scheduler)?;
-    let set = server.site().set_all(&desired_state.scheduler, &desired_state.settings);
+    let set = server.state().set_all(&desired_state.scheduler, &desired_state.settings);
     set.map_err(|error| configuration.with_setting_location(error.into()))?;
-    server.site().shares.want(desired_state.shares);
+    server.state().shares.want(desired_state.shares);
     if let Some(key) = &options.tls_key {
         warn_of_readable_key(key);
     }
@@ -154,7 +156,7 @@ fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<Ex
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(config) = tls_config {
-        server.site().set_tls(config);
+        server.state().set_tls(config);
     }
     let has_tls = tls.is_some();
     let requires_tls = options.tls != Some(TlsUse::Allowed);
@@ -172,7 +174,7 @@ fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<Ex
         }
         front_ends.push(Box::new(if requires_tls { listener.requiring_tls() } else { listener }));
     }
-    server.site().set_guest_access(socket_access);
+    server.state().set_guest_access(socket_access);
     let mut guests = Vec::new();
     for export in exports {
         if let Some(path) = &export.vhost_user {
@@ -191,7 +193,7 @@ fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<Ex
     if let Some(user) = &user {
         user::become_user(user)?;
     }
-    guests.into_iter().try_for_each(|listener| server.site().serve_guests(listener)).context("guests")?;
+    guests.into_iter().try_for_each(|listener| server.state().serve_guests(listener)).context("guests")?;
     serve(
         server,
         front_ends,
@@ -211,7 +213,7 @@ fn serve(
 ) -> Result<ExitCode> {
     let stop = Stop::new()?;
     let hang_ups = signals::watch(stop.clone(), reloader.can_reload())?;
-    for export in &server.site().offer().exports {
+    for export in &server.state().exports().descriptions {
         let bytes = export.size_bytes;
         let size = if bytes % (1 << 20) == 0 { format!("{} MiB", bytes >> 20) } else { format!("{bytes} bytes") };
         let how = if export.read_only { ", read-only" } else { "" };
@@ -225,22 +227,22 @@ fn serve(
     if let Some(metrics) = metrics {
         say(&format!("metrics at http://{}/metrics", metrics.place()));
     }
-    let addresses = front_ends.iter().map(|front_end| front_end.place()).chain(server.site().guest_places());
+    let addresses = front_ends.iter().map(|front_end| front_end.place()).chain(server.state().guest_places());
     let addresses: Vec<_> = addresses.collect();
-    say(&format!("serving under {} at {}", server.site().state().scheduler(), addresses.join(", ")));
+    say(&format!("serving under {} at {}", server.state().report().scheduler(), addresses.join(", ")));
     let busy_clients = std::thread::scope(|scope| {
-        let (site, stop) = (server.site(), &stop);
+        let (state, stop) = (server.state(), &stop);
         if let Some(control) = control {
-            scope.spawn(move || control.serve(site, stop, &ServerOperator { reloader, site }));
+            scope.spawn(move || control.serve(state, stop, &ServerOperator { reloader, server: state }));
         }
         if let Some(metrics) = metrics {
-            scope.spawn(move || metrics.serve(site, stop));
+            scope.spawn(move || metrics.serve(state, stop));
         }
-        scope.spawn(move || hang_ups.into_iter().for_each(|()| drop(reloader.reload(site))));
+        scope.spawn(move || hang_ups.into_iter().for_each(|()| drop(reloader.reload(state))));
         systemd::notify(&ServiceState::Ready);
         server.accept(&front_ends, stop);
         stop.wait_stopped();
-        site.stop_all_guests();
+        state.stop_all_guests();
         // The system refuses new connections once the listeners are closed.
         drop(front_ends);
         systemd::notify(&ServiceState::Stopping);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_serve::{ExportSpec, Level, Operator, Placed, Site, TlsTexts, Wanted};
+use hoistway_serve::{ExportSpec, Level, Operator, Placed, ServerState, TlsTexts, Wanted};
 
 use super::config::Configuration;
 use super::log::{log, say};
@@ -67,9 +67,9 @@ impl Reloader {
     ///
     /// # Errors
     /// The reason, if nothing was applied.
-    pub(super) fn reload(&self, site: &Arc<Site>) -> Result<(), String> {
+    pub(super) fn reload(&self, server: &Arc<ServerState>) -> Result<(), String> {
         systemd::notify(&ServiceState::Reloading);
-        let reloaded = self.reload_config(site).map_err(|error| format!("{error:#}"));
+        let reloaded = self.reload_config(server).map_err(|error| format!("{error:#}"));
         match &reloaded {
             Ok(changes) if changes.is_empty() => say("configuration reloaded: nothing changed"),
             Ok(changes) => say(&format!("configuration reloaded: {}", changes.join("; "))),
@@ -79,7 +79,7 @@ impl Reloader {
         reloaded.map(drop)
     }
 
-    fn reload_config(&self, site: &Arc<Site>) -> Result<Vec<String>> {
+    fn reload_config(&self, server: &Arc<ServerState>) -> Result<Vec<String>> {
         if self.started.options.config.is_none() {
             bail!("there is no --config to reload");
         }
@@ -100,12 +100,12 @@ impl Reloader {
         let config = changed.as_ref().map(|texts| texts.config().context("TLS")).transpose()?;
         let exports = self
             .volumes
-            .place(&configuration.exports, site)
+            .place(&configuration.exports, server)
             .map_err(|error| configuration.with_setting_location(error))?;
-        let changes = site.change_to(&desired_state(&configuration, exports, self.default_scheduler)?);
+        let changes = server.change_to(&desired_state(&configuration, exports, self.default_scheduler)?);
         let mut changes = changes.map_err(|error| configuration.with_setting_location(error.into()))?;
         if let Some(config) = config {
-            site.set_tls(config);
+            server.set_tls(config);
             *current_texts = changed;
             changes.push("TLS files, for new connections".to_owned());
         }
@@ -116,16 +116,16 @@ impl Reloader {
 /// Carries out requests to the control socket for a running server.
 pub(super) struct ServerOperator<'a> {
     pub(super) reloader: &'a Reloader,
-    pub(super) site: &'a Arc<Site>,
+    pub(super) server: &'a Arc<ServerState>,
 }
 
 impl Operator for ServerOperator<'_> {
     fn reload(&self) -> Result<(), String> {
-        self.reloader.reload(self.site)
+        self.reloader.reload(self.server)
     }
 
     fn place(&self, export: ExportSpec) -> Result<Placed, String> {
-        let placed = self.reloader.volumes.place(&[export], self.site);
+        let placed = self.reloader.volumes.place(&[export], self.server);
         placed.map(|mut placed| placed.swap_remove(0)).map_err(|error| format!("{error:#}"))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hoistway_serve::Site;
+use hoistway_serve::ServerState;
 
 use super::log::say;
 
@@ -17,15 +17,15 @@ const SLOW_READ: Duration = Duration::from_micros(500);
 ///
 /// With one export there is nothing to share. On a fast target a scheduler costs more than it gives, so exports share it by weight without
 /// one; on a slow one bfq gives each export its share.
-pub(super) fn choose(site: &Site, exports: usize) -> &'static str {
+pub(super) fn choose(server: &ServerState, exports: usize) -> &'static str {
     if exports < 2 {
         return FAST;
     }
     // Virtual disks often claim to be rotational, so a measurement has precedence.
-    let (name, why) = match site.read_time() {
+    let (name, why) = match server.read_time() {
         Some(time) if time > SLOW_READ => (SLOW, format!("a read of the target takes {:.1} ms", millis(time))),
         Some(time) => (FAST, format!("a read of the target takes {:.3} ms", millis(time))),
-        None if site.is_rotational() => (SLOW, "the target is rotational and holds no data to measure".to_owned()),
+        None if server.is_rotational() => (SLOW, "the target is rotational and holds no data to measure".to_owned()),
         None => (FAST, "the target is not rotational and holds no data to measure".to_owned()),
     };
     let shares = if name == FAST { ", and shares by weight" } else { "" };

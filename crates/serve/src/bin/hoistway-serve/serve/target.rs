@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use hoistway_blk::ground::SECTOR_BYTES;
 use hoistway_device::Preset;
 use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated, Target};
-use hoistway_serve::{ExportSpec, Placed, Site};
+use hoistway_serve::{ExportSpec, Placed, ServerState};
 use hoistway_serve_options::ServeOptions;
 
 use super::say;
@@ -60,11 +60,11 @@ impl Volumes {
     }
 
     /// Places exports while the server runs; their files are opened.
-    pub(super) fn place(self, exports: &[ExportSpec], site: &Site) -> Result<Vec<Placed>> {
+    pub(super) fn place(self, exports: &[ExportSpec], server: &ServerState) -> Result<Vec<Placed>> {
         self.check(exports)?;
         let is_read_only_everywhere =
             |spec: &ExportSpec| spec.path.as_ref().is_some_and(|path| is_read_only_everywhere(exports, path));
-        exports.iter().map(|spec| Ok(site.place(spec.clone(), is_read_only_everywhere(spec))?)).collect()
+        exports.iter().map(|spec| Ok(server.place(spec.clone(), is_read_only_everywhere(spec))?)).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hoistway_serve::{ExportState, State};
+use hoistway_serve::{ExportState, StateReport};
 
 /// Length of the history, ns.
 const HISTORY_NS: u64 = 60_000_000_000;
@@ -14,18 +14,18 @@ const BARS: [char; 8] =
 
 /// States of a server, the oldest first; at least one.
 pub(super) struct History {
-    past: VecDeque<State>,
-    now: State,
+    past: VecDeque<StateReport>,
+    now: StateReport,
 }
 
 impl History {
     /// Begins with this state.
-    pub(super) fn new(now: State) -> History {
+    pub(super) fn new(now: StateReport) -> History {
         History { past: VecDeque::new(), now }
     }
 
     /// Adds a state. A state of another server on the same socket starts a new history.
-    pub(super) fn push(&mut self, state: State) {
+    pub(super) fn push(&mut self, state: StateReport) {
         if state.at_ns < self.now.at_ns {
             *self = History::new(state);
             return;
@@ -37,23 +37,23 @@ impl History {
     }
 
     /// The last state.
-    pub(super) fn now(&self) -> &State {
+    pub(super) fn now(&self) -> &StateReport {
         &self.now
     }
 
     /// The one before.
-    pub(super) fn before(&self) -> Option<&State> {
+    pub(super) fn before(&self) -> Option<&StateReport> {
         self.past.back()
     }
 
     /// Bytes a second of an export as at most `width` bars, the newest last.
     pub(super) fn bars(&self, name: &str, width: usize) -> String {
-        let bytes = |state: &State| {
+        let bytes = |state: &StateReport| {
             let export = state.exports.iter().find(|export| export.name == name)?;
             Some(export.read_bytes + export.written_bytes)
         };
-        let states: Vec<&State> = self.past.iter().chain([&self.now]).collect();
-        let rate = |pair: &[&State]| {
+        let states: Vec<&StateReport> = self.past.iter().chain([&self.now]).collect();
+        let rate = |pair: &[&StateReport]| {
             let ns = pair[1].at_ns.saturating_sub(pair[0].at_ns).max(1);
             let moved = bytes(pair[1]).zip(bytes(pair[0])).and_then(|(now, past)| now.checked_sub(past)).unwrap_or(0);
             moved as f64 / ns as f64
@@ -82,7 +82,7 @@ impl History {
 }
 
 /// Requests that wait for the scheduler.
-pub(super) fn waiting(state: &State) -> u64 {
+pub(super) fn waiting(state: &StateReport) -> u64 {
     let total = |figure: fn(&ExportState) -> u64| state.exports.iter().map(figure).sum::<u64>();
     total(|export| export.in_flight).saturating_sub(total(|export| export.held_back) + state.at_target as u64)
 }

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_serve::{Answer, Ask, State, ask};
+use hoistway_serve::{Answer, Ask, StateReport, ask};
 use hoistway_serve_options::TopOptions;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{DefaultTerminal, Frame};
@@ -42,7 +42,7 @@ pub(crate) fn run(options: &TopOptions) -> Result<()> {
     shown
 }
 
-fn fetch_state(control: &Path) -> Result<State> {
+fn fetch_state(control: &Path) -> Result<StateReport> {
     match ask(control, &Ask::Show, TIMEOUT).with_context(|| control.display().to_string())? {
         Answer::State(state) => Ok(state),
         answer => bail!("{}: unexpected reply {answer:?}", control.display()),
@@ -51,7 +51,7 @@ fn fetch_state(control: &Path) -> Result<State> {
 
 /// Fetches states until the server is gone. Runs on a separate thread, so that a server that does not reply cannot block the
 /// keyboard.
-fn spawn_poller(options: &TopOptions) -> Receiver<Result<State>> {
+fn spawn_poller(options: &TopOptions) -> Receiver<Result<StateReport>> {
     let (sender, states) = mpsc::sync_channel(1);
     let (control, every) = (options.control.clone(), Duration::from_secs(options.every));
     thread::spawn(move || {
@@ -70,8 +70,8 @@ fn spawn_poller(options: &TopOptions) -> Receiver<Result<State>> {
 /// Runs until the user quits or the server is gone.
 fn show(
     terminal: &mut DefaultTerminal,
-    first: State,
-    states: &Receiver<Result<State>>,
+    first: StateReport,
+    states: &Receiver<Result<StateReport>>,
     is_signalled: &AtomicBool,
 ) -> Result<()> {
     let (mut history, mut view) = (History::new(first), View::default());

@@ -306,7 +306,7 @@ fn short(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_serve::State;
+    use hoistway_serve::StateReport;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -334,8 +334,8 @@ mod tests {
         }
     }
 
-    fn state(at_ns: u64) -> State {
-        State {
+    fn state(at_ns: u64) -> StateReport {
+        StateReport {
             schedulers: "none mq-deadline kyber [bfq]".into(),
             nr_requests: "64".into(),
             tunables: vec![("slice_idle".into(), "8".into())],
@@ -348,7 +348,7 @@ mod tests {
     }
 
     /// The lines of a screen, without trailing spaces.
-    fn drawn(before: Option<&State>, now: &State, width: u16) -> Vec<String> {
+    fn drawn(before: Option<&StateReport>, now: &StateReport, width: u16) -> Vec<String> {
         let mut history = History::new(before.unwrap_or(now).clone());
         if before.is_some() {
             history.push(now.clone());
@@ -410,7 +410,7 @@ mod tests {
             export.read_latency = Latencies { bins: vec![(1_000_000_000, 200_000)], sum_ns: 0 };
             export.name = format!("vm-production-{at}");
         }
-        let before = State {
+        let before = StateReport {
             exports: now
                 .exports
                 .iter()
@@ -477,7 +477,7 @@ mod tests {
         assert_eq!(lines[4].split_whitespace().collect::<Vec<_>>().join(" "), "17 unix, user 0 3 5.0 1.0 0 0");
         assert!(lines[2].ends_with(&"\u{2588}".repeat(BARS)), "{lines:?}");
         assert!(lines[11].contains("s: sort (by MiB/s)"), "{lines:?}");
-        history.push(State { at_ns: 101_000_000_000, ..history.now().clone() });
+        history.push(StateReport { at_ns: 101_000_000_000, ..history.now().clone() });
         assert_eq!(history.bars("vm1", 1000).chars().count(), 60);
         assert!(history.bars("vm1", 1000).ends_with("\u{2588}\u{2581}"));
         history.push(state(5));
@@ -501,7 +501,7 @@ mod tests {
         now.exports[0].in_flight = 9;
         history.push(now);
         assert!(!noted(&history), "some wait");
-        let mut kyber = State { schedulers: "none [kyber] bfq".into(), ..state(0) };
+        let mut kyber = StateReport { schedulers: "none [kyber] bfq".into(), ..state(0) };
         assert!(noted(&History::new(kyber.clone())));
         kyber.exports[0].weight = 100;
         assert!(!noted(&History::new(kyber)));

@@ -16,7 +16,7 @@ use crate::spec::{ExportSpec, Placed, Settings};
 #[derive(Clone, Debug)]
 pub(crate) struct ExportLayout {
     /// The export as clients see it.
-    pub(crate) export: Export,
+    pub(crate) description: Export,
     /// Its bytes on the volume.
     pub(crate) range: std::ops::Range<u64>,
     /// Bytes of a block of the target.
@@ -24,11 +24,11 @@ pub(crate) struct ExportLayout {
 }
 
 /// An export of a running server.
-pub struct Served {
+pub struct LiveExport {
     /// The specification when it was added; settings, limits and clients may have changed since.
     spec: ExportSpec,
     /// The export as clients see it, except for its size.
-    export: Export,
+    description: Export,
     /// Its name.
     pub name: String,
     /// Which of the target's volumes it is on.
@@ -55,18 +55,18 @@ pub struct Served {
     pub counts: Counts,
 }
 
-impl Served {
+impl LiveExport {
     /// A new export on these bytes of a volume with blocks of this size.
     #[must_use]
-    pub(crate) fn new(placed: &Placed, layout: ExportLayout, group: Group) -> Served {
-        let ExportLayout { export, range, block_bytes } = layout;
-        Served {
-            name: export.name.clone(),
+    pub(crate) fn new(placed: &Placed, layout: ExportLayout, group: Group) -> LiveExport {
+        let ExportLayout { description, range, block_bytes } = layout;
+        LiveExport {
+            name: description.name.clone(),
             volume: placed.volume,
             file: placed.file.clone(),
             first_byte: range.start,
-            size_bytes: AtomicU64::new(export.size_bytes),
-            export,
+            size_bytes: AtomicU64::new(description.size_bytes),
+            description,
             block_bytes,
             group,
             settings: Mutex::new(placed.spec.settings),
@@ -80,8 +80,8 @@ impl Served {
 
     /// The export as clients see it now.
     #[must_use]
-    pub fn export(&self) -> Export {
-        Export { size_bytes: self.size_bytes(), ..self.export.clone() }
+    pub fn description(&self) -> Export {
+        Export { size_bytes: self.size_bytes(), ..self.description.clone() }
     }
 
     /// Its current size in bytes.
@@ -114,8 +114,8 @@ impl Served {
 
     /// Whether it is the same part of the same volume, except for its size, and agrees in everything that cannot change.
     pub(crate) fn is_compatible_with(&self, placed: &Placed, layout: &ExportLayout) -> bool {
-        let export = Export { size_bytes: self.export.size_bytes, ..layout.export.clone() };
-        (&self.export, self.volume, self.first_byte) == (&export, placed.volume, layout.range.start)
+        let description = Export { size_bytes: self.description.size_bytes, ..layout.description.clone() };
+        (&self.description, self.volume, self.first_byte) == (&description, placed.volume, layout.range.start)
             && self.spec.vhost_user == placed.spec.vhost_user
     }
 
@@ -166,40 +166,40 @@ impl Served {
     pub fn on<'a>(&self, engine: &'a Engine) -> Result<Volume<'a>, Errno> {
         let volume = engine.volumes().into_iter().nth(self.volume).ok_or(Errno::NOSPC)?;
         let part = volume.part(self.first_byte..self.first_byte + self.size_bytes())?;
-        Ok(if self.export.read_only { part.read_only() } else { part })
+        Ok(if self.description.read_only { part.read_only() } else { part })
     }
 }
 
 /// The current exports; the empty name also selects the first.
 #[derive(Default)]
-pub struct Offer {
+pub struct Exports {
     /// The exports.
-    pub served: Vec<Arc<Served>>,
+    pub live: Vec<Arc<LiveExport>>,
     /// The same as clients see them, in the same order.
-    pub exports: Vec<Export>,
+    pub descriptions: Vec<Export>,
 }
 
-impl Offer {
-    /// An offer of these exports.
+impl Exports {
+    /// These exports, in this order.
     #[must_use]
-    pub fn of(served: Vec<Arc<Served>>) -> Offer {
-        let exports = served.iter().map(|served| served.export()).collect();
-        Offer { served, exports }
+    pub fn of(live: Vec<Arc<LiveExport>>) -> Exports {
+        let descriptions = live.iter().map(|export| export.description()).collect();
+        Exports { live, descriptions }
     }
 
     /// Those that a client may use.
     #[must_use]
-    pub fn allowed(self: Arc<Self>, client: &Client) -> Arc<Offer> {
-        let allows = |served: &&Arc<Served>| served.access().allows(client);
-        if self.served.iter().all(|served| allows(&served)) {
+    pub fn allowed(self: Arc<Self>, client: &Client) -> Arc<Exports> {
+        let allows = |export: &&Arc<LiveExport>| export.access().allows(client);
+        if self.live.iter().all(|export| allows(&export)) {
             return self;
         }
-        Arc::new(Offer::of(self.served.iter().filter(allows).cloned().collect()))
+        Arc::new(Exports::of(self.live.iter().filter(allows).cloned().collect()))
     }
 
     /// The export with exactly this name.
     #[must_use]
-    pub fn named(&self, name: &str) -> Option<&Arc<Served>> {
-        self.served.iter().find(|served| served.name == name)
+    pub fn named(&self, name: &str) -> Option<&Arc<LiveExport>> {
+        self.live.iter().find(|export| export.name == name)
     }
 }

@@ -8,16 +8,16 @@ use rustls::ServerConfig;
 
 use crate::clients::Clients;
 use crate::event_loop::Inboxes;
+use crate::exports::{Exports, LiveExport};
 use crate::files::OpenFiles;
 use crate::guest_socket::{GuestSocket, SocketAccess};
-use crate::log::{Level, Lines, Log};
+use crate::log::{Level, Lines, Log, PERIOD};
 use crate::memory::Memory;
-use crate::served::{Offer, Served};
 use crate::shares::Shares;
 
 /// Limits of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bounds {
+pub struct ServerLimits {
     /// Connections at a time.
     pub connections: usize,
     /// Connections of an address or user at a time.
@@ -30,9 +30,9 @@ pub struct Bounds {
     pub memory_bytes: usize,
 }
 
-impl Default for Bounds {
+impl Default for ServerLimits {
     fn default() -> Self {
-        Bounds {
+        ServerLimits {
             connections: 1024,
             connections_per_peer: usize::MAX,
             in_flight: 128,
@@ -42,29 +42,30 @@ impl Default for Bounds {
     }
 }
 
-/// Maximum log lines about clients in ten seconds, per level.
+/// Maximum log lines about clients per level in [`PERIOD`].
 const CLIENT_LINES_MAX: u32 = 200;
 
 /// State that all connections of a server share.
-pub struct Site {
+pub struct ServerState {
     /// The running block layer.
     pub engine: Engine,
     /// The exports; replaced as a whole.
-    pub(crate) offer: Mutex<Arc<Offer>>,
+    pub(crate) exports: Mutex<Arc<Exports>>,
     /// Withdrawn exports that may still have connections, and their groups.
-    pub(crate) withdrawn: Mutex<Vec<(Weak<Served>, Group)>>,
+    pub(crate) withdrawn: Mutex<Vec<(Weak<LiveExport>, Group)>>,
     /// Files that exports are on.
     pub(crate) files_open: OpenFiles,
-    /// Values of the queue's files when the scheduler was set.
-    pub(crate) defaults: Mutex<Vec<(String, String)>>,
-    /// The shares of exports under the scheduler none.
+    /// The queue's files with their values just after the current scheduler was set. They are written back before other
+    /// settings are applied.
+    pub(crate) scheduler_defaults: Mutex<Vec<(String, String)>>,
+    /// Divides the throughput of a fast target among exports by weight while the scheduler is none.
     pub shares: Arc<Shares>,
-    /// Inboxes of the workers, for new connections.
+    /// Inboxes of the workers: they take new connections and wake existing ones.
     pub inboxes: Inboxes,
     /// The TLS configuration for new connections, if there is one.
     pub(crate) tls: Mutex<Option<Arc<ServerConfig>>>,
     /// Limits.
-    pub bounds: Bounds,
+    pub limits: ServerLimits,
     /// The memory of all connections.
     pub memory: Arc<Memory>,
     /// Connected clients.
@@ -77,26 +78,26 @@ pub struct Site {
     client_lines: [Mutex<Lines>; 3],
     /// Sockets for guests, with the threads that serve them.
     pub(crate) guest_sockets: Mutex<Vec<GuestSocket>>,
-    /// Access to the sockets of guests that are added later.
+    /// Owner and mode of guests' sockets that are created later.
     pub(crate) guest_access: OnceLock<SocketAccess>,
     /// Receives log lines.
     pub log: Log,
 }
 
-impl Site {
-    /// A site without exports, over an engine whose workers have these inboxes.
-    pub(crate) fn new(engine: Engine, inboxes: Inboxes, bounds: Bounds, log: Log) -> Site {
-        Site {
+impl ServerState {
+    /// A server without exports, over an engine whose workers have these inboxes.
+    pub(crate) fn new(engine: Engine, inboxes: Inboxes, limits: ServerLimits, log: Log) -> ServerState {
+        ServerState {
             engine,
-            offer: Mutex::default(),
+            exports: Mutex::default(),
             withdrawn: Mutex::default(),
             files_open: OpenFiles::default(),
-            defaults: Mutex::default(),
+            scheduler_defaults: Mutex::default(),
             tls: Mutex::default(),
             shares: Arc::new(Shares::new(inboxes.clone())),
-            memory: Memory::new(bounds.memory_bytes, inboxes.clone()),
+            memory: Memory::new(limits.memory_bytes, inboxes.clone()),
             inboxes,
-            bounds,
+            limits,
             connected: Clients::default(),
             is_draining: AtomicBool::new(false),
             accept_failures: Mutex::new(Lines::at_most(1)),
@@ -109,8 +110,8 @@ impl Site {
 
     /// The current exports.
     #[must_use]
-    pub fn offer(&self) -> Arc<Offer> {
-        Arc::clone(&self.offer.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn exports(&self) -> Arc<Exports> {
+        Arc::clone(&self.exports.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The TLS configuration, if there is one.
@@ -124,7 +125,8 @@ impl Site {
         *self.tls.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
     }
 
-    /// Starts draining: in-flight requests complete, new ones are refused.
+    /// Starts draining: requests in flight complete, throttled ones are refused, no more are read, and each connection then
+    /// closes. Before that it reports the log lines dropped so far, as nothing may be logged later that would report them.
     pub(crate) fn drain(&self) {
         let dropped_lines = self
             .client_lines
@@ -142,17 +144,17 @@ impl Site {
         self.is_draining.load(Relaxed)
     }
 
-    /// Writes a log line.
-    pub fn say(&self, message: std::fmt::Arguments<'_>) {
+    /// Logs something that an operator may want to know.
+    pub fn info(&self, message: std::fmt::Arguments<'_>) {
         (self.log)(Level::Info, &message.to_string());
     }
 
-    /// Writes a log line about a client, unless there were too many recently.
-    pub fn log_info_of_client(&self, message: std::fmt::Arguments<'_>) {
+    /// Logs something about a client, unless there were too many recently.
+    pub fn info_of_client(&self, message: std::fmt::Arguments<'_>) {
         self.log_of_client(Level::Info, message);
     }
 
-    /// The same for a warning.
+    /// Logs a warning about a client, unless there were too many recently.
     pub fn warn_of_client(&self, message: std::fmt::Arguments<'_>) {
         self.log_of_client(Level::Warning, message);
     }
@@ -168,7 +170,8 @@ impl Site {
     fn log_dropped_lines(&self, lines: u64) {
         if lines > 0 {
             self.warn(format_args!(
-                "left out {lines} lines about clients (at most {CLIENT_LINES_MAX} of a level in 10 s)"
+                "left out {lines} lines about clients (at most {CLIENT_LINES_MAX} of a level in {} s)",
+                PERIOD.as_secs()
             ));
         }
     }
