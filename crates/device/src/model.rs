@@ -131,7 +131,8 @@ impl Shape {
 
 /// A device model.
 ///
-/// A command beyond the end of the device is accepted and ends with [`Status::IoError`].
+/// A command beyond the end of the device is accepted and ends with [`Status::IoError`]. No method has a default: a wrapper
+/// that forgot to forward it would silently change the device.
 pub trait Device: Send {
     /// The constant properties.
     fn shape(&self) -> &Shape;
@@ -147,12 +148,8 @@ pub trait Device: Send {
 
     /// Whether it interrupts a CPU of its own choice. A device that completes commands by a timer, such as the null block
     /// driver, completes them on the CPU that submitted them.
-    fn interrupts(&self) -> bool {
-        true
-    }
+    fn interrupts(&self) -> bool;
 
     /// The traced events, oldest first, if the device has a tracer.
-    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
-        None
-    }
+    fn traced(&self) -> Option<&VecDeque<TraceEvent>>;
 }

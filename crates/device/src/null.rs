@@ -5,13 +5,13 @@
 //! times of its commands.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use hoistway_blk::bio::Status;
 use hoistway_blk::ground::{Instant, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape};
+use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 use crate::random::{Random, UniformTime};
 
 /// The parameters of a [`Null`] device: the `[null]` section of a preset.
@@ -96,5 +96,9 @@ impl Device for Null {
 
     fn interrupts(&self) -> bool {
         false
+    }
+
+    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
+        None
     }
 }

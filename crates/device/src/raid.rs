@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use hoistway_blk::ground::{Instant, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape};
+use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 use crate::random::from_us;
 
 /// The parameters of a [`Raid`]: the `[raid]` section of a preset.
@@ -147,5 +147,13 @@ impl Device for Raid {
         }
         self.settle(now);
         self.submit_to_inner_device(now, schedule);
+    }
+
+    fn interrupts(&self) -> bool {
+        true
+    }
+
+    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
+        None
     }
 }

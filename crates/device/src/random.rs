@@ -1,6 +1,7 @@
 //! The random stream of a device, and random times.
 //!
-//! Only integers are used: the same seed gives the same times on every machine.
+//! The same seed gives the same times on every machine: drawing uses only integers, and bounds only products, quotients and
+//! `round`, which IEEE 754 defines exactly.
 
 use hoistway_blk::ground::Nanos;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,7 +16,7 @@ impl Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// One of `0..n` with equal probability; 0 if `n` is 0.
+    /// One of `0..n`, with probabilities that differ by at most 2^-64; 0 if `n` is 0.
     #[inline]
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
@@ -34,13 +35,13 @@ pub(crate) struct UniformTime {
 impl UniformTime {
     /// `middle` plus or minus `percent`.
     pub(crate) fn around(middle: Nanos, percent: f64) -> UniformTime {
-        let side_ns = ns(middle.0 as f64 * percent / 100.0).min(middle.0);
-        UniformTime { min_ns: middle.0 - side_ns, width_ns: side_ns.saturating_mul(2) }
+        let deviation_ns = rounded_ns(middle.0 as f64 * percent / 100.0).min(middle.0);
+        UniformTime { min_ns: middle.0 - deviation_ns, width_ns: deviation_ns.saturating_mul(2) }
     }
 
     /// `longest`, shortened by up to `percent`.
     pub(crate) fn shortened(longest: Nanos, percent: f64) -> UniformTime {
-        let width_ns = ns(longest.0 as f64 * percent / 100.0).min(longest.0);
+        let width_ns = rounded_ns(longest.0 as f64 * percent / 100.0).min(longest.0);
         UniformTime { min_ns: longest.0 - width_ns, width_ns }
     }
 
@@ -50,25 +51,24 @@ impl UniformTime {
         if self.width_ns == 0 {
             return Nanos(self.min_ns);
         }
-        let values = u128::from(self.width_ns) + 1;
-        let offset = (u128::from(random.0.next_u64()) * values) >> 64;
-        Nanos(self.min_ns + offset as u64)
+        // The sum fits: a width is at most 2^63.
+        Nanos(self.min_ns + random.below(self.width_ns + 1))
     }
 }
 
 /// Converts microseconds to whole nanoseconds.
 pub(crate) fn from_us(us: f64) -> Nanos {
-    Nanos(ns(us * 1e3))
+    Nanos(rounded_ns(us * 1e3))
 }
 
 /// Converts milliseconds to whole nanoseconds.
 pub(crate) fn from_ms(ms: f64) -> Nanos {
-    Nanos(ns(ms * 1e6))
+    Nanos(rounded_ns(ms * 1e6))
 }
 
 /// Rounds to the nearest nanosecond. Negative values and NaN give 0; values above 2^62 ns (146 years) are limited, so
 /// that sums do not overflow.
-fn ns(ns: f64) -> u64 {
+fn rounded_ns(ns: f64) -> u64 {
     (ns.round() as u64).min(1 << 62)
 }
 

@@ -5,7 +5,7 @@ use crate::support;
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::Instant;
 use hoistway_device::{
-    Command, Device, FaultInjector, FaultParameters, Null, NullParameters, Optane, OptaneParameters, Raid,
+    Command, Device, FaultInjector, FaultParameters, Null, NullParameters, Optane, OptaneParameters, Preset, Raid,
     RaidParameters, Refusal, Schedule, Shape, Throttle, ThrottleBurst, ThrottleParameters, TraceEvent, Tracer,
     TracerParameters,
 };
@@ -135,6 +135,26 @@ fn a_throttle_limits_ios_and_bytes_and_the_inner_device_is_still_traced() {
     assert_eq!(ends(&mut throttled(1000.0, 1e6), 1024), [1000, 2_001_000, 4_001_000, 6_001_000], "each counts as two");
     assert_eq!(ends(&mut throttled(1e9, 5.0), 8), [1000, 820_200, 1_639_400, 2_458_600], "by bytes");
     assert_eq!(ends(&mut throttled(1e9, 5.0), 16), [1000, 1_639_400, 3_277_800, 4_916_200], "twice as many");
+}
+
+#[test]
+fn a_wrapper_interrupts_exactly_if_the_wrapped_device_does() {
+    let throttle = "[throttle]\niops = 1000\nio_kib = 256\nmb_per_s = 100\n[calibration]";
+    let faults = "[faults]\nerrors_per_million = 0\nstalls_per_million = 0\nstall_ms = 1\nlost_per_million = 0\n\
+        lost_after_ms = 1\ntorn_writes_per_million = 0\n[calibration]";
+    let tracer = "[tracer]\nkeeps_events = 8\n[calibration]";
+    // The command queue of a SATA drive is a wrapper, too.
+    let sata = "[shape]\nsata = true";
+    for (name, interrupts) in [("null", false), ("intel-p4800x-375gb", true)] {
+        let bare = Preset::builtin_toml(name).unwrap().replace("\nscsi = false", "\nscsi = true");
+        for (header, section) in
+            [("[calibration]", throttle), ("[calibration]", faults), ("[calibration]", tracer), ("[shape]", sata)]
+        {
+            let text = bare.replacen(header, section, 1);
+            let device = Preset::from_toml(&text, name).unwrap().build(1);
+            assert_eq!(device.interrupts(), interrupts, "{text}");
+        }
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape};
+use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 use crate::random::{Random, from_us};
 
 use arbiter::Arbiter;
@@ -356,6 +356,14 @@ impl Device for Flash {
         self.alarm_at = None;
         self.advance(now, schedule);
         self.set_alarm(now, schedule);
+    }
+
+    fn interrupts(&self) -> bool {
+        true
+    }
+
+    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
+        None
     }
 }
 

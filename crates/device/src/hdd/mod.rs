@@ -30,7 +30,7 @@ use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape};
+use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 use crate::random::{Random, UniformTime, from_ms, from_us};
 
 use geometry::{Geometry, HeadPosition};
@@ -483,6 +483,14 @@ impl Device for Hdd {
             self.admit_waiting(now, schedule);
         }
         self.make_progress(now, schedule);
+    }
+
+    fn interrupts(&self) -> bool {
+        true
+    }
+
+    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
+        None
     }
 }
 

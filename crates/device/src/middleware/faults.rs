@@ -30,7 +30,7 @@ pub struct FaultParameters {
     pub torn_writes_per_million: f64,
 }
 
-/// A device whose commands fail at random.
+/// A device with random faults: it wraps another one.
 pub struct FaultInjector {
     inner: Box<dyn Device>,
     /// Probabilities, scaled to 2^32.

@@ -11,7 +11,7 @@ use hoistway_blk::ground::{Instant, Nanos};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 
-/// A device behind the command queue of a SATA drive.
+/// The link of a SATA drive: it wraps the drive.
 pub(crate) struct Ncq<D> {
     inner: D,
     /// Commands in the drive whose end has not been announced.
@@ -30,7 +30,7 @@ pub(crate) struct Ncq<D> {
 /// time for every command.
 const OWN_ALARM: u32 = 1 << 31;
 
-/// Time until the held command is retried after the device has refused it.
+/// Time until the held command is retried after the device has refused it. Arbitrary: short compared with a flush.
 const RETRY: Nanos = Nanos(20_000);
 
 fn is_queued(op: Op) -> bool {

@@ -1,8 +1,8 @@
 //! A cloud volume: limited I/Os and megabytes per second, and more while credits last.
 //!
 //! Each limit has two token buckets. One fills at the base rate and holds the credits; the other only spaces commands,
-//! so that they never exceed the burst rate. Commands pass in the order of arrival; flushes are free. Without a burst
-//! both rates are the base rate.
+//! so that they never exceed the burst rate. Without a burst both buckets are equal: the base rate, and no credits. Commands
+//! pass in the order of arrival. Only reads and writes cost tokens; all others still wait for the commands before them.
 
 use std::collections::VecDeque;
 
@@ -41,7 +41,7 @@ pub struct ThrottleBurst {
     pub mb: f64,
 }
 
-/// A device with the limits of a cloud volume.
+/// A device with a limited rate: it wraps another one.
 pub struct Throttle {
     inner: Box<dyn Device>,
     /// An I/O of more bytes counts as several.
@@ -52,17 +52,18 @@ pub struct Throttle {
     bytes: [Bucket; 2],
     /// Waiting commands, and when each may pass.
     waiting: VecDeque<(Instant, Command)>,
-    /// Whether an alarm is set.
-    alarm_is_set: bool,
+    /// Whether the wrapper's own alarm is set.
+    own_alarm_is_set: bool,
 }
 
-/// The wrapper's own alarm; those of the wrapped device follow.
+/// The number of the wrapper's own alarm; those of the wrapped device get numbers from 1 on.
 const OWN_ALARM: u32 = 0;
 
-/// Time until a refused command is retried.
+/// Time until a command is retried after the wrapped device has refused it. Arbitrary: short compared with a command of a
+/// cloud volume.
 const RETRY: Nanos = Nanos(20_000);
 
-/// Tokens, measured by the time that they take to arrive.
+/// A token bucket. Its level is stored as the time at which it will be full, so nothing has to be refilled.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     /// Time per token, ps.
@@ -79,7 +80,8 @@ impl Bucket {
         Bucket { token_ps: (token_ps as u128).max(1), capacity_ps: (capacity * token_ps) as u128, full_at_ps: 0 }
     }
 
-    /// When this many tokens are available. More than the capacity are available when the bucket is full.
+    /// When this many tokens may be taken. More tokens than the bucket can hold may be taken once it is full; it is then in
+    /// debt.
     fn ready_ps(&self, tokens: u64) -> u128 {
         let surplus_ps = self.capacity_ps.saturating_sub(u128::from(tokens) * self.token_ps);
         self.full_at_ps.saturating_sub(surplus_ps)
@@ -103,7 +105,7 @@ impl Throttle {
             ),
         };
         let io_bytes = u64::from(parameters.io_kib) * 1024;
-        Throttle { inner, io_bytes, ios, bytes, waiting: VecDeque::new(), alarm_is_set: false }
+        Throttle { inner, io_bytes, ios, bytes, waiting: VecDeque::new(), own_alarm_is_set: false }
     }
 
     /// The price of a command: I/Os and bytes.
@@ -130,7 +132,7 @@ impl Throttle {
         self.bytes.iter_mut().for_each(|bucket| bucket.take(at_ps, bytes));
     }
 
-    /// Passes a call on to the wrapped device, and increments its alarm numbers.
+    /// Calls the wrapped device, and adds 1 to the numbers of the alarms that it sets.
     fn call_inner<R>(&mut self, schedule: &mut Schedule, call: impl FnOnce(&mut dyn Device, &mut Schedule) -> R) -> R {
         let from = schedule.alarms.len();
         let result = call(&mut *self.inner, schedule);
@@ -141,8 +143,8 @@ impl Throttle {
     }
 
     fn set_alarm(&mut self, now: Instant, schedule: &mut Schedule) {
-        if let (false, Some(&(at, _))) = (self.alarm_is_set, self.waiting.front()) {
-            self.alarm_is_set = true;
+        if let (false, Some(&(at, _))) = (self.own_alarm_is_set, self.waiting.front()) {
+            self.own_alarm_is_set = true;
             schedule.alarms.push((at.max(now), OWN_ALARM));
         }
     }
@@ -151,6 +153,10 @@ impl Throttle {
 impl Device for Throttle {
     fn shape(&self) -> &Shape {
         self.inner.shape()
+    }
+
+    fn interrupts(&self) -> bool {
+        self.inner.interrupts()
     }
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
@@ -175,12 +181,12 @@ impl Device for Throttle {
             self.call_inner(schedule, |inner, schedule| inner.wake(now, alarm - 1, schedule));
             return;
         }
-        self.alarm_is_set = false;
+        self.own_alarm_is_set = false;
         while let Some(&(at, command)) = self.waiting.front()
             && at <= now
         {
             if self.call_inner(schedule, |inner, schedule| inner.submit(now, command, schedule)).is_err() {
-                self.alarm_is_set = true;
+                self.own_alarm_is_set = true;
                 schedule.alarms.push((now + RETRY, OWN_ALARM));
                 return;
             }

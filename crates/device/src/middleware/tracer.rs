@@ -15,7 +15,7 @@ pub struct TracerParameters {
     pub keeps_events: u32,
 }
 
-/// A device that records what passes between it and the host.
+/// A device whose last commands are kept: it wraps another one.
 pub struct Tracer {
     inner: Box<dyn Device>,
     events_max: usize,

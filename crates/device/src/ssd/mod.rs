@@ -21,11 +21,13 @@
 
 mod debt;
 
+use std::collections::VecDeque;
+
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Command, Device, Refusal, Schedule, Shape};
+use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 use crate::random::{Random, UniformTime, from_us};
 
 use debt::Debt;
@@ -177,6 +179,14 @@ impl Device for Ssd {
     }
 
     fn wake(&mut self, _now: Instant, _alarm: u32, _schedule: &mut Schedule) {}
+
+    fn interrupts(&self) -> bool {
+        true
+    }
+
+    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
+        None
+    }
 }
 
 #[cfg(test)]
