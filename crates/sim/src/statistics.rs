@@ -1,5 +1,6 @@
-//! The statistics of devices and cgroups that a kernel keeps, `/sys/block/DEV/stat` and `io.stat`. They are kept in every run
-//! although tables do not show them: counting costs less than compiling a second copy of the simulation without them.
+//! The statistics of devices and cgroups that a kernel keeps, `/sys/block/DEV/stat` and `io.stat`, and how often a scheduler
+//! could choose, which no kernel counts. They are kept in every run although tables do not show them: counting costs less than
+//! compiling a second copy of the simulation without them.
 
 use hoistway_blk::ground::{CpuId, Hz, Instant, Nanos, Now, Waiter};
 use hoistway_blk::watch::{DiskStats, Event, IoCounts, Probe};
@@ -14,29 +15,29 @@ use crate::scenario::{RunSpec, Scenario};
 struct DeviceStatistics {
     disk: DiskStats,
     groups: CgroupStats,
-    choices: ReorderCounts,
+    choices: ChoiceCounter,
 }
 
-/// How often a scheduler had a choice between requests.
+/// Counts dispatches at which the scheduler could choose: it held more than one request, or held some and dispatched none.
 #[derive(Debug, Default)]
-struct ReorderCounts {
-    /// Requests that the scheduler holds. Requests that were merged into others there stay counted, because they did wait
-    /// together.
+struct ChoiceCounter {
+    /// Requests that the scheduler holds. A legacy queue that empties its scheduler for a change of the scheduler leaves it too
+    /// high, because no event reports that.
     held: u64,
-    /// Dispatches with a choice: one of several requests was dispatched, or none although some were held.
-    count: u64,
+    choices: u64,
 }
 
-impl ReorderCounts {
+impl ChoiceCounter {
     #[inline(always)]
     fn event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Insert(_) => self.held += 1,
+            Event::Insert(rq) => self.held += u64::from(rq.enters_elevator()),
+            Event::Absorbed(_) => self.held -= 1,
             Event::Dispatch { rq: Some(_), .. } => {
-                self.count += u64::from(self.held > 1);
-                self.held = self.held.saturating_sub(1);
+                self.choices += u64::from(self.held > 1);
+                self.held -= 1;
             }
-            Event::Dispatch { rq: None, .. } => self.count += u64::from(self.held > 0),
+            Event::Dispatch { rq: None, .. } => self.choices += u64::from(self.held > 0),
             _ => {}
         }
     }
@@ -47,7 +48,7 @@ impl ReorderCounts {
 pub struct Statistics {
     disks: Vec<DeviceStatistics>,
     hz: Hz,
-    /// The device of the current events.
+    /// The device in which the next events happen, set by `enter`.
     device: usize,
 }
 
@@ -60,8 +61,9 @@ impl Statistics {
         let disk = |scheduler: &str| DeviceStatistics {
             disk: DiskStats::new(kernel_under(scheduler)),
             groups: CgroupStats::default(),
-            choices: ReorderCounts::default(),
+            choices: ChoiceCounter::default(),
         };
+        // In a guest the load's files are on its virtual disks, with the guest's scheduler; the host's device comes last.
         let file_scheduler = spec.guest.as_ref().map_or(&spec.scheduler, |guest| &guest.scheduler);
         let mut disks: Vec<_> = scenario.workload.files.iter().map(|_| disk(file_scheduler)).collect();
         disks.extend(scenario.guests.as_ref().map(|_| disk(&spec.scheduler)));
@@ -77,6 +79,7 @@ impl Statistics {
         let guest_cgroups = scenario.guests.as_ref().map(|guests| guests.cgroups(&scenario.workload.files));
         let summary = |(number, (statistics, file)): (usize, (DeviceStatistics, &str))| {
             let DeviceStatistics { mut disk, groups, choices } = statistics;
+            // The device after those of the files is the host's, where each guest is a cgroup.
             let cgroups = guest_cgroups.as_ref().filter(|_| number == files).unwrap_or(&load_cgroups);
             let ios = |counts: IoCounts| DiskIos { ios: counts.ios, merges: counts.merges, nanos: counts.nanos };
             let times = DiskTimes {
@@ -93,7 +96,7 @@ impl Statistics {
                         io_stat: members.fold(Default::default(), |sum, id| groups.own(id).plus(sum)).to_string(),
                     })
                     .collect(),
-                ..DiskSummary::of(file, disk.line(now), kinds, times, choices.count)
+                ..DiskSummary::of(file, disk.line(now), kinds, times, choices.choices)
             }
         };
         self.disks.into_iter().zip(scenario.disk_names()).enumerate().map(summary).collect()
@@ -101,6 +104,7 @@ impl Statistics {
 }
 
 impl Probe for Statistics {
+    // It needs nothing that is prepared only for probes, such as a copy of the bio.
     const WATCHES: bool = false;
 
     fn enter(&mut self, device: u32, _: Option<Waiter>) {

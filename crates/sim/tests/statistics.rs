@@ -77,6 +77,19 @@ fn a_scheduler_can_choose_only_where_requests_wait_for_it() {
 }
 
 #[test]
+fn a_request_that_another_one_absorbed_is_no_choice_for_those_after_it() {
+    // Each process reads what the other one skips, so requests grow towards each other.
+    let closing_gaps = "[even]\nrw=read:4k\nbs=4k\niodepth=128\nnumber_ios=300\n\
+        [odd]\nrw=read:4k\nbs=4k\noffset=4k\niodepth=128\nnumber_ios=300\n";
+    let with_lone_reads = format!("{closing_gaps}[lone]\nstonewall\nrw=randread\nbs=4k\nnumber_ios=500\n");
+    for scheduler in ["mq-deadline", "bfq", "deadline"] {
+        let [before, after] = [closing_gaps, &with_lone_reads].map(|job| statistics(job, scheduler));
+        assert!(before.read_merges > 0, "{scheduler}: {before:?}");
+        assert_eq!(after.choices, before.choices, "{scheduler}: a lone read is no choice");
+    }
+}
+
+#[test]
 fn each_device_counts_its_own_ios_even_during_scheduler_changes() {
     let jobs = "rw=randread\nbs=4k\niodepth=128\n[a]\nfilename=/dev/sda\nnumber_ios=3000\n[b]\nfilename=/dev/sdb\nnumber_ios=2000\n";
     for scheduler in ["mq-deadline", "bfq", "kyber"] {

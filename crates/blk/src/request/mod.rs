@@ -159,6 +159,14 @@ impl Request {
         is_sync(self.op, self.flags)
     }
 
+    /// Whether an insertion of it goes into the elevator: not without one, and not if a legacy queue inserts it directly into
+    /// its dispatch queue.
+    #[inline]
+    #[must_use]
+    pub fn enters_elevator(&self) -> bool {
+        self.marks.contains(Marks::USES_ELEVATOR) && !self.marks.contains(Marks::SOFT_BARRIER)
+    }
+
     /// Initialises the request from its first bio.
     #[inline(always)]
     pub fn found(&mut self, bio: Bio, start: Instant) {

@@ -58,7 +58,8 @@ pub enum Event<'a> {
 
 /// An observer.
 pub trait Probe {
-    /// Whether it uses the events. If not, what is prepared only for it is left out.
+    /// Whether it needs what is prepared only for probes, such as a copy of each bio before its submission. Without it the
+    /// events are the same.
     const WATCHES: bool = true;
 
     /// The events from now until the next call happen in the queue of this device (as its owner numbers it), and, if a

@@ -33,7 +33,10 @@ impl Locked {
         mut rq: Rq,
         insertion: Insertion,
     ) -> MustRun {
-        self.record_insertion(cx, &rq);
+        cx.event(Event::Insert(&rq));
+        if rq.marks.contains(Marks::SOFT_BARRIER) {
+            self.dispatch.set_boundary(&rq);
+        }
         let is_managed = rq.marks.contains(Marks::USES_ELEVATOR);
         match insertion {
             Insertion::Sort | Insertion::SortMerge if is_managed => {
@@ -57,16 +60,13 @@ impl Locked {
 
     /// Inserts a request that the driver returned: before all others.
     pub(super) fn reinsert<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
-        self.record_insertion(cx, &rq);
-        rq.marks.set(Marks::SOFT_BARRIER);
-        self.dispatch.push_front(rq);
-    }
-
-    fn record_insertion<E: Env>(&mut self, cx: &mut Cx<'_, E>, rq: &Rq) {
-        cx.event(Event::Insert(rq));
         if rq.marks.contains(Marks::SOFT_BARRIER) {
-            self.dispatch.set_boundary(rq);
+            self.dispatch.set_boundary(&rq);
         }
+        // Marked before the event, whose observers see by it that the request does not enter the elevator.
+        rq.marks.set(Marks::SOFT_BARRIER);
+        cx.event(Event::Insert(&rq));
+        self.dispatch.push_front(rq);
     }
 
     fn insert_into_elevator<E: Env>(
