@@ -1,4 +1,4 @@
-//! Merge index: the one-hit cache and the hash by end sector in which requests are found for merging (BL-45 to BL-48).
+//! Merge index: the one-hit cache and the hash by end sector in which requests are found for merging (BL-45 to BL-47).
 //! One for each elevator, independent of its policy.
 
 use crate::ground::id_list::{IdList, Links};
@@ -8,8 +8,9 @@ const BUCKETS: usize = 64;
 
 /// The cache and the hash.
 pub struct MergeIndex {
-    /// The request that was merged or inserted last and can still grow; checked first.
-    last: Option<RqId>,
+    /// The one-hit cache: the request that grew last, or the first one inserted while the cache was empty. Checked before the
+    /// hash.
+    cached: Option<RqId>,
     buckets: [IdList; BUCKETS],
     links: Links,
     /// End sector under which each request is hashed, if it is.
@@ -26,7 +27,7 @@ impl MergeIndex {
     #[must_use]
     pub fn new(capacity: u32) -> Self {
         MergeIndex {
-            last: None,
+            cached: None,
             buckets: [IdList::default(); BUCKETS],
             links: Links::new(capacity as usize),
             ends: vec![None; capacity as usize],
@@ -43,23 +44,23 @@ impl MergeIndex {
     /// The cached request.
     #[inline]
     #[must_use]
-    pub fn last(&self) -> Option<RqId> {
-        self.last
+    pub fn cached(&self) -> Option<RqId> {
+        self.cached
     }
 
-    /// Caches the request that was just grown.
+    /// Caches the request that has just grown.
     #[inline]
-    pub fn set_last(&mut self, id: RqId) {
-        self.last = Some(id);
+    pub fn cache(&mut self, id: RqId) {
+        self.cached = Some(id);
     }
 
     /// Caches a request if none is cached.
     #[inline]
-    pub fn set_last_if_none(&mut self, id: RqId) {
-        self.last.get_or_insert(id);
+    pub fn cache_if_empty(&mut self, id: RqId) {
+        self.cached.get_or_insert(id);
     }
 
-    /// Puts a request into the hash, or moves it to its new end.
+    /// Puts a request into the hash under its end sector, or moves it there if it has another.
     #[inline(always)]
     pub fn hash(&mut self, id: RqId, end: Sector) {
         self.unhash(id);
@@ -79,15 +80,14 @@ impl MergeIndex {
     #[inline]
     pub fn forget(&mut self, id: RqId) {
         self.unhash(id);
-        if self.last == Some(id) {
-            self.last = None;
-        }
+        self.uncache(id);
     }
 
-    /// Forgets a request for the cache only.
+    /// Empties the cache if it holds this request; the hash keeps it.
+    #[inline]
     pub fn uncache(&mut self, id: RqId) {
-        if self.last == Some(id) {
-            self.last = None;
+        if self.cached == Some(id) {
+            self.cached = None;
         }
     }
 

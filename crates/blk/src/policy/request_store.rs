@@ -125,7 +125,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
     #[inline(always)]
     fn candidate(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, bio: &Bio) -> Option<RqId> {
         // The policy is asked about the last merged request wherever it is: bfq merges queues as a side effect.
-        if let Some(last) = self.index.last()
+        if let Some(last) = self.index.cached()
             && rules.alike(self.requests.get(last), bio)
             && self.allows(cx, last, bio)
             && rules.edge(self.requests.get(last), bio).is_some()
@@ -167,7 +167,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         if edge == Edge::Back {
             self.index.hash(id, self.requests.get(id).end());
         }
-        self.index.set_last(id);
+        self.index.cache(id);
     }
 
     /// Merges `second` into `first`; both are inserted and adjacent.
@@ -176,7 +176,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         self.index.forget(second);
         let absorbed = self.requests.join(first, second, merge::absorb);
         self.index.hash(first, self.requests.get(first).end());
-        self.index.set_last(first);
+        self.index.cache(first);
         cx.freed.push(absorbed);
     }
 
@@ -201,7 +201,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         self.call(cx, |policy, cx| policy.insert(cx, id, place));
         if findable {
             self.index.hash(id, end);
-            self.index.set_last_if_none(id);
+            self.index.cache_if_empty(id);
         }
     }
 
@@ -212,7 +212,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         if rules.merging == Merging::Off || !merge::mergeable(&rq) {
             return Some(rq);
         }
-        let last = self.index.last().filter(|&last| {
+        let last = self.index.cached().filter(|&last| {
             rules.may_absorb(self.requests.get(last), &rq) && self.policy().allow_request_merge(last, rq.id())
         });
         let mut survivor = match last {
@@ -228,7 +228,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         cx.freed.push(rq);
         self.call(cx, |policy, cx| policy.on_grown(cx, survivor, Edge::Back));
         self.index.hash(survivor, self.requests.get(survivor).end());
-        self.index.set_last(survivor);
+        self.index.cache(survivor);
         if last.is_none() {
             while let Some(first) = self.appendable_id(rules, survivor) {
                 self.absorb(cx, first, survivor);
@@ -412,7 +412,7 @@ mod tests {
             bench.store.policy.front = Some(bench.insert(200, 8));
             // Not found by the cache, which holds the one that came last.
             let last = bench.insert(5000, 8);
-            bench.store.index.set_last(last);
+            bench.store.index.cache(last);
             assert_eq!(bench.merges(sector), merged.then_some(Edge::Front), "{sector}");
             bench.drain();
         }
@@ -425,9 +425,9 @@ mod tests {
         let second = bench.insert(116, 8);
         bench.store.policy.neighbours = Some((first, second));
         assert_eq!(bench.merges(108), Some(Edge::Back), "it closes the gap");
-        assert_eq!(bench.store.index.last(), Some(first));
+        assert_eq!(bench.store.index.cached(), Some(first));
         let last = bench.insert(5000, 8);
-        bench.store.index.set_last(last);
+        bench.store.index.cache(last);
         assert_eq!(bench.merges(124), Some(Edge::Back));
         assert_eq!(bench.drain(), [(100, 132), (5000, 5008)]);
     }
@@ -437,9 +437,9 @@ mod tests {
         let mut bench = Bench::new(Table::default());
         let first = bench.insert(100, 8);
         let last = bench.insert(5000, 8);
-        bench.store.index.set_last(last);
+        bench.store.index.cache(last);
         bench.insert(108, 8);
-        assert_eq!(bench.store.index.last(), Some(first));
+        assert_eq!(bench.store.index.cached(), Some(first));
         assert_eq!(bench.drain(), [(100, 116), (5000, 5008)]);
     }
 
