@@ -49,9 +49,9 @@ enum Command {
     Why(commands::why::Arguments),
 }
 
-/// The command line as data, for completions and manual pages.
+/// The definition of all commands and arguments, for completions and manual pages.
 pub(crate) fn command() -> clap::Command {
-    // Shells complete file names only for these arguments.
+    // Of the arguments of `compare`, shells complete file names only for these.
     let files = ["job", "device", "host", "virtual_disk", "output", "trace", "fio_logs", "report"];
     commands::programs::with_program_commands(Cli::command()).mut_subcommand("compare", |compare| {
         compare.mut_args(|argument| {
@@ -69,7 +69,7 @@ pub(crate) fn command_line() -> (Vec<String>, String) {
     (arguments, line)
 }
 
-/// Maximum threads for runs: the maximum CPUs of a host.
+/// Maximum threads for runs: as many as a simulated host may have CPUs.
 const THREADS_MAX: usize = 1024;
 
 /// The number of threads requested by the environment, if it is too large; starting them would panic.
@@ -79,6 +79,7 @@ fn too_many_threads() -> Option<usize> {
 }
 
 fn main() -> ExitCode {
+    // Replaces the process if the command is another program; returns an error only if that cannot be executed.
     if let Err(error) = commands::programs::execute_external_command() {
         return hoistway_terminal::exit_code("hoistway", Err(error));
     }

@@ -13,10 +13,10 @@ pub fn text(text: &str) -> String {
 }
 
 fn is_terminal_control(character: char) -> bool {
-    // Bidirectional control characters, which Unicode does not classify as control characters, can reorder text.
-    let reorders =
+    // Characters that reorder text or separate lines, which Unicode does not classify as control characters.
+    let is_hidden_control =
         matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    reorders || character.is_control() && character != '\n' && character != '\t'
+    is_hidden_control || character.is_control() && character != '\n' && character != '\t'
 }
 
 fn picture(control: char) -> char {

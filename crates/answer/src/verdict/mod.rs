@@ -35,7 +35,6 @@ use self::score::JudgedParty;
 use self::setup_variants::SetupVariants;
 use self::shifts::{UNCERTAIN_FACTOR, shifts};
 pub(crate) use self::shifts::{can_outweigh, is_reported_though_uncertain, shown};
-pub use self::spread::WIDE_SPREAD;
 use crate::analysis::{Analysis, Estimate};
 pub use crate::document::SMALLEST_EFFECT;
 use crate::document::{Aspect, Candidate, Decision, FocusFrom, Outcome, ResultsDocument, Verdict};

@@ -6,7 +6,7 @@ use crate::figure::Figure;
 
 /// If repeats differ by at least this factor, the conclusion prints the lowest and the highest. Below it, the mean and its interval
 /// describe every repeat; above it, one repeat can recommend what another rejects.
-pub const WIDE_SPREAD: f64 = 2.0;
+const WIDE_SPREAD: f64 = 2.0;
 
 impl Judge<'_> {
     /// The judged figures under these variants whose repeats differ widely. Maxima always do, and are left out.

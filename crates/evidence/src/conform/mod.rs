@@ -1,20 +1,20 @@
 //! Conformance: replays recordings of real kernels (`iosched-trace/1`) and compares every decision.
 //!
-//! A recording shows the requests in a scheduler at every moment, when it was asked to dispatch, and its decision. The
-//! replay creates the scheduler under test from the recording's header, feeds it the same events and asks it at the
-//! same points. After each decision it continues from the *kernel's* decision, so that one difference does not cause
+//! A recording shows which requests a scheduler holds, each call of its dispatch, and what it returned. The replay creates
+//! the scheduler under test from the recording's header, feeds it the same events and lets it dispatch at the same points. After each decision it continues from the *kernel's* decision, so that one difference does not cause
 //! others.
 //!
-//! [`consistency`] first checks that the events are consistent.
+//! [`consistency`] first checks that no event contradicts an earlier one, such as a second insertion of the same request.
 //!
-//! [`score`] defines the scores, [`policy`] replays schedulers that depend only on their calls, [`bfq`], [`cfq`] and
-//! [`kyber`] those that need more, [`none`] the block layer without a scheduler, and [`report`] renders the results.
+//! [`score`] defines the scores. [`policy`] replays schedulers whose decisions follow from their calls alone (mq-deadline,
+//! deadline, noop). [`bfq`] and [`cfq`] also depend on facts that a recording only implies, such as exits of processes and
+//! the exact time of a decision; [`kyber`] is a whole scheduler with a controller, and [`none`] the block layer without a
+//! scheduler. [`report`] renders the results.
 
 mod bench;
 pub mod bfq;
 pub mod cfq;
 pub mod consistency;
-
 pub mod kyber;
 mod kyber_domains;
 pub mod none;
@@ -93,6 +93,7 @@ pub fn replay(trace: &Trace) -> Result<ReplayOutcome, NotReplayed> {
 
 fn replay_part(trace: &Trace) -> Result<ReplayOutcome, NotReplayed> {
     let header = &trace.header;
+    // Only after the scheduler is known: an unsupported one is reported first.
     let check = || Consistent::check(trace);
     let mq_deadline = |generation| {
         let config = MqDeadlineConfig {
