@@ -1,4 +1,5 @@
-//! Parses the part of a line after the action, in blkparse's text and in that of the kernel's `blk` tracer.
+//! Parses the part of a line after the action, in blkparse's text, in that of the kernel's `blk` tracer, and in the text of
+//! trace events.
 
 use super::event::{Action, Device, Event, Flags, Payload};
 use super::text::{Words, decimal, decimal_u32, sectors_as_bytes};
@@ -10,9 +11,10 @@ pub(crate) fn device(text: &[u8]) -> Option<Device> {
     Some(Device { major: u16::try_from(major).ok()?, minor })
 }
 
-/// Fills an event from the rest of a line, starting at the sector. Returns the task's name in brackets; `None` if the
-/// text does not match the action.
-pub(crate) fn parse_tail<'a>(event: &mut Event, mut words: Words<'a>, letters: &[u8]) -> Option<Option<&'a [u8]>> {
+/// Fills an event from what follows the action and the flags in a line: usually the sector, the length and the task's name.
+/// `flag_letters` is the RWBS column. Returns the task's name, `Some(None)` if the line has none, and `None` if the text does
+/// not match the action.
+pub(crate) fn parse_tail<'a>(event: &mut Event, mut words: Words<'a>, flag_letters: &[u8]) -> Option<Option<&'a [u8]>> {
     let mut name = None;
     match event.action {
         Action::Plug => name = super::text::in_brackets(words.rest()),
@@ -38,10 +40,8 @@ pub(crate) fn parse_tail<'a>(event: &mut Event, mut words: Words<'a>, letters: &
             event.payload = Payload::From { device: from, sector: words.number()? };
         }
         Action::Complete | Action::Requeue => {
-            // A passthrough command has its command bytes in parentheses and no sector.
-            if words.rest().first().is_some_and(u8::is_ascii_digit) {
-                parse_extent(event, &mut words)?;
-            }
+            parse_extent_if_present(event, &mut words)?;
+            // The error comes last, in brackets.
             let rest = words.rest();
             let last = memchr::memrchr(b'[', rest)?;
             let error = rest[last + 1..].strip_suffix(b"]")?;
@@ -49,17 +49,14 @@ pub(crate) fn parse_tail<'a>(event: &mut Event, mut words: Words<'a>, letters: &
             event.error = u16::try_from(error).ok()?;
         }
         _ => {
-            if words.rest().first().is_some_and(u8::is_ascii_digit) {
-                parse_extent(event, &mut words)?;
-            }
+            parse_extent_if_present(event, &mut words)?;
             // Latencies and command bytes may precede the name.
             let rest = words.rest();
             let first = memchr::memchr(b'[', rest)?;
-            name = super::text::in_brackets(&rest[first..]);
-            name?;
+            name = Some(super::text::in_brackets(&rest[first..])?);
         }
     }
-    event.flags = Flags::from_letters(letters).without_read_if_empty(event.bytes);
+    event.flags = Flags::from_letters(flag_letters).without_read_if_empty(event.bytes);
     Some(name)
 }
 
@@ -71,4 +68,9 @@ fn parse_extent(event: &mut Event, words: &mut Words<'_>) -> Option<()> {
         event.bytes = sectors_as_bytes(words.word()?)?;
     }
     Some(())
+}
+
+/// The same unless it is a passthrough command, which has its command bytes in parentheses and no sector.
+fn parse_extent_if_present(event: &mut Event, words: &mut Words<'_>) -> Option<()> {
+    if words.rest().first().is_some_and(u8::is_ascii_digit) { parse_extent(event, words) } else { Some(()) }
 }
