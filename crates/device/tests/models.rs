@@ -25,7 +25,7 @@ const NAMES: [&str; 8] = [
 const VARIANTS: [(&str, &str); 5] = [
     (
         "samsung-980pro-1tb",
-        "random_write_amplification = 3\n[flash.arbitration]\nurgent_queues = 1\nhigh_queues = 1\n\
+        "random_write_amplification = 3\nfua_blocks_reads = true\n[flash.arbitration]\nurgent_queues = 1\nhigh_queues = 1\n\
          medium_queues = 1\nhigh_weight = 4\nmedium_weight = 2\nlow_weight = 1\n\
          [flash.slc_cache]\ngb = 0.001\nprogram_us = 500\nfold_mb_per_s = 100\n\
          [flash.collection]\nprograms = 2\nstep_us = 3000\n",

@@ -336,6 +336,12 @@ fn keys_of_the_other_models_are_checked_as_well() {
             "`flash.program_suspend_us` is 20; expected no such key where the placement is \"striped\"",
         ),
         (
+            "micron-9100-1600gb",
+            "flush_us = 10",
+            "fua_blocks_reads = true\nflush_us = 10",
+            "`flash.fua_blocks_reads` is true; expected false, or `shape.fua` and `shape.write_cache` true",
+        ),
+        (
             "raid-64-queues",
             "inner = \"hgst-he10-8tb\"",
             "inner = \"mine\"",

@@ -8,7 +8,7 @@
 //!    writes wait, first come, first served. Waiting writes still count as commands that the drive works on.
 //! 5. **Dies**: the buffer is drained in programs. A die serves reads and programs first come, first served; a program
 //!    may go to any die or only to an idle one, and a read may suspend it. Alternatively data is dealt to dies on
-//!    arrival ([`stripes`]).
+//!    arrival ([`stripes`]). In some drives a write with FUA keeps later reads waiting until it is in the flash.
 //! 6. **Translation** ([`translation`]): a scaled page map with greedy garbage collection computes the write
 //!    amplification of each page. Without it the amplification is a constant.
 //! 7. **Collection** ([`collection`]): dies make room for programs when nothing waits for them; once there is no room left,
@@ -89,6 +89,12 @@ pub struct Flash {
     unacknowledged: VecDeque<Unacknowledged>,
     /// Flushes and writes with FUA that wait for programs.
     barriers: VecDeque<Barrier>,
+    /// Whether reads wait for writes with FUA.
+    fua_blocks_reads: bool,
+    /// The position of the last write with FUA that waits for programs, if reads wait for it.
+    blocked_up_to: Option<u64>,
+    /// Reads that wait for writes with FUA.
+    blocked_reads: VecDeque<BlockedRead>,
     /// The number of the current alarm; earlier ones are ignored.
     alarm: u32,
     alarm_at: Option<Instant>,
@@ -103,6 +109,16 @@ struct Barrier {
     write_bytes: u64,
     /// The position returned by [`WriteBuffer::force`].
     position: u64,
+}
+
+/// A read that waits until writes with FUA before it are in the flash.
+#[derive(Clone, Copy, Debug)]
+struct BlockedRead {
+    /// The position of the last of these writes.
+    position: u64,
+    /// When it has passed the front end.
+    arrived_at: Instant,
+    command: Command,
 }
 
 /// Front-end time of a sector in 1/65536 ns.
@@ -144,6 +160,9 @@ impl Flash {
                 .map(|striping| u64::from(striping.write_through_kib) * 1024),
             unacknowledged: VecDeque::new(),
             barriers: VecDeque::new(),
+            fua_blocks_reads: parameters.fua_blocks_reads,
+            blocked_up_to: None,
+            blocked_reads: VecDeque::new(),
             alarm: 0,
             alarm_at: None,
             random,
@@ -174,9 +193,12 @@ impl Flash {
             }
             Op::Read => {
                 let transferred_at = self.pass_front_end(at, command.sectors, self.read_sector_fixed_ns);
-                let done = self.read(transferred_at, &command);
-                self.record_leaving(done, 0);
-                schedule.complete(done + self.outbound, tag);
+                match self.blocked_up_to {
+                    Some(position) => {
+                        self.blocked_reads.push_back(BlockedRead { position, arrived_at: transferred_at, command });
+                    }
+                    None => self.end_read(transferred_at, &command, schedule),
+                }
             }
             Op::Write => {
                 let ready = self.pass_front_end(at, command.sectors, self.write_sector_fixed_ns);
@@ -199,6 +221,14 @@ impl Flash {
                 self.barrier(at, tag, 0, schedule);
             }
         }
+    }
+
+    /// A read whose command has arrived takes its pieces from the dies.
+    #[inline]
+    fn end_read(&mut self, at: Instant, command: &Command, schedule: &mut Schedule) {
+        let done = self.read(at, command);
+        self.record_leaving(done, 0);
+        schedule.complete(done + self.outbound, command.tag);
     }
 
     /// When all pieces of a read have arrived.
@@ -228,6 +258,10 @@ impl Flash {
             let position = self.buffer.force(at, &mut self.dies, &mut self.random);
             self.end_write_throughs(schedule);
             if !self.buffer.is_programmed(position) {
+                // Only a write has bytes: a flush blocks no read.
+                if self.fua_blocks_reads && write_bytes > 0 {
+                    self.blocked_up_to = Some(position);
+                }
                 self.barriers.push_back(Barrier { tag, write_bytes, position });
                 return;
             }
@@ -290,7 +324,21 @@ impl Flash {
             self.barriers.pop_front();
             self.end_barrier(at, tag, write_bytes, schedule);
         }
+        self.unblock_reads(at, schedule);
         self.fill_buffer(at, schedule);
+    }
+
+    /// Starts reads whose writes with FUA are in the flash.
+    fn unblock_reads(&mut self, at: Instant, schedule: &mut Schedule) {
+        if self.blocked_up_to.is_some_and(|position| self.buffer.is_programmed(position)) {
+            self.blocked_up_to = None;
+        }
+        while let Some(&BlockedRead { position, arrived_at, command }) = self.blocked_reads.front()
+            && self.buffer.is_programmed(position)
+        {
+            self.blocked_reads.pop_front();
+            self.end_read(at.max(arrived_at), &command, schedule);
+        }
     }
 
     /// Whether the drive limits the commands that it works on.
@@ -414,5 +462,43 @@ mod tests {
             events.extend(schedule.completions.drain(..).map(|end| Reverse((end.at, 2, end.tag))));
         }
         assert_eq!((flushes, before_flush.len()), (100, 0));
+    }
+
+    #[test]
+    fn reads_wait_for_the_write_with_fua_before_them_if_the_drive_blocks_them() {
+        let preset = Preset::builtin("Samsung_SSD_970_PRO_512GB").unwrap();
+        let Parameters::Flash(parameters) = preset.parameters() else { unreachable!() };
+        // When each command of these ends, all submitted at once but for the last, us.
+        let ends_of = |blocks: bool, fua: bool| {
+            let parameters = FlashParameters { fua_blocks_reads: blocks, ..parameters.clone() };
+            let mut drive = Flash::new(preset.shape(), &parameters, 1);
+            let mut schedule = Schedule::default();
+            let command =
+                |tag, op, fua| Command { tag, queue: 0, op, sector: Sector(u64::from(tag) * 8000), sectors: 8, fua };
+            let read = |tag| command(tag, Op::Read, false);
+            for (at, command) in [(0, read(0)), (1, command(1, Op::Write, fua)), (100, read(2)), (5000, read(3))] {
+                let now = Instant(at * 1000);
+                while let Some(&(due, alarm)) = schedule.alarms.last()
+                    && due <= now
+                {
+                    drive.wake(due, alarm, &mut schedule);
+                    schedule.alarms.retain(|&(_, known)| known != alarm);
+                }
+                drive.submit(now, command, &mut schedule).unwrap();
+            }
+            let mut ends: Vec<_> = schedule.completions.iter().map(|end| (end.tag, end.at.0 / 1000)).collect();
+            ends.sort_unstable();
+            ends.into_iter().map(|(_, us)| us).collect::<Vec<_>>()
+        };
+        let [before, write, after, later] = ends_of(true, true)[..] else { panic!() };
+        assert!(before < 150 && write > 1000 && later < 5150, "{before} {write} {later}");
+        assert!(
+            after > 1000 && after < write + 100,
+            "the read of {after} us waits until the program of the write ends"
+        );
+        for (blocks, fua) in [(false, true), (true, false)] {
+            let [_, _, after, _] = ends_of(blocks, fua)[..] else { panic!() };
+            assert!(after < 250, "{blocks} {fua}: {after}");
+        }
     }
 }

@@ -57,6 +57,10 @@ pub struct FlashParameters {
     /// and without `translation`, this is part of `program_us`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub random_write_amplification: Option<f64>,
+    /// Whether a read waits until the last write with FUA that reached the buffer before it is in the flash. If not, a read
+    /// waits only for its die.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fua_blocks_reads: bool,
     /// Time of a flush after everything before it is programmed, us.
     pub flush_us: f64,
     /// Time that a discard or write-zeroes occupies the front end, us.

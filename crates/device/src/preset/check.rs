@@ -35,6 +35,7 @@ pub(super) fn document(text: &str) -> Result<(), PresetProblem> {
     check_seeks(table)?;
     check_buffer(table)?;
     check_striping(table)?;
+    check_fua(table)?;
     check_inner(table)?;
     check_assumed(table)?;
     check_sources(table, model)
@@ -189,6 +190,22 @@ fn check_striping(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     };
     let problem = format!("is {}", describe(refused.get_ref()));
     Err(PresetProblem::with_key(&refused.span(), format!("flash.{key}"), problem, expected.to_owned()))
+}
+
+/// Only a drive with FUA and a volatile cache has writes that wait for the flash, which can block reads.
+fn check_fua(table: &DeTable<'_>) -> Result<(), PresetProblem> {
+    let value = |section, name| table.get(section).and_then(|section| section.get_ref().as_table()?.get(name));
+    let is_true = |section, name| value(section, name).and_then(|flag| flag.get_ref().as_bool()) == Some(true);
+    match value("flash", "fua_blocks_reads") {
+        Some(blocks)
+            if is_true("flash", "fua_blocks_reads")
+                && !(is_true("shape", "fua") && is_true("shape", "write_cache")) =>
+        {
+            let expected = "false, or `shape.fua` and `shape.write_cache` true".to_owned();
+            Err(PresetProblem::with_key(&blocks.span(), "flash.fua_blocks_reads".into(), "is true".into(), expected))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The device behind a RAID card must exist, must not be such a card, and must be at least as large as the card's

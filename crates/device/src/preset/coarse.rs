@@ -147,6 +147,7 @@ fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fas
         placement: Placement::IdleDie,
         program_suspend_us: None,
         random_write_amplification: Some(rounded((programmed_mb_per_s / (write_kiops * 4.096)).max(1.0))),
+        fua_blocks_reads: false,
         flush_us: 100.0,
         discard_us: 10.0,
         arbitration: None,

@@ -183,6 +183,7 @@ const FLASH: &[Key] = &[
     key("placement", Kind::Word(&["any-die", "idle-die", "striped"])),
     optional("program_suspend_us", TIME_US),
     optional("random_write_amplification", Kind::Number(1.0, 1e3, "bytes programmed for each byte written")),
+    optional("fua_blocks_reads", Kind::Flag),
     key("flush_us", TIME_US),
     key("discard_us", TIME_US),
     optional("arbitration", Kind::Section(ARBITRATION)),
