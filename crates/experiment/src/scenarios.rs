@@ -15,7 +15,7 @@ macro_rules! scenario {
 }
 
 /// All scenarios.
-const FILES: [(&str, &str, &str); 9] = [
+const FILES: [(&str, &str, &str); 15] = [
     scenario!("desktop-freeze"),
     scenario!("database"),
     scenario!("compaction"),
@@ -25,6 +25,12 @@ const FILES: [(&str, &str, &str); 9] = [
     scenario!("guests"),
     scenario!("video-playback"),
     scenario!("boot"),
+    scenario!("deep-neighbour"),
+    scenario!("fua-writer"),
+    scenario!("priority-shares"),
+    scenario!("collection-deadline"),
+    scenario!("real-time-read"),
+    scenario!("l-and-t-apps"),
 ];
 
 /// The name of the bundled example, which is not a scenario: it runs if no load is named.

@@ -34,10 +34,16 @@ const OURS: &[OurFile] = files! {
     "data/suse-cfq-dd.fio", 0;
     "../../experiment/scenarios/backup-beside-oltp.fio", 64;
     "../../experiment/scenarios/boot.fio", 256;
+    "../../experiment/scenarios/collection-deadline.fio", 64;
     "../../experiment/scenarios/compaction.fio", 256;
     "../../experiment/scenarios/database.fio", 64;
+    "../../experiment/scenarios/deep-neighbour.fio", 64;
     "../../experiment/scenarios/desktop-freeze.fio", 4096;
+    "../../experiment/scenarios/fua-writer.fio", 64;
     "../../experiment/scenarios/guests.fio", 64;
+    "../../experiment/scenarios/l-and-t-apps.fio", 64;
+    "../../experiment/scenarios/priority-shares.fio", 64;
+    "../../experiment/scenarios/real-time-read.fio", 64;
     "../../experiment/scenarios/video-playback.fio", 64;
     "../../experiment/scenarios/vm-host.fio", 64;
 };
