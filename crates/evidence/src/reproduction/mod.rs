@@ -7,6 +7,7 @@
 //! `repeats` (number of runs), `decisions` (quality of decisions), `watched` (the job that a source is about), `known` (loads
 //! whose right decision is known), and one for each source.
 
+mod cachyos;
 mod cell;
 mod contention;
 mod dbench;
@@ -16,12 +17,14 @@ mod document;
 mod habr;
 mod heatmaps;
 mod known;
+mod low_latency;
 mod one_drive;
 mod prose;
 mod repeats;
 mod research;
 mod runs;
 mod sensitivity;
+mod throughput;
 mod watched;
 pub mod whole_loads;
 
@@ -70,6 +73,9 @@ pub const TABLES: &[Table] = &[
     one_drive::ONE_DRIVE,
     prose::OVERHEAD,
     prose::INTERFERENCE,
+    throughput::THROUGHPUT,
+    low_latency::LOW_LATENCY,
+    cachyos::CACHYOS,
     dd::DD,
     contention::AXBOE,
     dbench::KARA,

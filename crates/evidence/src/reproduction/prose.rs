@@ -70,7 +70,7 @@ fn overhead(setting: Setting) -> Result<Vec<Cell>, Error> {
 
 /// The drives of the study. One of them reads 9 % slower than the others, as a comparison of figures 1a and 11b shows, and collects
 /// flash more slowly, which was fitted to rows of `none`: see docs/devices.md.
-fn eight_drives() -> Devices {
+pub(super) fn eight_drives() -> Devices {
     let slower = [("flash.read_mb_per_s", 0.91), ("flash.collection.step_us", 1.9)];
     let slower = slower.into_iter().fold(Profile::Named(DRIVE.to_owned()), |drive, (key, times)| {
         let change = Variation { unknown: Unknown(key), to: To::Times(times) };

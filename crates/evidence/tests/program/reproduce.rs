@@ -44,6 +44,24 @@ fn tables_of_schedulers_outside_linux_are_made_only_on_request() {
 }
 
 #[test]
+fn tables_without_a_scheduler_of_their_own_are_among_those_of_linux() {
+    let list = printed(&["reproduce", "--list"]);
+    for name in ["icpe24-throughput", "hotstorage23-low-latency", "cachyos-kyber"] {
+        assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
+    }
+    let document: Value =
+        serde_json::from_str(&printed(&["reproduce", "hotstorage23-low-latency", "--format", "json"])).unwrap();
+    let cells = document["tables"][0]["cells"].as_array().unwrap();
+    let rows = |row: &str| cells.iter().filter(|cell| cell["row"] == row).count();
+    assert_eq!((rows("depth 1"), rows("depth 32")), (11, 7));
+    let added = |scheduler: &str| {
+        let column = format!("{scheduler} adds, us");
+        cells.iter().find(|cell| cell["column"] == column.as_str()).unwrap()["ours"].as_f64().unwrap()
+    };
+    assert!(added("bfq") > added("kyber").max(added("mq-deadline")) && added("mq-deadline") > 0.0, "{cells:?}");
+}
+
+#[test]
 fn unmeasured_parameters_are_halved_and_doubled_on_request() {
     let arguments = ["reproduce", "suse-dd", "--sensitivity"];
     let text = printed(&arguments);

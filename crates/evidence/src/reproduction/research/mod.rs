@@ -20,8 +20,9 @@ use super::runs::{Setting, load};
 /// A drive of the age and class used in the papers: it serves about 40 random reads of 4 KiB in parallel, and 64
 /// saturate it.
 const DRIVE: &str = "Samsung_SSD_970_PRO_512GB";
+
 /// One second of a load with these jobs on a drive.
-fn comparison_of_jobs(name: &str, device: &str, jobs: &str, setting: Setting) -> Comparison {
+pub(super) fn comparison_of_jobs(name: &str, device: &str, jobs: &str, setting: Setting) -> Comparison {
     let global =
         "[global]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=libaio\nbs=4k\ntime_based\nruntime=1\nsize=100g\n";
     Comparison {
@@ -34,7 +35,11 @@ fn comparison_of_jobs(name: &str, device: &str, jobs: &str, setting: Setting) ->
 }
 
 /// Runs a load under schedulers, in order; if a setting has several values, the runs of a scheduler are adjacent.
-fn run_schedulers(comparison: Comparison, schedulers: &[&str], setting: Setting) -> Result<Vec<RunFigures>, Error> {
+pub(super) fn run_schedulers(
+    comparison: Comparison,
+    schedulers: &[&str],
+    setting: Setting,
+) -> Result<Vec<RunFigures>, Error> {
     let schedulers = schedulers.iter().map(|&name| name.to_owned()).collect();
     let document = Comparison { schedulers, seed: setting.seed, ..comparison }.run(&Alone)?;
     Ok(document.runs.into_iter().map(RunFigures).collect())
@@ -46,12 +51,12 @@ fn vary(of: &str, name: &str, values: &[u32]) -> Vec<Vary> {
     vec![Vary { of: of.to_owned(), name: name.to_owned(), texts }]
 }
 
-fn tunable(scheduler: &str, name: &str, text: &str) -> Vec<Tunable> {
+pub(super) fn tunable(scheduler: &str, name: &str, text: &str) -> Vec<Tunable> {
     vec![Tunable { scheduler: scheduler.to_owned(), name: name.to_owned(), text: text.to_owned() }]
 }
 
 /// A run with access to the figures of its jobs. A job without I/O has figures of 0.
-struct RunFigures(Run);
+pub(super) struct RunFigures(Run);
 
 impl RunFigures {
     fn operations<'a>(&'a self, job: &'a str) -> impl Iterator<Item = &'a OperationSummary> {
@@ -64,7 +69,7 @@ impl RunFigures {
         self.operations(job).map(|operation| operation.ios as f64).sum()
     }
 
-    fn iops(&self, job: &str) -> f64 {
+    pub(super) fn iops(&self, job: &str) -> f64 {
         self.operations(job).map(|operation| operation.iops).sum()
     }
 
@@ -77,16 +82,21 @@ impl RunFigures {
         self.operations(job).map(percentile).max().unwrap_or(0) as f64 / 1e3
     }
 
-    fn p99_us(&self, job: &str) -> f64 {
+    /// The median latency of a job's slowest operation, us.
+    pub(super) fn p50_us(&self, job: &str) -> f64 {
+        self.latency_us(job, |operation| operation.lat_ns.p50)
+    }
+
+    pub(super) fn p99_us(&self, job: &str) -> f64 {
         self.latency_us(job, |operation| operation.lat_ns.p99)
     }
 
-    fn p99_9_us(&self, job: &str) -> f64 {
+    pub(super) fn p99_9_us(&self, job: &str) -> f64 {
         self.latency_us(job, |operation| operation.lat_ns.p99_9)
     }
 
     /// The mean latency of a job's only operation, us.
-    fn mean_us(&self, job: &str) -> f64 {
+    pub(super) fn mean_us(&self, job: &str) -> f64 {
         self.operations(job).map(|operation| operation.lat_ns.mean).sum::<f64>() / 1e3
     }
 
@@ -95,7 +105,7 @@ impl RunFigures {
         operations.map(|operation| operation.bytes_per_second).sum()
     }
 
-    fn cpu_us_per_io(&self) -> f64 {
+    pub(super) fn cpu_us_per_io(&self) -> f64 {
         self.0.cpu_us_per_io.unwrap_or(0.0)
     }
 }

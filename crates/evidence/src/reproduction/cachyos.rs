@@ -1,0 +1,107 @@
+//! Table `cachyos-kyber`: the targets that CachyOS sets for kyber by class of drive, beside kyber's defaults and none.
+
+use super::Table;
+use super::cell::{Cell, Judgement};
+use super::research::{RunFigures, comparison_of_jobs, run_schedulers, tunable};
+use super::runs::Setting;
+use hoistway_experiment::{Comparison, Error, QueueFile};
+
+pub(super) const CACHYOS: Table = Table {
+    name: "cachyos-kyber",
+    title: "a reader beside two writers under none, kyber, and kyber with the targets of five tiers of drives",
+    source: "none published: the tiers are those of CachyOS's configuration in 2026; whether it is shipped was not checked",
+    story: STORY,
+    device: TIERS[2].drive,
+    host: None,
+    unknowns: &[],
+    others: &[],
+    repeats_max: 3,
+    run: reproduce,
+};
+
+const STORY: &str = "Nothing is judged, because no figures were published: the table shows what users of that distribution can choose between. \
+                     CachyOS changed its default for NVMe to kyber because none is said to suffer under mixed loads. Each tier runs on a \
+                     preset of its class: there is none of generation 5, for which the fastest drive of generation 4 stands in, and all but \
+                     the 980 PRO are coarse models, not calibrated for mixed loads; how full a drive is they do not know. Latencies are \
+                     those of a process that reads 4 KiB at depth 4; two others write 64 KiB at random, 32 at a time each.";
+
+/// A tier of drives, with its settings.
+struct Tier {
+    name: &'static str,
+    drive: &'static str,
+    read_us: u32,
+    write_us: u32,
+    nr_requests: u32,
+}
+
+const TIERS: [Tier; 5] = [
+    Tier { name: "Optane", drive: "intel-p4800x-375gb", read_us: 50, write_us: 100, nr_requests: 128 },
+    Tier { name: "generation 5", drive: "Samsung_SSD_990_PRO_2TB", read_us: 200, write_us: 2000, nr_requests: 256 },
+    Tier { name: "high end", drive: "samsung-980pro-1tb", read_us: 500, write_us: 5000, nr_requests: 256 },
+    Tier { name: "middle", drive: "WD_Blue_SN580_1TB", read_us: 2000, write_us: 10_000, nr_requests: 256 },
+    Tier { name: "budget", drive: "CT1000P3PSSD8", read_us: 5000, write_us: 20_000, nr_requests: 128 },
+];
+
+const JOBS: &str = "[reader]\nrw=randread\niodepth=4\n\
+                    [writer]\nrw=randwrite\nbs=64k\niodepth=32\nnumjobs=2\n";
+
+impl Tier {
+    fn comparison(&self, setting: Setting) -> Comparison {
+        Comparison {
+            // Kyber needs some hundred milliseconds to find its depths.
+            ramp_ns: Some(setting.duration_from_ms(1000, 30_000)),
+            runtime_ns: Some(setting.duration_from_ms(2000, 60_000)),
+            ..comparison_of_jobs("cachyos-kyber", self.drive, JOBS, setting)
+        }
+    }
+
+    /// Kyber with the settings of this tier.
+    fn with_settings(&self, setting: Setting) -> Comparison {
+        let target = |name: &str, us: u32| tunable("kyber", name, &(1000 * us).to_string());
+        Comparison {
+            tunables: [target("read_lat_nsec", self.read_us), target("write_lat_nsec", self.write_us)].concat(),
+            queue_files: vec![QueueFile { file: "nr_requests".to_owned(), text: self.nr_requests.to_string() }],
+            ..self.comparison(setting)
+        }
+    }
+}
+
+fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
+    let mut cells = Vec::new();
+    for tier in &TIERS {
+        let mut runs = run_schedulers(tier.comparison(setting), &["none", "kyber"], setting)?;
+        runs.extend(run_schedulers(tier.with_settings(setting), &["kyber"], setting)?);
+        for (what, run) in ["none", "kyber", "kyber of the tier"].iter().zip(&runs) {
+            let row = format!("{} ({}): {what}", tier.name, tier.drive);
+            let over_none = |figure: fn(&RunFigures, &str) -> f64, job| figure(run, job) / figure(&runs[0], job);
+            for (column, figure) in [
+                ("median, us", run.p50_us("reader")),
+                ("p99, us", run.p99_us("reader")),
+                ("p99.9, us", run.p99_9_us("reader")),
+                ("reads over none's", over_none(RunFigures::iops, "reader")),
+                ("writes over none's", over_none(RunFigures::iops, "writer")),
+            ] {
+                cells.push(Cell::new(&row, column, figure, None, Judgement::None));
+            }
+        }
+    }
+    Ok(cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_device::Preset;
+
+    #[test]
+    fn each_tier_has_a_drive_of_its_own_and_looser_targets_than_the_tier_above() {
+        for pair in TIERS.windows(2) {
+            assert_ne!(pair[0].drive, pair[1].drive);
+            assert!(pair[0].read_us < pair[1].read_us && pair[0].write_us < pair[1].write_us, "{}", pair[1].name);
+        }
+        for tier in &TIERS {
+            assert_eq!(Preset::builtin(tier.drive).unwrap().name(), tier.drive);
+            assert!([128, 256].contains(&tier.nr_requests), "{}", tier.name);
+        }
+    }
+}
