@@ -294,6 +294,26 @@ fn every_bundled_load_runs_and_has_the_figure_that_it_is_about() {
 }
 
 #[test]
+fn the_loads_of_published_schedulers_run_under_every_scheduler() {
+    let loads =
+        ["deep-neighbour", "fua-writer", "priority-shares", "collection-deadline", "real-time-read", "l-and-t-apps"];
+    for load in loads {
+        let document = run(&Comparison {
+            load: Load::Scenario(load.to_owned()),
+            schedulers: names(&["all", "research", "shipping"]),
+            runtime_ns: Some(20_000_000),
+            ramp_ns: Some(0),
+            ..Comparison::default()
+        });
+        let [all, outside] = [&["none", "mq-deadline", "kyber", "bfq"][..], &["k2", "mqfq", "adios"]];
+        for scheduler in all.iter().chain(outside) {
+            let run = document.runs.iter().find(|run| run.scheduler == *scheduler);
+            assert!(run.is_some_and(|run| run.simulated_ios > 100), "{load} under {scheduler}");
+        }
+    }
+}
+
+#[test]
 fn research_selects_schedulers_outside_linux_and_default_and_all_do_not() {
     let of = |schedulers: &[&str]| {
         let comparison = Comparison { schedulers: names(schedulers), repeats: 1, ..small() };
