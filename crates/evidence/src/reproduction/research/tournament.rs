@@ -3,13 +3,14 @@
 use super::{DRIVE, RunFigures, comparison_of_jobs, run_schedulers};
 use crate::reproduction::Table;
 use crate::reproduction::cell::{Cell, Judgement};
-use crate::reproduction::runs::Setting;
-use hoistway_experiment::{Comparison, Error};
+use crate::reproduction::runs::{Setting, load};
+use hoistway_device::Preset;
+use hoistway_experiment::{Comparison, Devices, Error, Profile, scenarios};
 
 pub(in crate::reproduction) const TOURNAMENT: Table = Table {
     name: "research-tournament",
-    title: "seven schedulers under six loads on an NVMe drive",
-    source: "none: the loads are those of vFair, CFFQ, K2 and MQFQ, and what tenants complain of",
+    title: "seven schedulers under the loads of the papers, on 1 to 10 cores and on a drive of low latency",
+    source: "none: the loads are those of vFair, TABS, CFFQ, HIOS, K2, blk-switch and MQFQ, and what tenants complain of",
     story: STORY,
     device: DRIVE,
     host: None,
@@ -20,81 +21,118 @@ pub(in crate::reproduction) const TOURNAMENT: Table = Table {
 };
 
 const STORY: &str = "Nothing is judged. Jain's index is that of bytes over what is due to each job: 1 if each has its share, 1/n if one of n \
-                     has everything; the worst share is that of the job that is furthest below what is due to it. Latencies are those of the \
-                     job that waits. Throughput and CPU time of an I/O are those of all jobs over none's. mqfq gives weights and levels \
-                     their shares within 0.1 % at none's throughput, where bfq loses 42 %; a process at depth 1 it cannot give more than its \
-                     one request takes, but that waits little more than a third as long. Beside large writes no scheduler shortens the tail of reads, \
-                     which is the flash's own; bfq, which lets the drive idle, gives each of the two half of a fifth of none's throughput. adios and \
-                     k2 hold back more than this drive needs at their defaults, and lose a quarter to a third of reads alone; where write-back \
-                     floods the drive, commits wait for 3 ms under adios and bfq and for 17 to 82 ms under all others.";
+                     has everything; the worst share is that of the job that is furthest below what is due to it. Due is a share by \
+                     weight or level; in the loads of TABS, HIOS, K2 and blk-switch the same part of what each job has alone under none. \
+                     Latencies are those of the job that waits. Throughput and CPU time of an I/O are those of all jobs over none's.";
 
 const SCHEDULERS: [&str; 7] = ["none", "mq-deadline", "bfq", "kyber", "k2", "adios", "mqfq"];
 
+/// The drive of the loads with many cores: faster than one core.
+const FAST_DRIVE: &str = "samsung-980pro-1tb";
+const LOW_LATENCY_DRIVE: &str = "intel-p4800x-375gb";
+
 /// A load of the tournament.
 struct Contest {
-    name: &'static str,
-    jobs: &'static str,
-    /// Jobs, and the relative share of each.
-    due: &'static [(&'static str, f64)],
+    name: String,
+    jobs: Jobs,
+    due: Due,
     /// The job whose latency matters.
     latency_job: &'static str,
 }
 
-const CONTESTS: [Contest; 6] = [
+enum Jobs {
+    /// These jobs on this drive.
+    OnDrive(&'static str, String),
+    /// A bundled load on its own drive.
+    Scenario(&'static str),
+}
+
+/// What is due to each job.
+enum Due {
+    /// A share in proportion to these numbers.
+    Shares(Vec<(String, f64)>),
+    /// The same part for each of these jobs of what it has alone under none.
+    PartOfAlone(&'static [&'static str]),
+}
+
+fn shares(of: &[(&str, f64)]) -> Due {
+    Due::Shares(of.iter().map(|&(job, due)| (job.to_owned(), due)).collect())
+}
+
+fn scenario(name: &'static str, due: Due, latency_job: &'static str) -> Contest {
+    Contest { name: name.to_owned(), jobs: Jobs::Scenario(name), due, latency_job }
+}
+
+/// A process at depth 128 on each of some cores.
+fn cores(count: usize) -> Contest {
+    let names = (0..count).map(|core| format!("p{core}"));
+    let jobs = names
+        .clone()
+        .enumerate()
+        .map(|(core, name)| format!("[{name}]\nrw=randread\niodepth=128\ncpus_allowed={core}\n"));
     Contest {
-        name: "noisy neighbour: reads at depth 4 beside large writes",
-        jobs: "[quiet]\nrw=randread\niodepth=4\ncgroup=quiet\n[noisy]\nrw=randwrite\nbs=64k\niodepth=64\ncgroup=noisy\n",
-        due: &[("quiet", 1.0), ("noisy", 1.0)],
-        latency_job: "quiet",
-    },
-    Contest {
-        name: "weights 1 : 2 : 4 : 8",
-        jobs: "[w1]\nrw=randread\niodepth=64\nnumjobs=2\ncgroup=w1\ncgroup_weight=100\n\
-               [w2]\nrw=randread\niodepth=64\nnumjobs=2\ncgroup=w2\ncgroup_weight=200\n\
-               [w4]\nrw=randread\niodepth=64\nnumjobs=2\ncgroup=w4\ncgroup_weight=400\n\
-               [w8]\nrw=randread\niodepth=64\nnumjobs=2\ncgroup=w8\ncgroup_weight=800\n",
-        due: &[("w1", 1.0), ("w2", 2.0), ("w4", 4.0), ("w8", 8.0)],
-        latency_job: "w8",
-    },
-    Contest {
-        name: "deep neighbour: depth 1 beside four of depth 64",
-        jobs: "[lone]\nrw=randread\niodepth=1\ncgroup=lone\n[deep]\nrw=randread\niodepth=64\nnumjobs=4\ncgroup=deep\n",
-        due: &[("lone", 1.0), ("deep", 1.0)],
-        latency_job: "lone",
-    },
-    Contest {
-        name: "priorities: best-effort levels 0, 4 and 7",
-        jobs: "[b0]\nrw=randread\niodepth=64\nnumjobs=2\nprioclass=2\nprio=0\n\
-               [b4]\nrw=randread\niodepth=64\nnumjobs=2\nprioclass=2\nprio=4\n\
-               [b7]\nrw=randread\niodepth=64\nnumjobs=2\nprioclass=2\nprio=7\n",
-        due: &[("b0", 8.0), ("b4", 4.0), ("b7", 1.0)],
-        latency_job: "b0",
-    },
-    Contest {
-        name: "real-time reads beside reads and writes",
-        jobs: "[urgent]\nrw=randread\nprioclass=1\nprio=0\niodepth=1\n[bulk]\nrw=randrw\nrwmixread=50\niodepth=32\nnumjobs=3\n",
-        due: &[("urgent", 1.0), ("bulk", 3.0)],
-        latency_job: "urgent",
-    },
-    Contest {
-        name: "commits: sync writes beside write-back",
-        jobs: "[commits]\nrw=randwrite\niodepth=1\nnumjobs=4\nsync=1\n[writeback]\nrw=write\nbs=256k\ndirect=0\niodepth=1\n",
-        due: &[("commits", 1.0), ("writeback", 1.0)],
-        latency_job: "commits",
-    },
-];
+        name: format!("a process at depth 128 on each of {count} cores").replace("each of 1 cores", "one core"),
+        jobs: Jobs::OnDrive(FAST_DRIVE, jobs.collect()),
+        due: Due::Shares(names.map(|name| (name, 1.0)).collect()),
+        latency_job: "p0",
+    }
+}
+
+fn contests() -> Vec<Contest> {
+    let mut contests = vec![
+        Contest {
+            name: "noisy neighbour: reads at depth 4 beside large writes".to_owned(),
+            jobs: Jobs::OnDrive(
+                DRIVE,
+                "[quiet]\nrw=randread\niodepth=4\ncgroup=quiet\n\
+                 [noisy]\nrw=randwrite\nbs=64k\niodepth=64\ncgroup=noisy\n"
+                    .to_owned(),
+            ),
+            due: shares(&[("quiet", 1.0), ("noisy", 1.0)]),
+            latency_job: "quiet",
+        },
+        Contest {
+            name: "weights 1 : 2 : 4 : 8".to_owned(),
+            jobs: Jobs::OnDrive(
+                DRIVE,
+                "[w1]\nrw=randread\niodepth=64\nnumjobs=2\ncgroup=w1\ncgroup_weight=100\n\
+                 [w2]\nrw=randread\niodepth=64\nnumjobs=2\ncgroup=w2\ncgroup_weight=200\n\
+                 [w4]\nrw=randread\niodepth=64\nnumjobs=2\ncgroup=w4\ncgroup_weight=400\n\
+                 [w8]\nrw=randread\niodepth=64\nnumjobs=2\ncgroup=w8\ncgroup_weight=800\n"
+                    .to_owned(),
+            ),
+            due: shares(&[("w1", 1.0), ("w2", 2.0), ("w4", 4.0), ("w8", 8.0)]),
+            latency_job: "w8",
+        },
+        scenario("deep-neighbour", shares(&[("lone", 1.0), ("deep", 1.0)]), "lone"),
+        scenario("fua-writer", Due::PartOfAlone(&["reader", "fua-writer"]), "reader"),
+        scenario("priority-shares", shares(&[("level-0", 8.0), ("level-4", 4.0), ("level-7", 1.0)]), "level-0"),
+        scenario("collection-deadline", Due::PartOfAlone(&["reads", "overwriting"]), "reads"),
+        scenario("real-time-read", Due::PartOfAlone(&["urgent", "background"]), "urgent"),
+        scenario("l-and-t-apps", Due::PartOfAlone(&["l-apps", "t-apps"]), "l-apps"),
+    ];
+    contests.extend([1, 2, 5, 10].map(cores));
+    contests.push(Contest {
+        name: "low-latency drive: a reader and a writer at depth 1".to_owned(),
+        jobs: Jobs::OnDrive(
+            LOW_LATENCY_DRIVE,
+            "[reader]\nrw=randread\niodepth=1\ncgroup=reader\n[writer]\nrw=randwrite\niodepth=1\ncgroup=writer\n"
+                .to_owned(),
+        ),
+        due: shares(&[("reader", 1.0), ("writer", 1.0)]),
+        latency_job: "reader",
+    });
+    contests
+}
 
 fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     let mut cells = Vec::new();
-    for contest in &CONTESTS {
-        let comparison = Comparison {
-            runtime_ns: Some(setting.duration_from_ms(500, 30_000)),
-            ..comparison_of_jobs("research-tournament", DRIVE, contest.jobs, setting)
-        };
-        let runs = run_schedulers(comparison, &SCHEDULERS, setting)?;
+    for contest in &contests() {
+        let due = contest.due(setting)?;
+        let runs = run_schedulers(contest.comparison(None, setting), &SCHEDULERS, setting)?;
         for (scheduler, run) in SCHEDULERS.iter().zip(&runs) {
             let row = format!("{}: {scheduler}", contest.name);
-            let columns = contest.figures(run, &runs[0]);
+            let columns = contest.figures(&due, run, &runs[0]);
             cells.extend(columns.map(|(column, figure)| Cell::new(&row, column, figure, None, Judgement::None)));
         }
     }
@@ -102,11 +140,46 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
 }
 
 impl Contest {
-    fn figures(&self, run: &RunFigures, none: &RunFigures) -> [(&'static str, f64); 6] {
-        let over_due: Vec<f64> = self.due.iter().map(|&(job, due)| run.bytes_per_second(job) / due).collect();
+    /// The load, or only one of its jobs.
+    fn comparison(&self, only: Option<&str>, setting: Setting) -> Comparison {
+        let select = |text: &str| only.map_or_else(|| text.to_owned(), |job| only_job(text, job));
+        let comparison = match &self.jobs {
+            Jobs::OnDrive(drive, jobs) => Comparison {
+                cpus: (*drive == FAST_DRIVE).then_some(10),
+                ..comparison_of_jobs("research-tournament", drive, &select(jobs), setting)
+            },
+            Jobs::Scenario(name) => {
+                let scenario = scenarios::named(name).expect("a test looks for the loads of the tournament");
+                Comparison {
+                    load: load(&format!("{name}.fio"), &select(scenario.job)),
+                    devices: vec![device(name, &scenario.page.device)],
+                    // Half a second later the last of its jobs has begun.
+                    ramp_ns: Some(setting.duration_from_ms(500, 5000)),
+                    ..Comparison::default()
+                }
+            }
+        };
+        Comparison { runtime_ns: Some(setting.duration_from_ms(400, 30_000)), ..comparison }
+    }
+
+    /// What is due to each job.
+    fn due(&self, setting: Setting) -> Result<Vec<(String, f64)>, Error> {
+        let jobs = match &self.due {
+            Due::Shares(shares) => return Ok(shares.clone()),
+            Due::PartOfAlone(jobs) => jobs,
+        };
+        let alone = |&job: &&str| {
+            let runs = run_schedulers(self.comparison(Some(job), setting), &["none"], setting)?;
+            Ok((job.to_owned(), runs[0].bytes_per_second(job)))
+        };
+        jobs.iter().map(alone).collect()
+    }
+
+    fn figures(&self, due: &[(String, f64)], run: &RunFigures, none: &RunFigures) -> [(&'static str, f64); 6] {
+        let over_due: Vec<f64> = due.iter().map(|(job, due)| run.bytes_per_second(job) / due).collect();
         let (sum, squares) = (over_due.iter().sum::<f64>(), over_due.iter().map(|share| share * share).sum::<f64>());
-        let due: f64 = self.due.iter().map(|&(_, due)| due).sum();
-        let worst = over_due.iter().copied().fold(f64::INFINITY, f64::min) * due / run.all_bytes_per_second();
+        let all_due: f64 = due.iter().map(|(_, due)| due).sum();
+        let worst = over_due.iter().copied().fold(f64::INFINITY, f64::min) * all_due / run.all_bytes_per_second();
         [
             ("Jain's index", sum * sum / (over_due.len() as f64 * squares)),
             ("worst share over due", worst),
@@ -115,5 +188,95 @@ impl Contest {
             ("throughput", run.all_bytes_per_second() / none.all_bytes_per_second()),
             ("CPU time", run.cpu_us_per_io() / none.cpu_us_per_io()),
         ]
+    }
+}
+
+/// The device of a bundled load; TABS is about drives in which writes with FUA block reads.
+fn device(scenario: &str, preset: &str) -> Devices {
+    if scenario != "fua-writer" {
+        return preset.into();
+    }
+    let text = Preset::builtin_toml(preset).expect("a test looks for the loads of the tournament");
+    let text = text.replacen("[flash]\n", "[flash]\nfua_blocks_reads = true\n", 1);
+    Devices {
+        common: Some(Profile::Text { name: format!("{preset} with FUA that blocks reads"), text }),
+        ..preset.into()
+    }
+}
+
+/// A job file with only this job and what is global.
+fn only_job(text: &str, job: &str) -> String {
+    let mut is_kept = true;
+    let mut kept = String::new();
+    for line in text.lines() {
+        if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            is_kept = section == "global" || section == job;
+        }
+        if is_kept {
+            kept += line;
+            kept.push('\n');
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tournament_has_every_load_and_knows_its_jobs() {
+        let contests = contests();
+        let names: Vec<&str> = contests.iter().map(|contest| contest.name.as_str()).collect();
+        let loads = [
+            "noisy neighbour",
+            "weights 1 : 2 : 4 : 8",
+            "deep-neighbour",
+            "fua-writer",
+            "priority-shares",
+            "collection-deadline",
+            "real-time-read",
+            "l-and-t-apps",
+            "a process at depth 128 on one core",
+            "a process at depth 128 on each of 10 cores",
+            "low-latency drive",
+        ];
+        for load in loads {
+            assert_eq!(names.iter().filter(|name| name.starts_with(load)).count(), 1, "{load}: {names:?}");
+        }
+        for contest in &contests {
+            let text = match &contest.jobs {
+                Jobs::OnDrive(_, jobs) => jobs.as_str(),
+                Jobs::Scenario(name) => scenarios::named(name).unwrap().job,
+            };
+            let due: Vec<&str> = match &contest.due {
+                Due::Shares(shares) => shares.iter().map(|(job, _)| job.as_str()).collect(),
+                Due::PartOfAlone(jobs) => jobs.to_vec(),
+            };
+            let jobs: Vec<&str> = text
+                .lines()
+                .filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'))
+                .filter(|section| *section != "global")
+                .collect();
+            assert_eq!(due, jobs, "{}", contest.name);
+            assert!(jobs.contains(&contest.latency_job), "{}", contest.name);
+        }
+    }
+
+    #[test]
+    fn reads_wait_for_fua_in_the_drive_of_one_load_only() {
+        let blocks = |scenario| match device(scenario, DRIVE).common.unwrap() {
+            Profile::Text { text, .. } => {
+                Preset::from_toml(&text, "drive.toml").is_ok() && text.contains("fua_blocks_reads = true")
+            }
+            Profile::Named(_) => false,
+        };
+        assert_eq!(["fua-writer", "real-time-read"].map(blocks), [true, false]);
+    }
+
+    #[test]
+    fn one_job_is_cut_out_with_what_is_global() {
+        let text = "; a comment\n[global]\nbs=4k\n[a]\nrw=read\n[b]\nrw=write\n";
+        assert_eq!(only_job(text, "b"), "; a comment\n[global]\nbs=4k\n[b]\nrw=write\n");
     }
 }
