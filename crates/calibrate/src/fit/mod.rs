@@ -14,6 +14,7 @@ mod simulated;
 #[cfg(test)]
 mod tests;
 
+use hoistway_blk::ground::Kernel;
 use hoistway_device::{CalibratedRange, Calibration, Preset, PresetFile, Residual};
 use hoistway_sim::Host;
 
@@ -42,6 +43,8 @@ pub struct FitPlan {
     pub like: Preset,
     /// The host of the measurements.
     pub host: Host,
+    /// The kernel of the measurements.
+    pub kernel: Kernel,
     /// Names of the model's parameters to fit; if empty, those that the rows can determine.
     pub parameters: Vec<String>,
     /// Maximum evaluations, 1 to [`EVALUATIONS_MAX`].
@@ -129,7 +132,8 @@ pub fn fit(plan: &FitPlan, should_continue: impl Fn(u32) -> bool) -> Result<Fit,
     };
     let simulate = |preset: &Preset| {
         let figures = plan.rows.iter().map(|row| {
-            simulated::figures(row, preset, &plan.host).map_err(|error| format!("line {}: {error}", row.line))
+            simulated::figures(row, preset, &plan.host, plan.kernel)
+                .map_err(|error| format!("line {}: {error}", row.line))
         });
         figures.collect::<Result<Vec<Vec<f64>>, _>>()
     };
@@ -230,6 +234,8 @@ impl Fit {
         Calibration {
             on: format!("{} (scheduler none), {} rows{state}", plan.source, plan.rows.len()),
             valid_range: format!("{range_text}; for anything else as {}", plan.like.name),
+            host: Some(plan.host.name.clone()),
+            kernel: Some(plan.kernel.to_string()),
             assumed: false,
             range,
             residuals: self

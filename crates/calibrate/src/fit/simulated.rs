@@ -22,7 +22,7 @@ const RAMP_SHARE: f64 = 0.5;
 ///
 /// # Errors
 /// If the load cannot run on the device.
-pub(super) fn figures(row: &MeasurementRow, device: &Preset, host: &Host) -> Result<Vec<f64>, String> {
+pub(super) fn figures(row: &MeasurementRow, device: &Preset, host: &Host, kernel: Kernel) -> Result<Vec<f64>, String> {
     let mut load = row.load();
     let (ramp, runtime) = ramp_and_runtime(row);
     for process in &mut load.processes {
@@ -35,7 +35,7 @@ pub(super) fn figures(row: &MeasurementRow, device: &Preset, host: &Host) -> Res
         workload: &load,
         devices: vec![device],
         guests: None,
-        queue: QueueSettings::new(Kernel::DEFAULT, host.cpus.unwrap_or(8)),
+        queue: QueueSettings::new(kernel, host.cpus.unwrap_or(8)),
         host: host.clone(),
         runtime: None,
     };

@@ -16,12 +16,12 @@ fn measured(like: &Preset, values: &[(&str, f64)]) -> Vec<MeasurementRow> {
     for row in &mut rows {
         row.figures = vec![MeasuredFigure { what: FigureKind::Iops, value: 5e4 }];
         // The latency that corresponds to this rate.
-        row.figures[0].value = simulated::figures(row, &device, &host()).unwrap()[0];
+        row.figures[0].value = simulated::figures(row, &device, &host(), Kernel::DEFAULT).unwrap()[0];
         row.figures.push(MeasuredFigure {
             what: FigureKind::Mean,
             value: f64::from(row.outstanding()) * 1e6 / row.figures[0].value,
         });
-        let figures = simulated::figures(row, &device, &host()).unwrap();
+        let figures = simulated::figures(row, &device, &host(), Kernel::DEFAULT).unwrap();
         for (figure, model) in row.figures.iter_mut().zip(figures) {
             noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             figure.value = model * (0.98 + 0.04 * (noise >> 33) as f64 / f64::from(1_u32 << 31));
@@ -44,6 +44,7 @@ fn plan(rows: Vec<MeasurementRow>, parameters: &[&str]) -> FitPlan {
         source: "m.csv".to_owned(),
         like: like(),
         host: host(),
+        kernel: Kernel::DEFAULT,
         parameters: parameters.iter().map(|name| (*name).to_owned()).collect(),
         evaluations: 600,
         name: "fitted".to_owned(),
@@ -66,6 +67,8 @@ fn the_parameters_of_a_preset_are_found_again_from_its_own_noisy_rows() {
     assert!(worst < 0.08, "{worst}\n{}", fit.report());
     let calibration = fit.preset.calibration();
     assert_eq!(calibration.residuals.len(), 10);
+    let fitted_for = [&calibration.host, &calibration.kernel].map(|text| text.clone().unwrap());
+    assert_eq!(fitted_for, [Host::DEFAULT.to_owned(), Kernel::DEFAULT.to_string()]);
     assert!(calibration.sources["flash.read_us"].starts_with("fit to m.csv, known to"), "{calibration:?}");
     assert!(calibration.range.is_none() && calibration.valid_range.contains("each alone, 1 to 512 outstanding"));
     let text = PresetFile::from(fit.preset.clone()).to_toml().unwrap();

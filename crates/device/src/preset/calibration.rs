@@ -12,6 +12,12 @@ pub struct Calibration {
     pub on: String,
     /// The loads for which the model is valid, as text.
     pub valid_range: String,
+    /// The name of the host profile that the parameters were fitted with: predictions for that machine need the same one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The release of Linux that was measured and simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// Whether nothing was compared with a device: all numbers are from data sheets, or assumed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,

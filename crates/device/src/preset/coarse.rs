@@ -73,6 +73,8 @@ pub(super) fn file(name: &str) -> Option<PresetFile> {
             valid_range: "saturated reads or writes, each alone. Latencies at low depth, mixed loads, flushes, \
                           sequential 4 KiB I/O and pauses are typical values, not this drive's."
                 .to_owned(),
+            host: None,
+            kernel: None,
             assumed: false,
             // A range of read shares cannot express that reads and writes only come unmixed.
             range: None,

@@ -40,6 +40,12 @@ fn write_description(preset: &Preset, out: &mut String) -> std::fmt::Result {
         flag(shape.fua, "FUA", "no FUA"),
     )?;
     writeln!(out, "  calibrated on: {}", calibration.on)?;
+    if let Some(host) = &calibration.host {
+        writeln!(out, "  fitted with the host profile: {host}")?;
+    }
+    if let Some(kernel) = &calibration.kernel {
+        writeln!(out, "  fitted for: Linux {kernel}")?;
+    }
     writeln!(out, "  valid for: {}", calibration.valid_range)?;
     if let Some(range) = &calibration.range {
         writeln!(out, "  calibrated range: {range}")?;

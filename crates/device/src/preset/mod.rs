@@ -198,6 +198,8 @@ impl Preset {
         let calibration = Calibration {
             on: format!("nothing: its numbers differ from those of {}, on which it is based", original.name),
             valid_range: "it has not been compared with a device".to_owned(),
+            host: None,
+            kernel: None,
             assumed: true,
             range: None,
             residuals: Vec::new(),

@@ -333,6 +333,8 @@ const TRACER: &[Key] = &[key("keeps_events", Kind::Whole(1, 1 << 24, "events"))]
 const CALIBRATION: &[Key] = &[
     key("on", Kind::Text),
     key("valid_range", Kind::Text),
+    optional("host", Kind::Text),
+    optional("kernel", Kind::Text),
     optional("assumed", Kind::Flag),
     optional("range", Kind::Section(CALIBRATED_RANGE)),
     optional("residuals", Kind::Sections(RESIDUAL)),

@@ -4,8 +4,9 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use clap::Args;
+use hoistway_experiment::KernelOption;
 use hoistway_linux::Root;
 use hoistway_linux::apply::{Applier, Persist, Plan, Restored, Temporary, Udevadm, is_setuid};
 use hoistway_linux::below::{self, Below};
@@ -51,7 +52,7 @@ impl Target {
             let is_same =
                 if is_new { named_again == path } else { named_again.canonicalize().ok() == path.canonicalize().ok() };
             ensure!(is_same, "--writes {}: is not the target (expected {name})", named_again.display());
-            if is_new && !made::make(path, bytes, is_interrupted).map_err(|why| anyhow::anyhow!("{name}: {why}"))? {
+            if is_new && !made::make(path, bytes, is_interrupted).map_err(|why| anyhow!("{name}: {why}"))? {
                 return Ok(None);
             }
         }
@@ -83,6 +84,12 @@ impl Target {
             [name] => self.host.device(name),
             _ => None,
         }
+    }
+
+    /// The running kernel, and the release that stands for it in simulations.
+    pub(crate) fn kernel(&self) -> Result<KernelOption> {
+        let release = &self.host.kernel.release;
+        release.parse().map_err(|why: String| anyhow!("the running kernel {release}: {why}"))
     }
 
     /// The schedulers that are available on all disks below.

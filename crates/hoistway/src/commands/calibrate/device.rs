@@ -102,7 +102,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     let disk = target.disk();
     let like = arguments.like.clone().or_else(|| Some(disk?.preset.as_ref()?.name.clone()));
     let like = like.unwrap_or_else(|| GENERIC_PRESET.to_owned());
-    let like = preset_with_sysfs_properties(preset_called(&like, &environment)?, disk)?;
+    let like = preset_with_sysfs_properties(preset_called(&like, "--like", &environment)?, disk)?;
     environment.spare(&arguments.output)?;
     let output = Output::open(Some(&arguments.output))?;
     let csv = arguments.csv.as_deref().map(|file| Output::open(Some(file))).transpose()?;
@@ -127,6 +127,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
         source: format!("hoistway calibrate device {}", arguments.target.display()),
         like,
         host,
+        kernel: target.kernel()?.kernel,
         parameters: Vec::new(),
         evaluations: arguments.evaluations,
         name: arguments.output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),

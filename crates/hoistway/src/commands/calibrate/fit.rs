@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use hoistway_blk::ground::Kernel;
 use hoistway_calibrate::fit::{EVALUATIONS_MAX, FitError, FitPlan, fit, from_csv, from_fio_json};
 use hoistway_device::{Preset, PresetFile};
-use hoistway_experiment::CallerEnvironment as _;
+use hoistway_experiment::{CallerEnvironment as _, KernelOption};
 use hoistway_sim::Host;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -47,6 +48,9 @@ pub(crate) struct Arguments {
     /// The host that ran the measurements: a profile of `hoistway hosts`, or a TOML file.
     #[arg(long, value_name = "PROFILE", default_value = Host::DEFAULT)]
     host: String,
+    /// The Linux release that was measured, any or what `uname -r` prints.
+    #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT.into())]
+    kernel: KernelOption,
     /// Write the preset to this file, and name it after the file.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -66,8 +70,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     let plan = FitPlan {
         rows,
         source: arguments.measurements.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        like: preset_called(&arguments.like, &environment)?,
+        like: preset_called(&arguments.like, "--like", &environment)?,
         host: host_called(&arguments.host, &environment)?,
+        kernel: arguments.kernel.kernel,
         parameters: arguments.parameters.clone(),
         evaluations: arguments.evaluations,
         name: arguments.output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
@@ -110,13 +115,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// The preset of `--like`.
-pub(super) fn preset_called(name_or_path: &str, environment: &CommandLine) -> Result<Preset> {
-    builtin_or_file(name_or_path, "--like", environment, Preset::builtin, Preset::from_toml)
+/// The preset that an option names.
+pub(crate) fn preset_called(name_or_path: &str, option: &str, environment: &CommandLine) -> Result<Preset> {
+    builtin_or_file(name_or_path, option, environment, Preset::builtin, Preset::from_toml)
 }
 
 /// The profile of `--host`.
-pub(super) fn host_called(name_or_path: &str, environment: &CommandLine) -> Result<Host> {
+pub(crate) fn host_called(name_or_path: &str, environment: &CommandLine) -> Result<Host> {
     builtin_or_file(name_or_path, "--host", environment, Host::builtin, Host::from_toml)
 }
 

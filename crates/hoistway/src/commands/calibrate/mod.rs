@@ -1,7 +1,7 @@
 //! `hoistway calibrate`: makes host profiles and device models from measurements.
 
 mod device;
-mod fit;
+pub(crate) mod fit;
 mod host;
 
 use anyhow::Result;

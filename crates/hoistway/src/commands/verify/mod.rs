@@ -1,5 +1,6 @@
 //! `hoistway verify`: compares a prediction with measurements under this machine's kernel.
 
+mod fit_conditions;
 mod job_text;
 
 use std::io::{IsTerminal, Write as _};
@@ -22,10 +23,12 @@ use hoistway_terminal::output::Output;
 use hoistway_terminal::{Ending, printable};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
+use crate::commands::calibrate::fit::{host_called, preset_called};
 use crate::commands::compare::parse;
 use crate::commands::options::{ReplayOptions, parse_time};
 use crate::commands::target::{Queues, Target, TargetOptions};
 use crate::input::CommandLine;
+use fit_conditions::FitConditions;
 
 /// The schedulers that both the kernel and the simulator have.
 const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
@@ -73,7 +76,8 @@ pub(crate) struct Arguments {
     /// Override the runtime of every job, in the simulation and on the kernel.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     runtime: Option<Nanos>,
-    /// The host for the prediction: a profile of `hoistway hosts`, or a TOML file. [default: server; for a recording instant]
+    /// The host for the prediction: a profile of `hoistway hosts`, or a TOML file. [default: the one that the device model was fitted
+    /// with; for a model without a fit server, for a recording instant]
     #[arg(long, value_name = "PROFILE")]
     host: Option<String>,
     /// The output format.
@@ -161,7 +165,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         return Ok(Ending::Interrupted);
     };
     comparison.schedulers = schedulers(arguments, &target)?;
-    comparison.kernels = vec![target.host.kernel.release.clone()];
+    let kernel = target.kernel()?;
+    comparison.kernels = vec![kernel.to_string()];
+    let model = preset_called(&arguments.device, "--device", &environment)?;
+    let host = arguments.host.as_deref().map(|host| host_called(host, &environment)).transpose()?;
+    let conditions = FitConditions::of(&model, host.as_ref(), &kernel)
+        .map_err(|why| anyhow!("--device {}: {why}", arguments.device))?;
+    if comparison.hosts.is_empty() {
+        comparison.hosts = conditions.host.iter().map(|host| host.as_str().into()).collect();
+    }
     let experiment;
     let runs = if is_recording {
         experiment = recording_experiment(arguments, &comparison, &target);
@@ -185,7 +197,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(arguments.output.as_deref())?;
     let (applier, restored) = target.applier(&arguments.target_options.journal)?;
     restored.iter().for_each(|restored| say(&format!("{}: rolled back what a killed run had left", restored.device)));
-    let predicted = comparison.run_observed(&environment, &Unobserved)?;
+    let mut predicted = comparison.run_observed(&environment, &Unobserved)?;
+    predicted.doubts.extend(conditions.doubts);
     let queues = Queues::of(&target, &applier)?;
     let Some(measured) = measured(arguments, queues, &runs, (&comparison.schedulers, modifies), &interrupt)? else {
         return Ok(Ending::Interrupted);
