@@ -108,7 +108,7 @@ impl Request {
     }
 }
 
-/// The completion of a request: each request has exactly one, in any order, unless its client is dropped first.
+/// The completion of a request. Each request has exactly one, unless its client is dropped first; completions come in any order.
 #[derive(Debug)]
 pub struct Completion {
     /// The token of the request.
@@ -128,7 +128,7 @@ impl Errno {
     pub const PERM: Errno = Errno(1);
     /// The device failed.
     pub const IO: Errno = Errno(5);
-    /// The request is invalid: it is empty, or longer than [`TRANSFER_BYTES_MAX`].
+    /// The request is invalid: it is empty, its data is longer than [`TRANSFER_BYTES_MAX`], or it has more than 2^32 - 1 sectors.
     pub const INVAL: Errno = Errno(22);
     /// It reaches beyond the end of the volume, or the storage behind it is full.
     pub const NOSPC: Errno = Errno(28);
@@ -138,9 +138,7 @@ impl Errno {
     pub const SHUTDOWN: Errno = Errno(108);
     /// The client canceled the request before the queue saw it.
     pub const CANCELED: Errno = Errno(125);
-}
 
-impl Errno {
     /// The result of a bio with this status.
     #[inline]
     pub(crate) fn of(status: Status) -> Result<(), Errno> {

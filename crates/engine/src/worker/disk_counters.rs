@@ -16,7 +16,7 @@ use hoistway_measure::{DiskIos, DiskSummary, DiskTimes};
 #[derive(Debug)]
 pub struct DiskCounters {
     workers: Box<[WorkerCounters]>,
-    /// Requests in the scheduler. Those that were merged into others stay counted, since they did wait together.
+    /// Requests in the scheduler.
     held: AtomicI64,
     /// The tick up to which busy time is counted.
     stamp: AtomicU64,
@@ -131,21 +131,25 @@ impl DiskCounters {
                     self.count_ticks(own, now, true);
                 }
                 own.in_flight.store(own.in_flight.load(Relaxed) - 1, Relaxed);
-                if let Event::End(rq) = event {
-                    own.count(now, rq);
+                match event {
+                    Event::End(rq) => own.count(now, rq),
+                    // It was merged into another request of the scheduler.
+                    _ => {
+                        self.held.fetch_sub(1, Relaxed);
+                    }
                 }
             }
             Event::Complete(rq, Status::Ok) if rq.op == Op::Flush => {
                 add(&own.flushes.ios, 1);
                 add(&own.flushes.nanos, now.at.since(rq.issued).0);
             }
-            Event::Insert(_) => {
+            Event::Insert(rq) if rq.enters_elevator() => {
                 self.held.fetch_add(1, Relaxed);
             }
             Event::Dispatch { rq, .. } => {
                 let held = self.held.load(Relaxed);
                 add(&own.choices, u64::from(held > i64::from(rq.is_some())));
-                if rq.is_some() && held > 0 {
+                if rq.is_some() {
                     self.held.fetch_sub(1, Relaxed);
                 }
             }

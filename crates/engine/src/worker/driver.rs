@@ -1,4 +1,5 @@
-//! The driver of a worker, between the block layer and a station.
+//! The block layer's driver on a worker: makes commands of requests and starts them at the worker's station, its access to the
+//! target.
 
 use hoistway_blk::bio::{BioFlags, Op, Status};
 use hoistway_blk::drive::{Answer, Driver, Refusal};
@@ -15,11 +16,11 @@ pub struct StationDriver {
     slots: Slots,
     /// Requests at the station, by command number.
     in_flight: Vec<Option<Rq>>,
-    /// Their number.
+    /// The number of requests at the station.
     pub count: u32,
-    /// Distance between the tags of two hardware queues.
-    stride: u32,
-    /// The data of a command while it is started.
+    /// Tags of a hardware queue. The number of a command is `hctx * tags_per_queue + tag`.
+    tags_per_queue: u32,
+    /// The memory of the command that is being started; kept to reuse its allocation.
     segments: Vec<RawSegment>,
 }
 
@@ -31,7 +32,7 @@ impl StationDriver {
             slots,
             in_flight: (0..commands).map(|_| None).collect(),
             count: 0,
-            stride: queue_depth,
+            tags_per_queue: queue_depth,
             segments: Vec::new(),
         }
     }
@@ -44,7 +45,7 @@ impl StationDriver {
         rq
     }
 
-    /// Takes the commands that the station has completed.
+    /// Takes the commands that the station has completed. The station also submits here those that it has only queued.
     #[inline]
     pub fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>) {
         self.station.reap(now, ended);
@@ -56,7 +57,7 @@ impl Driver for StationDriver {
     fn queue_rq(&mut self, now: Now, rq: Rq, _: bool) -> Answer {
         // A request that reaches a driver has a tag.
         let Some(tag) = rq.driver_tag else { return Answer::Done(rq, Status::IoError) };
-        let id = u32::from(rq.hctx.0) * self.stride + tag;
+        let id = u32::from(rq.hctx.0) * self.tags_per_queue + tag;
         self.segments.clear();
         let mut zeroing = Zeroing::default();
         match rq.op {
