@@ -5,8 +5,8 @@ use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hoistway_blk::ground::Unit;
@@ -42,9 +42,9 @@ const NO_REPLY: &str = "the server closed the connection without a reply";
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "do")]
 pub enum Ask {
-    /// Its state.
+    /// Returns the state of the server.
     Show,
-    /// Writes a file of the queue: `scheduler`, `nr_requests`, or a tunable as `SCHEDULER.NAME`.
+    /// Writes a file below `queue/` (usually `scheduler` or `nr_requests`), or a tunable as `SCHEDULER.NAME`.
     Set {
         /// The file or tunable.
         key: String,
@@ -88,7 +88,7 @@ pub enum Ask {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Its state.
+    /// The state of the server.
     State(StateReport),
     /// The request was carried out.
     Done,
@@ -103,7 +103,7 @@ pub struct StateReport {
     pub schedulers: String,
     /// Requests of a hardware queue.
     pub nr_requests: String,
-    /// Whether exports share the target by weight although the scheduler is none.
+    /// Whether the server itself divides a fast target among the exports by weight, which the scheduler none does not.
     pub shares: bool,
     /// The tunables of the scheduler: name and value.
     pub tunables: Vec<(String, String)>,
@@ -169,7 +169,7 @@ impl StateReport {
 }
 
 impl ServerState {
-    /// What the control socket and the metrics report of it now.
+    /// The state of the server.
     #[must_use]
     pub fn report(&self) -> StateReport {
         let file = |name: &str| self.engine.attribute(name).map(|text| text.trim_end().to_owned()).unwrap_or_default();
@@ -216,7 +216,7 @@ impl ServerState {
         self.exports().live.iter().map(export_state).collect()
     }
 
-    /// Writes a file of the queue: `scheduler`, `nr_requests` or another one, or a tunable as `SCHEDULER.NAME`.
+    /// Writes a file below `queue/` (usually `scheduler` or `nr_requests`), or a tunable as `SCHEDULER.NAME`.
     ///
     /// # Errors
     /// If it does not exist, or rejects the value; as text.
@@ -241,7 +241,7 @@ impl ServerState {
             error => format!("{key}={value}: {error}{}", self.expected(&file)),
         });
         if written.is_ok() && file == "scheduler" {
-            // The scheduler is no longer the default.
+            // Sharing by weight is part of the default for fast targets. An operator who chooses a scheduler chooses without it.
             self.shares.want(false);
         }
         written
@@ -272,6 +272,8 @@ impl ServerState {
 
     fn handle(self: &Arc<Self>, ask: Ask, operator: &dyn Operator) -> Answer {
         let error_as_text = |changed: Result<(), ServerError>| changed.map_err(|error| error.to_string());
+        // A reload locks the changes itself.
+        let _changes = (ask != Ask::Reload).then(|| self.lock_changes());
         let (change, changed) = match ask {
             Ask::Show => return Answer::State(self.report()),
             Ask::Reload => return operator.reload().map_or_else(Answer::Refused, |()| Answer::Done),
@@ -306,10 +308,8 @@ impl ServerState {
             Err(why) => Answer::Refused(why),
         }
     }
-}
 
-impl ServerState {
-    /// The valid values of a file of the queue, in parentheses.
+    /// A suffix for an error, ` (expected ...)`, with the valid values of a file of the queue; empty if they are not known.
     fn expected(&self, file: &str) -> String {
         if file == "scheduler" {
             let names = self.report().schedulers.replace(['[', ']'], "");
@@ -330,7 +330,7 @@ impl ServerState {
 
 /// Operations that a control socket needs from the program around the server. Errors are one line.
 pub trait Operator: Sync {
-    /// Reloads the configuration.
+    /// Reloads the configuration. Locks the [changes](Site::lock_changes) itself, since a reload may also begin elsewhere.
     ///
     /// # Errors
     /// The reason why nothing was applied.
@@ -362,7 +362,7 @@ impl Control {
         Ok(Control { listener, _socket: Some(socket) })
     }
 
-    /// A listening socket that another process has created and will remove.
+    /// Uses a listening socket that another process has created and will remove.
     ///
     /// # Errors
     /// If it does not listen, or the system refuses.
@@ -375,17 +375,16 @@ impl Control {
     /// Serves requests until `stop` is set.
     pub fn serve(&self, server: &Arc<ServerState>, stop: &Stop, operator: &dyn Operator) {
         let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| stream);
-        let server_lock = Mutex::new(server);
         request_threads::serve(&self.listener, server, stop, accept, |stream| {
             // A peer that is too slow or gone gets no reply.
-            let _ = serve_control_connection(&server_lock, stream, stop, operator);
+            let _ = serve_control_connection(server, stream, stop, operator);
         });
     }
 }
 
-/// The lock serializes changes, since a change is based on the current state.
+/// Reads one request and sends its reply.
 fn serve_control_connection(
-    server: &Mutex<&Arc<ServerState>>,
+    server: &Arc<ServerState>,
     stream: &UnixStream,
     stop: &Stop,
     operator: &dyn Operator,
@@ -395,7 +394,7 @@ fn serve_control_connection(
     let request_stream = TimedStream::new(stream, TIMEOUT, Some(stop));
     BufReader::new(request_stream.take(REQUEST_BYTES_MAX)).read_until(b'\n', &mut line)?;
     let answer = match serde_json::from_slice(&line) {
-        Ok(ask) => server.lock().unwrap_or_else(PoisonError::into_inner).handle(ask, operator),
+        Ok(ask) => server.handle(ask, operator),
         Err(error) => Answer::Refused(format!("invalid request: {error}")),
     };
     let mut text = serde_json::to_string(&answer)?;
@@ -403,7 +402,7 @@ fn serve_control_connection(
     TimedStream::new(stream, TIMEOUT, Some(stop)).write_all(text.as_bytes())
 }
 
-/// Sends a request to a server and waits for the complete reply until the timeout.
+/// Sends a request to a server and waits for the complete reply. The timeout is that of all together, connecting included.
 ///
 /// # Errors
 /// If there is no server, or it does not reply in time.
@@ -422,10 +421,10 @@ pub fn ask(path: &Path, ask: &Ask, timeout: Duration) -> io::Result<Answer> {
     let mut line = serde_json::to_string(ask)?;
     line.push('\n');
     let mut text = String::new();
-    let mut stream = TimedStream::new(&stream, timeout, None);
-    let heard = stream.write_all(line.as_bytes());
-    let heard = heard.and_then(|()| stream.take(ANSWER_BYTES_MAX).read_to_string(&mut text));
-    heard.map_err(|error| match error.kind() {
+    let mut stream = TimedStream::until(&stream, deadline, None);
+    let received = stream.write_all(line.as_bytes());
+    let received = received.and_then(|()| stream.take(ANSWER_BYTES_MAX).read_to_string(&mut text));
+    received.map_err(|error| match error.kind() {
         ErrorKind::TimedOut => io::Error::other(format!("no reply within {} s", timeout.as_secs())),
         // Do not return it unchanged: callers take a broken pipe for a closed standard output, which is not an error.
         ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => io::Error::other(NO_REPLY),
@@ -435,4 +434,33 @@ pub fn ask(path: &Path, ask: &Ask, timeout: Duration) -> io::Result<Answer> {
         return Err(io::Error::other(NO_REPLY));
     }
     serde_json::from_str(&text).map_err(|error| io::Error::other(format!("invalid reply from the server: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connecting_and_waiting_for_the_reply_share_one_timeout() {
+        let folder = std::env::temp_dir().join(format!("hoistway-ask-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let mut backlog = Vec::new();
+        while let Ok(stream) = connect(&path) {
+            backlog.push(stream);
+        }
+        let (timeout, room_after) = (Duration::from_secs(2), Duration::from_millis(1500));
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            let accepting = scope.spawn(|| {
+                std::thread::sleep(room_after);
+                listener.accept().unwrap()
+            });
+            ask(&path, &Ask::Show, timeout).unwrap_err();
+            accepting.join().unwrap();
+        });
+        assert!(began.elapsed() < room_after + timeout, "{:?}", began.elapsed());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -1,7 +1,7 @@
 //! State that all connections of a server share.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use hoistway_engine::{Engine, Group};
 use rustls::ServerConfig;
@@ -49,6 +49,8 @@ const CLIENT_LINES_MAX: u32 = 200;
 pub struct ServerState {
     /// The running block layer.
     pub engine: Engine,
+    /// Held during a change by a control request or a reload.
+    changes: Mutex<()>,
     /// The exports; replaced as a whole.
     pub(crate) exports: Mutex<Arc<Exports>>,
     /// Withdrawn exports that may still have connections, and their groups.
@@ -89,6 +91,7 @@ impl ServerState {
     pub(crate) fn new(engine: Engine, inboxes: Inboxes, limits: ServerLimits, log: Log) -> ServerState {
         ServerState {
             engine,
+            changes: Mutex::default(),
             exports: Mutex::default(),
             withdrawn: Mutex::default(),
             files_open: OpenFiles::default(),
@@ -106,6 +109,12 @@ impl ServerState {
             guest_access: OnceLock::new(),
             log,
         }
+    }
+
+    /// Serializes changes of a running server: each is based on the state that it reads first, and must be the only one until
+    /// it is complete.
+    pub fn lock_changes(&self) -> MutexGuard<'_, ()> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The current exports.

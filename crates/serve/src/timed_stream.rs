@@ -18,7 +18,12 @@ pub(crate) struct TimedStream<'a, S> {
 impl<'a, S: AsFd> TimedStream<'a, S> {
     /// The stream must be non-blocking.
     pub(crate) fn new(stream: &'a S, timeout: Duration, stop: Option<&'a Stop>) -> TimedStream<'a, S> {
-        TimedStream { stream, deadline: Instant::now() + timeout, stop }
+        TimedStream::until(stream, Instant::now() + timeout, stop)
+    }
+
+    /// The same with a deadline that other steps share.
+    pub(crate) fn until(stream: &'a S, deadline: Instant, stop: Option<&'a Stop>) -> TimedStream<'a, S> {
+        TimedStream { stream, deadline, stop }
     }
 
     fn wait(&self, events: PollFlags) -> io::Result<()> {

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use hoistway_engine::{FileSpec, Files};
+use hoistway_serve::{Ask, ask};
 use rustix::process::{Signal, kill_process};
 
 use crate::control::{refused, shown};
@@ -141,6 +143,24 @@ fn a_reload_reports_a_new_export_order() {
     assert!(said.ends_with("reloaded: exports in the order \"vm2\", \"vm1\"\n"), "{said}");
     assert_eq!(shown(&server)["exports"][0]["name"], "vm2");
     assert!(reload(&mut server, &turned).contains("nothing changed"));
+}
+
+#[test]
+fn a_reload_by_a_signal_is_not_interleaved_with_changes_through_the_control_socket() {
+    // A reload sets the scheduler and then its tunables, which another scheduler in between would not have.
+    let mut server = start(BEFORE);
+    let path = server.folder().join("control.sock");
+    let set = |value: &str| Ask::Set { key: "scheduler".to_owned(), value: value.to_owned() };
+    let said: Vec<String> = std::thread::scope(|scope| {
+        let reloads = scope.spawn(|| (0..30).map(|_| reload(&mut server, BEFORE)).collect());
+        while !reloads.is_finished() {
+            for scheduler in ["none", "bfq"] {
+                ask(&path, &set(scheduler), Duration::from_secs(60)).unwrap();
+            }
+        }
+        reloads.join().unwrap()
+    });
+    assert!(said.iter().all(|said| !said.contains("refused")), "{said:?}");
 }
 
 #[test]

@@ -100,7 +100,7 @@ mod tests {
             assert!(pair[0].read_us < pair[1].read_us && pair[0].write_us < pair[1].write_us, "{}", pair[1].name);
         }
         for tier in &TIERS {
-            assert_eq!(Preset::builtin(tier.drive).unwrap().name(), tier.drive);
+            assert_eq!(Preset::builtin(tier.drive).unwrap().name, tier.drive);
             assert!([128, 256].contains(&tier.nr_requests), "{}", tier.name);
         }
     }

@@ -1,4 +1,4 @@
-//! A server on one thread and in virtual time, from start to end.
+//! A server under test, on one thread and in virtual time, from its start to its end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -22,7 +22,7 @@ use crate::spec::Placed;
 
 const WORKERS: usize = 3;
 
-/// Only little more than the additional memory of one client.
+/// The least that the longest request needs, and 96 KiB for all else, so that clients wait for memory often.
 const MEMORY_BYTES: usize = EXTRA_BYTES + (96 << 10);
 /// Limits low enough to be reached often.
 pub const SERVER_LIMITS: ServerLimits = ServerLimits {
@@ -45,12 +45,15 @@ pub struct ServerRun {
     pub steps: u64,
 }
 
-/// An offered export: its name, its blocks, and its other settings.
+/// An offered export.
 #[derive(Clone, Debug)]
 pub struct Offered {
     pub name: &'static str,
+    /// The first block (of `BLOCK` bytes) on the disk.
     pub first: u64,
+    /// The number of blocks.
     pub blocks: u64,
+    /// Further settings as in `--export`, each with a leading comma.
     pub settings: String,
 }
 
@@ -63,7 +66,7 @@ impl Offered {
 }
 
 impl ServerRun {
-    /// Starts over this disk, whose blocks of the first export never fail.
+    /// Starts a server on this disk. I/O to the first export never fails.
     pub fn begin(
         disk: &Disk,
         exports: &[Offered],
@@ -79,7 +82,7 @@ impl ServerRun {
         let event_loop = EventLoop::with(Box::new(target), inboxes.clone(), make_poller);
         let config = Config {
             workers: WORKERS,
-            scheduler: SCHEDULERS[random.below(4) as usize].into(),
+            scheduler: SCHEDULERS[random.below(SCHEDULERS.len() as u64) as usize].into(),
             requests_per_worker: 6,
             turn_bytes: 2048,
             ..Config::default()
@@ -94,9 +97,9 @@ impl ServerRun {
         };
         let server = Arc::new(ServerState::new(engine, inboxes, SERVER_LIMITS, log));
         *server.tls.lock().unwrap() = Some(Arc::clone(tls));
-        let life = ServerRun { server, workers, streams, clock: clock.clone(), has_internal_error, steps: 0 };
-        life.offer(exports);
-        life
+        let run = ServerRun { server, workers, streams, clock: clock.clone(), has_internal_error, steps: 0 };
+        run.offer(exports);
+        run
     }
 
     pub fn now(&self) -> Instant {
@@ -119,25 +122,26 @@ impl ServerRun {
 
     /// One worker makes a step, and time advances.
     pub fn step(&mut self, random: &mut Random) {
-        let passes = if random.one_in(3000) { 300_000_000 } else { 20_000 };
-        let passes = if random.one_in(40_000) { 11_000_000_000 } else { 1 + random.below(passes) };
-        self.clock.advance(Nanos(passes));
+        // Rarely a long pause, and very rarely one beyond the timeouts of connections (10 s).
+        let pause_ns_max = if random.one_in(3000) { 300_000_000 } else { 20_000 };
+        let pause_ns = if random.one_in(40_000) { 11_000_000_000 } else { 1 + random.below(pause_ns_max) };
+        self.clock.advance(Nanos(pause_ns));
         self.steps += 1;
         let worker = random.below(self.workers.len() as u64) as usize;
-        assert!(self.workers[worker].step() != StepOutcome::Stopped, "it was not stopped");
+        assert!(self.workers[worker].step() != StepOutcome::Stopped, "a worker stopped before the server did");
         assert!(!self.has_internal_error.load(Relaxed), "the log reports an internal error");
     }
 
     /// Changes the scheduler or its number of requests.
     pub fn change_queue(&self, random: &mut Random) {
         let (file, text) = match random.one_in(2) {
-            true => ("scheduler", SCHEDULERS[random.below(4) as usize].to_owned()),
+            true => ("scheduler", SCHEDULERS[random.below(SCHEDULERS.len() as u64) as usize].to_owned()),
             false => ("nr_requests", (4 + random.below(28)).to_string()),
         };
         self.server.engine.begin_to_set_attribute(file, &text).unwrap();
     }
 
-    /// Waits until all requests in flight have completed, including those of disconnected clients.
+    /// Runs until the target has had no command for 1000 steps, which is long enough for requests of disconnected clients to end.
     pub fn settle(&mut self, random: &mut Random) {
         let mut quiet = 0;
         for _ in 0..400_000 {
@@ -151,7 +155,7 @@ impl ServerRun {
         panic!("{} commands never end", self.server.inboxes.at_target());
     }
 
-    /// All clients have disconnected; stops the server.
+    /// Stops the server, whose clients must all have disconnected, and checks that nothing remains.
     pub fn end(self, random: &mut Random) {
         let ServerRun { server, mut workers, clock, .. } = self;
         for export in &server.exports().live {

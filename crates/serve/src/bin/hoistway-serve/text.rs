@@ -1,12 +1,12 @@
-//! Makes names from clients and files safe for terminals.
+//! Makes text with names from clients and files safe for terminals.
 
-/// A text on one line, without characters that control a terminal: names come from clients and files.
+/// The text on one line, with characters that control a terminal escaped: it may contain names from clients and files.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
-        // Unicode does not count characters that change the direction of text as control characters.
-        let changes_direction = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if changes_direction || character.is_control() {
+        // Characters that reorder text or separate lines, which Unicode does not classify as control characters.
+        let is_hidden_control = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if is_hidden_control || character.is_control() {
             line.extend(character.escape_default());
         } else {
             line.push(character);

@@ -68,6 +68,7 @@ impl Reloader {
     /// # Errors
     /// The reason, if nothing was applied.
     pub(super) fn reload(&self, server: &Arc<ServerState>) -> Result<(), String> {
+        let _changes = server.lock_changes();
         systemd::notify(&ServiceState::Reloading);
         let reloaded = self.reload_config(server).map_err(|error| format!("{error:#}"));
         match &reloaded {
