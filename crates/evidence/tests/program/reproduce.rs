@@ -52,10 +52,11 @@ fn tables_without_a_scheduler_of_their_own_are_among_those_of_linux() {
     let document: Value =
         serde_json::from_str(&printed(&["reproduce", "hotstorage23-low-latency", "--format", "json"])).unwrap();
     let cells = document["tables"][0]["cells"].as_array().unwrap();
-    let rows = |row: &str| cells.iter().filter(|cell| cell["row"] == row).count();
-    assert_eq!((rows("depth 1"), rows("depth 32")), (11, 7));
+    let rows = |row: &str| cells.iter().filter(|cell| cell["row"].as_str().unwrap().starts_with(row)).count();
+    assert_eq!((rows("depth 1,"), rows("depth 32,")), (22, 8));
     let added = |scheduler: &str| {
         let column = format!("{scheduler} adds, us");
+        // The first is that of submitters that dispatch.
         cells.iter().find(|cell| cell["column"] == column.as_str()).unwrap()["ours"].as_f64().unwrap()
     };
     assert!(added("bfq") > added("kyber").max(added("mq-deadline")) && added("mq-deadline") > 0.0, "{cells:?}");
