@@ -28,12 +28,15 @@ pub enum Change {
         /// Index of the stream.
         stream: usize,
     },
-    /// The stream keeps as many I/Os outstanding as the new queue allows (RP15).
+    /// The stream keeps more I/Os outstanding than the recorded queue allowed (RP15).
     Deeper {
         /// Index of the stream.
         stream: usize,
         /// Recorded depth.
         seen: u32,
+        /// How many more.
+        #[serde(default)]
+        to: DepthBound,
     },
     /// The stream keeps as many I/Os outstanding as its rate needs on a device with this latency, and waits for them (RP31).
     /// Never one of a program's alternatives, since the device is not known there.
@@ -50,6 +53,27 @@ pub enum Change {
         /// Index of the stream that it waits for.
         on: usize,
     },
+}
+
+/// A depth above the recorded one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DepthBound {
+    /// As many as the new queue allows.
+    #[default]
+    Queue,
+    /// The geometric mean of the recorded depth and that.
+    Middle,
+}
+
+impl DepthBound {
+    /// The depth of a stream whose recorded depth is `seen`, with a queue of this depth.
+    pub(crate) fn depth(self, seen: u32, queue_depth: u32) -> u32 {
+        match self {
+            DepthBound::Queue => queue_depth,
+            DepthBound::Middle => (f64::from(seen) * f64::from(queue_depth)).sqrt().round() as u32,
+        }
+    }
 }
 
 impl Change {
@@ -83,7 +107,7 @@ pub(crate) fn find(streams: &[Stream], untested: &[(usize, usize)], pools: &[(us
             changes.push(Change::Open { stream: index });
         }
         if let Some(seen) = stream.hidden_depth {
-            changes.push(Change::Deeper { stream: index, seen });
+            changes.push(Change::Deeper { stream: index, seen, to: DepthBound::Queue });
         }
     }
     let small_pools = pools.iter().filter(|(_, batches)| *batches < POOL_BATCHES_MIN);
@@ -104,17 +128,44 @@ pub(crate) fn find(streams: &[Stream], untested: &[(usize, usize)], pools: &[(us
         indexes.dedup();
         indexes.into_iter().map(|stream| streams[stream].ios).sum()
     };
-    // The queue was full for all of them at once, so all together are another alternative.
     let is_hidden = |change: &Change| matches!(change, Change::Deeper { .. });
-    let (mut hidden, changes): (Vec<Change>, Vec<Change>) = changes.into_iter().partition(is_hidden);
-    let mut change_sets: Vec<Vec<Change>> = hidden.iter().take(HIDDEN_ALONE_MAX).map(|change| vec![*change]).collect();
-    if hidden.len() > 1 {
-        change_sets.push(std::mem::take(&mut hidden));
-    }
+    let (hidden, changes): (Vec<Change>, Vec<Change>) = changes.into_iter().partition(is_hidden);
+    let mut change_sets = depth_alternatives(hidden);
     let remaining = ALTERNATIVES_MAX - change_sets.len();
     let alone = if changes.len() <= remaining { changes.len() } else { remaining - 1 };
     change_sets.extend(changes[..alone].iter().map(|change| vec![*change]));
     change_sets.push(changes[alone..].to_vec());
     let change_sets = change_sets.into_iter().filter(|changes| !changes.is_empty());
     change_sets.map(|changes| Alternative { ios: ios(&changes), changes }).collect()
+}
+
+/// The alternatives for streams with a hidden depth: the largest alone, and all together.
+fn depth_alternatives(hidden: Vec<Change>) -> Vec<Vec<Change>> {
+    if hidden.len() < 2 {
+        return hidden.into_iter().map(|change| vec![change]).collect();
+    }
+    // One stream that fills the new queue beside others of their recorded depths is unlikely, so it only gets halfway there.
+    let halfway = |change: &Change| match *change {
+        Change::Deeper { stream, seen, .. } => vec![Change::Deeper { stream, seen, to: DepthBound::Middle }],
+        other => vec![other],
+    };
+    let mut change_sets: Vec<Vec<Change>> = hidden.iter().take(HIDDEN_ALONE_MAX).map(halfway).collect();
+    // The queue was full for all of them at once, so all together fill the new one.
+    change_sets.push(hidden);
+    change_sets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_alone_gets_halfway_to_the_depth_of_the_queue_and_all_together_get_there() {
+        let to = |stream, to| Change::Deeper { stream, seen: 4, to };
+        let hidden: Vec<Change> = (0..3).map(|stream| to(stream, DepthBound::Queue)).collect();
+        let alone = |stream| vec![to(stream, DepthBound::Middle)];
+        assert_eq!(depth_alternatives(hidden.clone()), [alone(0), alone(1), hidden.clone()]);
+        assert_eq!(depth_alternatives(hidden[..1].to_vec()), [hidden[..1].to_vec()]);
+        assert_eq!([DepthBound::Queue, DepthBound::Middle].map(|bound| bound.depth(4, 64)), [64, 16]);
+    }
 }

@@ -6,7 +6,7 @@ use hoistway_measure::size_in_words;
 use hoistway_trace::block::{Interval, Recording, Spreads};
 use serde::Serialize;
 
-use crate::alternatives::{Alternative, Change};
+use crate::alternatives::{Alternative, Change, DepthBound};
 use crate::class::Class;
 use crate::infer::Program;
 use crate::stream::{Kind, Stream};
@@ -317,7 +317,12 @@ impl Description {
         match change {
             Change::Open { stream } => format!("{} may be open", label(stream)),
             Change::Closed { stream } => format!("{} may be closed", label(stream)),
-            Change::Deeper { stream, seen } => format!("{} may use a depth above {seen}", label(stream)),
+            Change::Deeper { stream, seen, to: DepthBound::Queue } => {
+                format!("{} may use a depth above {seen}, up to that of the queue", label(stream))
+            }
+            Change::Deeper { stream, seen, to: DepthBound::Middle } => {
+                format!("{} may use a depth between {seen} and that of the queue", label(stream))
+            }
             Change::Kept { stream, .. } => format!("{} may keep its depth", label(stream)),
             Change::Waits { stream, on } => format!("{} may wait for {}", label(stream), label(on)),
         }

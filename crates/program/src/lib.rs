@@ -23,7 +23,7 @@ mod timeline;
 mod track;
 mod waits;
 
-pub use alternatives::{Alternative, Change};
+pub use alternatives::{Alternative, Change, DepthBound};
 pub use class::{Class, Evidence};
 pub use describe::{Description, Size, Table, Times};
 pub use infer::{NAME_DEVICE, Options, Program, Stretch};

@@ -164,7 +164,9 @@ impl Program {
                 Change::Open { .. } => reading.is_open = true,
                 Change::Closed { .. } => reading.is_open = false,
                 Change::Kept { latency_ns, .. } => fixed_depth = Some(FixedDepth::of(recorded, latency_ns)),
-                Change::Deeper { .. } => requested_depth = requested_depth.max(options.queue_depth),
+                Change::Deeper { seen, to, .. } => {
+                    requested_depth = requested_depth.max(to.depth(seen, options.queue_depth));
+                }
                 Change::Waits { on, .. } => {
                     if let Some(wait) = recorded.may_wait_for().position(|other| other == on) {
                         reading.waits[wait] = true;

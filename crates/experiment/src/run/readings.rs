@@ -143,7 +143,7 @@ impl Recorded {
         match change {
             Change::Open { stream } => format!("the I/Os of {} arrive independently of completions", name(stream)),
             Change::Closed { stream } => format!("{} waits for its own I/Os", name(stream)),
-            Change::Deeper { stream, seen } => format!("{} wants more than {seen} I/Os outstanding", name(stream)),
+            Change::Deeper { stream, seen, .. } => format!("{} wants more than {seen} I/Os outstanding", name(stream)),
             Change::Kept { stream, latency_ns } => format!(
                 "{} waits for its own I/Os and keeps the queue depth that its rate implies at {:.0} us per I/O",
                 name(stream),
