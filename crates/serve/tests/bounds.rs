@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
@@ -79,6 +80,30 @@ fn a_thousand_clients_are_served_and_one_more_is_turned_away() {
     assert!(is_in);
     drop(clients);
     assert!(server.end().ends_with("Some(0)"));
+}
+
+#[test]
+fn a_client_that_opens_all_descriptors_shuts_out_neither_clients_nor_control() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    // 128 descriptors at most, of which 72 are kept: 56 connections.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 128; exec \"$0\" \"$@\""]).arg(hoistway().get_program());
+    command.args(["serve", "--target", "mem:1M", "--socket", &path("nbd.sock"), "--control", &path("control.sock")]);
+    let mut server = Running::launch(folder, command);
+    assert!(server.log().contains("at most 56 connections instead of 1024: the limit of open files is 128"));
+    let mut calm = Client::at(&server, "").unwrap();
+    let eaten: Vec<_> = (0..300).map(|_| server.connect()).collect();
+    let clients = |server: &Running| shown(server)["clients"].as_array().unwrap().len();
+    server.wait_until("all places are taken", |server| clients(server) == 56);
+    for _ in 0..20 {
+        assert!(calm.is_served());
+        assert!(server.ctl(&["show"]).status.success());
+    }
+    assert!(!server.log().contains("cannot accept a connection"), "{}", server.log());
+    drop(eaten);
+    server.wait_until("their places are free", |server| clients(server) == 1);
+    assert!(Client::at(&server, "").unwrap().is_served() && calm.is_served());
 }
 
 #[test]
