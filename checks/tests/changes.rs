@@ -61,7 +61,9 @@ impl Cpu<'_> {
                 served.ended.fetch_add(1, Ordering::SeqCst);
             }
             Action::Wake(waiter) => served.beds.wake(waiter),
-            Action::TimedOut { .. } | Action::RunOther { .. } => unreachable!("its tags are not shared"),
+            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) => {
+                unreachable!("its tags are not shared")
+            }
         });
         answer
     }

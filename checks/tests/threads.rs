@@ -74,7 +74,9 @@ impl Worker {
                 *woken.lock().unwrap() = true;
                 condvar.notify_one();
             }
-            Action::TimedOut { .. } | Action::RunOther { .. } => unreachable!("its tags are not shared"),
+            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) => {
+                unreachable!("its tags are not shared")
+            }
         });
         answer
     }

@@ -2,7 +2,7 @@
 //!
 //! Policy and locking are two subjects. A [`Scheduler`] is a policy, a single-threaded state machine;
 //! [`Serialized`] puts one behind a lock; a [`Concurrent`] one has locks of its own, as [`Kyber`] has. [`Elevator`] is the choice
-//! among them, an enum inside so that calls inline.
+//! among them, an enum inside so that calls inline. A [`Steering`] policy chooses hardware queues where there is no elevator.
 
 use std::any::Any;
 
@@ -14,7 +14,7 @@ use crate::ground::time::Now;
 use crate::ground::tunables::{StoreError, Tunable, value_of};
 use crate::policy::{
     BoxedScheduler, Concurrent, ConcurrentObject, ContentionOptions, DispatchBatch, ElevatorCx, Place, PolicyCx,
-    Scheduler, SchedulerEvent, Serialized,
+    Scheduler, SchedulerEvent, Serialized, Steering, SteeringObject,
 };
 use crate::request::cpu_map::CpuMap;
 use crate::request::merge::{Edge, MergeRules};
@@ -27,6 +27,8 @@ use crate::watch::reason::Reason;
 pub struct Elevator<Sh: Sharing> {
     name: &'static str,
     kind: Kind<Sh>,
+    /// The policy that chooses hardware queues, if there is one; `kind` is [`Kind::None`] then.
+    steering: Option<Box<SteeringObject<Sh>>>,
 }
 
 /// The schedulers for which calls are inlined, and all others.
@@ -42,7 +44,7 @@ enum Kind<Sh: Sharing> {
 
 impl<Sh: Sharing> From<Kyber<Sh>> for Elevator<Sh> {
     fn from(kyber: Kyber<Sh>) -> Self {
-        Elevator { name: KYBER.name, kind: Kind::Kyber(Box::new(kyber)) }
+        Elevator::of_kind(KYBER.name, Kind::Kyber(Box::new(kyber)))
     }
 }
 
@@ -72,6 +74,10 @@ macro_rules! with_scheduler {
 }
 
 impl<Sh: Sharing> Elevator<Sh> {
+    fn of_kind(name: &'static str, kind: Kind<Sh>) -> Self {
+        Elevator { name, kind, steering: None }
+    }
+
     /// The scheduler of a row of the registry, for a queue with these CPUs and hardware queues.
     ///
     /// # Panics
@@ -82,6 +88,10 @@ impl<Sh: Sharing> Elevator<Sh> {
         let capacity = queue.capacity;
         let kind = match schedulers.make(row, queue) {
             Policy::None => Kind::None,
+            Policy::Steered(family) => {
+                let steering = Some(family.of::<Sh>(map).expect("a kind of sharing that rows know"));
+                return Elevator { name: row.name, kind: Kind::None, steering };
+            }
             Policy::MqDeadline(config) => {
                 Kind::MqDeadline(Box::new(Serialized::new(MqDeadline::new(config, capacity), capacity)))
             }
@@ -92,7 +102,7 @@ impl<Sh: Sharing> Elevator<Sh> {
                 Kind::Concurrent(family.of::<Sh>(map).expect("a kind of sharing that rows know"))
             }
         };
-        Elevator { name: row.name, kind }
+        Elevator::of_kind(row.name, kind)
     }
 
     /// With these contention options, if it is behind one lock.
@@ -110,19 +120,19 @@ impl<Sh: Sharing> Elevator<Sh> {
     /// No scheduler.
     #[must_use]
     pub fn none() -> Self {
-        Elevator { name: NONE.name, kind: Kind::None }
+        Elevator::of_kind(NONE.name, Kind::None)
     }
 
     /// A policy that is in no registry.
     #[must_use]
     pub fn custom(name: &'static str, policy: BoxedScheduler, capacity: u32) -> Self {
-        Elevator { name, kind: Kind::Boxed(Box::new(Serialized::new(policy, capacity))) }
+        Elevator::of_kind(name, Kind::Boxed(Box::new(Serialized::new(policy, capacity))))
     }
 
     /// A scheduler with locks of its own that no registry knows, or for another kind of sharing than those that rows know.
     #[must_use]
     pub fn concurrent(name: &'static str, scheduler: Box<ConcurrentObject<Sh>>) -> Self {
-        Elevator { name, kind: Kind::Concurrent(scheduler) }
+        Elevator::of_kind(name, Kind::Concurrent(scheduler))
     }
 
     /// The name of the scheduler; "none" if there is none.
@@ -141,7 +151,20 @@ impl<Sh: Sharing> Elevator<Sh> {
         }
     }
 
-    /// Whether there is no scheduler.
+    /// The policy that chooses hardware queues, if there is one.
+    #[must_use]
+    pub fn steering(&self) -> Option<&(dyn Steering<Sh> + 'static)> {
+        let object = self.steering.as_deref()?;
+        Some(Sh::Objects::object::<dyn Steering<Sh>, dyn Steering<Sh> + Send + Sync>(object, |shared| shared))
+    }
+
+    /// The weights of the drive's classes that its policy needs, if any.
+    #[must_use]
+    pub fn weights(&self) -> Option<[u16; 3]> {
+        self.steering()?.weights()
+    }
+
+    /// Whether requests pass no scheduler. A [steering](Self::steering) policy may choose their hardware queues.
     #[inline]
     #[must_use]
     pub fn is_none(&self) -> bool {
@@ -377,7 +400,7 @@ impl<Sh: Sharing> Elevator<Sh> {
             s => s.notify(meter, cx, event),
             kyber k => k.on_event(event),
             concurrent c => c.on_event(meter, cx, event),
-            none => {}
+            none => if let Some(steering) = self.steering() { steering.on_event(cx, event) }
         );
     }
 
@@ -403,7 +426,7 @@ impl<Sh: Sharing> Elevator<Sh> {
             s => s.tunables(),
             kyber k => k.tunables(),
             concurrent c => c.tunables(),
-            none => Vec::new()
+            none => self.steering().map_or_else(Vec::new, |steering| steering.tunables())
         )
     }
 
@@ -437,7 +460,10 @@ impl<Sh: Sharing> Elevator<Sh> {
             s => s.set_tunable(meter, cx, name, text),
             kyber k => k.set_tunable(name, text),
             concurrent c => c.set_tunable(cx, name, text),
-            none => Err(StoreError::Unknown)
+            none => match self.steering() {
+                Some(steering) => steering.set_tunable(cx, name, text),
+                None => Err(StoreError::Unknown),
+            }
         )
     }
 }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Sector};
+use hoistway_blk::request::{Arbitration, QueueClass};
 
 /// A command as the driver sends it to the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,6 +118,8 @@ pub struct Shape {
     pub max_sectors: u32,
     /// Maximum physical segments of a command.
     pub max_segments: u16,
+    /// Its weighted round robin between classes of hardware queues, if it has that.
+    pub arbitration: Option<Arbitration>,
 }
 
 impl Shape {
@@ -145,6 +148,10 @@ pub trait Device: Send {
 
     /// An alarm of this model has fired.
     fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule);
+
+    /// Sets the class of each hardware queue and the weights of the classes high, medium and low; `None`: it arbitrates as at the start. A
+    /// device whose [`Shape::arbitration`] is missing ignores it.
+    fn arbitrate(&mut self, _classes: &[QueueClass], _weights: Option<[u16; 3]>) {}
 
     /// Whether it interrupts a CPU of its own choice. A device that completes commands by a timer, such as the null block
     /// driver, completes them on the CPU that submitted them.

@@ -227,10 +227,10 @@ fn every_builtin_preset_is_named_as_its_file_and_describes_itself() {
             assert!(description.contains(part), "{part:?} is not in\n{description}");
         }
     }
-    let with_files: Vec<_> = Preset::builtin_names().take(12).collect();
+    let with_files: Vec<_> = Preset::builtin_names().take(13).collect();
     assert!(with_files.is_sorted());
     assert_eq!(with_files[0], "emmc");
-    assert_eq!(Preset::builtin_names().count(), 12 + 36);
+    assert_eq!(Preset::builtin_names().count(), 13 + 36);
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn an_unknown_name_is_refused_with_the_known_ones() {
     assert_eq!(
         error.to_string(),
         "there is no built-in device `floppy`; expected one of emmc, hgst-he10-8tb, intel-p4800x-375gb, intel-s3520-1600gb, \
-         laptop-hdd, micron-9100-1600gb, null, raid-64-queues, samsung-980pro-1tb, sd-card, throttled-cloud-volume, \
+         laptop-hdd, micron-9100-1600gb, null, nvme-wrr, raid-64-queues, samsung-980pro-1tb, sd-card, throttled-cloud-volume, \
          usb-stick, one of 36 SSDs by model (see `hoistway devices`), a class of devices (hdd, sata-ssd, nvme, usb-stick, \
          sd-card, emmc, laptop-hdd, cloud-volume), or a preset file"
     );

@@ -48,6 +48,7 @@ fn elevator(scheduler: &str, kernel: Kernel, device: Device) -> Elevator<Local> 
         async_depth: device.nr_requests(),
         queue_depth: device.queue_depth,
         capacity: device.nr_requests(),
+        arbitration: None,
         now: generation.hz.now(Instant::ZERO),
     };
     let schedulers = all_schedulers();

@@ -319,7 +319,7 @@ fn research_selects_schedulers_outside_linux_and_default_and_all_do_not() {
         let comparison = Comparison { schedulers: names(schedulers), repeats: 1, ..small() };
         labels(&run(&comparison)).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(of(&["research"]), ["k2", "mqfq"]);
+    assert_eq!(of(&["research"]), ["k2", "mqfq"], "the device has no weighted round robin for d2fq");
     assert_eq!(of(&["shipping"]), ["adios"]);
     assert_eq!(of(&["none", "research", "k2"]), ["none", "k2", "mqfq"]);
     let (default, all) = (of(&[]), of(&["all"]));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hoistway_blk::bio::{CgroupPriority, Limits};
 use hoistway_blk::caller::{Agenda, BlockQueue};
+use hoistway_blk::drive::Driver;
 use hoistway_blk::ground::{CpuId, HctxId, Instant, Kernel, Local, PlugUse, Sector};
 use hoistway_blk::policy::ContentionOptions;
 use hoistway_blk::queue::{ConfigError, QueueConfig};
@@ -120,6 +121,7 @@ impl QueueSettings {
             poll_queues: self.poll_queues,
             hctx_of_cpu: None,
             queue_depth: shape.queue_depth,
+            arbitration: shape.arbitration,
             host_wide_tags: shape.host_wide_tags,
             nr_requests: self.nr_requests,
             merging: Merging::Full,
@@ -168,8 +170,14 @@ impl SimulatedDisk {
             AnyQueue::new(&config, scheduler)?
         };
         let interrupts = interrupts(&queue, config.cpus, number);
+        let mut driver = DiskDriver::new(backing, config.cpu_map().classes().to_vec());
+        if let AnyQueue::Mq(queue) = &queue
+            && let Some(weights) = queue.arbitration()
+        {
+            driver.arbitrate(Some(weights));
+        }
         Ok(SimulatedDisk {
-            driver: DiskDriver::new(backing),
+            driver,
             interrupts,
             plug_use: queue.generation().plug_use,
             agenda: Agenda::new(queue.hw_queues()),

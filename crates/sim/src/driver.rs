@@ -3,7 +3,7 @@
 use hoistway_blk::bio::Status;
 use hoistway_blk::drive::{Answer, Driver, Refusal};
 use hoistway_blk::ground::{CpuId, HctxId, Instant, Now};
-use hoistway_blk::request::Rq;
+use hoistway_blk::request::{QueueClass, Rq};
 use hoistway_device::{self as device, Command, Device, Schedule, Shape};
 
 use crate::io_thread::IoThread;
@@ -35,6 +35,8 @@ pub(crate) struct DiskDriver {
     tag_stride: u32,
     /// The budget; `None` for drivers without one.
     budget: Option<Budget>,
+    /// The class of each hardware queue, if they have classes.
+    classes: Vec<QueueClass>,
 }
 
 struct Budget {
@@ -72,7 +74,7 @@ impl Backing {
 }
 
 impl DiskDriver {
-    pub(crate) fn new(backing: Backing) -> Self {
+    pub(crate) fn new(backing: Backing, classes: Vec<QueueClass>) -> Self {
         let shape = backing.shape();
         let queue_depth = shape.queue_depth;
         let budget = shape.scsi.then_some(Budget { taken: 0, depth: queue_depth, was_refused: false });
@@ -85,6 +87,7 @@ impl DiskDriver {
             in_flight: (0..tags).map(|_| None).collect(),
             tag_stride,
             budget,
+            classes,
             backing,
         }
     }
@@ -158,6 +161,12 @@ impl Driver for DiskDriver {
         }
     }
 
+    fn arbitrate(&mut self, weights: Option<[u16; 3]>) {
+        if let Backing::Device(device) = &mut self.backing {
+            device.arbitrate(&self.classes, weights);
+        }
+    }
+
     #[inline]
     fn queue_rq(&mut self, now: Now, rq: Rq, _last: bool) -> Answer {
         let Some(driver_tag) = rq.driver_tag else {
@@ -190,7 +199,7 @@ mod tests {
     use super::*;
 
     fn driver(device: &str) -> DiskDriver {
-        DiskDriver::new(Backing::Device(Preset::builtin(device).unwrap().build(1)))
+        DiskDriver::new(Backing::Device(Preset::builtin(device).unwrap().build(1)), Vec::new())
     }
 
     #[test]

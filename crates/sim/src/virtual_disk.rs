@@ -103,6 +103,7 @@ impl VirtualDisk {
             fua: false,
             max_sectors: MAX_SECTORS,
             max_segments: self.max_segments,
+            arbitration: None,
             ..lower.clone()
         }
     }

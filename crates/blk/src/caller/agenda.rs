@@ -20,6 +20,7 @@
 use crate::bio::{Bio, Status};
 use crate::caller::block_queue::BlockQueue;
 use crate::caller::env::{Cx, Env};
+use crate::drive::driver::Driver;
 use crate::drive::effects::{Effect, Effects};
 use crate::ground::ids::{CpuId, HctxId, QueueId, RqId, Waiter};
 use crate::ground::time::{Instant, Nanos};
@@ -66,6 +67,8 @@ pub enum Action {
         /// The hardware queue.
         hctx: HctxId,
     },
+    /// Call [`Driver::arbitrate`](crate::drive::Driver::arbitrate) with these weights.
+    Arbitrate(Option<[u16; 3]>),
 }
 
 /// The clock and the workers of a caller. An [`Instant`] is the simplest implementation: the current time, with workers
@@ -198,6 +201,7 @@ impl Agenda {
             Effect::Wake(waiter) => return Some(Action::Wake(waiter)),
             Effect::TimedOut { cpu, id } => return Some(Action::TimedOut { cpu, id }),
             Effect::RunOther { queue, hctx } => return Some(Action::RunOther { queue, hctx }),
+            Effect::Arbitrate(weights) => return Some(Action::Arbitrate(weights)),
             Effect::RunHctx { hctx, delay } => self.run(queue, hctx, delay, workers),
             Effect::RunAll { delay } => self.run_all(queue, cpu, delay, workers),
             Effect::KickRequeue => {
@@ -320,8 +324,10 @@ impl Agenda {
                 due.carry_out(queue, cx);
             }
             let Some(effect) = cx.effects.pop() else { return };
-            if let Some(todo) = self.handle_effect(queue, cx.cpu, effect, &mut cx.now.at) {
-                action(cx, todo);
+            match self.handle_effect(queue, cx.cpu, effect, &mut cx.now.at) {
+                Some(Action::Arbitrate(weights)) => cx.driver.arbitrate(weights),
+                Some(todo) => action(cx, todo),
+                None => {}
             }
         }
     }

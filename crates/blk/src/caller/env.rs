@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::drive::driver::Driver;
-use crate::drive::effects::Effects;
+use crate::drive::effects::{Effect, Effects};
 use crate::ground::ids::CpuId;
 use crate::ground::meter::{Meter, NoMeter};
 use crate::ground::time::Now;
@@ -70,11 +70,19 @@ impl<E: Env> Cx<'_, E> {
     /// Converts the actions that a policy requested during a call into effects.
     #[inline]
     pub fn take_requested(&mut self) {
-        let RequestedActions { set_timer, cancel_timer, run_queues, run_hctxs } = &self.scratch.requested;
+        let RequestedActions { set_timer, cancel_timer, run_queues, run_hctxs, .. } = &self.scratch.requested;
         if set_timer.is_some() || *cancel_timer | *run_queues | !run_hctxs.is_empty() {
             let requested = std::mem::take(&mut self.scratch.requested);
             self.effects.push_requested_actions(requested);
         }
+    }
+
+    /// The same after a call into a policy that steers, which may also change the weights of the drive.
+    pub fn take_requested_by_steering(&mut self) {
+        if let Some(weights) = self.scratch.requested.arbitrate.take() {
+            self.effects.push(Effect::Arbitrate(Some(weights)));
+        }
+        self.take_requested();
     }
 }
 

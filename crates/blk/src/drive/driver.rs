@@ -55,6 +55,10 @@ pub trait Driver {
         Expired::RestartTimeout
     }
 
+    /// Sets the weights of the drive's classes high, medium and low; `None`: it arbitrates as it does by itself. Called only for drives with
+    /// [`QueueConfig::arbitration`](crate::queue::QueueConfig::arbitration).
+    fn arbitrate(&mut self, _weights: Option<[u16; 3]>) {}
+
     /// A list ended early without a request marked as last: ring the doorbell.
     fn commit(&mut self, _hctx: HctxId) {}
 }

@@ -61,6 +61,8 @@ pub enum Effect {
     },
     /// A window of write-back throttling ends at this time.
     SetWindow(Instant),
+    /// Have the drive arbitrate between the classes of hardware queues high, medium and low by these weights; `None`: as it does by itself.
+    Arbitrate(Option<[u16; 3]>),
 }
 
 /// The effects of one or more calls, in order.
@@ -196,6 +198,9 @@ impl Effects {
         }
         if requested.run_queues {
             self.push(Effect::RunAll { delay: Nanos::ZERO });
+        }
+        if requested.arbitrate.is_some() {
+            self.push(Effect::Arbitrate(requested.arbitrate));
         }
         for hctx in requested.run_hctxs.iter() {
             self.push(Effect::RunHctx { hctx, delay: Nanos::ZERO });

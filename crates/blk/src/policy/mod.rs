@@ -1,5 +1,6 @@
 //! What a scheduler is: a [`Scheduler`] decides, alone and without locks, over requests that its caller keeps for it
 //! ([`RequestStore`]); [`Serialized`] makes it safe for many CPUs. A [`Concurrent`] one has locks of its own instead.
+//! A [`Steering`] policy holds nothing back; it only chooses hardware queues.
 
 mod buckets;
 mod concurrent;
@@ -12,6 +13,7 @@ mod replayable;
 mod request_store;
 mod scheduler;
 mod serialized;
+mod steering;
 mod woken;
 
 pub use concurrent::{AnyFamily, Concurrent, ConcurrentObject, Family};
@@ -23,4 +25,5 @@ pub use scheduler::{
     Choice, Completions, ElevatorCx, Needs, Place, PolicyCx, RequestedActions, Requests, Scheduler, SchedulerEvent,
 };
 pub use serialized::{DispatchBatch, Serialized};
+pub use steering::{AnySteeringFamily, Steering, SteeringFamily, SteeringObject};
 pub use woken::WokenHctxs;

@@ -116,6 +116,8 @@ pub struct RequestedActions {
     pub run_queues: bool,
     /// Run these hardware queues soon: a resource that they wait for is available.
     pub run_hctxs: WokenHctxs,
+    /// Set the weights of the drive's classes high, medium and low; only a [steering](super::Steering) policy requests it.
+    pub arbitrate: Option<[u16; 3]>,
 }
 
 /// The context of a call into an elevator.

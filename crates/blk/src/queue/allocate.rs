@@ -7,10 +7,12 @@ use crate::caller::env::{Cx, Env};
 use crate::ground::ids::{CpuId, HctxId};
 use crate::ground::sharing::Sharing;
 use crate::ground::time::Now;
+use crate::policy::Steering;
 use crate::request::plug::Plug;
 use crate::request::{Marks, Rq};
 use crate::tags::{Depth, Tags};
 use crate::watch::probe::Event;
+use crate::watch::reason::Reason;
 
 /// The parameters of a request to be allocated for a bio.
 #[derive(Clone, Copy)]
@@ -18,14 +20,27 @@ pub(super) struct RequestParameters {
     pub(super) hctx: HctxId,
     /// How many tags it may use.
     pub(super) depth: Depth,
-    uses_elevator: bool,
+    way: Way,
+}
+
+/// The way that a request takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Through the scheduler.
+    Elevator,
+    /// Past the scheduler.
+    PastElevator,
+    /// There is no scheduler.
+    Plain,
+    /// There is no scheduler, and a policy has chosen the hardware queue.
+    Steered(Reason),
 }
 
 impl RequestParameters {
-    /// A request that no scheduler sees.
+    /// A request of a queue without a scheduler.
     #[inline]
     pub(super) fn without_scheduler(hctx: HctxId) -> RequestParameters {
-        RequestParameters { hctx, depth: Depth::Full, uses_elevator: false }
+        RequestParameters { hctx, depth: Depth::Full, way: Way::Plain }
     }
 }
 
@@ -44,20 +59,59 @@ impl<Sh: Sharing> Current<'_, Sh> {
     ) -> Option<RequestParameters> {
         let bio = submission.bio.as_ref()?;
         let hctx = self.hctx_for(cx.cpu, bio);
+        if self.state.elevator.is_none() {
+            let steered = self.state.elevator.steering().map(|steering| self.steer(cx, steering, bio, hctx));
+            return Some(steered.unwrap_or_else(|| RequestParameters::without_scheduler(hctx)));
+        }
         let is_flush = is_flush_type(bio.op, bio.flags);
-        let bypasses_scheduler =
-            self.state.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
-        let uses_elevator = !bypasses_scheduler;
+        let bypasses_scheduler = is_flush && self.generation.flushes_bypass_scheduler;
+        let way = if bypasses_scheduler { Way::PastElevator } else { Way::Elevator };
         let depth = match submission.depth.take() {
             Some(depth) => depth,
-            None if uses_elevator => {
+            None if way == Way::Elevator => {
                 let depth = self.state.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
                 cx.take_requested();
                 depth
             }
             None => Depth::Full,
         };
-        Some(RequestParameters { hctx, depth, uses_elevator })
+        Some(RequestParameters { hctx, depth, way })
+    }
+
+    /// Asks a policy for the hardware queue of a bio.
+    #[cold]
+    fn steer<E: Env>(
+        self,
+        cx: &mut Cx<'_, E>,
+        steering: &dyn Steering<Sh>,
+        bio: &Bio,
+        home: HctxId,
+    ) -> RequestParameters {
+        let (hctx, reason) = steering.place(&mut cx.elevator(), bio, home);
+        cx.take_requested_by_steering();
+        RequestParameters { hctx, depth: Depth::Full, way: Way::Steered(reason) }
+    }
+
+    /// Notifies the policy of a request that it has placed.
+    #[cold]
+    fn steered<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq, reason: Reason) {
+        let Some(steering) = self.state.elevator.steering() else { return };
+        rq.marks.set(Marks::STEERED);
+        steering.on_issued(&mut cx.elevator(), rq);
+        cx.take_requested_by_steering();
+        cx.event(Event::Dispatch { hctx: rq.hctx, rq: Some(rq), reason });
+    }
+
+    /// Notifies the policy of the end of a request, if it has placed it.
+    #[cold]
+    pub(super) fn end_steered<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
+        if rq.marks.contains(Marks::STEERED)
+            && let Some(steering) = self.state.elevator.steering()
+        {
+            rq.marks.clear(Marks::STEERED);
+            steering.on_ended(&mut cx.elevator(), rq);
+            cx.take_requested_by_steering();
+        }
     }
 
     /// Takes a tag for the request.
@@ -76,7 +130,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         cx: &mut Cx<'_, E>,
         (bio, marks): (Bio, Marks),
         plug: Option<&mut Plug>,
-        RequestParameters { hctx, uses_elevator, .. }: RequestParameters,
+        RequestParameters { hctx, way, .. }: RequestParameters,
         tag: u32,
     ) -> Rq {
         let now = self.time_under_plug(plug, cx.now);
@@ -85,14 +139,19 @@ impl<Sh: Sharing> Current<'_, Sh> {
         rq.ctx = cx.cpu;
         rq.hctx = hctx;
         // Written in one store: reading back what was just written in parts stalls the CPU (no store forwarding).
-        rq.marks = if uses_elevator { marks.with(Marks::USES_ELEVATOR) } else { marks };
-        if uses_elevator {
-            self.state.elevator.prepare(cx.meter, &mut cx.scratch.elevator(now, cx.cpu), &rq);
-            cx.take_requested();
-        } else if self.state.elevator.is_none() {
-            rq.driver_tag = Some(tag);
+        rq.marks = if way == Way::Elevator { marks.with(Marks::USES_ELEVATOR) } else { marks };
+        match way {
+            Way::Elevator => {
+                self.state.elevator.prepare(cx.meter, &mut cx.scratch.elevator(now, cx.cpu), &rq);
+                cx.take_requested();
+            }
+            Way::PastElevator => {}
+            Way::Plain | Way::Steered(_) => rq.driver_tag = Some(tag),
         }
         cx.event(Event::GetRq(&rq));
+        if let Way::Steered(reason) = way {
+            self.steered(cx, &mut rq, reason);
+        }
         rq
     }
 

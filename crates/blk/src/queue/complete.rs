@@ -27,13 +27,23 @@ impl<Sh: Sharing> Current<'_, Sh> {
     pub(super) fn complete<E: Env>(self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
         self.state.flights.end(rq.id());
         cx.event(Event::Complete(&rq, status));
-        if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND)) {
-            return self.end_flush_step(cx, rq, status);
+        if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND).with(Marks::STEERED)) {
+            return self.complete_marked(cx, rq, status);
         }
         if rq.marks.contains(Marks::USES_ELEVATOR) {
             self.state.elevator.on_completed(&mut cx.elevator(), &rq);
             cx.take_requested();
         }
+        self.end(cx, rq, status);
+    }
+
+    /// Completes a step of a flush sequence, or a request that a policy has placed.
+    #[cold]
+    fn complete_marked<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
+        if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND)) {
+            return self.end_flush_step(cx, rq, status);
+        }
+        self.end_steered(cx, &mut rq);
         self.end(cx, rq, status);
     }
 

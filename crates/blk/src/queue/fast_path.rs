@@ -1,4 +1,4 @@
-//! The fast path of a plain bio: without a scheduler and without a plug it goes to the driver, or sleeps for a tag, after a single
+//! The fast path of a plain bio: without a scheduler, a policy that steers, and a plug it goes to the driver, or sleeps for a tag, after a single
 //! check of all preconditions. Tags, slots and lists are those of the stages of [`submit`](super::submit), which handle all other bios
 //! and would do the same step by step.
 
@@ -20,7 +20,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         cx: &mut Cx<'_, E>,
         submission: &mut QueueSubmission,
     ) -> Option<Submitted> {
-        if !self.state.elevator.is_none() {
+        if !self.state.has_fast_path {
             return None;
         }
         let bio = submission.bio.as_ref()?;

@@ -20,6 +20,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let bypasses_scheduler = self.generation.flushes_bypass_scheduler;
         let hctx = rq.hctx;
         if steps.is_empty() {
+            self.end_steered(cx, &mut rq);
             self.end(cx, rq, Status::Ok);
             return None;
         }
@@ -82,7 +83,10 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 self.requeued.with(cx.meter, Site::RequeueList, |list| list.push(rq));
                 cx.effects.push(Effect::KickRequeue);
             }
-            Some(Next::End(rq, status)) => self.end(cx, rq, status),
+            Some(Next::End(mut rq, status)) => {
+                self.end_steered(cx, &mut rq);
+                self.end(cx, rq, status);
+            }
             None => {}
         }
     }

@@ -61,7 +61,7 @@ use crate::ground::time::Now;
 use crate::ground::tunables::StoreError;
 use crate::policy::{ContentionOptions, SchedulerEvent};
 use crate::request::Rq;
-use crate::request::cpu_map::{CpuMap, QueueType};
+use crate::request::cpu_map::{Arbitration, CpuMap, QueueType};
 use crate::request::merge::{MergeRules, Merging};
 use crate::schedulers::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Row, scaled};
 use crate::tags::{TagLayout, TagSet, TagUser};
@@ -96,6 +96,8 @@ pub struct QueueConfig {
     pub hctx_of_cpu: Option<Vec<HctxId>>,
     /// Driver tags of each hardware queue, at least 1.
     pub queue_depth: u32,
+    /// The drive's weighted round robin between classes of hardware queues, if it has that.
+    pub arbitration: Option<Arbitration>,
     /// All hardware queues share one space of driver tags.
     pub host_wide_tags: bool,
     /// Scheduler tags of each hardware queue; `None` for the kernel's default. Without a scheduler it bounds the
@@ -210,6 +212,7 @@ impl QueueConfig {
             poll_queues: 0,
             hctx_of_cpu: None,
             queue_depth: 32,
+            arbitration: None,
             host_wide_tags: false,
             nr_requests: None,
             merging: Merging::Full,
@@ -265,8 +268,22 @@ impl QueueConfig {
     pub fn cpu_map(&self) -> CpuMap {
         match &self.hctx_of_cpu {
             Some(hctx_of_cpu) => CpuMap::of_one_type(hctx_of_cpu),
-            None => CpuMap::new(self.cpus, [self.hw_queues, self.read_queues, self.poll_queues]),
+            None => self
+                .cpu_map_of_classes()
+                .unwrap_or_else(|_| CpuMap::new(self.cpus, [self.hw_queues, self.read_queues, self.poll_queues])),
         }
+    }
+
+    /// The map of a drive whose hardware queues have classes; otherwise what is missing for that.
+    fn cpu_map_of_classes(&self) -> Result<CpuMap, String> {
+        if self.arbitration.is_none() {
+            return Err("weighted round robin, which this device does not have".to_owned());
+        }
+        if self.hctx_of_cpu.is_some() || self.read_queues + self.poll_queues > 0 {
+            return Err("hardware queues of one type, spread by the kernel".to_owned());
+        }
+        let has_too_few = || format!("three hardware queues, but this device has {}", self.hw_queues);
+        CpuMap::of_classes(self.cpus, self.hw_queues).ok_or_else(has_too_few)
     }
 
     /// Maps of scheduler tags.
@@ -376,6 +393,13 @@ impl<Sh: Sharing> Queue<Sh> {
     #[must_use]
     pub fn generation(&self) -> &Generation {
         &self.device.generation
+    }
+
+    /// The weights of the drive's classes that its policy needs, if any: the caller has the driver
+    /// [set](crate::drive::Driver::arbitrate) them for a new queue. Later changes are [effects](crate::drive::Effect::Arbitrate).
+    #[must_use]
+    pub fn arbitration(&self) -> Option<[u16; 3]> {
+        self.elevator(Elevator::weights)
     }
 
     /// The name of its scheduler; "none" if there is none.
@@ -507,6 +531,11 @@ fn make_elevator<Sh: Sharing>(
         .clone()
         .find(|row| row.name == scheduler)
         .ok_or_else(|| ConfigError::unknown(scheduler, candidates.by_ref()))?;
+    if row.needs_arbitration
+        && let Err(missing) = config.cpu_map_of_classes()
+    {
+        return Err(ConfigError::new("scheduler", format!("{} needs {missing}", row.name)));
+    }
     let nr_requests = config.scheduler_depth();
     let queue = Attachment {
         generation: &config.kernel.generation(),
@@ -516,6 +545,7 @@ fn make_elevator<Sh: Sharing>(
         async_depth,
         queue_depth: config.queue_depth,
         capacity: nr_requests * config.scheduler_maps(),
+        arbitration: config.arbitration,
         now: Now::default(),
     };
     Ok(Elevator::new(&config.schedulers, row, &queue, &config.cpu_map()).with(config.contention_options))

@@ -94,6 +94,9 @@ impl<Sh: Sharing> Queue<Sh> {
             // The new scheduler uses the current values of the device's files.
             let config = QueueConfig { nr_requests: None, limits: rules.limits.clone(), ..device.config.clone() };
             let elevator = make_elevator(&config, name, state.async_depth).map_err(ChangeError::Failed)?;
+            if state.elevator.weights().is_some() || elevator.weights().is_some() {
+                effects.push(Effect::Arbitrate(elevator.weights()));
+            }
             *state = QueueState::new(device, rules, elevator, None);
             device.wbt_follows_scheduler(state);
             effects.push(Effect::CancelTimer);

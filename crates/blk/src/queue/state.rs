@@ -25,6 +25,8 @@ pub(super) struct QueueState<Sh: Sharing> {
     /// Limits and merge rules, as set in `queue/`.
     pub(super) rules: MergeRules,
     pub(super) elevator: Elevator<Sh>,
+    /// Whether plain bios may take the [fast path](super::fast_path): nothing decides about them.
+    pub(super) has_fast_path: bool,
     /// Scheduler tags of each hardware queue; without a scheduler, the driver tags that it may use.
     pub(super) nr_requests: u32,
     /// Value of `queue/async_depth`: the scheduler tags for everything except sync reads.
@@ -79,6 +81,7 @@ impl<Sh: Sharing> QueueState<Sh> {
             flights: Flights::new(slots_per_space * tag_spaces, hctxs),
             scheduler_tags: (0..scheduler_maps).map(scheduler_map).collect(),
             flush_queues: (0..hctxs).map(flush_queue).collect(),
+            has_fast_path: elevator.is_none() && elevator.steering().is_none(),
             elevator,
         }
     }

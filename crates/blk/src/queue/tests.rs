@@ -16,6 +16,7 @@ mod sending;
 mod sharing;
 mod splitting;
 mod statistics;
+mod steering;
 mod tagging;
 mod techniques;
 mod timeouts;
@@ -74,6 +75,8 @@ struct Script {
     /// Whether it takes care of that itself.
     keeps_expired: bool,
     commits: Vec<HctxId>,
+    /// The weights that it was given.
+    arbitrations: Vec<Option<[u16; 3]>>,
 }
 
 impl Driver for Script {
@@ -115,6 +118,10 @@ impl Driver for Script {
 
     fn commit(&mut self, hctx: HctxId) {
         self.commits.push(hctx);
+    }
+
+    fn arbitrate(&mut self, weights: Option<[u16; 3]>) {
+        self.arbitrations.push(weights);
     }
 }
 
@@ -312,6 +319,7 @@ impl Bench {
                 Effect::KickRequeue => "kick".into(),
                 Effect::SetTimer(_) => "set timer".into(),
                 Effect::CancelTimer => "cancel timer".into(),
+                Effect::Arbitrate(weights) => format!("arbitrate {weights:?}"),
                 Effect::TimedOut { cpu, id } => format!("timed out on {}: {}", cpu.0, id.0),
                 Effect::SetTimeout(_) | Effect::SetWindow(_) => continue,
             });
@@ -337,7 +345,9 @@ impl Bench {
                 cx.cpu = cpu;
                 queue.timed_out(cx, id);
             }
-            Action::RunOther { .. } => unreachable!("its tags are not shared"),
+            Action::RunOther { .. } | Action::Arbitrate(_) => {
+                unreachable!("its tags are not shared, and the agenda arbitrates")
+            }
         });
     }
 

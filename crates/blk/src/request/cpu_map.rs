@@ -32,6 +32,29 @@ impl QueueType {
     }
 }
 
+/// The class of a hardware queue on a drive with weighted round robin (NVMe).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QueueClass {
+    /// The fastest.
+    High = 0,
+    /// Between the others.
+    Medium = 1,
+    /// The slowest.
+    Low = 2,
+}
+
+impl QueueClass {
+    /// All classes, the fastest first.
+    pub const ALL: [QueueClass; 3] = [QueueClass::High, QueueClass::Medium, QueueClass::Low];
+}
+
+/// The weighted round robin of a drive: between the classes of its hardware queues, with weights that can change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arbitration {
+    /// The largest weight of a class.
+    pub weight_max: u16,
+}
+
 /// The hardware queues of a device: those of type default first, then those for reads, then those for polled I/O.
 #[derive(Clone, Debug)]
 pub struct CpuMap {
@@ -40,6 +63,10 @@ pub struct CpuMap {
     hctx_of: Vec<HctxId>,
     /// The CPUs of each hardware queue, ascending.
     served: Vec<Vec<CpuId>>,
+    /// The class of each hardware queue; empty if they have none.
+    classes: Vec<QueueClass>,
+    /// For each CPU its hardware queues of the classes high, medium and low; empty if they have none.
+    hctxs_of_classes: Vec<[HctxId; 3]>,
 }
 
 impl CpuMap {
@@ -72,6 +99,50 @@ impl CpuMap {
         CpuMap::from_table(hctx_of_cpu.len(), hctx_of_cpu.repeat(QueueType::ALL.len()))
     }
 
+    /// Hardware queues in three classes; `None` if there are fewer than three.
+    ///
+    /// If there are three for each CPU, a CPU has one of each class. Otherwise a CPU has one queue, as without classes, and neighbouring
+    /// CPUs form groups of at least three queues: the first three are high, medium and low, further ones are medium, and every CPU of the
+    /// group may use them. I/O without a class takes the CPU's medium queue, or in a group its own.
+    #[must_use]
+    pub fn of_classes(cpus: u16, queues: u16) -> Option<Self> {
+        let (cpus, queues) = (usize::from(cpus), usize::from(queues));
+        if queues < QueueClass::ALL.len() {
+            return None;
+        }
+        let id = |index: usize| HctxId(index as u16);
+        let (own, hctxs_of_classes, classes): (Vec<HctxId>, Vec<[HctxId; 3]>, Vec<QueueClass>) = if queues >= 3 * cpus {
+            let of_classes = |cpu| [cpus + cpu, cpu, 2 * cpus + cpu].map(id);
+            // The queues that I/O without a class takes come first, so that they have the numbers that they have without classes.
+            let classes = [QueueClass::Medium, QueueClass::High, QueueClass::Low];
+            let classes = classes.iter().flat_map(|class| std::iter::repeat_n(*class, cpus));
+            ((0..cpus).map(id).collect(), (0..cpus).map(of_classes).collect(), classes.collect())
+        } else {
+            let used = queues.min(cpus.max(3));
+            let groups = used / 3;
+            let width = used / groups;
+            // The first queue of the group of a queue; the last group also has the rest.
+            let first_in_group = |queue: usize| (queue / width).min(groups - 1) * width;
+            let own = (0..cpus).map(|cpu| cpu * used / cpus);
+            let of_classes = |queue| [0, 1, 2].map(|class| id(first_in_group(queue) + class));
+            let class = |queue| QueueClass::ALL.get(queue - first_in_group(queue)).copied();
+            let classes = (0..used).map(|queue| class(queue).unwrap_or(QueueClass::Medium));
+            (own.clone().map(id).collect(), own.map(of_classes).collect(), classes.collect())
+        };
+        let mut map = CpuMap { classes, ..CpuMap::of_one_type(&own) };
+        map.served.resize(map.classes.len(), Vec::new());
+        for (cpu, hctxs) in hctxs_of_classes.iter().enumerate() {
+            for hctx in hctxs {
+                let (cpu, served) = (CpuId(cpu as u32), &mut map.served[hctx.index()]);
+                if !served.contains(&cpu) {
+                    served.push(cpu);
+                    served.sort_unstable();
+                }
+            }
+        }
+        Some(CpuMap { hctxs_of_classes, ..map })
+    }
+
     fn from_table(cpus: usize, hctx_of: Vec<HctxId>) -> Self {
         let hctxs = hctx_of.iter().map(|hctx| hctx.index() + 1).max().unwrap_or(0);
         let mut served = vec![Vec::new(); hctxs];
@@ -81,7 +152,20 @@ impl CpuMap {
                 served.push(cpu);
             }
         }
-        CpuMap { cpus, hctx_of, served }
+        CpuMap { cpus, hctx_of, served, classes: Vec::new(), hctxs_of_classes: Vec::new() }
+    }
+
+    /// The class of each hardware queue; empty if they have none.
+    #[must_use]
+    pub fn classes(&self) -> &[QueueClass] {
+        &self.classes
+    }
+
+    /// The hardware queue of a class on a CPU, if there are classes.
+    #[inline]
+    #[must_use]
+    pub fn hctx_of_class(&self, cpu: CpuId, class: QueueClass) -> Option<HctxId> {
+        Some(self.hctxs_of_classes.get(cpu.index())?[class as usize])
     }
 
     /// The hardware queue of a type on a CPU.
@@ -135,6 +219,41 @@ mod tests {
         assert_eq!(of(&map, QueueType::Read), [2, 3, 4, 5]);
         assert_eq!(of(&map, QueueType::Poll), [6; 4]);
         assert_eq!(map.hctxs(), 7);
+    }
+
+    fn of_class(map: &CpuMap, cpu: u32) -> [u16; 3] {
+        QueueClass::ALL.map(|class| map.hctx_of_class(CpuId(cpu), class).unwrap().0)
+    }
+
+    #[test]
+    fn three_queues_for_each_cpu_are_one_of_each_class() {
+        let map = CpuMap::of_classes(2, 7).unwrap();
+        assert_eq!((map.hctxs(), of(&map, QueueType::Default), of(&map, QueueType::Read)), (6, vec![0, 1], vec![0, 1]));
+        assert_eq!([0, 1].map(|cpu| of_class(&map, cpu)), [[2, 0, 4], [3, 1, 5]]);
+        for cpu in [0, 1] {
+            let classes = of_class(&map, cpu).map(|hctx| map.classes()[usize::from(hctx)]);
+            assert_eq!(classes, QueueClass::ALL);
+            assert!(of_class(&map, cpu).iter().all(|&hctx| map.served(HctxId(hctx)) == [CpuId(cpu)]));
+        }
+        assert!(CpuMap::of_classes(1, 2).is_none(), "a class would have none");
+    }
+
+    #[test]
+    fn fewer_queues_are_shared_by_groups_of_cpus() {
+        let letters =
+            |map: &CpuMap| map.classes().iter().map(|class| format!("{class:?}").remove(0)).collect::<String>();
+        let map = CpuMap::of_classes(8, 12).unwrap();
+        assert_eq!((map.hctxs(), letters(&map)), (8, "HMLMHMLM".to_owned()), "groups of four");
+        assert_eq!([0, 3, 4, 7].map(|cpu| of_class(&map, cpu)), [[0, 1, 2], [0, 1, 2], [4, 5, 6], [4, 5, 6]]);
+        assert_eq!(of(&map, QueueType::Default), [0, 1, 2, 3, 4, 5, 6, 7], "each has its own without a class");
+        assert_eq!((map.served(HctxId(0)), map.served(HctxId(3))), (&[0, 1, 2, 3].map(CpuId)[..], &[CpuId(3)][..]));
+        let map = CpuMap::of_classes(6, 6).unwrap();
+        assert_eq!((letters(&map), of_class(&map, 5)), ("HMLHML".to_owned(), [3, 4, 5]), "groups of three");
+        let map = CpuMap::of_classes(2, 5).unwrap();
+        assert_eq!((letters(&map), of_class(&map, 1)), ("HML".to_owned(), [0, 1, 2]));
+        assert!((0..3).all(|hctx| map.served(HctxId(hctx)).len() == 2));
+        let map = CpuMap::of_classes(7, 7).unwrap();
+        assert_eq!(letters(&map), "HMLHMLM", "the last group has the rest");
     }
 
     #[test]

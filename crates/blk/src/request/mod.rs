@@ -10,7 +10,7 @@ mod flush_steps;
 pub(crate) mod merge;
 pub(crate) mod plug;
 
-pub use cpu_map::{CpuMap, QueueType};
+pub use cpu_map::{Arbitration, CpuMap, QueueClass, QueueType};
 pub use merge::{Edge, Merge, MergeRules, Merging};
 pub use plug::Plug;
 
@@ -95,6 +95,8 @@ impl Marks {
     pub const THROTTLED: Marks = Marks(256);
     /// It was inserted into the elevator some time after its allocation, without a plug that stops the clock.
     pub const CLOCK_RAN: Marks = Marks(512);
+    /// A policy chose its hardware queue, and is notified of its end.
+    pub const STEERED: Marks = Marks(1024);
 
     /// Whether all of `marks` are set.
     #[inline]

@@ -1,8 +1,9 @@
 //! The schedulers: one file or folder each, and a row in the [registry](Registry) by which everybody knows it. All but
-//! kyber and mqfq, which are made for many CPUs by themselves, are policies that are put behind a lock.
+//! kyber, mqfq and d2fq, which are made for many CPUs by themselves, are policies that are put behind a lock.
 
 mod adios;
 mod bfq;
+mod d2fq;
 mod k2;
 mod kyber;
 mod mq_deadline;
@@ -24,6 +25,6 @@ pub use mqfq::{Mqfq, MqfqFamily};
 pub use noop::Noop;
 pub(crate) use registry::scaled;
 pub use registry::{
-    ADIOS, Attachment, BFQ, K2, KYBER, Layer, MQ_DEADLINE, MQFQ, Maker, NONE, OUTSIDE_LINUX, Origin, Policy,
+    ADIOS, Attachment, BFQ, D2FQ, K2, KYBER, Layer, MQ_DEADLINE, MQFQ, Maker, NONE, OUTSIDE_LINUX, Origin, Policy,
     Priorities, Registry, Row,
 };

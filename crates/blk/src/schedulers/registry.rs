@@ -10,7 +10,8 @@ use crate::bio::limits::Limits;
 use crate::ground::kernel::{DeadlineGeneration, Generation, Kernel};
 use crate::ground::sharing::Threads;
 use crate::ground::time::Now;
-use crate::policy::{AnyFamily, BoxedScheduler, Family, Scheduler};
+use crate::policy::{AnyFamily, AnySteeringFamily, BoxedScheduler, Family, Scheduler, SteeringFamily};
+use crate::request::cpu_map::Arbitration;
 
 use super::{ASYNC_PERCENT, BfqConfig, KyberConfig, MqDeadlineConfig};
 
@@ -62,6 +63,8 @@ pub struct Attachment<'a> {
     pub queue_depth: u32,
     /// Request ids are below this.
     pub capacity: u32,
+    /// The drive's weighted round robin between classes of hardware queues, if it has that.
+    pub arbitration: Option<Arbitration>,
     /// When it is attached, on a legacy queue. A multi-queue one passes the time only with calls.
     pub now: Now,
 }
@@ -95,6 +98,8 @@ pub enum Policy {
     Boxed(BoxedScheduler),
     /// Any other with locks of its own.
     Concurrent(Box<dyn AnyFamily>),
+    /// No scheduler, but a policy that chooses the hardware queues of requests.
+    Steered(Box<dyn AnySteeringFamily>),
 }
 
 impl Policy {
@@ -111,6 +116,15 @@ impl Policy {
         F::Of<Threads>: Send + Sync,
     {
         Policy::Concurrent(Box::new(family))
+    }
+
+    /// Any policy that chooses the hardware queues of requests.
+    #[must_use]
+    pub fn steered<F: SteeringFamily + 'static>(family: F) -> Self
+    where
+        F::Of<Threads>: Send + Sync,
+    {
+        Policy::Steered(Box::new(family))
     }
 }
 
@@ -133,6 +147,8 @@ pub struct Row {
     pub priorities: fn(&Generation) -> Priorities,
     /// Whether it respects weights of cgroups.
     pub weights: bool,
+    /// Whether it needs a drive with weighted round robin between [classes](crate::request::QueueClass) of hardware queues.
+    pub needs_arbitration: bool,
     /// The duration of a section under its lock, in percent of mq-deadline's, if the host's profile does not list it.
     pub section_percent: u32,
     /// Creates it for a queue, unless the [registry](Registry::with_row_and_maker) has another maker for it.
@@ -152,6 +168,7 @@ impl Row {
             until: None,
             priorities: |_| Priorities::No,
             weights: false,
+            needs_arbitration: false,
             section_percent: 100,
             make,
         }
@@ -244,8 +261,17 @@ pub const MQFQ: Row = Row {
     ..Row::new("mqfq", |queue| Policy::concurrent(super::mqfq::MqfqFamily { capacity: queue.capacity }))
 };
 
+/// d2fq.
+pub const D2FQ: Row = Row {
+    origin: Origin::Research("USENIX FAST 2021"),
+    since: Kernel::series(4, 11),
+    priorities: |_| Priorities::ClassAndLevel,
+    needs_arbitration: true,
+    ..Row::new("d2fq", |queue| Policy::steered(super::d2fq::D2fqFamily { arbitration: queue.arbitration }))
+};
+
 /// The schedulers that no release of Linux has, in the order in which they are listed.
-pub const OUTSIDE_LINUX: [Row; 3] = [K2, ADIOS, MQFQ];
+pub const OUTSIDE_LINUX: [Row; 4] = [K2, ADIOS, MQFQ, D2FQ];
 
 /// Creates a scheduler from data that a plain function does not have: an interpreter's class, parameters of an experiment.
 pub type Maker = Arc<dyn Fn(&Attachment<'_>) -> Policy + Send + Sync>;
@@ -342,9 +368,9 @@ mod tests {
     fn a_custom_row_is_appended_or_replaces_the_one_of_its_name() {
         let mine = Row::new("mine", |_| Policy::None);
         let registry = Registry::multi_queue().with(&[mine]);
-        assert_eq!(registry.names(), ["none", "mq-deadline", "kyber", "bfq", "k2", "adios", "mqfq", "mine"]);
+        assert_eq!(registry.names(), ["none", "mq-deadline", "kyber", "bfq", "k2", "adios", "mqfq", "d2fq", "mine"]);
         let registry = registry.with(&[Row { weights: true, ..mine }]);
-        assert_eq!((registry.names().len(), registry.find("mine").map(|row| row.weights)), (8, Some(true)));
+        assert_eq!((registry.names().len(), registry.find("mine").map(|row| row.weights)), (9, Some(true)));
         assert!(registry.find("yours").is_none());
     }
 
@@ -359,6 +385,7 @@ mod tests {
             async_depth: 1,
             queue_depth: 1,
             capacity: 1,
+            arbitration: None,
             now: Now::default(),
         };
         let is_bfq = |registry: &Registry| {

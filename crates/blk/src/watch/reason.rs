@@ -78,6 +78,16 @@ pub enum Reason {
     LeastStartTag,
     /// mqfq: as many requests are at the device as there are slots.
     NoSlot,
+    /// d2fq: its flow is not ahead, so it goes to the fastest class.
+    ClassHigh,
+    /// d2fq: its flow is a little ahead.
+    ClassMedium,
+    /// d2fq: its flow is ahead by more than the threshold.
+    ClassLow,
+    /// d2fq: no other flow is active.
+    OnlyFlow,
+    /// A policy chose its hardware queue, for a reason of its own.
+    Steered,
 }
 
 impl Reason {
@@ -134,6 +144,11 @@ impl Reason {
             Reason::OwnStartTag => "its start tag is the least of this hardware queue, and within the threshold",
             Reason::LeastStartTag => "its start tag is the least of all",
             Reason::NoSlot => "all slots are taken",
+            Reason::ClassHigh => "its process is not ahead of the others, so the high class takes it",
+            Reason::ClassMedium => "its process is a little ahead of the others, so the medium class takes it",
+            Reason::ClassLow => "its process is ahead by more than the threshold, so the low class takes it",
+            Reason::OnlyFlow => "no other process is active, so the medium class takes it",
+            Reason::Steered => "a policy chose its hardware queue, for a reason of its own",
         }
     }
 }

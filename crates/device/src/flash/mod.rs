@@ -34,6 +34,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
+use hoistway_blk::request::QueueClass;
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 use crate::random::{Random, from_us};
@@ -383,6 +384,12 @@ impl Flash {
 impl Device for Flash {
     fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    fn arbitrate(&mut self, classes: &[QueueClass], weights: Option<[u16; 3]>) {
+        if self.shape.arbitration.is_some() {
+            self.arbiter.arbitrate(classes, weights);
+        }
     }
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {

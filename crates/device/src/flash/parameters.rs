@@ -1,5 +1,6 @@
 //! The parameters of a [`Flash`](super::Flash) drive in a preset.
 
+use hoistway_blk::request::Arbitration;
 use serde::{Deserialize, Serialize};
 
 /// The `[flash]` section of a preset.
@@ -110,7 +111,7 @@ pub struct StripingParameters {
     pub write_through_unit_kib: u32,
 }
 
-/// Weighted round robin with an urgent class (NVMe): the `[flash.arbitration]` section. Hardware queues are assigned to
+/// Weighted round robin with an urgent class (NVMe): the `[flash.arbitration]` section. Until the host assigns them, hardware queues have
 /// the classes in the order of their numbers; the remaining ones have low priority.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -127,6 +128,19 @@ pub struct ArbitrationParameters {
     pub medium_weight: u32,
     /// Commands of the low class per round.
     pub low_weight: u32,
+    /// Commands that are fetched from a queue before it is the next one's turn; one without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
+    /// The largest weight that the host may set; 256 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_max: Option<u16>,
+}
+
+impl ArbitrationParameters {
+    /// What the host knows of it.
+    pub(crate) fn capability(&self) -> Arbitration {
+        Arbitration { weight_max: self.weight_max.unwrap_or(256) }
+    }
 }
 
 /// The page map: the `[flash.translation]` section.

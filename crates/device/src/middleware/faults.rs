@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos};
+use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
@@ -136,6 +137,10 @@ impl FaultInjector {
 impl Device for FaultInjector {
     fn shape(&self) -> &Shape {
         self.inner.shape()
+    }
+
+    fn arbitrate(&mut self, classes: &[QueueClass], weights: Option<[u16; 3]>) {
+        self.inner.arbitrate(classes, weights);
     }
 
     fn interrupts(&self) -> bool {

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use hoistway_blk::bio::Op;
 use hoistway_blk::ground::{Instant, Nanos};
+use hoistway_blk::request::QueueClass;
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 
@@ -87,6 +88,10 @@ impl<D: Device> Ncq<D> {
 impl<D: Device> Device for Ncq<D> {
     fn shape(&self) -> &Shape {
         self.inner.shape()
+    }
+
+    fn arbitrate(&mut self, classes: &[QueueClass], weights: Option<[u16; 3]>) {
+        self.inner.arbitrate(classes, weights);
     }
 
     fn interrupts(&self) -> bool {

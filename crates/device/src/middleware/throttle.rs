@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use hoistway_blk::bio::Op;
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
+use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
@@ -157,6 +158,10 @@ impl Device for Throttle {
 
     fn interrupts(&self) -> bool {
         self.inner.interrupts()
+    }
+
+    fn arbitrate(&mut self, classes: &[QueueClass], weights: Option<[u16; 3]>) {
+        self.inner.arbitrate(classes, weights);
     }
 
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {

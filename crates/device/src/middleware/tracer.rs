@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::ground::Instant;
+use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
@@ -50,6 +51,10 @@ impl Tracer {
 impl Device for Tracer {
     fn shape(&self) -> &Shape {
         self.inner.shape()
+    }
+
+    fn arbitrate(&mut self, classes: &[QueueClass], weights: Option<[u16; 3]>) {
+        self.inner.arbitrate(classes, weights);
     }
 
     fn interrupts(&self) -> bool {

@@ -129,6 +129,7 @@ impl ShapeSection {
             fua: self.fua,
             max_sectors: self.max_sectors,
             max_segments: self.max_segments,
+            arbitration: None,
         }
     }
 }

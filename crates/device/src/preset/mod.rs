@@ -23,7 +23,7 @@ pub use calibration::{CalibratedRange, Calibration, Residual};
 pub use error::PresetError;
 pub use file::{Model, PresetFile, ShapeSection};
 
-use crate::flash::{Flash, FlashParameters};
+use crate::flash::{ArbitrationParameters, Flash, FlashParameters};
 use crate::hdd::{Hdd, HddParameters};
 use crate::middleware::{FaultInjector, FaultParameters, Ncq, Throttle, ThrottleParameters, Tracer, TracerParameters};
 use crate::model::{Device, Shape};
@@ -34,7 +34,7 @@ use crate::ssd::{Ssd, SsdParameters};
 
 /// The built-in presets with a file: name and text. The name is also that of the file. Others are generated from a table
 /// ([`coarse`]).
-const BUILTIN: [(&str, &str); 12] = [
+const BUILTIN: [(&str, &str); 13] = [
     ("emmc", include_str!("../../presets/emmc.toml")),
     ("hgst-he10-8tb", include_str!("../../presets/hgst-he10-8tb.toml")),
     ("intel-p4800x-375gb", include_str!("../../presets/intel-p4800x-375gb.toml")),
@@ -42,6 +42,7 @@ const BUILTIN: [(&str, &str); 12] = [
     ("laptop-hdd", include_str!("../../presets/laptop-hdd.toml")),
     ("micron-9100-1600gb", include_str!("../../presets/micron-9100-1600gb.toml")),
     ("null", include_str!("../../presets/null.toml")),
+    ("nvme-wrr", include_str!("../../presets/nvme-wrr.toml")),
     ("raid-64-queues", include_str!("../../presets/raid-64-queues.toml")),
     ("samsung-980pro-1tb", include_str!("../../presets/samsung-980pro-1tb.toml")),
     ("sd-card", include_str!("../../presets/sd-card.toml")),
@@ -262,7 +263,11 @@ impl Preset {
     /// The properties that the block layer needs.
     #[must_use]
     pub fn shape(&self) -> Shape {
-        self.shape.to_shape()
+        let arbitration = match &self.parameters {
+            Parameters::Flash(parameters) => parameters.arbitration.as_ref().map(ArbitrationParameters::capability),
+            _ => None,
+        };
+        Shape { arbitration, ..self.shape.to_shape() }
     }
 
     /// The model and its parameters.

@@ -201,6 +201,8 @@ const ARBITRATION: &[Key] = &[
     key("high_weight", Kind::Whole(1, 256, "commands in a round")),
     key("medium_weight", Kind::Whole(1, 256, "commands in a round")),
     key("low_weight", Kind::Whole(1, 256, "commands in a round")),
+    optional("burst", Kind::Whole(1, 128, "commands of a queue at a time")),
+    optional("weight_max", Kind::Whole(3, 256, "commands in a round")),
 ];
 
 const STRIPING: &[Key] = &[

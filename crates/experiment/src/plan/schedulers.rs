@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hoistway_blk::ground::{Kernel, Local};
 use hoistway_blk::queue::{ConfigError, QueueConfig, default_scheduler};
 use hoistway_blk::schedulers::{Origin, Row};
-use hoistway_device::Shape;
+use hoistway_device::{Preset, Shape};
 use hoistway_legacy::{AnyQueue, default_legacy_scheduler};
 use hoistway_sim::QueueSettings;
 
@@ -44,6 +44,13 @@ impl DefaultScheduler<'_> {
         legacy.unwrap_or_else(|| default_scheduler(&self.queue.config(shape)))
     }
 
+    /// The first device that lacks the weighted round robin that a scheduler needs.
+    fn without_arbitration(&self, row: &Row) -> Option<&str> {
+        let lacks_it = |shape: &Shape| shape.arbitration.is_none() || shape.hw_queues < 3;
+        let device = self.shapes.iter().find(|(_, shape)| row.needs_arbitration && lacks_it(shape));
+        device.map(|(name, _)| name.as_str())
+    }
+
     /// The default scheduler of all devices, if it is the same for all.
     pub(crate) fn name(&self) -> Option<String> {
         self.scheduler().ok().map(|(name, _)| name.to_owned())
@@ -70,6 +77,12 @@ impl DefaultScheduler<'_> {
         };
         Ok((name, format!("default is {name}, as Linux {kernel} chooses for {first}.{ignored}")))
     }
+}
+
+/// The built-in devices with weighted round robin.
+fn devices_with_arbitration() -> Vec<&'static str> {
+    let has_it = |name: &&str| Preset::builtin(name).is_ok_and(|preset| preset.shape().arbitration.is_some());
+    Preset::builtin_names().filter(has_it).collect()
 }
 
 /// The kernel's schedulers that pass a filter.
@@ -105,8 +118,14 @@ pub(crate) fn choose(
             notices.push(notice);
         } else if let Some(belongs) = group(name) {
             let group_rows = known.rows().iter().filter(|row| belongs(row));
+            let (possible, impossible): (Vec<&Row>, Vec<&Row>) =
+                group_rows.partition(|row| default.without_arbitration(row).is_none());
             let (newer, existing): (Vec<&Row>, Vec<&Row>) =
-                group_rows.partition(|row| is_newer_than_kernel(row, default.queue.kernel));
+                possible.into_iter().partition(|row| is_newer_than_kernel(row, default.queue.kernel));
+            notices.extend(impossible.into_iter().filter_map(|row| {
+                let device = default.without_arbitration(row)?;
+                Some(format!("{}: left out, because {device} has no weighted round robin.", row.name))
+            }));
             chosen.extend(existing.iter().map(|row| row.name.to_owned()));
             if !newer.is_empty() {
                 let newer: Vec<_> = newer.iter().map(|row| format!("{} ({})", row.name, row.since)).collect();
@@ -120,6 +139,13 @@ pub(crate) fn choose(
                 let newer = options.given(Field::Kernels, row.since);
                 let problem =
                     format!("Linux {kernel} does not have it yet (expected some of {existing}, or {newer} or later)");
+                return Err(options.refuse(field, name, problem));
+            }
+            if let Some(device) = default.without_arbitration(row) {
+                let devices = devices_with_arbitration().join(", ");
+                let problem = format!(
+                    "{device} has no weighted round robin between at least three hardware queues (expected a device that has it, such as {devices})"
+                );
                 return Err(options.refuse(field, name, problem));
             }
             chosen.push(name.clone());

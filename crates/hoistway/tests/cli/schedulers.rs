@@ -5,7 +5,8 @@ use tempfile::tempdir;
 
 use crate::support::{keys, printed, refused};
 
-const ALL: [&str; 10] = ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "k2", "adios", "mqfq"];
+const ALL: [&str; 11] =
+    ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "k2", "adios", "mqfq", "d2fq"];
 
 #[test]
 fn every_scheduler_has_a_row_and_a_sentence() {

@@ -46,6 +46,7 @@ impl LegacyElevator {
             async_depth: config.nr_requests,
             queue_depth: config.queue_depth,
             capacity,
+            arbitration: None,
             now,
         };
         match config.schedulers.make(row, &queue) {
@@ -55,7 +56,7 @@ impl LegacyElevator {
                 kind: Kind::Deadline(Box::new(RequestStore::new(MqDeadline::new(policy, capacity), capacity))),
             }),
             Policy::Boxed(policy) => Some(LegacyElevator::custom(row.name, policy, config)),
-            Policy::None | Policy::Kyber(_) | Policy::Bfq(_) | Policy::Concurrent(_) => None,
+            Policy::None | Policy::Kyber(_) | Policy::Bfq(_) | Policy::Concurrent(_) | Policy::Steered(_) => None,
         }
     }
 

@@ -64,6 +64,7 @@ impl Subject {
             async_depth: SLOTS,
             queue_depth: SLOTS,
             capacity: SLOTS,
+            arbitration: None,
             now: generation.hz.now(Instant::ZERO),
         };
         let schedulers = all_schedulers();

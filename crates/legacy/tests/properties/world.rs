@@ -9,7 +9,7 @@ use hoistway_blk::drive::RESOURCE_DELAY;
 use hoistway_blk::ground::{CpuId, Instant, IoContextId, Kernel, Local, Nanos, NoMeter, Now, Waiter};
 use hoistway_blk::policy::{ContentionOptions, Insertion, SchedulerEvent};
 use hoistway_blk::queue::{QueueConfig, SCHEDULERS, Step};
-use hoistway_blk::request::{Marks, Merging, Rq};
+use hoistway_blk::request::{Arbitration, Marks, Merging, Rq};
 use hoistway_blk::schedulers::Domain;
 use hoistway_legacy::{AnyQueue, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, PendingWrite, Tagging, all_schedulers};
 
@@ -63,6 +63,11 @@ pub struct World {
     next_sector: u64,
 }
 
+/// Whether a scheduler needs a drive with classes of hardware queues.
+fn needs_classes(config: &QueueConfig, scheduler: &str) -> bool {
+    config.schedulers.find(scheduler).is_some_and(|row| row.needs_arbitration)
+}
+
 impl World {
     pub fn new(seed: u64, kernel: Kernel, scheduler: &str) -> Self {
         let mut random = Random(seed);
@@ -95,6 +100,14 @@ impl World {
         };
         if kernel.generation().queue_types {
             config.read_queues = random.below(3) as u16;
+        }
+        if needs_classes(&config, scheduler) {
+            config = QueueConfig {
+                hw_queues: 3 + random.below(12) as u16,
+                read_queues: 0,
+                arbitration: Some(Arbitration { weight_max: random.pick(&[3, 16, 256]) }),
+                ..config
+            };
         }
         let tagging = random.pick(&[Tagging::Driver, Tagging::Lowest, Tagging::RoundRobin]);
         let front: AnyQueue<Local> = if is_legacy {
@@ -371,6 +384,7 @@ impl World {
                 }
                 Some(Action::TimedOut { cpu, id }) => self.call(cpu, |front, cx| front.timed_out(cx, id)),
                 Some(Action::RunOther { .. }) => unreachable!("its tags are not shared"),
+                Some(Action::Arbitrate(_)) => {}
                 None if self.agenda.next_at().is_some_and(|at| at <= self.now) => {}
                 None => return self.check(),
             }

@@ -2,6 +2,7 @@
 
 use hoistway_blk::bio::Status;
 use hoistway_blk::caller::{Action, BlockQueue};
+use hoistway_blk::drive::Driver;
 use hoistway_blk::ground::{CpuId, Instant, Nanos};
 use hoistway_blk::watch::Probe;
 
@@ -102,6 +103,7 @@ impl<P: Probe> Simulation<'_, P> {
                     }
                 }
                 Action::TimedOut { cpu, id } => self.with_queue(disk, cpu, |queue, cx| queue.timed_out(cx, id)),
+                Action::Arbitrate(weights) => self.disks[disk as usize].driver.arbitrate(weights),
                 // Disks join the tag set that they share in order, so `queue` is the disk's number.
                 Action::RunOther { queue, hctx } => {
                     let other = &mut self.disks[queue.0 as usize];

@@ -96,7 +96,9 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
                 self.ended.push(bio.owner);
             }
             Action::Wake(waiter) => wake(waiter),
-            Action::TimedOut { .. } | Action::RunOther { .. } => unreachable!("its tags are not shared"),
+            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) => {
+                unreachable!("its tags are not shared")
+            }
         });
         for hctx in (0..self.queue.hw_queues()).map(HctxId) {
             self.agenda.cancel(Due::Run(hctx));
