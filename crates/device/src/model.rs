@@ -151,7 +151,7 @@ pub trait Device: Send {
 
     /// Sets the class of each hardware queue and the weights of the classes high, medium and low; `None`: it arbitrates as at the start. A
     /// device whose [`Shape::arbitration`] is missing ignores it.
-    fn arbitrate(&mut self, _classes: &[QueueClass], _weights: Option<[u16; 3]>) {}
+    fn arbitrate(&mut self, classes: &[QueueClass], weights: Option<[u16; 3]>);
 
     /// Whether it interrupts a CPU of its own choice. A device that completes commands by a timer, such as the null block
     /// driver, completes them on the CPU that submitted them.

@@ -9,6 +9,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use hoistway_blk::bio::Status;
 use hoistway_blk::ground::{Instant, Nanos};
+use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
@@ -93,6 +94,8 @@ impl Device for Null {
     }
 
     fn wake(&mut self, _now: Instant, _alarm: u32, _schedule: &mut Schedule) {}
+
+    fn arbitrate(&mut self, _classes: &[QueueClass], _weights: Option<[u16; 3]>) {}
 
     fn interrupts(&self) -> bool {
         false

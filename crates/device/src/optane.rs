@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
+use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
@@ -121,6 +122,8 @@ impl Device for Optane {
     }
 
     fn wake(&mut self, _now: Instant, _alarm: u32, _schedule: &mut Schedule) {}
+
+    fn arbitrate(&mut self, _classes: &[QueueClass], _weights: Option<[u16; 3]>) {}
 
     fn interrupts(&self) -> bool {
         true

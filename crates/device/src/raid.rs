@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use hoistway_blk::ground::{Instant, Nanos};
+use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
@@ -148,6 +149,8 @@ impl Device for Raid {
         self.settle(now);
         self.submit_to_inner_device(now, schedule);
     }
+
+    fn arbitrate(&mut self, _classes: &[QueueClass], _weights: Option<[u16; 3]>) {}
 
     fn interrupts(&self) -> bool {
         true

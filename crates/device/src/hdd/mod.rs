@@ -28,6 +28,7 @@ use std::collections::VecDeque;
 
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
+use hoistway_blk::request::QueueClass;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
@@ -484,6 +485,8 @@ impl Device for Hdd {
         }
         self.make_progress(now, schedule);
     }
+
+    fn arbitrate(&mut self, _classes: &[QueueClass], _weights: Option<[u16; 3]>) {}
 
     fn interrupts(&self) -> bool {
         true
