@@ -75,7 +75,7 @@ impl Bench {
     }
 
     fn wait_ms(&mut self, ms: u64) {
-        self.now = self.now + Nanos::from_millis(ms);
+        self.now += Nanos::from_millis(ms);
     }
 
     /// The virtual time of a flow.
