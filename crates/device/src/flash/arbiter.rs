@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn weights_of_the_drive_change_between_two_commands() {
         let mut arbiter = arbiter_with(Some(&ALL_MEDIUM), &[0, 1, 2].repeat(12));
-        let mut fetch = |arbiter: &mut Arbiter, count: usize| -> Vec<u16> {
+        let fetch = |arbiter: &mut Arbiter, count: usize| -> Vec<u16> {
             std::iter::from_fn(|| arbiter.pop()).take(count).map(|command| command.queue).collect()
         };
         assert_eq!(fetch(&mut arbiter, 4), [0, 1, 2, 0], "they take turns");
