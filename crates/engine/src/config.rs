@@ -31,7 +31,7 @@ pub struct Config {
     /// Bytes that a client may read or write before other clients of its worker have their turn; 16 times as many for
     /// discards and for zeroing that may unmap. Must be a multiple of the target's block size.
     pub turn_bytes: u32,
-    /// How long an idle worker busy-polls before it sleeps. The default, 20 us, is less than a wake-up costs.
+    /// How long an idle worker busy-polls before it sleeps. The default, 20 us, is assumed to be about what a wake-up costs.
     pub busy_poll_time: Nanos,
     /// Whether to keep the statistics of a kernel's `/sys/block/DEV/stat`, for [`Engine::disk_summary`](crate::Engine::disk_summary). Costs
     /// some time per request.
