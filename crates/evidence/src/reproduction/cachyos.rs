@@ -1,9 +1,9 @@
 //! Table `cachyos-kyber`: the targets that CachyOS sets for kyber by class of drive, beside kyber's defaults and none.
 
-use super::Table;
 use super::cell::{Cell, Judgement};
 use super::research::{comparison_of_jobs, run_schedulers, tunable};
 use super::runs::Setting;
+use super::{Table, Unknown};
 use hoistway_experiment::{Comparison, Error, QueueFile};
 
 pub(super) const CACHYOS: Table = Table {
@@ -13,7 +13,7 @@ pub(super) const CACHYOS: Table = Table {
     story: STORY,
     device: TIERS[2].drive,
     host: None,
-    unknowns: &[],
+    unknowns: &[Unknown("host.worker_ns")],
     others: &[],
     repeats_max: 3,
     run: reproduce,

@@ -1,9 +1,9 @@
 //! Table `hotstorage23-low-latency`: what a scheduler adds on a drive that needs less than 10 us.
 
-use super::Table;
 use super::cell::{Cell, Judgement};
 use super::research::{RunFigures, comparison_of_jobs, run_schedulers};
 use super::runs::Setting;
+use super::{Table, Unknown};
 use hoistway_experiment::{Comparison, Error};
 
 const DRIVE: &str = "intel-p4800x-375gb";
@@ -15,7 +15,7 @@ pub(super) const LOW_LATENCY: Table = Table {
     story: STORY,
     device: DRIVE,
     host: None,
-    unknowns: &[],
+    unknowns: &[Unknown("host.worker_ns"), Unknown("optane.access_us")],
     others: &[],
     repeats_max: 5,
     run: reproduce,

@@ -2,11 +2,11 @@
 
 use serde::Deserialize;
 
-use super::Table;
 use super::cell::{Cell, Judgement};
 use super::heatmaps::{DRIVE, SCHEDULERS, on_study_host};
 use super::prose::eight_drives;
 use super::runs::{Setting, run};
+use super::{Table, Unknown};
 use hoistway_experiment::{Comparison, Error};
 
 pub(super) const THROUGHPUT: Table = Table {
@@ -16,7 +16,7 @@ pub(super) const THROUGHPUT: Table = Table {
     story: STORY,
     device: DRIVE,
     host: None,
-    unknowns: &[],
+    unknowns: &[Unknown("host.handover_ns"), Unknown("flash.host_to_device_us")],
     others: &[],
     repeats_max: 3,
     run: reproduce,
