@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::{observe, spec};
 use hoistway_blk::ground::{CpuId, Kernel, Now};
 use hoistway_blk::watch::{Event, Probe};
-use hoistway_device::{Preset, PresetFile, ThrottleParameters};
+use hoistway_device::{Preset, PresetFile};
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Host, QueueSettings, Scenario};
 
@@ -90,10 +90,14 @@ fn equal_devices_interrupt_one_cpu_each_unless_behind_one_controller() {
     }
 }
 
-/// The null device behind a limit that it never reaches: what is behind a limit interrupts.
+/// A device that does 64 commands at once, each in 10 us, and interrupts one CPU.
 fn fast_with_interrupt() -> Preset {
-    let mut file = PresetFile::from(Preset::builtin("null").unwrap());
-    file.throttle = Some(ThrottleParameters { iops: 1e9, io_kib: 4, mb_per_s: 1e6, burst: None });
+    let mut file = PresetFile::from(Preset::builtin("intel-p4800x-375gb").unwrap());
+    file.shape.hw_queues = 1;
+    let optane = file.optane.as_mut().unwrap();
+    (optane.host_to_device_us, optane.device_to_host_us) = (0.0, 0.0);
+    (optane.read_command_us, optane.access_us) = (0.1, 10.0);
+    (optane.channels, optane.access_jitter_percent) = (64, 0.0);
     Preset::try_from(file).unwrap()
 }
 
