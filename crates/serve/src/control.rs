@@ -330,7 +330,7 @@ impl ServerState {
 
 /// Operations that a control socket needs from the program around the server. Errors are one line.
 pub trait Operator: Sync {
-    /// Reloads the configuration. Locks the [changes](Site::lock_changes) itself, since a reload may also begin elsewhere.
+    /// Reloads the configuration. Locks the [changes](ServerState::lock_changes) itself, since a reload may also begin elsewhere.
     ///
     /// # Errors
     /// The reason why nothing was applied.
