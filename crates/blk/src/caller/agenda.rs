@@ -67,7 +67,7 @@ pub enum Action {
         /// The hardware queue.
         hctx: HctxId,
     },
-    /// Call [`Driver::arbitrate`](crate::drive::Driver::arbitrate) with these weights.
+    /// Call [`Driver::arbitrate`] with these weights.
     Arbitrate(Option<[u16; 3]>),
 }
 
