@@ -26,7 +26,7 @@ impl Role {
     }
 }
 
-/// The roles of all parties of a load, in their order. Whoever gave a party the idle class has said that nobody waits for it, unless all
+/// The roles of all parties of a load, in their order. A party of the idle class is bulk work, because nobody waits for it, unless all
 /// parties have that class.
 pub(super) fn roles(parties: &[Party<'_>]) -> Vec<Role> {
     let is_idle = |party: &Party<'_>| party.demand().is_some_and(|demand| demand.is_idle);

@@ -288,7 +288,7 @@ fn weights_come_from_the_ratio() {
     let mut bench = Bench::new();
     assert_eq!(bench.d2fq.weights(), Some([252, 126, 42]));
     bench = bench.with("ratio", "3");
-    assert_eq!(bench.requested.arbitrate, Some([255, 170, 85]), "the drive is told");
+    assert_eq!(bench.requested.arbitrate, Some([255, 170, 85]), "the new weights are requested");
     bench = bench.with("ratio", "3");
     assert_eq!(bench.requested.arbitrate, None, "once");
 }
