@@ -105,12 +105,12 @@ impl Engine {
             ..QueueConfig::new(config.kernel)
         };
         let queue = Queue::new(&queue_config, &config.scheduler)?;
-        let station = |worker| backend.station(worker).map_err(|source| StartError::WorkerTarget { worker, source });
-        let stations = (0..worker_count).map(station).collect::<Result<Vec<_>, _>>()?;
+        let channel = |worker| backend.channel(worker).map_err(|source| StartError::WorkerTarget { worker, source });
+        let channels = (0..worker_count).map(channel).collect::<Result<Vec<_>, _>>()?;
         let shared = Arc::new(Shared {
             queue,
             slots: Slots::new(worker_count, config.requests_per_worker),
-            mailboxes: stations.iter().map(|station| Mailbox::new(station.waker())).collect(),
+            mailboxes: channels.iter().map(|channel| Mailbox::new(channel.waker())).collect(),
             clock: Box::new(clock),
             hz: Hz::DEFAULT,
             statistics: config.keeps_statistics.then(|| Arc::new(DiskCounters::new(worker_count))),
@@ -122,8 +122,8 @@ impl Engine {
             groups_made: AtomicU32::new(0),
             groups: Mutex::default(),
         });
-        let worker = |(index, station)| Worker::new(Arc::clone(&shared), index, station, queue_depth, config);
-        let workers = stations.into_iter().enumerate().map(worker).collect();
+        let worker = |(index, channel)| Worker::new(Arc::clone(&shared), index, channel, queue_depth, config);
+        let workers = channels.into_iter().enumerate().map(worker).collect();
         let kernel = config.kernel;
         Ok((Engine { shared, backend, kernel, threads: Mutex::default(), next_worker: AtomicUsize::new(0) }, workers))
     }

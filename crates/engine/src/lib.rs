@@ -37,7 +37,7 @@
 //! # How it works
 //! Clients are assigned to workers in turn. Their requests pass through the worker's mailbox in batches, and through the block
 //! layer on the worker's thread; so do those of a [`Resident`], which runs on that thread and needs no mailbox. The worker that
-//! the scheduler gives a request to carries it out on its own station, and sends the completion to the client's worker. An idle
+//! the scheduler gives a request to carries it out on its own channel, and sends the completion to the client's worker. An idle
 //! worker busy-polls for a moment ([`Config::busy_poll_time`]) and then sleeps until a command ends, a message comes, or a timer of the
 //! scheduler is due.
 //!
@@ -65,7 +65,7 @@ mod wake;
 mod worker;
 
 pub use backend::{
-    Backend, Command, Ended, Extent, FileSpec, Files, Memory, Null, OpenError, Shape, Simulated, Started, Station,
+    Backend, Command, Ended, Extent, FileSpec, Files, Memory, Null, OpenError, Shape, Simulated, Started, IoChannel,
     VolumeShape, Zeroing,
 };
 pub use client::{Client, Refused};

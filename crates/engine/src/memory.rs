@@ -199,7 +199,7 @@ impl RawSegment {
     }
 }
 
-/// The data of a command, segment by segment in the order of its sectors, while a station starts it.
+/// The data of a command, segment by segment in the order of its sectors, while a channel starts it.
 #[derive(Debug)]
 pub struct Segments<'a> {
     raw: &'a [RawSegment],

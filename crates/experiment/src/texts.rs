@@ -102,7 +102,7 @@ pub struct FileText {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoteText {
-    /// Its name.
+    /// What `explain` calls it.
     pub name: String,
     /// Other names for it.
     pub aliases: Vec<String>,

@@ -49,7 +49,7 @@ type Log = Arc<Mutex<BTreeMap<String, Found>>>;
 struct Parent {
     /// Open folders along the path, without the root.
     folders: Vec<OwnedFd>,
-    /// Their names.
+    /// The names of these folders.
     names: Vec<String>,
     /// The last component; empty if the path is a folder.
     last: String,

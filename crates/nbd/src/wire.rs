@@ -78,7 +78,7 @@ pub mod option_reply {
 pub mod info {
     /// u64 size in bytes, u16 [transmission flags](super::transmission_flag); always sent.
     pub const EXPORT: u16 = 0;
-    /// Its name.
+    /// The name of the export, sent on request.
     pub const NAME: u16 = 1;
     /// Its description.
     pub const DESCRIPTION: u16 = 2;

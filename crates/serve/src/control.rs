@@ -41,7 +41,7 @@ const NO_REPLY: &str = "the server closed the connection without a reply";
 /// A request to a running server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "do")]
-pub enum Ask {
+pub enum ControlRequest {
     /// Returns the state of the server.
     Show,
     /// Writes a file below `queue/` (usually `scheduler` or `nr_requests`), or a tunable as `SCHEDULER.NAME`.
@@ -60,24 +60,24 @@ pub enum Ask {
     },
     /// Removes an export.
     Remove {
-        /// Its name.
+        /// The name that clients ask for.
         export: String,
     },
     /// Changes the size of an export.
     Resize {
-        /// Its name.
+        /// The name that clients ask for.
         export: String,
         /// Its new size, as `20G`.
         size: String,
     },
     /// Disconnects a client; its requests in flight complete.
     Disconnect {
-        /// Its number.
+        /// The number that the state of the server shows.
         client: u64,
     },
     /// Changes an export.
     Export {
-        /// Its name.
+        /// The name that clients ask for.
         name: String,
         /// Settings, as `weight=200`.
         settings: Vec<String>,
@@ -87,7 +87,7 @@ pub enum Ask {
 /// The reply.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum ControlReply {
     /// The state of the server.
     State(StateReport),
     /// The request was carried out.
@@ -120,7 +120,7 @@ pub struct StateReport {
 /// The state of an export.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExportState {
-    /// Its name.
+    /// The name that clients ask for.
     pub name: String,
     /// Its size in bytes.
     pub bytes: u64,
@@ -270,42 +270,42 @@ impl ServerState {
         Ok(())
     }
 
-    fn handle(self: &Arc<Self>, ask: Ask, operator: &dyn Operator) -> Answer {
+    fn handle(self: &Arc<Self>, request: ControlRequest, operator: &dyn Operator) -> ControlReply {
         let error_as_text = |changed: Result<(), ServerError>| changed.map_err(|error| error.to_string());
         // A reload locks the changes itself.
-        let _changes = (ask != Ask::Reload).then(|| self.lock_changes());
-        let (change, changed) = match ask {
-            Ask::Show => return Answer::State(self.report()),
-            Ask::Reload => return operator.reload().map_or_else(Answer::Refused, |()| Answer::Done),
-            Ask::Add { export } => {
+        let _changes = (request != ControlRequest::Reload).then(|| self.lock_changes());
+        let (change, changed) = match request {
+            ControlRequest::Show => return ControlReply::State(self.report()),
+            ControlRequest::Reload => return operator.reload().map_or_else(ControlReply::Refused, |()| ControlReply::Done),
+            ControlRequest::Add { export } => {
                 let spec = ExportSpec::parse(&export).map_err(|error| error.to_string());
                 let placed = spec.and_then(|spec| operator.place(spec));
                 (format!("add {export}"), placed.and_then(|placed| error_as_text(self.add_export(placed))))
             }
-            Ask::Remove { export } => (format!("remove {export:?}"), error_as_text(self.remove_export(&export))),
-            Ask::Resize { export, size } => {
+            ControlRequest::Remove { export } => (format!("remove {export:?}"), error_as_text(self.remove_export(&export))),
+            ControlRequest::Resize { export, size } => {
                 let mut spec = ExportSpec::default();
                 let read = spec.take("size", Some(&size)).map_err(|error| error.to_string());
                 let bytes = spec.size.unwrap_or_default();
                 let changed = read.and_then(|()| error_as_text(self.resize_export(&export, bytes)));
                 (format!("resize {export:?} {size}"), changed)
             }
-            Ask::Disconnect { client } => {
+            ControlRequest::Disconnect { client } => {
                 let disconnected = self.disconnect(|candidate| candidate.number == client);
                 let why = format!("there is no client {client} (hoistway ctl show lists them)");
                 (format!("disconnect {client}"), if disconnected > 0 { Ok(()) } else { Err(why) })
             }
-            Ask::Set { key, value } => (format!("{key}={value}"), self.set(&key, &value)),
-            Ask::Export { name, settings } => {
+            ControlRequest::Set { key, value } => (format!("{key}={value}"), self.set(&key, &value)),
+            ControlRequest::Export { name, settings } => {
                 (format!("export {name:?} {}", settings.join(" ")), self.change_export(&name, &settings))
             }
         };
         match changed {
             Ok(()) => {
                 self.info(format_args!("control: {change}"));
-                Answer::Done
+                ControlReply::Done
             }
-            Err(why) => Answer::Refused(why),
+            Err(why) => ControlReply::Refused(why),
         }
     }
 
@@ -394,8 +394,8 @@ fn serve_control_connection(
     let request_stream = TimedStream::new(stream, TIMEOUT, Some(stop));
     BufReader::new(request_stream.take(REQUEST_BYTES_MAX)).read_until(b'\n', &mut line)?;
     let answer = match serde_json::from_slice(&line) {
-        Ok(ask) => server.handle(ask, operator),
-        Err(error) => Answer::Refused(format!("invalid request: {error}")),
+        Ok(request) => server.handle(request, operator),
+        Err(error) => ControlReply::Refused(format!("invalid request: {error}")),
     };
     let mut text = serde_json::to_string(&answer)?;
     text.push('\n');
@@ -406,7 +406,7 @@ fn serve_control_connection(
 ///
 /// # Errors
 /// If there is no server, or it does not reply in time.
-pub fn ask(path: &Path, ask: &Ask, timeout: Duration) -> io::Result<Answer> {
+pub fn send_request(path: &Path, request: &ControlRequest, timeout: Duration) -> io::Result<ControlReply> {
     let deadline = Instant::now() + timeout;
     let stream = loop {
         match connect(path) {
@@ -418,7 +418,7 @@ pub fn ask(path: &Path, ask: &Ask, timeout: Duration) -> io::Result<Answer> {
             Ok(stream) => break stream,
         }
     };
-    let mut line = serde_json::to_string(ask)?;
+    let mut line = serde_json::to_string(request)?;
     line.push('\n');
     let mut text = String::new();
     let mut stream = TimedStream::until(&stream, deadline, None);
@@ -457,7 +457,7 @@ mod tests {
                 std::thread::sleep(room_after);
                 listener.accept().unwrap()
             });
-            ask(&path, &Ask::Show, timeout).unwrap_err();
+            send_request(&path, &ControlRequest::Show, timeout).unwrap_err();
             accepting.join().unwrap();
         });
         assert!(began.elapsed() < room_after + timeout, "{:?}", began.elapsed());

@@ -29,7 +29,7 @@ pub struct LiveExport {
     spec: ExportSpec,
     /// The export as clients see it, except for its size.
     description: Export,
-    /// Its name.
+    /// The name that clients ask for.
     pub name: String,
     /// Which of the target's volumes it is on.
     pub volume: usize,

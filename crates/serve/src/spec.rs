@@ -17,7 +17,7 @@ pub const WEIGHTS: std::ops::RangeInclusive<u16> = 1..=1000;
 /// The specification of an export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExportSpec {
-    /// Its name.
+    /// The name that clients ask for; empty for the default export.
     pub name: String,
     /// A description for users.
     pub description: String,

@@ -77,7 +77,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
         }
     }
 
-    /// Its number.
+    /// The number of the hardware queue.
     #[must_use]
     pub fn id(&self) -> HctxId {
         self.id

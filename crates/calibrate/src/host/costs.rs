@@ -37,7 +37,7 @@ pub struct Costs {
 /// The cost of a scheduler on one thread, without lock contention.
 #[derive(Clone, Debug)]
 pub struct SchedulerCost {
-    /// Its name.
+    /// The scheduler's name in `queue/scheduler`.
     pub name: &'static str,
     /// CPU time of an I/O in the block layer.
     pub per_io: MedianOfRounds,
@@ -56,7 +56,7 @@ pub struct SchedulerCost {
 /// An operation of a scheduler.
 #[derive(Clone, Debug)]
 pub struct MeasuredOperation {
-    /// Its name.
+    /// As the key of a host profile calls it.
     pub name: &'static str,
     /// Time under the lock.
     pub time: MedianOfRounds,

@@ -9,7 +9,7 @@ use hoistway_blk::bio::{Limits, Op, Status};
 use hoistway_blk::ground::{Instant, SECTOR_BYTES, Sector};
 
 use super::sparse::SparseBytes;
-use super::{Backend, Command, Ended, Extent, Shape, Started, Station, VolumeShape};
+use super::{Backend, Command, Ended, Extent, Shape, Started, IoChannel, VolumeShape};
 use crate::memory::Segments;
 use crate::wake::{Parker, Wake};
 
@@ -44,8 +44,8 @@ impl Backend for Memory {
         &self.shape
     }
 
-    fn station(&self, _: usize) -> io::Result<Box<dyn Station>> {
-        Ok(Box::new(MemoryStation { bytes: Arc::clone(&self.bytes), parker: Arc::default() }))
+    fn channel(&self, _: usize) -> io::Result<Box<dyn IoChannel>> {
+        Ok(Box::new(MemoryChannel { bytes: Arc::clone(&self.bytes), parker: Arc::default() }))
     }
 
     fn extents(&self, range: Range<Sector>, extents_max: usize) -> io::Result<Vec<Extent>> {
@@ -53,12 +53,12 @@ impl Backend for Memory {
     }
 }
 
-struct MemoryStation {
+struct MemoryChannel {
     bytes: Arc<SparseBytes>,
     parker: Arc<Parker>,
 }
 
-impl Station for MemoryStation {
+impl IoChannel for MemoryChannel {
     #[inline]
     fn start(&mut self, _: Instant, command: &Command, data: Segments<'_>) -> Started {
         carry_out(&self.bytes, command, data);

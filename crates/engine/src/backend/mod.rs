@@ -1,4 +1,4 @@
-//! Targets, behind two small traits: a [`Backend`] is a target shared by all threads, a [`Station`] is one worker's access to it.
+//! Targets, behind two small traits: a [`Backend`] is a target shared by all threads, a [`IoChannel`] is one worker's access to it.
 
 mod file;
 mod memory;
@@ -7,7 +7,7 @@ mod simulated;
 mod sparse;
 
 #[cfg(any(test, feature = "faults"))]
-pub(crate) use file::{FileListing, FileStation, FileTable};
+pub(crate) use file::{FileListing, FileChannel, FileTable};
 pub use file::{FileSpec, Files, OpenError};
 pub use memory::Memory;
 pub use null::Null;
@@ -54,13 +54,13 @@ pub trait Backend: Send + Sync {
     /// Closes a volume: the file and its lock are released, and commands that have not reached the file fail.
     fn close(&self, _volume: usize) {}
 
-    /// Makes the station of a worker. Called for workers 0, 1, ... before any of them runs.
+    /// Makes the channel of a worker. Called for workers 0, 1, ... before any of them runs.
     ///
     /// # Errors
     /// If the system refuses a resource, such as a ring.
-    fn station(&self, worker: usize) -> io::Result<Box<dyn Station>>;
+    fn channel(&self, worker: usize) -> io::Result<Box<dyn IoChannel>>;
 
-    /// A buffer of `len` zeroes for requests to this target, in memory registered with its stations if possible.
+    /// A buffer of `len` zeroes for requests to this target, in memory registered with its channels if possible.
     fn buffer(&self, len: usize) -> Buffer {
         Buffer::zeroed(len)
     }
@@ -157,7 +157,7 @@ pub struct Zeroing {
 pub enum Started {
     /// It has ended.
     Done(Status),
-    /// It is in flight; [`Station::reap`] will return its end.
+    /// It is in flight; [`IoChannel::reap`] will return its end.
     Queued,
     /// There is no room until another command of this target ends.
     Full,
@@ -172,8 +172,8 @@ pub struct Ended {
     pub status: Status,
 }
 
-/// One worker's access to a target. All calls come from that worker's thread.
-pub trait Station: Send {
+/// One worker's access to a target, as an I/O channel of SPDK is. All calls come from that worker's thread.
+pub trait IoChannel: Send {
     /// Starts a command. Its data must stay in place until the command has ended.
     fn start(&mut self, now: Instant, command: &Command, data: Segments<'_>) -> Started;
 
@@ -185,10 +185,10 @@ pub trait Station: Send {
         None
     }
 
-    /// Sleeps until a command ends, the station is woken, or `timeout` has passed.
+    /// Sleeps until a command ends, the channel is woken, or `timeout` has passed.
     fn sleep(&mut self, timeout: Option<Duration>);
 
-    /// A descriptor that becomes readable whenever a command ends, for a wrapping station that sleeps in its own poller;
+    /// A descriptor that becomes readable whenever a command ends, for a wrapping channel that sleeps in its own poller;
     /// `None` if commands end only at [`next_at`](Self::next_at) or through other threads that [wake](Self::wake_instead)
     /// it.
     ///
@@ -198,7 +198,7 @@ pub trait Station: Send {
         Ok(None)
     }
 
-    /// Makes [`sleep`](Self::sleep) end when this descriptor is readable, too; returns whether it can. A wrapping station whose poller it
+    /// Makes [`sleep`](Self::sleep) end when this descriptor is readable, too; returns whether it can. A wrapping channel whose poller it
     /// is then sleeps here instead, and as soon as there is nothing else to do, so that one system call starts commands and waits for them.
     ///
     /// # Errors
@@ -212,11 +212,11 @@ pub trait Station: Send {
         false
     }
 
-    /// From now on [`sleep`](Self::sleep) is not called, because a wrapping station sleeps instead: other threads that
-    /// want to wake this station must wake that one.
+    /// From now on [`sleep`](Self::sleep) is not called, because a wrapping channel sleeps instead: other threads that
+    /// want to wake this channel must wake that one.
     fn wake_instead(&mut self, _waker: Arc<dyn Wake>) {}
 
-    /// The waker of this station.
+    /// The waker of this channel.
     fn waker(&self) -> Arc<dyn Wake>;
 }
 
@@ -257,8 +257,8 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
         (**self).close(volume);
     }
 
-    fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
-        (**self).station(worker)
+    fn channel(&self, worker: usize) -> io::Result<Box<dyn IoChannel>> {
+        (**self).channel(worker)
     }
 
     fn buffer(&self, len: usize) -> Buffer {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hoistway_blk::bio::{Limits, Status};
 use hoistway_blk::ground::{Instant, SECTOR_BYTES, Sector};
 
-use super::{Backend, Command, Ended, Shape, Started, Station, VolumeShape};
+use super::{Backend, Command, Ended, Shape, Started, IoChannel, VolumeShape};
 use crate::memory::Segments;
 use crate::wake::{Parker, Wake};
 
@@ -46,14 +46,14 @@ impl Backend for Null {
         &self.shape
     }
 
-    fn station(&self, _: usize) -> io::Result<Box<dyn Station>> {
-        Ok(Box::new(NullStation(Arc::default())))
+    fn channel(&self, _: usize) -> io::Result<Box<dyn IoChannel>> {
+        Ok(Box::new(NullChannel(Arc::default())))
     }
 }
 
-struct NullStation(Arc<Parker>);
+struct NullChannel(Arc<Parker>);
 
-impl Station for NullStation {
+impl IoChannel for NullChannel {
     #[inline]
     fn start(&mut self, _: Instant, _: &Command, _: Segments<'_>) -> Started {
         Started::Done(Status::Ok)

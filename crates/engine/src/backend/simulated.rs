@@ -17,7 +17,7 @@ use hoistway_device::{Device, Schedule};
 use super::file::{OpenError, SparseFile};
 use super::memory::carry_out;
 use super::sparse::SparseBytes;
-use super::{Backend, Command, Ended, Extent, Shape, Started, Station, VolumeShape};
+use super::{Backend, Command, Ended, Extent, Shape, Started, IoChannel, VolumeShape};
 use crate::memory::Segments;
 use crate::wake::{Parker, Wake};
 
@@ -59,7 +59,7 @@ struct SubmittedCommand {
     failed: Option<Status>,
 }
 
-/// An event that is due at a worker's station.
+/// An event that is due at a worker's channel.
 struct Due {
     events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     parker: Arc<Parker>,
@@ -138,7 +138,7 @@ impl Backend for Simulated {
         &self.shape
     }
 
-    fn station(&self, _: usize) -> io::Result<Box<dyn Station>> {
+    fn channel(&self, _: usize) -> io::Result<Box<dyn IoChannel>> {
         let parker: Arc<Parker> = Arc::default();
         let due = Due { events: BinaryHeap::new(), parker: Arc::clone(&parker) };
         let worker = {
@@ -148,7 +148,7 @@ impl Backend for Simulated {
         };
         let (content, model) = (self.content.clone(), Arc::clone(&self.model));
         let stride = if self.shape.host_wide_tags { 0 } else { self.shape.queue_depth };
-        Ok(Box::new(SimulatedStation { worker, stride, content, model, parker }))
+        Ok(Box::new(SimulatedChannel { worker, stride, content, model, parker }))
     }
 
     fn extents(&self, range: Range<Sector>, extents_max: usize) -> io::Result<Vec<Extent>> {
@@ -168,7 +168,7 @@ impl Backend for Simulated {
     }
 }
 
-struct SimulatedStation {
+struct SimulatedChannel {
     worker: usize,
     /// Distance between the tags of two hardware queues at the device.
     stride: u32,
@@ -211,7 +211,7 @@ impl Model {
     }
 }
 
-impl Station for SimulatedStation {
+impl IoChannel for SimulatedChannel {
     fn start(&mut self, now: Instant, command: &Command, data: Segments<'_>) -> Started {
         let tag = u32::from(command.queue) * self.stride + command.tag;
         let device_command = device::Command {

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use hoistway_blk::bio::Limits;
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES, Sector};
 
-use crate::backend::{Backend, Extent, FileListing, FileStation, FileTable, Shape, Station, VolumeShape};
+use crate::backend::{Backend, Extent, FileListing, FileChannel, FileTable, Shape, IoChannel, VolumeShape};
 use crate::clock::Clock;
 use ring::FaultyRing;
 
@@ -77,11 +77,11 @@ impl Backend for FaultyTarget {
     }
 
     /// Worker `worker`'s ring over the disk; the worker's number is part of its seed.
-    fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
+    fn channel(&self, worker: usize) -> io::Result<Box<dyn IoChannel>> {
         let random = Random::new(self.seed * 31 + worker as u64);
         let ring = FaultyRing::new(self.disk.clone(), random, self.sound.clone());
         let table = FileTable::new(FileListing::without_files(&self.shape.volumes));
-        Ok(Box::new(FileStation::new(ring, Arc::new(table))))
+        Ok(Box::new(FileChannel::new(ring, Arc::new(table))))
     }
 
     /// Extents of the disk: sectors of zeroes are reported as holes, as in a sparse file.

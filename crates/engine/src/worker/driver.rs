@@ -1,4 +1,4 @@
-//! The block layer's driver on a worker: makes commands of requests and starts them at the worker's station, its access to the
+//! The block layer's driver on a worker: makes commands of requests and starts them at the worker's channel, its access to the
 //! target.
 
 use hoistway_blk::bio::{BioFlags, Op, Status};
@@ -6,17 +6,17 @@ use hoistway_blk::drive::{Answer, Driver, Refusal};
 use hoistway_blk::ground::{Instant, Now};
 use hoistway_blk::request::Rq;
 
-use crate::backend::{Command, Ended, Started, Station, Zeroing};
+use crate::backend::{Command, Ended, Started, IoChannel, Zeroing};
 use crate::memory::{RawSegment, Segments};
 use crate::slots::Slots;
 
-/// Carries requests out on this worker's station.
-pub struct StationDriver {
-    pub station: Box<dyn Station>,
+/// Carries requests out on this worker's channel.
+pub struct IoChannelDriver {
+    pub channel: Box<dyn IoChannel>,
     slots: Slots,
-    /// Requests at the station, by command number.
+    /// Requests at the channel, by command number.
     in_flight: Vec<Option<Rq>>,
-    /// The number of requests at the station.
+    /// The number of requests at the channel.
     pub count: u32,
     /// Tags of a hardware queue. The number of a command is `hctx * tags_per_queue + tag`.
     tags_per_queue: u32,
@@ -24,11 +24,11 @@ pub struct StationDriver {
     segments: Vec<RawSegment>,
 }
 
-impl StationDriver {
-    pub fn new(station: Box<dyn Station>, slots: Slots, hw_queues: u16, queue_depth: u32) -> Self {
+impl IoChannelDriver {
+    pub fn new(channel: Box<dyn IoChannel>, slots: Slots, hw_queues: u16, queue_depth: u32) -> Self {
         let commands = u32::from(hw_queues) * queue_depth;
-        StationDriver {
-            station,
+        IoChannelDriver {
+            channel,
             slots,
             in_flight: (0..commands).map(|_| None).collect(),
             count: 0,
@@ -45,14 +45,14 @@ impl StationDriver {
         rq
     }
 
-    /// Takes the commands that the station has completed. The station also submits here those that it has only queued.
+    /// Takes the commands that the channel has completed. The channel also submits here those that it has only queued.
     #[inline]
     pub fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>) {
-        self.station.reap(now, ended);
+        self.channel.reap(now, ended);
     }
 }
 
-impl Driver for StationDriver {
+impl Driver for IoChannelDriver {
     #[inline]
     fn queue_rq(&mut self, now: Now, rq: Rq, _: bool) -> Answer {
         // A request that reaches a driver has a tag.
@@ -76,7 +76,7 @@ impl Driver for StationDriver {
             fua: rq.flags.contains(BioFlags::FUA),
             zeroing,
         };
-        match self.station.start(now.at, &command, segments_of_started_request(&self.segments)) {
+        match self.channel.start(now.at, &command, segments_of_started_request(&self.segments)) {
             Started::Done(status) => Answer::Done(rq, status),
             Started::Queued => {
                 self.in_flight[id as usize] = Some(rq);

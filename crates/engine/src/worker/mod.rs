@@ -1,7 +1,7 @@
-//! A worker: one thread, one station, its clients, and its loop.
+//! A worker: one thread, one channel, its clients, and its loop.
 //!
 //! ```text
-//! mailbox -> members -> queue -> driver -> station
+//! mailbox -> members -> queue -> driver -> channel
 //!    other workers' mailboxes <- parts that ended, wake-ups
 //!                      members <- parts that ended, wake-ups
 //!      handlers and residents  <- completions
@@ -23,7 +23,7 @@ mod submission;
 mod unaligned;
 
 pub use disk_counters::DiskCounters;
-pub use driver::StationDriver;
+pub use driver::IoChannelDriver;
 pub use member::{Member, Sink};
 pub use message::{Change, Message, Reply};
 pub use shared::{Shared, events_of_group, waiter};
@@ -36,7 +36,7 @@ use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
 use hoistway_blk::policy::SchedulerEvent;
 use hoistway_blk::sysfs::AttributeError;
 
-use crate::backend::{Ended, Station};
+use crate::backend::{Ended, IoChannel};
 use crate::config::Config;
 use crate::context::Context;
 use crate::request::{Completion, Errno, Request};
@@ -102,11 +102,11 @@ impl Worker {
     pub(crate) fn new(
         shared: Arc<Shared>,
         index: usize,
-        station: Box<dyn Station>,
+        channel: Box<dyn IoChannel>,
         queue_depth: u32,
         config: &Config,
     ) -> Self {
-        let driver = StationDriver::new(station, shared.slots.clone(), shared.queue.hw_queues(), queue_depth);
+        let driver = IoChannelDriver::new(channel, shared.slots.clone(), shared.queue.hw_queues(), queue_depth);
         Worker {
             index,
             calls: QueueCalls::new(&shared, index, driver),
@@ -152,7 +152,7 @@ impl Worker {
             std::hint::spin_loop();
         } else if until > now && self.shared.mailboxes[self.index].may_sleep() {
             let timeout = (until != Instant::NEVER).then(|| Duration::from_nanos(until.since(now).0));
-            self.calls.driver.station.sleep(timeout);
+            self.calls.driver.channel.sleep(timeout);
             self.shared.mailboxes[self.index].clear_wakeup();
         }
     }
@@ -184,10 +184,10 @@ impl Worker {
     }
 
     fn next_at(&self) -> Instant {
-        let station = self.calls.driver.station.next_at().unwrap_or(Instant::NEVER);
+        let channel = self.calls.driver.channel.next_at().unwrap_or(Instant::NEVER);
         let turns = self.residents.iter().filter_map(|&client| self.members[client as usize].as_ref());
         let turn = turns.map(|member| member.next_turn_at).min().unwrap_or(Instant::NEVER);
-        self.calls.next_at().min(station).min(turn).min(self.changes.next_check_at(self.calls.now.at))
+        self.calls.next_at().min(channel).min(turn).min(self.changes.next_check_at(self.calls.now.at))
     }
 
     // --- messages ---

@@ -11,10 +11,10 @@ use hoistway_blk::queue::Queue;
 use hoistway_blk::sysfs::AttributeError;
 
 use super::disk_counters::WorkerProbe;
-use super::driver::StationDriver;
+use super::driver::IoChannelDriver;
 use super::shared::{Shared, cpu};
 
-type Machine = (StationDriver, WorkerProbe);
+type Machine = (IoChannelDriver, WorkerProbe);
 
 /// A completed part of a request.
 pub struct CompletedPart {
@@ -26,7 +26,7 @@ pub struct CompletedPart {
 /// A worker's side of the queue. The results of calls are collected in `ended` and `woken`.
 pub struct QueueCalls {
     pub now: Now,
-    pub driver: StationDriver,
+    pub driver: IoChannelDriver,
     pub ended: Vec<CompletedPart>,
     pub woken: Vec<Waiter>,
     cpu: CpuId,
@@ -58,7 +58,7 @@ impl Workers for AtOnce<'_> {
 }
 
 impl QueueCalls {
-    pub fn new(shared: &Arc<Shared>, worker: usize, driver: StationDriver) -> Self {
+    pub fn new(shared: &Arc<Shared>, worker: usize, driver: IoChannelDriver) -> Self {
         QueueCalls {
             now: shared.now(),
             driver,
@@ -94,7 +94,7 @@ impl QueueCalls {
         self.call(|cx| submitter.cancel(&shared.queue, cx))
     }
 
-    /// The command with this number has completed at the station.
+    /// The command with this number has completed at the channel.
     #[inline]
     pub fn complete(&mut self, shared: &Shared, id: u32, status: Status) {
         let rq = self.driver.take(id);
@@ -163,7 +163,7 @@ impl QueueCalls {
             match self.agenda.take(&shared.queue, self.cpu, &mut self.caller.effects, &mut workers) {
                 Some(Action::End { bio, status }) => end(&bio, status),
                 Some(Action::Wake(waiter)) => self.woken.push(waiter),
-                // A station cannot abort a command, so timeouts are ignored; and no other queue shares its tags.
+                // A channel cannot abort a command, so timeouts are ignored; and no other queue shares its tags.
                 Some(Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_)) | None => {}
             }
         }

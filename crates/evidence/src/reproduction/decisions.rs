@@ -65,7 +65,7 @@ impl DecisionRule {
         DecisionRule::BfqForLatency,
     ];
 
-    /// Its name.
+    /// What pages call it.
     #[must_use]
     pub fn name(self) -> String {
         match self {

@@ -20,7 +20,7 @@ pub struct Reproduction {
 /// One table.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Reproduced {
-    /// Its name.
+    /// The name that selects it, as `habr-ssd`.
     pub name: String,
     /// Its source.
     pub source: String,

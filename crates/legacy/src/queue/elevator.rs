@@ -68,7 +68,7 @@ impl LegacyElevator {
         LegacyElevator { name, dispatches_sorted, kind }
     }
 
-    /// Its name.
+    /// The scheduler's name in `queue/scheduler`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name

@@ -17,7 +17,7 @@ const SECTOR_BYTES: u64 = 512;
 /// A partition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Partition {
-    /// Its name.
+    /// What the kernel calls it, such as `sda1`.
     pub name: String,
     /// Size in bytes.
     pub size_bytes: u64,

@@ -18,7 +18,7 @@ pub const PRIORITIES_FILE: &str = "hoistway/priorities";
 pub struct TaskPriority {
     /// Its process ID.
     pub pid: u32,
-    /// Its name.
+    /// The kernel's name of the task.
     pub name: String,
     /// `realtime`, `best-effort` or `idle`.
     pub class: String,

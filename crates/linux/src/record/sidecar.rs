@@ -72,7 +72,7 @@ pub struct RecordedDevice {
 pub struct RecordedTask {
     /// Its pid.
     pub pid: u32,
-    /// Its name.
+    /// The kernel's name of the task.
     pub name: String,
     /// I/Os that it queued.
     pub ios: u64,

@@ -12,7 +12,7 @@ use crate::root::Root;
 pub struct Target {
     /// Its name in `/sys/block`.
     pub name: String,
-    /// Its number.
+    /// Its major and minor number.
     pub number: Device,
     /// The partition that was given, if any.
     pub partition: Option<String>,

@@ -1,14 +1,14 @@
 //! The event loops of the workers.
 //!
-//! A worker sleeps only in its [`Station`]. To serve a connection on the worker's thread without waking another thread, its
-//! socket has to be polled there: [`EventLoop`] wraps a target, and each of its stations polls the sockets of its worker's
-//! connections together with the completions of the wrapped station. It is independent of any protocol.
+//! A worker sleeps only in its [`IoChannel`]. To serve a connection on the worker's thread without waking another thread, its
+//! socket has to be polled there: [`EventLoop`] wraps a target, and each of its channels polls the sockets of its worker's
+//! connections together with the completions of the wrapped channel. It is independent of any protocol.
 
 mod busy_poll;
 mod event_fd;
 mod inbox;
 mod poller;
-mod station;
+mod channel;
 
 use std::io;
 use std::ops::Range;
@@ -17,12 +17,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hoistway_blk::ground::{Instant, Sector};
-use hoistway_engine::{Backend, Buffer, Extent, FileSpec, OpenError, Shape, Station, VolumeShape};
+use hoistway_engine::{Backend, Buffer, Extent, FileSpec, OpenError, Shape, IoChannel, VolumeShape};
 
 pub use inbox::Inboxes;
 use poller::Epoll;
 pub(crate) use poller::{Poller, Watched};
-use station::EventLoopStation;
+use channel::EventLoopChannel;
 
 /// Why a connection runs. Readiness is edge-triggered: it is reported once, when it starts.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -159,9 +159,9 @@ impl Backend for EventLoop {
         self.inboxes.notify_all();
     }
 
-    fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
-        let (target_station, poller) = (self.target.station(worker)?, (self.poller)()?);
-        Ok(Box::new(EventLoopStation::new(target_station, self.inboxes.clone(), worker, poller, self.busy_poll_max)?))
+    fn channel(&self, worker: usize) -> io::Result<Box<dyn IoChannel>> {
+        let (target_channel, poller) = (self.target.channel(worker)?, (self.poller)()?);
+        Ok(Box::new(EventLoopChannel::new(target_channel, self.inboxes.clone(), worker, poller, self.busy_poll_max)?))
     }
 
     fn buffer(&self, len: usize) -> Buffer {

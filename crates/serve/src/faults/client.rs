@@ -16,7 +16,7 @@ pub const BLOCK: u64 = 512;
 
 /// A request; in blocks from the start of the export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ask {
+pub enum ClientRequest {
     Read {
         place: (u64, u64),
         unfragmented: bool,
@@ -46,37 +46,37 @@ pub enum Ask {
     },
 }
 
-impl Ask {
+impl ClientRequest {
     /// The blocks that it concerns.
     pub fn place(self) -> (u64, u64) {
         match self {
-            Ask::Read { place, .. } | Ask::Write { place, .. } | Ask::Trim { place, .. } => place,
-            Ask::Zeroes { place, .. } | Ask::Cache { place } | Ask::Status { place, .. } => place,
-            Ask::Flush => (0, 0),
+            ClientRequest::Read { place, .. } | ClientRequest::Write { place, .. } | ClientRequest::Trim { place, .. } => place,
+            ClientRequest::Zeroes { place, .. } | ClientRequest::Cache { place } | ClientRequest::Status { place, .. } => place,
+            ClientRequest::Flush => (0, 0),
         }
     }
 
     /// The content of the blocks after success, and whether it is durable.
     pub fn change(self) -> Option<(u8, bool)> {
         match self {
-            Ask::Write { fill, fua, .. } => Some((fill, fua)),
-            Ask::Trim { fua, .. } | Ask::Zeroes { fua, .. } => Some((0, fua)),
-            Ask::Read { .. } | Ask::Flush | Ask::Cache { .. } | Ask::Status { .. } => None,
+            ClientRequest::Write { fill, fua, .. } => Some((fill, fua)),
+            ClientRequest::Trim { fua, .. } | ClientRequest::Zeroes { fua, .. } => Some((0, fua)),
+            ClientRequest::Read { .. } | ClientRequest::Flush | ClientRequest::Cache { .. } | ClientRequest::Status { .. } => None,
         }
     }
 
     fn header(self) -> (u16, u16) {
         let fua = |fua| if fua { command_flag::FUA } else { 0 };
         match self {
-            Ask::Read { unfragmented, .. } => (command::READ, if unfragmented { command_flag::DF } else { 0 }),
-            Ask::Write { fua: durable, .. } => (command::WRITE, fua(durable)),
-            Ask::Flush => (command::FLUSH, 0),
-            Ask::Trim { fua: durable, .. } => (command::TRIM, fua(durable)),
-            Ask::Zeroes { fua: durable, fast, .. } => {
+            ClientRequest::Read { unfragmented, .. } => (command::READ, if unfragmented { command_flag::DF } else { 0 }),
+            ClientRequest::Write { fua: durable, .. } => (command::WRITE, fua(durable)),
+            ClientRequest::Flush => (command::FLUSH, 0),
+            ClientRequest::Trim { fua: durable, .. } => (command::TRIM, fua(durable)),
+            ClientRequest::Zeroes { fua: durable, fast, .. } => {
                 (command::WRITE_ZEROES, fua(durable) | if fast { command_flag::FAST_ZERO } else { 0 })
             }
-            Ask::Cache { .. } => (command::CACHE, 0),
-            Ask::Status { one, .. } => (command::BLOCK_STATUS, if one { command_flag::REQ_ONE } else { 0 }),
+            ClientRequest::Cache { .. } => (command::CACHE, 0),
+            ClientRequest::Status { one, .. } => (command::BLOCK_STATUS, if one { command_flag::REQ_ONE } else { 0 }),
         }
     }
 }
@@ -84,7 +84,7 @@ impl Ask {
 /// An in-flight request.
 #[derive(Debug)]
 pub struct InFlightRequest {
-    pub ask: Ask,
+    pub request: ClientRequest,
     pub at: u64,
     /// Its end in the stream of all bytes sent.
     end: u64,
@@ -97,8 +97,8 @@ pub struct InFlightRequest {
 
 /// How a request ended.
 #[derive(Debug)]
-pub struct Answer {
-    pub ask: Ask,
+pub struct ClientReply {
+    pub request: ClientRequest,
     pub submitted_at: u64,
     pub result: Result<Vec<u8>, u32>,
     /// For a block status: blocks, and whether they read as zeroes.
@@ -141,7 +141,7 @@ impl InFlightRequest {
     /// Takes the extents of a block status: lengths and flags of this size each. They must be whole blocks without gaps, must cover the
     /// whole request unless a single extent was requested, and a hole must read as zeroes.
     fn take_status(&mut self, pieces: &[u8], size: usize) {
-        let Ask::Status { place: (first, count), one } = self.ask else { panic!("not asked for: {:?}", self.ask) };
+        let ClientRequest::Status { place: (first, count), one } = self.request else { panic!("not asked for: {:?}", self.request) };
         assert!(self.status.is_empty() && !pieces.is_empty() && pieces.len().is_multiple_of(2 * size));
         let mut at = first;
         for piece in pieces.chunks(2 * size) {
@@ -213,31 +213,31 @@ impl Client {
         }
     }
 
-    pub fn ask(&mut self, ask: Ask, at: u64) {
+    pub fn send_request(&mut self, request: ClientRequest, at: u64) {
         // A client without structured replies cannot request a block status.
-        let ask = match ask {
-            Ask::Status { place, .. } if !self.replies.are_chunks() => Ask::Cache { place },
-            ask => ask,
+        let request = match request {
+            ClientRequest::Status { place, .. } if !self.replies.are_chunks() => ClientRequest::Cache { place },
+            request => request,
         };
-        let ((first, count), (kind, mut flags)) = (ask.place(), ask.header());
+        let ((first, count), (kind, mut flags)) = (request.place(), request.header());
         if !self.replies.are_chunks() {
             flags &= !command_flag::DF;
         }
         self.last_cookie += 1;
         self.header(kind, flags, self.last_cookie, (first * BLOCK, count * BLOCK));
-        if let Ask::Write { fill, .. } = ask {
+        if let ClientRequest::Write { fill, .. } = request {
             self.to_send.resize(self.to_send.len() + (count * BLOCK) as usize, fill);
         }
         let bytes = if kind == command::READ { count * BLOCK } else { 0 };
         let end = self.sent + self.to_send.len() as u64;
         let request =
-            InFlightRequest { ask, at, end, data: vec![0; bytes as usize], filled: 0, error: 0, status: Vec::new() };
+            InFlightRequest { request, at, end, data: vec![0; bytes as usize], filled: 0, error: 0, status: Vec::new() };
         self.in_flight.insert(self.last_cookie, request);
     }
 
     /// Requests that the server may have received, whose outcome this client will not see.
-    pub fn abandoned(&self) -> impl Iterator<Item = Ask> {
-        self.in_flight.values().filter(|request| request.end <= self.sent).map(|request| request.ask)
+    pub fn abandoned(&self) -> impl Iterator<Item = ClientRequest> {
+        self.in_flight.values().filter(|request| request.end <= self.sent).map(|request| request.request)
     }
 
     /// Sends some bytes.
@@ -249,18 +249,18 @@ impl Client {
     }
 
     /// Receives some bytes, and parses the replies.
-    pub fn receive(&mut self, random: &mut Random, answers: &mut Vec<Answer>) {
+    pub fn receive(&mut self, random: &mut Random, replies: &mut Vec<ClientReply>) {
         let some = if random.one_in(4) { 1 + random.below(40) as usize } else { usize::MAX };
         self.far.receive(some, &mut self.received);
         let mut used = 0;
-        while let Some(count) = self.parse_next(used, answers) {
+        while let Some(count) = self.parse_next(used, replies) {
             used += count;
         }
         self.received.drain(..used);
     }
 
     /// Parses the next item if it is complete, and returns its length in bytes.
-    fn parse_next(&mut self, from: usize, answers: &mut Vec<Answer>) -> Option<usize> {
+    fn parse_next(&mut self, from: usize, replies: &mut Vec<ClientReply>) -> Option<usize> {
         match self.phase {
             Phase::Greeting => {
                 let greeting = self.received.get(from..from + 18)?;
@@ -321,7 +321,7 @@ impl Client {
                 );
                 self.received.get(from + 20..from + 20 + len as usize).map(|_| 20 + len as usize)
             }
-            Phase::Transmission => self.take_reply(from, answers),
+            Phase::Transmission => self.take_reply(from, replies),
         }
     }
 
@@ -358,7 +358,7 @@ impl Client {
         self.queue_bytes(data);
     }
 
-    fn take_reply(&mut self, from: usize, answers: &mut Vec<Answer>) -> Option<usize> {
+    fn take_reply(&mut self, from: usize, replies: &mut Vec<ClientReply>) -> Option<usize> {
         let bytes = &self.received[from..];
         let magic = number(bytes.get(..4)?) as u32;
         if magic == wire::SIMPLE_REPLY_MAGIC {
@@ -372,7 +372,7 @@ impl Client {
                 request.data.copy_from_slice(data);
             }
             (request.error, request.filled) = (error, len as u64);
-            self.end(cookie, answers);
+            self.end(cookie, replies);
             return Some(16 + len);
         }
         let is_extended = self.replies == Replies::ExtendedChunks;
@@ -388,12 +388,12 @@ impl Client {
         match kind {
             chunk::NONE => assert!(request.data.is_empty()),
             chunk::OFFSET_DATA => {
-                let at = within(payload, request.ask.place().0);
+                let at = within(payload, request.request.place().0);
                 request.data[at..at + len - 8].copy_from_slice(&payload[8..]);
                 request.filled += len as u64 - 8;
             }
             chunk::OFFSET_HOLE => {
-                let (at, len) = (within(payload, request.ask.place().0), number(&payload[8..12]) as usize);
+                let (at, len) = (within(payload, request.request.place().0), number(&payload[8..12]) as usize);
                 request.data[at..at + len].fill(0);
                 request.filled += len as u64;
             }
@@ -403,15 +403,15 @@ impl Client {
             kind => panic!("a chunk of type {kind}"),
         }
         if flags & wire::CHUNK_DONE != 0 {
-            self.end(cookie, answers);
+            self.end(cookie, replies);
         }
         Some(size + len)
     }
 
-    fn end(&mut self, cookie: u64, answers: &mut Vec<Answer>) {
-        let InFlightRequest { ask, at, data, filled, error, status, .. } = self.in_flight.remove(&cookie).unwrap();
+    fn end(&mut self, cookie: u64, replies: &mut Vec<ClientReply>) {
+        let InFlightRequest { request, at, data, filled, error, status, .. } = self.in_flight.remove(&cookie).unwrap();
         assert!(error != 0 || filled == data.len() as u64, "{filled} of {} bytes have come", data.len());
         let result = if error == 0 { Ok(data) } else { Err(error) };
-        answers.push(Answer { ask, submitted_at: at, result, status });
+        replies.push(ClientReply { request, submitted_at: at, result, status });
     }
 }

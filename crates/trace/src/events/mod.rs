@@ -44,7 +44,7 @@ pub struct Header {
 /// One run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunHeader {
-    /// Its number.
+    /// Counts from 0; the events of the run carry it.
     pub run: u32,
     /// The scheduler.
     pub scheduler: String,
@@ -55,7 +55,7 @@ pub struct RunHeader {
 /// One process. Its I/O context is `process` + 1, its waiter number is `process`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ProcessHeader {
-    /// Its number.
+    /// The `process` of its events.
     pub process: u32,
     /// Its job.
     pub job: String,

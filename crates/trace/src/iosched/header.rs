@@ -108,7 +108,7 @@ pub enum Clock {
 pub struct Process {
     /// Its pid.
     pub pid: u32,
-    /// Its name.
+    /// The kernel's name of the task, at most 15 bytes.
     pub comm: String,
     /// The priority that it set; unset if it set none.
     pub ioprio: IoPriority,

@@ -96,7 +96,7 @@ struct Lines<R> {
     zipped: bool,
     /// The current line, without its end.
     line: Vec<u8>,
-    /// Its number.
+    /// The number of the current line, from 1.
     number: u64,
     /// Bytes read so far, including this line.
     bytes: u64,

@@ -15,7 +15,7 @@
 mod data_map;
 mod lock;
 mod sparse;
-mod station;
+mod channel;
 mod table;
 
 use std::fs::{File, OpenOptions};
@@ -30,13 +30,13 @@ use hoistway_blk::bio::Limits;
 use hoistway_blk::ground::{SECTOR_BYTES, Sector};
 use rustix::fs::{AtFlags, OFlags, SeekFrom, StatxFlags, ioctl_blkpbszget, ioctl_blksszget, seek, statx};
 
-use super::{Backend, Extent, Shape, Station, VolumeShape};
+use super::{Backend, Extent, Shape, IoChannel, VolumeShape};
 use crate::memory::{Arena, BUFFER_ALIGN, Buffer};
 use crate::ring::{InlineAccess, ThreadRing, Uring};
 use lock::{LockOutcome, try_lock};
 pub(super) use sparse::SparseFile;
-pub(crate) use station::FileStation;
-use station::ZERO_BYTES_MAX;
+pub(crate) use channel::FileChannel;
+use channel::ZERO_BYTES_MAX;
 pub(crate) use table::{FileListing, FileTable};
 use table::{FileVolume, Tail};
 
@@ -503,7 +503,7 @@ impl Backend for Files {
         });
     }
 
-    fn station(&self, _: usize) -> io::Result<Box<dyn Station>> {
+    fn channel(&self, _: usize) -> io::Result<Box<dyn IoChannel>> {
         let table = Arc::clone(&self.table);
         Ok(match self.access {
             FileAccess::Uring => {
@@ -511,10 +511,10 @@ impl Backend for Files {
                 if let Some(arena) = &self.fixed {
                     ring.register(arena)?;
                 }
-                Box::new(FileStation::new(ring, table))
+                Box::new(FileChannel::new(ring, table))
             }
             FileAccess::Threads => {
-                Box::new(FileStation::new(self.ring(|files| ThreadRing::new(QUEUE_DEPTH, files))?, table))
+                Box::new(FileChannel::new(self.ring(|files| ThreadRing::new(QUEUE_DEPTH, files))?, table))
             }
         })
     }

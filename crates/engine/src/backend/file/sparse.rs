@@ -17,7 +17,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use super::OpenError;
 use super::data_map::DataMap;
 use super::lock::{LockOutcome, try_lock};
-use super::station::status_of;
+use super::channel::status_of;
 use crate::backend::{Command, Extent};
 use crate::memory::Segments;
 

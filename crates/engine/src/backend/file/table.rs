@@ -1,4 +1,4 @@
-//! The open files of a target. Files come and go while it runs: each station follows the table when its generation changes.
+//! The open files of a target. Files come and go while it runs: each channel follows the table when its generation changes.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use super::data_map::DataMap;
 use crate::backend::VolumeShape;
 use crate::ring::InlineAccess;
 
-/// The files that stations access, and the current state of each volume.
+/// The files that channels access, and the current state of each volume.
 #[derive(Clone, Default)]
 pub struct FileListing {
     /// All volumes since the start, ordered by sector. Their sectors are never reused.

@@ -18,7 +18,7 @@ pub enum Kind {
 /// A column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Its name.
+    /// Its heading.
     pub name: String,
     /// The type of its values.
     pub kind: Kind,

@@ -4,24 +4,24 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_serve::{Answer, Ask, ClientState, StateReport, ask};
+use hoistway_serve::{ControlReply, ControlRequest, ClientState, StateReport, send_request};
 use hoistway_serve_options::{Change, CtlOptions, Format};
 
 /// The scheduler changes once all in-flight requests have ended, which can take a slow disk a while.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(options: &CtlOptions) -> Result<()> {
-    let send = |request: Ask| -> Result<Option<StateReport>> {
-        let answer = ask(&options.control, &request, ANSWER_TIMEOUT);
+    let send = |request: ControlRequest| -> Result<Option<StateReport>> {
+        let answer = send_request(&options.control, &request, ANSWER_TIMEOUT);
         match answer.with_context(|| options.control.display().to_string())? {
-            Answer::State(state) => Ok(Some(state)),
-            Answer::Done => Ok(None),
-            Answer::Refused(why) => bail!(why),
+            ControlReply::State(state) => Ok(Some(state)),
+            ControlReply::Done => Ok(None),
+            ControlReply::Refused(why) => bail!(why),
         }
     };
     match &options.change {
         Change::Show { format } => {
-            let Some(state) = send(Ask::Show)? else { bail!("the server returned no state") };
+            let Some(state) = send(ControlRequest::Show)? else { bail!("the server returned no state") };
             let text = match format {
                 Format::Table => table(&state),
                 Format::Json => serde_json::to_string_pretty(&state)? + "\n",
@@ -29,28 +29,28 @@ pub(crate) fn run(options: &CtlOptions) -> Result<()> {
             std::io::stdout().write_all(text.as_bytes()).context("standard output")?;
         }
         Change::Reload => {
-            send(Ask::Reload)?;
+            send(ControlRequest::Reload)?;
         }
         Change::Add { export } => {
-            send(Ask::Add { export: export.clone() })?;
+            send(ControlRequest::Add { export: export.clone() })?;
         }
         Change::Remove { name } => {
-            send(Ask::Remove { export: name.clone() })?;
+            send(ControlRequest::Remove { export: name.clone() })?;
         }
         Change::Resize { name, size } => {
-            send(Ask::Resize { export: name.clone(), size: size.clone() })?;
+            send(ControlRequest::Resize { export: name.clone(), size: size.clone() })?;
         }
         Change::Disconnect { client } => {
-            send(Ask::Disconnect { client: *client })?;
+            send(ControlRequest::Disconnect { client: *client })?;
         }
         Change::Set { settings } => {
             for setting in settings {
                 let (key, value) = setting.split_once('=').with_context(|| format!("{setting}: expected KEY=VALUE"))?;
-                send(Ask::Set { key: key.to_owned(), value: value.to_owned() })?;
+                send(ControlRequest::Set { key: key.to_owned(), value: value.to_owned() })?;
             }
         }
         Change::Export { name, settings } => {
-            send(Ask::Export { name: name.clone(), settings: settings.clone() })?;
+            send(ControlRequest::Export { name: name.clone(), settings: settings.clone() })?;
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use hoistway_engine::faults::{Disk, ManualClock, Random};
 use hoistway_nbd::Replies;
 
 use super::book::ContentModel;
-use super::client::{Ask, Client};
+use super::client::{ClientRequest, Client};
 use super::life::{Offered, SERVER_LIMITS, ServerRun};
 use super::wire::TlsSides;
 
@@ -230,7 +230,7 @@ impl World {
             }
             Role::NotReading => {
                 if client.is_ready() && client.in_flight.len() < 400 {
-                    client.ask(Ask::Read { place: (0, LONGEST), unfragmented: true }, self.stamp);
+                    client.send_request(ClientRequest::Read { place: (0, LONGEST), unfragmented: true }, self.stamp);
                 }
                 if self.random.one_in(300) {
                     self.slots[index].client = None;
@@ -284,17 +284,17 @@ impl World {
     fn forget_in_flight_outcomes(&mut self, index: usize) {
         let Slot { export, ref mut client, .. } = self.slots[index];
         let Some(client) = client.take() else { return };
-        for ask in client.abandoned() {
-            if let Some((fill, _)) = ask.change()
-                && self.is_within(export, ask)
+        for request in client.abandoned() {
+            if let Some((fill, _)) = request.change()
+                && self.is_within(export, request)
             {
-                self.content_models[export].leave_outcome_unknown(ask.place(), fill);
+                self.content_models[export].leave_outcome_unknown(request.place(), fill);
             }
         }
     }
 
-    fn is_within(&self, export: usize, ask: Ask) -> bool {
-        ask.place().0 + ask.place().1 <= self.content_models[export].len()
+    fn is_within(&self, export: usize, request: ClientRequest) -> bool {
+        request.place().0 + request.place().1 <= self.content_models[export].len()
     }
 
     fn submit(&mut self, index: usize) {
@@ -310,24 +310,24 @@ impl World {
         }
         let place = (first, count);
         let others = self.slots.iter().filter(|slot| slot.export == *export).filter_map(|slot| slot.client.as_ref());
-        let mut in_flight = others.flat_map(|client| client.in_flight.values()).map(|request| request.ask.place());
+        let mut in_flight = others.flat_map(|client| client.in_flight.values()).map(|request| request.request.place());
         if in_flight.any(|(other, len)| first < other + len && other < first + count) {
             return;
         }
         let (fua, fill) = (random.one_in(4), 1 + random.below(255) as u8);
-        let ask = match random.below(if is_calm { 8 } else { 14 }) {
-            0..=3 => Ask::Read { place, unfragmented: random.one_in(2) },
+        let request = match random.below(if is_calm { 8 } else { 14 }) {
+            0..=3 => ClientRequest::Read { place, unfragmented: random.one_in(2) },
             // A durable write needs a flush of the device, which may fail.
-            4..=7 => Ask::Write { place, fill, fua: fua && !is_calm },
-            8 => Ask::Write { place, fill, fua: true },
-            9 => Ask::Trim { place, fua },
-            10 => Ask::Zeroes { place, fua, fast: random.one_in(3) },
-            11 => Ask::Cache { place },
-            12 => Ask::Status { place, one: random.one_in(3) },
-            _ => Ask::Flush,
+            4..=7 => ClientRequest::Write { place, fill, fua: fua && !is_calm },
+            8 => ClientRequest::Write { place, fill, fua: true },
+            9 => ClientRequest::Trim { place, fua },
+            10 => ClientRequest::Zeroes { place, fua, fast: random.one_in(3) },
+            11 => ClientRequest::Cache { place },
+            12 => ClientRequest::Status { place, one: random.one_in(3) },
+            _ => ClientRequest::Flush,
         };
         if let Some(client) = &mut self.slots[index].client {
-            client.ask(ask, self.stamp);
+            client.send_request(request, self.stamp);
         }
     }
 

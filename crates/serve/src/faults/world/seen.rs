@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use hoistway_blk::ground::Nanos;
 
-use super::super::client::{Answer, Ask, BLOCK};
+use super::super::client::{ClientReply, ClientRequest, BLOCK};
 use super::super::life::SERVER_LIMITS;
 use super::{BURST, LIMIT, LONGEST, Role, Slot, World};
 
@@ -31,7 +31,7 @@ impl World {
         }
     }
 
-    fn check(&mut self, role: Role, export: usize, Answer { ask, submitted_at, result, status }: Answer) {
+    fn check(&mut self, role: Role, export: usize, ClientReply { request, submitted_at, result, status }: ClientReply) {
         self.completed += 1;
         let sum = result
             .as_ref()
@@ -40,21 +40,21 @@ impl World {
         // Whether the disk was missing at some time between request and reply.
         let may_err = role != Role::Undisturbed || self.removed_at.is_some() || submitted_at <= self.reinserted_at;
         let has_no_disk = self.removed_at.is_some_and(|since| submitted_at > since);
-        let (is_within, book) = (self.is_within(export, ask), &mut self.content_models[export]);
-        match (&result, ask) {
-            (Err(error), _) if !is_within => assert!([22, 28].contains(error), "{ask:?}: {error}"),
-            (Ok(_), _) if !is_within => panic!("{ask:?} reaches beyond the end, and went well"),
-            (Err(error), _) if !may_err => panic!("{ask:?} of a calm client failed: {error}"),
+        let (is_within, book) = (self.is_within(export, request), &mut self.content_models[export]);
+        match (&result, request) {
+            (Err(error), _) if !is_within => assert!([22, 28].contains(error), "{request:?}: {error}"),
+            (Ok(_), _) if !is_within => panic!("{request:?} reaches beyond the end, and went well"),
+            (Err(error), _) if !may_err => panic!("{request:?} of a calm client failed: {error}"),
             (Err(error), _) => {
-                assert!([5, 28, 95, 108].contains(error), "{ask:?}: {error}");
-                if let Some((fill, _)) = ask.change() {
-                    book.may_have_changed(ask.place(), fill, self.stamp);
+                assert!([5, 28, 95, 108].contains(error), "{request:?}: {error}");
+                if let Some((fill, _)) = request.change() {
+                    book.may_have_changed(request.place(), fill, self.stamp);
                 }
             }
-            (Ok(_), Ask::Read { .. } | Ask::Write { .. } | Ask::Zeroes { .. } | Ask::Status { .. }) if has_no_disk => {
-                panic!("{ask:?} went well without a disk")
+            (Ok(_), ClientRequest::Read { .. } | ClientRequest::Write { .. } | ClientRequest::Zeroes { .. } | ClientRequest::Status { .. }) if has_no_disk => {
+                panic!("{request:?} went well without a disk")
             }
-            (Ok(_), Ask::Status { .. }) => {
+            (Ok(_), ClientRequest::Status { .. }) => {
                 let zeroes: Vec<u64> = status
                     .into_iter()
                     .flat_map(|(blocks, reads_zeroes)| blocks.filter(move |_| reads_zeroes))
@@ -62,18 +62,18 @@ impl World {
                 let unexpected = zeroes.into_iter().find(|&block| !book.may_hold(block, 0));
                 assert!(unexpected.is_none(), "block {unexpected:?} of export {export} is no hole: {book:?}");
             }
-            (Ok(data), Ask::Read { place: (first, _), .. }) => {
+            (Ok(data), ClientRequest::Read { place: (first, _), .. }) => {
                 for (block, bytes) in (first..).zip(data.chunks(BLOCK as usize)) {
                     let unexpected = bytes.iter().find(|&&byte| !book.may_hold(block, byte));
                     assert!(unexpected.is_none(), "block {block} of export {export} holds {unexpected:?}: {book:?}");
                 }
             }
-            (Ok(_), Ask::Flush) => book.flushed(submitted_at),
+            (Ok(_), ClientRequest::Flush) => book.flushed(submitted_at),
             // A trim is a hint, which may have no effect.
-            (Ok(_), Ask::Trim { place, .. }) => book.may_have_changed(place, 0, self.stamp),
-            (Ok(_), ask) => {
-                if let Some((fill, is_durable)) = ask.change() {
-                    book.changed(ask.place(), fill, self.stamp, is_durable);
+            (Ok(_), ClientRequest::Trim { place, .. }) => book.may_have_changed(place, 0, self.stamp),
+            (Ok(_), request) => {
+                if let Some((fill, is_durable)) = request.change() {
+                    book.changed(request.place(), fill, self.stamp, is_durable);
                 }
             }
         }

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_serve::{Answer, Ask, StateReport, ask};
+use hoistway_serve::{ControlReply, ControlRequest, StateReport, send_request};
 use hoistway_serve_options::TopOptions;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{DefaultTerminal, Frame};
@@ -43,8 +43,8 @@ pub(crate) fn run(options: &TopOptions) -> Result<()> {
 }
 
 fn fetch_state(control: &Path) -> Result<StateReport> {
-    match ask(control, &Ask::Show, TIMEOUT).with_context(|| control.display().to_string())? {
-        Answer::State(state) => Ok(state),
+    match send_request(control, &ControlRequest::Show, TIMEOUT).with_context(|| control.display().to_string())? {
+        ControlReply::State(state) => Ok(state),
         answer => bail!("{}: unexpected reply {answer:?}", control.display()),
     }
 }

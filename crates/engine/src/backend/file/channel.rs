@@ -11,7 +11,7 @@ use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, SECTOR_BYTES};
 
 use super::table::{FileListing, FileTable, Tail};
-use crate::backend::{Command, Ended, Started, Station};
+use crate::backend::{Command, Ended, Started, IoChannel};
 use crate::memory::{Buffer, RawSegment, Segments};
 use crate::ring::{InlineAccess, Job, JobKind, Ring};
 use crate::wake::Wake;
@@ -29,7 +29,7 @@ const EAGAIN: i32 = 11;
 const EOPNOTSUPP: i32 = 95;
 
 /// One worker's access to files.
-pub struct FileStation<R: Ring> {
+pub struct FileChannel<R: Ring> {
     ring: R,
     table: Arc<FileTable>,
     /// The listing of the table that the ring has, and its generation.
@@ -86,11 +86,11 @@ enum Step {
     Zero,
 }
 
-impl<R: Ring> FileStation<R> {
-    /// A station over the files of this table. The ring has those that it lists now.
+impl<R: Ring> FileChannel<R> {
+    /// A channel over the files of this table. The ring has those that it lists now.
     pub fn new(ring: R, table: Arc<FileTable>) -> Self {
         let (generation, listing) = (table.generation(), table.listing());
-        FileStation {
+        FileChannel {
             ring,
             table,
             listing,
@@ -328,7 +328,7 @@ impl FileCommand {
 /// Transfers data of a command inline.
 #[allow(unsafe_code)]
 fn transfer(access: &InlineAccess, file: &File, is_write: bool, file_command: &FileCommand) -> Option<u64> {
-    // SAFETY: a station is promised that the memory of a command stays valid, and is used by nothing else, until the command has ended.
+    // SAFETY: a channel is promised that the memory of a command stays valid, and is used by nothing else, until the command has ended.
     unsafe {
         access.transfer(file, is_write, &file_command.segments[file_command.segments_done..], file_command.offset)
     }
@@ -338,11 +338,11 @@ fn transfer(access: &InlineAccess, file: &File, is_write: bool, file_command: &F
 #[allow(unsafe_code)]
 fn push(ring: &mut impl Ring, id: u32, job: Job<'_>) -> bool {
     // SAFETY: the list belongs to the command, which nothing touches until the job has come back; the memory that it refers
-    // to stays valid until the command has ended, as every station is promised, or is this station's own zeroes.
+    // to stays valid until the command has ended, as every channel is promised, or is this channel's own zeroes.
     unsafe { ring.push(u64::from(id), job) }
 }
 
-impl<R: Ring> Station for FileStation<R> {
+impl<R: Ring> IoChannel for FileChannel<R> {
     fn start(&mut self, _: Instant, command: &Command, data: Segments<'_>) -> Started {
         if self.table.generation() != self.generation {
             self.update_files();
@@ -490,21 +490,21 @@ mod tests {
 
     const BYTES: usize = (1 << 20) + 700;
 
-    /// A file that does not end with a full block, its content, and a station over it through the page cache or not.
-    fn file(buffered: bool) -> (tempfile::NamedTempFile, Vec<u8>, FileStation<Uring>) {
+    /// A file that does not end with a full block, its content, and a channel over it through the page cache or not.
+    fn file(buffered: bool) -> (tempfile::NamedTempFile, Vec<u8>, FileChannel<Uring>) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let content: Vec<u8> = (0..BYTES).map(|at| (at / 512 + at) as u8).collect();
         file.write_all(&content).unwrap();
         file.as_file().sync_all().unwrap();
         let files = Files::open(&[FileSpec { buffered, ..FileSpec::new(file.path()) }]).unwrap();
         let ring = files.ring(|files| Uring::new(8, files)).unwrap();
-        let station = FileStation::new(ring, Arc::clone(&files.table));
-        (file, content, station)
+        let channel = FileChannel::new(ring, Arc::clone(&files.table));
+        (file, content, channel)
     }
 
     /// Carries a command out. Returns whether it completed inline.
     #[allow(unsafe_code)]
-    fn carry_out(station: &mut FileStation<Uring>, op: Op, sector: u64, buffer: &mut Buffer) -> bool {
+    fn carry_out(channel: &mut FileChannel<Uring>, op: Op, sector: u64, buffer: &mut Buffer) -> bool {
         let (start, half) = (buffer.address(), buffer.len() / 8192 * 4096);
         let mut raw = vec![RawSegment::at(start, half), RawSegment::at(start + half, buffer.len() - half)];
         raw.retain(|segment| segment.len > 0);
@@ -512,7 +512,7 @@ mod tests {
         let (sector, zeroing) = (Sector(sector), Zeroing::default());
         let command = Command { id: 0, queue: 0, tag: 0, op, sector, sectors, fua: false, zeroing };
         // SAFETY: the buffer is not used before the command has ended.
-        match station.start(Instant::ZERO, &command, unsafe { Segments::new(&raw) }) {
+        match channel.start(Instant::ZERO, &command, unsafe { Segments::new(&raw) }) {
             Started::Done(status) => {
                 assert_eq!(status, Status::Ok);
                 true
@@ -521,11 +521,11 @@ mod tests {
             Started::Queued => {
                 let mut ended = Vec::new();
                 while ended.is_empty() {
-                    let left = station.inline_bytes_left;
-                    station.reap(Instant::ZERO, &mut ended);
-                    station.inline_bytes_left = left;
+                    let left = channel.inline_bytes_left;
+                    channel.reap(Instant::ZERO, &mut ended);
+                    channel.inline_bytes_left = left;
                     if ended.is_empty() {
-                        station.sleep(None);
+                        channel.sleep(None);
                     }
                 }
                 assert_eq!(ended, [Ended { id: 0, status: Status::Ok }]);
@@ -542,18 +542,18 @@ mod tests {
 
     #[test]
     fn cached_data_is_read_inline_up_to_the_bytes_of_a_turn() {
-        let (_file, content, mut station) = file(true);
+        let (_file, content, mut channel) = file(true);
         let mut inline = Vec::new();
         for turn in 0..2 {
-            station.inline_bytes_left = INLINE_TURN_BYTES;
+            channel.inline_bytes_left = INLINE_TURN_BYTES;
             for at in 0..6 {
                 let (sector, mut buffer) = (turn * 7 + at * 128, Buffer::zeroed(64 << 10));
-                inline.push(carry_out(&mut station, Op::Read, sector, &mut buffer));
+                inline.push(carry_out(&mut channel, Op::Read, sector, &mut buffer));
                 assert!(*buffer == expected(&content, sector, 64 << 10), "{turn} {at}");
             }
         }
         // A file system without `RWF_NOWAIT` is asked once.
-        if station.listing.volumes[0].inline.allows(false) {
+        if channel.listing.volumes[0].inline.allows(false) {
             assert_eq!(inline, [true, true, true, true, false, false, true, true, true, true, false, false]);
         } else {
             assert!(inline.iter().all(|inline| !inline));
@@ -563,10 +563,10 @@ mod tests {
     #[test]
     fn data_is_the_same_inline_and_through_the_ring() {
         for buffered in [false, true] {
-            let (file, mut content, mut station) = file(buffered);
+            let (file, mut content, mut channel) = file(buffered);
             let mut random = crate::faults::Random::new(7);
             for round in 0..400_u32 {
-                station.inline_bytes_left = INLINE_TURN_BYTES;
+                channel.inline_bytes_left = INLINE_TURN_BYTES;
                 if round % 50 == 0 {
                     // What is not cached is read by the ring.
                     file.as_file().sync_all().unwrap();
@@ -577,11 +577,11 @@ mod tests {
                 let bytes = (sectors * SECTOR_BYTES) as usize;
                 let mut buffer = Buffer::zeroed(bytes);
                 if random.one_in(2) {
-                    carry_out(&mut station, Op::Read, sector, &mut buffer);
+                    carry_out(&mut channel, Op::Read, sector, &mut buffer);
                     assert!(*buffer == expected(&content, sector, bytes), "round {round}: {sector} {sectors}");
                 } else {
                     buffer.fill(round as u8);
-                    carry_out(&mut station, Op::Write, sector, &mut buffer);
+                    carry_out(&mut channel, Op::Write, sector, &mut buffer);
                     let start = (sector * SECTOR_BYTES) as usize;
                     content[start..(start + bytes).min(BYTES)].fill(round as u8);
                 }
@@ -594,11 +594,11 @@ mod tests {
 
     #[test]
     fn direct_io_waits_in_the_ring() {
-        let (_file, content, mut station) = file(false);
-        let inline = carry_out(&mut station, Op::Read, 8, &mut Buffer::zeroed(4096));
-        assert_eq!(inline, station.listing.volumes[0].inline.allows(false), "only tmpfs reads inline");
+        let (_file, content, mut channel) = file(false);
+        let inline = carry_out(&mut channel, Op::Read, 8, &mut Buffer::zeroed(4096));
+        assert_eq!(inline, channel.listing.volumes[0].inline.allows(false), "only tmpfs reads inline");
         let mut buffer = Buffer::zeroed(4096);
-        carry_out(&mut station, Op::Read, 8, &mut buffer);
+        carry_out(&mut channel, Op::Read, 8, &mut buffer);
         assert!(*buffer == expected(&content, 8, 4096));
     }
 }

@@ -1,4 +1,4 @@
-//! The station of a worker: it runs connections, and sleeps until one of them or the target needs it.
+//! The channel of a worker: it runs connections, and sleeps until one of them or the target needs it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{self, Duration};
 
 use hoistway_blk::ground::Instant;
-use hoistway_engine::{Command, Ended, Segments, Started, Station, Wake};
+use hoistway_engine::{Command, Ended, Segments, Started, IoChannel, Wake};
 use rustc_hash::FxHashMap;
 
 use super::busy_poll::BusyPoll;
@@ -17,7 +17,7 @@ use super::inbox::{Inbox, Inboxes};
 use super::poller::{Poller, Watched};
 use super::{Connection, Next, Ready, SharedConnection, Watch};
 
-/// How the poller reports the eventfd and the wrapped station.
+/// How the poller reports the eventfd and the wrapped channel.
 const EVENT_FD: u64 = u64::MAX - 1;
 const EVENT_LOOP_TOKEN: u64 = u64::MAX - 2;
 /// Loops of a busy worker between two polls of the sockets, each of which is a system call.
@@ -25,8 +25,8 @@ const LOOPS_BETWEEN_POLLS: u32 = 4;
 /// A worker wakes up this long before a timeout, because wake-ups are late.
 const WAKE_MARGIN: Duration = Duration::from_micros(60);
 
-pub struct EventLoopStation {
-    target_station: Box<dyn Station>,
+pub struct EventLoopChannel {
+    target_channel: Box<dyn IoChannel>,
     inboxes: Inboxes,
     worker: usize,
     poller: Arc<dyn Poller>,
@@ -42,9 +42,9 @@ pub struct EventLoopStation {
     /// Rounds of running connections so far.
     rounds: u64,
     loops: u32,
-    /// Whether the wrapped station has signaled a completion since it was last reaped.
+    /// Whether the wrapped channel has signaled a completion since it was last reaped.
     has_completions: bool,
-    /// Whether the worker sleeps in the wrapped station, which watches the poller, instead of in the poller.
+    /// Whether the worker sleeps in the wrapped channel, which watches the poller, instead of in the poller.
     sleeps_in_target: bool,
 }
 
@@ -56,9 +56,9 @@ struct Registration {
     round: u64,
 }
 
-impl EventLoopStation {
+impl EventLoopChannel {
     pub fn new(
-        mut target_station: Box<dyn Station>,
+        mut target_channel: Box<dyn IoChannel>,
         inboxes: Inboxes,
         worker: usize,
         poller: Arc<dyn Poller>,
@@ -66,16 +66,16 @@ impl EventLoopStation {
     ) -> io::Result<Self> {
         let event_fd = &inboxes.of(worker).event_fd;
         poller.add(event_fd.descriptor.as_fd(), EVENT_FD, Watched::UntilTaken)?;
-        target_station.wake_instead(Arc::clone(event_fd) as Arc<dyn Wake>);
+        target_channel.wake_instead(Arc::clone(event_fd) as Arc<dyn Wake>);
         // A worker that polls busily does not sleep soon after commands have been started.
         let poller_descriptor = poller.descriptor().filter(|_| busy_poll_max.is_zero());
-        let sleeps_in_target = poller_descriptor.map_or(Ok(false), |descriptor| target_station.watch(descriptor))?;
-        if !sleeps_in_target && let Some(descriptor) = target_station.descriptor()? {
+        let sleeps_in_target = poller_descriptor.map_or(Ok(false), |descriptor| target_channel.watch(descriptor))?;
+        if !sleeps_in_target && let Some(descriptor) = target_channel.descriptor()? {
             // Edge-triggered, so that it need not be drained.
             poller.add(descriptor, EVENT_LOOP_TOKEN, Watched::EachTime)?;
         }
-        Ok(EventLoopStation {
-            target_station,
+        Ok(EventLoopChannel {
+            target_channel,
             inboxes,
             worker,
             poller,
@@ -98,7 +98,7 @@ impl EventLoopStation {
 
     /// Polls the sockets, and sleeps until one is ready if `timeout` allows.
     fn poll_sockets(&mut self, timeout: Option<Duration>) {
-        let EventLoopStation { poller, events, inboxes, worker, has_completions, .. } = self;
+        let EventLoopChannel { poller, events, inboxes, worker, has_completions, .. } = self;
         let before = events.len();
         poller.wait(timeout, events);
         // All other events belong to connections.
@@ -248,10 +248,10 @@ fn lock(connection: &SharedConnection) -> MutexGuard<'_, dyn Connection + 'stati
     connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Station for EventLoopStation {
+impl IoChannel for EventLoopChannel {
     #[inline]
     fn start(&mut self, now: Instant, command: &Command, data: Segments<'_>) -> Started {
-        let started = self.target_station.start(now, command, data);
+        let started = self.target_channel.start(now, command, data);
         if started == Started::Queued {
             let at_target = &self.inbox().at_target;
             at_target.store(at_target.load(Relaxed) + 1, Relaxed);
@@ -262,7 +262,7 @@ impl Station for EventLoopStation {
     fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>) {
         self.has_completions = false;
         let before = ended.len();
-        self.target_station.reap(now, ended);
+        self.target_channel.reap(now, ended);
         if ended.len() > before {
             let at_target = &self.inbox().at_target;
             at_target.store(at_target.load(Relaxed).saturating_sub(ended.len() - before), Relaxed);
@@ -278,7 +278,7 @@ impl Station for EventLoopStation {
 
     fn next_at(&self) -> Option<Instant> {
         let due = self.due.first().map(|&(run_at, _)| run_at);
-        [due, self.target_station.next_at()].into_iter().flatten().min()
+        [due, self.target_channel.next_at()].into_iter().flatten().min()
     }
 
     fn sleep(&mut self, timeout: Option<Duration>) {
@@ -291,8 +291,8 @@ impl Station for EventLoopStation {
             && !self.poll_memory(true)
         {
             if self.sleeps_in_target {
-                self.target_station.sleep(timeout);
-                if self.target_station.take_readiness() {
+                self.target_channel.sleep(timeout);
+                if self.target_channel.take_readiness() {
                     self.poll_sockets(Some(Duration::ZERO));
                 }
             } else {
@@ -310,7 +310,7 @@ impl Station for EventLoopStation {
     }
 }
 
-impl Drop for EventLoopStation {
+impl Drop for EventLoopChannel {
     fn drop(&mut self) {
         self.inboxes.dropped(self.worker, self.connections.len());
     }
