@@ -104,6 +104,47 @@ fn reads_go_ahead_of_a_destage_until_a_write_has_waited_for_it_too_long() {
     }
 }
 
+/// How many reads and random writes a disk with a full cache ends in 20 s, with `depth` reads and four writes always outstanding.
+fn reads_and_writes_in_20_s(depth: u32) -> (u64, u64) {
+    let mut disk = disk(|parameters| {
+        let cache = WriteCacheParameters { extents: 100, mb: 1.0, read_waits_ms: 2.8, pressure_lasts_ms: None };
+        parameters.write_cache = Some(cache);
+    });
+    let (mut schedule, mut submitted, mut ended) = (Schedule::default(), 0_u64, [0, 0]);
+    let mut submit = |disk: &mut Hdd, now, tag, schedule: &mut Schedule| {
+        submitted += 1;
+        let op = if tag < 4 { Op::Write } else { Op::Read };
+        let random = submitted.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+        disk.submit(now, command(tag, op, random % 1_900_000_000 * 8, 8), schedule).unwrap();
+    };
+    (0..4 + depth).for_each(|tag| submit(&mut disk, Instant::ZERO, tag, &mut schedule));
+    let mut events: BTreeSet<(Instant, bool, u32)> = BTreeSet::new();
+    loop {
+        events.extend(schedule.alarms.drain(..).map(|(at, alarm)| (at, false, alarm)));
+        events.extend(schedule.completions.drain(..).map(|end| (end.at, true, end.tag)));
+        let (at, is_end, number) = events.pop_first().unwrap();
+        if at.0 > 20_000_000_000 {
+            return (ended[0], ended[1]);
+        }
+        if is_end {
+            ended[usize::from(number < 4)] += 1;
+            submit(&mut disk, at, number, &mut schedule);
+        } else {
+            disk.wake(at, number, &mut schedule);
+        }
+    }
+}
+
+#[test]
+fn writes_have_their_turn_however_many_reads_are_outstanding() {
+    let by_depth = [1, 2, 8, 28].map(reads_and_writes_in_20_s);
+    for (reads, writes) in by_depth {
+        // A turn of 2.8 ms is one destage of 2 to 4 ms, or two.
+        assert!((reads..=2 * reads + 200).contains(&writes), "{by_depth:?}");
+    }
+    assert!(by_depth.is_sorted_by_key(|&(reads, _)| reads), "a drive reads more of a longer queue: {by_depth:?}");
+}
+
 /// When a random read ended that came while eight reads of 1 MiB of one run were always outstanding, in ms.
 fn read_beside_a_run_ms(run_limit_ms: Option<f64>) -> u64 {
     let mut disk = disk(|parameters| parameters.run_limit_ms = run_limit_ms);

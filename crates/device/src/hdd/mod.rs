@@ -93,7 +93,8 @@ pub struct WriteCacheParameters {
     pub extents: u32,
     /// Maximum dirty data, megabytes (10^6 bytes).
     pub mb: f64,
-    /// While writes wait for room, a read goes before the next destage only after waiting this long, ms.
+    /// While writes wait for room, destages have the head for this long after each command from the platters, and a read that
+    /// has just arrived waits for as long, ms.
     pub read_waits_ms: f64,
     /// How long writes still count as waiting after the last one got into the cache, ms: a host needs a moment to send the
     /// next. Without it, not at all.
@@ -128,6 +129,8 @@ pub struct Hdd {
     read_waits: Nanos,
     /// See [`WriteCacheParameters::pressure_lasts_ms`].
     pressure_lasts: Nanos,
+    /// When the head last ended a command, as opposed to a destage.
+    last_served_at: Instant,
     /// When a waiting write last got into the cache.
     last_admitted_at: Option<Instant>,
     pause: Option<Pause>,
@@ -260,6 +263,7 @@ impl Hdd {
             pressure_lasts: from_ms(
                 parameters.write_cache.as_ref().and_then(|cache| cache.pressure_lasts_ms).unwrap_or_default(),
             ),
+            last_served_at: Instant::ZERO,
             last_admitted_at: None,
             pause,
             queued: Vec::with_capacity(commands),
@@ -340,20 +344,20 @@ impl Hdd {
     /// The next command, if it goes before the next destage.
     fn next_command(&self, now: Instant, has_dirty: bool) -> Option<usize> {
         let oldest = self.queued.first()?;
-        let waited = now.since(oldest.since);
         // With room in the cache, only flushes wait for a destage, and writes that are expected.
         let oldest_waiting_since = if has_dirty { self.needs_destage_since() } else { None };
         let was_relieved = self.last_admitted_at.is_some_and(|at| now.since(at) < self.pressure_lasts);
         let writes_press = oldest_waiting_since.is_some() || (has_dirty && was_relieved);
-        if writes_press && waited < self.read_waits {
+        // The turn of the destages. It begins anew after each command, so that many reads do not keep writes out.
+        let has_waited = |since: Instant| now.since(since.max(self.last_served_at)) >= self.read_waits;
+        if writes_press && !has_waited(oldest.since) {
             return None;
         }
-        // With many reads there is always one that has waited long enough: without this rule they would keep writes out
-        // forever.
+        // Without such turns, reads would keep writes out forever.
         if oldest_waiting_since.is_some_and(|since| since < oldest.since && now.since(since) >= self.queue_age_limit) {
             return None;
         }
-        if waited >= self.queue_age_limit {
+        if now.since(oldest.since) >= self.queue_age_limit {
             return Some(0);
         }
         if self.run.is_too_long(now)
@@ -361,7 +365,7 @@ impl Hdd {
         {
             return Some(index);
         }
-        let is_eligible = |queued: &Queued| !writes_press || now.since(queued.since) >= self.read_waits;
+        let is_eligible = |queued: &Queued| !writes_press || has_waited(queued.since);
         let candidates = self.queued.iter().enumerate().filter(|(_, queued)| is_eligible(queued));
         self.mechanics.nearest(now, candidates.map(|(index, queued)| (index, &queued.position)))
     }
@@ -394,6 +398,7 @@ impl Hdd {
             };
             if let Some(at) = done {
                 self.run.record_sequential_read(sector + sectors);
+                self.last_served_at = at;
                 schedule.complete(self.cache_access_end(at, 0), command.tag);
                 self.begin(HeadActivity::Other, at, schedule);
                 return;
@@ -409,6 +414,7 @@ impl Hdd {
             self.read_cache.invalidate(sector, sectors);
         }
         self.last_was_write = !is_read;
+        self.last_served_at = end;
         schedule.complete(end + self.cache_access, command.tag);
         self.begin(HeadActivity::Other, end, schedule);
     }
@@ -418,7 +424,6 @@ impl Hdd {
         let Some(cache) = &mut self.write_cache else { return };
         let Some((sector, position, sectors)) = cache.destage(now, &self.mechanics) else { return };
         let end = self.mechanics.pass(now, sector, &position, sectors);
-        self.run.next_sector = u64::MAX;
         self.last_was_write = true;
         self.begin(HeadActivity::Destage, end, schedule);
     }

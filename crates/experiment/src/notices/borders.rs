@@ -12,7 +12,12 @@ pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, runs:
     for (file, preset) in (0..).zip(devices) {
         let users: Vec<&Process> =
             workload.processes.iter().filter(|process| in_guests || process.files.contains(&file)).collect();
-        doubts.extend(sequential_run_doubt(&users, preset).filter(|doubt| !doubts.contains(doubt)));
+        let of_disk = [sequential_run_doubt(&users, preset), full_cache_doubt(&users, preset)];
+        for doubt in of_disk.into_iter().flatten() {
+            if !doubts.contains(&doubt) {
+                doubts.push(doubt);
+            }
+        }
     }
     doubts.extend(page_cache_doubt(workload, runs));
     doubts
@@ -22,16 +27,12 @@ pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, runs:
 fn sequential_run_doubt(users: &[&Process], preset: &Preset) -> Option<String> {
     let Parameters::Hdd(parameters) = preset.parameters() else { return None };
     let limit_ms = parameters.run_limit_ms?;
-    let reads = |process: &&&Process| process.plan.is_replay() || process.plan.pattern.direction.lanes().contains(&0);
     // With a queue depth of one, no request of the run waits in the drive while the random read does.
     let queues_sequential_io =
         |process: &&&Process| !process.plan.is_random() && (process.issue.depth > 1 || !process.caching.direct);
-    let names = |processes: &mut dyn Iterator<Item = &&Process>| {
-        let names: BTreeSet<&str> = processes.map(|process| process.name.as_str()).collect();
-        names.into_iter().collect::<Vec<_>>().join(", ")
-    };
-    let random = names(&mut users.iter().filter(|process| process.plan.is_random()).filter(reads));
-    let sequential = names(&mut users.iter().filter(queues_sequential_io).filter(reads));
+    let readers = || users.iter().filter(|process| reads(process));
+    let random = names(readers().filter(|process| process.plan.is_random()));
+    let sequential = names(readers().filter(queues_sequential_io));
     (!random.is_empty() && !sequential.is_empty()).then(|| {
         format!(
             "how often the disk itself turns from {sequential} to {random} ({limit_ms} ms, hdd.run_limit_ms of {}) was fitted to one \
@@ -39,6 +40,31 @@ fn sequential_run_doubt(users: &[&Process], preset: &Preset) -> Option<String> {
             preset.name
         )
     })
+}
+
+/// Whether a disk has to choose between several reads and the writes for which its cache has no room.
+fn full_cache_doubt(users: &[&Process], preset: &Preset) -> Option<String> {
+    let Parameters::Hdd(parameters) = preset.parameters() else { return None };
+    let turn_ms = parameters.write_cache.as_ref()?.read_waits_ms;
+    let readers = || users.iter().filter(|process| reads(process));
+    let outstanding: u32 = readers().map(|process| process.issue.depth).sum();
+    let writers = names(users.iter().filter(|process| process.plan.modifies() && process.pace.think.is_none()));
+    (outstanding > 1 && !writers.is_empty()).then(|| {
+        format!(
+            "once its cache is full, the disk turns to the writes of {writers} for {turn_ms} ms after each read \
+             (hdd.write_cache.read_waits_ms of {}), which was fitted with one read outstanding; here up to {outstanding} are",
+            preset.name
+        )
+    })
+}
+
+fn reads(process: &Process) -> bool {
+    process.plan.is_replay() || process.plan.pattern.direction.lanes().contains(&0)
+}
+
+fn names<'a>(processes: impl Iterator<Item = &'a &'a Process>) -> String {
+    let names: BTreeSet<&str> = processes.map(|process| process.name.as_str()).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// Whether everything that was written stayed in memory.
@@ -91,6 +117,22 @@ mod tests {
             let decides = is_disk && depth > 1 && [(a, b), (b, a)].contains(&("read", "randread"));
             let found = doubts_of(&job, if is_disk { "hdd" } else { "sata-ssd" });
             prop_assert_eq!(found.iter().any(|doubt| doubt.contains("run_limit_ms")), decides, "{} {:?}", job, found);
+        }
+
+        /// The turns of reads and writes were fitted with one read outstanding: more of them beside writes are a guess.
+        #[test]
+        fn the_turn_of_writes_is_named_where_several_reads_are_outstanding(
+            readers in 0..3_u32, depth in 1..4_u32, writes in any::<bool>(), thinks in any::<bool>(), is_disk in any::<bool>(),
+        ) {
+            let mut job = format!("[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\niodepth={depth}\n[w]\n");
+            job += if writes { "rw=randwrite\n" } else { "rw=read\nnumjobs=1\nio_size=4k\niodepth=1\n" };
+            job += if thinks { "thinktime=100\n" } else { "" };
+            if readers > 0 {
+                job += &format!("[r]\nrw=randread\nnumjobs={readers}\n");
+            }
+            let decides = is_disk && writes && !thinks && readers * depth > 1;
+            let found = doubts_of(&job, if is_disk { "hdd" } else { "sata-ssd" });
+            prop_assert_eq!(found.iter().any(|doubt| doubt.contains("read_waits_ms")), decides, "{} {:?}", job, found);
         }
     }
 
