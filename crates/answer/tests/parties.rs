@@ -294,6 +294,27 @@ proptest! {
     }
 
     #[test]
+    fn discards_and_chance_streams_never_outvote_guests_that_are_paced(
+        guests in any_job(8), depth in 2..8_u32, beside in any_job(8), discards in any::<bool>(),
+    ) {
+        const SCHEDULERS: [&str; 3] = ["mq-deadline", "none", "bfq"];
+        let under = |scheduler: &str| guests[SCHEDULERS.iter().position(|one| *one == scheduler).unwrap()][0].iops;
+        let paced = JobDemand { depth: 8, asked_iops: Some(1e6), ..SHALLOW };
+        let jobs = [job("guests", paced, guests.clone()), job("a", JobDemand { depth, ..SHALLOW }, beside)];
+        let mut document = compared(&SCHEDULERS, &jobs);
+        for run in &mut document.runs {
+            let operation = &mut run.jobs[1].operations[0];
+            operation.bytes = operation.ios * 524_288;
+            if discards {
+                operation.operation = hoistway_measure::Operation::Trim;
+            }
+        }
+        let verdict = verdict(&document);
+        prop_assert!(focus(&verdict).starts_with("guests:"), "{}", focus(&verdict));
+        prop_assert!(under(&verdict.recommended) > 0.97 * under("mq-deadline"), "{}", verdict.recommended);
+    }
+
+    #[test]
     fn of_two_that_differ_in_stalls_alone_the_steady_one_is_taken_however_few_turns_of_the_reference_have_ended(
         turns in 1..5000_u64, stall in 1.5..50.0_f64, is_first in any::<bool>(), cut_off in any::<[bool; 3]>(),
     ) {

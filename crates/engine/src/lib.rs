@@ -65,7 +65,7 @@ mod wake;
 mod worker;
 
 pub use backend::{
-    Backend, Command, Ended, Extent, FileSpec, Files, Memory, Null, OpenError, Shape, Simulated, Started, IoChannel,
+    Backend, Command, Ended, Extent, FileSpec, Files, IoChannel, Memory, Null, OpenError, Shape, Simulated, Started,
     VolumeShape, Zeroing,
 };
 pub use client::{Client, Refused};

@@ -276,13 +276,17 @@ impl ServerState {
         let _changes = (request != ControlRequest::Reload).then(|| self.lock_changes());
         let (change, changed) = match request {
             ControlRequest::Show => return ControlReply::State(self.report()),
-            ControlRequest::Reload => return operator.reload().map_or_else(ControlReply::Refused, |()| ControlReply::Done),
+            ControlRequest::Reload => {
+                return operator.reload().map_or_else(ControlReply::Refused, |()| ControlReply::Done);
+            }
             ControlRequest::Add { export } => {
                 let spec = ExportSpec::parse(&export).map_err(|error| error.to_string());
                 let placed = spec.and_then(|spec| operator.place(spec));
                 (format!("add {export}"), placed.and_then(|placed| error_as_text(self.add_export(placed))))
             }
-            ControlRequest::Remove { export } => (format!("remove {export:?}"), error_as_text(self.remove_export(&export))),
+            ControlRequest::Remove { export } => {
+                (format!("remove {export:?}"), error_as_text(self.remove_export(&export)))
+            }
             ControlRequest::Resize { export, size } => {
                 let mut spec = ExportSpec::default();
                 let read = spec.take("size", Some(&size)).map_err(|error| error.to_string());

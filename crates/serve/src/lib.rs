@@ -52,7 +52,7 @@ pub use access::Access;
 pub use admission::Admission;
 pub use change::Wanted;
 pub use clients::{Client, ClientState, Origin, Peer};
-pub use control::{ControlReply, ControlRequest, Control, ExportState, Operator, StateReport, send_request};
+pub use control::{Control, ControlReply, ControlRequest, ExportState, Operator, StateReport, send_request};
 pub use counts::{Counts, Ended};
 pub use event_loop::{Connection, ConnectionId, EventLoop, Inboxes, Next, Ready, SharedConnection, Watch};
 pub use export_throttle::{ExportThrottle, Released};

@@ -26,38 +26,58 @@ impl Role {
     }
 }
 
-/// The roles of all parties of a load, in their order. A party of the idle class is bulk work, because nobody waits for it, unless all
-/// parties have that class.
+/// The roles of all parties of a load, in their order. A party of the idle class, or one that only discards, is bulk work, because nobody
+/// waits for it, unless all parties are such.
 pub(super) fn roles(parties: &[Party<'_>]) -> Vec<Role> {
-    let is_idle = |party: &Party<'_>| party.demand().is_some_and(|demand| demand.is_idle);
-    let are_all_idle = parties.iter().all(is_idle);
-    let is_background = |party: &Party<'_>| is_idle(party) && !are_all_idle;
-    let depth = |party: &Party<'_>| {
-        party.demand().filter(|_| !only_fills_page_cache(party) && !is_background(party)).map(|demand| demand.depth)
+    let are_all_background = parties.iter().all(is_background);
+    let may_wait = |party: &&Party<'_>| (are_all_background || !is_background(party)) && !is_bulk_by_itself(party);
+    let least_depth = parties.iter().filter(may_wait).filter_map(|party| Some(party.demand()?.depth)).min();
+    let do_some_have_a_reason = parties.iter().filter(may_wait).any(has_reason_to_wait);
+    let waits = |party: &&Party<'_>| {
+        let depth = party.demand().map(|demand| demand.depth);
+        // A stream of some depth has the least only by chance where others are known to wait.
+        let is_chance = depth > Some(1) && do_some_have_a_reason && only_streams(party);
+        has_reason_to_wait(party) || (depth.is_some() && depth == least_depth && !is_chance)
     };
-    let least = parties.iter().filter_map(depth).min();
-    parties.iter().map(|party| if is_background(party) { Role::Bulk } else { role(party, least) }).collect()
+    let role = |party| if may_wait(&party) && waits(&party) { role_if_waiting(party) } else { Role::Bulk };
+    parties.iter().map(role).collect()
 }
 
-fn role(party: &Party<'_>, least_depth: Option<u32>) -> Role {
+/// Whether a party cannot be waiting: its queue is deep, or it only fills the page cache.
+fn is_bulk_by_itself(party: &Party<'_>) -> bool {
+    party.demand().is_some_and(|demand| demand.depth > LOW_DEPTH_MAX) || only_fills_page_cache(party)
+}
+
+/// Whether something other than its depth says that a user waits for a party.
+fn has_reason_to_wait(party: &Party<'_>) -> bool {
     let syncs = party.operations().any(|operation| operation == Operation::Sync);
-    let Some(demand) = party.demand() else {
+    match party.demand() {
+        Some(demand) => syncs || demand.syncs || is_paced(party) || demand.is_realtime || demand.ends,
         // Without a known demand, the operations decide: people wait for small reads and commits.
-        let reads = party.operations().any(|operation| operation == Operation::Read && !party.is_stream_of(operation));
-        return if syncs || reads { Role::Waits } else { Role::Bulk };
-    };
-    if demand.depth > LOW_DEPTH_MAX || only_fills_page_cache(party) {
-        return Role::Bulk;
+        None => syncs || party.operations().any(|it| it == Operation::Read && !party.is_stream_of(it)),
     }
-    let syncs = syncs || demand.syncs;
-    let is_paced = demand.thinks || demand.asked_iops.is_some();
-    let is_shallow = Some(demand.depth) == least_depth;
-    if !(syncs || is_paced || demand.is_realtime || demand.ends || is_shallow) {
-        return Role::Bulk;
-    }
+}
+
+fn role_if_waiting(party: &Party<'_>) -> Role {
+    let Some(demand) = party.demand() else { return Role::Waits };
     // A sync always ends a turn that a user waits for. Without one, an unpaced job that ends or streams is waited for as a whole.
-    let only_streams = || party.operations().all(|operation| party.is_stream_of(operation));
-    if !syncs && !is_paced && (demand.ends || only_streams()) { Role::WaitsForProgress } else { Role::Waits }
+    let syncs = demand.syncs || party.operations().any(|operation| operation == Operation::Sync);
+    let is_one_wait = demand.ends || only_streams(party);
+    if !syncs && !is_paced(party) && is_one_wait { Role::WaitsForProgress } else { Role::Waits }
+}
+
+fn is_paced(party: &Party<'_>) -> bool {
+    party.demand().is_some_and(|demand| demand.thinks || demand.asked_iops.is_some())
+}
+
+fn only_streams(party: &Party<'_>) -> bool {
+    party.operations().all(|operation| party.is_stream_of(operation))
+}
+
+fn is_background(party: &Party<'_>) -> bool {
+    let mut operations = party.operations().peekable();
+    let only_discards = operations.peek().is_some() && operations.all(|operation| operation == Operation::Trim);
+    only_discards || party.demand().is_some_and(|demand| demand.is_idle)
 }
 
 /// Whether a party only fills the page cache, without waiting for write-back.

@@ -9,7 +9,7 @@ use hoistway_blk::bio::{Limits, Op, Status};
 use hoistway_blk::ground::{Instant, SECTOR_BYTES, Sector};
 
 use super::sparse::SparseBytes;
-use super::{Backend, Command, Ended, Extent, Shape, Started, IoChannel, VolumeShape};
+use super::{Backend, Command, Ended, Extent, IoChannel, Shape, Started, VolumeShape};
 use crate::memory::Segments;
 use crate::wake::{Parker, Wake};
 

@@ -7,7 +7,7 @@ mod simulated;
 mod sparse;
 
 #[cfg(any(test, feature = "faults"))]
-pub(crate) use file::{FileListing, FileChannel, FileTable};
+pub(crate) use file::{FileChannel, FileListing, FileTable};
 pub use file::{FileSpec, Files, OpenError};
 pub use memory::Memory;
 pub use null::Null;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hoistway_blk::bio::{Limits, Status};
 use hoistway_blk::ground::{Instant, SECTOR_BYTES, Sector};
 
-use super::{Backend, Command, Ended, Shape, Started, IoChannel, VolumeShape};
+use super::{Backend, Command, Ended, IoChannel, Shape, Started, VolumeShape};
 use crate::memory::Segments;
 use crate::wake::{Parker, Wake};
 

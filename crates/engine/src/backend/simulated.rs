@@ -17,7 +17,7 @@ use hoistway_device::{Device, Schedule};
 use super::file::{OpenError, SparseFile};
 use super::memory::carry_out;
 use super::sparse::SparseBytes;
-use super::{Backend, Command, Ended, Extent, Shape, Started, IoChannel, VolumeShape};
+use super::{Backend, Command, Ended, Extent, IoChannel, Shape, Started, VolumeShape};
 use crate::memory::Segments;
 use crate::wake::{Parker, Wake};
 

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use hoistway_blk::bio::Limits;
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES, Sector};
 
-use crate::backend::{Backend, Extent, FileListing, FileChannel, FileTable, Shape, IoChannel, VolumeShape};
+use crate::backend::{Backend, Extent, FileChannel, FileListing, FileTable, IoChannel, Shape, VolumeShape};
 use crate::clock::Clock;
 use ring::FaultyRing;
 

@@ -6,7 +6,7 @@ use hoistway_blk::drive::{Answer, Driver, Refusal};
 use hoistway_blk::ground::{Instant, Now};
 use hoistway_blk::request::Rq;
 
-use crate::backend::{Command, Ended, Started, IoChannel, Zeroing};
+use crate::backend::{Command, Ended, IoChannel, Started, Zeroing};
 use crate::memory::{RawSegment, Segments};
 use crate::slots::Slots;
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{self, Duration};
 
 use hoistway_blk::ground::Instant;
-use hoistway_engine::{Command, Ended, Segments, Started, IoChannel, Wake};
+use hoistway_engine::{Command, Ended, IoChannel, Segments, Started, Wake};
 use rustc_hash::FxHashMap;
 
 use super::busy_poll::BusyPoll;

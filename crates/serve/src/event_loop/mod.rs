@@ -5,10 +5,10 @@
 //! connections together with the completions of the wrapped channel. It is independent of any protocol.
 
 mod busy_poll;
+mod channel;
 mod event_fd;
 mod inbox;
 mod poller;
-mod channel;
 
 use std::io;
 use std::ops::Range;
@@ -17,12 +17,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hoistway_blk::ground::{Instant, Sector};
-use hoistway_engine::{Backend, Buffer, Extent, FileSpec, OpenError, Shape, IoChannel, VolumeShape};
+use hoistway_engine::{Backend, Buffer, Extent, FileSpec, IoChannel, OpenError, Shape, VolumeShape};
 
+use channel::EventLoopChannel;
 pub use inbox::Inboxes;
 use poller::Epoll;
 pub(crate) use poller::{Poller, Watched};
-use channel::EventLoopChannel;
 
 /// Why a connection runs. Readiness is edge-triggered: it is reported once, when it starts.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

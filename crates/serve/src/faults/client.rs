@@ -50,8 +50,12 @@ impl ClientRequest {
     /// The blocks that it concerns.
     pub fn place(self) -> (u64, u64) {
         match self {
-            ClientRequest::Read { place, .. } | ClientRequest::Write { place, .. } | ClientRequest::Trim { place, .. } => place,
-            ClientRequest::Zeroes { place, .. } | ClientRequest::Cache { place } | ClientRequest::Status { place, .. } => place,
+            ClientRequest::Read { place, .. }
+            | ClientRequest::Write { place, .. }
+            | ClientRequest::Trim { place, .. } => place,
+            ClientRequest::Zeroes { place, .. }
+            | ClientRequest::Cache { place }
+            | ClientRequest::Status { place, .. } => place,
             ClientRequest::Flush => (0, 0),
         }
     }
@@ -61,14 +65,19 @@ impl ClientRequest {
         match self {
             ClientRequest::Write { fill, fua, .. } => Some((fill, fua)),
             ClientRequest::Trim { fua, .. } | ClientRequest::Zeroes { fua, .. } => Some((0, fua)),
-            ClientRequest::Read { .. } | ClientRequest::Flush | ClientRequest::Cache { .. } | ClientRequest::Status { .. } => None,
+            ClientRequest::Read { .. }
+            | ClientRequest::Flush
+            | ClientRequest::Cache { .. }
+            | ClientRequest::Status { .. } => None,
         }
     }
 
     fn header(self) -> (u16, u16) {
         let fua = |fua| if fua { command_flag::FUA } else { 0 };
         match self {
-            ClientRequest::Read { unfragmented, .. } => (command::READ, if unfragmented { command_flag::DF } else { 0 }),
+            ClientRequest::Read { unfragmented, .. } => {
+                (command::READ, if unfragmented { command_flag::DF } else { 0 })
+            }
             ClientRequest::Write { fua: durable, .. } => (command::WRITE, fua(durable)),
             ClientRequest::Flush => (command::FLUSH, 0),
             ClientRequest::Trim { fua: durable, .. } => (command::TRIM, fua(durable)),
@@ -141,7 +150,9 @@ impl InFlightRequest {
     /// Takes the extents of a block status: lengths and flags of this size each. They must be whole blocks without gaps, must cover the
     /// whole request unless a single extent was requested, and a hole must read as zeroes.
     fn take_status(&mut self, pieces: &[u8], size: usize) {
-        let ClientRequest::Status { place: (first, count), one } = self.request else { panic!("not asked for: {:?}", self.request) };
+        let ClientRequest::Status { place: (first, count), one } = self.request else {
+            panic!("not asked for: {:?}", self.request)
+        };
         assert!(self.status.is_empty() && !pieces.is_empty() && pieces.len().is_multiple_of(2 * size));
         let mut at = first;
         for piece in pieces.chunks(2 * size) {
@@ -230,8 +241,15 @@ impl Client {
         }
         let bytes = if kind == command::READ { count * BLOCK } else { 0 };
         let end = self.sent + self.to_send.len() as u64;
-        let request =
-            InFlightRequest { request, at, end, data: vec![0; bytes as usize], filled: 0, error: 0, status: Vec::new() };
+        let request = InFlightRequest {
+            request,
+            at,
+            end,
+            data: vec![0; bytes as usize],
+            filled: 0,
+            error: 0,
+            status: Vec::new(),
+        };
         self.in_flight.insert(self.last_cookie, request);
     }
 

@@ -11,7 +11,7 @@ use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, SECTOR_BYTES};
 
 use super::table::{FileListing, FileTable, Tail};
-use crate::backend::{Command, Ended, Started, IoChannel};
+use crate::backend::{Command, Ended, IoChannel, Started};
 use crate::memory::{Buffer, RawSegment, Segments};
 use crate::ring::{InlineAccess, Job, JobKind, Ring};
 use crate::wake::Wake;

@@ -12,10 +12,10 @@
 //! The size of a file need not be a multiple of a block. Its last bytes go through the page cache in separate calls, because
 //! direct I/O only takes whole blocks and would extend the file.
 
+mod channel;
 mod data_map;
 mod lock;
 mod sparse;
-mod channel;
 mod table;
 
 use std::fs::{File, OpenOptions};
@@ -30,13 +30,13 @@ use hoistway_blk::bio::Limits;
 use hoistway_blk::ground::{SECTOR_BYTES, Sector};
 use rustix::fs::{AtFlags, OFlags, SeekFrom, StatxFlags, ioctl_blkpbszget, ioctl_blksszget, seek, statx};
 
-use super::{Backend, Extent, Shape, IoChannel, VolumeShape};
+use super::{Backend, Extent, IoChannel, Shape, VolumeShape};
 use crate::memory::{Arena, BUFFER_ALIGN, Buffer};
 use crate::ring::{InlineAccess, ThreadRing, Uring};
-use lock::{LockOutcome, try_lock};
-pub(super) use sparse::SparseFile;
 pub(crate) use channel::FileChannel;
 use channel::ZERO_BYTES_MAX;
+use lock::{LockOutcome, try_lock};
+pub(super) use sparse::SparseFile;
 pub(crate) use table::{FileListing, FileTable};
 use table::{FileVolume, Tail};
 

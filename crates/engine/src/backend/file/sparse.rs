@@ -15,9 +15,9 @@ use hoistway_blk::ground::{SECTOR_BYTES, Sector};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use super::OpenError;
+use super::channel::status_of;
 use super::data_map::DataMap;
 use super::lock::{LockOutcome, try_lock};
-use super::channel::status_of;
 use crate::backend::{Command, Extent};
 use crate::memory::Segments;
 

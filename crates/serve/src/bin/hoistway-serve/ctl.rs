@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_serve::{ControlReply, ControlRequest, ClientState, StateReport, send_request};
+use hoistway_serve::{ClientState, ControlReply, ControlRequest, StateReport, send_request};
 use hoistway_serve_options::{Change, CtlOptions, Format};
 
 /// The scheduler changes once all in-flight requests have ended, which can take a slow disk a while.

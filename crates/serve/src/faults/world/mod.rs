@@ -9,7 +9,7 @@ use hoistway_engine::faults::{Disk, ManualClock, Random};
 use hoistway_nbd::Replies;
 
 use super::book::ContentModel;
-use super::client::{ClientRequest, Client};
+use super::client::{Client, ClientRequest};
 use super::life::{Offered, SERVER_LIMITS, ServerRun};
 use super::wire::TlsSides;
 

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use hoistway_blk::ground::Nanos;
 
-use super::super::client::{ClientReply, ClientRequest, BLOCK};
+use super::super::client::{BLOCK, ClientReply, ClientRequest};
 use super::super::life::SERVER_LIMITS;
 use super::{BURST, LIMIT, LONGEST, Role, Slot, World};
 
@@ -51,7 +51,13 @@ impl World {
                     book.may_have_changed(request.place(), fill, self.stamp);
                 }
             }
-            (Ok(_), ClientRequest::Read { .. } | ClientRequest::Write { .. } | ClientRequest::Zeroes { .. } | ClientRequest::Status { .. }) if has_no_disk => {
+            (
+                Ok(_),
+                ClientRequest::Read { .. }
+                | ClientRequest::Write { .. }
+                | ClientRequest::Zeroes { .. }
+                | ClientRequest::Status { .. },
+            ) if has_no_disk => {
                 panic!("{request:?} went well without a disk")
             }
             (Ok(_), ClientRequest::Status { .. }) => {
