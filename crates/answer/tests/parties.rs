@@ -14,6 +14,7 @@ const REPEATS: [f64; 3] = [1.0, 1.004, 0.997];
 const SHALLOW: JobDemand = JobDemand {
     depth: 1,
     asked_iops: None,
+    weight: None,
     thinks: false,
     syncs: false,
     is_realtime: false,
@@ -291,6 +292,24 @@ proptest! {
         let verdict = verdict(&compared(&["mq-deadline", "none", "bfq"], &jobs));
         prop_assert!(focus(&verdict).starts_with("z:"), "{}", focus(&verdict));
         prop_assert!(under(&verdict.recommended) > 0.97 * under("mq-deadline"), "{}", verdict.recommended);
+    }
+
+    #[test]
+    fn of_two_alike_the_one_whose_cgroup_has_more_weight_decides(
+        weights in (1..1000_u32, 1..1000_u32), by in 1.2..20.0_f64, is_bulk in any::<bool>(),
+    ) {
+        let depth = if is_bulk { 64 } else { 1 };
+        let at = |iops: f64| reads(iops, f64::from(depth) * 1e3 / iops, f64::from(depth) * 2e3 / iops);
+        let under = |own: f64| vec![at(1000.0), at(1000.0 * own), at(1000.0 / own)];
+        let weighted = |weight| JobDemand { depth, weight: Some(weight), ..SHALLOW };
+        let jobs = [job("a", weighted(weights.0), under(by)), job("b", weighted(weights.1), under(1.0 / by))];
+        let verdict = verdict(&compared(&["mq-deadline", "none", "bfq"], &jobs));
+        // Both gain and lose by the same factor, so what is left is in proportion to the difference of their weights.
+        let (a, b) = (f64::from(weights.0), f64::from(weights.1));
+        let left = (by.ln() * (a - b) / (a + b)).exp();
+        let expected = if left > 1.03 { "none" } else if left < 1.0 / 1.03 { "bfq" } else { return Ok(()) };
+        prop_assert_eq!(&verdict.recommended, expected);
+        prop_assert!(focus(&verdict).starts_with(if a > b { "a:" } else { "b:" }), "{}", focus(&verdict));
     }
 
     #[test]

@@ -241,3 +241,39 @@ fn no_choice_is_reported_only_where_hardly_a_request_waited() {
     let alone = Comparison { load: Load::text(job), devices: vec!["nvme".into()], repeats: 3, ..Comparison::default() };
     assert_eq!(verdict(&alone.run(&Alone).unwrap()).had_a_choice, Some(false));
 }
+
+#[test]
+fn weights_of_cgroups_and_guests_that_were_set_are_votes() {
+    let decision = |weights: Option<[u32; 2]>, in_guests: bool| {
+        let of = |section: &str, weight: Option<u32>| {
+            let cgroup =
+                weight.filter(|_| !in_guests).map(|weight| format!("cgroup={section}\ncgroup_weight={weight}\n"));
+            let file = if in_guests { section } else { "sda" };
+            format!("[{section}]\nfilename=/dev/{file}\n{}", cgroup.unwrap_or_default())
+        };
+        let [gold, bronze] = [0, 1].map(|which| weights.map(|weights| weights[which]));
+        let head = "[global]\ndirect=1\nioengine=libaio\niodepth=4\nrw=randread\nbs=4k\ntime_based\nruntime=1s\n";
+        let job = format!("{head}{}{}numjobs=4\n", of("gold", gold), of("bronze", bronze));
+        let mut asked = Comparison {
+            load: Load::text(&job),
+            devices: vec!["sata-ssd".into()],
+            schedulers: vec!["mq-deadline".into(), "bfq".into()],
+            repeats: 3,
+            ..Comparison::default()
+        };
+        if in_guests {
+            asked.guests.schedulers = vec!["none".into()];
+            let pairs = weights.into_iter().flat_map(|[gold, bronze]| [("/dev/gold", gold), ("/dev/bronze", bronze)]);
+            asked.guests.weights = pairs.map(|(file, weight)| (file.to_owned(), weight)).collect();
+        }
+        let document = asked.run(&Alone).unwrap();
+        let verdict = verdict(&document);
+        (verdict.recommended, verdict.focus[0].figure.job.clone())
+    };
+    let expected = |recommended: &str, job: &str| (recommended.to_owned(), job.to_owned());
+    assert_eq!(decision(None, false), expected("mq-deadline", "bronze"));
+    assert_eq!(decision(Some([800, 100]), false), expected("bfq", "gold"));
+    assert_eq!(decision(Some([100, 800]), false).1, "bronze");
+    assert_eq!(decision(None, true), expected("none-over-mq-deadline", "bronze"));
+    assert_eq!(decision(Some([800, 100]), true), expected("none-over-bfq", "gold"));
+}

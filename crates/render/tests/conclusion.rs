@@ -57,7 +57,7 @@ fn a_scheduler_better_beyond_the_noise_is_worth_a_change() {
     assert!(sentences[1].starts_with("It also gains, largest first: "), "{sentences:?}");
     assert!(sentences[1].contains("read IOPS of a 1.00 k -> 2.00 k (2.00 times)"), "{sentences:?}");
     assert_eq!(sentences[2], "Nothing else gets worse by 2 % or more beyond the noise.");
-    assert!(sentences[3].starts_with("Also better than none: bfq (-16.7%)."), "{sentences:?}");
+    assert!(sentences[3].starts_with("Also better than none: bfq (p99 read latency -16.7%)."), "{sentences:?}");
     assert_eq!(sentences[4], "The decision is the same in 100 % of resamplings of the 3 runs.");
     assert!(sentences[5].contains("--focus JOB:OPERATION:FIGURE, such as a:read:p99"), "{sentences:?}");
     assert_eq!(sentences.len(), 6);
@@ -109,10 +109,13 @@ fn a_scheduler_that_lost_more_than_it_gained_is_not_ahead_in_one_run() {
     let text = conclusion_text(&document(vec![of("none", 4e6, 1000.0), of("bfq", 2e6, 10.0), of("kyber", 3e6, 990.0)]));
     assert!(text.contains("in this one run kyber was ahead of none: mean read latency of reader"), "{text}");
     assert!(text.contains("Nothing else gets worse by 2 % or more.\n"), "no noise is known of one run: {text}");
-    assert!(text.contains("Not bfq (-50.0%), which loses more than it gains: write IOPS of writer"), "{text}");
+    assert!(
+        text.contains("Not bfq (mean read latency -50.0%), which loses more than it gains: write IOPS of writer"),
+        "{text}"
+    );
     let text = conclusion_text(&document(vec![of("none", 4e6, 1000.0), of("bfq", 2e6, 10.0)]));
     assert!(text.contains("in this one run nothing was worth a change from none"), "{text}");
-    assert!(text.contains("Not bfq (-50.0%), which loses"), "{text}");
+    assert!(text.contains("Not bfq (p99 read latency -50.0%), which loses"), "{text}");
 }
 
 #[test]
@@ -150,7 +153,7 @@ fn a_better_mean_with_a_much_worse_p99_and_stalls_is_no_reason_to_change() {
     );
     assert!(
         text.contains(
-            "Not bfq (-60.0%), which loses more than it gains: largest read latency of interactive in a run 61.1 ms -> 8.50 s"
+            "Not bfq (mean read latency -60.0%), which loses more than it gains: largest read latency of interactive in a run 61.1 ms -> 8.50 s"
         ),
         "{text}"
     );
@@ -214,7 +217,7 @@ fn equivalent_jobs_are_judged_as_one_and_their_unfairness_is_a_loss() {
     assert!(text.contains("jobs like it (median) 8.01 ms -> 4.01 ms, -50.0%"), "{text}");
     let unfair = three(&[("none", &guests([2e6; 3])), ("kyber", &guests([1e6, 1.5e6, 40e6]))]);
     let text = conclusion_text(&unfair);
-    assert!(text.contains("Not kyber (-25.0%), which loses more than it gains"), "{text}");
+    assert!(text.contains("Not kyber (p99 read latency -25.0%), which loses more than it gains"), "{text}");
     assert!(
         text.contains("p99 read latency of the worst-off job of guest0 and 2 equivalent jobs 8.01 ms -> 160 ms"),
         "{text}"

@@ -32,7 +32,10 @@ fn p99_of(bfq: f64, change: impl Fn(&mut JobSummary, &mut JobSummary) + 'static)
 #[test]
 fn a_better_p99_with_progress_that_is_worse_by_more_is_no_reason_to_change() {
     let text = conclusion_text(&halved_p99(|reads, _| reads.operations[0].iops /= 3.0));
-    assert!(text.contains("Not bfq (-50.0%), which loses more than it gains: read IOPS of reads 1.00 k"), "{text}");
+    assert!(
+        text.contains("Not bfq (p99 read latency -50.0%), which loses more than it gains: read IOPS of reads 1.00 k"),
+        "{text}"
+    );
     assert!(conclusion_text(&halved_p99(|_, _| {})).contains("change from none to bfq"));
 }
 
@@ -144,7 +147,9 @@ fn unfairness_among_the_processes_of_a_job_outweighs_a_smaller_gain() {
     };
     let text = with_one(fairness(0.25));
     assert!(
-        text.contains("Not bfq (-50.0%), which loses more than it gains: fairness (Jain's index) of strangers"),
+        text.contains(
+            "Not bfq (p99 read latency -50.0%), which loses more than it gains: fairness (Jain's index) of strangers"
+        ),
         "{text}"
     );
     assert!(
@@ -246,7 +251,8 @@ fn the_fairer_of_two_schedulers_is_recommended_despite_worse_figures() {
     let text = conclusion_text(&both);
     assert!(text.contains("change from none to kyber"), "{text}");
     let fairness = "it loses fairness (Jain's index) of reads 1.00 -> 0.25 (-75.0%).";
-    let why = format!("bfq (-52.5%) is further ahead in the judged figure, but not on balance: {fairness}");
+    let why =
+        format!("bfq (p99 read latency -52.5%) is further ahead in the judged figure, but not on balance: {fairness}");
     assert!(text.contains(&why) && !text.contains("Also better"), "{text}");
 }
 

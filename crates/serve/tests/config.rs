@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hoistway_engine::{FileSpec, Files};
-use hoistway_serve::{Ask, ask};
+use hoistway_serve::{ControlRequest, send_request};
 use rustix::process::{Signal, kill_process};
 
 use crate::control::{refused, shown};
@@ -150,12 +150,12 @@ fn a_reload_by_a_signal_is_not_interleaved_with_changes_through_the_control_sock
     // A reload sets the scheduler and then its tunables, which another scheduler in between would not have.
     let mut server = start(BEFORE);
     let path = server.folder().join("control.sock");
-    let set = |value: &str| Ask::Set { key: "scheduler".to_owned(), value: value.to_owned() };
+    let set = |value: &str| ControlRequest::Set { key: "scheduler".to_owned(), value: value.to_owned() };
     let said: Vec<String> = std::thread::scope(|scope| {
         let reloads = scope.spawn(|| (0..30).map(|_| reload(&mut server, BEFORE)).collect());
         while !reloads.is_finished() {
             for scheduler in ["none", "bfq"] {
-                ask(&path, &set(scheduler), Duration::from_secs(60)).unwrap();
+                send_request(&path, &set(scheduler), Duration::from_secs(60)).unwrap();
             }
         }
         reloads.join().unwrap()

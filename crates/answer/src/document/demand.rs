@@ -10,6 +10,8 @@ pub struct JobDemand {
     pub depth: u32,
     /// Rate limit of all its processes together, I/Os a second; `None` if no limit is set.
     pub asked_iops: Option<f64>,
+    /// I/O weight that was set for its cgroup, or for its guest on the host; `None` if none was set.
+    pub weight: Option<u32>,
     /// Whether it pauses between I/Os.
     pub thinks: bool,
     /// Whether it waits until its writes are durable.

@@ -49,7 +49,7 @@ pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift
 pub const FORMAT: &str = "hoistway-results/2";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 13;
+pub const REVISION: u32 = 14;
 
 /// Differences smaller than this fraction are ignored, unless the user sets another one.
 pub const SMALLEST_EFFECT: f64 = 0.02;

@@ -105,8 +105,8 @@ impl WaitKind {
     }
 }
 
-/// The figure that a verdict names first if neither the user nor the load chose one. Parties that wait come before bulk work, then the
-/// order of [`WaitKind`] decides, then the number of processes, then the number of I/Os. The operation is the one that changes the party's
+/// The figure that a verdict names first if neither the user nor the load chose one. Parties that wait come before bulk work, then
+/// those with more weight, then the order of [`WaitKind`] decides, then the number of processes, then the number of I/Os. The operation is the one that changes the party's
 /// loop most; if only progress counts, which all its operations share, the one that a user most likely waits for.
 fn default_part<'a>(judged_parties: &[JudgedParty<'a>], setups: &[SetupVariants<'a>]) -> Option<Part<'a>> {
     let rank = |judged: &&JudgedParty<'a>| {
@@ -116,7 +116,7 @@ fn default_part<'a>(judged_parties: &[JudgedParty<'a>], setups: &[SetupVariants<
         let ios: u64 = party.operations().map(|operation| party.volume(operation).ios).sum();
         // Among equals the name decides, as the order of jobs must not.
         let most = (Reverse(processes), Reverse(ios), party.name());
-        (judged.role == Role::Bulk, !is_realtime, WaitKind::most_likely_wait(party), most)
+        (judged.role == Role::Bulk, !is_realtime, Reverse(party.weight()), WaitKind::most_likely_wait(party), most)
     };
     let judged = judged_parties.iter().min_by_key(rank)?;
     let party = judged.party.clone();

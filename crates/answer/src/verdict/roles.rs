@@ -8,6 +8,9 @@ const STREAM_BYTES: f64 = 65_536.0;
 /// Maximum queue depth at which a process may wait for each I/O.
 const LOW_DEPTH_MAX: u32 = 8;
 
+/// Weight of a cgroup for which none was set.
+const DEFAULT_WEIGHT: u32 = 100;
+
 /// The role of I/O for a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
@@ -19,11 +22,11 @@ pub(super) enum Role {
     Bulk,
 }
 
-impl Role {
-    /// The votes of a party with this role.
-    pub(super) fn votes(self) -> f64 {
-        if self == Role::Bulk { 0.5 } else { 1.0 }
-    }
+/// The votes of a party: half of one for bulk work, in proportion to the weight that was set for its cgroup, as in weighted proportional
+/// fairness.
+pub(super) fn votes(party: &Party<'_>, role: Role) -> f64 {
+    let by_role = if role == Role::Bulk { 0.5 } else { 1.0 };
+    by_role * f64::from(party.weight()) / f64::from(DEFAULT_WEIGHT)
 }
 
 /// The roles of all parties of a load, in their order. A party of the idle class, or one that only discards, is bulk work, because nobody
@@ -93,6 +96,11 @@ pub(super) struct Volume {
 }
 
 impl Party<'_> {
+    /// The weight of its cgroup, or of its guest on the host.
+    pub(super) fn weight(&self) -> u32 {
+        self.demand().and_then(|demand| demand.weight).unwrap_or(DEFAULT_WEIGHT)
+    }
+
     /// Whether an operation's I/Os are so large that its bandwidth is what counts.
     pub(super) fn is_stream_of(&self, operation: Operation) -> bool {
         let Volume { ios, bytes } = self.volume(operation);

@@ -1,7 +1,7 @@
 //! The variants of one setup, and the reference that others are compared with.
 
 use super::ratio::rounded;
-use super::roles::Role;
+use super::roles::{Role, votes};
 use super::score::JudgedParty;
 use crate::analysis::{Analysis, Variant, default_reference, find_by_scheduler};
 
@@ -76,12 +76,13 @@ impl<'a> SetupVariants<'a> {
         repeat: u32,
         includes: impl Fn(Role) -> bool,
     ) -> Option<f64> {
-        let (mut sum, mut votes) = (0.0, 0.0);
+        let (mut sum, mut all) = (0.0, 0.0);
         for judged in judged_parties.iter().filter(|judged| includes(judged.role)) {
-            sum += judged.role.votes() * (judged.score(to, repeat)? - judged.score(self.reference, repeat)?);
-            votes += judged.role.votes();
+            let of_party = votes(&judged.party, judged.role);
+            sum += of_party * (judged.score(to, repeat)? - judged.score(self.reference, repeat)?);
+            all += of_party;
         }
-        (votes > 0.0).then(|| sum / votes)
+        (all > 0.0).then(|| sum / all)
     }
 
     /// The reference and the variant under which the parties are best off; `None` if no variant can be compared.

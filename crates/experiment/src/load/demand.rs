@@ -29,6 +29,7 @@ fn demand_of_process(process: &Process) -> JobDemand {
     JobDemand {
         depth: process.issue.depth,
         asked_iops: asked_iops(process),
+        weight: process.standing.cgroup_weight,
         thinks: process.pace.think.is_some_and(|think| think.sleep.0 > 0 || think.spin.0 > 0),
         syncs: pattern.sync_every.iter().any(|every| *every > 0) || caching.write_sync != WriteSync::None,
         is_realtime: class == Some(PriorityClass::RealTime),

@@ -44,6 +44,18 @@ impl JobFacts {
         JobFacts(facts)
     }
 
+    /// Gives each job in a guest the weight that was set for the guest on the host, by its file.
+    pub(crate) fn set_guest_weights(&mut self, load: &Load, weights: &[(String, u32)]) {
+        for (job, facts) in self.0.iter_mut().enumerate() {
+            let processes = load.processes.iter().filter(|process| process.schedule.job == job);
+            let files = processes.flat_map(|process| process.files.iter()).map(|file| &load.files[*file as usize]);
+            let weight_of = |file: &String| weights.iter().find(|(weighted, _)| weighted == file);
+            if let (Some(demand), Some((_, weight))) = (&mut facts.demand, files.filter_map(weight_of).next()) {
+                demand.weight = Some(*weight);
+            }
+        }
+    }
+
     /// Adds the facts about its job to a summary.
     pub(crate) fn complete(&self, summary: &mut JobSummary) {
         let facts = self.0.get(summary.job as usize);

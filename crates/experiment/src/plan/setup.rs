@@ -145,6 +145,11 @@ impl Setup {
                 process_schedulers.push(name.to_owned());
             }
         }
+        let mut job_facts =
+            recorded.map_or_else(|| JobFacts::of(&workload), |recorded| JobFacts::of_recorded(&workload, recorded));
+        if let Some(chosen) = &guests {
+            job_facts.set_guest_weights(&workload, &chosen.guests.weights);
+        }
         let mut setup = Setup {
             kernel: kernel_option.clone(),
             devices,
@@ -154,8 +159,7 @@ impl Setup {
             config,
             schedulers,
             default_scheduler,
-            job_facts: recorded
-                .map_or_else(|| JobFacts::of(&workload), |recorded| JobFacts::of_recorded(&workload, recorded)),
+            job_facts,
             workload,
             settings,
             knobs,

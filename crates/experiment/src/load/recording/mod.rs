@@ -156,7 +156,10 @@ impl Recorded {
         let priority = self.replay.priorities.iter().find(|(other, _)| other == name);
         let class = priority.map(|(_, priority)| priority.class());
         let span_seconds = self.program.span_ns as f64 / 1e9;
+        let weight_of = |id| self.replay.cgroup_weights.iter().find(|(known, _)| *known == id);
+        let weights = streams().map(|stream| weight_of(stream.cgroup?));
         Some(JobDemand {
+            weight: weights.flatten().map(|(_, weight)| *weight).max(),
             depth: streams().map(|stream| stream.evidence.depth_max).max().unwrap_or(1),
             asked_iops: (is_open && span_seconds > 0.0)
                 .then(|| streams().map(|stream| stream.ios as f64).sum::<f64>() / span_seconds),

@@ -33,6 +33,12 @@ pub(super) fn relative(factor: f64, figure: Figure) -> String {
     units::difference(if figure.higher_is_better() { factor - 1.0 } else { 1.0 / factor - 1.0 })
 }
 
+/// Like [`relative`], but `149 times` for a figure that is at least twice as high.
+pub(super) fn relative_or_times(factor: f64, figure: Figure) -> String {
+    let raised_by = if figure.higher_is_better() { factor } else { 1.0 / factor };
+    if raised_by >= 2.0 { format!("{} times", units::times(raised_by)) } else { relative(factor, figure) }
+}
+
 /// `-61.0% (95 %: -64.2% to -58.1%)`.
 pub(crate) fn change(change: Change, figure: Figure) -> String {
     change_text(change, figure, "")
@@ -128,6 +134,10 @@ mod tests {
         assert_eq!(relative(2.0, Figure::P99), "-50.0%");
         assert_eq!(relative(0.5, Figure::P99), "+100%");
         assert_eq!(relative(1.25, Figure::Iops), "+25.0%");
+        assert_eq!(
+            [relative_or_times(2.0, Figure::P99), relative_or_times(0.25, Figure::P99)],
+            ["-50.0%", "4.00 times"]
+        );
         let words = change(Change { factor: 2.0, low: Some(1.6), high: Some(2.5) }, Figure::Mean);
         assert_eq!(words, "-50.0% (95 %: -60.0% to -37.5%)");
         let words = change(Change { factor: 2.0, low: Some(2.0), high: Some(2.0) }, Figure::Mean);

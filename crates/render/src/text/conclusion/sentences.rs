@@ -4,7 +4,7 @@ use hoistway_answer::analysis::{Analysis, Estimate};
 use hoistway_answer::document::{Candidate, Change, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
 use hoistway_answer::{FigureName, WeightedFigure};
 
-use super::phrases::{change_between, figure_in_words, may_lose_more, noun, relative, shift};
+use super::phrases::{change_between, figure_in_words, may_lose_more, noun, relative_or_times, shift};
 use crate::text::columns::value;
 use crate::text::words::{device_name, list};
 use hoistway_measure::units;
@@ -355,10 +355,11 @@ impl Sentences<'_> {
         let mut sentences = Vec::new();
         let others = || verdict.candidates.iter().filter(|candidate| candidate.scheduler != verdict.recommended);
         let with_outcome = |outcome| others().filter(move |candidate| candidate.outcome == outcome);
-        let first = verdict.focus.first().map(|focus| focus.figure.figure);
+        let first = verdict.focus.first().map(|focus| &focus.figure);
         let with_gain = |candidate: &Candidate| match (candidate.gain, first) {
-            (Some(gain), Some(figure)) if verdict.focus.len() == 1 => {
-                format!("{} ({})", self.words(&candidate.scheduler), relative(gain.factor, figure))
+            (Some(gain), Some(name)) if verdict.focus.len() == 1 => {
+                let noun = noun(name.figure, name.operation);
+                format!("{} ({noun} {})", self.words(&candidate.scheduler), relative_or_times(gain.factor, name.figure))
             }
             _ => self.words(&candidate.scheduler),
         };
