@@ -102,6 +102,11 @@ impl dyn CallerEnvironment + '_ {
         let bytes =
             self.read(path).map_err(|error| format!("{name}: cannot be read (expected {expected}): {error}"))?;
         String::from_utf8(bytes).map_err(|error| {
+            if error.as_bytes().starts_with(&[0x1f, 0x8b]) || error.as_bytes().starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+                return format!(
+                    "{name}: compressed, and not a recording (expected {expected}; unpack anything else first)"
+                );
+            }
             let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
             format!("{name}:{line}: not text (expected {expected})")

@@ -32,6 +32,9 @@ on = "nothing"
 valid_range = "any load"
 "#;
 
+/// `printf iostat | gzip`.
+const GZIP_OF_TEXT: &[u8] =
+    b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xcb\xcc\x2f\x2e\x49\x2c\x01\x00\x90\x3f\xa7\x84\x06\x00\x00\x00";
 /// Bytes that are not text.
 const GARBAGE: &[u8] = b"[a]\nrw=read\n\xff\xfe\x80\x00\x01\xc3\x28\n";
 
@@ -87,6 +90,7 @@ fn an_empty_job_file() {
 #[test]
 fn a_job_file_of_bytes() {
     job_refused(GARBAGE, &["load.fio:3:", "not text", "expected a fio job file"]);
+    job_refused(GZIP_OF_TEXT, &["load.fio: compressed, and not a recording", "unpack anything else first"]);
     job_refused(b"[a]\n\0\0\0", &["load.fio:", "not a text file"]);
 }
 
