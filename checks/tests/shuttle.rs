@@ -7,6 +7,8 @@ mod departing;
 mod flows;
 #[path = "shuttle/reuse.rs"]
 mod reuse;
+#[path = "shuttle/steering.rs"]
+mod steering;
 #[path = "shuttle/timeouts.rs"]
 mod timeouts;
 

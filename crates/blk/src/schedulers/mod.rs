@@ -18,6 +18,7 @@ pub use bfq::{
     Bfq, BfqConfig, BfqGroup, BfqVariant, Expiration as BfqExpiration, QueueLabel as BfqQueueLabel,
     StateChange as BfqStateChange, StateLine as BfqStateLine,
 };
+pub use d2fq::{D2fq, D2fqFamily};
 pub(crate) use kyber::ASYNC_PERCENT;
 pub use kyber::{ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading};
 pub use mq_deadline::{MqDeadline, MqDeadlineConfig};

@@ -221,6 +221,10 @@ impl<Sh: Sharing> Steering<Sh> for D2fq<Sh> {
                 } else {
                     self.check_idle_at(now.saturating_add(self.settings.idle_ns()));
                 }
+                // Another CPU may have found it idle just before this request was issued.
+                if flow.is_active.load(Relaxed) == 0 {
+                    self.time.release(number);
+                }
             }
         });
         if self.settings.adapt.load(Relaxed) != 0 {
