@@ -19,6 +19,8 @@ pub(super) struct HeadPosition {
     pub(super) head: u64,
     /// When in a rotation the sector passes the head, ns after the index mark.
     pub(super) angle_ns: u64,
+    /// The number of its zone.
+    pub(super) zone: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -82,10 +84,19 @@ impl Geometry {
         self.zones.partition_point(|zone| zone.first_sector <= sector).max(1) - 1
     }
 
-    /// The zone, cylinder and head of a sector, and its number on the track.
+    /// The number of the zone of a sector in this zone or a later one; usually it is this one.
     #[inline]
-    fn track(&self, sector: u64) -> (&Zone, u64, u64, u64) {
-        let zone = &self.zones[self.zone_number(sector)];
+    fn zone_after(&self, mut zone: usize, sector: u64) -> usize {
+        while self.zones.get(zone + 1).is_some_and(|next| next.first_sector <= sector) {
+            zone += 1;
+        }
+        zone
+    }
+
+    /// The zone, cylinder and head of a sector of a zone, and its number on the track.
+    #[inline]
+    fn track(&self, zone_number: usize, sector: u64) -> (&Zone, u64, u64, u64) {
+        let zone = &self.zones[zone_number];
         let in_zone = sector - zone.first_sector;
         let (track, in_track) = (in_zone / zone.sectors_per_track, in_zone % zone.sectors_per_track);
         (zone, zone.first_cylinder + track / self.heads, track % self.heads, in_track)
@@ -93,7 +104,17 @@ impl Geometry {
 
     /// The position of a sector.
     pub(super) fn position(&self, sector: u64) -> HeadPosition {
-        let (zone, cylinder, head, in_track) = self.track(sector);
+        self.position_in_zone(self.zone_number(sector), sector)
+    }
+
+    /// The position of a later sector than that of `from`.
+    #[inline]
+    pub(super) fn position_after(&self, from: &HeadPosition, sector: u64) -> HeadPosition {
+        self.position_in_zone(self.zone_after(from.zone, sector), sector)
+    }
+
+    fn position_in_zone(&self, zone_number: usize, sector: u64) -> HeadPosition {
+        let (zone, cylinder, head, in_track) = self.track(zone_number, sector);
         let skew_ns = self.skew_ns(cylinder, head);
         // Nearly always it fits into a word, and one division does.
         let skew_ns = match u64::try_from(skew_ns) {
@@ -102,7 +123,7 @@ impl Geometry {
         };
         let angle_ns = in_track * self.rotation_ns / zone.sectors_per_track + skew_ns;
         let turns = if angle_ns < self.rotation_ns { 0 } else { self.rotation_ns };
-        HeadPosition { cylinder, head, angle_ns: angle_ns - turns }
+        HeadPosition { cylinder, head, angle_ns: angle_ns - turns, zone: zone_number }
     }
 
     /// The total skew from the first track to this one, ns.
@@ -112,17 +133,18 @@ impl Geometry {
         u128::from(cylinder) * u128::from(cylinder_ns) + u128::from(head * self.head_switch_ns)
     }
 
-    /// The same of a sector's track.
+    /// The same of the track of a sector of a zone.
     #[inline]
-    fn skew_ns_at(&self, sector: u64) -> u128 {
-        let (_, cylinder, head, _) = self.track(sector);
+    fn skew_ns_at(&self, zone_number: usize, sector: u64) -> u128 {
+        let (_, cylinder, head, _) = self.track(zone_number, sector);
         self.skew_ns(cylinder, head)
     }
 
     /// The time in which these sectors pass the head, including track switches. The next sector follows without a wait.
     pub(super) fn transfer(&self, sector: u64, sectors: u64) -> Nanos {
-        let end = sector + sectors;
-        Nanos(self.passing_ns(sector, end) + (self.skew_ns_at(end) - self.skew_ns_at(sector)) as u64)
+        let (zone, end) = (self.zone_number(sector), sector + sectors);
+        let skew_ns = self.skew_ns_at(self.zone_after(zone, end), end) - self.skew_ns_at(zone, sector);
+        Nanos(self.passing_ns(zone, sector, end) + skew_ns as u64)
     }
 
     /// The same from one sector to a later one; both positions are known.
@@ -132,14 +154,14 @@ impl Geometry {
         (end, end_at): (u64, &HeadPosition),
     ) -> Nanos {
         let skew_ns = |position: &HeadPosition| self.skew_ns(position.cylinder, position.head);
-        Nanos(self.passing_ns(first, end) + (skew_ns(end_at) - skew_ns(first_at)) as u64)
+        Nanos(self.passing_ns(first_at.zone, first, end) + (skew_ns(end_at) - skew_ns(first_at)) as u64)
     }
 
-    /// The same without track switches.
+    /// The same without track switches. `zone` is that of the first sector.
     #[inline]
-    fn passing_ns(&self, first: u64, end: u64) -> u64 {
+    fn passing_ns(&self, mut zone: usize, first: u64, end: u64) -> u64 {
         let mut passing_ns = 0;
-        let (mut zone, mut from) = (self.zone_number(first), first);
+        let mut from = first;
         while from < end {
             let sectors = self.zones.get(zone + 1).map_or(end, |next| next.first_sector.min(end)) - from;
             passing_ns += sectors * self.rotation_ns / self.zones[zone].sectors_per_track;
@@ -150,9 +172,13 @@ impl Geometry {
 
     /// The number of sectors from `sector` on that pass in `time`, including track switches, rounded down.
     pub(super) fn sectors_in(&self, sector: u64, time: Nanos) -> u64 {
-        let (zone, cylinder, head, _) = self.track(sector);
+        let zone_number = self.zone_number(sector);
+        let (zone, cylinder, head, _) = self.track(zone_number, sector);
         let skew_ns = self.skew_ns(cylinder, head);
-        let transfer_ns = |end: u64| self.passing_ns(sector, end) + (self.skew_ns_at(end) - skew_ns) as u64;
+        let transfer_ns = |end: u64| {
+            let end_skew_ns = self.skew_ns_at(self.zone_after(zone_number, end), end);
+            self.passing_ns(zone_number, sector, end) + (end_skew_ns - skew_ns) as u64
+        };
         // Start with the mean over a cylinder, then reduce until it fits.
         let track_ns = self.rotation_ns + self.head_switch_ns;
         let passing = u128::from(time.0) * u128::from(zone.sectors_per_track);

@@ -3,22 +3,43 @@
 /// A key and an item.
 type IndexEntry = (u64, usize);
 
+/// The item of a vacant entry, higher than all others.
+const VACANT: usize = usize::MAX;
+
 /// A sorted array: entries are few, so moving them costs less than a tree.
 #[derive(Clone, Debug)]
 pub(super) struct SortedIndex {
     /// Ascending.
     entries: Vec<IndexEntry>,
+    /// The entry that was removed last, if none was added since. It stays in the array, so that the next addition moves only the
+    /// entries between the two.
+    vacant: Option<usize>,
 }
 
 impl SortedIndex {
     /// An index with room for this many items; it can grow.
     pub(super) fn new(capacity: usize) -> SortedIndex {
-        SortedIndex { entries: Vec::with_capacity(capacity) }
+        SortedIndex { entries: Vec::with_capacity(capacity + 1), vacant: None }
     }
 
     pub(super) fn add(&mut self, key: u64, item: usize) {
-        let slot = self.position(key, item);
-        self.entries.insert(slot, (key, item));
+        self.add_at(self.position(key, item), key, item);
+    }
+
+    /// The same if it is known where the item belongs.
+    pub(super) fn add_at(&mut self, slot: usize, key: u64, item: usize) {
+        let entries = &mut self.entries;
+        match self.vacant.take() {
+            None => entries.insert(slot, (key, item)),
+            Some(vacant) if vacant < slot => {
+                entries.copy_within(vacant + 1..slot, vacant);
+                entries[slot - 1] = (key, item);
+            }
+            Some(vacant) => {
+                entries.copy_within(slot..vacant, slot + 1);
+                entries[slot] = (key, item);
+            }
+        }
     }
 
     /// Where an item with this key is, or would be.
@@ -46,8 +67,16 @@ impl SortedIndex {
     /// # Panics
     /// If the item was not added with this key.
     pub(super) fn remove(&mut self, key: u64, item: usize) {
-        let slot = self.position_of(key, item);
-        self.entries.remove(slot);
+        if let Some(vacant) = self.vacant.take() {
+            self.entries.remove(vacant);
+        }
+        let mut slot = self.position_of(key, item);
+        self.entries[slot].1 = VACANT;
+        while self.entries.get(slot + 1).is_some_and(|&(other, _)| other == key) {
+            self.entries.swap(slot, slot + 1);
+            slot += 1;
+        }
+        self.vacant = Some(slot);
     }
 
     /// Changes the number of an item to a lower one.
@@ -63,11 +92,17 @@ impl SortedIndex {
         }
     }
 
-    /// The items with keys from `first` to `last`, highest first.
+    /// The place after all entries with keys up to `last`, where a new item with that key and the highest number belongs.
     #[inline]
-    pub(super) fn within(&self, first: u64, last: u64) -> impl Iterator<Item = usize> {
-        let end = self.entries.partition_point(|&(key, _)| key <= last);
-        self.entries[..end].iter().rev().take_while(move |&&(key, _)| key >= first).map(|&(_, item)| item)
+    pub(super) fn end(&self, last: u64) -> usize {
+        self.entries.partition_point(|&(key, _)| key <= last)
+    }
+
+    /// The items before a place with keys from `first` on, highest first.
+    #[inline]
+    pub(super) fn before(&self, end: usize, first: u64) -> impl Iterator<Item = usize> {
+        let entries = self.entries[..end].iter().rev().take_while(move |&&(key, _)| key >= first);
+        entries.map(|&(_, item)| item).filter(|&item| item != VACANT)
     }
 }
 
@@ -81,12 +116,37 @@ mod tests {
         index
     }
 
+    fn within(index: &SortedIndex, first: u64, last: u64) -> Vec<usize> {
+        index.before(index.end(last), first).collect()
+    }
+
     #[test]
     fn a_range_includes_both_ends() {
         let mut index = index(&[50, 10, 47, 30, 30, 58]);
-        assert_eq!(index.within(30, 50).collect::<Vec<_>>(), [0, 2, 4, 3]);
+        assert_eq!(within(&index, 30, 50), [0, 2, 4, 3]);
         index.remove(30, 4);
-        assert_eq!(index.within(11, 49).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(within(&index, 11, 49), [2, 3]);
+    }
+
+    #[test]
+    fn an_index_with_a_vacant_entry_holds_what_was_added_and_not_removed_in_order() {
+        let keys = [50, 10, 47, 30, 30, 58, 30];
+        for removed in 0..keys.len() {
+            for removed_later in (0..keys.len()).filter(|&item| item != removed) {
+                for key in [5, 30, 47, 60] {
+                    let mut index = index(&keys);
+                    index.remove(keys[removed], removed);
+                    index.add(key, removed);
+                    index.remove(key, removed);
+                    index.remove(keys[removed_later], removed_later);
+                    index.add_at(index.end(key), key, keys.len());
+                    let mut left: Vec<IndexEntry> = keys.into_iter().zip(0..).chain([(key, keys.len())]).collect();
+                    left.retain(|&(_, item)| item != removed && item != removed_later);
+                    left.sort_unstable_by(|a, b| b.cmp(a));
+                    assert_eq!(within(&index, 0, 100), left.iter().map(|&(_, item)| item).collect::<Vec<_>>());
+                }
+            }
+        }
     }
 
     #[test]

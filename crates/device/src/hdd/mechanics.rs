@@ -124,7 +124,7 @@ impl Mechanics {
     /// Moves the head to `sector`, whose position is `from`, and over `sectors` of them, starting at `now`. Returns when the
     /// last one has passed.
     pub(super) fn pass(&mut self, now: Instant, sector: u64, start: &HeadPosition, sectors: u64) -> Instant {
-        let to = self.geometry.position(sector + sectors);
+        let to = self.geometry.position_after(start, sector + sectors);
         let begin = now + self.positioning(now, start);
         self.head_at = to;
         begin + self.geometry.transfer_between((sector, start), (sector + sectors, &to))

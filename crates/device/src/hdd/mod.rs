@@ -467,7 +467,10 @@ impl Device for Hdd {
             Op::Read => self.enqueue(now, command),
             Op::Write | Op::WriteZeroes if self.write_cache.is_some() && !command.fua => {
                 self.waiting.push_back((command, now));
-                self.admit_waiting(now, schedule);
+                // The first one that waits has no room until a destage ends.
+                if self.waiting.len() == 1 {
+                    self.admit_waiting(now, schedule);
+                }
             }
             Op::Write | Op::WriteZeroes => self.enqueue(now, command),
         }

@@ -68,9 +68,9 @@ impl WriteCache {
         }
     }
 
-    /// Extents that may contain `sector` or end at it.
-    fn extents_near(&self, sector: u64) -> impl Iterator<Item = (usize, &DirtyExtent)> {
-        let indices = self.by_sector.within(sector.saturating_sub(self.longest), sector);
+    /// Extents that may contain `sector` or end at it. `slot` is the place after it in `by_sector`.
+    fn extents_near(&self, sector: u64, slot: usize) -> impl Iterator<Item = (usize, &DirtyExtent)> {
+        let indices = self.by_sector.before(slot, sector.saturating_sub(self.longest));
         indices.map(|index| (index, &self.extents[index]))
     }
 
@@ -80,7 +80,8 @@ impl WriteCache {
         let end = sector + sectors;
         let destaging = self.destaging.map(|(index, _)| index);
         let mut extendable = None;
-        for (index, extent) in self.extents_near(sector).filter(|&(index, _)| Some(index) != destaging) {
+        let slot = self.by_sector.end(sector);
+        for (index, extent) in self.extents_near(sector, slot).filter(|&(index, _)| Some(index) != destaging) {
             if extent.sector <= sector && end <= extent.end() {
                 return true;
             }
@@ -98,7 +99,7 @@ impl WriteCache {
         } else if self.extents.len() < self.extents_max {
             let position = mechanics.geometry.position(sector);
             let index = self.extents.len();
-            self.by_sector.add(sector, index);
+            self.by_sector.add_at(slot, sector, index);
             self.by_position.add(&position, index);
             self.longest = self.longest.max(sectors);
             self.extents.push(DirtyExtent { sector, sectors, position, epoch: self.epoch });
@@ -111,7 +112,7 @@ impl WriteCache {
 
     /// Whether all these sectors are in the cache.
     pub(super) fn holds(&self, sector: u64, sectors: u64) -> bool {
-        self.extents_near(sector).any(|(_, extent)| sector + sectors <= extent.end())
+        self.extents_near(sector, self.by_sector.end(sector)).any(|(_, extent)| sector + sectors <= extent.end())
     }
 
     /// Starts to destage the extent that the head reaches first, and returns its first sector and number of sectors. During a

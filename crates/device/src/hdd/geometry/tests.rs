@@ -50,7 +50,8 @@ fn addresses_fill_the_tracks_of_a_cylinder_with_the_skew_of_each_switch() {
         (83_000, 10, 1, ms),
         (179_999, 29, 1, (29 * 3 * ms + ms + ROTATION * 1999 / 2000) % ROTATION),
     ] {
-        assert_eq!(geometry.position(sector), HeadPosition { cylinder, head, angle_ns }, "{sector}");
+        let position = geometry.position(sector);
+        assert_eq!((position.cylinder, position.head, position.angle_ns), (cylinder, head, angle_ns), "{sector}");
     }
 }
 
@@ -74,6 +75,7 @@ fn a_stream_passes_at_the_rate_of_its_zones_and_loses_no_rotation_between_tracks
         let (from, to) = (geometry.position(sector), geometry.position(sector + sectors));
         let arrives = geometry.arrival(from.angle_ns + geometry.transfer(sector, sectors).0);
         assert!(arrives.wait_ns(&to) <= 1, "{sectors} from {sector}");
+        assert_eq!(geometry.position_after(&from, sector + sectors), to, "{sectors} from {sector}");
     }
 }
 

@@ -25,8 +25,8 @@ fn seeks_go_through_the_three_figures_of_the_data_sheet() {
 #[test]
 fn the_head_seeks_switches_to_another_head_or_stays_and_waits_for_the_sector() {
     let (mut mechanics, _, _) = of_a_disk();
-    mechanics.head_at = HeadPosition { cylinder: 1000, head: 1, angle_ns: 0 };
-    let place = |cylinder, head, angle_ns| HeadPosition { cylinder, head, angle_ns };
+    mechanics.head_at = HeadPosition { cylinder: 1000, head: 1, angle_ns: 0, zone: 0 };
+    let place = |cylinder, head, angle_ns| HeadPosition { cylinder, head, angle_ns, zone: 0 };
     assert_eq!(mechanics.seek_ns(&place(1000, 1, 5)), 0);
     assert_eq!(mechanics.seek_ns(&place(1000, 2, 5)), mechanics.geometry.head_switch_ns);
     for cylinder in [999, 1001] {
