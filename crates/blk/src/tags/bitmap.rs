@@ -155,7 +155,15 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     pub fn try_take(&self, cpu: CpuId, depth: Depth) -> Option<u32> {
         let hint_word = self.hint_word(cpu);
         let hint = hint_word.load(Relaxed) as u32;
-        let [word] = &self.words[..] else { return self.search(hint_word, hint, depth) };
+        let [word] = &self.words[..] else {
+            // A search that succeeds nearly always does so in its first word.
+            let taken = self.take_from_hint(hint, depth);
+            return if taken.is_some() {
+                self.update_hint(hint_word, hint, taken)
+            } else {
+                self.search(hint_word, hint, depth)
+            };
+        };
         let usable = match depth {
             Depth::Full => self.last_word,
             Depth::Below(end) => self.last_word & low_bits(end),
@@ -164,6 +172,22 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         // With a single word, one load decides the search.
         let bit = Self::take_bit(word, usable, u64::MAX << (hint % (1 << WORD_SHIFT)));
         self.update_hint(hint_word, hint, bit.map(u64::trailing_zeros))
+    }
+
+    /// Takes the first free bit of several words from `hint` on, if it is in the same word, all of which may be taken.
+    #[inline(always)]
+    fn take_from_hint(&self, hint: u32, depth: Depth) -> Option<u32> {
+        let end = match depth {
+            Depth::Full => self.depth,
+            Depth::Below(end) => end.min(self.depth),
+            Depth::Shallow(_) => return None,
+        };
+        let index = hint >> WORD_SHIFT;
+        if end >> WORD_SHIFT <= index {
+            return None;
+        }
+        let bit = Self::take_bit(&self.words[index as usize], u64::MAX << (hint % (1 << WORD_SHIFT)), u64::MAX)?;
+        Some(index << WORD_SHIFT | bit.trailing_zeros())
     }
 
     /// Updates the hint after a search that began at `hint` and has taken this bit.
