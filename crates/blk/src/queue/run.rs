@@ -97,10 +97,22 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Runs a hardware queue that has work. A separate function, so an idle queue does not pay for its setup.
     #[inline(never)]
     fn run_pending<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
+        // With a busy device, most runs end because no budget is left, before anything is set up for them.
+        let elevator = &self.state.elevator;
+        let begins_with_dispatch =
+            !elevator.is_none() && !elevator.dispatches_batches() && !self.hctxs[hctx.index()].has_dispatch_list();
+        if begins_with_dispatch && !(elevator.has_work(hctx) && self.get_budget(cx, hctx)) {
+            return;
+        }
+        self.run_with_list(cx, hctx, begins_with_dispatch);
+    }
+
+    /// Runs a hardware queue. `has_budget`: it begins with a dispatch, whose budget has been taken.
+    fn run_with_list<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, has_budget: bool) {
         let mut list = cx.scratch.take_list();
         // After a dispatch list, requests are taken one at a time for the rest of the run.
         let mut one_by_one = false;
-        if self.run_dispatch_pass(cx, hctx, &mut list, &mut one_by_one) == Pass::Again {
+        if self.run_dispatch_pass(cx, hctx, &mut list, &mut one_by_one, has_budget) == Pass::Again {
             self.restart_run(cx, hctx, &mut list, &mut one_by_one);
         }
         cx.scratch.give_list(list);
@@ -109,7 +121,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Restarts the run once, and then leaves the rest to a worker.
     #[cold]
     fn restart_run<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, one_by_one: &mut bool) {
-        if self.may_run(hctx) && self.run_dispatch_pass(cx, hctx, list, one_by_one) == Pass::Again {
+        if self.may_run(hctx) && self.run_dispatch_pass(cx, hctx, list, one_by_one, false) == Pass::Again {
             self.run_async(cx, hctx);
         }
     }
@@ -126,16 +138,17 @@ impl<Sh: Sharing> Current<'_, Sh> {
         hctx: HctxId,
         list: &mut VecDeque<Rq>,
         one_by_one: &mut bool,
+        has_budget: bool,
     ) -> Pass {
         let queue = &self.hctxs[hctx.index()];
-        if queue.has_dispatch_list() {
+        if !has_budget && queue.has_dispatch_list() {
             *one_by_one = true;
             if !self.send_dispatch_list(cx, hctx, list) {
                 return Pass::Done;
             }
         }
         if !self.state.elevator.is_none() {
-            self.dispatch_from_scheduler(cx, hctx, list)
+            self.dispatch_from_scheduler(cx, hctx, list, has_budget)
         } else if *one_by_one || queue.busy() > 0 {
             self.take_one_by_one(cx, hctx, list)
         } else {
@@ -162,11 +175,18 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     // --- from the scheduler ---
 
-    /// Dispatches requests from the scheduler and issues them in batches, as long as there is progress.
+    /// Dispatches requests from the scheduler and issues them in batches, as long as there is progress. `has_budget`: there is work,
+    /// and the budget of the first request has been taken.
     #[inline]
-    fn dispatch_from_scheduler<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Pass {
+    fn dispatch_from_scheduler<E: Env>(
+        self,
+        cx: &mut Cx<'_, E>,
+        hctx: HctxId,
+        list: &mut VecDeque<Rq>,
+        mut has_budget: bool,
+    ) -> Pass {
         loop {
-            let ended_by_dispatch_list = self.dispatch_batch(cx, hctx, list);
+            let ended_by_dispatch_list = self.dispatch_batch(cx, hctx, list, std::mem::take(&mut has_budget));
             let progress = !list.is_empty() && self.send_batch(cx, hctx, list);
             if ended_by_dispatch_list {
                 return Pass::Again;
@@ -180,7 +200,13 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Dispatches a batch. Returns whether a non-empty dispatch list has ended it. The usual reason for its end is checked
     /// inline: with a busy device, most batches end because no budget is left.
     #[inline]
-    fn dispatch_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
+    fn dispatch_batch<E: Env>(
+        self,
+        cx: &mut Cx<'_, E>,
+        hctx: HctxId,
+        list: &mut VecDeque<Rq>,
+        mut has_budget: bool,
+    ) -> bool {
         let queue = &self.hctxs[hctx.index()];
         let requests_max = match self.generation.fetch {
             Fetch::Batch { .. } if queue.busy() == 0 => self.state.nr_requests,
@@ -191,20 +217,28 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
         let checks_dispatch_list = self.generation.after_dispatch_list == AfterDispatchList::AskIfSent;
         for _ in 0..requests_max {
-            if !self.state.elevator.has_work(hctx) {
-                break;
-            }
-            if checks_dispatch_list && queue.has_dispatch_list() {
-                return true;
-            }
-            if self.generation.budget && !cx.driver.get_budget(hctx) {
-                break;
+            if !std::mem::take(&mut has_budget) {
+                if !self.state.elevator.has_work(hctx) {
+                    break;
+                }
+                if checks_dispatch_list && queue.has_dispatch_list() {
+                    return true;
+                }
+                if !self.get_budget(cx, hctx) {
+                    break;
+                }
             }
             if !self.dispatch_with_budget(cx, hctx, list) {
                 break;
             }
         }
         false
+    }
+
+    /// Gets the budget of a request to be dispatched.
+    #[inline]
+    fn get_budget<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) -> bool {
+        !self.generation.budget || cx.driver.get_budget(hctx)
     }
 
     /// Dispatches a batch under one hold of the scheduler's lock (CL-4). Returns whether a non-empty dispatch list has ended it.
