@@ -203,7 +203,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
             self.flush(meter, turns, 0);
         }
         let staged = must_flush && self.rules.stages_by_domain && self.any_marked(index);
-        if turns.flushed[index].is_empty() && !staged {
+        if (turns.flushed[index].is_empty() && !staged) || pools[index].refuses(self.id) {
             return None;
         }
         self.take_of(meter, turns, index, &pools[index], staged)

@@ -110,6 +110,16 @@ impl<Sh: Sharing> TokenPool<Sh> {
         }
     }
 
+    /// Whether a hardware queue is in line and no token has been returned since a search found none, so that a search is in vain.
+    #[inline(always)]
+    pub(super) fn refuses(&self, hctx: HctxId) -> bool {
+        let refuses = self.is_dry.load(SeqCst) != 0 && self.lines[hctx.index()].is_waiting.load(Relaxed) != 0;
+        if refuses {
+            self.numbers.reset_hint(hint_of(hctx));
+        }
+        refuses
+    }
+
     /// Takes a token for a hardware queue, whose lock the caller holds. Without one the hardware queue is in line
     /// afterwards.
     #[inline]
