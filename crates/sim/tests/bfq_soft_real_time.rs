@@ -52,7 +52,7 @@ fn writers_that_wait_for_another_drive_are_raised_and_keep_each_from_the_drives(
     let (one_drive, kept_one_drive) = writes("/dev/a", "1");
     let (one_plain, _) = writes("/dev/a", "0");
     eprintln!("{raised} {kept}, {plain} {kept_plain}; one drive: {one_drive} {kept_one_drive}, {one_plain}");
-    assert!(raised < 0.75 * plain, "{raised} {plain}");
+    assert!(raised < 0.85 * plain, "{raised} {plain}");
     assert!(kept > 0.4 && kept_plain < 0.05, "{kept} {kept_plain}");
     assert!(one_drive > 0.85 * one_plain, "no queue is empty there: {one_drive} {one_plain}");
 }

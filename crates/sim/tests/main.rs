@@ -26,6 +26,7 @@ mod polling;
 mod priorities_and_weights;
 mod process_order;
 mod queues;
+mod real_time_reader;
 mod several_disks;
 mod shares;
 mod starts;

@@ -25,7 +25,8 @@ impl Cpu {
     /// Rest of the first step of a task that woke on a free CPU and that only interrupts have delayed; `None` if other tasks used the CPU.
     fn remaining_entry_time(&self, now: Instant, task: &Task) -> Option<Nanos> {
         let began = Instant(now.0.saturating_sub(task.entry.0));
-        if self.in_turn || !self.waiting.is_empty() || self.turn_ended > began {
+        // A task that arrives while the CPU is in the first step of another one has its whole first step before it.
+        if self.in_turn || self.next_task.is_some() || !self.waiting.is_empty() || self.turn_ended > began {
             return None;
         }
         let late = self.free_at.since(began).min(Nanos(self.interrupted.0 - task.interrupted.0));

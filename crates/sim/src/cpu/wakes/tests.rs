@@ -2,6 +2,7 @@
 
 use hoistway_blk::bio::CgroupPriority;
 use hoistway_blk::ground::{CgroupId, CpuId, Kernel};
+use hoistway_blk::queue::CompletionPlace;
 use hoistway_device::Preset;
 use hoistway_load::{Pattern, Process};
 
@@ -52,6 +53,22 @@ fn a_task_woken_during_a_cpu_wake_up_joins_the_choice_and_later_ones_wait() {
         assert_eq!(matches!(woken, Woken::Joins), joins, "woken at {at}");
         assert!(joins || matches!(woken, Woken::Arrives(Instant(2600))), "300 ns later");
     }
+}
+
+#[test]
+fn a_task_that_arrives_in_the_first_step_of_another_one_submits_after_it() {
+    let mut cpus = cpus();
+    let [mut first, mut second] = [1, 2].map(task);
+    assert!(matches!(cpus.wake(Instant(1000), &mut first), Woken::Chooses(Instant(2400))));
+    let setting = cpus.cpus[0].setting;
+    cpus.complete(Instant(2310), CPU, CompletionPlace::Interrupt);
+    assert!(matches!(cpus.wake(Instant(2310), &mut second), Woken::Arrives(Instant(2610))));
+    cpus.record_arrival(&second);
+    assert!(cpus.enqueue(Instant(2610), &mut second).next.is_none(), "the first one is in its submission");
+    assert!(matches!(cpus.next(Instant(2700), CPU, setting), NextTurn::Run(1)));
+    cpus.enter(Instant(2700), &mut first);
+    assert_eq!(cpus.yield_cpu(Instant(2700), &mut first), Some(Instant(2700 + second.switch.0 + 100)));
+    assert!(second.switch > Nanos::ZERO);
 }
 
 #[test]
