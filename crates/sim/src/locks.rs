@@ -7,9 +7,14 @@
 //!
 //! ```text
 //! the caller's time | spins while it is held | hand-over, if another CPU | the section | the caller's time
-//!                     (waiter_ns more for      had it last                  itself, and beside it
-//!                     each who waits)          handover_ns                  sections_ns, beside_ns
+//!                                              had it last                  itself, and beside it
+//!                                              handover_ns + waiter_ns      sections_ns, beside_ns
+//!                                              for each CPU that waits
 //! ```
+//!
+//! The CPUs that wait spin on the line of the lock, so that each hand-over becomes dearer with their number, which follows from the time that
+//! the caller has waited: every CPU before it goes through the sections of a whole call. All sections of a call that has waited cost the same
+//! hand-over, since the others wait behind it.
 //!
 //! A section that handles several requests costs its time for each of them. If only one CPU at a time dispatches, a CPU that comes
 //! meanwhile leaves its work to that one, which checks again when it is done (`simulation/turns`).
@@ -17,6 +22,8 @@
 //! Requests can be left in lists that have their own locks (delegation). The CPU that takes them over holds the scheduler's lock one
 //! section longer for each. If that CPU was inserting and its call is already over, it is charged afterwards; the CPU that already holds
 //! the lock after it is not delayed, only later ones.
+//!
+//! The wait queues for kyber's tokens are the only thing that its hardware queues share: their lock costs what that of a list costs.
 //!
 //! Costs come from the host profile; without any, the meter changes nothing.
 
@@ -45,6 +52,15 @@ const ACCEPTS_DELEGATED: u64 = 1 << 60;
 /// Flag: another CPU does the work.
 const RUN_BY_OTHER_CPU: u64 = 1 << 61;
 
+/// How the last call of a CPU ended.
+#[derive(Clone, Copy, Default)]
+struct CallEnd {
+    /// When it ended; the next one begins afterwards.
+    until: Instant,
+    is_contended: bool,
+    waiters: u32,
+}
+
 /// Meters the lock costs of one call at a time.
 pub(crate) struct LockMeter {
     cost: Cell<SectionCost>,
@@ -61,6 +77,10 @@ pub(crate) struct LockMeter {
     /// Whether the call, or the previous one of the same CPU, had to wait: then others spin as well, and one of them gets the lock between
     /// two sections of the call.
     is_contended: Cell<bool>,
+    /// CPUs that spin for the lock while a contended call has it.
+    waiters: Cell<u32>,
+    /// Waits, and the sections of calls that have waited: each CPU that waits goes through their ratio before the next one.
+    contended: Cell<[u64; 2]>,
     /// Extra requests and flags of the current hold; 0 if there are none.
     hold_flags: Cell<u64>,
     /// Work that the call has left to other CPUs.
@@ -70,8 +90,8 @@ pub(crate) struct LockMeter {
     /// The real caller, and its own time, while a section is charged to the hold of another CPU.
     real_caller: Cell<(u32, Instant)>,
     used: Used,
-    /// For each CPU, the end of its last call, after which its next one begins, and whether that call was contended.
-    ends: Box<[Cell<(Instant, bool)>]>,
+    /// The last call of each CPU.
+    ends: Box<[Cell<CallEnd>]>,
 }
 
 impl LockMeter {
@@ -86,6 +106,8 @@ impl LockMeter {
             granted: Cell::default(),
             beside: Cell::default(),
             is_contended: Cell::new(false),
+            waiters: Cell::new(0),
+            contended: Cell::default(),
             hold_flags: Cell::new(0),
             delegated: Cell::new(None),
             delegation_holds: RefCell::default(),
@@ -105,9 +127,11 @@ impl LockMeter {
         }
         self.by.set(cpu.0);
         self.now.set(now);
-        let (end, was_contended) = self.ends.get(cpu.index()).map_or((now, false), Cell::get);
-        let began = now.max(end);
-        self.is_contended.set(was_contended && end > now);
+        let last = self.ends.get(cpu.index()).map_or_else(CallEnd::default, Cell::get);
+        let began = now.max(last.until);
+        let continues = last.is_contended && last.until > now;
+        self.is_contended.set(continues);
+        self.waiters.set(if continues { last.waiters } else { 0 });
         self.began.set(began);
         self.caller_time.set(began);
         self.beside.set(Nanos::ZERO);
@@ -151,10 +175,10 @@ impl LockMeter {
     }
 
     /// Whether this site is under a scheduler's lock in Linux, too. There, depth limits and request-preparation hooks are called without
-    /// it.
+    /// it. The one lock of a legacy queue is its scheduler's.
     fn is_scheduler_lock(site: Site) -> bool {
-        use Site::{Dispatch, Finish, HardwareQueue, Insert, Merge, SoftwareQueue};
-        matches!(site, Merge | Insert | Dispatch | Finish | SoftwareQueue | HardwareQueue)
+        use Site::{Dispatch, Finish, HardwareQueue, Insert, Legacy, Merge, SoftwareQueue};
+        matches!(site, Merge | Insert | Dispatch | Finish | SoftwareQueue | HardwareQueue | Legacy)
     }
 
     /// Passes through a section, nearly always with a free lock.
@@ -164,27 +188,36 @@ impl LockMeter {
         if lock.until.get() > at {
             return self.wait_for_lock(lock, site);
         }
-        self.grant(lock, site, at, Nanos::ZERO);
+        self.grant(lock, site, at);
     }
 
     /// Waits for a lock that another CPU holds.
     #[cold]
     fn wait_for_lock(&self, lock: &Held, site: Site) {
-        let (cost, at, granted) = (self.cost.get(), self.caller_time.get(), lock.until.get());
+        let (at, granted) = (self.caller_time.get(), lock.until.get());
         self.is_contended.set(true);
         add(&self.used.waited, granted.since(at));
-        let waiters = cost.waiters_during(granted.since(at)).min(self.ends.len() as u64);
-        self.grant(lock, site, granted, Nanos(cost.waiter.0 * waiters));
+        let [waits, sections] = self.contended.get();
+        let each = if waits == 0 { 1 } else { (sections + waits / 2) / waits };
+        self.contended.set([waits + 1, sections]);
+        let waiters = self.cost.get().waiters_during(granted.since(at), each);
+        self.waiters.set(waiters.min(self.ends.len() as u64 - 1) as u32);
+        self.grant(lock, site, granted);
     }
 
-    /// Grants the lock to the caller; waiters extend the hold by `longer`.
+    /// Grants the lock to the caller.
     #[inline(always)]
-    fn grant(&self, lock: &Held, site: Site, granted: Instant, extension: Nanos) {
+    fn grant(&self, lock: &Held, site: Site, granted: Instant) {
         let cost = self.cost.get();
         let was_held_by_other = lock.by.get() != self.by.get() && lock.by.get() != u32::MAX;
-        let is_handed_over = was_held_by_other || self.is_contended.get();
-        let handover = if is_handed_over { cost.handover } else { Nanos::ZERO };
-        let held = handover + extension + cost.section;
+        let mut held = cost.section;
+        if self.is_contended.get() {
+            let [calls, sections] = self.contended.get();
+            self.contended.set([calls, sections + 1]);
+            held += cost.handover + Nanos(cost.waiter.0 * u64::from(self.waiters.get()));
+        } else if was_held_by_other {
+            held += cost.handover;
+        }
         add(&self.used.held, held);
         self.granted.set(granted);
         self.used.taken.set(self.used.taken.get() + 1);
@@ -195,6 +228,20 @@ impl LockMeter {
         self.hold(lock, site, granted + held, cost.beside);
     }
 
+    /// Passes through the wait queues for kyber's tokens, which all CPUs share. As with the lock of a list, a hand-over moves little.
+    #[cold]
+    fn charge_wait_queue(&self, lock: &Held) {
+        let (cost, at, by) = (self.cost.get(), self.caller_time.get(), self.by.get());
+        let granted = at.max(lock.until.get());
+        let was_held_by_other = lock.by.get() != by && lock.by.get() != u32::MAX;
+        let section = cost.list + if was_held_by_other { cost.list_handover } else { Nanos::ZERO };
+        add(&self.used.waited, granted.since(at));
+        add(&self.used.held, section);
+        self.used.taken.set(self.used.taken.get() + 1);
+        lock.by.set(by);
+        self.hold(lock, Site::TokenWaiters, granted + section, Nanos::ZERO);
+    }
+
     /// Sets the end of a hold; the caller continues outside the lock.
     #[inline]
     fn hold(&self, lock: &Held, site: Site, until: Instant, beside: Nanos) {
@@ -202,7 +249,11 @@ impl LockMeter {
         self.caller_time.set(until);
         self.beside.set(self.beside.get() + beside);
         if let Some(end) = self.ends.get(self.by.get() as usize) {
-            end.set((until + self.beside.get(), self.is_contended.get()));
+            end.set(CallEnd {
+                until: until + self.beside.get(),
+                is_contended: self.is_contended.get(),
+                waiters: self.waiters.get(),
+            });
         }
         if site == Site::Dispatch {
             lock.asked.set((self.by.get(), until));
@@ -251,6 +302,8 @@ impl Meter for LockMeter {
             self.pass(lock, site);
         } else if matches!(site, Site::Leave | Site::Take) {
             self.charge_list_lock(lock, site);
+        } else if site == Site::TokenWaiters {
+            self.charge_wait_queue(lock);
         }
     }
 

@@ -83,3 +83,25 @@ fn processes_that_run_one_after_the_other_all_finish_under_schedulers_that_keep_
         assert_eq!(done, [256, 256], "{scheduler}");
     }
 }
+
+/// The longest read of a program beside ten buffered streams on an SSD, ms.
+fn longest_read_beside_streams(scheduler: &str, tunables: &[(&str, &str)]) -> u64 {
+    let job = "[global]\nioengine=psync\nfilename=/dev/sda\ntime_based\nruntime=5\n\
+               [streams]\nrw=read\nbs=128k\nnumjobs=10\nsize=4g\noffset_increment=6g\n\
+               [program]\nrw=randread\nbs=16k\nsize=1g\noffset=70g\nstartdelay=1\nruntime=4\n";
+    let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
+    let result = run_job(job, &preset, QueueSettings::new(Kernel::V4_12, 4), None, &spec(scheduler, tunables, 1));
+    let program = result.processes.iter().find(|process| process.name == "program").unwrap();
+    let longest = program.directions.iter().filter_map(|direction| direction.lat.max()).max();
+    longest.expect("it reads") / 1_000_000
+}
+
+#[test]
+fn cfq_keeps_a_program_waiting_behind_streams_on_flash_only_if_it_idles() {
+    for scheduler in ["noop", "cfq"] {
+        let ms = longest_read_beside_streams(scheduler, &[]);
+        assert!(ms < 20, "nothing waits in {scheduler}: {ms} ms");
+    }
+    let ms = longest_read_beside_streams("cfq", &[("slice_idle", "8")]);
+    assert!((500..2000).contains(&ms), "until the turns of ten streams are over: {ms} ms");
+}

@@ -5,6 +5,7 @@ use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_blk::policy::{ContentionOptions, Insertion};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
+use hoistway_legacy::LEGACY_SCHEDULERS;
 use hoistway_sim::{Control, Host, LockUse, QueueSettings, Scenario, run};
 
 /// On a host on which nothing takes time but what is done under locks of schedulers: that, and CPU time of all processes.
@@ -14,7 +15,8 @@ fn simulated(job: &str, scheduler: &str, cpus: u16, contention_options: Contenti
     let host = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 0\nwake_ns = [0, 0]\nworker_ns = [0, 0]\n\
                 idle_ns = []\nhandover_ns = 300\nwaiter_ns = 50\nlist_ns = 0\nlist_handover_ns = 0\n[sections_ns]\nothers = 1000\n";
     let (preset, host) = (Preset::builtin("intel-s3520-1600gb").unwrap(), Host::from_toml(host, "x.toml").unwrap());
-    let queue = QueueSettings { contention_options, ..QueueSettings::new(Kernel::V6_18, cpus) };
+    let kernel = if LEGACY_SCHEDULERS.contains(&scheduler) { Kernel::V4_12 } else { Kernel::V6_18 };
+    let queue = QueueSettings { contention_options, ..QueueSettings::new(kernel, cpus) };
     let devices = vec![&preset; workload.files.len()];
     let scenario = Scenario { workload: &workload, devices, guests: None, queue, host, runtime: None };
     let result = run(&scenario, &spec(scheduler, &[], 1), &Control::default()).unwrap();
@@ -30,7 +32,7 @@ fn processes_pay_for_every_lock_section_and_wait_on_any_path() {
     let alone = "[a]\nnumber_ios=200\n";
     let deep = "[a]\niodepth=64\niodepth_batch=8\nnumber_ios=2000\n";
     let two_disks = "[a]\nfilename=/dev/sda:/dev/sdb\niodepth=512\niodepth_batch=256\nnumber_ios=2000\n";
-    for scheduler in ["mq-deadline", "kyber", "bfq"] {
+    for scheduler in ["mq-deadline", "kyber", "bfq", "noop", "cfq"] {
         for (job, cpus) in [(alone, 1), (deep, 1), (two_disks, 1), (MANY, 4)] {
             let (locks, spent) = simulated(job, scheduler, cpus, ContentionOptions::NONE);
             assert_eq!(spent, locks.held + locks.waited, "{scheduler} on {cpus} CPUs: {job}");

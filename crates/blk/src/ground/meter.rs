@@ -35,6 +35,8 @@ pub enum Site {
     Writeback,
     /// That of the wait queues for tags.
     TagWaiters,
+    /// That of the wait queues for kyber's tokens.
+    TokenWaiters,
     /// The lock around the submissions that wait for the end of a freeze.
     Freeze,
     /// The one lock of a legacy queue.
@@ -47,7 +49,7 @@ pub enum Site {
 
 impl Site {
     /// Every site, in the order of their numbers.
-    pub const ALL: [Site; 16] = [
+    pub const ALL: [Site; 17] = [
         Site::Merge,
         Site::Insert,
         Site::Dispatch,
@@ -60,6 +62,7 @@ impl Site {
         Site::FlushQueue,
         Site::Writeback,
         Site::TagWaiters,
+        Site::TokenWaiters,
         Site::Freeze,
         Site::Legacy,
         Site::Leave,

@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::ground::ids::CpuId;
 use crate::ground::kernel::ShallowRule;
-use crate::ground::meter::{Meter, Site};
+use crate::ground::meter::{Meter, NoMeter, Site};
 use crate::ground::sharing::{Lock, Sharing, Word};
 
 /// One tag space with its sleepers.
@@ -31,6 +31,8 @@ pub struct Tags<Sh: Sharing> {
     /// The number of sleepers in all queues of `wait`. A CPU that frees a tag reads it before taking the lock.
     sleeping: Sh::Word,
     wait: Sh::Lock<WaitQueues>,
+    /// The site of that lock.
+    wait_site: Site,
 }
 
 impl<Sh: Sharing> Tags<Sh> {
@@ -42,7 +44,17 @@ impl<Sh: Sharing> Tags<Sh> {
     pub fn new(depth: u32, cpus: usize, rule: ShallowRule, min_shallow: Option<u32>) -> Self {
         let bitmap = TagBitmap::new(depth, cpus, rule);
         let batch = bitmap.wake_batch(min_shallow);
-        Tags { bitmap, sleeping: Sh::Word::new(0), wait: Sh::Lock::new(WaitQueues::new(batch)) }
+        Tags {
+            bitmap,
+            sleeping: Sh::Word::new(0),
+            wait: Sh::Lock::new(WaitQueues::new(batch)),
+            wait_site: Site::TagWaiters,
+        }
+    }
+
+    /// The same, with its wait queues' lock taken at this site.
+    pub(crate) fn with_wait_site(self, wait_site: Site) -> Self {
+        Tags { wait_site, ..self }
     }
 
     /// Randomizes the allocation hints of this map, number `map` of its queue, if there is a seed.
@@ -105,32 +117,38 @@ impl<Sh: Sharing> Tags<Sh> {
 
     #[cold]
     fn wake(&self, meter: &impl Meter, mut wake: impl FnMut(Sleeper)) {
-        self.wait.with(meter, Site::TagWaiters, |wait| {
+        let mut has_woken = false;
+        self.wait.with(&NoMeter, self.wait_site, |wait| {
             wait.freed(|sleeper| {
+                has_woken = true;
                 self.sleeping.fetch_sub(1, Relaxed);
                 wake(sleeper);
             });
         });
+        if has_woken {
+            // Linux counts freed tags without the lock, and takes it only to wake a batch: that alone is charged.
+            self.wait.with(meter, self.wait_site, |_| ());
+        }
     }
 
     /// Puts a sleeper in line. It must try once more afterwards, since a tag may have been freed in between, and
     /// [leave](Self::leave) if it got one. Returns its place.
     pub fn wait(&self, meter: &impl Meter, sleeper: Sleeper) -> u64 {
         self.sleeping.fetch_add(1, SeqCst);
-        self.wait.with(meter, Site::TagWaiters, |wait| wait.join(sleeper))
+        self.wait.with(meter, self.wait_site, |wait| wait.join(sleeper))
     }
 
     /// Puts a sleeper that chooses its wait queues itself into this one. Like others, it must try once more afterwards.
     /// Returns its place.
     pub(crate) fn enqueue_in_wait_queue(&self, meter: &impl Meter, queue: u64, sleeper: Sleeper) -> u64 {
         self.sleeping.fetch_add(1, SeqCst);
-        self.wait.with(meter, Site::TagWaiters, |wait| wait.join_queue(queue, sleeper))
+        self.wait.with(meter, self.wait_site, |wait| wait.join_queue(queue, sleeper))
     }
 
     /// Puts a sleeper in line, unless it is there already. Returns whether it has joined.
     pub(crate) fn enqueue_sleeper(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
         self.sleeping.fetch_add(1, SeqCst);
-        let joined = self.wait.with(meter, Site::TagWaiters, |wait| {
+        let joined = self.wait.with(meter, self.wait_site, |wait| {
             let must_join = !wait.contains(sleeper);
             if must_join {
                 wait.join(sleeper);
@@ -145,12 +163,12 @@ impl<Sh: Sharing> Tags<Sh> {
 
     /// Whether a sleeper is in line.
     pub(crate) fn is_waiting(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
-        self.sleeping.load(Relaxed) > 0 && self.wait.with(meter, Site::TagWaiters, |wait| wait.contains(sleeper))
+        self.sleeping.load(Relaxed) > 0 && self.wait.with(meter, self.wait_site, |wait| wait.contains(sleeper))
     }
 
     /// Like [`leave`](Self::leave), for a sleeper that knows its place.
     pub fn remove_sleeper_at(&self, meter: &impl Meter, position: u64) -> bool {
-        let was_waiting = self.wait.with(meter, Site::TagWaiters, |wait| wait.remove_sleeper_at(position));
+        let was_waiting = self.wait.with(meter, self.wait_site, |wait| wait.remove_sleeper_at(position));
         if was_waiting {
             self.sleeping.fetch_sub(1, Relaxed);
         }
@@ -166,7 +184,7 @@ impl<Sh: Sharing> Tags<Sh> {
 
     /// Takes a sleeper out of line; `false` if it has been woken meanwhile.
     pub fn leave(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
-        let was_waiting = self.wait.with(meter, Site::TagWaiters, |wait| wait.leave(sleeper));
+        let was_waiting = self.wait.with(meter, self.wait_site, |wait| wait.leave(sleeper));
         if was_waiting {
             self.sleeping.fetch_sub(1, Relaxed);
         }
@@ -184,7 +202,6 @@ impl<Sh: Sharing> Tags<Sh> {
 mod tests {
     use super::*;
     use crate::ground::ids::{HctxId, Waiter};
-    use crate::ground::meter::NoMeter;
     use crate::ground::sharing::Local;
 
     #[test]

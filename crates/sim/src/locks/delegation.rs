@@ -3,7 +3,7 @@
 use hoistway_blk::ground::{CpuId, Held, Instant, Nanos, Site};
 
 use super::usage::add;
-use super::{LockMeter, RUN_BY_OTHER_CPU};
+use super::{CallEnd, LockMeter, RUN_BY_OTHER_CPU};
 
 /// Work left to other CPUs.
 #[derive(Clone, Copy, Default)]
@@ -72,8 +72,8 @@ impl LockMeter {
         self.caller_time.set(at);
         lock.until.set(lock.until.get() + extension);
         if let Some(end) = self.ends.get(inserter as usize) {
-            let (until, is_contended) = end.get();
-            end.set((until + extension, is_contended));
+            let last = end.get();
+            end.set(CallEnd { until: last.until + extension, ..last });
         }
         if let Some(hold) = self.delegation_holds.borrow_mut().iter_mut().find(|hold| hold.is_open(lock, at)) {
             hold.until += extension;

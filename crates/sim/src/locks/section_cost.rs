@@ -41,11 +41,11 @@ impl SectionCost {
         }
     }
 
-    /// Number of waiters `n` that corresponds to a wait of this time: each takes a section, a hand-over and `waiter` for
-    /// each waiter, so the wait is `n (section + handover + waiter n)`.
-    pub(super) fn waiters_during(self, wait: Nanos) -> u64 {
-        let each = (self.section + self.handover).0.max(1);
-        match self.waiter.0 {
+    /// Number of waiters `n` that corresponds to a wait of this time if each goes through this many sections: a section takes a hand-over
+    /// and `waiter` for each waiter, so the wait is `n sections (section + handover + waiter n)`.
+    pub(super) fn waiters_during(self, wait: Nanos, sections: u64) -> u64 {
+        let each = (self.section + self.handover).0.max(1) * sections;
+        match self.waiter.0 * sections {
             0 => wait.0 / each,
             more => ((each * each + 4 * more * wait.0).isqrt() - each) / (2 * more),
         }

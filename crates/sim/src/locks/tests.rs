@@ -174,7 +174,8 @@ fn waiters_are_counted_by_the_time_they_take_from_each_other() {
     for waiter in [0, 1, 10, 100] {
         for n in [0, 1, 2, 31, 1000] {
             let wait = Nanos(n * (140 + waiter * n));
-            assert_eq!(cost(waiter).waiters_during(wait), n, "{waiter}");
+            assert_eq!(cost(waiter).waiters_during(wait, 1), n, "{waiter}");
+            assert_eq!(cost(waiter).waiters_during(Nanos(3 * wait.0), 3), n, "{waiter}: calls of three sections");
         }
     }
     // An overloaded lock: the number of waiters stays bounded by the CPUs.
@@ -186,6 +187,30 @@ fn waiters_are_counted_by_the_time_they_take_from_each_other() {
         }
     }
     assert!(lock.until.get() <= Instant(1000) + Nanos(4000 * (140 + 4 * 50)));
+}
+
+#[test]
+fn every_section_of_a_call_that_has_waited_costs_more_with_each_cpu_that_waits() {
+    // The longest time between two calls, of three sections each, that CPUs make one after the other.
+    let interval = |cpus: u32, waiter: u64| {
+        let (meter, lock) = (LockMeter::new(cpus as u16), Held::default());
+        let mut until = Instant(1000);
+        for call in 0..100 * cpus {
+            meter.begin(Instant(1000), CpuId(call % cpus), SectionCost { waiter: Nanos(waiter), ..COST });
+            for site in [Site::Merge, Site::Insert, Site::Dispatch] {
+                meter.enter(&lock, site);
+                meter.leave(&lock, site);
+            }
+            until = lock.until.get();
+        }
+        until.since(Instant(1000)).0 / u64::from(100 * cpus)
+    };
+    assert_eq!(interval(1, 10), 3 * 100, "no CPU waits");
+    for (cpus, waiters) in [(2, 1), (4, 3), (10, 9)] {
+        assert!(interval(cpus, 0).abs_diff(3 * 140) < 10, "{cpus}");
+        let dearer = 3 * (140 + 10 * (waiters - 1)) - 5..3 * (140 + 10 * waiters) + 5;
+        assert!(dearer.contains(&interval(cpus, 10)), "{cpus}: {} is not in {dearer:?}", interval(cpus, 10));
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::ground::ids::{CpuId, HctxId};
 use crate::ground::kernel::ShallowRule;
-use crate::ground::meter::{Meter, NoMeter};
+use crate::ground::meter::{Meter, NoMeter, Site};
 use crate::ground::sharing::{Padded, Sharing, Word};
 use crate::tags::{Depth, Sleeper, Tags, wake_batch};
 
@@ -57,7 +57,8 @@ impl<Sh: Sharing> TokenPool<Sh> {
     /// A pool of `positions` numbers, limited to `depth_max`, for `hctxs` hardware queues.
     pub(super) fn new(positions: u32, depth_max: u32, hctxs: usize, keeps_waiting: bool) -> Self {
         let pool = TokenPool {
-            numbers: Tags::new(positions.max(depth_max).max(1), hctxs, ShallowRule::WholeMap, None),
+            numbers: Tags::new(positions.max(depth_max).max(1), hctxs, ShallowRule::WholeMap, None)
+                .with_wait_site(Site::TokenWaiters),
             depth: Sh::Word::new(u64::from(depth_max)),
             is_dry: Padded(Sh::Word::new(0)),
             depth_max,
