@@ -24,11 +24,11 @@ struct HabrRow {
 }
 
 /// Parameters of one of the tables.
-struct Article {
+pub(super) struct Article {
     csv: &'static str,
     job_name: &'static str,
     job: &'static str,
-    device: &'static str,
+    pub(super) device: &'static str,
     kernel: &'static str,
     cpus: u16,
     /// Simulated seconds that figures need to settle: under kyber, and under the others.
@@ -49,7 +49,7 @@ const PUBLISHED_S: u64 = 7200;
 /// The job with the most processes, which dominates the total.
 const WRITERS: &str = "writers";
 
-const SSD_ARTICLE: Article = Article {
+pub(super) const SSD_ARTICLE: Article = Article {
     csv: include_str!("../../published/habr_ssd.csv"),
     job_name: "habr-ssd.fio",
     job: include_str!("../../published/jobs/habr-ssd.fio"),
@@ -79,7 +79,7 @@ const NVME_ARTICLE: Article = Article {
     kyber_reads: Some(0.30),
 };
 
-const HDD_ARTICLE: Article = Article {
+pub(super) const HDD_ARTICLE: Article = Article {
     csv: include_str!("../../published/habr_hdd.csv"),
     job_name: "habr-hdd.fio",
     job: include_str!("../../published/jobs/habr-hdd.fio"),
@@ -166,7 +166,7 @@ pub(super) const HDD: Table = Table {
 
 impl Article {
     /// The comparison with its load, device, kernel and host.
-    fn comparison(&self) -> Comparison {
+    pub(super) fn comparison(&self) -> Comparison {
         Comparison {
             load: load(self.job_name, self.job),
             devices: vec![self.device.into()],

@@ -17,7 +17,9 @@ mod document;
 mod habr;
 mod heatmaps;
 mod known;
+mod locks;
 mod low_latency;
+mod maxima;
 mod one_drive;
 mod prose;
 mod repeats;
@@ -67,13 +69,16 @@ pub const TABLES: &[Table] = &[
     habr::SSD,
     habr::NVME,
     habr::HDD,
+    maxima::MAXIMA,
     heatmaps::DEPTH,
     heatmaps::ONE_CORE,
     heatmaps::TEN_CORES,
     one_drive::ONE_DRIVE,
     prose::OVERHEAD,
     prose::INTERFERENCE,
+    prose::DEEP_READER,
     throughput::THROUGHPUT,
+    locks::LOCKS,
     low_latency::LOW_LATENCY,
     cachyos::CACHYOS,
     dd::DD,

@@ -34,7 +34,7 @@ pub(super) const INTERFERENCE: Table = Table {
             queue. Beside eight writers of 64 KiB that begin 0.4 s after a reader (whose queue is remembered, so that none is \
             merged with another), reads fell from 14,000 per second after 2 s to 600 after 16 s, and writes were an eighth of \
             those with low_latency=0. That was on drives whose collection kept up less (an earlier preset); on two drives of \
-            the present preset writes are two thirds. This follows from bfq's rules. Writes of 32 KiB and more are never seeky \
+            the present preset writes are four fifths. This follows from bfq's rules. Writes of 32 KiB and more are never seeky \
             on flash (BFQ-64). A process that waits for another drive leaves its queue on this one empty, has had less than \
             7,000 sectors per second, and is taken for soft real time (BFQ-92, BFQ-95). So this drive is reserved for the \
             process's empty queue (BFQ-74), and for 20 ms if the process does not come (BFQ-77); that slows all others down, \
@@ -54,6 +54,23 @@ pub(super) const INTERFERENCE: Table = Table {
     others: WRITE_LIMITS,
     repeats_max: 5,
     run: interference,
+};
+
+pub(super) const DEEP_READER: Table = Table {
+    name: "icpe24-deep-reader",
+    title: "bfq and kyber keep more of the rate of a reader at iodepth 128 beside writers of 64 KiB",
+    source: "ICPE 2024 slides: eight Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores; figure 12b",
+    story: "Figures are IOPS of a reader of 4 KiB at iodepth 128 beside 4 and 16 writers of 64 KiB, divided by the better of none's \
+            and mq-deadline's. The claim is at least 1: the slides have curves and no numbers. The rows of none are published as \
+            numbers, but nothing is claimed of them: rows with writers of 64 KiB decided how much write data the drive holds, and \
+            beside four of them the reader is disturbed far too little. All processes belong to one fio and begin together, as in \
+            the table icpe24-interference.",
+    device: DRIVE,
+    host: None,
+    unknowns: &[Unknown("flash.fetches_commands"), Unknown("flash.fetches_write_kib")],
+    others: WRITE_LIMITS,
+    repeats_max: 3,
+    run: deep_reader,
 };
 
 fn overhead(setting: Setting) -> Result<Vec<Cell>, Error> {
@@ -89,6 +106,32 @@ const INTERFERENCES: [(&str, &str, &str); 2] = [
 fn variables_beside(writers: u32) -> [(&'static str, String); 3] {
     let drives: Vec<String> = (0..8).map(|drive| format!("/dev/nvme{drive}n1")).collect();
     [("DEV", drives.join(":")), ("SCHED", "none".to_owned()), ("NBG", writers.to_string())]
+}
+
+/// Figure 12b: none's published IOPS of the reader beside 4 and 16 writers.
+const DEEP_READER_OF_NONE: [(u32, f64); 2] = [(4, 19_842.5), (16, 9_890.6)];
+
+fn deep_reader(setting: Setting) -> Result<Vec<Cell>, Error> {
+    let job = include_str!("../../published/jobs/icpe24-interference-12b.fio");
+    let mut cells = Vec::new();
+    for (writers, published) in DEEP_READER_OF_NONE {
+        let comparison = Comparison {
+            devices: vec![eight_drives()],
+            ramp_ns: Some(setting.duration_from_ms(500, 600_000)),
+            runtime_ns: Some(setting.duration_from_ms(1500, 600_000)),
+            ..on_study_host("icpe24-interference-12b.fio", job)
+        };
+        let outputs = run(comparison, &SCHEDULERS, &variables_beside(writers), setting)?;
+        let iops = |index: usize| of_job(&outputs[index], "tapp_fg").map(|job| job.read.iops).sum::<f64>();
+        let row = format!("{writers} writers");
+        cells.push(Cell::new(&row, "none: thousand IOPS", iops(0) / 1e3, Some(published / 1e3), Judgement::None));
+        let unbounded = iops(0).max(iops(3));
+        for index in [1, 2] {
+            let column = format!("{} over the better of none and mq-deadline", SCHEDULERS[index]);
+            cells.push(Cell::new(&row, column, iops(index) / unbounded, None, Judgement::AtLeast(1.0)));
+        }
+    }
+    Ok(cells)
 }
 
 /// The study is about the effect of the writers on the reader.
