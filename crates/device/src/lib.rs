@@ -41,7 +41,7 @@ mod streams;
 
 pub use flash::{
     ArbitrationParameters, CollectionParameters, Flash, FlashParameters, Placement, SlcCacheParameters,
-    StripingParameters, TranslationParameters,
+    StallParameters, StripingParameters, TranslationParameters,
 };
 pub use hdd::{Hdd, HddParameters, PauseParameters, WriteCacheParameters};
 pub use middleware::{

@@ -294,12 +294,6 @@ fn keys_of_the_other_models_are_checked_as_well() {
             "`flash.buffer_kib` is 8; expected at least `flash.program_kib`, which is 16",
         ),
         (
-            "samsung-980pro-1tb",
-            "unit_kib = 16\n",
-            "unit_kib = 1001\n",
-            "`flash.buffer_kib` is 1000; expected at least `flash.striping.unit_kib`, which is 1001",
-        ),
-        (
             "micron-9100-1600gb",
             "\"any-die\"",
             "\"best-die\"",
@@ -314,12 +308,12 @@ fn keys_of_the_other_models_are_checked_as_well() {
         (
             "micron-9100-1600gb",
             "[flash.translation]",
-            "[flash.collection]\nprograms = 1\nstep_us = 1\n\n[flash.translation]",
+            "[flash.collection]\nprograms = 1\nstep_us = 1\nstep_programs = 1\n\n[flash.translation]",
             "`flash.placement` is the text \"any-die\"; expected \"striped\", because there is a section `flash.collection`",
         ),
         (
             "samsung-980pro-1tb",
-            "programs = 320",
+            "programs = 430",
             "programs = 0",
             "`flash.collection.programs` is 0; expected a whole number of programs from 1 to 16777216",
         ),
@@ -328,12 +322,6 @@ fn keys_of_the_other_models_are_checked_as_well() {
             "\"striped\"",
             "\"any-die\"",
             "`flash.placement` is the text \"any-die\"; expected \"striped\", because there is a section `flash.striping`",
-        ),
-        (
-            "samsung-980pro-1tb",
-            "placement = \"striped\"",
-            "placement = \"striped\"\nprogram_suspend_us = 20",
-            "`flash.program_suspend_us` is 20; expected no such key where the placement is \"striped\"",
         ),
         (
             "micron-9100-1600gb",

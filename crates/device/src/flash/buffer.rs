@@ -12,7 +12,7 @@ use super::parameters::{FlashParameters, SlcCacheParameters};
 use super::stripes::Stripes;
 use super::translation::Translation;
 use crate::model::Command;
-use crate::random::{Random, UniformTime, from_us};
+use crate::random::{Random, UniformTime, from_ms, from_us};
 use crate::streams::Streams;
 
 #[derive(Clone, Debug)]
@@ -39,6 +39,16 @@ pub(super) struct WriteBuffer {
     amplification: Amplification,
     slc: Option<SlcCache>,
     collection: Option<Collection>,
+    stall: Option<Stall>,
+}
+
+/// Stretches in which the dies do nothing else.
+#[derive(Clone, Debug)]
+struct Stall {
+    every_bytes: u64,
+    lasts: Nanos,
+    /// Bytes to program before the next one.
+    remaining: u64,
 }
 
 /// A running program.
@@ -109,6 +119,10 @@ impl WriteBuffer {
                 .collection
                 .as_ref()
                 .map(|collection_parameters| Collection::new(collection_parameters, parameters.program_jitter_percent)),
+            stall: parameters.stall.as_ref().map(|stall| {
+                let every_bytes = (stall.every_mb * 1e6) as u64;
+                Stall { every_bytes, lasts: from_ms(stall.lasts_ms), remaining: every_bytes }
+            }),
         }
     }
 
@@ -195,6 +209,12 @@ impl WriteBuffer {
         }
     }
 
+    /// Whether more data waits for the flash than the buffer holds.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.total_put > self.programmed + self.buffer_bytes
+    }
+
     /// Whether programs wait for garbage collection.
     #[inline]
     fn is_collecting(&self) -> bool {
@@ -237,6 +257,13 @@ impl WriteBuffer {
         if let Some(collection) = &mut self.collection {
             collection.consume_unit();
         }
+        if let Some(stall) = &mut self.stall {
+            stall.remaining = stall.remaining.saturating_sub(program.bytes);
+            if stall.remaining == 0 {
+                stall.remaining = stall.every_bytes;
+                dies.stall(at, stall.lasts);
+            }
+        }
         self.programs.push(Reverse(program));
         true
     }
@@ -261,7 +288,8 @@ impl WriteBuffer {
     fn start_batch(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<ProgramOperation> {
         let batch = self.stripes.as_mut()?.next_batch(at, self.program_bytes, self.forced_up_to, dies)?;
         let (time, in_slc) = self.program_time(at, batch.bytes, random);
-        let ends = dies.program_on(batch.die, at, time);
+        let ends =
+            if batch.is_awaited { dies.occupy(batch.die, at, time) } else { dies.program_on(batch.die, at, time) };
         self.charge_slc(batch.bytes, in_slc);
         self.stripes.as_mut()?.begin(&batch, ends);
         let suspended = dies.suspended(batch.die);

@@ -1,4 +1,5 @@
-//! Garbage collection with a store of free flash, which programs use up and collection refills.
+//! Garbage collection with a store of free flash, which programs use up and collection refills: one die at a time while there is
+//! any, all dies in a long stretch once it is used up.
 //!
 //! A program uses up a whole unit of flash, however little data it holds. So with more I/O outstanding collection keeps up
 //! with more bytes, because programs are fuller.
@@ -19,9 +20,11 @@ pub(super) struct Collection {
     /// Its maximum.
     programs: u32,
     step: UniformTime,
+    /// Programs that a step makes room for.
+    step_programs: u32,
     /// Running steps, ordered by end.
     steps: BinaryHeap<Reverse<Instant>>,
-    /// Whether the store was empty and has not been full since.
+    /// Whether the store was empty and has not been full since: no step would fit.
     is_urgent: bool,
     /// No die is idle before this time.
     none_idle_before: Instant,
@@ -33,6 +36,8 @@ impl Collection {
             free: parameters.programs,
             programs: parameters.programs,
             step: UniformTime::around(from_us(parameters.step_us), jitter_percent),
+            // Otherwise the store would never be full.
+            step_programs: parameters.step_programs.min(parameters.programs),
             steps: BinaryHeap::new(),
             is_urgent: false,
             none_idle_before: Instant::ZERO,
@@ -52,10 +57,12 @@ impl Collection {
         self.is_urgent = self.free == 0;
     }
 
-    /// Steps that still have to start.
+    /// Steps that may start: one at a time, or as many as are missing if programs wait for them.
     #[inline]
     fn steps_to_start(&self) -> u32 {
-        self.programs - self.free - self.steps.len() as u32
+        let missing = (self.programs - self.free) / self.step_programs;
+        let wanted = if self.is_urgent { missing } else { missing.min(1) };
+        wanted.saturating_sub(self.steps.len() as u32)
     }
 
     /// When the next step ends, or can start if programs wait for it.
@@ -74,9 +81,9 @@ impl Collection {
             && ends <= at
         {
             self.steps.pop();
-            self.free += 1;
+            self.free += self.step_programs;
         }
-        self.is_urgent &= self.free < self.programs;
+        self.is_urgent &= self.free + self.step_programs <= self.programs;
     }
 
     /// Starts steps on idle dies. Data waiting for a die must have been started, unless collection is urgent.
@@ -94,7 +101,7 @@ impl Collection {
             let mut free_at = dies.free_at(die);
             if free_at <= at && steps_to_start > 0 {
                 steps_to_start -= 1;
-                free_at = dies.program_on(die, at, self.step.draw(random));
+                free_at = dies.occupy(die, at, self.step.draw(random));
                 self.steps.push(Reverse(free_at));
             }
             self.none_idle_before = self.none_idle_before.min(free_at);

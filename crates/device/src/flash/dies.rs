@@ -20,7 +20,7 @@ pub(super) struct Dies {
 struct Die {
     /// When it has completed all assigned operations.
     free_at: Instant,
-    /// When it has completed all reads; only used if reads interrupt programs.
+    /// When it has completed all reads and what no read interrupts; only used if reads interrupt programs.
     read_free_at: Instant,
     /// Total time of interruptions of its programs.
     suspended: Nanos,
@@ -39,15 +39,23 @@ impl Dies {
 
     /// Reads a piece from the die determined by its number. Returns when it is done.
     #[inline]
-    pub(super) fn read(&mut self, piece: u64, at: Instant, extra: Nanos, random: &mut Random) -> Instant {
+    pub(super) fn read(
+        &mut self,
+        piece: u64,
+        at: Instant,
+        extra: Nanos,
+        may_suspend: bool,
+        random: &mut Random,
+    ) -> Instant {
         // Fibonacci hashing: neighbours are on different dies, and no stride always hits the same die.
         let hash = (piece ^ (piece >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32;
         let number = (mixed * self.dies.len() as u64) >> 32;
         let die = &mut self.dies[number as usize];
         let read = self.read.draw(random) + extra;
-        let Some(suspend) = self.suspend else {
+        let Some(suspend) = self.suspend.filter(|_| may_suspend) else {
             die.free_at = die.free_at.max(at) + read;
+            die.read_free_at = die.free_at;
             return die.free_at;
         };
         let begin = die.read_free_at.max(at);
@@ -92,6 +100,20 @@ impl Dies {
         let die = &mut self.dies[die as usize];
         die.free_at = die.free_at.max(at) + time;
         die.free_at
+    }
+
+    /// The same for an operation that no read interrupts.
+    pub(super) fn occupy(&mut self, die: u32, at: Instant, time: Nanos) -> Instant {
+        let end = self.program_on(die, at, time);
+        self.dies[die as usize].read_free_at = end;
+        end
+    }
+
+    /// All dies do nothing for this time after their current operations.
+    pub(super) fn stall(&mut self, at: Instant, time: Nanos) {
+        for die in 0..self.count() {
+            self.occupy(die, at, time);
+        }
     }
 
     pub(super) fn count(&self) -> u32 {

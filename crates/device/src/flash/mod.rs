@@ -1,7 +1,6 @@
 //! A detailed SSD model: submission queues, a front end, a write buffer, and dies that each do one operation at a time.
 //!
-//! 1. **Submission queues** ([`arbiter`]): the drive works on a limited number of commands and a limited amount of write
-//!    data; other commands wait there.
+//! 1. **Submission queues** ([`arbiter`]): the drive works on a limited number of commands; others wait there.
 //! 2. **Front end**: one serial stage that every command occupies for the time of its data transfer.
 //! 3. **Reads** are split into pieces and wait at the dies that hold them.
 //! 4. **Write buffer** ([`writes`], [`buffer`]): a write is acknowledged when it is in the buffer; a full buffer makes
@@ -43,8 +42,8 @@ use arbiter::Arbiter;
 use buffer::WriteBuffer;
 use dies::Dies;
 pub use parameters::{
-    ArbitrationParameters, CollectionParameters, FlashParameters, Placement, SlcCacheParameters, StripingParameters,
-    TranslationParameters,
+    ArbitrationParameters, CollectionParameters, FlashParameters, Placement, SlcCacheParameters, StallParameters,
+    StripingParameters, TranslationParameters,
 };
 use writes::{Unacknowledged, Waiting};
 
@@ -73,11 +72,8 @@ pub struct Flash {
     /// Maximum commands that the drive works on at a time, and the current number.
     fetch_limit: Option<u32>,
     fetched: u32,
-    /// It fetches nothing while it holds this many bytes of writes; and the current number.
-    fetch_limit_write_bytes: Option<u64>,
-    fetched_write_bytes: u64,
-    /// When commands leave the drive, for those where this is known, and the bytes of those that write.
-    leaving: BinaryHeap<Reverse<(Instant, u64)>>,
+    /// When commands leave the drive, for those where this is known.
+    leaving: BinaryHeap<Reverse<Instant>>,
     /// When the front end has completed all its work.
     front_end_free_at: Instant,
     dies: Dies,
@@ -106,8 +102,6 @@ pub struct Flash {
 #[derive(Clone, Copy, Debug)]
 struct Barrier {
     tag: u32,
-    /// Its data, if it is a write.
-    write_bytes: u64,
     /// The position returned by [`WriteBuffer::force`].
     position: u64,
 }
@@ -148,8 +142,6 @@ impl Flash {
             arbiter: Arbiter::new(shape.hw_queues, parameters.arbitration.as_ref()),
             fetch_limit: parameters.fetches_commands,
             fetched: 0,
-            fetch_limit_write_bytes: parameters.fetches_write_kib.map(|kib| u64::from(kib) * 1024),
-            fetched_write_bytes: 0,
             leaving: BinaryHeap::new(),
             front_end_free_at: Instant::ZERO,
             dies: Dies::new(parameters),
@@ -184,12 +176,12 @@ impl Flash {
     /// The drive starts working on a command at `at`.
     #[inline]
     fn fetch(&mut self, at: Instant, command: Command, schedule: &mut Schedule) {
-        self.fetched += u32::from(self.is_limited());
+        self.fetched += u32::from(self.fetch_limit.is_some());
         let tag = command.tag;
         match command.op {
             _ if !self.shape.holds(&command) => {
                 let end = self.pass_front_end(at, 0, 0);
-                self.record_leaving(end, 0);
+                self.record_leaving(end);
                 schedule.end(end + self.outbound, tag, Status::IoError);
             }
             Op::Read => {
@@ -204,9 +196,6 @@ impl Flash {
             Op::Write => {
                 let ready = self.pass_front_end(at, command.sectors, self.write_sector_fixed_ns);
                 let bytes = u64::from(command.sectors) * SECTOR_BYTES;
-                if self.is_limited() {
-                    self.fetched_write_bytes += bytes;
-                }
                 let is_random = self.buffer.record_write(&command);
                 self.waiting.push_back(Waiting { tag, fua: command.fua, is_random, bytes, unbuffered: bytes, ready });
                 self.fill_buffer(at, schedule);
@@ -214,12 +203,12 @@ impl Flash {
             Op::Discard | Op::WriteZeroes => {
                 let begin = self.front_end_free_at.max(at);
                 self.front_end_free_at = begin + self.discard.max(self.command);
-                self.record_leaving(self.front_end_free_at, 0);
+                self.record_leaving(self.front_end_free_at);
                 schedule.complete(self.front_end_free_at + self.acknowledge + self.outbound, tag);
             }
             Op::Flush => {
                 let at = self.pass_front_end(at, 0, 0);
-                self.barrier(at, tag, 0, schedule);
+                self.barrier(at, tag, false, schedule);
             }
         }
     }
@@ -228,7 +217,7 @@ impl Flash {
     #[inline]
     fn end_read(&mut self, at: Instant, command: &Command, schedule: &mut Schedule) {
         let done = self.read(at, command);
-        self.record_leaving(done, 0);
+        self.record_leaving(done);
         schedule.complete(done + self.outbound, command.tag);
     }
 
@@ -238,41 +227,41 @@ impl Flash {
         let (first, sectors) = (command.sector.0, u64::from(command.sectors.max(1)));
         let pieces = first / self.piece_sectors..=(first + sectors - 1) / self.piece_sectors;
         let extra = if command.sectors > INCLUDED_SECTORS { self.large_piece } else { Nanos::ZERO };
+        let may_suspend = self.write_through_bytes.is_none() || !self.buffer.is_full();
         let mut done = at;
         for piece in pieces {
-            done = done.max(self.dies.read(piece, at, extra, &mut self.random));
+            done = done.max(self.dies.read(piece, at, extra, may_suspend, &mut self.random));
         }
         done
     }
 
-    /// A command leaves the drive at `at`, with this many bytes if it writes.
+    /// A command leaves the drive at `at`.
     #[inline]
-    fn record_leaving(&mut self, at: Instant, write_bytes: u64) {
-        if self.is_limited() {
-            self.leaving.push(Reverse((at, write_bytes)));
+    fn record_leaving(&mut self, at: Instant) {
+        if self.fetch_limit.is_some() {
+            self.leaving.push(Reverse(at));
         }
     }
 
     /// A flush, or a write with FUA that is in the buffer. If a power cut loses nothing, the buffer counts as flash.
-    fn barrier(&mut self, at: Instant, tag: u32, write_bytes: u64, schedule: &mut Schedule) {
+    fn barrier(&mut self, at: Instant, tag: u32, is_write: bool, schedule: &mut Schedule) {
         if self.shape.write_cache {
             let position = self.buffer.force(at, &mut self.dies, &mut self.random);
             self.end_write_throughs(schedule);
             if !self.buffer.is_programmed(position) {
-                // Only a write has bytes: a flush blocks no read.
-                if self.fua_blocks_reads && write_bytes > 0 {
+                if self.fua_blocks_reads && is_write {
                     self.blocked_up_to = Some(position);
                 }
-                self.barriers.push_back(Barrier { tag, write_bytes, position });
+                self.barriers.push_back(Barrier { tag, position });
                 return;
             }
         }
-        self.end_barrier(at, tag, write_bytes, schedule);
+        self.end_barrier(at, tag, schedule);
     }
 
-    fn end_barrier(&mut self, at: Instant, tag: u32, write_bytes: u64, schedule: &mut Schedule) {
+    fn end_barrier(&mut self, at: Instant, tag: u32, schedule: &mut Schedule) {
         let end = at + self.flush;
-        self.record_leaving(end, write_bytes);
+        self.record_leaving(end);
         schedule.complete(end + self.outbound, tag);
     }
 
@@ -282,7 +271,7 @@ impl Flash {
         let mut next = None;
         let mut consider = |at: Instant| next = Some(next.map_or(at, |earliest: Instant| earliest.min(at)));
         if !self.arbiter.is_empty()
-            && let Some(&Reverse((at, _))) = self.leaving.peek()
+            && let Some(&Reverse(at)) = self.leaving.peek()
         {
             consider(at);
         }
@@ -303,7 +292,7 @@ impl Flash {
         loop {
             let buffer_at = self.buffer.next_event(&self.dies).filter(|&at| at <= to);
             let ready_at = self.next_ready().filter(|&at| at <= to);
-            let left_at = self.leaving.peek().map(|&Reverse((at, _))| at).filter(|&at| at <= to);
+            let left_at = self.leaving.peek().map(|&Reverse(at)| at).filter(|&at| at <= to);
             let Some(at) = [buffer_at, ready_at, left_at].into_iter().flatten().min() else { return };
             // At the same time programs end first, because they make room for data that arrives.
             if buffer_at == Some(at) {
@@ -319,11 +308,11 @@ impl Flash {
     /// A program has ended, or one can start.
     fn on_buffer_event(&mut self, at: Instant, schedule: &mut Schedule) {
         self.buffer.advance(at, &mut self.dies, &mut self.random);
-        while let Some(&Barrier { tag, write_bytes, position }) = self.barriers.front()
+        while let Some(&Barrier { tag, position }) = self.barriers.front()
             && self.buffer.is_programmed(position)
         {
             self.barriers.pop_front();
-            self.end_barrier(at, tag, write_bytes, schedule);
+            self.end_barrier(at, tag, schedule);
         }
         self.unblock_reads(at, schedule);
         self.fill_buffer(at, schedule);
@@ -342,24 +331,15 @@ impl Flash {
         }
     }
 
-    /// Whether the drive limits the commands that it works on.
-    #[inline]
-    fn is_limited(&self) -> bool {
-        self.fetch_limit.is_some() || self.fetch_limit_write_bytes.is_some()
-    }
-
     /// Whether the drive has room for another command.
     #[inline]
     fn can_fetch(&self) -> bool {
         self.fetch_limit.is_none_or(|limit| self.fetched < limit)
-            && self.fetch_limit_write_bytes.is_none_or(|limit| self.fetched_write_bytes < limit)
     }
 
     /// A command has left the drive, so others may be fetched.
     fn on_command_left(&mut self, at: Instant, schedule: &mut Schedule) {
-        if let Some(Reverse((_, write_bytes))) = self.leaving.pop() {
-            self.fetched_write_bytes -= write_bytes;
-        }
+        self.leaving.pop();
         self.fetched = self.fetched.saturating_sub(1);
         while self.can_fetch()
             && let Some(command) = self.arbiter.pop()

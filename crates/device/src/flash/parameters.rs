@@ -15,10 +15,6 @@ pub struct FlashParameters {
     /// turn. Without it the only limit is the number of driver tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetches_commands: Option<u32>,
-    /// While it holds this much data of writes that have not ended, kibibytes (1024 bytes), it fetches no command,
-    /// including reads. Without it there is no such limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fetches_write_kib: Option<u32>,
     /// Time that a command with up to 4 KiB occupies the front end, us.
     pub command_us: f64,
     /// Front-end transfer rate of a read beyond 4 KiB, megabytes (10^6 bytes) per second.
@@ -51,7 +47,8 @@ pub struct FlashParameters {
     pub program_jitter_percent: f64,
     /// How the die of the next program is chosen.
     pub placement: Placement,
-    /// Cost of a read that interrupts the program of its die, us. Without it, the read waits.
+    /// Cost of a read that interrupts the program of its die, us. Without it, the read waits. With the placement `striped` a read
+    /// interrupts only while less data waits for the flash than the buffer holds, and no program of a write that waits for its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program_suspend_us: Option<f64>,
     /// Factor for the time of programs with randomly written data, because garbage collection writes, too. Without it,
@@ -82,6 +79,9 @@ pub struct FlashParameters {
     /// `program_us`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collection: Option<CollectionParameters>,
+    /// Stretches in which the dies do no work for the host. Without it there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall: Option<StallParameters>,
 }
 
 /// How the die of the next program is chosen.
@@ -96,15 +96,13 @@ pub enum Placement {
     Striped,
 }
 
-/// How data is dealt to dies: the `[flash.striping]` section. Each unit goes to a random die and waits there if the die is
-/// busy; units waiting for the same die are programmed together, up to [`FlashParameters::program_kib`]. This includes data of
-/// writes that wait for the buffer, so [`FlashParameters::buffer_kib`] is the amount that may be acknowledged before it is in
-/// the flash.
+/// How data is dealt to dies: the `[flash.striping]` section. Small writes are collected into units of
+/// [`FlashParameters::program_kib`]. Each unit goes to a random die and waits there if the die is busy; units waiting for the same
+/// die are programmed together, up to the same size. This includes data of writes that wait for the buffer, so
+/// [`FlashParameters::buffer_kib`] is the amount that may be acknowledged before it is in the flash.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StripingParameters {
-    /// Size of a unit, kibibytes (1024 bytes).
-    pub unit_kib: u32,
     /// Random writes of at least this many kibibytes (1024 bytes) are acknowledged only when they are in the flash.
     pub write_through_kib: u32,
     /// Size of a unit of such writes, kibibytes (1024 bytes).
@@ -169,14 +167,26 @@ pub struct SlcCacheParameters {
     pub fold_mb_per_s: f64,
 }
 
-/// Free flash as a store: the `[flash.collection]` section. Each program takes one unit from it, however little data it holds;
-/// an idle die frees one at a time until the store is full. When the store is empty, no program starts until it is full again,
-/// and all dies collect. A read waits for its die's current operation.
+/// Free flash as a store: the `[flash.collection]` section. Each program takes one unit from it, however little data it holds.
+/// One idle die at a time does a step of collection, which frees several units. When the store is empty, no program starts until it
+/// is full again, and all dies collect. A read waits for a step on its die.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectionParameters {
     /// Capacity of the store in programs.
     pub programs: u32,
-    /// Time in which a die frees one unit, us; varies like that of a program.
+    /// Time of a step of collection, us; varies like that of a program.
     pub step_us: f64,
+    /// Programs that a step makes room for.
+    pub step_programs: u32,
+}
+
+/// Rare stretches in which the whole drive does nothing else: the `[flash.stall]` section.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StallParameters {
+    /// Data programmed between the beginnings of two of them, megabytes (10^6 bytes).
+    pub every_mb: f64,
+    /// How long each lasts, ms.
+    pub lasts_ms: f64,
 }

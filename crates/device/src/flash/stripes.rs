@@ -1,8 +1,8 @@
 //! Data that waits for the die that it was dealt to.
 //!
-//! With the placement `striped`, data is dealt to the dies in units on arrival, whether a die is busy or not. A die that
-//! becomes free programs the data waiting for it together, up to a whole program; a program takes equally long if it holds
-//! less. So throughput still grows with outstanding data when most dies are busy.
+//! With the placement `striped`, data is dealt to the dies in units on arrival, whether a die is busy or not: small writes as whole
+//! programs, large ones in smaller units. A die that becomes free programs the data waiting for it together, up to a whole program;
+//! a program takes equally long if it holds less. So throughput still grows with outstanding data when most dies are busy.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,6 +15,7 @@ use crate::random::Random;
 
 #[derive(Clone, Debug)]
 pub(super) struct Stripes {
+    /// A program: small writes are dealt in whole ones.
     unit_bytes: u64,
     /// A unit of writes that are acknowledged only when they are in the flash.
     write_through_unit_bytes: u64,
@@ -44,7 +45,6 @@ struct Unit {
 #[derive(Clone, Copy, Debug)]
 struct WriteThrough {
     tag: u32,
-    bytes: u64,
     /// Units waiting for their dies.
     units: u32,
     /// When the others are in the flash.
@@ -59,6 +59,8 @@ pub(super) struct Batch {
     /// Total bytes put into the buffer before its oldest data.
     pub(super) start: u64,
     units: usize,
+    /// Whether a write waits for its end.
+    pub(super) is_awaited: bool,
 }
 
 impl Stripes {
@@ -66,7 +68,7 @@ impl Stripes {
     pub(super) fn new(parameters: &FlashParameters) -> Option<Stripes> {
         let striping = parameters.striping.as_ref()?;
         Some(Stripes {
-            unit_bytes: u64::from(striping.unit_kib) * 1024,
+            unit_bytes: u64::from(parameters.program_kib) * 1024,
             write_through_unit_bytes: u64::from(striping.write_through_unit_kib) * 1024,
             queues: vec![VecDeque::new(); parameters.dies as usize],
             ready: BinaryHeap::with_capacity(parameters.dies as usize),
@@ -97,7 +99,7 @@ impl Stripes {
     pub(super) fn deal_write_through(&mut self, tag: u32, bytes: u64, start: u64, dies: &Dies, random: &mut Random) {
         let units = bytes.div_ceil(self.write_through_unit_bytes);
         let number = self.first_number.wrapping_add(self.write_throughs.len() as u32);
-        self.write_throughs.push_back(WriteThrough { tag, bytes, units: units as u32, done: Instant::ZERO });
+        self.write_throughs.push_back(WriteThrough { tag, units: units as u32, done: Instant::ZERO });
         for unit in 0..units {
             let offset = unit * self.write_through_unit_bytes;
             let bytes = (bytes - offset).min(self.write_through_unit_bytes);
@@ -143,13 +145,14 @@ impl Stripes {
                 next.0.0 = free_at;
                 continue;
             }
-            let mut batch = Batch { die, bytes: 0, start, units: 0 };
+            let mut batch = Batch { die, bytes: 0, start, units: 0, is_awaited: false };
             for unit in queue {
                 if batch.units > 0 && batch.bytes + unit.bytes > program_bytes {
                     break;
                 }
                 batch.bytes += unit.bytes;
                 batch.units += 1;
+                batch.is_awaited |= unit.write_through.is_some();
             }
             return Some(batch);
         }
@@ -172,15 +175,15 @@ impl Stripes {
         }
     }
 
-    /// The next write whose time of acknowledgement is known, which is when it and those before it are in the flash: its tag,
-    /// bytes and time.
+    /// The next write whose time of acknowledgement is known, which is when it and those before it are in the flash: its tag
+    /// and time.
     #[inline]
-    pub(super) fn pop_end(&mut self) -> Option<(u32, u64, Instant)> {
-        let &WriteThrough { tag, bytes, units: 0, done } = self.write_throughs.front()? else { return None };
+    pub(super) fn pop_end(&mut self) -> Option<(u32, Instant)> {
+        let &WriteThrough { tag, units: 0, done } = self.write_throughs.front()? else { return None };
         self.write_throughs.pop_front();
         self.first_number = self.first_number.wrapping_add(1);
         self.acknowledged = self.acknowledged.max(done);
-        Some((tag, bytes, self.acknowledged))
+        Some((tag, self.acknowledged))
     }
 
     /// Whether a write waits for a die.

@@ -30,7 +30,6 @@ pub(super) struct Waiting {
 pub(super) struct Unacknowledged {
     tag: u32,
     fua: bool,
-    bytes: u64,
     /// Total bytes put into the buffer including it.
     position: u64,
     ready: Instant,
@@ -54,9 +53,9 @@ impl Flash {
             if write.unbuffered > 0 {
                 break;
             }
-            let Waiting { tag, fua, bytes, ready, .. } = *write;
+            let Waiting { tag, fua, ready, .. } = *write;
             self.waiting.pop_front();
-            self.end_write(at.max(ready), tag, fua, bytes, schedule);
+            self.end_write(at.max(ready), tag, fua, schedule);
         }
         self.buffer.start_programs(programs_at, &mut self.dies, &mut self.random);
     }
@@ -74,34 +73,34 @@ impl Flash {
             } else {
                 self.buffer.put(bytes, is_random);
                 let position = self.buffer.total_put_bytes();
-                self.unacknowledged.push_back(Unacknowledged { tag, fua, bytes, position, ready });
+                self.unacknowledged.push_back(Unacknowledged { tag, fua, position, ready });
             }
         }
         self.buffer.start_programs(programs_at, &mut self.dies, &mut self.random);
         self.end_write_throughs(schedule);
-        while let Some(&Unacknowledged { tag, fua, bytes, position, ready }) = self.unacknowledged.front()
+        while let Some(&Unacknowledged { tag, fua, position, ready }) = self.unacknowledged.front()
             && self.buffer.may_acknowledge(position)
         {
             self.unacknowledged.pop_front();
-            self.end_write(at.max(ready), tag, fua, bytes, schedule);
+            self.end_write(at.max(ready), tag, fua, schedule);
         }
     }
 
     /// A write is in the buffer.
     #[inline]
-    fn end_write(&mut self, at: Instant, tag: u32, fua: bool, bytes: u64, schedule: &mut Schedule) {
+    fn end_write(&mut self, at: Instant, tag: u32, fua: bool, schedule: &mut Schedule) {
         if fua {
-            self.barrier(at, tag, bytes, schedule);
+            self.barrier(at, tag, true, schedule);
         } else {
-            self.record_leaving(at, bytes);
+            self.record_leaving(at);
             schedule.complete(at + self.acknowledge + self.write_outbound, tag);
         }
     }
 
     /// Ends writes whose arrival in the flash is known.
     pub(super) fn end_write_throughs(&mut self, schedule: &mut Schedule) {
-        while let Some((tag, bytes, at)) = self.buffer.stripes().and_then(|stripes| stripes.pop_end()) {
-            self.record_leaving(at, bytes);
+        while let Some((tag, at)) = self.buffer.stripes().and_then(|stripes| stripes.pop_end()) {
+            self.record_leaving(at);
             schedule.complete(at + self.acknowledge + self.write_outbound, tag);
         }
     }

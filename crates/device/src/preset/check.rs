@@ -155,41 +155,32 @@ fn check_seeks(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     Ok(())
 }
 
-/// A program, and a unit dealt to a die, must fit into the write buffer of a flash drive, or it would never be full.
+/// A program must fit into the write buffer of a flash drive, or it would never be full.
 fn check_buffer(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     let Some(flash) = table.get("flash").and_then(|flash| flash.get_ref().as_table()) else { return Ok(()) };
     let Some(buffer) = flash.get("buffer_kib") else { return Ok(()) };
-    let unit = flash.get("striping").and_then(|striping| striping.get_ref().as_table()?.get("unit_kib"));
-    for (key, value) in [("flash.program_kib", flash.get("program_kib")), ("flash.striping.unit_kib", unit)] {
-        let kib = value.and_then(|value| whole_of(value.get_ref())).unwrap_or_default();
-        if whole_of(buffer.get_ref()) < Some(kib) {
-            let problem = format!("is {}", describe(buffer.get_ref()));
-            let expected = format!("at least `{key}`, which is {kib}");
-            return Err(PresetProblem::with_key(&buffer.span(), "flash.buffer_kib".into(), problem, expected));
-        }
+    let kib = flash.get("program_kib").and_then(|value| whole_of(value.get_ref())).unwrap_or_default();
+    if whole_of(buffer.get_ref()) < Some(kib) {
+        let problem = format!("is {}", describe(buffer.get_ref()));
+        let expected = format!("at least `flash.program_kib`, which is {kib}");
+        return Err(PresetProblem::with_key(&buffer.span(), "flash.buffer_kib".into(), problem, expected));
     }
     Ok(())
 }
 
-/// A flash drive has the placement `striped` if, and only if, it has striping parameters, which collection parameters require. Writes that
-/// wait for their programs end at the programs' computed end, so no read may interrupt a program.
+/// A flash drive has the placement `striped` if, and only if, it has striping parameters, which collection parameters require.
 fn check_striping(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     let Some(flash) = table.get("flash").and_then(|flash| flash.get_ref().as_table()) else { return Ok(()) };
     let Some(placement) = flash.get("placement") else { return Ok(()) };
     let is_striped = placement.get_ref().as_str() == Some("striped");
-    let (refused, key, expected) = match (flash.get("striping"), flash.get("program_suspend_us")) {
-        (Some(_), _) if !is_striped => {
-            (placement, "placement", "\"striped\", because there is a section `flash.striping`")
-        }
-        (None, _) if is_striped => (placement, "placement", "a section `flash.striping`, or another placement"),
-        (None, _) if flash.contains_key("collection") => {
-            (placement, "placement", "\"striped\", because there is a section `flash.collection`")
-        }
-        (Some(_), Some(suspend)) => (suspend, "program_suspend_us", "no such key where the placement is \"striped\""),
+    let expected = match (flash.contains_key("striping"), flash.contains_key("collection")) {
+        (true, _) if !is_striped => "\"striped\", because there is a section `flash.striping`",
+        (false, _) if is_striped => "a section `flash.striping`, or another placement",
+        (false, true) => "\"striped\", because there is a section `flash.collection`",
         _ => return Ok(()),
     };
-    let problem = format!("is {}", describe(refused.get_ref()));
-    Err(PresetProblem::with_key(&refused.span(), format!("flash.{key}"), problem, expected.to_owned()))
+    let problem = format!("is {}", describe(placement.get_ref()));
+    Err(PresetProblem::with_key(&placement.span(), "flash.placement".into(), problem, expected.to_owned()))
 }
 
 /// Only a drive with FUA and a volatile cache has writes that wait for the flash, which can block reads.

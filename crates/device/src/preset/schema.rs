@@ -164,7 +164,6 @@ const FLASH: &[Key] = &[
     key("host_to_device_us", TIME_US),
     key("device_to_host_us", TIME_US),
     optional("fetches_commands", Kind::Whole(1, 1 << 24, "commands")),
-    optional("fetches_write_kib", Kind::Whole(1, 1 << 30, "kibibytes (1024 bytes)")),
     // Not 0: throughput would be infinite.
     key("command_us", Kind::Number(0.001, 1e7, "microseconds")),
     key("read_mb_per_s", RATE),
@@ -191,6 +190,7 @@ const FLASH: &[Key] = &[
     optional("translation", Kind::Section(TRANSLATION)),
     optional("slc_cache", Kind::Section(SLC_CACHE)),
     optional("collection", Kind::Section(COLLECTION)),
+    optional("stall", Kind::Section(STALL)),
 ];
 
 const ARBITRATION: &[Key] = &[
@@ -206,7 +206,6 @@ const ARBITRATION: &[Key] = &[
 ];
 
 const STRIPING: &[Key] = &[
-    key("unit_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
     key("write_through_kib", Kind::Whole(1, 1 << 30, "kibibytes (1024 bytes)")),
     key("write_through_unit_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
 ];
@@ -229,7 +228,10 @@ const COLLECTION: &[Key] = &[
     key("programs", Kind::Whole(1, 1 << 24, "programs")),
     // Not 0: the store would always be full.
     key("step_us", Kind::Number(0.001, 1e7, "microseconds")),
+    key("step_programs", Kind::Whole(1, 1 << 24, "programs")),
 ];
+
+const STALL: &[Key] = &[key("every_mb", Kind::Number(0.001, 1e9, "megabytes (10^6 bytes)")), key("lasts_ms", TIME_MS)];
 
 const HDD: &[Key] = &[
     key("rotations_per_minute", Kind::Number(1000.0, 100_000.0, "rotations a minute")),

@@ -26,7 +26,7 @@ struct Searched {
     get: fn(&Drives) -> f64,
 }
 
-/// Everything else of the write side is from the data sheet or from the flash. A step takes as long as a program.
+/// Everything else of the write side is from the data sheet or from the flash.
 const SEARCHED: [Searched; 6] = [
     Searched {
         name: "buffer_kib",
@@ -39,18 +39,8 @@ const SEARCHED: [Searched; 6] = [
         name: "program_us",
         least: 600.0,
         most: 2000.0,
-        set: |drives, value| {
-            drives.usual.program_us = value;
-            drives.usual.collection.as_mut().unwrap().step_us = value;
-        },
+        set: |drives, value| drives.usual.program_us = value,
         get: |drives| drives.usual.program_us,
-    },
-    Searched {
-        name: "program_jitter_percent",
-        least: 30.0,
-        most: 100.0,
-        set: |drives, value| drives.usual.program_jitter_percent = value,
-        get: |drives| drives.usual.program_jitter_percent,
     },
     Searched {
         name: "collection.programs",
@@ -60,11 +50,18 @@ const SEARCHED: [Searched; 6] = [
         get: |drives| f64::from(drives.usual.collection.as_ref().unwrap().programs),
     },
     Searched {
-        name: "fetches_write_kib",
-        least: 5000.0,
-        most: 12_000.0,
-        set: |drives, value| drives.usual.fetches_write_kib = Some(value as u32),
-        get: |drives| f64::from(drives.usual.fetches_write_kib.unwrap()),
+        name: "collection.step_us",
+        least: 1000.0,
+        most: 5000.0,
+        set: |drives, value| drives.usual.collection.as_mut().unwrap().step_us = value,
+        get: |drives| drives.usual.collection.as_ref().unwrap().step_us,
+    },
+    Searched {
+        name: "striping.write_through_unit_kib",
+        least: 8.0,
+        most: 64.0,
+        set: |drives, value| drives.usual.striping.as_mut().unwrap().write_through_unit_kib = value as u32,
+        get: |drives| f64::from(drives.usual.striping.as_ref().unwrap().write_through_unit_kib),
     },
     Searched {
         name: "slow_steps",

@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, Judgement};
 use super::heatmaps::{DRIVE, SCHEDULERS, on_study_host, p99_by_scheduler, variables};
-use super::one_drive::WRITE_LIMITS;
+use super::one_drive::COMMAND_LIMITS;
 use super::runs::{Setting, of_job, p99_us, run};
 use super::sensitivity::{To, Variation};
 use super::watched::FocusedLoad;
@@ -45,13 +45,8 @@ pub(super) const INTERFERENCE: Table = Table {
             one drive.",
     device: DRIVE,
     host: None,
-    unknowns: &[
-        Unknown("shape.hw_queues"),
-        Unknown("flash.fetches_commands"),
-        Unknown("flash.fetches_write_kib"),
-        Unknown("flash.buffer_kib"),
-    ],
-    others: WRITE_LIMITS,
+    unknowns: &[Unknown("shape.hw_queues"), Unknown("flash.fetches_commands"), Unknown("flash.buffer_kib")],
+    others: COMMAND_LIMITS,
     repeats_max: 5,
     run: interference,
 };
@@ -88,7 +83,7 @@ fn overhead(setting: Setting) -> Result<Vec<Cell>, Error> {
 /// The drives of the study. One of them reads 9 % slower than the others, as a comparison of figures 1a and 11b shows, and collects
 /// flash more slowly, which was fitted to rows of `none`: see docs/devices.md.
 pub(super) fn eight_drives() -> Devices {
-    let slower = [("flash.read_mb_per_s", 0.91), ("flash.collection.step_us", 1.9)];
+    let slower = [("flash.read_mb_per_s", 0.91), ("flash.collection.step_us", 2.0)];
     let slower = slower.into_iter().fold(Profile::Named(DRIVE.to_owned()), |drive, (key, times)| {
         let change = Variation { unknown: Unknown(key), to: To::Times(times) };
         change.changed_device(&drive).ok().flatten().expect("the preset has these numbers").0

@@ -206,9 +206,9 @@ mod tests {
 
     #[test]
     fn a_value_is_taken_as_it_is() {
-        let change = Variation { unknown: Unknown("flash.fetches_write_kib"), to: To::Value(6000.0) };
+        let change = Variation { unknown: Unknown("flash.fetches_commands"), to: To::Value(160.0) };
         let (_, values) = change.changed_preset("samsung-980pro-1tb").unwrap().unwrap();
-        assert_eq!(values, [8256.0, 6000.0]);
+        assert_eq!(values, [224.0, 160.0]);
     }
 
     #[test]

@@ -2,7 +2,7 @@ use hoistway_blk::bio::Op;
 use hoistway_blk::ground::Sector;
 
 use super::*;
-use crate::flash::parameters::{CollectionParameters, StripingParameters};
+use crate::flash::parameters::{CollectionParameters, StallParameters, StripingParameters};
 use crate::preset::{Parameters, Preset};
 
 const PROGRAM: u64 = 32 << 10;
@@ -36,6 +36,11 @@ impl Drive {
 
     fn advance(&mut self, at_ns: u64) {
         self.buffer.advance(Instant(at_ns), &mut self.dies, &mut self.random);
+    }
+
+    /// A write that is acknowledged when it is in the flash: dealt in units.
+    fn put_large(&mut self, bytes: u64) {
+        self.buffer.put_write_through(0, bytes, true, &self.dies, &mut self.random);
     }
 
     fn next(&self) -> Option<u64> {
@@ -134,9 +139,9 @@ fn the_fast_flash_takes_programs_until_it_is_full_and_again_as_it_is_tidied_up()
     assert_eq!(ends, [100_000, 100_000, PROGRAM_NS, 100_000]);
 }
 
-/// Dies for units of 8 KiB, four to a program.
+/// Dies for large writes in units of 8 KiB, four to a program.
 fn striped(dies: u32, collection: Option<CollectionParameters>) -> Drive {
-    let striping = StripingParameters { unit_kib: 8, write_through_kib: 64, write_through_unit_kib: 16 };
+    let striping = StripingParameters { write_through_kib: 64, write_through_unit_kib: 8 };
     Drive::new(|parameters| {
         (parameters.striping, parameters.dies, parameters.collection) = (Some(striping), dies, collection);
     })
@@ -147,15 +152,15 @@ const UNIT: u64 = PROGRAM / 4;
 #[test]
 fn data_dealt_to_a_die_is_programmed_together() {
     let mut drive = striped(1, None);
-    drive.buffer.put(UNIT / 2, false);
+    drive.buffer.put(PROGRAM / 2, false);
     drive.start(0);
-    assert_eq!(drive.next(), None, "half a unit is not dealt");
-    drive.buffer.put(UNIT / 2, false);
+    assert_eq!(drive.next(), None, "half a program is not dealt");
+    drive.buffer.put(PROGRAM / 2, false);
     drive.start(0);
     assert_eq!((drive.next(), drive.buffer.programs.len()), (Some(PROGRAM_NS), 1));
     let first = drive.buffer.total_put_bytes();
     // Six units wait for the die, four of which it programs together.
-    drive.buffer.put(6 * UNIT, false);
+    drive.put_large(6 * UNIT);
     drive.start(10);
     assert!(!drive.buffer.is_programmed(first) && drive.buffer.is_programmed(0));
     drive.advance(PROGRAM_NS);
@@ -164,13 +169,13 @@ fn data_dealt_to_a_die_is_programmed_together() {
     drive.advance(2 * PROGRAM_NS);
     assert!(drive.buffer.is_programmed(first + 4 * UNIT) && !drive.buffer.is_programmed(first + 4 * UNIT + 1));
     drive.advance(3 * PROGRAM_NS);
-    assert!(drive.buffer.is_programmed(7 * UNIT) && !drive.buffer.is_programmed(7 * UNIT + 1));
+    assert!(drive.buffer.is_programmed(10 * UNIT) && !drive.buffer.is_programmed(10 * UNIT + 1));
     assert_eq!(drive.next(), None);
 }
 
 /// Room for this many programs, freed in 3 ms each.
 fn collection(programs: u32) -> Option<CollectionParameters> {
-    Some(CollectionParameters { programs, step_us: 3000.0 })
+    Some(CollectionParameters { programs, step_us: 3000.0, step_programs: 1 })
 }
 
 /// When programs of a unit each begin, in ms, if one unit always waits.
@@ -178,12 +183,12 @@ fn begins(drive: &mut Drive, programs: usize) -> Vec<u64> {
     let (mut at, mut begins) = (0, Vec::new());
     while begins.len() < programs {
         if drive.buffer.collected == 0 {
-            drive.buffer.put(UNIT, false);
+            drive.put_large(UNIT);
         }
         drive.advance(at);
         if drive.buffer.collected == 0 {
             begins.push(at / PROGRAM_NS);
-            drive.buffer.put(UNIT, false);
+            drive.put_large(UNIT);
         }
         at = drive.next().unwrap();
     }
@@ -202,10 +207,10 @@ fn a_program_takes_as_much_free_flash_if_it_holds_little() {
     let programmed = |units: u64| {
         let mut drive = striped(1, collection(2));
         for program in 0..2 {
-            drive.buffer.put(units * UNIT, false);
+            drive.put_large(units * UNIT);
             drive.advance(program * PROGRAM_NS);
         }
-        drive.buffer.put(units * UNIT, false);
+        drive.put_large(units * UNIT);
         drive.advance(2 * PROGRAM_NS);
         assert!(drive.buffer.is_collecting() && drive.buffer.programs.is_empty());
         drive.buffer.programmed
@@ -216,11 +221,11 @@ fn a_program_takes_as_much_free_flash_if_it_holds_little() {
 #[test]
 fn an_idle_die_frees_flash_and_a_die_for_which_something_waits_does_not() {
     let mut drive = striped(1, collection(8));
-    drive.buffer.put(2 * UNIT, false);
+    drive.put_large(2 * UNIT);
     drive.start(0);
     let free = |drive: &Drive| drive.buffer.collection.as_ref().unwrap().next_event().map(|at| at.0);
     assert_eq!((drive.next(), free(&drive)), (Some(PROGRAM_NS), None), "the die is at work");
-    drive.buffer.put(UNIT, false);
+    drive.put_large(UNIT);
     drive.advance(PROGRAM_NS);
     assert_eq!(free(&drive), None, "there is more to program");
     drive.advance(2 * PROGRAM_NS);
@@ -234,10 +239,10 @@ fn an_idle_die_frees_flash_and_a_die_for_which_something_waits_does_not() {
 #[test]
 fn collection_that_programs_wait_for_begins_when_reads_let_a_die_go() {
     let mut drive = striped(1, collection(1));
-    drive.buffer.put(UNIT, false);
+    drive.put_large(UNIT);
     drive.start(0);
-    drive.buffer.put(UNIT, false);
-    let read = drive.dies.read(0, Instant(0), Nanos::ZERO, &mut drive.random);
+    drive.put_large(UNIT);
+    let read = drive.dies.read(0, Instant(0), Nanos::ZERO, true, &mut drive.random);
     assert!(read.0 > PROGRAM_NS, "it waits for the program");
     drive.advance(PROGRAM_NS);
     assert_eq!(drive.next(), Some(read.0));
@@ -250,19 +255,71 @@ fn collection_that_programs_wait_for_begins_when_reads_let_a_die_go() {
 #[test]
 fn writes_that_are_acknowledged_when_they_are_in_the_flash_end_in_order_once_their_last_program_is_known() {
     let mut drive = striped(1, None);
-    // Two units of 16 KiB are a program: the second write has a unit of each of two programs.
+    // Four units of 8 KiB are a program: the second write has two units of each of two programs.
     for (tag, kib) in [(7, 16), (8, 32), (9, 16)] {
         drive.buffer.put_write_through(tag, kib << 10, true, &drive.dies, &mut drive.random);
     }
     assert!(drive.buffer.has_waiting_write_through());
     drive.start(0);
-    let next_end =
-        |drive: &mut Drive| drive.buffer.stripes().unwrap().pop_end().map(|(tag, bytes, at)| (tag, bytes, at.0));
-    assert_eq!(next_end(&mut drive), Some((7, 16 << 10, PROGRAM_NS)));
+    let next_end = |drive: &mut Drive| drive.buffer.stripes().unwrap().pop_end().map(|(tag, at)| (tag, at.0));
+    assert_eq!(next_end(&mut drive), Some((7, PROGRAM_NS)));
     assert_eq!(next_end(&mut drive), None, "half of it waits");
     drive.advance(PROGRAM_NS);
     let ends = 2 * PROGRAM_NS;
-    assert_eq!(next_end(&mut drive), Some((8, 32 << 10, ends)));
-    assert_eq!(next_end(&mut drive), Some((9, 16 << 10, ends)));
+    assert_eq!(next_end(&mut drive), Some((8, ends)));
+    assert_eq!(next_end(&mut drive), Some((9, ends)));
     assert!(!drive.buffer.has_waiting_write_through());
+}
+
+#[test]
+fn one_idle_die_at_a_time_collects_and_a_step_frees_several_programs() {
+    let steps = CollectionParameters { programs: 8, step_us: 3000.0, step_programs: 2 };
+    let mut drive = striped(2, Some(steps));
+    for at in 0..4 {
+        drive.put_large(UNIT);
+        drive.advance(at * PROGRAM_NS);
+    }
+    // A second die is idle, but one step at a time is enough while there is free flash.
+    let mut ends = Vec::new();
+    while let Some(at) = drive.next() {
+        drive.advance(at);
+        ends.push(at);
+    }
+    // The first step begins with the second program, and the other one after it.
+    assert!(ends.last().is_some_and(|last| (7..10).contains(&(last / PROGRAM_NS))), "{ends:?}");
+}
+
+#[test]
+fn after_so_much_data_all_dies_stall_and_reads_wait() {
+    let stall = StallParameters { every_mb: 2.0 * PROGRAM as f64 / 1e6, lasts_ms: 30.0 };
+    let mut drive = Drive::new(|parameters| parameters.stall = Some(stall));
+    let mut read_takes_ms = |at: u64| {
+        drive.buffer.put(PROGRAM, false);
+        drive.start(at);
+        let read_ns = drive.dies.read(0, Instant(at), Nanos::ZERO, false, &mut drive.random).0 - at;
+        drive.advance(at + 50 * PROGRAM_NS);
+        read_ns / PROGRAM_NS
+    };
+    let takes = [0, 100, 200, 300].map(|ms| read_takes_ms(ms * PROGRAM_NS));
+    assert!(takes[0] < 3 && (30..33).contains(&takes[1]) && takes[2] < 3 && (30..33).contains(&takes[3]), "{takes:?}");
+}
+
+#[test]
+fn a_read_interrupts_a_program_of_acknowledged_data_only() {
+    let read_ends = |is_large: bool, may_suspend: bool| {
+        let striping = StripingParameters { write_through_kib: 64, write_through_unit_kib: 32 };
+        let mut drive = Drive::new(|parameters| {
+            (parameters.striping, parameters.dies) = (Some(striping), 1);
+            (parameters.program_suspend_us, parameters.read_us) = (Some(10.0), 50.0);
+        });
+        if is_large {
+            drive.put_large(PROGRAM)
+        } else {
+            drive.buffer.put(PROGRAM, false)
+        }
+        drive.start(0);
+        drive.dies.read(0, Instant(0), Nanos::ZERO, may_suspend, &mut drive.random).0
+    };
+    assert!(read_ends(false, true) < PROGRAM_NS / 2);
+    assert!([(false, false), (true, true)].into_iter().all(|(is_large, may)| read_ends(is_large, may) > PROGRAM_NS));
 }
