@@ -57,13 +57,13 @@ pub(super) const DEEP_READER: Table = Table {
     source: "ICPE 2024 slides: eight Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores; figure 12b",
     story: "Figures are IOPS of a reader of 4 KiB at iodepth 128 beside 4 and 16 writers of 64 KiB, divided by the better of none's \
             and mq-deadline's. The claim is at least 1: the slides have curves and no numbers. The rows of none are published as \
-            numbers, but nothing is claimed of them: rows with writers of 64 KiB decided how much write data the drive holds, and \
-            beside four of them the reader is disturbed far too little. All processes belong to one fio and begin together, as in \
+            numbers, but nothing is claimed of them: the model was fitted to rows of none with such writers, and beside four of \
+            them the reader is disturbed far too little. All processes belong to one fio and begin together, as in \
             the table icpe24-interference.",
     device: DRIVE,
     host: None,
-    unknowns: &[Unknown("flash.fetches_commands"), Unknown("flash.fetches_write_kib")],
-    others: WRITE_LIMITS,
+    unknowns: &[Unknown("flash.fetches_commands"), Unknown("flash.buffer_kib")],
+    others: COMMAND_LIMITS,
     repeats_max: 3,
     run: deep_reader,
 };

@@ -73,8 +73,8 @@ fn the_json_document_has_all_its_keys_in_order() {
         let is_legacy = LEGACY_SCHEDULERS.contains(&run["scheduler"].as_str().unwrap());
         assert_eq!(run["front"], if is_legacy { "legacy" } else { "mq" });
         let ran_as = if is_legacy { " ran_as" } else { "" };
-        // Locks of a scheduler are counted, if there is one; the cost of the single queue's lock has not been measured.
-        let locks = if is_legacy || run["scheduler"] == "none" { "" } else { " locks" };
+        // Locks of a scheduler are counted, if there is one.
+        let locks = if run["scheduler"] == "none" { "" } else { " locks" };
         let expected = expected.replace(" tunables", &format!("{ran_as} tunables"));
         assert_eq!(keys(run).join(" "), expected.replace(" jobs", &format!("{locks} jobs")));
         assert!(run["simulated_ios"].as_u64().unwrap() > 1000, "{run}");

@@ -17,7 +17,7 @@ const SHARED: &[(&str, &str)] = &[
     ),
     (
         "words of the field that each crate means of its own subject, and exports under its own path",
-        "Action Answer Cell Checked Class Client Clock Command Completions Control Counts Ended \
+        "Action Cell Checked Class Client Clock Command Completions Control Counts Ended \
       Flights Format Grammar Host HostError Input Interval Job Kind Latency Limits Mark \
       Memory Next Null Options Output Place Plan Problem Progress Random Range ReadError Record \
       RecordError Recording Refusal Refused Requests Ring Schedule Shape Spread \
