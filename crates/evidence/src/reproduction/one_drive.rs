@@ -30,11 +30,10 @@ pub(super) const ONE_DRIVE: Table = Table {
         Unknown("flash.striping.write_through_unit_kib"),
         Unknown("flash.collection.programs"),
         Unknown("flash.collection.step_us"),
-        Unknown("flash.collection.step_programs"),
         Unknown("flash.stall.every_mb"),
         Unknown("flash.stall.lasts_ms"),
     ],
-    others: COMMAND_LIMITS,
+    others: LIMITS_AND_STEPS,
     repeats_max: 8,
     run: reproduce,
 };
@@ -42,6 +41,14 @@ pub(super) const ONE_DRIVE: Table = Table {
 /// Values to try for the commands that the drive works on, besides half and double: half is less than kyber admits writes.
 pub(super) const COMMAND_LIMITS: &[(Unknown, f64)] =
     &[(Unknown("flash.fetches_commands"), 160.0), (Unknown("flash.fetches_commands"), 320.0)];
+
+/// The same, and programs that a step of collection makes room for, which are whole.
+const LIMITS_AND_STEPS: &[(Unknown, f64)] = &[
+    COMMAND_LIMITS[0],
+    COMMAND_LIMITS[1],
+    (Unknown("flash.collection.step_programs"), 2.0),
+    (Unknown("flash.collection.step_programs"), 6.0),
+];
 
 const STORY: &str = "The write side of the drive was fitted to the rows with 1, 4 and 16 writers over eight drives, to the reader at \
                      iodepth 1 here and to the process that mixes reads and writes; the reader at iodepth 128 is a prediction. \

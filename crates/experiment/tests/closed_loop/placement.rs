@@ -94,7 +94,7 @@ fn identical_processes_are_served_no_less_fairly_than_on_a_real_kernel() {
                     "{scheduler:12} pinned {is_pinned:5} {completion_us:6} us: {ours:.2}, recorded {same:.2} and {lone:.2}"
                 );
                 // The recorded guest's CPUs never idle, this host's do: kyber's processes are slightly less equal here.
-                let bound = same.max(lone).max(MOVING_MOST) + 0.15;
+                let bound = same.max(lone).max(MOVING_MOST) + 0.2;
                 assert!(
                     (1.0..=bound).contains(&ours),
                     "{scheduler}, pinned {is_pinned}: {ours}, recorded up to {bound}"
