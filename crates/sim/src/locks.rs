@@ -198,7 +198,7 @@ impl LockMeter {
         self.is_contended.set(true);
         add(&self.used.waited, granted.since(at));
         let [waits, sections] = self.contended.get();
-        let each = if waits == 0 { 1 } else { (sections + waits / 2) / waits };
+        let each = (sections + waits / 2).checked_div(waits).unwrap_or(1);
         self.contended.set([waits + 1, sections]);
         let waiters = self.cost.get().waiters_during(granted.since(at), each);
         self.waiters.set(waiters.min(self.ends.len() as u64 - 1) as u32);
