@@ -106,8 +106,9 @@ impl WaitKind {
 }
 
 /// The figure that a verdict names first if neither the user nor the load chose one. Parties that wait come before bulk work, then
-/// those with more weight, then the order of [`WaitKind`] decides, then the number of processes, then the number of I/Os. The operation is the one that changes the party's
-/// loop most; if only progress counts, which all its operations share, the one that a user most likely waits for.
+/// those with more weight, then the order of [`WaitKind`] decides, then the number of processes, then the number of I/Os. The operation
+/// is the one that changes the party's loop most; if only progress counts, which all its operations share, the one that a user most
+/// likely waits for.
 fn default_part<'a>(judged_parties: &[JudgedParty<'a>], setups: &[SetupVariants<'a>]) -> Option<Part<'a>> {
     let rank = |judged: &&JudgedParty<'a>| {
         let party = &judged.party;

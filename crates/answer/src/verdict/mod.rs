@@ -3,7 +3,8 @@
 //! Equivalent jobs form a *party*. Some parties wait for their I/O, the others are bulk work. Every variant is compared with a
 //! reference (the kernel's default if it ran) by one number, the *balance*: the mean over all parties, weighted by their votes, of the
 //! logarithm of each party's improvement, repeat by repeat. A party that waits has one vote, half of it for its progress and half for its
-//! wait; bulk work has half a vote for its progress; weights of cgroups multiply votes. Figures named by the user or the load have all votes but one. A change is worth it if
+//! wait; bulk work has half a vote for its progress; weights of cgroups multiply votes. Figures named by the user or the load have all
+//! votes but one. A change is worth it if
 //!
 //! * the balance is better beyond the noise, and by more than the smallest effect that matters;
 //! * the parties that wait do not lose as a group, unless the user named a figure: no amount of bulk work outvotes them;

@@ -35,8 +35,12 @@ pub(super) fn relative(factor: f64, figure: Figure) -> String {
 
 /// Like [`relative`], but `149 times` for a figure that is at least twice as high.
 pub(super) fn relative_or_times(factor: f64, figure: Figure) -> String {
-    let raised_by = if figure.higher_is_better() { factor } else { 1.0 / factor };
-    if raised_by >= 2.0 { format!("{} times", units::times(raised_by)) } else { relative(factor, figure) }
+    relative_to(if figure.higher_is_better() { factor } else { 1.0 / factor })
+}
+
+/// How a figure has changed to this multiple of it.
+fn relative_to(multiple: f64) -> String {
+    if multiple >= 2.0 { format!("{} times", units::times(multiple)) } else { units::difference(multiple - 1.0) }
 }
 
 /// `-61.0% (95 %: -64.2% to -58.1%)`.
@@ -82,13 +86,8 @@ pub fn shift(shift: &Shift) -> String {
         Aspect::Figure(Figure::Max) => " in a run",
         _ => "",
     };
-    let is_up = shift.to > shift.from;
     // The factor is above 1 in either direction.
-    let how_much = match shift.factor {
-        factor if factor >= 2.0 && is_up => format!("{} times", units::times(factor)),
-        factor if is_up => units::difference(factor - 1.0),
-        factor => units::difference(1.0 / factor - 1.0),
-    };
+    let how_much = relative_to(if shift.to > shift.from { shift.factor } else { 1.0 / shift.factor });
     let geometric_mean_note = geometric_mean_note(shift.from, shift.to, shift.factor);
     let noise_note = if shift.significant == Some(false) { ", within the noise" } else { "" };
     format!("{what}{aspect_note} {from} -> {to} ({how_much}{geometric_mean_note}{noise_note})")
