@@ -102,7 +102,7 @@ impl dyn CallerEnvironment + '_ {
         let bytes =
             self.read(path).map_err(|error| format!("{name}: cannot be read (expected {expected}): {error}"))?;
         String::from_utf8(bytes).map_err(|error| {
-            if error.as_bytes().starts_with(&[0x1f, 0x8b]) || error.as_bytes().starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            if hoistway_trace::block::Input::is_compressed(error.as_bytes()) {
                 return format!(
                     "{name}: compressed, and not a recording (expected {expected}; unpack anything else first)"
                 );

@@ -9,6 +9,10 @@ use ruzstd::decoding::StreamingDecoder;
 
 use super::error::{Position, ReadError};
 
+/// How gzip data begins.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+/// How zstd data begins.
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// Bytes per read.
 const CHUNK_BYTES: usize = 256 << 10;
 /// Maximum length of a line, in bytes.
@@ -47,6 +51,12 @@ impl Input {
         Input::new(&name, Box::new(file))
     }
 
+    /// Whether bytes that begin like this are compressed.
+    #[must_use]
+    pub fn is_compressed(head: &[u8]) -> bool {
+        head.starts_with(GZIP) || head.starts_with(ZSTD)
+    }
+
     /// Wraps any reader, with a name for messages.
     ///
     /// # Errors
@@ -54,7 +64,7 @@ impl Input {
     pub fn new(name: &str, reader: Box<dyn Read + Send>) -> Result<Input, ReadError> {
         let mut raw = Input::from_reader(name, reader);
         let head = raw.fill(4)?;
-        let (is_gzip, is_zstd) = (head.starts_with(&[0x1f, 0x8b]), head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]));
+        let (is_gzip, is_zstd) = (head.starts_with(GZIP), head.starts_with(ZSTD));
         if is_gzip {
             Ok(Input::from_reader(name, Box::new(MultiGzDecoder::new(raw))))
         } else if is_zstd {
