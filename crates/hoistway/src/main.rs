@@ -49,11 +49,16 @@ enum Command {
     Why(commands::why::Arguments),
 }
 
+/// The definition of all commands and arguments.
+fn definition() -> clap::Command {
+    hoistway_terminal::help::join_paragraphs(commands::programs::with_program_commands(Cli::command()))
+}
+
 /// The definition of all commands and arguments, for completions and manual pages.
 pub(crate) fn command() -> clap::Command {
     // Of the arguments of `compare`, shells complete file names only for these.
     let files = ["job", "device", "host", "virtual_disk", "output", "trace", "fio_logs", "report"];
-    commands::programs::with_program_commands(Cli::command()).mut_subcommand("compare", |compare| {
+    definition().mut_subcommand("compare", |compare| {
         compare.mut_args(|argument| {
             let is_file = files.contains(&argument.get_id().as_str());
             let has_value = argument.get_action().takes_values();
@@ -83,7 +88,7 @@ fn main() -> ExitCode {
     if let Err(error) = commands::programs::execute_external_command() {
         return hoistway_terminal::exit_code("hoistway", Err(error));
     }
-    let matches = commands::programs::with_program_commands(Cli::command()).try_get_matches();
+    let matches = definition().try_get_matches();
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => match commands::fio::suggest_fio_command(&error) {
@@ -126,4 +131,23 @@ fn main() -> ExitCode {
         Command::Why(arguments) => commands::why::run(&arguments),
     };
     hoistway_terminal::exit_code("hoistway", ending)
+}
+
+#[cfg(test)]
+mod tests {
+    /// The width to which help is wrapped without a terminal.
+    const HELP_COLUMNS: usize = 100;
+
+    fn assert_indented_lines_fit(command: &clap::Command) {
+        let about = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+        for line in about.lines().filter(|line| line.starts_with(' ')) {
+            assert!(line.chars().count() <= HELP_COLUMNS, "{}: wraps: {line}", command.get_name());
+        }
+        command.get_subcommands().for_each(assert_indented_lines_fit);
+    }
+
+    #[test]
+    fn examples_and_tables_in_help_are_not_wrapped() {
+        assert_indented_lines_fit(&super::command());
+    }
 }

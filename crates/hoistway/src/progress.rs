@@ -10,9 +10,9 @@ use hoistway_experiment::Controls;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Runs that end sooner show no progress.
-const SHOW_PROGRESS_AFTER: Duration = Duration::from_secs(1);
+const SHOW_PROGRESS_AFTER: Duration = Duration::from_millis(300);
 /// Interval of updates.
-const INTERVAL: Duration = Duration::from_millis(200);
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Interval of progress lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);

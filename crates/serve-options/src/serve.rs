@@ -13,7 +13,7 @@ use hoistway_blk::policy::ContentionOptions;
 ///   hoistway serve --target mem:512M --vhost-user /tmp/vm.sock
 ///   hoistway serve --target mem:2G --scheduler bfq --set bfq.low_latency=0 --socket /tmp/disk.sock \
 ///     --export name=vm1,size=1G,weight=400 --export name=vm2,offset=1G,max-iops=5000
-///   hoistway serve --target sim:hgst-he10-8tb --data slow-disk.img --scheduler bfq --tcp 127.0.0.1:10809
+///   hoistway serve --target sim:hgst-he10-8tb --data disk.img --scheduler bfq --tcp 127.0.0.1:10809
 ///   hoistway serve --config /etc/hoistway/serve.toml --user nobody --metrics 127.0.0.1:9809
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]

@@ -1,8 +1,9 @@
 //! Common parts of Hoistway's programs: [outputs](output), [text that is safe for terminals](printable), [input
-//! files](mod@files), and [exit status](Ending).
+//! files](mod@files), [help texts](help), and [exit status](Ending).
 
 mod ending;
 pub mod files;
+pub mod help;
 pub mod output;
 pub mod printable;
 

@@ -15,8 +15,8 @@ use hoistway_terminal::output::Output;
 /// Options of `hoistway compare` follow after --.
 ///
 /// Examples:
-///   hoistway fio --name=x --filename=/dev/sda --direct=1 --rw=randread --bs=4k --runtime=10 --time_based
-///   hoistway fio fio --name=x --filename=/dev/sda --rw=randread -- --device samsung-980pro-1tb --schedulers none,bfq
+///   hoistway fio --name=x --filename=/dev/sda --direct=1 --rw=randread --runtime=10 --time_based
+///   hoistway fio fio --name=x --filename=/dev/sda --rw=randread -- --device samsung-980pro-1tb
 ///   hoistway fio --print-job --direct=1 --name=a --rw=read --name=b --rw=write
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]

@@ -11,12 +11,15 @@ use hoistway_evidence::reproduction::{KnownDecision, Length, Reproduced, Reprodu
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 
-/// Scores decisions, in Markdown: which scheduler published tables say is best, beside the one that is best here and beside rules of
-/// thumb; what a verdict recommends for loads whose right decision is known; and which job of the sources' loads it is about.
+/// Score the choice of schedulers, in Markdown.
+///
+/// Compares the scheduler that is best in published tables with the one that is best here, and with rules of thumb; what a verdict
+/// recommends with the right decision where that is known; and the job that it is about with the one that the source watches.
 ///
 /// Examples:
 ///   hoistway-evidence decide > docs/decision-score.md
-///   hoistway-evidence reproduce --format json > tables.json && hoistway-evidence decide --tables tables.json
+///   hoistway-evidence reproduce --format json > tables.json
+///   hoistway-evidence decide --tables tables.json
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {

@@ -7,7 +7,7 @@ mod reproduce;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 /// Measure how faithful hoistway is: replay recorded decisions, simulate published tables.
 #[derive(Parser, Debug)]
@@ -26,7 +26,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let ending = match Cli::parse().command {
+    let matches = hoistway_terminal::help::join_paragraphs(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let ending = match cli.command {
         Command::Conform(arguments) => conform::run(&arguments),
         Command::Decide(arguments) => decide::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),

@@ -32,7 +32,8 @@ use hoistway_terminal::output::Output;
 ///
 /// Examples:
 ///   hoistway calibrate fit my-disk.csv --like micron-9100-1600gb -o my-disk.toml
-///   hoistway calibrate fit fio.json --like intel-s3520-1600gb --parameters serial_stage_us,flash_read_us -o my-disk.toml
+///   hoistway calibrate fit fio.json --like intel-s3520-1600gb -o my-disk.toml \
+///     --parameters serial_stage_us,flash_read_us
 ///   hoistway compare my-load.fio --device my-disk.toml
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]

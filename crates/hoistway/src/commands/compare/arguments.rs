@@ -24,14 +24,14 @@ use crate::commands::outputs::{Format, JudgingOptions, OutputOptions};
 ///   hoistway compare my-load.fio --device my-disk.toml --schedulers none,mq-deadline
 ///   hoistway compare two-disks.fio --device /dev/sda=my-disk.toml --device null
 ///   hoistway compare my-load.fio --set mq-deadline.fifo_batch=1 --queue nr_requests=32 --runtime 2m
-///   hoistway compare my-load.fio --vary mq-deadline.fifo_batch=1,4,16 --vary queue.nr_requests=64,256
+///   hoistway compare my-load.fio --vary mq-deadline.fifo_batch=1,4 --vary queue.nr_requests=64,256
 ///   hoistway compare my-load.fio --kernel 4.19,6.18,7.2 --device hdd,nvme
 ///   hoistway compare my-load.fio --schedulers default,bfq --kernel 4.19 --elevator deadline
 ///   hoistway compare my-load.fio --schedulers none --at 10s:scheduler=bfq --at 20s:bfq.slice_idle=0
-///   hoistway compare incident.txt.gz --window 10s..40s --recorded-under bfq --focus postgres:read:p99
+///   hoistway compare incident.gz --window 10s..40s --recorded-under bfq --focus postgres:read:p99
 ///   hoistway compare my-load.fio --io-max "backup wbps=10485760" --io-prio-class "backup idle"
 ///   hoistway compare polled.fio --device intel-p4800x-375gb --read-queues 4 --poll-queues 2
-///   hoistway compare two-disks.fio --device hgst-he10-8tb --shared-tags --schedulers none,mq-deadline
+///   hoistway compare two-disks.fio --device hgst-he10-8tb --shared-tags --schedulers none,bfq
 ///   hoistway compare guests --guest-schedulers none,bfq --schedulers bfq --guest-weight /dev/vda=300
 ///   hoistway compare my-load.fio --focus "wal:sync:p99*2" --focus backends:read:p99
 ///   hoistway compare my-load.fio --device nvme --advice nvme0n1

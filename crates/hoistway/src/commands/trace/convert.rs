@@ -19,9 +19,9 @@ use crate::numbered_files::NumberedFiles;
 /// Convert a recording to another format.
 ///
 /// The format follows from the output's extension:
-///   NAME.blktrace         blktrace's records for blkparse and btt: NAME.blktrace.0 and so on, a file for each CPU
-///   NAME.iolog            I/O logs of fio: NAME.iolog.0 and so on, one for each stream, and NAME.iolog.fio, which replays them
-///                         (NAME.log: the same, under that name)
+///   NAME.blktrace         blktrace's records for blkparse and btt: NAME.blktrace.0 ..., one a CPU
+///   NAME.iolog            I/O logs of fio: NAME.iolog.0 ..., one for each stream, and NAME.iolog.fio,
+///                         which replays them (NAME.log: the same, under that name)
 ///   NAME.perfetto-trace   I/Os below their tasks, for ui.perfetto.dev (Chrome's JSON)
 ///   NAME.jsonl            a line for each event
 ///

@@ -21,13 +21,17 @@ use hoistway_terminal::output::Format;
 ///
 /// Examples:
 ///   hoistway tune my-load.fio --objective "min backends:read:p99"
-///   hoistway tune my-load.fio --objective "min backends:read:p99 subject to writers:write:iops >= 0.9*none"
-///   hoistway tune my-load.fio --objective "max backup:read:bandwidth subject to wal:sync:p99 <= 2ms" --device my-disk.toml
-///   hoistway tune my-load.fio --objective "min a:read:p99" --over mq-deadline,kyber --knob kyber.read_lat_nsec
-///   hoistway tune my-load.fio --objective "min a:read:p99" --knob mq-deadline.fifo_batch=1,2,4,8 --knob queue.nr_requests=32,64
+///   hoistway tune my-load.fio --objective "min db:read:p99 subject to bulk:write:iops >= 0.9*none"
+///   hoistway tune my-load.fio --device my-disk.toml \
+///     --objective "max backup:read:bandwidth subject to wal:sync:p99 <= 2ms"
+///   hoistway tune my-load.fio --objective "min a:read:p99" --over mq-deadline,kyber \
+///     --knob kyber.read_lat_nsec
+///   hoistway tune my-load.fio --objective "min a:read:p99" \
+///     --knob mq-deadline.fifo_batch=1,2,4,8 --knob queue.nr_requests=32,64
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 1000 --state search.json
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 30m --format json -o tuned.json
-///   hoistway tune my-load.fio --objective "min a:read:p99 subject to b:write:iops >= 0.9*default" --report page.html
+///   hoistway tune my-load.fio --report page.html \
+///     --objective "min a:read:p99 subject to b:write:iops >= 0.9*default"
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
