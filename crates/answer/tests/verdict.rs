@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use hoistway_answer::document::{Decision, Run, Verdict};
+use hoistway_answer::document::{Aspect, Decision, Run, Verdict};
 use hoistway_answer::{Analysis, Figure, FigureName, ResultsDocument};
 use hoistway_measure::Operation;
 use proptest::prelude::*;
@@ -179,4 +179,31 @@ fn small_random_reads_go_before_commits_these_before_streams_and_writes_come_las
     document.focuses =
         vec![FigureName { job: "writes".into(), operation: Operation::Write, figure: Figure::Max }.into()];
     assert_eq!(focus(&document), "writes:write:max");
+}
+
+#[test]
+fn a_longer_p99_that_only_the_runs_together_show_is_reported_and_decides_nothing() {
+    let before = Measured { iops: 10.0, mean: 9e7, p50: 90_000_000, p99: 130_000_000, max: 140_000_000 };
+    let after = Measured { iops: 17.0, mean: 6e7, p50: 40_000_000, p99: 220_000_000, ..before };
+    let stream = Measured { iops: 75.0, mean: 5e7, p50: 50_000_000, p99: 90_000_000, max: 100_000_000 };
+    let longer_p99 = |ios: u64, p99: u64| {
+        let after = Measured { p99, ..after };
+        let mut document = document(&vec![vec![[before, stream]; 4], vec![[after, stream]; 4]]);
+        for run in &mut document.runs {
+            let reads = &mut run.jobs[0].operations[0];
+            (reads.ios, reads.bytes) = (ios, ios * 4096);
+            run.jobs[1].operations[0].bytes *= 64;
+        }
+        let verdict = verdict(&document);
+        let losses = verdict.candidates[0].losses.iter();
+        let p99 = losses.filter(|loss| loss.job == "reads" && loss.aspect == Aspect::Figure(Figure::P99));
+        (verdict.recommended, p99.map(|loss| (loss.factor, loss.weighs)).next())
+    };
+    let (recommended, loss) = longer_p99(300, 220_000_000);
+    assert_eq!(recommended, "none");
+    let (factor, weighs) = loss.expect("1,200 I/Os show a 99th percentile");
+    assert!((factor - 220.0 / 130.0).abs() < 1e-9 && !weighs, "{factor} {weighs}");
+    assert_eq!(longer_p99(300, 131_000_000).1, None, "within the smallest effect");
+    assert_eq!(longer_p99(200, 220_000_000).1, None, "800 I/Os in all");
+    assert_eq!(longer_p99(100, 220_000_000).1, None, "each run's is its slowest I/O");
 }

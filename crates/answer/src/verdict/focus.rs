@@ -7,7 +7,7 @@ use super::party::Party;
 use super::roles::Role;
 use super::score::JudgedParty;
 use super::setup_variants::SetupVariants;
-use super::turn::IOS_MIN;
+use super::turn::{IOS_MIN, IOS_PER_RUN_MIN};
 use crate::analysis::Analysis;
 use crate::document::{Aspect, FocusFrom};
 use crate::figure::Figure;
@@ -174,6 +174,18 @@ fn main_operation(party: &Party<'_>) -> Operation {
 pub(super) fn has_percentiles(party: &Party<'_>, operation: Operation) -> bool {
     let rows = || party.operation_results(operation).flat_map(|operation| &operation.rows);
     rows().all(|row| row.ios_min() >= IOS_MIN && !row.samples().any(|sample| sample.is_at_least(Figure::P99)))
+}
+
+/// Whether the runs of every variant together have enough I/Os for a 99th percentile, each run's is not its slowest I/O, and it is within
+/// the histogram's range.
+pub(super) fn has_pooled_percentiles(party: &Party<'_>, operation: Operation) -> bool {
+    let rows = || party.operation_results(operation).flat_map(|operation| &operation.rows);
+    rows().all(|row| {
+        let ios: u64 = row.samples().map(|sample| sample.ios).sum();
+        ios >= IOS_MIN
+            && row.ios_min() >= IOS_PER_RUN_MIN
+            && !row.samples().any(|sample| sample.is_at_least(Figure::P99))
+    })
 }
 
 /// The figure for the throughput of an operation: bandwidth for streams, otherwise IOPS.

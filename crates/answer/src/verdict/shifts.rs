@@ -1,6 +1,6 @@
 //! Losses and gains of a variant in figures other than the focus.
 
-use super::focus::{Focus, has_percentiles, throughput};
+use super::focus::{Focus, has_percentiles, has_pooled_percentiles, throughput};
 use super::party::Party;
 use super::ratio::{LogRatio, logarithm};
 use super::roles::Role;
@@ -77,7 +77,7 @@ pub(super) fn shifts(
     for judged in judged_parties {
         let party = &judged.party;
         let loop_ns = judged.loop_ns([from, to]);
-        for (operation, aspect) in aspects(judged) {
+        for ComparedAspect { operation, aspect, has_few_ios } in aspects(judged) {
             // A single figure in focus is what the shifts are weighed against, so it is not one of them.
             let is_focus = focus.parts.iter().any(|part| part.is_covered_by(party, operation, aspect));
             if is_focus && focus.parts.len() == 1 {
@@ -93,10 +93,11 @@ pub(super) fn shifts(
             if ratio.mean > 0.0 {
                 let is_certain = shift.significant != Some(false);
                 let gains = if is_certain { &mut shifts.gains } else { &mut shifts.uncertain_gains };
-                gains.push(Shift { weighs: !is_focus && !is_max(aspect), ..shift });
+                gains.push(Shift { weighs: !is_focus && !is_max(aspect) && !has_few_ios, ..shift });
             } else if shift.significant != Some(false) || is_reported_though_uncertain(aspect, shift.factor, gain) {
                 let is_focus_party = focus.parts.iter().any(|part| part.party.jobs[0].job == party.jobs[0].job);
-                let weighs = !is_focus && can_outweigh(aspect, is_focus_party, shift.significant, shift.factor);
+                let weighs =
+                    !is_focus && !has_few_ios && can_outweigh(aspect, is_focus_party, shift.significant, shift.factor);
                 shifts.losses.push(Shift { weighs, ..shift });
             }
         }
@@ -140,20 +141,31 @@ fn long_wait_ns(shift: &Shift, judged_parties: &[JudgedParty<'_>]) -> f64 {
     if waits && is_latency && difference >= LONG_WAIT_NS { difference } else { 0.0 }
 }
 
+/// An aspect of a party that is compared.
+struct ComparedAspect {
+    operation: Option<Operation>,
+    aspect: Aspect,
+    /// Whether a run has too few I/Os for it, so that it is reported from the runs together and decides nothing.
+    has_few_ios: bool,
+}
+
 /// The compared aspects of a party. If its wait is judged by 99th percentiles, they are compared even with few I/Os.
-fn aspects(judged: &JudgedParty<'_>) -> Vec<(Option<Operation>, Aspect)> {
+fn aspects(judged: &JudgedParty<'_>) -> Vec<ComparedAspect> {
     let party = &judged.party;
     let is_judged = judged.role == Role::Waits && judged.has_p99;
-    let mut aspects = vec![(None, Aspect::Fairness)];
+    let mut aspects = vec![ComparedAspect { operation: None, aspect: Aspect::Fairness, has_few_ios: false }];
     for operation in party.operations() {
-        let mut add = |aspect| aspects.push((Some(operation), aspect));
-        add(Aspect::Figure(throughput(party, operation)));
-        add(Aspect::Figure(Figure::Mean));
-        add(Aspect::Figure(Figure::Max));
-        if is_judged || has_percentiles(party, operation) {
-            add(Aspect::Figure(Figure::P99));
-            if party.jobs.len() > 1 {
-                add(Aspect::Worst(Figure::P99));
+        let mut add = |aspect, has_few_ios| {
+            aspects.push(ComparedAspect { operation: Some(operation), aspect, has_few_ios });
+        };
+        add(Aspect::Figure(throughput(party, operation)), false);
+        add(Aspect::Figure(Figure::Mean), false);
+        add(Aspect::Figure(Figure::Max), false);
+        let has_few_ios = !is_judged && !has_percentiles(party, operation);
+        if !has_few_ios || judged.role == Role::Waits && has_pooled_percentiles(party, operation) {
+            add(Aspect::Figure(Figure::P99), has_few_ios);
+            if party.jobs.len() > 1 && !has_few_ios {
+                add(Aspect::Worst(Figure::P99), false);
             }
         }
     }

@@ -5,6 +5,8 @@ use crate::figure::Figure;
 
 /// Minimum I/Os for a meaningful 99th percentile: ten lie beyond it.
 pub(super) const IOS_MIN: u64 = 1000;
+/// Minimum I/Os of a run whose 99th percentile is compared together with those of other runs: one lies beyond it.
+pub(super) const IOS_PER_RUN_MIN: u64 = 101;
 /// A wait below this share of its loop is negligible.
 pub(super) const NOTICED_SHARE: f64 = 0.01;
 /// Bisection steps of the search for a percentile.
