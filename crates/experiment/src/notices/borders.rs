@@ -6,13 +6,20 @@ use hoistway_answer::document::Run;
 use hoistway_device::{Parameters, Preset};
 use hoistway_load::{Load, Process};
 
+/// A command that has waited as long as the disk allows ends within this multiple of that time.
+const AGE_LIMIT_FACTOR_MAX: f64 = 1.25;
+
 /// Returns a clause for each such limit of the model that the load crosses. With guests all I/O goes to one device.
 pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, runs: &[Run]) -> Vec<String> {
     let mut doubts = Vec::new();
     for (file, preset) in (0..).zip(devices) {
         let users: Vec<&Process> =
             workload.processes.iter().filter(|process| in_guests || process.files.contains(&file)).collect();
-        let of_disk = [sequential_run_doubt(&users, preset), full_cache_doubt(&users, preset)];
+        let of_disk = [
+            sequential_run_doubt(&users, preset),
+            full_cache_doubt(&users, preset),
+            age_limit_doubt(&users, preset, runs),
+        ];
         for doubt in of_disk.into_iter().flatten() {
             if !doubts.contains(&doubt) {
                 doubts.push(doubt);
@@ -53,6 +60,34 @@ fn full_cache_doubt(users: &[&Process], preset: &Preset) -> Option<String> {
         format!(
             "once its cache is full, the disk turns to the writes of {writers} for {turn_ms} ms after each read \
              (hdd.write_cache.read_waits_ms of {}), which was fitted with one read outstanding; here up to {outstanding} are",
+            preset.name
+        )
+    })
+}
+
+/// Whether the slowest I/Os took as long as the disk lets a command wait while it serves nearer ones.
+fn age_limit_doubt(users: &[&Process], preset: &Preset, runs: &[Run]) -> Option<String> {
+    let Parameters::Hdd(parameters) = preset.parameters() else { return None };
+    let limit_ms = parameters.queue_age_limit_ms;
+    let is_at_limit = |p99_ns: u64| (1.0..AGE_LIMIT_FACTOR_MAX).contains(&(p99_ns as f64 / 1e6 / limit_ms));
+    let mut waiting = BTreeSet::new();
+    let mut labels = BTreeSet::new();
+    for run in runs {
+        let is_user = |name: &str| users.iter().any(|process| process.name == name);
+        for job in run.jobs.iter().filter(|job| is_user(&job.name)) {
+            if job.operations.iter().any(|operation| operation.ios > 0 && is_at_limit(operation.lat_ns.p99)) {
+                waiting.insert(job.name.as_str());
+                labels.insert(run.variant.label.as_str());
+            }
+        }
+    }
+    (!waiting.is_empty()).then(|| {
+        let all = runs.iter().all(|run| labels.contains(run.variant.label.as_str()));
+        let under = if all { String::new() } else { format!(" under {}", Vec::from_iter(labels).join(", ")) };
+        format!(
+            "the p99 of {}{under} is how long the disk lets a command wait while it serves nearer ones ({limit_ms} ms, \
+             hdd.queue_age_limit_ms of {}), which is assumed",
+            Vec::from_iter(waiting).join(", "),
             preset.name
         )
     })
@@ -134,6 +169,28 @@ mod tests {
             let found = doubts_of(&job, if is_disk { "hdd" } else { "sata-ssd" });
             prop_assert_eq!(found.iter().any(|doubt| doubt.contains("read_waits_ms")), decides, "{} {:?}", job, found);
         }
+    }
+
+    #[test]
+    fn the_limit_of_age_is_named_where_p99_reaches_it() {
+        let said = |readers: u32, device: &str| {
+            let head = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nruntime=10\ntime_based\n";
+            let text = format!(
+                "{head}[stream]\nrw=write\nbs=128k\niodepth=8\n[random]\nrw=randread\nbs=64k\nnumjobs={readers}\n"
+            );
+            let asked = Comparison {
+                load: Asked::text(&text),
+                devices: vec![device.into()],
+                schedulers: vec!["none".into()],
+                repeats: 1,
+                ..Comparison::default()
+            };
+            let document = asked.run(&crate::Alone).unwrap();
+            document.doubts.iter().any(|doubt| doubt.contains("the p99 of random is how long"))
+        };
+        assert!(said(4, "laptop-hdd") && said(4, "hdd"), "reads near the stream go first");
+        assert!(!said(1, "hdd"), "one read has no nearer one before it");
+        assert!(!said(4, "sata-ssd"));
     }
 
     #[test]
