@@ -253,9 +253,14 @@ impl NbdConnection {
                     Progress::Unfinished => return Ok(count > 0),
                     Progress::Transmission(agreed) => {
                         let export = Arc::clone(&exports.live[agreed.export]);
-                        let requests = Requests::new(agreed, &exports.descriptions[agreed.export]);
+                        let description = &exports.descriptions[agreed.export];
+                        let requests = Requests::new(agreed, description);
                         let client = self.admission.client();
+                        // Later changes of the export disconnect the client; earlier ones are noticed here.
                         client.opened(&export.name);
+                        if !self.server.exports().have(&export, description.size_bytes, client) {
+                            return Err(CloseReason::ExportChanged);
+                        }
                         self.server.info_of_client(format_args!("{}: opened export {:?}", client.name, export.name));
                         let account = Account::new(Arc::clone(&self.server.memory), self.id);
                         self.account = Some(Arc::clone(&account));
@@ -343,6 +348,9 @@ impl NbdConnection {
             CloseReason::Stalled => {
                 self.server.warn_of_client(format_args!("{}: sent no data of a write for 30 s; closed", name))
             }
+            CloseReason::ExportChanged => {
+                self.server.info_of_client(format_args!("{}: its export changed during the handshake; closed", name))
+            }
             CloseReason::Violation(violation) => {
                 self.server.warn_of_client(format_args!("{}: {violation}; closed", name))
             }
@@ -388,6 +396,8 @@ enum CloseReason {
     NotReading,
     /// It stopped in the middle of a write.
     Stalled,
+    /// Its export was removed or resized, or is no longer for it, since it connected.
+    ExportChanged,
     /// It violated the protocol.
     Violation(hoistway_nbd::Violation),
     /// The socket failed.

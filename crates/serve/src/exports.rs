@@ -197,6 +197,13 @@ impl Exports {
         Arc::new(Exports::of(self.live.iter().filter(allows).cloned().collect()))
     }
 
+    /// Whether they have this export with this size, for this client.
+    #[must_use]
+    pub fn have(&self, export: &Arc<LiveExport>, size_bytes: u64, client: &Client) -> bool {
+        let is_current = self.live.iter().any(|other| Arc::ptr_eq(other, export));
+        is_current && export.size_bytes() == size_bytes && export.access().allows(client)
+    }
+
     /// The export with exactly this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Arc<LiveExport>> {

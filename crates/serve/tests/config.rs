@@ -1,6 +1,7 @@
 //! The configuration file, and what becomes of it when it is read again.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -131,6 +132,29 @@ fn a_reload_applies_changeable_settings_and_clients_stay_connected() {
     reload(&mut server, BEFORE);
     assert!(Client::at(&server, "vm2").unwrap().is_served() && stays.is_served());
     assert!(server.end().ends_with("Some(0)"));
+}
+
+#[test]
+fn an_export_that_changes_during_a_handshake_is_not_opened() {
+    let mut server = start(BEFORE);
+    let changes = [
+        ("removed", BEFORE.replace("\"vm1\"", "\"vm5\"")),
+        ("smaller", BEFORE.replace("size = \"1M\"\nweight", "size = \"512K\"\nweight")),
+        ("for others", BEFORE.replace("weight = 200", "clients = \"user:4711\"")),
+    ];
+    for (what, after) in changes {
+        let mut begins = server.connect();
+        begins.write_all(b"\0\0\0\x03").unwrap();
+        begins.read_exact(&mut [0; 18]).unwrap();
+        assert!(reload(&mut server, &after).contains("reloaded"), "{what}");
+        begins.write_all(b"IHAVEOPT\0\0\0\x07\0\0\0\x09\0\0\0\x03vm1\0\0").unwrap();
+        let mut replies = Vec::new();
+        let _ = begins.read_to_end(&mut replies);
+        assert!(replies.is_empty(), "{what}: {replies:?}");
+        reload(&mut server, BEFORE);
+        assert!(Client::at(&server, "vm1").unwrap().is_served(), "{what}");
+    }
+    assert!(server.end().contains("its export changed during the handshake; closed"));
 }
 
 #[test]
