@@ -1,11 +1,11 @@
 //! Requests that begin and end anywhere, beside what a byte array would hold.
 
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 use hoistway_engine::{
-    Backend, Buffer, Client, Completion, Completions, Config, Context, Engine, FileSpec, Files, Memory, Operation,
-    Request, completions,
+    Backend, Buffer, Client, Completion, Completions, Config, Context, Engine, Errno, FileSpec, Files, Memory,
+    Operation, Request, completions,
 };
 use tempfile::NamedTempFile;
 
@@ -195,6 +195,35 @@ fn clients_sharing_blocks_lose_no_bytes() {
     let file = NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     File::options().write(true).open(file.path()).unwrap().set_len(64 << 10).unwrap();
     shared_bytes(Files::open(&[FileSpec::new(file.path())]).unwrap(), "none");
+}
+
+/// tmpfs punches holes, and cannot zero a range that stays allocated.
+#[test]
+fn zeroes_that_are_refused_as_slow_change_nothing_and_holes_stay_fast_after_them() {
+    let Some(file) = NamedTempFile::new_in("/dev/shm")
+        .ok()
+        .filter(|file| rustix::fs::fstatfs(file).is_ok_and(|system| i128::from(system.f_type) == 0x0102_1994))
+    else {
+        assert!(std::env::var("CI").is_err(), "/dev/shm is a tmpfs");
+        eprintln!("skipped: /dev/shm is no tmpfs");
+        return;
+    };
+    let content = vec![7; 256 << 10];
+    file.as_file().write_all_at(&content, 0).unwrap();
+    let engine = Engine::start(&Config::default(), Files::open(&[FileSpec::new(file.path())]).unwrap()).unwrap();
+    let client = client(&engine);
+    let zeroes = |may_unmap, fast_only| {
+        let operation = Operation::WriteZeroes { bytes: (256 << 10) - 200, may_unmap, fast_only };
+        submit_and_wait(&client, Request { operation, offset: 100, ..Request::flush(0) }).result
+    };
+    assert_eq!(zeroes(false, true), Err(Errno::OPNOTSUPP));
+    assert!(fs::read(file.path()).unwrap() == content);
+    assert_eq!(zeroes(false, false), Ok(()));
+    assert_eq!(file.as_file().metadata().unwrap().blocks(), 512);
+    assert_eq!(zeroes(true, true), Ok(()));
+    let after = fs::read(file.path()).unwrap();
+    assert!(after[..100] == content[..100] && after[100..][..(256 << 10) - 200].iter().all(|&byte| byte == 0));
+    assert!(file.as_file().metadata().unwrap().blocks() <= 16, "the blocks between the first and the last are holes");
 }
 
 #[test]

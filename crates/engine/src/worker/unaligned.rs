@@ -50,6 +50,8 @@ struct UnalignedRequest {
     /// Workers that have not set their fence, or parts that have not completed.
     pending: u32,
     is_last_phase: bool,
+    /// For a write-zeroes, whether the blocks that it covers completely have been zeroed, or are being zeroed.
+    is_inner_zeroed: bool,
     result: Result<(), Errno>,
 }
 
@@ -194,6 +196,7 @@ impl Worker {
             edges: [None, None],
             pending: 0,
             is_last_phase: false,
+            is_inner_zeroed: false,
             result: Ok(()),
         };
         let (is_write, blocks) = (op.is_write(), op.blocks.clone());
@@ -307,13 +310,15 @@ impl Worker {
                 self.add_part(number, Piece::Whole, Operation::Discard { bytes }, Buffer::EMPTY);
             }
             Operation::WriteZeroes { may_unmap, fast_only, .. } => {
-                op.zero_edges();
                 let inner = op.inner_blocks();
-                let edges = std::mem::take(&mut op.edges);
-                if !inner.is_empty() {
+                if !inner.is_empty() && !std::mem::replace(&mut op.is_inner_zeroed, true) {
+                    // Its edges follow: a request that is refused because it would take long changes nothing.
+                    op.is_last_phase = op.edges.iter().all(Option::is_none);
                     let operation = Operation::WriteZeroes { bytes: inner.end - inner.start, may_unmap, fast_only };
-                    self.add_part(number, Piece::Whole, operation, Buffer::EMPTY);
+                    return self.add_part(number, Piece::Whole, operation, Buffer::EMPTY);
                 }
+                op.zero_edges();
+                let edges = std::mem::take(&mut op.edges);
                 for (piece, edge) in [Piece::Head, Piece::Tail].into_iter().zip(edges) {
                     if let Some(edge) = edge {
                         self.add_part(number, piece, Operation::Write { durable: false }, edge);

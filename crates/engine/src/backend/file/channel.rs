@@ -42,8 +42,8 @@ pub struct FileChannel<R: Ring> {
     /// Commands whose volume was closed before they were passed to the ring.
     volume_closed: Vec<u32>,
     zeroes: Buffer,
-    /// Whether the file system has refused to zero a range.
-    must_write_zeroes: bool,
+    /// Whether the file system has refused to zero a range: one that has to stay allocated, and one that may become a hole.
+    must_write_zeroes: [bool; 2],
     /// Bytes that may still be copied inline in this turn.
     inline_bytes_left: u64,
     results: Vec<(u64, i32)>,
@@ -99,7 +99,7 @@ impl<R: Ring> FileChannel<R> {
             retries: Vec::new(),
             volume_closed: Vec::new(),
             zeroes: Buffer::EMPTY,
-            must_write_zeroes: false,
+            must_write_zeroes: [false; 2],
             inline_bytes_left: INLINE_TURN_BYTES,
             results: Vec::new(),
         }
@@ -225,7 +225,7 @@ impl<R: Ring> FileChannel<R> {
             // The volume was closed meanwhile.
             EBADF if file_command.step == Step::Sync => return self.handle_result(id, 0),
             EOPNOTSUPP if file_command.step == Step::Zero && !file_command.fast_only => {
-                self.must_write_zeroes = true;
+                self.must_write_zeroes[usize::from(file_command.may_unmap)] = true;
                 self.write_zeroes(id);
             }
             errno => return Some(status_of(errno)),
@@ -384,7 +384,7 @@ impl<R: Ring> IoChannel for FileChannel<R> {
                 file_command.split(tail);
             }
         }
-        if step == Step::Zero && self.must_write_zeroes {
+        if step == Step::Zero && self.must_write_zeroes[usize::from(command.zeroing.may_unmap)] {
             if command.zeroing.fast_only {
                 return Started::Done(Status::NotSupported);
             }
