@@ -109,6 +109,8 @@ impl NbdConnection {
             }
             if self.tls_begins && self.outbox.is_empty() {
                 self.begin_tls()?;
+                // The handshake takes long: other connections run before.
+                break;
             }
             if self.phase.is_disconnecting() {
                 return if self.is_closed() { Err(CloseReason::Done) } else { Ok(()) };
@@ -449,6 +451,10 @@ impl Connection for NbdConnection {
                 Next::Close
             }
         }
+    }
+
+    fn is_slow(&self) -> bool {
+        self.socket.is_handshaking()
     }
 
     fn panicked(&self) {

@@ -65,6 +65,12 @@ impl Socket {
         }
     }
 
+    /// Whether TLS has begun and keys are being agreed on, which takes milliseconds.
+    #[must_use]
+    pub fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
     /// DNS names of the client's certificate; returned once, after the client has presented one.
     pub fn peer_names(&mut self) -> Option<Vec<String>> {
         self.tls.as_mut()?.peer_names()

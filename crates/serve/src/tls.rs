@@ -156,6 +156,10 @@ impl TlsLayer {
         self.has_ended
     }
 
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
     /// DNS names of the client's certificate, which has been verified; returned once, after the client has presented
     /// one.
     pub(crate) fn peer_names(&mut self) -> Option<Vec<String>> {

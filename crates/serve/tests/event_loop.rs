@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -289,4 +290,61 @@ fn a_polled_connection_needs_signals_only_while_its_worker_sleeps_and_nothing_is
             }
         }
     }
+}
+
+/// Notes that it ran; the first one then blocks its worker for a while.
+struct Slow {
+    stream: UnixStream,
+    ran: Arc<Mutex<Vec<&'static str>>>,
+    gate: Option<Receiver<()>>,
+}
+
+impl Connection for Slow {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    fn run(&mut self, _: Instant, _: Ready) -> Next {
+        let mut byte = [0];
+        if self.stream.read(&mut byte).is_ok_and(|count| count == 1) {
+            self.ran.lock().unwrap().push(if self.is_slow() { "slow" } else { "quick" });
+            self.gate.take().iter().for_each(|gate| gate.recv().unwrap());
+        }
+        Next::Wait(Instant::NEVER)
+    }
+
+    fn panicked(&self) {}
+
+    fn is_slow(&self) -> bool {
+        self.gate.is_none()
+    }
+}
+
+#[test]
+fn of_many_slow_connections_one_runs_before_another_connection_has_its_turn() {
+    let (_engine, inboxes) = engine(1);
+    let ran = Arc::<Mutex<Vec<&'static str>>>::default();
+    let enter_slow = |gate| {
+        let (near, far) = UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        inboxes.add(0, |_| Arc::new(Mutex::new(Slow { stream: near, ran: Arc::clone(&ran), gate })));
+        far
+    };
+    let mut slow: Vec<_> = (0..10).map(|_| enter_slow(None)).collect();
+    let ((open_first, first), (open_second, second)) = (channel(), channel());
+    let (mut blocks, mut quick) = (enter_slow(Some(first)), enter_slow(Some(second)));
+    blocks.write_all(b"x").unwrap();
+    while ran.lock().unwrap().is_empty() {
+        std::thread::yield_now();
+    }
+    // The worker is held up: when it continues, all of these are ready, the slow ones first.
+    slow.iter_mut().for_each(|far| far.write_all(b"x").unwrap());
+    quick.write_all(b"x").unwrap();
+    open_first.send(()).unwrap();
+    open_second.send(()).unwrap();
+    while ran.lock().unwrap().len() < 12 {
+        std::thread::yield_now();
+    }
+    let ran = ran.lock().unwrap();
+    assert_eq!((ran[0], ran[1..3].contains(&"quick")), ("quick", true), "{ran:?}");
 }

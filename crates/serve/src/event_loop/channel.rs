@@ -1,6 +1,6 @@
 //! The channel of a worker: it runs connections, and sleeps until one of them or the target needs it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,6 +37,8 @@ pub struct EventLoopChannel {
     /// When connections are due to run.
     due: BTreeSet<(Instant, u64)>,
     events: Vec<(u64, Ready)>,
+    /// Slow connections that wait for their turn.
+    slow: VecDeque<u64>,
     /// Reused allocation.
     due_numbers: Vec<u64>,
     /// Rounds of running connections so far.
@@ -52,6 +54,8 @@ struct Registration {
     connection: SharedConnection,
     run_at: Instant,
     is_polled: bool,
+    /// Its readiness so far, if it is slow and waits for its turn.
+    deferred: Option<Ready>,
     /// The round in which it last ran.
     round: u64,
 }
@@ -83,6 +87,7 @@ impl EventLoopChannel {
             polled: Vec::new(),
             busy_poll: BusyPoll::new(busy_poll_max),
             due: BTreeSet::new(),
+            slow: VecDeque::new(),
             events: Vec::new(),
             due_numbers: Vec::new(),
             rounds: 0,
@@ -172,6 +177,16 @@ impl EventLoopChannel {
             self.run_connection(now, number, Ready::default());
         }
         self.due_numbers = due;
+        self.run_slow(now);
+    }
+
+    /// Runs one slow connection. The sockets are polled before the next one.
+    fn run_slow(&mut self, now: Instant) {
+        let Some(number) = self.slow.pop_front() else { return };
+        self.loops = LOOPS_BETWEEN_POLLS;
+        let Some(registration) = self.connections.get_mut(&number) else { return };
+        let ready = registration.deferred.take().unwrap_or_default();
+        self.run_in_turn(now, number, ready, true);
     }
 
     #[cold]
@@ -209,17 +224,33 @@ impl EventLoopChannel {
             self.polled.push(number);
         }
         lock(&connection).registered(Watch { poller: Arc::clone(&self.poller), number });
-        self.connections.insert(number, Registration { connection, run_at: Instant::NEVER, is_polled, round: 0 });
+        let registration = Registration { connection, run_at: Instant::NEVER, is_polled, deferred: None, round: 0 };
+        self.connections.insert(number, registration);
     }
 
+    /// Runs a connection; a slow one only in its turn.
     fn run_connection(&mut self, now: Instant, number: u64, ready: Ready) {
+        self.run_in_turn(now, number, ready, false);
+    }
+
+    fn run_in_turn(&mut self, now: Instant, number: u64, ready: Ready, is_its_turn: bool) {
         let Some(registration) = self.connections.get_mut(&number) else { return };
         // Several of its descriptors may be ready; it polls all of its rings in one run.
         if registration.is_polled && registration.round == self.rounds {
             return;
         }
-        registration.round = self.rounds;
         let mut connection = lock(&registration.connection);
+        if !is_its_turn && connection.is_slow() {
+            let deferred = registration.deferred.get_or_insert_with(|| {
+                self.slow.push_back(number);
+                Ready::default()
+            });
+            deferred.to_receive |= ready.to_receive;
+            deferred.to_send |= ready.to_send;
+            deferred.has_hung_up |= ready.has_hung_up;
+            return;
+        }
+        registration.round = self.rounds;
         // A panic ends this connection only: state that it shares with others is behind locks, which are released, and the
         // queue is not touched here.
         let next = catch_unwind(AssertUnwindSafe(|| connection.run(now, ready))).unwrap_or_else(|_| {
@@ -277,6 +308,9 @@ impl IoChannel for EventLoopChannel {
     }
 
     fn next_at(&self) -> Option<Instant> {
+        if !self.slow.is_empty() {
+            return Some(Instant::ZERO);
+        }
         let due = self.due.first().map(|&(run_at, _)| run_at);
         [due, self.target_channel.next_at()].into_iter().flatten().min()
     }

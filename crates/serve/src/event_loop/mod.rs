@@ -58,6 +58,11 @@ pub trait Connection: Send {
     /// It panicked and will be dropped.
     fn panicked(&self);
 
+    /// Whether its next run may take long, as a TLS handshake does. Such connections run one at a time, and others in between.
+    fn is_slow(&self) -> bool {
+        false
+    }
+
     /// Whether it can be [polled](Self::poll): it shares memory with its client, which does not have to signal while the worker
     /// polls. It runs once, however many of its descriptors are ready.
     fn is_polled(&self) -> bool {
