@@ -70,8 +70,8 @@ pub trait Ring: Send {
         Ok(None)
     }
 
-    /// Makes [`sleep`](Self::sleep) end when this descriptor is readable, too; returns whether it can. The caller then sleeps here only,
-    /// and soon after it has pushed jobs, so that one system call does both.
+    /// Makes [`sleep`](Self::sleep) end when this descriptor is readable, too; returns whether it can. The caller then sleeps here
+    /// while jobs are in flight, and soon after it has pushed them, so that one system call does both.
     ///
     /// # Errors
     /// If the system refuses a descriptor.

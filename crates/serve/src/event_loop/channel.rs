@@ -46,7 +46,8 @@ pub struct EventLoopChannel {
     loops: u32,
     /// Whether the wrapped channel has signaled a completion since it was last reaped.
     has_completions: bool,
-    /// Whether the worker sleeps in the wrapped channel, which watches the poller, instead of in the poller.
+    /// Whether the worker sleeps in the wrapped channel, which watches the poller, while commands are there. Otherwise it sleeps in
+    /// the poller, which takes a system call less.
     sleeps_in_target: bool,
 }
 
@@ -324,7 +325,7 @@ impl IoChannel for EventLoopChannel {
             && self.inbox().event_fd.may_sleep()
             && !self.poll_memory(true)
         {
-            if self.sleeps_in_target {
+            if self.sleeps_in_target && self.inbox().at_target.load(Relaxed) > 0 {
                 self.target_channel.sleep(timeout);
                 if self.target_channel.take_readiness() {
                     self.poll_sockets(Some(Duration::ZERO));
