@@ -134,7 +134,8 @@ impl Client<'_> {
                 shared.ended[bio.owner as usize].fetch_add(1, Release);
             }
             Action::Wake(Waiter(number)) => shared.woken[number as usize].store(true, Release),
-            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) => {}
+            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) | Action::MoveSubmitter { .. } => {
+            }
         });
         answer
     }

@@ -61,7 +61,7 @@ impl Cpu<'_> {
                 served.ended.fetch_add(1, Ordering::SeqCst);
             }
             Action::Wake(waiter) => served.beds.wake(waiter),
-            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) => {
+            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) | Action::MoveSubmitter { .. } => {
                 unreachable!("its tags are not shared")
             }
         });

@@ -269,7 +269,7 @@ impl<'a> Cpu<'a> {
                 served.ended.fetch_add(1, Ordering::SeqCst);
             }
             Action::Wake(waiter) => served.beds.wake(waiter),
-            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) => {
+            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) | Action::MoveSubmitter { .. } => {
                 unreachable!("its tags are not shared")
             }
         });

@@ -74,7 +74,7 @@ impl Worker {
                 *woken.lock().unwrap() = true;
                 condvar.notify_one();
             }
-            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) => {
+            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) | Action::MoveSubmitter { .. } => {
                 unreachable!("its tags are not shared")
             }
         });

@@ -47,7 +47,7 @@ fn main() {
                 Action::Wake(Waiter(thread)) => woken[thread as usize].store(true, SeqCst),
                 Action::TimedOut { cpu, id } => unreachable!("{cpu:?} has kept {id:?}"),
                 Action::RunOther { .. } => unreachable!("no other queue shares its tags"),
-                Action::Arbitrate(weights) => unreachable!("no policy asks for {weights:?}"),
+                Action::Arbitrate(_) | Action::MoveSubmitter { .. } => unreachable!("no policy asks for it"),
             });
         }
     };

@@ -38,6 +38,7 @@ mod raid;
 mod random;
 mod ssd;
 mod streams;
+mod transport;
 
 pub use flash::{
     ArbitrationParameters, CollectionParameters, Flash, FlashParameters, Placement, SlcCacheParameters,
@@ -55,3 +56,4 @@ pub use preset::{
 };
 pub use raid::{Raid, RaidParameters};
 pub use ssd::{GarbageCollection, Ssd, SsdParameters};
+pub use transport::TransportParameters;

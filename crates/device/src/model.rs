@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Sector};
-use hoistway_blk::request::{Arbitration, QueueClass};
+use hoistway_blk::request::{Arbitration, QueueClass, Transport};
 
 /// A command as the driver sends it to the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,6 +120,8 @@ pub struct Shape {
     pub max_segments: u16,
     /// Its weighted round robin between classes of hardware queues, if it has that.
     pub arbitration: Option<Arbitration>,
+    /// The transport between the host's block layer and it, if there is one.
+    pub transport: Option<Transport>,
 }
 
 impl Shape {

@@ -124,7 +124,7 @@ fn each_error_names_file_line_key_and_what_was_expected() {
             "[shape]\n",
             "[Shape]\n",
             "my.toml:5: `Shape` is not a key that this model knows; expected one of `name`, \
-             `title`, `model`, `shape`, `ssd`, `throttle`, `faults`, `tracer`, `calibration`",
+             `title`, `model`, `shape`, `ssd`, `throttle`, `faults`, `tracer`, `transport`, `calibration`",
         ),
         (
             "hw_queues = 1",
@@ -213,7 +213,7 @@ fn each_error_names_file_line_key_and_what_was_expected() {
 fn the_section_must_be_that_of_the_model() {
     let error = error_of("model = \"ssd\"", "model = \"null\"");
     let expected = "my.toml:18: `ssd` is not a key that this model knows; expected one of `name`, `title`, `model`, \
-                    `shape`, `null`, `throttle`, `faults`, `tracer`, `calibration`";
+                    `shape`, `null`, `throttle`, `faults`, `tracer`, `transport`, `calibration`";
     assert_eq!(error, expected);
 }
 
@@ -372,8 +372,8 @@ fn an_unknown_name_is_refused_with_the_known_ones() {
     assert_eq!(
         error.to_string(),
         "there is no built-in device `floppy`; expected one of emmc, hgst-he10-8tb, intel-p4800x-375gb, intel-s3520-1600gb, \
-         laptop-hdd, micron-9100-1600gb, null, nvme-wrr, raid-64-queues, samsung-980pro-1tb, sd-card, throttled-cloud-volume, \
-         usb-stick, one of 36 SSDs by model (see `hoistway devices`), a class of devices (hdd, sata-ssd, nvme, usb-stick, \
+         laptop-hdd, micron-9100-1600gb, null, nvme-over-tcp, nvme-wrr, raid-64-queues, samsung-980pro-1tb, sd-card, \
+         throttled-cloud-volume, usb-stick, one of 36 SSDs by model (see `hoistway devices`), a class of devices (hdd, sata-ssd, nvme, usb-stick, \
          sd-card, emmc, laptop-hdd, cloud-volume), or a preset file"
     );
 }
@@ -555,6 +555,56 @@ fn every_builtin_preset_has_a_range_or_says_that_it_was_made_without_measurement
         let calibration = preset.calibration();
         let kinds = [calibration.range.is_some(), calibration.assumed, calibration.on.contains("iocost-benchmarks")];
         assert_eq!(kinds.iter().filter(|is| **is).count(), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_transport_is_part_of_the_shape_and_refused_where_hardware_queues_have_another_use() {
+    let preset = Preset::builtin("nvme-over-tcp").unwrap();
+    let transport = preset.transport().unwrap();
+    assert_eq!(preset.shape().transport.map(|transport| transport.batch), Some(16));
+    assert_eq!([0, 8, 128].map(|sectors| transport.time_of(sectors).0), [5000, 5400, 11_400]);
+    assert_eq!(transport.doorbell().0, 50_000);
+    assert!(
+        preset.describe().contains("behind a transport: a worker on each CPU, 5000 ns a request"),
+        "{}",
+        preset.describe()
+    );
+    assert_eq!(Preset::builtin("null").unwrap().shape().transport, None);
+    let section = "[transport]\nrequest_ns = 5000\nkib_ns = 100\nbatch = 16\ndoorbell_us = 50\n\n[calibration]";
+    let refused = |name: &str, section: &str| {
+        let text = Preset::builtin_toml(name).unwrap().replace("[calibration]", section);
+        Preset::from_toml(&text, "my.toml").unwrap_err().to_string()
+    };
+    for (name, section, expected) in [
+        (
+            "intel-s3520-1600gb",
+            section.to_owned(),
+            "`transport` is given; expected no transport, or `shape.scsi` false",
+        ),
+        (
+            "nvme-wrr",
+            section.to_owned(),
+            "`transport` is given; expected no transport, or no section `flash.arbitration`",
+        ),
+        (
+            "null",
+            section.replace("5000", "0"),
+            "`transport.request_ns` is 0; expected a whole number of nanoseconds from 1",
+        ),
+        (
+            "null",
+            section.replace("batch = 16", "batch = 0"),
+            "`transport.batch` is 0; expected a whole number of requests",
+        ),
+        (
+            "null",
+            section.replace("batch = 16\n", ""),
+            "`transport.batch` is missing; expected a whole number of requests",
+        ),
+    ] {
+        let error = refused(name, &section);
+        assert!(error.contains(expected), "{name}:\n  gives    {error}\n  expected {expected}");
     }
 }
 

@@ -49,6 +49,8 @@ fn elevator(scheduler: &str, kernel: Kernel, device: Device) -> Elevator<Local> 
         queue_depth: device.queue_depth,
         capacity: device.nr_requests(),
         arbitration: None,
+        transport: None,
+        seed: 0,
         now: generation.hz.now(Instant::ZERO),
     };
     let schedulers = all_schedulers();

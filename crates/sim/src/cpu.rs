@@ -41,6 +41,7 @@ mod moves;
 mod preemption;
 mod sleep;
 mod wakes;
+mod work;
 
 use hoistway_blk::ground::{CpuId, Instant, Nanos};
 use hoistway_blk::queue::CompletionPlace;
@@ -54,6 +55,7 @@ use crate::task::Task;
 pub(crate) use preemption::Enqueued;
 use sleep::{CpuRandomness, IdleStates, part_of};
 pub(crate) use wakes::Woken;
+pub(crate) use work::Work;
 
 /// Longest time that interrupts can delay a task: Linux then defers interrupt work to ksoftirqd. The value is assumed.
 const INTERRUPT_TIME_MAX: Nanos = Nanos::from_millis(2);

@@ -122,6 +122,7 @@ impl QueueSettings {
             hctx_of_cpu: None,
             queue_depth: shape.queue_depth,
             arbitration: shape.arbitration,
+            transport: shape.transport,
             host_wide_tags: shape.host_wide_tags,
             nr_requests: self.nr_requests,
             merging: Merging::Full,
@@ -170,7 +171,7 @@ impl SimulatedDisk {
             AnyQueue::new(&config, scheduler)?
         };
         let interrupts = interrupts(&queue, config.cpus, number);
-        let mut driver = DiskDriver::new(backing, config.cpu_map().classes().to_vec());
+        let mut driver = DiskDriver::new(backing, &config.cpu_map());
         if let AnyQueue::Mq(queue) = &queue
             && let Some(weights) = queue.arbitration()
         {

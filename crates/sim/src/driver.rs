@@ -3,16 +3,19 @@
 use hoistway_blk::bio::Status;
 use hoistway_blk::drive::{Answer, Driver, Refusal};
 use hoistway_blk::ground::{CpuId, HctxId, Instant, Now};
-use hoistway_blk::request::{QueueClass, Rq};
-use hoistway_device::{self as device, Command, Device, Schedule, Shape};
+use hoistway_blk::request::{CpuMap, QueueClass, Rq};
+use hoistway_device::{self as device, Command, Device, Preset, Schedule, Shape};
 
 use crate::io_thread::IoThread;
 use crate::locks::LockMeter;
+use crate::transport::TransportWorkers;
 
 /// What executes the commands of a disk.
 pub(crate) enum Backing {
     /// A device model.
     Device(Box<dyn Device>),
+    /// A device model behind a transport.
+    Transport(Box<TransportWorkers>),
     /// The I/O thread of a virtual disk.
     Thread(Box<IoThread>),
 }
@@ -47,9 +50,19 @@ struct Budget {
 }
 
 impl Backing {
+    /// The device of a preset, behind its transport if it has one.
+    pub(crate) fn of(preset: &Preset, seed: u64) -> Backing {
+        let device = preset.build(seed);
+        match preset.transport() {
+            Some(parameters) => Backing::Transport(Box::new(TransportWorkers::new(device, parameters))),
+            None => Backing::Device(device),
+        }
+    }
+
     pub(crate) fn shape(&self) -> &Shape {
         match self {
             Backing::Device(device) => device.shape(),
+            Backing::Transport(workers) => workers.device.shape(),
             Backing::Thread(thread) => &thread.shape,
         }
     }
@@ -57,6 +70,7 @@ impl Backing {
     fn interrupts(&self) -> bool {
         match self {
             Backing::Device(device) => device.interrupts(),
+            Backing::Transport(workers) => workers.device.interrupts(),
             Backing::Thread(_) => true,
         }
     }
@@ -65,6 +79,10 @@ impl Backing {
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), device::Refusal> {
         match self {
             Backing::Device(device) => device.submit(now, command, schedule),
+            Backing::Transport(workers) => {
+                workers.queue(now, command, schedule);
+                Ok(())
+            }
             Backing::Thread(thread) => {
                 thread.queue(now, command, schedule);
                 Ok(())
@@ -74,7 +92,11 @@ impl Backing {
 }
 
 impl DiskDriver {
-    pub(crate) fn new(backing: Backing, classes: Vec<QueueClass>) -> Self {
+    /// `map` is that of the disk's queue.
+    pub(crate) fn new(mut backing: Backing, map: &CpuMap) -> Self {
+        if let Backing::Transport(workers) = &mut backing {
+            workers.attach(map);
+        }
         let shape = backing.shape();
         let queue_depth = shape.queue_depth;
         let budget = shape.scsi.then_some(Budget { taken: 0, depth: queue_depth, was_refused: false });
@@ -87,7 +109,7 @@ impl DiskDriver {
             in_flight: (0..tags).map(|_| None).collect(),
             tag_stride,
             budget,
-            classes,
+            classes: map.classes().to_vec(),
             backing,
         }
     }
@@ -194,12 +216,10 @@ impl Driver for DiskDriver {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_device::Preset;
-
     use super::*;
 
     fn driver(device: &str) -> DiskDriver {
-        DiskDriver::new(Backing::Device(Preset::builtin(device).unwrap().build(1)), Vec::new())
+        DiskDriver::new(Backing::of(&Preset::builtin(device).unwrap(), 1), &CpuMap::new(1, [1, 0, 0]))
     }
 
     #[test]

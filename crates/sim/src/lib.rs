@@ -32,6 +32,7 @@ mod statistics;
 mod submitter;
 mod task;
 mod throttling;
+mod transport;
 mod virtual_disk;
 mod workers;
 

@@ -200,6 +200,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         device.wake(self.now, detail, &mut driver.schedule);
                         self.settle(target, CpuId(0));
                     }
+                    Backing::Transport(_) => self.call_transport(target, detail, setting),
                     Backing::Thread(_) => self.act(Sleeper::IoThread(target), setting),
                 }
             }

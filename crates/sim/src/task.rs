@@ -48,6 +48,8 @@ pub(crate) struct Task {
     pub(crate) is_on_cpu: bool,
     /// The CPUs that it may run on; `None` for all.
     cpus: Option<Arc<[u32]>>,
+    /// The CPU among these that a scheduler has placed it on, as if it were bound to it.
+    placed_on: Option<CpuId>,
     /// CPU time of the first step of its turn, and of the switch before that.
     pub(crate) entry: Nanos,
     pub(crate) switch: Nanos,
@@ -129,6 +131,7 @@ impl Task {
             is_running: false,
             is_on_cpu: false,
             cpus: process.standing.cpus.clone(),
+            placed_on: None,
             entry: Nanos::ZERO,
             switch: Nanos::ZERO,
             extra_pages: 0,
@@ -191,7 +194,27 @@ impl Task {
 
     /// Whether it may run on a CPU.
     pub(crate) fn may_run_on(&self, cpu: CpuId) -> bool {
+        match self.placed_on {
+            Some(placed_on) => cpu == placed_on,
+            None => self.is_allowed_on(cpu),
+        }
+    }
+
+    fn is_allowed_on(&self, cpu: CpuId) -> bool {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu.0))
+    }
+
+    /// Has it run on a CPU from its next wake-up on, if it is allowed there.
+    pub(crate) fn place_on(&mut self, cpu: CpuId) {
+        if self.is_allowed_on(cpu) {
+            self.placed_on = Some(cpu);
+        }
+    }
+
+    /// The CPU that it has to run on and does not.
+    #[inline]
+    pub(crate) fn placed_elsewhere(&self) -> Option<CpuId> {
+        self.placed_on.filter(|&cpu| cpu != self.cpu)
     }
 
     /// Preempts it in the middle of its turn, with this much of its step left. It stays runnable.

@@ -104,6 +104,7 @@ impl VirtualDisk {
             max_sectors: MAX_SECTORS,
             max_segments: self.max_segments,
             arbitration: None,
+            transport: None,
             ..lower.clone()
         }
     }

@@ -22,7 +22,7 @@ use crate::caller::block_queue::BlockQueue;
 use crate::caller::env::{Cx, Env};
 use crate::drive::driver::Driver;
 use crate::drive::effects::{Effect, Effects};
-use crate::ground::ids::{CpuId, HctxId, QueueId, RqId, Waiter};
+use crate::ground::ids::{CpuId, HctxId, IoContextId, QueueId, RqId, Waiter};
 use crate::ground::time::{Instant, Nanos};
 
 /// A kind of pending work of a queue.
@@ -69,6 +69,13 @@ pub enum Action {
     },
     /// Call [`Driver::arbitrate`] with these weights.
     Arbitrate(Option<[u16; 3]>),
+    /// Have a process run on another CPU from its next wake-up on, if it is allowed to run there.
+    MoveSubmitter {
+        /// The I/O context of the process.
+        io_context: IoContextId,
+        /// The CPU.
+        cpu: CpuId,
+    },
 }
 
 /// The clock and the workers of a caller. An [`Instant`] is the simplest implementation: the current time, with workers
@@ -202,6 +209,7 @@ impl Agenda {
             Effect::TimedOut { cpu, id } => return Some(Action::TimedOut { cpu, id }),
             Effect::RunOther { queue, hctx } => return Some(Action::RunOther { queue, hctx }),
             Effect::Arbitrate(weights) => return Some(Action::Arbitrate(weights)),
+            Effect::MoveSubmitter { io_context, cpu } => return Some(Action::MoveSubmitter { io_context, cpu }),
             Effect::RunHctx { hctx, delay } => self.run(queue, hctx, delay, workers),
             Effect::RunAll { delay } => self.run_all(queue, cpu, delay, workers),
             Effect::KickRequeue => {

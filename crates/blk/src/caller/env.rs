@@ -77,10 +77,13 @@ impl<E: Env> Cx<'_, E> {
         }
     }
 
-    /// The same after a call into a policy that steers, which may also change the weights of the drive.
+    /// The same after a call into a policy that steers, which may also change the weights of the drive and move processes.
     pub fn take_requested_by_steering(&mut self) {
         if let Some(weights) = self.scratch.requested.arbitrate.take() {
             self.effects.push(Effect::Arbitrate(Some(weights)));
+        }
+        if let Some((io_context, cpu)) = self.scratch.requested.move_submitter.take() {
+            self.effects.push(Effect::MoveSubmitter { io_context, cpu });
         }
         self.take_requested();
     }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use crate::bio::{Bio, Status};
-use crate::ground::ids::{CpuId, HctxId, QueueId, RqId, Waiter};
+use crate::ground::ids::{CpuId, HctxId, IoContextId, QueueId, RqId, Waiter};
 use crate::ground::time::{Instant, Nanos, Now};
 use crate::policy::{ElevatorCx, RequestedActions};
 
@@ -63,6 +63,13 @@ pub enum Effect {
     SetWindow(Instant),
     /// Have the drive arbitrate between the classes of hardware queues high, medium and low by these weights; `None`: as it does by itself.
     Arbitrate(Option<[u16; 3]>),
+    /// Have a process run on another CPU from its next wake-up on, if it is allowed to run there.
+    MoveSubmitter {
+        /// The I/O context of the process.
+        io_context: IoContextId,
+        /// The CPU.
+        cpu: CpuId,
+    },
 }
 
 /// The effects of one or more calls, in order.
@@ -201,6 +208,9 @@ impl Effects {
         }
         if requested.arbitrate.is_some() {
             self.push(Effect::Arbitrate(requested.arbitrate));
+        }
+        if let Some((io_context, cpu)) = requested.move_submitter {
+            self.push(Effect::MoveSubmitter { io_context, cpu });
         }
         for hctx in requested.run_hctxs.iter() {
             self.push(Effect::RunHctx { hctx, delay: Nanos::ZERO });

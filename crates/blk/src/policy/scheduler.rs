@@ -118,6 +118,8 @@ pub struct RequestedActions {
     pub run_hctxs: WokenHctxs,
     /// Set the weights of the drive's classes high, medium and low; only a [steering](super::Steering) policy requests it.
     pub arbitrate: Option<[u16; 3]>,
+    /// Have this process run on this CPU from its next wake-up on; only a [steering](super::Steering) policy requests it.
+    pub move_submitter: Option<(IoContextId, CpuId)>,
 }
 
 /// The context of a call into an elevator.

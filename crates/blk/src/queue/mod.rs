@@ -61,7 +61,7 @@ use crate::ground::time::Now;
 use crate::ground::tunables::StoreError;
 use crate::policy::{ContentionOptions, SchedulerEvent};
 use crate::request::Rq;
-use crate::request::cpu_map::{Arbitration, CpuMap, QueueType};
+use crate::request::cpu_map::{Arbitration, CpuMap, QueueType, Transport};
 use crate::request::merge::{MergeRules, Merging};
 use crate::schedulers::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Row, scaled};
 use crate::tags::{TagLayout, TagSet, TagUser};
@@ -98,6 +98,8 @@ pub struct QueueConfig {
     pub queue_depth: u32,
     /// The drive's weighted round robin between classes of hardware queues, if it has that.
     pub arbitration: Option<Arbitration>,
+    /// The transport between the block layer and the device, if there is one. A device behind one has no arbitration.
+    pub transport: Option<Transport>,
     /// All hardware queues share one space of driver tags.
     pub host_wide_tags: bool,
     /// Scheduler tags of each hardware queue; `None` for the kernel's default. Without a scheduler it bounds the
@@ -213,6 +215,7 @@ impl QueueConfig {
             hctx_of_cpu: None,
             queue_depth: 32,
             arbitration: None,
+            transport: None,
             host_wide_tags: false,
             nr_requests: None,
             merging: Merging::Full,
@@ -269,7 +272,8 @@ impl QueueConfig {
         match &self.hctx_of_cpu {
             Some(hctx_of_cpu) => CpuMap::of_one_type(hctx_of_cpu),
             None => self
-                .cpu_map_of_classes()
+                .cpu_map_of_transport()
+                .or_else(|_| self.cpu_map_of_classes())
                 .unwrap_or_else(|_| CpuMap::new(self.cpus, [self.hw_queues, self.read_queues, self.poll_queues])),
         }
     }
@@ -284,6 +288,31 @@ impl QueueConfig {
         }
         let has_too_few = || format!("three hardware queues, but this device has {}", self.hw_queues);
         CpuMap::of_classes(self.cpus, self.hw_queues).ok_or_else(has_too_few)
+    }
+
+    /// The map of a device behind a transport; otherwise what is missing for steering between its workers.
+    fn cpu_map_of_transport(&self) -> Result<CpuMap, String> {
+        if self.transport.is_none() {
+            return Err("a transport with a worker on each CPU, which this device does not have".to_owned());
+        }
+        if self.hctx_of_cpu.is_some() || self.read_queues + self.poll_queues > 0 {
+            return Err("hardware queues of one type, spread by the kernel".to_owned());
+        }
+        let has_too_few = || {
+            let needed = 2 * u32::from(self.cpus);
+            format!("two hardware queues for each CPU, {needed} here, but this device has {}", self.hw_queues)
+        };
+        CpuMap::of_transport(self.cpus, self.hw_queues).ok_or_else(has_too_few)
+    }
+
+    /// What a scheduler needs and the device does not have.
+    fn missing_for(&self, row: &Row) -> Option<String> {
+        let lacks_arbitration = || self.cpu_map_of_classes().err().filter(|_| row.needs_arbitration);
+        let has_workers = || match self.cpu_map_of_transport() {
+            Ok(_) if self.cpus < 2 => Err("at least two CPUs, between which it moves work".to_owned()),
+            map => map,
+        };
+        lacks_arbitration().or_else(|| has_workers().err().filter(|_| row.needs_transport))
     }
 
     /// Maps of scheduler tags.
@@ -531,9 +560,7 @@ fn make_elevator<Sh: Sharing>(
         .clone()
         .find(|row| row.name == scheduler)
         .ok_or_else(|| ConfigError::unknown(scheduler, candidates.by_ref()))?;
-    if row.needs_arbitration
-        && let Err(missing) = config.cpu_map_of_classes()
-    {
+    if let Some(missing) = config.missing_for(row) {
         return Err(ConfigError::new("scheduler", format!("{} needs {missing}", row.name)));
     }
     let nr_requests = config.scheduler_depth();
@@ -546,6 +573,8 @@ fn make_elevator<Sh: Sharing>(
         queue_depth: config.queue_depth,
         capacity: nr_requests * config.scheduler_maps(),
         arbitration: config.arbitration,
+        transport: config.transport,
+        seed: config.hint_seed.unwrap_or_default(),
         now: Now::default(),
     };
     Ok(Elevator::new(&config.schedulers, row, &queue, &config.cpu_map()).with(config.contention_options))

@@ -320,6 +320,7 @@ impl Bench {
                 Effect::SetTimer(_) => "set timer".into(),
                 Effect::CancelTimer => "cancel timer".into(),
                 Effect::Arbitrate(weights) => format!("arbitrate {weights:?}"),
+                Effect::MoveSubmitter { io_context, cpu } => format!("move {} to {}", io_context.0, cpu.0),
                 Effect::TimedOut { cpu, id } => format!("timed out on {}: {}", cpu.0, id.0),
                 Effect::SetTimeout(_) | Effect::SetWindow(_) => continue,
             });
@@ -345,7 +346,7 @@ impl Bench {
                 cx.cpu = cpu;
                 queue.timed_out(cx, id);
             }
-            Action::RunOther { .. } | Action::Arbitrate(_) => {
+            Action::RunOther { .. } | Action::Arbitrate(_) | Action::MoveSubmitter { .. } => {
                 unreachable!("its tags are not shared, and the agenda arbitrates")
             }
         });

@@ -55,6 +55,14 @@ pub struct Arbitration {
     pub weight_max: u16,
 }
 
+/// A transport between block layer and device, such as a network: a worker on each CPU sends the requests of two hardware queues, those of
+/// the first as soon as it can, those of the second in batches, and only while the first is empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transport {
+    /// Requests of a batch.
+    pub batch: u16,
+}
+
 /// The hardware queues of a device: those of type default first, then those for reads, then those for polled I/O.
 #[derive(Clone, Debug)]
 pub struct CpuMap {
@@ -141,6 +149,25 @@ impl CpuMap {
             }
         }
         Some(CpuMap { hctxs_of_classes, ..map })
+    }
+
+    /// Two hardware queues for each CPU of a device behind a [`Transport`]: the first of class high, which I/O without a class takes, and the
+    /// second of class low; `None` if there are fewer.
+    #[must_use]
+    pub fn of_transport(cpus: u16, queues: u16) -> Option<Self> {
+        if u32::from(queues) < 2 * u32::from(cpus) {
+            return None;
+        }
+        let (cpus, id) = (usize::from(cpus), |index: usize| HctxId(index as u16));
+        let map = CpuMap::of_one_type(&(0..cpus).map(id).collect::<Vec<_>>());
+        let classes =
+            [QueueClass::High, QueueClass::Low].into_iter().flat_map(|class| std::iter::repeat_n(class, cpus));
+        Some(CpuMap {
+            classes: classes.collect(),
+            hctxs_of_classes: (0..cpus).map(|cpu| [cpu, cpu, cpus + cpu].map(id)).collect(),
+            served: [map.served.clone(), map.served.clone()].concat(),
+            ..map
+        })
     }
 
     fn from_table(cpus: usize, hctx_of: Vec<HctxId>) -> Self {
@@ -254,6 +281,21 @@ mod tests {
         assert!((0..3).all(|hctx| map.served(HctxId(hctx)).len() == 2));
         let map = CpuMap::of_classes(7, 7).unwrap();
         assert_eq!(letters(&map), "HMLHMLM", "the last group has the rest");
+    }
+
+    #[test]
+    fn behind_a_transport_each_cpu_has_a_first_and_a_second_queue() {
+        let map = CpuMap::of_transport(3, 8).unwrap();
+        assert_eq!(
+            (map.hctxs(), of(&map, QueueType::Default), of(&map, QueueType::Read)),
+            (6, vec![0, 1, 2], vec![0, 1, 2])
+        );
+        for cpu in 0..3 {
+            assert_eq!(of_class(&map, cpu), [cpu as u16, cpu as u16, cpu as u16 + 3]);
+            assert_eq!([cpu, cpu + 3].map(|hctx| map.served(HctxId(hctx as u16))), [[CpuId(cpu)]; 2]);
+        }
+        assert_eq!(map.classes()[2..4], [QueueClass::High, QueueClass::Low]);
+        assert!(CpuMap::of_transport(3, 5).is_none(), "a CPU would have only one");
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod flush_steps;
 pub(crate) mod merge;
 pub(crate) mod plug;
 
-pub use cpu_map::{Arbitration, CpuMap, QueueClass, QueueType};
+pub use cpu_map::{Arbitration, CpuMap, QueueClass, QueueType, Transport};
 pub use merge::{Edge, Merge, MergeRules, Merging};
 pub use plug::Plug;
 

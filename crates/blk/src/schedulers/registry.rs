@@ -11,7 +11,7 @@ use crate::ground::kernel::{DeadlineGeneration, Generation, Kernel};
 use crate::ground::sharing::Threads;
 use crate::ground::time::Now;
 use crate::policy::{AnyFamily, AnySteeringFamily, BoxedScheduler, Family, Scheduler, SteeringFamily};
-use crate::request::cpu_map::Arbitration;
+use crate::request::cpu_map::{Arbitration, Transport};
 
 use super::{ASYNC_PERCENT, BfqConfig, KyberConfig, MqDeadlineConfig};
 
@@ -65,6 +65,10 @@ pub struct Attachment<'a> {
     pub capacity: u32,
     /// The drive's weighted round robin between classes of hardware queues, if it has that.
     pub arbitration: Option<Arbitration>,
+    /// The transport between the block layer and the device, if there is one.
+    pub transport: Option<Transport>,
+    /// The seed of the scheduler's random draws.
+    pub seed: u64,
     /// When it is attached, on a legacy queue. A multi-queue one passes the time only with calls.
     pub now: Now,
 }
@@ -149,6 +153,8 @@ pub struct Row {
     pub weights: bool,
     /// Whether it needs a drive with weighted round robin between [classes](crate::request::QueueClass) of hardware queues.
     pub needs_arbitration: bool,
+    /// Whether it needs a [transport](Transport) between the block layer and the device, with a worker on each of several CPUs.
+    pub needs_transport: bool,
     /// The duration of a section under its lock, in percent of mq-deadline's, if the host's profile does not list it.
     pub section_percent: u32,
     /// Creates it for a queue, unless the [registry](Registry::with_row_and_maker) has another maker for it.
@@ -169,6 +175,7 @@ impl Row {
             priorities: |_| Priorities::No,
             weights: false,
             needs_arbitration: false,
+            needs_transport: false,
             section_percent: 100,
             make,
         }
@@ -386,6 +393,8 @@ mod tests {
             queue_depth: 1,
             capacity: 1,
             arbitration: None,
+            transport: None,
+            seed: 0,
             now: Now::default(),
         };
         let is_bfq = |registry: &Registry| {

@@ -224,7 +224,8 @@ impl<'a, M: Meter> LoopThread<'a, M> {
             }
             Action::Wake(Waiter(thread)) => shared.woken[thread as usize].store(true, SeqCst),
             // Requests never time out at this driver, and no other queue shares its tags.
-            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) => {}
+            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) | Action::MoveSubmitter { .. } => {
+            }
         });
     }
 }

@@ -37,6 +37,7 @@ pub(super) fn document(text: &str) -> Result<(), PresetProblem> {
     check_striping(table)?;
     check_fua(table)?;
     check_inner(table)?;
+    check_transport(table)?;
     check_assumed(table)?;
     check_sources(table, model)
 }
@@ -215,11 +216,27 @@ fn check_inner(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     if matches!(preset.parameters(), Parameters::Raid(..)) {
         return refuse("a device that is not a RAID card itself".into());
     }
+    if preset.transport().is_some() {
+        return refuse("a device without a transport".into());
+    }
     let bytes = value("shape", "capacity_gb").and_then(|value| number_of(value.get_ref())).map_or(0, bytes_from_gb);
     if preset.shape().capacity_sectors < bytes / SECTOR_BYTES {
         return refuse(format!("a device of at least `shape.capacity_gb`, which is {} GB", bytes as f64 / 1e9));
     }
     Ok(())
+}
+
+/// A transport needs hardware queues of its own: a SCSI disk has one, and those of a drive with arbitration have classes already.
+fn check_transport(table: &DeTable<'_>) -> Result<(), PresetProblem> {
+    let Some((name, _)) = table.get_key_value("transport") else { return Ok(()) };
+    let value = |section, name| table.get(section).and_then(|section| section.get_ref().as_table()?.get(name));
+    let is_scsi = value("shape", "scsi").and_then(|flag| flag.get_ref().as_bool()) == Some(true);
+    let expected = match (is_scsi, value("flash", "arbitration")) {
+        (true, _) => "no transport, or `shape.scsi` false",
+        (false, Some(_)) => "no transport, or no section `flash.arbitration`",
+        (false, None) => return Ok(()),
+    };
+    Err(PresetProblem::with_key(&name.span(), "transport".into(), "is given".into(), expected.to_owned()))
 }
 
 /// A preset with assumed numbers has no residuals.

@@ -65,6 +65,7 @@ pub(super) fn file(name: &str) -> Option<PresetFile> {
         throttle: None,
         faults: None,
         tracer: None,
+        transport: None,
         calibration: Calibration {
             on: format!(
                 "saturated bandwidth and random 4 KiB I/Os a second of {} measurement(s) for iocost (iocost-benchmarks)",

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::Preset;
+use crate::transport::TransportParameters;
 
 /// Several lines: the device, the calibration, its errors, and the source of each number.
 pub(super) fn describe(preset: &Preset) -> String {
@@ -39,6 +40,14 @@ fn write_description(preset: &Preset, out: &mut String) -> std::fmt::Result {
         flag(shape.write_cache, "volatile write cache", "no volatile write cache"),
         flag(shape.fua, "FUA", "no FUA"),
     )?;
+    if let Some(transport) = &preset.transport {
+        let TransportParameters { request_ns, kib_ns, batch, doorbell_us } = transport;
+        writeln!(
+            out,
+            "  behind a transport: a worker on each CPU, {request_ns} ns a request and {kib_ns} ns a KiB, batches of \
+             {batch} or {doorbell_us} us"
+        )?;
+    }
     writeln!(out, "  calibrated on: {}", calibration.on)?;
     if let Some(host) = &calibration.host {
         writeln!(out, "  fitted with the host profile: {host}")?;

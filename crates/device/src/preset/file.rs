@@ -12,6 +12,7 @@ use crate::null::NullParameters;
 use crate::optane::OptaneParameters;
 use crate::raid::RaidParameters;
 use crate::ssd::SsdParameters;
+use crate::transport::TransportParameters;
 
 /// A preset file: fill it in and serialize it in order to write one. It is unchecked until it becomes a [`Preset`].
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -52,6 +53,9 @@ pub struct PresetFile {
     /// The tracer, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracer: Option<TracerParameters>,
+    /// The transport between the host and it, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<TransportParameters>,
     /// The sources of the numbers.
     pub calibration: Calibration,
 }
@@ -130,6 +134,7 @@ impl ShapeSection {
             max_sectors: self.max_sectors,
             max_segments: self.max_segments,
             arbitration: None,
+            transport: None,
         }
     }
 }
@@ -162,6 +167,7 @@ impl PresetFile {
             title: self.title,
             shape: self.shape,
             parameters,
+            transport: self.transport,
             middleware: Middleware { throttle: self.throttle, faults: self.faults, tracer: self.tracer },
             calibration: self.calibration,
         })
@@ -197,6 +203,7 @@ impl From<Preset> for PresetFile {
             throttle: preset.middleware.throttle,
             faults: preset.middleware.faults,
             tracer: preset.middleware.tracer,
+            transport: preset.transport,
             calibration: preset.calibration,
         };
         match preset.parameters {

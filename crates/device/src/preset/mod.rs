@@ -31,10 +31,11 @@ use crate::null::{Null, NullParameters};
 use crate::optane::{Optane, OptaneParameters};
 use crate::raid::{Raid, RaidParameters};
 use crate::ssd::{Ssd, SsdParameters};
+use crate::transport::TransportParameters;
 
 /// The built-in presets with a file: name and text. The name is also that of the file. Others are generated from a table
 /// ([`coarse`]).
-const BUILTIN: [(&str, &str); 13] = [
+const BUILTIN: [(&str, &str); 14] = [
     ("emmc", include_str!("../../presets/emmc.toml")),
     ("hgst-he10-8tb", include_str!("../../presets/hgst-he10-8tb.toml")),
     ("intel-p4800x-375gb", include_str!("../../presets/intel-p4800x-375gb.toml")),
@@ -42,6 +43,7 @@ const BUILTIN: [(&str, &str); 13] = [
     ("laptop-hdd", include_str!("../../presets/laptop-hdd.toml")),
     ("micron-9100-1600gb", include_str!("../../presets/micron-9100-1600gb.toml")),
     ("null", include_str!("../../presets/null.toml")),
+    ("nvme-over-tcp", include_str!("../../presets/nvme-over-tcp.toml")),
     ("nvme-wrr", include_str!("../../presets/nvme-wrr.toml")),
     ("raid-64-queues", include_str!("../../presets/raid-64-queues.toml")),
     ("samsung-980pro-1tb", include_str!("../../presets/samsung-980pro-1tb.toml")),
@@ -63,6 +65,7 @@ pub struct Preset {
     shape: ShapeSection,
     parameters: Parameters,
     middleware: Middleware,
+    transport: Option<TransportParameters>,
     calibration: Calibration,
 }
 
@@ -185,8 +188,8 @@ impl Preset {
     #[must_use]
     pub fn without_borrowed_claims(self) -> Preset {
         let is_changed = |original: &Preset| {
-            (&original.shape, &original.parameters, &original.middleware)
-                != (&self.shape, &self.parameters, &self.middleware)
+            (&original.shape, &original.parameters, &original.middleware, &original.transport)
+                != (&self.shape, &self.parameters, &self.middleware, &self.transport)
         };
         let calibrated_on = |preset: &Preset| (preset.calibration.on.clone(), preset.calibration.residuals.clone());
         let mut originals = Preset::builtin_names().filter_map(|name| Preset::builtin(name).ok());
@@ -267,7 +270,14 @@ impl Preset {
             Parameters::Flash(parameters) => parameters.arbitration.as_ref().map(ArbitrationParameters::capability),
             _ => None,
         };
-        Shape { arbitration, ..self.shape.to_shape() }
+        let transport = self.transport.as_ref().map(TransportParameters::capability);
+        Shape { arbitration, transport, ..self.shape.to_shape() }
+    }
+
+    /// The transport between the host and the device, which the host's side has to execute.
+    #[must_use]
+    pub fn transport(&self) -> Option<&TransportParameters> {
+        self.transport.as_ref()
     }
 
     /// The model and its parameters.

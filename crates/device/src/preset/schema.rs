@@ -123,6 +123,7 @@ macro_rules! file_of {
             optional("throttle", Kind::Section(THROTTLE)),
             optional("faults", Kind::Section(FAULTS)),
             optional("tracer", Kind::Section(TRACER)),
+            optional("transport", Kind::Section(TRANSPORT)),
             key("calibration", Kind::Section(CALIBRATION)),
         ]
     };
@@ -312,6 +313,14 @@ const THROTTLE: &[Key] = &[
     key("io_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
     key("mb_per_s", Kind::Number(0.001, 1e6, "megabytes (10^6 bytes) a second")),
     optional("burst", Kind::Section(THROTTLE_BURST)),
+];
+
+const TRANSPORT: &[Key] = &[
+    // Not 0: a worker takes time.
+    key("request_ns", Kind::Whole(1, 10_000_000, "nanoseconds")),
+    key("kib_ns", Kind::Whole(0, 10_000_000, "nanoseconds")),
+    key("batch", Kind::Whole(1, 1024, "requests")),
+    key("doorbell_us", TIME_US),
 ];
 
 const THROTTLE_BURST: &[Key] = &[

@@ -164,7 +164,13 @@ impl QueueCalls {
                 Some(Action::End { bio, status }) => end(&bio, status),
                 Some(Action::Wake(waiter)) => self.woken.push(waiter),
                 // A channel cannot abort a command, so timeouts are ignored; and no other queue shares its tags.
-                Some(Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_)) | None => {}
+                Some(
+                    Action::TimedOut { .. }
+                    | Action::RunOther { .. }
+                    | Action::Arbitrate(_)
+                    | Action::MoveSubmitter { .. },
+                )
+                | None => {}
             }
         }
     }

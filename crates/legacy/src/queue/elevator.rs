@@ -47,6 +47,8 @@ impl LegacyElevator {
             queue_depth: config.queue_depth,
             capacity,
             arbitration: None,
+            transport: None,
+            seed: 0,
             now,
         };
         match config.schedulers.make(row, &queue) {

@@ -65,6 +65,8 @@ impl Subject {
             queue_depth: SLOTS,
             capacity: SLOTS,
             arbitration: None,
+            transport: None,
+            seed: 0,
             now: generation.hz.now(Instant::ZERO),
         };
         let schedulers = all_schedulers();

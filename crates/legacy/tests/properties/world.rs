@@ -384,7 +384,7 @@ impl World {
                 }
                 Some(Action::TimedOut { cpu, id }) => self.call(cpu, |front, cx| front.timed_out(cx, id)),
                 Some(Action::RunOther { .. }) => unreachable!("its tags are not shared"),
-                Some(Action::Arbitrate(_)) => {}
+                Some(Action::Arbitrate(_) | Action::MoveSubmitter { .. }) => {}
                 None if self.agenda.next_at().is_some_and(|at| at <= self.now) => {}
                 None => return self.check(),
             }

@@ -40,10 +40,15 @@ impl Cpus {
             return false;
         }
         let Some(to) = self.nearest_idle_cpu(now, from, |cpu| task.may_run_on(cpu)) else { return false };
-        self.cpu_mut(from).waiting.remove_migrated(task.number);
+        self.move_task(task, to);
+        true
+    }
+
+    /// Moves a task that sleeps.
+    pub(super) fn move_task(&mut self, task: &mut Task, to: CpuId) {
+        self.cpu_mut(task.cpu).waiting.remove_migrated(task.number);
         task.cpu = to;
         task.interrupted = self.cpu_mut(to).interrupted;
-        true
     }
 
     /// The idle CPU nearest to `from`.

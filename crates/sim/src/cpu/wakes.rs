@@ -42,6 +42,10 @@ impl Cpus {
             return Woken::Arrives(at);
         }
         task.switch = switch;
+        if let Some(cpu) = task.placed_elsewhere() {
+            self.move_task(task, cpu);
+        }
+        let state = self.cpu_mut(task.cpu);
         let is_idle = state.is_idle(now);
         let stays = is_idle && !self.is_taken_by_kernel_thread(task);
         // If no other CPU is idle, the kernel thread is assumed to be finished by then.

@@ -3,7 +3,7 @@
 use hoistway_blk::bio::Status;
 use hoistway_blk::caller::{Action, BlockQueue};
 use hoistway_blk::drive::Driver;
-use hoistway_blk::ground::{CpuId, Instant, Nanos};
+use hoistway_blk::ground::{CpuId, Instant, IoContextId, Nanos};
 use hoistway_blk::watch::Probe;
 
 use super::actors::BioEndContext;
@@ -104,6 +104,7 @@ impl<P: Probe> Simulation<'_, P> {
                 }
                 Action::TimedOut { cpu, id } => self.with_queue(disk, cpu, |queue, cx| queue.timed_out(cx, id)),
                 Action::Arbitrate(weights) => self.disks[disk as usize].driver.arbitrate(weights),
+                Action::MoveSubmitter { io_context, cpu } => self.place_process(io_context, cpu),
                 // Disks join the tag set that they share in order, so `queue` is the disk's number.
                 Action::RunOther { queue, hctx } => {
                     let other = &mut self.disks[queue.0 as usize];
@@ -112,6 +113,14 @@ impl<P: Probe> Simulation<'_, P> {
                     agenda.run(queue, hctx, Nanos::ZERO, &mut workers);
                 }
             }
+        }
+    }
+
+    /// Has a process run on another CPU from its next wake-up on, if it may run there.
+    #[cold]
+    fn place_process(&mut self, io_context: IoContextId, cpu: CpuId) {
+        if let Some(task) = self.tasks.iter_mut().find(|task| task.io_context() == io_context) {
+            task.place_on(cpu);
         }
     }
 

@@ -98,7 +98,7 @@ fn devices(scenario: &Scenario<'_>, spec: &RunSpec, effects: &mut Effects) -> Re
     let first_interrupt = first_interrupt(spec.seed, scenario.queue.cpus);
     for (index, preset) in scenario.devices.iter().enumerate() {
         let seed = seed_of(spec.seed, index);
-        let backing = Backing::Device(preset.build(seed));
+        let backing = Backing::of(preset, seed);
         // Devices behind one controller share its interrupts.
         let number = first_interrupt + if scenario.queue.shared_tags { 0 } else { index };
         let mut disk = SimulatedDisk::new(backing, &scenario.queue, &spec.scheduler, (number, seed), &mut tags)?;

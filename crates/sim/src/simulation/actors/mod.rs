@@ -3,6 +3,7 @@
 
 mod limits;
 mod page_cache;
+mod transport;
 mod virtual_disks;
 
 use hoistway_blk::bio::{Bio, Status};

@@ -96,7 +96,7 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
                 self.ended.push(bio.owner);
             }
             Action::Wake(waiter) => wake(waiter),
-            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) => {
+            Action::TimedOut { .. } | Action::RunOther { .. } | Action::Arbitrate(_) | Action::MoveSubmitter { .. } => {
                 unreachable!("its tags are not shared")
             }
         });
