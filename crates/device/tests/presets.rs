@@ -227,10 +227,10 @@ fn every_builtin_preset_is_named_as_its_file_and_describes_itself() {
             assert!(description.contains(part), "{part:?} is not in\n{description}");
         }
     }
-    let with_files: Vec<_> = Preset::builtin_names().take(13).collect();
+    let with_files: Vec<_> = Preset::builtin_names().take(14).collect();
     assert!(with_files.is_sorted());
     assert_eq!(with_files[0], "emmc");
-    assert_eq!(Preset::builtin_names().count(), 13 + 36);
+    assert_eq!(Preset::builtin_names().count(), 14 + 36);
 }
 
 #[test]

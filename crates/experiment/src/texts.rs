@@ -5,7 +5,7 @@ use hoistway_blk::ground::Kernel;
 use hoistway_legacy::all_schedulers;
 use serde::Deserialize;
 
-const SCHEDULERS: [&str; 11] = [
+const SCHEDULERS: [&str; 12] = [
     include_str!("../texts/none.toml"),
     include_str!("../texts/mq-deadline.toml"),
     include_str!("../texts/kyber.toml"),
@@ -17,6 +17,7 @@ const SCHEDULERS: [&str; 11] = [
     include_str!("../texts/adios.toml"),
     include_str!("../texts/mqfq.toml"),
     include_str!("../texts/d2fq.toml"),
+    include_str!("../texts/blk-switch.toml"),
 ];
 const QUEUE: &str = include_str!("../texts/queue.toml");
 const NOTES: &str = include_str!("../texts/notes.toml");

@@ -335,6 +335,19 @@ fn research_selects_schedulers_outside_linux_and_default_and_all_do_not() {
     assert!(error.contains("did you mean \"research\"?"), "{error}");
     let error = refused(&["k2"], "4.4");
     assert!(error.contains("4.11 or later"), "{error}");
+    let error = refused(&["blk-switch"], "6.18");
+    let expected = "no transport with a worker and two hardware queues for each CPU (expected a device that has it, such as nvme-over-tcp)";
+    assert!(error.contains(expected), "{error}");
+    let behind = |cpus: u16, devices: &[&str]| Comparison {
+        schedulers: names(&["blk-switch"]),
+        devices: devices.iter().map(|&device| device.into()).collect(),
+        cpus: Some(cpus),
+        repeats: 1,
+        ..small()
+    };
+    let error = behind(1, &["nvme-over-tcp"]).run(&Alone).unwrap_err().to_string();
+    assert!(error.contains("there is only one CPU, so that nothing can move (expected at least two)"), "{error}");
+    assert_eq!(labels(&run(&behind(2, &["nvme-over-tcp"]))), ["blk-switch"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! compiling a second copy of the simulation without them.
 
 use hoistway_blk::ground::{CpuId, Hz, Instant, Nanos, Now, Waiter};
+use hoistway_blk::request::Marks;
 use hoistway_blk::watch::{DiskStats, Event, IoCounts, Probe};
 use hoistway_cgroup::CgroupStats;
 use hoistway_measure::{CgroupIoSummary, DiskIos, DiskSummary, DiskTimes};
@@ -33,6 +34,8 @@ impl ChoiceCounter {
         match event {
             Event::Insert(rq) => self.held += u64::from(rq.enters_elevator()),
             Event::Absorbed(_) => self.held -= 1,
+            // It chose a hardware queue, and never held the request.
+            Event::Dispatch { rq: Some(rq), .. } if rq.marks.contains(Marks::STEERED) => {}
             Event::Dispatch { rq: Some(_), .. } => {
                 self.choices += u64::from(self.held > 1);
                 self.held -= 1;

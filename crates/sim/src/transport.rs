@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The worker sends one command at a time, and one of the first queue before any of the second. It takes turns with the processes of its
-//! CPU: each command waits for what the CPU has to do when the one before it is sent. Interrupts delay it.
+//! CPU: each command waits for the end of the turn that a process has when the one before it is sent, if that does not take too long.
+//! Interrupts delay it.
 
 use std::collections::VecDeque;
 
@@ -16,6 +17,9 @@ use hoistway_blk::request::{CpuMap, QueueClass};
 use hoistway_device::{Command, Device, Schedule, TransportParameters};
 
 use crate::cpu::Work;
+
+/// How long the turn of a process may put off a worker. Assumed: about a slice.
+const WAIT_MAX: Nanos = Nanos::from_millis(2);
 
 /// How long a worker waits if the device refuses a command.
 const RETRY: Nanos = Nanos::from_micros(50);
@@ -44,6 +48,8 @@ pub(crate) enum Call {
 pub(crate) enum Turn {
     /// Nothing: it is busy, or has nothing to send.
     Nothing,
+    /// It is called.
+    Called,
     /// It begins with a command, which takes this CPU time.
     Begins(Nanos),
 }
@@ -58,6 +64,8 @@ struct Worker {
     rings_at: Option<Instant>,
     /// Whether a call is scheduled.
     is_called: bool,
+    /// Since when a process has put it off.
+    waits_since: Option<Instant>,
     sending: Option<(Command, Work)>,
 }
 
@@ -144,6 +152,12 @@ impl TransportWorkers {
         self.workers[cpu.index()].sending.as_mut().map(|(_, work)| work)
     }
 
+    /// Whether a worker that has not begun can wait for the end of a process's turn.
+    pub(crate) fn may_wait(&mut self, now: Instant, cpu: CpuId) -> bool {
+        let since = *self.workers[cpu.index()].waits_since.get_or_insert(now);
+        now.since(since) < WAIT_MAX
+    }
+
     /// A worker has sent its command. Returns whether the device has accepted it; the worker tries it again otherwise.
     pub(crate) fn send(&mut self, now: Instant, cpu: CpuId, schedule: &mut Schedule) -> Result<(), Nanos> {
         let worker = &mut self.workers[cpu.index()];
@@ -162,10 +176,9 @@ impl TransportWorkers {
                 return Turn::Nothing;
             }
             worker.complete_batch();
-            if std::mem::replace(&mut worker.is_called, true) {
-                return Turn::Nothing;
-            }
+            return if std::mem::replace(&mut worker.is_called, true) { Turn::Nothing } else { Turn::Called };
         }
+        worker.waits_since = None;
         let Some(command) = worker.take_next() else {
             worker.is_called = false;
             return Turn::Nothing;
@@ -220,9 +233,12 @@ mod tests {
                 workers.send(Instant(at), call.cpu(), &mut schedule).unwrap();
                 sent.extend(schedule.completions.drain(..).map(|completion| (at, completion.tag)));
             }
-            if let Turn::Begins(time) = workers.turn(Instant(at), call) {
-                calls.insert((at + time.0, number.next()), Call::Work(call.cpu()));
-            }
+            let next = match workers.turn(Instant(at), call) {
+                Turn::Nothing => continue,
+                Turn::Called => at,
+                Turn::Begins(time) => at + time.0,
+            };
+            calls.insert((next, number.next()), Call::Work(call.cpu()));
         }
     }
 

@@ -77,3 +77,37 @@ fn a_process_that_is_woken_and_put_off_waits_in_one_place_only() {
     });
     assert!(least.min() > Some(3000), "all of them go on");
 }
+
+/// Two processes of the real-time class beside two with large reads, behind a transport, under blk-switch: mean latency of the two, and reads
+/// of the others.
+fn behind_transport(scheduler: &str, mode: &str, cpus_allowed: &str) -> (f64, f64) {
+    let job = format!(
+        "[global]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=libaio\nrw=randread\nruntime=200ms\ntime_based\n{cpus_allowed}\n\
+         [latency]\nbs=4k\nprioclass=1\nprio=4\nnumjobs=2\n[throughput]\nbs=64k\niodepth=32\nnumjobs=2\n"
+    );
+    let workload = JobFile::parse(&job, "test.fio", &Environment::empty()).unwrap().load;
+    let preset = Preset::builtin("nvme-over-tcp").unwrap();
+    let queue = QueueSettings::new(Kernel::V6_18, 4);
+    let host = Host { keeps_cpus: true, ..Host::builtin(Host::DEFAULT).unwrap() };
+    let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
+    let tunables = if scheduler == "none" { Vec::new() } else { vec![("mode".to_owned(), mode.to_owned())] };
+    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables, guest: None, seed: 1 };
+    let result = run(&scenario, &spec, &Control::default()).unwrap();
+    let latency = |process: usize| result.processes[process].direction(Direction::Read).lat.mean();
+    ((latency(0) + latency(1)) / 2.0, reads(&result, 2) + reads(&result, 3))
+}
+
+#[test]
+fn blk_switch_sends_latency_requests_first_steers_others_and_moves_processes_that_may_move() {
+    let one = "cpus_allowed=0";
+    let (none, _) = behind_transport("none", "", one);
+    let (priority, priority_reads) = behind_transport("blk-switch", "0", one);
+    assert!(none > 10.0 * priority, "{none} and {priority} ns");
+    let (_, steered_reads) = behind_transport("blk-switch", "1", one);
+    assert!(steered_reads > 1.3 * priority_reads, "workers of other CPUs help: {steered_reads} of {priority_reads}");
+    let (_, bound_reads) = behind_transport("blk-switch", "2", one);
+    assert!(bound_reads > 1.3 * priority_reads, "a bound process stays, its requests are steered: {bound_reads}");
+    let (_, moved_reads) = behind_transport("blk-switch", "2", "cpus_allowed=0-3");
+    let (_, kept_reads) = behind_transport("blk-switch", "0", "cpus_allowed=0-3");
+    assert!(moved_reads > 0.8 * kept_reads, "{moved_reads} of {kept_reads}");
+}

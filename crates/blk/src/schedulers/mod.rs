@@ -1,8 +1,9 @@
 //! The schedulers: one file or folder each, and a row in the [registry](Registry) by which everybody knows it. All but
-//! kyber, mqfq and d2fq, which are made for many CPUs by themselves, are policies that are put behind a lock.
+//! kyber, mqfq, d2fq and blk-switch, which are made for many CPUs by themselves, are policies that are put behind a lock.
 
 mod adios;
 mod bfq;
+mod blk_switch;
 mod d2fq;
 mod k2;
 mod kyber;
@@ -18,6 +19,7 @@ pub use bfq::{
     Bfq, BfqConfig, BfqGroup, BfqVariant, Expiration as BfqExpiration, QueueLabel as BfqQueueLabel,
     StateChange as BfqStateChange, StateLine as BfqStateLine,
 };
+pub use blk_switch::{BlkSwitch, BlkSwitchFamily};
 pub use d2fq::{D2fq, D2fqFamily};
 pub(crate) use kyber::ASYNC_PERCENT;
 pub use kyber::{ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberTurn, LatencyReading};
@@ -26,6 +28,6 @@ pub use mqfq::{Mqfq, MqfqFamily};
 pub use noop::Noop;
 pub(crate) use registry::scaled;
 pub use registry::{
-    ADIOS, Attachment, BFQ, D2FQ, K2, KYBER, Layer, MQ_DEADLINE, MQFQ, Maker, NONE, OUTSIDE_LINUX, Origin, Policy,
-    Priorities, Registry, Row,
+    ADIOS, Attachment, BFQ, BLK_SWITCH, D2FQ, K2, KYBER, Layer, MQ_DEADLINE, MQFQ, Maker, NONE, OUTSIDE_LINUX, Origin,
+    Policy, Priorities, Registry, Row,
 };

@@ -277,8 +277,17 @@ pub const D2FQ: Row = Row {
     ..Row::new("d2fq", |queue| Policy::steered(super::d2fq::D2fqFamily { arbitration: queue.arbitration }))
 };
 
+/// blk-switch.
+pub const BLK_SWITCH: Row = Row {
+    origin: Origin::Research("USENIX OSDI 2021"),
+    since: Kernel::series(4, 11),
+    priorities: |_| Priorities::Class,
+    needs_transport: true,
+    ..Row::new("blk-switch", |queue| Policy::steered(super::blk_switch::BlkSwitchFamily::new(queue)))
+};
+
 /// The schedulers that no release of Linux has, in the order in which they are listed.
-pub const OUTSIDE_LINUX: [Row; 4] = [K2, ADIOS, MQFQ, D2FQ];
+pub const OUTSIDE_LINUX: [Row; 5] = [K2, ADIOS, MQFQ, D2FQ, BLK_SWITCH];
 
 /// Creates a scheduler from data that a plain function does not have: an interpreter's class, parameters of an experiment.
 pub type Maker = Arc<dyn Fn(&Attachment<'_>) -> Policy + Send + Sync>;
@@ -375,9 +384,12 @@ mod tests {
     fn a_custom_row_is_appended_or_replaces_the_one_of_its_name() {
         let mine = Row::new("mine", |_| Policy::None);
         let registry = Registry::multi_queue().with(&[mine]);
-        assert_eq!(registry.names(), ["none", "mq-deadline", "kyber", "bfq", "k2", "adios", "mqfq", "d2fq", "mine"]);
+        assert_eq!(
+            registry.names(),
+            ["none", "mq-deadline", "kyber", "bfq", "k2", "adios", "mqfq", "d2fq", "blk-switch", "mine"]
+        );
         let registry = registry.with(&[Row { weights: true, ..mine }]);
-        assert_eq!((registry.names().len(), registry.find("mine").map(|row| row.weights)), (9, Some(true)));
+        assert_eq!((registry.names().len(), registry.find("mine").map(|row| row.weights)), (10, Some(true)));
         assert!(registry.find("yours").is_none());
     }
 

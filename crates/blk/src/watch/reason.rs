@@ -86,6 +86,14 @@ pub enum Reason {
     ClassLow,
     /// d2fq: no other flow is active.
     OnlyFlow,
+    /// blk-switch: a request that a process waits for takes the first queue of its CPU.
+    ForLatency,
+    /// blk-switch: any other takes the second one.
+    ForThroughput,
+    /// blk-switch: its CPU has too many, and the batch of another one is nearest to full.
+    SteeredToBatch,
+    /// blk-switch: all CPUs are busy, and one of two that were drawn has fewer.
+    SteeredOfTwo,
     /// A policy chose its hardware queue, for a reason of its own.
     Steered,
 }
@@ -148,6 +156,12 @@ impl Reason {
             Reason::ClassMedium => "its process is a little ahead of the others, so the medium class takes it",
             Reason::ClassLow => "its process is ahead by more than the threshold, so the low class takes it",
             Reason::OnlyFlow => "no other process is active, so the medium class takes it",
+            Reason::ForLatency => {
+                "a process of the real-time class waits for it, so it takes the first queue of its CPU"
+            }
+            Reason::ForThroughput => "it is not of the real-time class, so it takes the second queue of its CPU",
+            Reason::SteeredToBatch => "its CPU has too many, and this worker's batch is nearest to full",
+            Reason::SteeredOfTwo => "all workers are busy, and this one of two that were drawn has fewer",
             Reason::Steered => "a policy chose its hardware queue, for a reason of its own",
         }
     }

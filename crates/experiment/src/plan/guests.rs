@@ -74,6 +74,13 @@ pub(crate) fn choose(
     let expected = "a virtual disk profile in TOML";
     let read = options.environment.profile(profile, expected, VirtualDisk::from_toml, VirtualDisk::builtin);
     let disk = read.map_err(|fault| fault.of(Field::VirtualDisk))?;
+    if host_device.transport().is_some() {
+        let problem = format!(
+            "{} is behind a transport, whose workers need the host's CPUs (expected another device)",
+            host_device.name
+        );
+        return Err(options.refuse(Field::GuestSchedulers, requested.join(","), problem));
+    }
     // The guests' queues have default settings.
     let queue = QueueSettings { schedulers: queue.schedulers.clone(), ..QueueSettings::new(queue.kernel, queue.cpus) };
     let shape = disk.shape(&host_device.shape(), workload.files.len());

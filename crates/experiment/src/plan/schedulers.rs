@@ -44,11 +44,27 @@ impl DefaultScheduler<'_> {
         legacy.unwrap_or_else(|| default_scheduler(&self.queue.config(shape)))
     }
 
-    /// The first device that lacks the weighted round robin that a scheduler needs.
-    fn without_arbitration(&self, row: &Row) -> Option<&str> {
-        let lacks_it = |shape: &Shape| shape.arbitration.is_none() || shape.hw_queues < 3;
-        let device = self.shapes.iter().find(|(_, shape)| row.needs_arbitration && lacks_it(shape));
-        device.map(|(name, _)| name.as_str())
+    /// What a scheduler needs and the first device without it, or the host, does not have.
+    fn missing_for(&self, row: &Row) -> Option<Missing<'_>> {
+        let without = |lacks: &dyn Fn(&Shape) -> bool| {
+            self.shapes.iter().find(|(_, shape)| lacks(shape)).map(|(name, _)| name.as_str())
+        };
+        let lacks_arbitration = |shape: &Shape| shape.arbitration.is_none() || shape.hw_queues < 3;
+        let cpus = self.queue.cpus;
+        let lacks_transport =
+            |shape: &Shape| shape.transport.is_none() || cpus > 1 && u32::from(shape.hw_queues) < 2 * u32::from(cpus);
+        if row.needs_arbitration
+            && let Some(device) = without(&lacks_arbitration)
+        {
+            return Some(Missing::Arbitration(device));
+        }
+        if !row.needs_transport {
+            return None;
+        }
+        match without(&lacks_transport) {
+            Some(device) => Some(Missing::Transport(device)),
+            None => (cpus < 2).then_some(Missing::Cpus),
+        }
     }
 
     /// The default scheduler of all devices, if it is the same for all.
@@ -79,10 +95,47 @@ impl DefaultScheduler<'_> {
     }
 }
 
-/// The built-in devices with weighted round robin.
-fn devices_with_arbitration() -> Vec<&'static str> {
-    let has_it = |name: &&str| Preset::builtin(name).is_ok_and(|preset| preset.shape().arbitration.is_some());
-    Preset::builtin_names().filter(has_it).collect()
+/// What a scheduler needs and does not have: of a device, or of the host.
+enum Missing<'a> {
+    Arbitration(&'a str),
+    Transport(&'a str),
+    Cpus,
+}
+
+impl Missing<'_> {
+    /// What is missing, after "because".
+    fn because(&self) -> String {
+        match self {
+            Missing::Arbitration(device) => format!("{device} has no weighted round robin"),
+            Missing::Transport(device) => format!("{device} has no transport with two queues for each CPU"),
+            Missing::Cpus => "there is only one CPU".to_owned(),
+        }
+    }
+
+    /// The problem, and what is expected.
+    fn problem(&self) -> String {
+        match self {
+            Missing::Arbitration(device) => {
+                let devices = devices_with(|shape| shape.arbitration.is_some());
+                format!(
+                    "{device} has no weighted round robin between at least three hardware queues (expected a device that has it, such as {devices})"
+                )
+            }
+            Missing::Transport(device) => {
+                let devices = devices_with(|shape| shape.transport.is_some());
+                format!(
+                    "{device} has no transport with a worker and two hardware queues for each CPU (expected a device that has it, such as {devices})"
+                )
+            }
+            Missing::Cpus => format!("{}, so that nothing can move (expected at least two)", self.because()),
+        }
+    }
+}
+
+/// The built-in devices that have something.
+fn devices_with(has_it: impl Fn(&Shape) -> bool) -> String {
+    let has_it = |name: &&str| Preset::builtin(name).is_ok_and(|preset| has_it(&preset.shape()));
+    Preset::builtin_names().filter(has_it).collect::<Vec<_>>().join(", ")
 }
 
 /// The kernel's schedulers that pass a filter.
@@ -119,12 +172,12 @@ pub(crate) fn choose(
         } else if let Some(belongs) = group(name) {
             let group_rows = known.rows().iter().filter(|row| belongs(row));
             let (possible, impossible): (Vec<&Row>, Vec<&Row>) =
-                group_rows.partition(|row| default.without_arbitration(row).is_none());
+                group_rows.partition(|row| default.missing_for(row).is_none());
             let (newer, existing): (Vec<&Row>, Vec<&Row>) =
                 possible.into_iter().partition(|row| is_newer_than_kernel(row, default.queue.kernel));
             notices.extend(impossible.into_iter().filter_map(|row| {
-                let device = default.without_arbitration(row)?;
-                Some(format!("{}: left out, because {device} has no weighted round robin.", row.name))
+                let missing = default.missing_for(row)?;
+                Some(format!("{}: left out, because {}.", row.name, missing.because()))
             }));
             chosen.extend(existing.iter().map(|row| row.name.to_owned()));
             if !newer.is_empty() {
@@ -141,12 +194,8 @@ pub(crate) fn choose(
                     format!("Linux {kernel} does not have it yet (expected some of {existing}, or {newer} or later)");
                 return Err(options.refuse(field, name, problem));
             }
-            if let Some(device) = default.without_arbitration(row) {
-                let devices = devices_with_arbitration().join(", ");
-                let problem = format!(
-                    "{device} has no weighted round robin between at least three hardware queues (expected a device that has it, such as {devices})"
-                );
-                return Err(options.refuse(field, name, problem));
+            if let Some(missing) = default.missing_for(row) {
+                return Err(options.refuse(field, name, missing.problem()));
             }
             chosen.push(name.clone());
         } else {

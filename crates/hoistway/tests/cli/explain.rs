@@ -173,11 +173,11 @@ fn unknown_names_get_the_nearest_ones() {
         ("wbt", "did you mean queue.wbt_lat_usec?"),
         (
             "",
-            "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, adios, mqfq, d2fq, SCHEDULER.TUNABLE, or queue.FILE with",
+            "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, adios, mqfq, d2fq, blk-switch, SCHEDULER.TUNABLE, or queue.FILE with",
         ),
         (
             "xyzzy",
-            "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, adios, mqfq, d2fq, SCHEDULER.TUNABLE, or queue.FILE with",
+            "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, adios, mqfq, d2fq, blk-switch, SCHEDULER.TUNABLE, or queue.FILE with",
         ),
     ] {
         refused(folder.path(), &["explain", name], &[&format!("\"{name}\": unknown name"), near]);
@@ -204,7 +204,7 @@ fn a_tunable_that_no_kernel_has_is_explained_without_a_kernel() {
         assert!(text.contains(part), "{part}:\n{text}");
     }
     assert!(!text.contains("silently clamped") && !text.contains("/sys/block"), "{text}");
-    for scheduler in ["k2", "adios", "mqfq", "d2fq"] {
+    for scheduler in ["k2", "adios", "mqfq", "d2fq", "blk-switch"] {
         assert!(printed(&["explain", scheduler]).contains("unverified"), "{scheduler}");
     }
     let document: Value = serde_json::from_str(&printed(&["explain", "k2.merge", "--format", "json"])).unwrap();

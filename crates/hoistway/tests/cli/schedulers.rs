@@ -5,8 +5,8 @@ use tempfile::tempdir;
 
 use crate::support::{keys, printed, refused};
 
-const ALL: [&str; 11] =
-    ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "k2", "adios", "mqfq", "d2fq"];
+const ALL: [&str; 12] =
+    ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "k2", "adios", "mqfq", "d2fq", "blk-switch"];
 
 #[test]
 fn every_scheduler_has_a_row_and_a_sentence() {

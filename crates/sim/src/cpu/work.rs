@@ -15,6 +15,14 @@ pub(crate) struct Work {
 }
 
 impl Cpus {
+    /// Whether a process has its turn on a CPU before the next work: one that has begun its turn, or the one that is chosen for the next if the
+    /// thread `has_worked`. Returns the end of the process's current step.
+    pub(crate) fn turn_before_work(&self, now: Instant, cpu: CpuId, has_worked: bool) -> Option<Instant> {
+        let state = &self.cpus[cpu.index()];
+        let has_begun = state.in_turn && state.free_at > now;
+        (has_begun || has_worked && state.next_task.is_some()).then_some(state.free_at.max(now))
+    }
+
     /// Adds work of this length to what a CPU has to do.
     pub(crate) fn add_work(&mut self, now: Instant, cpu: CpuId, time: Nanos) -> Work {
         let exit_latency = self.exit_latency(now, cpu);

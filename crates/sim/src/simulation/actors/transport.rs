@@ -25,7 +25,9 @@ impl<P: Probe> Simulation<'_, P> {
         let call = Call::from_alarm(alarm);
         let cpu = call.cpu();
         let next = Event::new(Kind::Alarm, disk).with_detail(Call::Work(cpu).alarm());
+        let mut has_sent = false;
         if let (Call::Work(_), Some(work)) = (call, workers.work(cpu)) {
+            has_sent = true;
             if !self.cpus.is_done(cpu, work) {
                 return self.events.push(work.until, next);
             }
@@ -37,11 +39,20 @@ impl<P: Probe> Simulation<'_, P> {
             }
         }
         let Backing::Transport(workers) = &mut self.disks[disk as usize].driver.backing else { return };
-        if let Turn::Begins(time) = workers.turn(self.now, call)
-            && let Some(work) = workers.work(cpu)
+        if let (Call::Work(_), Some(at)) = (call, self.cpus.turn_before_work(self.now, cpu, has_sent))
+            && workers.may_wait(self.now, cpu)
         {
-            *work = self.cpus.add_work(self.now, cpu, time);
-            self.events.push(work.until, next);
+            return self.events.push(at, next);
+        }
+        match workers.turn(self.now, call) {
+            Turn::Nothing => {}
+            Turn::Called => self.events.push(self.now, next),
+            Turn::Begins(time) => {
+                if let Some(work) = workers.work(cpu) {
+                    *work = self.cpus.add_work(self.now, cpu, time);
+                    self.events.push(work.until, next);
+                }
+            }
         }
     }
 
