@@ -87,7 +87,8 @@ pub const TABLES: &[Table] = &[
 ];
 
 /// The tables of schedulers that Linux does not have.
-pub const RESEARCH: &[Table] = &[research::K2, research::MQFQ, research::ADIOS, research::TOURNAMENT];
+pub const RESEARCH: &[Table] =
+    &[research::K2, research::MQFQ, research::D2FQ, research::BLK_SWITCH, research::ADIOS, research::TOURNAMENT];
 
 impl Table {
     /// The table with this name.

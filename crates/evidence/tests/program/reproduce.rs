@@ -33,7 +33,14 @@ fn the_document_has_the_keys_that_readers_count_on() {
 #[test]
 fn tables_of_schedulers_outside_linux_are_made_only_on_request() {
     let list = printed(&["reproduce", "--list"]);
-    for name in ["research-k2", "research-mqfq", "research-adios", "research-tournament"] {
+    for name in [
+        "research-k2",
+        "research-mqfq",
+        "research-d2fq",
+        "research-blk-switch",
+        "research-adios",
+        "research-tournament",
+    ] {
         assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
     }
     let folder = tempdir().unwrap();

@@ -1,13 +1,17 @@
 //! Tables of schedulers that Linux does not have: the setups of their papers, and a tournament of all schedulers.
 //!
-//! Modules: `k2`, `mqfq`, `adios` (a table of claims each), `tournament` (every scheduler under the same loads).
+//! Modules: `k2`, `mqfq`, `d2fq`, `blk_switch`, `adios` (a table of claims each), `tournament` (every scheduler under the same loads).
 
 mod adios;
+mod blk_switch;
+mod d2fq;
 mod k2;
 mod mqfq;
 mod tournament;
 
 pub(super) use self::adios::ADIOS;
+pub(super) use self::blk_switch::BLK_SWITCH;
+pub(super) use self::d2fq::D2FQ;
 pub(super) use self::k2::K2;
 pub(super) use self::mqfq::MQFQ;
 pub(super) use self::tournament::TOURNAMENT;
