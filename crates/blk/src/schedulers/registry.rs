@@ -283,7 +283,10 @@ pub const BLK_SWITCH: Row = Row {
     since: Kernel::series(4, 11),
     priorities: |_| Priorities::Class,
     needs_transport: true,
-    ..Row::new("blk-switch", |queue| Policy::steered(super::blk_switch::BlkSwitchFamily::new(queue)))
+    ..Row::new("blk-switch", |queue| {
+        let batch = queue.transport.map_or(1, |transport| transport.batch);
+        Policy::steered(super::blk_switch::BlkSwitchFamily { batch, queue_depth: queue.queue_depth, seed: queue.seed })
+    })
 };
 
 /// The schedulers that no release of Linux has, in the order in which they are listed.

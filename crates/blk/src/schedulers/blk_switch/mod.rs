@@ -24,7 +24,6 @@ use crate::ground::tunables::{StoreError, Tunable};
 use crate::policy::{ElevatorCx, Steering, SteeringFamily};
 use crate::request::Request;
 use crate::request::cpu_map::{CpuMap, QueueClass};
-use crate::schedulers::Attachment;
 use crate::watch::reason::Reason;
 
 use tunables::{Settings, TUNABLES};
@@ -40,19 +39,11 @@ const MOVES: u64 = 2;
 /// Makes the policy for a queue.
 pub struct BlkSwitchFamily {
     /// Requests of a batch of the transport.
-    batch: u16,
+    pub batch: u16,
     /// Requests of a hardware queue.
-    queue_depth: u32,
-    seed: u64,
-}
-
-impl BlkSwitchFamily {
-    /// For this queue.
-    #[must_use]
-    pub fn new(queue: &Attachment<'_>) -> Self {
-        let batch = queue.transport.map_or(1, |transport| transport.batch);
-        BlkSwitchFamily { batch, queue_depth: queue.queue_depth, seed: queue.seed }
-    }
+    pub queue_depth: u32,
+    /// Seed of the random choices between CPUs.
+    pub seed: u64,
 }
 
 impl SteeringFamily for BlkSwitchFamily {

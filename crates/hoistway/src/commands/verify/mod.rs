@@ -46,8 +46,8 @@ const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 ///
 /// Examples:
 ///   sudo hoistway verify my-load.fio --device my-disk.toml --target /dev/nvme0n1
-///   sudo hoistway verify my-load.fio --device my-disk.toml --target /mnt/new --writes /mnt/new --schedulers none,bfq
-///   sudo hoistway verify incident.blktrace.0 --device my-disk.toml --target /dev/sdb --format json -o verified.json
+///   sudo hoistway verify my-load.fio --device my-disk.toml --target /mnt/new --writes /mnt/new
+///   sudo hoistway verify incident.blktrace.0 --device my-disk.toml --target /dev/sdb --format json
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
