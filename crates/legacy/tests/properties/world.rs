@@ -9,7 +9,7 @@ use hoistway_blk::drive::RESOURCE_DELAY;
 use hoistway_blk::ground::{CpuId, Instant, IoContextId, Kernel, Local, Nanos, NoMeter, Now, Waiter};
 use hoistway_blk::policy::{ContentionOptions, Insertion, SchedulerEvent};
 use hoistway_blk::queue::{QueueConfig, SCHEDULERS, Step};
-use hoistway_blk::request::{Arbitration, Marks, Merging, Rq};
+use hoistway_blk::request::{Arbitration, Marks, Merging, Rq, Transport};
 use hoistway_blk::schedulers::Domain;
 use hoistway_legacy::{AnyQueue, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, PendingWrite, Tagging, all_schedulers};
 
@@ -68,6 +68,11 @@ fn needs_classes(config: &QueueConfig, scheduler: &str) -> bool {
     config.schedulers.find(scheduler).is_some_and(|row| row.needs_arbitration)
 }
 
+/// Whether a scheduler needs a transport with a worker on each CPU.
+fn needs_workers(config: &QueueConfig, scheduler: &str) -> bool {
+    config.schedulers.find(scheduler).is_some_and(|row| row.needs_transport)
+}
+
 impl World {
     pub fn new(seed: u64, kernel: Kernel, scheduler: &str) -> Self {
         let mut random = Random(seed);
@@ -106,6 +111,16 @@ impl World {
                 hw_queues: 3 + random.below(12) as u16,
                 read_queues: 0,
                 arbitration: Some(Arbitration { weight_max: random.pick(&[3, 16, 256]) }),
+                ..config
+            };
+        }
+        if needs_workers(&config, scheduler) {
+            let cpus = 2 + random.below(3) as u16;
+            config = QueueConfig {
+                cpus,
+                hw_queues: 2 * cpus,
+                read_queues: 0,
+                transport: Some(Transport { batch: random.pick(&[1, 4, 16]) }),
                 ..config
             };
         }
