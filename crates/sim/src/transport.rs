@@ -158,7 +158,7 @@ impl TransportWorkers {
         now.since(since) < WAIT_MAX
     }
 
-    /// A worker has sent its command. Returns whether the device has accepted it; the worker tries it again otherwise.
+    /// A worker has sent its command. If the device refuses it, returns how long the worker waits before it tries again.
     pub(crate) fn send(&mut self, now: Instant, cpu: CpuId, schedule: &mut Schedule) -> Result<(), Nanos> {
         let worker = &mut self.workers[cpu.index()];
         let Some((command, work)) = worker.sending.take() else { return Ok(()) };
