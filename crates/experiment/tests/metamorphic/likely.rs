@@ -63,18 +63,26 @@ fn the_first_of_two_identical_processes_has_no_advantage() {
     });
 }
 
-/// Checks that `fast` does not do fewer I/Os than `slow`, over all jobs.
+/// Checks that `fast` does not do fewer I/Os than `slow`, over all jobs. Under bfq a run of 50 ms depends on which process it waits for, and
+/// the sums of three such runs differ by half between seeds, so a difference counts if 24 runs from other seeds confirm it.
 fn expect_no_less(slow: &Case, fast: &Case) -> Result<(), String> {
-    let sum = |case: &Case| {
-        let runs = case.run(1, 3);
-        runs.iter().flat_map(ios_of_each).sum::<u64>()
+    let sums = |seed, runs| {
+        [slow, fast].map(|case| case.run(seed, runs).iter().flat_map(ios_of_each).sum::<u64>() as f64 / f64::from(runs))
     };
-    let (slow_ios, fast_ios) = (sum(slow), sum(fast));
     // I/Os of other processes may cost the host more, so a different share changes the sum.
-    if fast_ios as f64 * 1.1 + 30.0 > slow_ios as f64 {
+    let is_less = |[slow, fast]: [f64; 2]| fast * 1.1 + 10.0 < slow;
+    let first = sums(1, 3);
+    if !is_less(first) {
         return Ok(());
     }
-    Err(format!("{slow_ios} I/Os, and {fast_ios} with\n{}", fast.in_words()))
+    let confirming = sums(1000, 24);
+    if !is_less(confirming) {
+        return Ok(());
+    }
+    Err(format!(
+        "{first:?} I/Os a run on the slower and the faster, {confirming:?} in further runs, with\n{}",
+        fast.in_words()
+    ))
 }
 
 #[test]

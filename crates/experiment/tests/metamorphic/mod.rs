@@ -20,7 +20,9 @@ fn cases(some: u64, check: impl Fn(&Case) -> Result<(), String>) {
     let failed: Vec<String> = (first..first + count)
         .filter_map(|number| {
             let case = Case::new(number);
-            check(&case).err().map(|why| format!("case {number}: {why}\n{}", case.in_words()))
+            let failure = check(&case).err().map(|why| format!("case {number}: {why}\n{}", case.in_words()));
+            // A run of thousands of cases shows each failure as it is found.
+            failure.inspect(|failure| eprintln!("{failure}"))
         })
         .collect();
     assert!(failed.is_empty(), "{} of {count} cases:\n{}", failed.len(), failed.join("\n"));
