@@ -6,7 +6,7 @@ use super::cell::Cell;
 use super::sensitivity::Sensitivity;
 
 /// The value of [`Reproduction::format`].
-pub const FORMAT: &str = "hoistway-reproduction/1";
+pub const FORMAT: &str = "hoistway-reproduction/2";
 
 /// Tables with their cells.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ impl Reproduction {
 }
 
 impl Reproduced {
-    /// The number of cells within their limit, of judged cells, and of cells used for calibration.
+    /// The number of cells whose claim holds, of judged cells, and of cells used for calibration.
     #[must_use]
     pub fn counts(&self) -> [usize; 3] {
         Reproduced::counts_of(&self.cells)
@@ -50,6 +50,6 @@ impl Reproduced {
     #[must_use]
     pub fn counts_of(cells: &[Cell]) -> [usize; 3] {
         let count = |is_counted: fn(&Cell) -> bool| cells.iter().filter(|cell| is_counted(cell)).count();
-        [count(|cell| cell.within == Some(true)), count(|cell| cell.within.is_some()), count(|cell| cell.calibration)]
+        [count(|cell| cell.holds == Some(true)), count(|cell| cell.holds.is_some()), count(|cell| cell.calibration)]
     }
 }

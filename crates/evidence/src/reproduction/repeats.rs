@@ -65,11 +65,11 @@ mod tests {
     #[test]
     fn identical_results_need_few_repeats_and_scattered_ones_the_maximum() {
         let same = run(&table(|_| cell(104.0)), Length::Settled, None, 9).unwrap();
-        assert_eq!((same[0].ours, same[0].interval, same[0].within), (104.0, Some(0.0), Some(true)));
+        assert_eq!((same[0].ours, same[0].interval, same[0].holds), (104.0, Some(0.0), Some(true)));
         // The first seed is 1.
         let scattered = table(|setting| cell(if setting.seed == 1 { 50.0 } else { 150.0 }));
         let cells = run(&scattered, Length::Settled, None, 4).unwrap();
-        assert_eq!((cells[0].ours, cells[0].within), (125.0, Some(false)), "the mean of one and three others");
+        assert_eq!((cells[0].ours, cells[0].holds), (125.0, Some(false)), "the mean of one and three others");
         assert!(cells[0].interval.is_some_and(|interval| interval > 0.5));
     }
 

@@ -136,7 +136,7 @@ impl Sensitivity {
     /// The median error of all judged cells, as a fraction; `None` if there are none.
     #[must_use]
     pub fn median_error(cells: &[Cell]) -> Option<f64> {
-        let judged = cells.iter().filter(|cell| cell.within.is_some());
+        let judged = cells.iter().filter(|cell| cell.holds.is_some());
         let errors: Vec<f64> = judged.filter_map(|cell| cell.error.map(f64::abs)).collect();
         (!errors.is_empty()).then(|| median(errors))
     }

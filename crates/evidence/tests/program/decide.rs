@@ -10,11 +10,11 @@ fn decisions_are_scored_beside_rules_of_thumb_and_loads_name_their_focus() {
     let file = folder.path().join("tables.json");
     let cell = |row: &str, ours: f64, published: f64| {
         serde_json::json!({"row": row, "column": "read, mean ms", "ours": ours, "published": published, "error": null,
-            "calibration": false, "tolerance": null, "within": null})
+            "calibration": false, "claim": null, "holds": null})
     };
     let cells = [cell("none", 1.0, 2.0), cell("bfq", 2.0, 1.0)];
     let table = serde_json::json!({"name": "t", "source": "", "cells": cells});
-    let document = serde_json::json!({"format": "hoistway-reproduction/1", "tables": [table]});
+    let document = serde_json::json!({"format": "hoistway-reproduction/2", "tables": [table]});
     std::fs::write(&file, document.to_string()).unwrap();
     let page = printed(&["decide", "--tables", file.to_str().unwrap()]);
     assert!(page.contains("| our figures | 0 of 1 (0 %) | 100.0 % | 6 of 6 |"), "{page}");

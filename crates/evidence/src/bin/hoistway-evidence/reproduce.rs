@@ -91,9 +91,9 @@ fn select_tables(names: &[String]) -> Result<Vec<&'static Table>> {
     Ok(tables)
 }
 
-/// The cells as a matrix with a header; `None` if any cell has a published value or a claimed tolerance.
+/// The cells as a matrix with a header; `None` if any cell has a published value or a claim.
 fn as_matrix(cells: &[Cell]) -> Option<Vec<Vec<String>>> {
-    if cells.iter().any(|cell| cell.published.is_some() || cell.tolerance.is_some()) {
+    if cells.iter().any(|cell| cell.published.is_some() || cell.claim.is_some()) {
         return None;
     }
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -117,10 +117,10 @@ const HEAD: [&str; 6] = ["", "", "here", "published", "error", ""];
 
 /// The texts of a cell, in the order of [`HEAD`].
 fn texts(cell: &Cell) -> [String; 6] {
-    let verdict = match (cell.calibration, cell.within, cell.tolerance) {
-        (true, ..) => "calibration".to_owned(),
-        (_, Some(true), Some(tolerance)) => format!("within {tolerance}"),
-        (_, Some(false), Some(tolerance)) => format!("MISSED {tolerance}"),
+    let verdict = match (&cell.claim, cell.holds) {
+        _ if cell.calibration => "calibration".to_owned(),
+        (Some(claim), Some(true)) => format!("holds: {claim}"),
+        (Some(claim), Some(false)) => format!("MISSED: {claim}"),
         _ => String::new(),
     };
     let error = cell.error.map(|error| format!("{:+.1} %", 100.0 * error)).unwrap_or_default();
@@ -147,16 +147,16 @@ fn figure(value: f64) -> String {
 }
 
 fn summary(cells: &Reproduced) -> String {
-    let [within, judged, calibrated] = cells.counts();
-    format!("{within} of {judged} judged cells are within the claimed error; {calibrated} were used for calibration.")
+    let [holding, judged, calibrated] = cells.counts();
+    format!("What is claimed holds in {holding} of {judged} judged cells; {calibrated} were used for calibration.")
 }
 
 /// One row per changed unmeasured parameter: the change, and its effect.
 fn sensitivity_rows(baseline: &Reproduced) -> impl Iterator<Item = [String; 2]> {
     baseline.sensitivity.iter().map(|changed| {
         let Sensitivity { key, value, cells, .. } = changed;
-        let [within, judged, _] = Reproduced::counts_of(cells);
-        let mut text = format!("{within} of {judged} within the claimed error");
+        let [holding, judged, _] = Reproduced::counts_of(cells);
+        let mut text = format!("{holding} of {judged} claims hold");
         if let Some(median) = Sensitivity::median_error(cells) {
             text += &format!(", median error {:.1} %", 100.0 * median);
         }
