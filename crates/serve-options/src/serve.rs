@@ -11,6 +11,7 @@ use hoistway_blk::policy::ContentionOptions;
 ///   hoistway serve --target mem:512M --scheduler none --socket /tmp/disk.sock
 ///   hoistway serve --target file:disk.img --scheduler mq-deadline --tcp 127.0.0.1:10809 --read-only
 ///   hoistway serve --target mem:512M --vhost-user /tmp/vm.sock
+///   hoistway serve --target blk:/dev/sdb --scheduler bfq --ublk
 ///   hoistway serve --target mem:2G --scheduler bfq --set bfq.low_latency=0 --socket /tmp/disk.sock \
 ///     --export name=vm1,size=1G,weight=400 --export name=vm2,offset=1G,max-iops=5000
 ///   hoistway serve --target sim:hgst-he10-8tb --data disk.img --scheduler bfq --tcp 127.0.0.1:10809
@@ -28,7 +29,7 @@ pub struct ServeOptions {
     pub data: Option<PathBuf>,
     /// Serve a part of the target, or a file of its own, under a name: name=, path=, offset=, size=, description=, read-only, shared
     /// (overlapping other exports that clients may write to);
-    /// over vhost-user: vhost-user=PATH; for some clients only: clients=user:NAME+cert:DNS-NAME (default all); bfq weight: weight= (1 to 1000, default 100); I/O priority: ioprio= (rt/0 to rt/7,
+    /// over vhost-user: vhost-user=PATH; as a block device of this machine: ublk or ublk=N; for some clients only: clients=user:NAME+cert:DNS-NAME (default all); bfq weight: weight= (1 to 1000, default 100); I/O priority: ioprio= (rt/0 to rt/7,
     /// be/0 to be/7, idle); limits per second for reads and writes each: max-iops=, max-bps= (or riops=, wiops=, rbps=, wbps=).
     /// Repeatable; the empty name also selects the first export. [default: the whole target under the empty name]
     #[arg(long, value_name = "KEY=VALUE,...")]
@@ -46,6 +47,10 @@ pub struct ServeOptions {
     /// Listen for a virtual machine that uses the first export over vhost-user: same as vhost-user=PATH of that export.
     #[arg(long, value_name = "PATH")]
     pub vhost_user: Option<PathBuf>,
+    /// Make the first export a block device of this machine, /dev/ublkbN: same as ublk or ublk=N of that export. Without N the kernel
+    /// chooses. Needs root and the kernel's ublk driver (Linux 6.5 or newer).
+    #[arg(long, value_name = "N", num_args = 0..=1, value_parser = clap::value_parser!(u32).range(0..1 << 20))]
+    pub ublk: Option<Option<u32>>,
     /// Listen on TCP; without --tls-cert only for trusted networks. Repeatable.
     #[arg(long, value_name = "HOST:PORT")]
     pub tcp: Vec<String>,

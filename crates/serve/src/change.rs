@@ -13,6 +13,7 @@ use crate::guest::GuestListener;
 use crate::server::ServerError;
 use crate::server_state::ServerState;
 use crate::spec::{Placed, check_names, check_overlaps};
+use crate::ublk::UblkDevice;
 
 /// The desired state of a server.
 #[derive(Clone, Debug)]
@@ -84,7 +85,7 @@ impl ServerState {
             if !export.is_compatible_with(placed, &layout) {
                 let name = &placed.spec.name;
                 return Err(ServerError::Refused(format!(
-                    "export {name:?}: path, offset, description, vhost-user and read-only cannot change while the server runs"
+                    "export {name:?}: path, offset, description, vhost-user, ublk and read-only cannot change while the server runs"
                 )));
             }
             Ok(Step::KeepExport(Arc::clone(export), layout.description.size_bytes))
@@ -122,7 +123,9 @@ impl ServerState {
         let gone: Vec<_> = before.live.iter().filter(is_gone).cloned().collect();
         *self.exports.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Exports::of(after));
         gone.iter().for_each(|export| export.withdraw());
-        self.stop_guests(|name| gone.iter().any(|export| export.name == name));
+        let gone_names: Vec<_> = gone.iter().map(|export| export.name.clone()).collect();
+        let is_gone = |name: &str| gone_names.iter().any(|gone| gone == name);
+        self.stop_guests(is_gone);
         self.disconnect(|client| client.export().is_some_and(|export| shrunk.iter().any(|name| name == export)));
         let withdrawn = gone.iter().map(|export| (Arc::downgrade(export), export.group));
         self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner).extend(withdrawn);
@@ -132,6 +135,7 @@ impl ServerState {
         // Throttled requests may be allowed earlier, priorities change, and connections of withdrawn exports have to
         // end.
         self.inboxes.notify_all();
+        self.remove_devices(is_gone);
         Ok(())
     }
 
@@ -147,6 +151,17 @@ impl ServerState {
         exports.iter().filter(is_new).filter_map(listen).collect()
     }
 
+    /// Adds the block devices of new exports.
+    fn add_new_devices(&self, exports: &[Placed], steps: &[Step]) -> Result<Vec<UblkDevice>, ServerError> {
+        let add = |(placed, step): (&Placed, &Step)| match (step, placed.spec.ublk) {
+            (Step::AddExport(layout), Some(number)) => {
+                Some(UblkDevice::add(self, number, &layout.description, layout.block_bytes))
+            }
+            _ => None,
+        };
+        exports.iter().zip(steps).filter_map(add).collect()
+    }
+
     /// The current exports.
     fn placed(&self) -> Vec<Placed> {
         self.exports().live.iter().map(|export| export.placed()).collect()
@@ -155,22 +170,24 @@ impl ServerState {
     fn change_exports(self: &Arc<Self>, exports: &[Placed]) -> Result<(), ServerError> {
         let steps = self.plan(exports)?;
         let guests = self.bind_guest_sockets(exports)?;
+        let devices = self.add_new_devices(exports, &steps)?;
         self.carry_out(exports, steps)?;
-        guests.into_iter().try_for_each(|listener| self.serve_guests(listener)).map_err(ServerError::from)
+        guests.into_iter().try_for_each(|listener| self.serve_guests(listener))?;
+        devices.into_iter().try_for_each(|device| self.serve_device(device))
     }
 
-    /// Adds an export, with a socket for its guest if it has one.
+    /// Adds an export, with a socket for its guest and a block device if it has them.
     ///
     /// # Errors
-    /// If the name exists already, it does not fit on its volume, or it cannot listen: then nothing has changed.
+    /// If the name exists already, it does not fit on its volume, it cannot listen, or the kernel refuses the device: then nothing has changed.
     pub fn add_export(self: &Arc<Self>, export: Placed) -> Result<(), ServerError> {
         let mut exports = self.placed();
         exports.push(export);
         self.change_exports(&exports)
     }
 
-    /// Removes an export: requests in flight complete, its clients are disconnected, and the socket for its guest is
-    /// removed.
+    /// Removes an export: requests in flight complete, its clients are disconnected, and its block device and the socket for its guest
+    /// are removed.
     ///
     /// # Errors
     /// If there is no export with that name.
@@ -233,11 +250,13 @@ impl ServerState {
     pub fn change_to(self: &Arc<Self>, wanted: &Wanted) -> Result<Vec<String>, ServerError> {
         let steps = self.plan(&wanted.exports)?;
         let guests = self.bind_guest_sockets(&wanted.exports)?;
+        let devices = self.add_new_devices(&wanted.exports, &steps)?;
         let (files_before, exports_before) = (self.files(), self.exports_state());
         self.set_all(&wanted.scheduler, &wanted.settings)?;
         self.shares.want(wanted.shares);
         self.carry_out(&wanted.exports, steps)?;
         guests.into_iter().try_for_each(|listener| self.serve_guests(listener))?;
+        devices.into_iter().try_for_each(|device| self.serve_device(device))?;
         let (files_after, exports_after) = (self.files(), self.exports_state());
 
         let mut changes: Vec<String> = files_after

@@ -116,7 +116,7 @@ impl LiveExport {
     pub(crate) fn is_compatible_with(&self, placed: &Placed, layout: &ExportLayout) -> bool {
         let description = Export { size_bytes: self.description.size_bytes, ..layout.description.clone() };
         (&self.description, self.volume, self.first_byte) == (&description, placed.volume, layout.range.start)
-            && self.spec.vhost_user == placed.spec.vhost_user
+            && (&self.spec.vhost_user, self.spec.ublk) == (&placed.spec.vhost_user, placed.spec.ublk)
     }
 
     /// Whether it has been withdrawn.

@@ -47,6 +47,7 @@ mod stream;
 mod throttled_client;
 mod timed_stream;
 mod tls;
+mod ublk;
 
 pub use access::Access;
 pub use admission::Admission;
@@ -60,6 +61,7 @@ pub use exports::{Exports, LiveExport};
 pub use front_end::FrontEnd;
 pub use guest::GuestListener;
 pub use guest_socket::SocketAccess;
+pub use hoistway_ublk::DeviceNumber;
 pub use latency::{Latencies, Latency};
 pub use listener::Listener;
 pub use log::{Level, Log};
@@ -74,3 +76,4 @@ pub use spec::{
 pub use stop::Stop;
 pub use throttled_client::ThrottledClient;
 pub use tls::{TlsError, TlsFiles, TlsTexts};
+pub use ublk::UblkDevice;

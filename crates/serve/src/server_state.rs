@@ -14,6 +14,7 @@ use crate::guest_socket::{GuestSocket, SocketAccess};
 use crate::log::{Level, Lines, Log, PERIOD};
 use crate::memory::Memory;
 use crate::shares::Shares;
+use crate::ublk::ServedDevice;
 
 /// Limits of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +81,8 @@ pub struct ServerState {
     client_lines: [Mutex<Lines>; 3],
     /// Sockets for guests, with the threads that serve them.
     pub(crate) guest_sockets: Mutex<Vec<GuestSocket>>,
+    /// Block devices of this machine, with the threads that remove them.
+    pub(crate) ublk_devices: Mutex<Vec<ServedDevice>>,
     /// Owner and mode of guests' sockets that are created later.
     pub(crate) guest_access: OnceLock<SocketAccess>,
     /// Receives log lines.
@@ -106,6 +109,7 @@ impl ServerState {
             accept_failures: Mutex::new(Lines::at_most(1)),
             client_lines: std::array::from_fn(|_| Mutex::new(Lines::at_most(CLIENT_LINES_MAX))),
             guest_sockets: Mutex::default(),
+            ublk_devices: Mutex::default(),
             guest_access: OnceLock::new(),
             log,
         }

@@ -8,6 +8,7 @@ use hoistway_blk::bio::{IoPriority, PriorityClass};
 use hoistway_cgroup::IoMax;
 use hoistway_engine::{OpenVolume, parse_size};
 use hoistway_nbd::wire::STRING_BYTES_MAX;
+use hoistway_ublk::{DEVICE_NUMBER_MAX, DISK_BLOCK_BYTES_MIN, DeviceNumber};
 
 use crate::access::Access;
 
@@ -25,6 +26,8 @@ pub struct ExportSpec {
     pub path: Option<PathBuf>,
     /// The vhost-user socket for the guest whose disk it is.
     pub vhost_user: Option<PathBuf>,
+    /// The block device of this machine that it is.
+    pub ublk: Option<DeviceNumber>,
     /// Its first byte.
     pub offset: u64,
     /// Its length in bytes; `None` for all of the volume.
@@ -78,6 +81,7 @@ impl Default for ExportSpec {
             description: String::new(),
             path: None,
             vhost_user: None,
+            ublk: None,
             offset: 0,
             size: None,
             read_only: false,
@@ -108,7 +112,7 @@ impl ExportSpec {
         Ok(spec)
     }
 
-    /// Parses one setting; `read-only` has no value, all others have one.
+    /// Parses one setting; `read-only` and `shared` have no value, `ublk` may have one, and all others have one.
     ///
     /// # Errors
     /// If the setting is unknown, or its value is invalid.
@@ -129,6 +133,11 @@ impl ExportSpec {
             ("path", Some(path)) => self.path = Some(path.into()),
             ("vhost-user", Some("")) => return spec_error("vhost-user is empty"),
             ("vhost-user", Some(path)) => self.vhost_user = Some(path.into()),
+            ("ublk", None) => self.ublk = Some(DeviceNumber::Any),
+            ("ublk", Some(text)) => match text.parse() {
+                Ok(number) if number <= DEVICE_NUMBER_MAX => self.ublk = Some(DeviceNumber::Given(number)),
+                _ => return spec_error(format!("ublk {text:?} is not a number from 0 to {DEVICE_NUMBER_MAX}")),
+            },
             ("offset", Some(text)) => self.offset = bytes(text)?,
             ("size", Some(text)) => match bytes(text)? {
                 0 => return spec_error("size is 0"),
@@ -138,7 +147,7 @@ impl ExportSpec {
             _ => {
                 let setting = value.map_or_else(|| key.to_owned(), |value| format!("{key}={value}"));
                 return spec_error(format!(
-                    "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, vhost-user=, clients=, read-only, shared, \
+                    "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, vhost-user=, ublk, ublk=, clients=, read-only, shared, \
                      {SETTINGS}, with commas between them)"
                 ));
             }
@@ -146,18 +155,22 @@ impl ExportSpec {
         Ok(())
     }
 
-    /// Its bytes on a volume of `volume_bytes`. A guest's disk consists of whole blocks of `block_bytes`.
+    /// Its bytes on a volume of `volume_bytes`. The disk of a guest or of this machine consists of whole blocks of `block_bytes`.
     ///
     /// # Errors
-    /// If the volume is too small, or a guest's disk is not made of whole blocks.
+    /// If the volume is too small, or such a disk is not made of whole blocks.
     pub fn range(&self, volume_bytes: u64, block_bytes: u64) -> Result<Range<u64>, SpecError> {
         let Self { name, offset, .. } = self;
         let rest = volume_bytes.saturating_sub(*offset);
-        let unit = if self.vhost_user.is_some() { block_bytes } else { 1 };
+        let (unit, disk) = match self {
+            Self { ublk: Some(_), .. } => (block_bytes.max(u64::from(DISK_BLOCK_BYTES_MIN)), "block device (ublk)"),
+            Self { vhost_user: Some(_), .. } => (block_bytes, "guest's disk (vhost-user)"),
+            _ => (1, "export"),
+        };
         let size = self.size.unwrap_or(rest - rest % unit);
         if !offset.is_multiple_of(unit) || !size.is_multiple_of(unit) {
             return spec_error(format!(
-                "export {name:?}: offset and size of a guest's disk (vhost-user) must be multiples of {unit} bytes"
+                "export {name:?}: offset and size of a {disk} must be multiples of {unit} bytes"
             ));
         }
         if rest == 0 {
@@ -282,6 +295,17 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_chooses_the_number_of_a_device_unless_one_is_given() {
+        let ublk = |text: &str| ExportSpec::parse(text).unwrap().ublk;
+        assert_eq!((ublk("name=a"), ublk("ublk,name=a")), (None, Some(DeviceNumber::Any)));
+        assert_eq!(ublk("name=a,ublk=0"), Some(DeviceNumber::Given(0)));
+        assert_eq!(ublk("ublk=1048575"), Some(DeviceNumber::Given(1_048_575)));
+        // A target with blocks of less than 512 bytes has devices with such blocks, and one with larger blocks those.
+        let range = |block_bytes| ExportSpec::parse("ublk").unwrap().range(5000, block_bytes);
+        assert_eq!((range(1), range(4096)), (Ok(0..4608), Ok(0..4096)));
+    }
+
+    #[test]
     fn invalid_export_settings_are_reported() {
         for (text, said) in [
             ("name=a,weight=0", "weight \"0\" is not a number from 1 to 1000"),
@@ -299,6 +323,9 @@ mod tests {
             ("", "unknown setting"),
             ("path=", "path is empty"),
             ("vhost-user=", "vhost-user is empty"),
+            ("ublk=", "ublk \"\" is not a number from 0 to 1048575"),
+            ("ublk=1048576", "ublk \"1048576\" is not a number"),
+            ("ublk=1,ublk", "ublk is given twice"),
             ("clients=alice", "expected all, or some of user:NAME"),
         ] {
             let error = ExportSpec::parse(text).expect_err(text).to_string();
@@ -322,6 +349,7 @@ mod tests {
         assert_eq!(range("name=a", 1000).unwrap(), 0..1000);
         assert_eq!(range("name=a,offset=1,size=7", 1000).unwrap(), 1..8);
         assert_eq!(range("name=a,vhost-user=/s", 1000).unwrap(), 0..512);
+        assert_eq!(range("name=a,ublk", 1000).unwrap(), 0..512);
         assert_eq!(range("name=a,offset=512", 4096).unwrap(), 512..4096);
         assert_eq!(range("name=a,offset=512,size=512", 4096).unwrap(), 512..1024);
         for (text, volume) in [
@@ -332,6 +360,9 @@ mod tests {
             ("offset=1,vhost-user=/s", 4096),
             ("size=513,vhost-user=/s", 4096),
             ("vhost-user=/s", 511),
+            ("offset=1,ublk=1", 4096),
+            ("size=513,ublk", 4096),
+            ("ublk", 511),
             ("name=a", 0),
         ] {
             assert!(range(text, volume).is_err(), "{text}");

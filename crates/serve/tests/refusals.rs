@@ -31,7 +31,7 @@ fn bad_input_is_one_sentence_and_status_2() {
     for (arguments, said) in [
         (
             &["--target", "mem:1M"][..],
-            "nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)",
+            "nowhere to listen (expected --socket PATH, --tcp HOST:PORT, --vhost-user PATH or --ublk)",
         ),
         (&["--socket", &socket], "--target is missing"),
         (&["--target", "mem", "--socket", &socket], "expected file:PATH"),

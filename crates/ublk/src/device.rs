@@ -12,13 +12,16 @@ use crate::disk::{Disk, QUEUE_DEPTH_MAX, TRANSFER_BYTES_MAX};
 use crate::error::UblkError;
 use crate::kernel::ControlRing;
 use crate::layout::{
-    ADD_DEV, DEL_DEV, DeviceInfo, F_CMD_IOCTL_ENCODE, F_USER_COPY, GET_DEV_INFO, INFO_BYTES, SET_PARAMS, START_DEV,
-    STATE_DEAD, STOP_DEV,
+    ADD_DEV, DEL_DEV, DEL_DEV_ASYNC, DeviceInfo, F_CMD_IOCTL_ENCODE, F_USER_COPY, GET_DEV_INFO, INFO_BYTES, SET_PARAMS,
+    START_DEV, STATE_DEAD, STOP_DEV,
 };
 use crate::leftovers::{self, Holder};
 use crate::queue::Queue;
 
 pub(crate) const CONTROL_PATH: &str = "/dev/ublk-control";
+/// The largest number of a device.
+pub const DEVICE_NUMBER_MAX: u32 = (1 << 20) - 1;
+
 const DEVICES: &str = "/dev";
 /// How long to wait for the kernel to release the device of a killed server.
 const RELEASE_MAX: Duration = Duration::from_secs(5);
@@ -33,7 +36,8 @@ pub enum DeviceNumber {
     Given(u32),
 }
 
-/// A device of this process. Dropping it stops and deletes it: its [`Queue`] has to be dropped before.
+/// A device of this process. Dropping it stops and deletes it: its [`Queue`] has to be dropped before,
+/// or be served.
 pub struct Device {
     ring: ControlRing,
     number: u32,
@@ -56,11 +60,13 @@ impl Device {
                 _ => UblkError::System { what: CONTROL_PATH.to_owned(), why: errno.into() },
             })?;
         let mut ring = ControlRing::new(control).map_err(UblkError::system("io_uring"))?;
-        match number {
-            DeviceNumber::Any => delete_leftovers(&mut ring),
-            DeviceNumber::Given(number) => make_room(&mut ring, number)?,
-        }
-        let info = add(&mut ring, number, depth)?;
+        let info = match number {
+            DeviceNumber::Any => {
+                delete_leftovers(&mut ring);
+                add(&mut ring, number, depth)?
+            }
+            DeviceNumber::Given(given) => make_room_and_add(&mut ring, given, depth)?,
+        };
         // From here on it is deleted on errors.
         let mut device = Device { ring, number: info.number, is_deleted: false };
         if info.flags & F_USER_COPY == 0 {
@@ -107,13 +113,14 @@ impl Device {
         stopped.map_err(|why| UblkError::System { what: format!("cannot stop {}", self.path()), why })
     }
 
-    /// Makes its number free, once the queue has been dropped, for which the kernel waits.
+    /// Deletes it. Its number is free once the queue has been dropped and nobody has it mounted or open. Before 6.9 the kernel waits for that
+    /// here.
     ///
     /// # Errors
     /// If the kernel refuses.
     pub fn delete(mut self) -> Result<(), UblkError> {
         self.is_deleted = true;
-        let deleted = self.ring.run(DEL_DEV, self.number, &mut [], 0);
+        let deleted = delete(&mut self.ring, self.number);
         deleted.map_err(|why| UblkError::System { what: format!("cannot delete {}", self.path()), why })
     }
 }
@@ -123,7 +130,7 @@ impl Drop for Device {
         if !self.is_deleted {
             // Nobody can be told.
             let _ = self.ring.run(STOP_DEV, self.number, &mut [], 0);
-            let _ = self.ring.run(DEL_DEV, self.number, &mut [], 0);
+            let _ = delete(&mut self.ring, self.number);
         }
     }
 }
@@ -161,11 +168,19 @@ fn info(ring: &mut ControlRing, number: u32) -> Option<DeviceInfo> {
     ring.run(GET_DEV_INFO, number, &mut info, 0).ok().map(|()| DeviceInfo::from_bytes(&info))
 }
 
+fn delete(ring: &mut ControlRing, number: u32) -> io::Result<()> {
+    let deleted = ring.run(DEL_DEV_ASYNC, number, &mut [], 0);
+    if deleted.as_ref().is_err_and(|why| why.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error())) {
+        return ring.run(DEL_DEV, number, &mut [], 0);
+    }
+    deleted
+}
+
 /// Deletes a device that nobody serves.
 fn delete_leftover(ring: &mut ControlRing, number: u32) -> io::Result<()> {
     // The kernel may not have stopped it yet, and refuses to stop one that it has.
     let _ = ring.run(STOP_DEV, number, &mut [], 0);
-    ring.run(DEL_DEV, number, &mut [], 0)
+    delete(ring, number)
 }
 
 /// Deletes the devices that killed servers of Hoistway left.
@@ -179,23 +194,28 @@ fn delete_leftovers(ring: &mut ControlRing) {
     }
 }
 
-/// Deletes the device of this number if nobody serves it.
-fn make_room(ring: &mut ControlRing, number: u32) -> Result<(), UblkError> {
+/// Adds the device of this number, and first deletes the one that it has if nobody serves that.
+fn make_room_and_add(ring: &mut ControlRing, number: u32, depth: u16) -> Result<DeviceInfo, UblkError> {
     let deadline = Instant::now() + RELEASE_MAX;
     loop {
-        let Some(info) = info(ring, number) else { return Ok(()) };
-        let path = character_device(number);
-        match leftovers::holder(&info, &path).map_err(UblkError::system(path.display().to_string()))? {
-            Holder::Nobody { .. } => {
-                let deleted = delete_leftover(ring, number);
-                return deleted.map_err(UblkError::system(format!("cannot delete {}", path.display())));
+        if let Some(info) = info(ring, number) {
+            let path = character_device(number);
+            let is_over = Instant::now() >= deadline;
+            match leftovers::holder(&info, &path).map_err(UblkError::system(path.display().to_string()))? {
+                Holder::Nobody { .. } => delete_leftover(ring, number)
+                    .map_err(UblkError::system(format!("cannot delete {}", path.display())))?,
+                // The server has been killed, and the kernel has not noticed yet.
+                Holder::Server(_) if !leftovers::is_running(info.process) && !is_over => {}
+                Holder::Server(server) => return Err(UblkError::InUse { number, server }),
+                Holder::Recovery => return Err(UblkError::Recoverable { number }),
+                Holder::Closing if is_over => return Err(UblkError::StillOpen { number }),
+                Holder::Closing => {}
             }
-            // The server has been killed, and the kernel has not noticed yet.
-            Holder::Server(_) if !leftovers::is_running(info.process) && Instant::now() < deadline => {
-                sleep(RELEASE_STEP);
-            }
-            Holder::Server(server) => return Err(UblkError::InUse { number, server }),
-            Holder::Recovery => return Err(UblkError::Recoverable { number }),
+        }
+        match add(ring, DeviceNumber::Given(number), depth) {
+            Err(UblkError::InUse { .. }) if Instant::now() < deadline => sleep(RELEASE_STEP),
+            Err(UblkError::InUse { .. }) => return Err(UblkError::StillOpen { number }),
+            added => return added,
         }
     }
 }

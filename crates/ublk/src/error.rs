@@ -31,6 +31,14 @@ pub enum UblkError {
         /// Who serves it.
         server: String,
     },
+    /// The number is taken by a device whose server has ended, but which is still in use.
+    #[error(
+        "/dev/ublkb{number} of a server that has ended is still mounted or open (expected that it is unmounted and closed, or another number)"
+    )]
+    StillOpen {
+        /// The number.
+        number: u32,
+    },
     /// The device waits for its server to recover it.
     #[error(
         "/dev/ublkb{number} belongs to another server, which may recover it (expected another number, or `ublk del -n {number}`)"

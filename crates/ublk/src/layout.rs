@@ -26,6 +26,8 @@ pub const START_DEV: u32 = iowr(0x06, CONTROL_BYTES);
 pub const STOP_DEV: u32 = iowr(0x07, CONTROL_BYTES);
 pub const SET_PARAMS: u32 = iowr(0x08, CONTROL_BYTES);
 
+pub const DEL_DEV_ASYNC: u32 = ior(0x14, CONTROL_BYTES);
+
 pub const FETCH_REQ: u32 = iowr(0x20, IO_BYTES);
 pub const COMMIT_AND_FETCH_REQ: u32 = iowr(0x21, IO_BYTES);
 
@@ -136,6 +138,7 @@ mod tests {
     fn commands_have_the_numbers_of_the_kernel() {
         assert_eq!((GET_DEV_INFO, ADD_DEV, DEL_DEV), (0x8020_7502, 0xc020_7504, 0xc020_7505));
         assert_eq!((START_DEV, STOP_DEV, SET_PARAMS), (0xc020_7506, 0xc020_7507, 0xc020_7508));
+        assert_eq!(DEL_DEV_ASYNC, 0x8020_7514);
         assert_eq!((FETCH_REQ, COMMIT_AND_FETCH_REQ), (0xc010_7520, 0xc010_7521));
         assert_eq!((data_position(0), data_position(3)), (1 << 31, (1 << 31) + (3 << 25)));
     }

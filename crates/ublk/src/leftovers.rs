@@ -28,6 +28,8 @@ pub enum Holder {
     Server(String),
     /// It waits for a server of its own kind.
     Recovery,
+    /// It is being deleted, which takes until nobody has it open.
+    Closing,
 }
 
 /// Finds out who has a device, by what the kernel says about it. `path` is its character device, which only one process at a
@@ -44,6 +46,7 @@ pub fn holder(info: &DeviceInfo, path: &Path) -> io::Result<Holder> {
         // Its process has added it and not opened it yet.
         Ok(_) if is_ours && is_running(owner) => Ok(Holder::Server(format!("process {owner}"))),
         Ok(_) => Ok(Holder::Nobody { is_ours }),
+        Err(Errno::NOENT) => Ok(Holder::Closing),
         Err(error) => Err(error.into()),
     }
 }
@@ -83,7 +86,9 @@ mod tests {
         let own = format!("process {}", std::process::id());
         assert_eq!(holder(&info(0, server_value())), Holder::Server(own));
         assert_eq!(holder(&info(F_USER_RECOVERY, 0)), Holder::Recovery);
-        assert!(super::holder(&info(0, 0), Path::new("/nonexistent/ublkc0")).is_err());
+        let elsewhere = |path: &str| super::holder(&info(0, 0), Path::new(path));
+        assert_eq!(elsewhere("/nonexistent/ublkc0").unwrap(), Holder::Closing);
+        assert!(elsewhere("/dev/null/ublkc0").is_err());
     }
 
     #[test]

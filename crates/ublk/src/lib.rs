@@ -27,7 +27,7 @@ mod leftovers;
 mod queue;
 mod request;
 
-pub use device::{Device, DeviceNumber};
+pub use device::{DEVICE_NUMBER_MAX, Device, DeviceNumber};
 pub use disk::{DISCARD_BYTES_MAX, DISK_BLOCK_BYTES_MIN, Disk, QUEUE_DEPTH_MAX, TRANSFER_BYTES_MAX, ZERO_BYTES_MAX};
 pub use error::UblkError;
 pub use queue::Queue;

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
-use hoistway_serve::ExportSpec;
+use hoistway_serve::{DeviceNumber, ExportSpec};
 use hoistway_serve_options::ServeOptions;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -77,6 +77,11 @@ impl Configuration {
             && let Some(other) = exports[0].vhost_user.replace(path.clone())
         {
             bail!("--vhost-user {}: the first export has vhost-user={} already", path.display(), other.display());
+        }
+        if let Some(number) = options.ublk
+            && exports[0].ublk.replace(number.map_or(DeviceNumber::Any, DeviceNumber::Given)).is_some()
+        {
+            bail!("--ublk: the first export has ublk already");
         }
         let fixed = fixed(&matches);
         Ok(Configuration { options, exports, fixed, config_locations })
@@ -179,7 +184,9 @@ impl File<'_> {
                     .filter(|argument| *argument != "config");
                 return Err(self.error_at(offset, unknown(name, known)));
             };
-            let words = if option.get_action().takes_values() {
+            let may_lack_value = option.get_num_args().is_some_and(|values| values.min_values() == 0);
+            let is_boolean = may_lack_value && matches!(value.get_ref(), DeValue::Boolean(_));
+            let words = if option.get_action().takes_values() && !is_boolean {
                 let is_list = matches!(option.get_action(), clap::ArgAction::Append);
                 let values = self.values(name, value, is_list)?;
                 values.into_iter().map(|value| OsString::from(format!("--{name}={value}"))).collect()
@@ -233,8 +240,8 @@ impl File<'_> {
                 let export_error =
                     |message: &dyn std::fmt::Display| self.error_at(offset, format!("export: {message}"));
                 let taken = match (key, value.get_ref()) {
-                    ("read-only" | "shared", DeValue::Boolean(false)) => Ok(()),
-                    ("read-only" | "shared", DeValue::Boolean(true)) => spec.take(key, None),
+                    ("read-only" | "shared" | "ublk", DeValue::Boolean(false)) => Ok(()),
+                    ("read-only" | "shared" | "ublk", DeValue::Boolean(true)) => spec.take(key, None),
                     ("read-only" | "shared", _) => return Err(export_error(&format!("{key}: expected true or false"))),
                     (_, value) => match text(value) {
                         Some(text) => spec.take(key, Some(&text)),

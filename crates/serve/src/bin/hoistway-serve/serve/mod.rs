@@ -68,11 +68,11 @@ fn tls_files(options: &ServeOptions) -> Result<Option<TlsFiles>> {
 fn check_listeners(configuration: &Configuration, passed_sockets: &PassedSockets) -> Result<()> {
     let Configuration { options, exports, .. } = configuration;
     let has_guests = exports.iter().any(|export| export.vhost_user.is_some()) || !passed_sockets.guests.is_empty();
-    let has_any =
-        !options.socket.is_empty() || !options.tcp.is_empty() || !passed_sockets.clients.is_empty() || has_guests;
+    let has_listeners = !options.socket.is_empty() || !options.tcp.is_empty() || !passed_sockets.clients.is_empty();
+    let has_any = has_listeners || has_guests || exports.iter().any(|export| export.ublk.is_some());
     // With `--check` there are no sockets from systemd.
     if !has_any && !options.check {
-        bail!("nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)");
+        bail!("nowhere to listen (expected --socket PATH, --tcp HOST:PORT, --vhost-user PATH or --ublk)");
     }
     for (name, _) in &passed_sockets.guests {
         if !exports.iter().any(|export| export.name == *name) {
@@ -189,11 +189,20 @@ fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<Ex
         None => options.control.as_deref().map(|path| Control::listen(path, control_access)).transpose()?,
     };
     let metrics = options.metrics.map(Metrics::listen).transpose()?;
-    // Drop privileges only after all files and sockets are open.
+    let mut devices = Vec::new();
+    for export in exports {
+        let added = server.state().add_device(&export.name);
+        devices.extend(added.map_err(|error| configuration.with_setting_location(error.into()))?);
+    }
+    // Drop privileges only after all files, sockets and devices are open.
     if let Some(user) = &user {
         user::become_user(user)?;
     }
     guests.into_iter().try_for_each(|listener| server.state().serve_guests(listener)).context("guests")?;
+    for device in devices {
+        let served = server.state().serve_device(device);
+        served.map_err(|error| configuration.with_setting_location(error.into()))?;
+    }
     serve(
         server,
         front_ends,
@@ -228,7 +237,7 @@ fn serve(
         say(&format!("metrics at http://{}/metrics", metrics.place()));
     }
     let addresses = front_ends.iter().map(|front_end| front_end.place()).chain(server.state().guest_places());
-    let addresses: Vec<_> = addresses.collect();
+    let addresses: Vec<_> = addresses.chain(server.state().device_places()).collect();
     say(&format!("serving under {} at {}", server.state().report().scheduler(), addresses.join(", ")));
     let busy_clients = std::thread::scope(|scope| {
         let (state, stop) = (server.state(), &stop);
@@ -256,6 +265,7 @@ fn serve(
         server.abandon();
         return Ok(ExitCode::from(EXIT_NOT_DRAINED));
     }
+    server.state().remove_all_devices();
     server.stop();
     say("stopped");
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,186 @@
+//! The connection of a device, as its worker serves it.
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use hoistway_blk::ground::Instant;
+use hoistway_engine::Completion;
+use hoistway_ublk::Queue;
+
+use super::requests::Requests;
+use crate::admission::Admission;
+use crate::event_loop::{Connection, ConnectionId, Next, Ready, Watch};
+use crate::exports::LiveExport;
+use crate::memory::Account;
+use crate::pool::Pool;
+use crate::server_state::ServerState;
+use crate::stop::Stop;
+use crate::throttled_client::ThrottledClient;
+
+/// A device.
+pub struct UblkConnection {
+    server: Arc<ServerState>,
+    id: ConnectionId,
+    export: Arc<LiveExport>,
+    admission: Admission,
+    /// `None` if it could not start.
+    requests: Option<Requests>,
+    /// Makes the thread of the device remove it. Meanwhile requests are served.
+    stop: Stop,
+    /// Notified when requests are fetched.
+    fetches: Option<SyncSender<()>>,
+    /// Closed when it has ended, after its queue.
+    disconnect_guard: OwnedFd,
+}
+
+impl UblkConnection {
+    /// A device of an export, with its queue. `signals` reach the thread that controls the device.
+    pub fn begin(
+        admission: Admission,
+        id: ConnectionId,
+        export: Arc<LiveExport>,
+        queue: Queue,
+        signals: (Stop, SyncSender<()>, OwnedFd),
+    ) -> Arc<Mutex<UblkConnection>> {
+        let (stop, fetches, disconnect_guard) = signals;
+        let server = Arc::clone(admission.server());
+        admission.client().set_connection(id);
+        admission.client().opened(&export.name);
+        let depth = u32::from(queue.depth());
+        Arc::new_cyclic(|weak_self| {
+            let account = Account::new(Arc::clone(&server.memory), id);
+            let handler = handler(weak_self.clone(), Arc::clone(&account), &export);
+            let opened = ThrottledClient::open(&server, Arc::clone(&export), id, depth, handler);
+            let requests = match opened {
+                Ok(client) => {
+                    let pool = Pool::new(server.engine.buffers(), account);
+                    Some(Requests::new(Arc::clone(&export), Arc::clone(admission.client()), queue, client, pool))
+                }
+                Err(errno) => {
+                    server.info_of_client(format_args!("{}: {errno}", admission.client().name));
+                    None
+                }
+            };
+            Mutex::new(UblkConnection {
+                server,
+                id,
+                export,
+                admission,
+                requests,
+                stop,
+                fetches: Some(fetches),
+                disconnect_guard,
+            })
+        })
+    }
+
+    fn say(&self, message: &str) {
+        self.server.info_of_client(format_args!("{}: {message}", self.admission.client().name));
+    }
+
+    /// Does what can be done now.
+    fn advance(&mut self, now: Instant) {
+        let Some(requests) = &mut self.requests else { return };
+        let is_first_bad = requests.bad == 0;
+        let is_more = requests.advance(&self.server, now);
+        if let Some(bad) = requests.last_bad.take().filter(|_| is_first_bad) {
+            self.say(&format!("refused a request of the kernel: {bad} (further ones are not logged)"));
+        }
+        if is_more {
+            // Other connections run before.
+            self.server.inboxes.notify(self.id);
+        }
+    }
+
+    fn completed(&mut self, now: Instant, batch: &mut Vec<Completion>) {
+        let Some(requests) = &mut self.requests else { return };
+        let planned_release_at = requests.client.release_at();
+        batch.drain(..).for_each(|completion| requests.completed(now, completion));
+        self.advance(now);
+        // The event loop drops it, and has to know when to run it.
+        if self
+            .requests
+            .as_ref()
+            .is_some_and(|requests| requests.is_finished() || requests.client.release_at() != planned_release_at)
+        {
+            self.server.inboxes.notify(self.id);
+        }
+    }
+}
+
+/// Handles completions. The engine keeps it, and with it the account and the file, until all requests have ended.
+fn handler(
+    weak_self: Weak<Mutex<UblkConnection>>,
+    account: Arc<Account>,
+    export: &LiveExport,
+) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
+    let file = export.file();
+    move |batch: &mut Vec<Completion>| {
+        let _ = (&account, &file);
+        let Some(connection) = weak_self.upgrade() else { return };
+        let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = connection.server.engine.now();
+        // As in the event loop, a panic ends this device only.
+        if catch_unwind(AssertUnwindSafe(|| connection.completed(now, batch))).is_err() {
+            connection.panicked();
+            connection.requests = None;
+            connection.server.inboxes.notify(connection.id);
+        }
+    }
+}
+
+impl Connection for UblkConnection {
+    /// It has no socket; the ring is watched once it is registered.
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.disconnect_guard.as_fd()
+    }
+
+    fn registered(&mut self, watch: Watch) {
+        let Some(requests) = &self.requests else { return };
+        if let Err(error) = watch.add(requests.queue.descriptor()) {
+            self.say(&format!("{error}; closed"));
+            self.requests = None;
+        }
+    }
+
+    fn run(&mut self, now: Instant, _: Ready) -> Next {
+        if self.server.is_draining() || self.admission.client().is_to_disconnect() || self.export.is_withdrawn() {
+            self.stop.stop();
+        }
+        let Some(requests) = &mut self.requests else { return Next::Close };
+        if let Some(fetches) = self.fetches.take() {
+            requests.queue.fetch_all();
+            // The thread waits for it.
+            let _ = fetches.send(());
+        }
+        requests.client.release(&self.server, now);
+        self.advance(now);
+        match &self.requests {
+            Some(requests) if !requests.is_finished() => Next::Wait(requests.client.release_at()),
+            _ => Next::Close,
+        }
+    }
+
+    fn panicked(&self) {
+        self.say("internal error (panic); device removed, others continue");
+    }
+
+    fn is_polled(&self) -> bool {
+        true
+    }
+
+    fn poll(&mut self, _: bool) -> bool {
+        self.requests.as_mut().is_some_and(|requests| requests.queue.has_more())
+    }
+}
+
+impl Drop for UblkConnection {
+    fn drop(&mut self) {
+        if let Some(requests) = self.requests.take() {
+            let bad = if requests.bad == 0 { String::new() } else { format!(", {} malformed", requests.bad) };
+            self.say(&format!("disconnected after {} requests{bad}", requests.done));
+        }
+    }
+}

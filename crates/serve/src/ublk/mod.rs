@@ -1,0 +1,12 @@
+//! Block devices of this machine (`/dev/ublkbN`), each of which is an export.
+//!
+//! A worker serves a device like any connection: it takes the requests of the kernel from a ring of commands, and its results go back
+//! there. Starting and stopping a device blocks until the worker has served the requests that this causes, so another
+//! thread does that.
+
+mod connection;
+mod device;
+mod requests;
+
+pub(crate) use device::ServedDevice;
+pub use device::UblkDevice;
