@@ -32,7 +32,7 @@ pub enum Change {
     /// Reload the configuration file, as SIGHUP does; fails if the reload is refused.
     Reload,
     /// Add an export, with the settings of `serve --export`: a part of the target or of an open file, with a socket for its guest
-    /// if vhost-user= is set. A reload removes it unless the configuration file has it.
+    /// if vhost-user= is set, and a block device if ublk is. A reload removes it unless the configuration file has it.
     Add {
         /// Settings, such as name=vm3,offset=40G,size=20G.
         #[arg(value_name = "KEY=VALUE,...")]

@@ -82,6 +82,61 @@ fn bad_input_is_one_sentence_and_status_2() {
 }
 
 #[test]
+fn a_block_device_is_refused_with_the_reason_if_the_kernel_has_no_driver() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("target = \"mem:4M\"\n{text}")).unwrap();
+        path.display().to_string()
+    };
+    let (first, numbered) = (file("first", "ublk = true\n"), file("numbered", "ublk = 7\n"));
+    let (off, export) = (file("off", "ublk = false\n"), file("export", "[[export]]\nublk = true\n"));
+    let word = file("word", "[[export]]\nname = \"a\"\nublk = \"no\"\n");
+    let run = |arguments: &[&str]| {
+        let output = hoistway().arg("serve").args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for (arguments, said) in [
+        (&["--config", &word][..], "word:4: export: ublk \"no\" is not a number from 0 to 1048575"),
+        (&["--config", &off], "nowhere to listen"),
+        (&["--target", "mem:1M", "--ublk", "1048576"], "1048576 is not in 0..1048576"),
+        (&["--target", "mem:1M", "--ublk", "--export", "name=a,ublk=1"], "--ublk: the first export has ublk already"),
+        (
+            &["--target", "mem:4M", "--export", "size=1000,ublk"],
+            "of a block device (ublk) must be multiples of 512 bytes",
+        ),
+    ] {
+        let (status, complaint) = run(arguments);
+        assert!(status == Some(2) && complaint.contains(said), "{arguments:?}: {complaint}");
+    }
+    for config in [&first, &numbered, &export] {
+        assert_eq!(run(&["--check", "--config", config]), (Some(0), String::new()));
+    }
+    if std::path::Path::new("/dev/ublk-control").exists() {
+        eprintln!("skipped: this kernel has the driver");
+        return;
+    }
+    let socket = folder.path().join("s").display().to_string();
+    for arguments in [
+        &["--config", &first, "--socket", &socket][..],
+        &["--config", &numbered],
+        &["--config", &export],
+        &["--target", "mem:1M", "--ublk", "--socket", &socket],
+        &["--target", "mem:1M", "--ublk", "3"],
+        &["--target", "mem:1M", "--export", "name=a,ublk=0"],
+    ] {
+        let (status, complaint) = run(arguments);
+        assert_eq!(status, Some(2), "{arguments:?}: {complaint}");
+        assert!(complaint.contains("ublk_drv") && complaint.lines().count() == 1, "{arguments:?}: {complaint}");
+        assert!(!std::path::Path::new(&socket).exists(), "{arguments:?} left its socket behind");
+    }
+    let server = Running::start(&["--target", "mem:4M", "--export", "name=a,size=1M"]);
+    let output = server.ctl(&["add", "name=b,offset=1M,ublk"]);
+    assert!(!output.status.success() && String::from_utf8(output.stderr).unwrap().contains("ublk_drv"));
+    assert!(Client::at(&server, "b").is_none() && Client::at(&server, "a").unwrap().is_served());
+}
+
+#[test]
 fn a_socket_that_was_left_behind_is_replaced() {
     let folder = Running::start(&["--target", "mem:1M"]).killed();
     assert!(folder.path().join("nbd.sock").exists());
