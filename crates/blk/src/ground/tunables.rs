@@ -2,6 +2,9 @@
 //! documentation are generated.
 
 use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::sharing::Word;
 
 /// The unit of a tunable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -190,6 +193,42 @@ impl<P> Tunables<P> {
         (row.set)(policy, row.tunable.parse(self.grammar, text)?);
         Ok(())
     }
+}
+
+impl<const N: usize> Tunables<[u64; N]> {
+    /// Writes a tunable of values that CPUs share as words; `adjust` sees all values before they are stored.
+    ///
+    /// # Errors
+    /// If there is no such tunable or the text is refused.
+    pub fn store_shared<W: Word>(
+        &self,
+        words: [&W; N],
+        name: &str,
+        text: &str,
+        adjust: impl FnOnce(&mut [u64; N]),
+    ) -> Result<(), StoreError> {
+        let old_values = values_of(words);
+        let mut values = old_values;
+        self.store(&mut values, name, text)?;
+        adjust(&mut values);
+        for (word, (value, old_value)) in words.into_iter().zip(values.into_iter().zip(old_values)) {
+            // Another CPU may write the other tunables meanwhile.
+            if value != old_value {
+                word.store(value, Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// All tunables with the current values of words that CPUs share.
+    #[must_use]
+    pub fn shown_shared<W: Word>(&self, words: [&W; N]) -> Vec<(&'static Tunable, i128)> {
+        self.shown(&values_of(words))
+    }
+}
+
+fn values_of<W: Word, const N: usize>(words: [&W; N]) -> [u64; N] {
+    words.map(|word| word.load(Relaxed))
 }
 
 /// The value of one tunable in a list of current values.

@@ -26,7 +26,7 @@ use crate::request::Request;
 use crate::request::cpu_map::{CpuMap, QueueClass};
 use crate::watch::reason::Reason;
 
-use tunables::{Settings, TUNABLES};
+use tunables::Settings;
 
 /// Indices of the two classes.
 const LATENCY: usize = 0;
@@ -208,7 +208,7 @@ impl<Sh: Sharing> Steering<Sh> for BlkSwitch<Sh> {
     }
 
     fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
-        TUNABLES.shown(&self.settings.values())
+        self.settings.shown()
     }
 
     fn set_tunable(&self, _: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {

@@ -1,14 +1,12 @@
 //! The tunables.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use crate::ground::sharing::{Sharing, Word};
-use crate::ground::tunables::{Grammar, StoreError, TunableRow, Tunables, Unit};
+use crate::ground::tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};
 
 /// The values, in the order of the rows.
-pub(super) type Values = [u64; 4];
+type Values = [u64; 4];
 
-pub(super) static TUNABLES: Tunables<Values> = Tunables {
+static TUNABLES: Tunables<Values> = Tunables {
     grammar: Grammar::InRange,
     rows: &[
         TunableRow::new(
@@ -62,21 +60,13 @@ impl<Sh: Sharing> Settings<Sh> {
         [mode, thresh_b, app_ms, l_max_bytes]
     }
 
-    pub(super) fn values(&self) -> Values {
-        self.words().map(|word| word.load(Relaxed))
+    /// All of them.
+    pub(super) fn shown(&self) -> Vec<(&'static Tunable, i128)> {
+        TUNABLES.shown_shared(self.words())
     }
 
     /// Writes one of them.
     pub(super) fn set(&self, name: &str, text: &str) -> Result<(), StoreError> {
-        let old_values = self.values();
-        let mut values = old_values;
-        TUNABLES.store(&mut values, name, text)?;
-        for (word, (value, old_value)) in self.words().into_iter().zip(values.into_iter().zip(old_values)) {
-            // Another CPU may write the other tunables meanwhile.
-            if value != old_value {
-                word.store(value, Relaxed);
-            }
-        }
-        Ok(())
+        TUNABLES.store_shared(self.words(), name, text, |_| {})
     }
 }

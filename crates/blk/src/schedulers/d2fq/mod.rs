@@ -31,7 +31,7 @@ use crate::watch::reason::Reason;
 
 use flows::{Flow, Table};
 use global_time::GlobalTime;
-use tunables::{Settings, TUNABLES};
+use tunables::Settings;
 
 /// What a KiB of a flow with weight 1 adds to its virtual time: divisible by all weights.
 const UNITS_PER_KIB: u64 = 840;
@@ -245,7 +245,7 @@ impl<Sh: Sharing> Steering<Sh> for D2fq<Sh> {
     }
 
     fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
-        TUNABLES.shown(&self.settings.values())
+        self.settings.shown()
     }
 
     fn set_tunable(&self, cx: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {

@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::ground::sharing::{Sharing, Word};
 use crate::ground::time::Nanos;
-use crate::ground::tunables::{Grammar, StoreError, TunableRow, Tunables, Unit};
+use crate::ground::tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};
 
 use super::RATIO_MIN;
 
 /// The values, in the order of the rows.
-pub(super) type Values = [u64; 7];
+type Values = [u64; 7];
 
-pub(super) static TUNABLES: Tunables<Values> = Tunables {
+static TUNABLES: Tunables<Values> = Tunables {
     grammar: Grammar::InRange,
     rows: &[
         TunableRow::new(
@@ -90,23 +90,15 @@ impl<Sh: Sharing> Settings<Sh> {
         [threshold, md_ratio, ratio, idle_ms, adapt, adapt_ms, unset_weight]
     }
 
-    pub(super) fn values(&self) -> Values {
-        self.words().map(|word| word.load(Relaxed))
+    /// All of them.
+    pub(super) fn shown(&self) -> Vec<(&'static Tunable, i128)> {
+        TUNABLES.shown_shared(self.words())
     }
 
     /// Writes one of them.
     pub(super) fn set(&self, name: &str, text: &str, weight_max: u16) -> Result<(), StoreError> {
-        let old_values = self.values();
-        let mut values = old_values;
-        TUNABLES.store(&mut values, name, text)?;
-        values[2] = values[2].min(u64::from(weight_max));
-        for (word, (value, old_value)) in self.words().into_iter().zip(values.into_iter().zip(old_values)) {
-            // Another CPU may write the other tunables meanwhile.
-            if value != old_value {
-                word.store(value, Relaxed);
-            }
-        }
-        Ok(())
+        let lower = |values: &mut Values| values[2] = values[2].min(u64::from(weight_max));
+        TUNABLES.store_shared(self.words(), name, text, lower)
     }
 
     /// The leads beyond which a flow is sent to low and to medium.

@@ -1,7 +1,5 @@
 //! Implements [`Concurrent`] for mqfq.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use crate::bio::Bio;
 use crate::ground::ids::{HctxId, RqId};
 use crate::ground::meter::Meter;
@@ -48,10 +46,6 @@ static TUNABLES: Tunables<Values> = Tunables {
 impl<Sh: Sharing> Mqfq<Sh> {
     fn words(&self) -> [&Sh::Word; 3] {
         [&self.settings.threshold_kib, &self.settings.slots, &self.settings.write_cost]
-    }
-
-    fn values(&self) -> Values {
-        self.words().map(|word| word.load(Relaxed))
     }
 }
 
@@ -115,19 +109,11 @@ impl<Sh: Sharing> Concurrent<Sh> for Mqfq<Sh> {
     }
 
     fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
-        TUNABLES.shown(&self.values())
+        TUNABLES.shown_shared(self.words())
     }
 
     fn set_tunable(&self, cx: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
-        let old_values = self.values();
-        let mut values = old_values;
-        TUNABLES.store(&mut values, name, text)?;
-        for (word, (value, old_value)) in self.words().into_iter().zip(values.into_iter().zip(old_values)) {
-            // Another CPU may write the other tunables meanwhile.
-            if value != old_value {
-                word.store(value, Relaxed);
-            }
-        }
+        TUNABLES.store_shared(self.words(), name, text, |_| {})?;
         cx.requested.run_queues |= self.has_requests();
         Ok(())
     }
