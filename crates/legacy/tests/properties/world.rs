@@ -10,7 +10,8 @@ use hoistway_blk::ground::{CpuId, Instant, IoContextId, Kernel, Local, Nanos, No
 use hoistway_blk::policy::{ContentionOptions, Insertion, SchedulerEvent};
 use hoistway_blk::queue::{QueueConfig, SCHEDULERS, Step};
 use hoistway_blk::request::{Arbitration, Marks, Merging, Rq, Transport};
-use hoistway_blk::schedulers::Domain;
+use hoistway_blk::schedulers::{Domain, OUTSIDE_LINUX};
+use hoistway_blk::sysfs::AttributeError;
 use hoistway_legacy::{AnyQueue, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, PendingWrite, Tagging, all_schedulers};
 
 use crate::properties::device::{Balance, Device, TIMEOUT_MIN};
@@ -29,6 +30,9 @@ struct Task {
 
 const TASKS: usize = 8;
 
+/// Schedulers between which a queue changes whose first one Linux does not have. Some are refused: they need classes or a transport.
+const ANY_SCHEDULERS: [&str; 9] = ["none", "mq-deadline", "kyber", "bfq", "k2", "adios", "mqfq", "d2fq", "blk-switch"];
+
 /// The most write-back that is ever let through: of normal and of swap 16, or 3/4 of the tags, or 2 for a single tag;
 /// of discards a quarter of that (BL-119 to BL-125).
 fn wbt_max(queue_depth: u32) -> u32 {
@@ -44,6 +48,8 @@ pub struct World {
     probe: Watch,
     caller: Caller,
     agenda: Agenda,
+    /// It begins under a scheduler that Linux does not have, and changes between all of them.
+    is_outside_linux: bool,
     /// How a legacy device's tags are given out.
     tagging: Tagging,
     /// A write that waits, and when to look at it if a completion is not the moment.
@@ -52,7 +58,8 @@ pub struct World {
     departures: u64,
     has_departed: bool,
     tasks: Vec<Task>,
-    random: Random,
+    /// Decides what happens next.
+    pub random: Random,
     now: Instant,
     /// The most write-back that may be in flight, of all kinds together.
     wbt_max: u32,
@@ -147,6 +154,7 @@ impl World {
             front,
             probe: (Balance::default(), Bounds::new(kernel, habits.apart, come_late)),
             caller: Caller::new(),
+            is_outside_linux: OUTSIDE_LINUX.iter().any(|row| row.name == scheduler),
             tagging,
             change: None,
             departures: 0,
@@ -251,6 +259,10 @@ impl World {
             18 if self.habits.departing && !is_free => self.depart(number),
             17 if self.habits.buffered => self.dirty(),
             15 if self.habits.host_disks && self.change.is_none() && self.random.one_in(6) => self.poll_queue_writes(),
+            16 if self.is_outside_linux && self.random.one_in(2) => {
+                let (now, event) = (self.moment(), self.random_group_event());
+                self.front.notify(now, &mut self.caller.effects, event);
+            }
             16 if is_free && !is_plugged && self.random.one_in(3) => {
                 let now = self.moment();
                 self.front.notify(
@@ -278,7 +290,11 @@ impl World {
 
     /// A file of `queue/` is written.
     fn poll_queue_writes(&mut self) {
-        let schedulers: &[&str] = if self.front.is_legacy() { &LEGACY_SCHEDULERS } else { &SCHEDULERS };
+        let schedulers: &[&str] = match self.is_outside_linux {
+            true => &ANY_SCHEDULERS,
+            false if self.front.is_legacy() => &LEGACY_SCHEDULERS,
+            false => &SCHEDULERS,
+        };
         let (file, text) = match self.random.below(9) {
             0..3 => ("scheduler".to_owned(), self.random.pick(schedulers).to_owned()),
             3 => {
@@ -297,15 +313,21 @@ impl World {
                 if tunables.is_empty() {
                     return;
                 }
-                let tunable = &tunables[self.random.below(tunables.len() as u64) as usize];
-                (format!("iosched/{}", tunable.name), self.random.below(20).to_string())
+                let tunable = tunables[self.random.below(tunables.len() as u64) as usize];
+                let text =
+                    if self.is_outside_linux { self.text_for(tunable) } else { self.random.below(20).to_string() };
+                (format!("iosched/{}", tunable.name), text)
             }
         };
         let cpu = self.some_cpu();
-        // What the kernel refuses changes nothing, which is as good a test.
-        if let Ok(Some(change)) = self.call(cpu, |front, cx| front.begin_change(cx, &file, &text)) {
-            let poll_at = change.poll_interval().map(|after| self.now + after);
-            self.change = Some((change, poll_at));
+        let before = self.front.attribute(&file);
+        match self.call(cpu, |front, cx| front.begin_change(cx, &file, &text)) {
+            Ok(Some(change)) => {
+                let poll_at = change.poll_interval().map(|after| self.now + after);
+                self.change = Some((change, poll_at));
+            }
+            Ok(None) => {}
+            Err(error) => assert_eq!(self.front.attribute(&file), before, "{file} was refused: {error}"),
         }
         self.follow();
     }
@@ -323,6 +345,8 @@ impl World {
                 let poll_at = change.poll_interval().map(|after| self.now + after);
                 self.change = Some((change, poll_at));
             }
+            // It needs classes or a transport, which this device does not have: all goes on as before.
+            Err(AttributeError::Failed(_)) if self.is_outside_linux => {}
             Err(error) => panic!("{}: {error}", change.file()),
         }
     }
@@ -399,7 +423,11 @@ impl World {
                 }
                 Some(Action::TimedOut { cpu, id }) => self.call(cpu, |front, cx| front.timed_out(cx, id)),
                 Some(Action::RunOther { .. }) => unreachable!("its tags are not shared"),
-                Some(Action::Arbitrate(_) | Action::MoveSubmitter { .. }) => {}
+                Some(Action::Arbitrate(weights)) => self.check_weights(weights),
+                Some(Action::MoveSubmitter { io_context, cpu }) => {
+                    assert!(cpu.0 < u32::from(self.config.cpus), "there is no {cpu:?}");
+                    self.tasks[io_context.0 as usize].cpu = cpu;
+                }
                 None if self.agenda.next_at().is_some_and(|at| at <= self.now) => {}
                 None => return self.check(),
             }
@@ -408,6 +436,13 @@ impl World {
     }
 
     // --- what must hold ---
+
+    /// A drive with classes can carry out the weights that it is given.
+    fn check_weights(&self, weights: Option<[u16; 3]>) {
+        let Some([high, medium, low]) = weights else { return };
+        let most = self.config.arbitration.expect("the drive has classes").weight_max;
+        assert!(1 <= low && low <= medium && medium <= high && high <= most, "{weights:?} of {most}");
+    }
 
     fn check(&self) {
         let spaces = if self.config.host_wide_tags { 1 } else { u32::from(self.front.hw_queues()) };

@@ -1,9 +1,11 @@
 //! What processes of a load do.
 
 use hoistway_blk::bio::{Bio, BioFlags, IoPriority, Op, PriorityClass};
+use hoistway_blk::ground::Tunable;
 use hoistway_blk::ground::{CgroupId, IoContextId, Sector};
+use hoistway_blk::policy::SchedulerEvent;
 
-use super::World;
+use super::{TASKS, World};
 use crate::support::Random;
 
 /// What a load is like.
@@ -53,6 +55,29 @@ const SHORT_WAITS: [(&str, u64, u64); 7] = [
 ];
 
 impl World {
+    /// Something to write to a tunable that refuses what is out of its range: within it, at its ends, beyond them, or no number.
+    pub(super) fn text_for(&mut self, tunable: &Tunable) -> String {
+        let Tunable { min, max, default, .. } = *tunable;
+        let small = min + i128::from(self.random.below(20));
+        let number = self.random.pick(&[small, small, small, default, min, max, min - 1, max + 1]);
+        if self.random.one_in(20) {
+            self.random.pick(&["", "-", "1x", "0x4", " 1"]).to_owned()
+        } else {
+            number.to_string()
+        }
+    }
+
+    /// Groups come, go and get weights.
+    pub(super) fn random_group_event(&mut self) -> SchedulerEvent {
+        let cgroup = CgroupId(self.random.below(TASKS as u64 + 1) as u32);
+        match self.random.below(4) {
+            0 => SchedulerEvent::CgroupAdded { cgroup, parent: CgroupId(0) },
+            1 => SchedulerEvent::CgroupRemoved(cgroup),
+            // (0 and more than 1000 are no weights, and may come all the same.)
+            _ => SchedulerEvent::Weight { cgroup, weight: self.random.pick(&[0, 1, 10, 100, 1000, 10_000, u16::MAX]) },
+        }
+    }
+
     pub(super) fn shorten_waits(&mut self) {
         for (name, least, values) in SHORT_WAITS {
             let value = (least + self.random.below(values)).to_string();
@@ -104,11 +129,13 @@ impl World {
         let class = if self.habits.one_class { PriorityClass::BestEffort } else { self.random.pick(&classes) };
         let cgroup = if self.habits.apart { 1 + task as u32 } else { task as u32 % 3 };
         let owner = self.outstanding.len() as u64;
+        // bfq's and cfq's turns are bounded among processes of one level.
+        let level = if self.habits.apart { 4 } else { (owner % 8) as u8 };
         self.outstanding.push(sectors.max(1));
         self.busy[task] += u64::from(sectors.max(1));
         Bio {
             flags,
-            ioprio: IoPriority::new(class, 4),
+            ioprio: IoPriority::new(class, level),
             io_context: IoContextId(task as u32),
             cgroup: CgroupId(cgroup),
             owner,

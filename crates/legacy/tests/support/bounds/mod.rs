@@ -8,9 +8,11 @@
 //! | deadline, mq-deadline | `deadlines.rs` |
 //! | kyber | `domains.rs` |
 //! | bfq, cfq | `turns.rs` |
+//! | those that Linux does not have | `outside_linux.rs` |
 
 mod deadlines;
 mod domains;
+mod outside_linux;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +24,7 @@ use hoistway_blk::watch::{Event, Probe, Reason};
 
 use deadlines::Deadlines;
 use domains::Domains;
+use outside_linux::OutsideLinux;
 use turns::Turns;
 
 /// A request that waits in a scheduler, or without one in a software queue.
@@ -31,6 +34,8 @@ struct Waiting {
     lane: (HctxId, CpuId),
     direction: Direction,
     class: PriorityClass,
+    /// k2's list.
+    level: u8,
     /// kyber's domain, by its place in the circle.
     domain: usize,
     /// The queue of its process that bfq or cfq puts it into.
@@ -61,6 +66,7 @@ pub struct Bounds {
     /// promised about waiting cannot be seen from here.
     come_late: bool,
     promise: Promise,
+    outside_linux: OutsideLinux,
     /// Oldest first.
     waiting: Vec<Waiting>,
     /// Requests that the driver gave back: they return at the head.
@@ -83,6 +89,7 @@ impl Bounds {
             apart,
             come_late,
             promise: Promise::Nothing,
+            outside_linux: OutsideLinux::default(),
             waiting: Vec::new(),
             returned: BTreeSet::new(),
             at_head: BTreeMap::new(),
@@ -93,6 +100,7 @@ impl Bounds {
 
     /// The scheduler or its tunables may have changed: what waits begins to wait anew.
     pub fn follow(&mut self, scheduler: &str, tunable: Tunable<'_>) {
+        self.outside_linux.follow(scheduler, self.come_late, tunable);
         let generation = &self.kernel.generation();
         self.promise = match scheduler {
             scheduler if self.come_late && !matches!(scheduler, "none" | "kyber") => Promise::Nothing,
@@ -119,6 +127,7 @@ impl Bounds {
     }
 
     fn inserted(&mut self, now: Now, rq: &Request) {
+        self.outside_linux.left(rq.id());
         let in_software_queue = matches!(self.promise, Promise::FifoOfSoftwareQueue);
         let is_managed = in_software_queue || rq.marks.contains(Marks::USES_ELEVATOR);
         let goes_to_the_head = rq.marks.contains(Marks::IN_SEQUENCE) || self.returned.contains(&rq.id());
@@ -141,6 +150,7 @@ impl Bounds {
             lane: (rq.hctx, rq.ctx),
             direction,
             class: class_of(rq),
+            level: outside_linux::level_of(rq.ioprio),
             domain: domains::domain_of(&self.kernel.generation(), rq),
             queue: (rq.io_context, is_sync(rq.op, rq.flags)),
             since: Some(now.tick),
@@ -158,6 +168,7 @@ impl Bounds {
     }
 
     fn given_out(&mut self, now: Now, hctx: HctxId, rq: &Request, reason: Reason) {
+        self.outside_linux.given_out(rq, reason, &self.waiting);
         let is_kyber = matches!(self.promise, Promise::Domains(_));
         let overtaken = self
             .take(rq.id(), |before, taken| !is_kyber || (before.lane == taken.lane && before.domain == taken.domain));
@@ -191,6 +202,7 @@ impl Bounds {
 
     fn freed(&mut self, rq: &Request) {
         self.exist.remove(&rq.id());
+        self.outside_linux.left(rq.id());
         self.take(rq.id(), |_, _| false);
         self.out.remove(&rq.id());
     }
@@ -209,6 +221,8 @@ impl Probe for Bounds {
             Event::Requeue(rq) => {
                 self.returned.insert(rq.id());
             }
+            // A request that is flushed ends later than its data, which is what the scheduler had.
+            Event::Complete(rq, _) => self.outside_linux.left(rq.id()),
             Event::Absorbed(rq) | Event::End(rq) => self.freed(rq),
             _ => {}
         }
