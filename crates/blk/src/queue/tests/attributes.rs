@@ -224,3 +224,40 @@ fn the_scheduler_is_notified_of_events_and_rotational_changes() {
     let told = "Rotational(true), Rotational(false), IoContextExited(IoContextId(3))";
     assert_eq!(super::completion::take(&lines), told);
 }
+
+#[test]
+fn every_tunable_of_a_scheduler_outside_linux_refuses_what_is_no_number_or_out_of_its_range_and_keeps_its_value() {
+    let arbitration = Some(crate::request::Arbitration { weight_max: 256 });
+    let transport = Some(crate::request::Transport { batch: 16 });
+    let device = QueueConfig { cpus: 2, hw_queues: 6, arbitration, ..config(Kernel::V6_18) };
+    let mut count = 0;
+    for row in crate::schedulers::OUTSIDE_LINUX {
+        let device = match row.needs_transport {
+            true => QueueConfig { arbitration: None, transport, ..device.clone() },
+            false => device.clone(),
+        };
+        let mut bench = Bench::with(&device, row.name);
+        for tunable in bench.queue.tunables() {
+            let file = format!("iosched/{}", tunable.name);
+            let shown = bench.show(&file);
+            let (below, above) = (tunable.min - 1, (tunable.max + 1).to_string());
+            let below_error =
+                if below < 0 && tunable.min >= 0 { AttributeError::Invalid } else { AttributeError::Range };
+            let refusals = [
+                ("", AttributeError::Invalid),
+                ("few", AttributeError::Invalid),
+                ("1 2", AttributeError::Invalid),
+                ("0x1", AttributeError::Invalid),
+                (&below.to_string(), below_error),
+                (&above, AttributeError::Range),
+                ("99999999999999999999", AttributeError::Range),
+            ];
+            for (text, error) in refusals {
+                assert_eq!(bench.store(&file, text), Err(error), "{}.{}={text:?}", row.name, tunable.name);
+                assert_eq!(bench.show(&file), shown, "{}.{}={text:?}", row.name, tunable.name);
+            }
+            count += 1;
+        }
+    }
+    assert_eq!(count, 2 + 21 + 3 + 7 + 4, "tunables of k2, adios, mqfq, d2fq and blk-switch");
+}

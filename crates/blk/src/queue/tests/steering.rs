@@ -215,3 +215,22 @@ fn the_drive_hears_of_weights_when_the_scheduler_changes_and_when_a_tunable_does
     assert_eq!(switch(&mut bench, "none"), [None]);
     assert_eq!(switch(&mut bench, "none"), []);
 }
+
+#[test]
+fn blk_switch_is_refused_where_nothing_can_be_steered_and_says_what_is_missing() {
+    let transport = Some(crate::request::Transport { batch: 16 });
+    let behind = |cpus, hw_queues| QueueConfig { cpus, hw_queues, transport, ..config(Kernel::V6_18) };
+    let refused = |config: &QueueConfig| Queue::<Local>::new(config, "blk-switch").err().map(|error| error.why);
+    let missing = [
+        (
+            config(Kernel::V6_18),
+            "blk-switch needs a transport with a worker on each CPU, which this device does not have",
+        ),
+        (behind(1, 2), "blk-switch needs at least two CPUs, between which it moves work"),
+        (behind(2, 3), "blk-switch needs two hardware queues for each CPU, 4 here, but this device has 3"),
+    ];
+    for (config, why) in missing {
+        assert_eq!(refused(&config).as_deref(), Some(why));
+    }
+    assert_eq!(refused(&behind(2, 4)), None);
+}

@@ -259,7 +259,7 @@ fn in_flight_requests_never_exceed_max_inflight() {
 }
 
 #[test]
-fn the_class_is_the_requests_own_and_one_without_a_class_is_never_real_time() {
+fn whoever_inserts_for_another_does_not_lend_its_class() {
     let mut bench = Bench::new();
     // One task inserts for several, as a flushed plug does: each keeps its own class.
     bench.insert("none/R100 rt4/R200 be/R300 rt3/R400");
@@ -272,7 +272,7 @@ fn the_class_is_the_requests_own_and_one_without_a_class_is_never_real_time() {
 }
 
 #[test]
-fn raising_the_bound_lets_waiting_requests_go() {
+fn a_bound_that_is_raised_lets_go_what_waits() {
     let mut bench = Bench::new().with("max_inflight", "1");
     bench.insert("be/R100 be/R200 be/R300");
     assert_eq!(bench.dispatch(), "R100");

@@ -323,6 +323,28 @@ fn a_new_weight_applies_to_requests_tagged_later() {
 }
 
 #[test]
+fn a_weight_of_0_counts_as_the_least_one_for_flows_that_exist_and_for_later_ones() {
+    let mut bench = bench();
+    bench.insert(in_group(1, read_by(1, 0)));
+    for group in [1, 2] {
+        bench.tell(SchedulerEvent::Weight { cgroup: CgroupId(group), weight: 0 });
+        let [first, second] = [1000, 2000].map(|sector| bench.insert(in_group(group, read_by(1, sector))));
+        assert_eq!(start_of(&bench, second) - start_of(&bench, first), 400 * KIB, "a hundredth of the default");
+    }
+    bench.drain();
+}
+
+#[test]
+fn ten_thousand_flows_have_a_turn_each() {
+    let mut bench = bench();
+    for process in 0..10_000 {
+        bench.insert(read_by(process, 0));
+        assert_eq!(bench.drain().len(), 1);
+    }
+    assert_eq!(bench.scheduler().flows.count(), 10_000);
+}
+
+#[test]
 fn a_change_of_threshold_or_slots_holds_for_the_next_attempt_and_runs_the_queues() {
     let mut bench = bench().with("slots", "2").with("threshold_kb", "0");
     let own: Vec<RqId> = (0..4).map(|n| bench.insert_on(1, read_by(1, n * 1000))).collect();
