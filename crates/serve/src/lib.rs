@@ -36,6 +36,7 @@ mod placing;
 mod pool;
 mod read_time;
 mod request_threads;
+mod served_device;
 mod server;
 mod server_state;
 mod session;

@@ -13,8 +13,8 @@ use crate::files::OpenFiles;
 use crate::guest_socket::{GuestSocket, SocketAccess};
 use crate::log::{Level, Lines, Log, PERIOD};
 use crate::memory::Memory;
+use crate::served_device::ServedDevice;
 use crate::shares::Shares;
-use crate::ublk::ServedDevice;
 
 /// Limits of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,13 +12,12 @@ use crate::disk::{Disk, QUEUE_DEPTH_MAX, TRANSFER_BYTES_MAX};
 use crate::error::UblkError;
 use crate::kernel::ControlRing;
 use crate::layout::{
-    ADD_DEV, DEL_DEV, DEL_DEV_ASYNC, DeviceInfo, F_CMD_IOCTL_ENCODE, F_USER_COPY, GET_DEV_INFO, INFO_BYTES, SET_PARAMS,
-    START_DEV, STATE_DEAD, STOP_DEV,
+    ADD_DEV, CONTROL_PATH, DEL_DEV, DEL_DEV_ASYNC, DeviceInfo, F_CMD_IOCTL_ENCODE, F_USER_COPY, GET_DEV_INFO,
+    INFO_BYTES, SET_PARAMS, START_DEV, STATE_DEAD, STOP_DEV,
 };
 use crate::leftovers::{self, Holder};
-use crate::queue::Queue;
+use crate::queue::UblkQueue;
 
-pub(crate) const CONTROL_PATH: &str = "/dev/ublk-control";
 /// The largest number of a device.
 pub const DEVICE_NUMBER_MAX: u32 = (1 << 20) - 1;
 
@@ -36,7 +35,7 @@ pub enum DeviceNumber {
     Given(u32),
 }
 
-/// A device of this process. Dropping it stops and deletes it: its [`Queue`] has to be dropped before,
+/// A device of this process. Dropping it stops and deletes it: its [`UblkQueue`] has to be dropped before,
 /// or be served.
 pub struct Device {
     ring: ControlRing,
@@ -51,7 +50,7 @@ impl Device {
     ///
     /// # Errors
     /// If the kernel has no driver or an old one, the process no right, or another process the number.
-    pub fn add(number: DeviceNumber, disk: &Disk, depth: u16) -> Result<(Device, Queue), UblkError> {
+    pub fn add(number: DeviceNumber, disk: &Disk, depth: u16) -> Result<(Device, UblkQueue), UblkError> {
         let depth = depth.clamp(1, QUEUE_DEPTH_MAX);
         let control =
             open(CONTROL_PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| match errno {
@@ -77,7 +76,7 @@ impl Device {
         set.map_err(|why| UblkError::System { what: format!("parameters of {}", device.path()), why })?;
         let path = character_device(device.number);
         let opened = open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(io::Error::from);
-        let queue = opened.and_then(|opened| Queue::new(opened, disk, info.depth));
+        let queue = opened.and_then(|opened| UblkQueue::new(opened, disk, info.depth));
         let queue = queue.map_err(UblkError::system(path.display().to_string()))?;
         Ok((device, queue))
     }
@@ -94,7 +93,7 @@ impl Device {
         format!("{DEVICES}/ublkb{}", self.number)
     }
 
-    /// Makes it appear, once its [`Queue`] fetches requests: the kernel reads its partition table first.
+    /// Makes it appear, once its [`UblkQueue`] fetches requests: the kernel reads its partition table first.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -104,7 +103,7 @@ impl Device {
     }
 
     /// Makes it disappear. The kernel first writes what its file systems have in memory, and waits for all requests: the queue has to
-    /// be served meanwhile. Then the queue [is gone](Queue::is_gone).
+    /// be served meanwhile. Then the queue [is gone](UblkQueue::is_gone).
     ///
     /// # Errors
     /// If the kernel refuses.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::device::CONTROL_PATH;
+use crate::layout::CONTROL_PATH;
 
 /// Why there is no device.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,8 @@
 //! Numbers and layouts of `linux/ublk_cmd.h`.
 
+/// Where control commands are sent.
+pub const CONTROL_PATH: &str = "/dev/ublk-control";
+
 /// Bytes of `struct ublksrv_ctrl_cmd`, which also is part of the number of each control command.
 const CONTROL_BYTES: u32 = 32;
 /// Bytes of `struct ublksrv_io_cmd`.

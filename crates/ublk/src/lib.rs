@@ -1,9 +1,9 @@
 //! ublk, the server's side: a block device of this machine (`/dev/ublkbN`) whose requests a process serves.
 //!
 //! ```text
-//! Device::add -> Queue::fetch_all, by the thread that serves -> Device::start -> /dev/ublkbN
-//! Queue::take -> request -> read_data -> server -> write_data -> commit -> Queue::submit
-//! Device::stop, while the thread serves -> Queue::is_gone -> dropped -> Device::delete
+//! Device::add -> UblkQueue::fetch_all, by the thread that serves -> Device::start -> /dev/ublkbN
+//! UblkQueue::take -> request -> read_data -> server -> write_data -> commit -> UblkQueue::submit
+//! Device::stop, while the thread serves -> UblkQueue::is_gone -> dropped -> Device::delete
 //! ```
 //!
 //! A command in an io_uring fetches each request; the command that returns its result fetches the next one. The kernel describes
@@ -30,5 +30,5 @@ mod request;
 pub use device::{DEVICE_NUMBER_MAX, Device, DeviceNumber};
 pub use disk::{DISCARD_BYTES_MAX, DISK_BLOCK_BYTES_MIN, Disk, QUEUE_DEPTH_MAX, TRANSFER_BYTES_MAX, ZERO_BYTES_MAX};
 pub use error::UblkError;
-pub use queue::Queue;
+pub use queue::UblkQueue;
 pub use request::{BadDescriptor, Request};

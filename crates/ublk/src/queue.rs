@@ -9,7 +9,7 @@ use crate::layout::{COMMIT_AND_FETCH_REQ, FETCH_REQ, data_position};
 use crate::request::{BadDescriptor, Request};
 
 /// The queue of a device. One thread serves it: the one that calls [`fetch_all`](Self::fetch_all).
-pub struct Queue {
+pub struct UblkQueue {
     ring: QueueRing,
     descriptors: Descriptors,
     disk: Disk,
@@ -18,11 +18,11 @@ pub struct Queue {
     tags_in_use: u16,
 }
 
-impl Queue {
-    pub(crate) fn new(device: OwnedFd, disk: &Disk, depth: u16) -> io::Result<Queue> {
+impl UblkQueue {
+    pub(crate) fn new(device: OwnedFd, disk: &Disk, depth: u16) -> io::Result<UblkQueue> {
         let ring = QueueRing::new(device, depth)?;
         let descriptors = Descriptors::map(ring.device(), depth)?;
-        Ok(Queue { ring, descriptors, disk: *disk, depth, tags_in_use: 0 })
+        Ok(UblkQueue { ring, descriptors, disk: *disk, depth, tags_in_use: 0 })
     }
 
     /// Maximum number of requests.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use hoistway_blk::ground::Instant;
 use hoistway_engine::Completion;
-use hoistway_ublk::Queue;
+use hoistway_ublk::UblkQueue;
 
 use super::requests::Requests;
 use crate::admission::Admission;
@@ -41,7 +41,7 @@ impl UblkConnection {
         admission: Admission,
         id: ConnectionId,
         export: Arc<LiveExport>,
-        queue: Queue,
+        queue: UblkQueue,
         signals: (Stop, SyncSender<()>, OwnedFd),
     ) -> Arc<Mutex<UblkConnection>> {
         let (stop, fetches, disconnect_guard) = signals;

@@ -3,16 +3,16 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::JoinHandle;
 
 use hoistway_nbd::Export;
-use hoistway_ublk::{DISK_BLOCK_BYTES_MIN, Device, DeviceNumber, Disk, QUEUE_DEPTH_MAX, Queue, UblkError};
+use hoistway_ublk::{DISK_BLOCK_BYTES_MIN, Device, DeviceNumber, Disk, QUEUE_DEPTH_MAX, UblkError, UblkQueue};
 use rustix::event::PollFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::connection::UblkConnection;
 use crate::clients::Peer;
 use crate::event_loop::Connection;
+use crate::served_device::ServedDevice;
 use crate::server::ServerError;
 use crate::server_state::ServerState;
 use crate::stop::Stop;
@@ -23,21 +23,10 @@ const ROOT: u32 = 0;
 /// A device of an export that nobody can open yet. Dropping it deletes it.
 pub struct UblkDevice {
     // Before the device: the kernel deletes a device once its queue is closed.
-    queue: Queue,
+    queue: UblkQueue,
     device: Device,
     /// The name of the export.
     export: String,
-}
-
-/// A device, with the thread that removes it.
-pub(crate) struct ServedDevice {
-    /// Its export.
-    export: String,
-    /// Its path.
-    place: String,
-    /// Makes the thread remove it.
-    stop: Stop,
-    thread: JoinHandle<()>,
 }
 
 impl UblkDevice {

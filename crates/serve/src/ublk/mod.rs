@@ -8,5 +8,4 @@ mod connection;
 mod device;
 mod requests;
 
-pub(crate) use device::ServedDevice;
 pub use device::UblkDevice;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use hoistway_blk::ground::Instant;
 use hoistway_engine::{Completion, Errno, Operation, Request as Io};
-use hoistway_ublk::{BadDescriptor, Queue, Request};
+use hoistway_ublk::{BadDescriptor, Request, UblkQueue};
 
 use crate::clients::Client;
 use crate::counts::Ended;
@@ -25,7 +25,7 @@ pub struct Requests {
     export: Arc<LiveExport>,
     /// The device's client entry.
     peer: Arc<Client>,
-    pub queue: Queue,
+    pub queue: UblkQueue,
     pub client: ThrottledClient,
     pool: Pool,
     /// In-flight requests by tag.
@@ -62,7 +62,7 @@ impl Requests {
     pub fn new(
         export: Arc<LiveExport>,
         peer: Arc<Client>,
-        queue: Queue,
+        queue: UblkQueue,
         client: ThrottledClient,
         pool: Pool,
     ) -> Requests {
