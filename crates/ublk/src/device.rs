@@ -127,7 +127,7 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         if !self.is_deleted {
-            // Nobody can be told.
+            // There is nobody to report an error to.
             let _ = self.ring.run(STOP_DEV, self.number, &mut [], 0);
             let _ = delete(&mut self.ring, self.number);
         }

@@ -12,7 +12,7 @@
 //! The layouts are those of `linux/ublk_cmd.h`.
 //!
 //! # Why not `libublk`
-//! Its build needs libclang, it adds 33 crates, and its rings belong to executors of its own, one a thread: a worker of the server
+//! Its build needs libclang, it adds 34 crates, and its rings belong to executors of its own, one a thread: a worker of the server
 //! waits for its sockets, its target and this device in one place.
 //!
 //! # Limits
