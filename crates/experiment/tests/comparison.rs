@@ -348,6 +348,18 @@ fn research_selects_schedulers_outside_linux_and_default_and_all_do_not() {
     let error = behind(1, &["nvme-over-tcp"]).run(&Alone).unwrap_err().to_string();
     assert!(error.contains("there is only one CPU, so that nothing can move (expected at least two)"), "{error}");
     assert_eq!(labels(&run(&behind(2, &["nvme-over-tcp"]))), ["blk-switch"]);
+    let error = refused(&["d2fq"], "6.18");
+    let expected = "no weighted round robin between at least three hardware queues (expected a device that has it, such as nvme-wrr)";
+    assert!(error.contains(expected), "{error}");
+    let in_guests = |device: &str, expected: &str| {
+        let guests = Guests { schedulers: names(&["blk-switch"]), ..Guests::default() };
+        let devices = vec![device.into()];
+        let comparison = Comparison { guests, devices, schedulers: names(&["none"]), cpus: Some(2), ..small() };
+        let error = comparison.run(&Alone).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    in_guests("nvme", "no transport with a worker and two hardware queues for each CPU");
+    in_guests("nvme-over-tcp", "is behind a transport, whose workers need the host's CPUs (expected another device)");
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn iops(job: &str, quantum: u32) -> [f64; 2] {
 }
 
 #[test]
-fn a_process_that_takes_turns_with_a_flood_is_served_sooner_than_one_that_waits_behind_it() {
+fn a_fifth_scheduler_is_one_file_and_one_row() {
     let [in_order, in_turns] = iops("quiet", 1);
     // It still waits for a tag and in the device, behind the flood's requests.
     assert!(2.0 * in_turns > 3.0 * in_order, "{in_turns} against {in_order}");

@@ -58,6 +58,8 @@ fn bad_input_is_one_sentence_and_status_2() {
         (&["--target", "mem:1M", "--control", "/nonexistent/c", "--socket", &socket], "/nonexistent/c"),
         (&["--target", "mem:1M", "--control", &file, "--socket", &socket], "exists and is not a socket"),
         (&["--target", "mem:1M", "--scheduler", "cfq", "--socket", &socket], "cfq"),
+        (&["--target", "mem:1M", "--scheduler", "d2fq", "--socket", &socket], "d2fq needs weighted round robin"),
+        (&["--target", "mem:1M", "--scheduler", "blk-switch", "--socket", &socket], "blk-switch needs a transport"),
         (&["--target", "mem:1M", "--set", "bfq.slice_idle=0", "--socket", &socket], "the scheduler is none"),
         (&["--target", "mem:1M", "--set", "low_latency=0", "--socket", &socket], "SCHEDULER.TUNABLE=VALUE"),
         (&["--target", "mem:1M", "--export", "name=a,size=2M", "--socket", &socket], "the target has 1048576"),

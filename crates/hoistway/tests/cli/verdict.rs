@@ -283,7 +283,7 @@ const REAL_TIME: &str = "[global]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=lib
     [urgent]\nrw=randread\nprioclass=1\nprio=0\n[bulk]\nrw=randread\niodepth=32\nnumjobs=3\n";
 
 #[test]
-fn a_verdict_does_not_recommend_schedulers_the_kernel_lacks() {
+fn a_verdict_does_not_advise_what_the_kernel_lacks() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("rt.fio"), REAL_TIME).unwrap();
     for schedulers in ["none,mq-deadline,research", "none,k2", "k2,none"] {
