@@ -1,6 +1,6 @@
 //! Table `research-blk-switch`: blk-switch's claims for latency and throughput processes on the same CPUs, behind a transport.
 
-use super::{RunFigures, comparison_of_jobs, run_schedulers, tunable};
+use super::{RunFigures, comparison_of_jobs, run_with, tunable};
 use crate::reproduction::Table;
 use crate::reproduction::cell::{Cell, Judgement};
 use crate::reproduction::runs::Setting;
@@ -42,17 +42,11 @@ fn t_apps(name: &str, count: u32, depth: u32, cpus: &str) -> String {
 
 /// A load under none, and under blk-switch in a mode.
 fn none_and_mode(comparison: impl Fn() -> Comparison, mode: &str, setting: Setting) -> Result<[RunFigures; 2], Error> {
-    let none = run_schedulers(comparison(), &["none"], setting)?;
-    Ok([first(none)?, in_mode(comparison(), mode, setting)?])
+    Ok([run_with(comparison(), "none", Vec::new(), setting)?, in_mode(comparison(), mode, setting)?])
 }
 
 fn in_mode(comparison: Comparison, mode: &str, setting: Setting) -> Result<RunFigures, Error> {
-    let tunables = tunable("blk-switch", "mode", mode);
-    first(run_schedulers(Comparison { tunables, ..comparison }, &["blk-switch"], setting)?)
-}
-
-fn first(runs: Vec<RunFigures>) -> Result<RunFigures, Error> {
-    Ok(runs.into_iter().next().expect("a scheduler has a run"))
+    run_with(comparison, "blk-switch", tunable("blk-switch", "mode", mode), setting)
 }
 
 fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
@@ -112,7 +106,7 @@ fn breakdown(setting: Setting) -> Result<Vec<Cell>, Error> {
         .map(|(cpu, &depth)| t_apps(&format!("t{depth}"), 1, depth, &cpu.to_string()))
         .collect();
     let jobs = l_apps(1, "0") + &t_apps;
-    let alone = first(run_schedulers(on_cpus(6, &t_apps, setting), &["none"], setting)?)?;
+    let alone = run_with(on_cpus(6, &t_apps, setting), "none", Vec::new(), setting)?;
     let priority = in_mode(on_cpus(6, &jobs, setting), "0", setting)?;
     let steered = in_mode(on_cpus(6, &jobs, setting), "1", setting)?;
     let [alone, priority, steered] = [alone, priority, steered].map(|run| run.bytes_per_second("t64"));

@@ -1,6 +1,6 @@
 //! Table `research-d2fq`: D2FQ's claims for flows on a drive with weighted round robin.
 
-use super::{RunFigures, comparison_of_jobs, run_schedulers, tunable};
+use super::{RunFigures, comparison_of_jobs, run_schedulers, run_with, tunable};
 use crate::reproduction::Table;
 use crate::reproduction::cell::{Cell, Judgement};
 use crate::reproduction::runs::Setting;
@@ -36,9 +36,14 @@ fn job(name: &str, depth: u32, count: u32, others: &str) -> String {
     format!("[{name}]\nrw=randread\niodepth={depth}\nnumjobs={count}\n{others}")
 }
 
-/// The runs of a load under schedulers, with these tunables.
-fn run(jobs: &str, tunables: Vec<Tunable>, schedulers: &[&str], setting: Setting) -> Result<Vec<RunFigures>, Error> {
-    run_schedulers(Comparison { tunables, ..on_8_cpus(jobs, setting) }, schedulers, setting)
+/// The runs of a load under schedulers with their defaults.
+fn run(jobs: &str, schedulers: &[&str], setting: Setting) -> Result<Vec<RunFigures>, Error> {
+    run_schedulers(on_8_cpus(jobs, setting), schedulers, setting)
+}
+
+/// The run of a load under d2fq with these tunables.
+fn run_d2fq(jobs: &str, tunables: Vec<Tunable>, setting: Setting) -> Result<RunFigures, Error> {
+    run_with(on_8_cpus(jobs, setting), "d2fq", tunables, setting)
 }
 
 /// The part of a job in all I/Os, %.
@@ -56,23 +61,17 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
 
 fn depths(setting: Setting) -> Result<Vec<Cell>, Error> {
     let deep = job("deep", 256, 1, "") + &job("others", 64, 3, "");
-    let runs = run(&deep, Vec::new(), &["none", "d2fq"], setting)?;
-    let raised = run(&deep, tunable("d2fq", "threshold", "131072"), &["d2fq"], setting)?;
+    let runs = run(&deep, &["none", "d2fq"], setting)?;
+    let raised = run_d2fq(&deep, tunable("d2fq", "threshold", "131072"), setting)?;
     let row = "depth 256 beside three of depth 64";
-    let tail = raised[0].p99_us("deep") / runs[1].p99_us("deep");
+    let tail = raised.p99_us("deep") / runs[1].p99_us("deep");
     let few = job("deep", 16, 1, "") + &job("others", 4, 3, "");
-    let few = run(&few, Vec::new(), &["none", "d2fq"], setting)?;
+    let few = run(&few, &["none", "d2fq"], setting)?;
     let unchanged = share(&few[1], "deep") / share(&few[0], "deep");
     Ok(vec![
         Cell::new(row, "none: share of the deep one, %", share(&runs[0], "deep"), Some(57.1), Judgement::Error(0.15)),
         Cell::new(row, "d2fq: share of the deep one, %", share(&runs[1], "deep"), Some(25.0), Judgement::Error(0.1)),
-        Cell::new(
-            row,
-            "threshold times 16: its share, %",
-            share(&raised[0], "deep"),
-            Some(25.0),
-            Judgement::Error(0.1),
-        ),
+        Cell::new(row, "threshold times 16: its share, %", share(&raised, "deep"), Some(25.0), Judgement::Error(0.1)),
         Cell::new(
             row,
             "threshold times 16: its p99 over that at the default",
@@ -92,12 +91,12 @@ fn depths(setting: Setting) -> Result<Vec<Cell>, Error> {
 
 fn weights(setting: Setting) -> Result<Vec<Cell>, Error> {
     let jobs = job("w8", 64, 4, "prioclass=2\nprio=0\n") + &job("w1", 64, 4, "prioclass=2\nprio=7\n");
-    let ratio = |runs: &[RunFigures]| runs[0].bytes_per_second("w8") / runs[0].bytes_per_second("w1");
-    let fixed = run(&jobs, tunable("d2fq", "ratio", "3"), &["d2fq"], setting)?;
+    let ratio = |run: &RunFigures| run.bytes_per_second("w8") / run.bytes_per_second("w1");
+    let fixed = run_d2fq(&jobs, tunable("d2fq", "ratio", "3"), setting)?;
     let adapt = || tunable("d2fq", "adapt", "1");
-    let adapted = run(&jobs, adapt(), &["d2fq"], setting)?;
+    let adapted = run_d2fq(&jobs, adapt(), setting)?;
     let raised = [adapt(), tunable("d2fq", "threshold", "131072")].concat();
-    let raised = run(&jobs, raised, &["d2fq"], setting)?;
+    let raised = run_d2fq(&jobs, raised, setting)?;
     let row = "four of weight 8 beside four of weight 1, depth 64";
     Ok(vec![
         Cell::new(row, "ratio=3: bytes of 8 over those of 1", ratio(&fixed), Some(3.0), Judgement::Error(0.1)),
@@ -110,7 +109,7 @@ fn cpu_time(setting: Setting) -> Result<Vec<Cell>, Error> {
     let mut cells = Vec::new();
     for (cores, cpus, below_mqfq) in [("one core", "0", 0.8), ("8 cores", "0-7", 1.0)] {
         let jobs = job("p", 64, 4, &format!("cpus_allowed={cpus}\n"));
-        let runs = run(&jobs, Vec::new(), &["none", "mqfq", "d2fq"], setting)?;
+        let runs = run(&jobs, &["none", "mqfq", "d2fq"], setting)?;
         let [none, mqfq, d2fq] = [0, 1, 2].map(|scheduler: usize| runs[scheduler].cpu_us_per_io());
         let row = format!("four of depth 64 on {cores}");
         cells.push(Cell::new(&row, "CPU time of an I/O: d2fq over none", d2fq / none, None, Judgement::AtMost(1.1)));
@@ -121,9 +120,9 @@ fn cpu_time(setting: Setting) -> Result<Vec<Cell>, Error> {
 
 fn shallow(setting: Setting) -> Result<Vec<Cell>, Error> {
     let one = job("one", 1, 1, "");
-    let alone = run(&one, Vec::new(), &["d2fq"], setting)?;
-    let beside = run(&(one + &job("others", 64, 3, "")), Vec::new(), &["d2fq"], setting)?;
-    let slowed = beside[0].p99_us("one") / alone[0].p99_us("one");
+    let alone = run_d2fq(&one, Vec::new(), setting)?;
+    let beside = run_d2fq(&(one + &job("others", 64, 3, "")), Vec::new(), setting)?;
+    let slowed = beside.p99_us("one") / alone.p99_us("one");
     Ok(vec![Cell::new(
         "depth 1 beside three of depth 64",
         "d2fq: its p99 over that alone",

@@ -49,6 +49,17 @@ pub(super) fn run_schedulers(
     Ok(document.runs.into_iter().map(RunFigures).collect())
 }
 
+/// Runs a load under one scheduler with these settings.
+fn run_with(
+    comparison: Comparison,
+    scheduler: &str,
+    tunables: Vec<Tunable>,
+    setting: Setting,
+) -> Result<RunFigures, Error> {
+    let runs = run_schedulers(Comparison { tunables, ..comparison }, &[scheduler], setting)?;
+    Ok(runs.into_iter().next().expect("a scheduler has a run"))
+}
+
 /// A setting of a scheduler with several values to compare.
 fn vary(of: &str, name: &str, values: &[u32]) -> Vec<Vary> {
     let texts = values.iter().map(u32::to_string).collect();
