@@ -105,9 +105,15 @@ fn blk_switch_sends_latency_requests_first_steers_others_and_moves_processes_tha
     assert!(none > 10.0 * priority, "{none} and {priority} ns");
     let (_, steered_reads) = behind_transport("blk-switch", "1", one);
     assert!(steered_reads > 1.3 * priority_reads, "workers of other CPUs help: {steered_reads} of {priority_reads}");
-    let (_, bound_reads) = behind_transport("blk-switch", "2", one);
-    assert!(bound_reads > 1.3 * priority_reads, "a bound process stays, its requests are steered: {bound_reads}");
     let (_, moved_reads) = behind_transport("blk-switch", "2", "cpus_allowed=0-3");
     let (_, kept_reads) = behind_transport("blk-switch", "0", "cpus_allowed=0-3");
     assert!(moved_reads > 0.8 * kept_reads, "{moved_reads} of {kept_reads}");
+}
+
+/// blk-switch asks for moves all the same: what a process may not do, it does not.
+#[test]
+fn a_process_bound_to_a_cpu_is_not_moved() {
+    let of_mode = |mode, cpus_allowed| behind_transport("blk-switch", mode, cpus_allowed);
+    assert_eq!(of_mode("2", "cpus_allowed=0"), of_mode("1", "cpus_allowed=0"), "requests are steered, nobody moves");
+    assert_ne!(of_mode("2", "cpus_allowed=0-3"), of_mode("1", "cpus_allowed=0-3"), "one that may move does");
 }
