@@ -16,7 +16,7 @@ pub fn server_value() -> u64 {
     MARK | u64::from(std::process::id())
 }
 
-/// Who has a device.
+/// What the number of a device is in use for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Holder {
     /// Nobody: its server has ended.
@@ -32,8 +32,8 @@ pub enum Holder {
     Closing,
 }
 
-/// Finds out who has a device, by what the kernel says about it. `path` is its character device, which only one process at a
-/// time can open.
+/// Finds out whether a process serves a device. `info` is the kernel's description of it, `path` its character device, which
+/// only one process can open at a time.
 pub fn holder(info: &DeviceInfo, path: &Path) -> io::Result<Holder> {
     if info.flags & F_USER_RECOVERY != 0 {
         return Ok(Holder::Recovery);

@@ -345,7 +345,7 @@ impl World {
                 let poll_at = change.poll_interval().map(|after| self.now + after);
                 self.change = Some((change, poll_at));
             }
-            // It needs classes or a transport, which this device does not have: all goes on as before.
+            // The device lacks the classes or the transport that the scheduler needs, so the queue keeps its old one.
             Err(AttributeError::Failed(_)) if self.is_outside_linux => {}
             Err(error) => panic!("{}: {error}", change.file()),
         }
