@@ -179,7 +179,8 @@ impl ServerState {
     /// Adds an export, with a socket for its guest and a block device if it has them.
     ///
     /// # Errors
-    /// If the name exists already, it does not fit on its volume, it cannot listen, or the kernel refuses the device: then nothing has changed.
+    /// If the name exists already, it does not fit on its volume, it cannot listen, or the kernel refuses to add the device: then nothing has
+    /// changed. If the kernel refuses to start the device, the export stays without it.
     pub fn add_export(self: &Arc<Self>, export: Placed) -> Result<(), ServerError> {
         let mut exports = self.placed();
         exports.push(export);
@@ -246,7 +247,8 @@ impl ServerState {
     /// Changes the server to this state. Returns a line for each change.
     ///
     /// # Errors
-    /// If part of the change is impossible: then nothing has changed.
+    /// If part of the change is impossible: then nothing has changed, except that an export whose device the kernel does not start stays
+    /// without it.
     pub fn change_to(self: &Arc<Self>, wanted: &Wanted) -> Result<Vec<String>, ServerError> {
         let steps = self.plan(&wanted.exports)?;
         let guests = self.bind_guest_sockets(&wanted.exports)?;

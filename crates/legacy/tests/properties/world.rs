@@ -30,9 +30,6 @@ struct Task {
 
 const TASKS: usize = 8;
 
-/// Schedulers between which a queue changes whose first one Linux does not have. Some are refused: they need classes or a transport.
-const ANY_SCHEDULERS: [&str; 9] = ["none", "mq-deadline", "kyber", "bfq", "k2", "adios", "mqfq", "d2fq", "blk-switch"];
-
 /// The most write-back that is ever let through: of normal and of swap 16, or 3/4 of the tags, or 2 for a single tag;
 /// of discards a quarter of that (BL-119 to BL-125).
 fn wbt_max(queue_depth: u32) -> u32 {
@@ -290,13 +287,13 @@ impl World {
 
     /// A file of `queue/` is written.
     fn poll_queue_writes(&mut self) {
-        let schedulers: &[&str] = match self.is_outside_linux {
-            true => &ANY_SCHEDULERS,
-            false if self.front.is_legacy() => &LEGACY_SCHEDULERS,
-            false => &SCHEDULERS,
-        };
+        let mut schedulers = if self.front.is_legacy() { LEGACY_SCHEDULERS.to_vec() } else { SCHEDULERS.to_vec() };
+        if self.is_outside_linux {
+            // Those that need classes or a transport may be refused.
+            schedulers.extend(OUTSIDE_LINUX.map(|row| row.name));
+        }
         let (file, text) = match self.random.below(9) {
-            0..3 => ("scheduler".to_owned(), self.random.pick(schedulers).to_owned()),
+            0..3 => ("scheduler".to_owned(), self.random.pick(&schedulers).to_owned()),
             3 => {
                 // Maps of many words, too.
                 let count = if self.random.one_in(4) { 1024 + self.random.below(1024) } else { self.random.below(40) };
@@ -314,8 +311,9 @@ impl World {
                     return;
                 }
                 let tunable = tunables[self.random.below(tunables.len() as u64) as usize];
-                let text =
-                    if self.is_outside_linux { self.text_for(tunable) } else { self.random.below(20).to_string() };
+                // bfq with the greatest slice_idle waits for longer than a load lasts, as it was told to.
+                let takes_any = OUTSIDE_LINUX.iter().any(|row| row.name == self.front.scheduler());
+                let text = if takes_any { self.text_for(tunable) } else { self.random.below(20).to_string() };
                 (format!("iosched/{}", tunable.name), text)
             }
         };
