@@ -1,22 +1,21 @@
 //! Identifies the sources of one version by a fingerprint of all crates that a run's figures depend on, including their data files.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// This crate and the crates that it depends on.
-const CRATES: [&str; 12] =
-    ["answer", "blk", "cgroup", "device", "experiment", "fio", "legacy", "load", "measure", "observed", "sim", "trace"];
 /// Folders of a crate that do not affect a run.
 const BESIDE: [&str; 3] = ["benches", "examples", "tests"];
 
 fn main() -> io::Result<()> {
-    let crates = Path::new("..");
+    let mut names = BTreeSet::new();
+    add_with_dependencies("experiment", &mut names)?;
     // A package outside the workspace came from a registry, where a version has one source.
-    let fingerprint = if CRATES.iter().all(|name| crates.join(name).join("src").is_dir()) {
+    let fingerprint = if names.iter().all(|name| folder_of(name).join("src").is_dir()) {
         let mut print = Fingerprint(0xcbf2_9ce4_8422_2325);
-        for name in CRATES {
-            print.folder(&crates.join(name), &BESIDE)?;
+        for name in &names {
+            print.folder(&folder_of(name), &BESIDE)?;
         }
         format!("+{:016x}", print.0)
     } else {
@@ -24,6 +23,28 @@ fn main() -> io::Result<()> {
         String::new()
     };
     println!("cargo::rustc-env=HOISTWAY_SOURCES={fingerprint}");
+    Ok(())
+}
+
+/// The folder of a crate of this workspace.
+fn folder_of(name: &str) -> PathBuf {
+    Path::new("..").join(name)
+}
+
+/// Adds a crate and, from their manifests, all crates of this workspace that it depends on.
+fn add_with_dependencies(name: &str, names: &mut BTreeSet<String>) -> io::Result<()> {
+    if !names.insert(name.to_owned()) {
+        return Ok(());
+    }
+    let manifest = match fs::read_to_string(folder_of(name).join("Cargo.toml")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        manifest => manifest?,
+    };
+    let dependencies = manifest.split_once("\n[dependencies]\n").map_or("", |(_, dependencies)| dependencies);
+    for line in dependencies.lines().take_while(|line| !line.starts_with('[')) {
+        let dependency = line.strip_prefix("hoistway-").and_then(|line| line.split(['.', ' ', '=']).next());
+        dependency.map_or(Ok(()), |dependency| add_with_dependencies(dependency, names))?;
+    }
     Ok(())
 }
 

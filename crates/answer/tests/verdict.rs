@@ -55,7 +55,7 @@ fn is_better_at_everything(document: &ResultsDocument, one: &str, other: &str) -
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn the_recommended_scheduler_is_not_worse_than_another_at_everything(figures in figures()) {

@@ -1,12 +1,10 @@
 //! Device models, as one program: each test program links the simulation and its libraries anew.
 
 mod closed_loop;
-mod coarse;
 mod conservation;
 mod exact;
 mod exact_disks;
 mod models;
 mod presets;
 mod reckoned;
-mod samsung_980pro;
 mod support;

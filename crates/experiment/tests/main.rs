@@ -1,7 +1,6 @@
 //! Tests of whole comparisons in a single program, because each test program links the simulation and its libraries again.
 
 mod chance;
-mod closed_loop;
 mod comparison;
 mod cpu_cost;
 mod locks;

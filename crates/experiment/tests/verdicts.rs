@@ -28,7 +28,7 @@ struct Place {
 
 /// The setups of the load with this number: devices with kernels in rotation, and kernels on its own device.
 fn places(load: usize) -> impl Iterator<Item = Place> {
-    const TURNS: usize = 3;
+    const TURNS: usize = 12;
     let is_all = std::env::var_os("HOISTWAY_PLACES").is_some_and(|places| places == "all");
     let dealt = Kernel::EXAMPLES.into_iter().cycle().skip(load);
     let devices = Preset::builtin_names().zip(dealt).map(|(device, kernel)| Place { device: Some(device), kernel });

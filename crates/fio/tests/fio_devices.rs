@@ -63,7 +63,7 @@ fn sequential_jobs_of_any_size_are_the_same_io_for_io() {
         // In sectors, not in whole blocks.
         format!("rw={mode}\nrwmixread={mix}\nbs={block}\nloops={loops}\nsize={}\noffset={}", size * 512, offset * 4096)
     });
-    check(options, 24, |options| {
+    check(options, 4, |options| {
         prop_assert_eq!(ours(options, 1), by_fio("devices-sequential", options), "{}", options);
         Ok(())
     });
@@ -79,7 +79,7 @@ fn zones_continue_beyond_the_region_as_in_fio() {
             u8::from(!has_map)
         )
     });
-    check(options, 8, |options| {
+    check(options, 4, |options| {
         let zones = |ios: Ios| {
             ios.into_iter().map(|(kind, offset, bytes)| (kind, offset / (192 << 10), bytes)).collect::<Vec<_>>()
         };
@@ -108,7 +108,7 @@ fn a_run_that_comes_to_the_end_of_its_region_ends_the_job() {
     }
     // About half of fio's runs end like this, too.
     assert!((early[1] / 4..early[1] * 9 / 10).contains(&early[0]), "{early:?}");
-    check(options, 8, |options| {
+    check(options, 4, |options| {
         prop_assert!(end(options, &by_fio("devices-runs", options)), "{}", options);
         Ok(())
     });

@@ -221,7 +221,7 @@ const RATIO_MAX: f64 = 3.0;
 
 #[test]
 fn no_input_of_one_client_delays_another_noticeably() {
-    let rounds = number("HOISTWAY_ISOLATION_ROUNDS", 3) as usize;
+    let rounds = number("HOISTWAY_ISOLATION_ROUNDS", 1) as usize;
     let window = Duration::from_millis(number("HOISTWAY_ISOLATION_MS", 25));
     let is_long = rounds > 3;
     // Of 60 reads the p99 is the second longest, which another program may have held up.

@@ -1,42 +1,36 @@
-//! How fast is it? Runs a job file under the schedulers that are named and prints simulated I/Os per second.
+//! How fast is it? Runs a job file under each scheduler that is named, and prints simulated I/Os and how many there were in a second:
+//! `speed JOB.fio SECONDS DEVICE KERNEL SCHEDULER...`. `scripts/instructions` counts the instructions of its runs.
+
+use std::time::Instant as Clock;
+
 use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
-use std::time::Instant as Clock;
+
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let text = std::fs::read_to_string(&args[0]).unwrap();
-    let seconds: u64 = args[1].parse().unwrap();
-    let workload = JobFile::parse(&text, &args[0], &Environment::empty()).unwrap().load;
-    let preset = Preset::builtin(&args[2]).unwrap();
-    for scheduler in &args[4..] {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [job_file, seconds, device, kernel, schedulers @ ..] = &arguments[..] else {
+        panic!("expected JOB.fio SECONDS DEVICE KERNEL SCHEDULER...")
+    };
+    let text = std::fs::read_to_string(job_file).expect("a job file that can be read");
+    let runtime = Nanos((seconds.parse::<f64>().expect("a number of seconds") * 1e9) as u64);
+    let load = JobFile::parse(&text, job_file, &Environment::empty()).unwrap_or_else(|error| panic!("{error}")).load;
+    let preset = Preset::builtin(device).expect("a bundled device");
+    let kernel: Kernel = kernel.parse().expect("a release of Linux");
+    for scheduler in schedulers {
         let scenario = Scenario {
-            workload: &workload,
-            devices: vec![&preset; workload.files.len()],
+            workload: &load,
+            devices: vec![&preset; load.files.len()],
             guests: None,
-            queue: QueueSettings::new(args[3].parse::<Kernel>().unwrap(), 8),
+            queue: QueueSettings::new(kernel, 8),
             host: Host::builtin(Host::DEFAULT).unwrap(),
-            runtime: Some(Nanos::from_secs(seconds)),
+            runtime: Some(runtime),
         };
-        let start = Clock::now();
         let spec = RunSpec { scheduler: scheduler.clone(), tunables: vec![], guest: None, seed: 1 };
-        let result = run(&scenario, &spec, &Control::default()).unwrap();
-        let wall = start.elapsed().as_secs_f64();
-        println!("{scheduler}: {} I/Os in {wall:.3} s = {:.2} M/s", result.ios, result.ios as f64 / wall / 1e6);
-        for process in result.processes.iter().filter(|p| p.name != "writers").take(1).chain(result.processes.first()) {
-            for d in &process.directions {
-                if d.ios > 0 {
-                    println!(
-                        "  {} {:.1} IOPS  lat mean {:.4} ms max {:.2} slat {:.4}",
-                        process.name,
-                        d.ios as f64 / (process.runtime_ns as f64 / 1e9),
-                        d.lat.mean() / 1e6,
-                        d.lat.max().unwrap() as f64 / 1e6,
-                        d.slat.mean() / 1e6
-                    );
-                }
-            }
-        }
+        let begin = Clock::now();
+        let result = run(&scenario, &spec, &Control::default()).unwrap_or_else(|error| panic!("{scheduler}: {error}"));
+        let took_s = begin.elapsed().as_secs_f64();
+        println!("{scheduler}: {} I/Os in {took_s:.3} s = {:.2} M/s", result.ios, result.ios as f64 / took_s / 1e6);
     }
 }

@@ -70,7 +70,7 @@ pub(crate) struct Task {
     /// The valid setting of its alarm.
     pub(crate) alarm_setting: u32,
     process: RunningProcess,
-    /// Outstanding parts of the I/O in each slot of the process: its bio may be split.
+    /// Outstanding parts of the I/O in each slot that the process has used: its bio may be split.
     parts: Vec<Parts>,
     /// Whether it replays a stream of a recorded program.
     is_recorded: bool,
@@ -145,7 +145,7 @@ impl Task {
             ),
             alarm_setting: 0,
             process: RunningProcess::new(process, placement.number, generator, placement.seed, placement.runtime),
-            parts: vec![Parts::of_sectors(0); process.issue.depth.max(1) as usize],
+            parts: Vec::new(),
             is_recorded,
             is_buffered: !process.caching.direct,
             has_unfinished_call: false,
@@ -291,6 +291,9 @@ impl Task {
             self.switch_to_disk(|task_disk| task_disk.device == device);
         }
         let bio = self.bio(self.process.io(slot), slot);
+        if slot as usize >= self.parts.len() {
+            self.parts.resize(slot as usize + 1, Parts::of_sectors(0));
+        }
         self.parts[slot as usize] = Parts::of(&bio);
         let has_pages = !self.is_buffered && matches!(bio.op, Op::Read | Op::Write);
         self.extra_pages = if has_pages { bio.segments - 1 } else { 0 };

@@ -12,7 +12,6 @@ mod fairness;
 mod faults;
 mod fsync;
 mod guests;
-mod habr;
 mod hosts;
 mod journal;
 mod legacy;

@@ -2,7 +2,7 @@
 //! fitted cells alone. What was held back is compared at the end. A few trials are part of all tests; more of them, and what they find:
 //!
 //! ```sh
-//! HOISTWAY_TRIALS=40 cargo test --release -p hoistway-device --test samsung_980pro no_random_step -- --nocapture
+//! HOISTWAY_TRIALS=40 cargo test --release -p hoistway-device --test evidence no_random_step -- --nocapture
 //! ```
 
 use rand_xoshiro::Xoshiro256PlusPlus;

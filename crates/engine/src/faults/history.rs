@@ -281,7 +281,7 @@ fn history(seed: u64) -> (u64, Vec<u64>) {
 
 #[test]
 fn under_any_fault_each_request_completes_once_and_data_is_as_written() {
-    let seeds = std::env::var("HOISTWAY_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+    let seeds = std::env::var("HOISTWAY_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(15);
     let first = std::env::var("HOISTWAY_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     for seed in first..first + seeds {
         let completed = std::panic::catch_unwind(|| history(seed));

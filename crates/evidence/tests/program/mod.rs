@@ -1,7 +1,6 @@
 //! Runs the program as a user does.
 
 mod conform;
-mod decide;
 #[path = "../../../hoistway/tests/cli/interrupts.rs"]
 mod interrupts;
 mod refusals;

@@ -101,3 +101,8 @@ fn ctrl_c_prints_the_scores_of_the_recordings_that_are_done() {
     assert_eq!(document["interrupted"]["recordings"], done);
     assert_eq!(document["interrupted"]["of"], counts[1]);
 }
+
+#[test]
+fn a_decision_needs_the_tables_as_reproduce_writes_them() {
+    refused(tempdir().unwrap().path(), &["decide", "--tables", "no.json"], &["no.json", "reproduce --format json"]);
+}

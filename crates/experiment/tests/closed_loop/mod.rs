@@ -2,7 +2,7 @@
 //! process reacts to the others, so an error in any part of the model shows. The host is calibrated on the scenario
 //! `reader-writers` under `none` only; nothing was fitted to other rows.
 //!
-//! `cargo test --release -p hoistway-experiment --test closed_loop -- --nocapture` prints every cell.
+//! `cargo test --release -p hoistway-experiment --test evidence -- --nocapture` prints every cell.
 
 mod errors;
 mod placement;

@@ -5,7 +5,7 @@ use super::cases;
 
 #[test]
 fn figures_of_a_run_agree_with_each_other() {
-    cases(30, |case| {
+    cases(8, |case| {
         let run = &case.run(1, 1)[0];
         for job in &run.fio.jobs {
             let section = case.sections.iter().find(|section| section.name == job.jobname).expect("its section");
@@ -48,7 +48,7 @@ fn figures_of_a_run_agree_with_each_other() {
 
 #[test]
 fn a_run_is_the_sum_of_its_parts() {
-    cases(25, |case| {
+    cases(8, |case| {
         let whole = Case { runtime_ms: 2 * case.runtime_ms, ..case.clone() };
         let second = Case { ramp_ms: case.runtime_ms, ..case.clone() };
         let [first, second, whole] = [case, &second, &whole].map(|case| ios_of_each(&case.run(1, 1)[0]));

@@ -24,7 +24,7 @@ fn expect_indistinguishable(case: &Case, other: &Case) -> Result<(), String> {
 
 #[test]
 fn job_order_changes_nothing_beyond_chance() {
-    cases(30, |case| {
+    cases(8, |case| {
         let mut other = case.clone();
         other.sections.reverse();
         if other.sections.len() > 1 { expect_indistinguishable(case, &other) } else { Ok(()) }
@@ -33,7 +33,7 @@ fn job_order_changes_nothing_beyond_chance() {
 
 #[test]
 fn an_idle_job_before_others_changes_nothing_for_them() {
-    cases(25, |case| {
+    cases(8, |case| {
         let mut other = case.clone();
         let more = vec![format!("startdelay={}s", 1 + case.runtime_ms / 500), "number_ios=1".to_owned()];
         let idle =
@@ -45,7 +45,7 @@ fn an_idle_job_before_others_changes_nothing_for_them() {
 
 #[test]
 fn the_first_of_two_identical_processes_has_no_advantage() {
-    cases(25, |case| {
+    cases(8, |case| {
         let mut twins = case.clone();
         twins.sections.truncate(1);
         twins.sections[0].numjobs = 4;
@@ -87,7 +87,7 @@ fn expect_no_less(slow: &Case, fast: &Case) -> Result<(), String> {
 
 #[test]
 fn a_faster_device_does_no_less() {
-    cases(25, |case| {
+    cases(8, |case| {
         let queues = if case.cpus > 2 { case.cpus } else { 1 };
         let slow = case.clone().on_null(400, 16, queues);
         let fast = Case { runtime_ms: slow.runtime_ms, ..case.clone().on_null(200, 16, queues) };
@@ -97,7 +97,7 @@ fn a_faster_device_does_no_less() {
 
 #[test]
 fn a_deeper_job_alone_gets_no_less() {
-    cases(25, |case| {
+    cases(8, |case| {
         let mut shallow = case.clone().on_null(300, 32, 1);
         shallow.sections.truncate(1);
         shallow.sections[0].depth = 2;
@@ -109,7 +109,7 @@ fn a_deeper_job_alone_gets_no_less() {
 
 #[test]
 fn another_disk_changes_nothing_for_jobs_that_leave_it_cpus() {
-    cases(25, |case| {
+    cases(8, |case| {
         let mut alone = case.clone();
         alone.cpus = 8;
         alone.sections.truncate(2);

@@ -27,7 +27,11 @@ const PROGRAMS: [Program; 2] = [
     Program {
         name: "hoistway-evidence",
         has_command: |command| EVIDENCE.iter().any(|(name, _)| *name == command),
-        build_command: "cargo build --release -p hoistway-evidence",
+        build_command: if cfg!(debug_assertions) {
+            "cargo build -p hoistway-evidence"
+        } else {
+            "cargo build --release -p hoistway-evidence"
+        },
     },
 ];
 

@@ -16,7 +16,7 @@ fn a_command_of_another_program_is_executed_there_and_named_where_it_is_missing(
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
     let message = String::from_utf8(output.stderr).unwrap();
     let expected = "hoistway: reproduce: needs the program hoistway-evidence, which is neither in hoistway's folder nor on PATH (build it \
-                    with `cargo build --release -p hoistway-evidence`)\n";
+                    with `cargo build -p hoistway-evidence`)\n";
     assert_eq!(message, expected);
     let program = folder.path().join("hoistway-evidence");
     fs::write(&program, "#!/bin/sh\necho \"$@\"\n").unwrap();

@@ -3,6 +3,7 @@
 mod documents;
 mod faults;
 mod fields;
+mod levels;
 mod modules;
 mod names;
 mod rings;

@@ -5,21 +5,16 @@
 //! - a scheduler with requests says that it has work, and gives them out once completions and its timer have come;
 //! - one that promises a bound on waiting keeps it.
 //!
-//! `HOISTWAY_POLICY_CASES=10000 cargo test -p hoistway-legacy --test policies` runs more cases than the default.
+//! `HOISTWAY_CASES=10000 cargo test -p hoistway-legacy policies` runs more cases than the default.
 
 mod world;
 
+use crate::cases::cases;
 use crate::support::{Context, Random};
 use hoistway_blk::bio::{Bio, Op};
 use hoistway_blk::ground::{HctxId, Kernel, Nanos, Sector};
 use proptest::prelude::*;
 use world::{Subject, World};
-
-/// Cases of a property: the variable, or the default.
-fn cases(default: u32) -> ProptestConfig {
-    let cases = std::env::var("HOISTWAY_POLICY_CASES").ok().and_then(|text| text.parse().ok());
-    ProptestConfig::with_cases(cases.unwrap_or(default))
-}
 
 /// One load from beginning to end; returns what came out, in order.
 fn load(seed: u64, subject: Subject) -> Vec<u32> {
@@ -33,7 +28,7 @@ fn load(seed: u64, subject: Subject) -> Vec<u32> {
 }
 
 proptest! {
-    #![proptest_config(cases(500))]
+    #![proptest_config(cases(125))]
 
     #[test]
     fn every_request_comes_out_once_and_none_is_stuck_in_any_policy(seed in any::<u64>()) {

@@ -8,6 +8,7 @@
 mod device;
 mod world;
 
+use crate::cases::cases;
 use crate::support::Context;
 use hoistway_blk::ground::Kernel;
 use hoistway_blk::schedulers::OUTSIDE_LINUX;
@@ -29,7 +30,7 @@ fn load(seed: u64, kernel: Kernel, scheduler: &str, acts: u32) -> (Vec<u64>, u64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(cases(50))]
 
     #[test]
     fn every_bio_ends_once_and_nothing_is_stuck_under_any_scheduler_and_while_it_is_changed(seed in any::<u64>()) {

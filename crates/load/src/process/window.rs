@@ -9,9 +9,15 @@ use hoistway_blk::ground::Instant;
 use super::Process;
 use crate::Io;
 
+/// Slots that are allocated in advance. Deeper windows grow with the I/Os in flight, which a device keeps far below the largest depths.
+const SLOTS_AT_START: u32 = 1024;
+
 /// I/Os in flight, at most as many as the depth allows.
 pub(super) struct IoWindow {
+    /// Slots in use or free again; more are added until there are `slots_max`.
     slots: Vec<IoInFlight>,
+    slots_max: u32,
+    /// Slots that were used and are free, the one freed last at the end.
     free: Vec<u32>,
     /// I/Os that are submitted or being submitted, and not reaped yet.
     in_flight: u32,
@@ -93,12 +99,14 @@ impl IoInFlight {
 impl IoWindow {
     pub(super) fn new(process: &Process) -> Self {
         let depth = process.issue.depth.max(1);
+        let at_start = depth.min(SLOTS_AT_START) as usize;
         IoWindow {
-            slots: vec![IoInFlight::default(); depth as usize],
-            free: (0..depth).rev().collect(),
+            slots: Vec::with_capacity(at_start),
+            slots_max: depth,
+            free: Vec::with_capacity(at_start),
             in_flight: 0,
-            ended: VecDeque::with_capacity(depth as usize),
-            batch: Vec::with_capacity(depth as usize),
+            ended: VecDeque::with_capacity(at_start),
+            batch: Vec::with_capacity(at_start),
             submitted: 0,
             is_draining: false,
             is_fenced: false,
@@ -158,8 +166,17 @@ impl IoWindow {
     /// Adds an I/O to the batch of the running system call. Returns its slot if one was free.
     #[inline]
     pub(super) fn add(&mut self, slot: IoInFlight) -> Option<u32> {
-        let index = self.free.pop()?;
-        self.slots[index as usize] = slot;
+        let index = if let Some(index) = self.free.pop() {
+            self.slots[index as usize] = slot;
+            index
+        } else {
+            let index = self.slots.len() as u32;
+            if index == self.slots_max {
+                return None;
+            }
+            self.slots.push(slot);
+            index
+        };
         self.in_flight += 1;
         self.batch.push(index);
         Some(index)

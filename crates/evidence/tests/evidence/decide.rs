@@ -2,7 +2,7 @@
 
 use tempfile::tempdir;
 
-use super::support::{printed, refused};
+use super::support::printed;
 
 #[test]
 fn decisions_are_scored_beside_rules_of_thumb_and_loads_name_their_focus() {
@@ -22,5 +22,4 @@ fn decisions_are_scored_beside_rules_of_thumb_and_loads_name_their_focus() {
     assert!(page.contains("| shops-one-dump.fio | sata-ssd | none | none |"), "{page}");
     assert!(page.contains("| t: read, mean ms | none | bfq | 100.0 % |"), "{page}");
     assert!(page.contains("the verdict is about the job that the source watches in 9 of 9 loads."), "{page}");
-    refused(folder.path(), &["decide", "--tables", "no.json"], &["no.json", "reproduce --format json"]);
 }

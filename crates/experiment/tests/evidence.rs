@@ -1,0 +1,3 @@
+//! How near simulated figures are to those of recorded kernels: `cargo test -p hoistway-experiment --test evidence`.
+
+mod closed_loop;

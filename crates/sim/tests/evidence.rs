@@ -1,0 +1,3 @@
+//! How near whole runs are to published tables: `cargo test -p hoistway-sim --test evidence`.
+
+mod habr;
