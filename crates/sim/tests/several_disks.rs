@@ -135,7 +135,7 @@ impl Probe for InFlight {
 
 #[test]
 fn disks_behind_one_controller_share_its_depth_and_none_stalls() {
-    let job = "[global]\nioengine=libaio\ndirect=1\nrw=randread\niodepth=64\nruntime=2\ntime_based\n[a]\nfilename=/dev/a\n\
+    let job = "[global]\nioengine=libaio\ndirect=1\nrw=randread\niodepth=64\nruntime=300ms\ntime_based\n[a]\nfilename=/dev/a\n\
          [b]\nfilename=/dev/b\n[c]\nfilename=/dev/c\n";
     let workload = JobFile::parse(job, "job.fio", &Environment::empty()).unwrap().load;
     let preset = Preset::builtin(SSD).unwrap();

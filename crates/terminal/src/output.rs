@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -78,9 +79,14 @@ impl Output {
         let last = path
             .file_name()
             .ok_or_else(|| anyhow!("{}: expected the name of a file to write the results to", name.display()))?;
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(last);
-        hidden.push(format!(".{}.part", std::process::id()));
+        let mut prefix = std::ffi::OsString::from(".");
+        prefix.push(last);
+        // Machines may share the folder, and know only their own processes.
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        prefix.push(format!(".{}.", host.trim()));
+        remove_abandoned(&path, &prefix);
+        let mut hidden = prefix;
+        hidden.push(format!("{}.part", std::process::id()));
         let temporary = path.with_file_name(hidden);
         // Only checks that it can be created, so that a killed process leaves no temporary file.
         fs::write(&temporary, b"")
@@ -254,6 +260,20 @@ fn resolve_links(name: &Path) -> io::Result<PathBuf> {
         }
     }
     Err(io::Error::other("too many symbolic links"))
+}
+
+/// Removes the temporary files of this output, such as `.out.json.HOST.123.part`, whose processes on this machine were killed.
+fn remove_abandoned(path: &Path, prefix: &std::ffi::OsStr) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.as_bytes().strip_prefix(prefix.as_bytes()).and_then(|rest| rest.strip_suffix(b".part"));
+        let process = process.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
+            // A file that cannot be removed is in nobody's way.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Replaces the file at `path` atomically by one with these bytes.

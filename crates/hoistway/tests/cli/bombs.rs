@@ -1,4 +1,5 @@
-//! Small compressed files that expand to hundreds of times their size: they are read as a stream, with little memory.
+//! Small inputs that ask for hundreds of times their size: compressed files are read as a stream, and a depth takes memory only for
+//! what is in flight.
 
 use std::fs;
 use std::io::Write as _;
@@ -86,4 +87,20 @@ fn a_bomb_without_lines_is_refused_with_its_line() {
     assert_eq!(run.status, Some(2), "{}", run.text);
     assert!(run.text.contains("line 2: the line is longer than 65536 bytes"), "{}", run.text);
     assert!(run.peak_kib < PEAK_KIB_MAX, "{} KiB", run.peak_kib);
+}
+
+#[test]
+fn a_million_outstanding_reads_of_each_of_a_hundred_processes_take_memory_for_those_in_flight() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = "[a]\nfilename=/dev/sda\ndirect=1\ntime_based\nruntime=10ms\nsize=4g\nioengine=libaio\nrw=randread\niodepth=1048576\n\
+               numjobs=100\n";
+    fs::write(folder.path().join("deep.fio"), job).unwrap();
+    let limited = Command::new("bash")
+        .args(["-c", "ulimit -v 1048576; exec \"$@\"", "bash", env!("CARGO_BIN_EXE_hoistway"), "compare", "deep.fio"])
+        .args(["--schedulers", "none", "--repeat", "1"])
+        .env("RAYON_NUM_THREADS", "1")
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(limited.status.success(), "{}", String::from_utf8_lossy(&limited.stderr));
 }

@@ -133,3 +133,21 @@ fn the_command_of_a_document_can_be_given_to_a_shell() {
     assert_eq!(again["arguments"], document["arguments"]);
     assert_eq!(again["runs"][0]["simulated_ios"], document["runs"][0]["simulated_ios"]);
 }
+
+#[test]
+fn the_temporary_file_of_a_killed_command_is_removed_by_the_next_one_and_that_of_a_running_one_stays() {
+    let folder = tempdir().unwrap();
+    load_in(folder.path());
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let temporary = |process: u32| folder.path().join(format!(".results.{}.{process}.part", host.trim()));
+    let (left, in_use) = (temporary(ended.id()), temporary(std::process::id()));
+    let of_another_machine = folder.path().join(format!(".results.not-{}.{}.part", host.trim(), ended.id()));
+    for file in [&left, &in_use, &of_another_machine] {
+        fs::write(file, "half").unwrap();
+    }
+    let compare = ["compare", "job.fio", "--schedulers", "none", "--runtime", "10ms", "-o", "results"];
+    succeeded(hoistway().current_dir(folder.path()).args(compare));
+    assert!(!left.exists() && in_use.exists() && of_another_machine.exists());
+}
