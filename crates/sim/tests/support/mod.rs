@@ -1,5 +1,7 @@
 //! What tests of whole runs share: a job file on devices of the default host.
 
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
 use hoistway_blk::ground::Nanos;
 use hoistway_blk::watch::Probe;
 use hoistway_device::Preset;
