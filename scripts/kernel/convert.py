@@ -74,7 +74,7 @@ def number(text):
 class Trace:
     """The events of a trace, in the order of its lines."""
 
-    def __init__(self, scheduler, partitions_at=0):
+    def __init__(self, scheduler):
         self.scheduler = scheduler
         self.events = []
         # Lines that are not understood, with their number: a kernel may say something new.
@@ -109,6 +109,7 @@ class Trace:
             self.event(name.strip(), values.strip(), {"t": time - self.start, "e": name.strip(), "cpu": cpu, "pid": pid})
 
     def note(self, what):
+        what = re.sub(r"\d+", "#", what)
         self.unknown[what] = self.unknown.get(what, 0) + 1
 
     def message(self, time, cpu, pid, text):
@@ -125,7 +126,7 @@ class Trace:
             if found:
                 break
         else:
-            self.note("message: " + re.sub(r"-?\d+", "#", re.sub(r"[0-9a-f]{16}", "#", body)))
+            self.note("message: " + re.sub(r"[0-9a-f]{16}", "#", body))
             return
         numbers = dict(zip(names, map(int, found.groups())))
         if kind is None:
@@ -346,7 +347,7 @@ class Trace:
         elif throttled:
             event.update(e="kyber_throttled", domain=throttled[1])
         else:
-            self.note("event: kyber: " + re.sub(r"\d+", "#", text))
+            self.note("event: kyber: " + text)
             return False
 
 

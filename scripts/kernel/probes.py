@@ -1,8 +1,9 @@
 """The probes of a recording, in the words of the kernel that is recorded.
 
 Every probe has one or more ways, of which the guest takes the first that its kernel accepts: a probe on the tracepoint itself with its
-typed arguments (Linux 6.5 and newer), otherwise a kprobe on the function that blktrace attaches to that tracepoint, which has the same
-arguments. Offsets of fields come from the kernel's BTF.
+typed arguments (Linux 6.5 and newer), otherwise a kprobe on the function that calls all that is attached to it, which has the same
+arguments. The kernel only calls that function when two or more are attached; the guest sees to that. Offsets of fields come from the kernel's
+BTF.
 """
 
 from .failure import Failure
@@ -25,20 +26,20 @@ OWN_BIO = {"bio": ["bio"]}
 TOKEN = {"tok": ["elv.priv[0]"]}
 JIFFIES = "j=@jiffies_64:u64"
 
-# Name, tracepoint, the function of blktrace, struct of the main argument and its fields, numbers among the other arguments by position.
+# Name, tracepoint, struct of the main argument and its fields, numbers among the other arguments by position.
 TRACEPOINTS = [
-    ("queue", "block_bio_queue", "blk_add_trace_bio_queue", "bio", BIO, []),
-    ("getrq", "block_getrq", "blk_add_trace_getrq", "bio", BIO, []),
-    ("backmerge", "block_bio_backmerge", "blk_add_trace_bio_backmerge", "bio", BIO, []),
-    ("frontmerge", "block_bio_frontmerge", "blk_add_trace_bio_frontmerge", "bio", BIO, []),
-    ("split", "block_split", "blk_add_trace_split", "bio", BIO, ["ns:u32"]),
-    ("plug", "block_plug", "blk_add_trace_plug", None, {}, []),
-    ("unplug", "block_unplug", "blk_add_trace_unplug", None, {}, ["nr:u32", "expl:u8"]),
-    ("insert", "block_rq_insert", "blk_add_trace_rq_insert", "request", {**OWN_BIO, **REQUEST}, []),
-    ("rqmerge", "block_rq_merge", "blk_add_trace_rq_merge", "request", {**OWN_BIO, **REQUEST}, []),
-    ("issue", "block_rq_issue", "blk_add_trace_rq_issue", "request", {**OWN_BIO, **REQUEST, **TOKEN}, []),
-    ("requeue", "block_rq_requeue", "blk_add_trace_rq_requeue", "request", REQUEST, []),
-    ("complete", "block_rq_complete", "blk_add_trace_rq_complete", "request", REQUEST, ["err:s32", "nb:u32"]),
+    ("queue", "block_bio_queue", "bio", BIO, []),
+    ("getrq", "block_getrq", "bio", BIO, []),
+    ("backmerge", "block_bio_backmerge", "bio", BIO, []),
+    ("frontmerge", "block_bio_frontmerge", "bio", BIO, []),
+    ("split", "block_split", "bio", BIO, ["ns:u32"]),
+    ("plug", "block_plug", None, {}, []),
+    ("unplug", "block_unplug", None, {}, ["nr:u32", "expl:u8"]),
+    ("insert", "block_rq_insert", "request", {**OWN_BIO, **REQUEST}, []),
+    ("rqmerge", "block_rq_merge", "request", {**OWN_BIO, **REQUEST}, []),
+    ("issue", "block_rq_issue", "request", {**OWN_BIO, **REQUEST, **TOKEN}, []),
+    ("requeue", "block_rq_requeue", "request", REQUEST, []),
+    ("complete", "block_rq_complete", "request", REQUEST, ["err:s32", "nb:u32"]),
 ]
 TICKED = ("insert", "issue")
 
@@ -58,8 +59,6 @@ class Probes:
 
     def __init__(self, btf):
         self.btf = btf
-        # What this kernel cannot be asked, by name.
-        self.missing = []
 
     def fields(self, root, kind, fields):
         out = []
@@ -68,7 +67,7 @@ class Probes:
             if found is None:
                 if name != "cg":
                     raise Failure(f"the kernel's struct {kind} has no {paths[0]} (expected, to record `{name}`)")
-                self.missing.append(f"{name}: no {paths[0]} in struct {kind}")
+                # Without cgroups in the kernel nothing is charged to one.
                 continue
             if name == "cg":
                 found = f"+0({found.rsplit(':', 1)[0]}):string"
@@ -97,25 +96,16 @@ class Probes:
             parts.append(f"{name}={argument}:{width}")
         return " ".join(parts)
 
-    def tracepoint(self, name, point, function, kind, fields, numbers):
-        ways = []
-        tick = [JIFFIES] if name in TICKED else []
+    def tracepoint(self, name, point, kind, fields, numbers):
         types = self.btf.arguments(tracepoint=point)
-        if types is not None:
-            arguments = self.arguments(types, 1, kind, fields, numbers)
-            if arguments is not None:
-                ways.append(" ".join([f"t:oq/{name} {point}", arguments, *tick]))
-        types = self.btf.arguments(function=function)
-        if types is not None:
-            # The first argument of a function that is attached to a tracepoint is its own data.
-            arguments = self.arguments(types[1:], 2, kind, fields, numbers)
-            if arguments is not None:
-                ways.append(" ".join([f"p:oq/{name} {function}", arguments, *tick]))
-        return self.named(name, ways)
-
-    def named(self, name, ways):
-        if not ways:
-            raise Failure(f"the kernel cannot be asked for `{name}` (expected one of its tracepoints or blktrace's functions in its BTF)")
+        tick = [JIFFIES] if name in TICKED else []
+        ways = []
+        # The function that calls has the data of the attached one as its first argument.
+        for place, first in ((f"t:oq/{name} {point}", 1), (f"p:oq/{name} __traceiter_{point}", 2)):
+            arguments = self.arguments(types, first, kind, fields, numbers) if types is not None else None
+            if arguments is None:
+                raise Failure(f"the kernel cannot be asked for `{name}`: its tracepoint {point} is not as expected ({kind or 'no'} argument, {len(numbers)} numbers)")
+            ways.append(" ".join([place, arguments, *tick]).strip())
         return ways
 
     def function(self, name, function, at_return, arguments):
@@ -154,10 +144,10 @@ class Probes:
     def lines(self, schedulers, charged):
         """One line for each probe: its ways, separated by `|`."""
         probes = []
-        for name, point, function, kind, fields, numbers in TRACEPOINTS:
+        for name, point, kind, fields, numbers in TRACEPOINTS:
             if name == "getrq" and charged:
                 fields = {**fields, **CHARGED}
-            probes.append(self.tracepoint(name, point, function, kind, fields, numbers))
+            probes.append(self.tracepoint(name, point, kind, fields, numbers))
         probes += [self.core(*row) for row in CORE]
         for scheduler in schedulers:
             if scheduler in PREFIX:

@@ -21,10 +21,12 @@ use crate::conform::bench::{bio_of, limits_of};
 use crate::conform::consistency::{Consistent, Inconsistency};
 use crate::conform::kernel_of;
 use crate::conform::plugs::{hctx_of_cpu, unplugged};
-use crate::conform::score::ReplayOutcome;
+use crate::conform::score::{AppliedRule, ReplayOutcome};
 
 /// Maximum driver tags of all hardware queues together in a replay.
 const TAGS_MAX: u32 = 1 << 19;
+/// The only rule by which requests that wait are ordered.
+const ORDER: AppliedRule = AppliedRule { rule: "NONE-5", reason: "the order of dispatch list and software queues" };
 /// Maximum pairs of a hardware queue and a CPU, each of which takes memory.
 const PAIRS_MAX: u32 = 1 << 20;
 
@@ -341,13 +343,13 @@ impl NoneReplay {
         self.driver.started.retain(|started| queued.contains(started) && !early.contains(started));
         let ours = self.driver.started.front().copied();
         if ours != Some(rq) {
-            let reason = "the order of dispatch list and software queues";
-            let mut mismatch = self.baseline.explain(event, Some(rq), ours, reason, DecisionCandidate::to_string);
+            let mut mismatch = self.baseline.explain(event, Some(rq), ours, ORDER, DecisionCandidate::to_string);
             if ours.and_then(|ours| self.baseline.candidate(ours)).is_none() {
                 mismatch.ours = "nothing yet".to_owned();
             }
             self.outcome.note(|| mismatch);
         }
+        self.outcome.rules.entry(ORDER).or_default().count(ours == Some(rq));
         self.baseline.judge(&mut self.outcome.score, Some(rq), ours);
         match self.driver.started.iter().position(|&started| started == rq) {
             Some(index) => drop(self.driver.started.remove(index)),
