@@ -38,7 +38,7 @@ MESSAGES = [
     (r"may_budget_timeout: wait_request (\d) left (\d) timeout 1", "timed_out", "waiting left"),
     (r"too many requests: allocated (\d+) limit (\d+) level (\d+)", "over_limit", "allocated limit level"),
     (r"updated next rq: new budget (\d+)", "rebudget", "budget"),
-    (r"scheduling merge with queue (\d+)", "merge_planned", "with"),
+    (r"scheduling merge with queue (-?\d+)", "merge_planned", "with"),
     (r"merging with queue", "merge", ""),
     (r"set tentative waker bfq(\d+)", "waker_candidate", "pid"),
     (r"set waker bfq(\d+)", "waker", "pid"),
@@ -46,7 +46,7 @@ MESSAGES = [
     (r"new max_budget = (\d+)", "max_budget", "budget"),
     (r"check_fifo: returned (?!0+\b)\S+", "fifo", ""),
     (r"is_slow: slow|merge_bfqqs|pending prio change|select_queue|get_request|put_queue|add_request|rq_pos_tree_lookup|dispatch requests", None, ""),
-    (r"may_budget_timeout|get_entity|exit_bfqq|bfqq_served|check_fifo|goto reset", None, ""),
+    (r"put_async_bfqq|may_budget_timeout|get_entity|exit_bfqq|bfqq_served|check_fifo|goto reset", None, ""),
 ]
 MESSAGES = [(re.compile(pattern), kind, names.split()) for pattern, kind, names in MESSAGES]
 

@@ -42,7 +42,7 @@ impl fmt::Display for Decision {
 
 /// A setting of the headers that differs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Setting {
+pub struct ChangedSetting {
     /// Its name, such as `tunables.async_depth`.
     pub name: String,
     /// The value of the first recording; `-` if it has none.
@@ -53,7 +53,7 @@ pub struct Setting {
 
 /// The first decision that differs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Difference {
+pub struct KernelDifference {
     /// Its number, counted from 1.
     pub number: usize,
     /// Line of the first recording; 0 if that is at its end.
@@ -70,7 +70,7 @@ pub struct Difference {
 
 /// The comparison of two recordings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Comparison {
+pub struct KernelComparison {
     /// The name of the scenario.
     pub scenario: String,
     /// The scheduler at the start.
@@ -84,15 +84,15 @@ pub struct Comparison {
     /// Decisions for no request although some waited, of both kernels.
     pub refusals: [usize; 2],
     /// Settings that differ.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<ChangedSetting>,
     /// The first difference.
-    pub first: Option<Difference>,
+    pub first: Option<KernelDifference>,
 }
 
-impl Comparison {
+impl KernelComparison {
     /// Compares two recordings of one scenario.
     #[must_use]
-    pub fn of(first: &Trace, second: &Trace) -> Comparison {
+    pub fn of(first: &Trace, second: &Trace) -> KernelComparison {
         let (ours, theirs) = (decisions(first), decisions(second));
         let equal = ours.iter().zip(&theirs).take_while(|(one, other)| one.is_same(other)).count();
         let difference = (equal < ours.len() || equal < theirs.len()).then(|| {
@@ -100,9 +100,16 @@ impl Comparison {
             let ((first_line, first_t), (second_line, second_t)) = (at(&ours), at(&theirs));
             let show = |of: &[Decision]| of[equal..].iter().take(SHOWN).map(Decision::to_string).collect();
             let t_ns = first_t.or(second_t).unwrap_or_default();
-            Difference { number: equal + 1, first_line, second_line, t_ns, first: show(&ours), second: show(&theirs) }
+            KernelDifference {
+                number: equal + 1,
+                first_line,
+                second_line,
+                t_ns,
+                first: show(&ours),
+                second: show(&theirs),
+            }
         });
-        Comparison {
+        KernelComparison {
             scenario: first.header.name.clone(),
             scheduler: first.header.scheduler.clone(),
             kernels: [first, second].map(|trace| trace.header.kernel.split(" #").next().unwrap_or_default().to_owned()),
@@ -177,7 +184,7 @@ fn in_common(ours: &[Decision], theirs: &[Decision]) -> usize {
 }
 
 /// What the kernels say about scheduler and queue, where that differs.
-fn settings(first: &Trace, second: &Trace) -> Vec<Setting> {
+fn settings(first: &Trace, second: &Trace) -> Vec<ChangedSetting> {
     let described = [first, second].map(|trace| {
         let header = &trace.header;
         let queue = &header.queue;
@@ -206,26 +213,26 @@ fn settings(first: &Trace, second: &Trace) -> Vec<Setting> {
     let values = names.into_iter().map(|name| {
         let [first, second] =
             [0, 1].map(|which: usize| described[which].get(name).map_or("-", String::as_str).to_owned());
-        Setting { name: name.clone(), first, second }
+        ChangedSetting { name: name.clone(), first, second }
     });
     values.filter(|setting| setting.first != setting.second).collect()
 }
 
 /// The comparisons of all scenarios that both sides have.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct DiffReport {
+pub struct KernelDiff {
     format: &'static str,
     /// One for each scenario, sorted by name.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<KernelComparison>,
     /// Scenarios that only one side has.
     pub unpaired: Vec<String>,
 }
 
-impl DiffReport {
+impl KernelDiff {
     /// A report of these comparisons.
     #[must_use]
-    pub fn new(comparisons: Vec<Comparison>, unpaired: Vec<String>) -> DiffReport {
-        DiffReport { format: FORMAT, comparisons, unpaired }
+    pub fn new(comparisons: Vec<KernelComparison>, unpaired: Vec<String>) -> KernelDiff {
+        KernelDiff { format: FORMAT, comparisons, unpaired }
     }
 
     /// The document as JSON.
@@ -239,17 +246,17 @@ impl DiffReport {
     pub fn text(&self) -> String {
         let mut out = String::new();
         for comparison in &self.comparisons {
-            let Comparison { scenario, scheduler, kernels, decisions, common, refusals, .. } = comparison;
+            let KernelComparison { scenario, scheduler, kernels, decisions, common, refusals, .. } = comparison;
             let _ = writeln!(
                 out,
                 "{scenario} ({scheduler}): {common} of {} and {} decisions are the same; {} and {} refusals",
                 decisions[0], decisions[1], refusals[0], refusals[1]
             );
-            for Setting { name, first, second } in &comparison.settings {
+            for ChangedSetting { name, first, second } in &comparison.settings {
                 let _ = writeln!(out, "  {name}: {first} and {second}");
             }
             if let Some(difference) = &comparison.first {
-                let Difference { number, first_line, second_line, t_ns, first, second } = difference;
+                let KernelDifference { number, first_line, second_line, t_ns, first, second } = difference;
                 let _ = writeln!(
                     out,
                     "  first difference: decision {number} at {:.6} s, {} differ in all\n    {} (line {first_line}): {}\n    {} (line \

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use hoistway_evidence::conform::diff::{Comparison, DiffReport};
+use hoistway_evidence::conform::diff::{KernelComparison, KernelDiff};
 use hoistway_evidence::conform::{
     Inconsistency, Interrupted, NotReplayed, Refused, Report, TraceReport, pool_of, replay,
 };
@@ -111,12 +111,13 @@ fn compare_kernels(first: &Path, second: &Path, arguments: &Arguments) -> Result
         _ => first.iter().filter_map(|(name, file)| Some((file, second.get(name)?))).collect(),
     };
     let open = |file: &PathBuf| Trace::open(file).map_err(|error| anyhow!("{error}"));
-    let compare =
-        |(one, other): &(&PathBuf, &PathBuf)| -> Result<Comparison> { Ok(Comparison::of(&open(one)?, &open(other)?)) };
+    let compare = |(one, other): &(&PathBuf, &PathBuf)| -> Result<KernelComparison> {
+        Ok(KernelComparison::of(&open(one)?, &open(other)?))
+    };
     let comparisons = pairs.par_iter().map(compare).collect::<Result<Vec<_>>>()?;
     let is_paired = |file: &PathBuf| pairs.iter().any(|(one, other)| *one == file || *other == file);
     let lonely = first.values().chain(second.values()).filter(|file| !is_paired(file));
-    let report = DiffReport::new(comparisons, lonely.map(|file| file.display().to_string()).collect());
+    let report = KernelDiff::new(comparisons, lonely.map(|file| file.display().to_string()).collect());
     let text = match arguments.format {
         Format::Table => report.text(),
         Format::Json => report.json(),
