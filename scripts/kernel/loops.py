@@ -13,7 +13,7 @@ from .failure import Failure
 # Device, host and settings of these loads are those of the closed-loop tests.
 DATA = "crates/experiment/tests/closed_loop/data"
 LOADS = ("reader-writers", "prio-classes", "seq-random-d1")
-# One seed of ours is one run by chance, as the kernel's is.
+# One seed of ours is one run by chance, as the kernel's is: the page shows the median and the range of these.
 REPEATS = 5
 
 
@@ -55,7 +55,7 @@ def figures(jobs):
 
 
 def ours(cell, kernel, hoistway):
-    """The same figures, simulated."""
+    """The same figures, simulated: those of all seeds, sorted."""
     with open(os.path.join(cell.data, "null.device.toml")) as file:
         device = file.read()
     for name in ("hw_queues", "hw_queue_depth", "completion_us"):
@@ -75,7 +75,7 @@ def ours(cell, kernel, hoistway):
                 raise Failure(f"hoistway compare: {(run.stderr.strip().splitlines() or ['failed'])[-1]}")
             for key, values in figures(json.loads(run.stdout)["jobs"]).items():
                 found.setdefault(key, []).append(values)
-    return {key: [sorted(values)[len(values) // 2] for values in zip(*runs)] for key, runs in found.items()}
+    return {key: [sorted(values) for values in zip(*runs)] for key, runs in found.items()}
 
 
 def run(cell, kernel, hoistway, folder, limit_s):
@@ -96,7 +96,8 @@ def run(cell, kernel, hoistway, folder, limit_s):
     simulated = ours(cell, kernel, hoistway)
     rows = []
     for (job, direction), (iops, mean) in sorted(kernels.items()):
-        our_iops, our_mean = simulated.get((job, direction), (0, 0))
+        our_iops, our_mean = simulated.get((job, direction), ([0], [0]))
         row = {"load": cell.load, "scheduler": cell.scheduler, "job": job, "direction": direction}
-        rows.append(row | {"kernel_iops": iops, "our_iops": our_iops, "kernel_mean_us": mean, "our_mean_us": our_mean})
+        row |= {"kernel_iops": iops, "our_iops": our_iops[len(our_iops) // 2], "our_iops_least": our_iops[0], "our_iops_most": our_iops[-1]}
+        rows.append(row | {"kernel_mean_us": mean, "our_mean_us": our_mean[len(our_mean) // 2]})
     return rows, worked

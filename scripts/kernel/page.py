@@ -14,10 +14,11 @@ def program(root):
     target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(root, "target")
     found = []
     for variable, name in (("EVIDENCE", "hoistway-evidence"), ("PROGRAM", "hoistway")):
-        path = os.environ.get(variable) or os.path.join(target, "release", name)
-        if not os.access(path, os.X_OK):
-            raise Failure(f"{path}: no such program (expected `cargo build --release -p hoistway-evidence -p hoistway`, or {variable} with its path)")
-        found.append(path)
+        built = [os.path.join(target, profile, name) for profile in ("release", "debug")]
+        built = [os.environ[variable]] if os.environ.get(variable) else sorted(filter(os.path.exists, built), key=os.path.getmtime)
+        if not built or not os.access(built[-1], os.X_OK):
+            raise Failure(f"{name}: is not built (expected `cargo build -p hoistway-evidence -p hoistway`, or {variable} with its path)")
+        found.append(built[-1])
     return found
 
 
@@ -102,9 +103,10 @@ def markdown(page):
     if page["refused"]:
         lines += ["", "## Not checked", ""] + [f"- {reason}" for reason in page["refused"]]
     if page["closed_loops"]:
-        lines += ["", "## Closed loops: fio in this kernel, and `hoistway compare`", "", "| job file | scheduler | job | IOPS, kernel | ours | mean us, kernel | ours |", "| --- | --- | --- | --- | --- | --- | --- |"]
+        lines += ["", "## Closed loops: fio in this kernel, and `hoistway compare` (median and range of its seeds)", "", "| job file | scheduler | job | IOPS, kernel | ours | mean us, kernel | ours |", "| --- | --- | --- | --- | --- | --- | --- |"]
         for row in page["closed_loops"]:
-            figures = f"{row['kernel_iops']:.0f} | {row['our_iops']:.0f} | {row['kernel_mean_us']:.0f} | {row['our_mean_us']:.0f}"
+            ours = f"{row['our_iops']:.0f} ({row['our_iops_least']:.0f} to {row['our_iops_most']:.0f})"
+            figures = f"{row['kernel_iops']:.0f} | {ours} | {row['kernel_mean_us']:.0f} | {row['our_mean_us']:.0f}"
             lines.append(f"| {row['load']} | {row['scheduler']} | {row['job']} {row['direction']} | {figures} |")
     if page["diff"]:
         lines += ["", f"## What changed since {page['diff']['since']}", ""]
