@@ -17,7 +17,8 @@ use hoistway_blk::request::{Edge, Merging, RequestPool, Rq};
 use hoistway_trace::iosched::bounds::SECTORS_MAX;
 use hoistway_trace::iosched::{Dispatch, Event, Insert, Io, QueueSettings, RqMerge, RqNumber};
 
-use crate::conform::score::ReplayOutcome;
+use crate::conform::rules::rule_of;
+use crate::conform::score::{AppliedRule, ReplayOutcome};
 use baseline::{Baseline, DecisionCandidate};
 
 /// The length of a request after a merge, in sectors. Saturates, since a merge into a request that was recorded
@@ -107,6 +108,8 @@ impl Slots {
 /// A policy under replay, without a lock, a merge index or a queue.
 pub(crate) struct Bench<S> {
     pub(crate) policy: S,
+    /// The name of the scheduler, whose rules are counted.
+    scheduler: &'static str,
     /// The time of the next calls.
     pub(crate) now: Now,
     /// When the policy's timer is due; `None` if it is not armed.
@@ -122,9 +125,10 @@ pub(crate) struct Bench<S> {
 }
 
 impl<S: Replayable + Clone> Bench<S> {
-    pub(crate) fn new(policy: S, capacity: u32) -> Self {
+    pub(crate) fn new(scheduler: &'static str, policy: S, capacity: u32) -> Self {
         Bench {
             policy,
+            scheduler,
             now: Now::default(),
             timer: None,
             requests: Requests::new(capacity),
@@ -243,11 +247,11 @@ impl<S: Replayable + Clone> Bench<S> {
         let saved = (self.policy.clone(), self.timer);
         let choice = self.call(|policy, cx| policy.dispatch(cx, dispatch.hctx));
         let ours = choice.rq.and_then(|id| self.slots.number(id));
+        let applied = AppliedRule { rule: rule_of(self.scheduler, choice.reason), reason: choice.reason.text() };
         if ours != kernel {
             if !in_doubt {
-                let mismatch = self
-                    .baseline
-                    .explain(event, kernel, ours, choice.reason.text(), |candidate| describe(self, candidate));
+                let mismatch =
+                    self.baseline.explain(event, kernel, ours, applied, |candidate| describe(self, candidate));
                 self.outcome.note(|| mismatch);
             }
             (self.policy, self.timer) = saved;
@@ -260,6 +264,7 @@ impl<S: Replayable + Clone> Bench<S> {
         } else if in_doubt {
             self.decided_early.insert(event.line);
         }
+        self.outcome.rules.entry(applied).or_default().count(ours == kernel);
         self.baseline.judge(&mut self.outcome.score, kernel, ours);
         if let Some(number) = kernel
             && let Some(id) = self.inside(number)

@@ -207,7 +207,7 @@ impl<'a> BfqReplay<'a> {
         let mut replay = BfqReplay {
             trace,
             phase: TickPhase::fit(trace, header.hz),
-            bench: Bench::new(policy, capacity),
+            bench: Bench::new("bfq", policy, capacity),
             absorbed_on_insert: HashSet::new(),
             merged_into,
             pid_of,

@@ -74,7 +74,7 @@ impl<'a> CfqReplay<'a> {
             header.processes.iter().map(|process| (process.pid, (process.cgroup, process.effective_ioprio())));
         let mut replay = CfqReplay {
             trace,
-            bench: Bench::new(Cfq::with_log(config, Now::default(), capacity, Vec::new()), capacity),
+            bench: Bench::new("cfq", Cfq::with_log(config, Now::default(), capacity, Vec::new()), capacity),
             processes: processes.collect(),
             pids: Pids::default(),
             slices: Slices::default(),

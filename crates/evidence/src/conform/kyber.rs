@@ -26,7 +26,8 @@ use crate::conform::consistency::Consistent;
 use crate::conform::kernel_of;
 use crate::conform::kyber_domains::domain_of;
 use crate::conform::plugs::hctx_of_cpu;
-use crate::conform::score::{Matches, OwnController, ReplayOutcome};
+use crate::conform::rules::rule_of;
+use crate::conform::score::{AppliedRule, Matches, OwnController, ReplayOutcome};
 use clock::{Moment, PlugClocks, moments};
 
 /// Replays a recording, with the recorded depths and then with the controller's own.
@@ -256,14 +257,15 @@ impl KyberReplay {
             let (id, domain) = (self.slots.id(chosen.rq)?, *self.domains.get(&chosen.rq)?);
             Some(KyberChoice { id, domain, token })
         });
+        let applied = AppliedRule { rule: rule_of("kyber", reason), reason: reason.text() };
+        self.outcome.rules.entry(applied).or_default().count(ours == kernel);
         let rq = if ours == kernel {
             if let Some(choice) = choice {
                 self.kyber().adopt_token(choice.id, choice.token);
             }
             rq
         } else {
-            self.outcome
-                .note(|| self.baseline.explain(event, kernel, ours, reason.text(), DecisionCandidate::to_string));
+            self.outcome.note(|| self.baseline.explain(event, kernel, ours, applied, DecisionCandidate::to_string));
             self.kyber().undo(hctx, before, rq);
             self.kyber().adopt(hctx, choice)
         };

@@ -15,6 +15,7 @@ mod bench;
 pub mod bfq;
 pub mod cfq;
 pub mod consistency;
+pub mod diff;
 pub mod kyber;
 mod kyber_domains;
 pub mod none;
@@ -22,6 +23,7 @@ mod parts;
 mod plugs;
 pub mod policy;
 pub mod report;
+pub mod rules;
 pub mod score;
 
 use hoistway_blk::ground::{DeadlineGeneration, Kernel};
@@ -30,7 +32,7 @@ use hoistway_trace::iosched::{Header, Trace};
 
 pub use consistency::{Consistent, Inconsistency};
 pub use report::{Interrupted, Refused, Report, TraceReport};
-pub use score::{Matches, Mismatch, OwnController, ReplayOutcome, Score};
+pub use score::{AppliedRule, Matches, Mismatch, OwnController, ReplayOutcome, Score};
 
 /// Why a recording was not replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,6 +87,9 @@ pub fn replay(trace: &Trace) -> Result<ReplayOutcome, NotReplayed> {
         let part_outcome = replay_part(&part)?;
         outcome.score.add(&part_outcome.score);
         outcome.unknown_events += part_outcome.unknown_events;
+        for (rule, matches) in part_outcome.rules {
+            outcome.rules.entry(rule).or_default().add(matches);
+        }
         let room = score::MISMATCHES_KEPT - outcome.mismatches.len();
         outcome.mismatches.extend(part_outcome.mismatches.into_iter().take(room));
     }

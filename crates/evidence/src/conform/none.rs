@@ -21,10 +21,12 @@ use crate::conform::bench::{bio_of, limits_of};
 use crate::conform::consistency::{Consistent, Inconsistency};
 use crate::conform::kernel_of;
 use crate::conform::plugs::{hctx_of_cpu, unplugged};
-use crate::conform::score::ReplayOutcome;
+use crate::conform::score::{AppliedRule, ReplayOutcome};
 
 /// Maximum driver tags of all hardware queues together in a replay.
 const TAGS_MAX: u32 = 1 << 19;
+/// The only rule by which requests that wait are ordered.
+const ORDER: AppliedRule = AppliedRule { rule: "NONE-5", reason: "the order of dispatch list and software queues" };
 /// Maximum pairs of a hardware queue and a CPU, each of which takes memory.
 const PAIRS_MAX: u32 = 1 << 20;
 
@@ -65,7 +67,7 @@ struct ScriptedDriver {
     /// Empty flushes: they occupy a tag and never reach a queue.
     flushes: VecDeque<Rq>,
     /// Started requests in order, not yet compared.
-    started: VecDeque<RqNumber>,
+    started: VecDeque<(HctxId, RqNumber)>,
     /// The hardware queue whose request was refused in the current call.
     refused: Option<HctxId>,
 }
@@ -90,7 +92,7 @@ impl Driver for ScriptedDriver {
             self.refused = Some(rq.hctx);
             return Answer::Refused(rq, Refusal::Busy);
         }
-        self.started.push_back(number);
+        self.started.push_back((rq.hctx, number));
         self.in_flight.insert(number, rq);
         Answer::Queued
     }
@@ -239,7 +241,7 @@ impl NoneReplay {
             EventKind::Issue(issue) if !issue.io.flushseq => {
                 self.tick = issue.io.j.unwrap_or(self.tick);
                 self.step_flush(event, cpu, pid, issue.rq, false);
-                self.compare(event, issue.rq);
+                self.compare(event, issue.io.context.map(|context| context.hctx), issue.rq);
             }
             EventKind::Free(free) => self.release(at, cpu, free.rq),
             EventKind::Unknown(_) => self.outcome.unknown_events += 1,
@@ -330,26 +332,28 @@ impl NoneReplay {
         self.with_cx(event.t, cpu, |queue, cx| queue.run_hctx(cx, hctx));
     }
 
-    /// Compares `rq`, which the kernel issued, with our next request.
-    fn compare(&mut self, event: &Event, rq: RqNumber) {
+    /// Compares `rq`, which the kernel issued, with the next request of our hardware queue. Hardware queues share no lock
+    /// (NONE-8): which of two that run at the same time is first is chance.
+    fn compare(&mut self, event: &Event, hctx: Option<HctxId>, rq: RqNumber) {
         if !self.queued.contains(&rq) || self.baseline.candidate(rq).is_none() {
             // A direct issue is not a decision.
-            self.driver.started.retain(|&started| started != rq);
+            self.driver.started.retain(|&(_, started)| started != rq);
             return;
         }
         let (queued, early) = (&self.queued, &self.early);
-        self.driver.started.retain(|started| queued.contains(started) && !early.contains(started));
-        let ours = self.driver.started.front().copied();
+        self.driver.started.retain(|(_, started)| queued.contains(started) && !early.contains(started));
+        let mut started = self.driver.started.iter().filter(|(of, _)| hctx.is_none_or(|hctx| hctx == *of));
+        let ours = started.next().map(|&(_, started)| started);
         if ours != Some(rq) {
-            let reason = "the order of dispatch list and software queues";
-            let mut mismatch = self.baseline.explain(event, Some(rq), ours, reason, DecisionCandidate::to_string);
+            let mut mismatch = self.baseline.explain(event, Some(rq), ours, ORDER, DecisionCandidate::to_string);
             if ours.and_then(|ours| self.baseline.candidate(ours)).is_none() {
                 mismatch.ours = "nothing yet".to_owned();
             }
             self.outcome.note(|| mismatch);
         }
+        self.outcome.rules.entry(ORDER).or_default().count(ours == Some(rq));
         self.baseline.judge(&mut self.outcome.score, Some(rq), ours);
-        match self.driver.started.iter().position(|&started| started == rq) {
+        match self.driver.started.iter().position(|&(_, started)| started == rq) {
             Some(index) => drop(self.driver.started.remove(index)),
             None => drop(self.early.insert(rq)),
         }

@@ -13,7 +13,12 @@ use crate::conform::score::ReplayOutcome;
 pub fn replay<S: Replayable + Clone>(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> ReplayOutcome {
     let capacity = recording.slots_needed();
     let trace = recording.trace();
-    let mut bench = Bench::new(make(capacity), capacity);
+    let scheduler = match trace.header.scheduler.as_str() {
+        "noop" => "noop",
+        "deadline" => "deadline",
+        _ => "mq-deadline",
+    };
+    let mut bench = Bench::new(scheduler, make(capacity), capacity);
     // Legacy kernels release a request at its completion, without an event.
     let is_legacy = matches!(trace.header.scheduler.as_str(), "noop" | "deadline");
     for (name, value) in &trace.header.tunables {

@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use serde::Serialize;
 
-use crate::conform::score::{Matches, Mismatch, ReplayOutcome, Score};
+use crate::conform::score::{AppliedRule, Matches, Mismatch, ReplayOutcome, Score};
 
 /// Name of the document's format.
 pub const FORMAT: &str = "hoistway-conformance/1";
@@ -85,11 +85,21 @@ struct TraceRow<'a> {
     shares: Shares,
     unknown_events: u64,
     mismatches: &'a [Mismatch],
+    rules: Vec<RuleRow>,
     /// cfq: slice lengths (identical, total).
     #[serde(skip_serializing_if = "Option::is_none")]
     slices: Option<(u64, u64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kyber: Option<KyberRow>,
+}
+
+/// The decisions that we made by one rule.
+#[derive(Serialize)]
+struct RuleRow {
+    #[serde(flatten)]
+    applied: AppliedRule,
+    decisions: u64,
+    identical: u64,
 }
 
 /// Additional results of a replay of kyber. Pairs are (identical, total).
@@ -105,6 +115,12 @@ struct KyberRow {
 /// The document's form of a count: (identical, total).
 fn pair(matches: Matches) -> (u64, u64) {
     (matches.identical, matches.total)
+}
+
+impl RuleRow {
+    fn of((&applied, matches): (&AppliedRule, &Matches)) -> RuleRow {
+        RuleRow { applied, decisions: matches.total, identical: matches.identical }
+    }
 }
 
 impl KyberRow {
@@ -178,6 +194,7 @@ impl Report {
             shares: (&trace.outcome.score).into(),
             unknown_events: trace.outcome.unknown_events,
             mismatches: &trace.outcome.mismatches,
+            rules: trace.outcome.rules.iter().map(RuleRow::of).collect(),
             slices: trace.outcome.slices.map(pair),
             kyber: KyberRow::of(&trace.outcome),
         });
@@ -228,12 +245,13 @@ impl Report {
                 let more = if mismatch.more > 0 { format!(" and {} more", mismatch.more) } else { String::new() };
                 let _ = writeln!(
                     out,
-                    "  line {}, t={} ns\n    inside: {}{more}\n    kernel: {}\n    ours:   {} ({})",
+                    "  line {}, t={} ns\n    inside: {}{more}\n    kernel: {}\n    ours:   {} ({}: {})",
                     mismatch.line,
                     mismatch.t_ns,
                     mismatch.inside.join("; "),
                     mismatch.kernel,
                     mismatch.ours,
+                    mismatch.rule,
                     mismatch.reason
                 );
             }

@@ -1,5 +1,6 @@
 //! The score of a replay: shares of identical decisions, and the first differences.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
@@ -118,7 +119,18 @@ pub struct Mismatch {
     pub kernel: String,
     /// Our choice.
     pub ours: String,
+    /// The rule of `docs/rules` by which we chose.
+    pub rule: &'static str,
     /// The reason for our choice.
+    pub reason: &'static str,
+}
+
+/// What made a choice of ours: a rule of `docs/rules`, and the reason in its words.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+pub struct AppliedRule {
+    /// Its number.
+    pub rule: &'static str,
+    /// The part of it that applied.
     pub reason: &'static str,
 }
 
@@ -129,6 +141,8 @@ pub struct ReplayOutcome {
     pub score: Score,
     /// The first decisions that differ.
     pub mismatches: Vec<Mismatch>,
+    /// All decisions by the rule of our choice.
+    pub rules: BTreeMap<AppliedRule, Matches>,
     /// Events of unknown kinds, which were skipped.
     pub unknown_events: u64,
     /// cfq: slice lengths set by the kernel.

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use super::support::{RECORDINGS, keys, printed, program};
+use super::support::{RECORDINGS, keys, printed, program, refused};
 
 const SCORES: [&str; 4] = ["all", "hard", "switch", "null"];
 
@@ -108,4 +108,70 @@ fn an_unsupported_recording_is_not_an_error() {
     fs::write(&file, text.replacen("\"scheduler\":\"mq-deadline\"", "\"scheduler\":\"mine\"", 1)).unwrap();
     let document = conform_json(file.to_str().unwrap());
     assert_eq!(document["skipped"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn every_decision_is_counted_at_the_rule_of_our_choice() {
+    for (folder, rules) in
+        [("none", vec!["NONE-5"]), ("kyber", vec!["KY-10", "KY-7"]), ("mq-deadline", vec!["DD-14", "DD-15"])]
+    {
+        let document = conform_json(&format!("{RECORDINGS}/{folder}"));
+        let mut seen = Vec::new();
+        for trace in document["traces"].as_array().unwrap() {
+            let listed = trace["rules"].as_array().unwrap();
+            let decisions: u64 = listed.iter().map(|rule| rule["decisions"].as_u64().unwrap()).sum();
+            assert_eq!(Some(decisions), trace["questions"].as_u64(), "{}", trace["file"]);
+            seen.extend(listed.iter().map(|rule| rule["rule"].as_str().unwrap().to_owned()));
+        }
+        assert!(seen.iter().all(|rule| !rule.is_empty()), "{folder}: a choice without a rule");
+        assert!(rules.iter().all(|rule| seen.iter().any(|other| other == rule)), "{folder}: {seen:?}");
+    }
+}
+
+#[test]
+fn a_difference_names_the_rule_that_we_followed() {
+    let table = printed(&["conform", &format!("{RECORDINGS}/none/none-4cpu-1hwq.jsonl.gz")]);
+    assert!(table.contains("(NONE-5: the order of dispatch list and software queues)"), "{table}");
+}
+
+#[test]
+fn two_kernels_differ_by_the_file_that_moved_and_by_the_decisions_that_follow() {
+    let arguments = ["conform", "--format", "json", "--diff"];
+    let sides = [format!("{RECORDINGS}/mq-deadline"), format!("{RECORDINGS}/linux-7.3/mq-deadline")];
+    let text = printed(&[&arguments[..], &[&sides[0], &sides[1]]].concat());
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(keys(&document), ["format", "comparisons", "unpaired"]);
+    assert_eq!(document["format"], "hoistway-conformance-diff/1");
+    let comparisons = document["comparisons"].as_array().unwrap();
+    // Linux 7.0 moved async_depth from the scheduler to the queue.
+    let of = |scenario: &str| comparisons.iter().find(|comparison| comparison["scenario"] == scenario).unwrap();
+    for (scenario, depth) in [("dd-prio-classes", "128"), ("dd-mix-d1", "64")] {
+        let settings = of(scenario)["settings"].as_array().unwrap();
+        let moved = |name: &str, first: &str, second: &str| {
+            settings.iter().any(|it| it["name"] == name && it["first"] == first && it["second"] == second)
+        };
+        assert!(moved("tunables.async_depth", depth, "-") && moved("queue.async_depth", "-", depth), "{settings:?}");
+        assert!(of(scenario)["first"]["number"].as_u64() > Some(0));
+    }
+    let equal = of("dd-rexpire50-slow5ms");
+    assert_eq!((equal["common"].as_u64(), equal["decisions"][0].as_u64()), (Some(389), Some(389)));
+    assert!(equal["first"].is_null());
+    assert!(!document["unpaired"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_recording_does_not_differ_from_itself_also_without_a_scheduler() {
+    for recording in ["none/none-2hwq", "bfq/bfq-classes", "switch/switch-dd-bfq-kyber-none"] {
+        let file = format!("{RECORDINGS}/{recording}.jsonl.gz");
+        let text = printed(&["conform", "--diff", &file, &file]);
+        assert!(text.ends_with("1 of 1 scenarios have the same decisions.\n"), "{text}");
+        assert!(!text.contains(": 0 of 0 and"), "{text}");
+    }
+}
+
+#[test]
+fn a_side_of_a_diff_that_is_missing_or_has_a_name_twice_is_refused() {
+    let folder = tempdir().unwrap();
+    refused(folder.path(), &["conform", "--diff", "absent", RECORDINGS], &["absent", "no such file or folder"]);
+    refused(folder.path(), &["conform", "--diff", RECORDINGS, RECORDINGS], &["one recording of each scenario"]);
 }

@@ -1,11 +1,13 @@
 //! `hoistway conform`: how faithfully the schedulers reproduce recorded kernels.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use hoistway_evidence::conform::diff::{KernelComparison, KernelDiff};
 use hoistway_evidence::conform::{
     Inconsistency, Interrupted, NotReplayed, Refused, Report, TraceReport, pool_of, replay,
 };
@@ -27,12 +29,16 @@ use hoistway_terminal::output::{Format, Output};
 /// Examples:
 ///   hoistway conform crates/evidence/traces/mq-deadline
 ///   hoistway conform --format json recording.jsonl.gz
+///   hoistway conform --diff recordings/6.12 recordings/6.18
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
     /// Recordings in the format iosched-trace/1, or folders of them (searched for *.jsonl and *.jsonl.gz).
-    #[arg(required = true, value_name = "TRACE|FOLDER")]
+    #[arg(required_unless_present = "diff", value_name = "TRACE|FOLDER")]
     recordings: Vec<PathBuf>,
+    /// Compare two kernels instead: recordings of the same scenarios, or folders of them, paired by name.
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "recordings")]
+    diff: Option<Vec<PathBuf>>,
     /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -42,6 +48,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    if let Some(sides) = &arguments.diff {
+        return compare_kernels(&sides[0], &sides[1], arguments);
+    }
     let output = Output::open(arguments.output.as_deref())?;
     let mut files = Vec::new();
     for path in &arguments.recordings {
@@ -86,6 +95,50 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         [damaged] => bail!("{damaged}"),
         [first, others @ ..] => bail!("{first} (and {} more damaged recordings)", others.len()),
     }
+}
+
+/// Compares the recordings of two kernels.
+fn compare_kernels(first: &Path, second: &Path, arguments: &Arguments) -> Result<Ending> {
+    let output = Output::open(arguments.output.as_deref())?;
+    let [first, second] = [named_recordings(first)?, named_recordings(second)?];
+    if let Some(output) = &arguments.output {
+        let read: Vec<Identity> = first.values().chain(second.values()).filter_map(|file| identity(file)).collect();
+        spare(&read, output)?;
+    }
+    // Two files are a pair whatever their names are.
+    let pairs: Vec<(&PathBuf, &PathBuf)> = match (first.len(), second.len()) {
+        (1, 1) => first.values().zip(second.values()).collect(),
+        _ => first.iter().filter_map(|(name, file)| Some((file, second.get(name)?))).collect(),
+    };
+    let open = |file: &PathBuf| Trace::open(file).map_err(|error| anyhow!("{error}"));
+    let compare = |(one, other): &(&PathBuf, &PathBuf)| -> Result<KernelComparison> {
+        Ok(KernelComparison::of(&open(one)?, &open(other)?))
+    };
+    let comparisons = pairs.par_iter().map(compare).collect::<Result<Vec<_>>>()?;
+    let is_paired = |file: &PathBuf| pairs.iter().any(|(one, other)| *one == file || *other == file);
+    let lonely = first.values().chain(second.values()).filter(|file| !is_paired(file));
+    let report = KernelDiff::new(comparisons, lonely.map(|file| file.display().to_string()).collect());
+    let text = match arguments.format {
+        Format::Table => report.text(),
+        Format::Json => report.json(),
+    };
+    output.write(&text)?;
+    Ok(Ending::Done)
+}
+
+/// The recordings below a path, by the names of their files.
+fn named_recordings(path: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let mut files = Vec::new();
+    collect(path, &mut files)?;
+    let mut named = BTreeMap::new();
+    for file in files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if let Some(other) = named.insert(name, file.clone()) {
+            let (file, other) = (file.display(), other.display());
+            bail!("{file}: has the name of {other} (expected one recording of each scenario on a side of --diff)");
+        }
+    }
+    Ok(named)
 }
 
 /// The result for a recording.

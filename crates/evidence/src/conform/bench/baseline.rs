@@ -7,7 +7,7 @@ use hoistway_blk::bio::{IoPriority, Op};
 use hoistway_blk::ground::Sector;
 use hoistway_trace::iosched::{Event, Insert, Io, RqMerge, RqNumber};
 
-use crate::conform::score::{Mismatch, Score};
+use crate::conform::score::{AppliedRule, Mismatch, Score};
 
 /// Maximum requests listed in a mismatch.
 const INSIDE_SHOWN: usize = 8;
@@ -91,7 +91,7 @@ impl Baseline {
         event: &Event,
         kernel: Option<RqNumber>,
         ours: Option<RqNumber>,
-        reason: &'static str,
+        AppliedRule { rule, reason }: AppliedRule,
         describe_candidate: impl Fn(&DecisionCandidate) -> String,
     ) -> Mismatch {
         let describe = |rq: Option<RqNumber>| {
@@ -105,6 +105,7 @@ impl Baseline {
             more: self.inside.len().saturating_sub(INSIDE_SHOWN),
             kernel: describe(kernel),
             ours: describe(ours),
+            rule,
             reason,
         }
     }

@@ -1,0 +1,1 @@
+"""Real kernels in guests: what scripts/record-kernel, scripts/check-kernel and the other scripts with a guest share."""

@@ -1,0 +1,214 @@
+"""Tests of the recorder that need no guest: python3 -m unittest scripts/kernel/tests.py"""
+
+import gzip
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path.insert(0, SCRIPTS)
+from kernel import btf, convert, guest, page, scenarios
+from kernel.failure import Failure
+
+SYSTEM = """kernel=Linux 6.18.1 #1 SMP
+cpus=1
+queue nr_requests=64
+queue nomerges=0
+queue rotational=0
+queue max_sectors_kb=1280
+queue max_segments=128
+queue wbt_lat_usec=0
+queue rq_affinity=1
+queue write_cache=write through
+queue iosched/fifo_batch=16
+device submit_queues=1
+device hw_queue_depth=1
+device completion_nsec=1000000
+device irqmode=2
+device size=1024
+device memory_backed=0
+device cache_size=0
+device mbps=0
+device blocking=0
+"""
+AT = "bio=0xa1 sector=8 len=4096 opf=0x0 prio=0x4004"
+RQ = "rq=0xb1 bio=0xa1 sector=8 len=4096 opf=0x0 rqf=0x0 tag=-1 stag=3 hctx=0 ctx=0 prio=0x4004"
+TRACE = f"""# tracer: nop
+          r1-42    [000]  1000: queue: (block) {AT}
+          r1-42    [000]  1100: getrq: (block) {AT}
+          r1-42    [000]  1150: sinsert_dd: (dd) hctx=0 flags=0x1
+          r1-42    [000]  1200: insert: (block) {RQ} j=100
+          r1-42    [000]  1300: run: (block) hctx=0
+          r1-42    [000]  1350: ask_dd: (dd) hctx=0
+          r1-42    [000]  1400: dispatch_dd: (dd) rq=0xb1 j=100
+          r1-42    [000]  1500: issue: (block) {RQ} tok=0 j=101
+      <idle>-0     [000]  9000: complete: (block) {RQ} err=0 nb=4096
+      <idle>-0     [000]  9100: free: (block) {RQ}
+"""
+
+
+def files(**changes):
+    return {
+        "log": "PROBE queue t\n",
+        "system": SYSTEM,
+        "processes": "PROCESS 42 r1 0:0 /\n",
+        "trace": TRACE,
+        "stats": "overrun: 0\ndropped events: 0\n",
+    } | changes
+
+
+def scenario():
+    return scenarios.table()["dd-mix-d1"] | {"jobs": ["name=r1 rw=randread"]}
+
+
+class Conversion(unittest.TestCase):
+    def test_a_request_becomes_the_events_of_the_format(self):
+        recording, unknown = convert.convert(files(), scenario(), 250)
+        lines = recording.decode().splitlines()
+        self.assertEqual(unknown, {})
+        self.assertEqual([line.split('"e":"')[1].split('"')[0] for line in lines[1:]], "queue getrq insert run dispatch issue complete free".split())
+        self.assertIn('"by":"sched","batch":1,"head":true', lines[3])
+        self.assertIn('"hctx":0,"asked":350,"rq":1,"op":"R","sector":8,"n":8,"j":0', lines[5])
+        self.assertIn('"prio":[2,4]', lines[1])
+        self.assertIn('"err":0,"done":8', lines[7])
+
+    def test_lost_events_are_refused(self):
+        with self.assertRaisesRegex(Failure, "7 events were lost"):
+            convert.convert(files(stats="overrun: 3\ndropped events: 4\n"), scenario(), 250)
+
+    def test_a_guest_that_complains_is_refused_with_its_words(self):
+        with self.assertRaisesRegex(Failure, "no scheduler bfq"):
+            convert.convert(files(log="BAD no scheduler bfq\n"), scenario(), 250)
+
+    def test_what_is_not_understood_is_counted_once(self):
+        _, unknown = convert.convert(files(trace=TRACE + " a-1 [000] 9900: news: x=1\n a-1 [000] 9901: news: x=2\n"), scenario(), 250)
+        self.assertEqual(unknown, {"event: news": 2})
+
+    def test_the_same_recording_makes_the_same_file_and_none_is_left_half_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, name) for name in "ab"]
+            for path in paths:
+                convert.write(path, b"{}\n")
+            contents = []
+            for path in paths:
+                with open(path, "rb") as file:
+                    contents.append(file.read())
+            self.assertEqual(contents[0], contents[1])
+            self.assertEqual(gzip.decompress(contents[0]), b"{}\n")
+            with self.assertRaises(OSError):
+                convert.write(os.path.join(folder, "no", "c"), b"")
+            self.assertEqual(sorted(os.listdir(folder)), ["a", "b"])
+
+
+class Scenarios(unittest.TestCase):
+    def test_fresh_scenarios_stay_within_the_device_and_the_load_generators_bounds(self):
+        for seed in range(60):
+            for row in scenarios.table().values():
+                out = scenarios.fresh(row, seed)
+                self.assertEqual(out["scheduler"], row["scheduler"])
+                self.assertEqual(len(out["jobs"]), len(row["jobs"]))
+                for job in out["jobs"]:
+                    words = dict(scenarios.words_of(job))
+                    depth, batch = int(words.get("qd", 1)), int(words.get("batch", 1))
+                    end = scenarios.bytes_of(words.get("off", "0")) + scenarios.bytes_of(words.get("size", "64m"))
+                    self.assertTrue(1 <= batch <= depth <= 128, job)
+                    self.assertLessEqual(end, scenarios.SIZE_MIB << 20, job)
+
+    def test_a_seed_draws_the_same_scenario_and_another_one_another(self):
+        row = scenarios.table()["bfq-classes"]
+        self.assertEqual(scenarios.fresh(row, 7), scenarios.fresh(row, 7))
+        self.assertNotEqual(scenarios.fresh(row, 7)["jobs"], scenarios.fresh(row, 8)["jobs"])
+
+    def test_the_table_has_every_scheduler_and_a_quick_set_of_forty(self):
+        rows = scenarios.table().values()
+        self.assertGreaterEqual(len(rows), 40)
+        self.assertEqual({row["scheduler"] for row in rows}, set(scenarios.SCHEDULERS))
+        self.assertGreaterEqual(sum(row["quick"] for row in rows if not row["since"]), 40)
+
+    def test_changes_of_scheduler_are_probed_and_never_to_the_same_one(self):
+        for seed in range(20):
+            out = scenarios.fresh(scenarios.table()["switch-bfq-dd-kyber"], seed)
+            used = scenarios.schedulers_of(out)
+            self.assertEqual(used[0], "bfq")
+            self.assertGreater(len(used), 1)
+
+    def test_an_unknown_key_is_named(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write('[a]\nscheduler = "none"\ndepth = 1\nservice_us = 1\njobs = []\nspeed = 3\n')
+            file.flush()
+            with self.assertRaisesRegex(Failure, r"\[a\] speed: is no key"):
+                scenarios.table(file.name)
+
+
+class Guests(unittest.TestCase):
+    def test_the_same_files_make_the_same_archive_which_cpio_reads(self):
+        archives = []
+        for order in (("b", "a/c"), ("a/c", "b")):
+            built = guest.Initramfs()
+            for path in order:
+                built.add(path, path)
+            archives.append(built.archive())
+        self.assertEqual(archives[0], archives[1])
+        listed = subprocess.run(["busybox", "cpio", "-t"], input=archives[0], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.assertEqual(listed.stdout.split(), [b"a", b"a/c", b"b"])
+
+    def test_fields_of_structs_within_structs_are_found(self):
+        strings = b"\0outer\0inner\0first\0second\0there\0u32\0"
+
+        def name(text):
+            return strings.index(b"\0" + text + b"\0") + 1
+
+        types = struct.pack("<IIII", name(b"u32"), 1 << 24, 4, 32)
+        types += struct.pack("<III", name(b"inner"), 4 << 24 | 2, 8)
+        types += struct.pack("<III", name(b"first"), 1, 0) + struct.pack("<III", name(b"second"), 1, 32)
+        types += struct.pack("<III", 0, 2 << 24, 2)
+        types += struct.pack("<III", name(b"outer"), 4 << 24 | 2, 16)
+        types += struct.pack("<III", name(b"there"), 3, 0) + struct.pack("<III", 0, 2, 64)
+        data = struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(types), len(types), len(strings)) + types + strings
+        read = btf.Btf(data)
+        self.assertEqual(read.fetch("$arg1", "outer", "there->second"), "+4(+0($arg1)):u32")
+        self.assertEqual(read.fetch("$arg1", "outer", "second"), "+12($arg1):u32")
+        self.assertIsNone(read.fetch("$arg1", "outer", "third"))
+        with self.assertRaisesRegex(Failure, "BTF is damaged"):
+            btf.Btf(b"x" * 40)
+
+
+class Pages(unittest.TestCase):
+    def test_the_page_names_the_rule_of_the_first_decision_that_differs(self):
+        first = {"line": 5, "t_ns": 1000, "inside": [], "more": 0, "kernel": "rq 1", "ours": "rq 2", "rule": "DD-14", "reason": "the batch continues"}
+        rules = [{"rule": "DD-14", "reason": "the batch continues", "decisions": 10, "identical": 8}]
+        trace = {"file": "x/dd-a.jsonl.gz", "scheduler": "mq-deadline", "rules": rules, "mismatches": [first]}
+        kernel = type("Kernel", (), {"release": "6.18", "origin": "here"})
+        text = page.markdown(page.document(kernel, 7, {"traces": [trace], "refused": [], "skipped": []}, ["b: lost"], [], None))
+        self.assertIn("**2 of 10 decisions differ from ours.**", text)
+        self.assertIn("| mq-deadline | DD-14 | the batch continues | 10 | 8 |", text)
+        self.assertIn("First: line 5, 0.000001 s. The kernel: rq 1. Ours: rq 2, by DD-14", text)
+        self.assertIn("- b: lost", text)
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, *arguments):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, os.path.join(SCRIPTS, "record-kernel"), "--state", os.path.join(folder, "state"), "-o", os.path.join(folder, "out")]
+            run = subprocess.run([*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
+            self.assertEqual((run.returncode, run.stderr.count("\n")), (2, 1), run.stderr)
+            self.assertFalse(os.path.exists(os.path.join(folder, "out")))
+            return run.stderr
+
+    def test_bad_input_is_one_line_that_names_it(self):
+        self.assertIn("/no/such: no such file or folder", self.refused("/no/such", "quick"))
+        self.assertIn("zz: no such scenario", self.refused("/no/such", "zz"))
+        with tempfile.TemporaryDirectory() as empty:
+            self.assertIn("has 0 sets of modules", self.refused(empty, "quick"))
+        with tempfile.NamedTemporaryFile(suffix=".deb") as damaged:
+            self.assertIn("expected a Debian package", self.refused(damaged.name, "quick"))
+        with tempfile.NamedTemporaryFile() as image:
+            self.assertIn("an image needs --modules", self.refused(image.name, "quick"))
+
+
+if __name__ == "__main__":
+    unittest.main()
