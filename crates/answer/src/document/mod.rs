@@ -34,7 +34,7 @@ pub use excerpt::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
 pub use guests::GuestsSummary;
 pub use locks::LockSummary;
 pub use recording::{
-    AlternativeFigures, AlternativeProgram, PartsCheck, RecordedSeries, RecordedStream, RecordingSummary, SelfCheck,
+    AlternativeFigures, AlternativeProgram, RecordedSeries, RecordedStream, RecordingSummary, SelfCheck,
 };
 pub use setup::SetupSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
@@ -42,14 +42,14 @@ pub use summary::{
     FailedProcesses, JobSummary, LatencySummary, OperationSummary, SeriesRest, SeriesSummary, cpu_us_per_io, is_cut_off,
 };
 pub use variant::{RunVariant, value_text};
-pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift, Spread, Verdict};
+pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, PartsCheck, Shift, Spread, Verdict};
 
 /// The value of [`ResultsDocument::format`]. The number grows when old readers would misread the document; new keys alone do
 /// not change it, as unknown keys are ignored.
 pub const FORMAT: &str = "hoistway-results/2";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 14;
+pub const REVISION: u32 = 15;
 
 /// Differences smaller than this fraction are ignored, unless the user sets another one.
 pub const SMALLEST_EFFECT: f64 = 0.02;
@@ -209,12 +209,6 @@ pub struct Run {
 }
 
 impl ResultsDocument {
-    /// Whether its verdicts were withdrawn, because its recording lacks too much.
-    #[must_use]
-    pub fn has_withdrawn_verdicts(&self) -> bool {
-        self.recording.is_some() && self.verdicts.is_empty()
-    }
-
     /// Differences smaller than this fraction are ignored: as requested, or [`SMALLEST_EFFECT`].
     #[must_use]
     pub fn smallest_effect(&self) -> f64 {
@@ -355,8 +349,12 @@ impl ResultsDocument {
     }
 
     fn check_parsed(parsed: Result<Self, serde_path_to_error::Error<serde_json::Error>>) -> Result<Self, ReadError> {
-        let document =
+        let mut document =
             parsed.map_err(|error| ReadError::Field { field: error.path().to_string(), error: error.into_inner() })?;
+        // Until revision 14 this was not recorded, and the verdicts were left out.
+        if let Some(recording) = document.recording.as_mut().filter(|_| document.revision < 15) {
+            recording.is_too_lossy = document.verdicts.is_empty() && document.writes.is_empty();
+        }
         check::check(&document).map_err(|(field, expected)| ReadError::Inconsistent { field, expected })?;
         Ok(document)
     }

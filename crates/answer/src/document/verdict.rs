@@ -39,11 +39,31 @@ pub struct Verdict {
     /// Judged figures whose repeats differ widely, under the reference and the recommended variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spreads: Vec<Spread>,
+    /// The recommended change in parts of the recording that was the load; `None` if the reference is recommended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<PartsCheck>,
     /// All variants except the reference, the best first.
     pub candidates: Vec<Candidate>,
     /// The best scheduler that no kernel has, if it would be better than the recommended one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Candidate>,
+}
+
+/// The judged figure in parts of equal time: a recording is one sample, and the spread of its parts shows the noise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartsCheck {
+    /// The figure: IOPS, or the mean latency in place of any latency.
+    pub figure: FigureName,
+    /// The label of the reference.
+    pub reference: String,
+    /// The label of the recommended variant.
+    pub recommended: String,
+    /// Number of parts that have I/Os under both variants.
+    pub parts: u32,
+    /// The change from the reference to the recommended variant, from the differences of the parts.
+    pub change: Change,
+    /// Whether the change exceeds the smallest effect beyond the noise.
+    pub is_beyond_chance: bool,
 }
 
 /// A figure whose repeats differ so widely that their mean is not representative.

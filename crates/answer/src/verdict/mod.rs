@@ -38,7 +38,7 @@ use self::shifts::{UNCERTAIN_FACTOR, shifts};
 pub(crate) use self::shifts::{can_outweigh, is_reported_though_uncertain, shown};
 use crate::analysis::{Analysis, Estimate};
 pub use crate::document::SMALLEST_EFFECT;
-use crate::document::{Aspect, Candidate, Decision, FocusFrom, Outcome, ResultsDocument, Verdict};
+use crate::document::{Aspect, Candidate, Decision, FocusFrom, Outcome, ResultsDocument, Statistics, Verdict};
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
 
@@ -47,11 +47,18 @@ const IOS_PER_CHOICE: u64 = 1000;
 /// Minimum votes of named figures; all parties together have one.
 const NAMED_VOTES_MIN: f64 = 3.0;
 
+/// The statistics of a document, and its verdicts. All facts must be in the document, because nothing changes a verdict afterwards.
+pub fn judge(document: &ResultsDocument) -> (Statistics, Vec<Verdict>) {
+    let analysis = Analysis::of(document);
+    (Statistics::of(&analysis), verdicts(&analysis))
+}
+
 /// The verdict on each setup: none on a setup whose device is not the observed one, and none at all if settings changed during runs, as a
-/// row then mixes several settings.
+/// row then mixes several settings, or if the recording that was the load lacks too much.
 pub fn verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
     let document = analysis.document;
-    if !document.writes.is_empty() {
+    let recording = document.recording.as_deref();
+    if !document.writes.is_empty() || recording.is_some_and(|recording| recording.is_too_lossy) {
         return Vec::new();
     }
     let judged_parties = JudgedParty::all(analysis);
@@ -65,20 +72,26 @@ pub fn verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
     let judge = |setup| Judge { analysis, focus: &focus, judged_parties: &judged_parties, setup, smallest_effect };
     let judged_setups = setups.iter().filter(|variants| document.device_mismatch(variants.setup).is_none());
     let mut verdicts: Vec<Verdict> = judged_setups.filter_map(|variants| judge(variants).judge()).collect();
-    if let Some(parts) = document.recording.as_ref().and_then(|recording| recording.parts.as_ref()) {
-        parts.correct_first(&mut verdicts);
+    if recording.is_some() && !verdicts.is_empty() {
+        let first = verdicts.remove(0);
+        verdicts.insert(0, first.checked_on_parts(analysis));
     }
     verdicts
 }
 
-/// The verdicts that a document still holds: those of [`verdicts`], or none if a recording's were withdrawn because it lacks too much.
-pub fn held_verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
-    if analysis.document.has_withdrawn_verdicts() { Vec::new() } else { verdicts(analysis) }
+impl ResultsDocument {
+    /// The document with its [judgement](judge).
+    #[must_use]
+    pub fn judged(mut self) -> Self {
+        let (statistics, verdicts) = judge(&self);
+        (self.statistics, self.verdicts) = (Some(statistics), verdicts);
+        self
+    }
 }
 
-/// The label of the variant that a document recommends on its first setup, to change to or to keep. `None` if there is only one.
-pub fn recommended(document: &ResultsDocument) -> Option<&str> {
-    let verdict = document.verdicts.first()?;
+/// The label of the variant that the first of these verdicts recommends, to change to or to keep. `None` if there is only one.
+pub fn recommended(verdicts: &[Verdict]) -> Option<&str> {
+    let verdict = verdicts.first()?;
     match verdict.decision {
         Decision::Change | Decision::OneRun => Some(&verdict.recommended),
         Decision::Keep => Some(&verdict.reference),
@@ -153,6 +166,7 @@ impl Judge<'_> {
             certainty,
             spreads,
             unavailable: self.unavailable(best, all_have_one_run),
+            parts: None,
             candidates: candidates.into_iter().map(|(_, candidate)| candidate).collect(),
         })
     }

@@ -1,8 +1,8 @@
 //! The result document of runs, in virtual or in real time.
 
-use hoistway_answer::document::{FormatTag, GuestsSummary, JobSummary, REVISION, Run, SetupSummary, Statistics};
-use hoistway_answer::verdict::{SMALLEST_EFFECT, verdicts};
-use hoistway_answer::{Analysis, FigureName, ResultsDocument, WeightedFigure};
+use hoistway_answer::document::{FormatTag, GuestsSummary, JobSummary, REVISION, Run, SetupSummary};
+use hoistway_answer::verdict::SMALLEST_EFFECT;
+use hoistway_answer::{FigureName, ResultsDocument, WeightedFigure};
 use hoistway_measure::Operation;
 use hoistway_sim::Fate;
 
@@ -50,7 +50,7 @@ pub struct DocumentHead {
 }
 
 impl DocumentHead {
-    /// Makes the document of these runs, which are ordered by repeat with `of_repeat` runs in each; `None` stands for a run that
+    /// Makes the document of these runs, which is not [judged](ResultsDocument::judged) yet, which are ordered by repeat with `of_repeat` runs in each; `None` stands for a run that
     /// never began.
     ///
     /// # Panics
@@ -74,7 +74,7 @@ impl DocumentHead {
         let counted = repeats::counted(outcomes, runs_per_repeat, |outcome| !outcome.is_partial);
         let runs: Vec<Run> = counted.into_iter().map(|outcome| outcome.run).collect();
         let first = if setups.len() > 1 { setups[0].clone() } else { setups.remove(0) };
-        let mut document = ResultsDocument {
+        ResultsDocument {
             format: FormatTag,
             revision: REVISION,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -111,12 +111,7 @@ impl DocumentHead {
             advice: Vec::new(),
             statistics: None,
             runs,
-        };
-        let analysis = Analysis::of(&document);
-        let (statistics, verdicts) = (Statistics::of(&analysis), verdicts(&analysis));
-        document.statistics = Some(statistics);
-        document.verdicts = verdicts;
-        document
+        }
     }
 }
 

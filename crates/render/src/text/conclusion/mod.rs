@@ -29,9 +29,6 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
         )];
     }
     let mut first = mismatches::mismatches(document);
-    if document.has_withdrawn_verdicts() {
-        return first;
-    }
     let verdicts = verdict::verdicts(analysis);
     let sentences_of = |verdict| Sentences { analysis, verdict };
     let results: Vec<SetupResult> =
@@ -59,7 +56,7 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
         sentences.extend(ceilings::ceilings(analysis));
         sentences.extend(doubts::doubts(analysis, verdict).iter().map(|doubt| format!("{DOUBT}{doubt}.")));
     }
-    let (before, after, doubts) = recording::sentences(document);
+    let (before, after, doubts) = recording::sentences(document, &verdicts);
     first.extend(before);
     first.append(&mut sentences);
     first.extend(after);
