@@ -206,6 +206,12 @@ impl<'a> Analysis<'a> {
         Self { document, jobs, variants, baseline, baselines }
     }
 
+    /// The analysis with these jobs only, by their indexes.
+    pub(crate) fn of_jobs(&self, jobs: &[u32]) -> Self {
+        let jobs = self.jobs.iter().filter(|job| jobs.contains(&job.job)).cloned().collect();
+        Self { jobs, variants: self.variants.clone(), baselines: self.baselines.clone(), ..*self }
+    }
+
     /// The baselines without duplicates: one for each setup, unless a row of the table was named.
     pub fn distinct_baselines(&self) -> Vec<usize> {
         let mut distinct = self.baselines.clone();

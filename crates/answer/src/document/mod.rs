@@ -5,6 +5,7 @@ mod check;
 mod demand;
 mod device_check;
 mod device_name;
+mod disks;
 mod distribution;
 mod excerpt;
 mod format1;
@@ -16,6 +17,7 @@ mod statistics;
 mod summary;
 mod variant;
 mod verdict;
+mod window;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -29,6 +31,7 @@ pub use advice::{Advice, Caution, Check, Stack, UdevRule};
 pub use demand::JobDemand;
 pub use device_check::{CheckedLatency, DeviceCheck, DeviceMismatch};
 pub use device_name::device_name;
+pub use disks::DiskGroup;
 pub use distribution::LatencyDistribution;
 pub use excerpt::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
 pub use guests::GuestsSummary;
@@ -38,11 +41,14 @@ pub use recording::{
 };
 pub use setup::SetupSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
+pub(crate) use summary::IOS_FOR_P99;
 pub use summary::{
-    FailedProcesses, JobSummary, LatencySummary, OperationSummary, SeriesRest, SeriesSummary, cpu_us_per_io, is_cut_off,
+    FailedProcesses, JobSummary, LatencySummary, OperationSummary, SeriesRest, SeriesSummary, TimeWeighted,
+    cpu_us_per_io, is_cut_off,
 };
 pub use variant::{RunVariant, value_text};
 pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, PartsCheck, Shift, Spread, Verdict};
+pub use window::{MeasuredWindow, Unsteady};
 
 /// The value of [`ResultsDocument::format`]. The number grows when old readers would misread the document; new keys alone do
 /// not change it, as unknown keys are ignored.
@@ -76,6 +82,9 @@ pub struct ResultsDocument {
     /// The recording that was replayed, if the load is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<Box<RecordingSummary>>,
+    /// The window that was measured, if it is not that of fio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<MeasuredWindow>,
     /// The device model with all its parameters: an object with a `name`, or an array of such objects.
     pub device: Value,
     /// The guests that the load ran in; null if it ran on the host itself. With guests, the device is the host's.
@@ -115,6 +124,9 @@ pub struct ResultsDocument {
     /// The kernel's default scheduler for the devices, if they have one in common.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_scheduler: Option<String>,
+    /// The groups of unlike disks that share no job, if there are several; each is judged for itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disk_groups: Vec<DiskGroup>,
     /// The scheduler that others are compared with. If null: the default one, or else the first.
     #[serde(default)]
     pub baseline: Option<String>,

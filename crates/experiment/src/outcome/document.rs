@@ -83,6 +83,7 @@ impl DocumentHead {
             job_file,
             job_text,
             recording: None,
+            window: None,
             device: first.device,
             guests,
             kernel: first.kernel,
@@ -99,6 +100,7 @@ impl DocumentHead {
             partial,
             notices,
             default_scheduler: first.default_scheduler,
+            disk_groups: Vec::new(),
             baseline: self.baseline,
             focus: self.focus,
             focuses: self.focuses,
@@ -152,6 +154,9 @@ pub(crate) fn for_plan(
     };
     let mut document = head.document(outcomes, runs_per_repeat, wall_seconds);
     document.notices.extend(skipped_writes);
+    if let [setup] = &plan.setups[..] {
+        document.disk_groups = setup.disk_groups();
+    }
     let reads = share_of_reads(&document);
     for setup in &plan.setups {
         let mut doubts = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);

@@ -8,6 +8,7 @@ pub(crate) mod recorder;
 pub(crate) mod rounds;
 pub(crate) mod run_queue;
 pub(crate) mod runner;
+pub(crate) mod steady;
 pub(crate) mod trace;
 
 use std::sync::atomic::Ordering;
@@ -90,7 +91,9 @@ impl Plan<'_> {
     /// # Errors
     /// The first run that cannot begin.
     pub fn run(&self, controls: &Controls, observer: &dyn RunObserver) -> Result<ResultsDocument, Error> {
+        let window = self.choose_window(controls)?;
         let mut document = self.run_only(controls, observer)?;
+        document.window = window;
         self.check_reactions(&mut document, controls)?;
         self.complete(document, controls)
     }

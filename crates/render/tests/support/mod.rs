@@ -20,6 +20,7 @@ pub fn direction(direction: Direction, iops: f64, mean_ns: f64) -> OperationSumm
         iops,
         bytes_per_second: iops * 4096.0,
         lat_ns: LatencySummary {
+            by_time: None,
             min: times(0.2),
             mean: mean_ns,
             stddev: mean_ns / 3.0,
