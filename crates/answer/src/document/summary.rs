@@ -283,9 +283,8 @@ impl OperationSummary {
     /// Whether a figure is only a lower bound: a percentile in the last bin of the histogram, or one whose slowest I/Os were still in
     /// flight when the run ended.
     pub fn is_at_least(&self, figure: Figure) -> bool {
-        let is_percentile = matches!(figure, Figure::P50 | Figure::P95 | Figure::P99 | Figure::P99_9);
         let is_tail = matches!(figure, Figure::P99 | Figure::P99_9);
-        is_percentile && is_cut_off(self.figure(figure) as u64) || is_tail && self.outstanding.is_some()
+        figure.is_percentile() && is_cut_off(self.figure(figure) as u64) || is_tail && self.outstanding.is_some()
     }
 
     fn from_syncs(clones: &[&ProcessResult]) -> Self {

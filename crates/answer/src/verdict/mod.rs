@@ -219,8 +219,12 @@ impl Judge<'_> {
         Some(sum / weights)
     }
 
-    /// The balance of a variant in one repeat: the number that it is judged by.
+    /// The balance of a variant in one repeat: the number that it is judged by. `None` if the load only discards: device models know too
+    /// little about that for a recommendation.
     fn balance(&self, to: usize, repeat: u32) -> Option<f64> {
+        if self.judged_parties.iter().all(|judged| judged.party.only_discards()) {
+            return None;
+        }
         let party_gain = self.setup.gain_of(self.judged_parties, to, repeat, |_| true)?;
         if self.focus.from != FocusFrom::Asked {
             return Some(party_gain);

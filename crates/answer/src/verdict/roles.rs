@@ -95,9 +95,7 @@ fn only_streams(party: &Party<'_>) -> bool {
 }
 
 fn is_background(party: &Party<'_>) -> bool {
-    let mut operations = party.operations().peekable();
-    let only_discards = operations.peek().is_some() && operations.all(|operation| operation == Operation::Trim);
-    only_discards || party.demand().is_some_and(|demand| demand.is_idle)
+    party.only_discards() || party.demand().is_some_and(|demand| demand.is_idle)
 }
 
 /// Whether a party only fills the page cache, without waiting for write-back.
@@ -113,6 +111,12 @@ pub(super) struct Volume {
 }
 
 impl Party<'_> {
+    /// Whether it does I/O, and all of it are discards.
+    pub(super) fn only_discards(&self) -> bool {
+        let mut operations = self.operations().peekable();
+        operations.peek().is_some() && operations.all(|operation| operation == Operation::Trim)
+    }
+
     /// The weight of its cgroup, or of its guest on the host.
     pub(super) fn weight(&self) -> u32 {
         self.demand().and_then(|demand| demand.weight).unwrap_or(DEFAULT_WEIGHT)

@@ -2,7 +2,7 @@
 
 use super::party::Party;
 use super::roles::{Role, roles};
-use super::turn::{NOTICED_SHARE, Turn};
+use super::turn::{NOTICED_SHARE, Turn, judged_transfers};
 use crate::analysis::Analysis;
 use crate::document::{JobSummary, Run};
 use hoistway_measure::{Operation, stats};
@@ -97,7 +97,7 @@ impl<'a> JudgedParty<'a> {
 /// A job's operations of all kinds a second; for a rate-limited job the share of its limit that it reached. No I/O at all counts as half
 /// an I/O per run, because the logarithm of zero is not finite.
 fn progress_per_second(job: &JobSummary, run: &Run) -> f64 {
-    let ios: f64 = job.transfers().map(|transfers| transfers.iops).sum();
+    let ios: f64 = judged_transfers(job).map(|transfers| transfers.iops).sum();
     let least = 0.5 / run.simulated_seconds.max(1e-9);
     match job.demand.and_then(|demand| demand.asked_iops) {
         Some(limit_iops) => (ios.max(least) / limit_iops).min(1.0),

@@ -124,8 +124,7 @@ fn is_too_short_to_notice(shift: &Shift, loop_ns: f64) -> bool {
     let (Aspect::Figure(figure) | Aspect::Worst(figure)) = shift.aspect else {
         return shift.aspect == Aspect::Wait && is_short;
     };
-    let is_percentile = matches!(figure, Figure::P50 | Figure::P95 | Figure::P99 | Figure::P99_9);
-    figure.is_latency() && (is_short || is_percentile && is_cut_off(longer as u64))
+    figure.is_latency() && (is_short || figure.is_percentile() && is_cut_off(longer as u64))
 }
 
 /// Whether a shift is in a largest latency that another operation of the same processes exceeds under both variants: that one is their

@@ -1,6 +1,7 @@
 //! One turn of a process's loop: its I/Os and syncs until it can continue.
 
 use crate::document::{JobSummary, OperationSummary};
+use hoistway_measure::Operation;
 
 /// Minimum I/Os of a run whose 99th percentile is compared together with those of other runs: one lies beyond it.
 pub(super) const IOS_PER_RUN_MIN: u64 = 101;
@@ -16,6 +17,12 @@ pub(super) struct Turn {
     /// The mean wait that one is in at a random moment, ns. Together with the rate it is the mean square of the turns, so that whatever
     /// shortens some of them and no others is a gain.
     pub(super) waited_ns: f64,
+}
+
+/// The transfers that a job is judged by: discards, which device models know least about, only if it does nothing else.
+pub(super) fn judged_transfers(job: &JobSummary) -> impl Iterator<Item = &OperationSummary> {
+    let only_discards = job.transfers().all(|transfers| transfers.operation == Operation::Trim);
+    job.transfers().filter(move |transfers| only_discards || transfers.operation != Operation::Trim)
 }
 
 /// One kind of I/O within a loop.
@@ -37,9 +44,9 @@ impl Turn {
     /// A commit is its writes and their sync: the means add up, and what is longer than the mean is that of the part with the longest.
     /// Without syncs each I/O is a turn, whatever its direction.
     pub(super) fn of(job: &JobSummary) -> Option<Self> {
-        let ios = job.transfers().filter(|transfers| transfers.ios > 0);
+        let ios = judged_transfers(job).filter(|transfers| transfers.ios > 0);
         let parts: Vec<Part> = ios.map(Part::of).collect();
-        let per_second = || job.transfers().map(|transfers| transfers.iops).sum::<f64>();
+        let per_second = || judged_transfers(job).map(|transfers| transfers.iops).sum::<f64>();
         match job.syncs() {
             Some(syncs) => Some(Self::of_commits(&parts, &Part::of(syncs), syncs.iops)),
             None if parts.is_empty() => None,

@@ -9,7 +9,7 @@ use hoistway_answer::{FigureName, WeightedFigure};
 use super::phrases::{change_between, figure_in_words, may_lose_more, noun, relative_or_times, shift};
 use crate::text::columns::value;
 use crate::text::words::{device_name, list};
-use hoistway_measure::units;
+use hoistway_measure::{Operation, units};
 
 /// Maximum losses listed individually.
 const LOSSES_MAX: usize = 6;
@@ -91,6 +91,10 @@ impl Sentences<'_> {
                     self.shown(&verdict.reference)
                 )
             }
+            (Decision::Keep, _) if !verdict.candidates.is_empty() && self.only_incomparable() => format!(
+                "{setup_phrase}: keep {}: nothing else can be compared with it by {nouns}, which the device model knows too little about.",
+                self.reference()
+            ),
             (Decision::Keep | Decision::Change, _) => {
                 let is_better_somewhere =
                     |candidate: &Candidate| candidate.outcome == Outcome::Outweighed || has_clear_gain(candidate);
@@ -115,6 +119,13 @@ impl Sentences<'_> {
                 }
             }
         }
+    }
+
+    /// Whether no candidate can be compared, although the judged figure is known: the load only discards.
+    fn only_incomparable(&self) -> bool {
+        let is_discard = |weighted: &WeightedFigure| weighted.figure.operation == Operation::Trim;
+        self.verdict.focus.iter().all(is_discard)
+            && self.verdict.candidates.iter().all(|candidate| candidate.outcome == Outcome::Incomparable)
     }
 
     /// The advantages of a scheduler that is better on balance, other than the figure in focus.
