@@ -25,6 +25,8 @@ const SHORT_NS: u64 = PILOT_NS / 2;
 const PILOT_IOS: f64 = 600_000.0;
 /// A start that differs by less than this fraction from what follows is no reason to leave it out.
 const UNLIKE_MIN: f64 = 0.1;
+/// Minimum length of a window that begins later than the load's own.
+const LENGTH_NS_MIN: u64 = 10_000_000_000;
 /// Windows begin at a multiple of this.
 const STEP_NS: u64 = 100_000_000;
 
@@ -38,13 +40,15 @@ impl Plan<'_> {
             return Ok(None);
         };
         let unsteady = if window.until.0 < SHORT_NS { self.unsteady(window, controls)? } else { Vec::new() };
+        // A later window may as well be long enough for the slowest I/Os of a disk.
+        let length_ns = if unsteady.is_empty() { window.length_ns() } else { window.length_ns().max(LENGTH_NS_MIN) };
         let longest = unsteady.iter().filter_map(|unsteady| unsteady.seconds).fold(0.0, f64::max);
         let from = match unsteady.iter().any(|unsteady| unsteady.seconds.is_none()) {
             // What has not settled is measured as late as possible.
-            true => PILOT_NS - window.length_ns(),
+            true => PILOT_NS - length_ns,
             false => window.from.0 + ((longest * 1e9) as u64).next_multiple_of(STEP_NS),
         };
-        let measured = Window { from: Nanos(from), until: Nanos(from + window.length_ns()) };
+        let measured = Window { from: Nanos(from), until: Nanos(from + length_ns) };
         let is_as_fio = |load: &Load| measured.is_about_that_of_fio(load, self.runtime());
         if self.setups.iter().all(|setup| is_as_fio(&setup.workload)) {
             return Ok(None);
