@@ -249,6 +249,10 @@ impl Sentences<'_> {
                 |candidate: &&Candidate| self.may_be_better(candidate) && balance(candidate) > recommended_balance;
             let ahead = || self.verdict.candidates.iter().find(is_ahead);
             match self.verdict.decision {
+                Decision::Keep if certainty < 0.5 && ahead().is_some() => format!(
+                    "In {} % of resamplings of the {runs} runs something else is worth a change; a larger --repeat tells more.",
+                    100.0 - percent
+                ),
                 Decision::Keep | Decision::Change if certainty < 0.5 => match ahead() {
                     Some(ahead) => format!(
                         "{close}, as {} is ahead on balance, but not beyond the noise; a larger --repeat tells more.",
