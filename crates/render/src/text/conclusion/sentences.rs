@@ -504,7 +504,7 @@ impl Sentences<'_> {
             FocusFrom::Load => {
                 Some(format!("Judged by {noun}, the focus of this load; --focus {} chooses it.", focus.figure))
             }
-            FocusFrom::Figures if self.verdict.files.len() > 0 => {
+            FocusFrom::Figures if !self.verdict.files.is_empty() => {
                 Some(format!("{}: judged by {noun} of {}.", list(&self.verdict.files), focus.figure.job))
             }
             FocusFrom::Figures => Some(format!(
