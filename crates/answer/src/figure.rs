@@ -81,6 +81,11 @@ impl Figure {
         !matches!(self, Self::Iops | Self::Bandwidth)
     }
 
+    /// Whether the figure is a percentile, which is the midpoint of a histogram's bin.
+    pub const fn is_percentile(self) -> bool {
+        matches!(self, Self::P50 | Self::P95 | Self::P99 | Self::P99_9)
+    }
+
     /// Whether a higher value is better.
     pub const fn higher_is_better(self) -> bool {
         matches!(self, Self::Iops | Self::Bandwidth)

@@ -25,3 +25,4 @@ pub use figure::Figure;
 pub use figure_name::{FigureName, FigureNameError, quoted};
 pub use focus::WeightedFigure;
 pub use objective::{Goal, Objective, ObjectiveError};
+pub use verdict::judge;

@@ -1,7 +1,9 @@
 //! Which figures parties are judged by: parties that wait, bulk work, references, and figures that are ignored.
 
 use hoistway_answer::ResultsDocument;
-use hoistway_answer::document::{Aspect, Candidate, Decision, JobDemand, OperationSummary, Outcome, Verdict};
+use hoistway_answer::document::{
+    Aspect, Candidate, Decision, JobDemand, OperationSummary, Outcome, TimeWeighted, Verdict,
+};
 use hoistway_measure::Direction;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -295,6 +297,89 @@ proptest! {
     }
 
     #[test]
+    fn jobs_of_the_idle_class_and_discards_change_no_decision_and_are_never_the_focus(
+        reader in any_job(1), writer in any_job(64), scrub in any_job(4), idle in any::<bool>(), deep in 1..64_u32,
+    ) {
+        const SCHEDULERS: [&str; 3] = ["mq-deadline", "none", "bfq"];
+        let others = || [job("reader", SHALLOW, reader.clone()), job("writer", DEEP, writer.clone())];
+        let scrub = job("scrub", JobDemand { depth: deep, is_idle: idle, ..SHALLOW }, scrub);
+        let mut document = compared(&SCHEDULERS, &others().into_iter().chain([scrub]).collect::<Vec<_>>());
+        for run in document.runs.iter_mut().filter(|_| !idle) {
+            run.jobs[2].operations[0].operation = hoistway_measure::Operation::Trim;
+        }
+        let (with, without) = (verdict(&document), verdict(&compared(&SCHEDULERS, &others())));
+        prop_assert_eq!((with.decision, &with.recommended), (without.decision, &without.recommended));
+        prop_assert!(!focus(&with).starts_with("scrub:"), "{}", focus(&with));
+        for candidate in &with.candidates {
+            prop_assert!(candidate.gains.iter().all(|gain| gain.job != "scrub"), "{:?}", candidate);
+            prop_assert!(candidate.losses.iter().all(|loss| loss.as_asked == (loss.job == "scrub")), "{:?}", candidate);
+        }
+    }
+
+    #[test]
+    fn nothing_is_recommended_for_discards_alone(discards in any_job(4)) {
+        let mut document = compared(&["mq-deadline", "none", "bfq"], &[job("discards", SHALLOW, discards)]);
+        for run in &mut document.runs {
+            run.jobs[0].operations[0].operation = hoistway_measure::Operation::Trim;
+        }
+        let verdict = verdict(&document);
+        prop_assert_eq!(verdict.decision, Decision::Keep);
+        prop_assert!(verdict.candidates.iter().all(|one| one.outcome == Outcome::Incomparable), "{:?}", verdict);
+    }
+
+    #[test]
+    fn the_focus_of_a_loads_author_changes_no_decision(jobs in prop::collection::vec(any_job(1), 2..4), named in 0..2_usize) {
+        const NAMES: [&str; 3] = ["a", "b", "c"];
+        let jobs: Vec<Job> = jobs.into_iter().zip(NAMES).map(|(under, name)| job(name, SHALLOW, under)).collect();
+        let mut document = compared(&["mq-deadline", "none", "bfq"], &jobs);
+        let without = verdict(&document);
+        document.focus = Some(format!("{}:read:p99", NAMES[named]).parse().unwrap());
+        let with = verdict(&document);
+        prop_assert_eq!((with.decision, with.recommended), (without.decision, without.recommended));
+    }
+
+    /// A tenth more of a named figure does not pay for half of the progress of others.
+    #[test]
+    fn a_small_gain_in_a_named_figure_does_not_pay_for_a_large_loss(gain in 1.03..1.12_f64, loss in 2.0..50.0_f64) {
+        let named = vec![reads(1000.0, 1.0, 4.0), reads(1000.0 * gain, 1.0 / gain, 4.0 / gain)];
+        let other = vec![reads(500.0, 2.0, 8.0), reads(500.0 / loss, 2.0 * loss, 8.0 * loss)];
+        let mut document = compared(&["mq-deadline", "bfq"], &[job("a", SHALLOW, named), job("b", SHALLOW, other)]);
+        document.focuses = vec!["a:read:p99".parse().unwrap()];
+        prop_assert_eq!(verdict(&document).decision, Decision::Keep);
+    }
+
+    /// Whatever the percentiles say, waits that get longer when weighed by time are no gain.
+    #[test]
+    fn a_gain_that_the_waits_weighed_by_time_contradict_is_none(p99_by in 0.1..0.9_f64, wait_by in 1.3..500.0_f64) {
+        let under = vec![reads(1000.0, 1.0, 4.0), reads(1000.0, 1.0, 4.0 * p99_by)];
+        let mut document = compared(&["mq-deadline", "bfq"], &[job("reader", SHALLOW, under)]);
+        for run in &mut document.runs {
+            let by = if run.scheduler == "bfq" { wait_by } else { 1.0 };
+            let by_time = TimeWeighted { mean_ns: 1.2e6 * by, longer_ios: 0.004, longer_time: 0.5 };
+            run.jobs[0].operations[0].lat_ns.by_time = Some(by_time);
+        }
+        document.focus = Some("reader:read:p99".parse().unwrap());
+        let verdict = verdict(&document);
+        prop_assert_eq!(verdict.decision, Decision::Keep);
+        let hidden = of(&verdict, "bfq").losses.iter().find(|loss| loss.aspect == Aspect::Wait);
+        prop_assert!(hidden.is_some_and(|loss| loss.weighs), "{:?}", verdict.candidates);
+    }
+
+    #[test]
+    fn a_figure_that_is_the_same_everywhere_is_not_judged_beside_one_that_differs(
+        same in 1.0..1e5_f64, rates in prop::collection::vec(10.0..1e4_f64, 3), is_zero in any::<bool>(),
+    ) {
+        let of_rate = |iops: f64| reads(iops, 1e3 / iops, 2e3 / iops);
+        let constant = job("constant", SHALLOW, vec![reads(same, if is_zero { 0.0 } else { 1e3 / same }, 0.0); 3]);
+        let varied = job("varied", SHALLOW, rates.iter().copied().map(of_rate).collect());
+        let document = compared(&["mq-deadline", "none", "bfq"], &[constant, varied]);
+        if rates.iter().any(|rate| (rate / rates[0]).ln().abs() > 0.01) {
+            let focus = focus(&verdict(&document));
+            prop_assert!(focus.starts_with("varied:"), "{}", focus);
+        }
+    }
+
+    #[test]
     fn of_two_alike_the_one_whose_cgroup_has_more_weight_decides(
         weights in (1..1000_u32, 1..1000_u32), by in 1.2..20.0_f64, is_bulk in any::<bool>(),
     ) {
@@ -367,6 +452,10 @@ proptest! {
         let moved = (1.0 - 1.0 / by) * if moves_reads { read_ms } else { write_ms };
         if moved > 0.05 * (read_ms + write_ms) {
             prop_assert_eq!(focus(&verdict), if moves_reads { "mixed:read:p99" } else { "mixed:write:p99" });
+        }
+        // The wait is weighed by time: what is short beside the rest hardly matters.
+        let squares = if moves_reads { read_ms } else { write_ms }.powi(2) / (read_ms.powi(2) + write_ms.powi(2));
+        if squares * (1.0 - by.powi(-2)) > 0.05 {
             prop_assert_eq!(&verdict.recommended, "none");
         }
     }

@@ -1,19 +1,20 @@
 //! The check of a recommendation on parts of a recording's time.
 
-use hoistway_answer::document::{Decision, Outcome, PartsCheck, SeriesSummary};
-use hoistway_answer::{Figure, ResultsDocument};
+use hoistway_answer::document::{Decision, Outcome, PartsCheck, SeriesSummary, Verdict};
+use hoistway_answer::{Figure, FigureName, WeightedFigure};
 use hoistway_measure::Operation;
 use proptest::prelude::*;
 
 use crate::support::{Measured, document, verdict};
 
-/// Reads whose mean latency falls from 10 ms to 7 ms under the second scheduler, with these latencies in the parts.
-fn with_parts(parts: &[u64; 10]) -> ResultsDocument {
+/// Reads whose mean latency falls from 10 ms to 7 ms under the second scheduler, judged by this figure, with these latencies in the parts.
+fn judged(figure: Figure, fast: f64, parts: &[u64; 10]) -> Verdict {
     let of = |mean: f64| Measured { iops: 1000.0, mean, p50: mean as u64, p99: mean as u64, max: mean as u64 };
-    let (slow, fast) = ([of(1e7), of(1e7)], [of(7e6), of(1e7)]);
+    let (slow, fast) = ([of(1e7), of(1e7)], [of(fast), of(1e7)]);
     let mut document = document(&vec![vec![slow; 3], vec![fast; 3]]);
-    document.verdicts = vec![verdict(&document)];
-    assert_eq!((document.verdicts[0].decision, &*document.verdicts[0].recommended), (Decision::Change, "none"));
+    document.recording = Some(Box::default());
+    let figure = FigureName { job: "reads".to_owned(), operation: Operation::Read, figure };
+    document.focuses = vec![WeightedFigure { figure, weight: 1.0 }];
     for run in &mut document.runs {
         let is_fast = run.scheduler == "none";
         for job in &mut run.jobs {
@@ -23,12 +24,11 @@ fn with_parts(parts: &[u64; 10]) -> ResultsDocument {
             }
         }
     }
-    document
+    verdict(&document)
 }
 
 fn check(parts: &[u64; 10]) -> PartsCheck {
-    let ios = |job: &str, operation: Operation| u64::from(job == "reads" && operation == Operation::Read) * 1234;
-    PartsCheck::of(&with_parts(parts), ios).expect("a change is recommended")
+    judged(Figure::P99, 7e6, parts).parts.expect("a change is recommended")
 }
 
 #[test]
@@ -49,40 +49,23 @@ fn less_than_the_smallest_effect_is_not_beyond_chance() {
 fn a_change_that_chance_explains_is_withdrawn() {
     let mut parts = [10_000_000; 10];
     parts[4] = 1_000_000;
-    let mut document = with_parts(&parts);
-    let one = check(&parts);
-    let of_mean = document.verdicts[0].focus[0].figure.figure == Figure::Mean;
-    assert_eq!(one.withdraws(&document.verdicts[0]), of_mean);
-    // The same document, judged by the figure that the parts measure.
-    document.verdicts[0].focus[0].figure = one.figure.clone();
-    one.correct(&mut document.verdicts[0]);
-    let verdict = &document.verdicts[0];
-    assert_eq!((verdict.decision, &verdict.recommended), (Decision::Keep, &verdict.reference));
-    assert!(verdict.candidates.iter().all(|one| one.outcome != Outcome::Better), "{verdict:?}");
-    let gained = check(&[7_000_000; 10]);
-    let mut document = with_parts(&[7_000_000; 10]);
-    document.verdicts[0].focus[0].figure = gained.figure.clone();
-    gained.correct(&mut document.verdicts[0]);
-    assert_eq!(document.verdicts[0].decision, Decision::Change);
+    let withdrawn = judged(Figure::Mean, 7e6, &parts);
+    assert_eq!((withdrawn.decision, &withdrawn.recommended), (Decision::Keep, &withdrawn.reference));
+    assert!(withdrawn.candidates.iter().all(|one| one.outcome != Outcome::Better), "{withdrawn:?}");
+    assert_eq!(judged(Figure::Mean, 7e6, &[7_000_000; 10]).decision, Decision::Change);
 }
 
 #[test]
 fn a_percentile_is_not_withdrawn_for_its_mean() {
     let mut parts = [10_000_000; 10];
     parts[4] = 1_000_000;
-    let mut document = with_parts(&parts);
-    document.verdicts[0].focus[0].figure.figure = Figure::P99;
-    check(&parts).correct(&mut document.verdicts[0]);
-    assert_eq!(document.verdicts[0].decision, Decision::Change);
+    assert_eq!(judged(Figure::P99, 7e6, &parts).decision, Decision::Change);
 }
 
 #[test]
 fn nothing_is_checked_if_nothing_is_recommended() {
-    let mut document = with_parts(&[7_000_000; 10]);
-    document.verdicts[0].decision = Decision::Keep;
-    assert_eq!(PartsCheck::of(&document, |_, _| 0), None);
-    document.verdicts.clear();
-    assert_eq!(PartsCheck::of(&document, |_, _| 0), None);
+    let kept = judged(Figure::Mean, 1e7, &[7_000_000; 10]);
+    assert_eq!((kept.decision, kept.parts), (Decision::Keep, None));
 }
 
 proptest! {
@@ -90,7 +73,7 @@ proptest! {
     #[test]
     fn a_gain_in_all_parts_is_beyond_chance(mut parts in prop::array::uniform10(6_000_000_u64..8_000_000), turn in 0usize..10) {
         let one = check(&parts);
-        prop_assert!(one.is_beyond_chance && one.parts == 10 && one.ios == 1234, "{:?}", one);
+        prop_assert!(one.is_beyond_chance && one.parts == 10, "{:?}", one);
         let (low, high) = (one.change.low.unwrap(), one.change.high.unwrap());
         prop_assert!(low < one.change.factor && one.change.factor < high);
         parts.rotate_left(turn);

@@ -2,8 +2,8 @@
 
 use crate::support;
 
-use hoistway_answer::document::{Aspect, Decision, Run, Verdict};
-use hoistway_answer::{Analysis, Figure, FigureName, ResultsDocument};
+use hoistway_answer::document::{Aspect, Decision, REVISION, RecordingSummary, Run, Verdict};
+use hoistway_answer::{Analysis, Figure, FigureName, ResultsDocument, judge};
 use hoistway_measure::Operation;
 use proptest::prelude::*;
 
@@ -56,6 +56,19 @@ fn is_better_at_everything(document: &ResultsDocument, one: &str, other: &str) -
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_stored_document_is_judged_as_it_was(figures in figures(), is_recorded: bool, is_too_lossy: bool) {
+        let mut document = document(&figures);
+        document.revision = REVISION;
+        document.recording = is_recorded.then(|| Box::new(RecordingSummary { is_too_lossy, ..Default::default() }));
+        let judged = document.judged();
+        prop_assert_eq!(judged.verdicts.is_empty(), is_recorded && is_too_lossy);
+        let read = ResultsDocument::from_json(&serde_json::to_string(&judged).unwrap()).unwrap();
+        let (statistics, verdicts) = judge(&read);
+        prop_assert_eq!(verdicts, judged.verdicts);
+        prop_assert_eq!(Some(statistics), judged.statistics);
+    }
 
     #[test]
     fn the_recommended_scheduler_is_not_worse_than_another_at_everything(figures in figures()) {

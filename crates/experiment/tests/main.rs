@@ -3,6 +3,7 @@
 mod chance;
 mod comparison;
 mod cpu_cost;
+mod lasting;
 mod locks;
 mod metamorphic;
 mod own_scheduler;

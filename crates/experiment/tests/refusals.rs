@@ -182,6 +182,7 @@ prop_compose! {
             ramp_ns,
             repeats,
             until_sure: shared_tags,
+            lasting: shared_tags,
             baseline,
             focus: focus.into_iter().map(|(name, weight)| WeightedFigure { weight, figure: name.parse().unwrap() }).collect(),
             smallest_effect,

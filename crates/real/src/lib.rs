@@ -190,7 +190,7 @@ impl<'a> RealPlan<'a> {
         let begun = self.rows.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_some());
         let repeats = begun.map(|(row, _)| row.repeat + 1).max().unwrap_or(1);
         let head = self.head(runner, repeats);
-        Ok(head.document(outcomes, self.experiment.schedulers.len(), observer.seconds() - begin))
+        Ok(head.document(outcomes, self.experiment.schedulers.len(), observer.seconds() - begin).judged())
     }
 
     /// The parts of the document other than the runs.

@@ -74,7 +74,7 @@ fn within_the_noise_or_below_the_smallest_effect_the_default_stays() {
     let text = conclusion_text(&document);
     assert!(
         text.contains(
-            ": keep the default (mq-deadline): bfq is ahead on balance, but not beyond the noise (p99 read latency"
+            ": keep the default (mq-deadline): bfq may be ahead on balance, but not beyond the noise (p99 read latency"
         ),
         "{text}"
     );
@@ -82,7 +82,7 @@ fn within_the_noise_or_below_the_smallest_effect_the_default_stays() {
     document.smallest_effect = Some(0.1);
     assert!(conclusion_text(&document).contains("No different by 10 % beyond the noise"));
     document.baseline = Some("none".to_owned());
-    assert!(conclusion_text(&document).contains(": keep none: bfq is"), "who was asked for is no default");
+    assert!(conclusion_text(&document).contains(": keep none: bfq may be"), "who was asked for is no default");
     document.smallest_effect = Some(0.2);
     let text = conclusion_text(&document);
     assert!(text.contains(": keep none: nothing here is worth a change in p99 read latency of a ("), "{text}");
@@ -292,7 +292,7 @@ fn a_scheduler_with_nothing_to_reorder_is_reported() {
 #[test]
 fn a_scheduler_that_may_be_better_is_why_the_default_is_kept() {
     let text = conclusion_text(&repeated(&[("none", &[1000.0, 1010.0, 990.0]), ("bfq", &[1000.0, 3000.0, 950.0])]));
-    assert!(text.contains(": keep none: bfq is ahead on balance, but not beyond the noise (p99 read "), "{text}");
+    assert!(text.contains(": keep none: bfq may be ahead on balance, but not beyond the noise (p99 read "), "{text}");
     assert!(!text.contains("nothing here is worth a change") && !text.contains("costs as much or more"), "{text}");
 }
 

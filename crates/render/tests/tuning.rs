@@ -122,6 +122,7 @@ fn a_setting_without_a_gain_is_no_reason_to_change() {
 #[test]
 fn costs_of_a_change_are_reported_only_if_they_were_examined() {
     let loss = Shift {
+        as_asked: false,
         job: "c".to_owned(),
         jobs: 1,
         operation: Some(Operation::Sync),

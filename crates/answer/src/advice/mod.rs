@@ -45,7 +45,20 @@ pub fn advice(analysis: &Analysis<'_>, names: &[String]) -> Result<Vec<Advice>, 
     if document.partial {
         return Ok(Vec::new());
     }
-    let advice_for = |verdict, device| Adviser::of(analysis, verdict)?.advice(device);
+    let is_about = |verdict: &Verdict, device: &BlockDevice| {
+        let names = || verdict.files.iter().filter_map(|file| BlockDevice::named(file));
+        // A device that the load does not name may be any of them.
+        let is_named = document
+            .verdicts
+            .iter()
+            .flat_map(|it| &it.files)
+            .filter_map(|it| BlockDevice::named(it))
+            .any(|it| it == *device);
+        !is_named || names().any(|named| named == *device)
+    };
+    let advice_for = |verdict: &Verdict, device| {
+        if is_about(verdict, device) { Adviser::of(analysis, verdict)?.advice(device) } else { None }
+    };
     Ok(document
         .verdicts
         .iter()
@@ -159,6 +172,7 @@ impl<'a> Adviser<'a> {
         let settings = |run| Settings::of(run, document.guests.is_some());
         let default = document.setups.get(verdict.setup as usize);
         let default = default.map_or(&document.default_scheduler, |setup| &setup.default_scheduler).as_deref();
+        let default = document.disk_group(&verdict.files).map(|group| group.default_scheduler.as_str()).or(default);
         let is_compared = |default: &str| {
             let mut runs = analysis.variants.iter().map(Variant::first).filter(|run| run.setup == verdict.setup);
             runs.any(|run| run.scheduler == default)

@@ -100,8 +100,16 @@ impl Estimate {
         if figure == Figure::Max {
             return Self { mean: values.iter().copied().fold(0.0, f64::max), half_width: None };
         }
-        Self { mean: stats::mean(values).unwrap_or(0.0), half_width: stats::half_width(values) }
+        let mean = stats::mean(values).unwrap_or(0.0);
+        Self { mean, half_width: stats::half_width(values).map(|half| half.max(bin_error(figure, mean))) }
     }
+}
+
+/// The error of a figure that is known only to the bin of a histogram: half of the bin.
+fn bin_error(figure: Figure, value: f64) -> f64 {
+    /// Bins are at most 1/64 wide.
+    const HALF_BIN: f64 = 1.0 / 128.0;
+    if figure.is_percentile() { HALF_BIN * value } else { 0.0 }
 }
 
 /// The mean of the paired differences of a figure.
@@ -157,7 +165,9 @@ impl<'a> Row<'a> {
         let (mean, other_mean) = (stats::mean(&differences)?, stats::mean(&others)?);
         Some(Difference {
             mean,
-            half_width: stats::half_width(&differences).filter(|_| figure != Figure::Max),
+            half_width: stats::half_width(&differences)
+                .filter(|_| figure != Figure::Max)
+                .map(|half| half.max(bin_error(figure, other_mean + mean.abs()))),
             relative: stats::relative_difference(other_mean + mean, other_mean),
             pairs: differences.len(),
         })
@@ -204,6 +214,12 @@ impl<'a> Analysis<'a> {
         let mut jobs: Vec<JobAnalysis<'a>> = jobs.collect();
         ranges::add(document, &variants, &mut jobs);
         Self { document, jobs, variants, baseline, baselines }
+    }
+
+    /// The analysis with these jobs only, by their indexes.
+    pub(crate) fn of_jobs(&self, jobs: &[u32]) -> Self {
+        let jobs = self.jobs.iter().filter(|job| jobs.contains(&job.job)).cloned().collect();
+        Self { jobs, variants: self.variants.clone(), baselines: self.baselines.clone(), ..*self }
     }
 
     /// The baselines without duplicates: one for each setup, unless a row of the table was named.

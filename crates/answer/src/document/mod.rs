@@ -5,6 +5,7 @@ mod check;
 mod demand;
 mod device_check;
 mod device_name;
+mod disks;
 mod distribution;
 mod excerpt;
 mod format1;
@@ -16,6 +17,7 @@ mod statistics;
 mod summary;
 mod variant;
 mod verdict;
+mod window;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -29,27 +31,31 @@ pub use advice::{Advice, Caution, Check, Stack, UdevRule};
 pub use demand::JobDemand;
 pub use device_check::{CheckedLatency, DeviceCheck, DeviceMismatch};
 pub use device_name::device_name;
+pub use disks::DiskGroup;
 pub use distribution::LatencyDistribution;
 pub use excerpt::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
 pub use guests::GuestsSummary;
 pub use locks::LockSummary;
 pub use recording::{
-    AlternativeFigures, AlternativeProgram, PartsCheck, RecordedSeries, RecordedStream, RecordingSummary, SelfCheck,
+    AlternativeFigures, AlternativeProgram, RecordedSeries, RecordedStream, RecordingSummary, SelfCheck,
 };
 pub use setup::SetupSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
+pub(crate) use summary::IOS_FOR_P99;
 pub use summary::{
-    FailedProcesses, JobSummary, LatencySummary, OperationSummary, SeriesRest, SeriesSummary, cpu_us_per_io, is_cut_off,
+    FailedProcesses, JobSummary, LatencySummary, OperationSummary, SeriesRest, SeriesSummary, TimeWeighted,
+    cpu_us_per_io, is_cut_off,
 };
 pub use variant::{RunVariant, value_text};
-pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift, Spread, Verdict};
+pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, PartsCheck, Shift, Spread, Verdict};
+pub use window::{MeasuredWindow, Unsteady};
 
 /// The value of [`ResultsDocument::format`]. The number grows when old readers would misread the document; new keys alone do
 /// not change it, as unknown keys are ignored.
 pub const FORMAT: &str = "hoistway-results/2";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 14;
+pub const REVISION: u32 = 15;
 
 /// Differences smaller than this fraction are ignored, unless the user sets another one.
 pub const SMALLEST_EFFECT: f64 = 0.02;
@@ -76,6 +82,9 @@ pub struct ResultsDocument {
     /// The recording that was replayed, if the load is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<Box<RecordingSummary>>,
+    /// The window that was measured, if it is not that of fio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<MeasuredWindow>,
     /// The device model with all its parameters: an object with a `name`, or an array of such objects.
     pub device: Value,
     /// The guests that the load ran in; null if it ran on the host itself. With guests, the device is the host's.
@@ -115,6 +124,9 @@ pub struct ResultsDocument {
     /// The kernel's default scheduler for the devices, if they have one in common.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_scheduler: Option<String>,
+    /// The groups of unlike disks that share no job, if there are several; each is judged for itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disk_groups: Vec<DiskGroup>,
     /// The scheduler that others are compared with. If null: the default one, or else the first.
     #[serde(default)]
     pub baseline: Option<String>,
@@ -209,12 +221,6 @@ pub struct Run {
 }
 
 impl ResultsDocument {
-    /// Whether its verdicts were withdrawn, because its recording lacks too much.
-    #[must_use]
-    pub fn has_withdrawn_verdicts(&self) -> bool {
-        self.recording.is_some() && self.verdicts.is_empty()
-    }
-
     /// Differences smaller than this fraction are ignored: as requested, or [`SMALLEST_EFFECT`].
     #[must_use]
     pub fn smallest_effect(&self) -> f64 {
@@ -355,8 +361,12 @@ impl ResultsDocument {
     }
 
     fn check_parsed(parsed: Result<Self, serde_path_to_error::Error<serde_json::Error>>) -> Result<Self, ReadError> {
-        let document =
+        let mut document =
             parsed.map_err(|error| ReadError::Field { field: error.path().to_string(), error: error.into_inner() })?;
+        // Until revision 14 this was not recorded, and the verdicts were left out.
+        if let Some(recording) = document.recording.as_mut().filter(|_| document.revision < 15) {
+            recording.is_too_lossy = document.verdicts.is_empty() && document.writes.is_empty();
+        }
         check::check(&document).map_err(|(field, expected)| ReadError::Inconsistent { field, expected })?;
         Ok(document)
     }

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use hoistway_measure::Operation;
 
-use super::{Change, SeriesSummary};
-use crate::figure_name::FigureName;
+use super::SeriesSummary;
 
 /// A recording that was replayed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,9 +34,18 @@ pub struct RecordingSummary {
     pub self_check: Vec<SelfCheck>,
     /// Other programs that are consistent with the recording.
     pub alternatives: Vec<AlternativeProgram>,
-    /// The recommendation checked on parts of the recording's time; `None` if the reference is recommended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub parts: Option<PartsCheck>,
+    /// Whether it lacks too much for a verdict.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_too_lossy: bool,
+}
+
+impl RecordingSummary {
+    /// Number of recorded I/Os of an operation of a job.
+    #[must_use]
+    pub fn ios_of(&self, job: &str, operation: Operation) -> u64 {
+        let streams = self.streams.iter().filter(|stream| stream.name == job);
+        streams.map(|stream| if operation == Operation::Read { stream.reads } else { stream.writes }).sum()
+    }
 }
 
 /// The recorded streams with one name.
@@ -78,25 +86,6 @@ pub struct RecordedSeries {
     pub operation: Operation,
     /// The series. Like the measurement of the runs, it starts at 10 % of the recording.
     pub series: SeriesSummary,
-}
-
-/// The judged figure in parts of equal time: a recording is one sample, and the spread of its parts shows the noise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PartsCheck {
-    /// The figure: IOPS, or the mean latency in place of any latency.
-    pub figure: FigureName,
-    /// The label of the reference.
-    pub reference: String,
-    /// The label of the recommended variant.
-    pub recommended: String,
-    /// Number of parts that have I/Os under both variants.
-    pub parts: u32,
-    /// The change from the reference to the recommended variant, from the differences of the parts.
-    pub change: Change,
-    /// Whether the change exceeds the smallest effect beyond the noise.
-    pub is_beyond_chance: bool,
-    /// I/Os of the operation in the recording.
-    pub ios: u64,
 }
 
 /// An operation of a job, recorded and replayed.

@@ -143,7 +143,38 @@ pub struct LatencySummary {
     pub p99_9: u64,
     /// Largest.
     pub max: u64,
+    /// The latencies weighted by themselves; `None` without I/O, and in documents of versions that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_time: Option<TimeWeighted>,
 }
+
+/// A distribution in which each latency counts in proportion to its length: at a random moment, the wait that one is in.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimeWeighted {
+    /// Mean, ns.
+    pub mean_ns: f64,
+    /// The share of I/Os that take at least this mean.
+    pub longer_ios: f64,
+    /// The share of all time waited that these I/Os take.
+    pub longer_time: f64,
+}
+
+impl TimeWeighted {
+    /// `None` without I/O, or if no time passed.
+    fn of(histogram: &LatencyHistogram) -> Option<Self> {
+        let (all_ns, stddev_ns) = (histogram.mean() * histogram.count() as f64, histogram.stddev());
+        if all_ns == 0.0 {
+            return None;
+        }
+        let mean_ns = histogram.mean() + stddev_ns * stddev_ns / histogram.mean();
+        let longer = histogram.bins().filter(|(ns, _)| *ns as f64 >= mean_ns);
+        let (ios, ns) = longer.fold((0, 0.0), |(ios, sum), (ns, count)| (ios + count, sum + ns as f64 * count as f64));
+        Some(Self { mean_ns, longer_ios: ios as f64 / histogram.count() as f64, longer_time: (ns / all_ns).min(1.0) })
+    }
+}
+
+/// Minimum I/Os for a meaningful 99th percentile: ten lie beyond it.
+pub(crate) const IOS_FOR_P99: u64 = 1000;
 
 /// CPU time spent on these processes during the measurement, us per I/O, syncs included. `None` without I/O.
 pub fn cpu_us_per_io<'a>(processes: impl IntoIterator<Item = &'a ProcessResult>) -> Option<f64> {
@@ -239,12 +270,21 @@ impl OperationSummary {
         }
     }
 
+    /// The mean wait that one is in at a random moment, ns. Documents that did not record it have the 99th percentile instead, or the
+    /// mean of few I/Os.
+    pub fn waited_ns(&self) -> f64 {
+        match self.lat_ns.by_time {
+            Some(by_time) => by_time.mean_ns,
+            None if self.ios >= IOS_FOR_P99 => self.lat_ns.p99 as f64,
+            None => self.lat_ns.mean,
+        }
+    }
+
     /// Whether a figure is only a lower bound: a percentile in the last bin of the histogram, or one whose slowest I/Os were still in
     /// flight when the run ended.
     pub fn is_at_least(&self, figure: Figure) -> bool {
-        let is_percentile = matches!(figure, Figure::P50 | Figure::P95 | Figure::P99 | Figure::P99_9);
         let is_tail = matches!(figure, Figure::P99 | Figure::P99_9);
-        is_percentile && is_cut_off(self.figure(figure) as u64) || is_tail && self.outstanding.is_some()
+        figure.is_percentile() && is_cut_off(self.figure(figure) as u64) || is_tail && self.outstanding.is_some()
     }
 
     fn from_syncs(clones: &[&ProcessResult]) -> Self {
@@ -348,6 +388,7 @@ impl From<&LatencyHistogram> for LatencySummary {
             p99: percentile(99.0),
             p99_9: percentile(99.9),
             max,
+            by_time: TimeWeighted::of(histogram),
         }
     }
 }

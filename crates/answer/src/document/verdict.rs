@@ -12,6 +12,9 @@ use hoistway_measure::Operation;
 pub struct Verdict {
     /// Index into [`setups`](super::ResultsDocument::setups); 0 if there are none.
     pub setup: u32,
+    /// The files of the disks that it is about; empty for all disks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// The figures that the variants were judged by.
     pub focus: Vec<WeightedFigure>,
     /// Names of the equivalent jobs that were judged together with the first figure's job, itself included; empty if it has none.
@@ -39,11 +42,31 @@ pub struct Verdict {
     /// Judged figures whose repeats differ widely, under the reference and the recommended variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spreads: Vec<Spread>,
+    /// The recommended change in parts of the recording that was the load; `None` if the reference is recommended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<PartsCheck>,
     /// All variants except the reference, the best first.
     pub candidates: Vec<Candidate>,
     /// The best scheduler that no kernel has, if it would be better than the recommended one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Candidate>,
+}
+
+/// The judged figure in parts of equal time: a recording is one sample, and the spread of its parts shows the noise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartsCheck {
+    /// The figure: IOPS, or the mean latency in place of any latency.
+    pub figure: FigureName,
+    /// The label of the reference.
+    pub reference: String,
+    /// The label of the recommended variant.
+    pub recommended: String,
+    /// Number of parts that have I/Os under both variants.
+    pub parts: u32,
+    /// The change from the reference to the recommended variant, from the differences of the parts.
+    pub change: Change,
+    /// Whether the change exceeds the smallest effect beyond the noise.
+    pub is_beyond_chance: bool,
 }
 
 /// A figure whose repeats differ so widely that their mean is not representative.
@@ -100,8 +123,11 @@ pub struct Candidate {
     pub outcome: Outcome,
     /// Its losses in other figures, worst first.
     pub losses: Vec<Shift>,
-    /// Its gains in other figures, largest first: those beyond the noise, or all if it is better on balance without any of those.
+    /// Its gains in other figures beyond the noise, largest first.
     pub gains: Vec<Shift>,
+    /// What decides against it although it gains more in the focus: its losses compared with the recommended variant, worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub behind_recommended: Vec<Shift>,
 }
 
 /// The result of comparing a candidate with the reference.
@@ -156,6 +182,9 @@ pub struct Shift {
     pub significant: Option<bool>,
     /// Whether it counts in the decision: it is more than a single I/O or chance.
     pub weighs: bool,
+    /// Whether the job asked for it: I/O of the idle class, and discards, get what others leave.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_asked: bool,
 }
 
 /// A measure of an operation or of a job.
@@ -166,6 +195,9 @@ pub enum Aspect {
     Figure(Figure),
     /// The figure of the worst-off of several equivalent jobs.
     Worst(Figure),
+    /// The mean wait that one is in at a random moment, ns: latencies weighted by time. Listed if it contradicts the mean or a
+    /// percentile.
+    Wait,
     /// Jain's index of IOPS among processes, or among equivalent jobs.
     Fairness,
 }

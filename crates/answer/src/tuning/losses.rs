@@ -45,6 +45,7 @@ fn loss(objective: &Objective, name: &FigureName, pairs: &[(Figures, Figures)], 
     let is_limited_by_condition = objective.conditions.iter().any(|condition| condition.figure == *name);
     let can_outweigh = can_outweigh(aspect, name.job == objective.figure.job, significant, factor);
     is_reported.then(|| Shift {
+        as_asked: false,
         job: name.job.clone(),
         jobs: 1,
         operation: Some(name.operation),

@@ -4,7 +4,7 @@ use hoistway_measure::stats;
 
 use super::roles::Role;
 use super::{Judge, UNCERTAIN_FACTOR};
-use crate::document::{Aspect, Decision, FocusFrom, Outcome, Shift, Verdict};
+use crate::document::{Aspect, Candidate, Decision, FocusFrom, Outcome, Shift, Verdict};
 use crate::figure::Figure;
 
 /// Number of resamplings, enough to know the share to about 1 %.
@@ -14,77 +14,97 @@ const CERTAIN_SHARE: f64 = 0.99;
 /// The 97.5 % quantile of the normal distribution; intervals use the same quantile of Student's t.
 const NORMAL_QUANTILE: f64 = 1.959_964;
 
-/// How much better than the reference a variant is in one resampling.
-#[derive(Clone, Copy)]
-struct Worth {
-    precedes_better_elsewhere: bool,
-    balance: f64,
-}
-
 /// Per-repeat inputs to the decision for one variant.
 struct Series {
-    /// Whether the variant ranks before those that are only better elsewhere.
-    precedes_better_elsewhere: bool,
     balance: Vec<f64>,
     /// The combined gain of the parties that wait, if they can outvote the balance.
     waiting: Option<Vec<f64>>,
+    /// Whether a figure shows the gain beyond the noise; otherwise it is not recommended.
+    is_explained: bool,
+    comes_first: bool,
+}
+
+/// How much better than the reference a variant is in one resampling, those that come first before others.
+type Worth = (bool, f64);
+
+/// How much better than the reference each candidate is in each resampling; `None` where it is not worth a change.
+pub(super) struct Resampled {
+    worths: Vec<Vec<Option<Worth>>>,
+    smallest: f64,
+}
+
+impl Resampled {
+    /// The share of resamplings in which the candidate with this number is worth a change from the reference.
+    pub(super) fn share_better(&self, candidate: usize) -> f64 {
+        self.share(|worths| worths[candidate].is_some())
+    }
+
+    /// The share of resamplings that reach the decision for a candidate, or for the reference: no other is better by more than the smallest
+    /// effect.
+    pub(super) fn share_reaching(&self, chosen: Option<usize>) -> f64 {
+        self.share(|worths| {
+            let by_kind = |a: &Worth, b: &Worth| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1));
+            let top = worths.iter().flatten().copied().max_by(by_kind);
+            match (chosen, top) {
+                (Some(chosen), Some(top)) => {
+                    worths[chosen].is_some_and(|worth| worth.0 == top.0 && worth.1 >= top.1 - self.smallest)
+                }
+                (chosen, top) => chosen.is_none() && top.is_none(),
+            }
+        })
+    }
+
+    fn share(&self, holds: impl Fn(&[Option<Worth>]) -> bool) -> f64 {
+        self.worths.iter().filter(|worths| holds(worths)).count() as f64 / self.worths.len() as f64
+    }
 }
 
 impl Judge<'_> {
-    /// The share of resamplings (bootstrap over repeats, the same for all variants) that reach the decision; `None` if a variant lacks
-    /// some of the repeats. `best` is the variant recommended instead of the reference, if any.
+    /// Decides in resamplings of the repeats (bootstrap, the same for all variants). `None` if a variant lacks some of the repeats.
     ///
     /// In each resampling, a variant is worth a change if it is better than the reference by the smallest effect and is not outvoted by
-    /// the parties that wait. The decision stands if no other variant is better than it by more than the smallest effect.
+    /// the parties that wait.
     /// Bootstrap means of few repeats underestimate the spread, so deviations are widened to match Student's t.
-    pub(super) fn certainty(&self, best: Option<usize>, outcomes: &[(usize, Outcome)]) -> Option<f64> {
-        let comparable = outcomes.iter().filter(|(_, outcome)| *outcome != Outcome::Incomparable);
-        let (variants, series): (Vec<usize>, Vec<Option<Series>>) =
-            comparable.map(|(variant, outcome)| (*variant, self.series(*variant, *outcome))).unzip();
-        let series: Vec<Series> = series.into_iter().collect::<Option<_>>()?;
+    pub(super) fn resampled(&self, candidates: &[(usize, Candidate)]) -> Option<Resampled> {
+        let series = |(variant, candidate): &(usize, Candidate)| match candidate.outcome {
+            Outcome::Incomparable => Some(None),
+            _ => self.series(*variant, candidate).map(Some),
+        };
+        let series: Vec<Option<Series>> = candidates.iter().map(series).collect::<Option<_>>()?;
         let repeats = self.setup.repeats().count();
         let stretch = stretch(repeats)?;
-        let chosen = best.and_then(|best| variants.iter().position(|variant| *variant == best));
         let smallest = self.smallest_effect.ln_1p();
         let mut random = Random(repeats as u64);
-        let mut reached = 0;
-        for _ in 0..RESAMPLINGS {
+        let resample = |_| {
             let sample: Vec<usize> = (0..repeats).map(|_| random.below(repeats as u64) as usize).collect();
             let mean_of = |values: &Vec<f64>| {
                 let all = values.iter().sum::<f64>() / repeats as f64;
                 all + stretch * (sample.iter().map(|index| values[*index]).sum::<f64>() / repeats as f64 - all)
             };
-            let worth = |inputs: &Series| {
+            let worth = |inputs: &Option<Series>| {
+                let inputs = inputs.as_ref().filter(|inputs| inputs.is_explained)?;
                 let is_rejected_by_waiting_parties =
                     inputs.waiting.as_ref().is_some_and(|waiting| mean_of(waiting) <= -smallest);
-                let worth = Some(mean_of(&inputs.balance))
-                    .filter(|balance| *balance >= smallest && !is_rejected_by_waiting_parties);
-                worth.map(|balance| Worth { precedes_better_elsewhere: inputs.precedes_better_elsewhere, balance })
+                let balance = mean_of(&inputs.balance);
+                (balance >= smallest && !is_rejected_by_waiting_parties).then_some((inputs.comes_first, balance))
             };
-            let worths: Vec<Option<Worth>> = series.iter().map(worth).collect();
-            let top = worths.iter().flatten().copied().max_by(|a, b| {
-                let by_kind = a.precedes_better_elsewhere.cmp(&b.precedes_better_elsewhere);
-                by_kind.then(a.balance.total_cmp(&b.balance))
-            });
-            let stands = match (chosen, top) {
-                (Some(chosen), Some(top)) => worths[chosen].is_some_and(|worth| {
-                    worth.precedes_better_elsewhere == top.precedes_better_elsewhere
-                        && worth.balance >= top.balance - smallest
-                }),
-                (chosen, top) => chosen.is_none() && top.is_none(),
-            };
-            reached += u64::from(stands);
-        }
-        Some(reached as f64 / RESAMPLINGS as f64)
+            series.iter().map(worth).collect()
+        };
+        Some(Resampled { worths: (0..RESAMPLINGS).map(resample).collect(), smallest })
     }
 
     /// The inputs for a variant; `None` if a repeat is missing.
-    fn series(&self, variant: usize, outcome: Outcome) -> Option<Series> {
+    fn series(&self, variant: usize, candidate: &Candidate) -> Option<Series> {
         let balance = self.setup.repeats().map(|repeat| self.balance(variant, repeat)).collect::<Option<_>>()?;
-        let waiting_gain = |repeat| self.setup.gain_of(self.judged_parties, variant, repeat, |role| role != Role::Bulk);
+        let waiting_gain = |repeat| self.setup.gain_of(self.judged_parties, variant, repeat, Role::is_waited_for);
         let waiting =
             if self.focus.from == FocusFrom::Asked { None } else { self.setup.repeats().map(waiting_gain).collect() };
-        Some(Series { precedes_better_elsewhere: self.precedes_better_elsewhere(outcome), balance, waiting })
+        Some(Series {
+            balance,
+            waiting,
+            is_explained: !self.is_unexplained(candidate),
+            comes_first: self.comes_first(candidate),
+        })
     }
 }
 

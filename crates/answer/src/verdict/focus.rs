@@ -7,9 +7,9 @@ use super::party::Party;
 use super::roles::Role;
 use super::score::JudgedParty;
 use super::setup_variants::SetupVariants;
-use super::turn::{IOS_MIN, IOS_PER_RUN_MIN};
+use super::turn::IOS_PER_RUN_MIN;
 use crate::analysis::Analysis;
-use crate::document::{Aspect, FocusFrom};
+use crate::document::{Aspect, FocusFrom, IOS_FOR_P99};
 use crate::figure::Figure;
 use crate::focus::WeightedFigure;
 use hoistway_measure::Operation;
@@ -75,32 +75,64 @@ pub(super) fn chosen<'a>(
     Some(Focus { parts: vec![default_part(judged_parties, setups)?], from: FocusFrom::Figures })
 }
 
+/// Logarithms of ratios below this are equal, as far as the tables show.
+const SAME: f64 = 0.001;
+/// A sync that ends at least this many written bytes is the end of bulk work.
+const BULK_BYTES_PER_SYNC: u64 = 1 << 20;
+
+impl Party<'_> {
+    /// Whether it writes much between two syncs.
+    fn writes_bulk_between_syncs(&self) -> bool {
+        let syncs = self.volume(Operation::Sync).ios;
+        syncs > 0 && self.volume(Operation::Write).bytes / syncs >= BULK_BYTES_PER_SYNC
+    }
+
+    /// Whether it does a fixed amount of I/O, and was done with it in most runs.
+    fn has_ended(&self) -> bool {
+        let is_bounded = self.demand().is_some_and(|demand| demand.ends && !demand.thinks && !demand.syncs);
+        let rows = self.operations().flat_map(|operation| self.operation_results(operation)).flat_map(|it| &it.rows);
+        let ios: Vec<u64> = rows.flat_map(|row| row.samples()).map(|sample| sample.ios).collect();
+        let most = ios.iter().max();
+        is_bounded && 2 * ios.iter().filter(|ios| Some(*ios) == most).count() > ios.len()
+    }
+}
+
 /// An operation can represent a party only if at least one in this many of its I/Os is of this operation.
 const IOS_PER_LEADING: u64 = 10;
 
 /// Kinds of operations by how likely a user waits for them, the most likely first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum WaitKind {
+    /// Work that ends, beside others that do not.
+    BoundedWork,
     SmallRandomReads,
     Syncs,
     SmallReads,
     StreamsOfReads,
+    SmallWrites,
+    /// Syncs at the end of bulk writes.
+    BulkSyncs,
     Writes,
 }
 
 impl WaitKind {
     fn of(party: &Party<'_>, operation: Operation) -> WaitKind {
         match operation {
+            Operation::Sync if party.writes_bulk_between_syncs() => WaitKind::BulkSyncs,
             Operation::Sync => WaitKind::Syncs,
             Operation::Read if party.is_stream_of(operation) => WaitKind::StreamsOfReads,
             Operation::Read if party.jobs[0].random == Some(false) => WaitKind::SmallReads,
             Operation::Read => WaitKind::SmallRandomReads,
+            Operation::Write if !party.is_stream_of(operation) => WaitKind::SmallWrites,
             Operation::Write | Operation::Trim => WaitKind::Writes,
         }
     }
 
-    /// The kind that a party most likely waits for: a party that reads waits for its reads, whatever else it does.
+    /// The kind that a party most likely waits for: bounded work is waited for as a whole, and a party that reads waits for its reads, whatever else it does.
     fn most_likely_wait(party: &Party<'_>) -> WaitKind {
+        if party.has_ended() {
+            return WaitKind::BoundedWork;
+        }
         party.operations().map(|operation| WaitKind::of(party, operation)).min().unwrap_or(WaitKind::Writes)
     }
 }
@@ -117,7 +149,8 @@ fn default_part<'a>(judged_parties: &[JudgedParty<'a>], setups: &[SetupVariants<
         let ios: u64 = party.operations().map(|operation| party.volume(operation).ios).sum();
         // Among equals the name decides, as the order of jobs must not.
         let most = (Reverse(processes), Reverse(ios), party.name());
-        (judged.role == Role::Bulk, !is_realtime, Reverse(party.weight()), WaitKind::most_likely_wait(party), most)
+        let is_bulk = (judged.role == Role::LeftOver, judged.role == Role::Bulk, !differs(judged, setups));
+        (is_bulk, !is_realtime, Reverse(party.weight()), WaitKind::most_likely_wait(party), most)
     };
     let judged = judged_parties.iter().min_by_key(rank)?;
     let party = judged.party.clone();
@@ -125,14 +158,26 @@ fn default_part<'a>(judged_parties: &[JudgedParty<'a>], setups: &[SetupVariants<
         setups.iter().filter_map(|variants| variants.contenders(judged_parties)).collect();
     let operation = match judged.role {
         Role::Waits => most_shifted_operation(judged, &contenders).unwrap_or_else(|| main_operation(&party)),
-        Role::WaitsForProgress | Role::Bulk => leading_operation(&party),
+        Role::WaitsForProgress | Role::Bulk | Role::LeftOver => leading_operation(&party),
     };
     let figure = match judged.role {
         Role::Waits if has_percentiles(&party, operation) => Figure::P99,
         Role::Waits => Figure::Mean,
-        Role::WaitsForProgress | Role::Bulk => throughput(&party, operation),
+        Role::WaitsForProgress | Role::Bulk | Role::LeftOver => throughput(&party, operation),
     };
     Some(Part { party, operation, figure, weight: 1.0 })
+}
+
+/// Whether any variant serves a party otherwise than the reference does. What is the same everywhere is not what is judged.
+fn differs(judged: &JudgedParty<'_>, setups: &[SetupVariants<'_>]) -> bool {
+    let is_alone = setups.iter().all(|setup| setup.others().next().is_none());
+    let differs_in = |setup: &SetupVariants<'_>| {
+        let gain = |variant, repeat| Some(judged.score(variant, repeat)? - judged.score(setup.reference, repeat)?);
+        setup.others().any(|variant| {
+            setup.repeats().any(|repeat| gain(variant, repeat).is_some_and(|gain: f64| gain.abs() >= SAME))
+        })
+    };
+    is_alone || setups.iter().any(differs_in)
 }
 
 /// The operation whose time in a party's loop differs most between the variants of each pair, if the loop differs at all.
@@ -162,7 +207,7 @@ fn main_operation(party: &Party<'_>) -> Operation {
         let rows = party.operation_results(*operation).flat_map(|operation| &operation.rows);
         rows.flat_map(|row| row.samples()).map(|sample| sample.ios as f64 * sample.lat_ns.mean).sum()
     };
-    let is_sync = |operation: &Operation| *operation == Operation::Sync;
+    let is_sync = |operation: &Operation| *operation == Operation::Sync && time(operation) > 0.0;
     party.operations().find(is_sync).unwrap_or_else(|| {
         // Of equals the first: reads before writes.
         let longest = |best: Operation, other| if time(&other) > time(&best) { other } else { best };
@@ -173,7 +218,7 @@ fn main_operation(party: &Party<'_>) -> Operation {
 /// Whether every run has enough I/Os for a 99th percentile, and the percentile is within the histogram's range.
 pub(super) fn has_percentiles(party: &Party<'_>, operation: Operation) -> bool {
     let rows = || party.operation_results(operation).flat_map(|operation| &operation.rows);
-    rows().all(|row| row.ios_min() >= IOS_MIN && !row.samples().any(|sample| sample.is_at_least(Figure::P99)))
+    rows().all(|row| row.ios_min() >= IOS_FOR_P99 && !row.samples().any(|sample| sample.is_at_least(Figure::P99)))
 }
 
 /// Whether the runs of every variant together have enough I/Os for a 99th percentile, each run's is not its slowest I/O, and it is within
@@ -182,7 +227,7 @@ pub(super) fn has_pooled_percentiles(party: &Party<'_>, operation: Operation) ->
     let rows = || party.operation_results(operation).flat_map(|operation| &operation.rows);
     rows().all(|row| {
         let ios: u64 = row.samples().map(|sample| sample.ios).sum();
-        ios >= IOS_MIN
+        ios >= IOS_FOR_P99
             && row.ios_min() >= IOS_PER_RUN_MIN
             && !row.samples().any(|sample| sample.is_at_least(Figure::P99))
     })

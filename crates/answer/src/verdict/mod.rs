@@ -3,15 +3,17 @@
 //! Equivalent jobs form a *party*. Some parties wait for their I/O, the others are bulk work. Every variant is compared with a
 //! reference (the kernel's default if it ran) by one number, the *balance*: the mean over all parties, weighted by their votes, of the
 //! logarithm of each party's improvement, repeat by repeat. A party that waits has one vote, half of it for its progress and half for its
-//! wait; bulk work has half a vote for its progress; weights of cgroups multiply votes. Figures named by the user or the load have all
-//! votes but one. A change is worth it if
+//! wait, weighted by time: the wait that one is in at a random moment. Bulk work has half a vote for its progress; weights of cgroups
+//! multiply votes. What asked for the rest that others leave (the idle class, discards) has no vote beside others. Figures named by the
+//! user have [`NAMED_VOTES`]; a figure that the load's author named only comes first in the text. A change is worth it if
 //!
-//! * the balance is better beyond the noise, and by more than the smallest effect that matters;
+//! * the balance is better beyond the noise, and by more than the smallest effect that matters, in nearly all resamplings of the runs;
+//! * some figure is better beyond the noise;
 //! * the parties that wait do not lose as a group, unless the user named a figure: no amount of bulk work outvotes them;
 //! * no other candidate is better at everything.
 //!
-//! Of several such variants the one with the best balance is recommended; if a figure was named, variants that are better in it come first.
-//! Without such a variant the reference stays.
+//! Of several such variants the one with the best balance is recommended; of those that differ by less than the smallest effect the one
+//! that costs others least; if the user named a figure, variants that are better in it come first. Without such a variant the reference stays.
 
 mod certainty;
 mod focus;
@@ -31,54 +33,80 @@ use self::focus::Focus;
 use self::party::Party;
 pub(crate) use self::ratio::logarithm;
 use self::ratio::{LogRatio, rounded};
-use self::roles::Role;
+use self::roles::{Role, votes};
 use self::score::JudgedParty;
 use self::setup_variants::SetupVariants;
 use self::shifts::{UNCERTAIN_FACTOR, shifts};
 pub(crate) use self::shifts::{can_outweigh, is_reported_though_uncertain, shown};
 use crate::analysis::{Analysis, Estimate};
 pub use crate::document::SMALLEST_EFFECT;
-use crate::document::{Aspect, Candidate, Decision, FocusFrom, Outcome, ResultsDocument, Verdict};
+use crate::document::{
+    Aspect, Candidate, Change, Decision, DiskGroup, FocusFrom, Outcome, ResultsDocument, Statistics, Verdict,
+};
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
 
 /// For schedulers to make a difference, at least one I/O in this many must have waited with others in the scheduler, or been merged.
 const IOS_PER_CHOICE: u64 = 1000;
-/// Minimum votes of named figures; all parties together have one.
-const NAMED_VOTES_MIN: f64 = 3.0;
+/// Votes of the figures that a user named; a party that waits has one.
+const NAMED_VOTES: f64 = 3.0;
+/// A change is recommended only if at least this share of the resamplings finds it better than the reference.
+const SURE_OF_CHANGE: f64 = 0.9;
+
+/// The statistics of a document, and its verdicts. All facts must be in the document, because nothing changes a verdict afterwards.
+pub fn judge(document: &ResultsDocument) -> (Statistics, Vec<Verdict>) {
+    let analysis = Analysis::of(document);
+    (Statistics::of(&analysis), verdicts(&analysis))
+}
 
 /// The verdict on each setup: none on a setup whose device is not the observed one, and none at all if settings changed during runs, as a
-/// row then mixes several settings.
+/// row then mixes several settings, or if the recording that was the load lacks too much.
 pub fn verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
     let document = analysis.document;
-    if !document.writes.is_empty() {
+    let recording = document.recording.as_deref();
+    if !document.writes.is_empty() || recording.is_some_and(|recording| recording.is_too_lossy) {
         return Vec::new();
     }
-    let judged_parties = JudgedParty::all(analysis);
-    let mut setup_indexes: Vec<u32> = analysis.variants.iter().map(|variant| variant.first().setup).collect();
-    setup_indexes.sort_unstable();
-    setup_indexes.dedup();
-    let setups: Vec<SetupVariants<'_>> =
-        setup_indexes.into_iter().filter_map(|setup| SetupVariants::of(analysis, setup)).collect();
-    let Some(focus) = focus::chosen(analysis, &judged_parties, &setups) else { return Vec::new() };
-    let smallest_effect = document.smallest_effect();
-    let judge = |setup| Judge { analysis, focus: &focus, judged_parties: &judged_parties, setup, smallest_effect };
-    let judged_setups = setups.iter().filter(|variants| document.device_mismatch(variants.setup).is_none());
-    let mut verdicts: Vec<Verdict> = judged_setups.filter_map(|variants| judge(variants).judge()).collect();
-    if let Some(parts) = document.recording.as_ref().and_then(|recording| recording.parts.as_ref()) {
-        parts.correct_first(&mut verdicts);
+    let mut verdicts = match &document.disk_groups[..] {
+        [] | [_] => verdicts_on(analysis, None),
+        groups => groups.iter().flat_map(|group| verdicts_on(&analysis.of_jobs(&group.jobs), Some(group))).collect(),
+    };
+    if recording.is_some() && !verdicts.is_empty() {
+        let first = verdicts.remove(0);
+        verdicts.insert(0, first.checked_on_parts(analysis));
     }
     verdicts
 }
 
-/// The verdicts that a document still holds: those of [`verdicts`], or none if a recording's were withdrawn because it lacks too much.
-pub fn held_verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
-    if analysis.document.has_withdrawn_verdicts() { Vec::new() } else { verdicts(analysis) }
+/// The verdicts on a group of disks, or on all. The analysis has only the jobs of the group.
+fn verdicts_on(analysis: &Analysis<'_>, group: Option<&DiskGroup>) -> Vec<Verdict> {
+    let document = analysis.document;
+    let judged_parties = JudgedParty::all(analysis);
+    let mut setup_indexes: Vec<u32> = analysis.variants.iter().map(|variant| variant.first().setup).collect();
+    setup_indexes.sort_unstable();
+    setup_indexes.dedup();
+    let variants_of = |setup| SetupVariants::of(analysis, setup, group);
+    let setups: Vec<SetupVariants<'_>> = setup_indexes.into_iter().filter_map(variants_of).collect();
+    let Some(focus) = focus::chosen(analysis, &judged_parties, &setups) else { return Vec::new() };
+    let smallest_effect = document.smallest_effect();
+    let judge = |setup| Judge { analysis, focus: &focus, judged_parties: &judged_parties, setup, smallest_effect };
+    let judged_setups = setups.iter().filter(|variants| document.device_mismatch(variants.setup).is_none());
+    judged_setups.filter_map(|variants| judge(variants).judge()).collect()
 }
 
-/// The label of the variant that a document recommends on its first setup, to change to or to keep. `None` if there is only one.
-pub fn recommended(document: &ResultsDocument) -> Option<&str> {
-    let verdict = document.verdicts.first()?;
+impl ResultsDocument {
+    /// The document with its [judgement](judge).
+    #[must_use]
+    pub fn judged(mut self) -> Self {
+        let (statistics, verdicts) = judge(&self);
+        (self.statistics, self.verdicts) = (Some(statistics), verdicts);
+        self
+    }
+}
+
+/// The label of the variant that the first of these verdicts recommends, to change to or to keep. `None` if there is only one.
+pub fn recommended(verdicts: &[Verdict]) -> Option<&str> {
+    let verdict = verdicts.first()?;
     match verdict.decision {
         Decision::Change | Decision::OneRun => Some(&verdict.recommended),
         Decision::Keep => Some(&verdict.reference),
@@ -97,6 +125,8 @@ impl Verdict {
         }
         let party =
             Party::all(analysis).into_iter().find(|party| party.jobs.iter().any(|known| known.job == job.job))?;
+        // On other disks there may be further jobs like it.
+        let party = party.of_jobs(|name| self.equivalent_jobs.iter().any(|known| known == name));
         let repeats = analysis.variants[variant].runs.iter().map(|run| run.repeat);
         let value = |repeat| party.value(Some(figure.operation), Aspect::Figure(figure.figure), variant, repeat);
         let values: Vec<f64> = repeats.filter_map(value).collect();
@@ -120,7 +150,19 @@ impl Judge<'_> {
             self.setup.others().map(|variant| (variant, self.judge_variant(variant))).collect();
         candidates.sort_by(|a, b| self.compare_by_balance(a, b));
         let all_have_one_run = self.setup.variants.iter().all(|index| self.analysis.variants[*index].runs.len() < 2);
+        let resampled = if all_have_one_run { None } else { self.resampled(&candidates) };
+        if let Some(resampled) = &resampled {
+            for (number, (_, candidate)) in candidates.iter_mut().enumerate() {
+                let is_better = matches!(candidate.outcome, Outcome::Better | Outcome::BetterElsewhere);
+                if is_better && resampled.share_better(number) < SURE_OF_CHANGE {
+                    candidate.outcome = Outcome::WithinNoise;
+                }
+            }
+        }
         let best = self.best(&candidates);
+        if let Some(best) = best {
+            self.explain_the_decision(best, &mut candidates);
+        }
         let decision = match best {
             _ if candidates.is_empty() => Decision::Alone,
             _ if all_have_one_run => Decision::OneRun,
@@ -128,9 +170,11 @@ impl Judge<'_> {
             None => Decision::Keep,
         };
         let is_decided = matches!(decision, Decision::Change | Decision::Keep);
-        let outcomes: Vec<(usize, Outcome)> =
-            candidates.iter().map(|(variant, candidate)| (*variant, candidate.outcome)).collect();
-        let certainty = if is_decided { self.certainty(best, &outcomes) } else { None };
+        let chosen = best.and_then(|best| candidates.iter().position(|(variant, _)| *variant == best));
+        // If no figure shows the balance beyond the noise, the agreement of resamplings about it says nothing.
+        let certainty = resampled
+            .filter(|_| is_decided && !candidates.iter().any(|(_, candidate)| self.is_unexplained(candidate)))
+            .map(|resampled| resampled.share_reaching(chosen));
         let mut shown_variants = vec![self.setup.reference];
         shown_variants.extend(best);
         let spreads = self.spreads(&shown_variants);
@@ -141,6 +185,7 @@ impl Judge<'_> {
         };
         Some(Verdict {
             setup: self.setup.setup,
+            files: self.setup.group.map_or_else(Vec::new, |group| group.files.clone()),
             focus: self.focus.parts.iter().map(focus::Part::name).collect(),
             equivalent_jobs,
             focus_from: self.focus.from,
@@ -153,6 +198,7 @@ impl Judge<'_> {
             certainty,
             spreads,
             unavailable: self.unavailable(best, all_have_one_run),
+            parts: None,
             candidates: candidates.into_iter().map(|(_, candidate)| candidate).collect(),
         })
     }
@@ -173,14 +219,18 @@ impl Judge<'_> {
         Some(sum / weights)
     }
 
-    /// The balance of a variant in one repeat: the number that it is judged by.
+    /// The balance of a variant in one repeat: the number that it is judged by. `None` if the load only discards: device models know too
+    /// little about that for a recommendation.
     fn balance(&self, to: usize, repeat: u32) -> Option<f64> {
+        if self.judged_parties.iter().all(|judged| judged.party.only_discards()) {
+            return None;
+        }
         let party_gain = self.setup.gain_of(self.judged_parties, to, repeat, |_| true)?;
-        if self.focus.from == FocusFrom::Figures {
+        if self.focus.from != FocusFrom::Asked {
             return Some(party_gain);
         }
-        let votes = (self.judged_parties.len() as f64).max(NAMED_VOTES_MIN);
-        Some((votes * self.focus_gain(to, repeat)? + party_gain) / (votes + 1.0))
+        let votes: f64 = self.judged_parties.iter().map(|judged| votes(&judged.party, judged.role)).sum();
+        Some((NAMED_VOTES * self.focus_gain(to, repeat)? + votes * party_gain) / (NAMED_VOTES + votes))
     }
 
     fn ratio(&self, logarithm_of: impl Fn(u32) -> Option<f64>) -> Option<LogRatio> {
@@ -194,15 +244,29 @@ impl Judge<'_> {
         let smallest = self.smallest_effect.ln_1p();
         let is_better_enough = |ratio: &LogRatio| ratio.mean >= smallest && (has_one_run || ratio.is_better());
         let gained = gain.filter(is_better_enough);
+        let has_gained = gained.is_some() && !self.is_contradicted(variant);
         let may_be_outvoted = self.waiting(variant).is_some_and(|waiting| -waiting.mean >= smallest);
+        let compared = [self.setup.reference, variant];
+        let gain_factor = gained.map(|gain| gain.mean.exp());
+        let shifted =
+            shifts(self.analysis, (self.focus, self.judged_parties), compared, self.smallest_effect, gain_factor);
+        let is_explained = has_gained || shifted.gains.iter().any(|gain| gain.weighs);
         // In this order: what can be recommended, what more runs might show to be better, what is ahead in one way only, and the rest.
         let outcome = match balance {
             None => Outcome::Incomparable,
-            Some(balance) if is_better_enough(&balance) && !self.is_rejected_by_waiting_parties(variant) => {
-                if gained.is_some() { Outcome::Better } else { Outcome::BetterElsewhere }
+            Some(balance)
+                if is_explained && is_better_enough(&balance) && !self.is_rejected_by_waiting_parties(variant) =>
+            {
+                if has_gained {
+                    Outcome::Better
+                } else {
+                    Outcome::BetterElsewhere
+                }
             }
             // It is better on balance, but the runs are too few or differ too much to be sure.
-            Some(balance) if balance.mean >= smallest && !is_better_enough(&balance) && !may_be_outvoted => {
+            Some(balance)
+                if balance.mean >= smallest && (!is_explained || !is_better_enough(&balance)) && !may_be_outvoted =>
+            {
                 Outcome::WithinNoise
             }
             Some(balance) if balance.mean >= smallest || gained.is_some() => Outcome::Outweighed,
@@ -210,22 +274,48 @@ impl Judge<'_> {
             Some(balance) if balance.mean.abs() < smallest => Outcome::NoDifference,
             Some(_) => Outcome::WithinNoise,
         };
-        let compared = [self.setup.reference, variant];
-        let gained = gained.map(|gain| gain.mean.exp());
-        let shifted = shifts(self.analysis, (self.focus, self.judged_parties), compared, self.smallest_effect, gained);
-        // A variant that is better only on balance needs a reason to show, even gains that may each be chance.
-        let is_unexplained = outcome == Outcome::BetterElsewhere && !shifted.gains.iter().any(|gain| gain.weighs);
-        let mut gains = shifted.gains;
-        if is_unexplained {
-            gains.extend(shifted.uncertain_gains);
-        }
         Candidate {
             scheduler: self.label(variant),
             gain: gain.map(LogRatio::as_change),
             balance: balance.map(LogRatio::as_change),
             outcome,
             losses: shifted.losses,
-            gains,
+            gains: shifted.gains,
+            behind_recommended: Vec::new(),
+        }
+    }
+
+    /// Whether a candidate is better on balance beyond the noise, although no figure is.
+    fn is_unexplained(&self, candidate: &Candidate) -> bool {
+        let is_better = |balance: Change| balance.is_better() && balance.factor >= 1.0 + self.smallest_effect;
+        candidate.outcome == Outcome::WithinNoise
+            && candidate.balance.is_some_and(is_better)
+            && !candidate.gains.iter().any(|gain| gain.weighs)
+    }
+
+    /// Whether the wait in focus, weighted by time, gets longer by the smallest effect although the figure in focus may get better. A figure
+    /// that the user named counts as it is.
+    fn is_contradicted(&self, variant: usize) -> bool {
+        let [part] = &self.focus.parts[..] else { return false };
+        if self.focus.from == FocusFrom::Asked || !part.figure.is_latency() {
+            return false;
+        }
+        let wait = |variant, repeat| part.party.value(Some(part.operation), Aspect::Wait, variant, repeat);
+        let gain = |repeat| logarithm(wait(self.setup.reference, repeat)?, wait(variant, repeat)?, false);
+        self.ratio(gain).is_some_and(|wait| -wait.mean >= self.smallest_effect.ln_1p())
+    }
+
+    /// Adds to the candidates that gain more in the focus than the recommended variant what they lose compared with it.
+    fn explain_the_decision(&self, best: usize, candidates: &mut [(usize, Candidate)]) {
+        let gain = |candidate: &Candidate| candidate.gain.map_or(1.0, |gain| gain.factor);
+        let most = candidates.iter().find(|(variant, _)| *variant == best).map_or(f64::INFINITY, |(_, it)| gain(it));
+        for (variant, candidate) in candidates.iter_mut().filter(|(variant, _)| *variant != best) {
+            if gain(candidate) >= most * (1.0 + self.smallest_effect) {
+                let compared = [best, *variant];
+                let shifted =
+                    shifts(self.analysis, (self.focus, self.judged_parties), compared, self.smallest_effect, None);
+                candidate.behind_recommended = shifted.losses;
+            }
         }
     }
 
@@ -234,7 +324,7 @@ impl Judge<'_> {
         if self.focus.from == FocusFrom::Asked {
             return None;
         }
-        self.ratio(|repeat| self.setup.gain_of(self.judged_parties, variant, repeat, |role| role != Role::Bulk))
+        self.ratio(|repeat| self.setup.gain_of(self.judged_parties, variant, repeat, Role::is_waited_for))
     }
 
     /// Whether the parties that wait lose beyond the noise or by [`UNCERTAIN_FACTOR`].
@@ -252,13 +342,31 @@ impl Judge<'_> {
             is_better && !self.setup.variants.iter().any(|other| self.beats(*other, *variant))
         };
         let mut worth_it: Vec<_> = candidates.iter().filter(is_worth_it).collect();
-        worth_it.sort_by_key(|(_, candidate)| !self.precedes_better_elsewhere(candidate.outcome));
-        worth_it.first().map(|(variant, _)| *variant)
+        worth_it.sort_by_key(|(_, candidate)| !self.comes_first(candidate));
+        let first = worth_it.first().map(|(_, candidate)| self.comes_first(candidate))?;
+        worth_it.retain(|(_, candidate)| self.comes_first(candidate) == first);
+        let balance = |candidate: &Candidate| candidate.balance.map_or(f64::NEG_INFINITY, |gain| gain.factor.ln());
+        let top = worth_it.first().map(|(_, candidate)| balance(candidate))?;
+        let is_near = |(_, candidate): &&&(usize, Candidate)| balance(candidate) >= top - self.smallest_effect.ln_1p();
+        // Of equals the first, which is the best.
+        let near = worth_it.iter().take_while(is_near);
+        near.min_by_key(|(variant, _)| rounded(self.cost(*variant))).map(|(variant, _)| *variant)
     }
 
-    /// Whether a candidate with this outcome ranks before those that are only better elsewhere: if it is better in a named figure.
-    fn precedes_better_elsewhere(&self, outcome: Outcome) -> bool {
-        self.focus.from != FocusFrom::Figures && outcome == Outcome::Better
+    /// Whether a candidate ranks before those that are only better elsewhere: if it is better in a figure that the user named.
+    fn comes_first(&self, candidate: &Candidate) -> bool {
+        self.focus.from == FocusFrom::Asked && candidate.outcome == Outcome::Better
+    }
+
+    /// What a variant costs those that lose by it: the sum of the logarithms, weighted by their votes.
+    fn cost(&self, variant: usize) -> f64 {
+        let loss = |judged: &JudgedParty<'_>| {
+            let gain = |repeat| Some(judged.score(variant, repeat)? - judged.score(self.setup.reference, repeat)?);
+            let gain = self.ratio(gain).map_or(0.0, |gain| gain.mean);
+            // Less than the smallest effect is no loss.
+            if -gain >= self.smallest_effect.ln_1p() { -gain * votes(&judged.party, judged.role) } else { 0.0 }
+        };
+        self.judged_parties.iter().map(loss).sum()
     }
 
     /// The best scheduler that no kernel has, if it would be better than the reference and the recommended variant.
@@ -320,7 +428,8 @@ impl Judge<'_> {
         let runs = self.setup.variants.iter().flat_map(|variant| &self.analysis.variants[*variant].runs);
         let (mut choices, mut ios) = (0, 0);
         for run in runs.filter(|run| run.scheduler != "none") {
-            for disk in &run.disks {
+            let is_judged = |file: &String| self.setup.group.is_none_or(|group| group.files.contains(file));
+            for disk in run.disks.iter().filter(|disk| is_judged(&disk.file)) {
                 choices += disk.choices? + disk.read_merges + disk.write_merges;
             }
             ios += run.simulated_ios;

@@ -1,10 +1,8 @@
 //! Checks a recommendation on parts of a recording's time (RP24): a recording is one sample, and its parts show the noise.
 
-use hoistway_measure::Operation;
-
 use super::ratio::{LogRatio, logarithm};
 use crate::analysis::{Analysis, Variant};
-use crate::document::{Candidate, Decision, Outcome, PartsCheck, ResultsDocument, Run, SeriesSummary, Verdict};
+use crate::document::{Candidate, Decision, Outcome, PartsCheck, Run, SeriesSummary, Verdict};
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
 
@@ -12,10 +10,9 @@ use crate::figure_name::FigureName;
 const PARTS: usize = 10;
 
 impl PartsCheck {
-    /// Compares the recommendation of a document's first verdict with its reference, part by part. `ios` returns the number of I/Os of a
-    /// job's operation in the recording. `None` if the reference is recommended, or there is no series.
-    pub fn of(document: &ResultsDocument, ios: impl Fn(&str, Operation) -> u64) -> Option<PartsCheck> {
-        let verdict = document.verdicts.first()?;
+    /// Compares the variant that a verdict recommends with its reference, part by part. `None` if the reference is recommended, or there is
+    /// no series.
+    pub(super) fn of(analysis: &Analysis<'_>, verdict: &Verdict) -> Option<PartsCheck> {
         let judged = &verdict.focus.first()?.figure;
         let is_change = matches!(verdict.decision, Decision::Change | Decision::OneRun);
         if !is_change || verdict.recommended == verdict.reference {
@@ -23,7 +20,6 @@ impl PartsCheck {
         }
         // Parts keep no percentiles: the mean stands in.
         let figure = if judged.figure == Figure::Iops { Figure::Iops } else { Figure::Mean };
-        let analysis = Analysis::of(document);
         let parts_under = |label: &str| -> Option<[Option<f64>; PARTS]> {
             let is_variant = |variant: &&Variant<'_>| variant.label == label && variant.first().setup == verdict.setup;
             let runs = analysis.variants.iter().find(is_variant)?.runs.iter().copied();
@@ -37,7 +33,7 @@ impl PartsCheck {
         let gain = |(from, to): (&Option<f64>, &Option<f64>)| logarithm((*from)?, (*to)?, figure.higher_is_better());
         let logarithms: Vec<f64> = from.iter().zip(&to).filter_map(gain).collect();
         let change = LogRatio::of(&logarithms)?.as_change();
-        let smallest = 1.0 + document.smallest_effect();
+        let smallest = 1.0 + verdict.smallest_effect;
         Some(PartsCheck {
             figure: FigureName { job: judged.job.clone(), operation: judged.operation, figure },
             reference: verdict.reference.clone(),
@@ -45,14 +41,12 @@ impl PartsCheck {
             parts: logarithms.len() as u32,
             change,
             is_beyond_chance: change.low.is_some_and(|low| low > smallest),
-            ios: ios(&judged.job, judged.operation),
         })
     }
 
-    /// Whether the verdict's change is withdrawn: it was recommended for this figure alone, and the parts do not show it beyond chance. If
+    /// Whether the change is not recommended after all: it would be recommended for this figure alone, and the parts do not show it beyond chance. If
     /// a mean stands in for a percentile, or the change is better elsewhere, the parts only raise a doubt.
-    #[must_use]
-    pub fn withdraws(&self, verdict: &Verdict) -> bool {
+    fn withdraws(&self, verdict: &Verdict) -> bool {
         let is_judged = matches!(&verdict.focus[..], [only] if only.figure == self.figure);
         let is_better =
             |candidate: &Candidate| candidate.scheduler == self.recommended && candidate.outcome == Outcome::Better;
@@ -62,25 +56,22 @@ impl PartsCheck {
             && (&verdict.reference, &verdict.recommended) == (&self.reference, &self.recommended)
             && verdict.candidates.iter().any(is_better)
     }
+}
 
-    /// [Corrects](Self::correct) the verdict on the first setup, which the parts were checked on.
-    pub fn correct_first(&self, verdicts: &mut [Verdict]) {
-        if let Some(verdict) = verdicts.first_mut() {
-            self.correct(verdict);
+impl Verdict {
+    /// Checks a change on parts of the recording that was the load; the reference stays if they do not show it.
+    pub(super) fn checked_on_parts(mut self, analysis: &Analysis<'_>) -> Verdict {
+        let Some(check) = PartsCheck::of(analysis, &self) else { return self };
+        if check.withdraws(&self) {
+            for candidate in self.candidates.iter_mut().filter(|candidate| candidate.scheduler == check.recommended) {
+                candidate.outcome = Outcome::WithinNoise;
+                candidate.gains.clear();
+            }
+            (self.decision, self.certainty) = (Decision::Keep, None);
+            self.recommended.clone_from(&self.reference);
         }
-    }
-
-    /// [Withdraws](PartsCheck::withdraws) the verdict's change if necessary: the reference stays.
-    pub fn correct(&self, verdict: &mut Verdict) {
-        if !self.withdraws(verdict) {
-            return;
-        }
-        for candidate in verdict.candidates.iter_mut().filter(|candidate| candidate.scheduler == self.recommended) {
-            candidate.outcome = Outcome::WithinNoise;
-            candidate.gains.clear();
-        }
-        (verdict.decision, verdict.certainty) = (Decision::Keep, None);
-        verdict.recommended.clone_from(&verdict.reference);
+        self.parts = Some(check);
+        self
     }
 }
 

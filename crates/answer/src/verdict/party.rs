@@ -36,6 +36,12 @@ impl<'a> Party<'a> {
         Self { analysis, jobs: vec![job] }
     }
 
+    /// The party of those of its jobs whose names are included.
+    pub(super) fn of_jobs(mut self, includes: impl Fn(&str) -> bool) -> Self {
+        self.jobs.retain(|job| includes(job.name));
+        self
+    }
+
     /// The demand of its jobs, which is the same for all of them.
     pub(super) fn demand(&self) -> Option<JobDemand> {
         self.jobs[0].demand
@@ -76,6 +82,10 @@ impl<'a> Party<'a> {
             Aspect::Worst(figure) => {
                 let worst_of = if figure.higher_is_better() { f64::min } else { f64::max };
                 job_figures(figure).into_iter().reduce(worst_of)
+            }
+            Aspect::Wait => {
+                let rows = self.operation_results(operation?).filter_map(|operation| operation.row(variant));
+                stats::median(rows.filter_map(|row| Some(row.sample(repeat)?.waited_ns())).collect())
             }
             Aspect::Fairness => self.fairness(variant, repeat),
         }

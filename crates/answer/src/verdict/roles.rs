@@ -20,17 +20,30 @@ pub(super) enum Role {
     WaitsForProgress,
     /// Bulk work.
     Bulk,
+    /// It gets what others leave, as it asked for: I/O of the idle class, and discards, beside others.
+    LeftOver,
 }
 
-/// The votes of a party: half of one for bulk work, in proportion to the weight that was set for its cgroup, as in weighted proportional
+impl Role {
+    /// Whether a user waits for it.
+    pub(super) fn is_waited_for(self) -> bool {
+        matches!(self, Role::Waits | Role::WaitsForProgress)
+    }
+}
+
+/// The votes of a party: half of one for bulk work, none for what gets only what is left over, in proportion to the weight that was set for its cgroup, as in weighted proportional
 /// fairness.
 pub(super) fn votes(party: &Party<'_>, role: Role) -> f64 {
-    let by_role = if role == Role::Bulk { 0.5 } else { 1.0 };
+    let by_role = match role {
+        Role::Waits | Role::WaitsForProgress => 1.0,
+        Role::Bulk => 0.5,
+        Role::LeftOver => 0.0,
+    };
     by_role * f64::from(party.weight()) / f64::from(DEFAULT_WEIGHT)
 }
 
-/// The roles of all parties of a load, in their order. A party of the idle class, or one that only discards, is bulk work, because nobody
-/// waits for it, unless all parties are such.
+/// The roles of all parties of a load, in their order. A party of the idle class, or one that only discards, gets what is left over, unless
+/// all parties are such.
 pub(super) fn roles(parties: &[Party<'_>]) -> Vec<Role> {
     let are_all_background = parties.iter().all(is_background);
     let may_wait = |party: &&Party<'_>| (are_all_background || !is_background(party)) && !is_bulk_by_itself(party);
@@ -42,7 +55,11 @@ pub(super) fn roles(parties: &[Party<'_>]) -> Vec<Role> {
         let is_chance = depth > Some(1) && do_some_have_a_reason && only_streams(party);
         has_reason_to_wait(party) || (depth.is_some() && depth == least_depth && !is_chance)
     };
-    let role = |party| if may_wait(&party) && waits(&party) { role_if_waiting(party) } else { Role::Bulk };
+    let role = |party| match party {
+        party if may_wait(&party) && waits(&party) => role_if_waiting(party),
+        party if is_background(party) && !are_all_background => Role::LeftOver,
+        _ => Role::Bulk,
+    };
     parties.iter().map(role).collect()
 }
 
@@ -78,9 +95,7 @@ fn only_streams(party: &Party<'_>) -> bool {
 }
 
 fn is_background(party: &Party<'_>) -> bool {
-    let mut operations = party.operations().peekable();
-    let only_discards = operations.peek().is_some() && operations.all(|operation| operation == Operation::Trim);
-    only_discards || party.demand().is_some_and(|demand| demand.is_idle)
+    party.only_discards() || party.demand().is_some_and(|demand| demand.is_idle)
 }
 
 /// Whether a party only fills the page cache, without waiting for write-back.
@@ -96,6 +111,12 @@ pub(super) struct Volume {
 }
 
 impl Party<'_> {
+    /// Whether it does I/O, and all of it are discards.
+    pub(super) fn only_discards(&self) -> bool {
+        let mut operations = self.operations().peekable();
+        operations.peek().is_some() && operations.all(|operation| operation == Operation::Trim)
+    }
+
     /// The weight of its cgroup, or of its guest on the host.
     pub(super) fn weight(&self) -> u32 {
         self.demand().and_then(|demand| demand.weight).unwrap_or(DEFAULT_WEIGHT)

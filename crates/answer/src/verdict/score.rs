@@ -2,8 +2,8 @@
 
 use super::party::Party;
 use super::roles::{Role, roles};
-use super::turn::{IOS_MIN, NOTICED_SHARE, Turn};
-use crate::analysis::{Analysis, Variant};
+use super::turn::{NOTICED_SHARE, Turn, judged_transfers};
+use crate::analysis::Analysis;
 use crate::document::{JobSummary, Run};
 use hoistway_measure::{Operation, stats};
 
@@ -12,8 +12,6 @@ pub(super) struct JudgedParty<'a> {
     analysis: &'a Analysis<'a>,
     pub(super) party: Party<'a>,
     pub(super) role: Role,
-    /// Whether its wait is measured by 99th percentiles; otherwise by means.
-    pub(super) has_p99: bool,
 }
 
 impl<'a> JudgedParty<'a> {
@@ -23,12 +21,7 @@ impl<'a> JudgedParty<'a> {
         let roles = roles(&parties);
         let judged = parties.into_iter().zip(roles);
         let judged = judged.filter(|(party, _)| party.operations().next().is_some());
-        judged
-            .map(|(party, role)| {
-                let has_p99 = has_p99(analysis, &party);
-                Self { analysis, party, role, has_p99 }
-            })
-            .collect()
+        judged.map(|(party, role)| Self { analysis, party, role }).collect()
     }
 
     /// The party's score in a repeat under a variant; `None` if there is no such run or job.
@@ -55,8 +48,7 @@ impl<'a> JudgedParty<'a> {
         let run_ns = self.longest_run_ns(run.repeat);
         let (wait_ns, loop_ns) = match Turn::of(job) {
             Some(turn) if !self.lacks_commit(job) => {
-                let wait_ns = if self.has_p99 { turn.p99_ns } else { turn.mean_ns };
-                (wait_ns, if turn.per_second > 0.0 { processes * 1e9 / turn.per_second } else { run_ns })
+                (turn.waited_ns, if turn.per_second > 0.0 { processes * 1e9 / turn.per_second } else { run_ns })
             }
             // It waited from the beginning to the end, and longer than any turn that was seen.
             _ => (run_ns, run_ns),
@@ -105,7 +97,7 @@ impl<'a> JudgedParty<'a> {
 /// A job's operations of all kinds a second; for a rate-limited job the share of its limit that it reached. No I/O at all counts as half
 /// an I/O per run, because the logarithm of zero is not finite.
 fn progress_per_second(job: &JobSummary, run: &Run) -> f64 {
-    let ios: f64 = job.transfers().map(|transfers| transfers.iops).sum();
+    let ios: f64 = judged_transfers(job).map(|transfers| transfers.iops).sum();
     let least = 0.5 / run.simulated_seconds.max(1e-9);
     match job.demand.and_then(|demand| demand.asked_iops) {
         Some(limit_iops) => (ios.max(least) / limit_iops).min(1.0),
@@ -115,21 +107,4 @@ fn progress_per_second(job: &JobSummary, run: &Run) -> f64 {
 
 fn party_jobs<'r>(party: &Party<'_>, run: &'r Run) -> impl Iterator<Item = &'r JobSummary> {
     run.jobs.iter().filter(move |summary| party.jobs.iter().any(|job| job.job == summary.job))
-}
-
-/// Whether 99th percentiles of a party's wait can be compared: some variant has enough turns for them in most of its runs, and under some
-/// variant they are exact. Under other variants each turn may take so long that there are few, or most of the slowest are still in flight
-/// at the end; their percentile is then a lower bound. The mean would hide the stalls of the variants compared with them.
-///
-/// Most runs must agree, because one run in ten must not decide which figure all are judged by.
-fn has_p99(analysis: &Analysis<'_>, party: &Party<'_>) -> bool {
-    let turns = |run: &Run| -> Vec<Turn> { party_jobs(party, run).filter_map(Turn::of).collect() };
-    let has_enough = |run: &Run| turns(run).iter().map(|turn| turn.count).sum::<u64>() >= IOS_MIN;
-    let is_known = |run: &Run| turns(run).iter().all(|turn| turn.is_p99_known);
-    let holds_in_most_runs = |holds: &dyn Fn(&Run) -> bool| {
-        let most_runs_hold =
-            |variant: &Variant<'_>| 2 * variant.runs.iter().filter(|run| holds(run)).count() > variant.runs.len();
-        analysis.variants.iter().any(most_runs_hold)
-    };
-    holds_in_most_runs(&has_enough) && holds_in_most_runs(&is_known)
 }

@@ -4,6 +4,7 @@ use super::ratio::rounded;
 use super::roles::{Role, votes};
 use super::score::JudgedParty;
 use crate::analysis::{Analysis, Variant, default_reference, find_by_scheduler};
+use crate::document::DiskGroup;
 
 /// The variants to choose among on one setup.
 pub(super) struct SetupVariants<'a> {
@@ -15,13 +16,15 @@ pub(super) struct SetupVariants<'a> {
     /// The variants whose scheduler no kernel has.
     pub(super) unavailable: Vec<usize>,
     pub(super) reference: usize,
-    /// The kernel's default scheduler for the devices of this setup.
+    /// The group of disks that is judged, if not all are.
+    pub(super) group: Option<&'a DiskGroup>,
+    /// The kernel's default scheduler for the devices of this setup, or for the group.
     default: Option<&'a str>,
 }
 
 impl<'a> SetupVariants<'a> {
     /// The variants of a setup; `None` if nothing ran on it.
-    pub(super) fn of(analysis: &'a Analysis<'a>, setup: u32) -> Option<Self> {
+    pub(super) fn of(analysis: &'a Analysis<'a>, setup: u32, group: Option<&'a DiskGroup>) -> Option<Self> {
         let document = analysis.document;
         let is_of_setup = |index: &usize| analysis.variants[*index].first().setup == setup;
         let mut variants: Vec<usize> = (0..analysis.variants.len()).filter(is_of_setup).collect();
@@ -39,7 +42,7 @@ impl<'a> SetupVariants<'a> {
         if variants.iter().any(is_on_own_kernel) {
             variants.retain(is_on_own_kernel);
         }
-        let default = document.default_scheduler_of(setup);
+        let default = group.map(|group| group.default_scheduler.as_str()).or(document.default_scheduler_of(setup));
         let all = &analysis.variants;
         let same_variant = |baseline: &Variant<'_>| {
             let knobs = baseline.first().variant.knobs();
@@ -51,7 +54,7 @@ impl<'a> SetupVariants<'a> {
         };
         let baseline = document.baseline.is_some().then(|| &all[analysis.baseline]);
         let reference = baseline.and_then(same_variant).or_else(|| default_reference(all, &variants, default))?;
-        Some(Self { analysis, setup, variants, unavailable, reference, default })
+        Some(Self { analysis, setup, variants, unavailable, reference, group, default })
     }
 
     /// The variants that are compared with the reference.

@@ -1,5 +1,6 @@
 //! Losses and gains of a variant in figures other than the focus.
 
+use super::SMALLEST_EFFECT;
 use super::focus::{Focus, has_percentiles, has_pooled_percentiles, throughput};
 use super::party::Party;
 use super::ratio::{LogRatio, logarithm};
@@ -61,8 +62,6 @@ pub(super) struct Shifts {
     pub(super) losses: Vec<Shift>,
     /// Largest first.
     pub(super) gains: Vec<Shift>,
-    /// Gains that are within the noise.
-    pub(super) uncertain_gains: Vec<Shift>,
 }
 
 /// All changes of at least `smallest_effect`. `gain` is the gain in the focus, as a factor, if any.
@@ -73,7 +72,7 @@ pub(super) fn shifts(
     smallest_effect: f64,
     gain: Option<f64>,
 ) -> Shifts {
-    let mut shifts = Shifts { losses: Vec::new(), gains: Vec::new(), uncertain_gains: Vec::new() };
+    let mut shifts = Shifts { losses: Vec::new(), gains: Vec::new() };
     for judged in judged_parties {
         let party = &judged.party;
         let loop_ns = judged.loop_ns([from, to]);
@@ -87,25 +86,31 @@ pub(super) fn shifts(
             if shift.factor < 1.0 + smallest_effect
                 || is_too_short_to_notice(&shift, loop_ns)
                 || is_hidden(party, &shift, [from, to])
+                || aspect == Aspect::Wait && !contradicts(analysis, party, &shift, [from, to])
             {
                 continue;
             }
+            let as_asked = judged.role == Role::LeftOver;
             if ratio.mean > 0.0 {
-                let is_certain = shift.significant != Some(false);
-                let gains = if is_certain { &mut shifts.gains } else { &mut shifts.uncertain_gains };
-                gains.push(Shift { weighs: !is_focus && !is_max(aspect) && !has_few_ios, ..shift });
+                // A gain within the noise is none, nor is one of a job that asked for what others leave.
+                if shift.significant != Some(false) && !as_asked {
+                    shifts.gains.push(Shift { weighs: !is_focus && !is_max(aspect) && !has_few_ios, ..shift });
+                }
             } else if shift.significant != Some(false) || is_reported_though_uncertain(aspect, shift.factor, gain) {
                 let is_focus_party = focus.parts.iter().any(|part| part.party.jobs[0].job == party.jobs[0].job);
-                let weighs =
-                    !is_focus && !has_few_ios && can_outweigh(aspect, is_focus_party, shift.significant, shift.factor);
-                shifts.losses.push(Shift { weighs, ..shift });
+                let weighs = !is_focus
+                    && !has_few_ios
+                    && !as_asked
+                    && can_outweigh(aspect, is_focus_party, shift.significant, shift.factor);
+                shifts.losses.push(Shift { weighs, as_asked, ..shift });
             }
         }
     }
-    for side in [&mut shifts.losses, &mut shifts.gains, &mut shifts.uncertain_gains] {
+    for side in [&mut shifts.losses, &mut shifts.gains] {
         side.sort_by(|a, b| {
             let [wait_a, wait_b] = [a, b].map(|shift| long_wait_ns(shift, judged_parties));
-            wait_b.total_cmp(&wait_a).then(b.factor.total_cmp(&a.factor)).then(a.job.cmp(&b.job))
+            let by_wait = a.as_asked.cmp(&b.as_asked).then(wait_b.total_cmp(&wait_a));
+            by_wait.then(b.factor.total_cmp(&a.factor)).then(a.job.cmp(&b.job))
         });
     }
     shifts
@@ -114,11 +119,12 @@ pub(super) fn shifts(
 /// Whether a latency is too short on both sides, absolutely or relative to its loop, for its ratio to mean anything; or whether it is a
 /// percentile beyond the histogram's range.
 fn is_too_short_to_notice(shift: &Shift, loop_ns: f64) -> bool {
-    let (Aspect::Figure(figure) | Aspect::Worst(figure)) = shift.aspect else { return false };
     let longer = shift.from.max(shift.to);
     let is_short = longer < UNNOTICED_NS || longer < NOTICED_SHARE * loop_ns;
-    let is_percentile = matches!(figure, Figure::P50 | Figure::P95 | Figure::P99 | Figure::P99_9);
-    figure.is_latency() && (is_short || is_percentile && is_cut_off(longer as u64))
+    let (Aspect::Figure(figure) | Aspect::Worst(figure)) = shift.aspect else {
+        return shift.aspect == Aspect::Wait && is_short;
+    };
+    figure.is_latency() && (is_short || figure.is_percentile() && is_cut_off(longer as u64))
 }
 
 /// Whether a shift is in a largest latency that another operation of the same processes exceeds under both variants: that one is their
@@ -133,10 +139,27 @@ fn is_hidden(party: &Party<'_>, shift: &Shift, variants: [usize; 2]) -> bool {
     party.operations().any(is_longer)
 }
 
+/// Whether the mean or the 99th percentile of an operation changes the other way than its wait does, and the percentile does not show that.
+fn contradicts(analysis: &Analysis<'_>, party: &Party<'_>, wait: &Shift, variants: [usize; 2]) -> bool {
+    let is_longer = wait.to > wait.from;
+    let is_other_way = |figure: Figure| {
+        let (other, _) = shift(analysis, party, wait.operation, Aspect::Figure(figure), variants)?;
+        let is_shift = other.significant != Some(false) && other.factor >= 1.0 + SMALLEST_EFFECT;
+        is_shift.then_some((other.to > other.from) != is_longer)
+    };
+    match is_other_way(Figure::P99) {
+        Some(is_other_way) => is_other_way,
+        None => is_other_way(Figure::Mean) == Some(true),
+    }
+}
+
 /// The difference in a party's waiting time, ns, if it is at least [`LONG_WAIT_NS`]; otherwise 0.
 fn long_wait_ns(shift: &Shift, judged_parties: &[JudgedParty<'_>]) -> f64 {
     let waits = judged_parties.iter().any(|judged| judged.role == Role::Waits && judged.party.name() == shift.job);
-    let is_latency = matches!(shift.aspect, Aspect::Figure(figure) if figure.is_latency() && figure != Figure::Max);
+    let is_latency = match shift.aspect {
+        Aspect::Figure(figure) => figure.is_latency() && figure != Figure::Max,
+        aspect => aspect == Aspect::Wait,
+    };
     let difference = (shift.to - shift.from).abs();
     if waits && is_latency && difference >= LONG_WAIT_NS { difference } else { 0.0 }
 }
@@ -149,10 +172,9 @@ struct ComparedAspect {
     has_few_ios: bool,
 }
 
-/// The compared aspects of a party. If its wait is judged by 99th percentiles, they are compared even with few I/Os.
+/// The compared aspects of a party.
 fn aspects(judged: &JudgedParty<'_>) -> Vec<ComparedAspect> {
     let party = &judged.party;
-    let is_judged = judged.role == Role::Waits && judged.has_p99;
     let mut aspects = vec![ComparedAspect { operation: None, aspect: Aspect::Fairness, has_few_ios: false }];
     for operation in party.operations() {
         let mut add = |aspect, has_few_ios| {
@@ -161,7 +183,10 @@ fn aspects(judged: &JudgedParty<'_>) -> Vec<ComparedAspect> {
         add(Aspect::Figure(throughput(party, operation)), false);
         add(Aspect::Figure(Figure::Mean), false);
         add(Aspect::Figure(Figure::Max), false);
-        let has_few_ios = !is_judged && !has_percentiles(party, operation);
+        if judged.role == Role::Waits {
+            add(Aspect::Wait, false);
+        }
+        let has_few_ios = !has_percentiles(party, operation);
         if !has_few_ios || judged.role == Role::Waits && has_pooled_percentiles(party, operation) {
             add(Aspect::Figure(Figure::P99), has_few_ios);
             if party.jobs.len() > 1 && !has_few_ios {
@@ -181,6 +206,7 @@ fn shift(
 ) -> Option<(Shift, LogRatio)> {
     let higher_is_better = match aspect {
         Aspect::Figure(figure) | Aspect::Worst(figure) => figure.higher_is_better(),
+        Aspect::Wait => false,
         Aspect::Fairness => true,
     };
     let mut pairs = Vec::new();
@@ -201,6 +227,7 @@ fn shift(
         factor: ratio.mean.abs().exp(),
         significant: ratio.is_significant(),
         weighs: true,
+        as_asked: false,
     };
     Some((shift, ratio))
 }

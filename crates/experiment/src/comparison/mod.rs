@@ -93,6 +93,10 @@ pub struct Comparison {
     /// always cover all repeats.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub until_sure: bool,
+    /// Whether to measure only what lasts: the time in which all jobs run, without what happens only after their start. Longer runs find it,
+    /// within a total number of I/Os. Work that ends, and recordings, are measured as fio does.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lasting: bool,
     /// The baseline of the other variants: a scheduler, or the label of a variant. `None`: the kernel's default, or else the
     /// first variant.
     pub baseline: Option<String>,
@@ -140,6 +144,7 @@ impl Default for Comparison {
             ramp_ns: None,
             repeats: 1,
             until_sure: false,
+            lasting: false,
             baseline: None,
             focus: Vec::new(),
             smallest_effect: None,

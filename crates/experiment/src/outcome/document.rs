@@ -1,8 +1,8 @@
 //! The result document of runs, in virtual or in real time.
 
-use hoistway_answer::document::{FormatTag, GuestsSummary, JobSummary, REVISION, Run, SetupSummary, Statistics};
-use hoistway_answer::verdict::{SMALLEST_EFFECT, verdicts};
-use hoistway_answer::{Analysis, FigureName, ResultsDocument, WeightedFigure};
+use hoistway_answer::document::{FormatTag, GuestsSummary, JobSummary, REVISION, Run, SetupSummary};
+use hoistway_answer::verdict::SMALLEST_EFFECT;
+use hoistway_answer::{FigureName, ResultsDocument, WeightedFigure};
 use hoistway_measure::Operation;
 use hoistway_sim::Fate;
 
@@ -50,7 +50,7 @@ pub struct DocumentHead {
 }
 
 impl DocumentHead {
-    /// Makes the document of these runs, which are ordered by repeat with `of_repeat` runs in each; `None` stands for a run that
+    /// Makes the document of these runs, which is not [judged](ResultsDocument::judged) yet, which are ordered by repeat with `of_repeat` runs in each; `None` stands for a run that
     /// never began.
     ///
     /// # Panics
@@ -74,7 +74,7 @@ impl DocumentHead {
         let counted = repeats::counted(outcomes, runs_per_repeat, |outcome| !outcome.is_partial);
         let runs: Vec<Run> = counted.into_iter().map(|outcome| outcome.run).collect();
         let first = if setups.len() > 1 { setups[0].clone() } else { setups.remove(0) };
-        let mut document = ResultsDocument {
+        ResultsDocument {
             format: FormatTag,
             revision: REVISION,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -83,6 +83,7 @@ impl DocumentHead {
             job_file,
             job_text,
             recording: None,
+            window: None,
             device: first.device,
             guests,
             kernel: first.kernel,
@@ -99,6 +100,7 @@ impl DocumentHead {
             partial,
             notices,
             default_scheduler: first.default_scheduler,
+            disk_groups: Vec::new(),
             baseline: self.baseline,
             focus: self.focus,
             focuses: self.focuses,
@@ -111,12 +113,7 @@ impl DocumentHead {
             advice: Vec::new(),
             statistics: None,
             runs,
-        };
-        let analysis = Analysis::of(&document);
-        let (statistics, verdicts) = (Statistics::of(&analysis), verdicts(&analysis));
-        document.statistics = Some(statistics);
-        document.verdicts = verdicts;
-        document
+        }
     }
 }
 
@@ -157,6 +154,9 @@ pub(crate) fn for_plan(
     };
     let mut document = head.document(outcomes, runs_per_repeat, wall_seconds);
     document.notices.extend(skipped_writes);
+    if let [setup] = &plan.setups[..] {
+        document.disk_groups = setup.disk_groups();
+    }
     let reads = share_of_reads(&document);
     for setup in &plan.setups {
         let mut doubts = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);

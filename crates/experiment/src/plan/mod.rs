@@ -12,9 +12,10 @@ pub(crate) mod schedulers;
 pub(crate) mod setup;
 pub(crate) mod tunables;
 pub(crate) mod variants;
+pub(crate) mod window;
 pub(crate) mod writes;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hoistway_answer::document::RunVariant;
 use hoistway_blk::ground::{Kernel, Nanos};
@@ -33,6 +34,7 @@ use crate::load::{self, Load};
 use crate::plan::repeats::REPEATS_MAX;
 use crate::plan::setup::{Setup, Variant};
 use crate::plan::variants::VARIANTS_MAX;
+use crate::plan::window::Window;
 
 /// A comparison with everything that it refers to, chosen and checked.
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub struct Plan<'a> {
     pub(crate) runs: Vec<Planned>,
     pub(crate) notices: Vec<String>,
     runtime: Option<Nanos>,
+    /// The loads of the setups, of which only a window is measured; `None` to measure as fio does.
+    pub(crate) windowed: OnceLock<Option<(Window, Vec<hoistway_load::Load>)>>,
 }
 
 /// A planned run.
@@ -95,7 +99,7 @@ impl<'a> Plan<'a> {
             variants.iter().map(move |(setup, variant)| Planned::of(*setup, variant.clone(), seed, repeat, runtime))
         };
         let runs = (0..).zip(&seeds).flat_map(runs_in_repeat).collect();
-        let plan = Plan { options, load, setups, seeds, runs, notices, runtime };
+        let plan = Plan { options, load, setups, seeds, runs, notices, runtime, windowed: OnceLock::new() };
         plan.check_labels()?;
         plan.check_focus()?;
         Ok(plan)
@@ -169,19 +173,30 @@ impl<'a> Plan<'a> {
         Controls::new(self.runs.len())
     }
 
+    /// The time that replaces the runtime of every process, if any.
+    pub(crate) fn runtime(&self) -> Option<Nanos> {
+        self.runtime
+    }
+
     pub(crate) fn runs_per_repeat(&self) -> usize {
         self.runs.len() / self.seeds.len()
     }
 
     pub(crate) fn scenario(&self, run: &Planned) -> Scenario<'_> {
+        let windowed = self.windowed.get().and_then(Option::as_ref).map(|(_, workloads)| &workloads[run.setup]);
+        self.scenario_of(run, windowed)
+    }
+
+    /// A run with this load, which has its runtimes, or with that of its setup.
+    pub(crate) fn scenario_of<'s>(&'s self, run: &Planned, windowed: Option<&'s hoistway_load::Load>) -> Scenario<'s> {
         let setup = &self.setups[run.setup];
         Scenario {
-            workload: &setup.workload,
+            workload: windowed.unwrap_or(&setup.workload),
             devices: setup.devices.iter().collect(),
             guests: setup.guests.as_ref().map(|chosen| chosen.guests.clone()),
             queue: (*run.queue).clone(),
             host: setup.host.clone(),
-            runtime: run.runtime,
+            runtime: run.runtime.filter(|_| windowed.is_none()),
         }
     }
 }

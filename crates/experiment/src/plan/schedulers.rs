@@ -39,7 +39,7 @@ pub(crate) struct DefaultScheduler<'a> {
 impl DefaultScheduler<'_> {
     /// The default scheduler of a device. Up to 4.20, disks behind SCSI had a legacy queue, and all others a
     /// multi-queue one.
-    fn of(&self, shape: &Shape) -> &'static str {
+    pub(crate) fn of(&self, shape: &Shape) -> &'static str {
         let legacy = shape.scsi.then(|| default_legacy_scheduler(&self.queue.config(shape), self.elevator)).flatten();
         legacy.unwrap_or_else(|| default_scheduler(&self.queue.config(shape)))
     }

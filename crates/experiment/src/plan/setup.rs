@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hoistway_answer::document::{RunVariant, SetupSummary};
+use hoistway_answer::document::{DiskGroup, RunVariant, SetupSummary};
 use hoistway_answer::tuning::Setting;
 use hoistway_blk::ground::Nanos;
 use hoistway_blk::queue::QueueConfig;
@@ -41,6 +41,8 @@ pub(crate) struct Setup {
     schedulers: Vec<String>,
     /// The kernel's default scheduler for the devices, if all have the same and the load does not run in guests.
     default_scheduler: Option<String>,
+    /// The default scheduler of each device.
+    device_defaults: Vec<&'static str>,
     /// The facts about the load's jobs, for documents.
     pub(crate) job_facts: JobFacts,
     settings: Settings,
@@ -109,6 +111,7 @@ impl Setup {
             requested => requested.to_vec(),
         };
         let default_scheduler = default.name();
+        let device_defaults = default.shapes.iter().map(|(_, shape)| default.of(shape)).collect();
         let schedulers = schedulers::choose(options, Field::Schedulers, &requested, &default, &mut notices)?;
         // The schedulers that see the load's processes and cgroups, and all schedulers in use.
         let mut process_schedulers = guests.as_ref().map_or(&schedulers, |guests| &guests.schedulers).clone();
@@ -159,6 +162,7 @@ impl Setup {
             config,
             schedulers,
             default_scheduler,
+            device_defaults,
             job_facts,
             workload,
             settings,
@@ -262,6 +266,36 @@ impl Setup {
     /// The settings of a scheduler that apply to all runs.
     pub(crate) fn fixed(&self, scheduler: &str) -> &[(String, String)] {
         self.settings.get(scheduler).map_or(&[], Vec::as_slice)
+    }
+
+    /// The groups of disks with the same model, if no job uses disks of several; empty if there are not several.
+    pub(crate) fn disk_groups(&self) -> Vec<DiskGroup> {
+        let mut groups: Vec<DiskGroup> = Vec::new();
+        if self.guests.is_some() || self.device_defaults.len() != self.devices.len() {
+            return groups;
+        }
+        for ((file, device), default) in self.workload.files.iter().zip(&self.devices).zip(&self.device_defaults) {
+            match groups.iter_mut().find(|group| group.model == device.name) {
+                Some(group) => group.files.push(file.clone()),
+                None => groups.push(DiskGroup {
+                    model: device.name.clone(),
+                    files: vec![file.clone()],
+                    jobs: Vec::new(),
+                    default_scheduler: (*default).to_owned(),
+                }),
+            }
+        }
+        for process in &self.workload.processes {
+            let names = || process.files.iter().map(|file| &self.workload.files[*file as usize]);
+            let mut users = groups.iter_mut().filter(|group| names().any(|name| group.files.contains(name)));
+            let (Some(group), None) = (users.next(), users.next()) else { return Vec::new() };
+            let job = process.schedule.job as u32;
+            if !group.jobs.contains(&job) {
+                group.jobs.push(job);
+            }
+        }
+        groups.retain(|group| !group.jobs.is_empty());
+        if groups.len() > 1 { groups } else { Vec::new() }
     }
 
     /// The kernel's default scheduler for the devices.

@@ -8,6 +8,7 @@ pub(crate) mod recorder;
 pub(crate) mod rounds;
 pub(crate) mod run_queue;
 pub(crate) mod runner;
+pub(crate) mod steady;
 pub(crate) mod trace;
 
 use std::sync::atomic::Ordering;
@@ -90,14 +91,16 @@ impl Plan<'_> {
     /// # Errors
     /// The first run that cannot begin.
     pub fn run(&self, controls: &Controls, observer: &dyn RunObserver) -> Result<ResultsDocument, Error> {
+        let window = self.choose_window(controls)?;
         let mut document = self.run_only(controls, observer)?;
+        document.window = window;
         self.check_reactions(&mut document, controls)?;
-        self.with_recording(document, controls)
+        self.complete(document, controls)
     }
 
-    /// If the load is a recording, adds its self-check and its alternative readings; if it was synthesised from a monitoring
-    /// tool's output, adds a check of the device model.
-    pub(crate) fn with_recording(
+    /// Adds the last facts, and then the judgement: of a recording its self-check and its alternative readings, of a load that was
+    /// synthesised from a monitoring tool's output a check of the device model.
+    pub(crate) fn complete(
         &self,
         mut document: ResultsDocument,
         controls: &Controls,
@@ -106,18 +109,13 @@ impl Plan<'_> {
             rates.check(&mut document);
         }
         if let Some(recorded) = &self.load.recorded {
-            if recorded.is_too_lossy() {
-                document.verdicts.clear();
-            }
             if !document.partial {
-                let summary = self.recording_summary(recorded, &document, controls)?;
-                if let Some(parts) = &summary.parts {
-                    parts.correct_first(&mut document.verdicts);
-                }
-                document.recording = Some(Box::new(summary));
+                document.recording = Some(Box::new(self.recording_summary(recorded, &document, controls)?));
+            } else if recorded.is_too_lossy() {
+                document.recording = Some(Box::new(recorded.summary()));
             }
         }
-        Ok(document)
+        Ok(document.judged())
     }
 
     /// Carries out the runs without the extra runs of a recording.
@@ -143,7 +141,7 @@ impl Plan<'_> {
         let ios = ended.iter().map(|outcome| outcome.run.simulated_ios).sum();
         let is_sure = || {
             document::for_plan(self, outcomes.to_vec(), 0.0)
-                .is_ok_and(|document| document.verdicts.iter().all(Verdict::is_sure))
+                .is_ok_and(|document| document.judged().verdicts.iter().all(Verdict::is_sure))
         };
         let repeats = repeats::until_sure(
             (ended.len() / runs_per_repeat.max(1)) as u32,

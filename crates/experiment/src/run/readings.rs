@@ -3,7 +3,7 @@
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{
-    AlternativeFigures, AlternativeProgram, JobSummary, OperationSummary, PartsCheck, RecordingSummary, Run,
+    AlternativeFigures, AlternativeProgram, JobSummary, OperationSummary, RecordingSummary, Run,
 };
 use hoistway_answer::verdict::recommended;
 use hoistway_blk::ground::Nanos;
@@ -50,7 +50,6 @@ impl Plan<'_> {
             };
         }
         (summary.recorded_under, summary.is_guess) = (own_scheduler, is_guess);
-        summary.parts = PartsCheck::of(document, |job, operation| recorded.ios(job, operation));
         let constant_depth = recorded.constant_depth_alternative(document, summary.recorded_under.as_deref());
         for alternative in recorded.alternatives().iter().chain(&constant_depth) {
             if controls.is_cancelled() {
@@ -59,9 +58,8 @@ impl Plan<'_> {
             let repeats = document.seeds.len().clamp(1, REPEATS_MAX as usize) as u32;
             let comparison = Comparison { repeats, ..self.options.comparison.clone() };
             let mut replayed = self.rerun(comparison, &alternative.changes)?;
-            if let Some(parts) = PartsCheck::of(&replayed, |job, operation| recorded.ios(job, operation)) {
-                parts.correct_first(&mut replayed.verdicts);
-            }
+            replayed.recording = Some(Box::new(recorded.summary()));
+            let replayed = replayed.judged();
             summary.alternatives.push(AlternativeProgram {
                 condition: alternative
                     .changes
@@ -70,7 +68,7 @@ impl Plan<'_> {
                     .collect::<Vec<_>>()
                     .join(" and "),
                 settled_by: recorded.settled_by(&alternative.changes, &self.options),
-                recommended: recommended(&replayed).map(str::to_owned),
+                recommended: recommended(&replayed.verdicts).map(str::to_owned),
                 figures: figures(&replayed),
             });
         }

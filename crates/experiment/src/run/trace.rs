@@ -56,7 +56,7 @@ impl Plan<'_> {
         let is_partial = outcomes.iter().any(|outcome| outcome.as_ref().is_none_or(|outcome| outcome.is_partial));
         let sink = writer.finish(is_partial)?;
         let document = document::for_plan(self, outcomes, observer.seconds() - begin)?;
-        Ok((self.with_recording(document, controls)?, sink))
+        Ok((self.complete(document, controls)?, sink))
     }
 
     /// Like [`traced`](Self::traced), but writes files in blktrace's format. `open` creates the files of a run from its label, its
@@ -81,7 +81,7 @@ impl Plan<'_> {
             Ok(outcome)
         })?;
         let document = document::for_plan(self, outcomes, observer.seconds() - begin)?;
-        Ok(self.with_recording(document, controls)?)
+        Ok(self.complete(document, controls)?)
     }
 
     /// Carries out the runs sequentially. Runs that were cancelled before they began have no outcome.

@@ -11,6 +11,7 @@ mod laws;
 mod likely;
 
 use case::Case;
+pub use case::Random;
 
 /// Checks cases, `some` of them by default.
 fn cases(some: u64, check: impl Fn(&Case) -> Result<(), String>) {

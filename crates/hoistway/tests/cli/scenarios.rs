@@ -65,8 +65,17 @@ fn every_scenario_page_names_its_figure_and_lists_valid_commands() {
 
 #[test]
 fn a_buffered_copy_freezes_the_desktop_under_none_without_wbt_and_hardly_under_bfq() {
-    const COMPARE: [&str; 8] =
-        ["compare", "desktop-freeze", "--schedulers", "none,noop,bfq,cfq", "--runtime", "20s", "--format", "json"];
+    const COMPARE: [&str; 9] = [
+        "compare",
+        "desktop-freeze",
+        "--schedulers",
+        "none,noop,bfq,cfq",
+        "--runtime",
+        "20s",
+        "--format",
+        "json",
+        "--from-start",
+    ];
     let without: Value =
         serde_json::from_str(&printed(&[&COMPARE[..], &["--queue", "wbt_lat_usec=0"]].concat())).unwrap();
     let with: Value = serde_json::from_str(&printed(&COMPARE)).unwrap();

@@ -3,7 +3,7 @@
 use crate::text::{Mark, cells, conclusion, shift_in_words};
 use hoistway_answer::analysis::Analysis;
 use hoistway_answer::document::{Candidate, Decision, Outcome, Verdict};
-use hoistway_answer::verdict::held_verdicts;
+use hoistway_answer::verdict::verdicts;
 use serde_json::{Value, json};
 
 use crate::html::data::Data;
@@ -49,7 +49,7 @@ fn content(analysis: &Analysis<'_>) -> Value {
         "doubts": doubts,
         "charts": charts,
         "has_recorded": data.operations.iter().any(|operation| operation.recorded.is_some()),
-        "verdicts": held_verdicts(analysis).iter().filter(|verdict| is_certain(verdict)).map(candidates_of_verdict).collect::<Vec<_>>(),
+        "verdicts": verdicts(analysis).iter().filter(|verdict| is_certain(verdict)).map(candidates_of_verdict).collect::<Vec<_>>(),
         "tables": tables.iter().map(table).collect::<Vec<_>>(),
         "variants": analysis.variants.iter().map(|variant| &variant.label).collect::<Vec<_>>(),
         "shares": shares(analysis),

@@ -1,7 +1,7 @@
 //! Text about a recorded load: its contents, the accuracy of its replay, and what the recommendation depends on.
 
 use hoistway_answer::analysis::{Analysis, Row};
-use hoistway_answer::document::{AlternativeProgram, PartsCheck, RecordedStream, RecordingSummary, SelfCheck};
+use hoistway_answer::document::{AlternativeProgram, PartsCheck, RecordedStream, RecordingSummary, SelfCheck, Verdict};
 use hoistway_answer::{Figure, ResultsDocument};
 use hoistway_measure::size_in_words;
 
@@ -138,7 +138,7 @@ fn row(check: &SelfCheck) -> String {
 
 /// Sentences of the conclusion about a recording: where the model does not fit, what the recommendation depends on, and doubts, which
 /// are clauses.
-pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>, Vec<String>) {
+pub(crate) fn sentences(document: &ResultsDocument, verdicts: &[Verdict]) -> (Vec<String>, Vec<String>, Vec<String>) {
     let Some(recording) = document.recording.as_deref() else { return Default::default() };
     let mut before = Vec::new();
     let all: u64 = recording.self_check.iter().map(|check| check.ios).sum();
@@ -155,9 +155,13 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
             off.join("; ")
         ));
     }
-    let recommended = hoistway_answer::verdict::recommended(document);
+    if recording.is_too_lossy {
+        return Default::default();
+    }
+    let recommended = hoistway_answer::verdict::recommended(verdicts);
     let parts_sentences_of = |parts| parts_sentences(recording, parts, recommended);
-    let (sentence, doubts) = recording.parts.as_ref().map(parts_sentences_of).unwrap_or_default();
+    let (sentence, doubts) =
+        verdicts.first().and_then(|verdict| verdict.parts.as_ref()).map(parts_sentences_of).unwrap_or_default();
     let mut after: Vec<String> = sentence.into_iter().collect();
     if let Some(recommended) = recommended {
         let dependency_sentences: Vec<String> = recording
@@ -209,11 +213,12 @@ fn parts_sentences(
     } else {
         doubts.push(format!("{change_text}: another recording of the same load may show no difference"));
     }
-    if recording.seconds < SECONDS_MIN || parts.ios < IOS_MIN {
+    let ios = recording.ios_of(&figure.job, figure.operation);
+    if recording.seconds < SECONDS_MIN || ios < IOS_MIN {
         doubts.push(format!(
             "the recording has {:.1} s and {} I/Os of {}; one of at least {SECONDS_MIN:.0} s and {} I/Os tells more",
             recording.seconds,
-            thousands(parts.ios),
+            thousands(ios),
             parts.figure.job,
             thousands(IOS_MIN)
         ));
@@ -241,19 +246,23 @@ mod tests {
 
     #[test]
     fn a_change_over_the_parts_is_uncertain_if_chance_explains_it_or_the_recording_is_short() {
-        let of = |figure: Figure, is_beyond_chance: bool, ios: u64| PartsCheck {
+        let of = |figure: Figure, is_beyond_chance: bool| PartsCheck {
             figure: FigureName { job: "db".to_owned(), operation: Operation::Read, figure },
             reference: "none".to_owned(),
             recommended: "bfq".to_owned(),
             parts: 10,
             change: Change { factor: 1.25, low: Some(1.0), high: Some(2.0) },
             is_beyond_chance,
-            ios,
         };
-        let long = RecordingSummary { seconds: 60.0, ..RecordingSummary::default() };
+        let recording = |seconds: f64, reads: u64| RecordingSummary {
+            seconds,
+            streams: vec![RecordedStream { name: "db".to_owned(), reads, ..RecordedStream::default() }],
+            ..RecordingSummary::default()
+        };
+        let long = recording(60.0, 5000);
         let sentence = "Part by part, from none to bfq db:read:mean changes by -20 % (-50 % to +0 %) over 10 parts of the recording.";
         assert_eq!(
-            parts_sentences(&long, &of(Figure::Mean, true, 5000), Some("bfq")),
+            parts_sentences(&long, &of(Figure::Mean, true), Some("bfq")),
             (Some(sentence.to_owned()), Vec::new())
         );
         let doubts = [
@@ -262,13 +271,12 @@ mod tests {
             "the recording has 60.0 s and 999 I/Os of db; one of at least 10 s and 1,000 I/Os tells more",
         ];
         assert_eq!(
-            parts_sentences(&long, &of(Figure::Iops, false, 999), Some("bfq")),
+            parts_sentences(&recording(60.0, 999), &of(Figure::Iops, false), Some("bfq")),
             (None, doubts.map(str::to_owned).to_vec())
         );
-        let withdrawn = parts_sentences(&long, &of(Figure::Mean, false, 5000), Some("none"));
+        let withdrawn = parts_sentences(&long, &of(Figure::Mean, false), Some("none"));
         assert!(withdrawn.0.is_some_and(|sentence| sentence.starts_with("bfq is not recommended: from none to bfq ")));
         assert_eq!(withdrawn.1, Vec::<String>::new());
-        let short = RecordingSummary { seconds: 9.9, ..RecordingSummary::default() };
-        assert_eq!(parts_sentences(&short, &of(Figure::Mean, true, 5000), Some("bfq")).1.len(), 1);
+        assert_eq!(parts_sentences(&recording(9.9, 5000), &of(Figure::Mean, true), Some("bfq")).1.len(), 1);
     }
 }

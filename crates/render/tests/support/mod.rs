@@ -20,6 +20,7 @@ pub fn direction(direction: Direction, iops: f64, mean_ns: f64) -> OperationSumm
         iops,
         bytes_per_second: iops * 4096.0,
         lat_ns: LatencySummary {
+            by_time: None,
             min: times(0.2),
             mean: mean_ns,
             stddev: mean_ns / 3.0,
@@ -102,6 +103,7 @@ pub fn document(runs: Vec<Run>) -> ResultsDocument {
         job_file: "mixed.fio".to_owned(),
         job_text: String::new(),
         recording: None,
+        window: None,
         device: json!({"name": "nvme-datacenter"}),
         guests: None,
         kernel: "6.18".to_owned(),
@@ -120,6 +122,7 @@ pub fn document(runs: Vec<Run>) -> ResultsDocument {
         default_scheduler: None,
         baseline: None,
         focus: None,
+        disk_groups: Vec::new(),
         focuses: Vec::new(),
         smallest_effect: None,
         doubts: Vec::new(),

@@ -68,6 +68,7 @@ impl Recorded {
             .to_owned(),
             speed: self.replay.speed,
             copies: self.replay.copies,
+            is_too_lossy: self.is_too_lossy(),
             streams,
             ..RecordingSummary::default()
         }
@@ -76,12 +77,6 @@ impl Recorded {
     /// Whether the replay has the recorded speed and a single copy.
     fn is_replay_at_recorded_speed(&self) -> bool {
         self.replay.speed == 1.0 && self.replay.copies <= 1
-    }
-
-    /// Completed I/Os of the streams with this name: reads, or all others.
-    pub(crate) fn ios(&self, name: &str, operation: Operation) -> u64 {
-        let streams = self.program.streams.iter().filter(|stream| stream.name == name);
-        streams.map(|stream| latency_of(stream, operation).ios).sum()
     }
 
     /// The names of the replayed streams, in the order of the program.

@@ -84,6 +84,11 @@ pub(crate) struct Arguments {
     /// 60 or 5 million I/Os, the same on every machine; 1 for JSON without --report, for --fio-logs and for --trace]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     pub(super) repeat: Option<u32>,
+    /// Measure as fio does, from the start of each job (or the end of its ramp_time) to its end. [default: only the time in which
+    /// all jobs run and what happens only after their start is over, found in a longer run if that is cheap; for fio's formats,
+    /// --fio-logs and --trace as fio does]
+    #[arg(long)]
+    pub(super) from_start: bool,
     #[command(flatten)]
     pub(super) judging: JudgingOptions,
     /// Omit times, durations and the command line from documents, so that the same input and version give the same bytes.
@@ -102,6 +107,12 @@ impl Arguments {
     /// Whether to repeat until the decision is certain.
     pub(super) fn repeats_until_certain(&self) -> bool {
         self.repeat.is_none() && self.is_for_people()
+    }
+
+    /// Whether to measure only what lasts. Output in fio's formats is what fio would write.
+    pub(super) fn measures_what_lasts(&self) -> bool {
+        let is_of_fio = matches!(self.outputs.format, Format::FioJson | Format::FioJsonPlus);
+        !self.from_start && !is_of_fio && self.outputs.fio_logs.is_none() && self.trace.is_none()
     }
 
     /// Whether the output is for people, who also need confidence intervals. Output for programs comes from one run by default.

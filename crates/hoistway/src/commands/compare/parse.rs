@@ -25,6 +25,7 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
         vary: parse_each(&arguments.vary, vary)?,
         repeats: arguments.repeat.unwrap_or(if arguments.is_for_people() { limits::UNTIL_SURE_MAX } else { 1 }),
         until_sure: arguments.repeats_until_certain(),
+        lasting: arguments.measures_what_lasts(),
         baseline: arguments.judging.baseline.clone(),
         focus: focus(&arguments.judging)?,
         smallest_effect: arguments.judging.smallest_effect,

@@ -14,6 +14,10 @@ use hoistway_measure::units;
 const IOS_BEYOND_PERCENTILE_MIN: f64 = 10.0;
 /// Minimum I/Os of a run for means and rates: with fewer, a single I/O changes them too much.
 const IOS_MIN: f64 = 30.0;
+/// Shares of stalled I/Os near which a p99 is either a stall or not.
+const STALL_SHARES: std::ops::Range<f64> = 0.004..0.025;
+/// I/Os are stalled from this multiple of the median on.
+const STALL_FACTOR: f64 = 5.0;
 /// Maximum number of named schedulers.
 const NAMES_MAX: usize = 3;
 
@@ -27,8 +31,10 @@ pub(super) fn doubts(analysis: &Analysis<'_>, verdict: &Verdict) -> Vec<String> 
     if failures::remark(analysis).is_some() {
         doubts.push("processes failed (see under the table)".to_owned());
     }
+    doubts.extend(super::window::doubt(document));
     doubts.extend(settling(analysis));
     doubts.extend(outstanding(analysis));
+    doubts.extend(verdict.focus.iter().filter_map(|focus| rare_stalls(analysis, &focus.figure)));
     doubts.extend(verdict.focus.iter().filter_map(|focus| too_few_ios(analysis, &focus.figure)));
     doubts.extend(document.doubts.iter().cloned());
     doubts
@@ -133,6 +139,27 @@ fn list_names<'a>(names: impl Iterator<Item = &'a String>) -> String {
         distinct.push(format!("{more} more"));
     }
     list(&distinct)
+}
+
+/// A doubt about a p99 that depends on whether stalls happen to be slightly more or slightly less than one in a hundred I/Os.
+fn rare_stalls(analysis: &Analysis<'_>, name: &FigureName) -> Option<String> {
+    let (_, operation) = analysis.find(name).ok().filter(|_| name.figure == Figure::P99)?;
+    let stall_share = |row: &Row<'_>| {
+        let by_time = row.samples().filter_map(|sample| sample.lat_ns.by_time.map(|by_time| (sample, by_time)));
+        let is_rare = |longer: f64| STALL_SHARES.contains(&longer);
+        let stalls = by_time.filter(|(sample, by_time)| {
+            is_rare(by_time.longer_ios) && by_time.mean_ns >= STALL_FACTOR * sample.lat_ns.p50 as f64
+        });
+        stalls.map(|(_, by_time)| (by_time.longer_ios, by_time.mean_ns)).next()
+    };
+    let (row, (share, mean_ns)) = operation.rows.iter().find_map(|row| Some((row, stall_share(row)?)))?;
+    Some(format!(
+        "the {} under {} is moved by rare stalls ({:.1} % of its I/Os take {} or longer): a longer --runtime tells more",
+        figure_in_words(name),
+        analysis.variants[row.variant].label,
+        100.0 * share,
+        units::latency(mean_ns, false)
+    ))
 }
 
 /// A doubt about a figure with too few I/Os.

@@ -6,8 +6,10 @@ mod ceilings;
 mod doubts;
 mod mismatches;
 mod phrases;
+mod rates;
 mod sentences;
 mod setups;
+mod window;
 
 use hoistway_answer::analysis::Analysis;
 use hoistway_answer::document::Decision;
@@ -29,9 +31,6 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
         )];
     }
     let mut first = mismatches::mismatches(document);
-    if document.has_withdrawn_verdicts() {
-        return first;
-    }
     let verdicts = verdict::verdicts(analysis);
     let sentences_of = |verdict| Sentences { analysis, verdict };
     let results: Vec<SetupResult> =
@@ -43,6 +42,8 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
     } else {
         verdicts.iter().flat_map(|verdict| sentences_of(verdict).setup_sentences()).collect()
     };
+    sentences.extend(rates::missed_rates(analysis));
+    sentences.extend(window::sentence(document));
     if let Some(verdict) = verdicts.first() {
         // The same in every setup.
         if results.len() > 1 {
@@ -55,11 +56,13 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
             sentences.extend(setups::side_by_side(&sentences_of(verdict).nouns(), &results, higher, smallest));
             sentences.extend(setups::largest_rate_difference(analysis, &results));
         }
-        sentences.extend(sentences_of(verdict).ranking_criterion_text());
+        let criteria = verdicts.iter().take_while(|it| it.files.is_empty() == verdict.files.is_empty());
+        let criteria = criteria.filter(|it| !it.files.is_empty() || it == &verdict);
+        sentences.extend(criteria.filter_map(|it| sentences_of(it).ranking_criterion_text()));
         sentences.extend(ceilings::ceilings(analysis));
         sentences.extend(doubts::doubts(analysis, verdict).iter().map(|doubt| format!("{DOUBT}{doubt}.")));
     }
-    let (before, after, doubts) = recording::sentences(document);
+    let (before, after, doubts) = recording::sentences(document, &verdicts);
     first.extend(before);
     first.append(&mut sentences);
     first.extend(after);

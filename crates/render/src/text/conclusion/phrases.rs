@@ -80,6 +80,7 @@ pub fn shift(shift: &Shift) -> String {
             let shown = |number| value(figure, number, false);
             (shown(shift.from), shown(shift.to))
         }
+        Aspect::Wait => (value(Figure::Mean, shift.from, false), value(Figure::Mean, shift.to, false)),
         Aspect::Fairness => (format!("{:.2}", shift.from), format!("{:.2}", shift.to)),
     };
     let aspect_note = match shift.aspect {
@@ -90,7 +91,8 @@ pub fn shift(shift: &Shift) -> String {
     let how_much = relative_to(if shift.to > shift.from { shift.factor } else { 1.0 / shift.factor });
     let geometric_mean_note = geometric_mean_note(shift.from, shift.to, shift.factor);
     let noise_note = if shift.significant == Some(false) { ", within the noise" } else { "" };
-    format!("{what}{aspect_note} {from} -> {to} ({how_much}{geometric_mean_note}{noise_note})")
+    let asked_note = if shift.as_asked { ", as asked for" } else { "" };
+    format!("{what}{aspect_note} {from} -> {to} ({how_much}{geometric_mean_note}{noise_note}{asked_note})")
 }
 
 /// The figure that has shifted: `p99 read latency of oltp`.
@@ -100,8 +102,11 @@ fn shift_subject(shift: &Shift) -> String {
         (Aspect::Worst(figure), Some(operation)) => {
             format!("{} of the worst-off job", noun(figure, operation))
         }
+        (Aspect::Wait, Some(operation)) => noun(Figure::Mean, operation).replace("mean", "time-weighted"),
         // Only fairness has no operation.
-        (Aspect::Fairness | Aspect::Figure(_) | Aspect::Worst(_), _) => "fairness (Jain's index)".to_owned(),
+        (Aspect::Fairness | Aspect::Figure(_) | Aspect::Worst(_) | Aspect::Wait, _) => {
+            "fairness (Jain's index)".to_owned()
+        }
     };
     match shift.jobs {
         1 => format!("{what} of {}", shift.job),
@@ -168,6 +173,7 @@ mod tests {
             factor: 38.5 / 4.49,
             significant: Some(true),
             weighs: true,
+            as_asked: false,
         };
         assert_eq!(shift(&base), "p99 read latency of a 4.49 ms -> 38.5 ms (8.57 times)");
         let max = Shift { aspect: Aspect::Figure(Figure::Max), ..base.clone() };

@@ -1,13 +1,15 @@
 //! The sentences about one setup: what to do, what it costs, the other schedulers, and the ranking criterion.
 
 use hoistway_answer::analysis::{Analysis, Estimate};
-use hoistway_answer::document::{Candidate, Change, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
+use hoistway_answer::document::{
+    Aspect, Candidate, Change, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict,
+};
 use hoistway_answer::{FigureName, WeightedFigure};
 
 use super::phrases::{change_between, figure_in_words, may_lose_more, noun, relative_or_times, shift};
 use crate::text::columns::value;
 use crate::text::words::{device_name, list};
-use hoistway_measure::units;
+use hoistway_measure::{Operation, units};
 
 /// Maximum losses listed individually.
 const LOSSES_MAX: usize = 6;
@@ -15,6 +17,8 @@ const LOSSES_MAX: usize = 6;
 const GAINS_MAX: usize = 3;
 /// Minimum factor of a gain that is worth a sentence.
 const CLEAR_GAIN: f64 = 1.1;
+/// Minimum factor of a wait, weighted by time, that a sentence explains.
+const HIDDEN_WAIT: f64 = 2.0;
 /// Maximum losses listed for schedulers that were not chosen.
 const LOSSES_OF_OTHERS_MAX: usize = 2;
 
@@ -42,6 +46,7 @@ impl Sentences<'_> {
             sentences.extend(self.gains(recommended));
             sentences.push(self.costs(recommended));
         }
+        sentences.extend(self.hidden_waits());
         sentences.extend(self.spreads());
         sentences.extend(self.others());
         sentences.extend(self.certainty());
@@ -86,6 +91,10 @@ impl Sentences<'_> {
                     self.shown(&verdict.reference)
                 )
             }
+            (Decision::Keep, _) if !verdict.candidates.is_empty() && self.only_incomparable() => format!(
+                "{setup_phrase}: keep {}: nothing else can be compared with it by {nouns}, which the device model knows too little about.",
+                self.reference()
+            ),
             (Decision::Keep | Decision::Change, _) => {
                 let is_better_somewhere =
                     |candidate: &Candidate| candidate.outcome == Outcome::Outweighed || has_clear_gain(candidate);
@@ -97,9 +106,9 @@ impl Sentences<'_> {
                     .map(|candidate| self.words(&candidate.scheduler))
                     .collect();
                 if !maybe_better.is_empty() {
-                    let (ahead, are) = (list(&maybe_better), if maybe_better.len() == 1 { "is" } else { "are" });
+                    let ahead = list(&maybe_better);
                     format!(
-                        "{setup_phrase}: keep {reference}: {ahead} {are} ahead on balance, but not beyond the noise ({nouns} is {shown})."
+                        "{setup_phrase}: keep {reference}: {ahead} may be ahead on balance, but not beyond the noise ({nouns} is {shown})."
                     )
                 } else if verdict.candidates.iter().any(is_better_somewhere) {
                     format!(
@@ -110,6 +119,13 @@ impl Sentences<'_> {
                 }
             }
         }
+    }
+
+    /// Whether no candidate can be compared, although the judged figure is known: the load only discards.
+    fn only_incomparable(&self) -> bool {
+        let is_discard = |weighted: &WeightedFigure| weighted.figure.operation == Operation::Trim;
+        self.verdict.focus.iter().all(is_discard)
+            && self.verdict.candidates.iter().all(|candidate| candidate.outcome == Outcome::Incomparable)
     }
 
     /// The advantages of a scheduler that is better on balance, other than the figure in focus.
@@ -152,6 +168,31 @@ impl Sentences<'_> {
         (!gains.is_empty()).then(|| format!("It also gains, largest first: {}.", list_shifts(&gains, GAINS_MAX)))
     }
 
+    /// Waits that the mean and the percentiles of a variant hide, in terms of its time-weighted latencies.
+    fn hidden_waits(&self) -> Vec<String> {
+        let hidden = |candidate: &Candidate| {
+            let losses =
+                candidate.losses.iter().filter(|loss| loss.aspect == Aspect::Wait && loss.factor >= HIDDEN_WAIT);
+            losses.filter_map(|loss| self.hidden_wait(&candidate.scheduler, loss)).next()
+        };
+        self.verdict.candidates.iter().filter_map(hidden).collect()
+    }
+
+    fn hidden_wait(&self, label: &str, loss: &Shift) -> Option<String> {
+        let variant = self.analysis.variants.iter().find(|variant| variant.label == label)?;
+        let job = variant.first().jobs.iter().find(|job| job.name == loss.job)?;
+        let by_time = job.operation(loss.operation?)?.lat_ns.by_time?;
+        Some(format!(
+            "{} of the {}s of {} take {} or longer under {}, and {} of the time that it waits.",
+            percent(by_time.longer_ios),
+            loss.operation?.name(),
+            loss.job,
+            units::latency(by_time.mean_ns, false),
+            self.words(label),
+            percent(by_time.longer_time)
+        ))
+    }
+
     /// Ranking figures that differ widely between repeats.
     fn spreads(&self) -> impl Iterator<Item = String> + '_ {
         let why = if self.analysis.document.is_real {
@@ -186,6 +227,14 @@ impl Sentences<'_> {
     /// A sentence on the certainty of the decision: the share of resamplings that reach it.
     fn certainty(&self) -> Option<String> {
         let certainty = self.verdict.certainty?;
+        // Between equals there is no choice that could be close.
+        let is_no_choice = |candidate: &Candidate| self.is_equivalent_to_reference(candidate);
+        if self.verdict.decision == Decision::Keep
+            && !self.verdict.is_sure()
+            && self.verdict.candidates.iter().all(is_no_choice)
+        {
+            return None;
+        }
         let percent = (certainty * 100.0).floor();
         let runs = self.analysis.variants.iter().map(|variant| variant.runs.len()).max().unwrap_or(0);
         Some(if self.verdict.is_sure() {
@@ -200,6 +249,10 @@ impl Sentences<'_> {
                 |candidate: &&Candidate| self.may_be_better(candidate) && balance(candidate) > recommended_balance;
             let ahead = || self.verdict.candidates.iter().find(is_ahead);
             match self.verdict.decision {
+                Decision::Keep if certainty < 0.5 && ahead().is_some() => format!(
+                    "In {} % of resamplings of the {runs} runs something else is worth a change; a larger --repeat tells more.",
+                    100.0 - percent
+                ),
                 Decision::Keep | Decision::Change if certainty < 0.5 => match ahead() {
                     Some(ahead) => format!(
                         "{close}, as {} is ahead on balance, but not beyond the noise; a larger --repeat tells more.",
@@ -217,13 +270,6 @@ impl Sentences<'_> {
         candidate.balance.is_some_and(|balance| balance.factor >= 1.0 + self.verdict.smallest_effect)
     }
 
-    /// Whether a candidate gains more in the focus than the recommended one, but has losses.
-    fn is_further_ahead(&self, candidate: &Candidate) -> bool {
-        let gain = |candidate: &Candidate| candidate.gain.map_or(1.0, |gain| gain.factor);
-        let best = self.recommended().map_or(f64::INFINITY, gain);
-        gain(candidate) >= best * (1.0 + self.verdict.smallest_effect) && !candidate.losses.is_empty()
-    }
-
     /// Whether a candidate is ahead on balance, but within the noise.
     fn may_be_better(&self, candidate: &Candidate) -> bool {
         candidate.outcome == Outcome::WithinNoise && self.is_better_on_balance(candidate)
@@ -238,7 +284,10 @@ impl Sentences<'_> {
             _ => {
                 let runs = self.analysis.document.runs.iter().find(|run| run.setup == self.verdict.setup);
                 let device = runs.map_or(&self.analysis.document.device, |run| self.analysis.document.setup_of(run).0);
-                format!("For this load on {}", device_name(device))
+                match self.analysis.document.disk_group(&self.verdict.files) {
+                    Some(group) => format!("On {} ({})", list(&group.files), group.model),
+                    None => format!("For this load on {}", device_name(device)),
+                }
             }
         }
     }
@@ -365,15 +414,19 @@ impl Sentences<'_> {
         };
         let judged = if verdict.focus.len() == 1 { "the judged figure" } else { "the judged figures" };
         let (further_ahead, better): (Vec<_>, Vec<_>) =
-            with_outcome(Outcome::Better).partition(|candidate| self.is_further_ahead(candidate));
+            with_outcome(Outcome::Better).partition(|candidate| !candidate.behind_recommended.is_empty());
         let better: Vec<String> = better.into_iter().map(with_gain).collect();
         if !better.is_empty() && verdict.decision != Decision::OneRun {
             let reference = self.words(&verdict.reference);
             sentences.push(format!("Also better than {reference}: {}.", list(&better)));
         }
         sentences.extend(further_ahead.into_iter().map(|candidate| {
-            let losses = list_shifts(&decisive_shifts_first(&candidate.losses), LOSSES_OF_OTHERS_MAX);
-            format!("{} is further ahead in {judged}, but not on balance: it loses {losses}.", with_gain(candidate))
+            let losses = list_shifts(&decisive_shifts_first(&candidate.behind_recommended), LOSSES_OF_OTHERS_MAX);
+            let recommended = self.words(&verdict.recommended);
+            format!(
+                "{} is further ahead in {judged}, but not on balance: against {recommended} it loses {losses}.",
+                with_gain(candidate)
+            )
         }));
         // The judged figure is in neither list.
         let with_change = |candidate: &Candidate| {
@@ -451,6 +504,9 @@ impl Sentences<'_> {
             FocusFrom::Load => {
                 Some(format!("Judged by {noun}, the focus of this load; --focus {} chooses it.", focus.figure))
             }
+            FocusFrom::Figures if !self.verdict.files.is_empty() => {
+                Some(format!("{}: judged by {noun} of {}.", list(&self.verdict.files), focus.figure.job))
+            }
             FocusFrom::Figures => Some(format!(
                 "Judged by {noun} of {}, the figure most likely to be waited on; --focus JOB:OPERATION:FIGURE, such as {}, \
                  chooses another figure.",
@@ -486,6 +542,12 @@ pub(super) struct SetupResult {
     pub(super) properties: Vec<String>,
     /// The mean of the focus figure; `None` if the focus has several figures.
     pub(super) mean: Option<f64>,
+}
+
+/// A share, with the digits that a small one needs.
+fn percent(share: f64) -> String {
+    let digits = (-(share * 100.0).log10()).ceil().clamp(0.0, 4.0) as usize;
+    format!("{:.digits$} %", share * 100.0)
 }
 
 /// Whether a gain counts, is beyond the noise, and is at least [`CLEAR_GAIN`].
