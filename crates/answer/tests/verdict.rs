@@ -164,7 +164,8 @@ proptest! {
             let balance = recommended.balance.unwrap();
             prop_assert!(balance.low.unwrap() > 1.0 && balance.factor >= 1.02, "{balance:?}");
         }
-        prop_assert!(verdict.certainty.is_some_and(|share| (0.0..=1.0).contains(&share)));
+        // None where the balance is beyond the noise and no figure shows it.
+        prop_assert!(verdict.certainty.is_none_or(|share| (0.0..=1.0).contains(&share)));
     }
 }
 

@@ -9,7 +9,7 @@ use super::score::JudgedParty;
 use super::setup_variants::SetupVariants;
 use super::turn::IOS_PER_RUN_MIN;
 use crate::analysis::Analysis;
-use crate::document::{Aspect, FocusFrom, IOS_FOR_P99};
+use crate::document::{Aspect, FocusFrom, IOS_FOR_P99, JobSummary, OperationSummary, Run};
 use crate::figure::Figure;
 use crate::focus::WeightedFigure;
 use hoistway_measure::Operation;
@@ -80,6 +80,9 @@ const SAME: f64 = 0.001;
 /// A sync that ends at least this many written bytes is the end of bulk work.
 const BULK_BYTES_PER_SYNC: u64 = 1 << 20;
 
+/// Work that took less than this share of a run's time had ended before.
+const ENDED_SHARE: f64 = 0.95;
+
 impl Party<'_> {
     /// Whether it writes much between two syncs.
     fn writes_bulk_between_syncs(&self) -> bool {
@@ -87,13 +90,21 @@ impl Party<'_> {
         syncs > 0 && self.volume(Operation::Write).bytes / syncs >= BULK_BYTES_PER_SYNC
     }
 
-    /// Whether it does a fixed amount of I/O, and was done with it in most runs.
+    /// Whether it does a fixed amount of I/O, and in most runs was done with it while others went on.
     fn has_ended(&self) -> bool {
-        let is_bounded = self.demand().is_some_and(|demand| demand.ends && !demand.thinks && !demand.syncs);
-        let rows = self.operations().flat_map(|operation| self.operation_results(operation)).flat_map(|it| &it.rows);
-        let ios: Vec<u64> = rows.flat_map(|row| row.samples()).map(|sample| sample.ios).collect();
-        let most = ios.iter().max();
-        is_bounded && 2 * ios.iter().filter(|ios| Some(*ios) == most).count() > ios.len()
+        if !self.demand().is_some_and(|demand| demand.ends && !demand.thinks && !demand.syncs) {
+            return false;
+        }
+        let took_s =
+            |summary: &OperationSummary| if summary.ios == 0 { 0.0 } else { summary.ios as f64 / summary.iops };
+        let longest_s = |run: &Run, includes: &dyn Fn(&JobSummary) -> bool| {
+            let jobs = run.jobs.iter().filter(|job| includes(job));
+            jobs.flat_map(|job| &job.operations).map(took_s).fold(0.0, f64::max)
+        };
+        let is_own = |job: &JobSummary| self.jobs.iter().any(|own| own.job == job.job);
+        let runs = self.runs().map(|run| longest_s(run, &is_own) < ENDED_SHARE * longest_s(run, &|_| true));
+        let (ended, all) = runs.fold((0, 0), |(ended, all), has_ended| (ended + usize::from(has_ended), all + 1));
+        2 * ended > all
     }
 }
 
@@ -142,6 +153,7 @@ impl WaitKind {
 /// is the one that changes the party's loop most; if only progress counts, which all its operations share, the one that a user most
 /// likely waits for.
 fn default_part<'a>(judged_parties: &[JudgedParty<'a>], setups: &[SetupVariants<'a>]) -> Option<Part<'a>> {
+    let do_some_differ = judged_parties.iter().any(|judged| differs(judged, setups, SMALLEST_EFFECT.ln_1p()));
     let rank = |judged: &&JudgedParty<'a>| {
         let party = &judged.party;
         let is_realtime = party.demand().is_some_and(|demand| demand.is_realtime);
@@ -149,7 +161,11 @@ fn default_part<'a>(judged_parties: &[JudgedParty<'a>], setups: &[SetupVariants<
         let ios: u64 = party.operations().map(|operation| party.volume(operation).ios).sum();
         // Among equals the name decides, as the order of jobs must not.
         let most = (Reverse(processes), Reverse(ios), party.name());
-        let is_bulk = (judged.role == Role::LeftOver, judged.role == Role::Bulk, !differs(judged, setups));
+        let is_bulk = (
+            judged.role == Role::LeftOver,
+            judged.role == Role::Bulk,
+            do_some_differ && !differs(judged, setups, SAME),
+        );
         (is_bulk, !is_realtime, Reverse(party.weight()), WaitKind::most_likely_wait(party), most)
     };
     let judged = judged_parties.iter().min_by_key(rank)?;
@@ -168,13 +184,14 @@ fn default_part<'a>(judged_parties: &[JudgedParty<'a>], setups: &[SetupVariants<
     Some(Part { party, operation, figure, weight: 1.0 })
 }
 
-/// Whether any variant serves a party otherwise than the reference does. What is the same everywhere is not what is judged.
-fn differs(judged: &JudgedParty<'_>, setups: &[SetupVariants<'_>]) -> bool {
+/// Whether any variant serves a party otherwise than the reference does, by at least this logarithm. What is the same everywhere is not
+/// what is judged, if anything differs.
+fn differs(judged: &JudgedParty<'_>, setups: &[SetupVariants<'_>], least: f64) -> bool {
     let is_alone = setups.iter().all(|setup| setup.others().next().is_none());
     let differs_in = |setup: &SetupVariants<'_>| {
         let gain = |variant, repeat| Some(judged.score(variant, repeat)? - judged.score(setup.reference, repeat)?);
         setup.others().any(|variant| {
-            setup.repeats().any(|repeat| gain(variant, repeat).is_some_and(|gain: f64| gain.abs() >= SAME))
+            setup.repeats().any(|repeat| gain(variant, repeat).is_some_and(|gain: f64| gain.abs() >= least))
         })
     };
     is_alone || setups.iter().any(differs_in)

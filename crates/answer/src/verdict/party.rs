@@ -1,7 +1,7 @@
 //! Parties of a load: a job, or several equivalent jobs that are judged as one.
 
 use crate::analysis::{Analysis, JobAnalysis, OperationAnalysis};
-use crate::document::{Aspect, JobDemand};
+use crate::document::{Aspect, JobDemand, Run};
 use crate::figure::Figure;
 use hoistway_measure::Operation;
 use hoistway_measure::stats;
@@ -40,6 +40,11 @@ impl<'a> Party<'a> {
     pub(super) fn of_jobs(mut self, includes: impl Fn(&str) -> bool) -> Self {
         self.jobs.retain(|job| includes(job.name));
         self
+    }
+
+    /// The runs of all variants.
+    pub(super) fn runs(&self) -> impl Iterator<Item = &'a Run> + use<'a> {
+        self.analysis.variants.iter().flat_map(|variant| variant.runs.iter().copied())
     }
 
     /// The demand of its jobs, which is the same for all of them.

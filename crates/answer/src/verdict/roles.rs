@@ -55,7 +55,10 @@ pub(super) fn roles(parties: &[Party<'_>]) -> Vec<Role> {
         let is_chance = depth > Some(1) && do_some_have_a_reason && only_streams(party);
         has_reason_to_wait(party) || (depth.is_some() && depth == least_depth && !is_chance)
     };
+    // Who sets unlike weights asks for shares, which only some schedulers give, and those in slices of time.
+    let asks_for_shares = parties.iter().any(|party| party.weight() != parties[0].weight());
     let role = |party| match party {
+        party if may_wait(&party) && waits(&party) && asks_for_shares => Role::WaitsForProgress,
         party if may_wait(&party) && waits(&party) => role_if_waiting(party),
         party if is_background(party) && !are_all_background => Role::LeftOver,
         _ => Role::Bulk,
