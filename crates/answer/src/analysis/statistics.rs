@@ -1,6 +1,6 @@
 //! Computes the statistics of a document from its runs.
 
-use super::{Analysis, Difference, OperationAnalysis, Row};
+use super::{Analysis, Difference, OperationAnalysis, Ranking, Row};
 use crate::document::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
 use crate::figure::Figure;
 use hoistway_measure::stats::CONFIDENCE;
@@ -18,6 +18,9 @@ impl Statistics {
         for (job, operation) in
             analysis.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)))
         {
+            // A ranking is of all rows, and so made once for each figure.
+            let figures = Figure::ALL.into_iter().filter(|figure| figure.is_of(operation.operation));
+            let rankings: Vec<(Figure, Ranking)> = figures.map(|figure| (figure, operation.ranking(figure))).collect();
             rows.extend(operation.rows.iter().enumerate().map(|(index, row)| {
                 RowStatistics {
                     scheduler: label(row.variant),
@@ -25,10 +28,12 @@ impl Statistics {
                     job_index: job.job,
                     operation: operation.operation,
                     compared_with: has_several_baselines.then(|| label(analysis.baselines[row.variant])),
-                    figures: Figure::ALL
-                        .into_iter()
-                        .filter(|figure| figure.is_of(operation.operation))
-                        .map(|figure| (figure.key().to_owned(), figure_of(figure, index, row, operation, analysis)))
+                    figures: rankings
+                        .iter()
+                        .map(|(figure, ranking)| {
+                            let figures = figure_of(*figure, (index, row), (operation, ranking), analysis);
+                            (figure.key().to_owned(), figures)
+                        })
                         .collect(),
                 }
             }));
@@ -45,13 +50,11 @@ impl Statistics {
 
 fn figure_of(
     figure: Figure,
-    index: usize,
-    row: &Row<'_>,
-    operation: &OperationAnalysis<'_>,
+    (index, row): (usize, &Row<'_>),
+    (operation, ranking): (&OperationAnalysis<'_>, &Ranking),
     analysis: &Analysis<'_>,
 ) -> FigureStatistics {
     let estimate = row.estimate(figure);
-    let ranking = operation.ranking(figure);
     let baseline = operation.baseline_of(analysis, row);
     FigureStatistics {
         mean: estimate.mean,

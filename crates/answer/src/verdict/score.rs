@@ -45,13 +45,15 @@ impl<'a> JudgedParty<'a> {
         if self.role != Role::Waits {
             return progress;
         }
-        let run_ns = self.longest_run_ns(run.repeat);
         let (wait_ns, loop_ns) = match Turn::of(job) {
             Some(turn) if !self.lacks_commit(job) => {
-                (turn.waited_ns, if turn.per_second > 0.0 { processes * 1e9 / turn.per_second } else { run_ns })
+                let has_rate = turn.per_second > 0.0;
+                let loop_ns =
+                    if has_rate { processes * 1e9 / turn.per_second } else { self.longest_run_ns(run.repeat) };
+                (turn.waited_ns, loop_ns)
             }
             // It waited from the beginning to the end, and longer than any turn that was seen.
-            _ => (run_ns, run_ns),
+            _ => (self.longest_run_ns(run.repeat), self.longest_run_ns(run.repeat)),
         };
         // Adding a share of the loop damps waits that are negligible within it.
         0.5 * progress - 0.5 * (wait_ns + NOTICED_SHARE * loop_ns).max(1.0).ln()
