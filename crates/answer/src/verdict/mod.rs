@@ -5,7 +5,7 @@
 //! logarithm of each party's improvement, repeat by repeat. A party that waits has one vote, half of it for its progress and half for its
 //! wait, weighted by time: the wait that one is in at a random moment. Bulk work has half a vote for its progress; weights of cgroups
 //! multiply votes. What asked for the rest that others leave (the idle class, discards) has no vote beside others. Figures named by the
-//! user have [`NAMED_VOTES`]; a figure that the load's author named only comes first in the text. A change is worth it if
+//! user have several votes (`NAMED_VOTES`); a figure that the load's author named only comes first in the text. A change is worth it if
 //!
 //! * the balance is better beyond the noise, and by more than the smallest effect that matters, in nearly all resamplings of the runs;
 //! * some figure is better beyond the noise;
