@@ -133,7 +133,7 @@ fn a_warm_up_is_reported_with_its_length_and_a_remedy() {
 fn the_series_of_a_run_covers_it_in_few_intervals() {
     let folder = tempdir().unwrap();
     volume_with_few_credits(folder.path());
-    let document = on_few_credits(folder.path(), &["--runtime", "9s"]);
+    let document = on_few_credits(folder.path(), &["--runtime", "9s", "--from-start"]);
     let direction = &runs(&document)[0]["jobs"][0]["operations"][0];
     let series = &direction["series"];
     let ios: Vec<u64> = series["ios"].as_array().unwrap().iter().map(|ios| ios.as_u64().unwrap()).collect();
