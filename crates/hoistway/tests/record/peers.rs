@@ -46,7 +46,9 @@ fn the_ios_are_those_that_fio_counted() {
     let host: Value = serde_json::from_str(&fs::read_to_string(bench.path("x.host.json")).unwrap()).unwrap();
     assert_eq!(host["ios"], ios);
     let task = host["tasks"].as_array().unwrap().iter().find(|task| task["ios"] == ios).unwrap();
-    assert_eq!((&task["name"], task["nice"].as_i64()), (&Value::from("fio"), Some(0)));
+    assert_eq!(task["name"], "fio");
+    // On a busy machine fio may end before it is read.
+    assert!(task["nice"].is_null() || task["nice"] == 0, "{task}");
     // Kernels before 6.11 do not report the priority of a request.
     assert!(task["io_priority"].is_null() || task["io_priority"] == "rt:3", "{task}");
     assert_eq!(Bench::instances(), [""; 0]);
