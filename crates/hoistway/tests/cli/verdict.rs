@@ -65,7 +65,7 @@ fn on_every_bundled_load_the_verdict_keeps_to_its_rules() {
     // Alternates between a few cases; tests/verdicts.rs of hoistway-experiment has many more.
     let places = [&[][..], &["--kernel", "4.19", "--schedulers", "all"], &["--device", "hgst-he10-8tb"]];
     for (name, more) in names.zip(places.into_iter().cycle()) {
-        let short = ["compare", name, "--runtime", "600ms", "--ramp", "0", "--repeat", "3", "--format", "json"];
+        let short = ["compare", name, "--runtime", "300ms", "--ramp", "0", "--repeat", "3", "--format", "json"];
         let document: Value = serde_json::from_str(&printed(&[&short[..], more].concat())).unwrap();
         assert_sound(&document, &format!("{name} {more:?}"));
     }

@@ -9,8 +9,8 @@ use crate::loop_device::{Loop, folder_in_memory, skipped};
 use crate::support::{ended_with, has_fio, hoistway};
 
 /// Short measurements, and a fit that needs neither to converge nor to be good.
-const SHORT: [&str; 10] =
-    ["--quick", "--runtime", "50ms", "--evaluations", "2", "--residuals", "100000", "--journal", "journal", "-o"];
+const SHORT: [&str; 11] =
+    ["--runtime", "50ms", "--rounds", "1", "--evaluations", "2", "--residuals", "100000", "--journal", "journal", "-o"];
 
 #[test]
 fn a_loop_device_is_measured_without_its_scheduler_which_is_restored() {
@@ -43,7 +43,19 @@ fn a_fit_that_does_not_do_what_the_device_does_is_refused_and_its_figures_are_ke
     let folder = tempdir().unwrap();
     let path = format!("/dev/{}", device.name);
     // A rotating disk is never as fast as memory, and a single evaluation cannot improve that.
-    let plan = ["--like", "hdd", "--quick", "--runtime", "50ms", "--evaluations", "1", "--journal", "journal"];
+    let plan = [
+        "--like",
+        "hdd",
+        "--quick",
+        "--runtime",
+        "50ms",
+        "--rounds",
+        "2",
+        "--evaluations",
+        "1",
+        "--journal",
+        "journal",
+    ];
     let line = [&["calibrate", "device", &path, "--csv", "m.csv", "-o", "x.toml"], &plan[..]].concat();
     let (printed, said) = ended_with(&[2], &mut hoistway(folder.path(), &line));
     let words = [&format!("{path}: half of the figures are off by "), "(expected 10 % at most: ", "--residuals"];

@@ -69,6 +69,9 @@ pub(crate) struct Arguments {
     /// Run each load for this time in each round. [default: 4s, with --quick 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     runtime: Option<Nanos>,
+    /// Measure every load N times. [default: 5, with --quick 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: Option<u32>,
     /// The most similar device, a preset or a TOML file: provides the model and every number that is not fitted. [default: chosen
     /// by the model and the class of the device]
     #[arg(long, value_name = "PRESET")]
@@ -109,7 +112,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     let plan = DevicePlan {
         target: target.path.clone(),
         writes: arguments.target_options.writes.is_some(),
-        rounds: if arguments.quick { 3 } else { 5 },
+        rounds: arguments.rounds.unwrap_or(if arguments.quick { 3 } else { 5 }),
         time: arguments
             .runtime
             .map_or(Duration::from_secs(if arguments.quick { 1 } else { 4 }), |time| Duration::from_nanos(time.0)),
