@@ -355,7 +355,7 @@ proptest! {
         let mut document = compared(&["mq-deadline", "bfq"], &[job("reader", SHALLOW, under)]);
         for run in &mut document.runs {
             let by = if run.scheduler == "bfq" { wait_by } else { 1.0 };
-            let by_time = TimeWeighted { mean_ns: 1.2e6 * by, longer_ios: 0.004, longer_time: 0.5 };
+            let by_time = TimeWeighted { judged_ns: 1.1e6 * by, mean_ns: 1.2e6 * by, longer_ios: 0.004, longer_time: 0.5 };
             run.jobs[0].operations[0].lat_ns.by_time = Some(by_time);
         }
         document.focus = Some("reader:read:p99".parse().unwrap());
@@ -363,6 +363,19 @@ proptest! {
         prop_assert_eq!(verdict.decision, Decision::Keep);
         let hidden = of(&verdict, "bfq").losses.iter().find(|loss| loss.aspect == Aspect::Wait);
         prop_assert!(hidden.is_some_and(|loss| loss.weighs), "{:?}", verdict.candidates);
+    }
+
+    /// However much one party gains: a variant that helps everybody is recommended before one that harms another party, even one that
+    /// is less likely to be waited for.
+    #[test]
+    fn what_helps_everybody_comes_before_what_harms_somebody(
+        gain in 10.0..100.0_f64, loss in 3.0..10.0_f64, help in 1.1..1.5_f64, depth in 2..=8_u32,
+    ) {
+        let under = |by: f64| reads(1000.0 * by, 1.0 / by, 4.0 / by);
+        let first = job("a", SHALLOW, vec![under(1.0), under(gain), under(help)]);
+        let second = job("b", JobDemand { depth, ..SHALLOW }, vec![under(1.0), under(1.0 / loss), under(help)]);
+        let verdict = verdict(&compared(&["mq-deadline", "bfq", "none"], &[first, second]));
+        prop_assert_eq!(&verdict.recommended, "none");
     }
 
     #[test]
@@ -453,9 +466,10 @@ proptest! {
         if moved > 0.05 * (read_ms + write_ms) {
             prop_assert_eq!(focus(&verdict), if moves_reads { "mixed:read:p99" } else { "mixed:write:p99" });
         }
-        // The wait is weighed by time: what is short beside the rest hardly matters.
-        let squares = if moves_reads { read_ms } else { write_ms }.powi(2) / (read_ms.powi(2) + write_ms.powi(2));
-        if squares * (1.0 - by.powi(-2)) > 0.05 {
+        // What is short beside the rest hardly matters.
+        let power = |ms: f64| ms.powf(1.5);
+        let part = power(if moves_reads { read_ms } else { write_ms }) / (power(read_ms) + power(write_ms));
+        if part * (1.0 - power(1.0 / by)) > 0.05 {
             prop_assert_eq!(&verdict.recommended, "none");
         }
     }

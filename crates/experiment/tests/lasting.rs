@@ -4,7 +4,7 @@ use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{Decision, Verdict};
 use hoistway_experiment::{Alone, Comparison, Load};
 
-use crate::metamorphic::Random;
+use crate::metamorphic::{Case, Random};
 
 /// A stream of writes and a reader that thinks and starts a second later, for this many seconds.
 fn load(number: u64, seconds: u64) -> String {
@@ -72,4 +72,64 @@ fn a_job_that_catches_up_after_its_neighbour_is_measured_while_both_run() {
     assert!(rate(&lasting) < 50.0, "{}", rate(&lasting));
     let window = lasting.window.unwrap();
     assert!(window.from_seconds >= 1.0, "{window:?}");
+}
+
+/// A random load, under all schedulers of its kernel.
+fn judged(case: &Case, seed: u64, change: impl Fn(&mut Comparison)) -> Option<Verdict> {
+    let mut comparison = Comparison {
+        load: Load::Text { name: "case.fio".to_owned(), text: case.job_file() },
+        devices: vec![case.device.into()],
+        kernels: vec![case.kernel.to_owned()],
+        cpus: Some(case.cpus),
+        seed,
+        ..Comparison::default()
+    };
+    change(&mut comparison);
+    let document = comparison.run(&Alone).unwrap_or_else(|error| panic!("{error}\n{}", case.in_words()));
+    document.verdicts.into_iter().next()
+}
+
+/// Of the verdicts that are sure, runs five times as long, with other seeds and without their first fifth, overturn few. `HOISTWAY_CASES=300
+/// cargo test --release -p hoistway-experiment --test all sure_verdicts -- --nocapture` prints those of 300 loads (docs/results.md).
+#[test]
+fn sure_verdicts_are_seldom_overturned_by_longer_runs() {
+    let asked = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let (first, count) = (asked("HOISTWAY_SEED").unwrap_or(0), asked("HOISTWAY_CASES").unwrap_or(4));
+    let (mut sure, mut overturned) = (0, 0);
+    for number in first..first + count {
+        let mut case = Case::new(number);
+        case.runtime_ms = case.runtime_ms.max(300);
+        let own_ns = case.runtime_ms * 1_000_000;
+        let short = judged(&case, 1, |comparison| {
+            (comparison.repeats, comparison.until_sure, comparison.lasting) = (60, true, true)
+        });
+        let is_sure = |verdict: &Verdict| verdict.certainty.is_some_and(|certainty| certainty >= 0.95);
+        let Some(short) = short.filter(is_sure) else { continue };
+        sure += 1;
+        let Some(long) = judged(&case, 1000, |comparison| {
+            (comparison.repeats, comparison.ramp_ns, comparison.runtime_ns) = (8, Some(own_ns), Some(4 * own_ns));
+        }) else {
+            continue;
+        };
+        let (ours, theirs) = (worth(&long, &short.recommended), worth(&long, &long.recommended));
+        // What both find good enough is no mistake.
+        if theirs > ours * (1.0 + long.smallest_effect) {
+            overturned += 1;
+            println!(
+                "case {number}: {} ({ours:.3} in a long run), in a long run {} ({theirs:.3}, sure {:?})\n{}",
+                short.recommended,
+                long.recommended,
+                long.certainty,
+                case.in_words()
+            );
+        }
+    }
+    println!("{overturned} of {sure} sure verdicts on {count} loads are overturned");
+    assert!(overturned <= 1 + sure / 20, "{overturned} of {sure}");
+}
+
+/// How much better than the reference a variant is by this verdict.
+fn worth(verdict: &Verdict, label: &str) -> f64 {
+    let candidate = verdict.candidates.iter().find(|candidate| candidate.scheduler == label);
+    candidate.and_then(|candidate| candidate.balance).map_or(1.0, |balance| balance.factor)
 }

@@ -146,7 +146,10 @@ fn slower(document: &ResultsDocument, by: u64) -> ResultsDocument {
         for figure in [&mut summary.p50, &mut summary.p99, &mut summary.p99_9, &mut summary.max] {
             *figure *= by;
         }
-        summary.by_time.iter_mut().for_each(|by_time| by_time.mean_ns *= by as f64);
+        for by_time in &mut summary.by_time {
+            by_time.judged_ns *= by as f64;
+            by_time.mean_ns *= by as f64;
+        }
     };
     for job in slower.runs.iter_mut().flat_map(|run| &mut run.jobs) {
         for operation in &mut job.operations {

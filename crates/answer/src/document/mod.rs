@@ -41,11 +41,11 @@ pub use recording::{
 };
 pub use setup::SetupSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
-pub(crate) use summary::IOS_FOR_P99;
 pub use summary::{
     FailedProcesses, JobSummary, LatencySummary, OperationSummary, SeriesRest, SeriesSummary, TimeWeighted,
     cpu_us_per_io, is_cut_off,
 };
+pub(crate) use summary::{IOS_FOR_P99, powers_of_wait, wait_of_powers};
 pub use variant::{RunVariant, value_text};
 pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, PartsCheck, Shift, Spread, Verdict};
 pub use window::{MeasuredWindow, Unsteady};

@@ -151,6 +151,9 @@ pub struct LatencySummary {
 /// A distribution in which each latency counts in proportion to its length: at a random moment, the wait that one is in.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimeWeighted {
+    /// What a party is judged by, ns: the latencies' mean of powers of 1.5, to the power of 4/3, divided by their mean. Between the mean
+    /// of the latencies and `mean_ns`: a few stalls of the device, which may or may not happen in a run, do not decide alone.
+    pub judged_ns: f64,
     /// Mean, ns.
     pub mean_ns: f64,
     /// The share of I/Os that take at least this mean.
@@ -169,8 +172,35 @@ impl TimeWeighted {
         let mean_ns = histogram.mean() + stddev_ns * stddev_ns / histogram.mean();
         let longer = histogram.bins().filter(|(ns, _)| *ns as f64 >= mean_ns);
         let (ios, ns) = longer.fold((0, 0.0), |(ios, sum), (ns, count)| (ios + count, sum + ns as f64 * count as f64));
-        Some(Self { mean_ns, longer_ios: ios as f64 / histogram.count() as f64, longer_time: (ns / all_ns).min(1.0) })
+        let count = histogram.count() as f64;
+        // Only the shape comes from the bins, so that their width does not round the mean.
+        let (mut binned_ns, mut powers) = (0.0, 0.0);
+        for (ns, ios) in histogram.bins() {
+            binned_ns += ios as f64 * ns as f64;
+            powers += ios as f64 * (ns as f64).powf(WAIT_POWER);
+        }
+        let shape = wait_of_powers(powers / count, binned_ns / count) / (binned_ns / count);
+        Some(Self {
+            judged_ns: histogram.mean() * shape.max(1.0),
+            mean_ns,
+            longer_ios: ios as f64 / count,
+            longer_time: (ns / all_ns).min(1.0),
+        })
     }
+}
+
+/// The power by which long waits count. With 1 only the mean would, with 2 only the longest few.
+const WAIT_POWER: f64 = 1.5;
+
+/// The wait of turns of which this is the mean of [`WAIT_POWER`], and this the mean. For turns of equal length it is their length, and
+/// together with the rate it is the mean of the powers, so that whatever shortens some turns and no others is a gain.
+pub(crate) fn wait_of_powers(mean_of_powers: f64, mean_ns: f64) -> f64 {
+    mean_of_powers.powf(2.0 / WAIT_POWER) / mean_ns
+}
+
+/// The inverse of [`wait_of_powers`].
+pub(crate) fn powers_of_wait(wait_ns: f64, mean_ns: f64) -> f64 {
+    (wait_ns * mean_ns).powf(WAIT_POWER / 2.0)
 }
 
 /// Minimum I/Os for a meaningful 99th percentile: ten lie beyond it.
@@ -270,11 +300,11 @@ impl OperationSummary {
         }
     }
 
-    /// The mean wait that one is in at a random moment, ns. Documents that did not record it have the 99th percentile instead, or the
-    /// mean of few I/Os.
+    /// The wait that a party is judged by, ns ([`TimeWeighted::judged_ns`]). Documents that did not record it have the 99th percentile
+    /// instead, or the mean of few I/Os.
     pub fn waited_ns(&self) -> f64 {
         match self.lat_ns.by_time {
-            Some(by_time) => by_time.mean_ns,
+            Some(by_time) => by_time.judged_ns,
             None if self.ios >= IOS_FOR_P99 => self.lat_ns.p99 as f64,
             None => self.lat_ns.mean,
         }

@@ -195,8 +195,8 @@ pub enum Aspect {
     Figure(Figure),
     /// The figure of the worst-off of several equivalent jobs.
     Worst(Figure),
-    /// The mean wait that one is in at a random moment, ns: latencies weighted by time. Listed if it contradicts the mean or a
-    /// percentile.
+    /// The wait that a party is judged by, ns: long latencies count more than in proportion to their number. Listed if it contradicts
+    /// the mean or a percentile.
     Wait,
     /// Jain's index of IOPS among processes, or among equivalent jobs.
     Fairness,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::analysis::Estimate;
-use crate::document::{Change, Run, Shift};
+use crate::document::{Change, MeasuredWindow, Run, Shift};
 use crate::figure_name::FigureName;
 use crate::objective::Objective;
 
@@ -121,6 +121,9 @@ pub struct Tuning {
     pub settings_possible: u64,
     /// The rounds: each has fewer settings than the one before, longer runs and more seeds, all of them new.
     pub rounds: Vec<Round>,
+    /// What the runs measured, if it is not what fio measures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<MeasuredWindow>,
     /// The outcome; `None` if the search was cut short before its last round.
     pub found: Option<SearchOutcome>,
     /// The Pareto front of the first round, over all figures of the objective.

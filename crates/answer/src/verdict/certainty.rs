@@ -103,7 +103,7 @@ impl Judge<'_> {
             balance,
             waiting,
             is_explained: !self.is_unexplained(candidate),
-            comes_first: self.comes_first(candidate),
+            comes_first: self.comes_first(variant, candidate),
         })
     }
 }

@@ -3,7 +3,7 @@
 //! Equivalent jobs form a *party*. Some parties wait for their I/O, the others are bulk work. Every variant is compared with a
 //! reference (the kernel's default if it ran) by one number, the *balance*: the mean over all parties, weighted by their votes, of the
 //! logarithm of each party's improvement, repeat by repeat. A party that waits has one vote, half of it for its progress and half for its
-//! wait, weighted by time: the wait that one is in at a random moment. Bulk work has half a vote for its progress; weights of cgroups
+//! wait, in which long latencies count more than in proportion to their number. Bulk work has half a vote for its progress; weights of cgroups
 //! multiply votes. What asked for the rest that others leave (the idle class, discards) has no vote beside others. Figures named by the
 //! user have several votes (`NAMED_VOTES`); a figure that the load's author named only comes first in the text. A change is worth it if
 //!
@@ -13,7 +13,8 @@
 //! * no other candidate is better at everything.
 //!
 //! Of several such variants the one with the best balance is recommended; of those that differ by less than the smallest effect the one
-//! that costs others least; if the user named a figure, variants that are better in it come first. Without such a variant the reference stays.
+//! that costs others least. Those come first that are better in a figure that the user named, or else those that make no party, for
+//! which somebody may wait, twice as badly off. Without such a variant the reference stays.
 
 mod certainty;
 mod focus;
@@ -33,7 +34,7 @@ use self::focus::Focus;
 use self::party::Party;
 pub(crate) use self::ratio::logarithm;
 use self::ratio::{LogRatio, rounded};
-use self::roles::{Role, votes};
+use self::roles::{Role, may_be_waited_for, votes};
 use self::score::JudgedParty;
 use self::setup_variants::SetupVariants;
 use self::shifts::{UNCERTAIN_FACTOR, shifts};
@@ -50,6 +51,8 @@ use crate::figure_name::FigureName;
 const IOS_PER_CHOICE: u64 = 1000;
 /// Votes of the figures that a user named; a party that waits has one.
 const NAMED_VOTES: f64 = 3.0;
+/// What one party gains does not make another one, that somebody may wait for, worse off by this factor, if a variant without that is worth a change.
+const HARM_FACTOR: f64 = 2.0;
 /// A change is recommended only if at least this share of the resamplings finds it better than the reference.
 const SURE_OF_CHANGE: f64 = 0.9;
 
@@ -342,9 +345,9 @@ impl Judge<'_> {
             is_better && !self.setup.variants.iter().any(|other| self.beats(*other, *variant))
         };
         let mut worth_it: Vec<_> = candidates.iter().filter(is_worth_it).collect();
-        worth_it.sort_by_key(|(_, candidate)| !self.comes_first(candidate));
-        let first = worth_it.first().map(|(_, candidate)| self.comes_first(candidate))?;
-        worth_it.retain(|(_, candidate)| self.comes_first(candidate) == first);
+        worth_it.sort_by_key(|(variant, candidate)| !self.comes_first(*variant, candidate));
+        let first = worth_it.first().map(|(variant, candidate)| self.comes_first(*variant, candidate))?;
+        worth_it.retain(|(variant, candidate)| self.comes_first(*variant, candidate) == first);
         let balance = |candidate: &Candidate| candidate.balance.map_or(f64::NEG_INFINITY, |gain| gain.factor.ln());
         let top = worth_it.first().map(|(_, candidate)| balance(candidate))?;
         let is_near = |(_, candidate): &&&(usize, Candidate)| balance(candidate) >= top - self.smallest_effect.ln_1p();
@@ -353,9 +356,23 @@ impl Judge<'_> {
         near.min_by_key(|(variant, _)| rounded(self.cost(*variant))).map(|(variant, _)| *variant)
     }
 
-    /// Whether a candidate ranks before those that are only better elsewhere: if it is better in a figure that the user named.
-    fn comes_first(&self, candidate: &Candidate) -> bool {
-        self.focus.from == FocusFrom::Asked && candidate.outcome == Outcome::Better
+    /// Whether a candidate ranks before the others that are worth a change: if it is better in a figure that the user named, or else if it
+    /// harms nobody.
+    fn comes_first(&self, variant: usize, candidate: &Candidate) -> bool {
+        match self.focus.from {
+            FocusFrom::Asked => candidate.outcome == Outcome::Better,
+            FocusFrom::Load | FocusFrom::Figures => !self.harms(variant),
+        }
+    }
+
+    /// Whether a variant makes any party that waits, or may be waited for, worse off by [`HARM_FACTOR`].
+    fn harms(&self, variant: usize) -> bool {
+        let is_exposed = |judged: &&JudgedParty<'_>| judged.role.is_waited_for() || may_be_waited_for(&judged.party);
+        let mut losses = self.judged_parties.iter().filter(is_exposed).map(|judged| {
+            let gain = |repeat| Some(judged.score(variant, repeat)? - judged.score(self.setup.reference, repeat)?);
+            self.ratio(gain).map_or(0.0, |gain| -gain.mean)
+        });
+        losses.any(|loss| loss >= HARM_FACTOR.ln())
     }
 
     /// What a variant costs those that lose by it: the sum of the logarithms, weighted by their votes.

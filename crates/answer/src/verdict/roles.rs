@@ -71,6 +71,11 @@ fn is_bulk_by_itself(party: &Party<'_>) -> bool {
     party.demand().is_some_and(|demand| demand.depth > LOW_DEPTH_MAX) || only_fills_page_cache(party)
 }
 
+/// Whether somebody may wait for a party, even if others are more likely to be waited for: its queue is short, and it does not stream.
+pub(super) fn may_be_waited_for(party: &Party<'_>) -> bool {
+    !is_background(party) && !is_bulk_by_itself(party) && !only_streams(party)
+}
+
 /// Whether something other than its depth says that a user waits for a party.
 fn has_reason_to_wait(party: &Party<'_>) -> bool {
     let syncs = party.operations().any(|operation| operation == Operation::Sync);

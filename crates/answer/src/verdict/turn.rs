@@ -1,6 +1,6 @@
 //! One turn of a process's loop: its I/Os and syncs until it can continue.
 
-use crate::document::{JobSummary, OperationSummary};
+use crate::document::{JobSummary, OperationSummary, powers_of_wait, wait_of_powers};
 use hoistway_measure::Operation;
 
 /// Minimum I/Os of a run whose 99th percentile is compared together with those of other runs: one lies beyond it.
@@ -14,8 +14,7 @@ pub(super) struct Turn {
     pub(super) count: u64,
     /// Turns a second, of all processes together.
     pub(super) per_second: f64,
-    /// The mean wait that one is in at a random moment, ns. Together with the rate it is the mean square of the turns, so that whatever
-    /// shortens some of them and no others is a gain.
+    /// The wait that a turn is judged by, ns: long ones count more than in proportion to their number.
     pub(super) waited_ns: f64,
 }
 
@@ -62,10 +61,12 @@ impl Turn {
     }
 
     fn of_ios(parts: &[Part], per_second: f64) -> Self {
-        let time_ns = |part: &Part| part.count as f64 * part.mean_ns;
-        let all_ns: f64 = parts.iter().map(time_ns).sum();
-        let waited_ns = parts.iter().map(|part| time_ns(part) / all_ns.max(1.0) * part.waited_ns).sum();
-        Self { count: parts.iter().map(|part| part.count).sum(), per_second, waited_ns }
+        let count = parts.iter().map(|part| part.count).sum();
+        let mean =
+            |of: fn(&Part) -> f64| parts.iter().map(|part| part.count as f64 * of(part)).sum::<f64>() / count as f64;
+        let mean_ns = mean(|part| part.mean_ns);
+        let waited_ns = wait_of_powers(mean(|part| powers_of_wait(part.waited_ns, part.mean_ns)), mean_ns);
+        Self { count, per_second, waited_ns: if mean_ns > 0.0 { waited_ns } else { 0.0 } }
     }
 }
 

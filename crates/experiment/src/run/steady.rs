@@ -2,14 +2,15 @@
 //!
 //! A scheduler may favour what has just started, or learn for a while; a cache may fill. All repeats share that, so that no interval shows
 //! it. Therefore the first repeat runs for much longer, if that is cheap, and MSER (`hoistway_measure::settling`) says for each job under
-//! each scheduler when it has settled.
+//! each scheduler when it has settled. What is too short to be seen there shows in the load's own time, which is then unlike the longer run.
 
 use std::sync::atomic::Ordering;
 
 use hoistway_answer::document::{MeasuredWindow, Run, Unsteady};
 use hoistway_blk::ground::Nanos;
 use hoistway_load::Load;
-use hoistway_measure::settling::Settling;
+use hoistway_measure::settling::{Settling, SettlingFigure};
+use hoistway_measure::stats::relative_difference;
 use hoistway_sim::Control;
 
 use crate::comparison::error::Error;
@@ -25,6 +26,10 @@ const SHORT_NS: u64 = PILOT_NS / 2;
 const PILOT_IOS: f64 = 600_000.0;
 /// A start that differs by less than this fraction from what follows is no reason to leave it out.
 const UNLIKE_MIN: f64 = 0.1;
+/// The load's own time is left out if a figure of it differs from that of the longer run by at least this fraction.
+const UNLIKE_LONGER_RUN: f64 = 0.05;
+/// Of fewer I/Os it differs by chance.
+const COMPARED_IOS_MIN: u64 = 50;
 /// Minimum length of a window that begins later than the load's own.
 const LENGTH_NS_MIN: u64 = 10_000_000_000;
 /// Windows begin at a multiple of this.
@@ -79,7 +84,13 @@ impl Plan<'_> {
             if control.cancelled.load(Ordering::Relaxed) {
                 return Ok(Vec::new());
             }
-            unsteady.extend(unsteady_jobs(&self.run_in(longer, planned, &Control::default())?));
+            let long = self.run_in(longer, planned, &Control::default())?;
+            let seen = unsteady_jobs(&long);
+            if seen.is_empty() {
+                let own = self.run_in(window, planned, &Control::default())?;
+                unsteady.extend(unlike_jobs(&own, &long, window.length_ns() as f64 / 1e9));
+            }
+            unsteady.extend(seen);
         }
         Ok(unsteady)
     }
@@ -89,6 +100,35 @@ impl Plan<'_> {
         let scenario = self.scenario_of(planned, Some(&workload));
         Ok(self.run_scenario(&scenario, planned, control, &Unobserved, &mut [])?.run)
     }
+}
+
+/// The jobs of which this run, that lasts for `seconds`, differs from a longer one.
+fn unlike_jobs(own: &Run, long: &Run, seconds: f64) -> Vec<Unsteady> {
+    let mut unlike = Vec::new();
+    for (job, long_job) in own.jobs.iter().zip(&long.jobs) {
+        for summary in job.operations.iter().filter(|summary| summary.ios >= COMPARED_IOS_MIN) {
+            let Some(later) = long_job.operation(summary.operation) else { continue };
+            let differences = [
+                (SettlingFigure::Iops, relative_difference(summary.iops, later.iops)),
+                (SettlingFigure::MeanLatency, relative_difference(summary.lat_ns.mean, later.lat_ns.mean)),
+            ];
+            let differences = differences.into_iter().filter_map(|(figure, by)| Some((figure, by?)));
+            let Some((figure, difference)) = differences.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())) else {
+                continue;
+            };
+            if difference.abs() >= UNLIKE_LONGER_RUN {
+                unlike.push(Unsteady {
+                    job: job.name.clone(),
+                    operation: summary.operation,
+                    scheduler: own.variant.label.clone(),
+                    seconds: Some(seconds),
+                    figure,
+                    difference,
+                });
+            }
+        }
+    }
+    unlike
 }
 
 /// The jobs of a run whose start is unlike what follows.

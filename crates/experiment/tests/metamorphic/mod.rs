@@ -10,7 +10,7 @@ mod equal;
 mod laws;
 mod likely;
 
-use case::Case;
+pub use case::Case;
 pub use case::Random;
 
 /// Checks cases, `some` of them by default.
