@@ -65,6 +65,7 @@ fn found(best: SettingResult, gain: Change) -> Tuning {
         seed: 1,
         knobs: Vec::new(),
         settings_possible: 2,
+        window: None,
         rounds: vec![Round { runtime_ns: None, settings }],
         found: Some(found),
         front: Vec::new(),

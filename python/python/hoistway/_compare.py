@@ -46,6 +46,7 @@ def compare(
     runtime: float | None = None,
     ramp: float | None = None,
     repeats: int = 5,
+    from_start: bool = False,
     baseline: SchedulerLike | None = None,
     focus: str | Sequence[str] = (),
     smallest_effect: float | None = None,
@@ -99,6 +100,9 @@ def compare(
         runtime: Replaces the runtime of every process, seconds.
         ramp: Replaces the ramp time of every process, seconds.
         repeats: Number of runs of each variant. In each repeat all variants have the same seed.
+        from_start: Whether to measure as fio does, from the start of each job to its end. By default only the time counts in which all
+            jobs run and what happens only after their start is over, as in `hoistway compare` (`Comparison.document["window"]`); with
+            `logs`, and of events, everything does.
         baseline: The baseline: a scheduler, or the label of a variant. None: the kernel's default.
         focus: The ranking figures, such as `mixed:read:p99`, with weights as in `wal:sync:p99*2`. Default: the figure of the
             bundled load, or the figure most likely to be waited on.
@@ -139,7 +143,7 @@ def trace(
     unknown = [name for name in arguments if name not in COMPARE or name == "threads"]
     if unknown:
         raise TypeError(f"trace() has no argument {unknown[0]!r}")
-    asked = experiment(job=job, repeats=repeats, **(COMPARE | arguments))
+    asked = experiment(job=job, repeats=repeats, **(COMPARE | arguments | {"from_start": True}))
     table = _run(asked, 1, progress, traced=True)[1]
     assert table is not None, "a traced run has events"
     return table

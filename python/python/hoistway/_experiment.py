@@ -89,6 +89,7 @@ def experiment(
     runtime: float | None,
     ramp: float | None,
     repeats: int,
+    from_start: bool,
     baseline: SchedulerLike | None,
     focus: str | Sequence[str],
     smallest_effect: float | None,
@@ -149,6 +150,7 @@ def experiment(
         "runtime_ns": nanoseconds("runtime", runtime),
         "ramp_ns": nanoseconds("ramp", ramp),
         "repeats": needed("repeats", repeats, 32),
+        "lasting": not is_("from_start", from_start, bool) and not logs,
         "baseline": None if baseline is None else _scheduler("baseline", baseline, classes),
         "focus": [
             json.loads(_hoistway.focus(is_("focus", one, str)))

@@ -76,6 +76,7 @@ def run(
                 "runtime": runtime,
                 "ramp": ramp,
                 "repeats": needed("repeats", repeats, 32),
+                "from_start": True,
                 "baseline": baseline,
                 "focus": focus,
                 "smallest_effect": smallest_effect,

@@ -46,7 +46,7 @@ def tune(
     progress: bool | Counted | None = None,
 ) -> Tuning:
     """Searches schedulers and their tunables for the best setting for a load, by successive halving: settings run briefly at
-    first, the better ones longer and with more seeds. `docs/tune.md` describes the search; it is the same as `hoistway tune`.
+    first, the better ones longer and with more seeds. `docs/tune.md` describes the search; it is the same as `hoistway tune --from-start`.
 
     The same arguments give the same result, to the bit, on every machine, with any number of threads and on any executor.
 
@@ -107,7 +107,7 @@ def search_of(given: Mapping[str, Any]) -> _hoistway.Search:
     one = {"kernels": given["kernel"], "hosts": given["host"]}
     several = {name: () if value is None else (value,) for name, value in one.items()}
     over = [is_("over", name, str) for name in sequence("over", given["over"])]
-    fields = experiment(**asked | several | {"job": given["job"], "schedulers": over, "repeats": 5}).fields
+    fields = experiment(**asked | several | {"job": given["job"], "schedulers": over, "repeats": 5, "from_start": True}).fields
     knobs = [varied("knobs", name, values or ()) for name, values in mapping("knobs", given["knobs"]).items()]
     seconds = given.get("budget_seconds")
     if seconds is not None:

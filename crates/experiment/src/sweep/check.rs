@@ -47,6 +47,7 @@ pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
         (Field::Focus, !base.focus.is_empty()),
         (Field::SmallestEffect, base.smallest_effect.is_some()),
         (Field::Logs, base.logs),
+        (Field::Lasting, base.lasting),
         (Field::Vary, !base.vary.is_empty()),
     ];
     if let Some((field, _)) = together.into_iter().find(|(_, is)| *is) {

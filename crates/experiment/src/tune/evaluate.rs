@@ -1,10 +1,10 @@
 //! Evaluates a setting: runs the load with it and returns the figures.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hoistway_answer::FigureName;
-use hoistway_answer::document::Run;
+use hoistway_answer::document::{MeasuredWindow, Run};
 use hoistway_answer::tuning::Setting;
 use hoistway_blk::ground::Nanos;
 use hoistway_sim::Control;
@@ -18,6 +18,7 @@ use crate::comparison::observer::Unobserved;
 use crate::load;
 use crate::load::times;
 use crate::plan::guests;
+use crate::plan::window::Window;
 use crate::plan::{Plan, Planned};
 
 /// Figures of one run by name: latencies in ns, I/Os and bytes a second.
@@ -37,6 +38,8 @@ pub trait Evaluate: Sync {
 pub struct Evaluator<'a> {
     pub(super) plan: Plan<'a>,
     control: Arc<Control>,
+    /// The measured window, once it is chosen; `None` in it to measure as fio does.
+    window: OnceLock<Option<MeasuredWindow>>,
 }
 
 impl<'a> Evaluator<'a> {
@@ -70,7 +73,7 @@ impl<'a> Evaluator<'a> {
         if !comparison.vary.is_empty() {
             return refuse(Field::Vary, "", "a search chooses its own values (expected nothing here)");
         }
-        Ok(Self { plan, control: Arc::default() })
+        Ok(Self { plan, control: Arc::default(), window: OnceLock::new() })
     }
 
     /// The schedulers, each once.
@@ -87,8 +90,30 @@ impl<'a> Evaluator<'a> {
         let runtime = times::time(options, Field::RuntimeNs, runtime_ns.or(options.comparison.runtime_ns))?;
         let variant = self.plan.setups[0].variant_with(options, setting)?;
         let planned = Planned::of(0, variant, seed, 0, runtime);
-        let outcome = self.plan.run_single(&planned, &self.control, &Unobserved, &mut [])?;
-        Ok(outcome.run)
+        self.choose_window()?;
+        let windowed = self.window_of(runtime_ns).map(|window| window.applied_to(&self.plan.setups[0].workload));
+        let scenario = self.plan.scenario_of(&planned, windowed.as_ref());
+        Ok(self.plan.run_scenario(&scenario, &planned, &self.control, &Unobserved, &mut [])?.run)
+    }
+
+    /// Chooses the window that all runs measure, in longer runs of the default settings; `None` if it is that of fio.
+    ///
+    /// # Errors
+    /// If such a run cannot begin.
+    pub(super) fn choose_window(&self) -> Result<Option<&MeasuredWindow>, Error> {
+        if self.window.get().is_none() {
+            let chosen = self.plan.choose_window(&self.plan.controls())?;
+            // Another thread may have chosen the same.
+            let _ = self.window.set(chosen);
+        }
+        Ok(self.window.get().and_then(Option::as_ref))
+    }
+
+    /// The chosen window, of at most this length; `None` to measure as fio does.
+    fn window_of(&self, length_ns: Option<u64>) -> Option<Window> {
+        let (window, _) = self.plan.windowed.get()?.as_ref()?;
+        let length_ns = length_ns.map_or(window.length_ns(), |length_ns| length_ns.min(window.length_ns()));
+        Some(Window { until: Nanos(window.from.0 + length_ns), ..*window })
     }
 
     /// Notices about the figures.
@@ -112,6 +137,9 @@ impl<'a> Evaluator<'a> {
 
     /// Virtual time of a run, ns; `None` unless every process is bounded by time.
     pub fn expected_ns(&self, runtime_ns: Option<u64>) -> Option<u64> {
+        if let Some(window) = self.window_of(runtime_ns) {
+            return Some(window.until.0);
+        }
         let runtime = runtime_ns.or(self.plan.options.comparison.runtime_ns).map(Nanos);
         load::expected_ns(&self.plan.setups[0].workload, runtime)
     }
@@ -119,6 +147,9 @@ impl<'a> Evaluator<'a> {
     /// The runtime of the longest process, ns, if shortening it does not change the load. `None` if processes start late or one
     /// after the other, or are not limited by time, or if files are written during the run.
     pub(super) fn shortenable_ns(&self) -> Option<u64> {
+        if let Some(window) = self.window_of(None) {
+            return Some(window.length_ns());
+        }
         let processes = &self.plan.setups[0].workload.processes;
         let starts_together =
             processes.iter().all(|process| process.schedule.start_delay.0 == 0 && process.schedule.phase == 0);

@@ -59,6 +59,7 @@ fn search_by(
     known: Vec<TuneRun>,
     observe: &dyn SearchObserver,
 ) -> Result<Tuning, TuneError> {
+    let window = evaluator.choose_window()?.cloned();
     let space = Space::of(search, prepared, evaluator, environment)?;
     let steps = rounds::planned(search, evaluator, &space, prepared.references.len())?;
     let figures = search.objective.figures().into_iter().cloned().collect();
@@ -120,6 +121,7 @@ fn search_by(
         settings_possible: space.size(),
         knobs: space.branches.into_iter().flat_map(|branch| branch.knobs).collect(),
         rounds,
+        window,
         found: outcome,
         front,
         effects,

@@ -53,6 +53,10 @@ pub(crate) struct Arguments {
     /// Stop after this number of runs, or after this much virtual time, with its unit (30m). [default: 200 runs]
     #[arg(long, value_name = "RUNS|TIME", value_parser = parse_budget)]
     pub(super) budget: Option<Budget>,
+    /// Measure as fio does, from the start of each job to its end. [default: only the time in which all jobs run and what happens only
+    /// after their start is over, found in longer runs of the default settings if that is cheap]
+    #[arg(long)]
+    pub(super) from_start: bool,
     /// Keep finished runs in a file. The same command resumes an interrupted search, or extends it with a larger budget.
     #[arg(long, value_name = "FILE")]
     pub(super) state: Option<PathBuf>,

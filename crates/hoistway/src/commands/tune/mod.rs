@@ -109,6 +109,7 @@ fn search(arguments: &Arguments) -> Result<Search> {
         kernels: vec![arguments.kernel.to_string()],
         hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
         schedulers: arguments.over.clone(),
+        lasting: !arguments.from_start,
         ..parse::common(&arguments.host_options, &arguments.run, arguments.guest_scheduler.as_slice())?
     };
     Ok(Search {

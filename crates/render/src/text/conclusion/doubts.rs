@@ -31,7 +31,7 @@ pub(super) fn doubts(analysis: &Analysis<'_>, verdict: &Verdict) -> Vec<String> 
     if failures::remark(analysis).is_some() {
         doubts.push("processes failed (see under the table)".to_owned());
     }
-    doubts.extend(super::window::doubt(document));
+    doubts.extend(document.window.as_ref().and_then(super::window::doubt));
     doubts.extend(settling(analysis));
     doubts.extend(outstanding(analysis));
     doubts.extend(verdict.focus.iter().filter_map(|focus| rare_stalls(analysis, &focus.figure)));

@@ -9,7 +9,7 @@ mod phrases;
 mod rates;
 mod sentences;
 mod setups;
-mod window;
+pub(crate) mod window;
 
 use hoistway_answer::analysis::Analysis;
 use hoistway_answer::document::Decision;
@@ -43,7 +43,7 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
         verdicts.iter().flat_map(|verdict| sentences_of(verdict).setup_sentences()).collect()
     };
     sentences.extend(rates::missed_rates(analysis));
-    sentences.extend(window::sentence(document));
+    sentences.extend(document.window.as_ref().map(window::sentence));
     if let Some(verdict) = verdicts.first() {
         // The same in every setup.
         if results.len() > 1 {

@@ -1,20 +1,18 @@
 //! What was measured, and what was left out.
 
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{MeasuredWindow, Unsteady};
 use hoistway_measure::settling::SettlingFigure;
 use hoistway_measure::units;
 
 /// The measured window, if it is not that of fio, and what the start is like.
-pub(super) fn sentence(document: &ResultsDocument) -> Option<String> {
-    let window = document.window.as_ref()?;
+pub(crate) fn sentence(window: &MeasuredWindow) -> String {
     let MeasuredWindow { from_seconds, until_seconds, own_until_seconds, .. } = window;
     let [from, until, own] = [from_seconds, until_seconds, own_until_seconds].map(|seconds| units::seconds(*seconds));
     let settled = window.unsteady.iter().filter(|unsteady| unsteady.seconds.is_some());
     let most = settled.max_by(|a, b| a.difference.abs().total_cmp(&b.difference.abs()));
-    Some(match most {
+    match most {
         Some(unsteady) => format!(
-            "In the first {} {} is unlike later ({}). In a longer run that ends, and the figures are from {from} to {until}; \
+            "In the first {} {} is unlike later ({}), so the figures are from {from} to {until} of a longer run; \
              --from-start gives those of the load's own {own}.",
             units::seconds(unsteady.seconds.unwrap_or_default()),
             name(unsteady),
@@ -23,12 +21,11 @@ pub(super) fn sentence(document: &ResultsDocument) -> Option<String> {
         None => format!(
             "The figures are from {from} to {until}, while all jobs run; --from-start gives each job's own time."
         ),
-    })
+    }
 }
 
 /// What had not settled in the longer runs.
-pub(super) fn doubt(document: &ResultsDocument) -> Option<String> {
-    let window = document.window.as_ref()?;
+pub(crate) fn doubt(window: &MeasuredWindow) -> Option<String> {
     let unsettled = window.unsteady.iter().find(|unsteady| unsteady.seconds.is_none())?;
     let until = units::seconds(window.until_seconds);
     Some(format!("{} had not settled after {until} ({})", name(unsettled), unlike(unsettled)))

@@ -5,6 +5,7 @@ use hoistway_answer::tuning::{SearchOutcome, Setting, SettingResult, Tuning};
 use hoistway_answer::verdict::SMALLEST_EFFECT;
 
 use super::cells::shown;
+use crate::text::conclusion::window;
 use crate::text::conclusion::{change, change_between, figure_in_words, may_lose_more, shift_in_words};
 use crate::text::words::{device_name, list};
 use hoistway_measure::units;
@@ -20,6 +21,8 @@ pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
     let Some(found) = &tuning.found else { return Vec::new() };
     let mut sentences = vec![first(tuning, found)];
     sentences.extend(missing_scheduler_notice(tuning, &found.best.setting));
+    sentences.extend(tuning.window.as_ref().map(window::sentence));
+    sentences.extend(tuning.window.as_ref().and_then(window::doubt).map(|doubt| format!("Uncertain: {doubt}.")));
     if !found.holds {
         return sentences;
     }
