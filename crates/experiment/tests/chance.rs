@@ -26,6 +26,7 @@ fn compared(load: &str, repeats: u32, runtime_ns: Option<u64>) -> ResultsDocumen
         seed: 1000,
         repeats,
         runtime_ns,
+        lasting: true,
         ..Comparison::default()
     }
     .run(&Alone)

@@ -15,6 +15,7 @@ use crate::class::{Class, Evidence};
 use crate::gather::{self, GatheredRecording};
 use crate::histogram::Histogram;
 use crate::log::{Entry, EntryLog, Kind as EntryKind};
+use crate::roles;
 use crate::steps::{Plug, Reading, Step, Steps, Store, Writer};
 use crate::stream::{Kind, Latency, Stream};
 use crate::ticks::CoarseClock;
@@ -144,6 +145,7 @@ impl Program {
                 findings.streams[stream].untested.push(on);
             }
         }
+        roles::name_by_role(&mut findings.streams);
         // I/Os within one tick of a coarse clock were not necessarily submitted together.
         let has_plugs = gathered.has_plugs || gathered.tick.is_some();
         let store = findings.write_steps(log, &assignment, &gathered.tasks, has_plugs).map_err(file_error)?;
@@ -252,6 +254,7 @@ struct StreamFindings {
     activities: Vec<Activity>,
     jobs: Vec<Activity>,
     read_latency: Vec<Histogram>,
+    discard_latency: Vec<Histogram>,
     write_latency: Vec<Histogram>,
     end_sectors: Vec<u64>,
     end_bytes: u64,
@@ -273,6 +276,7 @@ impl StreamFindings {
             activities: vec![Activity::default(); count],
             jobs: vec![Activity::default(); assignment.streams_of_job.len()],
             read_latency: vec![Histogram::default(); count],
+            discard_latency: vec![Histogram::default(); count],
             write_latency: vec![Histogram::default(); count],
             end_sectors: vec![u64::MAX; count],
             streams,
@@ -304,6 +308,7 @@ impl StreamFindings {
         })?;
         for (index, stream) in self.streams.iter_mut().enumerate() {
             stream.read_latency = latency(&self.read_latency[index]);
+            stream.discard_latency = latency(&self.discard_latency[index]);
             stream.write_latency = latency(&self.write_latency[index]);
         }
         Ok(timeline.finish(span_ns))
@@ -342,7 +347,11 @@ impl StreamFindings {
             EntryKind::Completed => {
                 stream.last_ns = now_ns;
                 let is_read = flags.has(Flags::READ);
-                let latencies = if is_read { &mut self.read_latency } else { &mut self.write_latency };
+                let latencies = match flags {
+                    _ if is_read => &mut self.read_latency,
+                    flags if flags.has(Flags::DISCARD) => &mut self.discard_latency,
+                    _ => &mut self.write_latency,
+                };
                 latencies[index].add(entry.value);
                 timeline::add_completion(&mut stream.over_time, now_ns, is_read, entry.value);
             }
@@ -459,30 +468,10 @@ fn latency(histogram: &Histogram) -> Latency {
 
 fn empty_stream(stream: &NewStream, span_ns: u64) -> Stream {
     Stream {
-        name: stream.name.clone(),
         pid: stream.pid,
         tasks: stream.tasks,
-        cgroup: None,
         kind: stream.kind,
-        ios: 0,
-        reads: (0, 0),
-        writes: (0, 0),
-        discards: (0, 0),
-        flushes: 0,
-        sync_writes: 0,
-        durable_writes: 0,
-        sequential: 0,
-        first_ns: 0,
-        last_ns: 0,
-        class: Class::Undecided,
-        evidence: Evidence::default(),
-        pool: None,
-        hidden_depth: None,
-        waits: Vec::new(),
-        untested: Vec::new(),
-        think_ns: None,
-        read_latency: Latency::default(),
-        write_latency: Latency::default(),
         over_time: timeline::slices_of_stream(span_ns),
+        ..Stream::of_task(stream.name.clone())
     }
 }

@@ -16,6 +16,7 @@ mod histogram;
 mod infer;
 mod log;
 mod replay;
+mod roles;
 mod steps;
 mod stream;
 mod ticks;

@@ -128,7 +128,7 @@ impl Program {
     fn names(&self, options: &ReplayOptions) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for stream in &self.streams {
-            let is_wanted = options.streams.is_empty() || options.streams.contains(&stream.name);
+            let is_wanted = options.streams.is_empty() || options.streams.iter().any(|text| stream.is_called(text));
             if is_wanted && !names.contains(&&*stream.name) {
                 names.push(&stream.name);
             }
@@ -158,7 +158,7 @@ impl Program {
         reading.is_open |= options.mode == Mode::Timed;
         let mut depth = recorded.evidence.depth_max.max(1);
         let mut fixed_depth: Option<FixedDepth> = None;
-        let mut requested_depth = find_by_name(&options.depths, &recorded.name).unwrap_or(0);
+        let mut requested_depth = find_by_name(&options.depths, recorded).unwrap_or(0);
         for change in options.changes.iter().filter(|change| change.stream() == stream) {
             match *change {
                 Change::Open { .. } => reading.is_open = true,
@@ -206,7 +206,7 @@ impl Program {
         replay.waits_on = Some(waits_on.into());
         let mut process = Process::new(&recorded.name, file, Pattern::default());
         process.issue = Issue::asynchronous(depth);
-        process.standing.io_priority = find_by_name(&options.priorities, &recorded.name);
+        process.standing.io_priority = find_by_name(&options.priorities, recorded);
         if let Some(id) = recorded.cgroup {
             process.standing.cgroup = Some(format!("/{id}"));
             let weight = options.cgroup_weights.iter().find(|(other, _)| *other == id);
@@ -222,8 +222,10 @@ impl Program {
     }
 }
 
-fn find_by_name<T: Copy>(list: &[(String, T)], name: &str) -> Option<T> {
-    list.iter().find(|(other, _)| other == name).map(|(_, value)| *value)
+/// What was asked for a stream; for its own name rather than for that of its task.
+fn find_by_name<T: Copy>(list: &[(String, T)], stream: &Stream) -> Option<T> {
+    let own = list.iter().find(|(text, _)| *text == stream.name);
+    own.or_else(|| list.iter().find(|(text, _)| stream.is_called(text))).map(|(_, value)| *value)
 }
 
 /// Maps recorded offsets to those of a copy.

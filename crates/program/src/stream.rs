@@ -71,8 +71,11 @@ pub struct Wait {
 /// One stream.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Stream {
-    /// Name of the task, and of its job.
+    /// Name of its job: that of the task, or what it does if tasks of this name have several roles.
     pub name: String,
+    /// Name of the task.
+    #[serde(default)]
+    pub task_name: String,
     /// The task; `None` for several tasks.
     pub pid: Option<u32>,
     /// Number of tasks.
@@ -118,6 +121,9 @@ pub struct Stream {
     pub think_ns: Option<u64>,
     /// Latencies of reads.
     pub read_latency: Latency,
+    /// Latencies of discards.
+    #[serde(default)]
+    pub discard_latency: Latency,
     /// Latencies of everything else.
     pub write_latency: Latency,
     /// Completions in slices of equal length.
@@ -125,6 +131,46 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// A stream of a task of a program, so far without I/Os.
+    pub(crate) fn of_task(name: String) -> Stream {
+        Stream {
+            task_name: name.clone(),
+            name,
+            pid: None,
+            tasks: 1,
+            cgroup: None,
+            kind: Kind::Task,
+            ios: 0,
+            reads: (0, 0),
+            writes: (0, 0),
+            discards: (0, 0),
+            flushes: 0,
+            sync_writes: 0,
+            durable_writes: 0,
+            sequential: 0,
+            first_ns: 0,
+            last_ns: 0,
+            class: Class::Undecided,
+            evidence: Evidence::default(),
+            pool: None,
+            hidden_depth: None,
+            waits: Vec::new(),
+            untested: Vec::new(),
+            think_ns: None,
+            read_latency: Latency::default(),
+            discard_latency: Latency::default(),
+            write_latency: Latency::default(),
+            over_time: Vec::new(),
+        }
+    }
+
+    /// Whether a user means this stream: by its own name, by the name of its task, which may have streams of several roles, or by its PID.
+    #[must_use]
+    pub fn is_called(&self, text: &str) -> bool {
+        let is_pid = |pid: u32| text.parse() == Ok(pid);
+        self.name == text || self.task_name == text || self.pid.is_some_and(is_pid)
+    }
+
     /// The streams whose completions are stored with each step: first those that it waits for.
     pub(crate) fn may_wait_for(&self) -> impl Iterator<Item = usize> {
         self.waits.iter().map(|wait| wait.on).chain(self.untested.iter().copied()).take(WAITS_MAX)

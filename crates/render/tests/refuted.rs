@@ -124,7 +124,7 @@ proptest! {
     ) {
         let mut document = compared(&shapes);
         let row = |(ios, factor): &(f64, f64)| CheckedLatency {
-            job: "reads".to_owned(), operation: Operation::Read, ios: *ios, observed_ns: 1e6 * factor, model_ns: 1e6,
+            job: "reads".to_owned(), operation: Operation::Read, ios: *ios, observed_ns: 1e6 * factor, model_ns: 1e6, model_ios: None,
         };
         let check = DeviceCheck {
             setup: 0, disk: "sda".to_owned(), under: "none".to_owned(), rows: rows.iter().map(row).collect(),

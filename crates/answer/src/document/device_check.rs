@@ -8,6 +8,8 @@ use hoistway_measure::Operation;
 /// If mean latencies differ by this factor, the devices are taken for different ones. An assumption: drives of one class are assumed to
 /// stay below it, and to rank the schedulers in the same order.
 const MISMATCH_FACTOR: f64 = 3.0;
+/// A model that does less than this share of what the disk was seen to do is of another device.
+const RATE_SHARE_MIN: f64 = 0.9;
 /// An operation is compared if at least one in this many I/Os is of this operation.
 const IOS_PER_COUNTED: f64 = 20.0;
 
@@ -37,6 +39,9 @@ pub struct CheckedLatency {
     pub observed_ns: f64,
     /// On the model, ns.
     pub model_ns: f64,
+    /// I/Os of it a second that the model did when asked for as many as were observed; `None` in documents that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_ios: Option<f64>,
 }
 
 impl CheckedLatency {
@@ -45,6 +50,12 @@ impl CheckedLatency {
     pub fn factor(&self) -> f64 {
         let ratio = self.model_ns / self.observed_ns;
         ratio.max(ratio.recip())
+    }
+
+    /// Whether the model cannot do what the disk was seen to do, whatever its latencies.
+    #[must_use]
+    pub fn is_too_slow(&self) -> bool {
+        self.model_ios.is_some_and(|ios| ios < RATE_SHARE_MIN * self.ios)
     }
 }
 
@@ -55,7 +66,7 @@ pub struct DeviceMismatch {
     pub disk: String,
     /// The scheduler that the model ran under.
     pub under: String,
-    /// The operations whose latencies differ too much.
+    /// The operations whose latencies differ too much, or of which it does too few.
     pub rows: Vec<CheckedLatency>,
 }
 
@@ -65,7 +76,9 @@ impl ResultsDocument {
     pub fn device_mismatch(&self, setup: u32) -> Option<DeviceMismatch> {
         let check = self.device_checks.iter().find(|check| check.setup == setup)?;
         let all: f64 = check.rows.iter().map(|row| row.ios).sum();
-        let is_mismatch = |row: &&CheckedLatency| row.ios * IOS_PER_COUNTED >= all && row.factor() >= MISMATCH_FACTOR;
+        let is_mismatch = |row: &&CheckedLatency| {
+            row.ios * IOS_PER_COUNTED >= all && (row.factor() >= MISMATCH_FACTOR || row.is_too_slow())
+        };
         let rows: Vec<CheckedLatency> = check.rows.iter().filter(is_mismatch).cloned().collect();
         (!rows.is_empty()).then(|| DeviceMismatch { disk: check.disk.clone(), under: check.under.clone(), rows })
     }

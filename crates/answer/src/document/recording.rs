@@ -39,13 +39,42 @@ pub struct RecordingSummary {
     pub is_too_lossy: bool,
 }
 
+/// A replay whose mean latency or rate differs by this factor from the recording is of another program or device.
+const MISMATCH_FACTOR: f64 = 1.5;
+/// An operation of a job is compared if at least one in this many I/Os is of it.
+const IOS_PER_COUNTED: u64 = 20;
+
 impl RecordingSummary {
+    /// The operations of jobs, of those with a share in the recording, whose replay differs from it by more than this factor in the mean
+    /// latency or in the rate.
+    fn off_by(&self, factor: f64) -> impl Iterator<Item = &SelfCheck> {
+        let all: u64 = self.self_check.iter().map(|check| check.ios).sum();
+        self.self_check.iter().filter(move |check| check.ios * IOS_PER_COUNTED >= all && check.factor() >= factor)
+    }
+
+    /// Where the replay under the recorded scheduler is not what was recorded: figures of it say nothing about the recorded machine, and
+    /// there is no verdict. Empty if it fits, or if the replay was asked to differ. Of discards device models know too little to be wrong.
+    pub fn mismatches(&self) -> impl Iterator<Item = &SelfCheck> {
+        let is_as_recorded = self.speed == 1.0 && self.copies == 1;
+        let is_modelled = |check: &&SelfCheck| check.operation != Operation::Trim;
+        self.off_by(MISMATCH_FACTOR).filter(move |_| is_as_recorded).filter(is_modelled)
+    }
+
     /// Number of recorded I/Os of an operation of a job.
     #[must_use]
     pub fn ios_of(&self, job: &str, operation: Operation) -> u64 {
         let streams = self.streams.iter().filter(|stream| stream.name == job);
-        streams.map(|stream| if operation == Operation::Read { stream.reads } else { stream.writes }).sum()
+        let count = |stream: &RecordedStream| match operation {
+            Operation::Read => stream.reads,
+            Operation::Trim => stream.discards,
+            Operation::Write | Operation::Sync => stream.writes,
+        };
+        streams.map(count).sum()
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The recorded streams with one name.
@@ -62,6 +91,9 @@ pub struct RecordedStream {
     pub reads: u64,
     /// Number of writes, without flushes.
     pub writes: u64,
+    /// Number of discards.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub discards: u64,
     /// Number of flushes, and of writes with a preflush or FUA.
     pub durable: u64,
     /// Mean size of reads and writes, bytes.
@@ -93,7 +125,7 @@ pub struct RecordedSeries {
 pub struct SelfCheck {
     /// The job.
     pub job: String,
-    /// Reads or writes.
+    /// Reads, writes (with flushes) or discards.
     pub operation: Operation,
     /// Number of recorded I/Os.
     pub ios: u64,
@@ -108,6 +140,16 @@ pub struct SelfCheck {
 }
 
 impl SelfCheck {
+    /// The larger of the factors by which the mean latency and the rate of the replay differ from the recording: 1 if they are equal.
+    #[must_use]
+    pub fn factor(&self) -> f64 {
+        let between = |recorded: f64, replayed: f64| {
+            let ratio = replayed / recorded;
+            if ratio.is_finite() && ratio > 0.0 { ratio.max(ratio.recip()) } else { 1.0 }
+        };
+        between(self.recorded_ns, self.replayed_ns).max(between(self.recorded_iops, self.replayed_iops))
+    }
+
     /// Relative error of the replay's mean latency: 0.1 means 10 % longer than recorded.
     #[must_use]
     pub fn off(&self) -> f64 {

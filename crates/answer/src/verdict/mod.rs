@@ -42,7 +42,8 @@ pub(crate) use self::shifts::{can_outweigh, is_reported_though_uncertain, shown}
 use crate::analysis::{Analysis, Estimate};
 pub use crate::document::SMALLEST_EFFECT;
 use crate::document::{
-    Aspect, Candidate, Change, Decision, DiskGroup, FocusFrom, Outcome, ResultsDocument, Statistics, Verdict,
+    Aspect, Candidate, Change, Decision, DiskGroup, FocusFrom, Outcome, RecordingSummary, ResultsDocument, Statistics,
+    Verdict,
 };
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
@@ -63,11 +64,12 @@ pub fn judge(document: &ResultsDocument) -> (Statistics, Vec<Verdict>) {
 }
 
 /// The verdict on each setup: none on a setup whose device is not the observed one, and none at all if settings changed during runs, as a
-/// row then mixes several settings, or if the recording that was the load lacks too much.
+/// row then mixes several settings, or if the recording that was the load lacks too much or its replay is not what was recorded.
 pub fn verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
     let document = analysis.document;
     let recording = document.recording.as_deref();
-    if !document.writes.is_empty() || recording.is_some_and(|recording| recording.is_too_lossy) {
+    let says_nothing = |recording: &RecordingSummary| recording.is_too_lossy || recording.mismatches().next().is_some();
+    if !document.writes.is_empty() || recording.is_some_and(says_nothing) {
         return Vec::new();
     }
     let mut verdicts = match &document.disk_groups[..] {

@@ -139,7 +139,7 @@ impl Load {
                 }
             }
         };
-        if !options.comparison.replay.is_default() {
+        if load.rates.is_none() && !options.comparison.replay.is_default() {
             let problem =
                 "options of a replay need a recording (expected a recording of block I/O instead of a job file)";
             return Err(Error::new(Field::Load, format_args!("{}: {problem}", load.name)));

@@ -7,6 +7,7 @@ use hoistway_answer::document::{CheckedLatency, DeviceCheck, device_name};
 use hoistway_answer::{FigureName, ResultsDocument};
 use hoistway_trace::summary::{DirectionRates, Disk, Summary};
 
+use crate::comparison::Replay;
 use crate::comparison::environment::Options;
 use crate::comparison::error::Error;
 use crate::comparison::fields::Field;
@@ -30,16 +31,31 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// Chooses the busiest disk.
+    /// Chooses the requested disk, or the busiest.
     pub(crate) fn of(options: &Options<'_>, name: &str, summary: Summary) -> Result<Rates, Error> {
-        let busiest = summary.disks.first().filter(|disk| flows(disk).next().is_some()).cloned();
-        let Some(disk) = busiest else {
-            let problem = format!("{name}: {} shows no disk with I/O (expected one)", summary.tool);
-            return Err(Error::new(Field::Load, problem));
+        let requested = options.comparison.replay.device.as_deref();
+        let mut disks = summary.disks.iter().filter(|disk| flows(disk).next().is_some());
+        let is_requested =
+            |disk: &&Disk| requested.is_none_or(|name| disk.name == name.strip_prefix("/dev/").unwrap_or(name));
+        let Some(disk) = disks.clone().find(is_requested).cloned() else {
+            return Err(match (requested, disks.next()) {
+                (Some(text), Some(first)) => {
+                    let names = [&*first.name].into_iter().chain(disks.map(|disk| &*disk.name));
+                    let problem = format!(
+                        "{name} shows no such disk with I/O (expected one of {})",
+                        names.collect::<Vec<_>>().join(", ")
+                    );
+                    options.refuse(Field::RecordedDevice, text, problem)
+                }
+                _ => Error::new(Field::Load, format!("{name}: {} shows no disk with I/O (expected one)", summary.tool)),
+            });
         };
-        if !options.comparison.replay.is_default() {
-            let problem =
-                format!("{name}: options of a replay need a recording (expected one instead of {})", summary.tool);
+        let only_device = Replay { device: options.comparison.replay.device.clone(), ..Replay::default() };
+        if options.comparison.replay != only_device {
+            let problem = format!(
+                "{name}: options of a replay other than the device need a recording (expected one instead of {})",
+                summary.tool
+            );
             return Err(Error::new(Field::Load, problem));
         }
         Ok(Rates { summary, disk })
@@ -61,6 +77,17 @@ impl Rates {
             }
         }
         text
+    }
+
+    /// The class of devices that the disk's name says, if any: sd* may be anything.
+    pub(crate) fn suggested_device_class(&self) -> Option<&'static str> {
+        let is = |prefix: &str| self.disk.name.starts_with(prefix);
+        match () {
+            () if is("nvme") => Some("nvme"),
+            () if is("mmcblk") => Some("emmc"),
+            () if is("vd") || is("xvd") => Some("cloud-volume"),
+            () => None,
+        }
     }
 
     /// The figure that schedulers are ranked by: a latency, since the rates are fixed.
@@ -88,9 +115,14 @@ impl Rates {
             "The load was synthesised from {tool} output ({period}): {name} does {}.",
             words.collect::<Vec<_>>().join(", ")
         );
-        let others: Vec<&str> = self.summary.disks.iter().skip(1).map(|disk| &*disk.name).collect();
+        let others = self.summary.disks.iter().filter(|disk| disk.name != *name);
+        let with_use = |disk: &Disk| match disk.utilisation {
+            Some(utilisation) => format!("{} ({:.0} % busy)", disk.name, 100.0 * utilisation),
+            None => disk.name.clone(),
+        };
+        let others: Vec<String> = others.map(with_use).collect();
         if !others.is_empty() {
-            let _ = write!(sentence, " Less busy disks are left out: {}.", others.join(", "));
+            let _ = write!(sentence, " Left out (--recorded-device chooses): {}.", others.join(", "));
         }
         let limits = format!(
             "Averages hide bursts, sequential access, the distribution of sizes and dependencies: I/Os arrive at random times and \
@@ -139,6 +171,7 @@ impl Rates {
                 ios: flow.per_second,
                 observed_ns: flow.await_ms * 1e6,
                 model_ns: summary.lat_ns.mean,
+                model_ios: Some(summary.iops),
             })
         };
         let rows: Vec<CheckedLatency> = flows(&self.disk).filter_map(row).collect();

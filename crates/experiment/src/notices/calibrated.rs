@@ -8,14 +8,22 @@ use hoistway_blk::ground::Nanos;
 use hoistway_device::{CalibratedRange, Parameters, Preset};
 use hoistway_load::{Load, Process};
 
-/// A clause for each device that the load drives out of its calibrated range. `reads` is the share of reads among the
-/// load's I/Os. With guests all I/O goes to one device.
-pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, reads: f64) -> Vec<String> {
+/// What is known of a load beside its processes.
+#[derive(Clone, Copy)]
+pub(crate) struct Observed {
+    /// The share of reads among its I/Os.
+    pub(crate) reads: f64,
+    /// Of a recording, the most that was in flight: the processes of its replay have room for more.
+    pub(crate) outstanding: Option<u32>,
+}
+
+/// A clause for each device that the load drives out of its calibrated range. With guests all I/O goes to one device.
+pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, observed: Observed) -> Vec<String> {
     let mut doubts: BTreeMap<&str, String> = BTreeMap::new();
     for (file, preset) in (0..).zip(devices) {
         let processes: Vec<&Process> =
             workload.processes.iter().filter(|process| in_guests || process.files.contains(&file)).collect();
-        if let Some(doubt) = doubt(&processes, preset, reads) {
+        if let Some(doubt) = doubt(&processes, preset, observed) {
             doubts.entry(&preset.name).or_insert(doubt);
         }
     }
@@ -35,7 +43,7 @@ pub(crate) fn null_notice(devices: &[Preset]) -> Option<String> {
     ))
 }
 
-fn doubt(processes: &[&Process], preset: &Preset, reads: f64) -> Option<String> {
+fn doubt(processes: &[&Process], preset: &Preset, observed: Observed) -> Option<String> {
     if matches!(preset.parameters(), Parameters::Null(_)) {
         return None;
     }
@@ -47,21 +55,22 @@ fn doubt(processes: &[&Process], preset: &Preset, reads: f64) -> Option<String> 
         let words = calibration.valid_range.trim_end_matches('.').replace(". ", "; ");
         return Some(format!("the model of {name} holds for: {words}"));
     };
-    let outside = outside(range, processes, reads);
+    let outside = outside(range, processes, observed);
     (!outside.is_empty()).then(|| {
         format!("the model of {name} is not calibrated for {} (`hoistway devices {name}`)", outside.join(", "))
     })
 }
 
 /// The properties of the load that are out of the range.
-fn outside(range: &CalibratedRange, processes: &[&Process], reads: f64) -> Vec<String> {
+fn outside(range: &CalibratedRange, processes: &[&Process], observed: Observed) -> Vec<String> {
+    let reads = observed.reads;
     let any = |predicate: &dyn Fn(&Process) -> bool| processes.iter().any(|process| predicate(process));
     // A process that only syncs, as in a replay, has no size.
     let sizes =
         |size: fn(&Process) -> u32| processes.iter().map(move |process| size(process)).filter(|&bytes| bytes > 0);
     let smallest = sizes(|process| process.plan.block_bytes_min()).min().unwrap_or(range.io_bytes[0]);
     let largest = sizes(|process| process.plan.block_bytes_max()).max().unwrap_or(0);
-    let outstanding = outstanding(processes);
+    let outstanding = observed.outstanding.unwrap_or_else(|| outstanding(processes));
     let mut outside = Vec::new();
     if largest > range.io_bytes[1] {
         outside.push(format!("I/Os of {}", bytes(largest)));
@@ -125,7 +134,7 @@ mod tests {
     fn doubts_of(options: &str, device: &str, reads: f64) -> Vec<String> {
         let text = format!("[a]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\n{options}\n");
         let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
-        doubts(&workload, &[Preset::builtin(device).unwrap()], false, reads)
+        doubts(&workload, &[Preset::builtin(device).unwrap()], false, Observed { reads, outstanding: None })
     }
 
     #[test]

@@ -158,8 +158,14 @@ pub(crate) fn for_plan(
         document.disk_groups = setup.disk_groups();
     }
     let reads = share_of_reads(&document);
+    let outstanding = plan.load.recorded.as_ref().map(|recorded| recorded.outstanding());
     for setup in &plan.setups {
-        let mut doubts = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);
+        let mut doubts = calibrated::doubts(
+            &setup.workload,
+            &setup.devices,
+            setup.guests.is_some(),
+            calibrated::Observed { reads, outstanding },
+        );
         doubts.extend(behind::doubts(&setup.workload, &document.runs));
         doubts.extend(borders::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), &document.runs));
         doubts.extend(stacked::doubt(&setup.workload, setup.guests.is_some()));

@@ -19,6 +19,7 @@ use crate::comparison::fields::Field;
 use crate::comparison::kernel_option::KernelOption;
 use crate::comparison::{Devices, Profile, Vary};
 use crate::load::job_facts::JobFacts;
+use crate::load::rates::Rates;
 use crate::load::{self, Load};
 use crate::notices::{calibrated, effects, stable_merge};
 use crate::plan::queue_files::FileWrite;
@@ -83,7 +84,10 @@ impl Setup {
         };
         let suggested = match recorded {
             Some(recorded) => Some(recorded.suggested_device_class()),
-            None => load.page.as_ref().map(|page| page.device.as_str()),
+            None => {
+                let by_name = load.rates.as_ref().and_then(Rates::suggested_device_class);
+                load.page.as_ref().map(|page| page.device.as_str()).or(by_name)
+            }
         };
         let (devices, mut notices) = if in_guests {
             devices::choose_guest_host_device(options, requested, suggested)?

@@ -40,8 +40,8 @@ pub(crate) struct ReplayOptions {
     /// The scheduler that was active during the recording, to check the model.
     #[arg(long, value_name = "NAME")]
     pub(crate) recorded_under: Option<String>,
-    /// The device to replay, if the recording has several.
-    #[arg(long, value_name = "MAJOR,MINOR")]
+    /// The device to replay, if the recording has several; of iostat's output the disk, such as sdb. [default: the busiest]
+    #[arg(long, value_name = "MAJOR,MINOR|NAME")]
     pub(crate) recorded_device: Option<String>,
     /// Read the recording as a table: msr, alibaba, tencent, spc, systor17, fiu, mqsim, or the number of each column, from 1,
     /// with its unit: time=1:us,op=2:R/W,offset=3:bytes,size=4:bytes,response=5:us,dev=6,pid=7.

@@ -169,7 +169,7 @@ fn iostat_output_is_a_load_of_rates_and_a_check_of_the_model() {
         assert!(all.iter().any(|one| one.as_str().unwrap().contains(words)), "no {words:?} in {all:?}");
     };
     said("notices", "sda does 100 reads a second of 16.0 KiB, 44.00 ms each");
-    said("notices", "Less busy disks are left out: sdb.");
+    said("notices", "Left out (--recorded-device chooses): sdb");
     said("notices", "blktrace -d /dev/sda -w 30 -o sda; hoistway compare sda.blktrace.0");
     let check = &document["device_checks"][0];
     assert_eq!((&check["disk"], &check["rows"][0]["observed_ns"]), (&json!("sda"), &json!(44e6)), "{check}");

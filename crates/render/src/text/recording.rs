@@ -1,9 +1,10 @@
 //! Text about a recorded load: its contents, the accuracy of its replay, and what the recommendation depends on.
 
+use crate::text::columns::value;
 use hoistway_answer::analysis::{Analysis, Row};
 use hoistway_answer::document::{AlternativeProgram, PartsCheck, RecordedStream, RecordingSummary, SelfCheck, Verdict};
 use hoistway_answer::{Figure, ResultsDocument};
-use hoistway_measure::size_in_words;
+use hoistway_measure::{Operation, size_in_words};
 
 use hoistway_measure::units;
 
@@ -87,6 +88,9 @@ fn stream_text(stream: &RecordedStream) -> String {
             parts.push(format!("{share:.0} % reads, {size}"));
         }
     }
+    if stream.discards > 0 {
+        parts.push(format!("{} discards", thousands(stream.discards)));
+    }
     if stream.durable > 0 {
         parts.push(format!("{} flushes or FUA", thousands(stream.durable)));
     }
@@ -129,11 +133,16 @@ fn row(check: &SelfCheck) -> String {
     format!(
         "{} {}s {}, recorded {} ({:+.0} %)",
         check.job,
-        check.operation.name(),
+        if check.operation == Operation::Trim { "discard" } else { check.operation.name() },
         units::latency(check.replayed_ns, true),
         units::latency(check.recorded_ns, true),
         check.off() * 100.0
     )
+}
+
+fn row_with_rates(check: &SelfCheck) -> String {
+    let [replayed, recorded] = [check.replayed_iops, check.recorded_iops].map(|iops| value(Figure::Iops, iops, false));
+    format!("{}, {replayed} a second, recorded {recorded}", row(check))
 }
 
 /// Sentences of the conclusion about a recording: where the model does not fit, what the recommendation depends on, and doubts, which
@@ -148,7 +157,15 @@ pub(crate) fn sentences(document: &ResultsDocument, verdicts: &[Verdict]) -> (Ve
         .filter(|check| check.off().abs() > OFF_MAX && check.ios * 20 > all)
         .map(row)
         .collect();
-    if !off.is_empty() {
+    let mismatches: Vec<String> = recording.mismatches().take(STREAMS_MAX).map(row_with_rates).collect();
+    if !mismatches.is_empty() {
+        before.push(format!(
+            "No verdict: under {}, the replay is not what was recorded: {}. Either the device model does not fit (choose one with --device, or \
+             calibrate one), or the recording was made under another scheduler (--recorded-under) or with another queue (--nr-requests).",
+            recording.recorded_under.as_deref().unwrap_or("the recorded scheduler"),
+            mismatches.join("; ")
+        ));
+    } else if !off.is_empty() {
         before.push(format!(
             "The replay does not match the recording: {}. Either the device model does not fit (choose one with --device, or calibrate \
              one), or the recording was made under another scheduler (--recorded-under) or with another queue (--nr-requests).",

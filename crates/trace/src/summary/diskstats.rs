@@ -11,6 +11,8 @@ struct Counters {
     name: String,
     by_direction: [[u64; 3]; 3],
     flushes: u64,
+    /// Time with I/O in flight.
+    busy_ms: u64,
 }
 
 /// Parses `MAJOR MINOR NAME` and 11, 15 or 17 counters.
@@ -27,6 +29,7 @@ fn counters(line: &str) -> Option<Counters> {
         name: words[2].to_owned(),
         by_direction: [direction(0), direction(4), direction(11)],
         flushes: all[15],
+        busy_ms: all[9],
     })
 }
 
@@ -77,7 +80,8 @@ fn read(text: &str) -> Result<Summary, Unusable> {
             DirectionRates { per_second: ios / seconds, bytes: mean(sectors * 512.0), await_ms: mean(ms) }
         });
         let flushes_per_second = difference(after.flushes, before.flushes) / seconds;
-        Some(Disk { name: after.name.clone(), reads, writes, discards, flushes_per_second })
+        let utilisation = Some(difference(after.busy_ms, before.busy_ms) / 1e3 / seconds);
+        Some(Disk { name: after.name.clone(), reads, writes, discards, flushes_per_second, utilisation })
     };
     let disks = after.iter().filter_map(rates_of_disk).collect();
     Ok(Summary::new("/proc/diskstats", format!("{seconds:.0} s between the snapshots"), disks))

@@ -20,6 +20,7 @@ enum Field {
     DiscardAwait,
     /// The common latency of reads and writes, in old versions.
     Await,
+    Utilisation,
 }
 
 fn field(name: &str) -> Option<Field> {
@@ -44,6 +45,7 @@ fn field(name: &str) -> Option<Field> {
         "w_await" => Field::WriteAwait,
         "d_await" => Field::DiscardAwait,
         "await" => Field::Await,
+        "%util" | "util" => Field::Utilisation,
         _ => return None,
     })
 }
@@ -55,6 +57,8 @@ struct Sums {
     /// For reads, writes and discards: I/Os a second, bytes a second, and milliseconds of all I/Os a second.
     by_direction: [[f64; 3]; 3],
     flushes: f64,
+    /// In percent.
+    utilisation: Option<f64>,
 }
 
 impl Sums {
@@ -66,6 +70,7 @@ impl Sums {
                 Field::Writes => rates[1] = value,
                 Field::Discards => rates[2] = value,
                 Field::Flushes => self.flushes += value,
+                Field::Utilisation => *self.utilisation.get_or_insert(0.0) += value,
                 Field::ReadBytes(unit) => bytes[0] = value * unit,
                 Field::WriteBytes(unit) => bytes[1] = value * unit,
                 Field::DiscardBytes(unit) => bytes[2] = value * unit,
@@ -90,7 +95,14 @@ impl Sums {
             bytes: if ios > 0.0 { bytes / ios } else { 0.0 },
             await_ms: if ios > 0.0 { ms / ios } else { 0.0 },
         });
-        Disk { name: self.name, reads, writes, discards, flushes_per_second: self.flushes / reports }
+        Disk {
+            name: self.name,
+            reads,
+            writes,
+            discards,
+            flushes_per_second: self.flushes / reports,
+            utilisation: self.utilisation.map(|percent| percent / reports / 100.0),
+        }
     }
 }
 

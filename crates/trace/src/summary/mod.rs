@@ -32,6 +32,8 @@ pub struct Disk {
     pub discards: DirectionRates,
     /// Flushes a second.
     pub flushes_per_second: f64,
+    /// Share of the time in which it had I/O, 0 to 1, if the tool says.
+    pub utilisation: Option<f64>,
 }
 
 impl Disk {
@@ -39,6 +41,13 @@ impl Disk {
     #[must_use]
     pub fn per_second(&self) -> f64 {
         self.reads.per_second + self.writes.per_second + self.discards.per_second
+    }
+
+    /// Mean number of I/Os in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> f64 {
+        let of = |rates: &DirectionRates| rates.per_second * rates.await_ms / 1e3;
+        of(&self.reads) + of(&self.writes) + of(&self.discards)
     }
 
     /// Whether it is stacked: its I/Os appear again on the disks below it.
@@ -76,7 +85,9 @@ impl Summary {
             disk.per_second() > 0.0 && !is_part && !disk.is_stacked()
         };
         let mut disks: Vec<Disk> = all.iter().filter(is_reported).cloned().collect();
-        disks.sort_by(|left, right| right.per_second().total_cmp(&left.per_second()));
+        // An SSD does more I/Os a second while it is hardly busy than a hard disk at its limit.
+        let busy = |disk: &Disk| (disk.utilisation.unwrap_or(0.0), disk.in_flight(), disk.per_second());
+        disks.sort_by(|left, right| busy(right).partial_cmp(&busy(left)).unwrap_or(std::cmp::Ordering::Equal));
         Summary { tool, period, disks }
     }
 }
@@ -171,6 +182,27 @@ mod tests {
         let summary = Summary::new("x", String::new(), all);
         let names: Vec<&str> = summary.disks.iter().map(|disk| &*disk.name).collect();
         assert_eq!(names, ["loop10", "sdb", "nvme0n1"], "sda has no I/O");
+    }
+
+    #[test]
+    fn the_busiest_disk_is_the_one_that_is_busy_longest_and_then_the_one_with_most_in_flight() {
+        let disk = |name: &str, per_second: f64, await_ms: f64, utilisation: Option<f64>| Disk {
+            name: name.to_owned(),
+            reads: DirectionRates { per_second, await_ms, bytes: 4096.0 },
+            utilisation,
+            ..Disk::default()
+        };
+        let order = |all: Vec<Disk>| -> Vec<String> {
+            Summary::new("x", String::new(), all).disks.into_iter().map(|disk| disk.name).collect()
+        };
+        let all = vec![
+            disk("nvme0n1", 9e3, 0.1, Some(0.09)),
+            disk("sda", 90.0, 55.0, Some(1.0)),
+            disk("sdb", 90.0, 90.0, Some(1.0)),
+        ];
+        assert_eq!(order(all), ["sdb", "sda", "nvme0n1"]);
+        let unsaid = vec![disk("nvme0n1", 9e3, 0.1, None), disk("sda", 90.0, 55.0, None)];
+        assert_eq!(order(unsaid), ["sda", "nvme0n1"]);
     }
 
     #[test]

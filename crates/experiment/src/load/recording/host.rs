@@ -61,7 +61,7 @@ pub(super) fn priorities(host: &RecordedHost, program: &Program) -> Vec<(String,
     let mut priorities: Vec<(String, IoPriority)> = Vec::new();
     for stream in &program.streams {
         let mut task_priorities =
-            host.tasks.iter().filter(|task| task.name == stream.name).map(|task| task.io_priority.as_deref());
+            host.tasks.iter().filter(|task| task.name == stream.task_name).map(|task| task.io_priority.as_deref());
         let Some(first) = task_priorities.next() else { continue };
         let is_known = priorities.iter().any(|(name, _)| *name == stream.name);
         if let Some(priority) =

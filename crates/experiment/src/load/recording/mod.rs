@@ -147,6 +147,11 @@ impl Recorded {
         Ok(JobFile { load, notices: self.notices(options) })
     }
 
+    /// Upper bound of the I/Os that were in flight at any time.
+    pub(crate) fn outstanding(&self) -> u32 {
+        self.program.streams.iter().map(|stream| stream.evidence.depth_max.max(1)).sum()
+    }
+
     /// The demand of the streams with this name; `None` for tasks with too few I/Os to infer it.
     pub(crate) fn demand(&self, name: &str) -> Option<JobDemand> {
         let is_known = |stream: &&Stream| stream.name == name && stream.kind != Kind::Others;

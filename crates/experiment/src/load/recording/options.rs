@@ -54,13 +54,13 @@ pub(super) fn replay(options: &Options<'_>, program: &Program) -> Result<ReplayO
         return Err(options.refuse(Field::Copies, requested.copies, format!("expected 1 to {COPIES_MAX}")));
     }
     let check_stream = |field: Field, name: &String| {
-        if program.streams.iter().any(|stream| stream.name == *name) {
+        if program.streams.iter().any(|stream| stream.is_called(name)) {
             return Ok(());
         }
         let mut names: Vec<&str> = program.streams.iter().map(|stream| &*stream.name).collect();
         names.dedup();
         let hint = nearest::hint(name, names.iter().copied());
-        let problem = format!("no stream of that name ({hint}expected one of {})", names.join(", "));
+        let problem = format!("no stream of that name or PID ({hint}expected one of {})", names.join(", "));
         Err(options.refuse(field, name, problem))
     };
     requested.streams.iter().try_for_each(|name| check_stream(Field::Streams, name))?;

@@ -21,6 +21,7 @@ impl Recorded {
             let sum = |figure: fn(&Stream) -> u64| job_streams.iter().map(|stream| figure(stream)).sum::<u64>();
             let (reads, writes) = (sum(|stream| stream.reads.0), sum(|stream| stream.writes.0));
             let bytes = sum(|stream| stream.reads.1 + stream.writes.1);
+            let discards = sum(|stream| stream.discards.0);
             let mut waits_for: Vec<String> = job_streams
                 .iter()
                 .flat_map(|stream| &stream.waits)
@@ -45,6 +46,7 @@ impl Recorded {
                 ios: sum(|stream| stream.ios),
                 reads,
                 writes,
+                discards,
                 durable: sum(|stream| stream.flushes + stream.durable_writes),
                 mean_bytes: bytes as f64 / (reads + writes).max(1) as f64,
                 arrival: arrival.to_owned(),
@@ -83,7 +85,8 @@ impl Recorded {
     fn job_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for stream in &self.program.streams {
-            let is_replayed = self.replay.streams.is_empty() || self.replay.streams.contains(&stream.name);
+            let is_replayed =
+                self.replay.streams.is_empty() || self.replay.streams.iter().any(|text| stream.is_called(text));
             if is_replayed && !names.contains(&&*stream.name) {
                 names.push(&stream.name);
             }
@@ -108,7 +111,7 @@ impl Recorded {
                 .filter(|run| run.variant.label == label)
                 .flat_map(|run| run.jobs.iter().filter(|job| job.name == name))
                 .collect();
-            for operation in [Operation::Read, Operation::Write] {
+            for operation in [Operation::Read, Operation::Write, Operation::Trim] {
                 let (mut ios, mut sum_ns, mut recorded_iops) = (0, 0.0, 0.0);
                 for stream in self.program.streams.iter().filter(|stream| stream.name == name) {
                     let latency = latency_of(stream, operation);
@@ -130,7 +133,11 @@ impl Recorded {
 }
 
 fn latency_of(stream: &Stream, operation: Operation) -> Latency {
-    if operation == Operation::Read { stream.read_latency } else { stream.write_latency }
+    match operation {
+        Operation::Read => stream.read_latency,
+        Operation::Trim => stream.discard_latency,
+        Operation::Write | Operation::Sync => stream.write_latency,
+    }
 }
 
 /// The recorded I/O of some streams over time, without the ramp.
@@ -159,7 +166,7 @@ fn over_time(streams: &[&Stream]) -> Vec<RecordedSeries> {
     all.filter(|recorded| recorded.series.ios.iter().any(|ios| *ios > 0)).collect()
 }
 
-/// Mean latency and rate of an operation in the runs of a job: flushes and trims count as writes, as in the recording.
+/// Mean latency and rate of an operation in the runs of a job: flushes count as writes, as in the recording.
 fn replayed_figures(jobs: &[&JobSummary], operation: Operation) -> Option<(f64, f64)> {
     let (mut ios, mut sum_ns, mut iops) = (0.0, 0.0, 0.0);
     let mut add = |count: u64, mean_ns: f64, rate: f64| {
@@ -169,7 +176,8 @@ fn replayed_figures(jobs: &[&JobSummary], operation: Operation) -> Option<(f64, 
     };
     for job in jobs {
         for summary in &job.operations {
-            if (summary.operation == Operation::Read) == (operation == Operation::Read) {
+            let recorded_as = if summary.operation == Operation::Sync { Operation::Write } else { summary.operation };
+            if recorded_as == operation {
                 add(summary.ios, summary.lat_ns.mean, summary.iops);
             }
         }
