@@ -66,10 +66,10 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     let (number, unit) = text.split_at(digits);
     let shift = match unit.to_ascii_lowercase().as_str() {
         "" => Some(0),
-        "k" | "kib" => Some(10),
-        "m" | "mib" => Some(20),
-        "g" | "gib" => Some(30),
-        "t" | "tib" => Some(40),
+        "k" | "kib" | "kb" => Some(10),
+        "m" | "mib" | "mb" => Some(20),
+        "g" | "gib" | "gb" => Some(30),
+        "t" | "tib" | "tb" => Some(40),
         _ => None,
     };
     let bytes = number.parse::<u64>().ok().zip(shift).and_then(|(number, shift)| number.checked_mul(1 << shift));

@@ -111,6 +111,14 @@ pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Stri
     if has_job { Ok(text) } else { Err(CommandLineError("no job (expected --name=NAME)".to_owned())) }
 }
 
+/// Whether fio's command line has an option of this name, or exactly one that begins with it.
+#[must_use]
+pub fn is_fio_option(name: &str) -> bool {
+    let index = OptionIndex::all();
+    full_name(index, name)
+        .is_ok_and(|full| full == "name" || OUTPUT_OPTIONS.contains(&full) || index.find(full).is_some())
+}
+
 /// The option with this name, or the only option that begins with it, as in fio.
 fn full_name<'a>(index: &OptionIndex, name: &'a str) -> Result<&'a str, CommandLineError> {
     if name == "name" || OUTPUT_OPTIONS.contains(&name) || index.find(name).is_some() {

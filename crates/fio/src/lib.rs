@@ -21,7 +21,7 @@ mod values;
 
 use hoistway_load::Load;
 
-pub use command_line::{CommandLineError, job_text};
+pub use command_line::{CommandLineError, is_fio_option, job_text};
 pub use environment::{Environment, LogSource, log_in_memory};
 pub use error::JobFileError;
 pub use options::{OptionSpec, options};

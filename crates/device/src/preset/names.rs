@@ -1,9 +1,10 @@
 //! Names of presets: exact names, classes of devices, and abbreviations.
 
 /// Classes of devices, and the preset that represents each.
-const CLASSES: [(&str, &str); 8] = [
+const CLASSES: [(&str, &str); 9] = [
     ("hdd", "hgst-he10-8tb"),
     ("sata-ssd", "intel-s3520-1600gb"),
+    ("ssd", "intel-s3520-1600gb"),
     ("nvme", "samsung-980pro-1tb"),
     ("usb-stick", "usb-stick"),
     ("sd-card", "sd-card"),
@@ -32,8 +33,33 @@ pub(super) fn resolve(name: &str, known: &[&'static str]) -> Option<&'static str
     // Shorter texts would match too many names.
     let letters = Some(plain(name)).filter(|letters| letters.len() >= 3)?;
     let mut matching = known.iter().copied().filter(|known| has_words(known, &letters));
-    let first = matching.next()?;
-    matching.next().is_none().then_some(first)
+    match (matching.next(), matching.next()) {
+        (Some(only), None) => Some(only),
+        (Some(_), Some(_)) => None,
+        (None, _) => {
+            known.iter().copied().find(|known| is_model_of(&plain(known), &letters)).or_else(|| of_series(name))
+        }
+    }
+}
+
+/// Whether a model as the drive reports it, such as `Samsung SSD 980 PRO 1TB`, is that of a preset: all words of the preset's name are in it.
+fn is_model_of(preset: &str, letters: &str) -> bool {
+    /// Shorter names occur in too many others.
+    const LETTERS_MIN: usize = 8;
+    preset.len() >= LETTERS_MIN && letters.replace("ssd", "") == *preset
+}
+
+/// The class of a drive of a series that has a preset for no drive: Samsung's numbers say the interface.
+fn of_series(name: &str) -> Option<&'static str> {
+    let words: Vec<String> = name.split(|c: char| !c.is_alphanumeric()).map(str::to_ascii_lowercase).collect();
+    let number = words.iter().skip_while(|word| *word != "ssd").nth(1)?;
+    let has_digits = number.len() == 3 && number.bytes().all(|digit| digit.is_ascii_digit());
+    let class = match number.as_bytes().first().filter(|_| has_digits && words.iter().any(|word| word == "samsung"))? {
+        b'7' | b'8' => "sata-ssd",
+        b'9' => "nvme",
+        _ => return None,
+    };
+    CLASSES.into_iter().find(|(known, _)| *known == class).map(|(_, preset)| preset)
 }
 
 /// Whether whole words of a name, joined, equal this text.
@@ -98,10 +124,15 @@ mod tests {
             assert_eq!(resolved(name), Some(device));
         }
         assert_eq!(
-            [resolved("intel"), resolved("980pro"), resolved(""), resolved("ssd"), resolved("sd")],
-            [None; 5],
+            [resolved("intel"), resolved("980pro"), resolved(""), resolved("sd")],
+            [None; 4],
             "several, or none"
         );
+        assert_eq!(
+            ["Samsung SSD 870 EVO 1TB", "Samsung SSD 980 PRO 1TB", "Samsung SSD 970 EVO Plus 2TB"].map(resolved),
+            ["intel-s3520-1600gb", "samsung-980pro-1tb", "samsung-980pro-1tb"].map(Some)
+        );
+        assert_eq!([resolved("Samsung SSD"), resolved("Samsung T7 SSD 512"), resolved("SSD 870 EVO")], [None; 3]);
         assert_eq!(
             [resolved("gp3"), resolved("p30"), resolved("p300"), resolved("80pro1tb")],
             [None, None, Some("Patriot_M.2_P300_1024GB"), None]

@@ -24,6 +24,9 @@ impl FromStr for KernelOption {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // Tags of the kernel's repository begin with a v.
+        let text = text.trim();
+        let text = text.strip_prefix('v').unwrap_or(text);
         let kernel: Kernel = text.parse()?;
         let kernel = Vendor::of(text).and_then(|vendor| vendor.simulated_as).unwrap_or(kernel);
         Ok(KernelOption { kernel, text: text.to_owned() })

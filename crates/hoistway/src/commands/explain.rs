@@ -102,13 +102,11 @@ fn find<'a>(texts: &'a Texts, name: &str) -> Option<Subject<'a>> {
     }
 }
 
-/// A tunable's name without a scheduler means the tunable of every scheduler that has it.
+/// A name without its owner means the tunable of every scheduler that has it, and the file of `queue/`.
 fn tunables<'a>(texts: &'a Texts, name: &str) -> Vec<Subject<'a>> {
-    texts
-        .schedulers
-        .iter()
-        .filter_map(|scheduler| Some(Subject::Tunable(scheduler, scheduler.tunable(name)?)))
-        .collect()
+    let files = texts.files.iter().filter(|file| file.name == name).map(Subject::File);
+    let tunables = texts.schedulers.iter();
+    tunables.filter_map(|scheduler| Some(Subject::Tunable(scheduler, scheduler.tunable(name)?))).chain(files).collect()
 }
 
 /// Everything that can be explained.

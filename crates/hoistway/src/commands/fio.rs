@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, FromArgMatches as _};
 use hoistway_experiment::Load;
-use hoistway_fio::{job_text, options};
+use hoistway_fio::{is_fio_option, job_text};
 
 use super::compare;
 use hoistway_terminal::Ending;
@@ -12,11 +12,12 @@ use hoistway_terminal::output::Output;
 
 /// Compare schedulers under a fio command line: paste all of it, with or without `sudo` and `fio` itself, or in quotes.
 ///
-/// Options of `hoistway compare` follow after --.
+/// Options of `hoistway compare` that fio does not have may stand anywhere; all of them may follow after --.
 ///
 /// Examples:
 ///   hoistway fio --name=x --filename=/dev/sda --direct=1 --rw=randread --runtime=10 --time_based
-///   hoistway fio fio --name=x --filename=/dev/sda --rw=randread -- --device samsung-980pro-1tb
+///   hoistway fio fio --name=x --filename=/dev/sda --rw=randread --device samsung-980pro-1tb
+///   hoistway fio --name=x --rw=randread -- --host desktop
 ///   hoistway fio --print-job --direct=1 --name=a --rw=read --name=b --rw=write
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -43,10 +44,9 @@ pub(crate) fn suggest_fio_command(error: &clap::Error) -> Option<String> {
     }
     let unknown = error.get(ContextKind::InvalidArg)?.to_string();
     let name = unknown.trim_start_matches('-').split('=').next()?.to_owned();
-    let is_fio_option =
-        options().any(|option| option.name == name || option.aliases.contains(&&*name)) || name == "name";
     let line: Vec<&str> = rest.iter().map(String::as_str).filter(|argument| *argument != "--").collect();
-    is_fio_option.then(|| format!("compare: --{name} is an option of fio (try: hoistway fio {})", line.join(" ")))
+    is_fio_option(&name)
+        .then(|| format!("compare: --{name} is an option of fio (try: hoistway fio {})", line.join(" ")))
 }
 
 /// The name of the job in messages and results.
@@ -64,15 +64,39 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         }
         _ => fio_arguments.into_iter().map(str::to_owned).collect(),
     };
+    let command = compare::Arguments::augment_args(clap::Command::new("hoistway compare"));
+    let (words, own_options) = without_options_of_compare(words, &command);
     let text = job_text(words.iter().map(String::as_str)).context(NAME)?;
     if arguments.print_job || !print_job_flags.is_empty() {
         Output::open(None)?.write(&text)?;
         return Ok(Ending::Done);
     }
     let names = ["hoistway compare".to_owned()];
-    let compare_arguments = names.iter().chain(parts.next().unwrap_or_default());
-    let command = compare::Arguments::augment_args(clap::Command::new("hoistway compare"));
+    let compare_arguments = names.iter().chain(&own_options).chain(parts.next().unwrap_or_default());
     let matches = command.try_get_matches_from(compare_arguments).unwrap_or_else(|error| error.exit());
     let options = compare::Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     compare::run_load(&options, Load::Text { name: NAME.to_owned(), text })
+}
+
+/// The words of a fio command line, and those that are options of `hoistway compare` and none of fio, with their values.
+fn without_options_of_compare(words: Vec<String>, compare: &clap::Command) -> (Vec<String>, Vec<String>) {
+    let takes_value = |word: &str| {
+        let name = word.strip_prefix("--")?.split('=').next()?;
+        let argument = compare.get_arguments().find(|argument| argument.get_long() == Some(name))?;
+        (!is_fio_option(name)).then(|| argument.get_action().takes_values() && !word.contains('='))
+    };
+    let (mut of_fio, mut of_compare) = (Vec::new(), Vec::new());
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        match takes_value(&word) {
+            None => of_fio.push(word),
+            Some(takes_value) => {
+                of_compare.push(word);
+                if takes_value {
+                    of_compare.extend(words.next());
+                }
+            }
+        }
+    }
+    (of_fio, of_compare)
 }

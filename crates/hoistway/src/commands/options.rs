@@ -35,7 +35,7 @@ pub(crate) struct ReplayOptions {
     #[arg(long, value_name = "FROM..TO")]
     pub(crate) window: Option<String>,
     /// Replay only these streams.
-    #[arg(long, value_name = "NAME[,...]", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME[,...]", value_delimiter = ',', value_parser = parse_trimmed)]
     pub(crate) streams: Vec<String>,
     /// The scheduler that was active during the recording, to check the model.
     #[arg(long, value_name = "NAME")]
@@ -158,17 +158,23 @@ pub(crate) fn parse_memory(text: &str) -> Result<u64, String> {
     parse_size(text).ok().filter(|bytes| Host::MEMORY_BYTES.contains(bytes)).ok_or_else(expected)
 }
 
+/// An entry of a list, without the space after a comma.
+pub(crate) fn parse_trimmed(text: &str) -> Result<String, std::convert::Infallible> {
+    Ok(text.trim().to_owned())
+}
+
 /// A time with a unit, as on the command line.
 pub(crate) fn parse_time(text: &str) -> Result<Nanos, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
+    let unit = unit.trim_start();
     let factor: u64 = match unit {
         "us" => 1_000,
         "ms" => 1_000_000,
-        "" | "s" => 1_000_000_000,
-        "m" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        "d" => 86_400_000_000_000,
+        "" | "s" | "sec" | "secs" | "second" | "seconds" => 1_000_000_000,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60_000_000_000,
+        "h" | "hour" | "hours" => 3_600_000_000_000,
+        "d" | "day" | "days" => 86_400_000_000_000,
         _ => return Err(format!("unknown unit \"{unit}\" (expected us, ms, s, m, h or d)")),
     };
     let expected = || "expected a number with a unit, such as 30s or 0.2s".to_owned();

@@ -7,7 +7,7 @@ use hoistway_blk::ground::Kernel;
 use hoistway_experiment::KernelOption;
 use hoistway_experiment::limits::REPEATS_MAX;
 
-use crate::commands::options::{RunOptions, SimulatedHostOptions};
+use crate::commands::options::{RunOptions, SimulatedHostOptions, parse_trimmed};
 use crate::commands::outputs::{Format, JudgingOptions, OutputOptions};
 
 /// Run a fio job file, or a recording of block I/O, under every scheduler, in virtual time, and compare the results.
@@ -45,10 +45,10 @@ use crate::commands::outputs::{Format, JudgingOptions, OutputOptions};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
     /// A fio job file, a recording of block I/O (blktrace, blkparse, ftrace, perf, biosnoop, a table, an I/O log of fio;
-    /// docs/recordings.md), - for standard input, or the name of a bundled load (see `hoistway scenarios`).
+    /// docs/recordings.md; NAME after `record -o NAME`, or all its files), - for standard input, or the name of a bundled load (see `hoistway scenarios`).
     /// [default: a bundled example]
     #[arg(value_name = "JOB|SCENARIO")]
-    pub(super) job: Option<PathBuf>,
+    pub(super) job: Vec<PathBuf>,
     /// The device: a built-in preset (see `hoistway devices`) or a TOML file. For several devices, give NAME=PRESET for each file
     /// of the job file; a preset without NAME applies to all others. A list without NAME (A,B) compares devices: the load runs on
     /// each. [default: intel-s3520-1600gb; for a bundled load its own device, for a recording the most similar class]
@@ -56,11 +56,11 @@ pub(crate) struct Arguments {
     pub(super) device: Vec<String>,
     /// The schedulers to compare: a list, or all, which includes those that the kernel has dropped. "default" is the scheduler
     /// that the kernel chooses for the device. [default: those of the kernel; with guests only multi-queue ones]
-    #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST|all", value_delimiter = ',', value_parser = parse_trimmed)]
     pub(super) schedulers: Vec<String>,
     /// Run the load in guests (docs/guests.md): each file of the job file becomes a virtual disk, and all virtual disks are stored
     /// on the host's device. Compare each scheduler of this list in the guests over each of --schedulers on the host.
-    #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST|all", value_delimiter = ',', value_parser = parse_trimmed)]
     pub(super) guest_schedulers: Vec<String>,
     #[command(flatten)]
     pub(super) host_options: SimulatedHostOptions,
@@ -77,7 +77,7 @@ pub(crate) struct Arguments {
     /// The host: a built-in profile (desktop, instant, server, vm) or a TOML file. It sets the CPU time of an I/O and the
     /// reaction times of processes and workers. Give a list to compare several. [default: server; with guests vm; for a
     /// recording, whose gaps include the CPU time of its machine, instant]
-    #[arg(long, value_name = "PROFILE|FILE.toml[,...]", value_delimiter = ',')]
+    #[arg(long, value_name = "PROFILE|FILE.toml[,...]", value_delimiter = ',', value_parser = parse_trimmed)]
     pub(super) host: Vec<String>,
     /// Run each scheduler K times with K seeds, for means, 95 % confidence intervals and paired differences. A repeat has the
     /// same seed, and therefore the same load, under every scheduler. [default: 3, and more until the decision is certain, up to

@@ -1,7 +1,7 @@
 //! Converts the options of a comparison to a `Comparison`, which the library checks.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use hoistway_answer::WeightedFigure;
@@ -17,7 +17,7 @@ use crate::commands::outputs::JudgingOptions;
 /// The comparison that the options describe.
 pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
     Ok(Comparison {
-        load: load(arguments.job.as_deref()),
+        load: load(only_load(&arguments.job)?),
         devices: devices(&arguments.device)?,
         kernels: arguments.kernel.iter().map(ToString::to_string).collect(),
         hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
@@ -141,6 +141,31 @@ pub(crate) fn parse_each<T>(texts: &[String], parse: impl Fn(&str) -> Result<T>)
     texts.iter().map(|text| parse(text)).collect()
 }
 
+/// A recording has a file for at least one of this many CPUs.
+const CPUS_LOOKED_FOR: u32 = 64;
+
+/// The load, which may be given as all files of one recording.
+fn only_load(jobs: &[PathBuf]) -> Result<Option<&Path>> {
+    let recording = |path: &Path| Some(path.to_str()?.rsplit_once(".blktrace.")?.0.to_owned());
+    if let [first, others @ ..] = jobs
+        && let Some(other) =
+            others.iter().find(|other| recording(other).is_none() || recording(other) != recording(first))
+    {
+        bail!(
+            "{}: {} was already given (expected one load, or the files of one recording)",
+            other.display(),
+            first.display()
+        );
+    }
+    Ok(jobs.first().map(PathBuf::as_path))
+}
+
+/// The first file of the recording with this name, as `hoistway record -o NAME` and `blktrace -o NAME` make it.
+fn recorded_as(name: &Path) -> Option<PathBuf> {
+    let file_of = |cpu: u32| PathBuf::from(format!("{}.blktrace.{cpu}", name.display()));
+    (0..CPUS_LOOKED_FOR).map(file_of).find(|file| file.exists())
+}
+
 /// The job file with this name; if there is no such file, the scenario with this name; without a name the example.
 pub(crate) fn load(job: Option<&Path>) -> Load {
     let Some(path) = job else { return Load::Example };
@@ -148,7 +173,14 @@ pub(crate) fn load(job: Option<&Path>) -> Load {
     if !path.exists() && name == scenarios::EXAMPLE {
         return Load::Example;
     }
-    if !path.exists() && scenarios::named(&name).is_some() { Load::Scenario(name) } else { Load::File(path.to_owned()) }
+    if path.exists() {
+        return Load::File(path.to_owned());
+    }
+    match recorded_as(path) {
+        Some(file) => Load::File(file),
+        None if scenarios::named(&name).is_some() => Load::Scenario(name),
+        None => Load::File(path.to_owned()),
+    }
 }
 
 /// All combinations of devices: each device without a file name, together with those for single files.

@@ -6,7 +6,7 @@ use clap::Args;
 use hoistway_blk::policy::ContentionOptions;
 use hoistway_experiment::limits::REPEATS_MAX;
 
-use crate::commands::options::{ReplayOptions, RunOptions};
+use crate::commands::options::{ReplayOptions, RunOptions, parse_trimmed};
 use crate::commands::outputs::{JudgingOptions, OutputOptions};
 
 /// Run a fio job file, or a recording of block I/O, in real time, through the block layer and its schedulers, on a file, a disk, memory or a simulated device.
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "file:PATH|blk:PATH|mem:SIZE|null:|sim:PRESET")]
     pub(super) target: String,
     /// The scheduler, or a list of schedulers to run in turn, each as often as it is listed: none, mq-deadline, kyber, bfq.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none", value_parser = parse_trimmed)]
     pub(super) scheduler: Vec<String>,
     /// Limit the commands that each hardware queue has in flight at the target; the scheduler reorders only requests queued above
     /// this limit. [default: as many as the target accepts]

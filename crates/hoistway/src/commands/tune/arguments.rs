@@ -8,7 +8,7 @@ use hoistway_answer::tuning::Budget;
 use hoistway_blk::ground::Kernel;
 use hoistway_experiment::KernelOption;
 
-use crate::commands::options::{RunOptions, SimulatedHostOptions, parse_time};
+use crate::commands::options::{RunOptions, SimulatedHostOptions, parse_time, parse_trimmed};
 use hoistway_terminal::output::Format;
 
 /// Search schedulers and their tunables for the best setting for a load.
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "min|max FIGURE [subject to FIGURE >= LIMIT and ...]")]
     pub(super) objective: Objective,
     /// The schedulers to search: a list, or all. [default: those of the kernel]
-    #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST|all", value_delimiter = ',', value_parser = parse_trimmed)]
     pub(super) over: Vec<String>,
     /// Search only this tunable of its scheduler, or a file that --queue accepts (queue.nr_requests) under all schedulers. With
     /// values, try only these and the default. May be given several times. [default: all tunables of the schedulers, in steps
