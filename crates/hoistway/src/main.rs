@@ -7,6 +7,7 @@ mod progress;
 mod stored;
 mod trace_file;
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -83,12 +84,29 @@ fn too_many_threads() -> Option<usize> {
     (requested > THREADS_MAX).then_some(requested)
 }
 
+/// Arguments with only the first of the files of a recording, NAME.blktrace.0 and so on, which a shell makes of NAME.blktrace.*: a recording
+/// is read as a whole.
+fn one_file_of_a_recording(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let recording = |argument: &OsString| {
+        let (name, cpu) = argument.to_str()?.rsplit_once(".blktrace.")?;
+        cpu.bytes().all(|digit| digit.is_ascii_digit()).then(|| name.to_owned())
+    };
+    let mut kept: Vec<OsString> = Vec::new();
+    for argument in arguments {
+        let of = recording(&argument);
+        if of.is_none() || kept.last().is_none_or(|last| recording(last) != of) {
+            kept.push(argument);
+        }
+    }
+    kept
+}
+
 fn main() -> ExitCode {
     // Replaces the process if the command is another program; returns an error only if that cannot be executed.
     if let Err(error) = commands::programs::execute_external_command() {
         return hoistway_terminal::exit_code("hoistway", Err(error));
     }
-    let matches = definition().try_get_matches();
+    let matches = definition().try_get_matches_from(one_file_of_a_recording(std::env::args_os()));
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => match commands::fio::suggest_fio_command(&error) {

@@ -1,10 +1,9 @@
 //! Names of presets: exact names, classes of devices, and abbreviations.
 
 /// Classes of devices, and the preset that represents each.
-const CLASSES: [(&str, &str); 9] = [
+const CLASSES: [(&str, &str); 8] = [
     ("hdd", "hgst-he10-8tb"),
     ("sata-ssd", "intel-s3520-1600gb"),
-    ("ssd", "intel-s3520-1600gb"),
     ("nvme", "samsung-980pro-1tb"),
     ("usb-stick", "usb-stick"),
     ("sd-card", "sd-card"),
@@ -22,7 +21,9 @@ pub(super) fn classes() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// everything except letters and digits: `Samsung 980 PRO`. A part of a word does not count: `gp3` is a cloud volume and not the drive
 /// SHGP31.
 pub(super) fn resolve(name: &str, known: &[&'static str]) -> Option<&'static str> {
-    let class = || CLASSES.into_iter().find(|(class, _)| class.eq_ignore_ascii_case(name)).map(|(_, preset)| preset);
+    // An SSD that is not said to be an NVMe drive is one of SATA.
+    let class = if name.eq_ignore_ascii_case("ssd") { "sata-ssd" } else { name };
+    let class = || CLASSES.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(class)).map(|(_, preset)| preset);
     let exact = known.iter().copied().find(|known| *known == name).or_else(class);
     if exact.is_some() {
         return exact;

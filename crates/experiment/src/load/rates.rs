@@ -53,7 +53,7 @@ impl Rates {
         let only_device = Replay { device: options.comparison.replay.device.clone(), ..Replay::default() };
         if options.comparison.replay != only_device {
             let problem = format!(
-                "{name}: options of a replay other than the device need a recording (expected one instead of {})",
+                "{name}: options of a replay need a recording, but for the device (expected one instead of {})",
                 summary.tool
             );
             return Err(Error::new(Field::Load, problem));

@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// docs/recordings.md; NAME after `record -o NAME`, or all its files), - for standard input, or the name of a bundled load (see `hoistway scenarios`).
     /// [default: a bundled example]
     #[arg(value_name = "JOB|SCENARIO")]
-    pub(super) job: Vec<PathBuf>,
+    pub(super) job: Option<PathBuf>,
     /// The device: a built-in preset (see `hoistway devices`) or a TOML file. For several devices, give NAME=PRESET for each file
     /// of the job file; a preset without NAME applies to all others. A list without NAME (A,B) compares devices: the load runs on
     /// each. [default: intel-s3520-1600gb; for a bundled load its own device, for a recording the most similar class]

@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 
 /// Compares with a load that has already been read; the options must not name another.
 pub(crate) fn run_load(arguments: &Arguments, load: Load) -> Result<Ending> {
-    if let Some(job) = arguments.job.first() {
+    if let Some(job) = &arguments.job {
         bail!("{}: the load comes from the fio command line (expected options only)", job.display());
     }
     compare(arguments, Comparison { load, ..parse::comparison(arguments)? })

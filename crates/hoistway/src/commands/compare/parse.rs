@@ -17,7 +17,7 @@ use crate::commands::outputs::JudgingOptions;
 /// The comparison that the options describe.
 pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
     Ok(Comparison {
-        load: load(only_load(&arguments.job)?),
+        load: load(arguments.job.as_deref()),
         devices: devices(&arguments.device)?,
         kernels: arguments.kernel.iter().map(ToString::to_string).collect(),
         hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
@@ -143,22 +143,6 @@ pub(crate) fn parse_each<T>(texts: &[String], parse: impl Fn(&str) -> Result<T>)
 
 /// A recording has a file for at least one of this many CPUs.
 const CPUS_LOOKED_FOR: u32 = 64;
-
-/// The load, which may be given as all files of one recording.
-fn only_load(jobs: &[PathBuf]) -> Result<Option<&Path>> {
-    let recording = |path: &Path| Some(path.to_str()?.rsplit_once(".blktrace.")?.0.to_owned());
-    if let [first, others @ ..] = jobs
-        && let Some(other) =
-            others.iter().find(|other| recording(other).is_none() || recording(other) != recording(first))
-    {
-        bail!(
-            "{}: {} was already given (expected one load, or the files of one recording)",
-            other.display(),
-            first.display()
-        );
-    }
-    Ok(jobs.first().map(PathBuf::as_path))
-}
 
 /// The first file of the recording with this name, as `hoistway record -o NAME` and `blktrace -o NAME` make it.
 fn recorded_as(name: &Path) -> Option<PathBuf> {
