@@ -11,14 +11,14 @@ use rustls::ServerConfig;
 
 use super::client::BLOCK;
 use super::streams::{ClientEnd, Streams, Watch};
-use crate::clients::Peer;
 use crate::event_loop::{EventLoop, Inboxes};
-use crate::listener::admit;
+use crate::export::clients::Peer;
+use crate::export::spec::ExportSpec;
+use crate::export::spec::Placed;
 use crate::memory::EXTRA_BYTES;
-use crate::server_state::{ServerLimits, ServerState};
-use crate::socket::Socket;
-use crate::spec::ExportSpec;
-use crate::spec::Placed;
+use crate::nbd::listener::admit;
+use crate::server::server_state::{ServerLimits, ServerState};
+use crate::stream::socket::Socket;
 
 const WORKERS: usize = 3;
 

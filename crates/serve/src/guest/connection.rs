@@ -11,14 +11,14 @@ use hoistway_engine::{Completion, TRANSFER_BYTES_MAX};
 use hoistway_vhost::{Device, Disk, Limits, Problem, QUEUES_MAX};
 
 use super::requests::Requests;
-use crate::admission::Admission;
-use crate::clients::Client;
 use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection, Watch};
-use crate::exports::LiveExport;
+use crate::export::clients::Client;
+use crate::export::exports::LiveExport;
 use crate::memory::Account;
-use crate::pool::Pool;
-use crate::server_state::ServerState;
-use crate::throttled_client::ThrottledClient;
+use crate::memory::pool::Pool;
+use crate::server::admission::Admission;
+use crate::server::server_state::ServerState;
+use crate::server::throttled_client::ThrottledClient;
 
 /// Requests of the engine for one request of a guest: one for each range.
 const PARTS: u32 = 33;

@@ -10,13 +10,13 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::connection::Guest;
 use super::messages;
-use crate::clients::Peer;
-use crate::front_end::FrontEnd;
-use crate::guest_socket::{GuestSocket, SocketAccess};
-use crate::listener::{OwnSocket, back_off_after, bind, listens, path_of, user_of};
+use crate::export::clients::Peer;
+use crate::ground::stop::Stop;
+use crate::nbd::listener::{OwnSocket, back_off_after, bind, listens, path_of, user_of};
 use crate::server::ServerError;
-use crate::server_state::ServerState;
-use crate::stop::Stop;
+use crate::server::front_end::FrontEnd;
+use crate::server::guest_socket::{GuestSocket, SocketAccess};
+use crate::server::server_state::ServerState;
 
 /// Listens for the front end of a guest whose disk is an export. Dropping it removes the socket.
 #[derive(Debug)]

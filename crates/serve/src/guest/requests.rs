@@ -6,12 +6,12 @@ use hoistway_blk::ground::{Instant, SECTOR_BYTES};
 use hoistway_engine::{Completion, Errno, Operation, Request as Io};
 use hoistway_vhost::{Chain, Device, Head, Range, Request, Status, Taken};
 
-use crate::clients::Client;
-use crate::counts::Ended;
-use crate::exports::LiveExport;
-use crate::pool::Pool;
-use crate::server_state::ServerState;
-use crate::throttled_client::ThrottledClient;
+use crate::export::clients::Client;
+use crate::export::counts::Ended;
+use crate::export::exports::LiveExport;
+use crate::memory::pool::Pool;
+use crate::server::server_state::ServerState;
+use crate::server::throttled_client::ThrottledClient;
 
 /// Maximum heads and descriptors taken from all rings in a turn, while other connections wait. A typical request has three, a
 /// hostile one up to a thousand.

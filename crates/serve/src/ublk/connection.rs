@@ -10,14 +10,14 @@ use hoistway_engine::Completion;
 use hoistway_ublk::UblkQueue;
 
 use super::requests::Requests;
-use crate::admission::Admission;
 use crate::event_loop::{Connection, ConnectionId, Next, Ready, Watch};
-use crate::exports::LiveExport;
+use crate::export::exports::LiveExport;
+use crate::ground::stop::Stop;
 use crate::memory::Account;
-use crate::pool::Pool;
-use crate::server_state::ServerState;
-use crate::stop::Stop;
-use crate::throttled_client::ThrottledClient;
+use crate::memory::pool::Pool;
+use crate::server::admission::Admission;
+use crate::server::server_state::ServerState;
+use crate::server::throttled_client::ThrottledClient;
 
 /// A device.
 pub struct UblkConnection {

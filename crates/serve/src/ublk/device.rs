@@ -10,12 +10,12 @@ use rustix::event::PollFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::connection::UblkConnection;
-use crate::clients::Peer;
 use crate::event_loop::Connection;
-use crate::served_device::ServedDevice;
+use crate::export::clients::Peer;
+use crate::ground::stop::Stop;
 use crate::server::ServerError;
-use crate::server_state::ServerState;
-use crate::stop::Stop;
+use crate::server::served_device::ServedDevice;
+use crate::server::server_state::ServerState;
 
 /// The user whose disk a device is: only root can open it, unless root changes that.
 const ROOT: u32 = 0;

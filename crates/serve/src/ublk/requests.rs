@@ -8,12 +8,12 @@ use hoistway_blk::ground::Instant;
 use hoistway_engine::{Completion, Errno, Operation, Request as Io};
 use hoistway_ublk::{BadDescriptor, Request, UblkQueue};
 
-use crate::clients::Client;
-use crate::counts::Ended;
-use crate::exports::LiveExport;
-use crate::pool::{DataPosition, Pool};
-use crate::server_state::ServerState;
-use crate::throttled_client::ThrottledClient;
+use crate::export::clients::Client;
+use crate::export::counts::Ended;
+use crate::export::exports::LiveExport;
+use crate::memory::pool::{DataPosition, Pool};
+use crate::server::server_state::ServerState;
+use crate::server::throttled_client::ThrottledClient;
 
 /// Maximum bytes that are copied from the kernel in a turn, while other connections wait.
 const TURN_BYTES_MAX: usize = 2 << 20;
