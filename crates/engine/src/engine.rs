@@ -47,7 +47,19 @@ impl Engine {
     /// # Errors
     /// If the configuration contradicts itself or the target, or the system refuses a resource.
     pub fn start(config: &Config, backend: impl Backend + 'static) -> Result<Engine, StartError> {
-        let (engine, workers) = Engine::prepare(config, backend, MonotonicClock::start())?;
+        Engine::start_with(config, backend, MonotonicClock::start())
+    }
+
+    /// Starts an engine with a clock that it shares with others.
+    ///
+    /// # Errors
+    /// The same as [`start`](Self::start).
+    pub fn start_with(
+        config: &Config,
+        backend: impl Backend + 'static,
+        clock: impl Clock + 'static,
+    ) -> Result<Engine, StartError> {
+        let (engine, workers) = Engine::prepare(config, backend, clock)?;
         for (index, worker) in workers.into_iter().enumerate() {
             let thread = std::thread::Builder::new().name(format!("hoistway-{index}"));
             let backend = Arc::clone(&engine.backend);
@@ -111,7 +123,7 @@ impl Engine {
             queue,
             slots: Slots::new(worker_count, config.requests_per_worker),
             mailboxes: channels.iter().map(|channel| Mailbox::new(channel.waker())).collect(),
-            clock: Box::new(clock),
+            clock: Arc::new(clock),
             hz: Hz::DEFAULT,
             statistics: config.keeps_statistics.then(|| Arc::new(DiskCounters::new(worker_count))),
             timer_ns: AtomicU64::new(Instant::NEVER.0),
@@ -166,6 +178,12 @@ impl Engine {
     #[must_use]
     pub fn now(&self) -> Instant {
         self.shared.clock.now()
+    }
+
+    /// Its clock.
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.shared.clock)
     }
 
     /// The content of a file in `/sys/block/DEV/queue/`, with tunables in `iosched/`, including the final newline. There is

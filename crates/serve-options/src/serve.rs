@@ -16,7 +16,7 @@ use hoistway_blk::policy::ContentionOptions;
 ///     --export name=vm1,size=1G,weight=400 --export name=vm2,offset=1G,max-iops=5000
 ///   hoistway serve --target sim:hgst-he10-8tb --data disk.img --scheduler bfq --tcp 127.0.0.1:10809
 ///   hoistway serve --config /etc/hoistway/serve.toml --user nobody --metrics 127.0.0.1:9809
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct ServeOptions {
     /// What to serve: memory, a file, a block device, a device that stores nothing (null:), or a simulated device in real time

@@ -1,11 +1,14 @@
-//! A block server: many clients on one disk, under one scheduler.
+//! A block server: many clients on each disk, under a scheduler for it.
 //!
 //! ```text
 //! socket -> connection -> session -> throttle -> engine's client -> scheduler -> target
 //!                 replies <- outbox <- session <-
 //! ```
 //!
-//! All of this happens on the thread of one worker, which waits for sockets and commands in the same place ([`EventLoop`]), so
+//! A connection begins in the lobby, a thread for handshakes. Once it has chosen an export it moves to a worker of that export's disk: each
+//! disk has a queue, a scheduler and workers of its own, so that one that hangs delays no other.
+//!
+//! All else happens on the thread of that worker, which waits for sockets and commands in the same place ([`EventLoop`]), so
 //! a request over memory costs a receive, a copy and a send. Each export is a group of the scheduler (with its weight, and the
 //! priority of its clients) and has its own limits.
 //!
@@ -38,6 +41,7 @@ pub use event_loop::{Connection, ConnectionId, EventLoop, Inboxes, Next, Ready, 
 pub use export::access::Access;
 pub use export::clients::{Client, ClientState, Origin, Peer};
 pub use export::counts::{Counts, Ended};
+pub use export::disk::{DefaultScheduler, Disk};
 pub use export::export_throttle::{ExportThrottle, Released};
 pub use export::exports::{Exports, LiveExport};
 pub use export::latency::{Latencies, Latency};
@@ -51,9 +55,12 @@ pub use hoistway_ublk::DeviceNumber;
 pub use memory::Memory;
 pub use nbd::listener::Listener;
 pub use operation::change::Wanted;
-pub use operation::control::{Control, ControlReply, ControlRequest, ExportState, Operator, StateReport, send_request};
+pub use operation::control::{
+    Control, ControlReply, ControlRequest, DiskState, ExportState, Operator, StateReport, send_request,
+};
 pub use operation::metrics::{Metrics, text as metrics_text};
 pub use server::admission::Admission;
+pub use server::disks::{NewDisk, StartDisk};
 pub use server::front_end::FrontEnd;
 pub use server::guest_socket::SocketAccess;
 pub use server::server_state::{ServerLimits, ServerState};

@@ -34,7 +34,7 @@ pub(crate) fn refused(output: &Output) -> String {
 fn it_shows_and_changes_scheduler_tunables_and_exports() {
     let server = Running::start(&["--target", "mem:8M", "--export", "name=vm1,weight=300,ioprio=rt/2,max-iops=500"]);
     let state = shown(&server);
-    assert_eq!(state["schedulers"], "[none] mq-deadline kyber bfq");
+    assert_eq!(state["disks"][0]["schedulers"], "[none] mq-deadline kyber bfq");
     let export = &state["exports"][0];
     assert_eq!((&export["weight"], &export["ioprio"]), (&300.into(), &"rt/2".into()));
     assert_eq!(export["limits"], "rbps=max wbps=max riops=500 wiops=500");
@@ -44,9 +44,9 @@ fn it_shows_and_changes_scheduler_tunables_and_exports() {
     );
     assert!(server.ctl(&["export", "vm1", "weight=7", "ioprio=idle", "max-iops=max", "wbps=1M"]).status.success());
     let state = shown(&server);
-    assert!(state["schedulers"].as_str().unwrap().contains("[mq-deadline]"));
-    assert_eq!(state["nr_requests"], "64");
-    assert!(state["tunables"].as_array().unwrap().contains(&serde_json::json!(["fifo_batch", "3"])));
+    assert!(state["disks"][0]["schedulers"].as_str().unwrap().contains("[mq-deadline]"));
+    assert_eq!(state["disks"][0]["nr_requests"], "64");
+    assert!(state["disks"][0]["tunables"].as_array().unwrap().contains(&serde_json::json!(["fifo_batch", "3"])));
     let export = &state["exports"][0];
     assert_eq!((&export["weight"], &export["ioprio"]), (&7.into(), &"idle".into()));
     assert_eq!(export["limits"], "rbps=max wbps=1048576 riops=max wiops=max");

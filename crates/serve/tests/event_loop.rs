@@ -40,13 +40,18 @@ impl Connection for Echo {
         Next::Wait(self.until)
     }
 
-    fn panicked(&self) {}
+    fn panicked(&mut self) {}
 }
 
 fn enter(inboxes: &Inboxes, until: Instant) -> UnixStream {
+    enter_one_of(inboxes, 1, until)
+}
+
+/// The same for the least loaded of these workers.
+fn enter_one_of(inboxes: &Inboxes, workers: usize, until: Instant) -> UnixStream {
     let (near, far) = UnixStream::pair().unwrap();
     near.set_nonblocking(true).unwrap();
-    inboxes.add(inboxes.least_loaded(), |_| Arc::new(Mutex::new(Echo { stream: near, until })));
+    inboxes.add(inboxes.least_loaded(0..workers), |_| Arc::new(Mutex::new(Echo { stream: near, until })));
     far
 }
 
@@ -79,7 +84,7 @@ fn a_panic_ends_one_connection_only() {
 #[test]
 fn closed_connections_are_not_counted_and_workers_stay_balanced() {
     let (_engine, inboxes) = engine(2);
-    let mut connections: Vec<_> = (0..10).map(|_| enter(&inboxes, Instant::NEVER)).collect();
+    let mut connections: Vec<_> = (0..10).map(|_| enter_one_of(&inboxes, 2, Instant::NEVER)).collect();
     assert!(connections.iter_mut().all(echoes));
     assert_eq!(inboxes.connections(), 10);
     for far in &mut connections[..4] {
@@ -137,7 +142,7 @@ impl Connection for Called {
         Next::Wait(Instant::NEVER)
     }
 
-    fn panicked(&self) {}
+    fn panicked(&mut self) {}
 }
 
 #[test]
@@ -174,7 +179,7 @@ impl Connection for Restless {
         Next::Wait(now)
     }
 
-    fn panicked(&self) {}
+    fn panicked(&mut self) {}
 }
 
 #[test]
@@ -208,7 +213,7 @@ impl Connection for Listening {
         Next::Wait(Instant::NEVER)
     }
 
-    fn panicked(&self) {}
+    fn panicked(&mut self) {}
 }
 
 #[test]
@@ -255,7 +260,7 @@ impl Connection for Peeked {
         Next::Wait(Instant::NEVER)
     }
 
-    fn panicked(&self) {}
+    fn panicked(&mut self) {}
 
     fn is_polled(&self) -> bool {
         true
@@ -313,7 +318,7 @@ impl Connection for Slow {
         Next::Wait(Instant::NEVER)
     }
 
-    fn panicked(&self) {}
+    fn panicked(&mut self) {}
 
     fn is_slow(&self) -> bool {
         self.gate.is_none()

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{self, Duration};
 
 use hoistway_blk::ground::Instant;
@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use super::busy_poll::BusyPoll;
 use super::inbox::{Inbox, Inboxes};
 use super::poller::{Poller, Watched};
-use super::{Connection, Next, Ready, SharedConnection, Watch};
+use super::{Next, Ready, SharedConnection, Watch, lock};
 
 /// How the poller reports the eventfd and the wrapped channel.
 const EVENT_FD: u64 = u64::MAX - 1;
@@ -249,6 +249,7 @@ impl EventLoopChannel {
             deferred.to_receive |= ready.to_receive;
             deferred.to_send |= ready.to_send;
             deferred.has_hung_up |= ready.has_hung_up;
+            deferred.has_left |= ready.has_left;
             return;
         }
         registration.round = self.rounds;
@@ -267,17 +268,20 @@ impl EventLoopChannel {
                 self.due.insert((run_at, number));
             }
         }
-        if next == Next::Close {
+        if matches!(next, Next::Wait(_)) {
+            return;
+        }
+        self.polled.retain(|&other| other != number);
+        let Some(Registration { connection, .. }) = self.connections.remove(&number) else { return };
+        if let Next::Move(worker) = next {
+            self.poller.remove(lock(&connection).descriptor());
+            self.inboxes.hand_over(self.worker, worker, connection);
+        } else {
             // Dropping it closes its socket, which removes it from the poller.
-            self.connections.remove(&number);
-            self.polled.retain(|&other| other != number);
+            drop(connection);
             self.inboxes.dropped(self.worker, 1);
         }
     }
-}
-
-fn lock(connection: &SharedConnection) -> MutexGuard<'_, dyn Connection + 'static> {
-    connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl IoChannel for EventLoopChannel {

@@ -58,7 +58,9 @@ pub struct Client {
     /// The peer.
     pub peer: Peer,
     since: Instant,
-    id: OnceLock<ConnectionId>,
+    /// Its connection. Under a lock, so that either a disconnect request finds the new worker of a connection, or that worker sees the
+    /// request.
+    id: Mutex<Option<ConnectionId>>,
     export: OnceLock<String>,
     /// DNS names of its certificate.
     certificate: OnceLock<Vec<String>>,
@@ -106,7 +108,7 @@ impl Client {
             name: format!("client {number} ({})", peer.name),
             peer,
             since,
-            id: OnceLock::new(),
+            id: Mutex::default(),
             export: OnceLock::new(),
             certificate: OnceLock::new(),
             is_to_disconnect: AtomicBool::new(false),
@@ -122,7 +124,7 @@ impl Client {
     /// Asks its connection to end. Returns the connection, which is to be notified.
     pub(crate) fn disconnect(&self) -> Option<ConnectionId> {
         self.is_to_disconnect.store(true, Relaxed);
-        self.id.get().copied()
+        *self.id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The client has chosen this export.
@@ -147,9 +149,9 @@ impl Client {
         self.certificate.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Sets the connection that serves the client.
+    /// Sets the connection that serves the client, which may change its worker.
     pub fn set_connection(&self, id: ConnectionId) {
-        let _ = self.id.set(id);
+        *self.id.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
     }
 
     /// Whether its connection is to end.

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hoistway_engine::{Context, Engine, Errno, Group, OpenVolume, Volume};
+use hoistway_engine::{Context, Errno, Group, OpenVolume, Volume};
 use hoistway_nbd::Export;
 
 use crate::export::access::Access;
 use crate::export::clients::Client;
 use crate::export::counts::Counts;
+use crate::export::disk::Disk;
 use crate::export::export_throttle::ExportThrottle;
 use crate::export::spec::{ExportSpec, Placed, Settings};
 
@@ -31,7 +32,11 @@ pub struct LiveExport {
     description: Export,
     /// The name that clients ask for.
     pub name: String,
-    /// Which of the target's volumes it is on.
+    /// Its disk.
+    pub disk: Arc<Disk>,
+    /// The number of the disk among those of the server.
+    disk_number: usize,
+    /// Which of the disk's volumes it is on.
     pub volume: usize,
     /// Keeps its own file open, if it has one.
     file: Option<Arc<OpenVolume>>,
@@ -58,10 +63,12 @@ pub struct LiveExport {
 impl LiveExport {
     /// A new export on these bytes of a volume with blocks of this size.
     #[must_use]
-    pub(crate) fn new(placed: &Placed, layout: ExportLayout, group: Group) -> LiveExport {
+    pub(crate) fn new(placed: &Placed, disk: Arc<Disk>, layout: ExportLayout, group: Group) -> LiveExport {
         let ExportLayout { description, range, block_bytes } = layout;
         LiveExport {
             name: description.name.clone(),
+            disk,
+            disk_number: placed.disk,
             volume: placed.volume,
             file: placed.file.clone(),
             first_byte: range.start,
@@ -109,13 +116,14 @@ impl LiveExport {
             access: self.access(),
             ..self.spec.clone()
         };
-        Placed { spec, volume: self.volume, file: self.file.clone() }
+        Placed { spec, disk: self.disk_number, volume: self.volume, file: self.file.clone() }
     }
 
     /// Whether it is the same part of the same volume, except for its size, and agrees in everything that cannot change.
     pub(crate) fn is_compatible_with(&self, placed: &Placed, layout: &ExportLayout) -> bool {
         let description = Export { size_bytes: self.description.size_bytes, ..layout.description.clone() };
-        (&self.description, self.volume, self.first_byte) == (&description, placed.volume, layout.range.start)
+        (&self.description, self.disk_number, self.volume) == (&description, placed.disk, placed.volume)
+            && self.first_byte == layout.range.start
             && (&self.spec.vhost_user, self.spec.ublk) == (&placed.spec.vhost_user, placed.spec.ublk)
     }
 
@@ -159,12 +167,12 @@ impl LiveExport {
         Context { ioprio: self.settings().ioprio, group: self.group }
     }
 
-    /// Its part of the target.
+    /// Its part of its volume.
     ///
     /// # Errors
-    /// If the target is smaller.
-    pub fn on<'a>(&self, engine: &'a Engine) -> Result<Volume<'a>, Errno> {
-        let volume = engine.volumes().into_iter().nth(self.volume).ok_or(Errno::NOSPC)?;
+    /// If the volume is smaller.
+    pub fn part(&self) -> Result<Volume<'_>, Errno> {
+        let volume = self.disk.engine.volumes().into_iter().nth(self.volume).ok_or(Errno::NOSPC)?;
         let part = volume.part(self.first_byte..self.first_byte + self.size_bytes())?;
         Ok(if self.description.read_only { part.read_only() } else { part })
     }

@@ -7,26 +7,35 @@ use hoistway_engine::OpenVolume;
 
 /// Open files by the path of their exports.
 #[derive(Default)]
-pub(crate) struct OpenFiles(Mutex<Vec<(PathBuf, Weak<OpenVolume>)>>);
+pub(crate) struct OpenFiles(Mutex<Vec<OpenFile>>);
+
+struct OpenFile {
+    path: PathBuf,
+    /// The number of its disk.
+    disk: usize,
+    file: Weak<OpenVolume>,
+}
 
 impl OpenFiles {
-    /// The file at this path; `open` opens it if it is not open.
+    /// The file at this path, and the number of its disk; `open` opens it if it is not open.
     ///
     /// # Errors
     /// If it cannot be opened.
     pub(crate) fn get<E>(
         &self,
         path: &PathBuf,
-        open: impl FnOnce() -> Result<OpenVolume, E>,
-    ) -> Result<Arc<OpenVolume>, E> {
+        open: impl FnOnce() -> Result<(usize, OpenVolume), E>,
+    ) -> Result<(usize, Arc<OpenVolume>), E> {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        files.retain(|(_, file)| file.strong_count() > 0);
-        let found = files.iter().filter(|(other, _)| other == path).find_map(|(_, file)| file.upgrade());
-        if let Some(file) = found {
-            return Ok(file);
+        files.retain(|open| open.file.strong_count() > 0);
+        let found =
+            files.iter().filter(|open| open.path == *path).find_map(|open| Some((open.disk, open.file.upgrade()?)));
+        if let Some(found) = found {
+            return Ok(found);
         }
-        let file = Arc::new(open()?);
-        files.push((path.clone(), Arc::downgrade(&file)));
-        Ok(file)
+        let (disk, file) = open()?;
+        let file = Arc::new(file);
+        files.push(OpenFile { path: path.clone(), disk, file: Arc::downgrade(&file) });
+        Ok((disk, file))
     }
 }

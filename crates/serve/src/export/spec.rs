@@ -53,15 +53,25 @@ pub struct Settings {
     pub ioprio: IoPriority,
 }
 
-/// An export and its volume of the target.
+/// An export and its volume.
 #[derive(Clone, Debug)]
 pub struct Placed {
     /// The specification.
     pub spec: ExportSpec,
-    /// The number of the volume.
+    /// The number of its disk among those of the server.
+    pub disk: usize,
+    /// The number of the volume there.
     pub volume: usize,
     /// Keeps its own file open.
     pub file: Option<Arc<OpenVolume>>,
+}
+
+impl Placed {
+    /// An export on the first volume of the first disk: a part of the target.
+    #[must_use]
+    pub fn on_target(spec: ExportSpec) -> Placed {
+        Placed { spec, disk: 0, volume: 0, file: None }
+    }
 }
 
 /// An error in an export, in one line.
@@ -263,8 +273,8 @@ pub fn check_names(specs: &[ExportSpec]) -> Result<(), SpecError> {
 /// Rejects exports that overlap on a volume if clients may write to one of them, unless both are shared.
 ///
 /// # Errors
-/// If two exports overlap. Each export comes with its volume and its range there.
-pub fn check_overlaps(exports: &[(&ExportSpec, usize, Range<u64>)]) -> Result<(), SpecError> {
+/// If two exports overlap. Each export comes with its disk, its volume there, and its range there.
+pub fn check_overlaps(exports: &[(&ExportSpec, (usize, usize), Range<u64>)]) -> Result<(), SpecError> {
     for (index, (spec, volume, range)) in exports.iter().enumerate() {
         for (other, other_volume, other_range) in &exports[..index] {
             let overlap = volume == other_volume && range.start < other_range.end && other_range.start < range.end;
@@ -333,12 +343,20 @@ mod tests {
         }
         let overlap = |one: &str, other: &str| {
             let specs = [one, other].map(|text| ExportSpec::parse(text).unwrap());
-            check_overlaps(&[(&specs[0], 0, 0..10), (&specs[1], 0, 9..20)]).is_err()
+            check_overlaps(&[(&specs[0], (0, 0), 0..10), (&specs[1], (0, 0), 9..20)]).is_err()
         };
         assert!(overlap("name=a", "name=b,read-only") && overlap("name=a,shared", "name=b"));
         assert!(!overlap("name=a,read-only", "name=b,read-only") && !overlap("name=a,shared", "name=b,shared"));
         let spec = ExportSpec::default();
-        assert!(check_overlaps(&[(&spec, 0, 0..10), (&spec, 0, 10..20), (&spec, 1, 0..20)]).is_ok());
+        assert!(
+            check_overlaps(&[
+                (&spec, (0, 0), 0..10),
+                (&spec, (0, 0), 10..20),
+                (&spec, (0, 1), 0..20),
+                (&spec, (1, 0), 0..20)
+            ])
+            .is_ok()
+        );
         let twice = [ExportSpec::default(), ExportSpec::default()];
         assert!(check_names(&twice).unwrap_err().to_string().contains("two exports"));
     }

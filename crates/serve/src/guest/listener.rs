@@ -66,10 +66,10 @@ impl GuestListener {
         let watched = stream.try_clone()?;
         let (disconnected, disconnect_guard) = pipe_with(PipeFlags::CLOEXEC)?;
         let mut guest = None;
-        server.inboxes.add(server.inboxes.least_loaded(), |id| {
-            let new_guest = Guest::new(export, id, &admission);
-            guest = Some(Arc::clone(&new_guest));
-            new_guest.connection(admission, watched, disconnect_guard)
+        server.inboxes.add(export.disk.least_loaded_worker(), |id| {
+            let (new, connection) = Guest::begin(export, id, admission, watched, disconnect_guard);
+            guest = Some(new);
+            connection
         });
         if let Some(guest) = guest {
             let thread = std::thread::Builder::new().name("hoistway-guest".into());

@@ -1,4 +1,4 @@
-//! A connection of an NBD client: handshake, then requests in and replies out, on the thread of one worker.
+//! A connection of an NBD client: the handshake in the lobby, then requests in and replies out, on the thread of a worker of its disk.
 //!
 //! Nothing here blocks. [`Connection::run`] when the socket is ready, and the engine's handler when requests have
 //! completed, [advance](NbdConnection::advance) the connection as far as possible: replies go out, requests come in, and
@@ -9,15 +9,14 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use hoistway_blk::ground::{Instant, Nanos};
-use hoistway_engine::{Completion, OpenVolume};
-use hoistway_nbd::{Handshake, Progress, Requests, Tls};
+use hoistway_engine::Completion;
+use hoistway_nbd::{Agreed, Handshake, Progress, Requests, Tls};
 
-use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection};
-use crate::export::exports::Exports;
+use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection, completion_handler};
+use crate::export::exports::{Exports, LiveExport};
 use crate::memory::Account;
 use crate::nbd::input::{Input, ReceiveStatus};
 use crate::nbd::outbox::Outbox;
@@ -60,6 +59,8 @@ pub struct NbdConnection {
 enum Phase {
     /// Options, until this deadline.
     Handshake(Box<Handshake>, Arc<Exports>, Instant),
+    /// It has chosen an export, and moves to a worker of its disk.
+    Entering(Arc<LiveExport>, Agreed, Requests),
     /// Requests.
     Transmission(Box<Session>),
     /// Only replies are left, and the client has until this deadline to receive them.
@@ -74,7 +75,7 @@ impl NbdConnection {
         let mut outbox = Outbox::default();
         let mut handshake = None;
         outbox.header(|out| handshake = Some(Handshake::new(tls, out)));
-        let deadline = server.engine.now() + HANDSHAKE_MAX;
+        let deadline = server.now() + HANDSHAKE_MAX;
         let phase = handshake
             .map(|handshake| admission.refusal().map_or(handshake.clone(), |why| handshake.refusing_all_options(why)))
             .map_or(Phase::Disconnecting(deadline), |handshake| {
@@ -129,6 +130,7 @@ impl NbdConnection {
                 }
                 // A client that does not read its replies has to wait.
                 Phase::Handshake(..) => self.outbox.is_empty(),
+                Phase::Entering(..) => return Ok(()),
                 Phase::Disconnecting(_) => false,
             };
             if self.server.is_draining() || self.admission.client().is_to_disconnect() || self.phase.is_withdrawn() {
@@ -264,13 +266,7 @@ impl NbdConnection {
                             return Err(CloseReason::ExportChanged);
                         }
                         self.server.info_of_client(format_args!("{}: opened export {:?}", client.name, export.name));
-                        let account = Account::new(Arc::clone(&self.server.memory), self.id);
-                        self.account = Some(Arc::clone(&account));
-                        let handler = self.handler(Arc::clone(&account), export.file());
-                        let session =
-                            Session::begin(&self.admission, self.id, export, agreed, requests, account, handler);
-                        let session = session.map_err(|errno| CloseReason::Broken(errno.into()))?;
-                        self.phase = Phase::Transmission(Box::new(session));
+                        self.phase = Phase::Entering(export, agreed, requests);
                     }
                     Progress::StartTls => {
                         **handshake = handshake.clone().within_tls();
@@ -290,44 +286,22 @@ impl NbdConnection {
                     Taken::Violation(violation) => Err(CloseReason::Violation(violation)),
                 }
             }
-            Phase::Disconnecting(_) => Ok(false),
+            Phase::Entering(..) | Phase::Disconnecting(_) => Ok(false),
         }
     }
 
-    /// Handles completions. The engine keeps it, and with it the account and the file, until all requests have ended.
-    fn handler(
-        &self,
-        account: Arc<Account>,
-        file: Option<Arc<OpenVolume>>,
-    ) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
-        let (weak_self, server) = (self.weak_self.clone(), Arc::clone(&self.server));
-        move |batch: &mut Vec<Completion>| {
-            let _ = (&account, &file);
-            let Some(connection) = weak_self.upgrade() else { return };
-            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let (now, planned_run_at) = (server.engine.now(), connection.next_run_at());
-            // As in the event loop, a panic ends this connection only.
-            let ended = catch_unwind(AssertUnwindSafe(|| connection.completed(now, batch))).unwrap_or_else(|_| {
-                connection.panicked();
-                Err(CloseReason::Panicked)
-            });
-            if let Err(end) = ended {
-                connection.end(now, end);
-            }
-            // The event loop drops it, and has to know when to run it.
-            if connection.is_closed() || connection.next_run_at() != planned_run_at {
-                server.inboxes.notify(connection.id);
-            }
-        }
-    }
-
-    fn completed(&mut self, now: Instant, batch: &mut Vec<Completion>) -> Result<(), CloseReason> {
-        if let Phase::Transmission(session) = &mut self.phase {
-            for completion in batch.drain(..) {
-                session.completed(now, completion, &mut self.outbox);
-            }
-        }
-        self.advance(now)
+    /// Begins the session, on a worker of the export's disk.
+    fn enter(&mut self, export: Arc<LiveExport>, agreed: Agreed, requests: Requests) -> Result<(), CloseReason> {
+        let account = Account::new(Arc::clone(&self.server.memory), self.id);
+        self.account = Some(Arc::clone(&account));
+        let (connection, server, keeps): (Weak<Mutex<dyn Connection>>, _, _) =
+            (self.weak_self.clone(), Arc::clone(&self.server), (Arc::clone(&account), export.file()));
+        let inboxes = self.server.inboxes.clone();
+        let handler = completion_handler(connection, self.id, inboxes, move || server.now(), keeps);
+        let session = Session::begin(&self.admission, self.id, export, agreed, requests, account, handler);
+        let session = session.map_err(|errno| CloseReason::Broken(errno.into()))?;
+        self.phase = Phase::Transmission(Box::new(session));
+        Ok(())
     }
 
     /// Ends the connection without further replies.
@@ -336,10 +310,12 @@ impl NbdConnection {
         match end {
             // It has been logged already, or there is nothing to log.
             CloseReason::Done | CloseReason::Panicked => {}
+            // A session logs its end itself.
+            CloseReason::Left if matches!(self.phase, Phase::Transmission(_)) => {}
             CloseReason::BeforeTls => {
                 self.server.warn_of_client(format_args!("{}: sent data before TLS; closed", name))
             }
-            CloseReason::Disconnected => {
+            CloseReason::Disconnected | CloseReason::Left => {
                 self.server.info_of_client(format_args!("{}: disconnected during handshake", name))
             }
             CloseReason::TimedOut => self.server.warn_of_client(format_args!("{}: timed out after 10 s; closed", name)),
@@ -377,6 +353,7 @@ impl NbdConnection {
     fn next_run_at(&self) -> Instant {
         match &self.phase {
             Phase::Handshake(_, _, deadline) | Phase::Disconnecting(deadline) => *deadline,
+            Phase::Entering(..) => Instant::ZERO,
             Phase::Transmission(session) => {
                 session.client.release_at().min(session.write_stall_deadline()).min(self.unread_deadline())
             }
@@ -390,6 +367,8 @@ enum CloseReason {
     Done,
     /// The client disconnected during the handshake.
     Disconnected,
+    /// The client has closed both sides of its socket.
+    Left,
     /// It sent data between asking for TLS and the reply.
     BeforeTls,
     /// It took too long to choose an export, or to receive its replies.
@@ -427,6 +406,20 @@ impl Connection for NbdConnection {
     fn run(&mut self, now: Instant, ready: Ready) -> Next {
         self.is_readable |= ready.to_receive;
         self.has_hung_up |= ready.has_hung_up;
+        if matches!(&self.phase, Phase::Entering(export, ..) if export.disk.index_of_worker(self.id.worker).is_some())
+            && let Phase::Entering(export, agreed, requests) =
+                std::mem::replace(&mut self.phase, Phase::Disconnecting(now))
+            && let Err(end) =
+                if self.socket.has_left() { Err(CloseReason::Left) } else { self.enter(export, agreed, requests) }
+        {
+            self.end(now, end);
+            return Next::Close;
+        }
+        if ready.has_left && !self.phase.is_disconnecting() {
+            // What it has asked for is not done: nobody would get the replies.
+            self.end(now, CloseReason::Left);
+            return Next::Close;
+        }
         let is_late =
             matches!(self.phase, Phase::Handshake(_, _, deadline) | Phase::Disconnecting(deadline) if deadline <= now);
         if let Phase::Transmission(session) = &mut self.phase {
@@ -445,7 +438,10 @@ impl Connection for NbdConnection {
             self.unread_since = now;
         }
         match advanced {
-            Ok(()) => Next::Wait(self.next_run_at()),
+            Ok(()) => match &self.phase {
+                Phase::Entering(export, ..) => Next::Move(export.disk.least_loaded_worker()),
+                _ => Next::Wait(self.next_run_at()),
+            },
             Err(end) => {
                 self.end(now, end);
                 Next::Close
@@ -457,10 +453,32 @@ impl Connection for NbdConnection {
         self.socket.is_handshaking()
     }
 
-    fn panicked(&self) {
+    fn next(&self) -> Next {
+        if self.is_closed() { Next::Close } else { Next::Wait(self.next_run_at()) }
+    }
+
+    fn completed(&mut self, now: Instant, batch: &mut Vec<Completion>) {
+        if let Phase::Transmission(session) = &mut self.phase {
+            for completion in batch.drain(..) {
+                session.completed(now, completion, &mut self.outbox);
+            }
+        }
+        if let Err(end) = self.advance(now) {
+            self.end(now, end);
+        }
+    }
+
+    fn moved(&mut self, id: ConnectionId) {
+        self.id = id;
+        self.is_readable = true;
+        self.admission.client().set_connection(id);
+    }
+
+    fn panicked(&mut self) {
         self.server.error(format_args!(
             "{}: internal error (panic); connection closed, others continue",
             self.admission.client().name
         ));
+        self.end(self.server.now(), CloseReason::Panicked);
     }
 }

@@ -20,6 +20,7 @@ use crate::export::clients::Peer;
 use crate::ground::stop::Stop;
 use crate::nbd::connection::NbdConnection;
 use crate::server::ServerError;
+use crate::server::disks::LOBBY;
 use crate::server::front_end::FrontEnd;
 use crate::server::guest_socket::SocketAccess;
 use crate::server::server_state::ServerState;
@@ -157,7 +158,7 @@ pub(crate) fn admit(server: &Arc<ServerState>, socket: Socket, peer: Peer, requi
         Some(_) => Tls::Offered,
     };
     let begin = |id| NbdConnection::begin(admission, id, socket, tls);
-    server.inboxes.add(server.inboxes.least_loaded(), begin);
+    server.inboxes.add(LOBBY, begin);
 }
 
 /// The user of the process at the other end.

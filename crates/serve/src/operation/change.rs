@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, PoisonError};
 
-use hoistway_blk::sysfs::AttributeError;
 use hoistway_engine::Engine;
 use hoistway_nbd::Export;
 
 use crate::export::clients::Client;
+use crate::export::disk::{DefaultScheduler, Disk};
 use crate::export::exports::{ExportLayout, Exports, LiveExport};
 use crate::export::spec::{Placed, check_names, check_overlaps};
 use crate::guest::GuestListener;
 use crate::operation::control::ExportState;
 use crate::server::ServerError;
-use crate::server::server_state::ServerState;
+use crate::server::server_state::{ServerState, Withdrawn};
 use crate::ublk::UblkDevice;
 
 /// The desired state of a server.
@@ -20,13 +20,11 @@ use crate::ublk::UblkDevice;
 pub struct Wanted {
     /// Its exports, in their order.
     pub exports: Vec<Placed>,
-    /// Its scheduler.
-    pub scheduler: String,
-    /// Files of the queue, such as `nr_requests`, or tunables as `SCHEDULER.NAME`, and their values. All others get back the
+    /// The scheduler of all disks; `None` for the default of each.
+    pub scheduler: Option<String>,
+    /// Files of the queues, such as `nr_requests`, or tunables as `SCHEDULER.NAME`, and their values. All others get back the
     /// value that they had when the scheduler was set.
     pub settings: Vec<(String, String)>,
-    /// Whether exports share the target by weight although the scheduler is none.
-    pub shares: bool,
 }
 
 fn export_layout(placed: &Placed, engine: &Engine) -> Result<ExportLayout, ServerError> {
@@ -70,17 +68,19 @@ impl ServerState {
     fn plan(&self, exports: &[Placed]) -> Result<Vec<Step>, ServerError> {
         let specs: Vec<_> = exports.iter().map(|placed| placed.spec.clone()).collect();
         check_names(&specs)?;
-        for Placed { spec, volume, .. } in exports {
+        let disks = self.disks();
+        for Placed { spec, disk, volume, .. } in exports {
             // Its file may have become longer.
-            let grown = self.engine.grow_volume(*volume);
+            let grown = disks[*disk].engine.grow_volume(*volume);
             grown.map_err(|why| ServerError::Refused(format!("export {:?}: {why}", spec.name)))?;
         }
+        let layout = |placed: &Placed| export_layout(placed, &disks[placed.disk].engine);
         let ranges =
-            exports.iter().map(|placed| Ok((&placed.spec, placed.volume, export_layout(placed, &self.engine)?.range)));
+            exports.iter().map(|placed| Ok((&placed.spec, (placed.disk, placed.volume), layout(placed)?.range)));
         check_overlaps(&ranges.collect::<Result<Vec<_>, ServerError>>()?)?;
         let current = self.exports();
         let step = |placed: &Placed| {
-            let layout = export_layout(placed, &self.engine)?;
+            let layout = layout(placed)?;
             let Some(export) = current.named(&placed.spec.name) else { return Ok(Step::AddExport(Box::new(layout))) };
             if !export.is_compatible_with(placed, &layout) {
                 let name = &placed.spec.name;
@@ -94,7 +94,7 @@ impl ServerState {
     }
 
     fn carry_out(&self, exports: &[Placed], steps: Vec<Step>) -> Result<(), ServerError> {
-        let before = self.exports();
+        let (before, disks) = (self.exports(), self.disks());
         let (mut after, mut shrunk) = (Vec::new(), Vec::new());
         for (placed, step) in exports.iter().zip(steps) {
             let spec = &placed.spec;
@@ -105,20 +105,23 @@ impl ServerState {
                         shrunk.push(export.name.clone());
                     }
                     export.resize(bytes);
-                    self.engine.set_weight(export.group, spec.settings.weight)?;
+                    export.disk.engine.set_weight(export.group, spec.settings.weight)?;
                     export.set(spec.settings);
                     export
                 }
                 Step::AddExport(layout) => {
-                    let group = self.engine.add_group(spec.settings.weight)?;
-                    Arc::new(LiveExport::new(placed, *layout, group))
+                    let disk = Arc::clone(&disks[placed.disk]);
+                    let group = disk.engine.add_group(spec.settings.weight)?;
+                    Arc::new(LiveExport::new(placed, disk, *layout, group))
                 }
             };
-            export.throttle.set_limits(self.engine.now(), spec.limits);
+            export.throttle.set_limits(self.now(), spec.limits);
             export.set_access(spec.access.clone());
             after.push(export);
         }
-        self.shares.set_exports(after.len());
+        for disk in &disks {
+            disk.shares.set_exports(after.iter().filter(|export| Arc::ptr_eq(&export.disk, disk)).count());
+        }
         let is_gone = |export: &&Arc<LiveExport>| !after.iter().any(|other| Arc::ptr_eq(other, export));
         let gone: Vec<_> = before.live.iter().filter(is_gone).cloned().collect();
         *self.exports.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Exports::of(after));
@@ -127,7 +130,11 @@ impl ServerState {
         let is_gone = |name: &str| gone_names.iter().any(|gone| gone == name);
         self.stop_guests(is_gone);
         self.disconnect(|client| client.export().is_some_and(|export| shrunk.iter().any(|name| name == export)));
-        let withdrawn = gone.iter().map(|export| (Arc::downgrade(export), export.group));
+        let withdrawn = gone.iter().map(|export| Withdrawn {
+            export: Arc::downgrade(export),
+            disk: Arc::clone(&export.disk),
+            group: export.group,
+        });
         self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner).extend(withdrawn);
         drop((before, gone));
         self.forget_withdrawn();
@@ -235,10 +242,10 @@ impl ServerState {
     /// Removes the scheduler's groups of withdrawn exports without connections.
     pub(crate) fn forget_withdrawn(&self) {
         let mut withdrawn = self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner);
-        withdrawn.retain(|(export, group)| {
+        withdrawn.retain(|Withdrawn { export, disk, group }| {
             let is_used = export.strong_count() > 0;
             if !is_used {
-                self.engine.remove_group(*group);
+                disk.engine.remove_group(*group);
             }
             is_used
         });
@@ -254,8 +261,7 @@ impl ServerState {
         let guests = self.bind_guest_sockets(&wanted.exports)?;
         let devices = self.add_new_devices(&wanted.exports, &steps)?;
         let (files_before, exports_before) = (self.files(), self.exports_state());
-        self.set_all(&wanted.scheduler, &wanted.settings)?;
-        self.shares.want(wanted.shares);
+        self.set_all(wanted.scheduler.as_deref(), &wanted.settings)?;
         self.carry_out(&wanted.exports, steps)?;
         guests.into_iter().try_for_each(|listener| self.serve_guests(listener))?;
         devices.into_iter().try_for_each(|device| self.serve_device(device))?;
@@ -264,7 +270,7 @@ impl ServerState {
         let mut changes: Vec<String> = files_after
             .iter()
             .filter(|file| !files_before.contains(file))
-            .map(|(file, value)| format!("{}={value}", file.trim_start_matches("iosched/")))
+            .map(|(disk, file, value)| format!("{disk}{}={value}", file.trim_start_matches("iosched/")))
             .collect();
         for export in &exports_after {
             let settings = |export: &ExportState| {
@@ -293,56 +299,66 @@ impl ServerState {
         Ok(changes)
     }
 
-    /// The scheduler, and the files that depend on it, in an order in which they can be written.
-    fn files(&self) -> Vec<(String, String)> {
-        let report = self.report();
-        let mut files = vec![("scheduler".to_owned(), report.scheduler().to_owned())];
-        files.push(("nr_requests".to_owned(), report.nr_requests.clone()));
-        files.extend(report.tunables.into_iter().map(|(name, value)| (format!("iosched/{name}"), value)));
-        files
+    /// The scheduler of each disk and the files that depend on it, with their values. With several disks the name of the disk precedes
+    /// each.
+    fn files(&self) -> Vec<(String, String, String)> {
+        let disks = self.disks();
+        let prefix = |name: &str| if disks.len() > 1 { format!("{name}: ") } else { String::new() };
+        let files = |disk: &Arc<Disk>| {
+            let prefix = prefix(&disk.name);
+            disk.files().into_iter().map(move |(file, value)| (prefix.clone(), file, value)).collect::<Vec<_>>()
+        };
+        disks.iter().flat_map(files).collect()
     }
 
-    /// Sets the scheduler and the named files; the others get back the value that they had when the scheduler was set.
+    /// Sets the scheduler of all disks (`None` for the default of each) and the named files; the others get back the value that they had
+    /// when the scheduler was set. A tunable is set where its scheduler is.
     ///
     /// # Errors
-    /// If the queue rejects a value: then nothing has changed.
-    pub fn set_all(&self, scheduler: &str, settings: &[(String, String)]) -> Result<(), ServerError> {
-        let before = self.files();
-        self.try_to_set_all(scheduler, settings).map_err(|why| {
-            for (file, value) in &before {
-                // Cannot fail: the file held this value before.
-                let _ = self.write(file, value);
+    /// If a queue rejects a value: then nothing has changed.
+    pub fn set_all(&self, scheduler: Option<&str>, settings: &[(String, String)]) -> Result<(), ServerError> {
+        let disks = self.disks();
+        let schedulers: Vec<DefaultScheduler> = match scheduler {
+            Some(name) => vec![DefaultScheduler { name: name.to_owned(), shares: false }; disks.len()],
+            None => disks.iter().map(|disk| disk.default_scheduler()).collect(),
+        };
+        let before: Vec<_> = disks.iter().map(|disk| disk.files()).collect();
+        let set = || -> Result<(), String> {
+            check_tunables(&schedulers, settings)?;
+            for (disk, scheduler) in disks.iter().zip(&schedulers) {
+                let is_for_it = |(key, _): &&(String, String)| {
+                    key.split_once('.').is_none_or(|(owner, _)| owner == scheduler.name || schedulers.len() == 1)
+                };
+                let settings: Vec<_> = settings.iter().filter(is_for_it).cloned().collect();
+                disk.set_all(&scheduler.name, &settings)?;
+            }
+            Ok(())
+        };
+        set().map_err(|why| {
+            for (disk, files) in disks.iter().zip(&before) {
+                for (file, value) in files {
+                    // Cannot fail: the file held this value before.
+                    let _ = disk.write(file, value);
+                }
             }
             ServerError::Refused(why)
-        })
-    }
-
-    fn try_to_set_all(&self, scheduler: &str, settings: &[(String, String)]) -> Result<(), String> {
-        if self.report().scheduler() != scheduler {
-            self.set("scheduler", scheduler)?;
-        }
-        let defaults = self.scheduler_defaults.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let files = self.files();
-        // Defaults come before the named files: some tunables are two names for the same setting.
-        for (file, value) in defaults.iter().filter(|file| !files.contains(file)) {
-            self.write(file, value).map_err(|error| format!("{file}={value}: {error}"))?;
-        }
-        settings.iter().try_for_each(|(key, value)| self.set(key, value))
-    }
-
-    /// Writes a file of the queue, as its path below `queue/`.
-    pub(crate) fn write(&self, file: &str, value: &str) -> Result<(), AttributeError> {
-        let is_new = file == "scheduler" && self.report().scheduler() != value;
-        self.engine.set_attribute(file, value)?;
-        if is_new {
-            self.remember_scheduler_defaults();
-        }
+        })?;
+        disks.iter().zip(&schedulers).for_each(|(disk, scheduler)| disk.shares.want(scheduler.shares));
         Ok(())
     }
+}
 
-    /// Called just after the scheduler was set, when its files contain their defaults.
-    pub(crate) fn remember_scheduler_defaults(&self) {
-        let files = self.files().split_off(1);
-        *self.scheduler_defaults.lock().unwrap_or_else(PoisonError::into_inner) = files;
+/// Checks that each tunable belongs to the scheduler of a disk. With one disk the queue checks it.
+fn check_tunables(schedulers: &[DefaultScheduler], settings: &[(String, String)]) -> Result<(), String> {
+    if schedulers.len() < 2 {
+        return Ok(());
     }
+    for (key, _) in settings {
+        if let Some((owner, _)) = key.split_once('.')
+            && !schedulers.iter().any(|scheduler| scheduler.name == owner)
+        {
+            return Err(format!("{key}: no disk has the scheduler {owner:?}"));
+        }
+    }
+    Ok(())
 }

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use hoistway_blk::ground::Unit;
-use hoistway_blk::sysfs::AttributeError;
 use serde::{Deserialize, Serialize};
 
 use crate::export::clients::ClientState;
+use crate::export::disk::{Disk, active};
 use crate::export::exports::LiveExport;
 use crate::export::latency::Latencies;
 use crate::export::spec::{ExportSpec, Placed, SETTINGS, apply, ioprio_text};
@@ -50,6 +49,9 @@ pub enum ControlRequest {
         key: String,
         /// The new value.
         value: String,
+        /// The name of the disk; without it, all disks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        disk: Option<String>,
     },
     /// Reloads the configuration file.
     Reload,
@@ -99,16 +101,8 @@ pub enum ControlReply {
 /// The state of a server, for its operator.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StateReport {
-    /// The available schedulers, with the active one in brackets.
-    pub schedulers: String,
-    /// Requests of a hardware queue.
-    pub nr_requests: String,
-    /// Whether the server itself divides a fast target among the exports by weight, which the scheduler none does not.
-    pub shares: bool,
-    /// The tunables of the scheduler: name and value.
-    pub tunables: Vec<(String, String)>,
-    /// Commands at the target. Requests in flight that are neither there nor throttled wait in the scheduler.
-    pub at_target: usize,
+    /// The disks, each with a queue of its own.
+    pub disks: Vec<DiskState>,
     /// Time of the state, in ns since the server started.
     pub at_ns: u64,
     /// The exports, in their order.
@@ -117,11 +111,30 @@ pub struct StateReport {
     pub clients: Vec<ClientState>,
 }
 
+/// The state of a disk.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct DiskState {
+    /// Its name: that of the device, or the kind of the target.
+    pub name: String,
+    /// The available schedulers, with the active one in brackets.
+    pub schedulers: String,
+    /// Requests of a hardware queue.
+    pub nr_requests: String,
+    /// Whether the server itself divides a fast disk among the exports by weight, which the scheduler none does not.
+    pub shares: bool,
+    /// The tunables of the scheduler: name and value.
+    pub tunables: Vec<(String, String)>,
+    /// Commands at the disk. Requests in flight that are neither there nor throttled wait in the scheduler.
+    pub at_target: usize,
+}
+
 /// The state of an export.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExportState {
     /// The name that clients ask for.
     pub name: String,
+    /// The name of its disk.
+    pub disk: String,
     /// Its size in bytes.
     pub bytes: u64,
     /// Whether it is read-only.
@@ -160,11 +173,26 @@ pub struct ExportState {
     pub other_latency: Latencies,
 }
 
-impl StateReport {
+impl DiskState {
     /// The scheduler that is active: the one in brackets.
     #[must_use]
     pub fn scheduler(&self) -> &str {
-        self.schedulers.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or("", |(name, _)| name)
+        active(&self.schedulers)
+    }
+}
+
+impl StateReport {
+    /// The active scheduler, or `NAME on DISK` for each disk if they differ.
+    #[must_use]
+    pub fn scheduler(&self) -> String {
+        let names: Vec<&str> = self.disks.iter().map(DiskState::scheduler).collect();
+        match names.first() {
+            Some(first) if names.iter().all(|name| name == first) => (*first).to_owned(),
+            _ => {
+                let each = self.disks.iter().map(|disk| format!("{} on {}", disk.scheduler(), disk.name));
+                each.collect::<Vec<_>>().join(", ")
+            }
+        }
     }
 }
 
@@ -172,20 +200,20 @@ impl ServerState {
     /// The state of the server.
     #[must_use]
     pub fn report(&self) -> StateReport {
-        let file = |name: &str| self.engine.attribute(name).map(|text| text.trim_end().to_owned()).unwrap_or_default();
-        let mut report = StateReport {
-            schedulers: file("scheduler"),
-            nr_requests: file("nr_requests"),
-            shares: self.shares.is_on(),
-            tunables: Vec::new(),
-            at_target: self.inboxes.at_target(),
-            at_ns: self.engine.now().0,
+        let disk_state = |disk: &Arc<Disk>| DiskState {
+            name: disk.name.clone(),
+            schedulers: disk.file("scheduler"),
+            nr_requests: disk.file("nr_requests"),
+            shares: disk.shares.is_on(),
+            tunables: disk.tunables(),
+            at_target: disk.at_target(),
+        };
+        StateReport {
+            disks: self.disks().iter().map(disk_state).collect(),
+            at_ns: self.now().0,
             exports: self.exports_state(),
             clients: self.clients_state(),
-        };
-        let names = self.engine.tunables().into_iter().map(|tunable| tunable.name);
-        report.tunables = names.map(|name| (name.to_owned(), file(&format!("iosched/{name}")))).collect();
-        report
+        }
     }
 
     pub(crate) fn exports_state(&self) -> Vec<ExportState> {
@@ -193,6 +221,7 @@ impl ServerState {
             let (settings, counts) = (export.settings(), &export.counts);
             ExportState {
                 name: export.name.clone(),
+                disk: export.disk.name.clone(),
                 bytes: export.size_bytes(),
                 read_only: export.description().read_only,
                 weight: settings.weight,
@@ -216,35 +245,27 @@ impl ServerState {
         self.exports().live.iter().map(export_state).collect()
     }
 
-    /// Writes a file below `queue/` (usually `scheduler` or `nr_requests`), or a tunable as `SCHEDULER.NAME`.
+    /// Writes a file below `queue/` (usually `scheduler` or `nr_requests`), or a tunable as `SCHEDULER.NAME`, of the disk with this name, or
+    /// of all disks. A tunable is set where its scheduler is.
     ///
     /// # Errors
-    /// If it does not exist, or rejects the value; as text.
-    pub fn set(&self, key: &str, value: &str) -> Result<(), String> {
-        let file = match key.split_once('.') {
-            None => key.to_owned(),
-            Some((scheduler, name)) => {
-                let active = self.report().scheduler().to_owned();
-                if scheduler != active {
-                    return Err(format!("{key}: the scheduler is {active}, not {scheduler:?}"));
-                }
-                format!("iosched/{name}")
-            }
-        };
-        if value.contains(char::is_control) {
-            return Err(format!("{key}={value:?}: contains control characters (expected one line of text)"));
+    /// If it or the disk does not exist, or a value is rejected; as text. With several disks some may have been set.
+    pub fn set(&self, key: &str, value: &str, disk: Option<&str>) -> Result<(), String> {
+        let disks = self.disks();
+        let mut chosen: Vec<_> = disks.iter().filter(|other| disk.is_none_or(|name| other.name == name)).collect();
+        if chosen.is_empty() {
+            let names: Vec<_> = disks.iter().map(|disk| disk.name.as_str()).collect();
+            return Err(format!("unknown disk {:?} (expected one of {})", disk.unwrap_or_default(), names.join(", ")));
         }
-        let written = self.write(&file, value).map_err(|error| match error {
-            AttributeError::Unknown => {
-                format!("{key}: no such setting (expected scheduler, nr_requests or SCHEDULER.TUNABLE)")
+        if let Some((owner, _)) = key.split_once('.')
+            && chosen.len() > 1
+        {
+            chosen.retain(|disk| disk.scheduler() == owner);
+            if chosen.is_empty() {
+                return Err(format!("{key}: no disk has the scheduler {owner:?}"));
             }
-            error => format!("{key}={value}: {error}{}", self.expected(&file)),
-        });
-        if written.is_ok() && file == "scheduler" {
-            // Sharing by weight is part of the default for fast targets. An operator who chooses a scheduler chooses without it.
-            self.shares.want(false);
         }
-        written
+        chosen.into_iter().try_for_each(|disk| disk.set(key, value))
     }
 
     /// Changes settings of an export: all of them, or none if one is wrong.
@@ -262,9 +283,9 @@ impl ServerState {
                 _ => return Err(format!("unknown setting {setting:?} (expected some of {SETTINGS})")),
             }
         }
-        self.engine.set_weight(export.group, changed.weight).map_err(|error| error.to_string())?;
+        export.disk.engine.set_weight(export.group, changed.weight).map_err(|error| error.to_string())?;
         export.set(changed);
-        export.throttle.set_limits(self.engine.now(), limits);
+        export.throttle.set_limits(self.now(), limits);
         // Throttled requests may be allowed earlier, and priorities change.
         self.inboxes.notify_all();
         Ok(())
@@ -272,8 +293,9 @@ impl ServerState {
 
     fn handle(self: &Arc<Self>, request: ControlRequest, operator: &dyn Operator) -> ControlReply {
         let error_as_text = |changed: Result<(), ServerError>| changed.map_err(|error| error.to_string());
-        // A reload locks the changes itself.
-        let _changes = (request != ControlRequest::Reload).then(|| self.lock_changes());
+        // A reload locks the changes itself. What a change may wait for must not hide the state.
+        let is_change = !matches!(request, ControlRequest::Reload | ControlRequest::Show);
+        let _changes = is_change.then(|| self.lock_changes());
         let (change, changed) = match request {
             ControlRequest::Show => return ControlReply::State(self.report()),
             ControlRequest::Reload => {
@@ -299,7 +321,10 @@ impl ServerState {
                 let why = format!("there is no client {client} (hoistway ctl show lists them)");
                 (format!("disconnect {client}"), if disconnected > 0 { Ok(()) } else { Err(why) })
             }
-            ControlRequest::Set { key, value } => (format!("{key}={value}"), self.set(&key, &value)),
+            ControlRequest::Set { key, value, disk } => {
+                let on = disk.as_ref().map_or_else(String::new, |disk| format!(" on {disk}"));
+                (format!("{key}={value}{on}"), self.set(&key, &value, disk.as_deref()))
+            }
             ControlRequest::Export { name, settings } => {
                 (format!("export {name:?} {}", settings.join(" ")), self.change_export(&name, &settings))
             }
@@ -310,24 +335,6 @@ impl ServerState {
                 ControlReply::Done
             }
             Err(why) => ControlReply::Refused(why),
-        }
-    }
-
-    /// A suffix for an error, ` (expected ...)`, with the valid values of a file of the queue; empty if they are not known.
-    fn expected(&self, file: &str) -> String {
-        if file == "scheduler" {
-            let names = self.report().schedulers.replace(['[', ']'], "");
-            return format!(" (expected one of {})", names.split_whitespace().collect::<Vec<_>>().join(", "));
-        }
-        let tunables = self.engine.tunables();
-        let Some(tunable) =
-            file.strip_prefix("iosched/").and_then(|name| tunables.iter().find(|tunable| tunable.name == name))
-        else {
-            return String::new();
-        };
-        match tunable.unit {
-            Unit::Switch => " (expected 0 or 1)".to_owned(),
-            unit => format!(" (expected {} to {}, {unit})", tunable.min, tunable.max),
         }
     }
 }

@@ -126,11 +126,18 @@ fn write_text(state: &StateReport, out: &mut String) -> std::fmt::Result {
         writeln!(out, "# HELP hoistway_{name} {help}\n# TYPE hoistway_{name} {kind}")
     };
     head(out, "scheduler_info", "Active I/O scheduler.", "gauge")?;
-    writeln!(out, "hoistway_scheduler_info{{scheduler=\"{}\"}} 1", state.scheduler())?;
+    for disk in &state.disks {
+        let name = escaped(&disk.name);
+        writeln!(out, "hoistway_scheduler_info{{disk=\"{name}\",scheduler=\"{}\"}} 1", disk.scheduler())?;
+    }
     head(out, "nr_requests", "Requests of each hardware queue that the scheduler can choose from.", "gauge")?;
-    writeln!(out, "hoistway_nr_requests {}", state.nr_requests)?;
+    for disk in &state.disks {
+        writeln!(out, "hoistway_nr_requests{{disk=\"{}\"}} {}", escaped(&disk.name), disk.nr_requests)?;
+    }
     head(out, "at_target", "Commands at the target.", "gauge")?;
-    writeln!(out, "hoistway_at_target {}", state.at_target)?;
+    for disk in &state.disks {
+        writeln!(out, "hoistway_at_target{{disk=\"{}\"}} {}", escaped(&disk.name), disk.at_target)?;
+    }
     for (name, help, kind, values) in FIGURES {
         head(out, &format!("export_{name}"), help, kind)?;
         for export in &state.exports {

@@ -62,7 +62,7 @@ impl ServerState {
         let connected = &mut *self.connected.lock();
         connected.number += 1;
         let number = connected.number;
-        let client = Arc::new(Client::new(number, peer, self.engine.now()));
+        let client = Arc::new(Client::new(number, peer, self.now()));
         let (name, origin) = (&client.name, client.peer.origin);
         let clients_of_origin = connected.clients_by_origin.get(&origin).copied().unwrap_or(0);
         let refusal = if connected.clients.len() >= self.limits.connections {
@@ -95,7 +95,7 @@ impl ServerState {
     /// The clients, by number.
     #[must_use]
     pub fn clients_state(&self) -> Vec<ClientState> {
-        let now = self.engine.now();
+        let now = self.now();
         self.connected.lock().clients.values().map(|client| client.state(now)).collect()
     }
 

@@ -1,10 +1,10 @@
-//! A server: a target under a scheduler, with exports.
+//! A server: disks, each under a scheduler, with exports.
 
 pub(crate) mod admission;
+pub(crate) mod disks;
 pub(crate) mod front_end;
 pub(crate) mod guest_socket;
 pub(crate) mod placing;
-pub(crate) mod read_time;
 pub(crate) mod served_device;
 pub(crate) mod server_state;
 pub(crate) mod throttled_client;
@@ -13,14 +13,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hoistway_blk::ground::Nanos;
 use hoistway_blk::queue::ConfigError;
-use hoistway_engine::{Backend, Engine, StartError};
+use hoistway_engine::{Config, Engine, MonotonicClock, Null, StartError};
 
 use crate::event_loop::{EventLoop, Inboxes};
 use crate::export::spec::{Placed, SpecError};
 use crate::ground::log::Log;
 use crate::ground::stop::Stop;
+use crate::server::disks::{DISKS_MAX, LOBBY_WORKERS, NewDisk, lobby_config};
 use crate::server::front_end::FrontEnd;
 use crate::server::server_state::{ServerLimits, ServerState};
 
@@ -58,24 +58,25 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the block layer over `target` with these exports.
+    /// Starts the block layers of these disks, with these exports on them.
     ///
     /// # Errors
-    /// If the options contradict each other or the target, or the system refuses.
+    /// If the options contradict each other or a disk, or the system refuses.
     pub fn start(
-        config: &hoistway_engine::Config,
-        target: Box<dyn Backend>,
+        config: &Config,
+        disks: Vec<NewDisk>,
         exports: &[Placed],
         limits: ServerLimits,
         log: Log,
     ) -> Result<Server, ServerError> {
-        let inboxes = Inboxes::new(config.workers)?;
-        // Workers busy-poll in their event loops, which also poll the sockets.
-        let busy_poll_max = Duration::from_nanos(config.busy_poll_time.0);
-        let config = hoistway_engine::Config { busy_poll_time: Nanos::ZERO, ..config.clone() };
-        let engine = Engine::start(&config, EventLoop::around(target, inboxes.clone()).busy_polling(busy_poll_max))?;
-        let state = ServerState::new(engine, inboxes, limits, log);
-        state.remember_scheduler_defaults();
+        let inboxes = Inboxes::with_room(LOBBY_WORKERS + DISKS_MAX * config.workers);
+        let lobby = EventLoop::around(Box::new(Null::new(1)), inboxes.clone());
+        inboxes.open(LOBBY_WORKERS)?;
+        let lobby = Engine::start_with(&lobby_config(), lobby, MonotonicClock::start())?;
+        let state = ServerState::new(lobby, inboxes, limits, log);
+        for disk in disks {
+            state.start_disk(config, disk)?;
+        }
         let exports: Vec<_> = exports.iter().map(|placed| state.take_over(placed)).collect();
         state.replace_exports(&exports)?;
         Ok(Server { state: Arc::new(state) })
@@ -106,12 +107,14 @@ impl Server {
 
     /// Stops the block layer and its workers; remaining connections are dropped.
     pub fn stop(self) {
-        self.state.engine.stop();
+        self.state.disks().iter().for_each(|disk| disk.engine.stop());
+        self.state.lobby.stop();
     }
 
     /// The same without waiting for the workers: after [`drain`](Self::drain) timed out, their commands may never
     /// complete.
     pub fn abandon(self) {
-        self.state.engine.abandon();
+        self.state.disks().iter().for_each(|disk| disk.engine.abandon());
+        self.state.lobby.stop();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use hoistway_engine::FileSpec;
+use hoistway_engine::{DiskId, FileSpec, OpenVolume};
 
 use crate::export::spec::{ExportSpec, Placed};
 use crate::server::ServerError;
@@ -15,22 +15,40 @@ impl ServerState {
     /// # Errors
     /// If the file cannot be opened.
     pub fn place(&self, spec: ExportSpec, opens_read_only: bool) -> Result<Placed, ServerError> {
-        let Some(path) = &spec.path else { return Ok(Placed { spec, volume: 0, file: None }) };
+        let Some(path) = &spec.path else { return Ok(Placed::on_target(spec)) };
         let file = FileSpec { read_only: opens_read_only, ..FileSpec::new(path) };
-        let file = self.files_open.get(path, || {
-            let opened = self.engine.open_volume(&file);
-            let opened = opened.map_err(|why| ServerError::Refused(format!("export {:?}: {why}", spec.name)))?;
-            opened.notes().iter().for_each(|note| self.info(format_args!("{note}")));
-            Ok::<_, ServerError>(opened)
+        let refused = |why: &dyn std::fmt::Display| ServerError::Refused(format!("export {:?}: {why}", spec.name));
+        let (disk, file) = self.files_open.get(path, || {
+            let id = DiskId::of(path).map_err(|why| refused(&format_args!("{}: {why}", path.display())))?;
+            self.open_file(&file, id, refused)
         })?;
-        Ok(Placed { volume: file.index(), file: Some(file), spec })
+        Ok(Placed { disk, volume: file.index(), file: Some(file), spec })
+    }
+
+    /// Opens a file on its disk, which is started if it is not served yet. Returns the number of the disk.
+    fn open_file(
+        &self,
+        file: &FileSpec,
+        id: DiskId,
+        refused: impl Fn(&dyn std::fmt::Display) -> ServerError,
+    ) -> Result<(usize, OpenVolume), ServerError> {
+        let disks = self.disks();
+        let Some(number) = disks.iter().position(|disk| disk.id.as_ref() == Some(&id)) else {
+            let start = self.start_disk.get().ok_or_else(|| refused(&"its disk cannot be added"))?;
+            let number = start(self, file, id).map_err(|why| refused(&why))?;
+            return Ok((number, self.disks()[number].engine.take_over_volume(0)));
+        };
+        let opened = disks[number].engine.open_volume(file).map_err(|why| refused(&why))?;
+        opened.notes().iter().for_each(|note| self.info(format_args!("{note}")));
+        Ok((number, opened))
     }
 
     /// Takes over the file of an export that was open at the start.
     pub(crate) fn take_over(&self, placed: &Placed) -> Placed {
         let Some(path) = &placed.spec.path else { return placed.clone() };
-        let take = || Ok::<_, Infallible>(self.engine.take_over_volume(placed.volume));
-        let Ok(file) = self.files_open.get(path, take);
+        let disk = &self.disks()[placed.disk];
+        let take = || Ok::<_, Infallible>((placed.disk, disk.engine.take_over_volume(placed.volume)));
+        let Ok((_, file)) = self.files_open.get(path, take);
         Placed { file: Some(file), ..placed.clone() }
     }
 }

@@ -1,18 +1,20 @@
 //! State that all connections of a server share.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
+use hoistway_blk::ground::Instant;
 use hoistway_engine::{Engine, Group};
 use rustls::ServerConfig;
 
 use crate::event_loop::Inboxes;
 use crate::export::clients::Clients;
+use crate::export::disk::Disk;
 use crate::export::exports::{Exports, LiveExport};
 use crate::export::files::OpenFiles;
-use crate::export::shares::Shares;
 use crate::ground::log::{Level, Lines, Log, PERIOD};
 use crate::memory::Memory;
+use crate::server::disks::StartDisk;
 use crate::server::guest_socket::{GuestSocket, SocketAccess};
 use crate::server::served_device::ServedDevice;
 
@@ -43,26 +45,34 @@ impl Default for ServerLimits {
     }
 }
 
+/// A withdrawn export.
+pub(crate) struct Withdrawn {
+    pub(crate) export: Weak<LiveExport>,
+    /// Its disk, and its group there.
+    pub(crate) disk: Arc<Disk>,
+    pub(crate) group: Group,
+}
+
 /// Maximum log lines about clients per level in [`PERIOD`].
 const CLIENT_LINES_MAX: u32 = 200;
 
 /// State that all connections of a server share.
 pub struct ServerState {
-    /// The running block layer.
-    pub engine: Engine,
+    /// The lobby: its only worker serves connections until they have chosen an export, so that no disk delays them, and they delay no
+    /// client of a disk. Its target is nothing.
+    pub(crate) lobby: Engine,
+    /// The disks so far, by number; none is removed.
+    pub(crate) disks: RwLock<Vec<Arc<Disk>>>,
+    /// Starts further disks.
+    pub(crate) start_disk: OnceLock<StartDisk>,
     /// Held during a change by a control request or a reload.
     changes: Mutex<()>,
     /// The exports; replaced as a whole.
     pub(crate) exports: Mutex<Arc<Exports>>,
-    /// Withdrawn exports that may still have connections, and their groups.
-    pub(crate) withdrawn: Mutex<Vec<(Weak<LiveExport>, Group)>>,
+    /// Withdrawn exports that may still have connections.
+    pub(crate) withdrawn: Mutex<Vec<Withdrawn>>,
     /// Files that exports are on.
     pub(crate) files_open: OpenFiles,
-    /// The queue's files with their values just after the current scheduler was set. They are written back before other
-    /// settings are applied.
-    pub(crate) scheduler_defaults: Mutex<Vec<(String, String)>>,
-    /// Divides the throughput of a fast target among exports by weight while the scheduler is none.
-    pub shares: Arc<Shares>,
     /// Inboxes of the workers: they take new connections and wake existing ones.
     pub inboxes: Inboxes,
     /// The TLS configuration for new connections, if there is one.
@@ -90,17 +100,17 @@ pub struct ServerState {
 }
 
 impl ServerState {
-    /// A server without exports, over an engine whose workers have these inboxes.
-    pub(crate) fn new(engine: Engine, inboxes: Inboxes, limits: ServerLimits, log: Log) -> ServerState {
+    /// A server without disks and exports. The engine of the lobby, over nothing, has the first of these inboxes.
+    pub(crate) fn new(lobby: Engine, inboxes: Inboxes, limits: ServerLimits, log: Log) -> ServerState {
         ServerState {
-            engine,
+            lobby,
+            disks: RwLock::default(),
+            start_disk: OnceLock::new(),
             changes: Mutex::default(),
             exports: Mutex::default(),
             withdrawn: Mutex::default(),
             files_open: OpenFiles::default(),
-            scheduler_defaults: Mutex::default(),
             tls: Mutex::default(),
-            shares: Arc::new(Shares::new(inboxes.clone())),
             memory: Memory::new(limits.memory_bytes, inboxes.clone()),
             inboxes,
             limits,
@@ -119,6 +129,19 @@ impl ServerState {
     /// it is complete.
     pub fn lock_changes(&self) -> MutexGuard<'_, ()> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time on the clock that all of its workers share.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.lobby.now()
+    }
+
+    /// The disks, by number.
+    #[must_use]
+    pub fn disks(&self) -> Vec<Arc<Disk>> {
+        self.disks.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The current exports.

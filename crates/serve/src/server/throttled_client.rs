@@ -44,17 +44,17 @@ impl ThrottledClient {
     /// A client of an export for a connection, on its worker, with at most `depth` requests in flight.
     ///
     /// # Errors
-    /// If the target does not have the export's range.
+    /// If the disk does not have the export's range, or the worker is another disk's.
     pub fn open(
-        server: &ServerState,
         export: Arc<LiveExport>,
         id: ConnectionId,
         depth: u32,
         handler: impl Handler + 'static,
     ) -> Result<ThrottledClient, Errno> {
         let context = export.context();
-        let client = export.on(&server.engine)?.client_on(id.worker, context, depth, handler);
-        let shares = Arc::clone(&server.shares);
+        let worker = export.disk.index_of_worker(id.worker).ok_or(Errno::INVAL)?;
+        let client = export.part()?.client_on(worker, context, depth, handler);
+        let shares = Arc::clone(&export.disk.shares);
         let member = shares.join(&export.name);
         Ok(ThrottledClient {
             export,

@@ -114,6 +114,12 @@ impl Socket {
         }
     }
 
+    /// Whether the peer has closed both sides, or the socket is broken: nothing can be sent any more.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.plain.has_left()
+    }
+
     /// Shuts down both directions; pollers of the socket are notified.
     pub fn shut_down(&self) {
         self.plain.shut_down();

@@ -95,7 +95,7 @@ impl ServerState {
         let stop = Stop::new()?;
         let (fetches, is_fetching) = sync_channel(1);
         let mut connection: Weak<Mutex<dyn Connection>> = Weak::<Mutex<UblkConnection>>::new();
-        self.inboxes.add(self.inboxes.least_loaded(), |id| {
+        self.inboxes.add(export.disk.least_loaded_worker(), |id| {
             let new = UblkConnection::begin(admission, id, export, queue, (stop.clone(), fetches, disconnect_guard));
             let new: Arc<Mutex<dyn Connection>> = new;
             connection = Arc::downgrade(&new);

@@ -14,6 +14,7 @@
 
 mod channel;
 mod data_map;
+mod disk_id;
 mod lock;
 mod sparse;
 mod table;
@@ -35,6 +36,8 @@ use crate::memory::{Arena, BUFFER_ALIGN, Buffer};
 use crate::ring::{InlineAccess, ThreadRing, Uring};
 pub(crate) use channel::FileChannel;
 use channel::ZERO_BYTES_MAX;
+pub use disk_id::DiskId;
+use disk_id::folder_of_device;
 use lock::{LockOutcome, try_lock};
 pub(super) use sparse::SparseFile;
 pub(crate) use table::{FileListing, FileTable};
@@ -414,10 +417,10 @@ fn direct_block_bytes(file: &File) -> Option<u32> {
 fn is_rotational(file: &File, is_device: bool) -> Option<bool> {
     let metadata = file.metadata().ok()?;
     let device = if is_device { metadata.rdev() } else { metadata.dev() };
-    let folder = format!("/sys/dev/block/{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let folder = folder_of_device(device);
     // A partition has no queue, but its disk, one level above, has.
     let mut files = ["queue/rotational", "../queue/rotational"].iter();
-    files.find_map(|name| std::fs::read_to_string(Path::new(&folder).join(name)).ok()).map(|text| text.trim() == "1")
+    files.find_map(|name| std::fs::read_to_string(folder.join(name)).ok()).map(|text| text.trim() == "1")
 }
 
 impl Backend for Files {

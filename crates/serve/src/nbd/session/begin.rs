@@ -7,7 +7,6 @@ use hoistway_nbd::{Command, Extent, Refusal, Request};
 use super::{Chunk, Pending, Receiving, STEP_BYTES, Session, TURN_COST_MAX, token_of};
 use crate::memory::pool::DataPosition;
 use crate::nbd::outbox::Outbox;
-use crate::server::server_state::ServerState;
 
 /// Shorter reads are not checked for holes, because finding holes has a cost, too.
 const READ_WITH_HOLES_BYTES: u64 = 32 << 10;
@@ -18,20 +17,14 @@ const EXTENTS_AT_ONCE: usize = 128;
 
 impl Session {
     /// Begins a request. Returns false if there is no memory for it; then nothing has changed.
-    pub(super) fn begin_request(
-        &mut self,
-        server: &ServerState,
-        now: Instant,
-        request: Request,
-        outbox: &mut Outbox,
-    ) -> bool {
+    pub(super) fn begin_request(&mut self, now: Instant, request: Request, outbox: &mut Outbox) -> bool {
         let Request { offset, length, .. } = request;
         match request.command {
             Command::Read { unfragmented } => {
                 // Limits apply to the requested bytes, including holes: with limits a read is one whole request.
                 let may_skip_holes = !unfragmented && !self.export.throttle.is_limited();
                 if self.has_chunks && may_skip_holes && length >= READ_WITH_HOLES_BYTES {
-                    return self.begin_read_with_holes(server, now, request, outbox);
+                    return self.begin_read_with_holes(now, request, outbox);
                 }
                 let Some(buffer) = self.pool.take(self.position_of(offset, length)) else { return false };
                 let slot = self.add_pending(now, request, 1, Vec::new());
@@ -66,7 +59,7 @@ impl Session {
                 self.spent += 1;
                 outbox.header(|out| self.writer.done(request.origin(), out));
             }
-            Command::BlockStatus { one } => self.reply_with_block_status(server, request, one, outbox),
+            Command::BlockStatus { one } => self.reply_with_block_status(request, one, outbox),
         }
         true
     }
@@ -102,14 +95,8 @@ impl Session {
         DataPosition::new(self.export.first_byte + offset, length as usize, self.export.block_bytes)
     }
 
-    fn begin_read_with_holes(
-        &mut self,
-        server: &ServerState,
-        now: Instant,
-        request: Request,
-        outbox: &mut Outbox,
-    ) -> bool {
-        let extents = self.extents_of_read(server, request).unwrap_or_default();
+    fn begin_read_with_holes(&mut self, now: Instant, request: Request, outbox: &mut Outbox) -> bool {
+        let extents = self.extents_of_read(request).unwrap_or_default();
         // At most one per block of a read.
         self.spent += extents.len() as u32;
         let mut chunks = Vec::new();
@@ -149,9 +136,9 @@ impl Session {
         true
     }
 
-    fn reply_with_block_status(&mut self, server: &ServerState, request: Request, one: bool, outbox: &mut Outbox) {
+    fn reply_with_block_status(&mut self, request: Request, one: bool, outbox: &mut Outbox) {
         // Two extents are enough, since adjacent extents of one kind are merged.
-        let extents = self.extents(server, request, if one { 2 } else { EXTENTS_AT_ONCE });
+        let extents = self.extents(request, if one { 2 } else { EXTENTS_AT_ONCE });
         self.spent = TURN_COST_MAX;
         match extents {
             Ok(extents) => {
@@ -168,16 +155,16 @@ impl Session {
     }
 
     /// Data and holes of a range, in order and without gaps; at most `extents_max` extents.
-    fn extents(&self, server: &ServerState, request: Request, extents_max: usize) -> std::io::Result<Vec<Extent>> {
+    fn extents(&self, request: Request, extents_max: usize) -> std::io::Result<Vec<Extent>> {
         let Request { offset, length, .. } = request;
-        let extents = self.export.on(&server.engine)?.extents(offset..offset + length, extents_max)?;
+        let extents = self.export.part()?.extents(offset..offset + length, extents_max)?;
         Ok(extents.into_iter().map(extent_of).collect())
     }
 
     /// Data and holes of a read. If finding holes takes too long, the rest counts as data.
-    fn extents_of_read(&self, server: &ServerState, request: Request) -> std::io::Result<Vec<Extent>> {
+    fn extents_of_read(&self, request: Request) -> std::io::Result<Vec<Extent>> {
         let Request { offset, length, .. } = request;
-        let extents = self.export.on(&server.engine)?.extents_of_read(offset..offset + length)?;
+        let extents = self.export.part()?.extents_of_read(offset..offset + length)?;
         Ok(extents.into_iter().map(extent_of).collect())
     }
 

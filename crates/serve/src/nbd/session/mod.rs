@@ -128,9 +128,10 @@ impl Session {
         let server = admission.server();
         // One more than is taken: a request refused by the engine would have to be kept.
         let depth = 2 * server.limits.in_flight + 2;
-        let client = ThrottledClient::open(server, Arc::clone(&export), id, depth, handler)?;
+        let client = ThrottledClient::open(Arc::clone(&export), id, depth, handler)?;
         export.counts.connections.fetch_add(1, Relaxed);
         Ok(Session {
+            pool: Pool::new(export.disk.engine.buffers(), account),
             export,
             peer: Arc::clone(admission.client()),
             requests,
@@ -145,7 +146,6 @@ impl Session {
             discarding: None,
             is_disconnecting: false,
             is_blocked: false,
-            pool: Pool::new(server.engine.buffers(), account),
             completed: 0,
             spent: 0,
         })
@@ -304,7 +304,7 @@ impl Session {
                 Received::Request(request) => {
                     let has_room = self.has_room(&server.limits, &request, outbox.bytes());
                     // It stays in the input until there is memory for it.
-                    if !has_room || !self.begin_request(server, now, request, outbox) {
+                    if !has_room || !self.begin_request(now, request, outbox) {
                         self.is_blocked = true;
                         return taken;
                     }

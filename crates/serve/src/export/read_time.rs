@@ -1,30 +1,23 @@
-//! Measures the read time of an idle target, which determines the default scheduler.
+//! Measures the read time of an idle disk, which determines its default scheduler.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use hoistway_engine::{Buffer, Completion, Context, Request};
 
-use crate::server::server_state::ServerState;
+use crate::export::exports::LiveExport;
 
 /// Maximum number of reads.
 const READS_MAX: u64 = 16;
 /// A probe takes at most this time for all reads, and a read that takes longer counts as one that took this long.
 const PROBE_TIME_MAX: Duration = Duration::from_millis(250);
 
-impl ServerState {
-    /// Whether the target of the first export seeks.
-    #[must_use]
-    pub fn is_rotational(&self) -> bool {
-        self.exports().descriptions.first().is_some_and(|export| export.rotational)
-    }
-
-    /// The first quartile of the time to read one block of the first export. `None` if it holds no data yet. To be called before clients
-    /// are accepted.
+impl LiveExport {
+    /// The first quartile of the time to read one block of it. `None` if it holds no data yet. To be called before clients of its disk are
+    /// accepted.
     #[must_use]
     pub fn read_time(&self) -> Option<Duration> {
-        let export = self.exports().live.first().cloned()?;
-        let volume = export.on(&self.engine).ok()?.read_only();
+        let volume = self.part().ok()?.read_only();
         let (sender, times) = mpsc::channel();
         let client = volume.client(Context::default(), 1, move |batch: &mut Vec<Completion>| {
             // The receiver is gone if a read took too long.
