@@ -328,6 +328,7 @@ impl Engine {
             sink,
             uncompleted_requests: Arc::clone(&uncompleted_requests),
             has_departed: false,
+            is_deferred: false,
             is_enqueued: false,
             has_completions: false,
         };

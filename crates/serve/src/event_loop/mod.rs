@@ -75,9 +75,10 @@ pub trait Connection: Send {
     /// It panicked, is over, and will be dropped.
     fn panicked(&mut self);
 
-    /// Whether its next run may take long, as a TLS handshake does. Such connections run one at a time, and others in between.
-    fn is_slow(&self) -> bool {
-        false
+    /// The cost of what has been done for it since the last call, on this thread: each unit takes about a microsecond. Connections that
+    /// wait take their turns by it.
+    fn take_cost(&mut self) -> u32 {
+        1
     }
 
     /// Whether it can be [polled](Self::poll): it shares memory with its client, which does not have to signal while the worker

@@ -24,8 +24,8 @@ use crate::stream::socket::Socket;
 
 const WORKERS: usize = 3;
 
-/// The least that the longest request needs, and 96 KiB for all else, so that clients wait for memory often.
-const MEMORY_BYTES: usize = EXTRA_BYTES + (96 << 10);
+/// The least that the longest request needs, and 256 KiB for all else, so that clients wait for memory often.
+const MEMORY_BYTES: usize = EXTRA_BYTES + (256 << 10);
 /// Limits low enough to be reached often.
 pub const SERVER_LIMITS: ServerLimits = ServerLimits {
     connections: 10,

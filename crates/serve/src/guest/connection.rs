@@ -254,6 +254,10 @@ impl Connection for GuestConnection {
         self.guest.completed(now, batch);
     }
 
+    fn take_cost(&mut self) -> u32 {
+        self.guest.lock().requests.as_mut().map_or(0, |requests| std::mem::take(&mut requests.cost))
+    }
+
     fn panicked(&mut self) {
         self.guest.end_after_panic();
     }

@@ -15,7 +15,10 @@ use crate::server::throttled_client::ThrottledClient;
 
 /// Maximum heads and descriptors taken from all rings in a turn, while other connections wait. A typical request has three, a
 /// hostile one up to a thousand.
-const TURN_COST_MAX: usize = 4096;
+const TURN_COST_MAX: usize = 256;
+/// Heads, descriptors and bytes that cost one: see [`Connection::take_cost`](crate::Connection::take_cost).
+const DESCRIPTORS_PER_COST: u32 = 4;
+const BYTES_PER_COST: u32 = 4096;
 /// The part of a request that is the flush after the others.
 const FINAL_FLUSH: u64 = 1 << 32;
 /// The flush that no request asked for.
@@ -42,6 +45,8 @@ pub struct Requests {
     pub own_flush: Option<Result<(), Errno>>,
     pub completed: u64,
     pub malformed: u64,
+    /// The cost of what has been done since the last turn.
+    pub cost: u32,
 }
 
 /// An in-flight request. Its allocations are reused.
@@ -96,6 +101,7 @@ impl Requests {
             own_flush: None,
             completed: 0,
             malformed: 0,
+            cost: 0,
         }
     }
 
@@ -180,6 +186,7 @@ impl Requests {
                 Taken::Nothing => return false,
             }
             *turn_left = turn_left.saturating_sub(cost);
+            self.cost += 1 + cost as u32 / DESCRIPTORS_PER_COST;
         }
         true
     }
@@ -307,6 +314,7 @@ impl Requests {
         let Slot { chain, pending } = &mut self.slots[slot as usize];
         let Some(Pending { head, began, kind, bytes, result, .. }) = pending.take() else { return };
         self.free.push(slot);
+        self.cost += 1 + bytes / BYTES_PER_COST;
         if self.is_gone {
             self.export.counts.abandoned(1);
             self.device.forget(head);

@@ -1,8 +1,8 @@
 //! The memory for the data of requests and replies: one pool for all clients, with a bound.
 //!
 //! A client may hold as much memory as is free at that moment. So a few clients may have much, and many share what there is, but some
-//! memory always stays free for a client that holds little (dynamic thresholds, as switches share their buffers). A client that needs
-//! more waits.
+//! memory always stays free for a client that holds little (dynamic thresholds, as switches share their buffers), beside a part that only
+//! such clients may take. A client that needs more waits.
 //!
 //! One waiting client at a time may exceed the limit by one request: otherwise clients that hold parts of long requests could wait
 //! for each other forever.
@@ -19,6 +19,9 @@ use crate::event_loop::{ConnectionId, Inboxes};
 
 /// What one waiting client may take beyond the limit: the longest request, with room around its data.
 pub const EXTRA_BYTES: usize = TRANSFER_BYTES_MAX as usize + (1 << 20);
+/// A part of the memory is for clients that hold little: one divided by this, for those that hold no more than this.
+const SMALL_FRACTION: usize = 8;
+const SMALL_BYTES: usize = 64 << 10;
 /// Number of clients that are notified when memory becomes free. Each of them notifies more when it returns memory.
 const NOTIFIED: usize = 2;
 
@@ -87,7 +90,9 @@ impl Memory {
 
     /// Takes memory for a client that holds `within_limit` bytes within the limit.
     fn take(&self, within_limit: usize, bytes: usize) -> bool {
-        let fits = |used: usize| (used + bytes + within_limit + bytes <= self.limit).then_some(used + bytes);
+        let is_small = within_limit + bytes <= SMALL_BYTES;
+        let limit = if is_small { self.limit } else { self.limit - self.limit / SMALL_FRACTION };
+        let fits = |used: usize| (used + bytes + within_limit + bytes <= limit).then_some(used + bytes);
         self.used.fetch_update(SeqCst, Relaxed, fits).is_ok()
     }
 

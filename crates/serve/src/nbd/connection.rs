@@ -33,6 +33,10 @@ const DISCONNECT_TIMEOUT: Nanos = Nanos::from_secs(10);
 /// How often data is received or handled before other connections run.
 const STEPS_A_TURN: u32 = 8;
 
+/// What receiving or sending costs, and a step of a TLS handshake: see [`Connection::take_cost`].
+const SYSTEM_CALL_COST: u32 = 2;
+const TLS_HANDSHAKE_COST: u32 = 500;
+
 /// A connection.
 pub struct NbdConnection {
     server: Arc<ServerState>,
@@ -52,6 +56,8 @@ pub struct NbdConnection {
     has_announced_end: bool,
     /// When the client last read a waiting reply, to within [`ACTIVITY_STEP`]; never if no reply waits.
     unread_since: Instant,
+    /// The cost of receiving and sending since its last turn.
+    other_cost: u32,
     /// Its account in the shared memory, as long as there are replies to be sent.
     account: Option<Arc<Account>>,
 }
@@ -96,6 +102,7 @@ impl NbdConnection {
                 has_hung_up: false,
                 has_announced_end: false,
                 unread_since: Instant::NEVER,
+                other_cost: 0,
                 account: None,
             })
         })
@@ -123,7 +130,7 @@ impl NbdConnection {
                         self.begin_disconnecting(now);
                         continue;
                     }
-                    if session.take_turn_limit() {
+                    if session.is_turn_over() {
                         break;
                     }
                     !session.is_disconnecting() && !session.is_full(&self.server.limits, self.outbox.bytes())
@@ -188,7 +195,12 @@ impl NbdConnection {
                 session.pool.give_back(buffer);
             }
         });
+        self.other_cost += if before > 0 { SYSTEM_CALL_COST } else { 0 };
         let may_take_more = sent.map_err(CloseReason::Broken)?;
+        let replies = self.outbox.take_sent_replies();
+        if let Phase::Transmission(session) = &mut self.phase {
+            session.replies_sent(replies, &mut self.outbox);
+        }
         if self.outbox.is_empty() {
             self.unread_since = Instant::NEVER;
         } else if self.unread_since == Instant::NEVER
@@ -225,6 +237,7 @@ impl NbdConnection {
         let no_payload: &mut [u8] = &mut [];
         let payload =
             if let Phase::Transmission(session) = &mut self.phase { session.payload_buffer() } else { no_payload };
+        self.other_cost += if self.socket.is_handshaking() { TLS_HANDSHAKE_COST } else { SYSTEM_CALL_COST };
         let (filled, status) = self.input.receive(&mut self.socket, payload).map_err(CloseReason::Broken)?;
         if let Phase::Transmission(session) = &mut self.phase {
             session.filled(now, filled);
@@ -302,6 +315,12 @@ impl NbdConnection {
         let session = session.map_err(|errno| CloseReason::Broken(errno.into()))?;
         self.phase = Phase::Transmission(Box::new(session));
         Ok(())
+    }
+
+    /// Whether a turn would do anything, now that requests have completed.
+    fn has_more_to_do(&self) -> bool {
+        let Phase::Transmission(session) = &self.phase else { return true };
+        session.is_disconnecting() && session.is_idle() || !self.input.buffered().is_empty() || self.is_readable
     }
 
     /// Ends the connection without further replies.
@@ -437,6 +456,10 @@ impl Connection for NbdConnection {
             }
             self.unread_since = now;
         }
+        self.input.compact();
+        if let Phase::Transmission(session) = &mut self.phase {
+            session.charge_input(self.input.memory_bytes());
+        }
         match advanced {
             Ok(()) => match &self.phase {
                 Phase::Entering(export, ..) => Next::Move(export.disk.least_loaded_worker()),
@@ -449,8 +472,12 @@ impl Connection for NbdConnection {
         }
     }
 
-    fn is_slow(&self) -> bool {
-        self.socket.is_handshaking()
+    fn take_cost(&mut self) -> u32 {
+        let cost = match &mut self.phase {
+            Phase::Transmission(session) => session.take_cost(),
+            _ => 0,
+        };
+        cost + std::mem::replace(&mut self.other_cost, 0)
     }
 
     fn next(&self) -> Next {
@@ -462,9 +489,16 @@ impl Connection for NbdConnection {
             for completion in batch.drain(..) {
                 session.completed(now, completion, &mut self.outbox);
             }
+            session.client.submit(&self.server, now);
         }
-        if let Err(end) = self.advance(now) {
-            self.end(now, end);
+        match self.send(now) {
+            // What it may do besides waits for its turn.
+            Ok(may_send_more) => {
+                if may_send_more || self.has_more_to_do() {
+                    self.server.inboxes.notify(self.id);
+                }
+            }
+            Err(end) => self.end(now, end),
         }
     }
 

@@ -9,6 +9,8 @@ use crate::stream::socket::Socket;
 
 /// Room for the longest option with its header, and for many requests.
 const BYTES: usize = OPTION_BYTES_MAX as usize + 4096;
+/// Unit of the memory for what is buffered between turns.
+const COMPACT_BYTES: usize = 256;
 
 thread_local! {
     /// Memory for the connection that receives next on this thread, so that idle connections have none.
@@ -51,15 +53,41 @@ impl Input {
         }
     }
 
-    fn take_memory(&mut self) {
-        if self.memory.is_empty() {
-            self.memory = SPARE.take().unwrap_or_else(|| vec![0; BYTES].into_boxed_slice());
+    /// The memory that it keeps.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Keeps no more memory than what is buffered needs.
+    pub fn compact(&mut self) {
+        let bytes = (self.end - self.start).next_multiple_of(COMPACT_BYTES);
+        if self.memory.is_empty() || bytes * 2 > self.memory.len() {
+            return;
+        }
+        let mut compact = vec![0; bytes].into_boxed_slice();
+        let buffered = self.buffered();
+        compact[..buffered.len()].copy_from_slice(buffered);
+        (self.start, self.end) = (0, buffered.len());
+        let memory = std::mem::replace(&mut self.memory, compact);
+        if memory.len() == BYTES {
+            SPARE.set(Some(memory));
+        }
+    }
+
+    /// Gets memory of full length, which has what is buffered.
+    fn expand(&mut self) {
+        if self.memory.len() < BYTES {
+            let mut memory = SPARE.take().unwrap_or_else(|| vec![0; BYTES].into_boxed_slice());
+            let buffered = self.buffered();
+            memory[..buffered.len()].copy_from_slice(buffered);
+            (self.start, self.end) = (0, buffered.len());
+            self.memory = memory;
         }
     }
 
     fn give_back_memory(&mut self) {
         let memory = std::mem::take(&mut self.memory);
-        if !memory.is_empty() {
+        if memory.len() == BYTES {
             SPARE.set(Some(memory));
         }
     }
@@ -86,7 +114,7 @@ impl Input {
     }
 
     fn receive_into_memory(&mut self, socket: &mut Socket, first: &mut [u8]) -> io::Result<(usize, ReceiveStatus)> {
-        self.take_memory();
+        self.expand();
         if self.start > 0 {
             self.memory.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);

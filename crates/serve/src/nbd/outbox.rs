@@ -21,6 +21,10 @@ pub struct Outbox {
     /// Bytes of `headers` that have been sent.
     headers_sent: usize,
     pieces: VecDeque<Piece>,
+    /// For each piece, the replies that end with it or within it.
+    replies: VecDeque<u32>,
+    /// Replies that have been sent and not reported.
+    sent_replies: u32,
     /// Bytes of the first piece that have been sent, if it is data.
     first_sent: usize,
     /// Unsent bytes of all pieces.
@@ -51,7 +55,7 @@ impl Outbox {
         self.unsent_bytes += written;
         match self.pieces.back_mut() {
             Some(Piece::Header(len)) => *len += written,
-            _ if written > 0 => self.pieces.push_back(Piece::Header(written)),
+            _ if written > 0 => self.push(Piece::Header(written)),
             _ => {}
         }
     }
@@ -59,7 +63,32 @@ impl Outbox {
     /// Adds data.
     pub fn data(&mut self, buffer: Buffer) {
         self.unsent_bytes += buffer.len();
-        self.pieces.push_back(Piece::Data(buffer));
+        self.push(Piece::Data(buffer));
+    }
+
+    fn push(&mut self, piece: Piece) {
+        self.pieces.push_back(piece);
+        self.replies.push_back(0);
+    }
+
+    /// What has been added ends a reply.
+    pub fn reply_ends(&mut self) {
+        match self.replies.back_mut() {
+            Some(replies) => *replies += 1,
+            None => self.sent_replies += 1,
+        }
+    }
+
+    /// The replies that have been sent since the last call.
+    pub fn take_sent_replies(&mut self) -> u32 {
+        std::mem::take(&mut self.sent_replies)
+    }
+
+    /// Frees the memory of an empty outbox.
+    pub fn shrink(&mut self) {
+        if self.is_empty() {
+            *self = Outbox { sent_replies: self.sent_replies, ..Outbox::default() };
+        }
     }
 
     /// Bytes that have not been sent.
@@ -119,6 +148,7 @@ impl Outbox {
                 break;
             }
             sent -= len;
+            self.sent_replies += self.replies.pop_front().unwrap_or_default();
             match self.pieces.pop_front() {
                 Some(Piece::Header(len)) => self.headers_sent += len,
                 Some(Piece::Data(buffer)) => spent(buffer),
@@ -162,6 +192,7 @@ mod tests {
             outbox.data(Buffer::from(&data[..]));
             outbox.header(|out| out.extend([1, 2]));
             outbox.header(|out| out.extend([3]));
+            outbox.reply_ends();
             expected.extend([1, 2, 3]);
             outbox.send(&mut socket, |_| spent += 1).unwrap();
             // A reader slower than the writer.
@@ -177,6 +208,7 @@ mod tests {
             in_socket(&mut far, &mut received);
         }
         assert!(received == expected && spent == 200 && outbox.headers.is_empty());
+        assert_eq!((outbox.take_sent_replies(), outbox.take_sent_replies()), (200, 0));
     }
 
     #[test]

@@ -138,6 +138,10 @@ impl Connection for UblkConnection {
         self.advance(now);
     }
 
+    fn take_cost(&mut self) -> u32 {
+        self.requests.as_mut().map_or(0, |requests| std::mem::take(&mut requests.cost))
+    }
+
     fn panicked(&mut self) {
         self.say("internal error (panic); device removed, others continue");
         self.requests = None;

@@ -16,7 +16,7 @@ use crate::server::server_state::ServerState;
 use crate::server::throttled_client::ThrottledClient;
 
 /// Maximum bytes that are copied from the kernel in a turn, while other connections wait.
-const TURN_BYTES_MAX: usize = 2 << 20;
+const TURN_BYTES_MAX: usize = 512 << 10;
 /// What a request costs of that beside its data.
 const REQUEST_COST_BYTES: usize = 4 << 10;
 
@@ -40,6 +40,8 @@ pub struct Requests {
     /// Requests that were refused, and the last of them.
     pub bad: u64,
     pub last_bad: Option<BadDescriptor>,
+    /// The cost of what has been done since the last turn, in [`REQUEST_COST_BYTES`].
+    pub cost: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -80,6 +82,7 @@ impl Requests {
             done: 0,
             bad: 0,
             last_bad: None,
+            cost: 0,
         }
     }
 
@@ -184,6 +187,7 @@ impl Requests {
         let Some(Pending { began, kind, bytes }) = self.pending[usize::from(tag)].take() else { return };
         self.in_flight -= 1;
         self.held_bytes -= bytes as usize;
+        self.cost += 1 + bytes / REQUEST_COST_BYTES as u32;
         let result = match (kind, result) {
             (Kind::Read, Ok(())) => self.queue.write_data(tag, &buffer).map_err(|_| Errno::IO),
             // A discard is a hint, which a target may not support.

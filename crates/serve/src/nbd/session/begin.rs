@@ -19,6 +19,9 @@ impl Session {
     /// Begins a request. Returns false if there is no memory for it; then nothing has changed.
     pub(super) fn begin_request(&mut self, now: Instant, request: Request, outbox: &mut Outbox) -> bool {
         let Request { offset, length, .. } = request;
+        if !self.reserve_reply() {
+            return false;
+        }
         match request.command {
             Command::Read { unfragmented } => {
                 // Limits apply to the requested bytes, including holes: with limits a read is one whole request.
@@ -36,7 +39,7 @@ impl Session {
                     (kept, position.len)
                 } else {
                     let first = position.len.min(STEP_BYTES);
-                    if !self.pool.account().take(position.before + first + position.behind) {
+                    if !self.pool.account().take(position.footprint() - position.len + first) {
                         return false;
                     }
                     (self.pool.allocate_charged(position), first)
@@ -58,6 +61,7 @@ impl Session {
                 self.completed += 1;
                 self.spent += 1;
                 outbox.header(|out| self.writer.done(request.origin(), out));
+                self.reply_ends(outbox);
             }
             Command::BlockStatus { one } => self.reply_with_block_status(request, one, outbox),
         }
@@ -117,7 +121,7 @@ impl Session {
             }
         };
         let positions: Vec<_> = parts.iter().map(|&(_, offset, length)| self.position_of(offset, length)).collect();
-        if !self.pool.account().take(positions.iter().map(|position| position.total_bytes()).sum()) {
+        if !self.pool.account().take(positions.iter().map(|position| position.footprint()).sum()) {
             return false;
         }
         let slot = self.add_pending(now, request, parts.len() as u32, chunks);
@@ -125,7 +129,7 @@ impl Session {
             let kept = self.pool.take_kept(position);
             if kept.is_some() {
                 // That buffer has been charged before.
-                self.pool.account().give_back(position.total_bytes());
+                self.pool.account().give_back(position.footprint());
             }
             let buffer = kept.unwrap_or_else(|| self.pool.allocate_charged(position));
             self.read_part(slot, part, offset, buffer);
@@ -146,6 +150,7 @@ impl Session {
                 self.completed += 1;
                 let (origin, length) = (request.origin(), request.length);
                 outbox.header(|out| self.writer.block_status(origin, length, one, extents, out));
+                self.reply_ends(outbox);
             }
             Err(error) => {
                 let refusal = Refusal::from_errno(error.raw_os_error().unwrap_or(Errno::IO.0));
@@ -172,6 +177,7 @@ impl Session {
         self.in_flight += 1;
         self.peer.set_in_flight(self.in_flight);
         self.export.counts.began();
+        self.spent += 1;
         let pending = Pending { request, began: now, parts_left: parts, result: Ok(()), chunks };
         match self.free.pop() {
             Some(slot) => {

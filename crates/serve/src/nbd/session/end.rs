@@ -4,7 +4,7 @@ use hoistway_blk::ground::Instant;
 use hoistway_engine::{Buffer, Completion, Errno, Request as Io};
 use hoistway_nbd::{Command, Refusal, Request};
 
-use super::{Chunk, FINAL_FLUSH, NeedsFinalFlush as _, Pending, Session, token_of};
+use super::{BYTES_PER_COST, Chunk, FINAL_FLUSH, NeedsFinalFlush as _, Pending, Session, token_of};
 use crate::export::counts::Ended;
 use crate::nbd::outbox::Outbox;
 
@@ -16,6 +16,7 @@ impl Session {
         let Some(pending) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else { return };
         self.held_bytes -= buffer.len();
         self.client.ended(buffer.len());
+        self.completed_cost += 1 + (buffer.len() as u64 / BYTES_PER_COST) as u32;
         pending.parts_left -= 1;
         // A trim is a hint, which a target may not support.
         let is_hint = matches!(pending.request.command, Command::Trim { .. }) && result == Err(Errno::OPNOTSUPP);
@@ -58,12 +59,12 @@ impl Session {
                 .into_iter()
                 .chain(chunks.into_iter().filter_map(|chunk| chunk.data))
                 .for_each(|buffer| self.pool.give_back(buffer));
-            return;
+            return self.reply_ends(outbox);
         }
         if !matches!(request.command, Command::Read { .. }) {
             outbox.header(|out| writer.done(origin, out));
             single_buffer.into_iter().for_each(|buffer| self.pool.give_back(buffer));
-            return;
+            return self.reply_ends(outbox);
         }
         if let Some(buffer) = single_buffer {
             outbox.header(|out| writer.data_header(origin, request.offset, request.length as u32, true, out));
@@ -79,6 +80,7 @@ impl Session {
                 None => outbox.header(|out| writer.hole(origin, offset, length, index == last, out)),
             }
         }
+        self.reply_ends(outbox);
     }
 }
 

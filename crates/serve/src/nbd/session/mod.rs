@@ -21,9 +21,10 @@ use crate::server::admission::Admission;
 use crate::server::server_state::{ServerLimits, ServerState};
 use crate::server::throttled_client::ThrottledClient;
 
-/// Maximum work for one client on this thread before others have their turn, counted in requests that complete immediately, each
-/// of which takes less than a microsecond, and in extents that are looked up, each of which takes one or two.
+/// The cost of a turn of one client on this thread before others have theirs: see [`Connection::take_cost`](crate::Connection::take_cost).
+/// A request costs one, and so does each extent that is looked up, and each of these bytes of data.
 const TURN_COST_MAX: u32 = 64;
+const BYTES_PER_COST: u64 = 4096;
 
 /// A client that sends no data in the middle of a write for this long is disconnected, because it holds memory.
 pub const STALL_MAX: Nanos = Nanos::from_secs(30);
@@ -31,6 +32,11 @@ pub const STALL_MAX: Nanos = Nanos::from_secs(30);
 const STEP_BYTES: usize = 256 << 10;
 /// Resolution of the time of the last data, so that a timer is not set for each piece.
 pub const ACTIVITY_STEP: Nanos = Nanos::from_secs(1);
+
+/// What a request takes in the server beside its data: its entries here, in the throttle and in the engine, and the header of its reply.
+const REQUEST_BYTES: usize = 1 << 10;
+/// Memory for requests and replies is taken for this many at a time.
+const REPLIES_RESERVED: u32 = 4;
 
 /// A client that has chosen an export.
 pub struct Session {
@@ -47,6 +53,12 @@ pub struct Session {
     slots: Vec<Option<Pending>>,
     free: Vec<u32>,
     in_flight: u32,
+    /// Replies that have not been sent completely.
+    unsent_replies: u32,
+    /// Requests and unsent replies that memory has been taken for, beside their data.
+    reserved_replies: u32,
+    /// Bytes of received requests that memory has been taken for.
+    input_bytes: usize,
     /// Bytes of buffers in use by requests.
     held_bytes: usize,
     /// The write whose data is being received.
@@ -61,8 +73,10 @@ pub struct Session {
     pub pool: Pool,
     /// Requests completed so far.
     pub completed: u64,
-    /// Work done on this thread without the engine since others had their turn: see [`TURN_COST_MAX`].
+    /// The cost of requests taken since others had their turn.
     spent: u32,
+    /// The cost of requests that have completed since then.
+    completed_cost: u32,
 }
 
 /// An in-flight request.
@@ -141,6 +155,9 @@ impl Session {
             slots: Vec::new(),
             free: Vec::new(),
             in_flight: 0,
+            unsent_replies: 0,
+            reserved_replies: 0,
+            input_bytes: 0,
             held_bytes: 0,
             receiving: None,
             discarding: None,
@@ -148,25 +165,68 @@ impl Session {
             is_blocked: false,
             completed: 0,
             spent: 0,
+            completed_cost: 0,
         })
     }
 
     // --- limits ---
 
-    /// Whether other connections have to run before its next request; reported once.
-    pub fn take_turn_limit(&mut self) -> bool {
-        let is_reached = self.spent >= TURN_COST_MAX;
-        if is_reached {
-            self.spent = 0;
-        }
-        is_reached
+    /// Whether other connections have to run before its next request.
+    pub fn is_turn_over(&self) -> bool {
+        self.spent >= TURN_COST_MAX
+    }
+
+    /// Begins a new turn. Returns the cost of the last one.
+    pub fn take_cost(&mut self) -> u32 {
+        std::mem::take(&mut self.spent) + std::mem::take(&mut self.completed_cost)
     }
 
     /// Whether no more may be taken now.
     pub fn is_full(&self, limits: &ServerLimits, to_send_bytes: usize) -> bool {
         // A request whose data is being received has its room already.
         self.receiving.is_none()
-            && (self.in_flight >= limits.in_flight || self.held_bytes + to_send_bytes >= limits.held_bytes)
+            && (self.outstanding() >= limits.in_flight || self.held_bytes + to_send_bytes >= limits.held_bytes)
+    }
+
+    /// Requests that are in flight or whose reply has not been sent.
+    fn outstanding(&self) -> u32 {
+        self.in_flight + self.unsent_replies
+    }
+
+    /// Takes memory for a further request and its reply, beside their data. Returns false if there is none.
+    fn reserve_reply(&mut self) -> bool {
+        if self.outstanding() < self.reserved_replies {
+            return true;
+        }
+        let is_reserved = self.pool.account().take(REPLIES_RESERVED as usize * REQUEST_BYTES);
+        self.reserved_replies += if is_reserved { REPLIES_RESERVED } else { 0 };
+        is_reserved
+    }
+
+    /// A reply is complete in the outbox.
+    fn reply_ends(&mut self, outbox: &mut Outbox) {
+        outbox.reply_ends();
+        self.unsent_replies += 1;
+    }
+
+    /// So many replies have been sent.
+    pub fn replies_sent(&mut self, replies: u32, outbox: &mut Outbox) {
+        self.unsent_replies -= replies;
+        if self.outstanding() == 0 && self.reserved_replies > 0 && self.pool.account().memory().is_short() {
+            (self.slots, self.free) = (Vec::new(), Vec::new());
+            outbox.shrink();
+            self.pool.account().give_back(std::mem::take(&mut self.reserved_replies) as usize * REQUEST_BYTES);
+        }
+    }
+
+    /// The input keeps this many bytes of memory after a turn.
+    pub fn charge_input(&mut self, bytes: usize) {
+        match bytes.checked_sub(self.input_bytes) {
+            Some(0) => {}
+            Some(more) => self.pool.account().take_over_limit(more),
+            None => self.pool.account().give_back(self.input_bytes - bytes),
+        }
+        self.input_bytes = bytes;
     }
 
     /// Whether no request is in flight.
@@ -185,7 +245,8 @@ impl Session {
         if let Some(Receiving { buffer, charged, .. }) = self.receiving.take() {
             let (before, behind) = buffer.margins();
             self.held_bytes -= buffer.len();
-            self.pool.account().give_back(before + charged + behind);
+            let footprint = Buffer::footprint(before + buffer.len() + behind);
+            self.pool.account().give_back(footprint - buffer.len() + charged);
         }
         self.discarding = None;
         self.is_blocked = false;
@@ -296,7 +357,7 @@ impl Session {
                 }
                 taken = Taken::Something;
             }
-            if self.is_disconnecting || self.spent >= TURN_COST_MAX || self.is_full(&server.limits, outbox.bytes()) {
+            if self.is_disconnecting || self.is_turn_over() || self.is_full(&server.limits, outbox.bytes()) {
                 return taken;
             }
             let Some(received) = self.requests.read(input.buffered()) else { return taken };
@@ -311,6 +372,10 @@ impl Session {
                     input.consume(self.requests.header_bytes());
                 }
                 Received::Refused { origin, refusal, payload_bytes } => {
+                    if !self.reserve_reply() {
+                        self.is_blocked = true;
+                        return taken;
+                    }
                     input.consume(self.requests.header_bytes());
                     self.discarding = Some(Discarding { origin, refusal, bytes_left: payload_bytes });
                 }
@@ -329,6 +394,7 @@ impl Session {
         self.completed += 1;
         self.spent += 1;
         outbox.header(|out| self.writer.refused(origin, refusal, out));
+        self.reply_ends(outbox);
     }
 }
 
