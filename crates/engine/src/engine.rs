@@ -117,7 +117,7 @@ impl Engine {
             ..QueueConfig::new(config.kernel)
         };
         let queue = Queue::new(&queue_config, &config.scheduler)?;
-        let channel = |worker| backend.channel(worker).map_err(|source| StartError::WorkerTarget { worker, source });
+        let channel = |worker| backend.channel(worker).map_err(|why| StartError::WorkerTarget { worker, why });
         let channels = (0..worker_count).map(channel).collect::<Result<Vec<_>, _>>()?;
         let shared = Arc::new(Shared {
             queue,

@@ -10,6 +10,7 @@ use crate::export::access::Access;
 use crate::export::clients::Client;
 use crate::export::counts::Counts;
 use crate::export::disk::Disk;
+use crate::export::failures::Failures;
 use crate::export::export_throttle::ExportThrottle;
 use crate::export::spec::{ExportSpec, Placed, Settings};
 
@@ -58,6 +59,8 @@ pub struct LiveExport {
     is_withdrawn: AtomicBool,
     /// Its statistics.
     pub counts: Counts,
+    /// Failed requests that are to be logged.
+    pub(crate) failures: Failures,
 }
 
 impl LiveExport {
@@ -82,6 +85,7 @@ impl LiveExport {
             throttle: ExportThrottle::new(),
             is_withdrawn: AtomicBool::new(false),
             counts: Counts::default(),
+            failures: Failures::default(),
         }
     }
 

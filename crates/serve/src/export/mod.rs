@@ -6,6 +6,7 @@ pub(crate) mod counts;
 pub(crate) mod disk;
 pub(crate) mod export_throttle;
 pub(crate) mod exports;
+pub(crate) mod failures;
 pub(crate) mod files;
 pub(crate) mod latency;
 pub(crate) mod read_time;

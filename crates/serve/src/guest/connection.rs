@@ -160,6 +160,7 @@ impl Guest {
         if requests.advance(&self.server, now, &|message| self.say(message)) {
             self.wake_worker();
         }
+        self.server.log_failure(&self.export);
         self.ended.notify_all();
     }
 

@@ -321,6 +321,7 @@ impl Requests {
             return;
         }
         let status = if result.is_ok() { Status::Ok } else { Status::IoError };
+        result.err().into_iter().for_each(|errno| self.export.failures.add(errno));
         // A ring that can no longer be written is stopped.
         let status = self.device.finish(head, chain, status, data).unwrap_or(Status::IoError);
         self.completed += 1;

@@ -490,6 +490,7 @@ impl Connection for NbdConnection {
                 session.completed(now, completion, &mut self.outbox);
             }
             session.client.submit(&self.server, now);
+            self.server.log_failure(&session.export);
         }
         match self.send(now) {
             // What it may do besides waits for its turn.

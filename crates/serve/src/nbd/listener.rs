@@ -1,17 +1,16 @@
 //! Listeners for NBD clients.
 
-use std::fs::Permissions;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use hoistway_nbd::Tls;
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use rustix::net::sockopt::{socket_acceptconn, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::process::umask;
@@ -203,23 +202,34 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 pub(crate) fn bind(path: &Path, access: SocketAccess) -> Result<(UnixListener, OwnSocket), ServerError> {
     let listen = || -> io::Result<(UnixListener, OwnSocket)> {
         remove_stale_socket(path)?;
-        // It must never be open to others, even briefly. The mask applies to the whole process, which creates no other files
-        // meanwhile.
-        let mask = access.mode.map(|_| umask(Mode::from_raw_mode(0o177)));
+        // It gets its mode when it is created: later its path may name another file. The mask applies to the whole process, which creates
+        // no other files meanwhile.
+        let mask = access.mode.map(|mode| umask(Mode::from_raw_mode(!mode & 0o777)));
         let bound = UnixListener::bind(path);
         mask.map(umask);
         let listener = bound?;
         let own = OwnSocket { path: path.to_owned(), identity: identity(path)? };
         if access.user.is_some() || access.group.is_some() {
-            std::os::unix::fs::chown(path, access.user, access.group)?;
-        }
-        if let Some(mode) = access.mode {
-            std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+            give_to(path, access)?;
         }
         listener.set_nonblocking(true)?;
         Ok((listener, own))
     };
     listen().map_err(|why| ServerError::Listen { place: path.display().to_string(), why })
+}
+
+/// Gives a socket that this process has just created to its owner. Who may write to its folder may have put another file in its place, such
+/// as a link to a file of this process' user: only a socket of this process' user, with no other name, is given away.
+fn give_to(path: &Path, access: SocketAccess) -> io::Result<()> {
+    let file = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let status = rustix::fs::fstat(&file)?;
+    let is_own = FileType::from_raw_mode(status.st_mode) == FileType::Socket
+        && (status.st_uid, status.st_nlink) == (rustix::process::geteuid().as_raw(), 1);
+    if !is_own {
+        return Err(io::Error::other("was replaced by another file before it got its owner"));
+    }
+    let (user, group) = (access.user.map(Uid::from_raw), access.group.map(Gid::from_raw));
+    Ok(rustix::fs::chownat(&file, c"", user, group, AtFlags::EMPTY_PATH)?)
 }
 
 /// Removes a stale socket.
@@ -299,12 +309,37 @@ mod tests {
     }
 
     #[test]
+    fn only_a_socket_of_its_own_is_given_to_another_owner() {
+        use std::os::unix::fs::symlink;
+        let folder = std::env::temp_dir().join(format!("hoistway-owner-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (path, victim) = (folder.join("socket"), folder.join("victim"));
+        std::fs::write(&victim, "secret").unwrap();
+        let group = rustix::process::getegid().as_raw();
+        let access = SocketAccess { mode: None, user: None, group: Some(group) };
+        let is_refused = || give_to(&path, access).unwrap_err().to_string().contains("was replaced by another file");
+        symlink(&victim, &path).unwrap();
+        assert!(is_refused());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::hard_link(&victim, &path).unwrap();
+        assert!(is_refused());
+        std::fs::remove_file(&path).unwrap();
+        let _socket = UnixListener::bind(&path).unwrap();
+        give_to(&path, access).unwrap();
+        // Another name of a socket that is not in this folder.
+        std::fs::hard_link(&path, folder.join("other")).unwrap();
+        assert!(is_refused());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
     fn a_socket_has_the_mode_and_group_that_it_is_given() {
         let folder = std::env::temp_dir().join(format!("hoistway-mode-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("socket");
         let group = rustix::process::getegid().as_raw();
         let bound = bind(&path, SocketAccess { mode: Some(0o660), user: None, group: Some(group) }).unwrap();
+        use std::os::unix::fs::PermissionsExt as _;
         let metadata = path.metadata().unwrap();
         assert_eq!((metadata.permissions().mode() & 0o777, metadata.gid()), (0o660, group));
         drop(bound);

@@ -212,6 +212,16 @@ impl ServerState {
         }
     }
 
+    /// Logs a failure of an export's disk, unless there was one of its kind recently.
+    #[inline]
+    pub(crate) fn log_failure(&self, export: &LiveExport) {
+        if let Some((errno, left_out)) = export.failures.take() {
+            let more = if left_out > 0 { format!(" ({left_out} more before it)") } else { String::new() };
+            let (name, disk) = (&export.name, &export.disk.name);
+            self.error(format_args!("export {name:?}: a request failed on {disk}: {errno}{more}"));
+        }
+    }
+
     /// Writes a warning to the log.
     pub fn warn(&self, message: std::fmt::Arguments<'_>) {
         (self.log)(Level::Warning, &message.to_string());

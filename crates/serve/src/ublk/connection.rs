@@ -136,6 +136,7 @@ impl Connection for UblkConnection {
         let Some(requests) = &mut self.requests else { return };
         batch.drain(..).for_each(|completion| requests.completed(now, completion));
         self.advance(now);
+        self.server.log_failure(&self.export);
     }
 
     fn take_cost(&mut self) -> u32 {

@@ -195,6 +195,7 @@ impl Requests {
             (_, result) => result,
         };
         self.pool.give_back(buffer);
+        result.err().into_iter().for_each(|errno| self.export.failures.add(errno));
         self.queue.commit(tag, result.map(|()| bytes).map_err(|errno| errno.0));
         self.done += 1;
         let ended = match kind {

@@ -54,6 +54,7 @@ impl Session {
         }
         let (origin, writer) = (request.origin(), self.writer);
         if let Err(errno) = result {
+            self.export.failures.add(errno);
             outbox.header(|out| writer.refused(origin, Refusal::from_errno(errno.0), out));
             single_buffer
                 .into_iter()
