@@ -363,3 +363,29 @@ fn an_export_grows_beside_its_clients_and_shrinks_without_them() {
     assert_eq!(bytes(), 512 << 10);
     assert!(Client::at(&server, "a").unwrap().is_served() && Client::at(&server, "b").unwrap().is_served());
 }
+
+#[test]
+fn added_exports_open_files_below_the_folders_of_the_control_socket_only() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["disks/first", "disks/in/second", "outside"] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, [7; 4096]).unwrap();
+    }
+    std::os::unix::fs::symlink("../outside", folder.path().join("disks/link")).unwrap();
+    let arguments = ["--export", "name=first,path={}/disks/first", "--control-folder", "{}/disks"];
+    let server = Running::start_in(folder, &arguments);
+    let add = |export: &str| server.ctl(&["add", &export.replace("{}", server.folder().to_str().unwrap())]);
+    assert_eq!(add("name=second,path={}/disks/in/second,vhost-user={}/disks/socket").status.code(), Some(0));
+    for (export, path) in [
+        ("name=a,path={}/outside", "/outside: is in none of the folders of --control-folder"),
+        ("name=a,path={}/disks/link", "/disks/link: is in none"),
+        ("name=a,path={}/disks/in/../../outside", "outside: is in none"),
+        ("name=a,path={}/disks/in/second,vhost-user={}/socket", "vhost-user="),
+        ("name=a,path={}/disks/none", "No such file"),
+    ] {
+        let said = refused(&add(export));
+        assert!(said.contains(path), "{export}: {said}");
+        assert_eq!(said.matches("No such file").count(), usize::from(path == "No such file"), "said once: {said}");
+    }
+}

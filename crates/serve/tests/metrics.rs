@@ -24,7 +24,7 @@ fn answered(server: &Running, request: &str) -> (String, String) {
 }
 
 fn scraped(server: &Running) -> String {
-    let (head, body) = answered(server, "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\n\r\n");
+    let (head, body) = answered(server, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"), "{head}");
     assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
     body

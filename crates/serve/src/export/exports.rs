@@ -10,8 +10,8 @@ use crate::export::access::Access;
 use crate::export::clients::Client;
 use crate::export::counts::Counts;
 use crate::export::disk::Disk;
-use crate::export::failures::Failures;
 use crate::export::export_throttle::ExportThrottle;
+use crate::export::failures::Failures;
 use crate::export::spec::{ExportSpec, Placed, Settings};
 
 /// The layout of an export on its volume.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use crate::export::latency::Latencies;
@@ -64,12 +64,18 @@ fn serve_request(server: &ServerState, stream: &TcpStream, stop: &Stop) -> io::R
     let mut first = String::new();
     reader.read_line(&mut first)?;
     // Read the request completely: closing with unread data would reset the connection and lose the reply.
-    let mut line = String::new();
+    let (mut line, mut is_for_this_machine) = (String::new(), true);
     while reader.read_line(&mut line)? > 0 && line.trim_end() != "" {
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("host")
+        {
+            is_for_this_machine &= is_this_machine(value.trim());
+        }
         line.clear();
     }
     let mut words = first.split_ascii_whitespace();
     let (status, body) = match (words.next(), words.next()) {
+        _ if !is_for_this_machine => ("403 Forbidden", "expected Host: localhost, 127.0.0.1 or [::1]\n".to_owned()),
         (Some("GET" | "HEAD"), Some(path)) if path.split('?').next() == Some("/metrics") => {
             ("200 OK", text(&server.report()))
         }
@@ -85,6 +91,17 @@ fn serve_request(server: &ServerState, stream: &TcpStream, stop: &Stop) -> io::R
         out += &body;
     }
     TimedStream::new(stream, TIMEOUT, Some(stop)).write_all(out.as_bytes())
+}
+
+/// Whether the host of a request, with or without a port, is this machine. A browser that a page of another machine has sent here, by a name
+/// that this machine's address was given, names that host.
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// A metric of an export: name, help, type, and its values with their labels.
@@ -171,4 +188,27 @@ fn write_histogram(out: &mut String, labels: &str, latencies: &Latencies) -> std
 /// A text as the value of a label.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_this_machine;
+
+    #[test]
+    fn only_a_name_of_this_machine_is_answered() {
+        for host in ["localhost", "LOCALHOST:9809", "127.0.0.1", "127.0.0.1:9809", "127.1.2.3:1", "[::1]", "[::1]:9809"]
+        {
+            assert!(is_this_machine(host), "{host}");
+        }
+        for host in [
+            "",
+            "attacker.example",
+            "attacker.example:9809",
+            "localhost.attacker.example",
+            "10.0.0.1:9809",
+            "[fe80::1]",
+        ] {
+            assert!(!is_this_machine(host), "{host}");
+        }
+    }
 }

@@ -198,7 +198,17 @@ impl Files {
         let table = Arc::new(FileTable::new(listing));
         let buffered = specs.iter().any(|spec| spec.buffered);
         let rings = Mutex::default();
-        Ok(Files { table, shape, access, notes, fixed: None, rings, extra_files_max: 0, buffered, opened: Mutex::new(held) })
+        Ok(Files {
+            table,
+            shape,
+            access,
+            notes,
+            fixed: None,
+            rings,
+            extra_files_max: 0,
+            buffered,
+            opened: Mutex::new(held),
+        })
     }
 
     /// Further files may be [opened](Backend::open) later, and closed; those that have become longer may [grow](Backend::grow). Goes before

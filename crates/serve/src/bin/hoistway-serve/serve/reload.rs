@@ -1,7 +1,7 @@
 //! Applies a configuration at startup and on reload.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
@@ -127,9 +127,33 @@ impl Operator for ServerOperator<'_> {
     }
 
     fn place(&self, export: ExportSpec) -> Result<Placed, String> {
+        let folders = &self.reloader.started.options.control_folder;
+        for (setting, path) in [("path", &export.path), ("vhost-user", &export.vhost_user)] {
+            path.as_deref().map_or(Ok(()), |path| check_folder(setting, path, folders))?;
+        }
         let placed = self.reloader.volumes.place(&[export], self.server);
         placed.map(|mut placed| placed.swap_remove(0)).map_err(|error| format!("{error:#}"))
     }
+}
+
+/// Refuses a path beyond the folders of `--control-folder`, if there are any. Links are followed first.
+fn check_folder(setting: &str, path: &Path, folders: &[PathBuf]) -> Result<(), String> {
+    if folders.is_empty() {
+        return Ok(());
+    }
+    // A socket does not exist yet, but its folder does.
+    let real = path.canonicalize().or_else(|error| match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => folder.canonicalize().map(|folder| folder.join(name)),
+        _ => Err(error),
+    });
+    let real = real.map_err(|error| format!("{setting}={}: {error}", path.display()))?;
+    let is_below = |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
+    if folders.iter().any(is_below) {
+        return Ok(());
+    }
+    let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    let expected = folders.join(", ");
+    Err(format!("{setting}={}: is in none of the folders of --control-folder (expected {expected})", path.display()))
 }
 
 /// Only regular files are read again: reading a pipe could block forever.
