@@ -58,7 +58,7 @@ mod tests {
         let (failures, now) = (Failures::default(), Instant::now());
         OF_CLIENTS.into_iter().for_each(|errno| failures.add(errno));
         assert_eq!(failures.take(), None);
-        let mut taken = |errno, later| {
+        let taken = |errno, later| {
             failures.add(errno);
             failures.take_last(now + later)
         };
