@@ -60,10 +60,10 @@ pub use operation::control::{
 };
 pub use operation::metrics::{Metrics, text as metrics_text};
 pub use server::admission::Admission;
-pub use server::disks::{NewDisk, StartDisk};
+pub use server::disks::NewDisk;
 pub use server::front_end::FrontEnd;
 pub use server::guest_socket::SocketAccess;
-pub use server::server_state::{ServerLimits, ServerState};
+pub use server::server_state::{ServerLimits, ServerState, StartDisk};
 pub use server::throttled_client::ThrottledClient;
 pub use server::{Server, ServerError};
 pub use stream::socket::Socket;

@@ -4,12 +4,12 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use hoistway_blk::ground::Nanos;
-use hoistway_engine::{Backend, Config, DiskId, Engine, FileSpec};
+use hoistway_engine::{Backend, Config, DiskId, Engine};
 
 use crate::event_loop::EventLoop;
 use crate::export::disk::Disk;
 use crate::server::ServerError;
-use crate::server::server_state::ServerState;
+use crate::server::server_state::{ServerState, StartDisk};
 
 /// Maximum number of disks.
 pub(crate) const DISKS_MAX: usize = 128;
@@ -26,9 +26,6 @@ pub struct NewDisk {
     /// Its content.
     pub backend: Box<dyn Backend>,
 }
-
-/// Opens the disk that the file of an export is on, and starts it by [`ServerState::start_disk`]. Returns its number.
-pub type StartDisk = Box<dyn Fn(&ServerState, &FileSpec, DiskId) -> Result<usize, ServerError> + Send + Sync>;
 
 /// The engine of the lobby: nothing is submitted to it.
 pub(crate) fn lobby_config() -> Config {

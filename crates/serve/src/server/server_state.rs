@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use hoistway_blk::ground::Instant;
-use hoistway_engine::{Engine, Group};
+use hoistway_engine::{DiskId, Engine, FileSpec, Group};
 use rustls::ServerConfig;
 
 use crate::event_loop::Inboxes;
@@ -14,7 +14,7 @@ use crate::export::exports::{Exports, LiveExport};
 use crate::export::files::OpenFiles;
 use crate::ground::log::{Level, Lines, Log, PERIOD};
 use crate::memory::Memory;
-use crate::server::disks::StartDisk;
+use crate::server::ServerError;
 use crate::server::guest_socket::{GuestSocket, SocketAccess};
 use crate::server::served_device::ServedDevice;
 
@@ -44,6 +44,9 @@ impl Default for ServerLimits {
         }
     }
 }
+
+/// Opens the disk that the file of an export is on, and starts it by [`ServerState::start_disk`]. Returns its number.
+pub type StartDisk = Box<dyn Fn(&ServerState, &FileSpec, DiskId) -> Result<usize, ServerError> + Send + Sync>;
 
 /// A withdrawn export.
 pub(crate) struct Withdrawn {
