@@ -1,5 +1,6 @@
 //! The clock of an engine.
 
+use std::sync::Arc;
 use std::time;
 
 use hoistway_blk::ground::Instant;
@@ -10,8 +11,14 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Instant;
 }
 
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Instant {
+        (**self).now()
+    }
+}
+
 /// The machine's monotonic clock, counted from its creation.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct MonotonicClock(time::Instant);
 
 impl MonotonicClock {

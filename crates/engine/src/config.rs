@@ -63,12 +63,12 @@ pub enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The target could not be opened for a worker.
-    #[error("worker {worker}: {source}")]
+    #[error("worker {worker}: {why}")]
     WorkerTarget {
         /// The worker.
         worker: usize,
         /// The system's error.
-        source: io::Error,
+        why: io::Error,
     },
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]

@@ -47,7 +47,19 @@ impl Engine {
     /// # Errors
     /// If the configuration contradicts itself or the target, or the system refuses a resource.
     pub fn start(config: &Config, backend: impl Backend + 'static) -> Result<Engine, StartError> {
-        let (engine, workers) = Engine::prepare(config, backend, MonotonicClock::start())?;
+        Engine::start_with(config, backend, MonotonicClock::start())
+    }
+
+    /// Starts an engine with a clock that it shares with others.
+    ///
+    /// # Errors
+    /// The same as [`start`](Self::start).
+    pub fn start_with(
+        config: &Config,
+        backend: impl Backend + 'static,
+        clock: impl Clock + 'static,
+    ) -> Result<Engine, StartError> {
+        let (engine, workers) = Engine::prepare(config, backend, clock)?;
         for (index, worker) in workers.into_iter().enumerate() {
             let thread = std::thread::Builder::new().name(format!("hoistway-{index}"));
             let backend = Arc::clone(&engine.backend);
@@ -105,13 +117,13 @@ impl Engine {
             ..QueueConfig::new(config.kernel)
         };
         let queue = Queue::new(&queue_config, &config.scheduler)?;
-        let channel = |worker| backend.channel(worker).map_err(|source| StartError::WorkerTarget { worker, source });
+        let channel = |worker| backend.channel(worker).map_err(|why| StartError::WorkerTarget { worker, why });
         let channels = (0..worker_count).map(channel).collect::<Result<Vec<_>, _>>()?;
         let shared = Arc::new(Shared {
             queue,
             slots: Slots::new(worker_count, config.requests_per_worker),
             mailboxes: channels.iter().map(|channel| Mailbox::new(channel.waker())).collect(),
-            clock: Box::new(clock),
+            clock: Arc::new(clock),
             hz: Hz::DEFAULT,
             statistics: config.keeps_statistics.then(|| Arc::new(DiskCounters::new(worker_count))),
             timer_ns: AtomicU64::new(Instant::NEVER.0),
@@ -166,6 +178,12 @@ impl Engine {
     #[must_use]
     pub fn now(&self) -> Instant {
         self.shared.clock.now()
+    }
+
+    /// Its clock.
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.shared.clock)
     }
 
     /// The content of a file in `/sys/block/DEV/queue/`, with tunables in `iosched/`, including the final newline. There is
@@ -310,6 +328,7 @@ impl Engine {
             sink,
             uncompleted_requests: Arc::clone(&uncompleted_requests),
             has_departed: false,
+            is_deferred: false,
             is_enqueued: false,
             has_completions: false,
         };

@@ -65,8 +65,8 @@ mod wake;
 mod worker;
 
 pub use backend::{
-    Backend, Command, Ended, Extent, FileSpec, Files, IoChannel, Memory, Null, OpenError, Shape, Simulated, Started,
-    VolumeShape, Zeroing,
+    Backend, Command, DiskId, Ended, Extent, FileSpec, Files, IoChannel, Memory, Null, OpenError, Shape, Simulated,
+    Started, VolumeShape, Zeroing,
 };
 pub use client::{Client, Refused};
 pub use clock::{Clock, MonotonicClock};

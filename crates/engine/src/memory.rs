@@ -66,6 +66,18 @@ impl Buffer {
         Buffer { start, before: 0, len, capacity: len, arena: None }
     }
 
+    /// The memory that a buffer of this length takes, with what its alignment wastes: an allocator puts a header before each aligned piece, so
+    /// that the next one begins a page later.
+    #[inline]
+    #[must_use]
+    pub fn footprint(len: usize) -> usize {
+        match len {
+            0 => 0,
+            len if len < MAPPED_BYTES => len.next_multiple_of(BUFFER_ALIGN) + BUFFER_ALIGN,
+            len => len.next_multiple_of(BUFFER_ALIGN),
+        }
+    }
+
     /// Its maximum length.
     #[inline]
     #[must_use]

@@ -55,8 +55,12 @@ pub enum Change {
         /// Number of the client.
         client: u64,
     },
-    /// Set the scheduler, one of its tunables, or nr_requests, in the given order.
+    /// Set the scheduler, one of its tunables, or nr_requests, in the given order, of all disks or of one. A tunable is set where its
+    /// scheduler is.
     Set {
+        /// Name of the disk, as `show` lists them.
+        #[arg(long, value_name = "NAME")]
+        disk: Option<String>,
         /// scheduler=NAME, SCHEDULER.TUNABLE=VALUE, nr_requests=N.
         #[arg(required = true, value_name = "KEY=VALUE")]
         settings: Vec<String>,

@@ -16,7 +16,7 @@ use hoistway_blk::policy::ContentionOptions;
 ///     --export name=vm1,size=1G,weight=400 --export name=vm2,offset=1G,max-iops=5000
 ///   hoistway serve --target sim:hgst-he10-8tb --data disk.img --scheduler bfq --tcp 127.0.0.1:10809
 ///   hoistway serve --config /etc/hoistway/serve.toml --user nobody --metrics 127.0.0.1:9809
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct ServeOptions {
     /// What to serve: memory, a file, a block device, a device that stores nothing (null:), or a simulated device in real time
@@ -136,9 +136,14 @@ pub struct ServeOptions {
     /// Format of log lines: text, or a JSON object with time_ms (since 1970), level and message.
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     pub log_format: LogFormat,
-    /// Control socket for `hoistway ctl` and `hoistway top`. Anyone who can connect controls the server.
+    /// Control socket for `hoistway ctl` and `hoistway top`. Anyone who can connect controls the server, and can have it serve any file
+    /// that it can open (see --control-folder).
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
+    /// Confine what `ctl add` may open or create, by path= and vhost-user=, to this folder. Repeatable. [default: any file that the
+    /// server can open]
+    #[arg(long, value_name = "FOLDER", requires = "control")]
+    pub control_folder: Vec<PathBuf>,
     /// Mode of that socket, in octal.
     #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode)]
     pub control_mode: u32,

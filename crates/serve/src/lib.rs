@@ -1,80 +1,71 @@
-//! A block server: many clients on one disk, under one scheduler.
+//! A block server: many clients on each disk, under a scheduler for it.
 //!
 //! ```text
 //! socket -> connection -> session -> throttle -> engine's client -> scheduler -> target
 //!                 replies <- outbox <- session <-
 //! ```
 //!
-//! All of this happens on the thread of one worker, which waits for sockets and commands in the same place ([`EventLoop`]), so
+//! A connection begins in the lobby, a thread for handshakes. Once it has chosen an export it moves to a worker of that export's disk: each
+//! disk has a queue, a scheduler and workers of its own, so that one that hangs delays no other.
+//!
+//! All else happens on the thread of that worker, which waits for sockets and commands in the same place ([`EventLoop`]), so
 //! a request over memory costs a receive, a copy and a send. Each export is a group of the scheduler (with its weight, and the
 //! priority of its clients) and has its own limits.
+//!
+//! The folders below are in the order of a request's path, each using only those above it; `faults` tests them together.
 
-mod access;
-mod admission;
-mod change;
-mod clients;
-mod connection;
-mod control;
-mod counts;
+mod ground;
+
 mod event_loop;
-mod export_throttle;
-mod exports;
-#[cfg(test)]
-mod faults;
-mod files;
-mod front_end;
-mod guest;
-mod guest_socket;
-mod input;
-mod latency;
-mod listener;
-mod log;
-mod memory;
-mod metrics;
-mod outbox;
-mod placing;
-mod pool;
-mod read_time;
-mod request_threads;
-mod served_device;
-mod server;
-mod server_state;
-mod session;
-mod shares;
-mod socket;
-mod spec;
-mod stop;
+
 mod stream;
-mod throttled_client;
-mod timed_stream;
-mod tls;
+
+mod memory;
+
+mod export;
+
+mod server;
+
+mod nbd;
+
+mod guest;
+
 mod ublk;
 
-pub use access::Access;
-pub use admission::Admission;
-pub use change::Wanted;
-pub use clients::{Client, ClientState, Origin, Peer};
-pub use control::{Control, ControlReply, ControlRequest, ExportState, Operator, StateReport, send_request};
-pub use counts::{Counts, Ended};
+mod operation;
+
+#[cfg(test)]
+mod faults;
+
 pub use event_loop::{Connection, ConnectionId, EventLoop, Inboxes, Next, Ready, SharedConnection, Watch};
-pub use export_throttle::{ExportThrottle, Released};
-pub use exports::{Exports, LiveExport};
-pub use front_end::FrontEnd;
-pub use guest::GuestListener;
-pub use guest_socket::SocketAccess;
-pub use hoistway_ublk::DeviceNumber;
-pub use latency::{Latencies, Latency};
-pub use listener::Listener;
-pub use log::{Level, Log};
-pub use memory::Memory;
-pub use metrics::{Metrics, text as metrics_text};
-pub use server::{Server, ServerError};
-pub use server_state::{ServerLimits, ServerState};
-pub use socket::Socket;
-pub use spec::{
+pub use export::access::Access;
+pub use export::clients::{Client, ClientState, Origin, Peer};
+pub use export::counts::{Counts, Ended};
+pub use export::disk::{DefaultScheduler, Disk};
+pub use export::export_throttle::{ExportThrottle, Released};
+pub use export::exports::{Exports, LiveExport};
+pub use export::latency::{Latencies, Latency};
+pub use export::spec::{
     ExportSpec, Placed, SETTINGS, Settings, SpecError, WEIGHTS, apply, check_names, check_overlaps, ioprio_text,
 };
-pub use stop::Stop;
-pub use throttled_client::ThrottledClient;
-pub use tls::{TlsError, TlsFiles, TlsTexts};
+pub use ground::log::{Level, Log};
+pub use ground::stop::Stop;
+pub use guest::GuestListener;
+pub use hoistway_ublk::DeviceNumber;
+pub use memory::Memory;
+pub use nbd::listener::Listener;
+pub use operation::change::Wanted;
+pub use operation::control::{
+    Control, ControlReply, ControlRequest, DiskState, ExportState, Operator, StateReport, send_request,
+};
+pub use operation::metrics::{Metrics, text as metrics_text};
+pub use server::admission::Admission;
+pub use server::disks::NewDisk;
+pub use server::front_end::FrontEnd;
+pub use server::guest_socket::SocketAccess;
+pub use server::server_state::{ServerLimits, ServerState, StartDisk};
+pub use server::throttled_client::ThrottledClient;
+pub use server::{Server, ServerError};
+pub use stream::socket::Socket;
+pub use stream::tls::{TlsError, TlsFiles, TlsTexts};
 pub use ublk::UblkDevice;

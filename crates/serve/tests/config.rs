@@ -76,8 +76,8 @@ fn reload(server: &mut Running, text: &str) -> String {
 fn a_config_file_equals_the_command_line_which_overrides_it() {
     let server = start(BEFORE);
     let state = shown(&server);
-    assert!(state["schedulers"].as_str().unwrap().contains("[mq-deadline]"));
-    assert!(state["tunables"].as_array().unwrap().contains(&serde_json::json!(["fifo_batch", "4"])));
+    assert!(state["disks"][0]["schedulers"].as_str().unwrap().contains("[mq-deadline]"));
+    assert!(state["disks"][0]["tunables"].as_array().unwrap().contains(&serde_json::json!(["fifo_batch", "4"])));
     let (vm1, vm2) = (&state["exports"][0], &state["exports"][1]);
     assert_eq!((&vm1["name"], &vm1["weight"], &vm1["read_only"]), (&"vm1".into(), &200.into(), &false.into()));
     assert_eq!((&vm2["bytes"], &vm2["read_only"]), (&(1 << 20).into(), &true.into()));
@@ -91,8 +91,10 @@ fn a_config_file_equals_the_command_line_which_overrides_it() {
     fs::write(folder.path().join("serve.toml"), BEFORE.replace("\nset =", "\n# set =")).unwrap();
     let more = [&line[..], &["--export", "name=vm9,offset=3M"]].concat();
     let state = shown(&Running::start_in(folder, &more));
-    assert!(state["schedulers"].as_str().unwrap().contains("[kyber]"));
-    assert!(state["tunables"].as_array().unwrap().contains(&serde_json::json!(["read_lat_nsec", "1000000"])));
+    assert!(state["disks"][0]["schedulers"].as_str().unwrap().contains("[kyber]"));
+    assert!(
+        state["disks"][0]["tunables"].as_array().unwrap().contains(&serde_json::json!(["read_lat_nsec", "1000000"]))
+    );
     assert_eq!(state["exports"].as_array().unwrap().len(), 3);
 }
 
@@ -117,7 +119,7 @@ fn a_reload_applies_changeable_settings_and_clients_stay_connected() {
     let exports = state["exports"].as_array().unwrap();
     assert_eq!((&exports[0]["name"], &exports[1]["name"], exports.len()), (&"vm3".into(), &"vm1".into(), 2));
     assert_eq!(exports[1]["limits"], "rbps=max wbps=max riops=700 wiops=700");
-    assert_eq!(state["nr_requests"], "32");
+    assert_eq!(state["disks"][0]["nr_requests"], "32");
     assert!(leaves.is_sent_away(), "its export has ended");
     assert!(stays.is_served() && Client::at(&server, "vm3").unwrap().is_served());
     assert!(Client::at(&server, "vm2").is_none());
@@ -126,7 +128,10 @@ fn a_reload_applies_changeable_settings_and_clients_stay_connected() {
     let plain = AFTER.replace("\nset =", "\n# set =").replace("nr-requests", "# nr-requests");
     reload(&mut server, &plain);
     let state = shown(&server);
-    assert_eq!((&state["tunables"], &state["nr_requests"]), (&defaults["tunables"], &defaults["nr_requests"]));
+    assert_eq!(
+        (&state["disks"][0]["tunables"], &state["disks"][0]["nr_requests"]),
+        (&defaults["disks"][0]["tunables"], &defaults["disks"][0]["nr_requests"])
+    );
     assert!(reload(&mut server, &plain).contains("nothing changed"));
     // And back, with the export that was there before.
     reload(&mut server, BEFORE);
@@ -174,7 +179,7 @@ fn a_reload_by_a_signal_is_not_interleaved_with_changes_through_the_control_sock
     // A reload sets the scheduler and then its tunables, which another scheduler in between would not have.
     let mut server = start(BEFORE);
     let path = server.folder().join("control.sock");
-    let set = |value: &str| ControlRequest::Set { key: "scheduler".to_owned(), value: value.to_owned() };
+    let set = |value: &str| ControlRequest::Set { key: "scheduler".to_owned(), value: value.to_owned(), disk: None };
     let said: Vec<String> = std::thread::scope(|scope| {
         let reloads = scope.spawn(|| (0..30).map(|_| reload(&mut server, BEFORE)).collect());
         while !reloads.is_finished() {
@@ -218,7 +223,9 @@ fn a_reload_with_any_invalid_setting_changes_nothing() {
     // What the scheduler's files held when it was new is still known.
     assert_eq!(server.ctl(&["set", "scheduler=mq-deadline"]).status.code(), Some(0));
     reload(&mut server, &BEFORE.replace("\nset =", "\n# set ="));
-    assert!(shown(&server)["tunables"].as_array().unwrap().contains(&serde_json::json!(["fifo_batch", "16"])));
+    assert!(
+        shown(&server)["disks"][0]["tunables"].as_array().unwrap().contains(&serde_json::json!(["fifo_batch", "16"]))
+    );
     fs::remove_file(server.folder().join("serve.toml")).unwrap();
     let length = server.log().len();
     kill_process(server.id(), Signal::HUP).unwrap();
@@ -343,7 +350,7 @@ fn the_example_of_the_documentation_works() {
     let server = Running::start_in(folder, &["--config", "{}/serve.toml"]);
     let state = shown(&server);
     assert_eq!(state["exports"].as_array().unwrap().len(), 3);
-    assert!(state["schedulers"].as_str().unwrap().contains("[bfq]"));
+    assert!(state["disks"][0]["schedulers"].as_str().unwrap().contains("[bfq]"));
     assert!(server.log().contains("metrics at http://127.0.0.1:"));
     assert!(Client::at(&server, "").unwrap().is_served());
 }

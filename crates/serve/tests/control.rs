@@ -34,7 +34,7 @@ pub(crate) fn refused(output: &Output) -> String {
 fn it_shows_and_changes_scheduler_tunables_and_exports() {
     let server = Running::start(&["--target", "mem:8M", "--export", "name=vm1,weight=300,ioprio=rt/2,max-iops=500"]);
     let state = shown(&server);
-    assert_eq!(state["schedulers"], "[none] mq-deadline kyber bfq");
+    assert_eq!(state["disks"][0]["schedulers"], "[none] mq-deadline kyber bfq");
     let export = &state["exports"][0];
     assert_eq!((&export["weight"], &export["ioprio"]), (&300.into(), &"rt/2".into()));
     assert_eq!(export["limits"], "rbps=max wbps=max riops=500 wiops=500");
@@ -44,9 +44,9 @@ fn it_shows_and_changes_scheduler_tunables_and_exports() {
     );
     assert!(server.ctl(&["export", "vm1", "weight=7", "ioprio=idle", "max-iops=max", "wbps=1M"]).status.success());
     let state = shown(&server);
-    assert!(state["schedulers"].as_str().unwrap().contains("[mq-deadline]"));
-    assert_eq!(state["nr_requests"], "64");
-    assert!(state["tunables"].as_array().unwrap().contains(&serde_json::json!(["fifo_batch", "3"])));
+    assert!(state["disks"][0]["schedulers"].as_str().unwrap().contains("[mq-deadline]"));
+    assert_eq!(state["disks"][0]["nr_requests"], "64");
+    assert!(state["disks"][0]["tunables"].as_array().unwrap().contains(&serde_json::json!(["fifo_batch", "3"])));
     let export = &state["exports"][0];
     assert_eq!((&export["weight"], &export["ioprio"]), (&7.into(), &"idle".into()));
     assert_eq!(export["limits"], "rbps=max wbps=1048576 riops=max wiops=max");
@@ -362,4 +362,30 @@ fn an_export_grows_beside_its_clients_and_shrinks_without_them() {
     assert!(before.is_sent_away());
     assert_eq!(bytes(), 512 << 10);
     assert!(Client::at(&server, "a").unwrap().is_served() && Client::at(&server, "b").unwrap().is_served());
+}
+
+#[test]
+fn added_exports_open_files_below_the_folders_of_the_control_socket_only() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["disks/first", "disks/in/second", "outside"] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, [7; 4096]).unwrap();
+    }
+    std::os::unix::fs::symlink("../outside", folder.path().join("disks/link")).unwrap();
+    let arguments = ["--export", "name=first,path={}/disks/first", "--control-folder", "{}/disks"];
+    let server = Running::start_in(folder, &arguments);
+    let add = |export: &str| server.ctl(&["add", &export.replace("{}", server.folder().to_str().unwrap())]);
+    assert_eq!(add("name=second,path={}/disks/in/second,vhost-user={}/disks/socket").status.code(), Some(0));
+    for (export, path) in [
+        ("name=a,path={}/outside", "/outside: is in none of the folders of --control-folder"),
+        ("name=a,path={}/disks/link", "/disks/link: is in none"),
+        ("name=a,path={}/disks/in/../../outside", "outside: is in none"),
+        ("name=a,path={}/disks/in/second,vhost-user={}/socket", "vhost-user="),
+        ("name=a,path={}/disks/none", "No such file"),
+    ] {
+        let said = refused(&add(export));
+        assert!(said.contains(path), "{export}: {said}");
+        assert_eq!(said.matches("No such file").count(), usize::from(path == "No such file"), "said once: {said}");
+    }
 }

@@ -115,6 +115,8 @@ fn a_full_disk_is_reported_to_the_writer_and_writing_resumes_with_space() {
     };
     let full = qemu_io(&[], &["write -P 1 0 512k", "write -P 2 4M 4M"], &server.uri("full"));
     assert!(said(&full).contains("write failed: No space left on device"), "{}", said(&full));
+    let failures = || server.log().matches("export \"full\": a request failed on ").count();
+    assert!(failures() == 1 && server.log().contains(": No space left on device"), "{}", server.log());
     neighbour_works();
     let kept = qemu_io(&[], &["read -P 1 0 512k"], &server.uri("full"));
     assert!(kept.status.success() && !said(&kept).contains("failed"), "{}", said(&kept));
@@ -169,21 +171,35 @@ fn a_server_that_may_not_lock_memory_says_so_and_serves_all_the_same() {
     if !is_installed("qemu-io") || !is_installed("setpriv") || !is_installed("prlimit") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let place = folder.path().to_str().unwrap().to_owned();
-    File::create(folder.path().join("disk")).unwrap().set_len(1 << 20).unwrap();
     let is_root = rustix::process::geteuid().is_root();
-    let mut command = Command::new(if is_root { "setpriv" } else { "env" });
-    // Without this right the limit is one for root, too.
-    command.args(is_root.then_some("--bounding-set=-ipc_lock"));
-    command.args(["prlimit", "--memlock=65536:65536", env!("CARGO_BIN_EXE_hoistway-serve"), "serve"]);
-    command.args(["--target", &format!("file:{place}/disk"), "--socket", &format!("{place}/nbd.sock")]);
-    let server = Running::launch(folder, command);
-    let done = said(&qemu_io(&[], &["write -P 5 0 64k", "flush", "read -P 5 0 64k"], &server.uri("")));
-    assert!(done.contains("read 65536/65536") && !done.contains("failed"), "{done}");
-    let log = server.end();
-    let has_no_ring = log.contains("io_uring cannot be used");
-    assert!(has_no_ring || log.contains("no fixed buffers, 1 x 4096 KiB cannot be locked"), "{log}");
+    let registers_less = "fixed buffers of ";
+    for (limit_kib, workers, note) in [
+        (64, "1", Some("no fixed buffers, 1 x 4096 KiB cannot be locked")),
+        (2048, "1", Some(registers_less)),
+        // The usual limit of an ordinary user.
+        (8192, "1", None),
+        (8192, "2", Some(registers_less)),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().to_str().unwrap().to_owned();
+        File::create(folder.path().join("disk")).unwrap().set_len(1 << 20).unwrap();
+        let mut command = Command::new(if is_root { "setpriv" } else { "env" });
+        // A user of its own, whose other programs have locked nothing; without this right the limit is one for root, too.
+        if is_root {
+            succeeded("chown", &["-R", "64321", &place]);
+            command.args(["--reuid=64321", "--bounding-set=-ipc_lock", "--inh-caps=-all"]);
+        }
+        let limit = format!("--memlock={0}:{0}", limit_kib << 10);
+        command.args(["prlimit", &limit, env!("CARGO_BIN_EXE_hoistway-serve"), "serve", "--workers", workers]);
+        command.args(["--target", &format!("file:{place}/disk"), "--socket", &format!("{place}/nbd.sock")]);
+        let server = Running::launch(folder, command);
+        let done = said(&qemu_io(&[], &["write -P 5 0 64k", "flush", "read -P 5 0 64k"], &server.uri("")));
+        assert!(done.contains("read 65536/65536") && !done.contains("failed"), "{done}");
+        let log = server.end();
+        let has_no_ring = log.contains("io_uring cannot be used");
+        let is_said = note.map_or(!log.contains("fixed buffers"), |note| log.contains(note));
+        assert!(has_no_ring || is_said, "{limit_kib} KiB, {workers} workers: {log}");
+    }
 }
 
 #[test]

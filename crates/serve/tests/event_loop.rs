@@ -40,13 +40,18 @@ impl Connection for Echo {
         Next::Wait(self.until)
     }
 
-    fn panicked(&self) {}
+    fn panicked(&mut self) {}
 }
 
 fn enter(inboxes: &Inboxes, until: Instant) -> UnixStream {
+    enter_one_of(inboxes, 1, until)
+}
+
+/// The same for the least loaded of these workers.
+fn enter_one_of(inboxes: &Inboxes, workers: usize, until: Instant) -> UnixStream {
     let (near, far) = UnixStream::pair().unwrap();
     near.set_nonblocking(true).unwrap();
-    inboxes.add(inboxes.least_loaded(), |_| Arc::new(Mutex::new(Echo { stream: near, until })));
+    inboxes.add(inboxes.least_loaded(0..workers), |_| Arc::new(Mutex::new(Echo { stream: near, until })));
     far
 }
 
@@ -79,7 +84,7 @@ fn a_panic_ends_one_connection_only() {
 #[test]
 fn closed_connections_are_not_counted_and_workers_stay_balanced() {
     let (_engine, inboxes) = engine(2);
-    let mut connections: Vec<_> = (0..10).map(|_| enter(&inboxes, Instant::NEVER)).collect();
+    let mut connections: Vec<_> = (0..10).map(|_| enter_one_of(&inboxes, 2, Instant::NEVER)).collect();
     assert!(connections.iter_mut().all(echoes));
     assert_eq!(inboxes.connections(), 10);
     for far in &mut connections[..4] {
@@ -137,7 +142,7 @@ impl Connection for Called {
         Next::Wait(Instant::NEVER)
     }
 
-    fn panicked(&self) {}
+    fn panicked(&mut self) {}
 }
 
 #[test]
@@ -174,7 +179,7 @@ impl Connection for Restless {
         Next::Wait(now)
     }
 
-    fn panicked(&self) {}
+    fn panicked(&mut self) {}
 }
 
 #[test]
@@ -208,7 +213,7 @@ impl Connection for Listening {
         Next::Wait(Instant::NEVER)
     }
 
-    fn panicked(&self) {}
+    fn panicked(&mut self) {}
 }
 
 #[test]
@@ -255,7 +260,7 @@ impl Connection for Peeked {
         Next::Wait(Instant::NEVER)
     }
 
-    fn panicked(&self) {}
+    fn panicked(&mut self) {}
 
     fn is_polled(&self) -> bool {
         true
@@ -292,14 +297,15 @@ fn a_polled_connection_needs_signals_only_while_its_worker_sleeps_and_nothing_is
     }
 }
 
-/// Notes that it ran; the first one then blocks its worker for a while.
-struct Slow {
+/// Notes that it ran, at a cost; the first one then blocks its worker for a while.
+struct Costly {
     stream: UnixStream,
-    ran: Arc<Mutex<Vec<&'static str>>>,
+    cost: u32,
+    ran: Arc<Mutex<Vec<u32>>>,
     gate: Option<Receiver<()>>,
 }
 
-impl Connection for Slow {
+impl Connection for Costly {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
@@ -307,44 +313,50 @@ impl Connection for Slow {
     fn run(&mut self, _: Instant, _: Ready) -> Next {
         let mut byte = [0];
         if self.stream.read(&mut byte).is_ok_and(|count| count == 1) {
-            self.ran.lock().unwrap().push(if self.is_slow() { "slow" } else { "quick" });
+            self.ran.lock().unwrap().push(self.cost);
             self.gate.take().iter().for_each(|gate| gate.recv().unwrap());
         }
         Next::Wait(Instant::NEVER)
     }
 
-    fn panicked(&self) {}
+    fn panicked(&mut self) {}
 
-    fn is_slow(&self) -> bool {
-        self.gate.is_none()
+    fn take_cost(&mut self) -> u32 {
+        self.cost
     }
 }
 
+/// The costs of the connections that ran, in order: each of these has something to do `times` times, always, and a cheap one that was idle
+/// comes when the worker is in the middle of that.
 #[test]
-fn of_many_slow_connections_one_runs_before_another_connection_has_its_turn() {
+fn a_connection_that_costs_little_runs_next_however_many_wait_that_cost_more() {
     let (_engine, inboxes) = engine(1);
-    let ran = Arc::<Mutex<Vec<&'static str>>>::default();
-    let enter_slow = |gate| {
+    let ran = Arc::<Mutex<Vec<u32>>>::default();
+    let enter_costly = |cost, gate| {
         let (near, far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
-        inboxes.add(0, |_| Arc::new(Mutex::new(Slow { stream: near, ran: Arc::clone(&ran), gate })));
+        inboxes.add(0, |_| Arc::new(Mutex::new(Costly { stream: near, cost, ran: Arc::clone(&ran), gate })));
         far
     };
-    let mut slow: Vec<_> = (0..10).map(|_| enter_slow(None)).collect();
-    let ((open_first, first), (open_second, second)) = (channel(), channel());
-    let (mut blocks, mut quick) = (enter_slow(Some(first)), enter_slow(Some(second)));
+    let wait_for = |count: usize| {
+        while ran.lock().unwrap().len() < count {
+            std::thread::yield_now();
+        }
+    };
+    let mut costly: Vec<_> = (0..10).map(|_| enter_costly(500, None)).collect();
+    let mut cheap = enter_costly(1, None);
+    for far in costly.iter_mut().chain([&mut cheap]) {
+        far.write_all(b"x").unwrap();
+    }
+    wait_for(11);
+    let (open, gate) = channel();
+    let mut blocks = enter_costly(2, Some(gate));
     blocks.write_all(b"x").unwrap();
-    while ran.lock().unwrap().is_empty() {
-        std::thread::yield_now();
-    }
-    // The worker is held up: when it continues, all of these are ready, the slow ones first.
-    slow.iter_mut().for_each(|far| far.write_all(b"x").unwrap());
-    quick.write_all(b"x").unwrap();
-    open_first.send(()).unwrap();
-    open_second.send(()).unwrap();
-    while ran.lock().unwrap().len() < 12 {
-        std::thread::yield_now();
-    }
-    let ran = ran.lock().unwrap();
-    assert_eq!((ran[0], ran[1..3].contains(&"quick")), ("quick", true), "{ran:?}");
+    wait_for(12);
+    // The worker is held up: when it continues, all of these are ready, the cheap one last.
+    costly.iter_mut().for_each(|far| far.write_all(b"x").unwrap());
+    cheap.write_all(b"x").unwrap();
+    open.send(()).unwrap();
+    wait_for(23);
+    assert_eq!(ran.lock().unwrap()[12], 1, "{ran:?}");
 }

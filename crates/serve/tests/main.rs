@@ -16,6 +16,7 @@ mod metrics;
 mod refusals;
 mod running;
 mod shares;
+mod stalls;
 mod tls;
 mod top;
 mod wire;

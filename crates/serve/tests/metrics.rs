@@ -24,7 +24,7 @@ fn answered(server: &Running, request: &str) -> (String, String) {
 }
 
 fn scraped(server: &Running) -> String {
-    let (head, body) = answered(server, "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\n\r\n");
+    let (head, body) = answered(server, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"), "{head}");
     assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
     body
@@ -58,7 +58,7 @@ fn metrics_match_what_a_client_did() {
     });
     let text = scraped(&server);
     let of = |sample: &str| value(&text, sample);
-    assert_eq!(of("hoistway_scheduler_info{scheduler=\"kyber\"}"), 1.0);
+    assert_eq!(of("hoistway_scheduler_info{disk=\"mem\",scheduler=\"kyber\"}"), 1.0);
     let vm1 = "export=\"vm\\\"1\"";
     assert_eq!(of(&format!("hoistway_export_requests_total{{{vm1},operation=\"read\"}}")), 7.0);
     assert_eq!(of(&format!("hoistway_export_bytes_total{{{vm1},operation=\"read\"}}")), 7.0 * 512.0);

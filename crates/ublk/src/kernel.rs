@@ -5,34 +5,58 @@ use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
-use io_uring::types::Fd;
+use io_uring::register::Restriction;
+use io_uring::types::{Fd, Fixed};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::layout::{DESCRIPTOR_BYTES, control_command, io_command};
 
-/// The ring for control commands. They are carried out with the rights that the process had when it was opened.
+/// The ring for control commands. They are carried out with the rights that the process had when it was opened, which a process that has
+/// dropped them keeps only for that: the ring takes nothing but commands for the control device.
 pub struct ControlRing {
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
-    control: OwnedFd,
     personality: u16,
 }
 
+/// The only file of the control ring.
+const CONTROL: Fixed = Fixed(0);
+/// The flag of an entry for a registered file (`IOSQE_FIXED_FILE`).
+const FIXED_FILE: u8 = 1;
+
 impl ControlRing {
     pub fn new(control: OwnedFd) -> io::Result<ControlRing> {
-        let ring = IoUring::builder().build(2)?;
-        let personality = ring.submitter().register_personality()?;
-        Ok(ControlRing { ring, control, personality })
+        let ring: IoUring<squeue::Entry128, cqueue::Entry> = IoUring::builder().setup_r_disabled().build(2)?;
+        let submitter = ring.submitter();
+        submitter.register_files(&[control.as_raw_fd()])?;
+        let personality = submitter.register_personality()?;
+        // No registration is allowed later, either.
+        submitter.register_restrictions(&mut [
+            Restriction::sqe_op(opcode::UringCmd80::CODE),
+            Restriction::sqe_flags_allowed(FIXED_FILE),
+            Restriction::sqe_flags_required(FIXED_FILE),
+        ])?;
+        submitter.register_enable_rings()?;
+        Ok(ControlRing { ring, personality })
     }
 
     /// Carries out a command for a device and waits for its end.
     pub fn run(&mut self, operation: u32, device: u32, structure: &mut [u8], data: u64) -> io::Result<()> {
         let address = if structure.is_empty() { 0 } else { structure.as_mut_ptr().expose_provenance() as u64 };
         let command = control_command(device, address, structure.len() as u16, data);
-        let entry = opcode::UringCmd80::new(Fd(self.control.as_raw_fd()), operation).cmd(command).build();
+        let entry = opcode::UringCmd80::new(CONTROL, operation).cmd(command).build();
         // SAFETY: the command may read and write `structure`, which is borrowed until this function has seen its completion; it returns only
-        // after that. The descriptor is open as long as the ring.
-        let pushed = unsafe { self.ring.submission().push(&entry.personality(self.personality)) };
+        // after that. The ring has the file.
+        unsafe { self.carry_out(entry.personality(self.personality)) }
+    }
+
+    /// Sends an entry and waits for its end.
+    ///
+    /// # Safety
+    /// What it refers to must stay as it is until this returns.
+    unsafe fn carry_out(&mut self, entry: squeue::Entry128) -> io::Result<()> {
+        // SAFETY: as the caller promises.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
         if pushed.is_err() {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
@@ -171,6 +195,27 @@ mod tests {
         let descriptors = Descriptors::map(file.as_fd(), 200).unwrap();
         assert_eq!((descriptors.read(0), descriptors.read(1), descriptors.read(199)), ([0; 24], [1; 24], [199; 24]));
         assert!(std::panic::catch_unwind(|| descriptors.read(200)).is_err());
+    }
+
+    #[test]
+    fn the_rights_that_are_kept_are_for_commands_of_the_control_device_only() {
+        let file = std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
+        let other = file.try_clone().unwrap();
+        let Ok(mut ring) = ControlRing::new(file.into()) else {
+            // A sandbox without io_uring.
+            return;
+        };
+        let errno = |result: io::Result<()>| result.unwrap_err().raw_os_error().unwrap();
+        let refused = rustix::io::Errno::ACCESS.raw_os_error();
+        // The kernel takes it, but this file knows no commands.
+        assert_ne!(errno(ring.run(0, 0, &mut [], 0)), refused);
+        let personality = ring.personality;
+        let open = || opcode::OpenAt::new(Fd(-100), c"/etc/hostname".as_ptr()).build();
+        let command = opcode::UringCmd80::new(Fd(other.as_raw_fd()), 0).build();
+        for entry in [open().into(), squeue::Entry128::from(open()).personality(personality), command] {
+            // SAFETY: the path is static, and so is all that the others refer to.
+            assert_eq!(errno(unsafe { ring.carry_out(entry) }), refused);
+        }
     }
 
     #[test]

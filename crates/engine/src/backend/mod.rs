@@ -6,9 +6,9 @@ mod null;
 mod simulated;
 mod sparse;
 
+pub use file::{DiskId, FileSpec, Files, OpenError};
 #[cfg(any(test, feature = "faults"))]
 pub(crate) use file::{FileChannel, FileListing, FileTable};
-pub use file::{FileSpec, Files, OpenError};
 pub use memory::Memory;
 pub use null::Null;
 pub use simulated::Simulated;

@@ -2,6 +2,7 @@
 //! stalls. The disk can be removed and put back, and after a power cut it lacks data that was not durable. For tests that run
 //! everything on one thread and in virtual time; compiled only with the feature `faults`.
 
+mod allocator;
 mod disk;
 #[cfg(test)]
 mod history;
@@ -10,6 +11,7 @@ mod ring;
 #[cfg(test)]
 mod shared_block;
 
+pub use allocator::CountingAllocator;
 pub use disk::Disk;
 pub use random::Random;
 

@@ -37,6 +37,11 @@ impl Arena {
         Arc::new(Arena { memory: Buffer::zeroed(bytes), parts: Mutex::default() })
     }
 
+    /// Its length in bytes.
+    pub fn bytes(&self) -> usize {
+        self.memory.len
+    }
+
     /// Its address range.
     pub fn addresses(&self) -> Range<usize> {
         let start = self.memory.start.as_ptr().expose_provenance();

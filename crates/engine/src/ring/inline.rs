@@ -1,7 +1,8 @@
 //! Reads and writes that complete when they are started, without a ring: the data is in memory already.
 //!
-//! Files through the page cache are tried with `RWF_NOWAIT`, which fails instead of waiting for a disk; the ring does the rest. Files on
-//! tmpfs are memory, so they do not wait. Direct I/O waits for the disk even with `RWF_NOWAIT`, so it always goes through the ring.
+//! Reads through the page cache are tried with `RWF_NOWAIT`, which fails instead of waiting for a disk; the ring does the rest. Files on
+//! tmpfs are memory, so they do not wait. Direct I/O waits for the disk even with `RWF_NOWAIT`, so it always goes through the ring, and so
+//! do writes through the page cache: they wait for a frozen file system even with it.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -31,8 +32,8 @@ impl InlineAccess {
     /// The access to a file; direct I/O excludes it unless the file is memory.
     pub fn of(file: &File, is_direct: bool) -> InlineAccess {
         let is_memory = fstatfs(file).is_ok_and(|system| i128::from(system.f_type) == TMPFS);
-        let may_try = is_memory || !is_direct;
-        InlineAccess { reads: AtomicBool::new(may_try), writes: AtomicBool::new(may_try), is_memory }
+        let may_read = is_memory || !is_direct;
+        InlineAccess { reads: AtomicBool::new(may_read), writes: AtomicBool::new(is_memory), is_memory }
     }
 
     /// Whether reads, or writes, may be tried.

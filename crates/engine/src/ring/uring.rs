@@ -122,12 +122,13 @@ impl Uring {
         })
     }
 
-    /// Registers memory: reads and writes there cost less.
+    /// Registers the first bytes of memory: reads and writes there cost less.
     ///
     /// # Errors
     /// If the system does not allow this much memory to be locked (`ENOMEM`: `ulimit -l`), or does not support it.
-    pub(crate) fn register(&mut self, memory: &Arc<Arena>) -> io::Result<()> {
-        let addresses = memory.addresses();
+    pub(crate) fn register(&mut self, memory: &Arc<Arena>, bytes: usize) -> io::Result<()> {
+        let all = memory.addresses();
+        let addresses = all.start..all.start + bytes.min(all.len());
         let start = std::ptr::with_exposed_provenance_mut(addresses.start);
         let iovec = nix::libc::iovec { iov_base: start, iov_len: addresses.len() };
         // SAFETY: the memory stays as long as this ring.

@@ -60,6 +60,8 @@ pub struct Member {
     /// Uncompleted requests; not used for residents.
     pub uncompleted_requests: Arc<AtomicU32>,
     pub has_departed: bool,
+    /// Whether it waits for its next turn, which new requests do not bring forward.
+    pub is_deferred: bool,
     /// Whether it is on the worker's list of members with something to submit.
     pub is_enqueued: bool,
     /// Whether it is on the worker's list of members with completions.

@@ -28,6 +28,7 @@ pub use member::{Member, Sink};
 pub use message::{Change, Message, Reply};
 pub use shared::{Shared, events_of_group, waiter};
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -57,8 +58,8 @@ pub struct Worker {
     in_flight: InFlight,
     /// Members with something to submit.
     to_submit: Vec<u32>,
-    /// Members with more to submit than their turn allows.
-    next_turn: Vec<u32>,
+    /// Members with more to submit than their turn allows, in order.
+    next_turn: VecDeque<u32>,
     /// Members that wait for a slot, in order.
     slot_waiters: Vec<u32>,
     /// Members with completions.
@@ -113,7 +114,7 @@ impl Worker {
             members: Vec::new(),
             in_flight: InFlight::new(shared.slots.range_of(index)),
             to_submit: Vec::new(),
-            next_turn: Vec::new(),
+            next_turn: VecDeque::new(),
             slot_waiters: Vec::new(),
             to_notify: Vec::new(),
             residents: Vec::new(),
@@ -164,7 +165,7 @@ impl Worker {
         self.calls.now = now;
         let mut worked = self.take_messages();
         worked |= self.take_completions();
-        worked |= self.resume_deferred_members();
+        worked |= self.resume_deferred_member();
         worked |= self.changes.step(&self.shared, &mut self.calls);
         worked |= self.calls.carry_out_due(&self.shared);
         self.settle();
@@ -328,6 +329,7 @@ impl Worker {
     #[inline]
     fn enqueue(&mut self, client: u32) {
         if let Some(member) = self.members.get_mut(client as usize).and_then(Option::as_mut)
+            && !member.is_deferred
             && !std::mem::replace(&mut member.is_enqueued, true)
         {
             self.to_submit.push(client);

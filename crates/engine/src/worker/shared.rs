@@ -22,7 +22,7 @@ pub struct Shared {
     pub queue: Queue<Threads>,
     pub slots: Slots,
     pub mailboxes: Vec<Mailbox<Message>>,
-    pub clock: Box<dyn Clock>,
+    pub clock: Arc<dyn Clock>,
     pub hz: Hz,
     pub statistics: Option<Arc<DiskCounters>>,
     /// When the scheduler's timer is due, ns, as it was last set. The worker that set it checks here when it is due, because

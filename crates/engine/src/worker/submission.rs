@@ -15,13 +15,24 @@ use crate::request::{Completion, Request};
 const ZEROED_PER_WRITTEN: u32 = 16;
 
 impl Worker {
-    /// Continues members that had more to submit than their last turn allowed.
-    pub(super) fn resume_deferred_members(&mut self) -> bool {
-        let any = !self.next_turn.is_empty();
-        while let Some(client) = self.next_turn.pop() {
-            self.enqueue(client);
+    /// Continues the first of the members that had more to submit than their last turn allowed. One in a step: the others, and those with
+    /// new requests, wait for no more than its turn.
+    pub(super) fn resume_deferred_member(&mut self) -> bool {
+        let Some(client) = self.next_turn.pop_front() else { return false };
+        if let Some(member) = self.members[client as usize].as_mut() {
+            member.is_deferred = false;
         }
-        any
+        self.enqueue(client);
+        true
+    }
+
+    /// A member has more to submit than its turn allows.
+    fn defer(&mut self, client: u32) {
+        if let Some(member) = self.members[client as usize].as_mut()
+            && !std::mem::replace(&mut member.is_deferred, true)
+        {
+            self.next_turn.push_back(client);
+        }
     }
 
     /// Submits what a member has, until its submitter sleeps or its turn is over.
@@ -52,7 +63,7 @@ impl Worker {
             && !member.backlog.is_empty()
         {
             if sectors_left <= 0 {
-                self.next_turn.push(client);
+                self.defer(client);
                 break;
             }
             if self.in_flight.is_full() {
@@ -137,8 +148,9 @@ impl Worker {
             };
             bio.sectors = sectors_max;
             member.rest = Some(rest);
-            self.next_turn.push(client);
+            self.defer(client);
         }
+        let Some(member) = self.members[client as usize].as_mut() else { return false };
         self.calls.submit(&self.shared, &mut member.submitter, bio);
         member.partially_submitted = member.submitter.is_parked().then_some(local);
         member.partially_submitted.is_some() || member.rest.is_some()
@@ -151,7 +163,7 @@ impl Worker {
         let Some(rest) = member.rest.take() else { return };
         let (_, local) = self.shared.slots.worker_and_index(rest.owner as u32);
         if !self.submit_piece(client, local as u32, rest) {
-            self.next_turn.push(client);
+            self.defer(client);
         }
     }
 }

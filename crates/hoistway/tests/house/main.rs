@@ -9,7 +9,7 @@ mod names;
 mod rings;
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The folder of all crates.
 fn crates() -> PathBuf {
@@ -33,23 +33,28 @@ fn no_crate_has_a_ring_of_modules() {
     assert!(found.is_empty(), "rings of modules:\n{}", found.join("\n"));
 }
 
-/// The modules of the block layer, read in order, use nothing before it has been explained.
+/// The folders of the block layer and of the server, read in order, use nothing before it has been explained.
 #[test]
-fn the_folders_of_the_block_layer_stand_in_the_order_of_the_way() {
-    let root = crates().join("blk/src/lib.rs");
-    let file = syn::parse_file(&std::fs::read_to_string(&root).unwrap()).unwrap();
+fn the_folders_of_the_block_layer_and_of_the_server_stand_in_the_order_of_the_way() {
+    for root in ["blk/src/lib.rs", "serve/src/lib.rs"] {
+        assert_eq!(used_too_early(&crates().join(root)), [], "{root}: (user, used): what is used stands further down");
+    }
+}
+
+/// Uses of modules of this root that are declared further down, except by tests.
+fn used_too_early(root: &Path) -> Vec<(String, String)> {
+    let file = syn::parse_file(&std::fs::read_to_string(root).unwrap()).unwrap();
     let way: Vec<String> = file
         .items
         .iter()
         .filter_map(|item| if let syn::Item::Mod(module) = item { Some(module.ident.to_string()) } else { None })
         .collect();
     let place = |module: &str| way.iter().position(|name| name == module).expect("a module of the root");
-    let back: Vec<_> = rings::by_folder(&modules::Modules::read(&root))[&Vec::new()]
+    rings::by_folder(&modules::Modules::read(root))[&Vec::new()]
         .iter()
         .filter(|(user, used)| place(user) < place(used))
         .cloned()
-        .collect();
-    assert_eq!(back, [], "(user, used): what is used stands further down");
+        .collect()
 }
 
 /// Documents name only existing files.

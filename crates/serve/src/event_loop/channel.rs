@@ -1,11 +1,11 @@
 //! The channel of a worker: it runs connections, and sleeps until one of them or the target needs it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{self, Duration};
 
 use hoistway_blk::ground::Instant;
@@ -15,13 +15,18 @@ use rustc_hash::FxHashMap;
 use super::busy_poll::BusyPoll;
 use super::inbox::{Inbox, Inboxes};
 use super::poller::{Poller, Watched};
-use super::{Connection, Next, Ready, SharedConnection, Watch};
+use super::{Next, Ready, SharedConnection, Watch, lock};
 
 /// How the poller reports the eventfd and the wrapped channel.
 const EVENT_FD: u64 = u64::MAX - 1;
 const EVENT_LOOP_TOKEN: u64 = u64::MAX - 2;
-/// Loops of a busy worker between two polls of the sockets, each of which is a system call.
+/// Loops of a busy worker between two polls of the sockets, each of which is a system call, unless their connections cost more than a round
+/// before.
 const LOOPS_BETWEEN_POLLS: u32 = 4;
+/// The cost of connections that run in a round, of which there is at least one. Then the target has its turn, and the sockets are polled.
+const ROUND_COST_MAX: u32 = 64;
+/// How far the cost of a connection that has been idle may be below that of the last one that ran: it goes first for that much.
+const IDLE_CREDIT: u64 = 64;
 /// A worker wakes up this long before a timeout, because wake-ups are late.
 const WAKE_MARGIN: Duration = Duration::from_micros(60);
 
@@ -37,13 +42,15 @@ pub struct EventLoopChannel {
     /// When connections are due to run.
     due: BTreeSet<(Instant, u64)>,
     events: Vec<(u64, Ready)>,
-    /// Slow connections that wait for their turn.
-    slow: VecDeque<u64>,
+    /// Connections that wait for their turn, by the cost of what has been done for each.
+    ready: BTreeSet<(u64, u64)>,
+    /// The cost of the last connection that ran, which only grows: others are not far below it.
+    cost_floor: u64,
     /// Reused allocation.
     due_numbers: Vec<u64>,
-    /// Rounds of running connections so far.
-    rounds: u64,
     loops: u32,
+    /// The cost of what ran since the sockets were polled.
+    cost_since_poll: u32,
     /// Whether the wrapped channel has signaled a completion since it was last reaped.
     has_completions: bool,
     /// Whether the worker sleeps in the wrapped channel, which watches the poller, while commands are there. Otherwise it sleeps in
@@ -54,11 +61,10 @@ pub struct EventLoopChannel {
 struct Registration {
     connection: SharedConnection,
     run_at: Instant,
-    is_polled: bool,
-    /// Its readiness so far, if it is slow and waits for its turn.
-    deferred: Option<Ready>,
-    /// The round in which it last ran.
-    round: u64,
+    /// Its readiness so far, if it waits for its turn.
+    waiting: Option<Ready>,
+    /// The cost of what has been done for it, beside that of others.
+    cost: u64,
 }
 
 impl EventLoopChannel {
@@ -88,11 +94,12 @@ impl EventLoopChannel {
             polled: Vec::new(),
             busy_poll: BusyPoll::new(busy_poll_max),
             due: BTreeSet::new(),
-            slow: VecDeque::new(),
+            ready: BTreeSet::new(),
+            cost_floor: 0,
             events: Vec::new(),
             due_numbers: Vec::new(),
-            rounds: 0,
             loops: 0,
+            cost_since_poll: 0,
             has_completions: false,
             sleeps_in_target,
         })
@@ -107,6 +114,7 @@ impl EventLoopChannel {
         let EventLoopChannel { poller, events, inboxes, worker, has_completions, .. } = self;
         let before = events.len();
         poller.wait(timeout, events);
+        (self.loops, self.cost_since_poll) = (0, 0);
         // All other events belong to connections.
         let mut index = before;
         while let Some(&(key, _)) = events.get(index) {
@@ -160,38 +168,47 @@ impl EventLoopChannel {
         false
     }
 
-    /// Runs the connections that are ready, notified or due.
+    /// Runs connections that are ready, notified or due: first those for which least has been done, until the round is over.
     fn run_ready(&mut self, now: Instant) {
-        self.rounds += 1;
         if self.inbox().has_messages.load(Relaxed) {
-            self.take_messages(now);
+            self.take_messages();
         }
         let mut events = std::mem::take(&mut self.events);
         for (number, ready) in events.drain(..) {
-            self.run_connection(now, number, ready);
+            self.wait_for_turn(number, ready);
         }
         self.events = events;
-        // Each runs once: a connection that is due again at once waits for the others.
         let mut due = std::mem::take(&mut self.due_numbers);
         due.extend(self.due.iter().take_while(|&&(run_at, _)| run_at <= now).map(|&(_, number)| number));
         for number in due.drain(..) {
-            self.run_connection(now, number, Ready::default());
+            self.wait_for_turn(number, Ready::default());
         }
         self.due_numbers = due;
-        self.run_slow(now);
+        let mut cost = 0;
+        while cost < ROUND_COST_MAX
+            && let Some((_, number)) = self.ready.pop_first()
+        {
+            cost += self.run_connection(now, number);
+        }
+        self.cost_since_poll += cost;
     }
 
-    /// Runs one slow connection. The sockets are polled before the next one.
-    fn run_slow(&mut self, now: Instant) {
-        let Some(number) = self.slow.pop_front() else { return };
-        self.loops = LOOPS_BETWEEN_POLLS;
+    /// A connection waits for its turn.
+    fn wait_for_turn(&mut self, number: u64, ready: Ready) {
         let Some(registration) = self.connections.get_mut(&number) else { return };
-        let ready = registration.deferred.take().unwrap_or_default();
-        self.run_in_turn(now, number, ready, true);
+        let waiting = registration.waiting.get_or_insert_with(|| {
+            registration.cost = registration.cost.max(self.cost_floor.saturating_sub(IDLE_CREDIT));
+            self.ready.insert((registration.cost, number));
+            Ready::default()
+        });
+        waiting.to_receive |= ready.to_receive;
+        waiting.to_send |= ready.to_send;
+        waiting.has_hung_up |= ready.has_hung_up;
+        waiting.has_left |= ready.has_left;
     }
 
     #[cold]
-    fn take_messages(&mut self, now: Instant) {
+    fn take_messages(&mut self) {
         let (added, mut notified, all_notified) = {
             let mut inbox_state = self.inbox().lock();
             self.inbox().has_messages.store(false, Relaxed);
@@ -205,12 +222,8 @@ impl EventLoopChannel {
         if all_notified {
             notified.extend(self.connections.keys());
         }
-        // Each runs once: a connection that is notified by itself and by others would otherwise run more and more
-        // often.
-        notified.sort_unstable();
-        notified.dedup();
         for number in notified {
-            self.run_connection(now, number, Ready::default());
+            self.wait_for_turn(number, Ready::default());
         }
     }
 
@@ -220,45 +233,29 @@ impl EventLoopChannel {
             self.inboxes.dropped(self.worker, 1);
             return;
         }
-        let is_polled = lock(&connection).is_polled();
-        if is_polled {
+        if lock(&connection).is_polled() {
             self.polled.push(number);
         }
         lock(&connection).registered(Watch { poller: Arc::clone(&self.poller), number });
-        let registration = Registration { connection, run_at: Instant::NEVER, is_polled, deferred: None, round: 0 };
+        let registration = Registration { connection, run_at: Instant::NEVER, waiting: None, cost: 0 };
         self.connections.insert(number, registration);
     }
 
-    /// Runs a connection; a slow one only in its turn.
-    fn run_connection(&mut self, now: Instant, number: u64, ready: Ready) {
-        self.run_in_turn(now, number, ready, false);
-    }
-
-    fn run_in_turn(&mut self, now: Instant, number: u64, ready: Ready, is_its_turn: bool) {
-        let Some(registration) = self.connections.get_mut(&number) else { return };
-        // Several of its descriptors may be ready; it polls all of its rings in one run.
-        if registration.is_polled && registration.round == self.rounds {
-            return;
-        }
+    /// Runs a connection. Returns what it has cost.
+    fn run_connection(&mut self, now: Instant, number: u64) -> u32 {
+        let Some(registration) = self.connections.get_mut(&number) else { return 0 };
+        let ready = registration.waiting.take().unwrap_or_default();
         let mut connection = lock(&registration.connection);
-        if !is_its_turn && connection.is_slow() {
-            let deferred = registration.deferred.get_or_insert_with(|| {
-                self.slow.push_back(number);
-                Ready::default()
-            });
-            deferred.to_receive |= ready.to_receive;
-            deferred.to_send |= ready.to_send;
-            deferred.has_hung_up |= ready.has_hung_up;
-            return;
-        }
-        registration.round = self.rounds;
         // A panic ends this connection only: state that it shares with others is behind locks, which are released, and the
         // queue is not touched here.
         let next = catch_unwind(AssertUnwindSafe(|| connection.run(now, ready))).unwrap_or_else(|_| {
             connection.panicked();
             Next::Close
         });
+        let cost = connection.take_cost().max(1);
         drop(connection);
+        self.cost_floor = self.cost_floor.max(registration.cost);
+        registration.cost += u64::from(cost);
         let run_at = if let Next::Wait(run_at) = next { run_at } else { Instant::NEVER };
         if registration.run_at != run_at {
             self.due.remove(&(registration.run_at, number));
@@ -267,17 +264,21 @@ impl EventLoopChannel {
                 self.due.insert((run_at, number));
             }
         }
-        if next == Next::Close {
+        if matches!(next, Next::Wait(_)) {
+            return cost;
+        }
+        self.polled.retain(|&other| other != number);
+        let Some(Registration { connection, .. }) = self.connections.remove(&number) else { return cost };
+        if let Next::Move(worker) = next {
+            self.poller.remove(lock(&connection).descriptor());
+            self.inboxes.hand_over(self.worker, worker, connection);
+        } else {
             // Dropping it closes its socket, which removes it from the poller.
-            self.connections.remove(&number);
-            self.polled.retain(|&other| other != number);
+            drop(connection);
             self.inboxes.dropped(self.worker, 1);
         }
+        cost
     }
-}
-
-fn lock(connection: &SharedConnection) -> MutexGuard<'_, dyn Connection + 'static> {
-    connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl IoChannel for EventLoopChannel {
@@ -300,8 +301,8 @@ impl IoChannel for EventLoopChannel {
             at_target.store(at_target.load(Relaxed).saturating_sub(ended.len() - before), Relaxed);
         }
         self.loops += 1;
-        if self.loops >= LOOPS_BETWEEN_POLLS && self.events.is_empty() {
-            self.loops = 0;
+        let is_time = self.loops >= LOOPS_BETWEEN_POLLS || self.cost_since_poll >= ROUND_COST_MAX;
+        if is_time && self.events.is_empty() {
             self.poll_sockets(Some(Duration::ZERO));
             self.poll_memory(false);
         }
@@ -309,7 +310,7 @@ impl IoChannel for EventLoopChannel {
     }
 
     fn next_at(&self) -> Option<Instant> {
-        if !self.slow.is_empty() {
+        if !self.ready.is_empty() {
             return Some(Instant::ZERO);
         }
         let due = self.due.first().map(|&(run_at, _)| run_at);
@@ -325,6 +326,8 @@ impl IoChannel for EventLoopChannel {
             && self.inbox().event_fd.may_sleep()
             && !self.poll_memory(true)
         {
+            // Only here: a connection that notifies itself again and again must not keep the others from being polled.
+            self.loops = 0;
             if self.sleeps_in_target && self.inbox().at_target.load(Relaxed) > 0 {
                 self.target_channel.sleep(timeout);
                 if self.target_channel.take_readiness() {
@@ -333,8 +336,6 @@ impl IoChannel for EventLoopChannel {
             } else {
                 self.poll_sockets(timeout);
             }
-            // Only here: a connection that notifies itself again and again must not keep the others from being polled.
-            self.loops = 0;
         }
         self.busy_poll.waited(begin.elapsed());
         self.inbox().event_fd.clear_wakeup();

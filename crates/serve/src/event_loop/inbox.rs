@@ -1,21 +1,25 @@
 //! The inboxes of the workers, through which any thread adds and notifies connections.
 
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hoistway_engine::Wake as _;
 
 use super::event_fd::EventFd;
-use super::{ConnectionId, SharedConnection};
+use super::{ConnectionId, SharedConnection, lock};
 
 /// The inbox of each worker.
 #[derive(Clone)]
 pub struct Inboxes(Arc<Shared>);
 
 struct Shared {
-    inboxes: Box<[Inbox]>,
+    /// Those of the workers so far, and room for more.
+    inboxes: Box<[OnceLock<Inbox>]>,
+    /// How many there are. Held while more are made.
+    workers: Mutex<usize>,
     /// Notified when the last connection has been dropped.
     is_empty: Condvar,
     /// Held while `is_empty` is notified, so that a waiter that has just looked at the counts does not miss it.
@@ -59,23 +63,56 @@ impl Inboxes {
     /// # Errors
     /// If the system refuses a descriptor.
     pub fn new(workers: usize) -> io::Result<Inboxes> {
-        let inbox = |_| {
-            let event_fd = Arc::new(EventFd::new()?);
-            Ok(Inbox {
-                event_fd,
+        let inboxes = Inboxes::with_room(workers);
+        inboxes.open(workers)?;
+        Ok(inboxes)
+    }
+
+    /// None yet, with room for those of this many workers.
+    #[must_use]
+    pub fn with_room(workers: usize) -> Inboxes {
+        Inboxes(Arc::new(Shared {
+            inboxes: (0..workers).map(|_| OnceLock::new()).collect(),
+            workers: Mutex::default(),
+            is_empty: Condvar::new(),
+            is_empty_lock: Mutex::default(),
+        }))
+    }
+
+    /// Makes those of further workers, and returns the numbers of these workers.
+    ///
+    /// # Errors
+    /// If the system refuses a descriptor, or there is no room for them.
+    pub fn open(&self, workers: usize) -> io::Result<Range<usize>> {
+        let mut count = self.0.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let range = *count..*count + workers;
+        let room = self.0.inboxes.get(range.clone());
+        let room =
+            room.ok_or_else(|| io::Error::other("too many workers (expected fewer disks, or fewer --workers)"))?;
+        let descriptors = (0..workers).map(|_| EventFd::new()).collect::<io::Result<Vec<_>>>()?;
+        for (place, event_fd) in room.iter().zip(descriptors) {
+            let inbox = Inbox {
+                event_fd: Arc::new(event_fd),
                 messages: Mutex::default(),
                 has_messages: AtomicBool::new(false),
                 connections: AtomicUsize::new(0),
                 at_target: AtomicUsize::new(0),
-            })
-        };
-        let inboxes = (0..workers).map(inbox).collect::<io::Result<_>>()?;
-        Ok(Inboxes(Arc::new(Shared { inboxes, is_empty: Condvar::new(), is_empty_lock: Mutex::default() })))
+            };
+            // Nobody else sets it while the lock is held.
+            let _ = place.set(inbox);
+        }
+        *count = range.end;
+        Ok(range)
     }
 
     /// The inbox of a worker.
+    #[inline]
     pub(super) fn of(&self, worker: usize) -> &Inbox {
-        &self.0.inboxes[worker]
+        self.0.inboxes[worker].get().expect("a worker has an inbox before it has a number")
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Inbox> {
+        self.0.inboxes.iter().map_while(OnceLock::get)
     }
 
     /// Connections of a worker have been dropped.
@@ -96,23 +133,23 @@ impl Inboxes {
         self.connections()
     }
 
-    /// The worker with the fewest connections.
+    /// The one of these workers with the fewest connections.
     #[must_use]
-    pub fn least_loaded(&self) -> usize {
-        let count = |worker: &usize| self.of(*worker).connections.load(Relaxed);
-        (0..self.0.inboxes.len()).min_by_key(count).unwrap_or(0)
+    pub fn least_loaded(&self, workers: Range<usize>) -> usize {
+        let first = workers.start;
+        workers.min_by_key(|&worker| self.of(worker).connections.load(Relaxed)).unwrap_or(first)
     }
 
     /// Connections of all workers.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.0.inboxes.iter().map(|inbox| inbox.connections.load(SeqCst)).sum()
+        self.all().map(|inbox| inbox.connections.load(SeqCst)).sum()
     }
 
-    /// Commands at the target.
+    /// Commands at the target that these workers started.
     #[must_use]
-    pub fn at_target(&self) -> usize {
-        self.0.inboxes.iter().map(|inbox| inbox.at_target.load(Relaxed)).sum()
+    pub fn at_target(&self, workers: Range<usize>) -> usize {
+        workers.map(|worker| self.of(worker).at_target.load(Relaxed)).sum()
     }
 
     /// Adds a connection; `connection` makes it with its number. It runs for the first time at once.
@@ -128,6 +165,16 @@ impl Inboxes {
         inbox.change(|messages| messages.added.push((number, connection)));
     }
 
+    /// Moves a connection to another worker.
+    pub(super) fn hand_over(&self, from: usize, to: usize, connection: SharedConnection) {
+        self.add(to, |id| {
+            lock(&connection).moved(id);
+            connection
+        });
+        // Only now, so that the connection is counted all the time.
+        self.dropped(from, 1);
+    }
+
     /// Makes a connection run soon; one that has been dropped is ignored.
     pub fn notify(&self, id: ConnectionId) {
         self.of(id.worker).change(|messages| messages.notified.push(id.number));
@@ -135,6 +182,6 @@ impl Inboxes {
 
     /// Makes all connections run soon.
     pub fn notify_all(&self) {
-        self.0.inboxes.iter().for_each(|inbox| inbox.change(|messages| messages.all_notified = true));
+        self.all().for_each(|inbox| inbox.change(|messages| messages.all_notified = true));
     }
 }

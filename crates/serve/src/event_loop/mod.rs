@@ -6,6 +6,7 @@
 
 mod busy_poll;
 mod channel;
+mod completion;
 mod event_fd;
 mod inbox;
 mod poller;
@@ -13,13 +14,14 @@ mod poller;
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hoistway_blk::ground::{Instant, Sector};
-use hoistway_engine::{Backend, Buffer, Extent, FileSpec, IoChannel, OpenError, Shape, VolumeShape};
+use hoistway_engine::{Backend, Buffer, Completion, Extent, FileSpec, IoChannel, OpenError, Shape, VolumeShape};
 
 use channel::EventLoopChannel;
+pub(crate) use completion::completion_handler;
 pub use inbox::Inboxes;
 use poller::Epoll;
 pub(crate) use poller::{Poller, Watched};
@@ -33,6 +35,8 @@ pub struct Ready {
     pub to_send: bool,
     /// The peer has closed its side: nothing follows what has been received.
     pub has_hung_up: bool,
+    /// The peer has closed both sides, or the socket is broken: nothing can be sent any more.
+    pub has_left: bool,
 }
 
 /// What a connection does next.
@@ -40,6 +44,8 @@ pub struct Ready {
 pub enum Next {
     /// It waits for its socket, a notification, or this time ([`Instant::NEVER`] for none).
     Wait(Instant),
+    /// It continues on this worker: its socket is watched there from now on, and it runs there at once.
+    Move(usize),
     /// It is dropped.
     Close,
 }
@@ -55,12 +61,24 @@ pub trait Connection: Send {
     /// Its socket is ready, it has been notified, or its time has come. Other connections wait meanwhile.
     fn run(&mut self, now: Instant, ready: Ready) -> Next;
 
-    /// It panicked and will be dropped.
-    fn panicked(&self);
+    /// What it does next, as the last run or completion has left it.
+    fn next(&self) -> Next {
+        Next::Wait(Instant::NEVER)
+    }
 
-    /// Whether its next run may take long, as a TLS handshake does. Such connections run one at a time, and others in between.
-    fn is_slow(&self) -> bool {
-        false
+    /// Requests of its client of the engine have completed. It runs soon if what it does next has changed.
+    fn completed(&mut self, _now: Instant, _batch: &mut Vec<Completion>) {}
+
+    /// It is on another worker now.
+    fn moved(&mut self, _id: ConnectionId) {}
+
+    /// It panicked, is over, and will be dropped.
+    fn panicked(&mut self);
+
+    /// The cost of what has been done for it since the last call, on this thread: each unit takes about a microsecond. Connections that
+    /// wait take their turns by it.
+    fn take_cost(&mut self) -> u32 {
+        1
     }
 
     /// Whether it can be [polled](Self::poll): it shares memory with its client, which does not have to signal while the worker
@@ -101,6 +119,10 @@ impl Watch {
 /// A connection, shared by its event loop and its completion handler on the same thread.
 pub type SharedConnection = Arc<Mutex<dyn Connection>>;
 
+fn lock(connection: &SharedConnection) -> MutexGuard<'_, dyn Connection + 'static> {
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Identifies a connection: its worker, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ConnectionId {
@@ -114,6 +136,8 @@ pub struct ConnectionId {
 pub struct EventLoop {
     target: Box<dyn Backend>,
     inboxes: Inboxes,
+    /// The number of its first worker among those of all targets.
+    first_worker: usize,
     poller: MakePoller,
     busy_poll_max: Duration,
 }
@@ -130,7 +154,14 @@ impl EventLoop {
 
     /// The same with a custom poller.
     pub(crate) fn with(target: Box<dyn Backend>, inboxes: Inboxes, poller: MakePoller) -> EventLoop {
-        EventLoop { target, inboxes, poller, busy_poll_max: Duration::ZERO }
+        EventLoop { target, inboxes, first_worker: 0, poller, busy_poll_max: Duration::ZERO }
+    }
+
+    /// Its workers have the inboxes from this number on; otherwise the first ones.
+    #[must_use]
+    pub fn from_worker(mut self, first: usize) -> EventLoop {
+        self.first_worker = first;
+        self
     }
 
     /// An idle worker busy-polls for at most this time before it sleeps, and only while polling pays off.
@@ -166,7 +197,8 @@ impl Backend for EventLoop {
 
     fn channel(&self, worker: usize) -> io::Result<Box<dyn IoChannel>> {
         let (target_channel, poller) = (self.target.channel(worker)?, (self.poller)()?);
-        Ok(Box::new(EventLoopChannel::new(target_channel, self.inboxes.clone(), worker, poller, self.busy_poll_max)?))
+        let (inboxes, worker) = (self.inboxes.clone(), self.first_worker + worker);
+        Ok(Box::new(EventLoopChannel::new(target_channel, inboxes, worker, poller, self.busy_poll_max)?))
     }
 
     fn buffer(&self, len: usize) -> Buffer {

@@ -111,8 +111,9 @@ impl Poller for Epoll {
             let to_receive = flags.intersects(F::IN | F::RDHUP | F::HUP | F::ERR);
             let to_send = flags.intersects(F::OUT | F::HUP | F::ERR);
             let has_hung_up = flags.intersects(F::RDHUP | F::HUP | F::ERR);
+            let has_left = flags.intersects(F::HUP | F::ERR);
             if key != ALARM {
-                ready.push((key, Ready { to_receive, to_send, has_hung_up }));
+                ready.push((key, Ready { to_receive, to_send, has_hung_up, has_left }));
             }
         }
     }

@@ -5,25 +5,27 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_blk::queue::SCHEDULERS;
-use hoistway_engine::faults::{Disk, FaultyTarget, ManualClock, Random};
-use hoistway_engine::{Clock as _, Config, Engine, StepOutcome, Worker};
+use hoistway_engine::faults::{Disk as FaultyDisk, FaultyTarget, ManualClock, Random};
+use hoistway_engine::{Clock as _, Config, Engine, Null, StepOutcome, Worker};
 use rustls::ServerConfig;
 
 use super::client::BLOCK;
 use super::streams::{ClientEnd, Streams, Watch};
-use crate::clients::Peer;
 use crate::event_loop::{EventLoop, Inboxes};
-use crate::listener::admit;
+use crate::export::clients::Peer;
+use crate::export::disk::Disk;
+use crate::export::spec::ExportSpec;
+use crate::export::spec::Placed;
 use crate::memory::EXTRA_BYTES;
-use crate::server_state::{ServerLimits, ServerState};
-use crate::socket::Socket;
-use crate::spec::ExportSpec;
-use crate::spec::Placed;
+use crate::nbd::listener::admit;
+use crate::server::disks::{LOBBY_WORKERS, lobby_config};
+use crate::server::server_state::{ServerLimits, ServerState};
+use crate::stream::socket::Socket;
 
 const WORKERS: usize = 3;
 
-/// The least that the longest request needs, and 96 KiB for all else, so that clients wait for memory often.
-const MEMORY_BYTES: usize = EXTRA_BYTES + (96 << 10);
+/// The least that the longest request needs, and 256 KiB for all else, so that clients wait for memory often.
+const MEMORY_BYTES: usize = EXTRA_BYTES + (256 << 10);
 /// Limits low enough to be reached often.
 pub const SERVER_LIMITS: ServerLimits = ServerLimits {
     connections: 10,
@@ -61,25 +63,31 @@ impl Offered {
     fn placed(&self) -> Placed {
         let Offered { name, first, blocks, settings } = self;
         let text = format!("name={name},offset={},size={}{settings}", first * BLOCK, blocks * BLOCK);
-        Placed { spec: ExportSpec::parse(&text).unwrap(), volume: 0, file: None }
+        Placed::on_target(ExportSpec::parse(&text).unwrap())
     }
 }
 
 impl ServerRun {
     /// Starts a server on this disk. I/O to the first export never fails.
     pub fn begin(
-        disk: &Disk,
+        disk: &FaultyDisk,
         exports: &[Offered],
         clock: &ManualClock,
         tls: &Arc<ServerConfig>,
         random: &mut Random,
     ) -> ServerRun {
-        let (streams, inboxes) = (Streams::default(), Inboxes::new(WORKERS).unwrap());
+        let (streams, inboxes) = (Streams::default(), Inboxes::with_room(LOBBY_WORKERS + WORKERS));
+        let (lobby, of_disk) = (inboxes.open(LOBBY_WORKERS).unwrap(), inboxes.open(WORKERS).unwrap());
         let sound = exports[0].first * BLOCK..(exports[0].first + exports[0].blocks) * BLOCK;
         let target = FaultyTarget::new(disk.clone(), random.below(1 << 32), sound);
         let watched = streams.clone();
-        let make_poller = Box::new(move || Ok(Arc::new(Watch::new(watched.clone())) as _));
-        let event_loop = EventLoop::with(Box::new(target), inboxes.clone(), make_poller);
+        let make_poller = || {
+            let watched = watched.clone();
+            Box::new(move || Ok(Arc::new(Watch::new(watched.clone())) as _))
+        };
+        let lobby_loop =
+            EventLoop::with(Box::new(Null::new(1)), inboxes.clone(), make_poller()).from_worker(lobby.start);
+        let event_loop = EventLoop::with(Box::new(target), inboxes.clone(), make_poller()).from_worker(of_disk.start);
         let config = Config {
             workers: WORKERS,
             scheduler: SCHEDULERS[random.below(SCHEDULERS.len() as u64) as usize].into(),
@@ -87,7 +95,10 @@ impl ServerRun {
             turn_bytes: 2048,
             ..Config::default()
         };
-        let (engine, workers) = Engine::prepare(&config, event_loop, clock.clone()).unwrap();
+        let (lobby, mut workers) = Engine::prepare(&lobby_config(), lobby_loop, clock.clone()).unwrap();
+        let (engine, workers_of_disk) = Engine::prepare(&config, event_loop, clock.clone()).unwrap();
+        workers.extend(workers_of_disk);
+        let disk = Disk::new("disk".to_owned(), None, engine, of_disk, inboxes.clone());
         let has_internal_error = Arc::new(AtomicBool::new(false));
         let log = {
             let has_internal_error = Arc::clone(&has_internal_error);
@@ -95,7 +106,8 @@ impl ServerRun {
                 has_internal_error.store(has_internal_error.load(Relaxed) || line.contains("internal error"), Relaxed)
             })
         };
-        let server = Arc::new(ServerState::new(engine, inboxes, SERVER_LIMITS, log));
+        let server = Arc::new(ServerState::new(lobby, inboxes, SERVER_LIMITS, log));
+        server.add_disk(disk);
         *server.tls.lock().unwrap() = Some(Arc::clone(tls));
         let run = ServerRun { server, workers, streams, clock: clock.clone(), has_internal_error, steps: 0 };
         run.offer(exports);
@@ -138,21 +150,25 @@ impl ServerRun {
             true => ("scheduler", SCHEDULERS[random.below(SCHEDULERS.len() as u64) as usize].to_owned()),
             false => ("nr_requests", (4 + random.below(28)).to_string()),
         };
-        self.server.engine.begin_to_set_attribute(file, &text).unwrap();
+        self.server.disks()[0].engine.begin_to_set_attribute(file, &text).unwrap();
     }
 
     /// Runs until the target has had no command for 1000 steps, which is long enough for requests of disconnected clients to end.
     pub fn settle(&mut self, random: &mut Random) {
         let mut quiet = 0;
         for _ in 0..400_000 {
-            quiet = if self.server.inboxes.at_target() == 0 { quiet + 1 } else { 0 };
+            quiet = if self.at_target() == 0 { quiet + 1 } else { 0 };
             if quiet == 1000 {
                 return;
             }
             self.step(random);
             self.clock.advance(Nanos::from_micros(50));
         }
-        panic!("{} commands never end", self.server.inboxes.at_target());
+        panic!("{} commands never end", self.at_target());
+    }
+
+    fn at_target(&self) -> usize {
+        self.server.disks()[0].at_target()
     }
 
     /// Stops the server, whose clients must all have disconnected, and checks that nothing remains.
@@ -162,7 +178,8 @@ impl ServerRun {
             let counts = [&export.counts.connections, &export.counts.in_flight, &export.counts.held_back];
             assert_eq!(counts.map(|count| count.load(Relaxed)), [0; 3], "{}", export.name);
         }
-        server.engine.stop();
+        server.disks()[0].engine.stop();
+        server.lobby.stop();
         for _ in 0..200_000 {
             clock.advance(Nanos::from_micros(50));
             let worker = random.below(workers.len() as u64) as usize;

@@ -139,6 +139,11 @@ impl Stream for ServerEnd {
     fn shut_down(&self) {
         lock(&self.shared).server_has_closed = true;
     }
+
+    fn has_left(&self) -> bool {
+        let state = lock(&self.shared);
+        state.client_has_closed || state.is_broken
+    }
 }
 
 impl Drop for ServerEnd {
@@ -196,7 +201,7 @@ impl Drop for ClientEnd {
         let state = &mut *lock(&self.0);
         state.client_has_closed = true;
         state.client_has_finished_sending = true;
-        state.unread_readiness = Ready { to_receive: true, to_send: true, has_hung_up: true };
+        state.unread_readiness = Ready { to_receive: true, to_send: true, has_hung_up: true, has_left: true };
     }
 }
 
@@ -224,7 +229,11 @@ impl Poller for Watch {
         Ok(())
     }
 
-    fn remove(&self, _: BorrowedFd<'_>) {}
+    fn remove(&self, descriptor: BorrowedFd<'_>) {
+        let all = self.streams.0.lock().unwrap();
+        let Some((_, removed)) = all.iter().rev().find(|(number, _)| *number == descriptor.as_raw_fd()) else { return };
+        self.watched.lock().unwrap().retain(|(_, stream)| !stream.ptr_eq(removed));
+    }
 
     fn wait(&self, _: Option<Duration>, events: &mut Vec<(u64, Ready)>) {
         self.watched.lock().unwrap().retain(|(key, stream)| {

@@ -2,23 +2,22 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use hoistway_blk::ground::{Instant, SECTOR_BYTES};
 use hoistway_engine::{Completion, TRANSFER_BYTES_MAX};
 use hoistway_vhost::{Device, Disk, Limits, Problem, QUEUES_MAX};
 
 use super::requests::Requests;
-use crate::admission::Admission;
-use crate::clients::Client;
-use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection, Watch};
-use crate::exports::LiveExport;
+use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection, Watch, completion_handler};
+use crate::export::clients::Client;
+use crate::export::exports::LiveExport;
 use crate::memory::Account;
-use crate::pool::Pool;
-use crate::server_state::ServerState;
-use crate::throttled_client::ThrottledClient;
+use crate::memory::pool::Pool;
+use crate::server::admission::Admission;
+use crate::server::server_state::ServerState;
+use crate::server::throttled_client::ThrottledClient;
 
 /// Requests of the engine for one request of a guest: one for each range.
 const PARTS: u32 = 33;
@@ -43,8 +42,26 @@ pub struct GuestState {
     is_disconnecting: bool,
 }
 
+impl GuestState {
+    fn next(&self) -> Next {
+        match &self.requests {
+            Some(requests) if !self.is_disconnecting || requests.in_flight() > 0 => {
+                Next::Wait(requests.client.release_at())
+            }
+            _ => Next::Close,
+        }
+    }
+}
+
 impl Guest {
-    pub fn new(export: Arc<LiveExport>, id: ConnectionId, admission: &Admission) -> Arc<Guest> {
+    /// A guest, and the connection for its worker. `disconnect_guard` is closed when it has ended.
+    pub fn begin(
+        export: Arc<LiveExport>,
+        id: ConnectionId,
+        admission: Admission,
+        socket: UnixStream,
+        disconnect_guard: OwnedFd,
+    ) -> (Arc<Guest>, SharedConnection) {
         let (server, client) = (Arc::clone(admission.server()), Arc::clone(admission.client()));
         client.set_connection(id);
         client.opened(&export.name);
@@ -56,41 +73,39 @@ impl Guest {
             ended: Condvar::new(),
             server,
         });
-        let depth = guest.server.limits.in_flight * PARTS + 1;
-        let export = &guest.export;
-        let account = Account::new(Arc::clone(&guest.server.memory), id);
-        let handler = guest.handler(Arc::clone(&account));
-        match ThrottledClient::open(&guest.server, Arc::clone(export), id, depth, handler) {
-            Ok(client) => {
-                let limits = Limits { data_bytes_max: TRANSFER_BYTES_MAX as u32 };
-                guest.lock().requests = Some(Requests::new(
-                    Arc::clone(export),
-                    Arc::clone(&guest.client),
-                    Device::new(disk(export), limits),
-                    client,
-                    Pool::new(guest.server.engine.buffers(), account),
-                ));
-                export.counts.connections.fetch_add(1, Relaxed);
-                guest.say(&format!("opened export {:?}", export.name));
-            }
-            Err(errno) => guest.say(&format!("{errno}")),
-        }
-        guest
-    }
-
-    /// The connection for its worker. `disconnect_guard` is closed when it has ended.
-    pub fn connection(
-        self: &Arc<Self>,
-        admission: Admission,
-        socket: UnixStream,
-        disconnect_guard: OwnedFd,
-    ) -> SharedConnection {
-        Arc::new(Mutex::new(GuestConnection {
-            guest: Arc::clone(self),
+        let connection = Arc::new(Mutex::new(GuestConnection {
+            guest: Arc::clone(&guest),
             _admission: admission,
             socket,
             _disconnect_guard: disconnect_guard,
-        }))
+        }));
+        guest.open(&(Arc::clone(&connection) as SharedConnection));
+        (guest, connection)
+    }
+
+    /// Opens its client of the engine, whose completions the connection gets.
+    fn open(&self, connection: &SharedConnection) {
+        let depth = self.server.limits.in_flight * PARTS + 1;
+        let export = &self.export;
+        let account = Account::new(Arc::clone(&self.server.memory), self.id);
+        let (clock, keeps) = (Arc::clone(&self.server), (Arc::clone(&account), export.file()));
+        let (connection, inboxes) = (Arc::downgrade(connection), self.server.inboxes.clone());
+        let handler = completion_handler(connection, self.id, inboxes, move || clock.now(), keeps);
+        match ThrottledClient::open(Arc::clone(export), self.id, depth, handler) {
+            Ok(client) => {
+                let limits = Limits { data_bytes_max: TRANSFER_BYTES_MAX as u32 };
+                self.lock().requests = Some(Requests::new(
+                    Arc::clone(export),
+                    Arc::clone(&self.client),
+                    Device::new(disk(export), limits),
+                    client,
+                    Pool::new(export.disk.engine.buffers(), account),
+                ));
+                export.counts.connections.fetch_add(1, Relaxed);
+                self.say(&format!("opened export {:?}", export.name));
+            }
+            Err(errno) => self.say(&format!("{errno}")),
+        }
     }
 
     pub fn say(&self, message: &str) {
@@ -138,29 +153,14 @@ impl Guest {
         self.ended.notify_all();
     }
 
-    /// Handles completions. The engine keeps it, and with it the account and the file, until all requests have ended.
-    fn handler(self: &Arc<Self>, account: Arc<Account>) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
-        let (weak_self, file): (Weak<Guest>, _) = (Arc::downgrade(self), self.export.file());
-        move |batch: &mut Vec<Completion>| {
-            let _ = (&account, &file);
-            let Some(guest) = weak_self.upgrade() else { return };
-            // As in the event loop, a panic ends this guest only.
-            if catch_unwind(AssertUnwindSafe(|| guest.completed(batch))).is_err() {
-                guest.end_after_panic();
-            }
-        }
-    }
-
-    fn completed(&self, batch: &mut Vec<Completion>) {
+    fn completed(&self, now: Instant, batch: &mut Vec<Completion>) {
         let state = &mut *self.lock();
         let Some(requests) = &mut state.requests else { return };
-        let (now, planned_release_at) = (self.server.engine.now(), requests.client.release_at());
         batch.drain(..).for_each(|completion| requests.completed(now, completion));
-        let is_more = requests.advance(&self.server, now, &|message| self.say(message));
-        // The event loop drops a guest, and has to know when to run it.
-        if is_more || state.is_disconnecting || requests.client.release_at() != planned_release_at {
+        if requests.advance(&self.server, now, &|message| self.say(message)) {
             self.wake_worker();
         }
+        self.server.log_failure(&self.export);
         self.ended.notify_all();
     }
 
@@ -181,10 +181,7 @@ impl Guest {
         if requests.advance(&self.server, now, &|message| self.say(message)) {
             self.wake_worker();
         }
-        if state.is_disconnecting && requests.in_flight() == 0 {
-            return Next::Close;
-        }
-        Next::Wait(requests.client.release_at())
+        state.next()
     }
 
     fn on_disconnect(&self) {
@@ -250,7 +247,19 @@ impl Connection for GuestConnection {
         self.guest.run(now)
     }
 
-    fn panicked(&self) {
+    fn next(&self) -> Next {
+        self.guest.lock().next()
+    }
+
+    fn completed(&mut self, now: Instant, batch: &mut Vec<Completion>) {
+        self.guest.completed(now, batch);
+    }
+
+    fn take_cost(&mut self) -> u32 {
+        self.guest.lock().requests.as_mut().map_or(0, |requests| std::mem::take(&mut requests.cost))
+    }
+
+    fn panicked(&mut self) {
         self.guest.end_after_panic();
     }
 

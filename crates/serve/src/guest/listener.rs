@@ -10,13 +10,13 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::connection::Guest;
 use super::messages;
-use crate::clients::Peer;
-use crate::front_end::FrontEnd;
-use crate::guest_socket::{GuestSocket, SocketAccess};
-use crate::listener::{OwnSocket, back_off_after, bind, listens, path_of, user_of};
+use crate::export::clients::Peer;
+use crate::ground::stop::Stop;
+use crate::nbd::listener::{OwnSocket, back_off_after, bind, listens, path_of, user_of};
 use crate::server::ServerError;
-use crate::server_state::ServerState;
-use crate::stop::Stop;
+use crate::server::front_end::FrontEnd;
+use crate::server::guest_socket::{GuestSocket, SocketAccess};
+use crate::server::server_state::ServerState;
 
 /// Listens for the front end of a guest whose disk is an export. Dropping it removes the socket.
 #[derive(Debug)]
@@ -66,10 +66,10 @@ impl GuestListener {
         let watched = stream.try_clone()?;
         let (disconnected, disconnect_guard) = pipe_with(PipeFlags::CLOEXEC)?;
         let mut guest = None;
-        server.inboxes.add(server.inboxes.least_loaded(), |id| {
-            let new_guest = Guest::new(export, id, &admission);
-            guest = Some(Arc::clone(&new_guest));
-            new_guest.connection(admission, watched, disconnect_guard)
+        server.inboxes.add(export.disk.least_loaded_worker(), |id| {
+            let (new, connection) = Guest::begin(export, id, admission, watched, disconnect_guard);
+            guest = Some(new);
+            connection
         });
         if let Some(guest) = guest {
             let thread = std::thread::Builder::new().name("hoistway-guest".into());

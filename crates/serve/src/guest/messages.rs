@@ -266,7 +266,7 @@ impl VhostUserBackendReqHandler for Messages {
         let is_write_back = requested.map_err(|problem| Error::ReqHandlerError(invalid(problem)))?;
         self.at_rest(|guest, mut state| {
             if !is_write_back {
-                requests(&mut state)?.begin_own_flush(&guest.server, guest.server.engine.now());
+                requests(&mut state)?.begin_own_flush(&guest.server, guest.server.now());
                 let (flushed, is_connected) = guest.wait(state, |requests| requests.own_flush.is_some());
                 if !is_connected {
                     return Err(Error::Disconnected);

@@ -6,16 +6,19 @@ use hoistway_blk::ground::{Instant, SECTOR_BYTES};
 use hoistway_engine::{Completion, Errno, Operation, Request as Io};
 use hoistway_vhost::{Chain, Device, Head, Range, Request, Status, Taken};
 
-use crate::clients::Client;
-use crate::counts::Ended;
-use crate::exports::LiveExport;
-use crate::pool::Pool;
-use crate::server_state::ServerState;
-use crate::throttled_client::ThrottledClient;
+use crate::export::clients::Client;
+use crate::export::counts::Ended;
+use crate::export::exports::LiveExport;
+use crate::memory::pool::Pool;
+use crate::server::server_state::ServerState;
+use crate::server::throttled_client::ThrottledClient;
 
 /// Maximum heads and descriptors taken from all rings in a turn, while other connections wait. A typical request has three, a
 /// hostile one up to a thousand.
-const TURN_COST_MAX: usize = 4096;
+const TURN_COST_MAX: usize = 256;
+/// Heads, descriptors and bytes that cost one: see [`Connection::take_cost`](crate::Connection::take_cost).
+const DESCRIPTORS_PER_COST: u32 = 4;
+const BYTES_PER_COST: u32 = 4096;
 /// The part of a request that is the flush after the others.
 const FINAL_FLUSH: u64 = 1 << 32;
 /// The flush that no request asked for.
@@ -42,6 +45,8 @@ pub struct Requests {
     pub own_flush: Option<Result<(), Errno>>,
     pub completed: u64,
     pub malformed: u64,
+    /// The cost of what has been done since the last turn.
+    pub cost: u32,
 }
 
 /// An in-flight request. Its allocations are reused.
@@ -96,6 +101,7 @@ impl Requests {
             own_flush: None,
             completed: 0,
             malformed: 0,
+            cost: 0,
         }
     }
 
@@ -180,6 +186,7 @@ impl Requests {
                 Taken::Nothing => return false,
             }
             *turn_left = turn_left.saturating_sub(cost);
+            self.cost += 1 + cost as u32 / DESCRIPTORS_PER_COST;
         }
         true
     }
@@ -307,12 +314,14 @@ impl Requests {
         let Slot { chain, pending } = &mut self.slots[slot as usize];
         let Some(Pending { head, began, kind, bytes, result, .. }) = pending.take() else { return };
         self.free.push(slot);
+        self.cost += 1 + bytes / BYTES_PER_COST;
         if self.is_gone {
             self.export.counts.abandoned(1);
             self.device.forget(head);
             return;
         }
         let status = if result.is_ok() { Status::Ok } else { Status::IoError };
+        result.err().into_iter().for_each(|errno| self.export.failures.add(errno));
         // A ring that can no longer be written is stopped.
         let status = self.device.finish(head, chain, status, data).unwrap_or(Status::IoError);
         self.completed += 1;

@@ -1,23 +1,22 @@
 //! The connection of a device, as its worker serves it.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use hoistway_blk::ground::Instant;
 use hoistway_engine::Completion;
 use hoistway_ublk::UblkQueue;
 
 use super::requests::Requests;
-use crate::admission::Admission;
-use crate::event_loop::{Connection, ConnectionId, Next, Ready, Watch};
-use crate::exports::LiveExport;
+use crate::event_loop::{Connection, ConnectionId, Next, Ready, Watch, completion_handler};
+use crate::export::exports::LiveExport;
+use crate::ground::stop::Stop;
 use crate::memory::Account;
-use crate::pool::Pool;
-use crate::server_state::ServerState;
-use crate::stop::Stop;
-use crate::throttled_client::ThrottledClient;
+use crate::memory::pool::Pool;
+use crate::server::admission::Admission;
+use crate::server::server_state::ServerState;
+use crate::server::throttled_client::ThrottledClient;
 
 /// A device.
 pub struct UblkConnection {
@@ -49,13 +48,15 @@ impl UblkConnection {
         admission.client().set_connection(id);
         admission.client().opened(&export.name);
         let depth = u32::from(queue.depth());
-        Arc::new_cyclic(|weak_self| {
+        Arc::new_cyclic(|weak_self: &Weak<Mutex<UblkConnection>>| {
             let account = Account::new(Arc::clone(&server.memory), id);
-            let handler = handler(weak_self.clone(), Arc::clone(&account), &export);
-            let opened = ThrottledClient::open(&server, Arc::clone(&export), id, depth, handler);
+            let connection: Weak<Mutex<dyn Connection>> = weak_self.clone();
+            let (clock, keeps) = (Arc::clone(&server), (Arc::clone(&account), export.file()));
+            let handler = completion_handler(connection, id, server.inboxes.clone(), move || clock.now(), keeps);
+            let opened = ThrottledClient::open(Arc::clone(&export), id, depth, handler);
             let requests = match opened {
                 Ok(client) => {
-                    let pool = Pool::new(server.engine.buffers(), account);
+                    let pool = Pool::new(export.disk.engine.buffers(), account);
                     Some(Requests::new(Arc::clone(&export), Arc::clone(admission.client()), queue, client, pool))
                 }
                 Err(errno) => {
@@ -93,42 +94,6 @@ impl UblkConnection {
             self.server.inboxes.notify(self.id);
         }
     }
-
-    fn completed(&mut self, now: Instant, batch: &mut Vec<Completion>) {
-        let Some(requests) = &mut self.requests else { return };
-        let planned_release_at = requests.client.release_at();
-        batch.drain(..).for_each(|completion| requests.completed(now, completion));
-        self.advance(now);
-        // The event loop drops it, and has to know when to run it.
-        if self
-            .requests
-            .as_ref()
-            .is_some_and(|requests| requests.is_finished() || requests.client.release_at() != planned_release_at)
-        {
-            self.server.inboxes.notify(self.id);
-        }
-    }
-}
-
-/// Handles completions. The engine keeps it, and with it the account and the file, until all requests have ended.
-fn handler(
-    weak_self: Weak<Mutex<UblkConnection>>,
-    account: Arc<Account>,
-    export: &LiveExport,
-) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
-    let file = export.file();
-    move |batch: &mut Vec<Completion>| {
-        let _ = (&account, &file);
-        let Some(connection) = weak_self.upgrade() else { return };
-        let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = connection.server.engine.now();
-        // As in the event loop, a panic ends this device only.
-        if catch_unwind(AssertUnwindSafe(|| connection.completed(now, batch))).is_err() {
-            connection.panicked();
-            connection.requests = None;
-            connection.server.inboxes.notify(connection.id);
-        }
-    }
 }
 
 impl Connection for UblkConnection {
@@ -157,14 +122,30 @@ impl Connection for UblkConnection {
         }
         requests.client.release(&self.server, now);
         self.advance(now);
+        self.next()
+    }
+
+    fn next(&self) -> Next {
         match &self.requests {
             Some(requests) if !requests.is_finished() => Next::Wait(requests.client.release_at()),
             _ => Next::Close,
         }
     }
 
-    fn panicked(&self) {
+    fn completed(&mut self, now: Instant, batch: &mut Vec<Completion>) {
+        let Some(requests) = &mut self.requests else { return };
+        batch.drain(..).for_each(|completion| requests.completed(now, completion));
+        self.advance(now);
+        self.server.log_failure(&self.export);
+    }
+
+    fn take_cost(&mut self) -> u32 {
+        self.requests.as_mut().map_or(0, |requests| std::mem::take(&mut requests.cost))
+    }
+
+    fn panicked(&mut self) {
         self.say("internal error (panic); device removed, others continue");
+        self.requests = None;
     }
 
     fn is_polled(&self) -> bool {

@@ -10,12 +10,12 @@ use rustix::event::PollFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::connection::UblkConnection;
-use crate::clients::Peer;
 use crate::event_loop::Connection;
-use crate::served_device::ServedDevice;
+use crate::export::clients::Peer;
+use crate::ground::stop::Stop;
 use crate::server::ServerError;
-use crate::server_state::ServerState;
-use crate::stop::Stop;
+use crate::server::served_device::ServedDevice;
+use crate::server::server_state::ServerState;
 
 /// The user whose disk a device is: only root can open it, unless root changes that.
 const ROOT: u32 = 0;
@@ -95,7 +95,7 @@ impl ServerState {
         let stop = Stop::new()?;
         let (fetches, is_fetching) = sync_channel(1);
         let mut connection: Weak<Mutex<dyn Connection>> = Weak::<Mutex<UblkConnection>>::new();
-        self.inboxes.add(self.inboxes.least_loaded(), |id| {
+        self.inboxes.add(export.disk.least_loaded_worker(), |id| {
             let new = UblkConnection::begin(admission, id, export, queue, (stop.clone(), fetches, disconnect_guard));
             let new: Arc<Mutex<dyn Connection>> = new;
             connection = Arc::downgrade(&new);

@@ -8,15 +8,15 @@ use hoistway_blk::ground::Instant;
 use hoistway_engine::{Completion, Errno, Operation, Request as Io};
 use hoistway_ublk::{BadDescriptor, Request, UblkQueue};
 
-use crate::clients::Client;
-use crate::counts::Ended;
-use crate::exports::LiveExport;
-use crate::pool::{DataPosition, Pool};
-use crate::server_state::ServerState;
-use crate::throttled_client::ThrottledClient;
+use crate::export::clients::Client;
+use crate::export::counts::Ended;
+use crate::export::exports::LiveExport;
+use crate::memory::pool::{DataPosition, Pool};
+use crate::server::server_state::ServerState;
+use crate::server::throttled_client::ThrottledClient;
 
 /// Maximum bytes that are copied from the kernel in a turn, while other connections wait.
-const TURN_BYTES_MAX: usize = 2 << 20;
+const TURN_BYTES_MAX: usize = 512 << 10;
 /// What a request costs of that beside its data.
 const REQUEST_COST_BYTES: usize = 4 << 10;
 
@@ -40,6 +40,8 @@ pub struct Requests {
     /// Requests that were refused, and the last of them.
     pub bad: u64,
     pub last_bad: Option<BadDescriptor>,
+    /// The cost of what has been done since the last turn, in [`REQUEST_COST_BYTES`].
+    pub cost: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -80,6 +82,7 @@ impl Requests {
             done: 0,
             bad: 0,
             last_bad: None,
+            cost: 0,
         }
     }
 
@@ -184,6 +187,7 @@ impl Requests {
         let Some(Pending { began, kind, bytes }) = self.pending[usize::from(tag)].take() else { return };
         self.in_flight -= 1;
         self.held_bytes -= bytes as usize;
+        self.cost += 1 + bytes / REQUEST_COST_BYTES as u32;
         let result = match (kind, result) {
             (Kind::Read, Ok(())) => self.queue.write_data(tag, &buffer).map_err(|_| Errno::IO),
             // A discard is a hint, which a target may not support.
@@ -191,6 +195,7 @@ impl Requests {
             (_, result) => result,
         };
         self.pool.give_back(buffer);
+        result.err().into_iter().for_each(|errno| self.export.failures.add(errno));
         self.queue.commit(tag, result.map(|()| bytes).map_err(|errno| errno.0));
         self.done += 1;
         let ended = match kind {

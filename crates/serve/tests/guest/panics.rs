@@ -1,7 +1,7 @@
 //! A panic while a guest is served; here the log panics.
 
 use hoistway_engine::{Config, Memory as Target};
-use hoistway_serve::{ExportSpec, FrontEnd, GuestListener, Placed, Server, ServerLimits, SocketAccess, Stop};
+use hoistway_serve::{ExportSpec, FrontEnd, GuestListener, NewDisk, Placed, Server, ServerLimits, SocketAccess, Stop};
 
 use super::client::*;
 
@@ -9,11 +9,11 @@ use super::client::*;
 fn a_panic_ends_the_guest_that_it_happened_for_and_its_disk_can_be_had_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let export = |text: &str| Placed { spec: ExportSpec::parse(text).unwrap(), volume: 0, file: None };
+    let export = |text: &str| Placed::on_target(ExportSpec::parse(text).unwrap());
     let exports = [export("name=calm,size=8M"), export("name=wild,offset=8M")];
     let log = Box::new(|_, line: &str| assert!(!line.contains("without a status descriptor"), "as it was asked to"));
-    let target = Box::new(Target::new(16 << 20));
-    let server = Server::start(&Config::default(), target, &exports, ServerLimits::default(), log).unwrap();
+    let disk = NewDisk { name: "mem".into(), id: None, backend: Box::new(Target::new(16 << 20)) };
+    let server = Server::start(&Config::default(), vec![disk], &exports, ServerLimits::default(), log).unwrap();
     let listen = |name: &str| {
         Box::new(GuestListener::new(&path(name), SocketAccess::default(), name).unwrap()) as Box<dyn FrontEnd>
     };

@@ -14,10 +14,12 @@
 
 mod channel;
 mod data_map;
+mod disk_id;
 mod lock;
 mod sparse;
 mod table;
 
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
@@ -35,12 +37,16 @@ use crate::memory::{Arena, BUFFER_ALIGN, Buffer};
 use crate::ring::{InlineAccess, ThreadRing, Uring};
 pub(crate) use channel::FileChannel;
 use channel::ZERO_BYTES_MAX;
+pub use disk_id::DiskId;
+use disk_id::folder_of_device;
 use lock::{LockOutcome, try_lock};
 pub(super) use sparse::SparseFile;
 pub(crate) use table::{FileListing, FileTable};
 use table::{FileVolume, Tail};
 
 const QUEUE_DEPTH: u32 = 128;
+/// Less memory is not registered with a ring.
+const FIXED_BYTES_MIN: usize = 128 << 10;
 /// Files that may be open at a time beyond those at the start, if there may be any.
 const EXTRA_FILES_MAX: usize = 256;
 /// Distance of the first sectors of volumes that may grow: 128 TiB.
@@ -78,12 +84,12 @@ impl FileSpec {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A system call failed.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {why}", .path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// The system's error.
-        source: io::Error,
+        why: io::Error,
     },
     /// It is unsuitable.
     #[error("{}: {why}", .path.display())]
@@ -108,8 +114,10 @@ pub struct Files {
     shape: Shape,
     access: FileAccess,
     notes: Vec<String>,
-    /// Memory that is registered with every ring.
+    /// Memory that is registered with rings, in part or whole.
     fixed: Option<Arc<Arena>>,
+    /// Rings with registered memory for the first workers.
+    rings: Mutex<VecDeque<Uring>>,
     /// Files that may be opened later, at a time.
     extra_files_max: usize,
     /// Whether files that are opened later go through the page cache.
@@ -189,10 +197,22 @@ impl Files {
         };
         let table = Arc::new(FileTable::new(listing));
         let buffered = specs.iter().any(|spec| spec.buffered);
-        Ok(Files { table, shape, access, notes, fixed: None, extra_files_max: 0, buffered, opened: Mutex::new(held) })
+        let rings = Mutex::default();
+        Ok(Files {
+            table,
+            shape,
+            access,
+            notes,
+            fixed: None,
+            rings,
+            extra_files_max: 0,
+            buffered,
+            opened: Mutex::new(held),
+        })
     }
 
-    /// Further files may be [opened](Backend::open) later, and closed; those that have become longer may [grow](Backend::grow).
+    /// Further files may be [opened](Backend::open) later, and closed; those that have become longer may [grow](Backend::grow). Goes before
+    /// [fixed buffers](Self::with_fixed_buffers), whose rings have room for these files.
     #[must_use]
     pub fn growing(mut self) -> Self {
         self.extra_files_max = EXTRA_FILES_MAX;
@@ -209,24 +229,40 @@ impl Files {
     }
 
     /// Adds memory for [buffers](Backend::buffer) that is registered with the ring of each worker (fixed buffers), so that requests
-    /// need not look up and pin pages. The memory is locked, and counts once per worker against `ulimit -l`; if that is not
-    /// allowed, a [note](Self::notes) says so and buffers are not registered.
+    /// need not look up and pin pages. The memory is locked, and counts once per worker against `ulimit -l`; if less
+    /// is allowed, less is registered, and a [note](Self::notes) says so.
     #[must_use]
     pub fn with_fixed_buffers(mut self, bytes: usize, workers: usize) -> Self {
         if bytes == 0 || self.access != FileAccess::Uring {
             return self;
         }
         let arena = Arena::new(bytes.next_multiple_of(BUFFER_ALIGN));
-        let try_register = || -> io::Result<Vec<Uring>> {
-            let registered_ring = |_| Uring::new(1, &[]).and_then(|mut ring| ring.register(&arena).map(|()| ring));
-            (0..workers).map(registered_ring).collect()
-        };
-        match try_register() {
-            Ok(_) => self.fixed = Some(arena),
-            Err(error) => self.notes.push(format!(
-                "no fixed buffers, {workers} x {} KiB cannot be locked ({error}; `ulimit -l`): each request costs a little more",
-                bytes >> 10
-            )),
+        // The rings that are used later: those of a trial would be freed late, and their memory would count until then.
+        let mut registered_bytes = Vec::new();
+        for _ in 0..workers {
+            // The worker gets the error, if it is one then.
+            let Ok(mut ring) = self.ring(|files| Uring::new(QUEUE_DEPTH, files)) else { break };
+            match register(&mut ring, &arena) {
+                Ok(registered) => registered_bytes.push(registered),
+                Err(error) => {
+                    registered_bytes.push(0);
+                    self.notes.push(format!("fixed buffers: {error}"));
+                }
+            }
+            self.rings().push_back(ring);
+        }
+        let (all, registered) = (workers * arena.bytes(), registered_bytes.iter().sum::<usize>());
+        if registered > 0 {
+            self.fixed = Some(arena);
+        }
+        if registered < all {
+            let (all, size) = (format!("{workers} x {} KiB", bytes >> 10), registered >> 10);
+            self.notes.push(match size {
+                0 => format!("no fixed buffers, {all} cannot be locked (`ulimit -l`): each request costs a little more"),
+                _ => format!(
+                    "fixed buffers of {size} KiB instead of {all}, more cannot be locked (`ulimit -l`): some requests cost a little more"
+                ),
+            });
         }
         self
     }
@@ -241,6 +277,7 @@ impl Files {
     #[must_use]
     pub fn without_io_uring(mut self) -> Self {
         (self.access, self.fixed) = (FileAccess::Threads, None);
+        self.rings().clear();
         self
     }
 }
@@ -253,6 +290,10 @@ impl Files {
         let file = listing.files.get(volume.file as usize).cloned().flatten().filter(|_| volume.is_open);
         let offset = |sector: Sector| (sector - volume.shape.first) * SECTOR_BYTES;
         Ok((volume.clone(), file.ok_or(io::ErrorKind::NotFound)?, offset(range.start)..offset(range.end)))
+    }
+
+    fn rings(&self) -> MutexGuard<'_, VecDeque<Uring>> {
+        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn opened(&self) -> MutexGuard<'_, Vec<OpenVolumeFile>> {
@@ -273,6 +314,21 @@ impl Files {
         }
         make(&files[..count])
     }
+}
+
+/// Registers as much memory with a ring as may be locked: all, or its first half, quarter, and so on. Returns the bytes.
+fn register(ring: &mut Uring, arena: &Arc<Arena>) -> io::Result<usize> {
+    let mut bytes = arena.bytes();
+    while bytes >= FIXED_BYTES_MIN {
+        match ring.register(arena, bytes) {
+            Ok(()) => return Ok(bytes),
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOMEM.raw_os_error()) => {
+                bytes = bytes / 2 / BUFFER_ALIGN * BUFFER_ALIGN;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(0)
 }
 
 /// The end of the last volume.
@@ -325,7 +381,7 @@ fn open_buffered(file: &File, read_only: bool) -> io::Result<File> {
 
 /// Opens a file; `before` are the files that are open already.
 fn open(spec: &FileSpec, before: &[&Path]) -> Result<OpenedFile, OpenError> {
-    let failed = |source: io::Error| OpenError::File { path: spec.path.clone(), source };
+    let failed = |why: io::Error| OpenError::File { path: spec.path.clone(), why };
     let unfit = |why: &str| OpenError::Unfit { path: spec.path.clone(), why: why.into() };
     let kind = std::fs::metadata(&spec.path).map_err(failed)?.file_type();
     let is_device = kind.is_block_device();
@@ -337,13 +393,22 @@ fn open(spec: &FileSpec, before: &[&Path]) -> Result<OpenedFile, OpenError> {
         options.read(true).write(!spec.read_only).custom_flags(flags.bits() as i32).open(&spec.path)
     };
     let mut notes = Vec::new();
+    // A file that can be read may be served without writing.
+    let open_failed = |why: io::Error| match why.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            if !spec.read_only && File::open(&spec.path).is_ok() =>
+        {
+            unfit(&format!("{why} (expected a file that may be written, or read-only)"))
+        }
+        _ => failed(why),
+    };
     let file = match if spec.buffered { open(OFlags::empty()) } else { open(OFlags::DIRECT) } {
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
             let text = "no direct I/O on this file system, so the page cache is used";
             notes.push(format!("{}: {text}", spec.path.display()));
-            open(OFlags::empty()).map_err(failed)?
+            open(OFlags::empty()).map_err(open_failed)?
         }
-        opened => opened.map_err(failed)?,
+        opened => opened.map_err(open_failed)?,
     };
     let is_direct = !spec.buffered && notes.is_empty();
     let lock_file = match try_lock(&spec.path, spec.read_only, is_device).map_err(failed)? {
@@ -414,10 +479,10 @@ fn direct_block_bytes(file: &File) -> Option<u32> {
 fn is_rotational(file: &File, is_device: bool) -> Option<bool> {
     let metadata = file.metadata().ok()?;
     let device = if is_device { metadata.rdev() } else { metadata.dev() };
-    let folder = format!("/sys/dev/block/{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let folder = folder_of_device(device);
     // A partition has no queue, but its disk, one level above, has.
     let mut files = ["queue/rotational", "../queue/rotational"].iter();
-    files.find_map(|name| std::fs::read_to_string(Path::new(&folder).join(name)).ok()).map(|text| text.trim() == "1")
+    files.find_map(|name| std::fs::read_to_string(folder.join(name)).ok()).map(|text| text.trim() == "1")
 }
 
 impl Backend for Files {
@@ -461,7 +526,7 @@ impl Backend for Files {
     fn grow(&self, volume: usize) -> Result<(), OpenError> {
         let held = self.opened();
         let Some(path) = held.iter().find(|held| held.volume == volume).map(|held| &held.path) else { return Ok(()) };
-        let failed = |source: io::Error| OpenError::File { path: path.clone(), source };
+        let failed = |why: io::Error| OpenError::File { path: path.clone(), why };
         let listing = self.table.listing();
         let entry = &listing.volumes[volume];
         let Some(file) = listing.files[entry.file as usize].as_ref() else { return Ok(()) };
@@ -507,10 +572,8 @@ impl Backend for Files {
         let table = Arc::clone(&self.table);
         Ok(match self.access {
             FileAccess::Uring => {
-                let mut ring = self.ring(|files| Uring::new(QUEUE_DEPTH, files))?;
-                if let Some(arena) = &self.fixed {
-                    ring.register(arena)?;
-                }
+                let ring = self.rings().pop_front();
+                let ring = ring.map_or_else(|| self.ring(|files| Uring::new(QUEUE_DEPTH, files)), Ok)?;
                 Box::new(FileChannel::new(ring, table))
             }
             FileAccess::Threads => {

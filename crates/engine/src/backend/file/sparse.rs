@@ -38,7 +38,7 @@ impl SparseFile {
     /// # Errors
     /// If it cannot be opened, extended or written, is in use, or has another size.
     pub fn open(path: &Path, bytes: u64) -> Result<SparseFile, OpenError> {
-        let failed = |source: io::Error| OpenError::File { path: path.to_owned(), source };
+        let failed = |why: io::Error| OpenError::File { path: path.to_owned(), why };
         let unfit = |why: String| OpenError::Unfit { path: path.to_owned(), why };
         if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
             return Err(unfit("is not a file".into()));

@@ -43,10 +43,10 @@ pub(crate) fn run(options: &CtlOptions) -> Result<()> {
         Change::Disconnect { client } => {
             send(ControlRequest::Disconnect { client: *client })?;
         }
-        Change::Set { settings } => {
+        Change::Set { settings, disk } => {
             for setting in settings {
                 let (key, value) = setting.split_once('=').with_context(|| format!("{setting}: expected KEY=VALUE"))?;
-                send(ControlRequest::Set { key: key.to_owned(), value: value.to_owned() })?;
+                send(ControlRequest::Set { key: key.to_owned(), value: value.to_owned(), disk: disk.clone() })?;
             }
         }
         Change::Export { name, settings } => {
@@ -57,19 +57,22 @@ pub(crate) fn run(options: &CtlOptions) -> Result<()> {
 }
 
 fn table(state: &StateReport) -> String {
-    let shares = if state.shares { ", shares by weight" } else { "" };
-    let mut text = format!("scheduler    {}{shares}\nnr_requests  {}\n", state.schedulers, state.nr_requests);
-    let active = state.scheduler();
-    for (name, value) in &state.tunables {
-        text += &format!("{active}.{name} = {value}\n");
+    let mut text = String::new();
+    for disk in &state.disks {
+        let shares = if disk.shares { ", shares by weight" } else { "" };
+        text += &format!("disk         {}\n", disk.name);
+        text += &format!("scheduler    {}{shares}\nnr_requests  {}\n", disk.schedulers, disk.nr_requests);
+        let active = disk.scheduler();
+        text.extend(disk.tunables.iter().map(|(name, value)| format!("{active}.{name} = {value}\n")));
     }
     for export in &state.exports {
         let mode = if export.read_only { " read-only" } else { "" };
         text += &format!(
-            "\nexport {:?}  {} bytes{mode}\n  weight={} ioprio={} clients={}\n  {}\n  connections {}  reads {} ({} bytes)  writes {} ({} bytes)  \
+            "\nexport {:?}  {} bytes{mode} on {}\n  weight={} ioprio={} clients={}\n  {}\n  connections {}  reads {} ({} bytes)  writes {} ({} bytes)  \
              others {}  errors {}\n",
             export.name,
             export.bytes,
+            export.disk,
             export.weight,
             export.ioprio,
             export.clients,

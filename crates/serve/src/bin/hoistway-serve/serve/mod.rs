@@ -11,10 +11,12 @@ mod systemd;
 mod target;
 mod user;
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -22,14 +24,18 @@ use clap::ArgMatches;
 use hoistway_blk::ground::Nanos;
 use hoistway_engine::Config;
 use hoistway_serve::{
-    Control, FrontEnd, GuestListener, Level, Listener, Metrics, Server, ServerLimits, Stop, TlsFiles,
+    Control, FrontEnd, GuestListener, Level, Listener, Metrics, Server, ServerLimits, SocketAccess, Stop, TlsFiles,
+    TlsTexts, UblkDevice,
 };
 use hoistway_serve_options::{LogFormat, LogLevel, ServeOptions, TlsUse};
+use nix::unistd::User;
+use rustls::ServerConfig;
 
 use self::config::Configuration;
 use self::log::say;
 use self::reload::{Reloader, ServerOperator};
 use self::systemd::{PassedSockets, ServiceState};
+use self::target::Volumes;
 
 /// Exit status if in-flight requests did not end within the grace period.
 const EXIT_NOT_DRAINED: u8 = 1;
@@ -85,11 +91,50 @@ fn check_listeners(configuration: &Configuration, passed_sockets: &PassedSockets
     Ok(())
 }
 
+/// A configuration that is consistent in itself, with what it needs from the system except disks and listeners.
+struct Checked {
+    /// The command line after `serve`.
+    line: Vec<OsString>,
+    configuration: Configuration,
+    passed_sockets: PassedSockets,
+    tls: Option<TlsTexts>,
+    tls_config: Option<Arc<ServerConfig>>,
+    user: Option<User>,
+    socket_access: SocketAccess,
+    control_access: SocketAccess,
+}
+
+/// A server whose disks and listeners are open, and that serves nobody yet.
+struct Opened {
+    server: Server,
+    front_ends: Vec<Box<dyn FrontEnd>>,
+    guests: Vec<GuestListener>,
+    control: Option<Control>,
+    metrics: Option<Metrics>,
+    devices: Vec<UblkDevice>,
+    reloader: Reloader,
+}
+
 fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<ExitCode> {
+    let checked = check(options, matches)?;
+    if checked.configuration.options.check {
+        start_server(&checked.configuration, true)?.0.stop();
+        writeln!(std::io::stdout(), "the configuration is correct").context("standard output")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let user = checked.user.clone();
+    let opened = open(checked)?;
+    // Only now: files, sockets and devices may need privileges, and what clients send must not meet any.
+    drop_privileges(user.as_ref())?;
+    serve(opened)
+}
+
+/// Reads the configuration, certificates and names of users, and checks them.
+fn check(options: ServeOptions, matches: &ArgMatches) -> Result<Checked> {
     // The arguments after the names of the program and the command.
     let line: Vec<_> = std::env::args_os().skip(2).collect();
     let configuration = Configuration::with_file(&line, options, matches)?;
-    let Configuration { options, exports, .. } = &configuration;
+    let options = &configuration.options;
     let passed_sockets = systemd::sockets()?;
     check_listeners(&configuration, &passed_sockets)?;
     if let Some(address) = options.metrics.filter(|address| !address.ip().is_loopback()) {
@@ -106,23 +151,21 @@ fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<Ex
     let tls = tls_files(options)?;
     let tls = tls.as_ref().map(|files| files.read().context("TLS")).transpose()?;
     let tls_config = tls.as_ref().map(|texts| texts.config().context("TLS")).transpose()?;
-    let user = options
-        .user
-        .as_deref()
-        .map(user::find)
-        .transpose()
-        .map_err(|error| configuration.with_config_location("user", error))?;
-
+    let located = |option, error| configuration.with_config_location(option, error);
+    let user = options.user.as_deref().map(user::find).transpose().map_err(|error| located("user", error))?;
     let socket_access = user::access("--socket-owner", options.socket_owner.as_deref(), options.socket_mode);
-    let socket_access = socket_access.map_err(|error| configuration.with_config_location("socket-owner", error))?;
+    let socket_access = socket_access.map_err(|error| located("socket-owner", error))?;
     let control_access = user::access("--control-owner", options.control_owner.as_deref(), Some(options.control_mode));
-    let control_access = control_access.map_err(|error| configuration.with_config_location("control-owner", error))?;
+    let control_access = control_access.map_err(|error| located("control-owner", error))?;
+    if let Some(key) = &options.tls_key {
+        warn_of_readable_key(key);
+    }
+    Ok(Checked { line, configuration, passed_sockets, tls, tls_config, user, socket_access, control_access })
+}
 
-    let opened =
-        if options.check { target::memory_copy_of_target(options, exports) } else { target::open(options, exports) };
-    let (backend, volumes) = opened?;
-    let placed = volumes.place_first(exports);
-    let config = Config {
+/// The configuration of the block layer of each disk.
+fn engine_config(options: &ServeOptions) -> Config {
+    Config {
         workers: usize::from(options.workers),
         scheduler: options.scheduler.clone().unwrap_or_else(|| scheduler::FAST.to_owned()),
         queue_depth: options.queue_depth,
@@ -130,50 +173,44 @@ fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<Ex
         busy_poll_time: Nanos::from_micros(options.spin),
         turn_bytes: target::turn_bytes(options),
         ..Config::default()
-    };
+    }
+}
+
+/// Opens the disks, or copies of them in memory to check the configuration, and starts their block layers.
+fn start_server(configuration: &Configuration, is_check: bool) -> Result<(Server, Volumes)> {
+    let Configuration { options, exports, .. } = configuration;
+    let opened =
+        if is_check { target::memory_copy_of_target(options, exports)? } else { target::open(options, exports)? };
+    let (placed, volumes, config) = (opened.place(exports), opened.volumes, engine_config(options));
+    let workers = usize::from(options.workers) * opened.disks.len();
     let limits = ServerLimits {
-        connections: descriptors::connections(options.max_connections as usize, usize::from(options.workers)),
+        connections: descriptors::connections(options.max_connections as usize, workers),
         connections_per_peer: options.max_connections_per_peer.map_or(usize::MAX, |max| max as usize),
         in_flight: options.max_in_flight,
         memory_bytes: options.memory.unwrap_or_else(memory::default_bytes),
         ..ServerLimits::default()
     };
-    let server = Server::start(&config, backend, &placed, limits, Box::new(log::log))
-        .map_err(|error| configuration.with_setting_location(error.into()))?;
-    let chooses_scheduler = options.scheduler.is_none() && !options.check;
-    let default_scheduler =
-        if chooses_scheduler { scheduler::choose(server.state(), exports.len()) } else { scheduler::FAST };
-    let desired_state = reload::desired_state(&configuration, placed, default_scheduler)?;
-    let set = server.state().set_all(&desired_state.scheduler, &desired_state.settings);
-    set.map_err(|error| configuration.with_setting_location(error.into()))?;
-    server.state().shares.want(desired_state.shares);
-    if let Some(key) = &options.tls_key {
-        warn_of_readable_key(key);
+    let located = |error: anyhow::Error| configuration.with_setting_location(error);
+    let server = Server::start(&config, opened.disks, &placed, limits, Box::new(log::log));
+    let server = server.map_err(|error| located(error.into()))?;
+    if options.scheduler.is_none() && !is_check {
+        scheduler::choose(server.state());
     }
-    if options.check {
-        server.stop();
-        writeln!(std::io::stdout(), "the configuration is correct").context("standard output")?;
-        return Ok(ExitCode::SUCCESS);
-    }
+    let wanted = reload::desired_state(configuration, placed)?;
+    let set = server.state().set_all(wanted.scheduler.as_deref(), &wanted.settings);
+    set.map_err(|error| located(error.into()))?;
+    Ok((server, volumes))
+}
+
+/// Opens disks, listeners and devices.
+fn open(checked: Checked) -> Result<Opened> {
+    let Checked { line, configuration, passed_sockets, tls, tls_config, socket_access, control_access, .. } = checked;
+    let (server, volumes) = start_server(&configuration, false)?;
+    let Configuration { options, exports, .. } = &configuration;
     if let Some(config) = tls_config {
         server.state().set_tls(config);
     }
-    let has_tls = tls.is_some();
-    let requires_tls = options.tls != Some(TlsUse::Allowed);
-    let unix = options.socket.iter().map(|path| Listener::unix(path, socket_access));
-    let tcp = options.tcp.iter().map(|address| Listener::tcp(address));
-    let mut front_ends: Vec<Box<dyn FrontEnd>> = Vec::new();
-    for listener in unix.chain(tcp).chain(passed_sockets.clients.into_iter().map(Ok)) {
-        let listener = listener?;
-        if !has_tls && listener.is_reachable() {
-            let address = listener.place();
-            log::log(
-                Level::Warning,
-                &format!("{address}: TCP without TLS, anyone who can reach it can use all exports (see --tls-cert)"),
-            );
-        }
-        front_ends.push(Box::new(if requires_tls { listener.requiring_tls() } else { listener }));
-    }
+    let front_ends = open_front_ends(options, passed_sockets.clients, tls.is_some(), socket_access)?;
     server.state().set_guest_access(socket_access);
     let mut guests = Vec::new();
     for export in exports {
@@ -194,32 +231,50 @@ fn serve_until_stopped(options: ServeOptions, matches: &ArgMatches) -> Result<Ex
         let added = server.state().add_device(&export.name);
         devices.extend(added.map_err(|error| configuration.with_setting_location(error.into()))?);
     }
-    // Drop privileges only after all files, sockets and devices are open.
-    if let Some(user) = &user {
-        user::become_user(user)?;
+    let reloader = Reloader::new(line, configuration, volumes, tls);
+    Ok(Opened { server, front_ends, guests, control, metrics, devices, reloader })
+}
+
+/// Opens the listeners for NBD clients, in addition to those of systemd.
+fn open_front_ends(
+    options: &ServeOptions,
+    passed: Vec<Listener>,
+    has_tls: bool,
+    access: SocketAccess,
+) -> Result<Vec<Box<dyn FrontEnd>>> {
+    let requires_tls = options.tls != Some(TlsUse::Allowed);
+    let unix = options.socket.iter().map(|path| Listener::unix(path, access));
+    let tcp = options.tcp.iter().map(|address| Listener::tcp(address));
+    let mut front_ends: Vec<Box<dyn FrontEnd>> = Vec::new();
+    for listener in unix.chain(tcp).chain(passed.into_iter().map(Ok)) {
+        let listener = listener?;
+        if !has_tls && listener.is_reachable() {
+            let address = listener.place();
+            log::log(
+                Level::Warning,
+                &format!("{address}: TCP without TLS, anyone who can reach it can use all exports (see --tls-cert)"),
+            );
+        }
+        front_ends.push(Box::new(if requires_tls { listener.requiring_tls() } else { listener }));
     }
-    guests.into_iter().try_for_each(|listener| server.state().serve_guests(listener)).context("guests")?;
-    for device in devices {
-        let served = server.state().serve_device(device);
-        served.map_err(|error| configuration.with_setting_location(error.into()))?;
-    }
-    serve(
-        server,
-        front_ends,
-        control.as_ref(),
-        metrics.as_ref(),
-        &Reloader::new(line, configuration, volumes, default_scheduler, tls),
-    )
+    Ok(front_ends)
+}
+
+/// Becomes the user of `--user`, if there is one, in all threads and irrevocably.
+fn drop_privileges(user: Option<&User>) -> Result<()> {
+    user.map_or(Ok(()), user::become_user)
 }
 
 /// Accepts clients until the server is stopped, then drains them.
-fn serve(
-    server: Server,
-    front_ends: Vec<Box<dyn FrontEnd>>,
-    control: Option<&Control>,
-    metrics: Option<&Metrics>,
-    reloader: &Reloader,
-) -> Result<ExitCode> {
+fn serve(opened: Opened) -> Result<ExitCode> {
+    let Opened { server, front_ends, guests, control, metrics, devices, reloader } = opened;
+    let (reloader, control, metrics) = (&reloader, control.as_ref(), metrics.as_ref());
+    server.state().set_start_disk(reloader.start_disk());
+    guests.into_iter().try_for_each(|listener| server.state().serve_guests(listener)).context("guests")?;
+    for device in devices {
+        let served = server.state().serve_device(device);
+        served.map_err(|error| reloader.started.with_setting_location(error.into()))?;
+    }
     let stop = Stop::new()?;
     let hang_ups = signals::watch(stop.clone(), reloader.can_reload())?;
     for export in &server.state().exports().descriptions {

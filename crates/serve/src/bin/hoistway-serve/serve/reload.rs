@@ -1,27 +1,23 @@
 //! Applies a configuration at startup and on reload.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_serve::{ExportSpec, Level, Operator, Placed, ServerState, TlsTexts, Wanted};
+use hoistway_serve::{ExportSpec, Level, Operator, Placed, ServerError, ServerState, StartDisk, TlsTexts, Wanted};
 
 use super::config::Configuration;
 use super::log::{log, say};
-use super::scheduler;
+use super::scheduler::FAST;
 use super::systemd::{self, ServiceState};
-use super::target::Volumes;
-use super::tls_files;
+use super::target::{Volumes, open_disk};
+use super::{engine_config, tls_files};
 
 /// The server state described by these options.
-pub(super) fn desired_state(
-    configuration: &Configuration,
-    exports: Vec<Placed>,
-    default_scheduler: &str,
-) -> Result<Wanted> {
+pub(super) fn desired_state(configuration: &Configuration, exports: Vec<Placed>) -> Result<Wanted> {
     let options = &configuration.options;
-    let scheduler = options.scheduler.as_deref().unwrap_or(default_scheduler);
+    let scheduler = options.scheduler.as_deref().unwrap_or(FAST);
     let mut settings = Vec::new();
     settings.extend(options.nr_requests.map(|requests| ("nr_requests".to_owned(), requests.to_string())));
     for setting in &options.set {
@@ -31,8 +27,7 @@ pub(super) fn desired_state(
             .with_context(|| format!("--set {setting}: expected SCHEDULER.TUNABLE=VALUE, as {scheduler}.NAME=VALUE"))?;
         settings.push((key.to_owned(), value.to_owned()));
     }
-    let shares = options.scheduler.is_none() && scheduler == scheduler::FAST;
-    Ok(Wanted { exports, scheduler: scheduler.to_owned(), settings, shares })
+    Ok(Wanted { exports, scheduler: options.scheduler.clone(), settings })
 }
 
 /// Reloads the configuration.
@@ -41,8 +36,6 @@ pub(super) struct Reloader {
     pub(super) line: Vec<OsString>,
     pub(super) started: Configuration,
     volumes: Volumes,
-    /// The scheduler if the configuration names none.
-    default_scheduler: &'static str,
     /// Contents of the TLS files when they were last applied.
     tls: Mutex<Option<TlsTexts>>,
 }
@@ -52,10 +45,18 @@ impl Reloader {
         line: Vec<OsString>,
         started: Configuration,
         volumes: Volumes,
-        default_scheduler: &'static str,
         tls: Option<TlsTexts>,
     ) -> Reloader {
-        Reloader { line, started, volumes, default_scheduler, tls: Mutex::new(tls) }
+        Reloader { line, started, volumes, tls: Mutex::new(tls) }
+    }
+
+    /// Starts the disk of a file that is added while the server runs.
+    pub(super) fn start_disk(&self) -> StartDisk {
+        let (options, config) = (self.started.options.clone(), engine_config(&self.started.options));
+        Box::new(move |server, file, id| {
+            let disk = open_disk(&options, file, id).map_err(|why| ServerError::Refused(why.to_string()))?;
+            server.start_disk(&config, disk)
+        })
     }
 
     /// Whether there is a configuration file.
@@ -103,7 +104,7 @@ impl Reloader {
             .volumes
             .place(&configuration.exports, server)
             .map_err(|error| configuration.with_setting_location(error))?;
-        let changes = server.change_to(&desired_state(&configuration, exports, self.default_scheduler)?);
+        let changes = server.change_to(&desired_state(&configuration, exports)?);
         let mut changes = changes.map_err(|error| configuration.with_setting_location(error.into()))?;
         if let Some(config) = config {
             server.set_tls(config);
@@ -126,9 +127,33 @@ impl Operator for ServerOperator<'_> {
     }
 
     fn place(&self, export: ExportSpec) -> Result<Placed, String> {
+        let folders = &self.reloader.started.options.control_folder;
+        for (setting, path) in [("path", &export.path), ("vhost-user", &export.vhost_user)] {
+            path.as_deref().map_or(Ok(()), |path| check_folder(setting, path, folders))?;
+        }
         let placed = self.reloader.volumes.place(&[export], self.server);
         placed.map(|mut placed| placed.swap_remove(0)).map_err(|error| format!("{error:#}"))
     }
+}
+
+/// Refuses a path beyond the folders of `--control-folder`, if there are any. Links are followed first.
+fn check_folder(setting: &str, path: &Path, folders: &[PathBuf]) -> Result<(), String> {
+    if folders.is_empty() {
+        return Ok(());
+    }
+    // A socket does not exist yet, but its folder does.
+    let real = path.canonicalize().or_else(|error| match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => folder.canonicalize().map(|folder| folder.join(name)),
+        _ => Err(error),
+    });
+    let real = real.map_err(|error| format!("{setting}={}: {error}", path.display()))?;
+    let is_below = |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
+    if folders.iter().any(is_below) {
+        return Ok(());
+    }
+    let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    let expected = folders.join(", ");
+    Err(format!("{setting}={}: is in none of the folders of --control-folder (expected {expected})", path.display()))
 }
 
 /// Only regular files are read again: reading a pipe could block forever.

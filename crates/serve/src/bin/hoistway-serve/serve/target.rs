@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, anyhow, bail};
 use hoistway_blk::ground::SECTOR_BYTES;
 use hoistway_device::Preset;
-use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated, Target};
-use hoistway_serve::{ExportSpec, Placed, ServerState};
+use hoistway_engine::{Backend, DiskId, FileSpec, Files, Memory, Null, OpenError, Simulated, Target};
+use hoistway_serve::{ExportSpec, NewDisk, Placed, ServerState};
 use hoistway_serve_options::ServeOptions;
 
 use super::say;
@@ -27,13 +27,37 @@ pub(super) fn turn_bytes(options: &ServeOptions) -> u32 {
     if is_memory { 256 << 10 } else { 1 << 20 }
 }
 
-/// The volumes of a target.
+/// The volumes that exports are on.
 #[derive(Clone, Copy)]
 pub(super) enum Volumes {
     /// One volume that all exports are parts of.
     Target,
     /// One volume for each file.
     Own,
+}
+
+/// The disks of a server at its start.
+pub(super) struct OpenedDisks {
+    pub(super) disks: Vec<NewDisk>,
+    pub(super) volumes: Volumes,
+    /// For each file of exports its disk, and its volume there.
+    places: Vec<(PathBuf, usize, usize)>,
+}
+
+impl OpenedDisks {
+    fn of_target(name: String, id: Option<DiskId>, backend: Box<dyn Backend>) -> OpenedDisks {
+        OpenedDisks { disks: vec![NewDisk { name, id, backend }], volumes: Volumes::Target, places: Vec::new() }
+    }
+
+    /// Places exports at the start.
+    pub(super) fn place(&self, exports: &[ExportSpec]) -> Vec<Placed> {
+        let place = |spec: &ExportSpec| {
+            let found = self.places.iter().find(|(path, ..)| Some(path) == spec.path.as_ref());
+            let (disk, volume) = found.map_or((0, 0), |&(_, disk, volume)| (disk, volume));
+            Placed { spec: spec.clone(), disk, volume, file: None }
+        };
+        exports.iter().map(place).collect()
+    }
 }
 
 impl Volumes {
@@ -49,14 +73,6 @@ impl Volumes {
             }
         }
         Ok(())
-    }
-
-    /// Places exports at the start: the target has the files in their order.
-    pub(super) fn place_first(self, exports: &[ExportSpec]) -> Vec<Placed> {
-        let paths = distinct_export_paths(exports);
-        let volume =
-            |export: &ExportSpec| paths.iter().position(|path| Some(path) == export.path.as_ref()).unwrap_or(0);
-        exports.iter().map(|spec| Placed { spec: spec.clone(), volume: volume(spec), file: None }).collect()
     }
 
     /// Places exports while the server runs; their files are opened.
@@ -85,10 +101,7 @@ fn parse_target(options: &ServeOptions) -> Result<Option<Target>> {
 }
 
 /// A memory target of the same size as the target, for `--check`: nothing is locked or written.
-pub(super) fn memory_copy_of_target(
-    options: &ServeOptions,
-    exports: &[ExportSpec],
-) -> Result<(Box<dyn Backend>, Volumes)> {
+pub(super) fn memory_copy_of_target(options: &ServeOptions, exports: &[ExportSpec]) -> Result<OpenedDisks> {
     let length = |path: &Path, is_written: bool| -> Result<u64> {
         let opened = OpenOptions::new().read(true).write(is_written).open(path);
         // The metadata of a block device has no length.
@@ -103,7 +116,13 @@ pub(super) fn memory_copy_of_target(
         Volumes::Own.check(exports)?;
         let bytes =
             paths.iter().map(|path| length(path, !is_read_only_everywhere(exports, path))).collect::<Result<Vec<_>>>();
-        return Ok((Box::new(Null::with_volumes(&bytes.context("--export path=")?)), Volumes::Own));
+        let backend = Box::new(Null::with_volumes(&bytes.context("--export path=")?));
+        let places = paths.into_iter().enumerate().map(|(volume, path)| (path, 0, volume)).collect();
+        return Ok(OpenedDisks {
+            volumes: Volumes::Own,
+            places,
+            ..OpenedDisks::of_target("check".into(), None, backend)
+        });
     };
     Volumes::Target.check(exports)?;
     let target = options.target.as_deref().unwrap_or_default();
@@ -111,14 +130,15 @@ pub(super) fn memory_copy_of_target(
         Target::Memory(bytes) | Target::Null(bytes) => *bytes,
         Target::Simulated(name) => {
             let preset = preset(name).with_context(|| format!("--target {target}"))?;
-            return Ok((Box::new(Simulated::new(preset.build(DEVICE_SEED))), Volumes::Target));
+            let backend = Box::new(Simulated::new(preset.build(DEVICE_SEED)));
+            return Ok(OpenedDisks::of_target("sim".into(), None, backend));
         }
         Target::File(path) | Target::Block(path) => {
             check_kind(&parsed, path)?;
             length(path, !options.read_only).with_context(|| format!("--target {target}"))?
         }
     };
-    Ok((Box::new(Null::with_volumes(&[bytes])), Volumes::Target))
+    Ok(OpenedDisks::of_target("check".into(), None, Box::new(Null::with_volumes(&[bytes]))))
 }
 
 /// The files that exports name, each once.
@@ -138,12 +158,13 @@ fn is_read_only_everywhere(exports: &[ExportSpec], path: &PathBuf) -> bool {
 }
 
 /// Opens the target, or the files that exports name, each of them once.
-pub(super) fn open(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+pub(super) fn open(options: &ServeOptions, exports: &[ExportSpec]) -> Result<OpenedDisks> {
     let parsed = parse_target(options)?;
     let (Some(target), Some(parsed)) = (options.target.as_deref(), parsed) else {
         return open_export_files(options, exports);
     };
     Volumes::Target.check(exports)?;
+    let (mut name, mut id) = (target.split(':').next().unwrap_or_default().to_owned(), None);
     let backend: Box<dyn Backend> = match &parsed {
         Target::Memory(bytes) => Box::new(Memory::new(*bytes)),
         Target::Null(bytes) => Box::new(Null::new(bytes / SECTOR_BYTES)),
@@ -158,10 +179,13 @@ pub(super) fn open(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Bo
         Target::File(path) | Target::Block(path) => {
             check_kind(&parsed, path)?;
             let spec = FileSpec { read_only: options.read_only, ..FileSpec::new(path) };
-            Box::new(open_files(options, &[spec]).with_context(|| format!("--target {target}"))?)
+            let files = open_files(options, &[spec]).with_context(|| format!("--target {target}"))?;
+            let disk = DiskId::of(path).with_context(|| format!("--target {target}"))?;
+            (name, id) = (disk.name.clone(), Some(disk));
+            Box::new(files)
         }
     };
-    Ok((backend, Volumes::Target))
+    Ok(OpenedDisks::of_target(name, id, backend))
 }
 
 /// A built-in preset, or one from a TOML file.
@@ -183,17 +207,35 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| anyhow!("is not UTF-8 text"))
 }
 
-fn open_export_files(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
-    let paths = distinct_export_paths(exports);
+/// Opens the files of exports, those of each disk together.
+fn open_export_files(options: &ServeOptions, exports: &[ExportSpec]) -> Result<OpenedDisks> {
     Volumes::Own.check(exports)?;
-    let specs: Vec<_> = paths
-        .iter()
-        .map(|path| FileSpec { read_only: is_read_only_everywhere(exports, path), ..FileSpec::new(path) })
-        .collect();
-    Ok((Box::new(open_files(options, &specs).context("--export path=")?), Volumes::Own))
+    let (mut disks, mut places): (Vec<(DiskId, Vec<FileSpec>)>, Vec<_>) = (Vec::new(), Vec::new());
+    for path in distinct_export_paths(exports) {
+        let id = DiskId::of(&path).with_context(|| format!("--export path=: {}", path.display()))?;
+        let spec = FileSpec { read_only: is_read_only_everywhere(exports, &path), ..FileSpec::new(&path) };
+        let disk = disks.iter().position(|(other, _)| *other == id).unwrap_or(disks.len());
+        if disk == disks.len() {
+            disks.push((id, Vec::new()));
+        }
+        places.push((path, disk, disks[disk].1.len()));
+        disks[disk].1.push(spec);
+    }
+    let open = |(id, specs): (DiskId, Vec<FileSpec>)| {
+        let files = open_files(options, &specs).context("--export path=")?;
+        Ok(NewDisk { name: id.name.clone(), id: Some(id), backend: Box::new(files) })
+    };
+    let disks = disks.into_iter().map(open).collect::<Result<_>>()?;
+    Ok(OpenedDisks { disks, volumes: Volumes::Own, places })
 }
 
-fn open_files(options: &ServeOptions, specs: &[FileSpec]) -> Result<Files> {
+/// Opens a file on a disk of which no file is open yet.
+pub(super) fn open_disk(options: &ServeOptions, file: &FileSpec, id: DiskId) -> Result<NewDisk, OpenError> {
+    let files = open_files(options, std::slice::from_ref(file))?;
+    Ok(NewDisk { name: id.name.clone(), id: Some(id), backend: Box::new(files) })
+}
+
+fn open_files(options: &ServeOptions, specs: &[FileSpec]) -> Result<Files, OpenError> {
     let specs: Vec<_> = specs.iter().map(|spec| FileSpec { buffered: options.page_cache, ..spec.clone() }).collect();
     let files = Files::open(&specs)?.growing().with_fixed_buffers(options.fixed_buffers, usize::from(options.workers));
     files.notes().iter().for_each(|note| say(note));

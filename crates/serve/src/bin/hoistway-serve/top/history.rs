@@ -81,8 +81,13 @@ impl History {
     }
 }
 
+/// Commands at all disks.
+pub(super) fn at_target(state: &StateReport) -> u64 {
+    state.disks.iter().map(|disk| disk.at_target as u64).sum()
+}
+
 /// Requests that wait for the scheduler.
 pub(super) fn waiting(state: &StateReport) -> u64 {
     let total = |figure: fn(&ExportState) -> u64| state.exports.iter().map(figure).sum::<u64>();
-    total(|export| export.in_flight).saturating_sub(total(|export| export.held_back) + state.at_target as u64)
+    total(|export| export.in_flight).saturating_sub(total(|export| export.held_back) + at_target(state))
 }

@@ -1,13 +1,13 @@
 //! The screen of `hoistway top`, from the last states of a server.
 
-use hoistway_serve::{ClientState, ExportState, Latencies};
+use hoistway_serve::{ClientState, DiskState, ExportState, Latencies};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Row, Table, Wrap};
 
-use super::history::{History, waiting};
+use super::history::{History, at_target, waiting};
 
 const HEADER: [&str; 15] = [
     "export",
@@ -81,7 +81,14 @@ pub(super) struct View {
 pub(super) fn draw(frame: &mut Frame<'_>, history: &History, view: View) {
     let now = history.now();
     let note = note(history);
-    let tunables: Vec<_> = now.tunables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let has_several = now.disks.len() > 1;
+    let tunables_of = |disk: &DiskState| {
+        let name = has_several.then(|| format!("{}:", disk.name));
+        name.into_iter().chain(disk.tunables.iter().map(|(name, value)| format!("{name}={value}"))).collect::<Vec<_>>()
+    };
+    let tunables: Vec<_> = now.disks.iter().flat_map(tunables_of).collect();
+    let mut requests: Vec<_> = now.disks.iter().map(|disk| disk.nr_requests.as_str()).collect();
+    requests.dedup();
     let parts = [
         Constraint::Length(1),
         Constraint::Min(0),
@@ -94,9 +101,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, history: &History, view: View) {
     let head = format!(
         "{}  nr_requests={}   {} wait for the scheduler, {} are at the target, {} are held back by limits",
         now.scheduler(),
-        now.nr_requests,
+        requests.join("/"),
         waiting(now),
-        now.at_target,
+        at_target(now),
         held_back
     );
     frame.render_widget(Paragraph::new(Line::styled(head, Style::new().add_modifier(Modifier::BOLD))), top);
@@ -150,12 +157,15 @@ fn rows(history: &History, view: View) -> Vec<Vec<String>> {
 /// A note if weights differ but have no effect, because no requests wait.
 fn note(history: &History) -> Option<String> {
     let now = history.now();
-    let has_weights = now.exports.windows(2).any(|pair| pair[0].weight != pair[1].weight);
-    if !has_weights || now.shares {
-        return None;
-    }
-    let scheduler = now.scheduler();
-    if scheduler != "bfq" {
+    let has_weights = |disk: &&DiskState| {
+        let mut weights = now.exports.iter().filter(|export| export.disk == disk.name).map(|export| export.weight);
+        let first = weights.next();
+        !disk.shares && weights.any(|weight| Some(weight) != first)
+    };
+    let mut weighted = now.disks.iter().filter(has_weights).peekable();
+    weighted.peek()?;
+    if let Some(disk) = weighted.find(|disk| disk.scheduler() != "bfq") {
+        let scheduler = disk.scheduler();
         return Some(format!("weights have no effect under {scheduler}: hoistway ctl set scheduler=bfq"));
     }
     let why = "no request waits for the scheduler (a smaller --queue-depth keeps more of them there)";
@@ -313,6 +323,7 @@ mod tests {
     fn export(name: &str, weight: u16) -> ExportState {
         ExportState {
             name: name.into(),
+            disk: "sda".into(),
             bytes: 1 << 30,
             read_only: false,
             weight,
@@ -336,11 +347,14 @@ mod tests {
 
     fn state(at_ns: u64) -> StateReport {
         StateReport {
-            schedulers: "none mq-deadline kyber [bfq]".into(),
-            nr_requests: "64".into(),
-            tunables: vec![("slice_idle".into(), "8".into())],
-            at_target: 0,
-            shares: false,
+            disks: vec![DiskState {
+                name: "sda".into(),
+                schedulers: "none mq-deadline kyber [bfq]".into(),
+                nr_requests: "64".into(),
+                tunables: vec![("slice_idle".into(), "8".into())],
+                at_target: 0,
+                shares: false,
+            }],
             at_ns,
             exports: vec![export("vm1", 400), export("vm2", 100)],
             clients: Vec::new(),
@@ -374,7 +388,7 @@ mod tests {
         let vm2 = &mut now.exports[1];
         (vm2.writes, vm2.written_bytes) = (8, 2 << 20);
         vm2.write_latency = Latencies { bins: vec![(4096, 8)], sum_ns: 0 };
-        now.at_target = 30;
+        now.disks[0].at_target = 30;
         let lines = drawn(Some(&before), &now, 140);
         assert!(
             lines[0]
@@ -494,14 +508,15 @@ mod tests {
             assert_eq!(noted(&history), second >= 5, "{second}");
             let mut now = state(second * 1_000_000_000);
             now.exports.iter_mut().for_each(|export| (export.reads, export.in_flight) = (second, 1));
-            now.at_target = 2;
+            now.disks[0].at_target = 2;
             history.push(now);
         }
         let mut now = state(9_000_000_000);
         now.exports[0].in_flight = 9;
         history.push(now);
         assert!(!noted(&history), "some wait");
-        let mut kyber = StateReport { schedulers: "none [kyber] bfq".into(), ..state(0) };
+        let mut kyber = state(0);
+        kyber.disks[0].schedulers = "none [kyber] bfq".into();
         assert!(noted(&History::new(kyber.clone())));
         kyber.exports[0].weight = 100;
         assert!(!noted(&History::new(kyber)));

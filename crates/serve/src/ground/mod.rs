@@ -1,0 +1,4 @@
+//! What every part needs: log lines and stopping.
+
+pub(crate) mod log;
+pub(crate) mod stop;
