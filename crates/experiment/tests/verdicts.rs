@@ -146,7 +146,7 @@ fn slower(document: &ResultsDocument, by: u64) -> ResultsDocument {
         for figure in [&mut summary.p50, &mut summary.p99, &mut summary.p99_9, &mut summary.max] {
             *figure *= by;
         }
-        for by_time in &mut summary.by_time {
+        if let Some(by_time) = &mut summary.by_time {
             by_time.judged_ns *= by as f64;
             by_time.mean_ns *= by as f64;
         }
