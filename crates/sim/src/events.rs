@@ -40,6 +40,8 @@ pub(crate) enum Kind {
     Steady,
     /// A dispatching CPU continues with work that others left to it: disk and CPU.
     Round,
+    /// Interrupts that are late: number of their group.
+    LateInterrupts,
 }
 
 impl Kind {
@@ -58,7 +60,8 @@ impl Kind {
             8 => Kind::Write,
             9 => Kind::Administer,
             10 => Kind::Steady,
-            _ => Kind::Round,
+            11 => Kind::Round,
+            _ => Kind::LateInterrupts,
         }
     }
 }
@@ -398,7 +401,7 @@ mod tests {
 
     #[test]
     fn an_event_returns_the_parts_it_was_built_from() {
-        for number in 0..=Kind::Round as u64 {
+        for number in 0..=Kind::LateInterrupts as u64 {
             let kind = Kind::numbered(number);
             assert_eq!(kind as u64, number);
             let event = Event::new(kind, 7).with_detail(u32::MAX).with_setting(9);

@@ -3,6 +3,7 @@
 mod actors;
 mod completions;
 mod effects;
+mod late_interrupts;
 mod phases;
 mod setup;
 mod turns;
@@ -76,6 +77,7 @@ struct Simulation<'a, P> {
     now: Instant,
     clock: TickClock,
     events: EventQueue,
+    late: late_interrupts::LateInterrupts,
     cpus: Cpus,
     /// CPU time to start a process: `release` without `startdelay`, `start` with it.
     release: Nanos,
@@ -215,6 +217,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             }
             Kind::Administer => self.poll_queue_writes(target),
             Kind::Steady => self.take_steady_sample(target),
+            Kind::LateInterrupts => self.late_interrupts(target),
             Kind::Round => self.continue_dispatching(target, CpuId(detail)),
         }
     }

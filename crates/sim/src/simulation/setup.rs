@@ -10,6 +10,7 @@ use hoistway_blk::watch::Probe;
 use hoistway_load::process::{Flows, Phases, SteadyStates};
 
 use super::Simulation;
+use super::late_interrupts::LateInterrupts;
 use crate::administration::Fate;
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
@@ -60,6 +61,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             now: Instant::ZERO,
             clock: TickClock::new(hz),
             events: EventQueue::default(),
+            late: LateInterrupts::default(),
             release: Nanos(scenario.host.release_ns()),
             start: Nanos(scenario.host.start_ns()),
             starts: starts(spec.seed),
