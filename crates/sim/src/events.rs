@@ -165,6 +165,8 @@ pub(crate) struct EventQueue {
     /// The first free node.
     free: u32,
     far: Heap,
+    /// Number of events scheduled so far.
+    scheduled: u64,
 }
 
 impl Default for EventQueue {
@@ -177,15 +179,22 @@ impl Default for EventQueue {
             slab: Vec::new(),
             free: NONE,
             far: Heap::default(),
+            scheduled: 0,
         }
     }
 }
 
 impl EventQueue {
+    /// Number of events scheduled so far: without a new one, nothing can come between the last one and another at its time.
+    pub(crate) fn scheduled(&self) -> u64 {
+        self.scheduled
+    }
+
     /// Schedules an event. Rare cases are tail calls, so no registers have to be saved for them.
     #[inline(never)]
     pub(crate) fn push(&mut self, at: Instant, event: Event) {
         let at = at.0;
+        self.scheduled += 1;
         let span = (at >> SPAN_BITS).max(self.span);
         if span - self.span >= SPANS as u64 {
             return self.far.push(at, event);

@@ -83,20 +83,17 @@ impl<P: Probe> Simulation<'_, P> {
             interrupt_of(rq, driver.completion_cpu_of_command(tag), (queue, interrupts), &self.cpus);
         let cpu = if setting == REDIRECTED { place.cpu(interrupted) } else { interrupted };
         let Some(turn) = self.cpus.delayed_start(self.now, cpu) else { return false };
-        if let Some(event) = self.late.add(turn, cpu, (disk, tag, setting)) {
-            self.events.push(turn, event);
-        }
+        self.late.add(&mut self.events, turn, cpu, (disk, tag, setting));
         true
     }
 
     /// Late interrupts of a CPU are due: the first one is handled, the others wait for it.
     pub(super) fn late_interrupts(&mut self, group: u32) {
         while let Some((cpu, (disk, tag, setting))) = self.late.next(group) {
-            if let Some(turn) = self.cpus.delayed_start(self.now, cpu) {
-                if let Some(event) = self.late.delay(group, turn) {
-                    self.events.push(turn, event);
-                }
-                return;
+            if self.cpus.may_delay_interrupts(self.now)
+                && let Some(turn) = self.cpus.delayed_start(self.now, cpu)
+            {
+                return self.late.delay(&mut self.events, group, turn);
             }
             self.late.take(group);
             self.complete(disk, tag, setting);
