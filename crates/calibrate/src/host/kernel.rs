@@ -29,11 +29,13 @@ pub struct Paths {
     pub sys_block: PathBuf,
     /// Their files: `/dev`.
     pub dev: PathBuf,
+    /// The CPUs, each a folder such as `cpu0` with `cache/index*`: `/sys/devices/system/cpu`.
+    pub sys_cpu: PathBuf,
 }
 
 impl Default for Paths {
     fn default() -> Self {
-        Paths { sys_block: "/sys/block".into(), dev: "/dev".into() }
+        Paths { sys_block: "/sys/block".into(), dev: "/dev".into(), sys_cpu: "/sys/devices/system/cpu".into() }
     }
 }
 

@@ -45,8 +45,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
         };
         let start = hz.now(Instant::ZERO);
         for (index, disk) in (0..).zip(&mut disks) {
-            disk.section =
-                SectionCost::for_scheduler(&scenario.host, &scenario.queue.schedulers, disk.queue.scheduler());
+            disk.section = SectionCost::for_scheduler(
+                &scenario.host,
+                scenario.queue.cpus,
+                &scenario.queue.schedulers,
+                disk.queue.scheduler(),
+            );
             let cgroups = host_cgroups.as_ref().filter(|_| !disk.is_used_by_tasks).unwrap_or(&cgroups);
             cgroups.announce_to(&disk.queue, start, effects);
             if let Some(throttle) = cgroups.throttle(&scenario.queue.io_max, start).filter(|_| disk.is_used_by_tasks) {
