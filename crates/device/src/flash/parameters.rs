@@ -15,6 +15,10 @@ pub struct FlashParameters {
     /// turn. Without it the only limit is the number of driver tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetches_commands: Option<u32>,
+    /// Maximum data of writes that the drive holds, from the front end to their acknowledgement, kibibytes (1024 bytes). A write
+    /// that finds no room waits, and all commands fetched after it wait behind it, reads too. Without it there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holds_write_kib: Option<u32>,
     /// Time that a command with up to 4 KiB occupies the front end, us.
     pub command_us: f64,
     /// Front-end transfer rate of a read beyond 4 KiB, megabytes (10^6 bytes) per second.

@@ -127,6 +127,7 @@ fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fas
         host_to_device_us: 4.0,
         device_to_host_us: 4.0,
         fetches_commands: None,
+        holds_write_kib: None,
         command_us,
         read_mb_per_s: transfer_rate(read_mb_per_s),
         // Slower than the dies only if random writes show that the dies are faster.

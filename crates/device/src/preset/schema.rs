@@ -165,6 +165,7 @@ const FLASH: &[Key] = &[
     key("host_to_device_us", TIME_US),
     key("device_to_host_us", TIME_US),
     optional("fetches_commands", Kind::Whole(1, 1 << 24, "commands")),
+    optional("holds_write_kib", Kind::Whole(1, 1 << 24, "KiB")),
     // Not 0: throughput would be infinite.
     key("command_us", Kind::Number(0.001, 1e7, "microseconds")),
     key("read_mb_per_s", RATE),
