@@ -31,7 +31,10 @@ const VARIANTS: [(&str, &str); 5] = [
          [flash.collection]\nprograms = 2\nstep_us = 3000\nstep_programs = 2\n\
          [flash.stall]\nevery_mb = 1\nlasts_ms = 2\n",
     ),
-    ("micron-9100-1600gb", "program_suspend_us = 5\nwrite_to_host_us = 1\n"),
+    (
+        "micron-9100-1600gb",
+        "program_suspend_us = 5\ncollection_step_us = 200\nwrite_to_host_us = 1\nholds_write_kib = 64\n",
+    ),
     ("null", "holds_commands = 3\n[throttle]\niops = 5000\nio_kib = 64\nmb_per_s = 100\n"),
     (
         "hgst-he10-8tb",

@@ -525,4 +525,34 @@ mod tests {
             assert!(after < 250, "{blocks} {fua}: {after}");
         }
     }
+
+    /// Two large writes, of which only one has room, and a read after them.
+    #[test]
+    fn a_read_waits_behind_a_write_for_whose_data_the_drive_has_no_room() {
+        let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
+        let Parameters::Flash(parameters) = preset.parameters() else { unreachable!() };
+        let read_us = |holds_write_kib| {
+            let mut drive = Flash::new(preset.shape(), &FlashParameters { holds_write_kib, ..parameters.clone() }, 1);
+            let mut schedule = Schedule::default();
+            let write = |tag: u32| {
+                let sector = Sector(u64::from(tag) * 80_000);
+                Command { tag, queue: 0, op: Op::Write, sector, sectors: 128, fua: false }
+            };
+            let read = Command { tag: 2, queue: 1, op: Op::Read, sector: Sector(8_000_000), sectors: 8, fua: false };
+            for command in [write(0), write(1), read] {
+                drive.submit(Instant(1000), command, &mut schedule).unwrap();
+            }
+            while let Some(&(at, alarm)) = schedule.alarms.last() {
+                schedule.alarms.clear();
+                drive.wake(at, alarm, &mut schedule);
+            }
+            assert_eq!(schedule.completions.len(), 3, "all commands end");
+            schedule.completions.iter().find(|end| end.tag == 2).unwrap().at.0 / 1000
+        };
+        let (unlimited, with_room, without_room) = (read_us(None), read_us(Some(128)), read_us(Some(64)));
+        assert_eq!(unlimited, with_room);
+        assert!(unlimited < 300 && without_room > 700, "{unlimited} {without_room}");
+        // A write that is larger than the limit has room when nothing else is held.
+        assert!(read_us(Some(4)) > 700);
+    }
 }

@@ -183,6 +183,7 @@ const FLASH: &[Key] = &[
     key("program_jitter_percent", PERCENT),
     key("placement", Kind::Word(&["any-die", "idle-die", "striped"])),
     optional("program_suspend_us", TIME_US),
+    optional("collection_step_us", TIME_US),
     optional("random_write_amplification", Kind::Number(1.0, 1e3, "bytes programmed for each byte written")),
     optional("fua_blocks_reads", Kind::Flag),
     key("flush_us", TIME_US),
