@@ -349,13 +349,23 @@ fn a_large_write_of_a_striped_drive_ends_when_it_is_in_the_flash_and_a_small_one
 fn a_program_of_a_striped_drive_includes_data_that_arrived_meanwhile() {
     let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
     let Parameters::Flash(p) = preset.parameters() else { unreachable!() };
-    let mb_per_s =
-        |depth| iops("samsung-980pro-1tb", Process { sectors: 128, ..Process::random(depth, 0) }, 4) * 65_536.0 / 1e6;
-    let units =
-        f64::from(p.dies) * f64::from(p.striping.as_ref().unwrap().write_through_unit_kib) * 1024.0 / p.program_us;
+    let mb_per_s = |depth| {
+        let writers = [Process { sectors: 128, ..Process::random(depth, 0) }];
+        run(&mut striped(small_units), &writers, Nanos::from_secs(2), 1)[0][1].ios as f64 / 2.0 * 65_536.0 / 1e6
+    };
+    let units = f64::from(p.dies) * f64::from(SMALL_UNIT_KIB) * 1024.0 / p.program_us;
     // With few outstanding most dies are idle; with many, each program must hold more than one unit.
     let (few, many) = (mb_per_s(8), mb_per_s(224));
     assert!(few < units / 2.0 && many > units * 2.0, "{few} and {many} MB/s, a unit in each program: {units}");
+}
+
+/// A unit of which several fit into a program.
+const SMALL_UNIT_KIB: u32 = 18;
+
+/// Large writes are dealt to dies in such units, as many as come.
+fn small_units(parameters: &mut FlashParameters) {
+    parameters.striping.as_mut().unwrap().write_through_unit_kib = SMALL_UNIT_KIB;
+    parameters.holds_write_kib = None;
 }
 
 /// The striped drive with other parameters.
@@ -372,7 +382,11 @@ fn a_drive_whose_dies_are_never_idle_loses_the_time_of_collection() {
         let writers = [Process { sectors: 128, ..Process::random(224, 0) }];
         run(&mut striped(change), &writers, Nanos::from_secs(2), 1)[0][1].ios as f64 / 2.0 * 65_536.0 / 1e6
     };
-    let (usual, without) = (mb_per_s(|_| {}), mb_per_s(|parameters| parameters.collection = None));
+    let usual = mb_per_s(small_units);
+    let without = mb_per_s(|parameters| {
+        small_units(parameters);
+        parameters.collection = None;
+    });
     let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
     let Parameters::Flash(p) = preset.parameters() else { unreachable!() };
     let collection = p.collection.as_ref().unwrap();

@@ -114,6 +114,10 @@ impl Dies {
         let die = &mut self.dies[number];
         die.free_at = die.free_at.max(at) + time;
         (die.program, die.collection) = (time, collection);
+        if is_forced {
+            // Reads that keep coming would hold up what a flush waits for, so they wait for the end of this program.
+            die.read_free_at = die.free_at;
+        }
         Some((number as u32, die.free_at))
     }
 
