@@ -102,7 +102,7 @@ mod tests {
 
     fn kernel(scheduler: &str) -> (tempfile::TempDir, Paths) {
         let folder = tempfile::tempdir().unwrap();
-        let paths = Paths { sys_block: folder.path().join("sys"), dev: folder.path().join("dev") };
+        let paths = Paths { sys_block: folder.path().join("sys"), dev: folder.path().join("dev"), ..Paths::default() };
         fs::create_dir_all(paths.sys_block.join("nullb0/queue")).unwrap();
         fs::create_dir_all(paths.sys_block.join("sda")).unwrap();
         fs::create_dir_all(&paths.dev).unwrap();

@@ -207,7 +207,7 @@ fn low_and_high([low, high]: &[MedianOfRounds; 2]) -> [u64; 2] {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::costs::{Contention, MeasuredOperation, Sleep};
+    use super::super::costs::{Contention, FarHandover, MeasuredOperation, Sleep};
     use super::*;
 
     fn figure(median: f64) -> MedianOfRounds {
