@@ -52,6 +52,34 @@ fn the_36_coarse_presets_are_within_ten_percent_of_the_measurements() {
     assert!(wrong.is_empty(), "{}\nssd_models_residuals.csv should be\n{table}", wrong.join("\n"));
 }
 
+/// The mean latency of reads of 4 KiB beside a writer, us, and its writes per second, in thousands.
+fn reads_beside_writes(preset: &Preset, reader: Process, writer: Process) -> [f64; 2] {
+    let milliseconds = 400;
+    let measured = run(&mut *preset.build(1), &[reader, writer], Nanos::from_millis(milliseconds), 1);
+    [measured[0][0].mean_ms() * 1e3, measured[1][1].ios as f64 / milliseconds as f64]
+}
+
+/// Nothing of the coarse model was taken from the calibrated one but how reads treat programs and collection: its figures are those
+/// of another measurement of the same model of drive.
+#[test]
+fn the_coarse_model_of_a_calibrated_drive_reads_beside_writes_nearly_as_the_calibrated_one() {
+    let [calibrated, coarse] =
+        ["samsung-980pro-1tb", "Samsung_SSD_980_PRO_1TB"].map(|name| Preset::builtin(name).unwrap());
+    for (read_depth, write_sectors, write_depth) in
+        [(1, 8, 16), (1, 8, 128), (1, 128, 16), (32, 8, 16), (32, 8, 128), (32, 128, 16)]
+    {
+        let reader = Process::random(read_depth, 100);
+        let writer = Process { sectors: write_sectors, ..Process::random(write_depth, 0) };
+        let [[expected, wrote], [reads, writes]] =
+            [&calibrated, &coarse].map(|preset| reads_beside_writes(preset, reader, writer));
+        let load = format!("depth {read_depth} beside {write_sectors} sectors at {write_depth}");
+        println!("{load}: reads {expected:.0} us, coarse {reads:.0}; {wrote:.1} k writes a second, coarse {writes:.1}");
+        let factor = |found: f64, expected: f64| (found / expected).max(expected / found);
+        assert!(factor(reads, expected) < 1.7, "{load}: {reads} us instead of {expected}");
+        assert!(factor(writes, wrote) < 2.5, "{load}: {writes} k writes a second instead of {wrote}");
+    }
+}
+
 #[test]
 fn class_models_match_data_sheets_and_are_marked_as_not_measured() {
     // MB/s, kIOPS, MB/s, kIOPS: large reads, random reads, large writes, random writes.

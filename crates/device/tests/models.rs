@@ -31,7 +31,10 @@ const VARIANTS: [(&str, &str); 5] = [
          [flash.collection]\nprograms = 2\nstep_us = 3000\nstep_programs = 2\n\
          [flash.stall]\nevery_mb = 1\nlasts_ms = 2\n",
     ),
-    ("micron-9100-1600gb", "program_suspend_us = 5\nwrite_to_host_us = 1\n"),
+    (
+        "micron-9100-1600gb",
+        "program_suspend_us = 5\ncollection_step_us = 200\nwrite_to_host_us = 1\nholds_write_kib = 64\n",
+    ),
     ("null", "holds_commands = 3\n[throttle]\niops = 5000\nio_kib = 64\nmb_per_s = 100\n"),
     (
         "hgst-he10-8tb",
@@ -346,13 +349,23 @@ fn a_large_write_of_a_striped_drive_ends_when_it_is_in_the_flash_and_a_small_one
 fn a_program_of_a_striped_drive_includes_data_that_arrived_meanwhile() {
     let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
     let Parameters::Flash(p) = preset.parameters() else { unreachable!() };
-    let mb_per_s =
-        |depth| iops("samsung-980pro-1tb", Process { sectors: 128, ..Process::random(depth, 0) }, 4) * 65_536.0 / 1e6;
-    let units =
-        f64::from(p.dies) * f64::from(p.striping.as_ref().unwrap().write_through_unit_kib) * 1024.0 / p.program_us;
+    let mb_per_s = |depth| {
+        let writers = [Process { sectors: 128, ..Process::random(depth, 0) }];
+        run(&mut striped(small_units), &writers, Nanos::from_secs(2), 1)[0][1].ios as f64 / 2.0 * 65_536.0 / 1e6
+    };
+    let units = f64::from(p.dies) * f64::from(SMALL_UNIT_KIB) * 1024.0 / p.program_us;
     // With few outstanding most dies are idle; with many, each program must hold more than one unit.
     let (few, many) = (mb_per_s(8), mb_per_s(224));
     assert!(few < units / 2.0 && many > units * 2.0, "{few} and {many} MB/s, a unit in each program: {units}");
+}
+
+/// A unit of which several fit into a program.
+const SMALL_UNIT_KIB: u32 = 18;
+
+/// Large writes are dealt to dies in such units, as many as come.
+fn small_units(parameters: &mut FlashParameters) {
+    parameters.striping.as_mut().unwrap().write_through_unit_kib = SMALL_UNIT_KIB;
+    parameters.holds_write_kib = None;
 }
 
 /// The striped drive with other parameters.
@@ -369,7 +382,11 @@ fn a_drive_whose_dies_are_never_idle_loses_the_time_of_collection() {
         let writers = [Process { sectors: 128, ..Process::random(224, 0) }];
         run(&mut striped(change), &writers, Nanos::from_secs(2), 1)[0][1].ios as f64 / 2.0 * 65_536.0 / 1e6
     };
-    let (usual, without) = (mb_per_s(|_| {}), mb_per_s(|parameters| parameters.collection = None));
+    let usual = mb_per_s(small_units);
+    let without = mb_per_s(|parameters| {
+        small_units(parameters);
+        parameters.collection = None;
+    });
     let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
     let Parameters::Flash(p) = preset.parameters() else { unreachable!() };
     let collection = p.collection.as_ref().unwrap();

@@ -312,6 +312,12 @@ fn keys_of_the_other_models_are_checked_as_well() {
             "`flash.placement` is the text \"any-die\"; expected \"striped\", because there is a section `flash.collection`",
         ),
         (
+            "micron-9100-1600gb",
+            "flush_us = 10",
+            "collection_step_us = 500\nflush_us = 10",
+            "`flash.collection_step_us` is 500; expected `program_suspend_us`, too: otherwise reads wait for whole programs",
+        ),
+        (
             "samsung-980pro-1tb",
             "programs = 430",
             "programs = 0",

@@ -40,6 +40,8 @@ pub(crate) enum Kind {
     Steady,
     /// A dispatching CPU continues with work that others left to it: disk and CPU.
     Round,
+    /// Interrupts that are late: number of their group.
+    LateInterrupts,
 }
 
 impl Kind {
@@ -58,7 +60,8 @@ impl Kind {
             8 => Kind::Write,
             9 => Kind::Administer,
             10 => Kind::Steady,
-            _ => Kind::Round,
+            11 => Kind::Round,
+            _ => Kind::LateInterrupts,
         }
     }
 }
@@ -162,6 +165,8 @@ pub(crate) struct EventQueue {
     /// The first free node.
     free: u32,
     far: Heap,
+    /// Number of events scheduled so far.
+    scheduled: u64,
 }
 
 impl Default for EventQueue {
@@ -174,15 +179,22 @@ impl Default for EventQueue {
             slab: Vec::new(),
             free: NONE,
             far: Heap::default(),
+            scheduled: 0,
         }
     }
 }
 
 impl EventQueue {
+    /// Number of events scheduled so far: without a new one, nothing can come between the last one and another at its time.
+    pub(crate) fn scheduled(&self) -> u64 {
+        self.scheduled
+    }
+
     /// Schedules an event. Rare cases are tail calls, so no registers have to be saved for them.
     #[inline(never)]
     pub(crate) fn push(&mut self, at: Instant, event: Event) {
         let at = at.0;
+        self.scheduled += 1;
         let span = (at >> SPAN_BITS).max(self.span);
         if span - self.span >= SPANS as u64 {
             return self.far.push(at, event);
@@ -398,7 +410,7 @@ mod tests {
 
     #[test]
     fn an_event_returns_the_parts_it_was_built_from() {
-        for number in 0..=Kind::Round as u64 {
+        for number in 0..=Kind::LateInterrupts as u64 {
             let kind = Kind::numbered(number);
             assert_eq!(kind as u64, number);
             let event = Event::new(kind, 7).with_detail(u32::MAX).with_setting(9);

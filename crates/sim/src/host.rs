@@ -41,6 +41,7 @@ const FORMAT: Format = Format {
         ("sections_ns", ValueKind::Times, false),
         ("beside_ns", ValueKind::Time, false),
         ("handover_ns", ValueKind::Time, false),
+        ("far_handover_ns", ValueKind::Time, false),
         ("waiter_ns", ValueKind::Time, false),
         ("list_ns", ValueKind::Time, false),
         ("list_handover_ns", ValueKind::Time, false),
@@ -50,7 +51,9 @@ const FORMAT: Format = Format {
     ],
     builtin: &[
         ("desktop", include_str!("../hosts/desktop.toml")),
+        ("four-nodes", include_str!("../hosts/four-nodes.toml")),
         ("instant", include_str!("../hosts/instant.toml")),
+        ("ryzen", include_str!("../hosts/ryzen.toml")),
         ("server", include_str!("../hosts/server.toml")),
         ("vm", include_str!("../hosts/vm.toml")),
     ],
@@ -146,6 +149,9 @@ pub struct Host {
     /// Additional duration of a section if another CPU held the lock last, ns.
     #[serde(default)]
     pub handover_ns: u64,
+    /// The same if that CPU does not share a cache with this one (`cache_cpus`), ns. By default `handover_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far_handover_ns: Option<u64>,
     /// Additional duration of a section for each CPU that already waits for the lock, ns.
     #[serde(default)]
     pub waiter_ns: u64,
@@ -274,6 +280,12 @@ impl Host {
         self.dispatch_ns.unwrap_or(self.complete_ns)
     }
 
+    /// Additional duration of a section if a CPU with another cache held the lock last, ns.
+    #[must_use]
+    pub fn far_handover_ns(&self) -> u64 {
+        self.far_handover_ns.unwrap_or(self.handover_ns)
+    }
+
     /// Duration of a section under the lock of a delegation list, ns.
     #[must_use]
     pub fn list_ns(&self) -> u64 {
@@ -329,11 +341,28 @@ mod tests {
     const RIGHT: &str = "name = \"mine\"\ndescription = \"a host\"\nsubmit_ns = 1\ncomplete_ns = 2\n\
                          wake_ns = [3, 4]\nworker_ns = [5, 5]\n";
 
+    /// What schedulers cost beside the CPU time of an I/O: without it they are all alike on a fast drive.
+    const LOCKS_AND_SWITCHES: [&str; 5] = ["switch_ns", "sections_ns", "beside_ns", "handover_ns", "waiter_ns"];
+
+    #[test]
+    fn every_profile_but_instant_has_the_costs_of_schedulers_locks_and_switches() {
+        for host in Host::builtin_names().filter(|&name| name != "instant").map(|name| Host::builtin(name).unwrap()) {
+            let costs = [host.switch_ns(), host.beside_ns, host.handover_ns, host.far_handover_ns(), host.waiter_ns];
+            assert!(costs.iter().all(|&cost| cost > 0), "{}: {costs:?}", host.name);
+            for scheduler in ["mq-deadline", "kyber", "bfq", "others"] {
+                assert!(host.sections_ns[scheduler] > 0, "{}: {scheduler}", host.name);
+            }
+        }
+    }
+
     #[test]
     fn the_built_in_profiles_can_be_read_and_give_a_source_for_every_number() {
         for name in Host::builtin_names() {
             let host = Host::builtin(name).unwrap();
             assert_eq!(host.name, name);
+            for key in LOCKS_AND_SWITCHES {
+                assert_eq!(host.sources.contains_key(key), name != "instant", "{name}: {key}");
+            }
             for key in ["cache_cpus", "submit_ns", "complete_ns", "redirect_ns", "wake_ns", "worker_ns", "idle_ns"] {
                 let is_needed = match key {
                     "idle_ns" => !host.idle_ns.is_empty(),
@@ -441,6 +470,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_known_ones() {
         let told = Host::builtin("sever").unwrap_err().to_string();
-        assert!(told.contains("`sever`") && told.contains("desktop, instant, server, vm"), "{told}");
+        assert!(told.contains("`sever`") && told.contains("desktop, four-nodes, instant, ryzen, server, vm"), "{told}");
     }
 }

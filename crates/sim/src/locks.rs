@@ -12,6 +12,9 @@
 //!                                              for each CPU that waits
 //! ```
 //!
+//! A CPU with another cache hands over in `far_handover_ns`. While CPUs wait, any of the others may have had the lock, so a hand-over then
+//! takes the mean over all of them.
+//!
 //! The CPUs that wait spin on the line of the lock, so that each hand-over becomes dearer with their number, which follows from the time that
 //! the caller has waited: every CPU before it goes through the sections of a whole call. All sections of a call that has waited cost the same
 //! hand-over, since the others wait behind it.
@@ -30,9 +33,11 @@
 use std::cell::{Cell, RefCell};
 
 use hoistway_blk::ground::{CpuId, Held, Instant, Meter, Nanos, Site};
+use hoistway_blk::schedulers::Registry;
 
 use self::delegation::{DelegationHold, lock_address};
 use self::usage::{Used, add};
+use crate::host::Host;
 
 pub(crate) use self::delegation::DelegatedWork;
 pub(crate) use self::section_cost::SectionCost;
@@ -115,6 +120,11 @@ impl LockMeter {
             used: Used::default(),
             ends: vec![Cell::default(); usize::from(cpus)].into(),
         }
+    }
+
+    /// The cost of a section of this scheduler on the host's CPUs.
+    pub(crate) fn section_cost(&self, host: &Host, schedulers: &Registry, scheduler: &str) -> SectionCost {
+        SectionCost::for_scheduler(host, self.ends.len() as u16, schedulers, scheduler)
     }
 
     /// Begins a call.
@@ -214,9 +224,9 @@ impl LockMeter {
         if self.is_contended.get() {
             let [calls, sections] = self.contended.get();
             self.contended.set([calls, sections + 1]);
-            held += cost.handover + Nanos(cost.waiter.0 * u64::from(self.waiters.get()));
+            held += cost.contended_handover + Nanos(cost.waiter.0 * u64::from(self.waiters.get()));
         } else if was_held_by_other {
-            held += cost.handover;
+            held += cost.handover_between(lock.by.get(), self.by.get());
         }
         add(&self.used.held, held);
         self.granted.set(granted);

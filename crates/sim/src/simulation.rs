@@ -3,6 +3,7 @@
 mod actors;
 mod completions;
 mod effects;
+mod late_interrupts;
 mod phases;
 mod setup;
 mod turns;
@@ -28,7 +29,7 @@ use crate::driver::{Backing, Machine};
 use crate::events::{Event, EventQueue, Kind};
 use crate::host::Host;
 use crate::identity::Sleeper;
-use crate::locks::{LockMeter, SectionCost};
+use crate::locks::LockMeter;
 use crate::page_cache::PageCache;
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::statistics::Statistics;
@@ -76,6 +77,7 @@ struct Simulation<'a, P> {
     now: Instant,
     clock: TickClock,
     events: EventQueue,
+    late: late_interrupts::LateInterrupts,
     cpus: Cpus,
     /// CPU time to start a process: `release` without `startdelay`, `start` with it.
     release: Nanos,
@@ -168,7 +170,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let mut cx = self.caller.cx::<Machine<P>>(now, CpuId(0), &mut device.driver, &mut self.probe, &self.meter);
         let (switched, retry) = device.administration.make_progress(&mut cx, &device.queue, &mut self.fates);
         if switched {
-            device.section = SectionCost::for_scheduler(self.host, self.schedulers, device.queue.scheduler());
+            device.section = self.meter.section_cost(self.host, self.schedulers, device.queue.scheduler());
             let host_cgroups = self.host_cgroups.as_ref().filter(|_| !device.is_used_by_tasks);
             let cgroups = host_cgroups.unwrap_or(&self.cgroups);
             cgroups.announce_to(&device.queue, now, &mut self.caller.effects);
@@ -215,6 +217,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             }
             Kind::Administer => self.poll_queue_writes(target),
             Kind::Steady => self.take_steady_sample(target),
+            Kind::LateInterrupts => self.late_interrupts(target),
             Kind::Round => self.continue_dispatching(target, CpuId(detail)),
         }
     }

@@ -7,6 +7,8 @@ use super::figure::MedianOfRounds;
 pub struct Costs {
     /// CPUs that the process may use.
     pub cpus: usize,
+    /// CPUs of these that share the last-level cache of the first one, if the kernel shows it.
+    pub cache_cpus: Option<usize>,
     /// Rounds measured, and rounds requested.
     pub rounds: [u32; 2],
     /// CPU time of an I/O through the engine over a null target, without a scheduler.
@@ -74,6 +76,17 @@ pub struct Contention {
     pub data: Option<MedianOfRounds>,
     /// Additional hand-over time per waiting CPU; `None` with two CPUs.
     pub growth: Option<MedianOfRounds>,
+    /// Time to get a lock from a CPU with another last-level cache, and the data under it; `None` if all share one.
+    pub far: Option<FarHandover>,
+}
+
+/// A hand-over between CPUs that do not share a last-level cache.
+#[derive(Clone, Debug)]
+pub struct FarHandover {
+    /// Time to get the lock.
+    pub lock: MedianOfRounds,
+    /// Time by which a critical section of mq-deadline is longer; `None` if no section followed one on the other CPU.
+    pub data: Option<MedianOfRounds>,
 }
 
 /// Wake-up time of a thread after a sleep.
@@ -100,5 +113,12 @@ impl Costs {
     pub fn handover_ns(&self) -> Option<u64> {
         let contention = self.contention.as_ref()?;
         Some(contention.lock.rounded() + contention.data.map_or(0, |data| data.rounded()))
+    }
+
+    /// The same from a CPU with another last-level cache; `None` if all share one.
+    #[must_use]
+    pub fn far_handover_ns(&self) -> Option<u64> {
+        let far = self.contention.as_ref()?.far.as_ref()?;
+        Some(far.lock.rounded() + far.data.map_or(0, |data| data.rounded()))
     }
 }

@@ -29,11 +29,13 @@ pub struct Paths {
     pub sys_block: PathBuf,
     /// Their files: `/dev`.
     pub dev: PathBuf,
+    /// The CPUs, each a folder such as `cpu0` with `cache/index*`: `/sys/devices/system/cpu`.
+    pub sys_cpu: PathBuf,
 }
 
 impl Default for Paths {
     fn default() -> Self {
-        Paths { sys_block: "/sys/block".into(), dev: "/dev".into() }
+        Paths { sys_block: "/sys/block".into(), dev: "/dev".into(), sys_cpu: "/sys/devices/system/cpu".into() }
     }
 }
 
@@ -100,7 +102,7 @@ mod tests {
 
     fn kernel(scheduler: &str) -> (tempfile::TempDir, Paths) {
         let folder = tempfile::tempdir().unwrap();
-        let paths = Paths { sys_block: folder.path().join("sys"), dev: folder.path().join("dev") };
+        let paths = Paths { sys_block: folder.path().join("sys"), dev: folder.path().join("dev"), ..Paths::default() };
         fs::create_dir_all(paths.sys_block.join("nullb0/queue")).unwrap();
         fs::create_dir_all(paths.sys_block.join("sda")).unwrap();
         fs::create_dir_all(&paths.dev).unwrap();

@@ -4,6 +4,7 @@
 //! Every round measures everything once, so all figures are measured under the same conditions. A figure is the median
 //! over the rounds, with minimum and maximum. [`Costs::profile`] turns them into a host profile.
 
+mod caches;
 mod costs;
 mod engine_load;
 mod figure;
@@ -20,7 +21,7 @@ mod waking;
 
 use std::ops::ControlFlow;
 
-pub use costs::{Contention, Costs, KernelCost, MeasuredOperation, SchedulerCost, Sleep};
+pub use costs::{Contention, Costs, FarHandover, KernelCost, MeasuredOperation, SchedulerCost, Sleep};
 pub use figure::MedianOfRounds;
 pub use kernel::Paths;
 

@@ -42,7 +42,7 @@ impl Costs {
             name: name.to_owned(),
             description: format!("measured: what an I/O costs in {measured_system}"),
             cpus: u16::try_from(self.cpus).ok(),
-            cache_cpus: None,
+            cache_cpus: self.cache_cpus.and_then(|cpus| u16::try_from(cpus).ok()),
             keeps_cpus: false,
             memory_bytes: 4 << 30,
             dirty_ratio: None,
@@ -65,6 +65,7 @@ impl Costs {
             sections_ns: sections,
             beside_ns: 0,
             handover_ns: self.handover_ns().unwrap_or(0),
+            far_handover_ns: self.far_handover_ns(),
             waiter_ns: growth.map_or(0, |growth| growth.rounded()),
             list_ns: Some(self.list.rounded()),
             list_handover_ns: self.contention.as_ref().map(|contention| contention.lock.rounded()),
@@ -112,6 +113,18 @@ impl Costs {
                 None => format!("the lock {}; no section followed one on another CPU", contention.lock),
             },
         );
+        let far = match self.contention.as_ref().map(|contention| &contention.far) {
+            None => one_cpu.clone(),
+            Some(None) => {
+                "not measured: all CPUs share a last-level cache, or the kernel does not show which".to_owned()
+            }
+            Some(Some(far)) => match &far.data {
+                Some(data) => {
+                    format!("from a CPU with another last-level cache: the lock {}, the data under it {data}", far.lock)
+                }
+                None => format!("from a CPU with another last-level cache: the lock {}", far.lock),
+            },
+        };
         let waiter = match (&self.contention, growth) {
             (None, _) => one_cpu.clone(),
             (_, None) => "not measured: this needs three CPUs".to_owned(),
@@ -141,6 +154,8 @@ impl Costs {
                 ),
             ),
             ("handover_ns", handover),
+            ("far_handover_ns", far),
+            ("cache_cpus", "the CPUs that the kernel lists for the last-level cache of the first one".to_owned()),
             ("waiter_ns", waiter),
             (
                 "list_ns",
@@ -192,7 +207,7 @@ fn low_and_high([low, high]: &[MedianOfRounds; 2]) -> [u64; 2] {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::costs::{Contention, MeasuredOperation, Sleep};
+    use super::super::costs::{Contention, FarHandover, MeasuredOperation, Sleep};
     use super::*;
 
     fn figure(median: f64) -> MedianOfRounds {
@@ -214,12 +229,18 @@ pub(super) mod tests {
         };
         Costs {
             cpus: 4,
+            cache_cpus: Some(2),
             rounds: [15, 15],
             engine: figure(300.0),
             submit_share: figure(0.6),
             schedulers: vec![scheduler("none", 100.0, None), scheduler("mq-deadline", 200.0, Some(25.0))],
             list: figure(12.0),
-            contention: Some(Contention { lock: figure(80.0), data: Some(figure(50.0)), growth: Some(figure(12.0)) }),
+            contention: Some(Contention {
+                lock: figure(80.0),
+                data: Some(figure(50.0)),
+                growth: Some(figure(12.0)),
+                far: Some(FarHandover { lock: figure(200.0), data: Some(figure(90.0)) }),
+            }),
             switch: figure(1500.0),
             wake: [figure(3000.0), figure(9000.0)],
             waker: figure(900.0),
@@ -236,6 +257,7 @@ pub(super) mod tests {
         let host = costs().profile("mine");
         assert_eq!(Host::from_toml(&toml::to_string(&host).unwrap(), "mine.toml").unwrap(), host);
         assert_eq!([host.submit_ns, host.complete_ns, host.handover_ns, host.waiter_ns], [180, 120, 130, 12]);
+        assert_eq!((host.cache_cpus, host.far_handover_ns), (Some(2), Some(290)));
         assert_eq!(host.sections_ns["mq-deadline"], 25);
         assert_eq!(host.sections_ns["others"], 25);
         assert_eq!([host.list_ns(), host.list_handover_ns()], [12, 80]);
@@ -262,9 +284,11 @@ pub(super) mod tests {
         let one = Costs { contention: None, cpus: 1, ..costs() }.profile("mine");
         assert_eq!([one.handover_ns, one.waiter_ns], [0, 0]);
         assert!(one.sources["handover_ns"].starts_with("not measured: this process may use only one CPU"));
-        let contention = Contention { lock: figure(80.0), data: None, growth: None };
+        let contention = Contention { lock: figure(80.0), data: None, growth: None, far: None };
         let two = Costs { contention: Some(contention), ..costs() }.profile("mine");
         assert_eq!([two.handover_ns, two.waiter_ns], [80, 0]);
+        assert_eq!(two.far_handover_ns, None);
+        assert!(two.sources["far_handover_ns"].starts_with("not measured: all CPUs share"));
         assert_eq!(two.sources["waiter_ns"], "not measured: this needs three CPUs");
     }
 }

@@ -38,6 +38,12 @@ impl Costs {
             if let Some(data) = &contention.data {
                 text += &format!("  fetch the data under the lock     {data}\n");
             }
+            if let Some(far) = &contention.far {
+                text += &format!("  a lock from another cache         {}\n", far.lock);
+                if let Some(data) = &far.data {
+                    text += &format!("  the data under that lock          {data}\n");
+                }
+            }
             if let Some(growth) = &contention.growth {
                 text += &format!("  added by each waiting CPU         {growth}\n");
             }

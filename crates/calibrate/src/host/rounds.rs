@@ -8,7 +8,8 @@ use hoistway_blk::queue::SCHEDULERS;
 use hoistway_blk::schedulers::NONE;
 use hoistway_engine::Null;
 
-use super::costs::{Contention, Costs, KernelCost, MeasuredOperation, SchedulerCost, Sleep};
+use super::caches;
+use super::costs::{Contention, Costs, FarHandover, KernelCost, MeasuredOperation, SchedulerCost, Sleep};
 use super::engine_load::cpu_ns_per_io;
 use super::figure::MedianOfRounds;
 use super::handing_over;
@@ -66,7 +67,10 @@ struct SchedulerMeasurements {
 
 /// Measurements so far.
 pub(super) struct Rounds {
+    /// The first one and those that share its last-level cache, then the others.
     cpus: Vec<usize>,
+    /// Number of the former, if the kernel shows it.
+    cache_cpus: Option<usize>,
     /// Thread counts above one.
     threads: Vec<usize>,
     clock_ns: f64,
@@ -77,6 +81,8 @@ pub(super) struct Rounds {
     list: Vec<f64>,
     lock: Vec<f64>,
     data: Vec<f64>,
+    far_lock: Vec<f64>,
+    far_data: Vec<f64>,
     growth: Vec<f64>,
     switch: Vec<f64>,
     /// Low and high percentile of the wake-up time, and the waker's CPU time.
@@ -89,7 +95,10 @@ pub(super) struct Rounds {
 
 impl Rounds {
     pub(super) fn begin(paths: &Paths) -> Self {
-        let cpus = allowed_cpus();
+        let mut cpus = allowed_cpus();
+        let sharing = caches::sharing(&paths.sys_cpu, cpus[0]);
+        cpus.sort_by_key(|cpu| sharing.as_ref().is_some_and(|sharing| !sharing.contains(cpu)));
+        let cache_cpus = sharing.map(|sharing| cpus.iter().filter(|&cpu| sharing.contains(cpu)).count());
         let threads = (2..=cpus.len().min(THREADS_MAX)).filter(|n| *n <= 8 || n.is_power_of_two()).collect();
         Rounds {
             threads,
@@ -103,6 +112,8 @@ impl Rounds {
             list: Vec::new(),
             lock: Vec::new(),
             data: Vec::new(),
+            far_lock: Vec::new(),
+            far_data: Vec::new(),
             growth: Vec::new(),
             switch: Vec::new(),
             wake: Default::default(),
@@ -110,6 +121,7 @@ impl Rounds {
             worker: Default::default(),
             kernel: Vec::new(),
             finished: 0,
+            cache_cpus: cache_cpus.filter(|&shared| shared > 0),
             cpus,
         }
     }
@@ -198,21 +210,12 @@ impl Rounds {
         self.lock.extend(points.iter().filter(|point| point[0] == 1.0).map(|point| point[1]));
         self.growth.extend(handing_over::growth_ns(&points));
         if self.cpus.len() > 1 {
-            let threads = queue_load::run(HANDOVER_SCHEDULER, PLAIN, &self.cpus[..2], SEVERAL_THREADS, Stopwatch::new)
-                .map_err(|error| error.to_string())?;
-            let sections = threads.iter().flat_map(|(_, watch)| OPERATIONS.map(|(site, _)| watch.at(site)));
-            // Separately per operation, since some follow a hand-over more often than others.
-            let mut handed_over = Tally::default();
-            let mut extra = 0.0;
-            for Sections { own, handed } in sections {
-                if let (Some(own), Some(after)) = (own.mean_ns(0.0), handed.mean_ns(0.0)) {
-                    extra += (after - own) * handed.times as f64;
-                    handed_over = handed_over.plus(handed);
-                }
-            }
-            if handed_over.times > 100 {
-                self.data.push((extra / handed_over.times as f64).max(0.0));
-            }
+            self.data.extend(data_ns(&self.cpus[..2])?);
+        }
+        if let Some(&far) = self.cache_cpus.and_then(|shared| self.cpus.get(shared)) {
+            let pair = [self.cpus[0], far];
+            self.far_lock.extend(handing_over::handover_ns(&pair, alone));
+            self.far_data.extend(data_ns(&pair)?);
         }
         Ok(())
     }
@@ -256,6 +259,7 @@ impl Rounds {
         });
         Some(Costs {
             cpus: self.cpus.len(),
+            cache_cpus: self.cache_cpus,
             rounds: [self.finished, requested],
             engine: MedianOfRounds::of(self.engine)?,
             submit_share: MedianOfRounds::of(self.submit_share)?,
@@ -265,6 +269,8 @@ impl Rounds {
                 lock,
                 data: MedianOfRounds::of(self.data),
                 growth: MedianOfRounds::of(self.growth),
+                far: MedianOfRounds::of(self.far_lock)
+                    .map(|lock| FarHandover { lock, data: MedianOfRounds::of(self.far_data) }),
             }),
             switch: MedianOfRounds::of(self.switch)?,
             wake: [low?, high?],
@@ -312,6 +318,23 @@ impl SchedulerMeasurements {
                 .collect(),
         })
     }
+}
+
+/// Time by which a section is longer if its data comes from the other of these two CPUs; `None` if that hardly occurred.
+fn data_ns(pair: &[usize]) -> Result<Option<f64>, String> {
+    let threads = queue_load::run(HANDOVER_SCHEDULER, PLAIN, pair, SEVERAL_THREADS, Stopwatch::new)
+        .map_err(|error| error.to_string())?;
+    let sections = threads.iter().flat_map(|(_, watch)| OPERATIONS.map(|(site, _)| watch.at(site)));
+    // Separately per operation, since some follow a hand-over more often than others.
+    let mut handed_over = Tally::default();
+    let mut extra = 0.0;
+    for Sections { own, handed } in sections {
+        if let (Some(own), Some(after)) = (own.mean_ns(0.0), handed.mean_ns(0.0)) {
+            extra += (after - own) * handed.times as f64;
+            handed_over = handed_over.plus(handed);
+        }
+    }
+    Ok((handed_over.times > 100).then(|| (extra / handed_over.times as f64).max(0.0)))
 }
 
 /// I/Os per second of all threads together.

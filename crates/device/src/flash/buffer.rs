@@ -272,8 +272,8 @@ impl WriteBuffer {
     #[inline]
     fn start_next(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<ProgramOperation> {
         let bytes = self.collected.min(self.program_bytes);
-        let (time, in_slc) = self.program_time(at, bytes, random);
-        let (die, ends) = dies.program(at, time, self.is_forced(), random)?;
+        let (time, collection, in_slc) = self.program_time(at, bytes, random);
+        let (die, ends) = dies.program(at, (time, collection), self.is_forced(), random)?;
         self.charge_slc(bytes, in_slc);
         Some(ProgramOperation {
             ends,
@@ -287,7 +287,7 @@ impl WriteBuffer {
     /// Starts a program of data that waits for its die.
     fn start_batch(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<ProgramOperation> {
         let batch = self.stripes.as_mut()?.next_batch(at, self.program_bytes, self.forced_up_to, dies)?;
-        let (time, in_slc) = self.program_time(at, batch.bytes, random);
+        let (time, _, in_slc) = self.program_time(at, batch.bytes, random);
         let ends =
             if batch.is_awaited { dies.occupy(batch.die, at, time) } else { dies.program_on(batch.die, at, time) };
         self.charge_slc(batch.bytes, in_slc);
@@ -312,8 +312,8 @@ impl WriteBuffer {
         }
     }
 
-    /// The duration of a program that starts now, and whether the fast flash has room for it.
-    fn program_time(&mut self, at: Instant, bytes: u64, random: &mut Random) -> (Nanos, bool) {
+    /// The duration of a program that starts now, the part of it that is collection, and whether the fast flash has room for it.
+    fn program_time(&mut self, at: Instant, bytes: u64, random: &mut Random) -> (Nanos, Nanos, bool) {
         let factor = match &self.amplification {
             Amplification::None => 1.0,
             Amplification::RandomWrites(factor) => {
@@ -326,11 +326,12 @@ impl WriteBuffer {
             slc.used = (slc.used - folded).max(0.0);
             slc.counted_at = at;
             if slc.used + bytes as f64 <= slc.bytes {
-                return (slc.program.draw(random), true);
+                return (slc.program.draw(random), Nanos::ZERO, true);
             }
         }
         let time = self.program.draw(random);
-        (if factor == 1.0 { time } else { Nanos((time.0 as f64 * factor) as u64) }, false)
+        let amplified = if factor == 1.0 { time } else { Nanos((time.0 as f64 * factor) as u64) };
+        (amplified, Nanos(amplified.0.saturating_sub(time.0)), false)
     }
 
     /// When the next program ends or can start.

@@ -11,6 +11,8 @@ pub(super) struct Dies {
     read: UniformTime,
     /// The cost of a read that interrupts a program; `None` if reads cannot interrupt.
     suspend: Option<Nanos>,
+    /// The time of a step of collection, which no read interrupts.
+    step: Option<Nanos>,
     placement: Placement,
     /// No die is idle before this time; computed only when a program is placed.
     none_idle_before: Instant,
@@ -24,6 +26,18 @@ struct Die {
     read_free_at: Instant,
     /// Total time of interruptions of its programs.
     suspended: Nanos,
+    /// The time of its program without interruptions, and the part of it that is collection.
+    program: Nanos,
+    collection: Nanos,
+}
+
+impl Die {
+    /// How long a read that comes while the program runs waits for the end of a step of collection, if there is one just then.
+    #[cold]
+    fn wait_for_step(&self, step: Nanos, random: &mut Random) -> Nanos {
+        let is_collecting = random.below(self.program.0.max(1)) < self.collection.0;
+        if is_collecting { Nanos(random.below(step.0.max(1))) } else { Nanos::ZERO }
+    }
 }
 
 impl Dies {
@@ -32,6 +46,7 @@ impl Dies {
             dies: vec![Die::default(); parameters.dies as usize],
             read: UniformTime::around(from_us(parameters.read_us), parameters.read_jitter_percent),
             suspend: parameters.program_suspend_us.map(from_us),
+            step: parameters.collection_step_us.map(from_us),
             placement: parameters.placement,
             none_idle_before: Instant::ZERO,
         }
@@ -58,7 +73,13 @@ impl Dies {
             die.read_free_at = die.free_at;
             return die.free_at;
         };
-        let begin = die.read_free_at.max(at);
+        let mut begin = die.read_free_at.max(at);
+        if let Some(step) = self.step
+            && die.read_free_at <= at
+            && die.free_at > at
+        {
+            begin = die.free_at.min(at + die.wait_for_step(step, random));
+        }
         let mut duration = read;
         if die.free_at > begin {
             duration += suspend;
@@ -71,13 +92,13 @@ impl Dies {
         die.read_free_at
     }
 
-    /// Assigns a program to a die at `at`: returns the die and the end. `None` if all dies are busy and an idle one is
+    /// Assigns a program to a die at `at`, of whose time a part is collection: returns the die and the end. `None` if all dies are busy and an idle one is
     /// required. If a flush waits for the program and no die is idle, it takes its turn at the die that is free first, since reads
     /// that keep coming might leave none idle.
     pub(super) fn program(
         &mut self,
         at: Instant,
-        time: Nanos,
+        (time, collection): (Nanos, Nanos),
         is_forced: bool,
         random: &mut Random,
     ) -> Option<(u32, Instant)> {
@@ -92,6 +113,11 @@ impl Dies {
         };
         let die = &mut self.dies[number];
         die.free_at = die.free_at.max(at) + time;
+        (die.program, die.collection) = (time, collection);
+        if is_forced {
+            // Reads that keep coming would hold up what a flush waits for, so they wait for the end of this program.
+            die.read_free_at = die.free_at;
+        }
         Some((number as u32, die.free_at))
     }
 

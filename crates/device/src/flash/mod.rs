@@ -72,8 +72,13 @@ pub struct Flash {
     /// Maximum commands that the drive works on at a time, and the current number.
     fetch_limit: Option<u32>,
     fetched: u32,
-    /// When commands leave the drive, for those where this is known.
-    leaving: BinaryHeap<Reverse<Instant>>,
+    /// When commands leave the drive, for those where this is known, and the sectors that a write then frees.
+    leaving: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// Maximum sectors of writes that the drive holds at a time, and the current number.
+    held_limit: Option<u32>,
+    held_sectors: u32,
+    /// Fetched commands behind a write that finds no room, in the order of their fetching.
+    blocked: VecDeque<Command>,
     /// When the front end has completed all its work.
     front_end_free_at: Instant,
     dies: Dies,
@@ -104,6 +109,8 @@ struct Barrier {
     tag: u32,
     /// The position returned by [`WriteBuffer::force`].
     position: u64,
+    /// The sectors of a write with FUA; 0 for a flush.
+    sectors: u32,
 }
 
 /// A read that waits until writes with FUA before it are in the flash.
@@ -143,6 +150,9 @@ impl Flash {
             fetch_limit: parameters.fetches_commands,
             fetched: 0,
             leaving: BinaryHeap::new(),
+            held_limit: parameters.holds_write_kib.map(|kib| kib * 2),
+            held_sectors: 0,
+            blocked: VecDeque::new(),
             front_end_free_at: Instant::ZERO,
             dies: Dies::new(parameters),
             buffer: WriteBuffer::new(parameters, capacity_pages, &mut random),
@@ -173,15 +183,32 @@ impl Flash {
         self.front_end_free_at
     }
 
-    /// The drive starts working on a command at `at`.
+    /// The drive fetches a command at `at`. Commands leave the fetch stage in order, so one behind a write without room waits with it.
     #[inline]
     fn fetch(&mut self, at: Instant, command: Command, schedule: &mut Schedule) {
         self.fetched += u32::from(self.fetch_limit.is_some());
+        if self.blocked.is_empty() && self.has_room(&command) {
+            self.begin(at, command, schedule);
+        } else {
+            self.blocked.push_back(command);
+        }
+    }
+
+    /// Whether the command is no write, or its data has room beside that of other writes.
+    #[inline]
+    fn has_room(&self, command: &Command) -> bool {
+        let fits = |limit| self.held_sectors == 0 || self.held_sectors + command.sectors <= limit;
+        command.op != Op::Write || self.held_limit.is_none_or(fits)
+    }
+
+    /// The drive starts working on a command at `at`.
+    #[inline]
+    fn begin(&mut self, at: Instant, command: Command, schedule: &mut Schedule) {
         let tag = command.tag;
         match command.op {
             _ if !self.shape.holds(&command) => {
                 let end = self.pass_front_end(at, 0, 0);
-                self.record_leaving(end);
+                self.record_leaving(end, 0);
                 schedule.end(end + self.outbound, tag, Status::IoError);
             }
             Op::Read => {
@@ -195,6 +222,7 @@ impl Flash {
             }
             Op::Write => {
                 let ready = self.pass_front_end(at, command.sectors, self.write_sector_fixed_ns);
+                self.held_sectors += self.held_limit.map_or(0, |_| command.sectors);
                 let bytes = u64::from(command.sectors) * SECTOR_BYTES;
                 let is_random = self.buffer.record_write(&command);
                 self.waiting.push_back(Waiting { tag, fua: command.fua, is_random, bytes, unbuffered: bytes, ready });
@@ -203,12 +231,12 @@ impl Flash {
             Op::Discard | Op::WriteZeroes => {
                 let begin = self.front_end_free_at.max(at);
                 self.front_end_free_at = begin + self.discard.max(self.command);
-                self.record_leaving(self.front_end_free_at);
+                self.record_leaving(self.front_end_free_at, 0);
                 schedule.complete(self.front_end_free_at + self.acknowledge + self.outbound, tag);
             }
             Op::Flush => {
                 let at = self.pass_front_end(at, 0, 0);
-                self.barrier(at, tag, false, schedule);
+                self.barrier(at, tag, 0, schedule);
             }
         }
     }
@@ -217,7 +245,7 @@ impl Flash {
     #[inline]
     fn end_read(&mut self, at: Instant, command: &Command, schedule: &mut Schedule) {
         let done = self.read(at, command);
-        self.record_leaving(done);
+        self.record_leaving(done, 0);
         schedule.complete(done + self.outbound, command.tag);
     }
 
@@ -235,33 +263,33 @@ impl Flash {
         done
     }
 
-    /// A command leaves the drive at `at`.
+    /// A command leaves the drive at `at`; if it is a write, its sectors do.
     #[inline]
-    fn record_leaving(&mut self, at: Instant) {
-        if self.fetch_limit.is_some() {
-            self.leaving.push(Reverse(at));
+    fn record_leaving(&mut self, at: Instant, sectors: u32) {
+        if self.fetch_limit.is_some() || (sectors > 0 && self.held_limit.is_some()) {
+            self.leaving.push(Reverse((at, sectors)));
         }
     }
 
-    /// A flush, or a write with FUA that is in the buffer. If a power cut loses nothing, the buffer counts as flash.
-    fn barrier(&mut self, at: Instant, tag: u32, is_write: bool, schedule: &mut Schedule) {
+    /// A flush, or a write with FUA of this many sectors that is in the buffer. If a power cut loses nothing, the buffer counts as flash.
+    fn barrier(&mut self, at: Instant, tag: u32, sectors: u32, schedule: &mut Schedule) {
         if self.shape.write_cache {
             let position = self.buffer.force(at, &mut self.dies, &mut self.random);
             self.end_write_throughs(schedule);
             if !self.buffer.is_programmed(position) {
-                if self.fua_blocks_reads && is_write {
+                if self.fua_blocks_reads && sectors > 0 {
                     self.blocked_up_to = Some(position);
                 }
-                self.barriers.push_back(Barrier { tag, position });
+                self.barriers.push_back(Barrier { tag, position, sectors });
                 return;
             }
         }
-        self.end_barrier(at, tag, schedule);
+        self.end_barrier(at, tag, sectors, schedule);
     }
 
-    fn end_barrier(&mut self, at: Instant, tag: u32, schedule: &mut Schedule) {
+    fn end_barrier(&mut self, at: Instant, tag: u32, sectors: u32, schedule: &mut Schedule) {
         let end = at + self.flush;
-        self.record_leaving(end);
+        self.record_leaving(end, sectors);
         schedule.complete(end + self.outbound, tag);
     }
 
@@ -270,8 +298,8 @@ impl Flash {
     fn next_event(&self) -> Option<Instant> {
         let mut next = None;
         let mut consider = |at: Instant| next = Some(next.map_or(at, |earliest: Instant| earliest.min(at)));
-        if !self.arbiter.is_empty()
-            && let Some(&Reverse(at)) = self.leaving.peek()
+        if (!self.arbiter.is_empty() || !self.blocked.is_empty())
+            && let Some(&Reverse((at, _))) = self.leaving.peek()
         {
             consider(at);
         }
@@ -292,7 +320,7 @@ impl Flash {
         loop {
             let buffer_at = self.buffer.next_event(&self.dies).filter(|&at| at <= to);
             let ready_at = self.next_ready().filter(|&at| at <= to);
-            let left_at = self.leaving.peek().map(|&Reverse(at)| at).filter(|&at| at <= to);
+            let left_at = self.leaving.peek().map(|&Reverse((at, _))| at).filter(|&at| at <= to);
             let Some(at) = [buffer_at, ready_at, left_at].into_iter().flatten().min() else { return };
             // At the same time programs end first, because they make room for data that arrives.
             if buffer_at == Some(at) {
@@ -308,11 +336,11 @@ impl Flash {
     /// A program has ended, or one can start.
     fn on_buffer_event(&mut self, at: Instant, schedule: &mut Schedule) {
         self.buffer.advance(at, &mut self.dies, &mut self.random);
-        while let Some(&Barrier { tag, position }) = self.barriers.front()
+        while let Some(&Barrier { tag, position, sectors }) = self.barriers.front()
             && self.buffer.is_programmed(position)
         {
             self.barriers.pop_front();
-            self.end_barrier(at, tag, schedule);
+            self.end_barrier(at, tag, sectors, schedule);
         }
         self.unblock_reads(at, schedule);
         self.fill_buffer(at, schedule);
@@ -339,8 +367,17 @@ impl Flash {
 
     /// A command has left the drive, so others may be fetched.
     fn on_command_left(&mut self, at: Instant, schedule: &mut Schedule) {
-        self.leaving.pop();
+        let Some(Reverse((_, sectors))) = self.leaving.pop() else { return };
         self.fetched = self.fetched.saturating_sub(1);
+        if self.held_limit.is_some() && sectors > 0 {
+            self.held_sectors -= sectors;
+            while let Some(&command) = self.blocked.front()
+                && self.has_room(&command)
+            {
+                self.blocked.pop_front();
+                self.begin(at, command, schedule);
+            }
+        }
         while self.can_fetch()
             && let Some(command) = self.arbiter.pop()
         {
@@ -487,5 +524,35 @@ mod tests {
             let [_, _, after, _] = ends_of(blocks, fua)[..] else { panic!() };
             assert!(after < 250, "{blocks} {fua}: {after}");
         }
+    }
+
+    /// Two large writes, of which only one has room, and a read after them.
+    #[test]
+    fn a_read_waits_behind_a_write_for_whose_data_the_drive_has_no_room() {
+        let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
+        let Parameters::Flash(parameters) = preset.parameters() else { unreachable!() };
+        let read_us = |holds_write_kib| {
+            let mut drive = Flash::new(preset.shape(), &FlashParameters { holds_write_kib, ..parameters.clone() }, 1);
+            let mut schedule = Schedule::default();
+            let write = |tag: u32| {
+                let sector = Sector(u64::from(tag) * 80_000);
+                Command { tag, queue: 0, op: Op::Write, sector, sectors: 128, fua: false }
+            };
+            let read = Command { tag: 2, queue: 1, op: Op::Read, sector: Sector(8_000_000), sectors: 8, fua: false };
+            for command in [write(0), write(1), read] {
+                drive.submit(Instant(1000), command, &mut schedule).unwrap();
+            }
+            while let Some(&(at, alarm)) = schedule.alarms.last() {
+                schedule.alarms.clear();
+                drive.wake(at, alarm, &mut schedule);
+            }
+            assert_eq!(schedule.completions.len(), 3, "all commands end");
+            schedule.completions.iter().find(|end| end.tag == 2).unwrap().at.0 / 1000
+        };
+        let (unlimited, with_room, without_room) = (read_us(None), read_us(Some(128)), read_us(Some(64)));
+        assert_eq!(unlimited, with_room);
+        assert!(unlimited < 300 && without_room > 700, "{unlimited} {without_room}");
+        // A write that is larger than the limit has room when nothing else is held.
+        assert!(read_us(Some(4)) > 700);
     }
 }

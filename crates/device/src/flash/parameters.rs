@@ -15,6 +15,10 @@ pub struct FlashParameters {
     /// turn. Without it the only limit is the number of driver tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetches_commands: Option<u32>,
+    /// Maximum data of writes that the drive holds, from the front end to their acknowledgement, kibibytes (1024 bytes). A write
+    /// that finds no room waits, and all commands fetched after it wait behind it, reads too. Without it there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holds_write_kib: Option<u32>,
     /// Time that a command with up to 4 KiB occupies the front end, us.
     pub command_us: f64,
     /// Front-end transfer rate of a read beyond 4 KiB, megabytes (10^6 bytes) per second.
@@ -51,6 +55,10 @@ pub struct FlashParameters {
     /// interrupts only while less data waits for the flash than the buffer holds, and no program of a write that waits for its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program_suspend_us: Option<f64>,
+    /// The amplified part of a program is garbage collection, in steps of this time: a read that comes during a step waits for its end
+    /// before it interrupts the program. Without it reads interrupt that part at once, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collection_step_us: Option<f64>,
     /// Factor for the time of programs with randomly written data, because garbage collection writes, too. Without it,
     /// and without `translation`, this is part of `program_us`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -45,6 +45,7 @@ struct Unit {
 #[derive(Clone, Copy, Debug)]
 struct WriteThrough {
     tag: u32,
+    bytes: u64,
     /// Units waiting for their dies.
     units: u32,
     /// When the others are in the flash.
@@ -99,7 +100,7 @@ impl Stripes {
     pub(super) fn deal_write_through(&mut self, tag: u32, bytes: u64, start: u64, dies: &Dies, random: &mut Random) {
         let units = bytes.div_ceil(self.write_through_unit_bytes);
         let number = self.first_number.wrapping_add(self.write_throughs.len() as u32);
-        self.write_throughs.push_back(WriteThrough { tag, units: units as u32, done: Instant::ZERO });
+        self.write_throughs.push_back(WriteThrough { tag, bytes, units: units as u32, done: Instant::ZERO });
         for unit in 0..units {
             let offset = unit * self.write_through_unit_bytes;
             let bytes = (bytes - offset).min(self.write_through_unit_bytes);
@@ -175,15 +176,15 @@ impl Stripes {
         }
     }
 
-    /// The next write whose time of acknowledgement is known, which is when it and those before it are in the flash: its tag
-    /// and time.
+    /// The next write whose time of acknowledgement is known, which is when it and those before it are in the flash: its tag,
+    /// size and time.
     #[inline]
-    pub(super) fn pop_end(&mut self) -> Option<(u32, Instant)> {
-        let &WriteThrough { tag, units: 0, done } = self.write_throughs.front()? else { return None };
+    pub(super) fn pop_end(&mut self) -> Option<(u32, u64, Instant)> {
+        let &WriteThrough { tag, bytes, units: 0, done } = self.write_throughs.front()? else { return None };
         self.write_throughs.pop_front();
         self.first_number = self.first_number.wrapping_add(1);
         self.acknowledged = self.acknowledged.max(done);
-        Some((tag, self.acknowledged))
+        Some((tag, bytes, self.acknowledged))
     }
 
     /// Whether a write waits for a die.

@@ -4,13 +4,19 @@
 //! ([`stripes`](super::stripes)), they also take it from waiting writes: then the buffer only limits how much may be
 //! acknowledged before it is in the flash, and a large write is not acknowledged before that.
 
-use hoistway_blk::ground::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
 
 use super::Flash;
 use crate::model::Schedule;
 
 /// A write that passes the front end within this time counts as arrived, which saves an alarm.
 const ARRIVAL_SLACK: Nanos = Nanos::from_micros(10);
+
+/// The sectors of a write.
+#[inline]
+fn sectors_of(bytes: u64) -> u32 {
+    (bytes / SECTOR_BYTES) as u32
+}
 
 /// A write that is not completely in the buffer.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +36,7 @@ pub(super) struct Waiting {
 pub(super) struct Unacknowledged {
     tag: u32,
     fua: bool,
+    bytes: u64,
     /// Total bytes put into the buffer including it.
     position: u64,
     ready: Instant,
@@ -53,9 +60,9 @@ impl Flash {
             if write.unbuffered > 0 {
                 break;
             }
-            let Waiting { tag, fua, ready, .. } = *write;
+            let Waiting { tag, fua, bytes, ready, .. } = *write;
             self.waiting.pop_front();
-            self.end_write(at.max(ready), tag, fua, schedule);
+            self.end_write(at.max(ready), (tag, sectors_of(bytes)), fua, schedule);
         }
         self.buffer.start_programs(programs_at, &mut self.dies, &mut self.random);
     }
@@ -73,34 +80,34 @@ impl Flash {
             } else {
                 self.buffer.put(bytes, is_random);
                 let position = self.buffer.total_put_bytes();
-                self.unacknowledged.push_back(Unacknowledged { tag, fua, position, ready });
+                self.unacknowledged.push_back(Unacknowledged { tag, fua, bytes, position, ready });
             }
         }
         self.buffer.start_programs(programs_at, &mut self.dies, &mut self.random);
         self.end_write_throughs(schedule);
-        while let Some(&Unacknowledged { tag, fua, position, ready }) = self.unacknowledged.front()
+        while let Some(&Unacknowledged { tag, fua, bytes, position, ready }) = self.unacknowledged.front()
             && self.buffer.may_acknowledge(position)
         {
             self.unacknowledged.pop_front();
-            self.end_write(at.max(ready), tag, fua, schedule);
+            self.end_write(at.max(ready), (tag, sectors_of(bytes)), fua, schedule);
         }
     }
 
     /// A write is in the buffer.
     #[inline]
-    fn end_write(&mut self, at: Instant, tag: u32, fua: bool, schedule: &mut Schedule) {
+    fn end_write(&mut self, at: Instant, (tag, sectors): (u32, u32), fua: bool, schedule: &mut Schedule) {
         if fua {
-            self.barrier(at, tag, true, schedule);
+            self.barrier(at, tag, sectors, schedule);
         } else {
-            self.record_leaving(at);
+            self.record_leaving(at, sectors);
             schedule.complete(at + self.acknowledge + self.write_outbound, tag);
         }
     }
 
     /// Ends writes whose arrival in the flash is known.
     pub(super) fn end_write_throughs(&mut self, schedule: &mut Schedule) {
-        while let Some((tag, at)) = self.buffer.stripes().and_then(|stripes| stripes.pop_end()) {
-            self.record_leaving(at);
+        while let Some((tag, bytes, at)) = self.buffer.stripes().and_then(|stripes| stripes.pop_end()) {
+            self.record_leaving(at, sectors_of(bytes));
             schedule.complete(at + self.acknowledge + self.write_outbound, tag);
         }
     }

@@ -35,6 +35,7 @@ pub(super) fn document(text: &str) -> Result<(), PresetProblem> {
     check_seeks(table)?;
     check_buffer(table)?;
     check_striping(table)?;
+    check_collection_step(table)?;
     check_fua(table)?;
     check_inner(table)?;
     check_transport(table)?;
@@ -182,6 +183,21 @@ fn check_striping(table: &DeTable<'_>) -> Result<(), PresetProblem> {
     };
     let problem = format!("is {}", describe(placement.get_ref()));
     Err(PresetProblem::with_key(&placement.span(), "flash.placement".into(), problem, expected.to_owned()))
+}
+
+/// Steps of collection are of amplified programs that reads interrupt, and not of data dealt to dies.
+fn check_collection_step(table: &DeTable<'_>) -> Result<(), PresetProblem> {
+    let Some(flash) = table.get("flash").and_then(|flash| flash.get_ref().as_table()) else { return Ok(()) };
+    let Some(step) = flash.get("collection_step_us") else { return Ok(()) };
+    let is_amplified = flash.contains_key("random_write_amplification") || flash.contains_key("translation");
+    let expected = match (flash.contains_key("program_suspend_us"), is_amplified, flash.contains_key("striping")) {
+        (false, ..) => "`program_suspend_us`, too: otherwise reads wait for whole programs",
+        (_, false, _) => "`random_write_amplification` or a section `flash.translation`, too",
+        (.., true) => "a section `flash.collection` instead, because there is a section `flash.striping`",
+        _ => return Ok(()),
+    };
+    let problem = format!("is {}", describe(step.get_ref()));
+    Err(PresetProblem::with_key(&step.span(), "flash.collection_step_us".into(), problem, expected.to_owned()))
 }
 
 /// Only a drive with FUA and a volatile cache has writes that wait for the flash, which can block reads.

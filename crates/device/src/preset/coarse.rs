@@ -29,6 +29,10 @@ const FIGURE_NAMES: [&str; 4] =
 /// Time to read a piece of flash, us: typical for flash with three bits per cell.
 const READ_US: f64 = 80.0;
 
+/// How reads treat programs and collection, us: as in the calibrated drive of the class, samsung-980pro-1tb. No SATA drive shows it.
+const SUSPEND_US: f64 = 10.0;
+const COLLECTION_STEP_US: f64 = 850.0;
+
 /// Size of a large command.
 const LARGE_BYTES: f64 = 131_072.0;
 
@@ -50,7 +54,7 @@ pub(super) fn file(name: &str) -> Option<PresetFile> {
     // The SATA drives of the table reach nearly 100 k IOPS within the 600 MB/s of their interface; its slow NVMe drives do not.
     let is_sata = read_mb_per_s < 600.0 && fastest_kiops > 90.0;
     let shape = shape(number(CAPACITY_GB)?, is_sata);
-    let flash = flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops], fastest_kiops);
+    let flash = flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops], fastest_kiops, is_sata);
     Some(PresetFile {
         name: name.to_owned(),
         title: format!("{} (coarse, from iocost measurements)", name.replace('_', " ")),
@@ -103,7 +107,11 @@ fn shape(capacity_gb: f64, is_sata: bool) -> ShapeSection {
     }
 }
 
-fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fastest_kiops: f64) -> FlashParameters {
+fn flash(
+    [read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4],
+    fastest_kiops: f64,
+    is_sata: bool,
+) -> FlashParameters {
     let rounded = |number: f64| (number * 1e3).round() / 1e3;
     // The dies limit random reads, unless those are as fast as the fastest operation: then the front end does.
     let front_end_limits_reads = read_kiops > 0.95 * fastest_kiops;
@@ -123,10 +131,12 @@ fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fas
         let large_us = LARGE_BYTES / mb_per_s;
         rounded((LARGE_BYTES - 4096.0) / (large_us - command_us).max(large_us / 2.0))
     };
+    let suspend_us = (!is_sata).then_some(SUSPEND_US);
     FlashParameters {
         host_to_device_us: 4.0,
         device_to_host_us: 4.0,
         fetches_commands: None,
+        holds_write_kib: None,
         command_us,
         read_mb_per_s: transfer_rate(read_mb_per_s),
         // Slower than the dies only if random writes show that the dies are faster.
@@ -147,7 +157,8 @@ fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fas
         program_us: rounded(program_kib * 1.024 * dies / programmed_mb_per_s * 1e3),
         program_jitter_percent: 10.0,
         placement: Placement::IdleDie,
-        program_suspend_us: None,
+        program_suspend_us: suspend_us,
+        collection_step_us: suspend_us.map(|_| COLLECTION_STEP_US),
         random_write_amplification: Some(rounded((programmed_mb_per_s / (write_kiops * 4.096)).max(1.0))),
         fua_blocks_reads: false,
         flush_us: 100.0,

@@ -165,6 +165,7 @@ const FLASH: &[Key] = &[
     key("host_to_device_us", TIME_US),
     key("device_to_host_us", TIME_US),
     optional("fetches_commands", Kind::Whole(1, 1 << 24, "commands")),
+    optional("holds_write_kib", Kind::Whole(1, 1 << 24, "KiB")),
     // Not 0: throughput would be infinite.
     key("command_us", Kind::Number(0.001, 1e7, "microseconds")),
     key("read_mb_per_s", RATE),
@@ -182,6 +183,7 @@ const FLASH: &[Key] = &[
     key("program_jitter_percent", PERCENT),
     key("placement", Kind::Word(&["any-die", "idle-die", "striped"])),
     optional("program_suspend_us", TIME_US),
+    optional("collection_step_us", TIME_US),
     optional("random_write_amplification", Kind::Number(1.0, 1e3, "bytes programmed for each byte written")),
     optional("fua_blocks_reads", Kind::Flag),
     key("flush_us", TIME_US),

@@ -4,7 +4,7 @@
 //! are predictions. If one is outside its tolerance, the table's story explains what is probably missing.
 //!
 //! Modules: `cell` (a figure), `document` (the result), `sensitivity` (changed unknown numbers), `runs` (running a published load),
-//! `repeats` (number of runs), `decisions` (quality of decisions), `watched` (the job that a source is about), `known` (loads
+//! `repeats` (number of runs), `decisions` (quality of decisions), `watched` (the job that a source is about), `halves` (which rows judge), `known` (loads
 //! whose right decision is known), and one for each source.
 
 mod cachyos;
@@ -15,8 +15,10 @@ mod dd;
 pub mod decisions;
 mod document;
 mod habr;
+mod halves;
 mod heatmaps;
 mod known;
+mod kyber_space;
 mod locks;
 mod low_latency;
 mod maxima;
@@ -29,6 +31,7 @@ mod sensitivity;
 mod throughput;
 mod watched;
 pub mod whole_loads;
+mod writers;
 
 pub use cell::{Cell, Judgement};
 pub use document::{FORMAT, Reproduced, Reproduction};
@@ -77,6 +80,8 @@ pub const TABLES: &[Table] = &[
     prose::OVERHEAD,
     prose::INTERFERENCE,
     prose::DEEP_READER,
+    writers::WRITERS,
+    kyber_space::KYBER_SPACE,
     throughput::THROUGHPUT,
     locks::LOCKS,
     low_latency::LOW_LATENCY,

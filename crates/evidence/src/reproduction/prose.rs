@@ -98,7 +98,7 @@ const INTERFERENCES: [(&str, &str, &str); 2] = [
 ];
 
 /// The variables of these job files for this many writers.
-fn variables_beside(writers: u32) -> [(&'static str, String); 3] {
+pub(super) fn variables_beside(writers: u32) -> [(&'static str, String); 3] {
     let drives: Vec<String> = (0..8).map(|drive| format!("/dev/nvme{drive}n1")).collect();
     [("DEV", drives.join(":")), ("SCHED", "none".to_owned()), ("NBG", writers.to_string())]
 }

@@ -83,8 +83,21 @@ impl<P: Probe> Simulation<'_, P> {
             interrupt_of(rq, driver.completion_cpu_of_command(tag), (queue, interrupts), &self.cpus);
         let cpu = if setting == REDIRECTED { place.cpu(interrupted) } else { interrupted };
         let Some(turn) = self.cpus.delayed_start(self.now, cpu) else { return false };
-        self.events.push(turn, Event::new(Kind::Complete, disk).with_detail(tag).with_setting(setting));
+        self.late.add(&mut self.events, turn, cpu, (disk, tag, setting));
         true
+    }
+
+    /// Late interrupts of a CPU are due: the first one is handled, the others wait for it.
+    pub(super) fn late_interrupts(&mut self, group: u32) {
+        while let Some((cpu, (disk, tag, setting))) = self.late.next(group) {
+            if self.cpus.may_delay_interrupts(self.now)
+                && let Some(turn) = self.cpus.delayed_start(self.now, cpu)
+            {
+                return self.late.delay(&mut self.events, group, turn);
+            }
+            self.late.take(group);
+            self.complete(disk, tag, setting);
+        }
     }
 
     /// Whether a completion interrupt has to wait for others, on its CPU or on the CPU that its work is redirected to. If so, its

@@ -10,6 +10,7 @@ use hoistway_blk::watch::Probe;
 use hoistway_load::process::{Flows, Phases, SteadyStates};
 
 use super::Simulation;
+use super::late_interrupts::LateInterrupts;
 use crate::administration::Fate;
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
@@ -44,8 +45,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
         };
         let start = hz.now(Instant::ZERO);
         for (index, disk) in (0..).zip(&mut disks) {
-            disk.section =
-                SectionCost::for_scheduler(&scenario.host, &scenario.queue.schedulers, disk.queue.scheduler());
+            disk.section = SectionCost::for_scheduler(
+                &scenario.host,
+                scenario.queue.cpus,
+                &scenario.queue.schedulers,
+                disk.queue.scheduler(),
+            );
             let cgroups = host_cgroups.as_ref().filter(|_| !disk.is_used_by_tasks).unwrap_or(&cgroups);
             cgroups.announce_to(&disk.queue, start, effects);
             if let Some(throttle) = cgroups.throttle(&scenario.queue.io_max, start).filter(|_| disk.is_used_by_tasks) {
@@ -60,6 +65,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             now: Instant::ZERO,
             clock: TickClock::new(hz),
             events: EventQueue::default(),
+            late: LateInterrupts::default(),
             release: Nanos(scenario.host.release_ns()),
             start: Nanos(scenario.host.start_ns()),
             starts: starts(spec.seed),

@@ -261,7 +261,7 @@ fn writes_that_are_acknowledged_when_they_are_in_the_flash_end_in_order_once_the
     }
     assert!(drive.buffer.has_waiting_write_through());
     drive.start(0);
-    let next_end = |drive: &mut Drive| drive.buffer.stripes().unwrap().pop_end().map(|(tag, at)| (tag, at.0));
+    let next_end = |drive: &mut Drive| drive.buffer.stripes().unwrap().pop_end().map(|(tag, _, at)| (tag, at.0));
     assert_eq!(next_end(&mut drive), Some((7, PROGRAM_NS)));
     assert_eq!(next_end(&mut drive), None, "half of it waits");
     drive.advance(PROGRAM_NS);

@@ -74,7 +74,7 @@ pub(crate) struct Arguments {
     /// to compare several.
     #[arg(long, value_name = "VERSION[,...]", value_delimiter = ',', default_values_t = [KernelOption::from(Kernel::DEFAULT)])]
     pub(super) kernel: Vec<KernelOption>,
-    /// The host: a built-in profile (desktop, instant, server, vm) or a TOML file. It sets the CPU time of an I/O and the
+    /// The host: a built-in profile (desktop, four-nodes, instant, ryzen, server, vm) or a TOML file. It sets the CPU time of an I/O and the
     /// reaction times of processes and workers. Give a list to compare several. [default: server; with guests vm; for a
     /// recording, whose gaps include the CPU time of its machine, instant]
     #[arg(long, value_name = "PROFILE|FILE.toml[,...]", value_delimiter = ',', value_parser = parse_trimmed)]
