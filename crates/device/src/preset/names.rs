@@ -33,13 +33,13 @@ pub(super) fn resolve(name: &str, known: &[&'static str]) -> Option<&'static str
     };
     // Shorter texts would match too many names.
     let letters = Some(plain(name)).filter(|letters| letters.len() >= 3)?;
+    let as_reported = known.iter().copied().find(|known| is_model_of(&plain(known), &letters));
     let mut matching = known.iter().copied().filter(|known| has_words(known, &letters));
-    match (matching.next(), matching.next()) {
-        (Some(only), None) => Some(only),
-        (Some(_), Some(_)) => None,
-        (None, _) => {
-            known.iter().copied().find(|known| is_model_of(&plain(known), &letters)).or_else(|| of_series(name))
-        }
+    match (as_reported, matching.next(), matching.next()) {
+        (Some(preset), ..) => Some(preset),
+        (None, Some(only), None) => Some(only),
+        (None, Some(_), Some(_)) => None,
+        (None, None, _) => of_series(name),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde::Deserialize;
 
-use super::Table;
 use super::cell::{Cell, Judgement, median};
 use super::halves::is_judged;
 use super::heatmaps::{DRIVE, on_study_host};
 use super::runs::{Setting, p99_us, run};
+use super::{Table, Unknown};
 use hoistway_experiment::{Comparison, Error, Tunable};
 
 pub(super) const KYBER_SPACE: Table = Table {
@@ -17,7 +17,7 @@ pub(super) const KYBER_SPACE: Table = Table {
             the smaller: the median over the settings of kyber's targets that judge, half of those published here, by a hash of their names.",
     device: DRIVE,
     host: None,
-    unknowns: &[],
+    unknowns: &[Unknown("flash.holds_write_kib"), Unknown("flash.collection.step_us")],
     others: &[],
     repeats_max: 1,
     run: reproduce,

@@ -3,12 +3,12 @@
 use hoistway_measure::fio::DirectionStats;
 use serde::Deserialize;
 
-use super::Table;
 use super::cell::{Cell, Judgement};
 use super::halves::is_judged;
 use super::heatmaps::{DRIVE, SCHEDULERS, on_study_host};
 use super::prose::{eight_drives, variables_beside};
 use super::runs::{Setting, of_job, p99_us, run};
+use super::{Table, Unknown};
 use hoistway_experiment::{Comparison, Error};
 
 pub(super) const WRITERS: Table = Table {
@@ -24,7 +24,7 @@ pub(super) const WRITERS: Table = Table {
             and reads wait. Beside one writer of 4 KiB the published median of 22 us is less than a read of flash takes.",
     device: DRIVE,
     host: None,
-    unknowns: &[],
+    unknowns: &[Unknown("flash.holds_write_kib"), Unknown("flash.collection.step_us")],
     others: &[],
     repeats_max: 2,
     run: reproduce,
