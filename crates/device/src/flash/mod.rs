@@ -72,8 +72,10 @@ pub struct Flash {
     /// Maximum commands that the drive works on at a time, and the current number.
     fetch_limit: Option<u32>,
     fetched: u32,
-    /// When commands leave the drive, for those where this is known, and the sectors that a write then frees.
-    leaving: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// When commands leave the drive, for those where this is known.
+    leaving: BinaryHeap<Reverse<Instant>>,
+    /// The same for writes, with the sectors that each then frees.
+    leaving_writes: BinaryHeap<Reverse<(Instant, u32)>>,
     /// Maximum sectors of writes that the drive holds at a time, and the current number.
     held_limit: Option<u32>,
     held_sectors: u32,
@@ -150,6 +152,7 @@ impl Flash {
             fetch_limit: parameters.fetches_commands,
             fetched: 0,
             leaving: BinaryHeap::new(),
+            leaving_writes: BinaryHeap::new(),
             held_limit: parameters.holds_write_kib.map(|kib| kib * 2),
             held_sectors: 0,
             blocked: VecDeque::new(),
@@ -266,8 +269,21 @@ impl Flash {
     /// A command leaves the drive at `at`; if it is a write, its sectors do.
     #[inline]
     fn record_leaving(&mut self, at: Instant, sectors: u32) {
-        if self.fetch_limit.is_some() || (sectors > 0 && self.held_limit.is_some()) {
-            self.leaving.push(Reverse((at, sectors)));
+        if self.fetch_limit.is_some() {
+            self.leaving.push(Reverse(at));
+        }
+        if sectors > 0 && self.held_limit.is_some() {
+            self.leaving_writes.push(Reverse((at, sectors)));
+        }
+    }
+
+    /// When the next command leaves the drive, or the next write frees its room.
+    #[inline]
+    fn next_left(&self) -> Option<Instant> {
+        let left = self.leaving.peek().map(|&Reverse(at)| at);
+        match self.leaving_writes.peek() {
+            Some(&Reverse((at, _))) => Some(left.map_or(at, |left| left.min(at))),
+            None => left,
         }
     }
 
@@ -299,7 +315,7 @@ impl Flash {
         let mut next = None;
         let mut consider = |at: Instant| next = Some(next.map_or(at, |earliest: Instant| earliest.min(at)));
         if (!self.arbiter.is_empty() || !self.blocked.is_empty())
-            && let Some(&Reverse((at, _))) = self.leaving.peek()
+            && let Some(at) = self.next_left()
         {
             consider(at);
         }
@@ -320,7 +336,7 @@ impl Flash {
         loop {
             let buffer_at = self.buffer.next_event(&self.dies).filter(|&at| at <= to);
             let ready_at = self.next_ready().filter(|&at| at <= to);
-            let left_at = self.leaving.peek().map(|&Reverse((at, _))| at).filter(|&at| at <= to);
+            let left_at = self.next_left().filter(|&at| at <= to);
             let Some(at) = [buffer_at, ready_at, left_at].into_iter().flatten().min() else { return };
             // At the same time programs end first, because they make room for data that arrives.
             if buffer_at == Some(at) {
@@ -367,9 +383,14 @@ impl Flash {
 
     /// A command has left the drive, so others may be fetched.
     fn on_command_left(&mut self, at: Instant, schedule: &mut Schedule) {
-        let Some(Reverse((_, sectors))) = self.leaving.pop() else { return };
-        self.fetched = self.fetched.saturating_sub(1);
-        if self.held_limit.is_some() && sectors > 0 {
+        if self.leaving.peek() == Some(&Reverse(at)) {
+            self.leaving.pop();
+            self.fetched = self.fetched.saturating_sub(1);
+        }
+        if let Some(&Reverse((freed_at, sectors))) = self.leaving_writes.peek()
+            && freed_at == at
+        {
+            self.leaving_writes.pop();
             self.held_sectors -= sectors;
             while let Some(&command) = self.blocked.front()
                 && self.has_room(&command)
