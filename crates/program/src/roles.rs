@@ -72,8 +72,8 @@ impl Role {
     }
 }
 
-/// Names the streams of tasks that have one name and several roles after what they do, and one that is alone in its role after its task:
-/// `postgres-random-reads`, `postgres-2080`. Tasks that all do the same keep their name, and are one job.
+/// Names the streams of tasks that have one name and several roles after what they do, such as `postgres-random-reads`, which is the same in
+/// another recording of the program. Tasks that all do the same keep their name, and are one job.
 pub(crate) fn name_by_role(streams: &mut [Stream]) {
     let mut by_name: BTreeMap<String, BTreeMap<Role, Vec<usize>>> = BTreeMap::new();
     for (index, stream) in streams.iter().enumerate().filter(|(_, stream)| stream.kind == Kind::Task) {
@@ -81,11 +81,7 @@ pub(crate) fn name_by_role(streams: &mut [Stream]) {
     }
     for (name, roles) in by_name.into_iter().filter(|(_, roles)| roles.len() > 1) {
         for (role, indexes) in roles {
-            let alone = match indexes[..] {
-                [index] => streams[index].pid,
-                _ => None,
-            };
-            let named = alone.map_or_else(|| format!("{name}-{}", role.name()), |pid| format!("{name}-{pid}"));
+            let named = format!("{name}-{}", role.name());
             indexes.into_iter().for_each(|index| streams[index].name.clone_from(&named));
         }
     }
@@ -120,7 +116,7 @@ mod tests {
         let mut log = stream(2080, 0, 500, true);
         log.flushes = 500;
         let streams = vec![stream(11, 900, 3, false), stream(12, 800, 0, false), log];
-        assert_eq!(names(streams), ["db-random-reads", "db-random-reads", "db-2080"]);
+        assert_eq!(names(streams), ["db-random-reads", "db-random-reads", "db-committed-sequential-writes"]);
     }
 
     proptest! {

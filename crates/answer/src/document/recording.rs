@@ -85,6 +85,9 @@ pub struct RecordedStream {
     pub name: String,
     /// Number of tasks.
     pub tasks: u64,
+    /// The task, if it alone has this role among those of its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// Number of I/Os.
     pub ios: u64,
     /// Number of reads.

@@ -73,7 +73,11 @@ fn thousands(count: u64) -> String {
 }
 
 fn label(stream: &RecordedStream) -> String {
-    if stream.tasks > 1 { format!("{} x {}", stream.name, stream.tasks) } else { stream.name.clone() }
+    match stream.pid {
+        _ if stream.tasks > 1 => format!("{} x {}", stream.name, stream.tasks),
+        Some(pid) => format!("{} ({pid})", stream.name),
+        None => stream.name.clone(),
+    }
 }
 
 fn stream_text(stream: &RecordedStream) -> String {

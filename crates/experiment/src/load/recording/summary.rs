@@ -43,6 +43,10 @@ impl Recorded {
             streams.push(RecordedStream {
                 name: name.to_owned(),
                 tasks: sum(|stream| stream.tasks),
+                pid: match job_streams[..] {
+                    [stream] if stream.name != stream.task_name => stream.pid,
+                    _ => None,
+                },
                 ios: sum(|stream| stream.ios),
                 reads,
                 writes,
