@@ -102,7 +102,7 @@ def compare(
         repeats: Number of runs of each variant. In each repeat all variants have the same seed.
         from_start: Whether to measure as fio does, from the start of each job to its end. By default only the time counts in which all
             jobs run and what happens only after their start is over, as in `hoistway compare` (`Comparison.document["window"]`); with
-            `logs`, and of events, everything does.
+            `logs` or a scheduler written in Python, and of events, everything does.
         baseline: The baseline: a scheduler, or the label of a variant. None: the kernel's default.
         focus: The ranking figures, such as `mixed:read:p99`, with weights as in `wal:sync:p99*2`. Default: the figure of the
             bundled load, or the figure most likely to be waited on.

@@ -150,7 +150,6 @@ def experiment(
         "runtime_ns": nanoseconds("runtime", runtime),
         "ramp_ns": nanoseconds("ramp", ramp),
         "repeats": needed("repeats", repeats, 32),
-        "lasting": not is_("from_start", from_start, bool) and not logs,
         "baseline": None if baseline is None else _scheduler("baseline", baseline, classes),
         "focus": [
             json.loads(_hoistway.focus(is_("focus", one, str)))
@@ -160,6 +159,8 @@ def experiment(
         "seed": needed("seed", seed, 64),
         "logs": is_("logs", logs, bool),
         "excerpts": is_("excerpts", excerpts, bool),
+        # A scheduler written in Python is too slow for longer runs.
+        "lasting": not is_("from_start", from_start, bool) and not logs and not classes,
     }
     return Experiment(fields, [scheduler_class(one) for one in classes.values()])
 
