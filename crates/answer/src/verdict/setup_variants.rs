@@ -63,7 +63,10 @@ impl<'a> SetupVariants<'a> {
     }
 
     pub(super) fn repeats(&self) -> impl Iterator<Item = u32> + '_ {
-        self.analysis.variants[self.reference].runs.iter().map(|run| run.repeat)
+        let mut repeats: Vec<u32> = self.analysis.variants[self.reference].runs.iter().map(|run| run.repeat).collect();
+        // Resamplings draw from them by their place, which must not depend on the order of the runs.
+        repeats.sort_unstable();
+        repeats.into_iter()
     }
 
     /// Whether a variant is the kernel's default for the devices, with default settings.
