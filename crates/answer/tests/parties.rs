@@ -386,7 +386,8 @@ proptest! {
         let constant = job("constant", SHALLOW, vec![reads(same, if is_zero { 0.0 } else { 1e3 / same }, 0.0); 3]);
         let varied = job("varied", SHALLOW, rates.iter().copied().map(of_rate).collect());
         let document = compared(&["mq-deadline", "none", "bfq"], &[constant, varied]);
-        if rates.iter().any(|rate| (rate / rates[0]).ln().abs() > 0.01) {
+        // What differs by less than the smallest effect takes nobody's place.
+        if rates.iter().any(|rate| (rate / rates[0]).ln().abs() > 0.025) {
             let focus = focus(&verdict(&document));
             prop_assert!(focus.starts_with("varied:"), "{}", focus);
         }
