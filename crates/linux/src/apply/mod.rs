@@ -115,6 +115,10 @@ pub struct Applier<'a> {
     _lock: std::fs::File,
 }
 
+/// The lock is asked for this often, with this pause.
+const LOCK_ATTEMPTS: u32 = 10;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
+
 impl<'a> Applier<'a> {
     /// Takes the lock in the journal's folder `state`, which is created if it does not exist. udev rules are checked with `udevadm`, if
     /// there is one.
@@ -130,8 +134,15 @@ impl<'a> Applier<'a> {
             root.replace("lock", b"").map_err(journal_error)?;
         }
         let lock = root.open_file("lock", OFlags::RDWR).map_err(journal_error)?;
-        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| ApplyError::Busy(name.clone()))?;
+        // A process that another thread of this one starts just now has the last lock until it executes its program.
+        let mut attempts = LOCK_ATTEMPTS;
+        while rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            attempts -= 1;
+            if attempts == 0 {
+                return Err(ApplyError::Busy(name));
+            }
+            std::thread::sleep(LOCK_PAUSE);
+        }
         Ok(Self { system, etc, state: root, name, udevadm, _lock: lock })
     }
 
