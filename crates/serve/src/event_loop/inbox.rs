@@ -98,7 +98,7 @@ impl Inboxes {
                 connections: AtomicUsize::new(0),
                 at_target: AtomicUsize::new(0),
             };
-            // The place is empty: only the holder of the lock on `count` fills places.
+            // The place is empty, because only the holder of this lock fills places.
             let _ = place.set(inbox);
         }
         *count = range.end;
