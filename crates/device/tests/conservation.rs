@@ -418,6 +418,40 @@ fn a_large_transfer_is_bound_by_the_link() {
     assert!((mb_per_s / expected - 1.0).abs() < 0.005, "{mb_per_s} MB/s, expected {expected}");
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    /// Whatever reads keep coming, writes are served, and the other way round: no drive makes one direction wait for ever.
+    #[test]
+    fn reads_and_writes_beside_each_other_are_both_served(
+        name in prop::sample::select(Preset::builtin_names().collect::<Vec<_>>()),
+        depths in (1..16_u32, 1..16_u32),
+        sizes in (3..12_u32, 3..12_u32),
+        sequential in (any::<bool>(), any::<bool>()),
+        seed in any::<u64>(),
+    ) {
+        let preset = Preset::builtin(name).unwrap();
+        let sectors = |power: u32| (1 << power).min(preset.shape().max_sectors);
+        let party = |read_percent, depth, power, sequential| Process {
+            sectors: sectors(power),
+            // On a disk a stream loses more than its share to seeks beside another.
+            sequential: sequential && !preset.shape().rotational,
+            ..Process::random(depth, read_percent)
+        };
+        let reader = party(100, depths.0, sizes.0, sequential.0);
+        let writer = party(0, depths.1, sizes.1, sequential.1);
+        let time = Nanos::from_secs(2);
+        let mut run = |processes: &[Process]| run(&mut *preset.build(seed), processes, time, seed);
+        // The mean wait by Little's law, which counts I/Os that never end, too.
+        let wait_ms = |depth: u32, ios: u64| time.0 as f64 * f64::from(depth) / ios.max(1) as f64 / 1e6;
+        let alone = [wait_ms(depths.0, run(&[reader])[0][0].ios), wait_ms(depths.1, run(&[writer])[0][1].ios)];
+        let together = run(&[reader, writer]);
+        let waits = [wait_ms(depths.0, together[0][0].ios), wait_ms(depths.1, together[1][1].ios)];
+        let bound = 250.0 + 8.0 * (alone[0] + alone[1]);
+        prop_assert!(waits.iter().all(|&wait| wait < bound), "{name}: {waits:.1?} ms, alone {alone:.1?}");
+    }
+}
+
 #[test]
 fn seeds_differ() {
     let load: Vec<Timed> = (0..50)

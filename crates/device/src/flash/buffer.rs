@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use hoistway_blk::ground::{Instant, Nanos};
 
 use super::collection::Collection;
-use super::dies::Dies;
+use super::dies::{Dies, HELD_UP_MAX};
 use super::parameters::{FlashParameters, SlcCacheParameters};
 use super::stripes::Stripes;
 use super::translation::Translation;
@@ -35,6 +35,10 @@ pub(super) struct WriteBuffer {
     programmed: u64,
     /// Bytes up to this total must be programmed even if they do not fill a program.
     forced_up_to: u64,
+    /// Since when a program is due for which no die was idle.
+    held_up_since: Option<Instant>,
+    /// Up to this time programs wait for no idle die.
+    takes_turns_until: Instant,
     streams: Streams,
     amplification: Amplification,
     slc: Option<SlcCache>,
@@ -112,6 +116,8 @@ impl WriteBuffer {
             total_put: 0,
             programmed: 0,
             forced_up_to: 0,
+            held_up_since: None,
+            takes_turns_until: Instant::ZERO,
             streams: Streams::default(),
             amplification,
             slc: parameters.slc_cache.as_ref().map(slc),
@@ -203,7 +209,11 @@ impl WriteBuffer {
         if self.stripes.is_some() {
             self.deal(dies, random);
         }
-        while self.is_due() && !self.is_collecting() && self.start_program(at, dies, random) {}
+        while self.is_due() && !self.is_collecting() {
+            if !self.start_program(at, dies, random) && !self.force_if_held_up(at) {
+                break;
+            }
+        }
         if let Some(collection) = &mut self.collection {
             collection.start(at, dies, random);
         }
@@ -247,11 +257,27 @@ impl WriteBuffer {
         self.total_put - self.collected < self.forced_up_to
     }
 
+    /// No die is idle for the next program. Reads that keep coming might leave none idle for ever, so data that was held up for
+    /// [`HELD_UP_MAX`] takes its turn for twice as long, like data that a flush waits for. Returns whether it may now start.
+    #[cold]
+    fn force_if_held_up(&mut self, at: Instant) -> bool {
+        let held_up = at.since(*self.held_up_since.get_or_insert(at));
+        if held_up >= HELD_UP_MAX {
+            self.takes_turns_until = at + held_up + held_up;
+        }
+        let is_forced = at < self.takes_turns_until && self.forced_up_to < self.total_put;
+        if is_forced {
+            self.forced_up_to = self.total_put;
+        }
+        is_forced
+    }
+
     /// Starts a program if possible. Returns whether one started.
     fn start_program(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> bool {
         let program =
             if self.stripes.is_some() { self.start_batch(at, dies, random) } else { self.start_next(at, dies, random) };
         let Some(program) = program else { return false };
+        self.held_up_since = None;
         self.collected_random -= self.random_share(program.bytes);
         self.collected -= program.bytes;
         if let Some(collection) = &mut self.collection {

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 
 use hoistway_blk::ground::Instant;
 
-use super::dies::Dies;
+use super::dies::{Dies, HELD_UP_MAX};
 use super::parameters::CollectionParameters;
 use crate::random::{Random, UniformTime, from_us};
 
@@ -28,6 +28,8 @@ pub(super) struct Collection {
     is_urgent: bool,
     /// No die is idle before this time.
     none_idle_before: Instant,
+    /// Since when programs wait for a step for which no die was idle.
+    held_up_since: Option<Instant>,
 }
 
 impl Collection {
@@ -41,6 +43,7 @@ impl Collection {
             steps: BinaryHeap::new(),
             is_urgent: false,
             none_idle_before: Instant::ZERO,
+            held_up_since: None,
         }
     }
 
@@ -86,7 +89,8 @@ impl Collection {
         self.is_urgent &= self.free + self.step_programs <= self.programs;
     }
 
-    /// Starts steps on idle dies. Data waiting for a die must have been started, unless collection is urgent.
+    /// Starts steps on idle dies. Data waiting for a die must have been started, unless collection is urgent: then reads that keep
+    /// coming hold it up for [`HELD_UP_MAX`] at most.
     #[inline]
     pub(super) fn start(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) {
         let steps_to_start = self.steps_to_start();
@@ -96,13 +100,15 @@ impl Collection {
     }
 
     fn start_on_idle(&mut self, at: Instant, mut steps_to_start: u32, dies: &mut Dies, random: &mut Random) {
+        let is_held_up = self.is_urgent && at.since(*self.held_up_since.get_or_insert(at)) >= HELD_UP_MAX;
         self.none_idle_before = Instant(u64::MAX);
         for die in 0..dies.count() {
             let mut free_at = dies.free_at(die);
-            if free_at <= at && steps_to_start > 0 {
+            if (free_at <= at || is_held_up) && steps_to_start > 0 {
                 steps_to_start -= 1;
                 free_at = dies.occupy(die, at, self.step.draw(random));
                 self.steps.push(Reverse(free_at));
+                self.held_up_since = None;
             }
             self.none_idle_before = self.none_idle_before.min(free_at);
         }

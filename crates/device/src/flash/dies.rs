@@ -5,6 +5,9 @@ use hoistway_blk::ground::{Instant, Nanos};
 use super::parameters::{FlashParameters, Placement};
 use crate::random::{Random, UniformTime, from_us};
 
+/// How long reads may keep programs and urgent collection from the dies (assumed: no drive holds writes up for as long as reads come).
+pub(super) const HELD_UP_MAX: Nanos = Nanos::from_millis(10);
+
 #[derive(Clone, Debug)]
 pub(super) struct Dies {
     dies: Vec<Die>,
@@ -24,14 +27,22 @@ struct Die {
     free_at: Instant,
     /// When it has completed all reads and what no read interrupts; only used if reads interrupt programs.
     read_free_at: Instant,
-    /// Total time of interruptions of its programs.
+    /// Total time of interruptions of its programs, and at which total the present ones are interrupted no more.
     suspended: Nanos,
+    suspended_max: Nanos,
     /// The time of its program without interruptions, and the part of it that is collection.
     program: Nanos,
     collection: Nanos,
 }
 
 impl Die {
+    /// Assigns it an operation at `at`, which reads may interrupt for [`HELD_UP_MAX`].
+    #[inline]
+    fn assign(&mut self, at: Instant, time: Nanos) {
+        self.free_at = self.free_at.max(at) + time;
+        self.suspended_max = self.suspended + HELD_UP_MAX;
+    }
+
     /// How long a read that comes while the program runs waits for the end of a step of collection, if there is one just then.
     #[cold]
     fn wait_for_step(&self, step: Nanos, random: &mut Random) -> Nanos {
@@ -68,6 +79,7 @@ impl Dies {
         let number = (mixed * self.dies.len() as u64) >> 32;
         let die = &mut self.dies[number as usize];
         let read = self.read.draw(random) + extra;
+        let may_suspend = may_suspend && die.suspended <= die.suspended_max;
         let Some(suspend) = self.suspend.filter(|_| may_suspend) else {
             die.free_at = die.free_at.max(at) + read;
             die.read_free_at = die.free_at;
@@ -112,7 +124,7 @@ impl Dies {
             },
         };
         let die = &mut self.dies[number];
-        die.free_at = die.free_at.max(at) + time;
+        die.assign(at, time);
         (die.program, die.collection) = (time, collection);
         if is_forced {
             // Reads that keep coming would hold up what a flush waits for, so they wait for the end of this program.
@@ -124,7 +136,7 @@ impl Dies {
     /// Assigns a program to this die at `at`. Returns when it is done.
     pub(super) fn program_on(&mut self, die: u32, at: Instant, time: Nanos) -> Instant {
         let die = &mut self.dies[die as usize];
-        die.free_at = die.free_at.max(at) + time;
+        die.assign(at, time);
         die.free_at
     }
 
