@@ -29,8 +29,8 @@ pub struct ProgramStep {
     pub when: When,
     /// Flags of its bio: SYNC, FUA, PREFLUSH and the like.
     pub flags: BioFlags,
-    /// Whether it is submitted under a plug.
-    pub is_plugged: bool,
+    /// Whether its program submits it under a plug; `None` if that is up to the kernel.
+    pub is_plugged: Option<bool>,
     /// Whether the next I/O goes into the same plug.
     pub plug_goes_on: bool,
 }

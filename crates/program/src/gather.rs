@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::log::{Busiest, Entry, EntryLog, Kind, Writer};
 use crate::ticks::{CoarseClock, TickEstimate};
+use crate::track::PLUG_NS;
 
 /// Events read ahead to decide whether a recording has queue events (bios), or only those of requests (RP29).
 const LOOKAHEAD: usize = 4096;
@@ -49,6 +50,7 @@ pub(crate) struct GatheredRecording {
     pub(crate) names: FxHashMap<u32, String>,
     pub(crate) has_only_requests: bool,
     pub(crate) intervals: Option<Intervals>,
+    /// Whether it shows which I/Os share a plug.
     pub(crate) has_plugs: bool,
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
@@ -95,6 +97,41 @@ struct Gatherer {
     flight_entries: Vec<(u32, u64)>,
     failure: Option<io::Error>,
     clock: TickEstimate,
+    plugs: PlugEvidence,
+}
+
+/// Whether I/Os that follow each other closely are under one plug, where plugs were not recorded: those under a plug are passed on
+/// together, so one that is inserted or issued before the next is queued was alone.
+#[derive(Default)]
+struct PlugEvidence {
+    /// For each task its last I/O: its number, when it was queued, and whether it was passed on.
+    last_of_task: Vec<(u64, u64, bool)>,
+    together: u64,
+    alone: u64,
+}
+
+impl PlugEvidence {
+    fn queued(&mut self, task: u32, flight: &Flight, now_ns: u64) {
+        let task = task as usize;
+        if self.last_of_task.len() <= task {
+            self.last_of_task.resize(task + 1, (u64::MAX, 0, false));
+        }
+        let (number, queued_ns, is_passed_on) =
+            std::mem::replace(&mut self.last_of_task[task], (u64::from(flight.id), now_ns, false));
+        if number != u64::MAX && now_ns < queued_ns + PLUG_NS {
+            *(if is_passed_on { &mut self.alone } else { &mut self.together }) += 1;
+        }
+    }
+
+    fn passed_on(&mut self, task: u32, flight: &Flight) {
+        if let Some(last) = self.last_of_task.get_mut(task as usize).filter(|last| last.0 == u64::from(flight.id)) {
+            last.2 = true;
+        }
+    }
+
+    fn shows_single_ios(&self) -> bool {
+        self.alone > self.together
+    }
 }
 
 impl Gatherer {
@@ -133,6 +170,7 @@ impl Gatherer {
             self.clock.add_time(now_ns);
             self.flight_entries[id].0 = self.task_number(flight);
             self.tasks[self.flight_entries[id].0 as usize].ios += 1;
+            self.plugs.queued(self.flight_entries[id].0, flight, now_ns);
         }
         let (number, queued) = self.flight_entries[id];
         let task = &mut self.tasks[number as usize];
@@ -153,7 +191,8 @@ impl Gatherer {
             Step::Submitted { blocked_ns } => (Kind::Submitted, blocked_ns),
             Step::Completed => (Kind::Completed, now_ns - flight.queue_ns),
             Step::GivenUp => (Kind::GivenUp, now_ns.saturating_sub(flight.queue_ns)),
-            Step::Inserted | Step::Issued | Step::Transferred | Step::Refused => return,
+            Step::Inserted | Step::Issued => return self.plugs.passed_on(number, flight),
+            Step::Transferred | Step::Refused => return,
         };
         let entry = self.add(Entry {
             kind,
@@ -214,9 +253,10 @@ pub(crate) fn gather(
         flight_entries: Vec::new(),
         failure: None,
         clock: TickEstimate::default(),
+        plugs: PlugEvidence::default(),
     };
     let mut devices: Vec<(Device, DeviceCounts)> = Vec::new();
-    let (mut has_plugs, mut first_ns, mut last_ns) = (false, None, 0);
+    let (mut has_plugs, mut first_ns, mut last_ns) = (recording.format().records_plugs(), None, 0);
     let begin_ns = lookahead.first().map_or(0, |event| event.time_ns);
     let mut lookahead_events = lookahead.into_iter();
     while let Some(event) = lookahead_events.next().map_or_else(|| recording.next_event(), |event| Ok(Some(event)))? {
@@ -261,7 +301,7 @@ pub(crate) fn gather(
         losses: recording.losses().clone(),
         has_only_requests,
         intervals,
-        has_plugs,
+        has_plugs: has_plugs || gatherer.plugs.shows_single_ios(),
         first_ns: first_ns.unwrap_or(0),
         last_ns,
         unfinished: flights.in_flight() as u64,

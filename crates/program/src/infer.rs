@@ -200,6 +200,11 @@ impl Program {
         self.store.steps(stream, self.streams[stream].reading())
     }
 
+    /// Whether the recorded kernel opened plugs for single I/Os.
+    pub(crate) fn has_lone_plugs(&self) -> bool {
+        self.store.has_lone_plugs
+    }
+
     pub(crate) fn steps_as(&self, stream: usize, reading: Reading) -> Steps {
         self.store.steps(stream, reading)
     }

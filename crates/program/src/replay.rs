@@ -201,7 +201,18 @@ impl Program {
         let (mode, speed) = (options.mode, options.speed);
         let tick_ns = self.tick.map_or(0, |tick| tick.length_ns);
         let steps = self.steps_as(stream, reading);
-        let records = StreamRecords { steps, mode, speed, mapping, is_background, is_direct, tick_ns, fixed_depth };
+        let has_lone_plugs = self.has_lone_plugs();
+        let records = StreamRecords {
+            steps,
+            mode,
+            speed,
+            mapping,
+            is_background,
+            is_direct,
+            has_lone_plugs,
+            tick_ns,
+            fixed_depth,
+        };
         let mut replay = Replay::new(Arc::new(records))?;
         replay.waits_on = Some(waits_on.into());
         let mut process = Process::new(&recorded.name, file, Pattern::default());
@@ -260,6 +271,8 @@ struct StreamRecords {
     mapping: ReplayMapping,
     is_background: bool,
     is_direct: bool,
+    /// Whether the recorded kernel opened plugs for single I/Os.
+    has_lone_plugs: bool,
     /// Length of a tick of the recording's clock, if it is coarse; otherwise 0.
     tick_ns: u64,
     fixed_depth: Option<FixedDepth>,
@@ -319,7 +332,13 @@ impl StreamRecords {
         if self.is_direct && flags.contains(BioFlags::SYNC) && io.op == Op::Write {
             flags = flags.with(BioFlags::IDLE);
         }
-        let (is_plugged, plug_goes_on) = (step.plug != Plug::None, step.plug == Plug::Within);
+        let is_plugged = match step.plug {
+            Plug::Lone => None,
+            // Where the recorded kernel plugged single I/Os, this one came another way.
+            Plug::None => (self.has_lone_plugs || self.is_background).then_some(false),
+            Plug::Within | Plug::Last | Plug::LastScheduled => Some(true),
+        };
+        let plug_goes_on = step.plug == Plug::Within;
         let when = self.fixed_depth.map_or(step.when, |fixed_depth| fixed_depth.when(number, step.at));
         Record {
             io,

@@ -22,6 +22,8 @@ pub enum Plug {
     Last,
     /// The last one under a plug that was flushed because its task went to sleep.
     LastScheduled,
+    /// The only one under its plug, which kernels from 6.10 to 7.1 open for direct I/O.
+    Lone,
 }
 
 /// One I/O of a stream.
@@ -163,7 +165,7 @@ fn decode(bytes: &[u8], waits: usize, reading: &Reading) -> Step {
         bytes: u32::from_le_bytes(*bytes[40..].first_chunk().expect("within the record")),
         flags: Flags::from_category(half(44)),
         priority: IoPriority(half(46)),
-        plug: [Plug::None, Plug::Within, Plug::Last, Plug::LastScheduled][usize::from(bytes[49] & 3)],
+        plug: [Plug::None, Plug::Within, Plug::Last, Plug::LastScheduled, Plug::Lone][usize::from(bytes[49] % 5)],
     }
 }
 
@@ -182,6 +184,7 @@ pub(crate) struct Writer {
     runs: Vec<StepRun>,
     /// For each run: bytes written, and bytes still buffered.
     parts: Vec<(u64, Vec<u8>)>,
+    has_lone_plugs: bool,
 }
 
 impl Writer {
@@ -196,10 +199,11 @@ impl Writer {
             })
             .collect();
         let parts = vec![(0, Vec::new()); runs.len()];
-        Ok(Writer { file: tempfile::tempfile()?, runs, parts })
+        Ok(Writer { file: tempfile::tempfile()?, runs, parts, has_lone_plugs: false })
     }
 
     pub(crate) fn add(&mut self, stream: usize, step: &Step, causes: &Causes) -> io::Result<()> {
+        self.has_lone_plugs |= step.plug == Plug::Lone;
         encode(step, causes, self.runs[stream].waits, &mut self.parts[stream].1);
         if self.parts[stream].1.len() >= BUFFER_BYTES { self.write(stream) } else { Ok(()) }
     }
@@ -216,7 +220,7 @@ impl Writer {
         for stream in 0..self.runs.len() {
             self.write(stream)?;
         }
-        Ok(Store { file: Arc::new(self.file), runs: self.runs })
+        Ok(Store { file: Arc::new(self.file), runs: self.runs, has_lone_plugs: self.has_lone_plugs })
     }
 }
 
@@ -225,6 +229,7 @@ impl Writer {
 pub(crate) struct Store {
     file: Arc<File>,
     runs: Vec<StepRun>,
+    pub(crate) has_lone_plugs: bool,
 }
 
 impl Store {

@@ -8,7 +8,7 @@ use crate::steps::{Causes, Plug, Step};
 use crate::stream::{Kind, Stream};
 
 /// If plugs are not recorded, I/Os that follow each other within this time count as plugged, ns (RP9).
-const PLUG_NS: u64 = 20_000;
+pub(crate) const PLUG_NS: u64 = 20_000;
 
 /// A task reaps completions this close to each other at once, ns, so the recording does not show which of them its next I/Os
 /// waited for.
@@ -31,6 +31,8 @@ pub(crate) struct StreamCursor {
     submitted_ns: Option<u64>,
     /// The last I/O, kept until it is known how its plug continues.
     last: Option<(Step, Causes)>,
+    /// Whether the one before it left its plug open.
+    has_open_plug: bool,
     pub(crate) is_plugged: bool,
     pub(crate) thinks: Histogram,
 }
@@ -78,11 +80,20 @@ impl StreamCursor {
         }
         self.outstanding += 1;
         self.submitted_ns = Some(step.at.0);
-        self.last.replace((step, causes))
+        let previous = self.take_last();
+        self.last = Some((step, causes));
+        previous
     }
 
+    /// The last I/O, whose plug is now known: one that is alone in it is the kernel's doing.
     pub(crate) fn take_last(&mut self) -> Option<(Step, Causes)> {
-        self.last.take()
+        let (mut last, causes) = self.last.take()?;
+        let is_last = matches!(last.plug, Plug::Last | Plug::LastScheduled);
+        if is_last && !self.has_open_plug {
+            last.plug = Plug::Lone;
+        }
+        self.has_open_plug = last.plug == Plug::Within;
+        Some((last, causes))
     }
 
     /// The number and time of the completion that the I/O queued now waited for; `None` if it follows the previous submission.

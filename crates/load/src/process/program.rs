@@ -21,8 +21,8 @@ pub(super) struct ProgramStream {
     is_submitting: bool,
     /// Whether the next I/O of the running call goes into the same plug.
     plug_goes_on: bool,
-    /// Whether the I/O in submission is plugged.
-    is_plugged: bool,
+    /// Whether the I/O in submission is plugged; `None` if that is up to the kernel.
+    is_plugged: Option<bool>,
     /// When its first I/O was issued.
     first_issued: Option<Instant>,
     /// Whether all its I/Os have been issued.
@@ -47,7 +47,7 @@ impl ProgramStream {
             submitted: Instant::ZERO,
             is_submitting: false,
             plug_goes_on: false,
-            is_plugged: false,
+            is_plugged: None,
             first_issued: None,
             has_issued_all: false,
             next: None,
@@ -77,10 +77,10 @@ impl ProgramStream {
 }
 
 impl RunningProcess {
-    /// Whether the I/O in submission is plugged, if it belongs to a recorded program.
+    /// Whether the I/O in submission is plugged, if it belongs to a recorded program that decides that itself.
     #[must_use]
     pub fn recorded_plug(&self) -> Option<bool> {
-        self.program.as_ref().map(|program| program.is_plugged)
+        self.program.as_ref().and_then(|program| program.is_plugged)
     }
 
     /// An I/O of a recorded program has completed: its latency ends now, and streams that wait for it are notified, even if its task
@@ -100,19 +100,19 @@ impl RunningProcess {
         }
         loop {
             let is_in_call = self.window.call_size() > 0;
+            // Without a plug that stays open, each I/O is a call of its own.
+            let has_open_plug = self.program.as_ref().is_some_and(|program| program.plug_goes_on);
             let due = self.prepare_next(now, flows);
             let due = match due {
-                StepDue::At(due) if due <= now && self.window.room() > 0 => return self.issue(now),
+                StepDue::At(due) if due <= now && self.window.room() > 0 && (!is_in_call || has_open_plug) => {
+                    return self.issue(now);
+                }
                 due => due,
             };
             if is_in_call {
                 return match due {
                     // The task is computing; its plug stays open.
-                    StepDue::At(due)
-                        if due > now && self.program.as_ref().is_some_and(|program| program.plug_goes_on) =>
-                    {
-                        Step::Wait(Some(due))
-                    }
+                    StepDue::At(due) if due > now && has_open_plug => Step::Wait(Some(due)),
                     _ => Step::EndCall,
                 };
             }
@@ -180,5 +180,5 @@ impl RunningProcess {
 }
 
 fn unplugged(when: When) -> ProgramStep {
-    ProgramStep { when, flags: BioFlags::NONE, is_plugged: false, plug_goes_on: false }
+    ProgramStep { when, flags: BioFlags::NONE, is_plugged: None, plug_goes_on: false }
 }

@@ -25,6 +25,14 @@ pub enum Format {
     Table(Box<Columns>),
 }
 
+impl Format {
+    /// Whether its recordings always show the plugs of tasks; the others do if their events were enabled.
+    #[must_use]
+    pub fn records_plugs(&self) -> bool {
+        matches!(self, Format::Blktrace | Format::Blkparse)
+    }
+}
+
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -5,7 +5,7 @@ use hoistway_answer::document::{
     JobSummary, RecordedSeries, RecordedStream, RecordingSummary, SelfCheck, SeriesSummary,
 };
 use hoistway_measure::Operation;
-use hoistway_program::{Class, Latency, Mode, Stream};
+use hoistway_program::{Class, Done, Latency, Mode, Stream};
 
 use super::Recorded;
 
@@ -118,11 +118,10 @@ impl Recorded {
             for operation in [Operation::Read, Operation::Write, Operation::Trim] {
                 let (mut ios, mut sum_ns, mut recorded_iops) = (0, 0.0, 0.0);
                 for stream in self.program.streams.iter().filter(|stream| stream.name == name) {
-                    let latency = latency_of(stream, operation);
-                    ios += latency.ios;
-                    sum_ns += latency.mean_ns * latency.ios as f64;
-                    let seconds = (stream.last_ns - stream.first_ns).max(1) as f64 / 1e9;
-                    recorded_iops += latency.ios as f64 / seconds;
+                    let (done, seconds) = recorded_figures(stream, operation, self.program.span_ns);
+                    ios += done.ios;
+                    sum_ns += done.mean_ns * done.ios as f64;
+                    recorded_iops += done.ios as f64 / seconds;
                 }
                 let Some((replayed_ns, replayed_iops)) = replayed_figures(&jobs, operation).filter(|_| ios > 0) else {
                     continue;
@@ -142,6 +141,28 @@ fn latency_of(stream: &Stream, operation: Operation) -> Latency {
         Operation::Trim => stream.discard_latency,
         Operation::Write | Operation::Sync => stream.write_latency,
     }
+}
+
+/// What a stream did in an operation, and in how many seconds: after the ramp, as in its replay. Of discards, which its slices do
+/// not tell from writes, and of a stream that ended before, all.
+fn recorded_figures(stream: &Stream, operation: Operation, span_ns: u64) -> (Done, f64) {
+    let mut done = Done::default();
+    let ramp = stream.over_time.len() / RAMP_SHARE;
+    if operation == Operation::Read || stream.discards.0 == 0 {
+        let (mut ios, mut sum_ns) = (0, 0.0);
+        for slice in stream.over_time.iter().skip(ramp) {
+            let part = if operation == Operation::Read { slice.reads } else { slice.writes };
+            ios += part.ios;
+            sum_ns += part.mean_ns * part.ios as f64;
+        }
+        done = Done { ios, mean_ns: sum_ns / ios.max(1) as f64 };
+    }
+    let mut first_ns = stream.first_ns.max(span_ns / RAMP_SHARE as u64);
+    if done.ios == 0 {
+        let latency = latency_of(stream, operation);
+        (done, first_ns) = (Done { ios: latency.ios, mean_ns: latency.mean_ns }, stream.first_ns);
+    }
+    (done, stream.last_ns.saturating_sub(first_ns).max(1) as f64 / 1e9)
 }
 
 /// The recorded I/O of some streams over time, without the ramp.
