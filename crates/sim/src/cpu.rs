@@ -462,6 +462,13 @@ impl Cpus {
         Nanos(self.submit.0 + self.extra_page_pin_time(task).0)
     }
 
+    /// How long a task that sleeps for `pause` takes from its alarm to its submission, in the mean and on an idle CPU. A recorded pause
+    /// contains it.
+    pub(crate) fn sleep_lead(&self, task: &Task, pause: Nanos) -> Nanos {
+        let exit = Nanos(self.idle_states.exit_max(pause).0 / 2);
+        self.complete + exit + self.wake.mean() + self.submission(task)
+    }
+
     /// CPU time to pin its pages beyond the first.
     #[inline]
     fn extra_page_pin_time(&self, task: &Task) -> Nanos {

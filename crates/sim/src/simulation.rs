@@ -451,7 +451,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     }
                     self.tasks[number as usize].call_ended(self.now);
                 }
-                NextAction::Wait(alarm) => {
+                NextAction::Wait(mut alarm) => {
+                    if let Some(at) = alarm.filter(|_| task.is_recorded && self.cpus.has_submission_cost()) {
+                        let pause = at.since(self.now);
+                        let lead = self.cpus.sleep_lead(task, pause);
+                        if pause <= lead.max(RUNNING_MAX) {
+                            return Some(pause);
+                        }
+                        alarm = Some(at - lead);
+                    }
                     // Invalidates an earlier alarm.
                     task.alarm_setting = task.alarm_setting.wrapping_add(1);
                     let event = Event::new(Kind::Task, number).with_setting(task.alarm_setting);
@@ -504,6 +512,9 @@ fn wake(now: Instant, task: &mut Task, cpus: &mut Cpus, events: &mut EventQueue)
         }
     }
 }
+
+/// In a pause of a recorded program that is no longer than this, its task computes; in a longer one it sleeps.
+const RUNNING_MAX: Nanos = Nanos::from_micros(50);
 
 /// Whether a system call that submits this many I/Os of a raw device opens a plug around them (BL-10 to BL-12).
 fn opens_plug(plug_use: PlugUse, count: usize) -> bool {

@@ -29,6 +29,10 @@ impl Span {
         Nanos(self.least.0 + self.count - 1)
     }
 
+    pub(crate) fn mean(self) -> Nanos {
+        Nanos(self.least.0 + (self.count - 1) / 2)
+    }
+
     #[inline]
     pub(crate) fn draw(self, random: &mut Xoshiro256PlusPlus) -> Nanos {
         if self.count == 1 {

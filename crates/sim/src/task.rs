@@ -73,7 +73,7 @@ pub(crate) struct Task {
     /// Outstanding parts of the I/O in each slot that the process has used: its bio may be split.
     parts: Vec<Parts>,
     /// Whether it replays a stream of a recorded program.
-    is_recorded: bool,
+    pub(crate) is_recorded: bool,
     /// Whether its I/O is buffered.
     pub(crate) is_buffered: bool,
     /// Whether its call continues when it is woken, or in its next step.

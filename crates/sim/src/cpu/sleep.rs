@@ -35,7 +35,7 @@ impl IdleStates {
 
     /// Longest exit latency after this idle time.
     #[inline]
-    fn exit_max(&self, idle: Nanos) -> Nanos {
+    pub(super) fn exit_max(&self, idle: Nanos) -> Nanos {
         // Deeper states have longer exits. The loop has no branches, because idle times are unpredictable.
         let paid = self.0.iter().map(|state| if idle >= state.after { state.exit_max } else { Nanos::ZERO });
         paid.fold(Nanos::ZERO, Nanos::max)
