@@ -251,7 +251,8 @@ fn replayed(from: &RecordingWithQueue, to: &RecordingWithQueue, changes: &[Chang
     for process in &mut load.processes {
         process.schedule.ramp = hoistway_blk::ground::Nanos::ZERO;
     }
-    let host = Host::builtin("instant")?;
+    let host =
+        Host::of_recording(from.program.reaction_ns, from.program.cpus.and_then(|cpus| u16::try_from(cpus).ok()));
     let scenario = Scenario {
         workload: &load,
         devices: vec![&to.preset],

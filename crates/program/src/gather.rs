@@ -55,6 +55,8 @@ pub(crate) struct GatheredRecording {
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
     pub(crate) unfinished: u64,
+    /// One more than the highest number of a CPU with an event.
+    pub(crate) cpus: Option<u32>,
     /// The recording's clock, if it is coarse.
     pub(crate) tick: Option<CoarseClock>,
 }
@@ -257,6 +259,7 @@ pub(crate) fn gather(
     };
     let mut devices: Vec<(Device, DeviceCounts)> = Vec::new();
     let (mut has_plugs, mut first_ns, mut last_ns) = (recording.format().records_plugs(), None, 0);
+    let mut cpus = 0;
     let begin_ns = lookahead.first().map_or(0, |event| event.time_ns);
     let mut lookahead_events = lookahead.into_iter();
     while let Some(event) = lookahead_events.next().map_or_else(|| recording.next_event(), |event| Ok(Some(event)))? {
@@ -270,6 +273,7 @@ pub(crate) fn gather(
         }
         first_ns.get_or_insert(event.time_ns);
         last_ns = event.time_ns;
+        cpus = cpus.max(event.cpu + 1);
         flights.take(&event, &mut |step, flight| {
             gatherer.step(step, flight, event.time_ns);
             if let Some(intervals) = &mut intervals {
@@ -305,6 +309,7 @@ pub(crate) fn gather(
         first_ns: first_ns.unwrap_or(0),
         last_ns,
         unfinished: flights.in_flight() as u64,
+        cpus: recording.format().records_cpus().then_some(cpus),
         tick: gatherer.clock.coarse(),
     })
 }

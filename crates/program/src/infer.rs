@@ -25,6 +25,10 @@ use crate::waits::BurstOverlaps;
 
 /// Maximum size of a device in Linux, whose sizes in bytes are signed 64-bit numbers.
 const END_BYTES_MAX: u64 = i64::MAX as u64;
+/// A stream with fewer I/Os that waited for completions does not show how soon its machine reacts.
+const REACTIONS_MIN: u64 = 50;
+/// A task that submits again within this time after a completion has not slept in between.
+const RUNNING_NS: u64 = 50_000;
 /// The expected part of the error if a recording has several devices.
 pub const NAME_DEVICE: &str = "one device: name it";
 
@@ -91,6 +95,11 @@ pub struct Program {
     pub recorded_under: Option<&'static str>,
     /// Whether most requests were inserted into a scheduler, so it was not `none`.
     pub was_scheduled: bool,
+    /// CPUs of the recorded machine that events show; `None` if they name none.
+    pub cpus: Option<u32>,
+    /// How soon after a completion a task submitted what waited for it, in nanoseconds: a tenth of those that it did not sleep
+    /// for were sooner. `None` if no task waits so.
+    pub reaction_ns: Option<u64>,
     /// The recording's clock, if it is coarse (RP32).
     pub tick: Option<CoarseClock>,
     /// The end of the highest I/O, in bytes.
@@ -178,6 +187,8 @@ impl Program {
             has_completions: device_counts.completed > 0,
             recorded_under,
             was_scheduled: 2 * device_counts.inserted > device_counts.issued,
+            cpus: gathered.cpus,
+            reaction_ns: findings.reaction_ns,
             tick: gathered.tick,
             end_bytes: findings.end_bytes,
             slices,
@@ -263,6 +274,7 @@ struct StreamFindings {
     write_latency: Vec<Histogram>,
     end_sectors: Vec<u64>,
     end_bytes: u64,
+    reaction_ns: Option<u64>,
     start_ns: u64,
 }
 
@@ -286,6 +298,7 @@ impl StreamFindings {
             end_sectors: vec![u64::MAX; count],
             streams,
             end_bytes: 0,
+            reaction_ns: None,
             start_ns: gathered.first_ns,
         }
     }
@@ -452,6 +465,10 @@ impl StreamFindings {
             }
             let thinks = &cursor.thinks;
             self.streams[stream].think_ns = (thinks.count() > 0).then(|| thinks.quantile_ns(0.5));
+            if thinks.count() >= REACTIONS_MIN {
+                let reaction_ns = Some(thinks.quantile_ns(0.1)).filter(|&reaction_ns| reaction_ns <= RUNNING_NS);
+                self.reaction_ns = [self.reaction_ns, reaction_ns].into_iter().flatten().min();
+            }
         }
         writer.finish()
     }

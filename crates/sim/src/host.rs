@@ -324,6 +324,36 @@ impl Host {
         FORMAT.builtin_text(name)
     }
 
+    /// The host of a recording. Its events contain what its machine needed, so that only the order of simultaneous events depends on
+    /// it: a machine like `server` that is always awake, with all times in proportion if its tasks submitted sooner after a completion
+    /// (`reaction_ns`) than that one's can.
+    #[must_use]
+    pub fn of_recording(reaction_ns: Option<u64>, cpus: Option<u16>) -> Host {
+        let server = Host::builtin(Host::DEFAULT).expect("it is built in");
+        let slowest_ns = server.complete_ns + server.wake_ns[1] + server.submit_ns;
+        let scaled = |ns: u64| reaction_ns.map_or(ns, |reaction_ns| ns * reaction_ns.min(slowest_ns) / slowest_ns);
+        Host {
+            name: "recorded".to_owned(),
+            description:
+                "the machine of the recording: times of `server`, at most those that the recording shows; always awake"
+                    .to_owned(),
+            cpus: cpus.map(|cpus| cpus.clamp(1, CPUS_MAX)),
+            submit_ns: scaled(server.submit_ns),
+            complete_ns: scaled(server.complete_ns),
+            redirect_ns: scaled(server.redirect_ns),
+            wake_ns: server.wake_ns.map(scaled),
+            switch_ns: server.switch_ns.map(scaled),
+            sections_ns: server.sections_ns.iter().map(|(name, ns)| (name.clone(), scaled(*ns))).collect(),
+            beside_ns: scaled(server.beside_ns),
+            handover_ns: scaled(server.handover_ns),
+            waiter_ns: scaled(server.waiter_ns),
+            worker_ns: server.worker_ns.map(scaled),
+            idle_ns: Vec::new(),
+            sources: BTreeMap::new(),
+            ..server
+        }
+    }
+
     /// The names of the built-in profiles.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         FORMAT.builtin.iter().map(|(name, _)| *name)

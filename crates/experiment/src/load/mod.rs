@@ -19,6 +19,7 @@ use hoistway_program::Change;
 use hoistway_sim::Host;
 use hoistway_trace::summary;
 
+use crate::comparison::Profile;
 use crate::comparison::environment::{CallerEnvironment, Options};
 use crate::comparison::error::{About as _, Error, Fault};
 use crate::comparison::fields::Field;
@@ -153,10 +154,12 @@ impl Load {
         scenario_focus.or_else(|| self.rates.as_ref().and_then(Rates::focus))
     }
 
-    /// The host if none is named. For a recording it is one without CPU costs, since the gaps of a recording already
-    /// contain the CPU time of its machine.
-    pub(crate) fn default_host(&self) -> &'static str {
-        if self.recorded.is_some() { "instant" } else { Host::DEFAULT }
+    /// The host if none is named: for a recording the one that it shows.
+    pub(crate) fn default_host(&self) -> Profile {
+        match &self.recorded {
+            Some(recorded) => Profile::Text { name: "recorded".to_owned(), text: recorded.host_profile() },
+            None => Profile::from(Host::DEFAULT),
+        }
     }
 
     /// The processes of the load, on a host with this number of CPUs and this much memory.

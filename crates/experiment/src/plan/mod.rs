@@ -233,7 +233,7 @@ fn setups(options: &Options<'_>, load: &Load) -> Result<Vec<Setup>, Error> {
     }
     let requested = options.comparison;
     let in_guests = !crate::plan::guests::requested_schedulers(options, load.guest_schedulers())?.is_empty();
-    let hosts = or_default(&requested.hosts, Profile::from(if in_guests { "vm" } else { load.default_host() }));
+    let hosts = or_default(&requested.hosts, if in_guests { Profile::from("vm") } else { load.default_host() });
     let devices = or_default(&requested.devices, Devices::default());
     let kernels = match &requested.kernels[..] {
         [] => vec![KernelOption::from(Kernel::DEFAULT)],

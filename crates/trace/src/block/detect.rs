@@ -31,6 +31,12 @@ impl Format {
     pub fn records_plugs(&self) -> bool {
         matches!(self, Format::Blktrace | Format::Blkparse)
     }
+
+    /// Whether its events name the CPU on which they happened.
+    #[must_use]
+    pub fn records_cpus(&self) -> bool {
+        matches!(self, Format::Blktrace | Format::Blkparse | Format::TracefsText)
+    }
 }
 
 impl fmt::Display for Format {

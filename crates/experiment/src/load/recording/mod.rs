@@ -19,6 +19,7 @@ use hoistway_load::Load;
 use hoistway_program::{
     Alternative, Change, Class, Kind, Options as InferOptions, Program, ReplayOptions, Stream, Stretch,
 };
+use hoistway_sim::Host;
 use hoistway_trace::block::Recording;
 
 use crate::comparison::environment::Options;
@@ -87,6 +88,14 @@ impl Recorded {
             recorded_under,
             host,
         }))
+    }
+
+    /// The profile of its machine.
+    pub(crate) fn host_profile(&self) -> String {
+        let online = self.host.as_ref().map(|host| host.cpus).filter(|&cpus| cpus > 0);
+        let cpus = online.or(self.program.cpus).map(|cpus| u16::try_from(cpus).unwrap_or(u16::MAX));
+        let host = Host::of_recording(self.program.reaction_ns, cpus);
+        toml::to_string(&host).expect("a profile is TOML")
     }
 
     /// The device class that the recording suggests.
