@@ -61,7 +61,7 @@ fn used_too_early(root: &Path) -> Vec<(String, String)> {
 #[test]
 fn everything_named_in_documents_exists() {
     let root = crates().join("..").canonicalize().unwrap();
-    let of_the_house = ["ARCHITECTURE.md", "docs/decisions.md"];
+    let of_the_house = ["ARCHITECTURE.md", "docs/internals/decisions.md"];
     let lost: Vec<String> = documents::ending(&root, ".md")
         .iter()
         .flat_map(|document| documents::lost(&root, document, of_the_house.contains(&document.as_str())))
@@ -98,7 +98,7 @@ fn a_crate_uses_only_those_above_it_in_the_table() {
 #[test]
 fn every_documented_fault_names_tests_that_exist() {
     let root = crates().join("..").canonicalize().unwrap();
-    let document = std::fs::read_to_string(root.join("docs/testing.md")).unwrap();
+    let document = std::fs::read_to_string(root.join("docs/internals/testing.md")).unwrap();
     let sources: Vec<String> =
         documents::ending(&root, ".rs").iter().map(|path| std::fs::read_to_string(root.join(path)).unwrap()).collect();
     let names: HashSet<&str> = sources.iter().flat_map(|source| faults::tests(source)).collect();
