@@ -1,5 +1,8 @@
 //! Result documents and their evaluation: statistics, verdicts, diffs and advice. All of it is data; no clock, no I/O.
 //!
+//! Used by: crates `experiment`, `render`, `hoistway`, `real`, `evidence`.
+//! Tests: `crates/answer/src/` (in its files), `crates/answer/tests/`.
+//!
 //! The result document ([`document`]) is the stored form, with everything needed to repeat its runs. An [`Analysis`] groups its
 //! figures into variants, rows and differences. [`verdict`], [`tuning`], [`diff`] and [`advice`] are derived from it.
 

@@ -1,5 +1,8 @@
 //! Measurements of processes: latency histograms, time series, logs, results ([`ProcessResult`]) and fio's JSON ([`fio`]). The crate
 //! reads no clock and does no I/O.
+//!
+//! Used by: crates `answer`, `render`, `experiment`, `evidence`, `load` and others.
+//! Tests: `crates/measure/src/` (in its files), `crates/measure/tests/`.
 
 mod direction;
 mod disk;

@@ -1,5 +1,8 @@
 //! Infers from a recording the program that made it, which does not change under another scheduler.
 //!
+//! Used by: crates `experiment`, `hoistway`, `evidence`.
+//! Tests: `crates/program/src/` (in its files), `crates/program/tests/`.
+//!
 //! Recorded arrival times depend on how fast the recorded scheduler and device completed I/Os. [`Program::infer`] finds the
 //! cause: streams of I/Os, how many I/Os each keeps outstanding, its think time after a completion, and which streams wait for
 //! each other; with the evidence, and with alternatives where the recording does not decide.

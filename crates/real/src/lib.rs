@@ -1,5 +1,8 @@
 //! Experiments in real time: a fio job file under several schedulers on a file, a disk, memory or a simulated device.
 //!
+//! Used by: crate `hoistway`.
+//! Tests: `crates/hoistway/tests/cli/run.rs`, `crates/hoistway/tests/machine/verify.rs`.
+//!
 //! A [`RealExperiment`] describes the load, the schedulers and the target. A [`RealPlan`] is a checked experiment; its
 //! [`run`](RealPlan::run) returns the same kind of result document as a comparison in virtual time. Errors name the field at
 //! fault.

@@ -1,5 +1,8 @@
 //! Virtual time: tasks on modelled CPUs put load on the block layer over device models, in one event loop.
 //!
+//! Used by: crates `experiment`, `hoistway`, `calibrate`, `evidence`, `observed`.
+//! Tests: `crates/sim/src/` (in its files), `crates/sim/tests/`.
+//!
 //! * [`run`] simulates one load under one scheduler; same seed, same bits.
 //! * One run is single-threaded; independent runs can run in parallel.
 //!

@@ -1,5 +1,8 @@
 //! Common parts of Hoistway's programs: [outputs](output), [text that is safe for terminals](printable), [input
 //! files](mod@files), [help texts](help), and [exit status](Ending).
+//!
+//! Used by: crates `hoistway`, `evidence`.
+//! Tests: `crates/terminal/src/` (in its files), `crates/hoistway/tests/cli/`.
 
 mod ending;
 pub mod files;

@@ -1,5 +1,8 @@
 //! Readers and writers for recordings of block I/O.
 //!
+//! Used by: crates `evidence`, `program`, `experiment`, `hoistway`, `linux`.
+//! Tests: `crates/trace/src/` (in its files), `crates/trace/tests/`.
+//!
 //! Each group of formats is an independent module:
 //!
 //! * [`iosched`]: recordings of a running kernel that include the scheduler's decisions, for conformance tests.

@@ -1,5 +1,8 @@
 //! A SATA SSD that is limited by its command stage: the smallest model that explains a published benchmark.
 //!
+//! Used by: `preset`.
+//! Tests: below, `crates/device/src/ssd/debt.rs`, `crates/device/tests/conservation.rs`, `crates/device/tests/exact_disks.rs`.
+//!
 //! Its parts:
 //! 1. **One serial stage**, first come, first served, for controller and link. It determines the throughput, whatever
 //!    the queue depth. The time of the stage includes the transfer of the first 4 KiB; longer transfers occupy it

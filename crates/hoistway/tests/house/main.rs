@@ -3,6 +3,7 @@
 mod documents;
 mod faults;
 mod fields;
+mod fronts;
 mod levels;
 mod modules;
 mod names;
@@ -113,6 +114,72 @@ fn a_test_that_is_named_and_does_not_exist_is_found() {
     let table = "## Faults and their tests\n\n| fault | required | tests |\n| --- | --- | --- |\n| a | b | `is_there`, `is_no_test` |\n| c | d | - |\n";
     let exists = |name: &str| faults::tests(source).contains(&name);
     assert_eq!(faults::missing(table, exists), ["a: is_no_test", "c: no test"]);
+}
+
+/// Modules whose first lines do not name users and tests yet.
+const WITHOUT_A_FRONT: [&str; 4] =
+    ["crates/cgroup/", "crates/evidence/", "crates/experiment/src/plan/", "crates/sim/src/throttling.rs"];
+
+#[test]
+fn first_lines_of_modules_name_users_and_tests_that_exist() {
+    let root = crates().join("..").canonicalize().unwrap();
+    let mut sources = fronts::Sources::of(&root);
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for name in table_of_crates().iter().filter(|name| crates().join(name).join("src/lib.rs").is_file()) {
+        let library = fronts::Library::read(&root, name);
+        for (module, file) in library.fronts() {
+            let errors = library.errors(module, &mut sources);
+            let is_listed = WITHOUT_A_FRONT.iter().any(|listed| file.starts_with(listed));
+            match (is_listed, errors.is_empty()) {
+                (true, true) => wrong.push(format!("{file}: is right, and listed as without a front")),
+                (true, false) => {}
+                (false, _) => wrong.extend(errors),
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 200, "only {seen} modules were found");
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn lines_of_a_front_that_are_missing_or_wrong_are_found() {
+    use fronts::User::{Crate, Module, Program};
+
+    let front = "//! A thing,\n//! with a rule.\n//!\n//! Used by: `a`, `b::c`; crates `d`; the program `e-f`.\n//! Tests: below.\n\nuse x;\n";
+    let (used, tests) = fronts::lines(front).unwrap();
+    assert_eq!(tests, "below.");
+    assert_eq!(fronts::users(used), [Module("a"), Module("b::c"), Crate("d"), Program("e-f")]);
+    for other in ["", "//! A thing.\n", "//! A thing.\n//!\n//! Why.\n//!\n//! Used by: `a`.\n//! Tests: below.\n"] {
+        assert_eq!(fronts::lines(other), None, "{other}");
+    }
+    let source = "pub(crate) const fn a() {}\n    pub b: u8,\npub use x::y;\nfn c() {}\npublic d;\n";
+    let names = fronts::public_names(source);
+    assert_eq!(names.into_iter().collect::<Vec<_>>(), ["a", "b"]);
+}
+
+#[test]
+fn a_front_that_names_a_module_that_does_not_use_it_or_a_file_without_tests_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("crates/thing/src");
+    std::fs::create_dir_all(&source).unwrap();
+    let write = |file: &str, text: &str| std::fs::write(source.join(file), text).unwrap();
+    write("lib.rs", "mod a; mod b; mod c;");
+    write("b.rs", "use crate::a::A;");
+    write("c.rs", "");
+    let errors_of = |front: &str| {
+        write("a.rs", &format!("//! A.\n//!\n{front}\n\npub struct A;\n"));
+        let library = fronts::Library::read(folder.path(), "thing");
+        let errors = library.errors(&["a".to_owned()], &mut fronts::Sources::of(folder.path()));
+        errors.into_iter().map(|error| error.replace("crates/thing/src/a.rs: ", "")).collect::<Vec<_>>()
+    };
+    let test = "//! Tests: below.\n\n#[test]\nfn t() {}";
+    assert_eq!(errors_of(&format!("//! Used by: `b`.\n{test}")), [""; 0]);
+    assert_eq!(errors_of(&format!("//! Used by: `c`; crate `d`.\n{test}")), ["Module(\"c\")", "Crate(\"d\")"]);
+    assert_eq!(errors_of("//! Used by: `b`.\n//! Tests: `crates/thing/src/c.rs`."), ["crates/thing/src/c.rs"]);
+    assert_eq!(errors_of("//! Used by: `b`.\n//! Tests: below."), ["no test below"]);
+    assert_eq!(errors_of("//! Used by: all.\n//! Tests: some."), ["no user", "no test"]);
+    assert_eq!(errors_of("//! Why.").len(), 1);
 }
 
 #[test]
