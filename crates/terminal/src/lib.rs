@@ -3,6 +3,12 @@
 //!
 //! Used by: crates `hoistway`, `evidence`.
 //! Tests: `crates/terminal/src/` (in its files), `crates/hoistway/tests/cli/`.
+//!
+//! ```
+//! use hoistway_terminal::printable;
+//!
+//! assert_eq!(printable::text("disk\u{1b}[2J"), "disk\u{241b}[2J");
+//! ```
 
 mod ending;
 pub mod files;
