@@ -70,6 +70,23 @@ fn everything_named_in_documents_exists() {
     assert_eq!(lost, [""; 0], "named in a document and not there");
 }
 
+/// A page is in the index of its folder, or in that of all documents.
+#[test]
+fn every_page_of_the_documents_is_in_an_index() {
+    let root = crates().join("..").canonicalize().unwrap();
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let pages = documents::ending(&root, ".md").into_iter().filter(|page| page.starts_with("docs/"));
+    let is_missing = |page: &String| {
+        let (folder, name) = page.rsplit_once('/').unwrap();
+        let own = format!("{folder}/README.md");
+        let is_in_own = name != "README.md" && root.join(&own).is_file() && read(&own).contains(&format!("]({name})"));
+        let path = page.strip_prefix("docs/").unwrap();
+        path != "README.md" && !is_in_own && !read("docs/README.md").contains(&format!("]({path})"))
+    };
+    let missing: Vec<String> = pages.filter(is_missing).collect();
+    assert_eq!(missing, [""; 0], "pages that no index names");
+}
+
 /// The crates of the table in ARCHITECTURE.md, in its order.
 fn table_of_crates() -> Vec<String> {
     let page = std::fs::read_to_string(crates().join("../ARCHITECTURE.md")).unwrap();
