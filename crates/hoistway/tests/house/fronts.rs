@@ -102,9 +102,9 @@ pub(crate) struct Library<'a> {
 }
 
 impl<'a> Library<'a> {
-    pub(crate) fn read(root: &'a Path, name: &str) -> Self {
+    /// Reads the texts of the modules of a crate.
+    pub(crate) fn read(root: &'a Path, name: &str, modules: &Modules) -> Self {
         let source = root.join("crates").join(name).join("src");
-        let modules = Modules::read(&source.join(ROOT));
         let file = |path: &ModulePath| -> (String, String) {
             let folder: PathBuf = path.iter().collect();
             let choices = [folder.with_extension("rs"), folder.join("mod.rs"), PathBuf::from(ROOT)];

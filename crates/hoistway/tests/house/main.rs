@@ -9,41 +9,51 @@ mod modules;
 mod names;
 mod rings;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use modules::Modules;
 
 /// The folder of all crates.
 fn crates() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// The modules of each crate with this root file, by the name of the crate.
+fn modules_below(file: &str) -> BTreeMap<String, Modules> {
+    let folders = std::fs::read_dir(crates()).unwrap().map(|entry| entry.unwrap().path());
+    let roots = folders.filter(|folder| folder.join("src").join(file).is_file());
+    let name = |folder: &Path| folder.file_name().unwrap().to_string_lossy().into_owned();
+    roots.map(|folder| (name(&folder), Modules::read(&folder.join("src").join(file)))).collect()
+}
+
+/// The modules of each library.
+static LIBRARIES: LazyLock<BTreeMap<String, Modules>> = LazyLock::new(|| modules_below("lib.rs"));
+
 /// The modules of a crate are in layers: no two modules of the same folder use each other, directly or indirectly.
 #[test]
 fn no_crate_has_a_ring_of_modules() {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(crates()).unwrap() {
-        let folder = entry.unwrap().path();
-        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-        for file in ["lib.rs", "main.rs"].map(|file| folder.join("src").join(file)) {
-            if file.is_file() {
-                let modules = modules::Modules::read(&file);
-                found.extend(rings::of(&modules).into_iter().map(|ring| format!("{name}: {ring}")));
-            }
-        }
-    }
+    let programs = modules_below("main.rs");
+    let found: Vec<String> = LIBRARIES
+        .iter()
+        .chain(&programs)
+        .flat_map(|(name, modules)| rings::of(modules).into_iter().map(move |ring| format!("{name}: {ring}")))
+        .collect();
     assert!(found.is_empty(), "rings of modules:\n{}", found.join("\n"));
 }
 
 /// The folders of the block layer and of the server, read in order, use nothing before it has been explained.
 #[test]
 fn the_folders_of_the_block_layer_and_of_the_server_stand_in_the_order_of_the_way() {
-    for root in ["blk/src/lib.rs", "serve/src/lib.rs"] {
-        assert_eq!(used_too_early(&crates().join(root)), [], "{root}: (user, used): what is used stands further down");
+    for name in ["blk", "serve"] {
+        assert_eq!(used_too_early(name), [], "{name}: (user, used): what is used stands further down");
     }
 }
 
-/// Uses of modules of this root that are declared further down, except by tests.
-fn used_too_early(root: &Path) -> Vec<(String, String)> {
+/// Uses of modules of this crate's root that are declared further down, except by tests.
+fn used_too_early(name: &str) -> Vec<(String, String)> {
+    let root = crates().join(name).join("src/lib.rs");
     let file = syn::parse_file(&std::fs::read_to_string(root).unwrap()).unwrap();
     let way: Vec<String> = file
         .items
@@ -51,7 +61,7 @@ fn used_too_early(root: &Path) -> Vec<(String, String)> {
         .filter_map(|item| if let syn::Item::Mod(module) = item { Some(module.ident.to_string()) } else { None })
         .collect();
     let place = |module: &str| way.iter().position(|name| name == module).expect("a module of the root");
-    rings::by_folder(&modules::Modules::read(root))[&Vec::new()]
+    rings::by_folder(&LIBRARIES[name])[&Vec::new()]
         .iter()
         .filter(|(user, used)| place(user) < place(used))
         .cloned()
@@ -142,8 +152,8 @@ fn first_lines_of_modules_name_users_and_tests_that_exist() {
     let root = crates().join("..").canonicalize().unwrap();
     let mut sources = fronts::Sources::of(&root);
     let (mut wrong, mut seen) = (Vec::new(), 0);
-    for name in table_of_crates().iter().filter(|name| crates().join(name).join("src/lib.rs").is_file()) {
-        let library = fronts::Library::read(&root, name);
+    for (name, modules) in LIBRARIES.iter() {
+        let library = fronts::Library::read(&root, name, modules);
         for (module, file) in library.fronts() {
             let errors = library.errors(module, &mut sources);
             let is_listed = WITHOUT_A_FRONT.iter().any(|listed| file.starts_with(listed));
@@ -186,7 +196,7 @@ fn a_front_that_names_a_module_that_does_not_use_it_or_a_file_without_tests_is_f
     write("c.rs", "");
     let errors_of = |front: &str| {
         write("a.rs", &format!("//! A.\n//!\n{front}\n\npub struct A;\n"));
-        let library = fronts::Library::read(folder.path(), "thing");
+        let library = fronts::Library::read(folder.path(), "thing", &Modules::read(&source.join("lib.rs")));
         let errors = library.errors(&["a".to_owned()], &mut fronts::Sources::of(folder.path()));
         errors.into_iter().map(|error| error.replace("crates/thing/src/a.rs: ", "")).collect::<Vec<_>>()
     };
@@ -201,7 +211,7 @@ fn a_front_that_names_a_module_that_does_not_use_it_or_a_file_without_tests_is_f
 
 #[test]
 fn a_module_ring_through_folders_and_reexports_is_found() {
-    let modules = modules::Modules::of(&[
+    let modules = Modules::of(&[
         ("", "mod a; mod b; mod c; pub use b::Thing;"),
         ("a", "use crate::Thing; pub struct Here;"),
         ("b", "mod inner; pub use inner::Thing;"),
@@ -215,7 +225,7 @@ fn a_module_ring_through_folders_and_reexports_is_found() {
 
 #[test]
 fn module_tests_and_uses_of_a_parent_make_no_module_ring() {
-    let modules = modules::Modules::of(&[
+    let modules = Modules::of(&[
         ("", "mod a; mod b; pub struct Root;"),
         ("a", "use super::Root; #[cfg(test)] mod tests { use crate::b::There; }"),
         ("b", "use crate::a; pub struct There;"),
