@@ -76,6 +76,11 @@ pub(crate) fn public_names(source: &str) -> BTreeSet<&str> {
         .collect()
 }
 
+/// Names of the functions that a source text defines.
+fn functions(source: &str) -> impl Iterator<Item = &str> {
+    source.split("fn ").skip(1).filter_map(|rest| words(rest).next())
+}
+
 /// All source texts below a folder, joined.
 fn text_below(folder: &Path) -> String {
     let Ok(entries) = fs::read_dir(folder) else { return String::new() };
@@ -131,15 +136,23 @@ impl<'a> Library<'a> {
         self.texts(module).flat_map(public_names).collect()
     }
 
-    /// Whether another module names this one in a path, or calls a function that this one adds to a type of a third.
-    fn is_used_by_module(&self, module: &[String], names: &BTreeSet<&str>, user: &str) -> bool {
+    /// Whether another module names this one in a path, or calls a function that only this one has, such as one that it adds to a type
+    /// of a third.
+    fn is_used_by_module(&self, module: &[String], user: &str) -> bool {
         let user: ModulePath = user.split("::").filter(|part| *part != ROOT).map(str::to_owned).collect();
         let is_user = |path: &ModulePath| {
             !path.starts_with(module) && if user.is_empty() { path.is_empty() } else { path.starts_with(&user) }
         };
-        let in_paths = self.uses.iter().any(|(from, to)| is_user(from) && to.starts_with(module));
-        let is_called = |text: &str| words(text).any(|word| word.contains('_') && names.contains(word));
-        in_paths || self.files.iter().any(|(path, (_, text))| is_user(path) && is_called(text))
+        let is_in_paths = || self.uses.iter().any(|(from, to)| is_user(from) && to.starts_with(module));
+        let is_called = || {
+            let others = self.files.iter().filter(|(path, _)| !path.starts_with(module));
+            let other_functions: HashSet<&str> = others.flat_map(|(_, (_, text))| functions(text)).collect();
+            let own: HashSet<&str> =
+                self.texts(module).flat_map(functions).filter(|name| !other_functions.contains(name)).collect();
+            let mut users = self.files.iter().filter(|(path, _)| is_user(path));
+            users.any(|(_, (_, text))| words(text).any(|word| own.contains(word)))
+        };
+        is_in_paths() || is_called()
     }
 
     /// Errors in the front of a module.
@@ -153,7 +166,7 @@ impl<'a> Library<'a> {
         let names = self.names(module);
         for user in &users {
             let is_used = match user {
-                User::Module(name) => self.is_used_by_module(module, &names, name),
+                User::Module(name) => self.is_used_by_module(module, name),
                 User::Crate(name) => sources.mention(&format!("crates/{name}/src"), &names),
                 User::Program(name) => sources.mention(&format!("crates/{}/src/bin/{name}", self.name), &names),
             };

@@ -191,17 +191,18 @@ fn a_front_that_names_a_module_that_does_not_use_it_or_a_file_without_tests_is_f
     let source = folder.path().join("crates/thing/src");
     std::fs::create_dir_all(&source).unwrap();
     let write = |file: &str, text: &str| std::fs::write(source.join(file), text).unwrap();
-    write("lib.rs", "mod a; mod b; mod c;");
+    write("lib.rs", "mod a; mod b; mod c; mod d;");
     write("b.rs", "use crate::a::A;");
-    write("c.rs", "");
+    write("c.rs", "fn f(d: D) { d.new(1); }");
+    write("d.rs", "fn f(d: D) { d.in_a(1); }");
     let errors_of = |front: &str| {
-        write("a.rs", &format!("//! A.\n//!\n{front}\n\npub struct A;\n"));
+        write("a.rs", &format!("//! A.\n//!\n{front}\n\npub struct A;\nimpl D {{ pub fn in_a(&self, c: u8) {{}} }}\n"));
         let library = fronts::Library::read(folder.path(), "thing", &Modules::read(&source.join("lib.rs")));
         let errors = library.errors(&["a".to_owned()], &mut fronts::Sources::of(folder.path()));
         errors.into_iter().map(|error| error.replace("crates/thing/src/a.rs: ", "")).collect::<Vec<_>>()
     };
     let test = "//! Tests: below.\n\n#[test]\nfn t() {}";
-    assert_eq!(errors_of(&format!("//! Used by: `b`.\n{test}")), [""; 0]);
+    assert_eq!(errors_of(&format!("//! Used by: `b`, `d`.\n{test}")), [""; 0]);
     assert_eq!(errors_of(&format!("//! Used by: `c`; crate `d`.\n{test}")), ["Module(\"c\")", "Crate(\"d\")"]);
     assert_eq!(errors_of("//! Used by: `b`.\n//! Tests: `crates/thing/src/c.rs`."), ["crates/thing/src/c.rs"]);
     assert_eq!(errors_of("//! Used by: `b`.\n//! Tests: below."), ["no test below"]);
