@@ -1,4 +1,7 @@
 //! Consistency check of a result document against its own runs: detects files that were truncated or edited.
+//!
+//! Used by: `tuning`.
+//! Tests: `crates/answer/tests/integrity.rs`.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,8 @@
 //! Conditions on figures: a comparison fails if one holds, and a search requires that its conditions hold.
 //!
+//! Used by: `objective`; crates `experiment`, `hoistway`.
+//! Tests: below, `crates/answer/tests/integrity.rs`.
+//!
 //! ```text
 //! backends:read:p99 > 2ms            a value with its unit
 //! wal:sync:p95 <= 1.5*default        1.5 times the figure under the kernel's default, on the same setup

@@ -1,4 +1,7 @@
 //! Figures: the metrics by which schedulers are compared.
+//!
+//! Used by: `verdict`, `analysis`, `tuning`, `document`, `figure_name` and others; crates `render`, `experiment`.
+//! Tests: `crates/answer/tests/figure_name.rs`, `crates/answer/tests/verdict.rs`.
 
 use serde::{Deserialize, Serialize};
 

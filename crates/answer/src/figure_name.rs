@@ -1,5 +1,8 @@
 //! Names of figures, the same everywhere: `job:operation:figure`.
 //!
+//! Used by: `verdict`, `document`, `tuning`, `analysis`, `diff` and others; crates `experiment`, `render`.
+//! Tests: `crates/answer/tests/figure_name.rs`.
+//!
 //! ```text
 //! backends:read:p99           the 99th percentile of the latencies of the reads of the job "backends"
 //! wal:sync:max                the longest fsync (or fdatasync) of the job "wal"

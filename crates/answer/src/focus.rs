@@ -1,5 +1,8 @@
 //! Focus: the figures that results are judged by, with weights.
 //!
+//! Used by: `document`, `verdict`; crates `experiment`, `hoistway`, `real`, `render`.
+//! Tests: below, `crates/answer/tests/parts.rs`.
+//!
 //! ```text
 //! backends:read:p99        this figure alone
 //! wal:sync:max*2           with twice the weight of the others

@@ -1,5 +1,8 @@
 //! A search objective: a figure to minimise or maximise, subject to conditions.
 //!
+//! Used by: `tuning`; crates `experiment`, `hoistway`.
+//! Tests: below.
+//!
 //! ```text
 //! min backends:read:p99
 //! min backends:read:p99 subject to writers:write:iops >= 0.9*none

@@ -1,5 +1,8 @@
 //! Results as rows for other programs' tables: one row per figure of a run, or per interval of a series.
 //!
+//! Used by: crate `experiment`.
+//! Tests: `crates/answer/tests/rows.rs`.
+//!
 //! Each row is self-contained: it identifies its run. Rows borrow their names from the document, or own them when read from elsewhere.
 
 use std::borrow::Cow;

@@ -1,5 +1,8 @@
 //! The elevator of a queue: a scheduler that many CPUs can call, or none.
 //!
+//! Used by: `queue`; crates `evidence`, `experiment`, `legacy`.
+//! Tests: `crates/blk/src/queue/tests/`, `checks/tests/shuttle.rs`.
+//!
 //! Policy and locking are two subjects. A [`Scheduler`] is a policy, a single-threaded state machine;
 //! [`Serialized`] puts one behind a lock; a [`Concurrent`] one has locks of its own, as [`Kyber`] has. [`Elevator`] is the choice
 //! among them, an enum inside so that calls inline. A [`Steering`] policy chooses hardware queues where there is no elevator.

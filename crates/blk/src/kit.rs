@@ -1,6 +1,9 @@
 //! Building blocks for other kinds of queues, so that policies, drivers and callers work with any of them. The single queue of Linux up
 //! to 4.20, in the crate `hoistway-legacy`, is built from them.
 //!
+//! Used by: crate `legacy`.
+//! Tests: `crates/legacy/src/queue/tests/`, `crates/legacy/tests/properties/`.
+//!
 //! In the order of a request's path:
 //! - bios: validation ([`check`]), splitting ([`split`]), whether it is a flush-type write ([`is_flush_type`]) and whether it may merge
 //!   at all ([`bio_mergeable`]; the merge rules are in [`MergeRules`](crate::request::MergeRules));

@@ -1,5 +1,8 @@
 //! The multi-queue block layer of Linux and its I/O schedulers as a pure state machine.
 //!
+//! Used by: crates `legacy`, `sim`, `engine`, `experiment`, `evidence` and others.
+//! Tests: `crates/blk/src/` (in its files), `crates/evidence/tests/`, `checks/tests/`.
+//!
 //! No clock, no I/O, no threads, no randomness: every call gets the time and returns [effects](drive::Effect), which an
 //! [`Agenda`](caller::Agenda) carries out in time. The same code runs in virtual time over device models and in real
 //! time over disks; the difference is the type parameter [`Sharing`](ground::Sharing).

@@ -1,4 +1,7 @@
 //! Runs fio and parses its JSON output.
+//!
+//! Used by: `device`, `fit`; crate `hoistway`.
+//! Tests: `crates/hoistway/tests/machine/calibrate.rs`.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};

@@ -1,5 +1,8 @@
 //! Device models in virtual time: each accepts commands and reports when they complete.
 //!
+//! Used by: crates `sim`, `experiment`, `calibrate`, `hoistway`, `evidence` and others.
+//! Tests: `crates/device/src/` (in its files), `crates/device/tests/`.
+//!
 //! * [`Device`] is the interface; a model reports its completions in a [`Schedule`].
 //! * [`Flash`] is a detailed SSD, SATA or NVMe: submission queues, front end, write buffer, dies, garbage collection.
 //! * [`Hdd`] is a rotating disk: platters, one head, and the drive's own reordering.

@@ -1,5 +1,8 @@
 //! The interface of device models: a model accepts commands and reports when each completes.
 //!
+//! Used by: `flash`, `middleware`, `preset`, `null`, `optane` and others; crates `sim`, `engine`, `experiment`.
+//! Tests: `crates/device/tests/exact.rs`.
+//!
 //! A model lives in virtual time and never reads a clock: every call gets the time. It reports its completions in a
 //! [`Schedule`], which the owner of the clock empties after each call. No scheduler name or tunable ever reaches a
 //! model.

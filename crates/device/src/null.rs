@@ -1,5 +1,8 @@
 //! A device that only completes after a delay, like the kernel's null block driver.
 //!
+//! Used by: `preset`.
+//! Tests: `crates/device/tests/conservation.rs`, `crates/device/tests/exact.rs`.
+//!
 //! Used instead of a disk, it leaves only the cost of the block layer and the scheduler. Commands do not affect each
 //! other: there is no stage to queue at. Its own cost is negligible; with a limit, it keeps a heap of the completion
 //! times of its commands.

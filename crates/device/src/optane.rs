@@ -1,5 +1,8 @@
 //! An SSD with phase-change memory: low, symmetric latency, no erase blocks and so no garbage collection.
 //!
+//! Used by: `preset`.
+//! Tests: `crates/device/tests/exact.rs`, `crates/device/tests/models.rs`.
+//!
 //! A command passes a serial front end; its pages of 4 KiB then go to the channels that contain them, each of which
 //! does one operation at a time, first come, first served. A write is durable when it completes, so a flush does
 //! nothing. All times are known at submission, so there are no alarms and no allocations.

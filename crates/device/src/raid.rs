@@ -1,5 +1,8 @@
 //! A RAID controller: many hardware queues with a common set of tags, and one device behind it.
 //!
+//! Used by: `preset`.
+//! Tests: `crates/device/tests/exact.rs`, `crates/device/tests/models.rs`.
+//!
 //! The card accepts commands until its tags are used up and passes them on in the order of arrival, as many as the
 //! inner device accepts. The cost of many hardware queues is not modelled here, since it belongs to the host.
 

@@ -1,5 +1,8 @@
 //! The random stream of a device, and random times.
 //!
+//! Used by: `flash`, `ssd`, `hdd`, `null`, `optane` and others.
+//! Tests: below.
+//!
 //! The same seed gives the same times on every machine: drawing uses only integers, and bounds only products, quotients and
 //! `round`, which IEEE 754 defines exactly.
 

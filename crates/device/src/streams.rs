@@ -1,4 +1,7 @@
 //! Recognises sequential streams: a write that begins where a recent one ended.
+//!
+//! Used by: `ssd`, `flash`.
+//! Tests: `crates/device/tests/models.rs`, `crates/device/tests/exact.rs`.
 
 use hoistway_blk::ground::Sector;
 

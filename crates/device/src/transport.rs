@@ -1,5 +1,8 @@
 //! The transport between a host and a device, such as NVMe over TCP. It runs on the host's CPUs, so that the simulator executes it; here
 //! are its costs.
+//!
+//! Used by: `preset`; crate `sim`.
+//! Tests: `crates/device/tests/presets.rs`.
 
 use hoistway_blk::ground::Nanos;
 use hoistway_blk::request::Transport;

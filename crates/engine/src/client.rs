@@ -1,4 +1,7 @@
 //! A client of the engine, from any thread.
+//!
+//! Used by: `engine`; crate `serve`.
+//! Tests: `crates/engine/tests/model.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed};

@@ -1,4 +1,7 @@
 //! The clock of an engine.
+//!
+//! Used by: `worker`, `engine`; crate `serve`.
+//! Tests: `crates/engine/tests/model.rs`.
 
 use std::sync::Arc;
 use std::time;

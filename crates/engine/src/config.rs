@@ -1,4 +1,7 @@
 //! The configuration of an engine.
+//!
+//! Used by: `worker`, `engine`; crates `serve`, `real`, `calibrate`.
+//! Tests: `crates/engine/tests/model.rs`, `crates/engine/tests/files.rs`.
 
 use std::io;
 

@@ -1,4 +1,7 @@
 //! The owner of an I/O.
+//!
+//! Used by: `worker`, `engine`, `job`, `client`; crates `serve`, `calibrate`.
+//! Tests: `crates/engine/tests/model.rs`.
 
 use hoistway_blk::bio::IoPriority;
 use hoistway_blk::ground::CgroupId;

@@ -1,4 +1,7 @@
 //! The engine: workers, their queue, and the target below it.
+//!
+//! Used by: `job`, `open_volume`; crates `serve`, `calibrate`, `real`.
+//! Tests: `crates/engine/tests/files.rs`, `crates/engine/tests/unaligned.rs`.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};

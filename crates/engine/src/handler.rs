@@ -1,4 +1,7 @@
 //! Receivers of completions: a closure on the worker's thread, or another thread that waits for [`Completions`].
+//!
+//! Used by: `worker`, `engine`; crate `serve`.
+//! Tests: `crates/engine/tests/model.rs`, `crates/engine/tests/files.rs`.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

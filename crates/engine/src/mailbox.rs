@@ -1,4 +1,7 @@
 //! Messages to a worker: any thread sends them in batches. The worker takes them all at once, and is woken only if it sleeps.
+//!
+//! Used by: `worker`, `engine`.
+//! Tests: `crates/engine/tests/model.rs`, `crates/engine/tests/allocations.rs`.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

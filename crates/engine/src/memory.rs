@@ -1,4 +1,7 @@
 //! The memory for data. All code that needs `unsafe` is here and in the ring.
+//!
+//! Used by: `backend`, `ring`, `worker`, `engine`, `slots` and others; crates `serve`, `calibrate`.
+//! Tests: below, `crates/engine/src/memory/arena.rs`, `crates/engine/tests/files.rs`.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};

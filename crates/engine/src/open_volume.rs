@@ -1,4 +1,7 @@
 //! A volume that stays open while it is used.
+//!
+//! Used by: crate `serve`.
+//! Tests: `crates/engine/tests/files.rs`.
 
 use std::fmt;
 use std::sync::Arc;

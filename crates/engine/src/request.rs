@@ -1,4 +1,7 @@
 //! Requests of clients, and their completions.
+//!
+//! Used by: `worker`, `client`, `engine`, `resident`, `job` and others; crates `serve`, `calibrate`.
+//! Tests: `crates/engine/tests/files.rs`, `crates/engine/tests/unaligned.rs`.
 
 use std::fmt;
 use std::io;

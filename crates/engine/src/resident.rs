@@ -1,4 +1,7 @@
 //! Clients that run on a worker's thread: their requests and completions need no mailbox and no wake-up.
+//!
+//! Used by: `worker`, `engine`, `job`; crate `calibrate`.
+//! Tests: `crates/engine/tests/jobs.rs`.
 
 use hoistway_blk::ground::Instant;
 

@@ -1,4 +1,7 @@
 //! The data of requests in flight: a worker may carry out a command of another worker's client.
+//!
+//! Used by: `worker`, `engine`.
+//! Tests: `crates/engine/tests/model.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};

@@ -1,4 +1,7 @@
 //! The targets of an engine in their text form.
+//!
+//! Used by: crates `hoistway`, `real`, `serve`, `serve-options`.
+//! Tests: below.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,7 @@
 //! Sleeping and being woken.
+//!
+//! Used by: `backend`, `ring`, `mailbox`; crate `serve`.
+//! Tests: `crates/engine/tests/model.rs`.
 
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,7 @@
 //! Facts about a scheduler's tunables in a kernel (defaults, ranges, parsing), found by reading and writing the policy itself.
+//!
+//! Used by: crate `hoistway`.
+//! Tests: below.
 
 use hoistway_blk::bio::Limits;
 use hoistway_blk::elevator::Elevator;

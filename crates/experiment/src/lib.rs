@@ -1,5 +1,8 @@
 //! Experiments with I/O schedulers, as values.
 //!
+//! Used by: crates `hoistway`, `evidence`, `real`.
+//! Tests: `crates/experiment/src/` (in its files), `crates/experiment/tests/`.
+//!
 //! A [`Comparison`] names a load, the schedulers, and the devices, kernels and hosts that it runs on; [`Comparison::run`]
 //! returns the result document. Its fields are plain data that can be serialized as JSON or TOML. This is a complete
 //! program (`examples/ten_lines.rs`):

@@ -1,4 +1,7 @@
 //! Suggests the known name that is closest to an unknown one.
+//!
+//! Used by: `plan`, `load`, `tune`; crate `hoistway`.
+//! Tests: below.
 
 /// Minimum similarity of two names.
 const SUGGESTION_SIMILARITY: f64 = 0.75;

@@ -1,4 +1,7 @@
 //! The bundled loads: a job file and a page each, in `scenarios/`.
+//!
+//! Used by: `sweep`, `load`; crates `hoistway`, `evidence`.
+//! Tests: `crates/experiment/tests/verdicts.rs`, `crates/hoistway/tests/cli/scenarios.rs`.
 
 use hoistway_answer::FigureName;
 use serde::Deserialize;

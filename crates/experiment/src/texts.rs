@@ -1,5 +1,8 @@
 //! Descriptions of each scheduler, tunable and file: one file per scheduler in `texts/`. Defaults, ranges and units come
 //! from the policies themselves, see [`crate::facts`].
+//!
+//! Used by: crate `hoistway`.
+//! Tests: below, `crates/experiment/tests/verdicts.rs`.
 
 use hoistway_blk::ground::Kernel;
 use hoistway_legacy::all_schedulers;

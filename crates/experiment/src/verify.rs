@@ -1,4 +1,7 @@
 //! Compares predictions with measurements on a real kernel: the error of each figure, and the order of the schedulers.
+//!
+//! Used by: crate `hoistway`.
+//! Tests: `crates/experiment/tests/verify.rs`.
 
 use std::collections::BTreeMap;
 

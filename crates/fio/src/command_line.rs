@@ -1,5 +1,8 @@
 //! Converts a fio command line to an equivalent job file.
 //!
+//! Used by: crate `hoistway`.
+//! Tests: below.
+//!
 //! ```text
 //! fio --ioengine=libaio --direct=1 --name=a --rw=randread --name=b --rw=write
 //!

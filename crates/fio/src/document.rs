@@ -1,4 +1,7 @@
 //! A parsed job file: sections of options with their positions.
+//!
+//! Used by: `build`, `options`, `jobfile`.
+//! Tests: `crates/fio/tests/job_files.rs`.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! The environment of a job file: variables, included files and logs, and properties of the host.
+//!
+//! Used by: `jobfile`, `build`, `iolog`; crates `hoistway`, `experiment`.
+//! Tests: `crates/fio/tests/examples.rs`, `crates/fio/tests/robust.rs`.
 
 use std::fmt;
 use std::io::{self, BufRead, Cursor};

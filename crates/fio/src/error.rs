@@ -1,4 +1,7 @@
 //! The error type of this crate, with the position in the job file.
+//!
+//! Used by: `options`, `build`, `values`, `jobfile`, `notices` and others; crate `experiment`.
+//! Tests: below, `crates/fio/tests/job_files.rs`, `crates/fio/tests/examples.rs`.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,7 @@
 //! Reads fio's I/O logs, versions 2 and 3. Each run reads a log again line by line, since it may be larger than memory.
+//!
+//! Used by: `build`.
+//! Tests: `crates/fio/tests/fio_replay.rs`, `crates/fio/tests/robust.rs`.
 
 use std::io::{self, BufRead};
 use std::sync::Arc;

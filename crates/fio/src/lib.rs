@@ -1,5 +1,8 @@
 //! Parses fio job files into loads.
 //!
+//! Used by: crates `experiment`, `hoistway`, `real`.
+//! Tests: `crates/fio/src/` (in its files), `crates/fio/tests/`.
+//!
 //! A job file passes through three stages. [`JobFile::parse`] reads its text: the grammar (sections, comments,
 //! includes, variables), then the options, each of which is looked up in one table ([`options()`]) and either honoured,
 //! ignored with a notice because it cannot change a simulation, or refused. The result is a [`Load`], which is

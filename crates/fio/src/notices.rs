@@ -1,4 +1,7 @@
 //! Collects notices for the user about a job file.
+//!
+//! Used by: `options`, `build`.
+//! Tests: `crates/fio/tests/job_files.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

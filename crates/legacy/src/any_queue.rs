@@ -1,5 +1,8 @@
 //! A queue of either kind: a scheduler's name decides whether a device has a multi-queue or a single queue. Callers that support
 //! both, such as the simulator, drive an [`AnyQueue`].
+//!
+//! Used by: `change`; crates `sim`, `experiment`, `linux`.
+//! Tests: below.
 
 use std::sync::Arc;
 

@@ -2,6 +2,9 @@
 //! others when the queue is empty. Meanwhile I/O waits or continues as in the kernel (BL-98, BL-99, BL-101, BL-102,
 //! BL-109, LQ-32 to LQ-34).
 //!
+//! Used by: crate `sim`.
+//! Tests: `checks/tests/changes.rs`.
+//!
 //! ```text
 //! AnyQueue::begin_change -> done, or a PendingWrite: call AnyQueue::poll_change after each completion, or periodically,
 //! until it is done

@@ -1,6 +1,9 @@
 //! The single-queue block layer of Linux up to 4.20, with its schedulers noop, deadline and cfq, built on the
 //! [kit](hoistway_blk::kit) of the multi-queue one; and [`AnyQueue`], a queue of either kind.
 //!
+//! Used by: crates `sim`, `experiment`, `linux`, `evidence`, `hoistway`.
+//! Tests: `crates/legacy/src/` (in its files), `crates/legacy/tests/`.
+//!
 //! A [`LegacyQueue`] has one lock, counts requests by class instead of tagging them, and has a dispatch queue that the driver
 //! empties. Bios, requests, plugs, merge rules, drivers, effects, callers and policies are those of [`hoistway_blk`]; so are
 //! noop and mq-deadline, whose first generation is deadline. [`Cfq`] is here.

@@ -1,4 +1,7 @@
 //! The schedulers of the legacy queue, one row each, and the list of all schedulers of Linux.
+//!
+//! Used by: crates `experiment`, `linux`, `hoistway`, `sim`.
+//! Tests: below.
 
 use hoistway_blk::ground::DeadlineGeneration;
 use hoistway_blk::queue::{QueueConfig, SCHEDULERS};

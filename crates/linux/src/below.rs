@@ -1,4 +1,7 @@
 //! Finds the disks below a device or a file.
+//!
+//! Used by: `record`; crate `hoistway`.
+//! Tests: `crates/linux/tests/host.rs`.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,7 @@
 //! Access to files below a root folder, and to nothing outside it.
+//!
+//! Used by: `host`, `apply`, `record`, `dump`, `below`; crate `hoistway`.
+//! Tests: below, `crates/linux/tests/host.rs`, `crates/linux/tests/apply.rs`.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,7 @@
 //! Removes serial numbers and other unique values from dumps.
+//!
+//! Used by: `host`, `dump`.
+//! Tests: below.
 
 /// Placeholder for a removed value.
 pub(crate) const REMOVED: &str = "(removed)";

@@ -1,4 +1,7 @@
 //! Validation of a load: ranges of fields, and consistency between them. Each part checks its own fields.
+//!
+//! Used by: `load`, `description`, `plan`, `pattern`.
+//! Tests: `crates/load/tests/checking.rs`, `crates/load/tests/bounds.rs`.
 
 use std::fmt::Display;
 

@@ -1,4 +1,7 @@
 //! The description of one process of a load.
+//!
+//! Used by: `process`, `load`, `fsync`, `generator`; crates `fio`, `experiment`, `engine`, `sim`, `program` and others.
+//! Tests: `crates/load/tests/process.rs`, `crates/load/tests/bounds.rs`.
 
 mod check;
 

@@ -1,4 +1,7 @@
 //! Errors in a load.
+//!
+//! Used by: `pattern`, `description`, `check`, `generator`, `plan` and others; crates `fio`, `engine`, `sim`.
+//! Tests: `crates/load/tests/checking.rs`, `crates/load/tests/regions.rs`.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! How a process calls fsync, which depends on its engine.
+//!
+//! Used by: `process`.
+//! Tests: `crates/load/tests/process.rs`, `crates/sim/tests/fsync.rs`.
 
 use crate::description::Engine;
 

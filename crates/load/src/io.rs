@@ -1,4 +1,7 @@
 //! One I/O.
+//!
+//! Used by: `process`, `generator`, `replay`, `pace`; crates `program`, `fio`.
+//! Tests: `crates/load/tests/process.rs`.
 
 use hoistway_blk::bio::{IoPriority, Op};
 

@@ -1,5 +1,8 @@
 //! The load model: the I/Os of processes, their depth, timing and rate, and when processes start and end.
 //!
+//! Used by: crates `fio`, `experiment`, `sim`, `program`, `engine` and others.
+//! Tests: `crates/load/src/` (in its files), `crates/load/tests/`.
+//!
 //! A [`Load`] is data: [`Process`]es and the files that they use. Every field has a default, so a program sets only what
 //! differs. [`Load::check`] names the field that is wrong; every runner of loads calls it. Once the sizes of the devices
 //! are known, a process becomes a [`Generator`], which yields its I/Os in order.

@@ -1,4 +1,7 @@
 //! Processes, and the files that they use.
+//!
+//! Used by: crates `experiment`, `sim`, `engine`, `real`, `fio` and others.
+//! Tests: below.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,7 @@
 //! The pace of a process: think times, rate limits, balance; and when its next I/O is due.
+//!
+//! Used by: `process`, `description`; crates `fio`, `experiment`.
+//! Tests: below, `crates/load/tests/process.rs`, `crates/load/tests/replays.rs`.
 
 use hoistway_blk::bio::Op;
 use hoistway_blk::ground::Nanos;

@@ -1,4 +1,7 @@
 //! The pattern of a process's I/Os, as data.
+//!
+//! Used by: `generator`, `plan`, `description`; crates `fio`, `calibrate`, `program`.
+//! Tests: `crates/load/tests/bounds.rs`, `crates/load/tests/regions.rs`.
 
 mod check;
 

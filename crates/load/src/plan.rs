@@ -1,4 +1,7 @@
 //! The I/Os of a process: everything about them except the sizes of the devices.
+//!
+//! Used by: `description`, `generator`; crate `fio`.
+//! Tests: `crates/load/tests/files.rs`, `crates/load/tests/replays.rs`.
 
 use std::sync::Arc;
 

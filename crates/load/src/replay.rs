@@ -1,5 +1,8 @@
 //! Replay of recorded I/Os.
 //!
+//! Used by: `generator`, `plan`, `pace`, `process`; crates `program`, `fio`.
+//! Tests: `crates/load/tests/replays.rs`.
+//!
 //! They are not held in memory: each run opens its [`Records`] again and reads one after the other. A [`Summary`] holds what
 //! must be known in advance.
 

@@ -1,5 +1,8 @@
 //! Random numbers: one stream for each process and purpose, so that drawing a size does not change the offsets, and an
 //! additional process does not change the others.
+//!
+//! Used by: `generator`, `pace`; crates `fio`, `program`.
+//! Tests: below.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

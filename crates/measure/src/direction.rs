@@ -1,4 +1,7 @@
 //! Reads, writes and trims.
+//!
+//! Used by: `io_log`, `operation`, `fio`, `measurement`; crates `answer`, `load`.
+//! Tests: `crates/measure/tests/fio_output.rs`.
 
 use serde::{Deserialize, Serialize};
 

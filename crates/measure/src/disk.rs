@@ -1,4 +1,7 @@
 //! Statistics of a block device after a run, as in `/sys/block/DEV/stat` and `io.stat`.
+//!
+//! Used by: crates `engine`, `sim`, `experiment`, `answer`.
+//! Tests: `crates/sim/tests/statistics.rs`.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,8 @@
 //! A latency histogram with fio's bins.
 //!
+//! Used by: `io_log`, `fio`, `measurement`; crates `answer`, `calibrate`, `evidence`, `load`.
+//! Tests: below, `crates/measure/src/histogram/bins.rs`, `crates/measure/tests/histogram.rs`, `crates/measure/tests/fio_output.rs`.
+//!
 //! Values up to 127 ns have one bin each; above, every power of two is divided into 64 bins, so the width of a bin is
 //! at most 1/64 of its values, and its midpoint is off by at most 1/128. Count, extremes, mean and deviation are exact:
 //! they do not depend on the bins. The bins are those of fio, so that percentiles and `bins` correspond to its output,

@@ -1,5 +1,21 @@
 //! Measurements of processes: latency histograms, time series, logs, results ([`ProcessResult`]) and fio's JSON ([`fio`]). The crate
 //! reads no clock and does no I/O.
+//!
+//! Used by: crates `answer`, `render`, `experiment`, `evidence`, `load` and others.
+//! Tests: `crates/measure/src/` (in its files), `crates/measure/tests/`.
+//!
+//! ```
+//! use hoistway_measure::LatencyHistogram;
+//!
+//! let mut latencies = LatencyHistogram::new();
+//! for ns in [80_000, 90_000, 2_000_000] {
+//!     latencies.record(ns);
+//! }
+//! assert_eq!((latencies.count(), latencies.max()), (3, Some(2_000_000)));
+//! // A percentile is the midpoint of a bin, and off by at most 1/128.
+//! let p50_ns = latencies.percentile(50.0).unwrap();
+//! assert!(p50_ns.abs_diff(90_000) <= 90_000 / 128);
+//! ```
 
 mod direction;
 mod disk;

@@ -1,4 +1,7 @@
 //! The measurements of a process in a simulation or a real run: raw counts, in fio's buckets.
+//!
+//! Used by: `fio`; crates `load`, `engine`, `sim`, `experiment`, `answer` and others.
+//! Tests: below, `crates/measure/tests/fio_output.rs`.
 
 use serde::{Deserialize, Serialize};
 

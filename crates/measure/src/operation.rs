@@ -1,4 +1,7 @@
 //! Operations of jobs: reads, writes, trims and syncs, each with its own rows in a comparison.
+//!
+//! Used by: crates `answer`, `render`, `experiment`, `evidence`.
+//! Tests: `crates/answer/tests/parts.rs`, `crates/answer/tests/document.rs`.
 
 use serde::{Deserialize, Serialize};
 

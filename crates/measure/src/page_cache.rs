@@ -1,4 +1,7 @@
 //! Page cache statistics of a run.
+//!
+//! Used by: crates `sim`, `answer`, `experiment`.
+//! Tests: `crates/sim/tests/page_cache.rs`.
 
 use serde::{Deserialize, Serialize};
 

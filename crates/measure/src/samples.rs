@@ -1,4 +1,7 @@
 //! Statistics of values sampled at a fixed interval.
+//!
+//! Used by: `measurement`, `fio`; crate `load`.
+//! Tests: below.
 
 /// Minimum, maximum, mean and deviation of fio's samples of bandwidth (KiB/s) or IOPS, one per [`SAMPLE_INTERVAL_NS`]
 /// of a process.

@@ -1,4 +1,7 @@
 //! The progress of a run over time: I/Os and their latency by interval, in bounded memory.
+//!
+//! Used by: `measurement`, `settling`; crate `answer`.
+//! Tests: below.
 
 /// Maximum intervals of a series. When more would be needed, intervals are merged in pairs, so the finished series of a
 /// long run has between half of the maximum and the maximum.

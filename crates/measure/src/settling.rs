@@ -1,5 +1,8 @@
 //! Warm-up detection: whether a run had settled, by the MSER rule.
 //!
+//! Used by: crates `render`, `answer`, `experiment`.
+//! Tests: below.
+//!
 //! The rule is MSER (White 1997): of all prefixes that could be cut off, the right one leaves the mean of the rest with
 //! the smallest standard error. Cutting off a warm-up reduces the spread by more than the lost values increase the error;
 //! without a warm-up there is nothing to gain. The values are sums over intervals, as in MSER-5 over batches. If more

@@ -1,4 +1,7 @@
 //! Statistics over repeats of a run.
+//!
+//! Used by: crates `answer`, `experiment`, `evidence`, `calibrate`, `render`.
+//! Tests: below.
 
 /// Arithmetic mean; `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {

@@ -1,4 +1,7 @@
 //! Result of fio's steady-state detection, as in its JSON output.
+//!
+//! Used by: `fio`, `measurement`; crate `load`.
+//! Tests: `crates/load/tests/process.rs`, `crates/measure/tests/fio_output.rs`.
 
 use serde::{Deserialize, Serialize};
 

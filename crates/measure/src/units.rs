@@ -1,4 +1,7 @@
 //! Formats numbers with units for tables and sentences: rates, times and differences with three significant digits.
+//!
+//! Used by: crates `render`, `experiment`, `program`.
+//! Tests: below, `crates/measure/tests/fio_output.rs`.
 
 /// A size: `4 KiB`, `1.5 MiB`.
 #[must_use]

@@ -1,4 +1,7 @@
 //! The result of a handshake.
+//!
+//! Used by: `reply`, `handshake`, `request`; crate `serve`.
+//! Tests: `crates/nbd/tests/requests.rs`, `crates/nbd/tests/handshake.rs`.
 
 /// The form of replies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,7 @@
 //! The exports of a server.
+//!
+//! Used by: `handshake`, `request`; crate `serve`.
+//! Tests: `crates/nbd/tests/handshake.rs`, `crates/nbd/tests/requests.rs`.
 
 use crate::wire::transmission_flag as flag;
 

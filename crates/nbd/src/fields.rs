@@ -1,4 +1,7 @@
 //! Big-endian fields, read from the front of a slice or appended to a vector.
+//!
+//! Used by: `options`, `reply`, `handshake`, `request`.
+//! Tests: `crates/nbd/tests/any_bytes.rs`.
 
 /// The bytes that have not been read yet.
 pub(crate) struct Fields<'a>(pub &'a [u8]);

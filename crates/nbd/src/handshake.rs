@@ -1,4 +1,7 @@
 //! The handshake, fixed newstyle: the client sends options, the server replies to each, until one of them chooses an export.
+//!
+//! Used by: crate `serve`.
+//! Tests: `crates/nbd/tests/handshake.rs`, `crates/nbd/tests/any_bytes.rs`.
 
 use crate::agreed::{Agreed, Replies};
 use crate::export::{Export, find_export};

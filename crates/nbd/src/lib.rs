@@ -1,6 +1,9 @@
 //! The server's side of NBD, the network block device, without sockets, threads and clocks: bytes in, requests and bytes
 //! out.
 //!
+//! Used by: crate `serve`.
+//! Tests: `crates/nbd/tests/`.
+//!
 //! 1. A [`Handshake`] takes the options of the client and replies until both agree on an export ([`Agreed`]): fixed newstyle with
 //!    `GO`, `INFO`, `LIST`, `EXPORT_NAME`, `ABORT`, `STARTTLS`, structured replies, extended headers, `base:allocation`.
 //! 2. [`Requests`] reads the headers of requests. An accepted [`Request`] lies within the export and is allowed; others become a

@@ -1,4 +1,7 @@
 //! Parsing the data of options.
+//!
+//! Used by: `handshake`.
+//! Tests: `crates/nbd/tests/handshake.rs`.
 
 use crate::fields::Fields;
 use crate::wire::STRING_BYTES_MAX;

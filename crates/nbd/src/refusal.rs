@@ -1,4 +1,7 @@
 //! The error codes of replies.
+//!
+//! Used by: `reply`, `request`; crate `serve`.
+//! Tests: `crates/nbd/tests/requests.rs`.
 
 use std::fmt;
 

@@ -1,4 +1,7 @@
 //! Replies to requests. Data is not copied here: a header is written, and the caller sends the data after it.
+//!
+//! Used by: crate `serve`.
+//! Tests: `crates/nbd/tests/requests.rs`, `crates/nbd/tests/any_bytes.rs`.
 
 use crate::agreed::Replies;
 use crate::fields::Put as _;

@@ -1,4 +1,7 @@
 //! Requests: parsing and checking their headers.
+//!
+//! Used by: `reply`; crate `serve`.
+//! Tests: `crates/nbd/tests/requests.rs`, `crates/nbd/tests/any_bytes.rs`.
 
 use crate::agreed::{Agreed, Replies};
 use crate::export::Export;

@@ -1,4 +1,7 @@
 //! The numbers of the protocol. All integers on the wire are big endian.
+//!
+//! Used by: `handshake`, `request`, `export`, `options`, `reply`; crate `serve`.
+//! Tests: `crates/nbd/tests/handshake.rs`, `crates/nbd/tests/requests.rs`.
 
 /// The first eight bytes that a server sends: `NBDMAGIC`.
 pub const GREETING_MAGIC: u64 = u64::from_be_bytes(*b"NBDMAGIC");

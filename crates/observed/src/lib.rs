@@ -1,5 +1,8 @@
 //! Simulations with any number of observers of each event.
 //!
+//! Used by: crate `experiment`.
+//! Tests: `crates/sim/tests/`, `crates/experiment/tests/closed_loop/`.
+//!
 //! A separate crate: if the simulator were compiled with and without observers in one crate, the compiler would not inline the
 //! functions that both use, which costs an unobserved I/O 3 to 5 % more instructions.
 

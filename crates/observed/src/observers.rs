@@ -1,4 +1,7 @@
 //! Any number of probes of a run behind one type, so that the simulator is compiled only twice: with and without probes.
+//!
+//! Used by: crate `experiment`.
+//! Tests: `crates/sim/tests/`, `crates/experiment/tests/closed_loop/`.
 
 use hoistway_blk::ground::{CpuId, Now, Waiter};
 use hoistway_blk::watch::{Event, Probe};

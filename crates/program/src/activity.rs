@@ -1,4 +1,7 @@
 //! Activity of a stream, or of all streams of a job: depth, busy time, batches and latencies.
+//!
+//! Used by: `waits`, `infer`.
+//! Tests: `crates/program/tests/program/worked_example.rs`.
 
 use crate::class::Evidence;
 

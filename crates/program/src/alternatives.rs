@@ -1,4 +1,7 @@
 //! Alternatives: other programs that the recording also allows, which are simulated instead of guessing (RP23).
+//!
+//! Used by: `infer`, `describe`, `replay`; crates `experiment`, `evidence`.
+//! Tests: below.
 
 use serde::{Deserialize, Serialize};
 

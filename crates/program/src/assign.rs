@@ -1,4 +1,7 @@
 //! Assigns tasks to streams, and streams to jobs (RP3, RP16, RP17).
+//!
+//! Used by: `infer`.
+//! Tests: `crates/program/tests/program/recordings.rs`, `crates/program/tests/program/tables.rs`.
 
 use hoistway_trace::block::Device;
 use rustc_hash::FxHashMap;

@@ -1,4 +1,7 @@
 //! Classifies streams as open or closed: whether their I/Os wait for completions.
+//!
+//! Used by: `stream`, `activity`, `infer`, `alternatives`, `describe`; crate `experiment`.
+//! Tests: `crates/program/tests/program/worked_example.rs`.
 
 use serde::{Deserialize, Serialize};
 

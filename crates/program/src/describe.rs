@@ -1,4 +1,7 @@
 //! The description of a recording (`trace info`), as data and as text.
+//!
+//! Used by: crate `hoistway`.
+//! Tests: below.
 
 use std::fmt::{self, Write as _};
 

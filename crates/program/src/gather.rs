@@ -1,4 +1,7 @@
 //! The pass over a recording: writes a log of its I/Os, and collects the tasks.
+//!
+//! Used by: `assign`, `infer`.
+//! Tests: `crates/program/tests/program/recordings.rs`.
 
 use std::io;
 

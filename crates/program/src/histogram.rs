@@ -1,4 +1,7 @@
 //! A histogram of times whose bins are 1/16 of their values wide.
+//!
+//! Used by: `infer`, `track`.
+//! Tests: below.
 
 const BINS_OF_OCTAVE: u64 = 16;
 const OCTAVES: u64 = 44;

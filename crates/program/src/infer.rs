@@ -1,4 +1,7 @@
 //! Infers the program from the log of a recording.
+//!
+//! Used by: `describe`, `replay`; crates `experiment`, `hoistway`, `evidence`.
+//! Tests: `crates/program/tests/program/tables.rs`, `crates/program/tests/program/recordings.rs`.
 
 use std::io;
 

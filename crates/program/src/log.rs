@@ -1,4 +1,7 @@
 //! The log of a recording: short entries in the order of time, in a temporary file.
+//!
+//! Used by: `infer`, `track`, `gather`.
+//! Tests: below.
 
 use std::collections::VecDeque;
 use std::fs::File;

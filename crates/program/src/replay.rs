@@ -1,4 +1,7 @@
 //! Converts a program to a load: one process per stream (RP11, RP21).
+//!
+//! Used by: crates `experiment`, `evidence`.
+//! Tests: `crates/program/tests/program/replayed.rs`.
 
 use std::io;
 use std::sync::Arc;

@@ -1,5 +1,8 @@
 //! Roles: the processes and threads of a program have one name and may do different things.
 //!
+//! Used by: `infer`.
+//! Tests: below.
+//!
 //! Used by [`infer`](crate::infer); its tests are at the end.
 
 use std::collections::BTreeMap;

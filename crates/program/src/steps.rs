@@ -1,4 +1,7 @@
 //! The steps of a program: I/Os with what each of them waits for, in a temporary file that is sorted by stream.
+//!
+//! Used by: `replay`, `infer`, `track`, `stream`, `ticks`.
+//! Tests: `crates/program/tests/program/worked_example.rs`, `crates/program/tests/program/tables.rs`.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,7 @@
 //! Streams: the I/Os of one task, or of several tasks with one function.
+//!
+//! Used by: `roles`, `track`, `alternatives`, `describe`, `assign` and others; crates `experiment`, `hoistway`.
+//! Tests: below.
 
 use hoistway_load::WAITS_MAX;
 use serde::{Deserialize, Serialize};

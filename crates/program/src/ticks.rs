@@ -1,4 +1,7 @@
 //! Coarse clocks: arrival times within a tick are unknown, so a replay draws them at random (RP32).
+//!
+//! Used by: `replay`, `infer`, `gather`.
+//! Tests: below.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,7 @@
 //! The timeline of a recording: I/Os and depth in slices of equal length, and sizes.
+//!
+//! Used by: `describe`, `stream`, `infer`.
+//! Tests: below.
 
 use serde::{Deserialize, Serialize};
 

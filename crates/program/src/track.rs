@@ -1,4 +1,7 @@
 //! Determines the causes of each I/O while the steps of a stream are written.
+//!
+//! Used by: `infer`.
+//! Tests: `crates/program/tests/program/worked_example.rs`, `crates/program/tests/program/tables.rs`.
 
 use hoistway_load::WAITS_MAX;
 

@@ -1,4 +1,7 @@
 //! Finds dependencies between streams: which stream waits for which (RP18).
+//!
+//! Used by: `infer`.
+//! Tests: `crates/program/tests/program/worked_example.rs`.
 
 use hoistway_load::WAITS_MAX;
 

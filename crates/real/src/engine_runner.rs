@@ -1,4 +1,7 @@
 //! Carries out runs in real time, each with its own engine over the target.
+//!
+//! Used by: `lib.rs`.
+//! Tests: `crates/hoistway/tests/cli/run.rs`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant as WallClock;

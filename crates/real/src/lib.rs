@@ -1,11 +1,48 @@
 //! Experiments in real time: a fio job file under several schedulers on a file, a disk, memory or a simulated device.
 //!
+//! Used by: crate `hoistway`.
+//! Tests: `crates/hoistway/tests/cli/run.rs`, `crates/hoistway/tests/machine/verify.rs`.
+//!
 //! A [`RealExperiment`] describes the load, the schedulers and the target. A [`RealPlan`] is a checked experiment; its
 //! [`run`](RealPlan::run) returns the same kind of result document as a comparison in virtual time. Errors name the field at
 //! fault.
 //!
 //! Modules: `target` is the target of a load, [`made`] creates target files, `rows` lists the runs, `engine_runner` carries out
 //! each of them with its own engine.
+//!
+//! ```no_run
+//! use hoistway_blk::policy::ContentionOptions;
+//! use hoistway_experiment::{Alone, Load, Replay, Unobserved};
+//! use hoistway_real::{RealExperiment, RealPlan};
+//!
+//! let experiment = RealExperiment {
+//!     load: Load::text("[reader]\nfilename=/dev/sda\nrw=randread\nsize=1m\n"),
+//!     replay: Replay::default(),
+//!     target: "mem:64m".to_owned(),
+//!     schedulers: vec!["none".to_owned(), "mq-deadline".to_owned()],
+//!     tunables: Vec::new(),
+//!     queue_files: Vec::new(),
+//!     repeats: 1,
+//!     baseline: None,
+//!     focus: Vec::new(),
+//!     smallest_effect: None,
+//!     runtime_ns: None,
+//!     ramp_ns: None,
+//!     seed: 1,
+//!     logs: false,
+//!     workers: Some(1),
+//!     queue_depth: None,
+//!     contention_options: ContentionOptions::default(),
+//!     fixed_buffers: 0,
+//!     force: false,
+//! };
+//! let plan = RealPlan::of(&experiment, &Alone).unwrap();
+//! let controls = plan.controls();
+//! if plan.prepare(&controls).unwrap() {
+//!     let document = plan.run(&controls, &Unobserved, &|_, _| {}).unwrap();
+//!     assert_eq!(document.runs.len(), 2);
+//! }
+//! ```
 
 mod engine_runner;
 pub mod made;

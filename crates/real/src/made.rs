@@ -1,4 +1,7 @@
 //! Target files that runs create, and that later runs may overwrite.
+//!
+//! Used by: `target`; crate `hoistway`.
+//! Tests: `crates/hoistway/tests/cli/overwriting.rs`, `crates/hoistway/tests/cli/run.rs`.
 
 use std::fs::File;
 use std::io::Write as _;

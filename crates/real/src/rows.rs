@@ -1,4 +1,7 @@
 //! The runs of an experiment in real time, in order.
+//!
+//! Used by: `lib.rs`.
+//! Tests: `crates/hoistway/tests/cli/run.rs`.
 
 use hoistway_answer::document::{Front, RunVariant};
 use hoistway_experiment::limits::REPEATS_MAX;

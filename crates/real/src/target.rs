@@ -1,4 +1,7 @@
 //! The target of a load in real time: a file, a block device, memory, a null device or a simulated device.
+//!
+//! Used by: `lib.rs`.
+//! Tests: `crates/hoistway/tests/cli/run.rs`, `crates/hoistway/tests/cli/overwriting.rs`.
 
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};

@@ -1,3 +1,8 @@
+//! The options of `hoistway ctl`.
+//!
+//! Used by: crate `serve`.
+//! Tests: `crates/serve/tests/control.rs`.
+
 use std::path::PathBuf;
 
 /// Show or change a running server (`hoistway serve --control PATH`): scheduler, tunables, weights, priorities, limits.

@@ -1,5 +1,8 @@
 //! The options of the commands of `hoistway-serve`: serve, ctl and top.
 //!
+//! Used by: crates `serve`, `hoistway`.
+//! Tests: `crates/serve/tests/config.rs`, `crates/serve/tests/refusals.rs`.
+//!
 //! A separate crate, so that `hoistway` can list these options in its help, completions and manual pages without building the
 //! server.
 

@@ -1,3 +1,8 @@
+//! The options of `hoistway serve`.
+//!
+//! Used by: crate `serve`.
+//! Tests: `crates/serve/tests/config.rs`, `crates/serve/tests/refusals.rs`.
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 

@@ -1,3 +1,8 @@
+//! The options of `hoistway top`.
+//!
+//! Used by: crate `serve`.
+//! Tests: `crates/serve/tests/top.rs`.
+
 use std::path::PathBuf;
 
 /// Show a running server (`hoistway serve --control PATH`): throughput, latency, queueing and share of each export.

@@ -1,5 +1,8 @@
 //! A block server: many clients on each disk, under a scheduler for it.
 //!
+//! Used by: its program `hoistway-serve`.
+//! Tests: `crates/serve/src/` (in its files), `crates/serve/tests/`.
+//!
 //! ```text
 //! socket -> connection -> session -> throttle -> engine's client -> scheduler -> target
 //!                 replies <- outbox <- session <-

@@ -1,5 +1,8 @@
 //! Writes to files of `queue/` while a load runs: the scheduler, its tunables, and the other attributes.
 //!
+//! Used by: `simulation`, `scenario`, `disk`; crate `experiment`.
+//! Tests: `crates/sim/tests/administration.rs`.
+//!
 //! A write goes to every device, as `echo TEXT > /sys/block/DEV/queue/FILE` does. A write that needs an empty queue waits until the
 //! queue has drained, and later writes wait behind it because one shell makes them all.
 

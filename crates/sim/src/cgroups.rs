@@ -1,5 +1,8 @@
 //! The cgroups of a load: membership of processes, and weights as schedulers see them (CG-1 to CG-5, CG-7, CG-8).
 //!
+//! Used by: `simulation`, `guests`, `statistics`.
+//! Tests: below.
+//!
 //! A job names its cgroup by a path, `a/b`; every component is a group. A group's weight corresponds to
 //! `blkio.bfq.weight` and cfq's `blkio.weight`: bfq divides service by it, cfq divides time, and the other schedulers
 //! ignore groups.

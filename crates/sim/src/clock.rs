@@ -1,4 +1,7 @@
 //! Virtual time in nanoseconds and in ticks.
+//!
+//! Used by: `simulation`.
+//! Tests: below.
 
 use hoistway_blk::ground::{Hz, Instant, Now};
 

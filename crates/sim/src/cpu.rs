@@ -1,5 +1,8 @@
 //! Simulated CPUs: interrupts, wake-ups, run queues and the CPU time that each costs.
 //!
+//! Used by: `simulation`, `workers`, `transport`.
+//! Tests: `crates/sim/src/cpu/` (in its files).
+//!
 //! A CPU does one thing at a time: the interrupt of a completion, or one task. The time from a completion until its process has submitted
 //! the next I/O is
 //!

@@ -1,4 +1,7 @@
 //! A simulated disk: device, driver, queue, workers, and the queue's pending work.
+//!
+//! Used by: `simulation`, `page_cache`, `scenario`, `workers`, `cgroups`; crates `experiment`, `calibrate`, `evidence`.
+//! Tests: `crates/sim/tests/several_disks.rs`.
 
 use std::sync::Arc;
 

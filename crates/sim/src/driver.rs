@@ -1,4 +1,7 @@
 //! The driver between the block layer and a device model.
+//!
+//! Used by: `simulation`, `page_cache`, `disk`.
+//! Tests: below.
 
 use hoistway_blk::bio::Status;
 use hoistway_blk::drive::{Answer, Driver, Refusal};

@@ -1,5 +1,8 @@
 //! The event queue: ordered by time, ties broken by the order of scheduling. A timing wheel holds near events, a 4-ary heap distant
 //! ones.
+//!
+//! Used by: `simulation`, `workers`, `cpu`.
+//! Tests: below.
 
 use hoistway_blk::ground::Instant;
 

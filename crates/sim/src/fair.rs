@@ -1,5 +1,8 @@
 //! The CPU scheduler: a simplified EEVDF in which all tasks have the same weight.
 //!
+//! Used by: `cpu`.
+//! Tests: below.
+//!
 //! A task's virtual time is the CPU time that it has used while other tasks wanted the CPU. Tasks whose virtual time is not beyond
 //! the average are eligible; of these, the one with the earliest deadline runs. A deadline is one slice after the virtual time at
 //! which it was set. A woken task starts at the average minus its lag, the CPU time that it was owed when it fell asleep. A task

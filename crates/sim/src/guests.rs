@@ -1,6 +1,9 @@
 //! Guests: virtual machines between the load and the host. The load's processes run in the guests; each of the load's files
 //! is a virtual disk with its own queue and scheduler in the guest. All virtual disks are on one device of the host, which
 //! has its own queue and scheduler.
+//!
+//! Used by: `scenario`, `simulation`; crate `experiment`.
+//! Tests: `crates/sim/tests/guests.rs`.
 
 use hoistway_blk::ground::{CgroupId, CpuId, IoContextId};
 

@@ -1,5 +1,8 @@
 //! Host profiles: the CPU time of an I/O, and the reaction times of processes and workers.
 //!
+//! Used by: `locks`, `cpu`, `simulation`, `scenario`, `page_cache`; crates `hoistway`, `experiment`, `calibrate`, `evidence`.
+//! Tests: below, `crates/sim/tests/completions.rs`, `crates/sim/tests/hosts.rs`.
+//!
 //! A profile is a TOML file, as device presets are; the built-in ones are compiled in, and a user's own file goes through the same code.
 //! The cost of a scheduler itself is in `sections_ns`; all other figures apply to every scheduler.
 

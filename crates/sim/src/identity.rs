@@ -1,5 +1,8 @@
 //! Encoding of waiters and bio owners. The block layer identifies both by numbers that the caller chooses; their upper
 //! bits hold the kind.
+//!
+//! Used by: `simulation`, `page_cache`, `io_thread`, `task`.
+//! Tests: below.
 
 use hoistway_blk::bio::Bio;
 use hoistway_blk::ground::Waiter;

@@ -1,5 +1,8 @@
 //! Incidental conditions of a run that no configuration determines: drawn from the seed, and the same for all schedulers.
 //!
+//! Used by: `simulation`, `disk`.
+//! Tests: below.
+//!
 //! On a real host they differ from run to run: on which CPU a process starts, which CPU takes the interrupts of a device, and which of
 //! several identical processes comes first.
 

@@ -1,6 +1,9 @@
 //! The I/O thread of a virtual disk, on the host: takes the guest's commands from the ring, submits them to the host's
 //! disk, and signals their completion to the guest.
 //!
+//! Used by: `simulation`, `driver`, `guests`.
+//! Tests: below.
+//!
 //! ```text
 //! guest's driver | doorbell: wake-up  | submit_ns each,       | block layer and     | wake-up, if it sleeps, | guest's
 //! fills the ring | if it sleeps       | all that is in the    | device of the host  | complete_ns            | interrupt

@@ -1,5 +1,8 @@
 //! Costs of scheduler locks: waiting, hand-over between CPUs, and the time of each section.
 //!
+//! Used by: `simulation`, `disk`, `driver`, `scenario`; crate `experiment`.
+//! Tests: `crates/sim/src/locks/section_cost.rs`, `crates/sim/src/locks/tests.rs`, `crates/sim/tests/locks.rs`.
+//!
 //! Simulated calls are sequential, so no lock is actually held when a call begins. The meter records until when each lock would be held: a
 //! caller that comes earlier spins until then, and each section advances the caller's own time. A call that takes a lock three times holds
 //! it for three short sections, and other CPUs get it in between: a caller that had to wait for the first section takes each further one

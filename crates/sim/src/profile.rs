@@ -1,5 +1,8 @@
 //! Profiles: TOML files that describe a host or a virtual disk. They are validated key by key before deserialization, so
 //! that an error names its line, and its key if it has one. A missing key is reported at line 1.
+//!
+//! Used by: `virtual_disk`, `host`; crate `experiment`.
+//! Tests: `crates/sim/tests/hosts.rs`.
 
 use std::ops::Range;
 

@@ -1,4 +1,7 @@
 //! Input and results of a simulation run.
+//!
+//! Used by: `simulation`, `statistics`; crates `experiment`, `observed`, `calibrate`, `evidence`.
+//! Tests: `crates/sim/tests/loads.rs`.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 

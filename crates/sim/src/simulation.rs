@@ -1,4 +1,7 @@
 //! The event loop: tasks, queues and devices in virtual time.
+//!
+//! Used by: crates `calibrate`, `evidence`, `experiment`, `observed`.
+//! Tests: `crates/sim/src/simulation/late_interrupts.rs`, `crates/sim/tests/loads.rs`, `crates/sim/tests/statistics.rs`.
 
 mod actors;
 mod completions;

@@ -1,4 +1,7 @@
 //! Uniformly distributed times.
+//!
+//! Used by: `cpu`, `simulation`, `disk`, `io_thread`, `workers`.
+//! Tests: below.
 
 use hoistway_blk::ground::Nanos;
 use rand_xoshiro::Xoshiro256PlusPlus;

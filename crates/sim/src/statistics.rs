@@ -1,6 +1,9 @@
 //! The statistics of devices and cgroups that a kernel keeps, `/sys/block/DEV/stat` and `io.stat`, and how often a scheduler
 //! could choose, which no kernel counts. They are kept in every run although tables do not show them: counting costs less than
 //! compiling a second copy of the simulation without them.
+//!
+//! Used by: `simulation`; crate `observed`.
+//! Tests: `crates/sim/tests/statistics.rs`.
 
 use hoistway_blk::ground::{CpuId, Hz, Instant, Nanos, Now, Waiter};
 use hoistway_blk::request::Marks;

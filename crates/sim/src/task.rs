@@ -1,5 +1,8 @@
 //! A task: a fio process on a CPU, with bios and submitters for its I/Os.
 //!
+//! Used by: `simulation`, `cpu`, `page_cache`.
+//! Tests: `crates/sim/tests/loads.rs`, `crates/sim/tests/starts.rs`.
+//!
 //! Its [`RunningProcess`] decides what the process does next. Everything between two submissions happens in one event; `cpu`
 //! determines the time. `disks` are the disks that it submits to.
 

@@ -1,5 +1,8 @@
 //! The transport between a disk's block layer and its device, such as NVMe over TCP: on each CPU a worker that sends commands.
 //!
+//! Used by: `simulation`, `driver`.
+//! Tests: below.
+//!
 //! ```text
 //! first hardware queue of a CPU    at once, in order          \
 //!                                                              worker: request_ns and kib_ns each, on its CPU -> device

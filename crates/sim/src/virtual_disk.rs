@@ -1,5 +1,8 @@
 //! Virtual disks: what the guest sees, the costs of the host's I/O thread, and the latency of the host's workers.
 //!
+//! Used by: `io_thread`, `guests`; crates `experiment`, `hoistway`.
+//! Tests: below, `crates/sim/tests/guests.rs`.
+//!
 //! A profile is a TOML file, as host profiles are; the built-in ones are compiled in, and a user's own file goes through
 //! the same code.
 

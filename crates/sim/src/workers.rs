@@ -1,5 +1,8 @@
 //! Workers of a disk (kblockd): each runs a few us after it is scheduled. A single hardware queue runs on the scheduling CPU,
 //! because its work is not bound to a CPU; with several hardware queues, each rotates over the CPUs that it serves.
+//!
+//! Used by: `simulation`.
+//! Tests: `crates/sim/tests/wake_ups.rs`, `crates/sim/tests/costs.rs`.
 
 use hoistway_blk::caller::{Agenda, BlockQueue, Due, Workers};
 use hoistway_blk::ground::{CpuId, HctxId, Instant, Local};

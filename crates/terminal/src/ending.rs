@@ -1,4 +1,7 @@
 //! Exit status and error messages of programs.
+//!
+//! Used by: crates `hoistway`, `evidence`.
+//! Tests: `crates/hoistway/tests/cli/ending.rs`, `crates/hoistway/tests/cli/refusals.rs`.
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -1,4 +1,7 @@
 //! Files that a command reads, so that it does not overwrite them.
+//!
+//! Used by: crates `hoistway`, `evidence`.
+//! Tests: `crates/hoistway/tests/cli/overwriting.rs`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,7 @@
 //! Help texts of commands.
+//!
+//! Used by: crates `evidence`, `hoistway`.
+//! Tests: below.
 
 use clap::Command;
 

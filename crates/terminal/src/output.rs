@@ -1,4 +1,7 @@
 //! Outputs: standard output, or a file that is either complete or absent.
+//!
+//! Used by: `ending`; crates `hoistway`, `evidence`.
+//! Tests: `crates/hoistway/tests/cli/ending.rs`, `crates/hoistway/tests/cli/overwriting.rs`.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};

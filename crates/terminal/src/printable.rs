@@ -1,4 +1,7 @@
 //! Text that is safe for terminals: control characters, which names from outside may contain, are replaced by visible pictures.
+//!
+//! Used by: `ending`; crate `hoistway`.
+//! Tests: below.
 
 use std::cell::Cell;
 use std::io;

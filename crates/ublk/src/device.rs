@@ -1,4 +1,7 @@
 //! A device: added, started, stopped, deleted.
+//!
+//! Used by: crate `serve`.
+//! Tests: below.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,7 @@
 //! A disk as the kernel sees it, and its limits.
+//!
+//! Used by: `device`, `request`, `queue`; crate `serve`.
+//! Tests: below.
 
 use crate::layout::{Layout, PARAMETERS_BYTES};
 

@@ -1,4 +1,7 @@
 //! Why there is no device.
+//!
+//! Used by: `device`; crate `serve`.
+//! Tests: `crates/ublk/src/device.rs`.
 
 use std::io;
 

@@ -1,4 +1,7 @@
 //! The interface to the kernel: io_uring commands, and the memory with the descriptors of requests.
+//!
+//! Used by: `device`, `queue`.
+//! Tests: below.
 #![allow(unsafe_code)]
 
 use std::io;

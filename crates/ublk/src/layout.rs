@@ -1,4 +1,7 @@
 //! Numbers and layouts of `linux/ublk_cmd.h`.
+//!
+//! Used by: `device`, `request`, `kernel`, `queue`, `disk` and others.
+//! Tests: below.
 
 /// Where control commands are sent.
 pub const CONTROL_PATH: &str = "/dev/ublk-control";

@@ -1,4 +1,7 @@
 //! Devices that a killed server left: `/dev/ublkbN` is gone, but its number is taken until it is deleted.
+//!
+//! Used by: `device`.
+//! Tests: below.
 
 use std::io;
 use std::path::Path;

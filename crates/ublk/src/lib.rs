@@ -1,5 +1,8 @@
 //! ublk, the server's side: a block device of this machine (`/dev/ublkbN`) whose requests a process serves.
 //!
+//! Used by: crate `serve`.
+//! Tests: `crates/ublk/src/` (in its files), `crates/serve/tests/refusals.rs`.
+//!
 //! ```text
 //! Device::add -> UblkQueue::fetch_all, by the thread that serves -> Device::start -> /dev/ublkbN
 //! UblkQueue::take -> request -> read_data -> server -> write_data -> commit -> UblkQueue::submit

@@ -1,4 +1,7 @@
 //! The queue of a device: requests in, results out.
+//!
+//! Used by: `device`; crate `serve`.
+//! Tests: `crates/ublk/src/kernel.rs`.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};

@@ -1,4 +1,7 @@
 //! A request as the kernel describes it.
+//!
+//! Used by: `queue`; crate `serve`.
+//! Tests: below.
 
 use crate::disk::{DISCARD_BYTES_MAX, Disk, SECTOR_BYTES, TRANSFER_BYTES_MAX, ZERO_BYTES_MAX};
 use crate::layout::{DESCRIPTOR_BYTES, u32_at, u64_at};

@@ -1,4 +1,7 @@
 //! Descriptor chains: the buffers of a request, given by one index.
+//!
+//! Used by: `device`, `request`, `ring`; crate `serve`.
+//! Tests: `crates/vhost/tests/any_bytes.rs`, `crates/serve/tests/guest/hostile.rs`.
 
 use virtio_bindings::bindings::virtio_ring::{VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
 

@@ -1,4 +1,7 @@
 //! The configuration space of a disk.
+//!
+//! Used by: `device`, `chain`, `request`; crate `serve`.
+//! Tests: below.
 
 /// Maximum data segments per request, as announced to drivers.
 pub const SEGMENTS_MAX: u32 = 126;

@@ -1,4 +1,7 @@
 //! Offered and accepted features.
+//!
+//! Used by: `device`, `ring`; crate `serve`.
+//! Tests: below.
 
 use vhost::vhost_user::message::{VhostUserProtocolFeatures, VhostUserVirtioFeatures};
 use virtio_bindings::bindings::{virtio_blk as blk, virtio_config, virtio_ring};

@@ -1,6 +1,9 @@
 //! vhost-user-blk, the server's side: the memory and rings that a guest's driver shares with the server, and the requests in
 //! them. No I/O, no threads, no clock: the server carries requests out and calls back.
 //!
+//! Used by: crate `serve`.
+//! Tests: `crates/vhost/src/` (in its files), `crates/vhost/tests/`.
+//!
 //! ```text
 //! messages -> Device: Features, Memory, Ring, Record
 //! ring -> Chain -> Request -> server -> Device::finish -> ring

@@ -1,4 +1,7 @@
 //! The memory that a guest shares.
+//!
+//! Used by: `device`, `chain`, `record`, `request`, `ring`; crate `serve`.
+//! Tests: `crates/vhost/tests/any_bytes.rs`.
 
 use std::fs::File;
 use std::sync::Arc;

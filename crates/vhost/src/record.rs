@@ -2,6 +2,9 @@
 //! not completed. Its layout is that of the vhost-user protocol for split rings, followed by 64 bytes of Hoistway's own with
 //! the mode of the write cache, because front ends do not send the mode again.
 //!
+//! Used by: `device`, `ring`; crate `serve`.
+//! Tests: below.
+//!
 //! The front end may write to it, so its content is checked like that of guest memory.
 
 use std::fs::File;

@@ -1,4 +1,7 @@
 //! The request in a chain: copied once, then checked.
+//!
+//! Used by: `device`; crate `serve`.
+//! Tests: `crates/vhost/tests/any_bytes.rs`.
 
 use virtio_bindings::bindings::virtio_blk as blk;
 

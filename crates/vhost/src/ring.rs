@@ -1,4 +1,7 @@
 //! A ring: the driver makes requests available in it, and the server returns them in it.
+//!
+//! Used by: `device`; crate `serve`.
+//! Tests: below.
 
 use std::collections::VecDeque;
 use std::fs::File;

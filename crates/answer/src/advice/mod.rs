@@ -1,4 +1,7 @@
 //! Advice: the sysfs writes and udev rule that apply a verdict, from the document and the device names alone.
+//!
+//! Used by: crates `hoistway`, `experiment`.
+//! Tests: `crates/answer/src/advice/block_device.rs`, `crates/render/tests/advice.rs`.
 
 mod block_device;
 mod settings;

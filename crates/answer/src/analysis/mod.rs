@@ -1,5 +1,8 @@
 //! Analysis of a comparison: figures and differences of each scheduler, and which differences are beyond the noise.
 //!
+//! Used by: `verdict`, `condition`, `advice`, `diff`, `check` and others; crates `render`, `hoistway`, `experiment`.
+//! Tests: `crates/answer/tests/judgement.rs`, `crates/answer/tests/verdict.rs`.
+//!
 //! Runs of one repeat have the same seed and so the same offered load under every scheduler. Differences are therefore
 //! *paired*: taken repeat by repeat, so that variation of the offered load cancels. A difference is *significant* if
 //! the interval of its mean excludes zero. Intervals are not corrected for multiple comparisons: one in twenty errs.

@@ -1,5 +1,8 @@
 //! Diff of two result documents: which inputs differ, and which figures have changed beyond the noise.
 //!
+//! Used by: `check`; crates `render`, `hoistway`.
+//! Tests: `crates/answer/src/diff/leaves.rs`, `crates/answer/tests/diff.rs`.
+//!
 //! Runs with the same seed had the same offered load, so their changes are *paired*, seed by seed. Without common seeds the documents
 //! are independent samples, and the interval is Welch's. Changes are logarithms of ratios.
 

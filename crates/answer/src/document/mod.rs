@@ -1,4 +1,7 @@
 //! The result document: runs, with everything needed to repeat them and to render them again.
+//!
+//! Used by: `verdict`, `analysis`, `tuning`, `advice`, `rows` and others; crates `experiment`, `render`, `hoistway`, `evidence`, `real`.
+//! Tests: `crates/answer/src/document/` (in its files), `crates/answer/tests/document.rs`, `crates/answer/tests/parties.rs`.
 
 mod advice;
 mod check;

@@ -1,4 +1,7 @@
 //! The document of a search for the best setting.
+//!
+//! Used by: crates `experiment`, `render`, `hoistway`.
+//! Tests: `crates/answer/src/tuning/losses.rs`, `crates/answer/tests/integrity.rs`, `crates/render/tests/tuning.rs`.
 
 mod check;
 mod losses;

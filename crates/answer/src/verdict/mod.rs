@@ -1,5 +1,8 @@
 //! Verdicts: which variant a comparison recommends, decided from its document alone.
 //!
+//! Used by: `tuning`; crates `render`, `experiment`.
+//! Tests: `crates/answer/src/verdict/` (in its files), `crates/answer/tests/verdict.rs`, `crates/answer/tests/judgement.rs`.
+//!
 //! Equivalent jobs form a *party*. Some parties wait for their I/O, the others are bulk work. Every variant is compared with a
 //! reference (the kernel's default if it ran) by one number, the *balance*: the mean over all parties, weighted by their votes, of the
 //! logarithm of each party's improvement, repeat by repeat. A party that waits has one vote, half of it for its progress and half for its

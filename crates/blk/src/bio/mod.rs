@@ -1,4 +1,7 @@
 //! The bio: the unit of I/O that submitters submit, and its completion status.
+//!
+//! Used by: `schedulers`, `queue`, `policy`, `request`, `caller` and others; crates `engine`, `sim`, `trace`, `legacy`, `load` and others.
+//! Tests: below, `crates/blk/src/bio/` (in its files).
 
 pub(crate) mod check;
 pub(crate) mod ioprio;

@@ -1,4 +1,7 @@
 //! Callers of the block layer: a caller's effects and reusable memory, submitters, and the agenda of a queue.
+//!
+//! Used by: `queue`; crates `sim`, `legacy`, `engine`, `calibrate`, `evidence` and others.
+//! Tests: `crates/blk/src/caller/agenda.rs`, `crates/blk/src/caller/submitter.rs`.
 
 pub(crate) mod agenda;
 pub(crate) mod block_queue;

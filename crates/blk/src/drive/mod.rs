@@ -1,4 +1,7 @@
 //! Between block layer and device: drivers, effects of calls, the in-flight table and timeouts.
+//!
+//! Used by: `queue`, `caller`, `kit`; crates `legacy`, `experiment`, `sim`, `evidence`, `engine` and others.
+//! Tests: `crates/blk/src/drive/effects.rs`, `checks/tests/shuttle/timeouts.rs`.
 
 pub(crate) mod driver;
 pub(crate) mod effects;

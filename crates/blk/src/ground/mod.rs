@@ -1,5 +1,8 @@
 //! Basics that do not depend on bios and requests: identifiers, time, sharing and locking of memory, containers, the table of
 //! kernels, declarations of tunables.
+//!
+//! Used by: `schedulers`, `queue`, `policy`, `tags`, `drive` and others; crates `sim`, `legacy`, `engine`, `device`, `experiment` and others.
+//! Tests: `crates/blk/src/ground/` (in its files), `checks/tests/loom.rs`, `checks/tests/threads.rs`.
 
 pub(crate) mod id_list;
 pub(crate) mod ids;

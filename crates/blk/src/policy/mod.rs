@@ -1,6 +1,9 @@
 //! What a scheduler is: a [`Scheduler`] decides, alone and without locks, over requests that its caller keeps for it
 //! ([`RequestStore`]); [`Serialized`] makes it safe for many CPUs. A [`Concurrent`] one has locks of its own instead.
 //! A [`Steering`] policy holds nothing back; it only chooses hardware queues.
+//!
+//! Used by: `schedulers`, `queue`, `elevator`, `caller`, `kit` and others; crates `legacy`, `evidence`, `engine`, `sim`, `calibrate` and others.
+//! Tests: `crates/blk/src/policy/` (in its files), `checks/tests/shuttle.rs`, `checks/tests/loom.rs`.
 
 mod buckets;
 mod concurrent;

@@ -1,5 +1,8 @@
 //! The request queue of a device, from `submit` to the end of a request.
 //!
+//! Used by: `kit`; crates `legacy`, `engine`, `experiment`, `sim`, `calibrate` and others.
+//! Tests: `crates/blk/src/queue/` (in its files), `crates/blk/src/queue/tests/`, `checks/tests/loom.rs`, `checks/tests/shuttle.rs`.
+//!
 //! The files in the order of a request's path: `submission` (the state of a bio during its submission), `submit` (split and merge) and
 //! `fast_path` (the same for a plain bio in one step), `allocate` (a tag and a request), `unplug`, `insert`, `run` (which request is
 //! dispatched next), `send` (to the driver), `complete` (end, tags, restart), `requeue`. Others are `cancel` (of a submission), `flush`

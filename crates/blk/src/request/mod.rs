@@ -1,5 +1,8 @@
 //! Requests, from allocation to completion, and the pool of their slots.
 //!
+//! Used by: `schedulers`, `queue`, `policy`, `caller`, `elevator` and others; crates `legacy`, `device`, `evidence`, `sim`, `trace` and others.
+//! Tests: `crates/blk/src/request/` (in its files), `checks/tests/shuttle/steering.rs`.
+//!
 //! **Ownership is location.** An [`Rq`] owns one slot. It can be moved but not copied, so a request is in exactly one
 //! place (plug, software queue, elevator, dispatch list, driver, ...), can be neither queued nor completed twice, and
 //! its holder may read and change it without a lock. Slots are allocated once, with the queue; nothing is allocated per

@@ -1,5 +1,8 @@
 //! The schedulers: one file or folder each, and a row in the [registry](Registry) by which everybody knows it. All but
 //! kyber, mqfq, d2fq and blk-switch, which are made for many CPUs by themselves, are policies that are put behind a lock.
+//!
+//! Used by: `elevator`, `queue`, `kit`; crates `legacy`, `experiment`, `evidence`, `calibrate`, `sim` and others.
+//! Tests: `crates/blk/src/schedulers/` (in its files), `crates/evidence/tests/`.
 
 mod adios;
 mod bfq;

@@ -1,6 +1,9 @@
 //! Tags: the numbered slots whose count bounds how many requests exist (scheduler tags) or are at the driver (driver
 //! tags), and the sleepers that wait for one.
 //!
+//! Used by: `queue`, `schedulers`, `policy`, `elevator`; crates `experiment`, `legacy`, `sim`.
+//! Tests: below, `crates/blk/src/tags/` (in its files), `checks/tests/shuttle.rs`.
+//!
 //! **No wake-up is lost**: a sleeper counts itself as sleeping and then looks for a tag once more; a CPU that frees a
 //! tag checks afterwards whether there are sleepers. At least one of the two must see the other, so these four accesses
 //! are `SeqCst`, and so are those that use the same protocol with a restart mark instead of the count. Taking a tag is

@@ -1,4 +1,7 @@
 //! Observation: events, the reasons for the choices of schedulers, a disk's statistics.
+//!
+//! Used by: `schedulers`, `queue`, `policy`, `caller`, `elevator`; crates `sim`, `legacy`, `trace`, `experiment`, `engine` and others.
+//! Tests: `crates/blk/src/watch/probe.rs`, `crates/blk/src/watch/reason.rs`.
 
 pub(crate) mod disk_stats;
 pub(crate) mod probe;

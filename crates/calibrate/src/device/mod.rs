@@ -1,5 +1,8 @@
 //! Measures a device or a file with fio, as rows for a [fit](crate::fit).
 //!
+//! Used by: crate `hoistway`.
+//! Tests: `crates/calibrate/src/device/doubts.rs`, `crates/hoistway/tests/machine/calibrate.rs`.
+//!
 //! Every round runs each load once, so all loads are measured under the same conditions. A figure is the median over
 //! the rounds.
 

@@ -1,5 +1,8 @@
 //! Fits the parameters of a device model to measurements without a scheduler.
 //!
+//! Used by: `device`; crate `hoistway`.
+//! Tests: `crates/calibrate/src/fit/` (in its files).
+//!
 //! [`rows`](MeasurementRow) are loads with their measurements. The fit takes a model from a preset, runs it under the
 //! same loads through the simulated block layer without a scheduler, and adjusts its parameters until the figures are
 //! as close as possible. `sensitivity` finds the parameters that the figures do not determine.

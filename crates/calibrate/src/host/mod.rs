@@ -1,6 +1,9 @@
 //! Measures the costs of I/O on this machine: operations and locks of the block layer, wake-ups between threads, and, if there is a
 //! null device, the kernel's own schedulers.
 //!
+//! Used by: crate `hoistway`.
+//! Tests: `crates/calibrate/src/host/` (in its files), `crates/hoistway/tests/cli/calibrate.rs`.
+//!
 //! Every round measures everything once, so all figures are measured under the same conditions. A figure is the median
 //! over the rounds, with minimum and maximum. [`Costs::profile`] turns them into a host profile.
 

@@ -1,5 +1,8 @@
 //! A detailed SSD model: submission queues, a front end, a write buffer, and dies that each do one operation at a time.
 //!
+//! Used by: `preset`.
+//! Tests: below, `crates/device/src/flash/` (in its files), `crates/device/tests/samsung_980pro/cliffs.rs`.
+//!
 //! 1. **Submission queues** ([`arbiter`]): the drive works on a limited number of commands; others wait there.
 //! 2. **Front end**: one serial stage that every command occupies for the time of its data transfer.
 //! 3. **Reads** are split into pieces and wait at the dies that hold them.

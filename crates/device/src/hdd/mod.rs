@@ -1,5 +1,8 @@
 //! A rotating disk: a single head, and the drive's own choice of its next position.
 //!
+//! Used by: `preset`.
+//! Tests: below, `crates/device/src/hdd/` (in its files), `crates/device/tests/exact_disks.rs`.
+//!
 //! 1. **Geometry** ([`geometry`]): zones, tracks and skew; every sector has an angle, and the rotation of the platters
 //!    is simulated.
 //! 2. **Mechanics** ([`mechanics`]): a seek curve through the three figures of a data sheet, then the wait for the

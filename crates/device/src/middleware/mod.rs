@@ -2,6 +2,9 @@
 //! to the model in this order: throttle, faults, tracer (whose commands and completions include the effects of both). Innermost is the command queue of
 //! a SATA drive, which `sata` in `[shape]` turns on.
 //!
+//! Used by: `preset`.
+//! Tests: `crates/device/tests/exact.rs`.
+//!
 //! Alarms of the wrapped device keep their order: a wrapper with its own alarm uses number 0 and increments the others.
 //! The SATA command queue uses a large number instead.
 

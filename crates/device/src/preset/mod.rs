@@ -1,5 +1,8 @@
 //! Presets: a device model with its parameters and their calibration.
 //!
+//! Used by: crates `experiment`, `calibrate`, `hoistway`, `evidence`, `sim` and others.
+//! Tests: `crates/device/src/preset/calibration.rs`, `crates/device/src/preset/names.rs`, `crates/device/tests/presets.rs`.
+//!
 //! A preset is a TOML file ([`PresetFile`]); the built-in ones are compiled in, and a user's own file is handled by the
 //! same code:
 //! 1. [`check`] compares the parsed document with the [`schema`]: each key that is missing, unknown, of the wrong type

@@ -1,5 +1,8 @@
 //! A SATA SSD that is limited by its command stage: the smallest model that explains a published benchmark.
 //!
+//! Used by: `preset`.
+//! Tests: below, `crates/device/src/ssd/debt.rs`, `crates/device/tests/conservation.rs`, `crates/device/tests/exact_disks.rs`.
+//!
 //! Its parts:
 //! 1. **One serial stage**, first come, first served, for controller and link. It determines the throughput, whatever
 //!    the queue depth. The time of the stage includes the transfer of the first 4 KiB; longer transfers occupy it
@@ -14,7 +17,7 @@
 //! they cost one (cheap) command whatever their length.
 //!
 //! The mechanisms were found by fitting the published SATA SSD table (habr), row `none`; the presets contain the
-//! numbers. No figure of that row shows that completions are held back and come together: see docs/devices.md. The
+//! numbers. No figure of that row shows that completions are held back and come together: see docs/internals/devices.md. The
 //! number of commands inside the drive (NCQ, 32) is the driver's number of tags, so the model needs no queue: since the
 //! stage is first come, first served, every completion is known at submission. A command costs one random number and a
 //! few additions, without alarms or allocations.

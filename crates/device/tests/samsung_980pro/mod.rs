@@ -153,7 +153,7 @@ fn check_eight_drives(seed: u64) {
 
 #[test]
 fn most_cells_of_the_rows_none_are_within_25_percent() {
-    // The table in docs/devices.md is of six seeds, which takes six times as long.
+    // The table in docs/internals/devices.md is of six seeds, which takes six times as long.
     let seeds = std::env::var("HOISTWAY_SEEDS").map_or(1, |text| text.parse().expect("HOISTWAY_SEEDS is a number"));
     (0..seeds).for_each(check_eight_drives);
 }

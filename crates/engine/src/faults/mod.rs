@@ -1,6 +1,9 @@
 //! Fault injection below the engine, determined by a seed. A disk in memory has a ring that fails, transfers short, refuses and
 //! stalls. The disk can be removed and put back, and after a power cut it lacks data that was not durable. For tests that run
 //! everything on one thread and in virtual time; compiled only with the feature `faults`.
+//!
+//! Used by: crate `serve`.
+//! Tests: `crates/engine/src/faults/` (in its files), `crates/serve/src/faults/`.
 
 mod allocator;
 mod disk;

@@ -1,5 +1,8 @@
 //! Loads in real time: each process of a load runs on a worker of an engine, as a [`RunningProcess`] that submits its I/Os there.
 //!
+//! Used by: crates `real`, `hoistway`.
+//! Tests: `crates/engine/tests/jobs.rs`.
+//!
 //! ```
 //! use std::sync::Arc;
 //! use hoistway_engine::job::{JobSettings, LoadRun, run};

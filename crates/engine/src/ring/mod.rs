@@ -1,4 +1,7 @@
 //! Access to files: jobs go in, results come out, in any order.
+//!
+//! Used by: `backend`.
+//! Tests: `crates/engine/src/ring/uring.rs`.
 
 mod inline;
 mod threads;

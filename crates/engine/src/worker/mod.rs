@@ -1,5 +1,8 @@
 //! A worker: one thread, one channel, its clients, and its loop.
 //!
+//! Used by: `engine`, `client`; crate `serve`.
+//! Tests: `crates/engine/tests/model.rs`, `crates/engine/tests/jobs.rs`.
+//!
 //! ```text
 //! mailbox -> members -> queue -> driver -> channel
 //!    other workers' mailboxes <- parts that ended, wake-ups

@@ -1,4 +1,7 @@
 //! A comparison as a value: all its options, in plain types that can be serialized.
+//!
+//! Used by: `plan`, `tune`, `load`, `run`, `sweep` and others; crates `evidence`, `hoistway`, `real`.
+//! Tests: `crates/experiment/src/comparison/kernel_option.rs`, `crates/experiment/tests/comparison.rs`.
 
 pub(crate) mod environment;
 pub(crate) mod error;

@@ -1,4 +1,7 @@
 //! Reads the load of a comparison: a job file, a scenario, a recording, or the output of a monitoring tool.
+//!
+//! Used by: `plan`, `tune`, `run`; crates `real`, `hoistway`.
+//! Tests: `crates/experiment/src/load/` (in its files), `crates/experiment/tests/recordings.rs`, `crates/hoistway/tests/cli/loads.rs`.
 
 pub(crate) mod demand;
 pub(crate) mod equivalent_jobs;

@@ -1,4 +1,7 @@
 //! Sentences about what makes the figures of a load uncertain, or an option without effect.
+//!
+//! Used by: `outcome`, `plan`.
+//! Tests: `crates/experiment/src/notices/` (in its files), `crates/experiment/tests/comparison.rs`.
 
 pub(crate) mod behind;
 pub(crate) mod borders;

@@ -1,4 +1,7 @@
 //! The outcome of a run.
+//!
+//! Used by: `run`; crate `real`.
+//! Tests: `crates/experiment/tests/verdicts.rs`, `crates/experiment/tests/comparison.rs`.
 
 pub(crate) mod document;
 

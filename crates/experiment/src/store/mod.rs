@@ -1,5 +1,8 @@
 //! Data sets of [sweeps](crate::sweep) on disk.
 //!
+//! Used by: crate `hoistway`.
+//! Tests: `crates/experiment/tests/sweep.rs`, `crates/hoistway/tests/sweep/data_sets.rs`.
+//!
 //! ```text
 //! DIR/sweeps/KEY.json      a sweep, with all files that its runs read
 //! DIR/runs/KEY.jsonl       finished runs: a header line, then one line per run

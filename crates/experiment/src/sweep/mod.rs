@@ -1,5 +1,8 @@
 //! Sweeps: products of loads, devices, kernels, hosts, schedulers, settings and seeds, of any number of runs.
 //!
+//! Used by: `store`, `tune`; crate `hoistway`.
+//! Tests: `crates/experiment/src/sweep/axes.rs`, `crates/experiment/src/sweep/shard.rs`, `crates/experiment/tests/sweep.rs`.
+//!
 //! A [`Space`] defines the axes and the constants. A [`Sweep`] is a checked space with all inputs of its runs: it can be
 //! serialized, sent to another machine and read again, and its runs need no environment. Its points are numbered and never held
 //! in memory together. A point is one run, a pure function of experiment and seed: on any machine and in any order its

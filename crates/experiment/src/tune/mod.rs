@@ -1,5 +1,8 @@
 //! The search for the best setting: successive halving with paired seeds.
 //!
+//! Used by: crate `hoistway`.
+//! Tests: `crates/experiment/src/tune/effects.rs`, `crates/experiment/src/tune/sample.rs`, `crates/experiment/tests/tune.rs`.
+//!
 //! A [`Search`] defines the search space and the objective. All settings, or as many as the budget allows, run briefly with
 //! few seeds; the better ones run longer with more seeds, and so on. All settings of a round share their seeds, so they are
 //! compared under the same load. Every round has new seeds, so no setting keeps a lead by chance.

@@ -1,4 +1,7 @@
 //! Builds the processes of a load from the sections of a job file.
+//!
+//! Used by: `lib.rs`.
+//! Tests: `crates/fio/tests/job_files.rs`, `crates/fio/tests/fio_job_files.rs`.
 
 mod files;
 mod flows;

@@ -2,6 +2,9 @@
 //! documentation use this table. Each file contains the options of one subject: their rows and defaults, checks of
 //! their combinations, how they set a process, and notices about those without effect.
 //!
+//! Used by: `build`, `jobfile`, `command_line`, `iolog`; crate `experiment`.
+//! Tests: `crates/fio/src/options/index.rs`, `crates/fio/tests/job_files.rs`, `crates/fio/tests/fio.rs`.
+//!
 //! An option is *honoured*, *ignored* (with a notice) because it cannot change a simulation or only affects something
 //! that is not simulated, or *not supported*, which is an error, because the results would be those of a different job.
 //! No option is silently dropped.

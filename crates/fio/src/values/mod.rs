@@ -1,5 +1,8 @@
 //! Parses the values of options: sizes, times, percentages, ranges and lists.
 //!
+//! Used by: `options`, `build`, `jobfile`.
+//! Tests: `crates/fio/src/values/` (in its files), `crates/fio/tests/fio_job_files.rs`.
+//!
 //! fio parses as much of a value as it understands and silently drops the rest: `4x` is 4 bytes, `1.5m` is 1, `1h30m`
 //! is one hour. This parser rejects any value with characters that it does not understand.
 

@@ -1,4 +1,4 @@
-//! The table of faults in `docs/testing.md`: every test that it names exists.
+//! The table of faults in `docs/internals/testing.md`: every test that it names exists.
 
 /// The heading above the table.
 const HEADING: &str = "## Faults and their tests";

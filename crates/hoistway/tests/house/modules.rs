@@ -42,6 +42,11 @@ impl Modules {
         modules
     }
 
+    /// The paths of all modules, the root's among them.
+    pub fn paths(&self) -> impl Iterator<Item = &ModulePath> {
+        self.sources.keys()
+    }
+
     /// Which modules each module names.
     pub fn uses(&self) -> BTreeSet<(ModulePath, ModulePath)> {
         let mut uses = BTreeSet::new();

@@ -1,5 +1,8 @@
 //! cfq, completely fair queueing: device time divided among processes.
 //!
+//! Used by: `schedulers`; crate `evidence`.
+//! Tests: `crates/legacy/src/cfq/` (in its files), `crates/legacy/src/cfq/tests/`, `crates/evidence/tests/cfq.rs`.
+//!
 //! **Promises**: each process has its own queue; queues take turns, with time slices scaled by priority; cgroups divide
 //! the device's time by weight; within a group, real-time queues go before all others and idle ones after them; the
 //! device is kept idle for a process that is about to continue where it stopped, so that other processes do not

@@ -1,5 +1,8 @@
 //! The legacy single queue: the block layer of Linux up to 4.20, and the home of noop, deadline and cfq.
 //!
+//! Used by: `any_queue`, `schedulers`, `change`.
+//! Tests: `crates/legacy/src/queue/` (in its files), `crates/legacy/src/queue/tests/`, `crates/legacy/tests/properties/`.
+//!
 //! It has one lock, one elevator, and a *dispatch queue* of requests that have left the elevator. The driver pulls: a
 //! CPU that inserts or completes a request runs the queue in its own context, and a run takes as many requests as the
 //! device has room for. Rules: docs/rules/legacy-queue.md; each file names its own.

@@ -3,7 +3,7 @@
 //! `queue/` written under load, the scheduler among them, over a driver for each CPU. Whatever happens, each bio ends exactly once, tags stay within their depth, nothing waits for
 //! longer than its scheduler promises (`tests/support/bounds`), and nothing is stuck in the end.
 //!
-//! `HOISTWAY_REQUESTS=100000000` has 100 million bios instead of some ten thousand; `docs/testing.md` says how to run it.
+//! `HOISTWAY_REQUESTS=100000000` has 100 million bios instead of some ten thousand; `docs/internals/testing.md` says how to run it.
 
 mod device;
 mod world;

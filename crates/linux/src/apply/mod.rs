@@ -1,5 +1,8 @@
 //! Changes of a device's `queue/`, with a journal, so that they can be undone.
 //!
+//! Used by: crate `hoistway`.
+//! Tests: `crates/linux/src/apply/persist.rs`, `crates/linux/src/apply/udevadm.rs`, `crates/linux/tests/apply.rs`.
+//!
 //! [`Plan::make`] decides what to write. [`Applier::apply`] writes the journal, then the files, reads each back, and rolls
 //! everything back if one value was not accepted. If a run is killed halfway, the next run first rolls its changes back.
 //! [`Applier::undo`] restores in reverse order, and leaves files alone that another program has changed since.

@@ -1,4 +1,7 @@
 //! Dumps: archives of the files that describe a host, to examine it on another machine.
+//!
+//! Used by: crate `hoistway`.
+//! Tests: `crates/linux/tests/host.rs`, `crates/linux/tests/apply.rs`.
 
 mod archive;
 

@@ -1,5 +1,8 @@
 //! The block layer of a Linux host: devices, settings and findings.
 //!
+//! Used by: `apply`, `dump`, `record`; crate `hoistway`.
+//! Tests: `crates/linux/src/host/` (in its files), `crates/linux/tests/host.rs`.
+//!
 //! [`Host::read`] reads a host below a [`Root`]; a [`Host`] serializes as the JSON document `hoistway-host/1`.
 
 mod cgroups;

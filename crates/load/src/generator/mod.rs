@@ -1,5 +1,8 @@
 //! Generates the I/Os of a process.
 //!
+//! Used by: `process`; crate `sim`.
+//! Tests: `crates/load/src/generator/` (in its files), `crates/load/tests/bounds.rs`, `crates/load/tests/files.rs`.
+//!
 //! It does not reproduce fio's random numbers, only their distribution: which blocks are visited and how often, the
 //! shares of directions and sizes, and the rules by which a job continues, wraps around and ends (tried with fio 3.33).
 //! Everything random comes from one seed, with a stream for each process and purpose. No I/O allocates memory, except

@@ -1,5 +1,8 @@
 //! A fio process as a pure state machine: its description and its main loop.
 //!
+//! Used by: crates `sim`, `engine`, `experiment`.
+//! Tests: `crates/load/src/process/` (in its files), `crates/load/tests/process.rs`.
+//!
 //! A [`RunningProcess`] reads no clock and does no I/O: each call gets the time, and [`RunningProcess::next`] returns what the
 //! caller has to do. The simulator calls it in virtual time, the engine's jobs in real time.
 //!

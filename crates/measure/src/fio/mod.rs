@@ -1,5 +1,8 @@
 //! fio's JSON output (3.33), for programs that read fio's results.
 //!
+//! Used by: `disk`; crates `evidence`, `hoistway`, `experiment`, `load`.
+//! Tests: `crates/measure/src/fio/calendar.rs`, `crates/measure/src/fio/distribution.rs`, `crates/measure/tests/fio_output.rs`.
+//!
 //! [`Output`] is the whole document, for reading and writing; [`Output::from_processes`] makes one from measurements.
 //!
 //! Differences from a real fio:

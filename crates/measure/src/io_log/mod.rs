@@ -1,4 +1,7 @@
 //! The contents of fio's log files: every I/O, or means over windows.
+//!
+//! Used by: `fio`, `measurement`; crate `load`.
+//! Tests: below, `crates/measure/src/io_log/histogram_log.rs`.
 
 mod histogram_log;
 

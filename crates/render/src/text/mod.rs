@@ -1,4 +1,7 @@
 //! Renders results as text: tables, conclusions, advice, CSV, Markdown and JSON.
+//!
+//! Used by: `html`; crates `hoistway`, `evidence`, `terminal`.
+//! Tests: `crates/render/src/text/` (in its files), `crates/render/tests/table.rs`, `crates/render/tests/conclusion.rs`.
 
 mod advice;
 mod aligned;

@@ -1,5 +1,8 @@
 //! The event loops of the workers.
 //!
+//! Used by: `server`, `export`, `nbd`, `ublk`, `guest` and others; the program `hoistway-serve`.
+//! Tests: `crates/serve/src/event_loop/busy_poll.rs`, `crates/serve/tests/event_loop.rs`, `crates/serve/tests/life.rs`.
+//!
 //! A worker sleeps only in its [`IoChannel`]. To serve a connection on the worker's thread without waking another thread, its
 //! socket has to be polled there: [`EventLoop`] wraps a target, and each of its channels polls the sockets of its worker's
 //! connections together with the completions of the wrapped channel. It is independent of any protocol.

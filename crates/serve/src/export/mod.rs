@@ -1,4 +1,7 @@
 //! Exports: their text form, who may use them, what their clients share, and their statistics.
+//!
+//! Used by: `server`, `operation`, `guest`, `ublk`, `nbd`; the program `hoistway-serve`.
+//! Tests: `crates/serve/src/export/` (in its files), `crates/serve/tests/bounded.rs`, `crates/serve/tests/guest/panics.rs`.
 
 pub(crate) mod access;
 pub(crate) mod clients;

@@ -1,5 +1,8 @@
 //! The memory for the data of requests and replies: one pool for all clients, with a bound.
 //!
+//! Used by: `nbd`, `ublk`, `guest`, `server`; the program `hoistway-serve`.
+//! Tests: below, `crates/serve/src/memory/pool.rs`, `crates/serve/tests/memory.rs`.
+//!
 //! A client may hold as much memory as is free at that moment. So a few clients may have much, and many share what there is, but some
 //! memory always stays free for a client that holds little (dynamic thresholds, as switches share their buffers), beside a part that only
 //! such clients may take. A client that needs more waits.

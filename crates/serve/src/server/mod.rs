@@ -1,4 +1,7 @@
 //! A server: disks, each under a scheduler, with exports.
+//!
+//! Used by: `nbd`, `guest`, `operation`, `ublk`; the program `hoistway-serve`.
+//! Tests: `crates/serve/tests/disks.rs`, `crates/serve/tests/faults.rs`.
 
 pub(crate) mod admission;
 pub(crate) mod disks;

@@ -1,4 +1,7 @@
 //! The byte streams below sockets of all kinds.
+//!
+//! Used by: `nbd`, `operation`; the program `hoistway-serve`.
+//! Tests: `crates/serve/src/stream/timed_stream.rs`, `crates/serve/tests/tls.rs`.
 
 pub(crate) mod socket;
 pub(crate) mod timed_stream;

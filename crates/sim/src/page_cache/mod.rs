@@ -1,6 +1,9 @@
 //! The page cache: turns buffered I/O into bios. A simplified model; docs/page-cache.md lists what it includes and what it
 //! does not.
 //!
+//! Used by: `simulation`.
+//! Tests: `crates/sim/src/page_cache/` (in its files), `crates/sim/tests/page_cache.rs`.
+//!
 //! One cache for the host, of the size of its memory. A read finds its pages in the cache or waits for bios that read them,
 //! with read-ahead (`read_ahead`). A write dirties pages and continues, until too much of the memory is dirty. Each disk's
 //! flusher writes dirty pages back in the background: above 10 % of the memory, and pages that have been dirty for 30 s. An

@@ -1,5 +1,5 @@
 //! The published tables (habr): simulates one of their loads without a scheduler and compares it with the row `none`,
-//! which its preset is calibrated on. Every other row is a prediction: docs/devices.md has their errors.
+//! which its preset is calibrated on. Every other row is a prediction: docs/internals/devices.md has their errors.
 
 use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_device::Preset;

@@ -1,5 +1,8 @@
 //! Recordings of block I/O on real machines: all formats are converted to the same events.
 //!
+//! Used by: `events`; crates `program`, `hoistway`, `linux`, `experiment`, `evidence`.
+//! Tests: `crates/trace/src/block/iolog.rs`, `crates/trace/src/block/sorter.rs`, `crates/trace/tests/block/written.rs`.
+//!
 //! [`Recording`] opens a path and yields [`Event`]s in the order of time; [`Flights`] assembles them into I/Os.
 
 mod biosnoop;

@@ -1,5 +1,8 @@
 //! `hoistway-trace/1`: all events of one or more simulated runs, one JSON object per line.
 //!
+//! Used by: crates `experiment`, `hoistway`.
+//! Tests: `crates/trace/src/events/writer.rs`, `crates/trace/tests/iosched/events.rs`.
+//!
 //! The first line describes the runs ([`Header`]); the last one confirms that the trace is complete. Each line between them is an
 //! event under its kernel name (BL-131, BL-132), or a `dispatch`: a decision of the scheduler with its reason. `docs/trace.md`
 //! describes every field. [`BlktraceProbe`] writes the same events, except those of the scheduler, in blktrace's format.

@@ -1,6 +1,9 @@
 //! `iosched-trace/1`: recordings of a kernel's block layer and I/O scheduler, in which each decision of the scheduler
 //! is a separate event.
 //!
+//! Used by: crate `evidence`.
+//! Tests: `crates/trace/src/iosched/flags.rs`, `crates/trace/src/iosched/io.rs`, `crates/trace/tests/iosched/events.rs`.
+//!
 //! A recording is a text file of JSON lines, usually gzip'd: first the header (scheduler, tunables, queue, device,
 //! processes), then one event per line in the order of time. [`Trace::open`] reads one:
 //!

@@ -1,5 +1,8 @@
 //! Summaries of disk I/O by tools such as iostat: rates, sizes and latencies, from which a load can be synthesised.
 //!
+//! Used by: crate `experiment`.
+//! Tests: below, `crates/trace/src/summary/diskstats.rs`, `crates/trace/src/summary/iostat.rs`.
+//!
 //! [`recognise`] detects the tool by the content, and reports outputs that lack figures that a load needs.
 
 mod diskstats;

@@ -1,4 +1,7 @@
 //! A disk and its guest: the configuration by the front end, and requests in flight.
+//!
+//! Used by: crate `serve`.
+//! Tests: `crates/vhost/tests/any_bytes.rs`, `crates/serve/tests/guest/front_ends.rs`.
 
 mod front_end;
 

@@ -1,5 +1,8 @@
 //! Kernel generations: a table of the variants of each component in each Linux release.
 //!
+//! Used by: `schedulers`, `queue`, `tags`, `watch`, `request` and others; crates `legacy`, `experiment`, `hoistway`, `evidence`, `calibrate` and others.
+//! Tests: below, `crates/blk/src/ground/kernel/release.rs`.
+//!
 //! A variant is a value here and a parameter of the component; no code is duplicated. Each entry names the first
 //! release that it applies to, so the table covers every release. Sources: `docs/rules`, where each rule says since
 //! when it applies.

@@ -1,6 +1,9 @@
 //! ADIOS, an out-of-tree scheduler that some distributions add to their kernels: requests by deadline, dispatched in
 //! batches whose predicted latency fits a window.
 //!
+//! Used by: `schedulers::registry`.
+//! Tests: `crates/blk/src/schedulers/adios/latency_model.rs`, `crates/blk/src/schedulers/adios/tests.rs`.
+//!
 //! **Promises**: sync requests go in the order in which they came, async ones when their deadline comes; the requests
 //! that are dispatched and not completed are expected to take no longer than `global_latency_window`. **Costs**: O(log
 //! n) an insertion and a dispatch, one lock; no fairness between processes, no priorities. **Rules**:

@@ -1,6 +1,9 @@
 //! bfq: Budget Fair Queueing, proportional shares of a device for processes and groups, with low latency for those that
 //! wait for it.
 //!
+//! Used by: `schedulers`, `elevator`, `schedulers::registry`; crates `evidence`, `experiment`.
+//! Tests: `crates/blk/src/schedulers/bfq/tests/`, `crates/evidence/tests/bfq.rs`.
+//!
 //! **Promises**: every process that keeps the device busy gets sectors in proportion to its weight, or time if it is
 //! slow; a process that does little I/O, or has just started, is served before those that stream. **Costs**: O(log n)
 //! an insertion and a dispatch for n active queues in a level, times the depth of the hierarchy; one lock.

@@ -1,6 +1,9 @@
 //! blk-switch, a research policy that no kernel has: the block layer as a network switch. Each CPU has a queue for requests that a process
 //! waits for and one for the others, which gives way; what does not fit there goes to other CPUs, and processes move.
 //!
+//! Used by: `schedulers`, `schedulers::registry`.
+//! Tests: `crates/blk/src/schedulers/blk_switch/tests.rs`.
+//!
 //! **Promises**: a latency request waits for no throughput request on its CPU but the one that is being sent. **Costs**: a few words that
 //! CPUs share, and no lock; a look at all CPUs for each throughput request beyond the threshold, and the cache misses of requests and
 //! processes that move. It needs a device behind a transport, whose workers are where requests wait. **Rules**: docs/rules/blk-switch.md.

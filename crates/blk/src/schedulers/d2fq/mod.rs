@@ -1,6 +1,9 @@
 //! D2FQ, a research policy that no kernel has: fair queueing by the drive. A flow that is ahead is sent to a slower class of the drive's
 //! hardware queues; nothing waits in software.
 //!
+//! Used by: `schedulers`, `schedulers::registry`.
+//! Tests: `crates/blk/src/schedulers/d2fq/tests.rs`, `checks/tests/shuttle/steering.rs`.
+//!
 //! **Promises**: of flows that always have requests waiting at the drive, each gets bytes by its weight, as far as the ratio of the
 //! classes' speeds allows. **Costs**: two look-ups of a flow for each request, a word that all CPUs share, and no lock. Fairness needs a
 //! drive with weighted round robin whose submission queues are never empty. **Rules**: docs/rules/d2fq.md.

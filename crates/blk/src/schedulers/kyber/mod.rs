@@ -1,5 +1,8 @@
 //! kyber: a token limit for each kind of request, adjusted by latency targets, for fast multi-queue devices.
 //!
+//! Used by: `schedulers`, `elevator`, `schedulers::registry`; crate `evidence`.
+//! Tests: `crates/blk/src/schedulers/kyber/tests/`, `crates/evidence/tests/kyber.rs`.
+//!
 //! **Promises**: at most as many requests of a kind are at the device as its [domain](Domain) has tokens; the others wait
 //! here, where they delay no other kind and may still merge. Domains take turns by count; within one the order is first in,
 //! first out. No sorting, no expiry, no fairness between tasks. **Costs**: O(1) an insertion and a dispatch. No lock is

@@ -1,5 +1,8 @@
 //! mq-deadline: sorted, expiry-bounded queues for a whole device.
 //!
+//! Used by: `schedulers`, `schedulers::registry`, `elevator`; crates `evidence`, `legacy`.
+//! Tests: `crates/blk/src/schedulers/mq_deadline/tests/`, `checks/tests/shuttle.rs`.
+//!
 //! **Promises**: service in sweeps by sector; a request that has expired starts the next batch of its direction; writes
 //! wait for at most `writes_starved` batches of reads; a lower priority class waits for the higher ones, but not longer
 //! than `prio_aging_expire`. **Costs**: O(log n) an insertion and a dispatch, one lock. **Rules**:

@@ -1,5 +1,8 @@
 //! MQFQ, a research scheduler that no kernel has: weighted fair queueing of bytes, in which a flow may be ahead by a threshold.
 //!
+//! Used by: `schedulers::registry`, `schedulers`.
+//! Tests: `crates/blk/src/schedulers/mqfq/tests.rs`, `checks/tests/shuttle/flows.rs`.
+//!
 //! **Promises**: of two flows that always have requests, neither gets more than about twice `threshold_kb` more than its share;
 //! whatever waits goes while there is a slot. **Costs**: O(log n) an insertion and a dispatch in the number of flows that wait on a
 //! hardware queue, a look at one word of each hardware queue where the earliest request changes, and what a device does with

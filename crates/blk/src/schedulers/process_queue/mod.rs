@@ -1,6 +1,9 @@
 //! The parts that schedulers with a queue for each process (cfq, bfq) have in common: what such a queue holds, and what
 //! is learned about its process. The parts do not depend on the scheduler that uses them.
 //!
+//! Used by: `schedulers::bfq`, `schedulers::d2fq`, `kit`, `schedulers::mqfq`; crate `legacy`.
+//! Tests: `crates/blk/src/schedulers/process_queue/` (in its files).
+//!
 //! - [`contexts`](Contexts): a record for each process;
 //! - [`backlog`](Backlog): the requests of one queue, by sector and by arrival, and the next one to dispatch;
 //! - [`choice`](Chooser): which of two requests is nearer to the head;

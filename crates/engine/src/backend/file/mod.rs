@@ -1,5 +1,8 @@
 //! Files and block devices, one volume each.
 //!
+//! Used by: `backend::simulated`, `backend`, `open_volume`; crates `serve`, `calibrate`, `real`.
+//! Tests: `crates/engine/src/backend/file/` (in its files), `crates/engine/tests/files.rs`, `crates/engine/tests/unaligned.rs`.
+//!
 //! | operation | done |
 //! | --- | --- |
 //! | read, write | `preadv`, `pwritev` past the page cache (`O_DIRECT`) where the file system can; on the worker's thread if the data is in memory |

@@ -17,7 +17,7 @@ use hoistway_terminal::output::Output;
 /// recommends with the right decision where that is known; and the job that it is about with the one that the source watches.
 ///
 /// Examples:
-///   hoistway-evidence decide > docs/decision-score.md
+///   hoistway-evidence decide > docs/internals/decision-score.md
 ///   hoistway-evidence reproduce --format json > tables.json
 ///   hoistway-evidence decide --tables tables.json
 #[derive(Args, Debug)]

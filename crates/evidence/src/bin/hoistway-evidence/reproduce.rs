@@ -18,7 +18,7 @@ use hoistway_terminal::output::{DocumentFormat as Format, Output};
 ///   hoistway reproduce habr-ssd habr-nvme
 ///   hoistway reproduce habr-nvme --sensitivity
 ///   hoistway reproduce research
-///   hoistway reproduce --format markdown > docs/reproduction.md
+///   hoistway reproduce --format markdown > docs/internals/reproduction.md
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {

@@ -1,4 +1,7 @@
 //! A recording of block I/O as the load of a comparison.
+//!
+//! Used by: `load`, `run`, `load::job_facts`.
+//! Tests: `crates/experiment/src/load/recording/host.rs`, `crates/experiment/src/load/recording/options.rs`.
 
 mod device;
 mod host;

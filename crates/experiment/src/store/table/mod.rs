@@ -1,4 +1,7 @@
 //! Tables for other programs, written row by row.
+//!
+//! Used by: `store::merge`, `store`.
+//! Tests: `crates/experiment/tests/sweep.rs`, `crates/hoistway/tests/sweep/tables.rs`.
 
 pub(crate) mod csv;
 

@@ -4,7 +4,7 @@ use super::{Finding, Rule, Severity, by_count, join_names, shown_scheduler, writ
 use crate::host::{Device, Host, NearestBy};
 
 /// Above this IOPS, bfq reduces the throughput of a device, because its lock is shared by the whole device. Source:
-/// `docs/performance.md`, and the published figures of bfq.
+/// `docs/internals/performance.md`, and the published figures of bfq.
 const BFQ_IOPS_MAX: u32 = 100_000;
 
 fn is_under_bfq(device: &&Device) -> bool {

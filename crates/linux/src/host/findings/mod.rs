@@ -1,4 +1,7 @@
 //! Findings: problems of a host, each with its evidence and the commands that fix it.
+//!
+//! Used by: `host`; crate `hoistway`.
+//! Tests: `crates/linux/tests/host.rs`.
 
 mod configuration;
 mod devices;

@@ -1,5 +1,8 @@
 //! Settings of `queue/` by udev rules, for each device.
 //!
+//! Used by: `host`.
+//! Tests: `crates/linux/src/host/udev/parse.rs`, `crates/linux/tests/host.rs`.
+//!
 //! Rules are read as described in udev(7). They are evaluated for the current state of the device, as for an event `add` or `change` of
 //! a whole disk. A match that cannot be determined from files (a program's result, a property imported by another program) makes the
 //! setting [`Certainty::Possible`].

@@ -1,5 +1,8 @@
 //! The meaning of a comparison in a few sentences: what to do, what it costs, and what is uncertain.
 //!
+//! Used by: `html`, `text::tuning`, `text`; crate `hoistway`.
+//! Tests: `crates/render/src/text/conclusion/phrases.rs`, `crates/render/tests/conclusion.rs`, `crates/render/tests/places.rs`.
+//!
 //! The [`verdict`](mod@hoistway_answer::verdict) is decided elsewhere, from the same document; here it becomes text.
 
 mod ceilings;

@@ -1,4 +1,7 @@
 //! The result of a search: tables and sentences.
+//!
+//! Used by: `html`, `text`; crate `hoistway`.
+//! Tests: `crates/render/tests/tuning.rs`.
 
 mod cells;
 mod sentences;

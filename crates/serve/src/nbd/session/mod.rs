@@ -1,4 +1,7 @@
 //! The requests of one connection, from their headers to their replies.
+//!
+//! Used by: `nbd::connection`; the program `hoistway-serve`.
+//! Tests: `crates/serve/tests/clients.rs`, `crates/serve/tests/event_loop.rs`.
 
 mod begin;
 mod end;

@@ -1,5 +1,8 @@
 //! Submitters other than processes: the page cache with its flushers and journals, the workers of `io.max`, and the I/O
 //! threads of virtual disks. This is their whole interface to the event loop.
+//!
+//! Used by: `simulation::effects`.
+//! Tests: `crates/sim/tests/page_cache.rs`, `crates/sim/tests/guests.rs`.
 
 mod limits;
 mod page_cache;
