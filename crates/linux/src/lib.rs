@@ -24,6 +24,7 @@
 pub mod apply;
 pub mod below;
 pub mod dump;
+pub mod fleet;
 pub mod host;
 pub mod record;
 mod root;

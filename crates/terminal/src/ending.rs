@@ -16,6 +16,8 @@ pub enum Ending {
     Done,
     /// It succeeded, but a simulated job failed, as with fio when a job ends with an error.
     JobFailed,
+    /// It succeeded, but part of the input could not be read.
+    Incomplete,
     /// It succeeded, but a limit set by the user is exceeded.
     LimitBroken,
     /// The user interrupted it; partial results were printed and marked.
@@ -26,7 +28,7 @@ pub enum Ending {
 pub fn exit_code(program: &str, ending: Result<Ending>) -> ExitCode {
     match ending {
         Ok(Ending::Done) => ExitCode::SUCCESS,
-        Ok(Ending::JobFailed) => ExitCode::FAILURE,
+        Ok(Ending::JobFailed | Ending::Incomplete) => ExitCode::FAILURE,
         Ok(Ending::LimitBroken) => ExitCode::from(3),
         Ok(Ending::Interrupted) => ExitCode::from(130),
         // The reader has closed our output, which is not an error.

@@ -1,10 +1,11 @@
-//! The archive format of dumps: tar, compressed with zstd.
+//! The archives of dumps: tar, written compressed with zstd, and read with zstd, gzip or neither.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tar::{Archive, Builder, EntryType, Header};
@@ -17,7 +18,19 @@ use crate::root::Found;
 const BYTES_MAX: u64 = 512 << 20;
 
 /// The magic number of zstd.
-const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// The magic number of gzip.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// The magic number of tar, and its place.
+const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
+
+/// Folder of block devices, which every dump has.
+const SYSFS: &str = "sys/block";
+
+/// A complete tar ends with this many zero bytes.
+const TAR_END_BYTES: usize = 1024;
 
 /// Packs entries into an archive that begins with the mark of a dump.
 pub(super) fn pack(entries: &Entries) -> io::Result<Vec<u8>> {
@@ -56,12 +69,8 @@ pub(super) fn pack(entries: &Entries) -> io::Result<Vec<u8>> {
 /// Unpacks an archive into a temporary folder.
 pub(super) fn unpack(archive: &Path, file: &str) -> Result<TempDir, DumpError> {
     let open_error = |error| DumpError::Unopened { file: file.to_owned(), error };
-    let mut packed = BufReader::new(File::open(archive).map_err(open_error)?);
-    let mut magic = [0; MAGIC.len()];
-    if packed.read_exact(&mut magic).is_err() || magic != MAGIC {
-        return Err(DumpError::NoDump { file: file.to_owned() });
-    }
-    let entries = read(io::Cursor::new(MAGIC).chain(packed), file)?;
+    let packed = BufReader::new(File::open(archive).map_err(open_error)?);
+    let entries = read(packed, file)?;
     let folder = tempfile::tempdir().map_err(open_error)?;
     // `read` has checked that no entry is below a link or outside the folder, so each can be created by its path.
     for (path, found) in &entries {
@@ -77,27 +86,53 @@ pub(super) fn unpack(archive: &Path, file: &str) -> Result<TempDir, DumpError> {
     Ok(folder)
 }
 
-/// Reads all entries of an archive and checks them.
-fn read(packed: impl Read, file: &str) -> Result<Entries, DumpError> {
+/// Unpacks the tar inside an archive.
+fn tar_bytes(mut packed: impl Read, file: &str) -> Result<Vec<u8>, DumpError> {
     let damaged = |why: String| DumpError::Damaged { file: file.to_owned(), why };
-    let decoder = StreamingDecoder::new(packed).map_err(|error| damaged(error.to_string()))?;
+    let mut begin = Vec::new();
+    let magic_bytes = (TAR_MAGIC.0 + TAR_MAGIC.1.len()) as u64;
+    packed.by_ref().take(magic_bytes).read_to_end(&mut begin).map_err(|error| damaged(error.to_string()))?;
+    let is_zstd = begin.starts_with(&ZSTD_MAGIC);
+    let is_gzip = begin.starts_with(&GZIP_MAGIC);
+    let is_tar = begin.get(TAR_MAGIC.0..) == Some(TAR_MAGIC.1);
+    let whole = io::Cursor::new(begin).chain(packed);
     let mut bytes = Vec::new();
-    decoder.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| damaged(error.to_string()))?;
+    let read = if is_zstd {
+        let decoder = StreamingDecoder::new(whole).map_err(|error| damaged(error.to_string()))?;
+        decoder.take(BYTES_MAX + 1).read_to_end(&mut bytes)
+    } else if is_gzip {
+        MultiGzDecoder::new(whole).take(BYTES_MAX + 1).read_to_end(&mut bytes)
+    } else if is_tar {
+        whole.take(BYTES_MAX + 1).read_to_end(&mut bytes)
+    } else {
+        return Err(DumpError::NoDump { file: file.to_owned() });
+    };
+    read.map_err(|error| damaged(error.to_string()))?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(damaged(format!("unpacks to more than {} MiB", BYTES_MAX >> 20)));
     }
+    let end = bytes.len().saturating_sub(TAR_END_BYTES);
+    if bytes.len() < TAR_END_BYTES || bytes[end..].iter().any(|&byte| byte != 0) {
+        return Err(damaged("the end of the archive is missing".to_owned()));
+    }
+    Ok(bytes)
+}
+
+/// Reads all entries of an archive and checks them.
+fn read(packed: impl Read, file: &str) -> Result<Entries, DumpError> {
+    let damaged = |why: String| DumpError::Damaged { file: file.to_owned(), why };
+    let unsafe_entry =
+        |entry: &str, why: String| DumpError::Unsafe { file: file.to_owned(), entry: entry.to_owned(), why };
+    let bytes = tar_bytes(packed, file)?;
     let mut archive = Archive::new(bytes.as_slice());
     let mut entries = Entries::new();
     for entry in archive.entries().map_err(|error| damaged(error.to_string()))? {
         let mut entry = entry.map_err(|error| damaged(error.to_string()))?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        let unsafe_entry =
-            |why: &str| DumpError::Unsafe { file: file.to_owned(), entry: name.clone(), why: why.to_owned() };
-        let path = safe_entry_path(&name).map_err(|why| unsafe_entry(&why))?;
-        if path.is_empty() {
-            continue;
-        }
+        let path = safe_entry_path(&name).map_err(|why| unsafe_entry(&name, why))?;
         let found = match entry.header().entry_type() {
+            // The global header of archives made by git and others.
+            EntryType::XGlobalHeader => continue,
             EntryType::Directory => Found::Folder,
             EntryType::Regular | EntryType::Continuous => {
                 let mut bytes = Vec::new();
@@ -106,30 +141,48 @@ fn read(packed: impl Read, file: &str) -> Result<Entries, DumpError> {
             }
             EntryType::Symlink => {
                 let target = entry.link_name_bytes().unwrap_or_default();
-                let target = String::from_utf8_lossy(&target).into_owned();
-                if escapes_root(&path, &target) {
-                    return Err(unsafe_entry(&format!("is a link to \"{target}\", outside the dump")));
-                }
-                Found::Link(target)
+                Found::Link(String::from_utf8_lossy(&target).into_owned())
             }
-            _ => return Err(unsafe_entry("is neither a file, a folder nor a symbolic link")),
+            _ => return Err(unsafe_entry(&name, "is neither a file, a folder nor a symbolic link".to_owned())),
         };
-        entries.insert(path, found);
+        if !path.is_empty() {
+            entries.insert(path, found);
+        }
     }
-    if entries.get(MARK.0) != Some(&Found::File(MARK.1.into())) {
+    let entries = without_top_folder(entries);
+    let is_marked = entries.get(MARK.0) == Some(&Found::File(MARK.1.into()));
+    if !is_marked && !entries.keys().any(|path| path == SYSFS || path.starts_with(&format!("{SYSFS}/"))) {
         return Err(DumpError::NoDump { file: file.to_owned() });
     }
-    for path in entries.keys() {
+    for (path, found) in &entries {
+        if let Found::Link(target) = found
+            && escapes_root(path, target)
+        {
+            return Err(unsafe_entry(path, format!("is a link to \"{target}\", outside the dump")));
+        }
         let mut descendant = path.as_str();
         while let Some((folder, _)) = descendant.rsplit_once('/') {
             if !matches!(entries.get(folder), None | Some(Found::Folder)) {
-                let why = format!("is below \"{folder}\", which is not a folder");
-                return Err(DumpError::Unsafe { file: file.to_owned(), entry: path.clone(), why });
+                return Err(unsafe_entry(path, format!("is below \"{folder}\", which is not a folder")));
             }
             descendant = folder;
         }
     }
     Ok(entries)
+}
+
+/// Removes the folder that contains all others, as in an archive of `web-1/sys`, `web-1/proc`.
+fn without_top_folder(entries: Entries) -> Entries {
+    let Some(top) = entries.keys().next().and_then(|path| path.split('/').next()).map(str::to_owned) else {
+        return entries;
+    };
+    let below = format!("{top}/");
+    let is_all =
+        entries.iter().all(|(path, found)| path.starts_with(&below) || (*path == top && *found == Found::Folder));
+    if !is_all || !entries.keys().any(|path| path[below.len().min(path.len())..].starts_with(SYSFS)) {
+        return entries;
+    }
+    entries.into_iter().filter_map(|(path, found)| Some((path.strip_prefix(&below)?.to_owned(), found))).collect()
 }
 
 /// The path of an entry, or an error if it points outside the archive.

@@ -30,7 +30,9 @@ pub enum DumpError {
         error: io::Error,
     },
     /// It is not a dump.
-    #[error("{file}: is not a dump of a host (expected a folder, or an archive that `hoistway host --dump` wrote)")]
+    #[error(
+        "{file}: is not a dump of a host (expected a folder, or an archive that `hoistway host --dump` wrote, or a tar with sys/block and proc)"
+    )]
     NoDump {
         /// The file.
         file: String,

@@ -35,6 +35,23 @@ pub enum Class {
 }
 
 impl Class {
+    /// All classes.
+    pub const ALL: [Class; 13] = [
+        Class::Nvme,
+        Class::Ssd,
+        Class::Hdd,
+        Class::Usb,
+        Class::Mmc,
+        Class::Virtio,
+        Class::Paravirtual,
+        Class::Loop,
+        Class::Network,
+        Class::Memory,
+        Class::Removable,
+        Class::Stacked,
+        Class::Other,
+    ];
+
     /// The name in the JSON document.
     #[must_use]
     pub fn name(self) -> &'static str {

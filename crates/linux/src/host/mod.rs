@@ -12,6 +12,7 @@ mod device;
 mod findings;
 mod glob;
 mod kernel;
+mod machine;
 mod mounts;
 mod nearest;
 mod order;
@@ -31,6 +32,7 @@ pub use cgroups::{CgroupSetting, Cgroups, Hierarchy};
 pub use class::Class;
 pub use device::{Device, Partition};
 pub use findings::{Finding, Rule, Severity};
+pub(crate) use glob::matches as matches_glob;
 pub use kernel::KernelFacts;
 pub(crate) use kernel::parameters as kernel_parameters;
 pub use nearest::{NearestBy, NearestPreset};
@@ -49,6 +51,8 @@ pub const FORMAT: &str = "hoistway-host/1";
 pub struct Host {
     /// [`FORMAT`].
     pub format: &'static str,
+    /// The model of the machine, as its firmware names it.
+    pub machine: Option<String>,
     /// The kernel and its boot parameters.
     pub kernel: KernelFacts,
     /// The block devices; stacked devices come after those below them.
@@ -110,6 +114,7 @@ impl Host {
         settings.extend(tuned::settings(root, &devices));
         let mut host = Host {
             format: FORMAT,
+            machine: machine::read(root),
             kernel,
             devices,
             cgroups,

@@ -1,6 +1,6 @@
 //! Text output of `hoistway host`: block devices and findings.
 
-use hoistway_linux::host::{CgroupSetting, Device, Finding, Hierarchy, Host, SchedulerFacts, Severity};
+use hoistway_linux::host::{CgroupSetting, Device, Finding, Hierarchy, Host, SchedulerFacts};
 use hoistway_render::text::{aligned, wrap_hanging, wrapped};
 
 /// The table of devices, their settings, and the findings with commands. Prose is wrapped at `width` characters; every tunable is listed if
@@ -155,11 +155,7 @@ fn cgroups(host: &Host, width: usize) -> String {
 }
 
 fn finding(number: usize, finding: &Finding, width: usize) -> String {
-    let severity = match finding.severity {
-        Severity::High => "high",
-        Severity::Medium => "medium",
-        Severity::Low => "low",
-    };
+    let severity = finding.severity.name();
     let mut text = wrap_hanging(&format!("{number}. {severity}: {}", finding.what), width, 0, 3);
     for line in &finding.evidence {
         text += &wrap_hanging(line, width, 3, 5);

@@ -23,6 +23,21 @@ pub enum Severity {
     Low,
 }
 
+impl Severity {
+    /// All, worst first.
+    pub const ALL: [Severity; 3] = [Severity::High, Severity::Medium, Severity::Low];
+
+    /// The name in documents.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::High => "high",
+            Severity::Medium => "medium",
+            Severity::Low => "low",
+        }
+    }
+}
+
 /// The rules for findings. Each is explained in `docs/host.md`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -43,6 +58,35 @@ pub enum Rule {
     ElevatorParameter,
     /// bfq has turned write-back throttling off.
     WbtOffUnderBfq,
+}
+
+impl Rule {
+    /// All rules.
+    pub const ALL: [Rule; 8] = [
+        Rule::BfqOnMultipathPart,
+        Rule::BfqOnFastDevice,
+        Rule::SettingNotActive,
+        Rule::SchedulerOnStackedDevice,
+        Rule::WeightsWithoutEffect,
+        Rule::PrioritiesIgnored,
+        Rule::ElevatorParameter,
+        Rule::WbtOffUnderBfq,
+    ];
+
+    /// The name in documents.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::BfqOnMultipathPart => "bfq-on-multipath-part",
+            Rule::BfqOnFastDevice => "bfq-on-fast-device",
+            Rule::SettingNotActive => "setting-not-active",
+            Rule::SchedulerOnStackedDevice => "scheduler-on-stacked-device",
+            Rule::WeightsWithoutEffect => "weights-without-effect",
+            Rule::PrioritiesIgnored => "priorities-ignored",
+            Rule::ElevatorParameter => "elevator-parameter",
+            Rule::WbtOffUnderBfq => "wbt-off-under-bfq",
+        }
+    }
 }
 
 /// A problem.
@@ -115,4 +159,19 @@ fn join_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 /// The singular or plural form, depending on the count.
 fn by_count<'a>(count: usize, singular: &'a str, plural: &'a str) -> &'a str {
     if count == 1 { singular } else { plural }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Rule, Severity};
+
+    #[test]
+    fn names_are_those_of_the_document() {
+        for rule in Rule::ALL {
+            assert_eq!(serde_json::to_value(rule).unwrap(), rule.name());
+        }
+        for severity in Severity::ALL {
+            assert_eq!(serde_json::to_value(severity).unwrap(), severity.name());
+        }
+    }
 }
