@@ -1,7 +1,9 @@
-//! Access to files below a root folder, and to nothing outside it.
+//! Access to files below a root folder, or in an archive, and to nothing outside it.
 //!
 //! Used by: `host`, `apply`, `record`, `dump`, `below`; crate `hoistway`.
 //! Tests: below, `crates/linux/tests/host.rs`, `crates/linux/tests/apply.rs`.
+
+mod archived;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,6 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
+
+use archived::Archived;
 
 /// Maximum symbolic links in a path, as in the kernel.
 const LINKS_MAX: usize = 40;
@@ -29,10 +33,19 @@ const READ_BYTES: usize = 16 << 10;
 /// followed only by their text.
 #[derive(Debug)]
 pub struct Root {
-    folder: OwnedFd,
+    place: Place,
     /// Its path below the outermost root: empty, or names that each end with a slash.
     prefix: String,
     log: Option<Log>,
+}
+
+/// What a root stands for.
+#[derive(Debug)]
+enum Place {
+    /// A folder of a file system.
+    Folder(OwnedFd),
+    /// The entries of an archive, which cannot be changed.
+    Archived(Arc<Archived>),
 }
 
 /// The file type and content at a path.
@@ -65,7 +78,7 @@ impl Root {
     /// If it is not a folder, or cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let folder = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Self { folder, prefix: String::new(), log: None })
+        Ok(Self { place: Place::Folder(folder), prefix: String::new(), log: None })
     }
 
     /// Like [`open`](Self::open), but remembers everything that is read, for [`found`](Self::found).
@@ -74,6 +87,12 @@ impl Root {
     /// The same as [`open`](Self::open).
     pub fn open_and_remember(path: &Path) -> io::Result<Self> {
         Ok(Self { log: Some(Log::default()), ..Self::open(path)? })
+    }
+
+    /// A root for the entries of an archive, by path. It remembers everything that is read, if `remembers`.
+    pub(crate) fn archived(entries: BTreeMap<String, Found>, remembers: bool) -> Self {
+        let place = Place::Archived(Arc::new(Archived::new(entries)));
+        Self { place, prefix: String::new(), log: remembers.then(Log::default) }
     }
 
     /// All remembered files, folders and links by path; empty unless opened with
@@ -96,11 +115,15 @@ impl Root {
     /// # Errors
     /// If it is not a folder, or is outside this root.
     pub fn below(&self, path: &str) -> io::Result<Self> {
+        if let Place::Archived(archived) = &self.place {
+            let prefix = self.archived_folder(archived, path)?;
+            return Ok(Self { place: Place::Archived(Arc::clone(archived)), prefix, log: self.log.clone() });
+        }
         let (folder, parent) = self.open_at(path, OFlags::PATH | OFlags::DIRECTORY)?;
         self.remember(&parent.names, &parent.last, || Found::Folder);
         let names = parent.names.iter().chain(Some(&parent.last)).filter(|name| !name.is_empty());
         let prefix = self.prefix.clone() + &names.map(|name| name.clone() + "/").collect::<String>();
-        Ok(Self { folder, prefix, log: self.log.clone() })
+        Ok(Self { place: Place::Folder(folder), prefix, log: self.log.clone() })
     }
 
     /// The text of a file, unchanged; invalid UTF-8 is replaced.
@@ -116,6 +139,9 @@ impl Root {
     /// # Errors
     /// The same as [`read`](Self::read).
     pub fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
+        if let Place::Archived(archived) = &self.place {
+            return self.archived_bytes(archived, path);
+        }
         // A named pipe in a folder of a dump must not block the reader.
         let (file, parent) = self.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
         // Some sysfs and procfs files return all content in the first read, or lose the rest.
@@ -141,6 +167,9 @@ impl Root {
     /// # Errors
     /// If it is not a folder, cannot be read, or is outside this root.
     pub fn names(&self, path: &str) -> io::Result<Vec<String>> {
+        if let Place::Archived(archived) = &self.place {
+            return self.archived_names(archived, path);
+        }
         let (folder, parent) = self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         self.remember(&parent.names, &parent.last, || Found::Folder);
         let mut names = Vec::new();
@@ -182,6 +211,9 @@ impl Root {
     /// # Errors
     /// If it is not a link, or is outside this root.
     pub fn link(&self, path: &str) -> io::Result<String> {
+        if let Place::Archived(archived) = &self.place {
+            return self.archived_link(archived, path);
+        }
         let parent = self.parent(path)?;
         let target = self.link_at(&parent.folders, &parent.last)?;
         self.remember(&parent.names, &parent.last, || Found::Link(target.clone()));
@@ -193,6 +225,9 @@ impl Root {
     /// # Errors
     /// If it does not exist, or is outside this root.
     pub fn resolved(&self, path: &str) -> io::Result<String> {
+        if let Place::Archived(archived) = &self.place {
+            return Ok(self.archived_walk(archived, path, true)?.join("/"));
+        }
         let (_, parent) = self.open_at(path, OFlags::PATH)?;
         let last = Some(parent.last).filter(|last| !last.is_empty());
         Ok(parent.names.into_iter().chain(last).collect::<Vec<_>>().join("/"))
@@ -201,6 +236,9 @@ impl Root {
     /// Whether there is a folder at this path.
     #[must_use]
     pub fn has_folder(&self, path: &str) -> bool {
+        if let Place::Archived(archived) = &self.place {
+            return self.archived_folder(archived, path).is_ok();
+        }
         let opened = self.open_at(path, OFlags::PATH | OFlags::DIRECTORY);
         opened.is_ok_and(|(_, parent)| {
             self.remember(&parent.names, &parent.last, || Found::Folder);
@@ -225,7 +263,7 @@ impl Root {
     /// If it cannot be written, or the path is outside this root.
     pub fn replace(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let parent = self.parent(path)?;
-        let folder = self.innermost(&parent.folders);
+        let folder = self.innermost(&parent.folders)?;
         let temporary = temporary_name(&parent.last);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = File::from(rustix::fs::openat(folder, &temporary, flags, Mode::from_raw_mode(0o644))?);
@@ -240,9 +278,10 @@ impl Root {
 
     /// Removes the temporary file of a process that was killed within [`replace`](Self::replace).
     pub fn remove_part(&self, path: &str) {
-        if let Ok(parent) = self.parent(path) {
-            let _ =
-                rustix::fs::unlinkat(self.innermost(&parent.folders), temporary_name(&parent.last), AtFlags::empty());
+        if let Ok(parent) = self.parent(path)
+            && let Ok(folder) = self.innermost(&parent.folders)
+        {
+            let _ = rustix::fs::unlinkat(folder, temporary_name(&parent.last), AtFlags::empty());
         }
     }
 
@@ -252,13 +291,13 @@ impl Root {
     /// If it does not exist, access is denied, or the path leads out of this root.
     pub fn remove(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
-        rustix::fs::unlinkat(self.innermost(&parent.folders), &parent.last, AtFlags::empty())?;
+        rustix::fs::unlinkat(self.innermost(&parent.folders)?, &parent.last, AtFlags::empty())?;
         self.sync_folder(&parent)
     }
 
     fn sync_folder(&self, parent: &Parent) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(self.innermost(&parent.folders), ".", flags, Mode::empty())?;
+        let folder = rustix::fs::openat(self.innermost(&parent.folders)?, ".", flags, Mode::empty())?;
         Ok(rustix::fs::fsync(&folder)?)
     }
 
@@ -268,7 +307,7 @@ impl Root {
     /// If the name exists, access is denied, or the path is outside this root.
     pub fn make_folder(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
-        Ok(rustix::fs::mkdirat(self.innermost(&parent.folders), &parent.last, Mode::from_raw_mode(0o755))?)
+        Ok(rustix::fs::mkdirat(self.innermost(&parent.folders)?, &parent.last, Mode::from_raw_mode(0o755))?)
     }
 
     /// Removes a folder that is empty, or a kernel object such as a tracefs instance.
@@ -277,16 +316,19 @@ impl Root {
     /// If it does not exist, access is denied, or the path leads out of this root.
     pub fn remove_folder(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
-        Ok(rustix::fs::unlinkat(self.innermost(&parent.folders), &parent.last, AtFlags::REMOVEDIR)?)
+        Ok(rustix::fs::unlinkat(self.innermost(&parent.folders)?, &parent.last, AtFlags::REMOVEDIR)?)
     }
 
     /// The last of the folders that a walk opened, or the root.
-    fn innermost<'a>(&'a self, folders: &'a [OwnedFd]) -> &'a OwnedFd {
-        folders.last().unwrap_or(&self.folder)
+    fn innermost<'a>(&'a self, folders: &'a [OwnedFd]) -> io::Result<&'a OwnedFd> {
+        match (folders.last(), &self.place) {
+            (Some(folder), _) | (None, Place::Folder(folder)) => Ok(folder),
+            (None, Place::Archived(_)) => Err(Errno::ROFS.into()),
+        }
     }
 
     fn link_at(&self, folders: &[OwnedFd], name: &str) -> io::Result<String> {
-        let target = rustix::fs::readlinkat(self.innermost(folders), name, Vec::new())?;
+        let target = rustix::fs::readlinkat(self.innermost(folders)?, name, Vec::new())?;
         target.into_string().map_err(|_| Errno::ILSEQ.into())
     }
 
@@ -316,7 +358,7 @@ impl Root {
 
     fn open_last(&self, folders: &[OwnedFd], name: &str, flags: OFlags) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
-        Ok(rustix::fs::openat(self.innermost(folders), name, flags, Mode::empty())?)
+        Ok(rustix::fs::openat(self.innermost(folders)?, name, flags, Mode::empty())?)
     }
 
     /// The parent folder of a path's last component, which may be a link and is not followed.
@@ -360,7 +402,7 @@ impl Walk<'_> {
                 return Ok(());
             }
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            match rustix::fs::openat(self.root.innermost(&self.parent.folders), &name, flags, Mode::empty()) {
+            match rustix::fs::openat(self.root.innermost(&self.parent.folders)?, &name, flags, Mode::empty()) {
                 Ok(folder) => {
                     self.parent.folders.push(folder);
                     self.parent.names.push(name);
@@ -408,22 +450,32 @@ mod tests {
 
     use super::*;
 
+    /// The same files and links in an archive.
+    fn archive() -> Root {
+        let file = |text: &str| Found::File(text.as_bytes().to_vec());
+        let mut entries = BTreeMap::from([("a/b/file".to_owned(), file("text\n"))]);
+        entries.extend(LINKS.map(|(link, target)| (link.to_owned(), Found::Link(target.to_owned()))));
+        Root::archived(entries, true)
+    }
+
+    const LINKS: [(&str, &str); 8] = [
+        ("down", "a/b"),
+        ("absolute", "/a/b/file"),
+        ("a/up", "../a/b/file"),
+        ("out", "../secret"),
+        ("a/far-out", "../../secret"),
+        ("through", "down/../../../secret"),
+        ("ring", "ring"),
+        ("nowhere", "a/missing"),
+    ];
+
     fn folder() -> (tempfile::TempDir, Root) {
         let folder = tempfile::tempdir().unwrap();
         let root_path = folder.path().join("root");
         std::fs::create_dir_all(root_path.join("a/b")).unwrap();
         std::fs::write(folder.path().join("secret"), "secret").unwrap();
         std::fs::write(root_path.join("a/b/file"), "text\n").unwrap();
-        for (link, target) in [
-            ("down", "a/b"),
-            ("absolute", "/a/b/file"),
-            ("a/up", "../a/b/file"),
-            ("out", "../secret"),
-            ("a/far-out", "../../secret"),
-            ("through", "down/../../../secret"),
-            ("ring", "ring"),
-            ("nowhere", "a/missing"),
-        ] {
+        for (link, target) in LINKS {
             symlink(target, root_path.join(link)).unwrap();
         }
         let root = Root::open(&root_path).unwrap();
@@ -433,30 +485,43 @@ mod tests {
     #[test]
     fn links_are_followed_inside_the_root() {
         let (_folder, root) = folder();
-        for path in ["a/b/file", "/a/b/file", "down/file", "absolute", "a/up", "a/./b//file"] {
-            assert_eq!(root.read(path).unwrap(), "text\n", "{path}");
-            assert_eq!(root.resolved(path).unwrap(), "a/b/file", "{path}");
+        for root in [root, archive()] {
+            for path in ["a/b/file", "/a/b/file", "down/file", "absolute", "a/up", "a/./b//file"] {
+                assert_eq!(root.read(path).unwrap(), "text\n", "{path}");
+                assert_eq!(root.resolved(path).unwrap(), "a/b/file", "{path}");
+            }
+            assert_eq!(root.names("down").unwrap(), ["file"]);
+            assert_eq!(root.names("").unwrap(), ["a", "absolute", "down", "nowhere", "out", "ring", "through"]);
+            assert_eq!(root.link("down").unwrap(), "a/b");
+            assert_eq!(root.resolved("down").unwrap(), "a/b");
+            assert_eq!(root.below("down").unwrap().read("file").unwrap(), "text\n");
         }
-        assert_eq!(root.names("down").unwrap(), ["file"]);
-        assert_eq!(root.link("down").unwrap(), "a/b");
-        assert_eq!(root.resolved("down").unwrap(), "a/b");
-        assert_eq!(root.below("down").unwrap().read("file").unwrap(), "text\n");
     }
 
     #[test]
     fn no_path_escapes_the_root() {
         let (_folder, root) = folder();
-        for path in
-            ["out", "a/far-out", "through", "../secret", "a/../../secret", "..", "ring", "nowhere", "a/b/file/x"]
-        {
-            assert!(root.read(path).is_err(), "{path}");
-            assert!(root.resolved(path).is_err(), "{path}");
-            assert!(!root.has_folder(path), "{path}");
+        for root in [root, archive()] {
+            for path in
+                ["out", "a/far-out", "through", "../secret", "a/../../secret", "..", "ring", "nowhere", "a/b/file/x"]
+            {
+                assert!(root.read(path).is_err(), "{path}");
+                assert!(root.resolved(path).is_err(), "{path}");
+                assert!(!root.has_folder(path), "{path}");
+            }
+            let below = root.below("a/b").unwrap();
+            assert!(below.read("../up").is_err());
+            let a = root.below("a").unwrap();
+            assert!(a.read("up").is_err(), "its link leads out of a root that is smaller");
         }
-        let below = root.below("a/b").unwrap();
-        assert!(below.read("../up").is_err());
-        let a = root.below("a").unwrap();
-        assert!(a.read("up").is_err(), "its link leads out of a root that is smaller");
+    }
+
+    #[test]
+    fn an_archive_cannot_be_changed() {
+        let root = archive();
+        assert!(root.write("a/b/file", "x").is_err() && root.replace("a/new", b"x").is_err());
+        assert!(root.remove("a/b/file").is_err() && root.make_folder("a/new").is_err());
+        assert_eq!(root.read("a/b/file").unwrap(), "text\n");
     }
 
     #[test]
@@ -475,14 +540,15 @@ mod tests {
         let (folder, root) = folder();
         root.read("absolute").unwrap();
         assert!(root.found().is_empty(), "only a root that was asked to remembers");
-        let root = Root::open_and_remember(&folder.path().join("root")).unwrap();
-        root.below("down").unwrap().read("file").unwrap();
-        assert!(root.read("out").is_err());
-        let text = Found::File(b"text\n".to_vec());
-        let found = [("a/b", Found::Folder), ("a/b/file", text), ("down", Found::Link("a/b".to_owned()))];
-        let found = found.map(|(path, found)| (path.to_owned(), found));
-        let out = ("out".to_owned(), Found::Link("../secret".to_owned()));
-        assert_eq!(root.found(), found.into_iter().chain([out]).collect());
+        for root in [Root::open_and_remember(&folder.path().join("root")).unwrap(), archive()] {
+            root.below("down").unwrap().read("file").unwrap();
+            assert!(root.read("out").is_err());
+            let text = Found::File(b"text\n".to_vec());
+            let found = [("a/b", Found::Folder), ("a/b/file", text), ("down", Found::Link("a/b".to_owned()))];
+            let found = found.map(|(path, found)| (path.to_owned(), found));
+            let out = ("out".to_owned(), Found::Link("../secret".to_owned()));
+            assert_eq!(root.found(), found.into_iter().chain([out]).collect());
+        }
     }
 
     #[test]

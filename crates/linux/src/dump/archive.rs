@@ -1,15 +1,13 @@
 //! The archives of dumps: tar, written compressed with zstd, and read with zstd, gzip or neither.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tar::{Archive, Builder, EntryType, Header};
-use tempfile::TempDir;
 
 use super::{DumpError, Entries, MARK};
 use crate::root::Found;
@@ -66,24 +64,10 @@ pub(super) fn pack(entries: &Entries) -> io::Result<Vec<u8>> {
     Ok(compress_to_vec(builder.into_inner()?.as_slice(), CompressionLevel::Fastest))
 }
 
-/// Unpacks an archive into a temporary folder.
-pub(super) fn unpack(archive: &Path, file: &str) -> Result<TempDir, DumpError> {
-    let open_error = |error| DumpError::Unopened { file: file.to_owned(), error };
-    let packed = BufReader::new(File::open(archive).map_err(open_error)?);
-    let entries = read(packed, file)?;
-    let folder = tempfile::tempdir().map_err(open_error)?;
-    // `read` has checked that no entry is below a link or outside the folder, so each can be created by its path.
-    for (path, found) in &entries {
-        let target_path = folder.path().join(path);
-        let parent = target_path.parent().map_or(Ok(()), fs::create_dir_all);
-        let created = parent.and_then(|()| match found {
-            Found::Folder => fs::create_dir_all(&target_path),
-            Found::Link(target) => symlink(target, &target_path),
-            Found::File(bytes) => fs::write(&target_path, bytes),
-        });
-        created.map_err(open_error)?;
-    }
-    Ok(folder)
+/// Reads the entries of an archive.
+pub(super) fn entries(archive: &Path, file: &str) -> Result<Entries, DumpError> {
+    let opened = File::open(archive).map_err(|error| DumpError::Unopened { file: file.to_owned(), error })?;
+    read(BufReader::new(opened), file)
 }
 
 /// Unpacks the tar inside an archive.

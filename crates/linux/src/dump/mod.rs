@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use tempfile::TempDir;
-
 use crate::host::{Host, HostError, PRIORITIES_FILE, TaskPriority, kernel_parameters, live_priorities};
 use crate::root::{Found, Root};
 use crate::secrets;
@@ -57,7 +55,7 @@ pub enum DumpError {
     },
 }
 
-/// A system to examine: the live one, a folder with files of a system, or an unpacked dump.
+/// A system to examine: the live one, a folder with files of a system, or an archive of them.
 #[derive(Debug)]
 pub struct System {
     /// Its files.
@@ -66,8 +64,6 @@ pub struct System {
     pub name: String,
     /// Whether it is the live system.
     is_live: bool,
-    /// The temporary folder of an unpacked archive.
-    _unpacked: Option<TempDir>,
 }
 
 impl System {
@@ -83,9 +79,12 @@ impl System {
         };
         let open_error = |error| DumpError::Unopened { file: name.clone(), error };
         let is_folder = std::fs::metadata(path).map_err(open_error)?.is_dir();
-        let unpacked = if is_folder { None } else { Some(archive::unpack(path, &name)?) };
-        let root = open(unpacked.as_ref().map_or(path, TempDir::path)).map_err(open_error)?;
-        Ok(System { root, name, is_live: file.is_none(), _unpacked: unpacked })
+        let root = if is_folder {
+            open(path).map_err(open_error)?
+        } else {
+            Root::archived(archive::entries(path, &name)?, remembers)
+        };
+        Ok(System { root, name, is_live: file.is_none() })
     }
 
     /// Reads the host.
