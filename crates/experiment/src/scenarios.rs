@@ -18,7 +18,7 @@ macro_rules! scenario {
 }
 
 /// All scenarios.
-const FILES: [(&str, &str, &str); 15] = [
+const FILES: [(&str, &str, &str); 22] = [
     scenario!("desktop-freeze"),
     scenario!("database"),
     scenario!("compaction"),
@@ -34,6 +34,13 @@ const FILES: [(&str, &str, &str); 15] = [
     scenario!("collection-deadline"),
     scenario!("real-time-read"),
     scenario!("l-and-t-apps"),
+    scenario!("training-checkpoint"),
+    scenario!("checkpoint-restore"),
+    scenario!("training-epochs"),
+    scenario!("kv-cache"),
+    scenario!("vector-search"),
+    scenario!("container-storm"),
+    scenario!("surveillance"),
 ];
 
 /// The name of the bundled example, which is not a scenario: it runs if no load is named.
@@ -57,6 +64,8 @@ pub struct Scenario {
 pub struct Page {
     /// A summary in one line.
     pub title: String,
+    /// What it is for: `ai`, `database`, `desktop`, ...
+    pub tags: Vec<String>,
     /// A device that is typical for it.
     pub device: String,
     /// Schedulers of its guests, if it runs in guests.
@@ -89,4 +98,13 @@ pub fn named(name: &str) -> Option<Scenario> {
     // A test reads all pages.
     let page = toml::from_str(page).unwrap_or_else(|error| panic!("scenarios/{name}.toml: {error}"));
     Some(Scenario { job, page })
+}
+
+/// All tags, sorted.
+#[must_use]
+pub fn tags() -> Vec<String> {
+    let mut tags: Vec<String> = names().filter_map(named).flat_map(|scenario| scenario.page.tags).collect();
+    tags.sort();
+    tags.dedup();
+    tags
 }

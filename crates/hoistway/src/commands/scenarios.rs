@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use hoistway_experiment::nearest;
-use hoistway_experiment::scenarios::{EXAMPLE, EXAMPLE_JOB, Scenario, named, names};
+use hoistway_experiment::scenarios::{EXAMPLE, EXAMPLE_JOB, Scenario, named, names, tags};
 use hoistway_render::text::{figure_in_words, wrapped};
 
 use hoistway_render::text::aligned;
@@ -14,6 +14,7 @@ use hoistway_terminal::output::Output;
 ///
 /// Examples:
 ///   hoistway scenarios
+///   hoistway scenarios --for ai
 ///   hoistway scenarios database
 ///   hoistway scenarios database --job > my-load.fio
 ///   hoistway compare database
@@ -22,6 +23,9 @@ use hoistway_terminal::output::Output;
 pub(crate) struct Arguments {
     /// The name of a load.
     name: Option<String>,
+    /// List only the loads for this: ai, database, desktop and others, which the list names.
+    #[arg(long = "for", value_name = "TAG", conflicts_with_all = ["name", "job"])]
+    tag: Option<String>,
     /// Print only its job file, to start a load of your own.
     #[arg(long, requires = "name")]
     job: bool,
@@ -31,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(None)?;
     let width = output.text_width();
     let text = match &arguments.name {
-        None => list(width),
+        None => list(arguments.tag.as_deref(), width)?,
         Some(name) if name == EXAMPLE && arguments.job => EXAMPLE_JOB.to_owned(),
         Some(name) if name == EXAMPLE => {
             wrapped(&format!("{EXAMPLE}: {EXAMPLE_TITLE}"), width, 0)
@@ -54,13 +58,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 /// The example in one line.
 const EXAMPLE_TITLE: &str = "the load that `hoistway compare` runs by default";
 
-fn list(width: usize) -> String {
-    let title = |name| named(name).map(|scenario| scenario.page.title).unwrap_or_default();
-    let example = [EXAMPLE.to_owned(), EXAMPLE_TITLE.to_owned()];
-    let rows: Vec<[String; 2]> =
-        [example].into_iter().chain(names().map(|name| [name.to_owned(), title(name)])).collect();
+/// The loads with this tag, or all.
+fn list(tag: Option<&str>, width: usize) -> Result<String> {
+    let tags = tags();
+    if let Some(tag) = tag
+        && !tags.iter().any(|known| known == tag)
+    {
+        let hint = nearest::hint(tag, tags.iter().map(String::as_str));
+        bail!("--for {tag}: no load is for that ({hint}expected one of {})", tags.join(", "));
+    }
+    let mut rows = Vec::new();
+    if tag.is_none() {
+        rows.push([EXAMPLE.to_owned(), EXAMPLE_TITLE.to_owned()]);
+    }
+    for name in names() {
+        let Some(scenario) = named(name) else { continue };
+        if tag.is_none_or(|tag| scenario.page.tags.iter().any(|known| known == tag)) {
+            rows.push([name.to_owned(), scenario.page.title]);
+        }
+    }
     let hint = "`hoistway scenarios NAME` describes a load, `hoistway compare NAME` runs it.";
-    aligned(&rows) + "\n" + &wrapped(hint, width, 0)
+    let mut text = aligned(&rows) + "\n" + &wrapped(hint, width, 0);
+    if tag.is_none() {
+        text += &wrapped(&format!("`hoistway scenarios --for TAG` lists some: {}.", tags.join(", ")), width, 0);
+    }
+    Ok(text)
 }
 
 fn described(name: &str, scenario: &Scenario, width: usize) -> String {

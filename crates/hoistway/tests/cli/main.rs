@@ -15,6 +15,7 @@ mod fio_lines;
 mod fio_readers;
 #[path = "../../../fio/tests/fio_run/mod.rs"]
 mod fio_run;
+mod fleet;
 mod formats;
 mod guests;
 mod host;

@@ -18,7 +18,7 @@ fn names() -> Vec<String> {
 #[test]
 fn every_scenario_runs_under_every_scheduler_of_the_kernel_and_ends_with_a_sentence_about_its_figure() {
     let names = names();
-    assert_eq!(names.len(), 15);
+    assert_eq!(names.len(), 22);
     for name in names {
         let text = printed(&["compare", &name, "--runtime", "1s", "--ramp", "100ms", "--format", "json"]);
         let document: Value = serde_json::from_str(&text).unwrap();
@@ -120,6 +120,33 @@ fn a_file_of_the_same_name_goes_first() {
     assert!(compare().starts_with("boot.fio (bundled) on hgst-he10-8tb"));
     fs::write(folder.path().join("boot"), "[mine]\nfilename=/dev/sda\ndirect=1\ntime_based\nruntime=1\n").unwrap();
     assert!(compare().contains("\nmine, 1 process\n"));
+}
+
+#[test]
+fn loads_are_listed_by_what_they_are_for() {
+    let listed = |tag: &str| {
+        let list = printed(&["scenarios", "--for", tag]);
+        list.lines()
+            .take_while(|line| !line.is_empty())
+            .map(|line| line.split(' ').next().unwrap().to_owned())
+            .collect()
+    };
+    let for_ai: Vec<String> = listed("ai");
+    assert_eq!(for_ai, ["training-checkpoint", "checkpoint-restore", "training-epochs", "kv-cache", "vector-search"]);
+    let all = printed(&["scenarios"]);
+    let tags =
+        all.split_once("`hoistway scenarios --for TAG` lists some: ").unwrap().1.trim_end().trim_end_matches('.');
+    let tags = tags.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut tagged: Vec<String> = tags.split(", ").flat_map(listed).collect();
+    tagged.sort();
+    tagged.dedup();
+    let mut expected = names();
+    expected.sort();
+    assert_eq!(tagged, expected, "every load has a tag");
+    let output = hoistway().args(["scenarios", "--for", "iot"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let message = crate::interrupts::complaints(&output.stderr);
+    assert!(message.contains("expected one of ai, ") && output.stdout.is_empty(), "{message}");
 }
 
 #[test]
