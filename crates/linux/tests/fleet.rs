@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use hoistway_linux::dump::System;
-use hoistway_linux::fleet::{Condition, Fleet, Members};
+use hoistway_linux::fleet::{Fleet, FleetMembers, HostCondition};
 use hoistway_linux::host::Rule;
 use support::tree;
 use tempfile::{TempDir, tempdir};
@@ -171,8 +171,8 @@ fn write_all(plans: &[Plan]) -> TempDir {
     folder
 }
 
-fn members(folder: &Path) -> Members {
-    Members::find(&[folder.display().to_string()], std::io::empty()).unwrap()
+fn members(folder: &Path) -> FleetMembers {
+    FleetMembers::find(&[folder.display().to_string()], std::io::empty()).unwrap()
 }
 
 fn read(folder: &Path) -> Fleet {
@@ -318,7 +318,7 @@ fn changes_between_two_days_are_those_that_were_made() {
     assert_eq!(changed_schedulers, kyber);
     assert!(!gone.is_empty() && !appeared.is_empty());
     let same = Fleet::read(&now, Some(&now), &[]).changes.unwrap();
-    assert_eq!(same, hoistway_linux::fleet::Changes::default());
+    assert_eq!(same, hoistway_linux::fleet::FleetChanges::default());
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn conditions_are_met_by_the_hosts_that_meet_them() {
         ("damaged", 0),
         ("mmc:scheduler=none", 0),
     ];
-    let conditions: Vec<Condition> = expected.iter().map(|(text, _)| text.parse().unwrap()).collect();
+    let conditions: Vec<HostCondition> = expected.iter().map(|(text, _)| text.parse().unwrap()).collect();
     let fleet = Fleet::read(&members(folder.path()), None, &conditions);
     for (text, count) in expected {
         let met = fleet.conditions_met.iter().find(|met| met.condition == text);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use hoistway_linux::dump::System;
-use hoistway_linux::fleet::{Condition, Fleet, Members, Met};
+use hoistway_linux::fleet::{Fleet, FleetMembers, HostCondition, Met};
 use hoistway_linux::host::Host;
 
 use hoistway_terminal::output::Output;
@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     /// Exit with status 3, and print the hosts, if this is true: high, medium, low, damaged or a finding, with >COUNT for more hosts than
     /// that; kernel<RELEASE; or [CLASS:]FILE=VALUE for a file of queue/, with = != < <= > or >=. May be given several times.
     #[arg(long, value_name = "CONDITION")]
-    fail_if: Vec<Condition>,
+    fail_if: Vec<HostCondition>,
     /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -107,13 +107,13 @@ fn printed(text: &str) -> String {
 }
 
 fn run_fleet(arguments: &Arguments) -> Result<Ending> {
-    let now = Members::find(&arguments.fleet, std::io::stdin().lock())?;
+    let now = FleetMembers::find(&arguments.fleet, std::io::stdin().lock())?;
     let since = match &arguments.since {
         None => None,
         Some(place) if place == "-" => {
             bail!("--since -: cannot be a list (expected a folder of dumps, or a pattern of their names)")
         }
-        Some(place) => Some(Members::find(std::slice::from_ref(place), std::io::empty())?),
+        Some(place) => Some(FleetMembers::find(std::slice::from_ref(place), std::io::empty())?),
     };
     for file in now.others.iter().chain(since.iter().flat_map(|since| &since.others)) {
         complain(&format!(

@@ -1,16 +1,14 @@
 //! `hoistway host --fleet`: its formats, conditions and exit status. `crates/linux/tests/fleet.rs` tests what is found.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
-use std::process::Stdio;
 
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
 use crate::host_tree::tree;
 use crate::interrupts::complaints;
-use crate::support::{complaint, hoistway, printed};
+use crate::support::{complaint, hoistway, printed, succeeded};
 
 /// A folder with a desktop, two guests as archives and a server.
 fn fleet() -> TempDir {
@@ -69,12 +67,9 @@ fn dumps_are_named_by_a_pattern_or_a_list() {
     let folder = fleet();
     let pattern = format!("{}/guest-*", path(folder.path()));
     assert!(printed(&["host", "--fleet", &pattern]).starts_with("2 hosts, 0 with findings\n\nNothing found.\n"));
-    let mut child =
-        hoistway().args(["host", "--fleet", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let list = format!("{0}/desk\n{0}/guest-1.tar.zst\n", path(folder.path()));
-    child.stdin.take().unwrap().write_all(list.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(String::from_utf8(output.stdout).unwrap().starts_with("2 hosts, 1 with findings\n"));
+    let text = succeeded(hoistway().args(["host", "--fleet", "-"]).write_stdin(list));
+    assert!(text.starts_with("2 hosts, 1 with findings\n"), "{text}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::host::{Host, Rule};
 
 /// The changes of a fleet since an earlier day.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Changes {
+pub struct FleetChanges {
     /// Hosts without an earlier dump.
     pub hosts_added: Vec<String>,
     /// Hosts with only an earlier dump.

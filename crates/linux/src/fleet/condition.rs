@@ -11,7 +11,7 @@ use crate::host::{Class, Device, Host, Rule, Severity};
 
 /// A condition.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Condition {
+pub struct HostCondition {
     text: String,
     what: What,
 }
@@ -72,7 +72,7 @@ pub struct Met {
     pub hosts: Vec<String>,
 }
 
-impl FromStr for Condition {
+impl FromStr for HostCondition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -112,7 +112,7 @@ impl FromStr for Condition {
                 file_condition(name, operator, value)?
             }
         };
-        Ok(Condition { text: text.to_owned(), what })
+        Ok(HostCondition { text: text.to_owned(), what })
     }
 }
 
@@ -140,13 +140,13 @@ fn file_condition(name: &str, operator: Operator, value: &str) -> Result<What, S
     Ok(What::File { class, file: file.to_owned(), operator, value: value.to_owned() })
 }
 
-impl fmt::Display for Condition {
+impl fmt::Display for HostCondition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
     }
 }
 
-impl Condition {
+impl HostCondition {
     /// Why this host alone meets the condition; empty if it does not, or if the condition is about counts.
     pub(super) fn reasons(&self, host: &Host) -> Vec<String> {
         match &self.what {
@@ -213,7 +213,7 @@ fn release(text: &str) -> Option<Vec<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::Condition;
+    use super::HostCondition;
 
     #[test]
     fn what_no_host_can_answer_is_refused() {
@@ -231,13 +231,13 @@ mod tests {
             ("scheduler>none", "has no size"),
             ("iosched/=3", "no such file"),
         ] {
-            let error = text.parse::<Condition>().unwrap_err();
+            let error = text.parse::<HostCondition>().unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
         for text in
             ["high", "damaged>3", "setting-not-active > 10", "nvme:scheduler!=none", "nr_requests<64", "kernel<=5.14"]
         {
-            assert_eq!(text.parse::<Condition>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<HostCondition>().unwrap().to_string(), text);
         }
     }
 }

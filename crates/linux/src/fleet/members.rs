@@ -12,7 +12,7 @@ const ENDINGS: [&str; 5] = [".tar.zst", ".tar.gz", ".tgz", ".tar.zstd", ".tar"];
 
 /// The dump of one host.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Member {
+pub struct FleetMember {
     /// The host's name: that of the file without its ending, or the path if several files have that name.
     pub name: String,
     /// The folder or archive.
@@ -21,21 +21,21 @@ pub struct Member {
 
 /// The dumps of a fleet, sorted by name, and what was left out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Members {
+pub struct FleetMembers {
     /// The dumps.
-    pub members: Vec<Member>,
+    pub members: Vec<FleetMember>,
     /// Files of listed folders whose names are not those of archives.
     pub others: Vec<PathBuf>,
 }
 
-impl Members {
+impl FleetMembers {
     /// The dumps that `places` name: a folder of dumps, a dump, a glob pattern of dumps, or `-` for a list of paths in `list`, one a line.
     ///
     /// # Errors
     /// If a place does not exist, or there is no dump at all.
-    pub fn find(places: &[String], list: impl BufRead) -> Result<Members, FleetError> {
+    pub fn find(places: &[String], list: impl BufRead) -> Result<FleetMembers, FleetError> {
         let mut list = Some(list);
-        let mut found = Members::default();
+        let mut found = FleetMembers::default();
         let mut paths = Vec::new();
         for place in places {
             if place == "-" {
@@ -68,7 +68,7 @@ impl Members {
             let is_unique = paths.len() == 1;
             let member = |path: PathBuf| {
                 let name = if is_unique { name.clone() } else { path.display().to_string() };
-                Member { name, path }
+                FleetMember { name, path }
             };
             found.members.extend(paths.into_iter().map(member));
         }
@@ -134,7 +134,7 @@ fn glob(pattern: &str) -> Vec<PathBuf> {
 mod tests {
     use std::fs;
 
-    use super::{Members, glob};
+    use super::{FleetMembers, glob};
 
     #[test]
     fn folders_patterns_and_lists_name_the_same_dumps() {
@@ -146,7 +146,7 @@ mod tests {
         }
         let place = day.display().to_string();
         let found = |place: &str, list: &str| {
-            let members = Members::find(&[place.to_owned()], list.as_bytes()).unwrap();
+            let members = FleetMembers::find(&[place.to_owned()], list.as_bytes()).unwrap();
             let names: Vec<String> = members.members.into_iter().map(|member| member.name).collect();
             (names.join(" "), members.others.len())
         };
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(found(&format!("{place}/web-1"), "").0, "web-1", "one host is a fleet of one");
         assert!(glob(&format!("{place}/x*")).is_empty());
         for place in ["/no/such/place", "/no/such/*"] {
-            assert!(Members::find(&[place.to_owned()], &b""[..]).is_err());
+            assert!(FleetMembers::find(&[place.to_owned()], &b""[..]).is_err());
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
     fn dumps_with_the_same_name_are_called_by_their_paths() {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["a/web.tar", "b/web.tar"].map(|path| folder.path().join(path).display().to_string());
-        let members = Members::find(&["-".to_owned()], paths.join("\n").as_bytes()).unwrap().members;
+        let members = FleetMembers::find(&["-".to_owned()], paths.join("\n").as_bytes()).unwrap().members;
         assert_eq!(members.iter().map(|member| member.name.clone()).collect::<Vec<_>>(), paths);
     }
 }

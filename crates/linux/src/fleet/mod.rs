@@ -18,11 +18,11 @@ use std::path::Path;
 use rayon::prelude::*;
 use serde::Serialize;
 
-pub use changes::{Changes, FindingChange, SettingChange};
+pub use changes::{FindingChange, FleetChanges, SettingChange};
 use changes::{HostChanges, merged};
-pub use condition::{Condition, Met};
+pub use condition::{HostCondition, Met};
 use kinds::Kinds;
-pub use members::{Member, Members};
+pub use members::{FleetMember, FleetMembers};
 
 use crate::dump::System;
 use crate::host::{Host, Rule, Severity};
@@ -67,7 +67,7 @@ pub struct Fleet {
     /// The findings by class, worst first.
     pub findings: Vec<ClassFinding>,
     /// What has changed since an earlier day, if that was asked for.
-    pub changes: Option<Changes>,
+    pub changes: Option<FleetChanges>,
     /// Dumps that cannot be read.
     pub damaged: Vec<DamagedDump>,
     /// The conditions that are met.
@@ -140,12 +140,12 @@ pub struct ClassFinding {
     /// The problem, as on the first of the hosts that the first advice is for.
     pub what: String,
     /// The commands to run as root; those for most hosts first.
-    pub advice: Vec<Advice>,
+    pub advice: Vec<ClassAdvice>,
 }
 
 /// Commands and the hosts that they are for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Advice {
+pub struct ClassAdvice {
     /// Commands to run as root to fix it: alternatives, except that a comment belongs to the next command.
     pub commands: Vec<String>,
     /// The hosts.
@@ -180,10 +180,10 @@ impl Fleet {
     /// Reads the dumps of a fleet, and those of an earlier day for comparison. Dumps that cannot be read are
     /// [listed](Self::damaged), and the others are read.
     #[must_use]
-    pub fn read(now: &Members, since: Option<&Members>, conditions: &[Condition]) -> Fleet {
+    pub fn read(now: &FleetMembers, since: Option<&FleetMembers>, conditions: &[HostCondition]) -> Fleet {
         let earlier = since.map(|since| since.members.iter().map(|member| (member.name.as_str(), member)).collect());
-        let earlier: Option<BTreeMap<&str, &Member>> = earlier;
-        let read_member = |member: &Member| {
+        let earlier: Option<BTreeMap<&str, &FleetMember>> = earlier;
+        let read_member = |member: &FleetMember| {
             let then = earlier.as_ref().and_then(|earlier| earlier.get(member.name.as_str()));
             read_digest(member, then.copied(), conditions)
         };
@@ -203,7 +203,7 @@ impl Fleet {
             let changed = hosts.iter().filter_map(|digest| Some((digest.host.name.as_str(), digest.changes.as_ref()?)));
             let (findings, settings) = merged(changed);
             let added = now.members.iter().filter(|member| !earlier.contains_key(member.name.as_str()));
-            Changes {
+            FleetChanges {
                 hosts_added: added.map(|member| member.name.clone()).collect(),
                 hosts_gone: earlier.keys().filter(|name| !is_now(name)).map(|&name| name.to_owned()).collect(),
                 findings,
@@ -215,15 +215,15 @@ impl Fleet {
 
     /// A fleet of one host.
     #[must_use]
-    pub fn of_one(name: &str, host: &Host, conditions: &[Condition]) -> Fleet {
+    pub fn of_one(name: &str, host: &Host, conditions: &[HostCondition]) -> Fleet {
         Fleet::of(vec![digest(name, host, conditions)], None, Vec::new(), conditions)
     }
 
     fn of(
         mut digests: Vec<Digest>,
-        changes: Option<Changes>,
+        changes: Option<FleetChanges>,
         damaged: Vec<DamagedDump>,
-        conditions: &[Condition],
+        conditions: &[HostCondition],
     ) -> Fleet {
         let mut reasons: Vec<Vec<String>> = vec![Vec::new(); conditions.len()];
         for digest in &mut digests {
@@ -253,7 +253,11 @@ fn read(path: &Path) -> Result<Host, String> {
     system.host().map_err(|error| error.to_string())
 }
 
-fn read_digest(member: &Member, then: Option<&Member>, conditions: &[Condition]) -> Result<Digest, DamagedDump> {
+fn read_digest(
+    member: &FleetMember,
+    then: Option<&FleetMember>,
+    conditions: &[HostCondition],
+) -> Result<Digest, DamagedDump> {
     let damaged = |error| DamagedDump { name: member.name.clone(), error };
     let host = read(&member.path).map_err(damaged)?;
     let digest = digest(&member.name, &host, conditions);
@@ -264,7 +268,7 @@ fn read_digest(member: &Member, then: Option<&Member>, conditions: &[Condition])
     })
 }
 
-fn digest(name: &str, host: &Host, conditions: &[Condition]) -> Digest {
+fn digest(name: &str, host: &Host, conditions: &[HostCondition]) -> Digest {
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     for device in host.devices.iter().filter(|device| !device.is_empty()) {
         *kinds.entry(kinds::of_device(device)).or_default() += 1;
@@ -324,12 +328,12 @@ fn by_class(digests: &[Digest]) -> Vec<ClassFinding> {
         let has_kinds = |digest: &&&Digest| kinds.iter().all(|kind| digest.kinds.contains_key(kind));
         let of_class: Vec<&&Digest> = classes[&class].iter().filter(has_kinds).collect();
         let devices_of = |digest: &&&Digest| kinds.iter().map(|kind| digest.kinds[kind]).sum::<usize>();
-        let mut advice: Vec<(Advice, &str)> = Vec::new();
+        let mut advice: Vec<(ClassAdvice, &str)> = Vec::new();
         let mut known: BTreeMap<&[String], usize> = BTreeMap::new();
         for (name, found) in &found {
             let index = *known.entry(&found.commands).or_insert(advice.len());
             if index == advice.len() {
-                advice.push((Advice { commands: found.commands.clone(), hosts: Vec::new() }, &found.what));
+                advice.push((ClassAdvice { commands: found.commands.clone(), hosts: Vec::new() }, &found.what));
             }
             advice[index].0.hosts.push((*name).to_owned());
         }

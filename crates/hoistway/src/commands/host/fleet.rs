@@ -1,7 +1,7 @@
 //! `hoistway host --fleet`: the findings of many hosts by class.
 
 use anyhow::{Context as _, Result};
-use hoistway_linux::fleet::{Changes, ClassFinding, Fleet, SettingChange};
+use hoistway_linux::fleet::{ClassFinding, Fleet, FleetChanges, SettingChange};
 use hoistway_render::text::{aligned, wrap_hanging, wrapped};
 
 /// Hosts named in a line.
@@ -98,7 +98,7 @@ fn advice(number: usize, finding: &ClassFinding, width: usize) -> String {
     text
 }
 
-fn changed(changes: &Changes, width: usize) -> String {
+fn changed(changes: &FleetChanges, width: usize) -> String {
     let mut lines = Vec::new();
     for (hosts, what) in [(&changes.hosts_added, "added"), (&changes.hosts_gone, "gone")] {
         if !hosts.is_empty() {
