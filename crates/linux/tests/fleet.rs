@@ -47,7 +47,7 @@ fn plan(number: usize) -> Plan {
     let mut faults: BTreeSet<Rule> = Rule::ALL
         .into_iter()
         .enumerate()
-        .filter(|(index, _)| bits(random ^ *index as u64) % 3 == 0)
+        .filter(|(index, _)| bits(random ^ *index as u64).is_multiple_of(3))
         .map(|(_, rule)| rule)
         .collect();
     let bfq = [Rule::BfqOnFastDevice, Rule::WbtOffUnderBfq, Rule::BfqOnMultipathPart];
@@ -276,12 +276,16 @@ fn damaged_dumps_are_named_and_the_others_are_read() {
 fn changes_between_two_days_are_those_that_were_made() {
     let then: Vec<Plan> = (0..12).map(plan).collect();
     let mut now: Vec<Plan> = (1..13).map(plan).collect();
-    let (mut appeared, mut gone, mut kyber) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut appeared, mut gone, mut kyber, mut added) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     // The last has no earlier dump.
     for (number, plan) in now.iter_mut().take(11).enumerate() {
         if number % 4 == 1 {
             plan.second_scheduler = "kyber";
             kyber.push(plan.name.clone());
+        }
+        if number % 5 == 3 {
+            plan.drives += 1;
+            added.push(plan.name.clone());
         }
         if number % 3 == 2 {
             let side = if plan.faults.remove(&Rule::ElevatorParameter) { &mut gone } else { &mut appeared };
@@ -301,12 +305,16 @@ fn changes_between_two_days_are_those_that_were_made() {
     assert_eq!(changes.findings.len(), 1);
     assert_eq!((changes.findings[0].rule, &changes.findings[0].device), (Rule::ElevatorParameter, &None));
     assert_eq!((&changes.findings[0].appeared, &changes.findings[0].gone), (&appeared, &gone));
-    let mut changed_schedulers = Vec::new();
+    let (mut changed_schedulers, mut drives_added) = (Vec::new(), Vec::new());
     for change in &changes.settings {
         match change.what.as_str() {
             "scheduler" => {
                 assert_eq!((change.from.as_deref(), change.to.as_deref()), (Some("none"), Some("kyber")));
                 changed_schedulers.extend(change.hosts.clone());
+            }
+            "device" => {
+                assert_eq!((change.from.as_deref(), change.to.as_deref()), (None, Some("present")));
+                drives_added.extend(change.hosts.clone());
             }
             "kernel parameters" => {
                 assert!(change.hosts.iter().all(|host| appeared.contains(host) || gone.contains(host)))
@@ -315,7 +323,8 @@ fn changes_between_two_days_are_those_that_were_made() {
         }
     }
     changed_schedulers.sort();
-    assert_eq!(changed_schedulers, kyber);
+    drives_added.sort();
+    assert_eq!((changed_schedulers, drives_added), (kyber, added));
     assert!(!gone.is_empty() && !appeared.is_empty());
     let same = Fleet::read(&now, Some(&now), &[]).changes.unwrap();
     assert_eq!(same, hoistway_linux::fleet::FleetChanges::default());

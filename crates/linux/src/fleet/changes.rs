@@ -51,26 +51,48 @@ pub struct SettingChange {
 /// A setting without its value: the kind of device, the device's name, and the file.
 type Place = (Option<String>, String, String);
 
+/// A changed setting, without its hosts.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct ChangedSetting {
+    what: String,
+    device: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+}
+
 /// The changes of one host.
 #[derive(Debug, Default)]
 pub(super) struct HostChanges {
     appeared: BTreeSet<(Rule, Kinds)>,
     gone: BTreeSet<(Rule, Kinds)>,
-    settings: BTreeSet<(String, Option<String>, Option<String>, Option<String>)>,
+    settings: BTreeSet<ChangedSetting>,
 }
 
 impl HostChanges {
     pub(super) fn between(then: &Host, now: &Host) -> HostChanges {
         let [findings_then, findings_now] = [then, now].map(findings);
         let [mut values_then, values_now] = [then, now].map(values);
+        let [devices_then, devices_now] = [&values_then, &values_now].map(devices);
+        // The files of a device come and go with it, and those of a scheduler with the scheduler.
+        let is_told_by_another = |(device, name, what): &Place, is_one_absent: bool| {
+            let has = |devices: &BTreeSet<(Option<String>, String)>| devices.contains(&(device.clone(), name.clone()));
+            let is_device_new = device.is_some() && what != DEVICE && !(has(&devices_then) && has(&devices_now));
+            is_device_new || (is_one_absent && what.starts_with("iosched/"))
+        };
         let mut settings = BTreeSet::new();
-        for ((kind, name, file), to) in values_now {
-            let from = values_then.remove(&(kind.clone(), name, file.clone()));
-            if from.as_ref() != Some(&to) {
-                settings.insert((file, kind, from, Some(to)));
+        let mut change = |place: Place, from: Option<String>, to: Option<String>| {
+            if from != to && !is_told_by_another(&place, from.is_none() || to.is_none()) {
+                let (device, _, what) = place;
+                settings.insert(ChangedSetting { what, device, from, to });
             }
+        };
+        for (place, to) in values_now {
+            let from = values_then.remove(&place);
+            change(place, from, Some(to));
         }
-        settings.extend(values_then.into_iter().map(|((kind, _, file), from)| (file, kind, Some(from), None)));
+        for (place, from) in values_then {
+            change(place, Some(from), None);
+        }
         HostChanges {
             appeared: findings_now.difference(&findings_then).cloned().collect(),
             gone: findings_then.difference(&findings_now).cloned().collect(),
@@ -83,7 +105,16 @@ fn findings(host: &Host) -> BTreeSet<(Rule, Kinds)> {
     host.findings.iter().map(|finding| (finding.rule, kinds::of_finding(host, finding))).collect()
 }
 
-/// All values that somebody has set. A file of a device that appears or disappears is not counted: the device is.
+/// The name of the value that a device has while it exists.
+const DEVICE: &str = "device";
+
+/// The devices that exist, with their kinds.
+fn devices(values: &BTreeMap<Place, String>) -> BTreeSet<(Option<String>, String)> {
+    let devices = values.keys().filter(|(kind, _, what)| kind.is_some() && what == DEVICE);
+    devices.map(|(kind, name, _)| (kind.clone(), name.clone())).collect()
+}
+
+/// All values that are compared.
 fn values(host: &Host) -> BTreeMap<Place, String> {
     let mut values = BTreeMap::new();
     let mut of_host = |file: &str, value: String| {
@@ -100,7 +131,7 @@ fn values(host: &Host) -> BTreeMap<Place, String> {
         let mut of_device = |file: &str, value: &str| {
             values.insert((kind.clone(), device.name.clone(), file.to_owned()), value.to_owned());
         };
-        of_device("device", "present");
+        of_device(DEVICE, "present");
         if let Some(active) = device.active_scheduler() {
             of_device("scheduler", active);
         }
@@ -116,7 +147,7 @@ pub(super) fn merged<'a>(
     hosts: impl Iterator<Item = (&'a str, &'a HostChanges)>,
 ) -> (Vec<FindingChange>, Vec<SettingChange>) {
     let mut findings: BTreeMap<(Rule, Kinds), [Vec<String>; 2]> = BTreeMap::new();
-    let mut settings: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    let mut settings: BTreeMap<&ChangedSetting, Vec<String>> = BTreeMap::new();
     for (name, changes) in hosts {
         for (side, keys) in [&changes.appeared, &changes.gone].into_iter().enumerate() {
             for key in keys {
@@ -124,7 +155,7 @@ pub(super) fn merged<'a>(
             }
         }
         for key in &changes.settings {
-            settings.entry(key.clone()).or_default().push(name.to_owned());
+            settings.entry(key).or_default().push(name.to_owned());
         }
     }
     let findings = findings.into_iter().map(|((rule, kinds), [appeared, gone])| FindingChange {
@@ -133,8 +164,10 @@ pub(super) fn merged<'a>(
         appeared,
         gone,
     });
-    let settings =
-        settings.into_iter().map(|((what, device, from, to), hosts)| SettingChange { what, device, from, to, hosts });
+    let settings = settings.into_iter().map(|(changed, hosts)| {
+        let ChangedSetting { what, device, from, to } = changed.clone();
+        SettingChange { what, device, from, to, hosts }
+    });
     let mut settings: Vec<SettingChange> = settings.collect();
     settings.sort_by_key(|change| std::cmp::Reverse(change.hosts.len()));
     (findings.collect(), settings)
