@@ -13,7 +13,7 @@ use hoistway_linux::dump::System;
 use hoistway_linux::fleet::{Fleet, FleetMembers, HostCondition};
 use hoistway_linux::host::Rule;
 use support::tree;
-use tempfile::{TempDir, tempdir};
+use tempfile::TempDir;
 
 const MACHINES: [(&str, &str); 3] =
     [("Dell Inc.", "PowerEdge R650"), ("HPE", "ProLiant DL380 Gen11"), ("Supermicro", "SYS-220U")];
@@ -164,7 +164,7 @@ fn write(plan: &Plan, form: usize, folder: &Path) -> PathBuf {
 }
 
 fn write_all(plans: &[Plan]) -> TempDir {
-    let folder = tempdir().unwrap();
+    let folder = support::folder();
     for (form, plan) in plans.iter().enumerate() {
         write(plan, form, folder.path());
     }
@@ -244,7 +244,7 @@ fn findings_are_counted_by_machine_device_and_kernel() {
 #[test]
 fn damaged_dumps_are_named_and_the_others_are_read() {
     let plans: Vec<Plan> = (0..8).map(plan).collect();
-    let folder = tempdir().unwrap();
+    let folder = support::folder();
     let mut damaged = Vec::new();
     for (form, plan) in plans.iter().enumerate() {
         let path = write(plan, form, folder.path());

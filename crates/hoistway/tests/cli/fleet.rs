@@ -6,13 +6,13 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
-use crate::host_tree::tree;
+use crate::host_tree::{self, tree};
 use crate::interrupts::complaints;
 use crate::support::{complaint, hoistway, printed, succeeded};
 
 /// A folder with a desktop, two guests as archives and a server.
 fn fleet() -> TempDir {
-    let folder = tempdir().unwrap();
+    let folder = host_tree::folder();
     for (name, fixture) in [("desk", "desktop"), ("guest-1", "guest"), ("guest-2", "guest"), ("server", "server")] {
         let file = format!("{}/../linux/tests/fixtures/{fixture}.tree", env!("CARGO_MANIFEST_DIR"));
         let files = tree(&fs::read_to_string(file).unwrap());
