@@ -14,7 +14,9 @@ OPERATIONS = {0: "R", 1: "W", 2: "F", 3: "D"}
 # Bits of a bio's or request's flags. In `rwbs` the position counts, hints are in the order of the bits.
 FUA, PREFLUSH, READ_AHEAD, SYNC, META = 1 << 17, 1 << 18, 1 << 19, 1 << 11, 1 << 12
 HINTS = [(12, "M"), (13, "P"), (14, "X"), (15, "I"), (19, "A"), (20, "B"), (21, "N")]
-FLUSH_SEQUENCE = 1 << 1
+# Kernels before 6.11 or so do not say in their BTF which of a request's flags means that it is part of a flush sequence. Recordings of `none-flush` on
+# 5.10 and 6.1 show which: that of every request with a flush of its own, and of no other.
+OLD_FLUSH_SEQUENCE = 4
 REASONS = ["too_idle", "budget_timeout", "budget_exhausted", "no_more_requests", "preempted"]
 
 # bfq's messages about itself: pattern, kind of the line (None: not recorded), its numbers. `+` begins kinds whose numbers belong to the next line.
@@ -74,8 +76,9 @@ def number(text):
 class Trace:
     """The events of a trace, in the order of its lines."""
 
-    def __init__(self, scheduler):
+    def __init__(self, scheduler, flush_bit):
         self.scheduler = scheduler
+        self.flush_sequence_flag = 1 << flush_bit
         self.events = []
         # Lines that are not understood, with their number: a kernel may say something new.
         self.unknown = {}
@@ -84,6 +87,8 @@ class Trace:
         # What a dispatch says about its request was seen before.
         self.seen = {}
         self.dispatched = {}
+        # By address, the last event that freed a request there.
+        self.freed = {}
         # By (CPU, pid): a question without its answer, an insertion that has begun, a merge that is being tried.
         self.questions, self.insertions, self.merges = {}, {}, {}
         self.batches = 0
@@ -260,7 +265,7 @@ class Trace:
         self.placed(event, values)
 
     def flush_sequence(self, event, values):
-        if (number(values.get("rqf")) or 0) & FLUSH_SEQUENCE:
+        if (number(values.get("rqf")) or 0) & self.flush_sequence_flag:
             event["flushseq"] = True
 
     def on_insert(self, event, values, task, text):
@@ -299,6 +304,7 @@ class Trace:
         self.placed(event, values)
         self.flush_sequence(event, values)
         self.requests.of.pop(number(values["rq"]), None)
+        self.freed[number(values["rq"])] = event
 
     def on_ask(self, event, values, task, text):
         self.questions[task] = (number(values["hctx"]), event["t"])
@@ -321,7 +327,15 @@ class Trace:
 
     def on_sdone(self, event, values, task, text):
         event["e"] = "finish"
-        event["rq"] = self.requests.get(number(values["rq"]))
+        address = number(values["rq"])
+        if address in self.freed and address not in self.requests.of:
+            # Older kernels tell the scheduler within the function that frees: the request is free when that has ended.
+            freed = self.freed.pop(address)
+            del self.events[next(index for index in reversed(range(len(self.events))) if self.events[index] is freed)]
+            event["rq"] = freed["rq"]
+            self.events += [event, {**freed, "t": event["t"]}]
+            return False
+        event["rq"] = self.requests.get(address)
 
     def on_slat(self, event, values, task, text):
         event["e"] = "sample"
@@ -414,8 +428,9 @@ def header(files, scenario, trace, hz):
     }
 
 
-def convert(files, scenario, hz):
-    """The lines of a recording, and what was not understood; a recording with lost events is refused."""
+def convert(files, scenario, hz, flush_bit=None):
+    """The lines of a recording, and what was not understood; a recording with lost events is refused. `flush_bit` is the number of the flag of a
+    request that is part of a flush sequence, if the kernel says it."""
     name = scenario["name"]
     bad = [line[4:] for line in files["log"].splitlines() if line.startswith("BAD ")]
     if bad:
@@ -427,7 +442,7 @@ def convert(files, scenario, hz):
     lost = sum(int(line.split(":")[1]) for line in files["stats"].splitlines() if line.startswith(("overrun", "dropped")))
     if lost:
         raise Failure(f"{name}: {lost} events were lost (expected none; fewer I/Os of the scenario need less room)")
-    trace = Trace(scenario["scheduler"])
+    trace = Trace(scenario["scheduler"], OLD_FLUSH_SEQUENCE if flush_bit is None else flush_bit)
     trace.read(files["trace"].splitlines())
     if not trace.events:
         raise Failure(f"{name}: the trace has no events (expected the scenario's load)")

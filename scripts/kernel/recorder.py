@@ -142,7 +142,7 @@ class Recorder:
                 with open(os.path.join(raw, name, key), "w") as file:
                     file.write(contents)
         self.ways = dict(line.split()[1:3] for line in files.get("log", "").splitlines() if line.startswith("PROBE "))
-        recording, self.unknown = convert.convert(files, scenario, self.hz)
+        recording, self.unknown = convert.convert(files, scenario, self.hz, self.btf.enumerator("__RQF_FLUSH_SEQ"))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         convert.write(path, recording)
         return recording

@@ -1,6 +1,7 @@
 """Tests of the recorder that need no guest: python3 -m unittest scripts/kernel/tests.py"""
 
 import gzip
+import json
 import os
 import struct
 import subprocess
@@ -75,6 +76,20 @@ class Conversion(unittest.TestCase):
         self.assertIn('"hctx":0,"asked":350,"rq":1,"op":"R","sector":8,"n":8,"j":0', lines[5])
         self.assertIn('"prio":[2,4]', lines[1])
         self.assertIn('"err":0,"done":8', lines[7])
+
+    def test_a_request_is_finished_before_it_is_free_whichever_the_kernel_says_first(self):
+        done = "      <idle>-0     [000]  {}: sdone_bfq: (bfq) rq=0xb1\n"
+        again = f"          r1-42    [000]  9900: insert: (block) {RQ} j=101\n"
+        for trace in (TRACE + done.format(9150) + again, TRACE.replace("      <idle>-0     [000]  9100", done.format(9050) + "      <idle>-0     [000]  9100") + again):
+            recording, _ = convert.convert(files(trace=trace), scenario(), 250)
+            ends = [json.loads(line) for line in recording.decode().splitlines()[-3:]]
+            self.assertEqual([(event["e"], event["rq"]) for event in ends], [("finish", 1), ("free", 1), ("insert", 2)])
+            self.assertLessEqual(ends[0]["t"], ends[1]["t"])
+
+    def test_the_kernel_says_which_flag_means_a_flush_sequence(self):
+        for bit, flags, expected in ((1, 0x2, 4), (1, 0x10, 0), (None, 0x10, 4), (None, 0x2, 0)):
+            recording, _ = convert.convert(files(trace=TRACE.replace("rqf=0x0", f"rqf={flags:#x}")), scenario(), 250, bit)
+            self.assertEqual(recording.count(b'"flushseq":true'), expected)
 
     def test_lost_events_are_refused(self):
         with self.assertRaisesRegex(Failure, "7 events were lost"):
@@ -157,7 +172,7 @@ class Guests(unittest.TestCase):
         self.assertEqual(listed.stdout.split(), [b"a", b"a/c", b"b"])
 
     def test_fields_of_structs_within_structs_are_found(self):
-        strings = b"\0outer\0inner\0first\0second\0there\0u32\0"
+        strings = b"\0outer\0inner\0first\0second\0there\0u32\0FIRST\0FLUSH\0"
 
         def name(text):
             return strings.index(b"\0" + text + b"\0") + 1
@@ -168,11 +183,13 @@ class Guests(unittest.TestCase):
         types += struct.pack("<III", 0, 2 << 24, 2)
         types += struct.pack("<III", name(b"outer"), 4 << 24 | 2, 16)
         types += struct.pack("<III", name(b"there"), 3, 0) + struct.pack("<III", 0, 2, 64)
+        types += struct.pack("<III", 0, 6 << 24 | 2, 4) + struct.pack("<II", name(b"FIRST"), 0) + struct.pack("<II", name(b"FLUSH"), 5)
         data = struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(types), len(types), len(strings)) + types + strings
         read = btf.Btf(data)
         self.assertEqual(read.fetch("$arg1", "outer", "there->second"), "+4(+0($arg1)):u32")
         self.assertEqual(read.fetch("$arg1", "outer", "second"), "+12($arg1):u32")
         self.assertIsNone(read.fetch("$arg1", "outer", "third"))
+        self.assertEqual([read.enumerator(name) for name in ("FIRST", "FLUSH", "SECOND")], [0, 5, None])
         with self.assertRaisesRegex(Failure, "BTF is damaged"):
             btf.Btf(b"x" * 40)
 

@@ -54,6 +54,8 @@ pub struct BfqVariant {
     pub soft_rt_filters: bool,
     /// Only queues of default weight are raised (BFQ-92).
     pub raise_needs_default_weight: bool,
+    /// The only queue that has work is waited for (BFQ-74).
+    pub lone_queue_kept: bool,
     /// The idle timer of raised queues is at least 20 ms (BFQ-77).
     pub raised_timer_floor: bool,
     /// Tags are limited by kind (BFQ-114).
@@ -113,6 +115,7 @@ impl BfqVariant {
             raise_ends_by_service: is_from(4, 16),
             soft_rt_filters: is_from(5, 13),
             raise_needs_default_weight: is_from(5, 13),
+            lone_queue_kept: is_from(5, 13),
             raised_timer_floor: is_from(5, 13),
             tag_limits: is_from(4, 16),
             share_limits: is_from(5, 17),
