@@ -14,8 +14,8 @@ OPERATIONS = {0: "R", 1: "W", 2: "F", 3: "D"}
 # Bits of a bio's or request's flags. In `rwbs` the position counts, hints are in the order of the bits.
 FUA, PREFLUSH, READ_AHEAD, SYNC, META = 1 << 17, 1 << 18, 1 << 19, 1 << 11, 1 << 12
 HINTS = [(12, "M"), (13, "P"), (14, "X"), (15, "I"), (19, "A"), (20, "B"), (21, "N")]
-# Kernels before 6.11 or so do not say in their BTF which of a request's flags means that it is part of a flush sequence. Recordings of `none-flush` on
-# 5.10 and 6.1 show which: that of every request with a flush of its own, and of no other.
+# Older kernels do not say in their BTF which flag of a request means that it is part of a flush sequence. In recordings of `dd-flush` on 5.10 and 6.1
+# every flush that is issued has this flag and no other, and nothing else has it.
 OLD_FLUSH_SEQUENCE = 4
 REASONS = ["too_idle", "budget_timeout", "budget_exhausted", "no_more_requests", "preempted"]
 
@@ -436,12 +436,17 @@ def convert(files, scenario, hz, flush_bit=None):
     if bad:
         others = [line for line in files["log"].splitlines() if "load:" in line]
         raise Failure(f"{name}: {'; '.join(bad + others)}")
-    for part in ("trace", "stats", "system", "processes"):
+    for part in ("trace", "stats", "missed", "system", "processes"):
         if part not in files:
             raise Failure(f"{name}: the guest did not send its {part} (expected all of them); its log ends with: {' | '.join(files['log'].splitlines()[-4:])}")
     lost = sum(int(line.split(":")[1]) for line in files["stats"].splitlines() if line.startswith(("overrun", "dropped")))
     if lost:
         raise Failure(f"{name}: {lost} events were lost (expected none; fewer I/Os of the scenario need less room)")
+    # A kprobe is not told of what happens while another one is being recorded.
+    missed = {words[0]: int(words[2]) for words in map(str.split, files["missed"].splitlines()) if words[2] != "0"}
+    if missed:
+        listed = ", ".join(f"{count} of {probe}" for probe, count in sorted(missed.items()))
+        raise Failure(f"{name}: kprobes missed events ({listed}; expected none)")
     trace = Trace(scenario["scheduler"], OLD_FLUSH_SEQUENCE if flush_bit is None else flush_bit)
     trace.read(files["trace"].splitlines())
     if not trace.events:

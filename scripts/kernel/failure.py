@@ -1,5 +1,7 @@
 """The error that ends a script: one line, exit status 2."""
 
+import argparse
+import signal
 import sys
 
 
@@ -7,8 +9,17 @@ class Failure(Exception):
     """What is wrong, where, and what was expected, in one line."""
 
 
+def seconds(text):
+    """The value of an option that is a time limit."""
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text} is no time limit (expected seconds, 1 or more)")
+    return int(text)
+
+
 def run(main):
     """Runs a script's main function; a Failure or a full disk becomes one line and status 2."""
+    # So that a guest ends with the script, and what is half done is removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     name = f"scripts/{sys.argv[0].rsplit('/', 1)[-1]}"
     try:
         sys.exit(main())

@@ -177,6 +177,11 @@ def from_apt(name, folder, sources):
         plain, _, version = package.partition("=")
         pattern = f"{glob.escape(store)}/{plain}_{glob.escape(version.replace(':', '%3a')) or '*'}_*.deb"
         found = sorted(glob.glob(pattern))
+        # What is not the name of one build (linux-image-amd64) may mean another one by now.
+        if not re.search(r"-\d+\.\d+\.\d", plain):
+            for old in found:
+                os.remove(old)
+            found = []
         if not found:
             run = subprocess.run(["apt-get", *options, "download", "-q", package], cwd=store, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             found = sorted(glob.glob(pattern))

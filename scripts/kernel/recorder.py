@@ -55,6 +55,21 @@ class Recorder:
         # Probes as (name, kind) that the last guest used, and lines of its trace that were not understood.
         self.ways, self.unknown = {}, {}
 
+    def claim(self, folder):
+        """Makes a folder for recordings of this kernel; one with recordings of another build is refused."""
+        contents = hashlib.sha256(self.kernel.checksum().encode())
+        for _, module in self.kernel.modules_for(MODULES):
+            contents.update(module)
+        ours, path = f"{self.kernel.release} {contents.hexdigest()}\n", os.path.join(folder, "kernel")
+        os.makedirs(folder, exist_ok=True)
+        if not os.path.exists(path):
+            with open(path, "w") as file:
+                file.write(ours)
+        with open(path) as file:
+            theirs = file.read()
+        if theirs != ours:
+            raise Failure(f"{folder}: has recordings of another build, {theirs.split(' ')[0]} (expected a new folder, or -o with one, for {self.kernel.release})")
+
     def base(self, init):
         files = guest.Initramfs()
         files.busybox(init)

@@ -12,7 +12,7 @@ import unittest
 sys.dont_write_bytecode = True
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, SCRIPTS)
-from kernel import btf, convert, guest, page, scenarios
+from kernel import btf, convert, guest, packages, page, recorder, scenarios
 from kernel.failure import Failure
 
 SYSTEM = """kernel=Linux 6.18.1 #1 SMP
@@ -59,6 +59,7 @@ def files(**changes):
         "processes": "PROCESS 42 r1 0:0 /\n",
         "trace": TRACE,
         "stats": "overrun: 0\ndropped events: 0\n",
+        "missed": "  complete    40    0\n  free    40    0\n",
     } | changes
 
 
@@ -94,6 +95,8 @@ class Conversion(unittest.TestCase):
     def test_lost_events_are_refused(self):
         with self.assertRaisesRegex(Failure, "7 events were lost"):
             convert.convert(files(stats="overrun: 3\ndropped events: 4\n"), scenario(), 250)
+        with self.assertRaisesRegex(Failure, r"kprobes missed events \(2 of free; "):
+            convert.convert(files(missed="  complete    40    0\n  free    40    2\n"), scenario(), 250)
 
     def test_a_guest_that_complains_is_refused_with_its_words(self):
         with self.assertRaisesRegex(Failure, "no scheduler bfq"):
@@ -192,6 +195,25 @@ class Guests(unittest.TestCase):
         self.assertEqual([read.enumerator(name) for name in ("FIRST", "FLUSH", "SECOND")], [0, 5, None])
         with self.assertRaisesRegex(Failure, "BTF is damaged"):
             btf.Btf(b"x" * 40)
+
+
+class Folders(unittest.TestCase):
+    def test_recordings_of_two_builds_of_a_release_do_not_share_a_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            machines = []
+            for build in "ab":
+                modules = os.path.join(folder, build, "6.18.0")
+                os.makedirs(os.path.join(modules, "kernel"))
+                for name, contents in (("image", ""), ("kernel/bfq.ko", build)):
+                    with open(os.path.join(modules, name), "w") as file:
+                        file.write(contents)
+                machines.append(recorder.Recorder.__new__(recorder.Recorder))
+                machines[-1].kernel = packages.Kernel(os.path.join(modules, "image"), modules, "here")
+            output = os.path.join(folder, "out")
+            machines[0].claim(output)
+            machines[0].claim(output)
+            with self.assertRaisesRegex(Failure, "out: has recordings of another build, 6.18.0 "):
+                machines[1].claim(output)
 
 
 class Pages(unittest.TestCase):
