@@ -1,8 +1,8 @@
 """Turns the text of a guest's trace into a recording in the format iosched-trace/1."""
 
 import gzip
+import io
 import json
-import os
 import re
 
 from .failure import Failure
@@ -455,14 +455,9 @@ def convert(files, scenario, hz, flush_bit=None):
     return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode(), trace.unknown
 
 
-def write(path, contents):
-    """A complete file or none; the same contents make the same bytes."""
-    partial = f"{path}.partial"
-    try:
-        with open(partial, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
-            packed.write(contents)
-        os.replace(partial, path)
-    except OSError:
-        if os.path.exists(partial):
-            os.remove(partial)
-        raise
+def packed(recording):
+    """The contents of a recording's file; the same recording makes the same bytes."""
+    out = io.BytesIO()
+    with gzip.GzipFile("", "wb", 9, out, mtime=0) as file:
+        file.write(recording)
+    return out.getvalue()

@@ -1,6 +1,7 @@
 """The error that ends a script: one line, exit status 2."""
 
 import argparse
+import os
 import signal
 import sys
 
@@ -14,6 +15,18 @@ def seconds(text):
     if not text.isdigit() or not int(text):
         raise argparse.ArgumentTypeError(f"{text} is no time limit (expected seconds, 1 or more)")
     return int(text)
+
+
+def write(path, contents):
+    """Writes a complete file or none; an error names the file."""
+    try:
+        with open(path + ".partial", "wb") as file:
+            file.write(contents if isinstance(contents, bytes) else contents.encode())
+        os.replace(path + ".partial", path)
+    except OSError as error:
+        if os.path.exists(path + ".partial"):
+            os.remove(path + ".partial")
+        raise OSError(error.errno, error.strerror, path) from None
 
 
 def run(main):

@@ -24,7 +24,7 @@ if __name__ == "__main__":
     from kernel import failure, packages
     from kernel.failure import Failure
 else:
-    from . import packages
+    from . import failure, packages
     from .failure import Failure
 
 QEMU = "qemu-system-x86_64"
@@ -115,8 +115,7 @@ def boot(kernel, initramfs, cpus=1, memory_mib=640, limit_s=300):
     require_qemu()
     with tempfile.TemporaryDirectory(prefix="hoistway-guest-") as work:
         console, said, initrd = (os.path.join(work, name) for name in ("console", "said", "initrd"))
-        with open(initrd, "wb") as file:
-            file.write(initramfs)
+        failure.write(initrd, initramfs)
         command = [QEMU, "-machine", "q35", "-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,-rdrand,-rdseed", "-seed", "1"]
         command += ["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-m", str(memory_mib), "-smp", str(cpus), "-nodefaults", "-display", "none", "-no-reboot"]
         command += ["-serial", f"file:{console}", "-serial", f"file:{said}", "-kernel", kernel.image, "-initrd", initrd]
@@ -182,8 +181,7 @@ def main():
         name, _, path = program.partition("=")
         files.program(name, path)
     files.kernel_modules(kernel, asked.module)
-    with open(asked.output, "wb") as file:
-        file.write(files.archive())
+    failure.write(asked.output, files.archive())
     return 0
 
 

@@ -34,6 +34,14 @@ class Kernel:
                 return unpacked(path)
         return None
 
+    def has(self, name):
+        """Whether the kernel has a module, or has it built in; without a list of what is built in it may have it."""
+        built_in = os.path.join(self.modules, "modules.builtin")
+        if self.module(name) is not None or not os.path.exists(built_in):
+            return True
+        with open(built_in) as file:
+            return any(line.strip().endswith(f"/{name}.ko") for line in file)
+
     def modules_for(self, names):
         """The named modules and those that they need, in the order of loading, as (name, contents)."""
         order, seen = [], set()

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tarfile
 
-from . import convert, guest, scenarios
+from . import convert, failure, guest, scenarios
 from .btf import Btf
 from .failure import Failure
 from .probes import Probes
@@ -49,6 +49,8 @@ class Recorder:
     def __init__(self, kernel, state, limit_s=300):
         guest.require_qemu()
         self.kernel, self.state, self.limit_s = kernel, state, limit_s
+        if not kernel.has("null_blk"):
+            raise Failure(f"{kernel.release}: has no null_blk (expected a module in {kernel.modules}, or CONFIG_BLK_DEV_NULL_BLK=y)")
         os.makedirs(state, exist_ok=True)
         self.btf, self.hz = self.ask()
         self.load = self.build_load()
@@ -63,8 +65,7 @@ class Recorder:
         ours, path = f"{self.kernel.release} {contents.hexdigest()}\n", os.path.join(folder, "kernel")
         os.makedirs(folder, exist_ok=True)
         if not os.path.exists(path):
-            with open(path, "w") as file:
-                file.write(ours)
+            failure.write(path, ours)
         with open(path) as file:
             theirs = file.read()
         if theirs != ours:
@@ -87,9 +88,7 @@ class Recorder:
                 raise Failure(f"{self.kernel.release}: has no BTF (expected /sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF=y)")
             ticks = [int(re.search(rb"\d+", files[name])[0]) for name in ("first", "second")]
             hz = min((100, 250, 300, 1000), key=lambda hz: abs(hz - (ticks[1] - ticks[0]) / 2))
-            with open(kept + ".partial", "wb") as file:
-                file.write(b"%d\n" % hz + files["btf"])
-            os.replace(kept + ".partial", kept + ".btf")
+            failure.write(kept + ".btf", b"%d\n" % hz + files["btf"])
         with open(kept + ".btf", "rb") as file:
             hz = int(file.readline())
             return Btf(file.read()), hz
@@ -159,5 +158,5 @@ class Recorder:
         self.ways = dict(line.split()[1:3] for line in files.get("log", "").splitlines() if line.startswith("PROBE "))
         recording, self.unknown = convert.convert(files, scenario, self.hz, self.btf.enumerator("__RQF_FLUSH_SEQ"))
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        convert.write(path, recording)
+        failure.write(path, convert.packed(recording))
         return recording

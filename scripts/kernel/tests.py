@@ -1,18 +1,21 @@
 """Tests of the recorder that need no guest: python3 -m unittest scripts/kernel/tests.py"""
 
 import gzip
+import io
 import json
 import os
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, SCRIPTS)
-from kernel import btf, convert, guest, packages, page, recorder, scenarios
+from kernel import btf, convert, failure, guest, packages, page, recorder, scenarios
 from kernel.failure import Failure
 
 SYSTEM = """kernel=Linux 6.18.1 #1 SMP
@@ -110,15 +113,15 @@ class Conversion(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             paths = [os.path.join(folder, name) for name in "ab"]
             for path in paths:
-                convert.write(path, b"{}\n")
+                failure.write(path, convert.packed(b"{}\n"))
             contents = []
             for path in paths:
                 with open(path, "rb") as file:
                     contents.append(file.read())
             self.assertEqual(contents[0], contents[1])
             self.assertEqual(gzip.decompress(contents[0]), b"{}\n")
-            with self.assertRaises(OSError):
-                convert.write(os.path.join(folder, "no", "c"), b"")
+            with self.assertRaisesRegex(OSError, "no/c"):
+                failure.write(os.path.join(folder, "no", "c"), b"")
             self.assertEqual(sorted(os.listdir(folder)), ["a", "b"])
 
 
@@ -195,6 +198,25 @@ class Guests(unittest.TestCase):
         self.assertEqual([read.enumerator(name) for name in ("FIRST", "FLUSH", "SECOND")], [0, 5, None])
         with self.assertRaisesRegex(Failure, "BTF is damaged"):
             btf.Btf(b"x" * 40)
+
+
+class Kernels(unittest.TestCase):
+    def kernel(self, folder, built_in):
+        for name, contents in (("image", ""), ("modules.builtin", built_in)):
+            with open(os.path.join(folder, name), "w") as file:
+                file.write(contents)
+        return packages.Kernel(os.path.join(folder, "image"), folder, "here")
+
+    def test_a_kernel_without_null_blk_or_btf_is_named(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("kernel.guest.require_qemu"):
+            with self.assertRaisesRegex(Failure, "has no null_blk"):
+                recorder.Recorder(self.kernel(folder, "kernel/drivers/block/loop.ko\n"), folder)
+            sent = io.BytesIO()
+            with tarfile.open(fileobj=sent, mode="w:gz"):
+                pass
+            with unittest.mock.patch("kernel.guest.boot", return_value=(sent.getvalue(), [])):
+                with self.assertRaisesRegex(Failure, "has no BTF"):
+                    recorder.Recorder(self.kernel(folder, "kernel/drivers/block/null_blk/null_blk.ko\n"), folder)
 
 
 class Folders(unittest.TestCase):
