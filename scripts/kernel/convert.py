@@ -87,6 +87,8 @@ class Trace:
         # What a dispatch says about its request was seen before.
         self.seen = {}
         self.dispatched = {}
+        # Requests with the driver, and how many were issued that already were.
+        self.issued, self.endless = set(), 0
         # By address, the last event that freed a request there.
         self.freed = {}
         # By (CPU, pid): a question without its answer, an insertion that has begun, a merge that is being tried.
@@ -282,7 +284,9 @@ class Trace:
         self.described_request(event, values)
         self.flush_sequence(event, values)
 
-    on_requeue = on_rqmerge
+    def on_requeue(self, event, values, task, text):
+        self.on_rqmerge(event, values, task, text)
+        self.issued.discard(event["rq"])
 
     def on_issue(self, event, values, task, text):
         self.described_request(event, values)
@@ -293,6 +297,10 @@ class Trace:
             if token >= 0 and event["rq"] in self.dispatched:
                 self.dispatched[event["rq"]]["token"] = token
         self.flush_sequence(event, values)
+        # A flush uses the same request for each.
+        if not event.get("flushseq"):
+            self.endless += event["rq"] in self.issued
+            self.issued.add(event["rq"])
 
     def on_complete(self, event, values, task, text):
         self.described_request(event, values)
@@ -303,6 +311,7 @@ class Trace:
         self.request(event, values)
         self.placed(event, values)
         self.flush_sequence(event, values)
+        self.issued.discard(event["rq"])
         self.requests.of.pop(number(values["rq"]), None)
         self.freed[number(values["rq"])] = event
 
@@ -442,8 +451,8 @@ def convert(files, scenario, hz, flush_bit=None):
     lost = sum(int(line.split(":")[1]) for line in files["stats"].splitlines() if line.startswith(("overrun", "dropped")))
     if lost:
         raise Failure(f"{name}: {lost} events were lost (expected none; fewer I/Os of the scenario need less room)")
-    # A kprobe is not told of what happens while another one is being recorded.
-    missed = {words[0]: int(words[2]) for words in map(str.split, files["missed"].splitlines()) if words[2] != "0"}
+    # A kprobe misses what happens while another one is being recorded. What 5.10 counts of `free` is more than it misses.
+    missed = {words[0]: int(words[2]) for words in map(str.split, files["missed"].splitlines()) if words[2] != "0" and words[0] != "free"}
     if missed:
         listed = ", ".join(f"{count} of {probe}" for probe, count in sorted(missed.items()))
         raise Failure(f"{name}: kprobes missed events ({listed}; expected none)")
@@ -451,6 +460,8 @@ def convert(files, scenario, hz, flush_bit=None):
     trace.read(files["trace"].splitlines())
     if not trace.events:
         raise Failure(f"{name}: the trace has no events (expected the scenario's load)")
+    if trace.endless:
+        raise Failure(f"{name}: {trace.endless} requests were issued again before they were freed (expected none; the kernel's probes missed events)")
     lines = [header(files, scenario, trace, hz), *trace.events]
     return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode(), trace.unknown
 

@@ -98,8 +98,11 @@ class Conversion(unittest.TestCase):
     def test_lost_events_are_refused(self):
         with self.assertRaisesRegex(Failure, "7 events were lost"):
             convert.convert(files(stats="overrun: 3\ndropped events: 4\n"), scenario(), 250)
-        with self.assertRaisesRegex(Failure, r"kprobes missed events \(2 of free; "):
-            convert.convert(files(missed="  complete    40    0\n  free    40    2\n"), scenario(), 250)
+        with self.assertRaisesRegex(Failure, r"kprobes missed events \(2 of complete; "):
+            convert.convert(files(missed="  complete    40    2\n  free    40    0\n"), scenario(), 250)
+        again = f"          r1-42    [000]  9050: issue: (block) {RQ} tok=0 j=101\n"
+        with self.assertRaisesRegex(Failure, "1 requests were issued again before they were freed"):
+            convert.convert(files(trace=TRACE.replace("      <idle>-0     [000]  9100", again + "      <idle>-0     [000]  9100")), scenario(), 250)
 
     def test_a_guest_that_complains_is_refused_with_its_words(self):
         with self.assertRaisesRegex(Failure, "no scheduler bfq"):
