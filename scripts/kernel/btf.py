@@ -62,6 +62,9 @@ class Btf:
                     return offset + found[0], found[1]
         return None
 
+    def has_struct(self, name):
+        return (STRUCT, name) in self.named
+
     def enumerator(self, name):
         """The value of a name of any enumeration; None if there is no such."""
         wanted = self.strings.find(b"\0" + name.encode() + b"\0") + 1

@@ -15,7 +15,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, SCRIPTS)
-from kernel import btf, convert, failure, guest, packages, page, recorder, scenarios
+from kernel import btf, convert, failure, guest, packages, page, probes, recorder, scenarios
 from kernel.failure import Failure
 
 SYSTEM = """kernel=Linux 6.18.1 #1 SMP
@@ -239,6 +239,14 @@ class Folders(unittest.TestCase):
             machines[0].claim(output)
             with self.assertRaisesRegex(Failure, "out: has recordings of another build, 6.18.0 "):
                 machines[1].claim(output)
+
+
+class Ways(unittest.TestCase):
+    def test_kernels_without_other_probes_get_breakpoints_behind_the_entry(self):
+        btf = unittest.mock.Mock()
+        for newer, expected in ((True, ["p:oq/x f rq=$arg2:x64"]), (False, ["p:oq/x f+5 rq=%si:x64", "p:oq/x f+9 rq=%si:x64", "p:oq/x f rq=$arg2:x64"])):
+            btf.has_struct.return_value = newer
+            self.assertEqual(probes.Probes(btf).kprobes("x", "f", "rq=$arg2:x64"), expected)
 
 
 class Pages(unittest.TestCase):
