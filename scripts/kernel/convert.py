@@ -48,7 +48,7 @@ MESSAGES = [
     (r"new max_budget = (\d+)", "max_budget", "budget"),
     (r"check_fifo: returned (?!0+\b)\S+", "fifo", ""),
     (r"is_slow: slow|merge_bfqqs|pending prio change|select_queue|get_request|put_queue|add_request|rq_pos_tree_lookup|dispatch requests", None, ""),
-    (r"put_async_bfqq|may_budget_timeout|get_entity|exit_bfqq|bfqq_served|check_fifo|goto reset", None, ""),
+    (r"put_async_bfqq|get_queue, at end|may_budget_timeout|get_entity|exit_bfqq|bfqq_served|check_fifo|goto reset", None, ""),
 ]
 MESSAGES = [(re.compile(pattern), kind, names.split()) for pattern, kind, names in MESSAGES]
 
