@@ -147,9 +147,11 @@ def from_files(packages, folder):
         shutil.rmtree(partial, ignore_errors=True)
         os.makedirs(partial)
         for package in packages:
-            if subprocess.run(["dpkg-deb", "-x", package, partial]).returncode:
+            run = subprocess.run(["dpkg-deb", "-x", package, partial], stderr=subprocess.PIPE, text=True)
+            if run.returncode:
                 shutil.rmtree(partial, ignore_errors=True)
-                raise Failure(f"{package}: dpkg-deb cannot unpack it (expected a whole package and room below {folder})")
+                line = (run.stderr.strip().splitlines() or ["failed"])[0]
+                raise Failure(f"{package}: dpkg-deb: {line} (expected a whole package and room below {folder})")
         os.rename(partial, unpacked_at)
     origin = ", ".join(f"{field(package, 'Package')} {field(package, 'Version')} (sha256 {checksum})" for package, checksum in zip(packages, checksums))
     return in_folder(unpacked_at, origin)
