@@ -36,6 +36,8 @@ pub struct BfqVariant {
     pub io_bound_by_window: bool,
     /// Preemption by recovery, class, weight, and of queues that are not idled for (BFQ-83).
     pub modern_preemption: bool,
+    /// Any arrival preempts a queue that is not worth waiting for (BFQ-83).
+    pub unworthy_preempted: bool,
     /// A recovery needs budget that is left (BFQ-81).
     pub recovery_needs_budget: bool,
     /// An empty queue that is preempted is kept if its guarantees need it (BFQ-50).
@@ -106,6 +108,7 @@ impl BfqVariant {
             rate_knows_flash: is_from(5, 10),
             io_bound_by_window: is_from(5, 13),
             modern_preemption: is_from(5, 3),
+            unworthy_preempted: is_from(5, 13),
             recovery_needs_budget: is_from(5, 3),
             preempted_empty_kept: is_from(5, 3),
             full_lookup: is_from(4, 14),
