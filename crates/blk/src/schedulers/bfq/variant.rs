@@ -52,7 +52,8 @@ pub struct BfqVariant {
     pub speed_classes: bool,
     /// Raising ends after 120000 sectors (BFQ-97).
     pub raise_ends_by_service: bool,
-    /// Soft real time needs a default weight, nothing in flight, some locality (BFQ-92, BFQ-97).
+    /// Soft real time needs nothing in flight and some locality, and its next start outlives what is in flight (BFQ-92,
+    /// BFQ-95, BFQ-97).
     pub soft_rt_filters: bool,
     /// Only queues of default weight are raised (BFQ-92).
     pub raise_needs_default_weight: bool,
@@ -116,7 +117,7 @@ impl BfqVariant {
             interactive_raise_max_ms: if is_from(4, 18) { 25_000 } else { 13_000 },
             speed_classes: !is_from(4, 18),
             raise_ends_by_service: is_from(4, 16),
-            soft_rt_filters: is_from(5, 13),
+            soft_rt_filters: is_from(5, 10),
             raise_needs_default_weight: is_from(5, 13),
             lone_queue_kept: is_from(5, 13),
             raised_timer_floor: is_from(5, 13),
