@@ -146,7 +146,10 @@ class Recorder:
         name = scenario["name"]
         if scenario["since"] and scenarios.release_of(self.kernel.release) < scenarios.release_of(scenario["since"]):
             raise Failure(f"{name}: needs Linux {scenario['since']} (this is {self.kernel.release})")
-        sent, console = guest.boot(self.kernel, self.archive(scenario), cpus=scenario["cpus"], limit_s=self.limit_s)
+        try:
+            sent, console = guest.boot(self.kernel, self.archive(scenario), cpus=scenario["cpus"], limit_s=self.limit_s)
+        except Failure as problem:
+            raise Failure(f"{name}: {problem}") from None
         if not sent:
             raise Failure(f"{name}: the guest sent nothing; its console ended with: {' | '.join(console[-6:])}")
         files = {key: contents.decode(errors="replace") for key, contents in files_of(sent, name).items()}
