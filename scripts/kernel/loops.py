@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 
-from . import closed_loop, scenarios
+from . import closed_loop, failure, scenarios
 from .failure import Failure
 
 # Device, host and settings of these loads are those of the closed-loop tests.
@@ -87,10 +87,11 @@ def run(cell, kernel, hoistway, folder, limit_s):
         names = {"scheduler": cell.scheduler, "cpus": cell.settings["cpus"], "hw_queues": cell.settings["hw_queues"]}
         names |= {"depth": cell.settings["hw_queue_depth"], "completion_us": cell.settings["completion_us"], "nr_requests": cell.nr_requests()}
         text, _, _ = closed_loop.run(kernel, cell.job(), names, limit_s)
-        json.loads(text)
-        with open(kept + ".partial", "w") as file:
-            file.write(text)
-        os.replace(kept + ".partial", kept)
+        try:
+            json.loads(text)
+        except ValueError:
+            raise Failure(f"fio's document is not whole: it ends with {text[-40:]!r}") from None
+        failure.write(kept, text)
     with open(kept) as file:
         kernels = figures(json.load(file)["jobs"])
     simulated = ours(cell, kernel, hoistway)
