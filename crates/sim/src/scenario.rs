@@ -7,8 +7,7 @@ use hoistway_blk::queue::ConfigError;
 use hoistway_blk::sysfs::AttributeError;
 use hoistway_device::Preset;
 use hoistway_load::{Load, LoadError};
-use hoistway_measure::PageCacheSummary;
-use hoistway_measure::ProcessResult;
+use hoistway_measure::{IoCostSummary, PageCacheSummary, ProcessResult};
 
 use crate::administration::Fate;
 use crate::disk::QueueSettings;
@@ -128,6 +127,8 @@ pub struct RunResult {
     pub locks: LockUse,
     /// Statistics of the page cache, if a process used it.
     pub page_cache: Option<PageCacheSummary>,
+    /// What `io.cost` did on each device that has it.
+    pub io_cost: Vec<IoCostSummary>,
     /// Whether the run was cancelled before its end.
     pub partial: bool,
 }

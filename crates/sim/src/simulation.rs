@@ -139,6 +139,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         control.reached_ns.store(self.now.0, Ordering::Relaxed);
         let now = self.now;
         let refused = self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect();
+        let io_cost = self.io_cost_summaries();
         // Disks are dropped before their waiters, and lower disks before the virtual disks on them.
         while self.disks.pop().is_some() {}
         let result = RunResult {
@@ -149,6 +150,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             refused,
             fates: self.fates,
             page_cache: self.page_cache.map(|cache| cache.into_summary()),
+            io_cost,
             partial,
         };
         (result, self.probe)
@@ -428,6 +430,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     self.finish_device_call(disk, cpu, has_announced);
                     self.charge_lock_time(cpu, number);
                     if submitted == Submitted::Parked {
+                        if let Some(throttling) = &mut self.disks[disk as usize].throttling {
+                            throttling.tags_ran_out();
+                        }
                         if self.tasks[number as usize].has_other_disks() {
                             self.flush_other_plugs(number);
                         }

@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 
 use crate::figure_name::FigureName;
 use crate::focus::WeightedFigure;
-use hoistway_measure::{DiskSummary, PageCacheSummary};
+use hoistway_measure::{DiskSummary, IoCostSummary, PageCacheSummary};
 
 pub use advice::{Advice, Caution, Check, Stack, UdevRule};
 pub use demand::JobDemand;
@@ -212,6 +212,9 @@ pub struct Run {
     /// Activity of the page cache, if a job used it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<PageCacheSummary>,
+    /// What `io.cost` did on each device that has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub io_cost: Vec<IoCostSummary>,
     /// The figures of the comparison table, one entry for each job of the job file.
     #[serde(default)]
     pub jobs: Vec<JobSummary>,

@@ -59,10 +59,17 @@ fn file_of(key: &str) -> Option<File> {
 }
 
 impl IoCostSettings {
-    /// Whether any of the settings of `io.cost.qos` or `io.cost.model` has this key.
-    #[must_use]
-    pub fn is_key(key: &str) -> bool {
-        file_of(key).is_some()
+    /// Applies a setting to the file of this name, `qos` or `model`.
+    ///
+    /// # Errors
+    /// If it is refused, or belongs to the other file.
+    pub fn update_file(&mut self, file: &str, setting: &str) -> Result<(), IoCostError> {
+        let is_of_model = matches!(setting.split('=').next().and_then(file_of), Some(File::Model));
+        if is_of_model != (file == "model") {
+            let expected = if is_of_model { "is a setting of io.cost.model" } else { "is no setting of io.cost.model" };
+            return Err(IoCostError { setting: setting.to_owned(), position: 1, expected });
+        }
+        self.update(setting)
     }
 
     /// Applies the text of a write to either file after the device number, or to both at once: settings in any order. A `ctrl` in a

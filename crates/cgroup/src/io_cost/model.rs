@@ -56,6 +56,12 @@ impl IoCostModel {
     }
 }
 
+impl From<CostModel> for IoCostModel {
+    fn from(model: CostModel) -> IoCostModel {
+        IoCostModel { figures: model.figures().map(Some) }
+    }
+}
+
 impl CostModel {
     /// The figures in the order of the file.
     fn figures(self) -> [u64; 6] {

@@ -5,8 +5,11 @@ use hoistway_blk::ground::Nanos;
 
 use super::qos::{IoCostQos, Percent};
 
-/// The step of the rate in a period, percent of the rate.
+/// The step of the rate in a period, percent of the rate: down, and towards 100 %.
 const STEP_PERCENT: u32 = 5;
+
+/// The step up for groups that wait. A step above what the device can do fills its queue for a whole period, so it is small.
+const STEP_UP_PERCENT: u32 = 1;
 
 /// What a period has shown so far.
 #[derive(Clone, Copy, Default, Debug)]
@@ -43,11 +46,12 @@ impl Signs {
 
     /// The rate of the next period.
     pub fn next_rate(&self, qos: &IoCostQos, rate: Percent) -> Percent {
-        let step = (rate.0 * STEP_PERCENT / 100).max(1);
+        let part = |percent: u32| (rate.0 * percent / 100).max(1);
+        let step = part(STEP_PERCENT);
         let next = if self.is_saturated(qos) {
             rate.0.saturating_sub(step)
         } else if self.has_waited {
-            rate.0 + step
+            rate.0 + part(STEP_UP_PERCENT)
         } else if rate > Percent::WHOLE {
             rate.0.saturating_sub(step).max(Percent::WHOLE.0)
         } else {

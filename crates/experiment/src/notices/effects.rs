@@ -80,7 +80,11 @@ pub(crate) fn notices(
     schedulers: &[String],
     queue: &QueueSettings,
 ) -> Vec<String> {
-    let ignored = OPTION_GROUPS.iter().filter_map(|group| group_notice(options, group, workload, schedulers, queue));
+    // With io.cost groups have shares under every scheduler.
+    let has_shares = queue.io_cost.iter().flatten().any(|disk| disk.qos.is_enabled);
+    let is_of_shares = |group: &OptionGroup| matches!(group.options, "cgroup_weight" | "cgroup");
+    let groups = OPTION_GROUPS.iter().filter(|group| !(has_shares && is_of_shares(group)));
+    let ignored = groups.filter_map(|group| group_notice(options, group, workload, schedulers, queue));
     ignored.chain(page_cache_notice(options, workload)).collect()
 }
 
