@@ -15,11 +15,12 @@ macro_rules! scenario {
 }
 
 /// All scenarios.
-const FILES: [(&str, &str, &str); 15] = [
+const FILES: [(&str, &str, &str); 16] = [
     scenario!("desktop-freeze"),
     scenario!("database"),
     scenario!("compaction"),
     scenario!("backup-beside-oltp"),
+    scenario!("etcd-beside-pods"),
     scenario!("file-server"),
     scenario!("vm-host"),
     scenario!("guests"),

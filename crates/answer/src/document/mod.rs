@@ -55,7 +55,7 @@ pub use window::{MeasuredWindow, Unsteady};
 pub const FORMAT: &str = "hoistway-results/2";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 15;
+pub const REVISION: u32 = 16;
 
 /// Differences smaller than this fraction are ignored, unless the user sets another one.
 pub const SMALLEST_EFFECT: f64 = 0.02;

@@ -53,8 +53,7 @@ pub(crate) fn of_disks(
         let model = settings.model.resolve(cost_model(preset)).map_err(|missing| {
             let problem = format!(
                 "the model of {} does not hold {} (expected \"model=linear rbps=N rseqiops=N rrandiops=N wbps=N wseqiops=N \
-                 wrandiops=N\" as measured on the drive, from its io.cost.model or its row in systemd's or resctl-demo's table, or \
-                 one of the SSDs by model that `hoistway devices` lists at its end, which have these figures)",
+                 wrandiops=N\" as measured on the drive, or as in io.cost.model of a machine that has it; or one of the SSDs by model that `hoistway devices` lists at its end, which have these figures)",
                 preset.name,
                 missing.join(", ")
             );
