@@ -1,4 +1,4 @@
-//! `io.cost` in whole runs: shares of device time, donation, and a rate that follows latencies. Rules: IC-1 to IC-22.
+//! `io.cost` in whole runs: shares of device time, donation, and a rate that follows latencies. Rules: IC-1 to IC-23.
 
 use hoistway_blk::ground::{CpuId, Instant, Kernel, Nanos, Now};
 use hoistway_blk::watch::{Event, Probe};
@@ -156,6 +156,5 @@ fn without_enable_nothing_waits() {
         off.processes.iter().map(ios).collect::<Vec<_>>(),
         without.processes.iter().map(ios).collect::<Vec<_>>()
     );
-    assert!(summary(&off).groups.iter().all(|group| group.delayed == 0));
-    assert!(without.io_cost.is_empty());
+    assert!(off.io_cost.is_empty() && without.io_cost.is_empty());
 }

@@ -35,7 +35,7 @@ pub struct GroupCost {
 ///
 /// A group's own time advances by the cost of each of its bios divided by its share. A bio passes if the group's time is not ahead of
 /// the device's. So the device's time is shared by weight, an idle group's share goes to the others, and a bio on an idle device never
-/// waits. Bios of the root are not controlled. Source: IC-1 to IC-22.
+/// waits. Bios of the root are not controlled. Source: IC-1 to IC-23.
 ///
 /// Cost: a bio reads the clock of its group; shares are planned when a group becomes active or inactive, and once a period. After the
 /// maximum number of waiting bios has been reached once, nothing is allocated per bio.
@@ -163,7 +163,7 @@ impl IoCost {
             0 => {}
             group => self.shares.set_weight(group, weight),
         }
-        self.plan();
+        self.plan(self.clock.at(self.period_start));
     }
 
     /// Submits a bio: returns it if it may continue; otherwise it waits until [`IoCost::release`].
@@ -267,6 +267,12 @@ impl IoCost {
         self.pending.iter().map(|&(_, group)| self.accounts[group as usize].waiting.len()).sum()
     }
 
+    /// Whether bios are held at all.
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.qos.is_enabled
+    }
+
     /// How fast device time passes.
     #[must_use]
     pub fn rate(&self) -> Percent {
@@ -303,22 +309,17 @@ impl IoCost {
         account.time = account.time.max(device);
         self.shares.set_active(group, true);
         self.shares.set_demand(group, WHOLE);
-        self.plan();
+        self.plan(device);
     }
 
-    /// A lender that is ahead takes its share back at once: what it is ahead shrinks as its share grows. Returns whether its bio may
-    /// pass then.
+    /// A lender that is ahead takes its share back at once. Returns whether its bio may pass then.
     fn takes_back(&mut self, group: Group, device: DeviceTime) -> bool {
         if self.shares.demand(group) == WHOLE {
             return false;
         }
         self.shares.set_demand(group, WHOLE);
-        let lent = self.accounts[group].inverse;
-        self.plan();
-        let account = &mut self.accounts[group];
-        let ahead = account.time - device;
-        account.time = device + ahead * DeviceTime::from(account.inverse) / DeviceTime::from(lent.max(1));
-        !account.is_ahead(device)
+        self.plan(device);
+        !self.accounts[group].is_ahead(device)
     }
 
     fn wait(&mut self, now: Instant, group: Group, bio: Bio, cost_ns: u64) {
@@ -348,12 +349,21 @@ impl IoCost {
         self.pending.insert(at, (time, group as u32));
     }
 
-    /// Plans the shares anew.
-    fn plan(&mut self) {
+    /// Plans the shares anew. What a group is ahead is device time that it owes: it is paid at the new share, or a bio of a group that has
+    /// lent nearly everything would cost it seconds.
+    fn plan(&mut self, device: DeviceTime) {
         self.shares.plan();
         for (group, account) in self.accounts.iter_mut().enumerate().filter(|(_, account)| account.is_active) {
-            account.inverse = (WHOLE << INVERSE_BITS) / self.shares.share(group);
+            let before = std::mem::replace(&mut account.inverse, (WHOLE << INVERSE_BITS) / self.shares.share(group));
+            if account.is_ahead(device) && account.inverse != before && before > 0 {
+                let ahead = account.time - device;
+                account.time = device + ahead * DeviceTime::from(account.inverse) / DeviceTime::from(before);
+            }
         }
+        for (time, group) in &mut self.pending {
+            *time = self.accounts[*group as usize].time;
+        }
+        self.pending.sort_unstable_by_key(|&(time, group)| std::cmp::Reverse((time, group)));
     }
 
     #[inline]
@@ -393,7 +403,7 @@ impl IoCost {
             self.shares.set_demand(group, demand);
             (account.has_submitted, account.has_waited, account.used_ns) = (false, waits, 0);
         }
-        self.plan();
+        self.plan(self.clock.at(now));
     }
 }
 

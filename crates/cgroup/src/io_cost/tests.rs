@@ -1,4 +1,4 @@
-//! The controller as a whole. Numbers of IC-1 to IC-22.
+//! The controller as a whole. Numbers of IC-1 to IC-23.
 
 mod bounds;
 
@@ -231,10 +231,11 @@ fn metadata_and_swap_pass_and_the_group_pays_before_anything_else() {
         // 10 us for the read, 20 us for each of five writes.
         assert_eq!(cost.due(), Some(at_us(110)));
         assert!(cost.submit(at_us(0), read(2, 1)).is_some(), "the debt is the group's own");
+        assert_eq!(cost.due(), Some(at_us(220)), "it owes the same device time, and has half of it from now on");
         let mut out = Vec::new();
-        cost.release(Instant(at_us(110).0 - 1), &mut out);
+        cost.release(Instant(at_us(220).0 - 1), &mut out);
         assert!(out.is_empty());
-        cost.release(at_us(110), &mut out);
+        cost.release(at_us(220), &mut out);
         assert_eq!(out.len(), 1);
     }
 }

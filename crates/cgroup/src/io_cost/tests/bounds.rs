@@ -12,7 +12,14 @@ const PARENTS: [u32; 5] = [0, 0, 1, 1, 3];
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let group = 0..=PARENTS.len() as u32;
-    let arrival = (0..200_u64, group, any::<bool>(), 1..64_u32, any::<bool>(), prop::bool::weighted(0.1));
+    let arrival = (
+        prop_oneof![0..200_u64, 0..20_000_u64],
+        group,
+        any::<bool>(),
+        1..64_u32,
+        any::<bool>(),
+        prop::bool::weighted(0.1),
+    );
     prop::collection::vec(arrival, 1..160)
 }
 
@@ -21,6 +28,22 @@ fn settings() -> impl Strategy<Value = String> {
     (percent, 0..300_u32, 0..=100_u32, 1..5000_u32).prop_map(|(min, more, rpct, rlat)| {
         format!("enable=1 rpct={rpct} rlat={rlat} wpct={rpct} wlat={rlat} min={min} max={}", min + more)
     })
+}
+
+/// The least share of the own bios of each group: everything is active.
+fn least_shares(weights: [u32; 5]) -> Vec<f64> {
+    let children =
+        |of: u32| (1..).zip(PARENTS).filter(move |&(_, parent)| parent == of).map(|(group, _)| group as usize);
+    // The own bios of a group compete with its children; the root's are not controlled.
+    let below = |of: u32| {
+        children(of).map(|group| f64::from(weights[group - 1])).sum::<f64>() + if of == 0 { 0.0 } else { 100.0 }
+    };
+    let mut shares = vec![1.0; PARENTS.len() + 1];
+    for group in 1..=PARENTS.len() {
+        let parent = PARENTS[group - 1];
+        shares[group] = shares[parent as usize] * f64::from(weights[group - 1]) / below(parent);
+    }
+    (0..).zip(shares).map(|(group, share)| share * 100.0 / below(group).max(100.0)).collect()
 }
 
 /// Runs the arrivals to the end, with bios that complete `service` after they passed. Checks at each step that nothing passes ahead of
@@ -35,6 +58,13 @@ fn check(settings: &str, weights: [u32; 5], arrivals: &[Arrival], service: Nanos
     let mut completions: Vec<(Instant, Bio, Instant)> = Vec::new();
     let mut order: Vec<Vec<u64>> = vec![Vec::new(); PARENTS.len() + 1];
     let mut out = Vec::new();
+    // A write of 63 KiB: when the bios of a group wait, the next one passes when its last one is paid at its least share.
+    let dearest = Nanos::from_micros(85).0 as f64;
+    let rate_min = settings.split("min=").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok()).unwrap();
+    let longest = least_shares(weights).into_iter().map(|share| dearest / share / rate_min * 100.0 + 1000.0);
+    let longest: Vec<f64> = longest.collect();
+    let has_metadata = arrivals.iter().any(|&(.., is_meta)| is_meta);
+    let mut last_passed = vec![Instant::ZERO; PARENTS.len() + 1];
     let (mut submitted, mut ended, mut steps) = (0, 0, 0);
     while submitted > ended || left.peek().is_some() {
         steps += 1;
@@ -66,15 +96,30 @@ fn check(settings: &str, weights: [u32; 5], arrivals: &[Arrival], service: Nanos
             let is_controlled = group != 0 && !is_meta;
             match cost.submit(now, bio) {
                 Some(bio) => {
+                    last_passed[group as usize] = now;
                     prop_assert!(!is_controlled || before_it == 0, "it overtakes its group");
                     prop_assert!(!is_controlled || !is_ahead, "ahead of time");
                     completions.push((now + service, bio, now));
                 }
-                None => prop_assert_eq!(cost.waiting(), waited + 1),
+                None => {
+                    if before_it == 0 {
+                        last_passed[group as usize] = now;
+                    }
+                    prop_assert_eq!(cost.waiting(), waited + 1);
+                }
             }
         } else {
             cost.release(now, &mut out);
             for bio in out.drain(..) {
+                let group = bio.cgroup.index();
+                let gap_ns = now.since(std::mem::replace(&mut last_passed[group], now)).0 as f64;
+                prop_assert!(
+                    has_metadata || gap_ns <= longest[group],
+                    "group {} waited {} of {} ns",
+                    group,
+                    gap_ns,
+                    longest[group]
+                );
                 order[bio.cgroup.index()].push(bio.owner);
                 completions.push((now + service, bio, now));
             }
@@ -88,6 +133,16 @@ fn check(settings: &str, weights: [u32; 5], arrivals: &[Arrival], service: Nanos
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// The longest wait of a group is the time that its last bio costs at its least share.
+    #[test]
+    fn no_group_waits_for_longer_than_it_owes(
+        settings in settings(), weights in prop::array::uniform5(1..=10_000_u32), arrivals in arrivals(),
+        service_us in 1..30_000_u64,
+    ) {
+        let arrivals: Vec<Arrival> = arrivals.into_iter().map(|arrival| (arrival.0, arrival.1, arrival.2, arrival.3, arrival.4, false)).collect();
+        check(&settings, weights, &arrivals, Nanos::from_micros(service_us))?;
+    }
 
     #[test]
     fn nothing_is_lost_nothing_overtakes_its_group_and_every_bio_passes_in_the_end(

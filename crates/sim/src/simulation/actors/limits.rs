@@ -47,7 +47,7 @@ impl<P: Probe> Simulation<'_, P> {
     pub(in super::super) fn io_cost_summaries(&self) -> Vec<IoCostSummary> {
         let names = self.workload.files.iter();
         let with_cost = self.disks.iter().zip(names).filter_map(|(disk, name)| {
-            let io_cost = disk.throttling.as_ref()?.io_cost.as_ref()?;
+            let io_cost = disk.throttling.as_ref()?.io_cost.as_ref().filter(|io_cost| io_cost.is_enabled())?;
             let group = |(path, id): (&str, _)| {
                 let cost = io_cost.group_cost(self.now, id);
                 IoCostGroup {
