@@ -413,7 +413,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         return None;
                     }
                     let device = &mut self.disks[disk as usize];
-                    if device.throttling.is_some() && device.throttles(self.now, task) {
+                    let is_throttled = device.throttling.is_some();
+                    if is_throttled && device.throttles(self.now, task) {
                         self.schedule_release(disk);
                         continue;
                     }
@@ -430,8 +431,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     self.finish_device_call(disk, cpu, has_announced);
                     self.charge_lock_time(cpu, number);
                     if submitted == Submitted::Parked {
-                        if let Some(throttling) = &mut self.disks[disk as usize].throttling {
-                            throttling.tags_ran_out();
+                        if is_throttled {
+                            self.disks[disk as usize].tags_ran_out();
                         }
                         if self.tasks[number as usize].has_other_disks() {
                             self.flush_other_plugs(number);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use hoistway_blk::bio::Bio;
 use hoistway_blk::caller::{Cx, Env, Submitted};
 use hoistway_blk::ground::{Instant, Local};
-use hoistway_blk::request::Rq;
+use hoistway_blk::request::Request;
 use hoistway_cgroup::{Charge, IoCost, Throttle};
 use hoistway_legacy::AnyQueue;
 
@@ -46,8 +46,9 @@ impl Throttling {
     }
 
     /// A request of the device has completed.
+    #[cold]
     #[inline(never)]
-    pub(crate) fn completed(&mut self, now: Instant, rq: &Rq) {
+    pub(crate) fn completed(&mut self, now: Instant, rq: &Request) {
         let Some(io_cost) = &mut self.io_cost else { return };
         for bio in &rq.bios {
             io_cost.ended(bio.cgroup, bio.op, bio.sectors);
@@ -56,7 +57,6 @@ impl Throttling {
     }
 
     /// A submitter sleeps because no tag is free.
-    #[cold]
     pub(crate) fn tags_ran_out(&mut self) {
         if let Some(io_cost) = &mut self.io_cost {
             io_cost.tags_ran_out();

@@ -40,7 +40,8 @@ impl<P: Probe> Simulation<'_, P> {
             &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
         if let Some(throttling) = throttling {
-            throttling.completed(self.now, &rq);
+            // Not `&rq`, which would keep the request out of registers in runs without limits.
+            throttling.completed(self.now, &*rq);
         }
         let (restart, is_used_by_tasks, has_writes) =
             (driver.take_restart(), *is_used_by_tasks, administration.waits());

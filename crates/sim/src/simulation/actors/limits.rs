@@ -18,6 +18,14 @@ impl SimulatedDisk {
         let SimulatedDisk { queue, throttling: Some(throttling), .. } = self else { return false };
         throttling.throttles(now, queue, &mut task.current_disk.submitter)
     }
+
+    /// A process sleeps because no tag is free.
+    #[cold]
+    pub(in super::super) fn tags_ran_out(&mut self) {
+        if let Some(throttling) = &mut self.throttling {
+            throttling.tags_ran_out();
+        }
+    }
 }
 
 impl<P: Probe> Simulation<'_, P> {
