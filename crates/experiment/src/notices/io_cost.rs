@@ -6,16 +6,26 @@ use hoistway_answer::document::Run;
 use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
 
+use crate::comparison::Vary;
 use crate::comparison::environment::Options;
 use crate::comparison::fields::Field;
 
 /// Groups that a sentence names.
 const NAMED_MAX: usize = 6;
 
+/// Whether io.cost holds I/O back in any variant.
+pub(crate) fn is_on(options: &Options<'_>, queue: &QueueSettings) -> bool {
+    let turns_on = |vary: &Vary| {
+        vary.of == Vary::IO_COST && vary.name == "qos.enable" && vary.texts.iter().any(|text| text == "1")
+    };
+    let is_varied = options.comparison.vary.iter().any(turns_on);
+    queue.io_cost.iter().flatten().any(|disk| disk.qos.is_enabled || is_varied)
+}
+
 /// Notices about settings without effect, and about jobs that are not controlled.
 pub(crate) fn notices(options: &Options<'_>, workload: &Load, queue: &QueueSettings) -> Vec<String> {
     let mut notices = Vec::new();
-    let is_on = queue.io_cost.iter().flatten().any(|disk| disk.qos.is_enabled);
+    let is_on = is_on(options, queue);
     if !queue.io_cost.is_empty() && !is_on {
         notices.push(format!("{}: io.cost holds nothing back without enable=1.", options.name(Field::IoCost)));
     }
@@ -80,9 +90,8 @@ fn summary(label: &str, runs: &[Run]) -> Vec<String> {
 }
 
 /// A clause about the rules that are not known.
-pub(crate) fn doubt(queue: &QueueSettings) -> Option<String> {
-    let is_on = queue.io_cost.iter().flatten().any(|disk| disk.qos.is_enabled);
-    is_on.then(|| {
+pub(crate) fn doubt(runs: &[Run]) -> Option<String> {
+    runs.iter().any(|run| !run.io_cost.is_empty()).then(|| {
         "io.cost was not compared with a kernel: its period, the steps of its vrate, what groups lend, which I/O is sequential and what \
          ctrl=auto means are this project's choice (docs/rules/io-cost.md)"
             .to_owned()

@@ -169,7 +169,7 @@ pub(crate) fn for_plan(
         );
         doubts.extend(behind::doubts(&setup.workload, &document.runs));
         doubts.extend(borders::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), &document.runs));
-        doubts.extend(io_cost::doubt(&setup.queue));
+        doubts.extend(io_cost::doubt(&document.runs));
         doubts.extend(stacked::doubt(&setup.workload, setup.guests.is_some()));
         let new = doubts.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
         document.doubts.extend(new);

@@ -135,6 +135,9 @@ pub(crate) fn vary(disks: &mut [Option<DiskIoCost>], key: &str, text: &str) -> R
             Vary::IO_COST
         ));
     };
+    if matches!(key, "ctrl" | "model") {
+        return Err(format!("{file}.{key} is not varied (expected a parameter, such as io.cost.qos.max)"));
+    }
     for disk in disks.iter_mut().flatten() {
         let mut settings = IoCostSettings { qos: disk.qos, model: disk.model.into() };
         settings.update_file(file, &format!("{key}={text}")).map_err(|error| error.to_string())?;

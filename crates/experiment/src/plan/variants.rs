@@ -95,6 +95,7 @@ impl Varied {
             let tried = vary.texts.iter().map(|text| validate_settings(bench, vary, text, notices));
             knobs.push(Knob { vary: vary.clone(), values: tried.collect::<Result<_, _>>()? });
         }
+        bench.check_rates(&knobs)?;
         Ok(Varied(knobs))
     }
 
@@ -227,6 +228,25 @@ impl Bench<'_> {
             default_under: is_default_value.then(|| vary.of.clone()).into_iter().collect(),
             ..TrialResult::default()
         })
+    }
+
+    /// Checks each combination of the bounds of io.cost's rate: each value alone may be valid, but not together with another one.
+    fn check_rates(&self, knobs: &[Knob]) -> Result<(), Error> {
+        let bound = |name: &str| knobs.iter().find(|knob| knob.vary.of == Vary::IO_COST && knob.vary.name == name);
+        let (Some(low), Some(high)) = (bound("qos.min"), bound("qos.max")) else { return Ok(()) };
+        for (min, max) in low.vary.texts.iter().flat_map(|min| high.vary.texts.iter().map(move |max| (min, max))) {
+            // In the order in which they were given, as they are set.
+            let mut settings = [(low, min), (high, max)];
+            settings.sort_by_key(|(knob, _)| knobs.iter().position(|other| std::ptr::eq(other, *knob)));
+            let mut disks = self.queue.io_cost.clone();
+            for (knob, text) in settings {
+                io_cost::vary(&mut disks, &knob.vary.name, text).map_err(|problem| {
+                    let given = format!("{}={min} with {}={max}", low.vary.knob(), high.vary.knob());
+                    self.options.refuse(Field::Vary, given, problem)
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Tries a value of a setting of io.cost out.
