@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 pub struct IoCostSummary {
     /// The file of the load that is the device.
     pub disk: String,
+    /// `io.cost.qos` of the device, as a write after its number.
+    pub qos: String,
+    /// `io.cost.model` of the device, likewise.
+    pub model: String,
     /// How fast device time passed in the mean (vrate), percent of the model.
     pub mean_rate_percent: f64,
     /// Each cgroup of the load, without its descendants.
@@ -18,6 +22,8 @@ pub struct IoCostSummary {
 pub struct IoCostGroup {
     /// Its path.
     pub cgroup: String,
+    /// Its `io.weight`.
+    pub weight: u32,
     /// Device time of its bios by the model, ms.
     pub device_time_ms: f64,
     /// Time in which at least one of its bios waited, ms.

@@ -62,6 +62,7 @@ pub struct GroupCost {
 #[derive(Clone, Debug)]
 pub struct IoCost {
     qos: IoCostQos,
+    model: CostModel,
     costs: Costs,
     clock: DeviceClock,
     period: Nanos,
@@ -130,6 +131,7 @@ impl IoCost {
             period_start: Instant::ZERO,
             signs: Signs::default(),
             costs: Costs::of(model),
+            model: *model,
             qos,
             shares: Shares::new(),
             accounts: vec![Account::default()],
@@ -267,10 +269,22 @@ impl IoCost {
         self.pending.iter().map(|&(_, group)| self.accounts[group as usize].waiting.len()).sum()
     }
 
-    /// Whether bios are held at all.
+    /// `io.cost.qos` of the device.
     #[must_use]
-    pub fn is_enabled(&self) -> bool {
-        self.qos.is_enabled
+    pub fn qos(&self) -> &IoCostQos {
+        &self.qos
+    }
+
+    /// The figures that costs are computed from.
+    #[must_use]
+    pub fn model(&self) -> &CostModel {
+        &self.model
+    }
+
+    /// `io.weight` of a cgroup.
+    #[must_use]
+    pub fn weight(&self, cgroup: CgroupId) -> u32 {
+        self.shares.weight(self.group_of(cgroup))
     }
 
     /// How fast device time passes.

@@ -76,6 +76,10 @@ impl Shares {
         group as usize / 2
     }
 
+    pub fn weight(&self, group: Group) -> u32 {
+        self.nodes[2 * group].weight
+    }
+
     pub fn set_weight(&mut self, group: Group, weight: u32) {
         self.nodes[2 * group].weight = weight;
     }

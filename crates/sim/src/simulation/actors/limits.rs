@@ -55,11 +55,12 @@ impl<P: Probe> Simulation<'_, P> {
     pub(in super::super) fn io_cost_summaries(&self) -> Vec<IoCostSummary> {
         let names = self.workload.files.iter();
         let with_cost = self.disks.iter().zip(names).filter_map(|(disk, name)| {
-            let io_cost = disk.throttling.as_ref()?.io_cost.as_ref().filter(|io_cost| io_cost.is_enabled())?;
+            let io_cost = disk.throttling.as_ref()?.io_cost.as_ref().filter(|io_cost| io_cost.qos().is_enabled)?;
             let group = |(path, id): (&str, _)| {
                 let cost = io_cost.group_cost(self.now, id);
                 IoCostGroup {
                     cgroup: path.to_owned(),
+                    weight: io_cost.weight(id),
                     device_time_ms: cost.device_time.as_secs_f64() * 1e3,
                     throttled_ms: cost.throttled.as_secs_f64() * 1e3,
                     delayed: cost.delayed,
@@ -67,6 +68,8 @@ impl<P: Probe> Simulation<'_, P> {
             };
             Some(IoCostSummary {
                 disk: name.clone(),
+                qos: io_cost.qos().to_string(),
+                model: io_cost.model().to_string(),
                 mean_rate_percent: f64::from(io_cost.mean_rate(self.now).0) / 100.0,
                 groups: self.cgroups.paths().map(group).collect(),
             })
