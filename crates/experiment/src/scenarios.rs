@@ -20,7 +20,6 @@ const FILES: [(&str, &str, &str); 16] = [
     scenario!("database"),
     scenario!("compaction"),
     scenario!("backup-beside-oltp"),
-    scenario!("etcd-beside-pods"),
     scenario!("file-server"),
     scenario!("vm-host"),
     scenario!("guests"),
@@ -32,6 +31,7 @@ const FILES: [(&str, &str, &str); 16] = [
     scenario!("collection-deadline"),
     scenario!("real-time-read"),
     scenario!("l-and-t-apps"),
+    scenario!("etcd-beside-pods"),
 ];
 
 /// The name of the bundled example, which is not a scenario: it runs if no load is named.
