@@ -45,7 +45,8 @@ impl Throttling {
         false
     }
 
-    /// A request of the device has completed.
+    /// A request of the device has completed. It is passed without its `Rq`, which would have to leave its register in runs without
+    /// limits.
     #[cold]
     #[inline(never)]
     pub(crate) fn completed(&mut self, now: Instant, rq: &Request) {

@@ -40,8 +40,7 @@ impl<P: Probe> Simulation<'_, P> {
             &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
         if let Some(throttling) = throttling {
-            // Not `&rq`, which would keep the request out of registers in runs without limits.
-            throttling.completed(self.now, &*rq);
+            throttling.completed(self.now, &rq);
         }
         let (restart, is_used_by_tasks, has_writes) =
             (driver.take_restart(), *is_used_by_tasks, administration.waits());
