@@ -86,7 +86,7 @@ fn check(settings: &str, weights: [u32; 5], arrivals: &[Arrival], service: Nanos
             if let Some(((after, ..), _)) = left.peek() {
                 arrives += Nanos::from_micros(*after);
             }
-            let sector = if is_sequential { owner * 128 } else { owner * 7919 % 1000 << 20 };
+            let sector = if is_sequential { owner * 128 } else { (owner * 7919 % 1000) << 20 };
             let op = if is_write { Op::Write } else { Op::Read };
             let flags = if is_meta { BioFlags::META } else { BioFlags::NONE };
             let bio = Bio { cgroup: CgroupId(group), owner, flags, ..Bio::new(op, Sector(sector), kib * 2) };
