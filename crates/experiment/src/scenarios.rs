@@ -18,7 +18,7 @@ macro_rules! scenario {
 }
 
 /// All scenarios.
-const FILES: [(&str, &str, &str); 15] = [
+const FILES: [(&str, &str, &str); 16] = [
     scenario!("desktop-freeze"),
     scenario!("database"),
     scenario!("compaction"),
@@ -34,6 +34,7 @@ const FILES: [(&str, &str, &str); 15] = [
     scenario!("collection-deadline"),
     scenario!("real-time-read"),
     scenario!("l-and-t-apps"),
+    scenario!("etcd-beside-pods"),
 ];
 
 /// The name of the bundled example, which is not a scenario: it runs if no load is named.
