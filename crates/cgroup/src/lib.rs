@@ -1,5 +1,8 @@
 //! Cgroup policies between a submitter and a queue. The block layer is independent of them.
 //!
+//! Used by: crates `sim`, `serve`, `experiment`.
+//! Tests: `crates/cgroup/src/` (in its files).
+//!
 //! - [`Throttle`] is `io.max`: it holds a bio before a queue sees it, and releases it when its group may send it.
 //! - [`IoCost`] is `io.cost`: it holds a bio until its group may spend the device time that the bio costs.
 //! - [`CgroupStats`] is `io.stat`: a [probe](hoistway_blk::watch::Probe) that counts what groups submit.

@@ -1,5 +1,8 @@
 //! Pairs of recordings of a program on a real kernel under several schedulers: each recording predicts the others,
 //! which are the ground truth.
+//!
+//! Used by: the program `hoistway-evidence`.
+//! Tests: `crates/evidence/tests/replay_pairs.rs`.
 
 use std::collections::BTreeSet;
 use std::fs;

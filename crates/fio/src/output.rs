@@ -1,6 +1,6 @@
 //! What fio printed about a run, as JSON or as text: the job file behind it, and what was measured.
 //!
-//! Used by: the crate `experiment`.
+//! Used by: crates `experiment`.
 //! Tests: `crates/fio/tests/fio_output.rs`.
 
 use std::fmt::Write as _;

@@ -1,4 +1,7 @@
 //! What `io.cost` did on a device in a run.
+//!
+//! Used by: crates `answer`, `sim`.
+//! Tests: `crates/sim/tests/io_cost.rs`.
 
 use serde::{Deserialize, Serialize};
 

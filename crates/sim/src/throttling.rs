@@ -1,4 +1,7 @@
 //! `io.max` and `io.cost` of a device in virtual time: bios that wait, and the worker that submits them when allowed.
+//!
+//! Used by: `disk`, `page_cache`, `simulation`.
+//! Tests: `crates/sim/tests/shares.rs`.
 
 use std::collections::VecDeque;
 
