@@ -15,7 +15,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, SCRIPTS)
-from kernel import btf, convert, failure, guest, packages, page, probes, recorder, scenarios
+from kernel import btf, convert, failure, guest, loops, packages, page, probes, recorder, scenarios
 from kernel.failure import Failure
 
 SYSTEM = """kernel=Linux 6.18.1 #1 SMP
@@ -255,11 +255,20 @@ class Pages(unittest.TestCase):
         rules = [{"rule": "DD-14", "reason": "the batch continues", "decisions": 10, "identical": 8}]
         trace = {"file": "x/dd-a.jsonl.gz", "scheduler": "mq-deadline", "rules": rules, "mismatches": [first]}
         kernel = type("Kernel", (), {"release": "6.18", "origin": "here"})
-        text = page.markdown(page.document(kernel, 7, {"traces": [trace], "refused": [], "skipped": []}, ["b: lost"], [], None))
+        loop = {"load": "fresh-7-0", "half": loops.half("fresh-7-0"), "scheduler": "none", "job": "a", "direction": "read", "kernel_iops": 100, "our_iops": 110}
+        loop |= {"our_iops_least": 109, "our_iops_most": 112, "kernel_mean_us": 50, "our_mean_us": 40}
+        text = page.markdown(page.document(kernel, 7, {"traces": [trace], "refused": [], "skipped": []}, ["b: lost"], [loop], None))
         self.assertIn("**2 of 10 decisions differ from ours.**", text)
         self.assertIn("| mq-deadline | DD-14 | the batch continues | 10 | 8 |", text)
         self.assertIn("First: line 5, 0.000001 s. The kernel: rq 1. Ours: rq 2, by DD-14", text)
         self.assertIn("- b: lost", text)
+        self.assertIn(f"| {loop['half']} | none | 1 | 10.0 | 10.0 | 20.0 | 20.0 |", text)
+
+    def test_a_seed_draws_the_same_fresh_loads_in_both_halves(self):
+        names = [f"fresh-{seed}-{number}" for seed in range(20) for number in range(loops.FRESH)]
+        self.assertEqual([loops.fresh(name) for name in names], [loops.fresh(name) for name in names])
+        judged = sum(loops.half(name) == "judged" for name in names)
+        self.assertTrue(60 < judged < 120, judged)
 
 
 class Refusals(unittest.TestCase):
