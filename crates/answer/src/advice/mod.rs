@@ -332,7 +332,7 @@ impl<'a> Adviser<'a> {
         }
         advice.now.extend(to.write_files(name));
         advice.back = self.undo_commands(device, &mut advice.cautions);
-        let file = format!("/etc/udev/rules.d/99-hoistway-{name}.rules");
+        let file = format!("/etc/udev/rules.d/90-hoistway-{name}.rules");
         let reload = "udevadm control --reload".to_owned();
         advice.rule = Some(UdevRule {
             lines: to.rule(name),
