@@ -62,6 +62,21 @@ class Btf:
                     return offset + found[0], found[1]
         return None
 
+    def has_struct(self, name):
+        return (STRUCT, name) in self.named
+
+    def enumerator(self, name):
+        """The value of a name of any enumeration; None if there is no such."""
+        wanted = self.strings.find(b"\0" + name.encode() + b"\0") + 1
+        for at in self.at[1:] if wanted else []:
+            _, info, _ = struct.unpack_from("<III", self.data, at)
+            step = TAIL[ENUM][1] if info >> 24 & 0x1F == ENUM else TAIL[ENUM64][1] if info >> 24 & 0x1F == ENUM64 else 0
+            for index in range(info & 0xFFFF if step else 0):
+                label, value = struct.unpack_from("<II", self.data, at + 12 + step * index)
+                if label == wanted:
+                    return value
+        return None
+
     def arguments(self, function=None, tracepoint=None):
         """The types of the arguments of a function, or of a tracepoint (without the data of its probe); None if there is no such."""
         if function:

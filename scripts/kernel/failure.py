@@ -1,5 +1,8 @@
 """The error that ends a script: one line, exit status 2."""
 
+import argparse
+import os
+import signal
 import sys
 
 
@@ -7,8 +10,29 @@ class Failure(Exception):
     """What is wrong, where, and what was expected, in one line."""
 
 
+def seconds(text):
+    """The value of an option that is a time limit."""
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text} is no time limit (expected seconds, 1 or more)")
+    return int(text)
+
+
+def write(path, contents):
+    """Writes a complete file or none; an error names the file."""
+    try:
+        with open(path + ".partial", "wb") as file:
+            file.write(contents if isinstance(contents, bytes) else contents.encode())
+        os.replace(path + ".partial", path)
+    except OSError as error:
+        if os.path.exists(path + ".partial"):
+            os.remove(path + ".partial")
+        raise OSError(error.errno, error.strerror, path) from None
+
+
 def run(main):
     """Runs a script's main function; a Failure or a full disk becomes one line and status 2."""
+    # So that a guest ends with the script, and what is half done is removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     name = f"scripts/{sys.argv[0].rsplit('/', 1)[-1]}"
     try:
         sys.exit(main())

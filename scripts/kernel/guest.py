@@ -6,7 +6,7 @@ As a program it does for shell scripts what record-kernel does with the function
         finds a kernel (a Debian package by name or file, an unpacked one, or an image), and prints its image, its modules and its origin
     python3 scripts/kernel/guest.py initrd [--modules FOLDER] --kernel KERNEL --init FILE -o INITRD [OPTION...]
         writes an initramfs with busybox and /init; --module NAME... go to /modules with those that they need, in the order of /modules/order;
-        --program NAME... with their libraries to /tools; --file FROM=TO... copies files
+        --program NAME... or NAME=PATH... with their libraries to /tools
 """
 
 import argparse
@@ -24,7 +24,7 @@ if __name__ == "__main__":
     from kernel import failure, packages
     from kernel.failure import Failure
 else:
-    from . import packages
+    from . import failure, packages
     from .failure import Failure
 
 QEMU = "qemu-system-x86_64"
@@ -66,12 +66,12 @@ class Initramfs:
             self.folder(folder)
         self.add("init", init, 0o755)
 
-    def program(self, name):
+    def program(self, name, path=None):
         """A program of this machine, with the libraries that it is linked with."""
-        found = shutil.which(name)
+        found = shutil.which(path or name)
         if not found:
-            raise Failure(f"{name} is not installed (expected, for the guest)")
-        self.copy(found, f"tools/{os.path.basename(found)}")
+            raise Failure(f"{path or name} is not installed (expected, for the guest)")
+        self.copy(found, f"tools/{name}")
         listed = subprocess.run(["ldd", found], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
         for library in re.findall(r"(/\S+)", listed):
             self.copy(library, library)
@@ -109,18 +109,17 @@ def require_qemu():
         raise Failure(f"{QEMU} is not installed (expected, for the guest; Debian: qemu-system-x86)")
 
 
-def boot(kernel, initramfs, cpus=1, memory_mib=640, limit_s=300, words=""):
+def boot(kernel, initramfs, cpus=1, memory_mib=640, limit_s=300):
     """Boots a guest in virtual time until it powers off: an instruction takes 1 ns, idle time is skipped, and nothing random comes from
     this machine. Returns what the guest wrote to its second serial port, and the lines of its console."""
     require_qemu()
     with tempfile.TemporaryDirectory(prefix="hoistway-guest-") as work:
         console, said, initrd = (os.path.join(work, name) for name in ("console", "said", "initrd"))
-        with open(initrd, "wb") as file:
-            file.write(initramfs)
+        failure.write(initrd, initramfs)
         command = [QEMU, "-machine", "q35", "-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,-rdrand,-rdseed", "-seed", "1"]
         command += ["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-m", str(memory_mib), "-smp", str(cpus), "-nodefaults", "-display", "none", "-no-reboot"]
         command += ["-serial", f"file:{console}", "-serial", f"file:{said}", "-kernel", kernel.image, "-initrd", initrd]
-        command += ["-append", f"console=ttyS0 quiet panic=-1 nokaslr tsc=reliable mitigations=off rdinit=/init {words}".strip()]
+        command += ["-append", "console=ttyS0 quiet panic=-1 nokaslr tsc=reliable mitigations=off rdinit=/init"]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
             _, complaint = process.communicate(timeout=limit_s)
@@ -164,7 +163,7 @@ def main():
     initrd.add_argument("--kernel", required=True)
     initrd.add_argument("--init", required=True)
     initrd.add_argument("-o", "--output", required=True)
-    for name in ("--module", "--program", "--file"):
+    for name in ("--module", "--program"):
         initrd.add_argument(name, action="append", default=[])
     for command in (found, initrd):
         command.add_argument("--modules")
@@ -179,15 +178,10 @@ def main():
     with open(asked.init) as init:
         files.busybox(init.read())
     for program in asked.program:
-        files.program(program)
+        name, _, path = program.partition("=")
+        files.program(name, path)
     files.kernel_modules(kernel, asked.module)
-    for pair in asked.file:
-        source, equals, path = pair.partition("=")
-        if not equals:
-            raise Failure(f"--file {pair}: has no `=` (expected FROM=TO)")
-        files.copy(source, path)
-    with open(asked.output, "wb") as file:
-        file.write(files.archive())
+    failure.write(asked.output, files.archive())
     return 0
 
 

@@ -34,6 +34,14 @@ class Kernel:
                 return unpacked(path)
         return None
 
+    def has(self, name):
+        """Whether the kernel has a module, or has it built in; without a list of what is built in it may have it."""
+        built_in = os.path.join(self.modules, "modules.builtin")
+        if self.module(name) is not None or not os.path.exists(built_in):
+            return True
+        with open(built_in) as file:
+            return any(line.strip().endswith(f"/{name}.ko") for line in file)
+
     def modules_for(self, names):
         """The named modules and those that they need, in the order of loading, as (name, contents)."""
         order, seen = [], set()
@@ -139,9 +147,11 @@ def from_files(packages, folder):
         shutil.rmtree(partial, ignore_errors=True)
         os.makedirs(partial)
         for package in packages:
-            if subprocess.run(["dpkg-deb", "-x", package, partial]).returncode:
+            run = subprocess.run(["dpkg-deb", "-x", package, partial], stderr=subprocess.PIPE, text=True)
+            if run.returncode:
                 shutil.rmtree(partial, ignore_errors=True)
-                raise Failure(f"{package}: dpkg-deb cannot unpack it (expected a whole package and room below {folder})")
+                line = (run.stderr.strip().splitlines() or ["failed"])[0]
+                raise Failure(f"{package}: dpkg-deb: {line} (expected a whole package and room below {folder})")
         os.rename(partial, unpacked_at)
     origin = ", ".join(f"{field(package, 'Package')} {field(package, 'Version')} (sha256 {checksum})" for package, checksum in zip(packages, checksums))
     return in_folder(unpacked_at, origin)
@@ -177,6 +187,11 @@ def from_apt(name, folder, sources):
         plain, _, version = package.partition("=")
         pattern = f"{glob.escape(store)}/{plain}_{glob.escape(version.replace(':', '%3a')) or '*'}_*.deb"
         found = sorted(glob.glob(pattern))
+        # What is not the name of one build (linux-image-amd64) may mean another one by now.
+        if not re.search(r"-\d+\.\d+\.\d", plain):
+            for old in found:
+                os.remove(old)
+            found = []
         if not found:
             run = subprocess.run(["apt-get", *options, "download", "-q", package], cwd=store, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             found = sorted(glob.glob(pattern))

@@ -60,6 +60,21 @@ def differing(traces):
     return out
 
 
+def loop_schedulers(rows, half):
+    """The schedulers of the closed loops of a half, in their order."""
+    return list(dict.fromkeys(row["scheduler"] for row in rows if row["half"] == half))
+
+
+def errors_line(half, scheduler, rows):
+    """The errors of the closed loops of a half under a scheduler."""
+    chosen = [row for row in rows if row["half"] == half and row["scheduler"] == scheduler]
+    cells = []
+    for figure in ("iops", "mean_us"):
+        errors = sorted(abs(row[f"our_{figure}"] / row[f"kernel_{figure}"] - 1) * 100 for row in chosen if row[f"kernel_{figure}"])
+        cells += [f"{errors[int(share * (len(errors) - 1))]:.1f}" for share in (0.5, 0.9)] if errors else ["-", "-"]
+    return f"| {half} | {scheduler} | {len(chosen)} | " + " | ".join(cells) + " |"
+
+
 def document(kernel, seed, conformance, refused, loops, diff):
     schedulers, rules = pooled(conformance["traces"])
     return {
@@ -103,6 +118,9 @@ def markdown(page):
     if page["refused"]:
         lines += ["", "## Not checked", ""] + [f"- {reason}" for reason in page["refused"]]
     if page["closed_loops"]:
+        lines += ["", "## Closed loops: errors", "", "In percent of the kernel's figure; *judged* loads were not looked at when models were made.", ""]
+        lines += ["| half | scheduler | figures | IOPS, median | 90th percentile | mean latency, median | 90th percentile |", "| --- | --- | --- | --- | --- | --- | --- |"]
+        lines += [errors_line(half, scheduler, page["closed_loops"]) for half in ("judged", "fitted") for scheduler in loop_schedulers(page["closed_loops"], half)]
         lines += ["", "## Closed loops: fio in this kernel, and `hoistway compare` (median and range of its seeds)", "", "| job file | scheduler | job | IOPS, kernel | ours | mean us, kernel | ours |", "| --- | --- | --- | --- | --- | --- | --- |"]
         for row in page["closed_loops"]:
             ours = f"{row['our_iops']:.0f} ({row['our_iops_least']:.0f} to {row['our_iops_most']:.0f})"

@@ -4,7 +4,12 @@ Every probe has one or more ways, of which the guest takes the first that its ke
 typed arguments (Linux 6.5 and newer), otherwise a kprobe on the function that calls all that is attached to it, which has the same
 arguments. The kernel only calls that function when two or more are attached; the guest sees to that. Offsets of fields come from the kernel's
 BTF.
+
+While a kprobe at a function's entry records, interrupts are on, and kprobes in an interrupt miss what happens. So kernels without other probes
+get them behind the entry: a breakpoint, which keeps interrupts off, and the arguments are still in their registers.
 """
+
+import re
 
 from .failure import Failure
 
@@ -51,6 +56,9 @@ CORE = [
     ("tofront", "bio_attempt_front_merge", False, "merge"),
     ("toback", "bio_attempt_back_merge", False, "merge"),
 ]
+# The length of a function's entry, without and with a landing pad for indirect branches; a kernel refuses the wrong one.
+ENTRIES = (5, 9)
+REGISTERS = ("%di", "%si", "%dx", "%cx", "%r8", "%r9")
 PREFIX = {"mq-deadline": "dd", "bfq": "bfq", "kyber": "kyber"}
 
 
@@ -59,6 +67,14 @@ class Probes:
 
     def __init__(self, btf):
         self.btf = btf
+
+    def kprobes(self, name, function, arguments):
+        """Ways to record the arguments of a function."""
+        ways = [f"p:oq/{name} {function} {arguments}"]
+        if not self.btf.has_struct("trace_fprobe"):
+            registers = re.sub(r"\$arg(\d)", lambda found: REGISTERS[int(found[1]) - 1], arguments)
+            ways[:0] = [f"p:oq/{name} {function}+{length} {registers}" for length in ENTRIES]
+        return ways
 
     def fields(self, root, kind, fields):
         out = []
@@ -99,19 +115,16 @@ class Probes:
     def tracepoint(self, name, point, kind, fields, numbers):
         types = self.btf.arguments(tracepoint=point)
         tick = [JIFFIES] if name in TICKED else []
-        ways = []
         # The function that calls has the data of the attached one as its first argument.
-        for place, first in ((f"t:oq/{name} {point}", 1), (f"p:oq/{name} __traceiter_{point}", 2)):
-            arguments = self.arguments(types, first, kind, fields, numbers) if types is not None else None
-            if arguments is None:
-                raise Failure(f"the kernel cannot be asked for `{name}`: its tracepoint {point} is not as expected ({kind or 'no'} argument, {len(numbers)} numbers)")
-            ways.append(" ".join([place, arguments, *tick]).strip())
-        return ways
+        both = [self.arguments(types, first, kind, fields, numbers) if types is not None else None for first in (1, 2)]
+        if None in both:
+            raise Failure(f"the kernel cannot be asked for `{name}`: its tracepoint {point} is not as expected ({kind or 'no'} argument, {len(numbers)} numbers)")
+        attached, called = (" ".join([arguments, *tick]) for arguments in both)
+        return [f"t:oq/{name} {point} {attached}".strip(), *(way.strip() for way in self.kprobes(name, f"__traceiter_{point}", called))]
 
     def function(self, name, function, at_return, arguments):
         ways = [f"f:oq/{name} {function}{'%return' if at_return else ''} {arguments}".strip()]
-        ways.append(f"{'r' if at_return else 'p'}:oq/{name} {function} {arguments}".strip())
-        return ways
+        return ways + [way.strip() for way in ([f"r:oq/{name} {function} {arguments}"] if at_return else self.kprobes(name, function, arguments))]
 
     def core(self, name, function, at_return, what):
         arguments = {

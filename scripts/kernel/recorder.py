@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tarfile
 
-from . import convert, guest, scenarios
+from . import convert, failure, guest, scenarios
 from .btf import Btf
 from .failure import Failure
 from .probes import Probes
@@ -49,11 +49,27 @@ class Recorder:
     def __init__(self, kernel, state, limit_s=300):
         guest.require_qemu()
         self.kernel, self.state, self.limit_s = kernel, state, limit_s
+        if not kernel.has("null_blk"):
+            raise Failure(f"{kernel.release}: has no null_blk (expected a module in {kernel.modules}, or CONFIG_BLK_DEV_NULL_BLK=y)")
         os.makedirs(state, exist_ok=True)
         self.btf, self.hz = self.ask()
         self.load = self.build_load()
         # Probes as (name, kind) that the last guest used, and lines of its trace that were not understood.
         self.ways, self.unknown = {}, {}
+
+    def claim(self, folder):
+        """Makes a folder for recordings of this kernel; one with recordings of another build is refused."""
+        contents = hashlib.sha256(self.kernel.checksum().encode())
+        for _, module in self.kernel.modules_for(MODULES):
+            contents.update(module)
+        ours, path = f"{self.kernel.release} {contents.hexdigest()}\n", os.path.join(folder, "kernel")
+        os.makedirs(folder, exist_ok=True)
+        if not os.path.exists(path):
+            failure.write(path, ours)
+        with open(path) as file:
+            theirs = file.read()
+        if theirs != ours:
+            raise Failure(f"{folder}: has recordings of another build, {theirs.split(' ')[0]} (expected a new folder, or -o with one, for {self.kernel.release})")
 
     def base(self, init):
         files = guest.Initramfs()
@@ -72,9 +88,7 @@ class Recorder:
                 raise Failure(f"{self.kernel.release}: has no BTF (expected /sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF=y)")
             ticks = [int(re.search(rb"\d+", files[name])[0]) for name in ("first", "second")]
             hz = min((100, 250, 300, 1000), key=lambda hz: abs(hz - (ticks[1] - ticks[0]) / 2))
-            with open(kept + ".partial", "wb") as file:
-                file.write(b"%d\n" % hz + files["btf"])
-            os.replace(kept + ".partial", kept + ".btf")
+            failure.write(kept + ".btf", b"%d\n" % hz + files["btf"])
         with open(kept + ".btf", "rb") as file:
             hz = int(file.readline())
             return Btf(file.read()), hz
@@ -132,7 +146,10 @@ class Recorder:
         name = scenario["name"]
         if scenario["since"] and scenarios.release_of(self.kernel.release) < scenarios.release_of(scenario["since"]):
             raise Failure(f"{name}: needs Linux {scenario['since']} (this is {self.kernel.release})")
-        sent, console = guest.boot(self.kernel, self.archive(scenario), cpus=scenario["cpus"], limit_s=self.limit_s)
+        try:
+            sent, console = guest.boot(self.kernel, self.archive(scenario), cpus=scenario["cpus"], limit_s=self.limit_s)
+        except Failure as problem:
+            raise Failure(f"{name}: {problem}") from None
         if not sent:
             raise Failure(f"{name}: the guest sent nothing; its console ended with: {' | '.join(console[-6:])}")
         files = {key: contents.decode(errors="replace") for key, contents in files_of(sent, name).items()}
@@ -142,7 +159,7 @@ class Recorder:
                 with open(os.path.join(raw, name, key), "w") as file:
                     file.write(contents)
         self.ways = dict(line.split()[1:3] for line in files.get("log", "").splitlines() if line.startswith("PROBE "))
-        recording, self.unknown = convert.convert(files, scenario, self.hz)
+        recording, self.unknown = convert.convert(files, scenario, self.hz, self.btf.enumerator("__RQF_FLUSH_SEQ"))
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        convert.write(path, recording)
+        failure.write(path, convert.packed(recording))
         return recording

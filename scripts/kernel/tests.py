@@ -1,17 +1,21 @@
 """Tests of the recorder that need no guest: python3 -m unittest scripts/kernel/tests.py"""
 
 import gzip
+import io
+import json
 import os
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, SCRIPTS)
-from kernel import btf, convert, guest, page, scenarios
+from kernel import btf, convert, failure, guest, loops, packages, page, probes, recorder, scenarios
 from kernel.failure import Failure
 
 SYSTEM = """kernel=Linux 6.18.1 #1 SMP
@@ -58,6 +62,7 @@ def files(**changes):
         "processes": "PROCESS 42 r1 0:0 /\n",
         "trace": TRACE,
         "stats": "overrun: 0\ndropped events: 0\n",
+        "missed": "  complete    40    0\n  free    40    0\n",
     } | changes
 
 
@@ -76,9 +81,28 @@ class Conversion(unittest.TestCase):
         self.assertIn('"prio":[2,4]', lines[1])
         self.assertIn('"err":0,"done":8', lines[7])
 
+    def test_a_request_is_finished_before_it_is_free_whichever_the_kernel_says_first(self):
+        done = "      <idle>-0     [000]  {}: sdone_bfq: (bfq) rq=0xb1\n"
+        again = f"          r1-42    [000]  9900: insert: (block) {RQ} j=101\n"
+        for trace in (TRACE + done.format(9150) + again, TRACE.replace("      <idle>-0     [000]  9100", done.format(9050) + "      <idle>-0     [000]  9100") + again):
+            recording, _ = convert.convert(files(trace=trace), scenario(), 250)
+            ends = [json.loads(line) for line in recording.decode().splitlines()[-3:]]
+            self.assertEqual([(event["e"], event["rq"]) for event in ends], [("finish", 1), ("free", 1), ("insert", 2)])
+            self.assertLessEqual(ends[0]["t"], ends[1]["t"])
+
+    def test_the_kernel_says_which_flag_means_a_flush_sequence(self):
+        for bit, flags, expected in ((1, 0x2, 4), (1, 0x10, 0), (None, 0x10, 4), (None, 0x2, 0)):
+            recording, _ = convert.convert(files(trace=TRACE.replace("rqf=0x0", f"rqf={flags:#x}")), scenario(), 250, bit)
+            self.assertEqual(recording.count(b'"flushseq":true'), expected)
+
     def test_lost_events_are_refused(self):
         with self.assertRaisesRegex(Failure, "7 events were lost"):
             convert.convert(files(stats="overrun: 3\ndropped events: 4\n"), scenario(), 250)
+        with self.assertRaisesRegex(Failure, r"kprobes missed events \(2 of complete; "):
+            convert.convert(files(missed="  complete    40    2\n  free    40    0\n"), scenario(), 250)
+        again = f"          r1-42    [000]  9050: issue: (block) {RQ} tok=0 j=101\n"
+        with self.assertRaisesRegex(Failure, "1 requests were issued again before they were freed"):
+            convert.convert(files(trace=TRACE.replace("      <idle>-0     [000]  9100", again + "      <idle>-0     [000]  9100")), scenario(), 250)
 
     def test_a_guest_that_complains_is_refused_with_its_words(self):
         with self.assertRaisesRegex(Failure, "no scheduler bfq"):
@@ -92,15 +116,15 @@ class Conversion(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             paths = [os.path.join(folder, name) for name in "ab"]
             for path in paths:
-                convert.write(path, b"{}\n")
+                failure.write(path, convert.packed(b"{}\n"))
             contents = []
             for path in paths:
                 with open(path, "rb") as file:
                     contents.append(file.read())
             self.assertEqual(contents[0], contents[1])
             self.assertEqual(gzip.decompress(contents[0]), b"{}\n")
-            with self.assertRaises(OSError):
-                convert.write(os.path.join(folder, "no", "c"), b"")
+            with self.assertRaisesRegex(OSError, "no/c"):
+                failure.write(os.path.join(folder, "no", "c"), b"")
             self.assertEqual(sorted(os.listdir(folder)), ["a", "b"])
 
 
@@ -157,7 +181,7 @@ class Guests(unittest.TestCase):
         self.assertEqual(listed.stdout.split(), [b"a", b"a/c", b"b"])
 
     def test_fields_of_structs_within_structs_are_found(self):
-        strings = b"\0outer\0inner\0first\0second\0there\0u32\0"
+        strings = b"\0outer\0inner\0first\0second\0there\0u32\0FIRST\0FLUSH\0"
 
         def name(text):
             return strings.index(b"\0" + text + b"\0") + 1
@@ -168,13 +192,61 @@ class Guests(unittest.TestCase):
         types += struct.pack("<III", 0, 2 << 24, 2)
         types += struct.pack("<III", name(b"outer"), 4 << 24 | 2, 16)
         types += struct.pack("<III", name(b"there"), 3, 0) + struct.pack("<III", 0, 2, 64)
+        types += struct.pack("<III", 0, 6 << 24 | 2, 4) + struct.pack("<II", name(b"FIRST"), 0) + struct.pack("<II", name(b"FLUSH"), 5)
         data = struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(types), len(types), len(strings)) + types + strings
         read = btf.Btf(data)
         self.assertEqual(read.fetch("$arg1", "outer", "there->second"), "+4(+0($arg1)):u32")
         self.assertEqual(read.fetch("$arg1", "outer", "second"), "+12($arg1):u32")
         self.assertIsNone(read.fetch("$arg1", "outer", "third"))
+        self.assertEqual([read.enumerator(name) for name in ("FIRST", "FLUSH", "SECOND")], [0, 5, None])
         with self.assertRaisesRegex(Failure, "BTF is damaged"):
             btf.Btf(b"x" * 40)
+
+
+class Kernels(unittest.TestCase):
+    def kernel(self, folder, built_in):
+        for name, contents in (("image", ""), ("modules.builtin", built_in)):
+            with open(os.path.join(folder, name), "w") as file:
+                file.write(contents)
+        return packages.Kernel(os.path.join(folder, "image"), folder, "here")
+
+    def test_a_kernel_without_null_blk_or_btf_is_named(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("kernel.guest.require_qemu"):
+            with self.assertRaisesRegex(Failure, "has no null_blk"):
+                recorder.Recorder(self.kernel(folder, "kernel/drivers/block/loop.ko\n"), folder)
+            sent = io.BytesIO()
+            with tarfile.open(fileobj=sent, mode="w:gz"):
+                pass
+            with unittest.mock.patch("kernel.guest.boot", return_value=(sent.getvalue(), [])):
+                with self.assertRaisesRegex(Failure, "has no BTF"):
+                    recorder.Recorder(self.kernel(folder, "kernel/drivers/block/null_blk/null_blk.ko\n"), folder)
+
+
+class Folders(unittest.TestCase):
+    def test_recordings_of_two_builds_of_a_release_do_not_share_a_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            machines = []
+            for build in "ab":
+                modules = os.path.join(folder, build, "6.18.0")
+                os.makedirs(os.path.join(modules, "kernel"))
+                for name, contents in (("image", ""), ("kernel/bfq.ko", build)):
+                    with open(os.path.join(modules, name), "w") as file:
+                        file.write(contents)
+                machines.append(recorder.Recorder.__new__(recorder.Recorder))
+                machines[-1].kernel = packages.Kernel(os.path.join(modules, "image"), modules, "here")
+            output = os.path.join(folder, "out")
+            machines[0].claim(output)
+            machines[0].claim(output)
+            with self.assertRaisesRegex(Failure, "out: has recordings of another build, 6.18.0 "):
+                machines[1].claim(output)
+
+
+class Ways(unittest.TestCase):
+    def test_kernels_without_other_probes_get_breakpoints_behind_the_entry(self):
+        btf = unittest.mock.Mock()
+        for newer, expected in ((True, ["p:oq/x f rq=$arg2:x64"]), (False, ["p:oq/x f+5 rq=%si:x64", "p:oq/x f+9 rq=%si:x64", "p:oq/x f rq=$arg2:x64"])):
+            btf.has_struct.return_value = newer
+            self.assertEqual(probes.Probes(btf).kprobes("x", "f", "rq=$arg2:x64"), expected)
 
 
 class Pages(unittest.TestCase):
@@ -183,11 +255,20 @@ class Pages(unittest.TestCase):
         rules = [{"rule": "DD-14", "reason": "the batch continues", "decisions": 10, "identical": 8}]
         trace = {"file": "x/dd-a.jsonl.gz", "scheduler": "mq-deadline", "rules": rules, "mismatches": [first]}
         kernel = type("Kernel", (), {"release": "6.18", "origin": "here"})
-        text = page.markdown(page.document(kernel, 7, {"traces": [trace], "refused": [], "skipped": []}, ["b: lost"], [], None))
+        loop = {"load": "fresh-7-0", "half": loops.half("fresh-7-0"), "scheduler": "none", "job": "a", "direction": "read", "kernel_iops": 100, "our_iops": 110}
+        loop |= {"our_iops_least": 109, "our_iops_most": 112, "kernel_mean_us": 50, "our_mean_us": 40}
+        text = page.markdown(page.document(kernel, 7, {"traces": [trace], "refused": [], "skipped": []}, ["b: lost"], [loop], None))
         self.assertIn("**2 of 10 decisions differ from ours.**", text)
         self.assertIn("| mq-deadline | DD-14 | the batch continues | 10 | 8 |", text)
         self.assertIn("First: line 5, 0.000001 s. The kernel: rq 1. Ours: rq 2, by DD-14", text)
         self.assertIn("- b: lost", text)
+        self.assertIn(f"| {loop['half']} | none | 1 | 10.0 | 10.0 | 20.0 | 20.0 |", text)
+
+    def test_a_seed_draws_the_same_fresh_loads_in_both_halves(self):
+        names = [f"fresh-{seed}-{number}" for seed in range(20) for number in range(loops.FRESH)]
+        self.assertEqual([loops.fresh(name) for name in names], [loops.fresh(name) for name in names])
+        judged = sum(loops.half(name) == "judged" for name in names)
+        self.assertTrue(60 < judged < 120, judged)
 
 
 class Refusals(unittest.TestCase):

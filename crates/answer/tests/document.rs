@@ -78,6 +78,7 @@ fn document() -> ResultsDocument {
             disks: Vec::new(),
             locks: None,
             page_cache: None,
+            io_cost: Vec::new(),
             jobs: JobSummary::from_processes(&processes),
             excerpt: None,
         }],

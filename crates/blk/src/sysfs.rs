@@ -1,6 +1,6 @@
 //! The files of `/sys/block/DEV/queue/` that both kinds of queue have, as text, with the kernel's parsing, clamping and errors
 //! (BL-105 to BL-108). Files that nothing here depends on (`add_random`, ...) do not exist, nor do those of io.cost and
-//! io.latency, which are not implemented.
+//! io.latency, which are no files of a queue.
 //!
 //! Used by: `queue`, `kit`; crates `engine`, `experiment`, `legacy`, `sim`, `linux` and others.
 //! Tests: `crates/blk/src/queue/tests/attributes.rs`.

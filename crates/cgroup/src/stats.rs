@@ -1,5 +1,8 @@
 //! I/O statistics of cgroups, as `io.stat` shows them (BL-129): bytes and operations of each group's bios, counted when
 //! they are submitted. A probe, as [`DiskStats`](hoistway_blk::watch::DiskStats) is.
+//!
+//! Used by: crate `sim`.
+//! Tests: `crates/sim/tests/shares.rs`, `crates/sim/tests/statistics.rs`.
 
 use hoistway_blk::bio::Op;
 use hoistway_blk::ground::{CgroupId, CpuId, Now, SECTOR_BYTES};

@@ -441,7 +441,7 @@ proptest! {
         let reader = party(100, depths.0, sizes.0, sequential.0);
         let writer = party(0, depths.1, sizes.1, sequential.1);
         let time = Nanos::from_secs(2);
-        let mut run = |processes: &[Process]| run(&mut *preset.build(seed), processes, time, seed);
+        let run = |processes: &[Process]| run(&mut *preset.build(seed), processes, time, seed);
         // The mean wait by Little's law, which counts I/Os that never end, too.
         let wait_ms = |depth: u32, ios: u64| time.0 as f64 * f64::from(depth) / ios.max(1) as f64 / 1e6;
         let alone = [wait_ms(depths.0, run(&[reader])[0][0].ios), wait_ms(depths.1, run(&[writer])[0][1].ios)];

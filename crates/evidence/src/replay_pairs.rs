@@ -1,5 +1,8 @@
 //! Pairs of recordings of a program on a real kernel under several schedulers: each recording predicts the others,
 //! which are the ground truth.
+//!
+//! Used by: the program `hoistway-evidence`.
+//! Tests: `crates/evidence/tests/replay_pairs.rs`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -177,16 +180,18 @@ impl RecordingWithQueue {
         Ok(RecordingWithQueue { scheduler: scheduler.to_owned(), program, preset, queue, tunables })
     }
 
-    /// The comparable streams, sorted by name and pid: a unique name, and the stream's index.
+    /// The comparable streams, sorted by the names of their tasks and pid: a unique name, and the stream's index. What a stream does, by
+    /// which jobs are named, may differ between recordings.
     fn streams(&self) -> Vec<(String, usize)> {
         let mut streams: Vec<usize> = (0..self.program.streams.len())
             .filter(|&stream| self.program.streams[stream].pid.is_some() && self.program.streams[stream].ios >= IOS_MIN)
             .collect();
-        streams.sort_by_key(|&stream| (self.program.streams[stream].name.clone(), self.program.streams[stream].pid));
+        streams
+            .sort_by_key(|&stream| (self.program.streams[stream].task_name.clone(), self.program.streams[stream].pid));
         let mut named = Vec::new();
         for (at, &stream) in streams.iter().enumerate() {
-            let name = &self.program.streams[stream].name;
-            let before = streams[..at].iter().filter(|&&other| self.program.streams[other].name == *name).count();
+            let name = &self.program.streams[stream].task_name;
+            let before = streams[..at].iter().filter(|&&other| self.program.streams[other].task_name == *name).count();
             named.push((format!("{name} {}", before + 1), stream));
         }
         named

@@ -61,6 +61,7 @@ fn later_and_earlier_kernels_decide_as_their_rows_of_the_table_say() {
         assert_eq!(missed("linux-7.3", scheduler), (of_7_3, 0, 0, Vec::new()), "7.3, {scheduler}");
         assert_eq!(missed("linux-6.12", scheduler), (of_6_12, 0, 0, Vec::new()), "6.12, {scheduler}");
     }
+    assert_eq!(missed("linux-5.10", "bfq"), (3, 0, 0, Vec::new()));
     // Decisions that four CPUs make at the same time.
     assert_eq!(missed("linux-7.3", "none"), (6, 2, 1, four_cpus));
     assert_eq!(missed("linux-6.12", "none"), (3, 0, 0, Vec::new()));

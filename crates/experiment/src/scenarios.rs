@@ -18,7 +18,7 @@ macro_rules! scenario {
 }
 
 /// All scenarios.
-const FILES: [(&str, &str, &str); 22] = [
+const FILES: [(&str, &str, &str); 23] = [
     scenario!("desktop-freeze"),
     scenario!("database"),
     scenario!("compaction"),
@@ -41,6 +41,7 @@ const FILES: [(&str, &str, &str); 22] = [
     scenario!("vector-search"),
     scenario!("container-storm"),
     scenario!("surveillance"),
+    scenario!("etcd-beside-pods"),
 ];
 
 /// The name of the bundled example, which is not a scenario: it runs if no load is named.

@@ -3,6 +3,7 @@
 mod chance;
 mod comparison;
 mod cpu_cost;
+mod io_cost;
 mod lasting;
 mod locks;
 mod metamorphic;

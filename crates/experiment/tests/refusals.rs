@@ -130,6 +130,8 @@ fn word() -> impl Strategy<Value = String> {
             "none", "bfq", "cfq", "all", "default", "null", "/dev/sda", "g", "0", "7", "-1", "", "4.4", "6.18"
         ])
         .prop_map(str::to_owned),
+        select(vec!["io.cost", "qos.max", "enable=1 min=5", "sda rlat=7", "model=linear rbps=9"])
+            .prop_map(str::to_owned),
         select(vec!["scheduler", "nr_requests", "iosched/slice_idle", "fifo_batch", "slice_idle", "wbt_lat_usec"])
             .prop_map(str::to_owned),
         "[ -~]{0,5}",
@@ -177,6 +179,8 @@ prop_compose! {
             techniques,
             writes: writes.into_iter().map(|(at_ns, under, file, text)| QueueWrite { at_ns, under, file, text }).collect(),
             io_max: groups.clone(),
+            io_cost: groups.iter().map(|of| of.text.clone()).collect(),
+            io_weight: groups.clone(),
             io_prio_class: groups,
             runtime_ns,
             ramp_ns,

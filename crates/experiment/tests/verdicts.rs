@@ -247,6 +247,16 @@ fn no_choice_is_reported_only_where_hardly_a_request_waited() {
 }
 
 #[test]
+fn who_asks_for_a_rate_is_judged_by_its_waits_and_not_by_that_rate() {
+    let job = "[global]\ndirect=1\nioengine=libaio\nfilename=/dev/nvme0n1\ntime_based\nruntime=1s\n\
+               [etcd]\nrw=write\nbs=4k\nfdatasync=1\nrate_iops=50\n\
+               [pods]\nrw=randrw\nbs=64k\niodepth=32\nnumjobs=4\ncgroup=pods\ncgroup_weight=50\n";
+    let asked = Comparison { load: Load::text(job), devices: vec!["nvme".into()], repeats: 3, ..Comparison::default() };
+    let figure = verdict(&asked.run(&Alone).unwrap()).focus[0].figure.to_string();
+    assert!(figure.starts_with("etcd:sync:") && !figure.ends_with(":iops"), "{figure}");
+}
+
+#[test]
 fn weights_of_cgroups_and_guests_that_were_set_are_votes() {
     let decision = |weights: Option<[u32; 2]>, in_guests: bool| {
         let of = |section: &str, weight: Option<u32>| {

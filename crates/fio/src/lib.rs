@@ -20,6 +20,7 @@ mod iolog;
 mod jobfile;
 mod notices;
 mod options;
+pub mod output;
 mod values;
 
 use hoistway_load::Load;

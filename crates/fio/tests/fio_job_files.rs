@@ -41,6 +41,7 @@ const OURS: &[OurFile] = files! {
     "../../experiment/scenarios/database.fio", 64;
     "../../experiment/scenarios/deep-neighbour.fio", 64;
     "../../experiment/scenarios/desktop-freeze.fio", 4096;
+    "../../experiment/scenarios/etcd-beside-pods.fio", 4096;
     "../../experiment/scenarios/fua-writer.fio", 64;
     "../../experiment/scenarios/guests.fio", 64;
     "../../experiment/scenarios/kv-cache.fio", 256;

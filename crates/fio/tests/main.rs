@@ -8,6 +8,7 @@ mod fio_devices;
 mod fio_examples;
 mod fio_files;
 mod fio_job_files;
+mod fio_output;
 mod fio_replay;
 mod fio_run;
 mod fio_trace;

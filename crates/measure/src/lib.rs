@@ -21,6 +21,7 @@ mod direction;
 mod disk;
 pub mod fio;
 pub mod histogram;
+mod io_cost;
 pub mod io_log;
 pub mod measurement;
 mod operation;
@@ -36,6 +37,7 @@ pub mod units;
 pub use direction::Direction;
 pub use disk::{CgroupIoSummary, DiskIos, DiskSummary, DiskTimes};
 pub use histogram::LatencyHistogram;
+pub use io_cost::{IoCostGroup, IoCostSummary};
 pub use io_log::IoLog;
 pub use measurement::{
     BatchLevels, CpuUsage, DepthLevels, DirectionResult, LatencySearchResult, PriorityLatency, ProcessResult,

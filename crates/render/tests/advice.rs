@@ -76,13 +76,13 @@ fn a_change_comes_with_the_file_to_write_a_rule_and_how_to_undo_both() {
     echo none > /sys/block/sda/queue/scheduler
   To undo:
     echo mq-deadline > /sys/block/sda/queue/scheduler
-  At every boot: /etc/udev/rules.d/99-hoistway-sda.rules with
+  At every boot: /etc/udev/rules.d/90-hoistway-sda.rules with
     ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="sda", ATTR{queue/scheduler}="none"
   which takes effect without a reboot after
     udevadm control --reload
     udevadm trigger --action=change --subsystem-match=block --sysname-match=sda
   To remove the rule (and undo as above):
-    rm /etc/udev/rules.d/99-hoistway-sda.rules
+    rm /etc/udev/rules.d/90-hoistway-sda.rules
     udevadm control --reload
   To check:
     cat /sys/block/sda/queue/scheduler    # [none]

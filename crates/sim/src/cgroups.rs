@@ -11,11 +11,11 @@ use hoistway_blk::bio::CgroupPriority;
 use hoistway_blk::drive::Effects;
 use hoistway_blk::ground::{CgroupId, Local, Now};
 use hoistway_blk::policy::SchedulerEvent;
-use hoistway_cgroup::{IoMax, THROTTLE_SLICE, Throttle};
+use hoistway_cgroup::{IoCost, IoMax, THROTTLE_SLICE, Throttle};
 use hoistway_legacy::AnyQueue;
 use hoistway_load::Load;
 
-use crate::disk::SimulatedDisk;
+use crate::disk::{DiskIoCost, SimulatedDisk};
 
 /// All cgroups of a load except the root, parents first.
 #[derive(Debug, Default)]
@@ -93,6 +93,11 @@ impl Cgroups {
         })
     }
 
+    /// The path and number of each group.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = (&str, CgroupId)> {
+        self.iter().map(|(id, group)| (group.path.as_str(), id))
+    }
+
     /// Announces the groups and their weights to the scheduler of a device.
     pub(crate) fn announce_to(&self, queue: &AnyQueue<Local>, now: Now, effects: &mut Effects) {
         for (id, group) in self.iter() {
@@ -132,6 +137,19 @@ impl Cgroups {
             }
         }
         Some(throttle)
+    }
+
+    /// The `io.cost` of a device, with all groups. The weights of `io.weight` go before those that the load gives its groups.
+    pub(crate) fn io_cost(&self, settings: &DiskIoCost, weights: &[(String, u32)]) -> IoCost {
+        let mut io_cost = IoCost::new(settings.qos, &settings.model);
+        for (id, group) in self.iter() {
+            io_cost.add_group(id, group.parent);
+            let written = weights.iter().find(|(path, _)| self.find(path) == Some(id)).map(|&(_, weight)| weight);
+            if let Some(weight) = written.or(group.weight) {
+                io_cost.set_weight(id, weight.max(1));
+            }
+        }
+        io_cost
     }
 }
 

@@ -14,7 +14,7 @@ use hoistway_blk::queue::{ConfigError, QueueConfig};
 use hoistway_blk::request::Merging;
 use hoistway_blk::schedulers::Registry;
 use hoistway_blk::tags::TagSet;
-use hoistway_cgroup::IoMax;
+use hoistway_cgroup::{CostModel, IoCostQos, IoMax};
 use hoistway_device::Shape;
 use hoistway_legacy::{AnyQueue, all_schedulers};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -39,7 +39,7 @@ pub(crate) struct SimulatedDisk {
     pub(crate) submitter_dispatches: bool,
     /// Pending writes to its files in `queue/`.
     pub(crate) administration: Administration,
-    /// The `io.max` limits of cgroups, if there are any.
+    /// `io.max` and `io.cost` of its cgroups, if it has either.
     pub(crate) throttling: Option<Box<Throttling>>,
     /// The CPU that each hardware queue interrupts.
     pub(crate) interrupts: Vec<CpuId>,
@@ -77,6 +77,10 @@ pub struct QueueSettings {
     pub nr_requests: Option<u32>,
     /// `io.max` of cgroups, by their paths, for every device.
     pub io_max: Vec<(String, IoMax)>,
+    /// `io.cost` of each of the load's files, in their order; empty if no device has it. It does not reach the host below guests.
+    pub io_cost: Vec<Option<DiskIoCost>>,
+    /// `io.weight` of cgroups, by their paths; others have the weight that the load gives them.
+    pub io_weight: Vec<(String, u32)>,
     /// `io.prio.class` of cgroups, by their paths. Ignored on kernels before 5.14, which lack that file.
     pub io_prio_class: Vec<(String, CgroupPriority)>,
     /// Writes to files of `queue/` during the run.
@@ -89,6 +93,15 @@ pub struct QueueSettings {
     pub schedulers: Registry,
     /// Files of `queue/` that are written before the run, with their values, except `nr_requests` and `scheduler`.
     pub attributes: Vec<(String, String)>,
+}
+
+/// `io.cost` of a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DiskIoCost {
+    /// `io.cost.qos`.
+    pub qos: IoCostQos,
+    /// The figures that costs are computed from.
+    pub model: CostModel,
 }
 
 impl QueueSettings {
@@ -106,6 +119,8 @@ impl QueueSettings {
             nr_requests: None,
             io_prio_class: Vec::new(),
             io_max: Vec::new(),
+            io_cost: Vec::new(),
+            io_weight: Vec::new(),
             schedulers: all_schedulers(),
             attributes: Vec::new(),
             writes: Vec::new(),

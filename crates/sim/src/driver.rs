@@ -192,7 +192,7 @@ impl Driver for DiskDriver {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn queue_rq(&mut self, now: Now, rq: Rq, _last: bool) -> Answer {
         let Some(driver_tag) = rq.driver_tag else {
             return Answer::Done(rq, Status::IoError);

@@ -8,7 +8,7 @@
 //!
 //! Modules: `events` (the event queue), `clock` and `span` (random times); `host` (host profiles, parsed by `profile`), `cpu` (interrupts,
 //! wake-ups, run queues) and `locks` (cost of scheduler locks); `task` (a process of `hoistway_load::process` on a CPU), `cgroups`,
-//! `throttling` (`io.max`) and `administration` (writes to `queue/` during a run); `page_cache` (buffered I/O); `submitter`, `disk` and
+//! `throttling` (`io.max`, `io.cost`) and `administration` (writes to `queue/` during a run); `page_cache` (buffered I/O); `submitter`, `disk` and
 //! `driver`; `guests`, `virtual_disk` and `io_thread` (virtual machines: a disk on a disk); `identity` (owners of bios, sleepers) and
 //! `incidental` (conditions drawn once per run); `scenario` (input and results), `statistics` and `simulation` (the event loop).
 //!
@@ -67,7 +67,7 @@ mod virtual_disk;
 mod workers;
 
 pub use administration::{Fate, Write};
-pub use disk::QueueSettings;
+pub use disk::{DiskIoCost, QueueSettings};
 pub use guests::{GuestSpec, Guests};
 pub use host::{CPUS_MAX, Host};
 pub use locks::LockUse;

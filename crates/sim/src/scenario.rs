@@ -10,8 +10,7 @@ use hoistway_blk::queue::ConfigError;
 use hoistway_blk::sysfs::AttributeError;
 use hoistway_device::Preset;
 use hoistway_load::{Load, LoadError};
-use hoistway_measure::PageCacheSummary;
-use hoistway_measure::ProcessResult;
+use hoistway_measure::{IoCostSummary, PageCacheSummary, ProcessResult};
 
 use crate::administration::Fate;
 use crate::disk::QueueSettings;
@@ -131,6 +130,8 @@ pub struct RunResult {
     pub locks: LockUse,
     /// Statistics of the page cache, if a process used it.
     pub page_cache: Option<PageCacheSummary>,
+    /// What `io.cost` did on each device that has it.
+    pub io_cost: Vec<IoCostSummary>,
     /// Whether the run was cancelled before its end.
     pub partial: bool,
 }

@@ -142,6 +142,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         control.reached_ns.store(self.now.0, Ordering::Relaxed);
         let now = self.now;
         let refused = self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect();
+        let io_cost = self.io_cost_summaries();
         // Disks are dropped before their waiters, and lower disks before the virtual disks on them.
         while self.disks.pop().is_some() {}
         let result = RunResult {
@@ -152,6 +153,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             refused,
             fates: self.fates,
             page_cache: self.page_cache.map(|cache| cache.into_summary()),
+            io_cost,
             partial,
         };
         (result, self.probe)
@@ -414,7 +416,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         return None;
                     }
                     let device = &mut self.disks[disk as usize];
-                    if device.throttling.is_some() && device.throttles(self.now, task) {
+                    let is_throttled = device.throttling.is_some();
+                    if is_throttled && device.throttles(self.now, task) {
                         self.schedule_release(disk);
                         continue;
                     }
@@ -431,6 +434,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     self.finish_device_call(disk, cpu, has_announced);
                     self.charge_lock_time(cpu, number);
                     if submitted == Submitted::Parked {
+                        if is_throttled {
+                            self.disks[disk as usize].tags_ran_out();
+                        }
                         if self.tasks[number as usize].has_other_disks() {
                             self.flush_other_plugs(number);
                         }

@@ -1,18 +1,23 @@
-//! `io.max` of a device in virtual time: throttled bios, and the worker that submits them when allowed.
+//! `io.max` and `io.cost` of a device in virtual time: bios that wait, and the worker that submits them when allowed.
+//!
+//! Used by: `disk`, `page_cache`, `simulation`.
+//! Tests: `crates/sim/tests/shares.rs`.
 
 use std::collections::VecDeque;
 
 use hoistway_blk::bio::Bio;
 use hoistway_blk::caller::{Cx, Env, Submitted};
 use hoistway_blk::ground::{Instant, Local};
-use hoistway_cgroup::{Charge, Throttle};
+use hoistway_blk::request::Request;
+use hoistway_cgroup::{Charge, IoCost, Throttle};
 use hoistway_legacy::AnyQueue;
 
 use crate::submitter::Submitter;
 
-/// The limits of a device, and its worker.
+/// The controllers of a device, in the order in which a bio passes them, and their worker.
 pub(crate) struct Throttling {
-    throttle: Throttle,
+    io_max: Option<Throttle>,
+    pub(crate) io_cost: Option<IoCost>,
     /// Bios that are allowed now and not submitted yet.
     released: VecDeque<Bio>,
     buffer: Vec<Bio>,
@@ -22,21 +27,43 @@ pub(crate) struct Throttling {
 }
 
 impl Throttling {
-    pub(crate) fn new(throttle: Throttle, worker: Submitter) -> Self {
-        Throttling { throttle, released: VecDeque::new(), buffer: Vec::new(), worker, scheduled: None }
+    pub(crate) fn new(io_max: Option<Throttle>, io_cost: Option<IoCost>, worker: Submitter) -> Self {
+        Throttling { io_max, io_cost, released: VecDeque::new(), buffer: Vec::new(), worker, scheduled: None }
     }
 
     /// Throttles the bio that is about to be submitted. Returns whether it has to wait.
     pub(crate) fn throttles(&mut self, now: Instant, queue: &AnyQueue<Local>, submitter: &mut Submitter) -> bool {
-        let Some(bio) = submitter.withdraw() else { return false };
-        // The queue splits a bio after the throttle, but each part counts as an operation.
-        let charge = Charge::Parts(queue.parts_of(&bio));
-        match self.throttle.submit(now, bio, charge) {
-            Some(bio) => {
-                submitter.begin(bio);
-                false
-            }
-            None => true,
+        let Some(mut bio) = submitter.withdraw() else { return false };
+        if let Some(io_max) = &mut self.io_max {
+            // The queue splits a bio after the throttle, but each part counts as an operation.
+            let charge = Charge::Parts(queue.parts_of(&bio));
+            let Some(allowed) = io_max.submit(now, bio, charge) else { return true };
+            bio = allowed;
+        }
+        if let Some(io_cost) = &mut self.io_cost {
+            let Some(allowed) = io_cost.submit(now, bio) else { return true };
+            bio = allowed;
+        }
+        submitter.begin(bio);
+        false
+    }
+
+    /// A request of the device has completed. It is passed without its `Rq`, which would have to leave its register in runs without
+    /// limits.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn completed(&mut self, now: Instant, rq: &Request) {
+        let Some(io_cost) = &mut self.io_cost else { return };
+        for bio in &rq.bios {
+            io_cost.ended(bio.cgroup, bio.op, bio.sectors);
+        }
+        io_cost.completed(now, rq.op, rq.sectors, now.since(rq.start));
+    }
+
+    /// A submitter sleeps because no tag is free.
+    pub(crate) fn tags_ran_out(&mut self) {
+        if let Some(io_cost) = &mut self.io_cost {
+            io_cost.tags_ran_out();
         }
     }
 
@@ -51,6 +78,7 @@ impl Throttling {
                 self.worker.begin(bio);
             }
             if self.worker.make_progress(queue, cx) == Submitted::Parked {
+                self.tags_ran_out();
                 return false;
             }
         }
@@ -63,15 +91,28 @@ impl Throttling {
         if self.scheduled.is_some_and(|scheduled| scheduled <= now) {
             self.scheduled = None;
         }
-        while self.throttle.due().is_some_and(|due| due <= now) {
-            self.throttle.release(now, &mut self.buffer);
+        if let Some(io_max) = &mut self.io_max {
+            while io_max.due().is_some_and(|due| due <= now) {
+                io_max.release(now, &mut self.buffer);
+                match &mut self.io_cost {
+                    Some(io_cost) => {
+                        self.released.extend(self.buffer.drain(..).filter_map(|bio| io_cost.submit(now, bio)));
+                    }
+                    None => self.released.extend(self.buffer.drain(..)),
+                }
+            }
+        }
+        if let Some(io_cost) = self.io_cost.as_mut().filter(|io_cost| io_cost.due().is_some_and(|due| due <= now)) {
+            io_cost.release(now, &mut self.buffer);
             self.released.extend(self.buffer.drain(..));
         }
     }
 
     /// Time of the next release if it is not scheduled yet.
     pub(crate) fn schedule_next(&mut self) -> Option<Instant> {
-        let due = self.throttle.due()?;
+        let io_max = self.io_max.as_ref().and_then(Throttle::due);
+        let io_cost = self.io_cost.as_ref().and_then(IoCost::due);
+        let due = io_max.into_iter().chain(io_cost).min()?;
         if self.scheduled.is_some_and(|scheduled| scheduled <= due) {
             return None;
         }

@@ -13,6 +13,7 @@ mod faults;
 mod fsync;
 mod guests;
 mod hosts;
+mod io_cost;
 mod journal;
 mod legacy;
 mod levels;

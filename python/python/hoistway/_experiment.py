@@ -81,6 +81,8 @@ def experiment(
     techniques: Sequence[str],
     at: Sequence[tuple[float, str, object]],
     io_max: Mapping[str, str],
+    io_cost: Sequence[str],
+    io_weight: Mapping[str, int],
     io_prio_class: Mapping[str, str],
     guest_schedulers: Sequence[SchedulerLike],
     virtual_disk: Profile | None,
@@ -146,6 +148,10 @@ def experiment(
         "techniques": ",".join(is_("techniques", one, str) for one in chosen_techniques) if chosen_techniques else None,
         "writes": [_write(write) for write in sequence("at", at)],
         "io_max": _cgroup_files("io_max", io_max),
+        "io_cost": [is_("io_cost", one, str) for one in sequence("io_cost", io_cost)],
+        "io_weight": _cgroup_files(
+            "io_weight", {cgroup: _text("io_weight", weight) for cgroup, weight in mapping("io_weight", io_weight).items()}
+        ),
         "io_prio_class": _cgroup_files("io_prio_class", io_prio_class),
         "runtime_ns": nanoseconds("runtime", runtime),
         "ramp_ns": nanoseconds("ramp", ramp),

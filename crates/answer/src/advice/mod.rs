@@ -4,10 +4,12 @@
 //! Tests: `crates/answer/src/advice/block_device.rs`, `crates/render/tests/advice.rs`.
 
 mod block_device;
+mod io_cost;
 mod settings;
 
 pub use self::block_device::layer;
 use self::block_device::{BlockDevice, Kind};
+use self::io_cost::IoCost;
 use self::settings::{Settings, path, write};
 use crate::analysis::{Analysis, Variant};
 use crate::document::{Advice, Caution, Check, Decision, Front, ResultsDocument, Run, UdevRule, Verdict};
@@ -115,6 +117,11 @@ pub enum NoRecommendation {
     /// It is about virtual disks.
     #[error("is about guests, whose disks are configured inside the guests (expected a comparison without guests)")]
     Guests,
+    /// It is about files that are not of the device.
+    #[error(
+        "recommends {0}, other settings of io.cost, which are not written here (expected the lines of compare --advice to be written)"
+    )]
+    IoCost(String),
     /// No kernel has the scheduler.
     #[error("recommends {0}, which its kernel does not have (expected a scheduler of that kernel)")]
     NotInKernel(String),
@@ -142,6 +149,11 @@ pub fn recommended(analysis: &Analysis<'_>) -> Result<Recommended, NoRecommendat
     if matches!(verdict.decision, Decision::Alone | Decision::OneRun) {
         return Err(NoRecommendation::TooLittle);
     }
+    let cost =
+        |run: &Run| -> Vec<_> { run.io_cost.iter().map(|cost| (cost.qos.clone(), cost.model.clone())).collect() };
+    if cost(adviser.from_run) != cost(adviser.run) {
+        return Err(NoRecommendation::IoCost(verdict.recommended.clone()));
+    }
     let Settings { scheduler, files, .. } = adviser.to;
     if adviser.run.ran_as.is_some() || adviser.run.research.is_some() {
         return Err(NoRecommendation::NotInKernel(scheduler));
@@ -156,6 +168,8 @@ struct Adviser<'a> {
     kernel: &'a str,
     /// A run of the recommended variant.
     run: &'a Run,
+    /// A run of the reference.
+    from_run: &'a Run,
     /// Whether the recommended variant needs the other of the two queue kinds of old kernels, which takes a reboot.
     is_other_queue: bool,
     /// The kernel's default scheduler, if it was not compared although no baseline was named and no guests are involved.
@@ -189,7 +203,16 @@ impl<'a> Adviser<'a> {
         };
         let is_other_queue = front != run.front;
         let kernel = document.setup_of(run).1;
-        Some(Self { verdict, kernel, run, is_other_queue, uncompared_default, from: settings(from), to: settings(run) })
+        Some(Self {
+            verdict,
+            kernel,
+            run,
+            from_run: from,
+            is_other_queue,
+            uncompared_default,
+            from: settings(from),
+            to: settings(run),
+        })
     }
 
     fn advice(&self, device: &BlockDevice) -> Option<Advice> {
@@ -266,8 +289,35 @@ impl<'a> Adviser<'a> {
         }
     }
 
+    /// Adds the writes and the cautions of a change of io.cost.
+    fn write_io_cost(&self, device: &BlockDevice, advice: &mut Advice) {
+        let (from, to) = (IoCost::of(self.from_run, device), IoCost::of(self.run, device));
+        if from == to {
+            return;
+        }
+        let name = device.name.as_str();
+        let lines =
+            |cost: &Option<IoCost>| cost.as_ref().map_or_else(|| IoCost::turn_off(name), |cost| cost.write(name));
+        advice.now.extend(lines(&to));
+        advice.back.extend(lines(&from));
+        if let Some(to) = &to {
+            let (command, expected) = to.check(name);
+            advice.check.push(Check { command, expected });
+            if from.is_none() {
+                advice.cautions.extend(to.weight_files().map(|file| Caution::HeldBefore { file }));
+            }
+        }
+        advice.cautions.push(Caution::UntilBoot);
+    }
+
     /// Adds the writes, the rule and the cautions of a change.
     fn write(&self, device: &BlockDevice, advice: &mut Advice) {
+        self.write_queue(device, advice);
+        self.write_io_cost(device, advice);
+    }
+
+    /// Adds those of the scheduler and of files of `queue/`.
+    fn write_queue(&self, device: &BlockDevice, advice: &mut Advice) {
         let (from, to, name) = (&self.settings_before(device), &self.to, device.name.as_str());
         let is_changed = from.scheduler != to.scheduler;
         // The change may concern the guests' disks only.
@@ -282,7 +332,7 @@ impl<'a> Adviser<'a> {
         }
         advice.now.extend(to.write_files(name));
         advice.back = self.undo_commands(device, &mut advice.cautions);
-        let file = format!("/etc/udev/rules.d/99-hoistway-{name}.rules");
+        let file = format!("/etc/udev/rules.d/90-hoistway-{name}.rules");
         let reload = "udevadm control --reload".to_owned();
         advice.rule = Some(UdevRule {
             lines: to.rule(name),

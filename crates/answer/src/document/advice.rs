@@ -119,7 +119,9 @@ pub enum Caution {
     },
     /// The name may belong to another disk after a reboot.
     MayBeRenumbered,
-    /// The previous value of a file of `queue/` is unknown.
+    /// Files of io.cost are written, which nothing writes again at the next boot.
+    UntilBoot,
+    /// The previous value of a file of `queue/` or of a cgroup is unknown.
     HeldBefore {
         /// The file's path.
         file: String,

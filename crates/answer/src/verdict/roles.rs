@@ -55,10 +55,13 @@ pub(super) fn roles(parties: &[Party<'_>]) -> Vec<Role> {
         let is_chance = depth > Some(1) && do_some_have_a_reason && only_streams(party);
         has_reason_to_wait(party) || (depth.is_some() && depth == least_depth && !is_chance)
     };
-    // Who sets unlike weights asks for shares, which only some schedulers give, and those in slices of time.
+    // Who sets unlike weights asks for shares, which only some schedulers give, and those in slices of time. A party that asks for a rate
+    // has its share, and waits.
     let asks_for_shares = parties.iter().any(|party| party.weight() != parties[0].weight());
     let role = |party| match party {
-        party if may_wait(&party) && waits(&party) && asks_for_shares => Role::WaitsForProgress,
+        party if may_wait(&party) && waits(&party) && asks_for_shares && !asks_for_rate(party) => {
+            Role::WaitsForProgress
+        }
         party if may_wait(&party) && waits(&party) => role_if_waiting(party),
         party if is_background(party) && !are_all_background => Role::LeftOver,
         _ => Role::Bulk,
@@ -96,6 +99,10 @@ fn role_if_waiting(party: &Party<'_>) -> Role {
 
 fn is_paced(party: &Party<'_>) -> bool {
     party.demand().is_some_and(|demand| demand.thinks || demand.asked_iops.is_some())
+}
+
+fn asks_for_rate(party: &Party<'_>) -> bool {
+    party.demand().is_some_and(|demand| demand.asked_iops.is_some())
 }
 
 fn only_streams(party: &Party<'_>) -> bool {

@@ -98,6 +98,7 @@ impl WaitQueues {
     }
 
     /// A tag was freed while there were sleepers: calls `wake` for those to be woken.
+    #[inline]
     pub fn freed(&mut self, mut wake: impl FnMut(Sleeper)) {
         self.freed += 1;
         if self.freed < self.batch {

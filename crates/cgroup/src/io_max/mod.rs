@@ -1,5 +1,8 @@
 //! `io.max`: bandwidth and operation limits of cgroups, above the scheduler.
 //!
+//! Used by: crates `sim`, `serve`, `experiment`.
+//! Tests: `crates/cgroup/src/io_max/limits.rs`, `crates/cgroup/src/io_max/tests.rs`.
+//!
 //! A bio passes [`Throttle::submit`] before it reaches a plug, a scheduler or a software queue, so a throttled bio has
 //! no request and is unknown to schedulers. [`Throttle::release`] returns it when its group and every group above allow
 //! it. Rules: CG-9 to CG-15.

@@ -210,7 +210,7 @@ impl WriteBuffer {
             self.deal(dies, random);
         }
         while self.is_due() && !self.is_collecting() {
-            if !self.start_program(at, dies, random) && !self.force_if_held_up(at) {
+            if !self.start_program(at, dies, random) && !self.force_if_held_up(at, dies) {
                 break;
             }
         }
@@ -260,8 +260,8 @@ impl WriteBuffer {
     /// No die is idle for the next program. Reads that keep coming might leave none idle for ever, so data that was held up for
     /// [`HELD_UP_MAX`] takes its turn for twice as long, like data that a flush waits for. Returns whether it may now start.
     #[cold]
-    fn force_if_held_up(&mut self, at: Instant) -> bool {
-        let held_up = at.since(*self.held_up_since.get_or_insert(at));
+    fn force_if_held_up(&mut self, at: Instant, dies: &Dies) -> bool {
+        let held_up = dies.held_up(at, &mut self.held_up_since);
         if held_up >= HELD_UP_MAX {
             self.takes_turns_until = at + held_up + held_up;
         }

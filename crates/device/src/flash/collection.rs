@@ -87,6 +87,9 @@ impl Collection {
             self.free += self.step_programs;
         }
         self.is_urgent &= self.free + self.step_programs <= self.programs;
+        if !self.is_urgent {
+            self.held_up_since = None;
+        }
     }
 
     /// Starts steps on idle dies. Data waiting for a die must have been started, unless collection is urgent: then reads that keep
@@ -100,7 +103,7 @@ impl Collection {
     }
 
     fn start_on_idle(&mut self, at: Instant, mut steps_to_start: u32, dies: &mut Dies, random: &mut Random) {
-        let is_held_up = self.is_urgent && at.since(*self.held_up_since.get_or_insert(at)) >= HELD_UP_MAX;
+        let is_held_up = self.is_urgent && dies.held_up(at, &mut self.held_up_since) >= HELD_UP_MAX;
         self.none_idle_before = Instant(u64::MAX);
         for die in 0..dies.count() {
             let mut free_at = dies.free_at(die);

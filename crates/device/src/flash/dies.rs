@@ -19,6 +19,8 @@ pub(super) struct Dies {
     placement: Placement,
     /// No die is idle before this time; computed only when a program is placed.
     none_idle_before: Instant,
+    /// Until when all dies do nothing.
+    stalled_until: Instant,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,6 +62,7 @@ impl Dies {
             step: parameters.collection_step_us.map(from_us),
             placement: parameters.placement,
             none_idle_before: Instant::ZERO,
+            stalled_until: Instant::ZERO,
         }
     }
 
@@ -150,8 +153,15 @@ impl Dies {
     /// All dies do nothing for this time after their current operations.
     pub(super) fn stall(&mut self, at: Instant, time: Nanos) {
         for die in 0..self.count() {
-            self.occupy(die, at, time);
+            self.stalled_until = self.stalled_until.max(self.occupy(die, at, time));
         }
+    }
+
+    /// How long it is that something waits for an idle die that reads might have kept busy; `since` is when it began to.
+    pub(super) fn held_up(&self, at: Instant, since: &mut Option<Instant>) -> Nanos {
+        let since = since.get_or_insert(at);
+        *since = (*since).max(self.stalled_until);
+        at.since(*since)
     }
 
     pub(super) fn count(&self) -> u32 {

@@ -41,6 +41,20 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     lines(MEASURED).map(|line| field(line, NAME))
 }
 
+/// The figures that iocost needs of this drive, as measured: bytes, sequential and random 4 KiB I/Os a second of reads, then of writes.
+pub(super) fn io_cost_figures(name: &str) -> Option<[u64; 6]> {
+    let line = lines(MEASURED).find(|line| field(line, NAME) == name)?;
+    let [read_mb_per_s, read_random, write_mb_per_s, write_random] = FIGURES;
+    let columns =
+        [read_mb_per_s, READ_SEQUENTIAL_KIOPS, read_random, write_mb_per_s, WRITE_SEQUENTIAL_KIOPS, write_random];
+    let mut figures = [0; 6];
+    for (figure, column) in figures.iter_mut().zip(columns) {
+        let scale = if column == read_mb_per_s || column == write_mb_per_s { 1e6 } else { 1e3 };
+        *figure = (field(line, column).parse::<f64>().ok()? * scale).round() as u64;
+    }
+    Some(figures)
+}
+
 /// The preset of this drive, unchecked like any file.
 pub(super) fn file(name: &str) -> Option<PresetFile> {
     let line = lines(MEASURED).find(|line| field(line, NAME) == name)?;

@@ -304,6 +304,14 @@ impl Preset {
         &self.calibration
     }
 
+    /// The six figures that io.cost needs, in the order of `io.cost.model`, if they were measured on this drive and the preset is the one
+    /// made from them.
+    #[must_use]
+    pub fn io_cost_figures(&self) -> Option<[u64; 6]> {
+        let is_unchanged = Preset::builtin(&self.name).is_ok_and(|builtin| builtin.parameters() == self.parameters());
+        coarse::io_cost_figures(&self.name).filter(|_| is_unchanged)
+    }
+
     /// The device, its calibration and the source of each number: several lines of text.
     #[must_use]
     pub fn describe(&self) -> String {

@@ -50,9 +50,27 @@ fn is_model_of(preset: &str, letters: &str) -> bool {
     preset.len() >= LETTERS_MIN && letters.replace("ssd", "") == *preset
 }
 
-/// The class of a drive of a series that has a preset for no drive: Samsung's numbers say the interface.
+/// Whether a model as the drive reports it is that of a hard disk: each maker's names of disks begin alike.
+fn is_hard_disk(words: &[String]) -> bool {
+    let begins = |word: &str, prefix: &str| {
+        word.strip_prefix(prefix).is_some_and(|rest| rest.len() >= 3 && rest.as_bytes()[0].is_ascii_digit())
+    };
+    match words {
+        // WDC WD40EFRX; ST4000DM004; HGST HUS726060ALE610; TOSHIBA MG08ACA16TE.
+        [maker, model, ..] if maker == "wdc" => begins(model, "wd"),
+        [maker, ..] if maker == "hgst" || maker == "hitachi" => true,
+        [maker, model, ..] if maker == "toshiba" => ["mg", "dt", "mq", "md"].iter().any(|series| begins(model, series)),
+        [model, ..] => begins(model, "st") && model.len() >= 9,
+        [] => false,
+    }
+}
+
+/// The class of a drive of a series that has a preset for no drive: Samsung's numbers say the interface, and disks have names of their own.
 fn of_series(name: &str) -> Option<&'static str> {
     let words: Vec<String> = name.split(|c: char| !c.is_alphanumeric()).map(str::to_ascii_lowercase).collect();
+    if is_hard_disk(&words) {
+        return CLASSES.into_iter().find(|(known, _)| *known == "hdd").map(|(_, preset)| preset);
+    }
     let number = words.iter().skip_while(|word| *word != "ssd").nth(1)?;
     let has_digits = number.len() == 3 && number.bytes().all(|digit| digit.is_ascii_digit());
     let class = match number.as_bytes().first().filter(|_| has_digits && words.iter().any(|word| word == "samsung"))? {
@@ -77,7 +95,10 @@ fn has_words(name: &str, letters: &str) -> bool {
 }
 
 /// For kinds of devices without a preset: the closest preset, and what it does not model.
-const NEAREST: [(&str, &str); 6] = [
+const NEAREST: [(&str, &str); 9] = [
+    ("virtio", "cloud-volume, or the model of the host's disk: a virtual disk is what the host makes of it"),
+    ("virtio-blk", "cloud-volume, or the model of the host's disk: a virtual disk is what the host makes of it"),
+    ("loop", "the model of the disk below the file: the loop driver is not modelled"),
     ("usb-ssd", "sata-ssd: the bridge to USB (UAS) is not modelled"),
     ("uas", "sata-ssd: the bridge to USB (UAS) is not modelled"),
     ("smr-hdd", "hdd: the zones of a shingled disk and its cache for random writes are not modelled"),
@@ -117,6 +138,11 @@ mod tests {
         assert_eq!(resolved("null"), Some("null"));
         assert_eq!(resolved("hdd"), Some("hgst-he10-8tb"));
         assert_eq!(resolved("NVMe"), Some("samsung-980pro-1tb"));
+        for name in ["WDC WD40EFRX-68N32N0", "ST4000DM004-2CV104", "HGST HUS726060ALE610", "TOSHIBA MG08ACA16TE"] {
+            assert_eq!(resolved(name), Some("hgst-he10-8tb"), "{name}");
+        }
+        // An SSD of a maker of disks, and what only looks like one.
+        assert_eq!(["WDC WDS500G2B0A", "TOSHIBA THNSNJ256", "st1", "STORE"].map(resolved), [None; 4]);
         for name in ["Samsung 980 PRO", "samsung_980PRO_1tb"] {
             assert_eq!(resolved(name), Some("samsung-980pro-1tb"), "{name}");
         }

@@ -21,7 +21,6 @@ use crate::conform::bench::baseline::DecisionCandidate;
 use crate::conform::bench::{Bench, bio_of};
 use crate::conform::consistency::Consistent;
 use crate::conform::kernel_of;
-use crate::conform::plugs::unplugged;
 use crate::conform::score::ReplayOutcome;
 use clock::{PlugClocks, TickPhase};
 
@@ -53,7 +52,7 @@ pub fn replay(recording: &Consistent<'_>) -> ReplayOutcome {
 pub fn replay_with_lines(recording: &Consistent<'_>) -> (ReplayOutcome, Vec<LineDifference>) {
     let trace = recording.trace();
     let mut replay = BfqReplay::new(recording);
-    for step in schedule(trace, &replay.pid_of, &replay.unplugged) {
+    for step in schedule(trace, &replay.pid_of, &replay.running_clock) {
         replay.step(&step);
     }
     let recorded: Vec<(u64, ComparedLine)> = trace
@@ -92,9 +91,9 @@ enum PolicyEvent<'a> {
 fn schedule<'a>(
     trace: &'a Trace,
     pid_of: &HashMap<RqNumber, u32>,
-    unplugged: &HashSet<BioNumber>,
+    running_clock: &HashSet<BioNumber>,
 ) -> Vec<PolicyNotification<'a>> {
-    let mut clocks = PlugClocks::new(unplugged);
+    let mut clocks = PlugClocks::new(running_clock);
     let mut steps = Vec::new();
     let mut completed = 0;
     for (index, event) in trace.events.iter().enumerate() {
@@ -109,7 +108,7 @@ fn schedule<'a>(
                 });
                 (event.t.0, event.t.0)
             }
-            EventKind::Insert(insert) if unplugged.contains(&insert.bio) => {
+            EventKind::Insert(insert) if running_clock.contains(&insert.bio) => {
                 (event.t.0, event.t.0 + INSERTION_TO_CLOCK_NS)
             }
             // An interrupt may be recorded during a dispatch whose decision was already made.
@@ -160,8 +159,8 @@ struct BfqReplay<'a> {
     allocated: Vec<(u32, Submitted)>,
     /// The cgroup that a bio is charged to, if the recording shows it.
     cgroup_of: HashMap<BioNumber, CgroupId>,
-    /// Bios submitted outside of any plug.
-    unplugged: HashSet<BioNumber>,
+    /// Bios whose requests see the running clock.
+    running_clock: HashSet<BioNumber>,
     /// The request of the last merge, or the first one inserted since that request left.
     last_merged: Option<RqNumber>,
     lines: Vec<ComparedLine>,
@@ -213,7 +212,7 @@ impl<'a> BfqReplay<'a> {
             pid_of,
             allocated: Vec::new(),
             cgroup_of,
-            unplugged: unplugged(trace),
+            running_clock: clock::with_running_clock(trace),
             last_merged: None,
             lines: Vec::new(),
         };
@@ -298,7 +297,7 @@ impl<'a> BfqReplay<'a> {
             return;
         }
         let arrived_at = self.bench.now.at;
-        if self.unplugged.contains(&insert.bio) {
+        if self.running_clock.contains(&insert.bio) {
             self.bench.now.at = Instant(arrived_at.0.saturating_sub(QUEUE_CREATION_LEAD_NS));
         }
         self.notify_arrival(number);

@@ -1,5 +1,8 @@
 //! Conformance: replays recordings of real kernels (`iosched-trace/1`) and compares every decision.
 //!
+//! Used by: the program `hoistway-evidence`.
+//! Tests: `crates/evidence/src/conform/kyber/tests.rs`, `crates/evidence/tests/bfq.rs`, `crates/evidence/tests/consistency.rs`.
+//!
 //! A recording shows which requests a scheduler holds, each call of its dispatch, and what it returned. The replay creates
 //! the scheduler under test from the recording's header, feeds it the same events and lets it dispatch at the same points. After each decision it continues from the *kernel's* decision, so that one difference does not cause
 //! others.

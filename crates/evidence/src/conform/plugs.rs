@@ -7,8 +7,7 @@ use hoistway_trace::iosched::{BioNumber, EventKind, Insert, Io, Issue, Trace};
 
 use crate::conform::kernel_of;
 
-/// Bios submitted without a plug. They exist only since 7.2: before, such a bio had its own plug or, up to 6.9, was
-/// handled as if it had one.
+/// Bios submitted without a plug. None of 6.10 to 7.1, where such a bio has its own.
 ///
 /// A request is plugged if a plug of its task is open when the request is allocated, or is opened for it before the
 /// task's next allocation (BL-33).
@@ -20,7 +19,7 @@ pub(crate) fn unplugged(trace: &Trace) -> HashSet<BioNumber> {
     }
     let generation = kernel_of(&trace.header).generation();
     let (mut tasks, mut unplugged): (HashMap<Option<u32>, TaskPlug>, HashSet<BioNumber>) = Default::default();
-    if generation.unplugged_runs_inline || !generation.plug_stops_clock {
+    if generation.unplugged_runs_inline {
         return unplugged;
     }
     for event in &trace.events {

@@ -1,5 +1,8 @@
 //! Published measurements of I/O schedulers compared with simulations, cell by cell.
 //!
+//! Used by: the program `hoistway-evidence`.
+//! Tests: `crates/evidence/src/reproduction/` (in its files), `crates/evidence/tests/evidence/techniques.rs`.
+//!
 //! A cell that a device or host was calibrated with is marked and never judged, because its fit is no evidence. All others
 //! are predictions. If one is outside its tolerance, the table's story explains what is probably missing.
 //!

@@ -82,6 +82,8 @@ fields! {
     ContentionOptions, "techniques",            "--techniques",       "techniques";
     TimedWrites,     "writes",                "--at",               "at";
     IoMax,           "io_max",                "--io-max",           "io_max";
+    IoCost,          "io_cost",               "--io-cost",          "io_cost";
+    IoWeight,        "io_weight",             "--io-weight",        "io_weight";
     IoPrioClass,     "io_prio_class",         "--io-prio-class",    "io_prio_class";
     RuntimeNs,       "runtime_ns",            "--runtime",          "runtime";
     RampNs,          "ramp_ns",               "--ramp",             "ramp";

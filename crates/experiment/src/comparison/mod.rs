@@ -82,6 +82,13 @@ pub struct Comparison {
     pub writes: Vec<QueueWrite>,
     /// `io.max` of cgroups that the load names, on every device.
     pub io_max: Vec<CgroupFile>,
+    /// Writes to `io.cost.qos` and `io.cost.model` of the devices: settings, after the name of one of the load's files if they are
+    /// for that one alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub io_cost: Vec<String>,
+    /// `io.weight` of cgroups that the load names, on every device; matters with `io_cost`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub io_weight: Vec<CgroupFile>,
     /// `io.prio.class` of cgroups that the load names.
     pub io_prio_class: Vec<CgroupFile>,
     /// Replaces the runtime of every process, ns.
@@ -142,6 +149,8 @@ impl Default for Comparison {
             techniques: None,
             writes: Vec::new(),
             io_max: Vec::new(),
+            io_cost: Vec::new(),
+            io_weight: Vec::new(),
             io_prio_class: Vec::new(),
             runtime_ns: None,
             ramp_ns: None,
@@ -330,9 +339,9 @@ pub struct QueueFile {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vary {
-    /// A compared scheduler, or `queue` for files of `queue/`, which are varied for all schedulers.
+    /// A compared scheduler; `queue` for files of `queue/`, or `io.cost` for its settings, which are varied for all schedulers.
     pub of: String,
-    /// The tunable or the file.
+    /// The tunable or the file; of `io.cost` `qos` or `model` with a key, such as `qos.max`.
     pub name: String,
     /// The texts to write, one per run.
     pub texts: Vec<String>,
@@ -341,6 +350,9 @@ pub struct Vary {
 impl Vary {
     /// Value of [`of`](Self::of) for a file of `queue/`.
     pub const QUEUE: &str = "queue";
+
+    /// Value of [`of`](Self::of) for a setting of io.cost.
+    pub const IO_COST: &str = "io.cost";
 }
 
 impl fmt::Display for Vary {

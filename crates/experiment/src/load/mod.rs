@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use hoistway_answer::FigureName;
 use hoistway_blk::ground::Nanos;
+use hoistway_fio::output::{FioOutput, Measured};
 use hoistway_fio::{Environment, JobFile};
 use hoistway_load::{LogSettings, Process};
 use hoistway_program::Change;
@@ -50,6 +51,24 @@ fn cannot_be_job_file(text: &str) -> bool {
     !has_sections && lines().next().is_some_and(|line| !is_option(line))
 }
 
+/// What fio measured in the run whose output is the load.
+fn origin(output: &FioOutput) -> String {
+    let row = |row: &Measured| {
+        let Measured { job, operation, iops, mean_ns, processes } = row;
+        let each = if *processes > 1 { format!(" in each of {processes} processes") } else { String::new() };
+        format!("{job} {iops:.0} {operation}s a second{each} of {:.3} ms", mean_ns / 1e6)
+    };
+    let rows: Vec<String> = output.measured.iter().map(row).collect();
+    let measured = if rows.is_empty() { "nothing".to_owned() } else { rows.join(", ") };
+    let assumed =
+        if output.assumed.is_empty() { String::new() } else { format!(" Not shown and assumed: {}.", output.assumed) };
+    format!(
+        "The jobs are those of the output of {}, which measured {measured}. Compare the row of the scheduler that it ran under: if that is \
+         far off, the model is not of that device.{assumed}",
+        output.version
+    )
+}
+
 /// A job file that replays an I/O log.
 fn replay_of(log: &Path) -> String {
     let name = log.display().to_string().replace('\\', "\\\\").replace(':', "\\:");
@@ -67,6 +86,8 @@ pub(crate) struct Load {
     pub(crate) recorded: Option<Arc<Recorded>>,
     /// The summary that the load was derived from, if any.
     pub(crate) rates: Option<Rates>,
+    /// Where the load comes from, if not from a job file: sentences for the user.
+    pub(crate) notices: Vec<String>,
     /// Changes to the program that the recording suggests.
     pub(crate) changes: Vec<Change>,
     /// The scenario's page, if the load is a bundled scenario.
@@ -86,6 +107,7 @@ impl Load {
             text,
             recorded: None,
             rates: None,
+            notices: Vec::new(),
             changes: Vec::new(),
             page: None,
         };
@@ -125,7 +147,10 @@ impl Load {
                     .environment
                     .text(path, &format!("a fio job file or a recording of block I/O{scenario_hint}"))
                     .about(Field::Load)?;
-                if let Some(parsed) = summary::recognise(&text) {
+                if let Some(read) = hoistway_fio::output::read(&text) {
+                    let output = read.map_err(|problem| Error::new(Field::Load, format!("{name}: {problem}")))?;
+                    Load { notices: vec![origin(&output)], ..load_from_text(name, output.job_text) }
+                } else if let Some(parsed) = summary::recognise(&text) {
                     let summary = parsed.map_err(|error| Error::new(Field::Load, format!("{name}: {error}")))?;
                     let rates = Rates::of(options, &name, summary)?;
                     Load { rates: Some(rates.clone()), ..load_from_text(name, rates.job_text()) }
@@ -134,7 +159,7 @@ impl Load {
                 } else if cannot_be_job_file(&text) {
                     let problem = format!(
                         "{name}: neither a fio job file (it has no [section]) nor a recording in a known format (expected blktrace or vSCSI records, text of \
-                         blkparse, ftrace, trace-cmd, perf or biosnoop, an I/O log of fio, output of iostat -x, or a table with {})",
+                         blkparse, ftrace, trace-cmd, perf or biosnoop, an I/O log of fio, its output, output of iostat -x, or a table with {})",
                         options.given(Field::Columns, "COLUMNS")
                     );
                     return Err(Error::new(Field::Load, problem));
@@ -179,6 +204,7 @@ impl Load {
         let parsed = JobFile::parse(&self.text, &self.name, &environment);
         let mut file = parsed.map_err(|error| Fault::from(error).of(Field::Load))?;
         file.notices.extend(self.rates.iter().flat_map(Rates::notices));
+        file.notices.extend(self.notices.iter().cloned());
         let ramp = time(options, Field::RampNs, options.comparison.ramp_ns)?;
         for process in &mut file.load.processes {
             process.schedule.ramp = ramp.unwrap_or(process.schedule.ramp);

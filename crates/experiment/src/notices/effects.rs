@@ -13,6 +13,7 @@ use crate::comparison::Comparison;
 use crate::comparison::QueueFile;
 use crate::comparison::environment::Options;
 use crate::comparison::fields::Field;
+use crate::notices::io_cost;
 
 /// A group of job options that only a scheduler can honour.
 struct OptionGroup {
@@ -80,7 +81,11 @@ pub(crate) fn notices(
     schedulers: &[String],
     queue: &QueueSettings,
 ) -> Vec<String> {
-    let ignored = OPTION_GROUPS.iter().filter_map(|group| group_notice(options, group, workload, schedulers, queue));
+    // With io.cost groups have shares under every scheduler.
+    let has_shares = io_cost::is_on(options, queue);
+    let is_of_shares = |group: &OptionGroup| matches!(group.options, "cgroup_weight" | "cgroup");
+    let groups = OPTION_GROUPS.iter().filter(|group| !(has_shares && is_of_shares(group)));
+    let ignored = groups.filter_map(|group| group_notice(options, group, workload, schedulers, queue));
     ignored.chain(page_cache_notice(options, workload)).collect()
 }
 

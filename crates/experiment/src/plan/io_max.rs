@@ -19,14 +19,8 @@ pub(crate) fn limits(options: &Options<'_>, workload: &Load) -> Result<Vec<(Stri
             Err(options.refuse(Field::IoMax, format_args!("{:?}", format!("{cgroup} {text}")), problem))
         };
         let cgroup = cgroup.trim_matches('/');
-        let paths = workload.processes.iter().filter_map(|process| process.standing.cgroup.as_deref());
-        let is_within = |path: &str| {
-            let path = path.trim_matches('/');
-            path == cgroup || path.strip_prefix(cgroup).is_some_and(|rest| rest.starts_with('/'))
-        };
-        if cgroup.is_empty() || !paths.clone().any(is_within) {
-            let known = join_cgroups(paths.collect());
-            return refuse(format!("no job is in cgroup \"{cgroup}\" (the job file names: {known})"));
+        if let Err(problem) = check_cgroup(workload, cgroup) {
+            return refuse(problem);
         }
         let mut limit =
             limits.iter().find(|(other, _)| other == cgroup).map_or_else(IoMax::default, |(_, limit)| *limit);
@@ -39,6 +33,20 @@ pub(crate) fn limits(options: &Options<'_>, workload: &Load) -> Result<Vec<(Stri
         limits.push((cgroup.to_owned(), limit));
     }
     Ok(limits)
+}
+
+/// Checks that a job is in a cgroup or below it.
+pub(crate) fn check_cgroup(workload: &Load, cgroup: &str) -> Result<(), String> {
+    let paths = workload.processes.iter().filter_map(|process| process.standing.cgroup.as_deref());
+    let is_within = |path: &str| {
+        let path = path.trim_matches('/');
+        path == cgroup || path.strip_prefix(cgroup).is_some_and(|rest| rest.starts_with('/'))
+    };
+    if cgroup.is_empty() || !paths.clone().any(is_within) {
+        let known = join_cgroups(paths.collect());
+        return Err(format!("no job is in cgroup \"{cgroup}\" (the job file names: {known})"));
+    }
+    Ok(())
 }
 
 /// Lists cgroups, each once.

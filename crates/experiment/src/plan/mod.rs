@@ -1,8 +1,12 @@
 //! A checked comparison, ready to run.
+//!
+//! Used by: `tune`, `run`, `outcome`, `sweep`; crates `hoistway`, `real`, `evidence`.
+//! Tests: `crates/experiment/src/plan/repeats.rs`, `crates/experiment/src/plan/window.rs`, `crates/experiment/tests/verdicts.rs`.
 
 pub(crate) mod devices;
 pub(crate) mod guests;
 pub(crate) mod host;
+pub(crate) mod io_cost;
 pub(crate) mod io_max;
 pub(crate) mod io_prio_class;
 pub(crate) mod queue_files;

@@ -21,12 +21,12 @@ use crate::comparison::{Devices, Profile, Vary};
 use crate::load::job_facts::JobFacts;
 use crate::load::rates::Rates;
 use crate::load::{self, Load};
-use crate::notices::{calibrated, effects, stable_merge};
+use crate::notices::{calibrated, effects, io_cost as io_cost_notices, stable_merge};
 use crate::plan::queue_files::FileWrite;
 use crate::plan::schedulers::{self, DefaultScheduler};
 use crate::plan::tunables::{self, Settings};
 use crate::plan::variants::{self, Bench, Varied, number_or_text};
-use crate::plan::{devices, guests, host, io_max, io_prio_class, queue_files, queues, writes};
+use crate::plan::{devices, guests, host, io_cost, io_max, io_prio_class, queue_files, queues, writes};
 
 /// A kernel on a host with devices.
 #[derive(Debug)]
@@ -130,6 +130,8 @@ impl Setup {
         queues::check_shared_tags(options, &queue, &devices, &schedulers)?;
         queue_files::add(options, &mut queue)?;
         queue.io_max = io_max::limits(options, &workload)?;
+        queue.io_cost = io_cost::of_disks(options, &workload, &devices, in_guests)?;
+        queue.io_weight = io_cost::weights(options, &workload)?;
         queue.io_prio_class = io_prio_class::classes(options, &workload, kernel)?;
         let config = queue.config(&first.shape());
         notices.extend(queue_files::validate_settings(options, &queue, &config, &schedulers)?);
@@ -186,6 +188,7 @@ impl Setup {
         notices.extend(schedulers::legacy_notice(all, queue));
         notices.extend(schedulers::outside_linux_notices(all, queue));
         notices.extend(effects::notices(options, workload, process_schedulers, queue));
+        notices.extend(io_cost_notices::notices(options, workload, queue));
         notices.extend(io_prio_class::notice(options, process_schedulers, queue));
         notices.extend(queues::polling_notice(options, workload, queue, schedulers));
         notices.extend(stable_merge::notice(workload, process_schedulers, self.kernel.kernel));

@@ -14,6 +14,7 @@ use crate::comparison::error::{About as _, Error};
 use crate::comparison::fields::Field;
 use crate::comparison::{Tunable, Vary};
 use crate::nearest;
+use crate::plan::io_cost;
 use crate::plan::queue_files::{self, FileWrite};
 use crate::plan::schedulers::queue_under;
 use crate::plan::tunables::{self, Settings};
@@ -86,10 +87,15 @@ impl Varied {
         let mut knobs = Vec::with_capacity(requested.len());
         for (index, vary) in requested.iter().enumerate() {
             bench.check(vary, &requested[..index])?;
-            let validate_settings = if vary.of == Vary::QUEUE { Bench::file } else { Bench::tunable };
+            let validate_settings = match vary.of.as_str() {
+                Vary::QUEUE => Bench::file,
+                Vary::IO_COST => Bench::io_cost,
+                _ => Bench::tunable,
+            };
             let tried = vary.texts.iter().map(|text| validate_settings(bench, vary, text, notices));
             knobs.push(Knob { vary: vary.clone(), values: tried.collect::<Result<_, _>>()? });
         }
+        bench.check_rates(&knobs)?;
         Ok(Varied(knobs))
     }
 
@@ -126,8 +132,13 @@ impl Varied {
 }
 
 impl Knob {
+    /// Whether it is varied for all schedulers.
+    fn is_of_all(&self) -> bool {
+        matches!(self.vary.of.as_str(), Vary::QUEUE | Vary::IO_COST)
+    }
+
     fn applies_to(&self, schedulers: &[&str]) -> bool {
-        self.vary.of == Vary::QUEUE || schedulers.contains(&&*self.vary.of)
+        self.is_of_all() || schedulers.contains(&&*self.vary.of)
     }
 
     /// A setting with a value of this knob. The host's scheduler comes first in `schedulers`.
@@ -135,7 +146,10 @@ impl Knob {
         let Vary { of, name, .. } = &self.vary;
         let mut setting = setting.clone();
         let is_file = of == Vary::QUEUE;
-        if is_file {
+        if of == Vary::IO_COST {
+            // It was tried out before.
+            let _ = io_cost::vary(&mut Arc::make_mut(&mut setting.queue).io_cost, name, text);
+        } else if is_file {
             let queue = Arc::make_mut(&mut setting.queue);
             match text.parse() {
                 Ok(requests) if name == "nr_requests" => queue.nr_requests = Some(requests),
@@ -145,9 +159,10 @@ impl Knob {
             setting.tunables.push(Tunable { scheduler: of.clone(), name: name.clone(), text: text.to_owned() });
         }
         // Of two schedulers, both may have a tunable of this name.
-        let knob = if is_file || schedulers.len() == 1 { name.clone() } else { self.vary.knob() };
+        let is_known_by_name = is_file || (schedulers.len() == 1 && of != Vary::IO_COST);
+        let knob = if is_known_by_name { name.clone() } else { self.vary.knob() };
         setting.values.insert(knob, number_or_text(text));
-        let default_scheduler = if is_file { schedulers[0] } else { of };
+        let default_scheduler = if self.is_of_all() { schedulers[0] } else { of };
         setting.is_default &= tried.default_under.iter().any(|known| known == default_scheduler);
         setting
     }
@@ -174,7 +189,7 @@ impl Bench<'_> {
             return refuse("expected some values, such as mq-deadline.fifo_batch=1,4,16".to_owned());
         }
         let known = self.queue.schedulers.find(&vary.of).is_some();
-        if vary.of != Vary::QUEUE && !self.schedulers.contains(&vary.of) {
+        if !matches!(vary.of.as_str(), Vary::QUEUE | Vary::IO_COST) && !self.schedulers.contains(&vary.of) {
             let (hint, compared) = (nearest::hint(&vary.of, self.queue.schedulers.names()), self.schedulers.join(", "));
             let problem = if known { "is not among the compared schedulers" } else { "is not a scheduler" };
             return refuse(format!("{} {problem} ({hint}expected queue, or one of {compared})", vary.of));
@@ -213,6 +228,34 @@ impl Bench<'_> {
             default_under: is_default_value.then(|| vary.of.clone()).into_iter().collect(),
             ..TrialResult::default()
         })
+    }
+
+    /// Checks each combination of the bounds of io.cost's rate: each value alone may be valid, but not together with another one.
+    fn check_rates(&self, knobs: &[Knob]) -> Result<(), Error> {
+        let bound = |name: &str| knobs.iter().find(|knob| knob.vary.of == Vary::IO_COST && knob.vary.name == name);
+        let (Some(low), Some(high)) = (bound("qos.min"), bound("qos.max")) else { return Ok(()) };
+        for (min, max) in low.vary.texts.iter().flat_map(|min| high.vary.texts.iter().map(move |max| (min, max))) {
+            // In the order in which they were given, as they are set.
+            let mut settings = [(low, min), (high, max)];
+            settings.sort_by_key(|(knob, _)| knobs.iter().position(|other| std::ptr::eq(other, *knob)));
+            let mut disks = self.queue.io_cost.clone();
+            for (knob, text) in settings {
+                io_cost::vary(&mut disks, &knob.vary.name, text).map_err(|problem| {
+                    let given = format!("{}={min} with {}={max}", low.vary.knob(), high.vary.knob());
+                    self.options.refuse(Field::Vary, given, problem)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries a value of a setting of io.cost out.
+    fn io_cost(&self, vary: &Vary, text: &str, _: &mut Vec<String>) -> Result<TrialResult, Error> {
+        let mut disks = self.queue.io_cost.clone();
+        io_cost::vary(&mut disks, &vary.name, text)
+            .map_err(|problem| self.options.refuse(Field::Vary, format_args!("{}={text}", vary.knob()), problem))?;
+        let default_under = if disks == self.queue.io_cost { self.host_schedulers.to_vec() } else { Vec::new() };
+        Ok(TrialResult { default_under, ..TrialResult::default() })
     }
 
     /// Tries a value of a file out under every scheduler of the host. A value that only some schedulers reject is left out for

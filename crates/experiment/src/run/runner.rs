@@ -2,7 +2,7 @@
 
 use hoistway_answer::document::{Front, JobSummary, LockSummary, Run, RunVariant, cpu_us_per_io};
 use hoistway_load::Load;
-use hoistway_measure::{DiskSummary, PageCacheSummary, ProcessResult};
+use hoistway_measure::{DiskSummary, IoCostSummary, PageCacheSummary, ProcessResult};
 use hoistway_sim::Fate;
 use serde_json::{Map, Value};
 
@@ -84,6 +84,8 @@ pub struct RunMeasurements {
     pub locks: Option<LockSummary>,
     /// The use of the page cache, if a job used it.
     pub page_cache: Option<PageCacheSummary>,
+    /// What `io.cost` did on each device that has it.
+    pub io_cost: Vec<IoCostSummary>,
     /// Whether it was cancelled before its end.
     pub is_partial: bool,
     /// Writes to `queue/` that were refused.
@@ -109,6 +111,7 @@ impl PlannedRun {
             wall_seconds,
             locks,
             page_cache,
+            io_cost,
             is_partial,
             refused,
             fates,
@@ -134,6 +137,7 @@ impl PlannedRun {
             locks,
             disks,
             page_cache,
+            io_cost,
             excerpt: None,
         };
         let label = run.variant.label.as_str();

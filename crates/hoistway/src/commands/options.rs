@@ -100,6 +100,16 @@ pub(crate) struct SimulatedHostOptions {
     /// Limit a cgroup of the job file on every device, as a write to io.max does. May be given several times.
     #[arg(long, value_name = "CGROUP KEY=N...")]
     pub(crate) io_max: Vec<String>,
+    /// Turn io.cost on for every device, or for the one named first, as writes to io.cost.qos and io.cost.model do: "enable=1
+    /// rpct=95 rlat=5000 min=50 max=150 model=linear rbps=N rseqiops=N rrandiops=N wbps=N wseqiops=N wrandiops=N". Without a
+    /// model: that of the drive, if it is one of the SSDs by model. Weights: --io-weight, or cgroup_weight of jobs. May be given
+    /// several times.
+    #[arg(long, value_name = "[DEV] KEY=VALUE...")]
+    pub(crate) io_cost: Vec<String>,
+    /// Set the weight of a cgroup of the job file for --io-cost, 1 to 10000, as a write to io.weight does. May be given several
+    /// times.
+    #[arg(long, value_name = "CGROUP N")]
+    pub(crate) io_weight: Vec<String>,
     /// Set the I/O priority policy of a cgroup of the job file, as a write to io.prio.class does: no-change, promote-to-rt,
     /// restrict-to-be, idle, or none-to-rt, the older name of promote-to-rt. May be given several times.
     #[arg(long, value_name = "CGROUP CLASS")]

@@ -44,7 +44,13 @@ const EVIDENCE: [(&str, &str); 3] = [
 
 /// Adds the subcommands of these programs to those of `hoistway`, for help, completions and manual pages.
 pub(crate) fn with_program_commands(command: clap::Command) -> clap::Command {
-    EVIDENCE.iter().fold(ServeCommand::augment_subcommands(command), |command, (name, about)| {
+    // Adding the subcommands of a program replaces what the command says of itself.
+    let (about, long_about) = (command.get_about().cloned(), command.get_long_about().cloned());
+    let mut command = ServeCommand::augment_subcommands(command);
+    if let (Some(about), Some(long_about)) = (about, long_about) {
+        command = command.about(about).long_about(long_about);
+    }
+    EVIDENCE.iter().fold(command, |command, (name, about)| {
         let arguments = Arg::new("arguments")
             .value_name("ARGUMENTS")
             .num_args(0..)

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::support::{printed, refused};
+use crate::support::{hoistway, printed, refused};
 
 const SHORT: [&str; 7] =
     ["compare", "--runtime", "300ms", "--schedulers", "mq-deadline,kyber", "--focus", "mixed:read:p99"];
@@ -48,4 +48,34 @@ fn advice_refuses_an_invalid_device_and_detects_a_misplaced_load() {
     for load in ["database", "mine.fio"] {
         refused(folder.path(), &["compare", "--advice", load], &["put the load before --advice"]);
     }
+}
+
+#[test]
+fn advice_to_change_io_cost_has_lines_that_write_it_and_that_undo_it_and_apply_refuses_it() {
+    let folder = tempdir().unwrap();
+    let load =
+        ["compare", "etcd-beside-pods", "--runtime", "1s", "--ramp", "100ms", "--schedulers", "none", "--repeat", "3"];
+    let cost = ["--io-cost", "enable=0 rpct=0 wpct=95 wlat=2000 min=10", "--vary", "io.cost.qos.enable=0,1"];
+    let json = printed(&[&load[..], &cost, &["--format", "json", "--advice", "nvme1n1"]].concat());
+    let document: Value = serde_json::from_str(&json).unwrap();
+    let advice = &document["advice"][0];
+    assert_eq!(advice["decision"], "change", "{advice}");
+    let lines = |key: &str| -> Vec<&str> {
+        advice[key].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect()
+    };
+    let now = lines("now");
+    assert!(now.contains(&"echo 800 > /sys/fs/cgroup/kubepods/etcd/io.weight"), "{now:?}");
+    assert!(now.contains(
+        &"echo \"$(cat /sys/block/nvme1n1/dev) enable=1 ctrl=user rpct=0.00 rlat=75000 wpct=95.00 wlat=2000 min=10.00 max=150.00\" > \
+          /sys/fs/cgroup/io.cost.qos"
+    ), "{now:?}");
+    assert!(now.iter().any(|line| line.contains(" model=linear rbps=2549000000 ") && line.ends_with("/io.cost.model")));
+    assert_eq!(lines("back")[0], "echo \"$(cat /sys/block/nvme1n1/dev) enable=0\" > /sys/fs/cgroup/io.cost.qos");
+    assert!(advice["rule"].is_null(), "no file of the queue changes: {advice}");
+    fs::write(folder.path().join("verdict.json"), json).unwrap();
+    let apply =
+        hoistway().current_dir(folder.path()).args(["apply", "verdict.json", "--device", "sda"]).output().unwrap();
+    let complaint = String::from_utf8(apply.stderr).unwrap();
+    assert_eq!(apply.status.code(), Some(2), "{complaint}");
+    assert!(complaint.contains("other settings of io.cost") && complaint.contains("--advice"), "{complaint}");
 }

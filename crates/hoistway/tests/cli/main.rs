@@ -38,6 +38,7 @@ mod report;
 mod run;
 mod scenarios;
 mod schedulers;
+mod self_replay;
 mod server;
 mod shells;
 mod small_points;

@@ -318,6 +318,18 @@ fn a_cgroup_limit_needs_a_group_of_the_job_file_and_a_valid_value() {
     }
 }
 
+#[test]
+fn settings_of_io_cost_are_refused_with_their_position() {
+    for (option, text, words) in [
+        ("--io-cost", "enable=1 rpct=101", "\"rpct=101\" at character 10"),
+        ("--io-cost", "enable=1", "does not hold rbps"),
+        ("--io-weight", "pods", "expected a cgroup and its weight"),
+        ("--vary", "io.cost.qos.max=5", "no device has io.cost"),
+    ] {
+        compare_refused(&[option, text], &[option, words]);
+    }
+}
+
 // --- repeats, formats and queues ---
 
 #[test]

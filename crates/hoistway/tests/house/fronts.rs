@@ -121,10 +121,10 @@ impl<'a> Library<'a> {
         Library { root, name: name.to_owned(), uses: modules.uses(), files }
     }
 
-    /// The fronts of this library: their modules and files.
-    pub(crate) fn fronts(&self) -> impl Iterator<Item = (&ModulePath, &str)> {
+    /// The modules of this library that are fronts.
+    pub(crate) fn fronts(&self) -> impl Iterator<Item = &ModulePath> {
         let is_front = |path: &ModulePath, file: &str| path.len() < 2 || file.ends_with("/mod.rs");
-        self.files.iter().filter(move |(path, (file, _))| is_front(path, file)).map(|(path, (file, _))| (path, &**file))
+        self.files.iter().filter(move |(path, (file, _))| is_front(path, file)).map(|(path, _)| path)
     }
 
     /// The texts of a module and of those inside it.

@@ -143,10 +143,6 @@ fn a_test_that_is_named_and_does_not_exist_is_found() {
     assert_eq!(faults::missing(table, exists), ["a: is_no_test", "c: no test"]);
 }
 
-/// Modules whose first lines do not name users and tests yet.
-const WITHOUT_A_FRONT: [&str; 4] =
-    ["crates/cgroup/", "crates/evidence/", "crates/experiment/src/plan/", "crates/sim/src/throttling.rs"];
-
 #[test]
 fn first_lines_of_modules_name_users_and_tests_that_exist() {
     let root = crates().join("..").canonicalize().unwrap();
@@ -154,14 +150,8 @@ fn first_lines_of_modules_name_users_and_tests_that_exist() {
     let (mut wrong, mut seen) = (Vec::new(), 0);
     for (name, modules) in LIBRARIES.iter() {
         let library = fronts::Library::read(&root, name, modules);
-        for (module, file) in library.fronts() {
-            let errors = library.errors(module, &mut sources);
-            let is_listed = WITHOUT_A_FRONT.iter().any(|listed| file.starts_with(listed));
-            match (is_listed, errors.is_empty()) {
-                (true, true) => wrong.push(format!("{file}: is right, and listed as without a front")),
-                (true, false) => {}
-                (false, _) => wrong.extend(errors),
-            }
+        for module in library.fronts() {
+            wrong.extend(library.errors(module, &mut sources));
             seen += 1;
         }
     }

@@ -85,7 +85,11 @@ impl Page<'_> {
 fn is_leading_caution(caution: &Caution) -> bool {
     !matches!(
         caution,
-        Caution::Module { .. } | Caution::MayBeRenumbered | Caution::Boot { .. } | Caution::HeldBefore { .. }
+        Caution::Module { .. }
+            | Caution::MayBeRenumbered
+            | Caution::Boot { .. }
+            | Caution::HeldBefore { .. }
+            | Caution::UntilBoot
     )
 }
 
@@ -152,6 +156,11 @@ fn caution_text(caution: &Caution, device: &str) -> String {
             "{device} may be another disk after the next boot. To bind the rule to this one put \
              ENV{{ID_SERIAL}}==\"...\" for KERNEL==\"{device}\"; udevadm info --query=property /dev/{device} shows the value."
         ),
+        Caution::UntilBoot => {
+            "The files of io.cost keep these lines until the next boot, and exist if the kernel was built with it. \
+                               The groups are those of the load, below /sys/fs/cgroup: put your own in their place."
+                .to_owned()
+        }
         Caution::HeldBefore { file } => format!("Note the value of {file} first, to restore it later."),
     }
 }

@@ -73,6 +73,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<OperationSummary>)>) -> Ru
         disks: Vec::new(),
         locks: None,
         page_cache: None,
+        io_cost: Vec::new(),
         jobs: jobs
             .map(|((name, processes, operations), job)| JobSummary {
                 name: name.to_owned(),

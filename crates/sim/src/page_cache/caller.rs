@@ -129,6 +129,9 @@ impl PageCache {
                 }
             }
             if task.current_disk.submitter.make_progress(queue, cx) == Submitted::Parked {
+                if let Some(throttling) = &mut throttling {
+                    throttling.tags_ran_out();
+                }
                 return PageCacheCall::Waits;
             }
         }

@@ -36,9 +36,12 @@ impl<P: Probe> Simulation<'_, P> {
         if may_wait && self.cpus.any_takes_interrupt(self.now) && self.interrupt_waits(disk, tag, setting) {
             return;
         }
-        let SimulatedDisk { queue, driver, section, is_used_by_tasks, interrupts, administration, .. } =
+        let SimulatedDisk { queue, driver, section, is_used_by_tasks, interrupts, administration, throttling, .. } =
             &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
+        if let Some(throttling) = throttling {
+            throttling.completed(self.now, &rq);
+        }
         let (restart, is_used_by_tasks, has_writes) =
             (driver.take_restart(), *is_used_by_tasks, administration.waits());
         let (interrupted, place) =

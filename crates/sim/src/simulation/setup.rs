@@ -53,9 +53,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
             );
             let cgroups = host_cgroups.as_ref().filter(|_| !disk.is_used_by_tasks).unwrap_or(&cgroups);
             cgroups.announce_to(&disk.queue, start, effects);
-            if let Some(throttle) = cgroups.throttle(&scenario.queue.io_max, start).filter(|_| disk.is_used_by_tasks) {
+            let io_max = cgroups.throttle(&scenario.queue.io_max, start).filter(|_| disk.is_used_by_tasks);
+            let io_cost = scenario.queue.io_cost.get(index as usize).copied().flatten();
+            let io_cost = io_cost.map(|settings| cgroups.io_cost(&settings, &scenario.queue.io_weight));
+            if io_max.is_some() || io_cost.is_some() {
                 let worker = Submitter::new(&disk.queue, Sleeper::Limits(index).waiter());
-                disk.throttling = Some(Box::new(Throttling::new(throttle, worker)));
+                disk.throttling = Some(Box::new(Throttling::new(io_max, io_cost, worker)));
             }
         }
         let tasks = tasks(scenario, spec, &cgroups, &disks)?;

@@ -61,7 +61,7 @@ impl Bfq {
         let busy = self.busy_queues();
         let raised_among_others =
             self.is_raised(q) && (self.raised_busy < busy || self.in_driver >= queue.dispatched + FOREIGN_IN_FLIGHT);
-        raised_among_others || self.is_asymmetric_for(q) || busy == 1
+        raised_among_others || self.is_asymmetric_for(q) || (busy == 1 && self.config.variant.lone_queue_kept)
     }
 
     /// Whether weights, classes or groups differ such that this queue would be at a disadvantage if all were treated

@@ -56,7 +56,8 @@ impl Bfq {
         let Some(served) = self.in_service else { return };
         let (raise, served_raise) = (self.entity(q).raise, self.entity(served).raise);
         let may = if self.config.variant.modern_preemption {
-            ((recovers && raise >= served_raise) || self.ranks_above(q, served) || !self.better_to_idle(served))
+            let unworthy = self.config.variant.unworthy_preempted && !self.better_to_idle(served);
+            ((recovers && raise >= served_raise) || self.ranks_above(q, served) || unworthy)
                 && self.hierarchy.next_differs_from_in_service()
         } else {
             recovers && served_raise < raise

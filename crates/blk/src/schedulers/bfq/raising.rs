@@ -54,7 +54,8 @@ impl Bfq {
         let idle_for_long = self.is_idle_for_long(q);
         let soft_rt = !queue.in_large_burst
             && queue.raising.soft_rt_next_start < self.now.tick
-            && (!variant.soft_rt_filters || (queue.dispatched == 0 && !queue.is_totally_seeky() && ordinary));
+            && (!variant.soft_rt_filters || (queue.dispatched == 0 && !queue.is_totally_seeky()))
+            && (ordinary || !variant.raise_needs_default_weight);
         let interactive = !queue.in_large_burst && idle_for_long && (ordinary || !variant.raise_needs_default_weight);
         let own = queue.owner.is_some() || self.contexts[context].queues[usize::from(queue.actuator)].stably_merged;
         let deserved =

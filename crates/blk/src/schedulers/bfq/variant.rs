@@ -36,6 +36,8 @@ pub struct BfqVariant {
     pub io_bound_by_window: bool,
     /// Preemption by recovery, class, weight, and of queues that are not idled for (BFQ-83).
     pub modern_preemption: bool,
+    /// Any arrival preempts a queue that is not worth waiting for (BFQ-83).
+    pub unworthy_preempted: bool,
     /// A recovery needs budget that is left (BFQ-81).
     pub recovery_needs_budget: bool,
     /// An empty queue that is preempted is kept if its guarantees need it (BFQ-50).
@@ -50,10 +52,13 @@ pub struct BfqVariant {
     pub speed_classes: bool,
     /// Raising ends after 120000 sectors (BFQ-97).
     pub raise_ends_by_service: bool,
-    /// Soft real time needs a default weight, nothing in flight, some locality (BFQ-92, BFQ-97).
+    /// Soft real time needs nothing in flight and some locality, and its next start outlives what is in flight (BFQ-92,
+    /// BFQ-95, BFQ-97).
     pub soft_rt_filters: bool,
     /// Only queues of default weight are raised (BFQ-92).
     pub raise_needs_default_weight: bool,
+    /// The only queue that has work is waited for (BFQ-74).
+    pub lone_queue_kept: bool,
     /// The idle timer of raised queues is at least 20 ms (BFQ-77).
     pub raised_timer_floor: bool,
     /// Tags are limited by kind (BFQ-114).
@@ -104,6 +109,7 @@ impl BfqVariant {
             rate_knows_flash: is_from(5, 10),
             io_bound_by_window: is_from(5, 13),
             modern_preemption: is_from(5, 3),
+            unworthy_preempted: is_from(5, 13),
             recovery_needs_budget: is_from(5, 3),
             preempted_empty_kept: is_from(5, 3),
             full_lookup: is_from(4, 14),
@@ -111,8 +117,9 @@ impl BfqVariant {
             interactive_raise_max_ms: if is_from(4, 18) { 25_000 } else { 13_000 },
             speed_classes: !is_from(4, 18),
             raise_ends_by_service: is_from(4, 16),
-            soft_rt_filters: is_from(5, 13),
+            soft_rt_filters: is_from(5, 10),
             raise_needs_default_weight: is_from(5, 13),
+            lone_queue_kept: is_from(5, 13),
             raised_timer_floor: is_from(5, 13),
             tag_limits: is_from(4, 16),
             share_limits: is_from(5, 17),

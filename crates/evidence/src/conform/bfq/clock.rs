@@ -6,6 +6,9 @@ use std::collections::{HashMap, HashSet};
 use hoistway_blk::ground::{Hz, Tick};
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, Trace};
 
+use crate::conform::kernel_of;
+use crate::conform::plugs::unplugged;
+
 /// A task has slept for a tag if the allocation comes this much later than the bio, ns; assumed.
 const TAG_SLEEP_NS: u64 = 100_000;
 /// Our first tick, so high that a scheduler created at tick 0 is no longer in its start-up phase.
@@ -51,6 +54,18 @@ impl TickPhase {
     }
 }
 
+/// Bios whose requests see the running clock: those without a plug, and before 6.9 all (BFQ-4).
+pub(super) fn with_running_clock(trace: &Trace) -> HashSet<BioNumber> {
+    if kernel_of(&trace.header).generation().plug_stops_clock {
+        return unplugged(trace);
+    }
+    let allocated = trace.events.iter().filter_map(|event| match &event.kind {
+        EventKind::Getrq { bio, .. } => Some(bio.bio),
+        _ => None,
+    });
+    allocated.collect()
+}
+
 /// The clock of a task under a plug.
 #[derive(Clone, Copy, Default)]
 struct PlugClock {
@@ -62,15 +77,15 @@ struct PlugClock {
 
 /// The clocks of all plugs.
 pub(super) struct PlugClocks<'a> {
-    /// Bios submitted outside of any plug.
-    unplugged: &'a HashSet<BioNumber>,
+    /// Bios whose requests see the running clock.
+    running: &'a HashSet<BioNumber>,
     by_task: HashMap<u32, PlugClock>,
     queued_at: HashMap<BioNumber, u64>,
 }
 
 impl<'a> PlugClocks<'a> {
-    pub fn new(unplugged: &'a HashSet<BioNumber>) -> Self {
-        PlugClocks { unplugged, by_task: HashMap::new(), queued_at: HashMap::new() }
+    pub fn new(running: &'a HashSet<BioNumber>) -> Self {
+        PlugClocks { running, by_task: HashMap::new(), queued_at: HashMap::new() }
     }
 
     /// The nanosecond clock at an event; must be called in the order of the file. `real_ns` is the time without a plug.
@@ -84,7 +99,7 @@ impl<'a> PlugClocks<'a> {
                 plug.reset_if_flushed();
             }
             EventKind::Plug => plug.reset_if_flushed(),
-            EventKind::Getrq { bio, .. } if self.unplugged.contains(&bio.bio) => *plug = PlugClock::default(),
+            EventKind::Getrq { bio, .. } if self.running.contains(&bio.bio) => *plug = PlugClock::default(),
             EventKind::Getrq { bio, .. } => {
                 plug.reset_if_flushed();
                 let slept = self.queued_at.get(&bio.bio).is_some_and(|&queued| t - queued > TAG_SLEEP_NS);

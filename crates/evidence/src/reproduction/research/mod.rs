@@ -1,5 +1,8 @@
 //! Tables of schedulers that Linux does not have: the setups of their papers, and a tournament of all schedulers.
 //!
+//! Used by: `reproduction`, `reproduction::low_latency`, `reproduction::cachyos`.
+//! Tests: `crates/evidence/src/reproduction/research/k2.rs`, `crates/evidence/src/reproduction/research/tournament.rs`.
+//!
 //! Modules: `k2`, `mqfq`, `d2fq`, `blk_switch`, `adios` (a table of claims each), `tournament` (every scheduler under the same loads).
 
 mod adios;

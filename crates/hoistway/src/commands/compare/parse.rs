@@ -67,6 +67,12 @@ pub(crate) fn common(
                 || format!("--io-max {text:?}: expected a cgroup and its limits, {}", limits::IO_MAX_EXAMPLE);
             cgroup_file(text).with_context(expected)
         })?,
+        io_cost: host_options.io_cost.clone(),
+        io_weight: parse_each(&host_options.io_weight, |text| {
+            let expected =
+                || format!("--io-weight {text:?}: expected a cgroup and its weight, {}", limits::IO_WEIGHT_EXAMPLE);
+            cgroup_file(text).with_context(expected)
+        })?,
         io_prio_class: parse_each(&host_options.io_prio_class, |text| {
             let expected =
                 || format!("--io-prio-class {text:?}: expected a cgroup and a class, such as \"backup idle\"");
@@ -193,8 +199,14 @@ pub(crate) fn devices(options: &[String]) -> Result<Vec<Devices>> {
     Ok(common.split(',').map(|name| Devices { common: Some(name.into()), files: files.clone() }).collect())
 }
 
+/// Splits the name of a setting: a scheduler, `queue` or `io.cost`, and the rest.
+fn split_key(key: &str) -> Option<(&str, &str)> {
+    let of_io_cost = key.strip_prefix(Vary::IO_COST).and_then(|rest| rest.strip_prefix('.'));
+    of_io_cost.map(|name| (Vary::IO_COST, name)).or_else(|| key.split_once('.'))
+}
+
 pub(crate) fn vary(text: &str) -> Result<Vary> {
-    let parsed = text.split_once('=').and_then(|(key, values)| Some((key.split_once('.')?, values)));
+    let parsed = text.split_once('=').and_then(|(key, values)| Some((split_key(key)?, values)));
     let Some(((owner, name), values)) = parsed.filter(|(_, values)| !values.split(',').any(str::is_empty)) else {
         bail!(
             "--vary {text}: expected SCHED.TUNABLE=V1,V2,... or queue.FILE=V1,V2,..., such as mq-deadline.fifo_batch=1,4,16 or \

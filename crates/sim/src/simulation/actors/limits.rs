@@ -1,7 +1,8 @@
-//! `io.max` limits in the event loop: throttled bios, and the worker that submits them when allowed.
+//! `io.max` and `io.cost` in the event loop: bios that wait, and the worker that submits them when allowed.
 
 use hoistway_blk::ground::{CpuId, Instant};
 use hoistway_blk::watch::Probe;
+use hoistway_measure::{IoCostGroup, IoCostSummary};
 
 use super::Simulation;
 use crate::disk::SimulatedDisk;
@@ -16,6 +17,14 @@ impl SimulatedDisk {
     pub(in super::super) fn throttles(&mut self, now: Instant, task: &mut Task) -> bool {
         let SimulatedDisk { queue, throttling: Some(throttling), .. } = self else { return false };
         throttling.throttles(now, queue, &mut task.current_disk.submitter)
+    }
+
+    /// A process sleeps because no tag is free.
+    #[cold]
+    pub(in super::super) fn tags_ran_out(&mut self) {
+        if let Some(throttling) = &mut self.throttling {
+            throttling.tags_ran_out();
+        }
     }
 }
 
@@ -40,6 +49,32 @@ impl<P: Probe> Simulation<'_, P> {
         if has_sent_all {
             self.schedule_release(disk);
         }
+    }
+
+    /// What `io.cost` did on each device that has it, until now.
+    pub(in super::super) fn io_cost_summaries(&self) -> Vec<IoCostSummary> {
+        let names = self.workload.files.iter();
+        let with_cost = self.disks.iter().zip(names).filter_map(|(disk, name)| {
+            let io_cost = disk.throttling.as_ref()?.io_cost.as_ref().filter(|io_cost| io_cost.qos().is_enabled)?;
+            let group = |(path, id): (&str, _)| {
+                let cost = io_cost.group_cost(self.now, id);
+                IoCostGroup {
+                    cgroup: path.to_owned(),
+                    weight: io_cost.weight(id),
+                    device_time_ms: cost.device_time.as_secs_f64() * 1e3,
+                    throttled_ms: cost.throttled.as_secs_f64() * 1e3,
+                    delayed: cost.delayed,
+                }
+            };
+            Some(IoCostSummary {
+                disk: name.clone(),
+                qos: io_cost.qos().to_string(),
+                model: io_cost.model().to_string(),
+                mean_rate_percent: f64::from(io_cost.mean_rate(self.now).0) / 100.0,
+                groups: self.cgroups.paths().map(group).collect(),
+            })
+        });
+        with_cost.collect()
     }
 
     /// Schedules the worker of a device's limits.

@@ -77,6 +77,9 @@ fn the_only_queue_with_work_needs_idling_but_not_without_a_process() {
     assert!(machine.bfq.idling_is_needed(q));
     machine.bfq.queues[q].process_refs = 0;
     assert!(!machine.bfq.idling_is_needed(q) && !machine.bfq.better_to_idle(q));
+    let variant = BfqVariant::of(Kernel::V5_10);
+    let (machine, q) = served_among(BfqConfig { variant, ..config(false) }, 0);
+    assert!(!machine.bfq.idling_is_needed(q), "before 5.13 it is not waited for");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::super::{BfqConfig, BfqGroup, BfqVariant};
 use super::machine::{Job, MS, Machine, config};
 use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::ground::ids::CgroupId;
+use crate::ground::kernel::Kernel;
 
 /// Flash without stable merging, which would join processes that start together.
 fn flash() -> BfqConfig {
@@ -128,6 +129,8 @@ fn a_higher_class_or_weight_preempts_and_an_equal_one_does_not_while_idling() {
         machine.set("slice_idle", 0);
     };
     assert!(preempts(equal(), 0, not_idled_for, job(0, be, 4)));
+    let of_5_10 = BfqConfig { variant: BfqVariant::of(Kernel::V5_10), ..equal() };
+    assert!(!preempts(of_5_10, 0, not_idled_for, job(0, be, 4)), "before 5.13 an equal one waits its turn");
 }
 
 #[test]

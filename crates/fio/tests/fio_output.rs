@@ -1,0 +1,46 @@
+//! The output of fio as a load: the job file in it is the one that ran.
+
+use std::fs;
+use std::process::Command;
+
+use hoistway_fio::{Environment, JobFile, output};
+
+use crate::fio_run;
+
+const JOBS: &str = "[global]\nsize=16m\nioengine=psync\nruntime=1\ntime_based\n\
+                    [a]\nrw=randread\nbs=4k\nnumjobs=2\nrate_iops=2000\n[b]\nrw=randrw\nbs=16k,64k\nrate_iops=500\n";
+
+#[test]
+fn the_job_file_in_the_output_of_fio_is_the_one_that_ran() {
+    if !fio_run::is_installed() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("jobs.fio"), JOBS).unwrap();
+    for format in ["json", "normal"] {
+        let run =
+            Command::new("fio").current_dir(&folder).args(["--output-format", format, "jobs.fio"]).output().unwrap();
+        let read = output::read(&String::from_utf8(run.stdout).unwrap()).unwrap().unwrap();
+        let parsed = JobFile::parse(&read.job_text, "output", &Environment::empty()).unwrap();
+        let processes = &parsed.load.processes;
+        let names: Vec<&str> = processes.iter().map(|process| &*process.name).collect();
+        assert_eq!(names, ["a", "a", "b"], "{format}: {}", read.job_text);
+        let rows: Vec<_> = read.measured.iter().map(|row| (&*row.job, row.operation, row.processes)).collect();
+        assert_eq!(rows, [("a", "read", 2), ("b", "read", 1), ("b", "write", 1)], "{format}");
+        assert!((read.measured[0].iops / 2000.0 - 1.0).abs() < 0.1, "{format}: {:?}", read.measured);
+        assert!(read.measured.iter().all(|row| row.mean_ns > 100.0), "{format}: {:?}", read.measured);
+        assert!(read.version.starts_with("fio-"));
+        assert_eq!(read.assumed.is_empty(), format == "json");
+    }
+}
+
+#[test]
+fn other_texts_are_not_taken_for_it_and_damaged_ones_are_named() {
+    for text in ["", "[a]\nrw=read\n", "{}", "{\"sysstat\": 1}", "a: (g=0)"] {
+        assert_eq!(output::read(text), None, "{text}");
+    }
+    let damaged = output::read("{\"fio version\": \"fio-3.33\", \"jobs\": [").unwrap().unwrap_err();
+    assert!(damaged.contains("damaged"), "{damaged}");
+    let empty = output::read("{\"fio version\": \"fio-3.33\"}").unwrap().unwrap_err();
+    assert!(empty.contains("no job"), "{empty}");
+}
