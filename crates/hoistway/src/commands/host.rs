@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR|GLOB", requires = "fleet")]
     since: Option<String>,
     /// Exit with status 3, and print the hosts, if this is true: high, medium, low, damaged or a finding, with >COUNT for more hosts than
-    /// that; kernel<RELEASE; or [CLASS:]FILE=VALUE for a file of queue/, with = != < <= > or >=. May be given several times.
+    /// that; kernel<RELEASE; or CLASS:FILE=VALUE or FILE=VALUE for a file of queue/, with = != < <= > or >=. May be given several times.
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<HostCondition>,
     /// The output format.
