@@ -96,9 +96,15 @@ fn has_words(name: &str, letters: &str) -> bool {
 
 /// For kinds of devices without a preset: the closest preset, and what it does not model.
 const NEAREST: [(&str, &str); 9] = [
-    ("virtio", "cloud-volume, or the model of the host's disk: a virtual disk is what the host makes of it"),
-    ("virtio-blk", "cloud-volume, or the model of the host's disk: a virtual disk is what the host makes of it"),
-    ("loop", "the model of the disk below the file: the loop driver is not modelled"),
+    (
+        "virtio",
+        "cloud-volume: a virtual disk is what its host makes of it, so the model of the host's disk may be nearer",
+    ),
+    (
+        "virtio-blk",
+        "cloud-volume: a virtual disk is what its host makes of it, so the model of the host's disk may be nearer",
+    ),
+    ("loop", "sata-ssd: the loop driver is not modelled, so take the model of the disk that holds the file"),
     ("usb-ssd", "sata-ssd: the bridge to USB (UAS) is not modelled"),
     ("uas", "sata-ssd: the bridge to USB (UAS) is not modelled"),
     ("smr-hdd", "hdd: the zones of a shingled disk and its cache for random writes are not modelled"),
