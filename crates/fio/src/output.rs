@@ -60,10 +60,10 @@ fn add(measured: &mut Vec<Measured>, job: &str, operation: &'static str, iops: f
         let iops = iops / f64::from(processes);
         return measured.push(Measured { job: job.to_owned(), operation, iops, mean_ns, processes });
     };
-    let (before, all) = (f64::from(row.processes), f64::from(row.processes + processes));
-    row.iops = (row.iops * before + iops) / all;
-    row.mean_ns = (row.mean_ns * before + mean_ns * f64::from(processes)) / all;
-    row.processes += processes;
+    let (before, now) = (f64::from(row.processes), f64::from(processes));
+    row.iops = (row.iops * before + iops) / (before + now);
+    row.mean_ns = (row.mean_ns * before + mean_ns * now) / (before + now);
+    row.processes = row.processes.saturating_add(processes);
 }
 
 fn of_json(document: &Value) -> Option<FioOutput> {
@@ -116,9 +116,10 @@ fn of_text(text: &str) -> Option<FioOutput> {
             trimmed.clone_into(&mut version);
         } else if let Some((name, rest)) = trimmed.split_once(": (groupid=") {
             name.clone_into(&mut job);
-            processes = rest.split_once("jobs=").and_then(|(_, rest)| leading(rest)).map_or(1, |jobs| jobs as u32);
+            processes =
+                rest.split_once("jobs=").and_then(|(_, rest)| leading(rest)).map_or(1, |jobs| (jobs as u32).max(1));
             if let Some(known) = jobs.iter_mut().find(|known| known.0 == job) {
-                known.2 += processes;
+                known.2 = known.2.saturating_add(processes);
             }
         } else if let Some((name, rest)) = trimmed.split_once(": IOPS=") {
             let Some(of) = ["read", "write", "trim"].into_iter().find(|of| *of == name) else { continue };

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use hoistway_fio::{Environment, JobFile, output};
+use proptest::prelude::*;
 
 use crate::fio_run;
 
@@ -43,4 +44,33 @@ fn other_texts_are_not_taken_for_it_and_damaged_ones_are_named() {
     assert!(damaged.contains("damaged"), "{damaged}");
     let empty = output::read("{\"fio version\": \"fio-3.33\"}").unwrap().unwrap_err();
     assert!(empty.contains("no job"), "{empty}");
+}
+
+/// Pieces of fio's output, and of what may stand between them.
+const PIECES: [&str; 14] = [
+    "a: (g=0): rw=read, bs=(R) 4096B-4096B, (W) 16.0KiB-64.0KiB, ioengine=psync, iodepth=1\n",
+    "a: (groupid=0, jobs=4294967295): err= 0\n",
+    "  read: IOPS=85.3k, BW=1MiB/s (1MB/s)(2MiB/1002msec)\n",
+    "     lat (usec): min=1, max=2, avg=3.5, stdev=1\n",
+    "fio-3.33\n",
+    "{\"fio version\": \"fio-3.33\", \"jobs\": [",
+    "{\"jobname\": \"a\", \"read\": {\"total_ios\": 1}}",
+    "]}",
+    "jobs=",
+    "avg=",
+    ": (g=",
+    "IOPS=",
+    "/",
+    "\u{e9}",
+];
+
+proptest! {
+    #[test]
+    fn no_text_ends_the_reader(pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..12), cut in 0..400_usize) {
+        let text: String = pieces.concat().chars().take(cut).collect();
+        if let Some(Ok(read)) = output::read(&text) {
+            prop_assert!(read.job_text.contains('['), "{}", read.job_text);
+            let _ = JobFile::parse(&read.job_text, "output", &Environment::empty());
+        }
+    }
 }
