@@ -18,8 +18,8 @@ pub(super) fn classes() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// The preset of `known` with this name, or that of a class, or the only one that contains this text as whole words, ignoring case and
-/// everything except letters and digits: `Samsung 980 PRO`. A part of a word does not count: `gp3` is a cloud volume and not the drive
-/// SHGP31.
+/// everything except letters and digits: `Samsung 980 PRO`; or else the only one that has all its words, in their order: `wd-sn580-1tb` is
+/// WD_Blue_SN580_1TB. A part of a word does not count: `gp3` is a cloud volume and not the drive SHGP31.
 pub(super) fn resolve(name: &str, known: &[&'static str]) -> Option<&'static str> {
     // An SSD that is not said to be an NVMe drive is one of SATA.
     let class = if name.eq_ignore_ascii_case("ssd") { "sata-ssd" } else { name };
@@ -39,8 +39,31 @@ pub(super) fn resolve(name: &str, known: &[&'static str]) -> Option<&'static str
         (Some(preset), ..) => Some(preset),
         (None, Some(only), None) => Some(only),
         (None, Some(_), Some(_)) => None,
-        (None, None, _) => of_series(name),
+        (None, None, _) => {
+            let words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+            let mut having = known.iter().copied().filter(|known| has_words_in_order(known, &words));
+            match (having.next(), having.next()) {
+                (Some(only), None) if words.len() >= 2 => Some(only),
+                _ => of_series(name),
+            }
+        }
     }
+}
+
+/// Whether a name has these words in their order, with others between; a word may be several of the name, joined.
+fn has_words_in_order(name: &str, words: &[&str]) -> bool {
+    let parts: Vec<String> =
+        name.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty()).map(str::to_lowercase).collect();
+    let mut first = 0;
+    words.iter().all(|word| {
+        let word = word.to_lowercase();
+        let end = (first..parts.len()).find_map(|from| {
+            let lengths = 1..=parts.len() - from;
+            lengths.into_iter().map(|length| from + length).find(|to| parts[from..*to].concat() == word)
+        });
+        first = end.unwrap_or(parts.len());
+        end.is_some()
+    })
 }
 
 /// Whether a model as the drive reports it, such as `Samsung SSD 980 PRO 1TB`, is that of a preset: all words of the preset's name are in it.
@@ -164,6 +187,10 @@ mod tests {
         assert_eq!(
             ["Samsung SSD 870 EVO 1TB", "Samsung SSD 980 PRO 1TB", "Samsung SSD 970 EVO Plus 2TB"].map(resolved),
             ["intel-s3520-1600gb", "samsung-980pro-1tb", "samsung-980pro-1tb"].map(Some)
+        );
+        assert_eq!(
+            ["samsung-990pro-2tb", "wd-sn580-1tb", "samsung 970 pro", "SSD PRO"].map(resolved),
+            [Some("Samsung_SSD_990_PRO_2TB"), Some("WD_Blue_SN580_1TB"), Some("Samsung_SSD_970_PRO_512GB"), None]
         );
         assert_eq!([resolved("Samsung SSD"), resolved("Samsung T7 SSD 512"), resolved("SSD 870 EVO")], [None; 3]);
         assert_eq!(
