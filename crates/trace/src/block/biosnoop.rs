@@ -1,4 +1,5 @@
-//! Output of BCC's biosnoop: one line per request, printed at its completion. The header names the columns.
+//! Output of BCC's biosnoop, and of iosnoop -ts of perf-tools: one line per request, printed at its completion. The header names the
+//! columns; biosnoop's are known without it.
 
 use hoistway_blk::bio::IoPriority;
 use rustc_hash::FxHashMap;
@@ -12,12 +13,14 @@ use super::text::{decimal, decimal_nanos, decimal_u32};
 
 /// Longest time that a request may have taken, ns.
 const WINDOW_NS: u64 = 60_000_000_000;
-/// Maximum columns after the disk.
-const COLUMNS_AFTER_DISK_MAX: usize = 8;
+/// Maximum columns after the task's name.
+const COLUMNS_MAX: usize = 10;
 
-/// A column after the disk.
+/// A column after the task's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Column {
+    Pid,
+    Disk,
     Direction,
     Sector,
     Bytes,
@@ -28,29 +31,62 @@ enum Column {
     Other,
 }
 
-/// The columns of a header; `None` if the line is not a header.
-fn parse_header(line: &[u8]) -> Option<Vec<Column>> {
-    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let has_fixed_columns = words.by_ref().take(4).eq([&b"TIME(s)"[..], b"COMM", b"PID", b"DISK"]);
-    let columns: Vec<Column> = words
-        .map(|word| match word {
-            b"T" => Column::Direction,
-            b"SECTOR" => Column::Sector,
-            b"BYTES" => Column::Bytes,
-            b"QUE(ms)" => Column::Queued,
-            b"LAT(ms)" => Column::Latency,
-            _ => Column::Other,
-        })
-        .collect();
-    let contains = |column: Column| columns.contains(&column);
-    let has_required_columns =
-        [Column::Direction, Column::Sector, Column::Bytes, Column::Latency].into_iter().all(contains);
-    (has_fixed_columns && has_required_columns && columns.len() <= COLUMNS_AFTER_DISK_MAX).then_some(columns)
+/// What the lines have: times, the task's name, which may contain blanks, and further columns.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Layout {
+    /// Number of times before the name; the last one is that of the completion.
+    times: usize,
+    columns: Vec<Column>,
+}
+
+impl Layout {
+    /// That of a header; `None` if the line is not one.
+    fn of_header(line: &[u8]) -> Option<Layout> {
+        let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+        let times = words.iter().position(|word| *word == b"COMM")?;
+        // The time of the start alone would do, but no tool prints that.
+        let ends = matches!(words[..times], [b"TIME(s)"] | [b"ENDs"] | [b"STARTs", b"ENDs"]);
+        let columns: Vec<Column> = words[times + 1..]
+            .iter()
+            .map(|word| match *word {
+                b"PID" => Column::Pid,
+                b"DISK" | b"DEV" => Column::Disk,
+                b"T" | b"TYPE" => Column::Direction,
+                b"SECTOR" | b"BLOCK" => Column::Sector,
+                b"BYTES" => Column::Bytes,
+                b"QUE(ms)" => Column::Queued,
+                b"LAT(ms)" | b"LATms" => Column::Latency,
+                _ => Column::Other,
+            })
+            .collect();
+        use Column::{Bytes, Direction, Disk, Latency, Pid, Sector};
+        let has_all = [Pid, Disk, Direction, Sector, Bytes, Latency].iter().all(|column| columns.contains(column));
+        (ends && has_all && columns.len() <= COLUMNS_MAX).then_some(Layout { times, columns })
+    }
+
+    /// Those of biosnoop, with and without -Q.
+    fn of_biosnoop() -> [Layout; 2] {
+        use Column::{Bytes, Direction, Disk, Latency, Pid, Queued, Sector};
+        [vec![Pid, Disk, Direction, Sector, Bytes, Queued, Latency], vec![Pid, Disk, Direction, Sector, Bytes, Latency]]
+            .map(|columns| Layout { times: 1, columns })
+    }
+
+    /// The one of biosnoop that a line has, if the header was cut off.
+    fn without_header(line: &[u8]) -> Option<Layout> {
+        Layout::of_biosnoop().into_iter().find(|layout| parse(layout, line).is_some())
+    }
 }
 
 /// Whether a line is such a header, for format detection.
 pub(crate) fn is_header(line: &[u8]) -> bool {
-    parse_header(line).is_some()
+    Layout::of_header(line).is_some()
+}
+
+/// Whether lines are biosnoop's without a header, for format detection.
+pub(crate) fn is_without_header<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
+    const LINES: usize = 20;
+    let mut lines = lines.filter(|line| !line.trim_ascii().is_empty()).take(LINES).peekable();
+    lines.peek().is_some() && lines.all(|line| Layout::without_header(line).is_some())
 }
 
 /// The request of a line.
@@ -66,12 +102,15 @@ struct Row<'a> {
     latency_ns: u64,
 }
 
-fn parse<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
-    let line = line.trim_ascii();
-    let end = line.iter().position(u8::is_ascii_whitespace)?;
-    let complete_ns = decimal_nanos(&line[..end])?;
+fn parse<'a>(layout: &Layout, line: &'a [u8]) -> Option<Row<'a>> {
+    let (mut rest, mut complete_ns) = (line, 0);
+    for _ in 0..layout.times {
+        rest = rest.trim_ascii();
+        let end = rest.iter().position(u8::is_ascii_whitespace)?;
+        complete_ns = decimal_nanos(&rest[..end])?;
+        rest = &rest[end..];
+    }
     // A task's name may contain blanks, so the other fields are split off from the right.
-    let mut rest = &line[end..];
     let mut take_last_word = || {
         rest = rest.trim_ascii_end();
         let blank = rest.iter().rposition(u8::is_ascii_whitespace)?;
@@ -91,12 +130,17 @@ fn parse<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
         latency_ns: 0,
     };
     let ns_from_ms = |word: &[u8]| decimal_nanos(word).map(|value| value / 1000);
-    for column in columns.iter().rev() {
+    for column in layout.columns.iter().rev() {
         let word = take_last_word()?;
         match column {
-            Column::Direction if word == b"W" => row.flags = Flags::WRITE,
-            Column::Direction if word == b"R" => {}
-            Column::Direction => return None,
+            Column::Pid => row.pid = if word == b"?" || word == b"-1" { 0 } else { decimal_u32(word)? },
+            Column::Disk => row.disk = word,
+            // One letter, or the letters of the request's flags.
+            Column::Direction => {
+                let is_known = word.iter().all(|letter| b"RWDFSMAN".contains(letter));
+                row.flags = Some(Flags::from_letters(word))
+                    .filter(|_| is_known && word.iter().any(|letter| b"RWD".contains(letter)))?;
+            }
             // An unknown sector is printed as -1.
             Column::Sector => row.sector = if word == b"-1" { 0 } else { decimal(word)? },
             Column::Bytes => row.bytes = decimal(word)?,
@@ -105,9 +149,6 @@ fn parse<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
             Column::Other => {}
         }
     }
-    row.disk = take_last_word()?;
-    let pid = take_last_word()?;
-    row.pid = if pid == b"?" || pid == b"-1" { 0 } else { decimal_u32(pid)? };
     row.task = rest.trim_ascii();
     Some(row)
 }
@@ -116,7 +157,7 @@ fn parse<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
 #[derive(Debug)]
 pub(crate) struct Biosnoop {
     input: Input,
-    columns: Vec<Column>,
+    layout: Option<Layout>,
     sorter: Sorter,
     disks: FxHashMap<Box<[u8]>, u32>,
     is_at_end: bool,
@@ -124,8 +165,8 @@ pub(crate) struct Biosnoop {
 
 impl Biosnoop {
     pub(crate) fn new(input: Input) -> Biosnoop {
-        let (columns, disks) = (Vec::new(), FxHashMap::default());
-        Biosnoop { input, columns, sorter: Sorter::new(WINDOW_NS), disks, is_at_end: false }
+        let (layout, disks) = (None, FxHashMap::default());
+        Biosnoop { input, layout, sorter: Sorter::new(WINDOW_NS), disks, is_at_end: false }
     }
 
     pub(crate) fn next(&mut self, names: &mut Names, losses: &mut Losses) -> Result<Option<Event>, ReadError> {
@@ -146,18 +187,21 @@ impl Biosnoop {
             self.is_at_end = true;
             return Ok(());
         };
-        if let Some(columns) = parse_header(line) {
-            if !self.columns.is_empty() {
+        if let Some(layout) = Layout::of_header(line) {
+            if self.layout.is_some() {
                 return Err(self.input.line_error("a second header", "one output of biosnoop in a file"));
             }
-            self.columns = columns;
+            self.layout = Some(layout);
             return Ok(());
         }
-        if self.columns.is_empty() || line.trim_ascii().is_empty() {
+        if self.layout.is_none() {
+            self.layout = Layout::without_header(line);
+        }
+        let Some(layout) = self.layout.as_ref().filter(|_| !line.trim_ascii().is_empty()) else {
             losses.foreign_lines += 1;
             return Ok(());
-        }
-        let Some(row) = parse(&self.columns, line) else {
+        };
+        let Some(row) = parse(layout, line) else {
             let message = format!("this is not a line of biosnoop: {}", quoted(line.trim_ascii()));
             return Err(self.input.line_error(message, "a line with the columns of its header"));
         };

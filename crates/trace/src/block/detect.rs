@@ -17,7 +17,7 @@ pub enum Format {
     Blkparse,
     /// Text of ftrace, trace-cmd or perf.
     TracefsText,
-    /// Output of BCC's biosnoop.
+    /// Output of BCC's biosnoop, or of iosnoop -ts.
     Biosnoop,
     /// Records of virtual SCSI disks.
     Vscsi,
@@ -81,7 +81,10 @@ pub fn candidates(head: &[u8]) -> Vec<Candidate> {
         candidates.push(candidate(Format::TracefsText, "lines of task, CPU, time and an event of the block layer"));
     }
     if any_line(biosnoop::is_header) {
-        candidates.push(candidate(Format::Biosnoop, "a header with biosnoop's columns"));
+        candidates.push(candidate(Format::Biosnoop, "a header with the columns of biosnoop or iosnoop -ts"));
+    }
+    if candidates.is_empty() && biosnoop::is_without_header(whole_lines(head)) {
+        candidates.push(candidate(Format::Biosnoop, "lines with biosnoop's columns"));
     }
     if candidates.is_empty() {
         let why = "the first lines have these columns";
@@ -144,6 +147,12 @@ pub(crate) fn describe_non_recording(head: &[u8]) -> Option<(&'static str, &'sta
         memchr::memmem::find(line, b", ").is_some() && fields().count() >= 4 && fields().all(is_number)
     };
     (is_log(first) && content_lines.next().is_none_or(is_log)).then_some(LOG)
+}
+
+/// The first lines, without one that the end of `head` cuts off.
+fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
+    let end = memchr::memrchr(b'\n', head).filter(|_| head.len() >= HEAD_BYTES).unwrap_or(head.len());
+    lines(&head[..end])
 }
 
 /// The first lines.

@@ -13,6 +13,10 @@ use super::error::{Position, ReadError};
 const GZIP: &[u8] = &[0x1f, 0x8b];
 /// How zstd data begins.
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// How text of some editors begins.
+const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
+/// Compressed formats that are not read: how they begin, and what reads them.
+const UNREAD: [(&[u8], &str); 3] = [(b"\xfd7zXZ\0", "xz"), (b"BZh", "bzip2"), (b"\x04\x22\x4d\x18", "lz4")];
 /// Bytes per read.
 const CHUNK_BYTES: usize = 256 << 10;
 /// Maximum length of a line, in bytes.
@@ -63,7 +67,15 @@ impl Input {
     /// If its beginning cannot be read.
     pub fn new(name: &str, reader: Box<dyn Read + Send>) -> Result<Input, ReadError> {
         let mut raw = Input::from_reader(name, reader);
-        let head = raw.fill(4)?;
+        let head = raw.fill(6)?;
+        if let Some((_, tool)) = UNREAD.into_iter().find(|(magic, _)| head.starts_with(magic)) {
+            let expected = format!("plain text, gzip or zstd, as of {tool} -dc {name} > PLAIN");
+            return Err(ReadError::file(name, format!("is compressed by {tool}, which is not read here"), expected));
+        }
+        if head.starts_with(BYTE_ORDER_MARK) {
+            raw.consume(BYTE_ORDER_MARK.len());
+            return Ok(raw);
+        }
         let (is_gzip, is_zstd) = (head.starts_with(GZIP), head.starts_with(ZSTD));
         if is_gzip {
             Ok(Input::from_reader(name, Box::new(MultiGzDecoder::new(raw))))

@@ -140,7 +140,7 @@ fn number_column((column, unit): (usize, &str), default_unit: &str) -> Result<Nu
     Ok(NumberColumn { column, unit })
 }
 
-/// Splits a line into fields, at commas if it has any, otherwise at blanks.
+/// Splits a line into fields: at semicolons if it has any, else at commas, else at blanks.
 fn split_fields<'a>(line: &'a [u8], fields: &mut [&'a [u8]; COLUMNS_MAX]) -> usize {
     let mut count = 0;
     let mut add = |field: &'a [u8]| {
@@ -149,16 +149,23 @@ fn split_fields<'a>(line: &'a [u8], fields: &mut [&'a [u8]; COLUMNS_MAX]) -> usi
             count += 1;
         }
     };
-    if line.contains(&b',') {
-        line.split(|letter| *letter == b',').for_each(&mut add);
+    if let Some(separator) = [b';', b','].into_iter().find(|separator| line.contains(separator)) {
+        line.split(|letter| *letter == separator).for_each(&mut add);
     } else {
         line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).for_each(&mut add);
     }
     count
 }
 
-/// Parses a number with or without decimals, and converts it from its unit.
+/// Parses a number with or without decimals, after a point or a comma, and converts it from its unit.
 fn value(text: &[u8], unit: u64) -> Option<u64> {
+    if let Some(comma) = memchr::memchr(b',', text) {
+        let whole = decimal(&text[..comma])?.checked_mul(unit)?;
+        let mut fraction = *b"0.000000000";
+        let digits = &text[comma + 1..];
+        fraction[2..].iter_mut().zip(digits).for_each(|(to, digit)| *to = *digit);
+        return whole.checked_add(value(&fraction, unit).filter(|_| digits.iter().all(u8::is_ascii_digit))?);
+    }
     if let Some(number) = decimal(text) {
         return number.checked_mul(unit);
     }
@@ -276,15 +283,19 @@ impl Table {
     }
 
     fn read_line(&mut self, losses: &mut Losses) -> Result<(), ReadError> {
+        let is_first = self.input.lines() == 0;
         let Some(line) = self.input.line()? else {
             self.is_at_end = true;
             return Ok(());
         };
         let line = line.trim_ascii();
         let Some(row) = parse(&self.columns, line) else {
-            let has_empty_field = line.split(|letter| *letter == b',').any(<[u8]>::is_empty);
+            let has_empty_field = line.split(|letter| *letter == b',' || *letter == b';').any(<[u8]>::is_empty);
+            // The names of the columns.
+            let is_header = is_first && !line.iter().any(u8::is_ascii_digit);
             if line.is_empty()
                 || has_empty_field
+                || is_header
                 || self.columns.header_line.is_some_and(|header_line| line == header_line.as_bytes())
             {
                 losses.foreign_lines += u64::from(has_empty_field);

@@ -1,12 +1,13 @@
 //! Summaries of disk I/O by tools such as iostat: rates, sizes and latencies, from which a load can be synthesised.
 //!
 //! Used by: crate `experiment`.
-//! Tests: below, `crates/trace/src/summary/diskstats.rs`, `crates/trace/src/summary/iostat.rs`.
+//! Tests: below, `crates/trace/src/summary/diskstats.rs`, `crates/trace/src/summary/iostat.rs`, `crates/trace/src/summary/sar.rs`.
 //!
 //! [`recognise`] detects the tool by the content, and reports outputs that lack figures that a load needs.
 
 mod diskstats;
 mod iostat;
+mod sar;
 
 use std::fmt;
 
@@ -130,7 +131,8 @@ pub const RECORDING_HINT: &str = "a recording, as of blktrace -d /dev/DISK -w 30
 /// If it is recognised, but a load cannot be synthesised from it.
 #[must_use]
 pub fn recognise(text: &str) -> Option<Result<Summary, Unusable>> {
-    if let Some(found) = iostat::recognise(text).or_else(|| diskstats::recognise(text)) {
+    if let Some(found) = iostat::recognise(text).or_else(|| sar::recognise(text)).or_else(|| diskstats::recognise(text))
+    {
         return Some(found);
     }
     let has_words = |words: &[&str]| {
@@ -140,6 +142,22 @@ pub fn recognise(text: &str) -> Option<Result<Summary, Unusable>> {
         |tool: &str, what: &str| Some(Err(Unusable::new(format!("this is output of {tool}: {what}"), RECORDING_HINT)));
     if has_words(&["PID", "kB_rd/s", "kB_wr/s"]) {
         refuse("pidstat -d", "it has bytes of each task, but neither sizes nor latencies of I/Os")
+    } else if has_words(&["swpd", "free", "bi", "bo"]) {
+        refuse("vmstat", "it has blocks a second of all disks, but neither sizes nor latencies of I/Os")
+    } else if text.lines().take(5).any(|line| line.trim_start().starts_with("Total DISK READ")) {
+        refuse("iotop", "it has bytes of each task, but neither sizes nor latencies of I/Os")
+    } else if text.lines().take(5).any(|line| line.contains("-dsk/")) {
+        refuse("dstat", "it has bytes a second, but neither sizes nor latencies of I/Os")
+    } else if text.lines().take(5).any(|line| line.starts_with("ATOP - ")) {
+        refuse("atop", "its lines of disks are rounded for a screen")
+    } else if text.lines().any(|line| line.starts_with("node_disk_")) {
+        refuse("Prometheus' node exporter", "it has counters since the machine started")
+    } else if has_words(&["COMM", "PID", "LAT(ms)"]) {
+        refuse("biosnoop.bt", "it has latencies, but neither sizes nor places of I/Os")
+    } else if has_words(&["COMM", "PID", "TYPE", "LATms"]) {
+        refuse("iosnoop without -ts", "it has no times")
+    } else if text.lines().next().is_some_and(|line| line.starts_with("==================== ")) {
+        refuse("btt", "it has times between events, but no I/Os")
     } else if text.lines().any(is_histogram_head) {
         refuse("biolatency", "it has latencies, but neither rates nor sizes of I/Os")
     } else if text.lines().next().is_some_and(is_priority) {
@@ -211,6 +229,14 @@ mod tests {
     #[test]
     fn outputs_without_rates_are_refused_with_what_they_lack() {
         for (text, word) in [
+            ("procs ---memory---\n r  b   swpd   free   buff  cache   si   so    bi    bo   in\n", "vmstat"),
+            ("Total DISK READ:         0.00 B/s | Total DISK WRITE:         0.00 B/s\n", "iotop"),
+            ("-dsk/total- -net/total-\n read  writ| recv  send\n", "dstat"),
+            ("ATOP - db1      2026/11/28  12:00:00       10s elapsed\n", "atop"),
+            ("# HELP x y\nnode_disk_reads_completed_total{device=\"sda\"} 100\n", "node exporter"),
+            ("Attaching 3 probes...\nTIME(ms)     DISK          COMM             PID    LAT(ms)\n", "biosnoop.bt"),
+            ("COMM         PID    TYPE DEV      BLOCK        BYTES     LATms\n", "iosnoop without -ts"),
+            ("==================== All Devices ====================\n", "btt"),
             ("     usecs               : count     distribution\n  0 -> 1 : 0 |  |\n", "biolatency"),
             ("12:00:00 UID PID kB_rd/s kB_wr/s kB_ccwr/s iodelay Command\n", "pidstat -d"),
             ("best-effort: prio 4\n", "ionice"),

@@ -100,6 +100,60 @@ fn biosnoop_has_requests_with_their_latencies() {
     assert_eq!((recording.names().get(22_177), events[0].sector), (Some("my own sync"), 1_142_400));
 }
 
+/// Of all events: action, time in nanoseconds, sector and bytes.
+fn events(text: &str) -> Vec<(Action, u64, u64, u32)> {
+    let mut recording = recording(text);
+    assert_eq!(*recording.format(), Format::Biosnoop);
+    let mut events = Vec::new();
+    while let Some(event) = recording.next_event().unwrap() {
+        events.push((event.action, event.time_ns, event.sector, event.bytes));
+    }
+    events
+}
+
+#[test]
+fn biosnoop_is_known_without_its_header_and_iosnoop_by_its_own() {
+    let rows = "0.000000    kworker/u72:1  13379  nvme1n1 W 1142400    4096      0.55\n\
+                0.000771    my own sync    22177  nvme1n1 R 41963894   3072      0.47\n";
+    let header = "TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  LAT(ms)\n";
+    assert_eq!(events(rows), events(&format!("{header}{rows}")));
+    let iosnoop = "Tracing block I/O. Ctrl-C to end\n\
+                   STARTs         ENDs           COMM         PID    TYPE DEV      BLOCK        BYTES     LATms\n\
+                   0.000000       0.000550       kworker/u72:1 13379 WS  259,1    1142400      4096       0.55\n\
+                   0.000301       0.001321       my own sync  22177  R    259,1    41963894     3072       0.47\n";
+    let times = |all: Vec<(Action, u64, u64, u32)>| {
+        let first = all[0].1;
+        all.into_iter()
+            .map(|(action, time_ns, sector, bytes)| (action, time_ns - first, sector, bytes))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(times(events(iosnoop)), times(events(rows)));
+}
+
+#[test]
+fn tables_may_have_semicolons_decimal_commas_a_header_and_a_byte_order_mark() {
+    let plain = "1.5,R,4096,8192\n2.25,W,0,512\n";
+    let with_all = "\u{feff}time;operation;offset;size\n1,5;R;4096;8192\n2,25;W;0;512\n";
+    let columns = Columns::parse("time=1:s,op=2:R/W,offset=3,size=4").unwrap();
+    let events = |text: &str| {
+        let input = Input::new("test", Box::new(Cursor::new(text.to_owned()))).unwrap();
+        let mut recording = Recording::table(input, &columns).unwrap();
+        std::iter::from_fn(|| recording.next_event().unwrap())
+            .map(|event| (event.time_ns, event.sector, event.bytes))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(events(plain), events(with_all));
+    assert_eq!(events(plain)[0], (1_500_000_000, 8, 8192));
+}
+
+#[test]
+fn formats_that_compress_and_are_not_read_are_refused_with_what_reads_them() {
+    for (head, tool) in [(&b"\xfd7zXZ\0\0\x04"[..], "xz"), (b"BZh91AY&SY", "bzip2")] {
+        let error = read(head).unwrap_err().to_string();
+        assert!(error.contains(&format!("is compressed by {tool}")) && error.contains("-dc test"), "{error}");
+    }
+}
+
 #[test]
 fn prose_between_lines_of_biosnoop_is_refused_with_its_line() {
     let text = "TIME(s)     COMM           PID    DISK    T SECTOR     BYTES   LAT(ms)\n\
