@@ -148,7 +148,9 @@ pub(crate) fn for_plan(
         baseline: comparison.baseline.clone(),
         focus: plan.load.focus(),
         focuses: comparison.focus.clone(),
-        smallest_effect: comparison.smallest_effect,
+        smallest_effect: comparison
+            .smallest_effect
+            .or_else(|| calibrated::smallest_effect(plan.setups.iter().flat_map(|setup| &setup.devices))),
         writes: written.iter().map(writes::write_text).collect(),
         doubts: Vec::new(),
     };
