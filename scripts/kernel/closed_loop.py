@@ -18,6 +18,8 @@ OPTIONS = {
     "tunables": ("", "tunables of the scheduler: name:value,name:value"),
     "wait_s": ("0", "wait before fio starts; gives other runs of the same load"),
     "trace": ("", "events to record, separated by commas: sched/sched_switch,block/block_getrq; blk: the first drive's block trace"),
+    "files": ("0", "1: ext4 on the first drive, mounted on /mnt; the files of the jobs are laid out before the run"),
+    "trace_clock": ("local", "clock of the trace"),
     "trace_from_s": ("1", "start of the trace, after the start of the run"),
     "trace_for_s": ("1", "length of the trace"),
 }
@@ -34,8 +36,13 @@ exec >/out/log 2>&1
 for module in $(cat /modules/order); do
     [ $module = null_blk ] || { insmod /modules/$module.ko; continue; }
     insmod /modules/null_blk.ko queue_mode=2 irqmode=2 gb=1 bs=512 nr_devices=$drives submit_queues=$hw_queues hw_queue_depth=$depth \\
-        completion_nsec=${completion_us}000 $([ $cache_mb = 0 ] || echo memory_backed=1 cache_size=$cache_mb)
+        completion_nsec=${completion_us}000 $([ $cache_mb$files = 00 ] || echo memory_backed=1) $([ $cache_mb = 0 ] || echo cache_size=$cache_mb)
 done
+if [ $files = 1 ]; then
+    mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 /dev/nullb0 && mount -t ext4 /dev/nullb0 /mnt || echo "BAD no file system"
+    fio --create_only=1 --output=/dev/null /job.fio || echo "BAD fio laid out no files"
+    sync; echo 3 >/proc/sys/vm/drop_caches
+fi
 for queue in /sys/block/nullb*/queue; do
     echo $scheduler >$queue/scheduler || echo "BAD no scheduler $scheduler"
     echo 0 >$queue/wbt_lat_usec
@@ -44,10 +51,13 @@ for queue in /sys/block/nullb*/queue; do
         echo ${tunable#*:} >$queue/iosched/${tunable%%:*} || echo "BAD tunable $tunable"
     done
 done
+for file in /sys/block/nullb0/queue/scheduler /sys/block/nullb0/queue/nr_requests /sys/block/nullb0/queue/wbt_lat_usec /sys/block/nullb0/queue/iosched/*; do
+    [ ! -f $file ] || echo "QUEUE $(case $file in */iosched/*) printf iosched. ;; esac)${file##*/}=$(cat $file)"
+done
 tracing=/sys/kernel/tracing
 sleep $wait_s
 if [ -n "$trace" ]; then
-    echo 0 >$tracing/tracing_on; echo 60000 >$tracing/buffer_size_kb
+    echo 0 >$tracing/tracing_on; echo 60000 >$tracing/buffer_size_kb; echo $trace_clock >$tracing/trace_clock
     for event in $(echo $trace | tr , ' '); do
         case $event in
             blk) echo blk >$tracing/current_tracer; echo 1 >/sys/block/nullb0/trace/enable ;;
@@ -64,7 +74,7 @@ for log in *.log; do [ ! -f $log ] || sed "s/^/$log, /" $log; done >/out/logs
 
 
 def run(kernel, job, options, limit_s=600):
-    """Runs a job file; returns fio's document, the logs of its jobs and the trace, as text."""
+    """Runs a job file; returns fio's document, what the guest said, the logs of the jobs and the trace, as text."""
     values = {name: str(options.get(name, default)) for name, (default, _) in OPTIONS.items()}
     for name, value in values.items():
         if not re.fullmatch(r"[\w:,./-]*", value):
@@ -72,7 +82,11 @@ def run(kernel, job, options, limit_s=600):
     files = guest.Initramfs()
     files.busybox(INIT)
     files.program("fio")
-    files.kernel_modules(kernel, recorder.MODULES)
+    modules = recorder.MODULES
+    if values["files"] == "1":
+        files.program("mkfs.ext4")
+        modules = [*modules, "ext4"]
+    files.kernel_modules(kernel, modules)
     files.add("job.fio", job)
     files.add("options", "".join(f"{name}='{value}'\n" for name, value in values.items()))
     sent, console = guest.boot(kernel, files.archive(), cpus=int(values["cpus"]), memory_mib=1500, limit_s=limit_s)
@@ -84,4 +98,4 @@ def run(kernel, job, options, limit_s=600):
         raise Failure(f"{'; '.join(bad)}; the guest said: {' | '.join(found['log'].splitlines()[-4:])}")
     document = found.get("document", "")
     # fio writes its warnings before the document.
-    return document[document.find("{") :], found.get("logs", ""), found.get("trace", "")
+    return document[document.find("{") :], found["log"], found.get("logs", ""), found.get("trace", "")

@@ -1,13 +1,30 @@
-"""The error that ends a script: one line, exit status 2."""
+"""What the scripts share: the error that ends one (one line, exit status 2), complete files, progress."""
 
 import argparse
 import os
 import signal
 import sys
+import time
 
 
 class Failure(Exception):
     """What is wrong, where, and what was expected, in one line."""
+
+
+class Progress:
+    """A line for each step, with the time to the end."""
+
+    def __init__(self, steps):
+        self.steps, self.done, self.worked, self.begin = steps, 0, 0, time.monotonic()
+
+    def step(self, what, worked=True):
+        self.done += 1
+        self.worked += worked
+        left = ""
+        if self.worked:
+            each = (time.monotonic() - self.begin) / self.worked
+            left = f", about {each * (self.steps - self.done) / 60:.0f} min left"
+        print(f"[{self.done}/{self.steps}{left}] {what}", flush=True)
 
 
 def seconds(text):

@@ -121,7 +121,7 @@ def run(cell, kernel, hoistway, folder, limit_s):
     if worked:
         names = {"scheduler": cell.scheduler, "cpus": cell.settings["cpus"], "hw_queues": cell.settings["hw_queues"]}
         names |= {"depth": cell.settings["hw_queue_depth"], "completion_us": cell.settings["completion_us"], "nr_requests": cell.nr_requests()}
-        text, _, _ = closed_loop.run(kernel, cell.job, names, limit_s)
+        text, _, _, _ = closed_loop.run(kernel, cell.job, names, limit_s)
         try:
             json.loads(text)
         except ValueError:
