@@ -6,5 +6,6 @@
 //! Tests: `crates/evidence/src/` (in its files), `crates/evidence/tests/`.
 
 pub mod conform;
+pub mod halves;
 pub mod replay_pairs;
 pub mod reproduction;

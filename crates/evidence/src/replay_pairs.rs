@@ -88,11 +88,12 @@ struct Figures {
     p99_us: f64,
 }
 
-/// Predicts each recording in a folder from every recording of the same program, including itself.
+/// Predicts each recording in a folder from every recording of the same program, including itself. Only programs whose names
+/// `is_wanted` takes are read.
 ///
 /// # Errors
 /// If a file is missing or invalid.
-pub fn predictions(folder: &Path) -> Result<Vec<Prediction>> {
+pub fn predictions(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Prediction>> {
     let mut all = Vec::new();
     let files: Vec<PathBuf> = fs::read_dir(folder)
         .with_context(|| folder.display().to_string())?
@@ -102,7 +103,7 @@ pub fn predictions(folder: &Path) -> Result<Vec<Prediction>> {
     if pairs.is_empty() {
         bail!("{}: has no recordings (expected files NAME.SCHEDULER.settings)", folder.display());
     }
-    for pair in pairs {
+    for pair in pairs.into_iter().filter(|pair| is_wanted(pair)) {
         let mut recordings = Vec::new();
         let mut schedulers: Vec<String> = files
             .iter()
@@ -144,14 +145,18 @@ impl RecordingWithQueue {
         };
         let needed = |key: &str| value(key).ok_or_else(|| anyhow!("{shown}: has no line {key}=..."));
         let device = needed("null_blk")?;
+        let word_of = |key: &str| device.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        // What the kernel gives a driver that sets none.
+        let max_sectors = word_of("max_sectors").unwrap_or("255");
         let of_device = |key: &str| -> Result<u64> {
-            let found = device.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
-            found.and_then(|text| text.parse().ok()).ok_or_else(|| anyhow!("{shown}: null_blk has no {key}=NUMBER"))
+            word_of(key)
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(|| anyhow!("{shown}: null_blk has no {key}=NUMBER"))
         };
         let toml = format!(
             "name = \"null_blk\"\ntitle = \"null_blk with a fixed time\"\nmodel = \"null\"\n[shape]\ncapacity_gb = {}\n\
              logical_block_bytes = 512\nphysical_block_bytes = 512\nhw_queues = {}\nqueue_depth = {}\nscsi = false\nrotational = false\n\
-             write_cache = false\nfua = false\nmax_sectors = 2560\nmax_segments = 128\n[null]\ndelay_ns = {}\n[calibration]\non = \"nothing\"\n\
+             write_cache = false\nfua = false\nmax_sectors = {max_sectors}\nmax_segments = 128\n[null]\ndelay_ns = {}\n[calibration]\non = \"nothing\"\n\
              valid_range = \"any load\"\n",
             of_device("size")? as f64 * 1_048_576.0 / 1e9,
             of_device("submit_queues")?,
@@ -176,16 +181,17 @@ impl RecordingWithQueue {
         let path = recording.into_iter().find(|path| path.exists()).ok_or_else(|| anyhow!("{base}: no recording"))?;
         let clock_hz = value("clock_hz").unwrap_or(CLOCK_HZ).parse().with_context(|| format!("{shown}: clock_hz"))?;
         let mut recording = Recording::open(&path)?.with_clock_hz(clock_hz);
-        let program = Program::infer(&mut recording, &path.display().to_string(), &Options::default())?;
+        // Streams are told apart by their order, so none is left out for its few I/Os.
+        let options = Options { ios_min: 1, ..Options::default() };
+        let program = Program::infer(&mut recording, &path.display().to_string(), &options)?;
         Ok(RecordingWithQueue { scheduler: scheduler.to_owned(), program, preset, queue, tunables })
     }
 
     /// The comparable streams, sorted by the names of their tasks and pid: a unique name, and the stream's index. What a stream does, by
     /// which jobs are named, may differ between recordings.
     fn streams(&self) -> Vec<(String, usize)> {
-        let mut streams: Vec<usize> = (0..self.program.streams.len())
-            .filter(|&stream| self.program.streams[stream].pid.is_some() && self.program.streams[stream].ios >= IOS_MIN)
-            .collect();
+        let mut streams: Vec<usize> =
+            (0..self.program.streams.len()).filter(|&stream| self.program.streams[stream].pid.is_some()).collect();
         streams
             .sort_by_key(|&stream| (self.program.streams[stream].task_name.clone(), self.program.streams[stream].pid));
         let mut named = Vec::new();
@@ -194,6 +200,7 @@ impl RecordingWithQueue {
             let before = streams[..at].iter().filter(|&&other| self.program.streams[other].task_name == *name).count();
             named.push((format!("{name} {}", before + 1), stream));
         }
+        named.retain(|(_, stream)| self.program.streams[*stream].ios >= IOS_MIN);
         named
     }
 

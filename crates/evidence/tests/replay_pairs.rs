@@ -5,7 +5,7 @@ use std::path::Path;
 use hoistway_evidence::replay_pairs::{Figure, Prediction, predictions};
 
 fn all() -> Vec<Prediction> {
-    predictions(&Path::new(env!("CARGO_MANIFEST_DIR")).join("replay-pairs")).unwrap()
+    predictions(&Path::new(env!("CARGO_MANIFEST_DIR")).join("replay-pairs"), |_| true).unwrap()
 }
 
 fn median_error(

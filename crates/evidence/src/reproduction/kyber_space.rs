@@ -3,10 +3,10 @@
 use serde::Deserialize;
 
 use super::cell::{Cell, Judgement, median};
-use super::halves::is_judged;
 use super::heatmaps::{DRIVE, on_study_host};
 use super::runs::{Setting, p99_us, run};
 use super::{Table, Unknown};
+use crate::halves::is_judged;
 use hoistway_experiment::{Comparison, Error, Tunable};
 
 pub(super) const KYBER_SPACE: Table = Table {

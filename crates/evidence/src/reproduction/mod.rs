@@ -7,7 +7,7 @@
 //! are predictions. If one is outside its tolerance, the table's story explains what is probably missing.
 //!
 //! Modules: `cell` (a figure), `document` (the result), `sensitivity` (changed unknown numbers), `runs` (running a published load),
-//! `repeats` (number of runs), `decisions` (quality of decisions), `watched` (the job that a source is about), `halves` (which rows judge), `known` (loads
+//! `repeats` (number of runs), `decisions` (quality of decisions), `watched` (the job that a source is about), `known` (loads
 //! whose right decision is known), and one for each source.
 
 mod cachyos;
@@ -18,7 +18,6 @@ mod dd;
 pub mod decisions;
 mod document;
 mod habr;
-mod halves;
 mod heatmaps;
 mod known;
 mod kyber_space;

@@ -4,11 +4,11 @@ use hoistway_measure::fio::DirectionStats;
 use serde::Deserialize;
 
 use super::cell::{Cell, Judgement};
-use super::halves::is_judged;
 use super::heatmaps::{DRIVE, SCHEDULERS, on_study_host};
 use super::prose::{eight_drives, variables_beside};
 use super::runs::{Setting, of_job, p99_us, run};
 use super::{Table, Unknown};
+use crate::halves::is_judged;
 use hoistway_experiment::{Comparison, Error};
 
 pub(super) const WRITERS: Table = Table {

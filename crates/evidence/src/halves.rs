@@ -1,10 +1,14 @@
 //! Which rows of a set of measurements a model may be fitted to.
 //!
+//! Used by: `reproduction`, `replay_pairs`.
+//! Tests: below.
+//!
 //! Half of the rows, by a hash of their names, are fitted and the others judge. The rule knows neither figures nor models, so nobody can
 //! choose.
 
 /// Whether the row with this name judges a model; if not, the model may be fitted to it.
-pub(super) fn is_judged(row: &str) -> bool {
+#[must_use]
+pub fn is_judged(row: &str) -> bool {
     // FNV-1a, of which one bit decides.
     let hash = row
         .bytes()
