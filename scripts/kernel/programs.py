@@ -7,7 +7,6 @@ import gzip
 import os
 import random
 import re
-import zlib
 
 from . import closed_loop, failure, scenarios
 from .failure import Failure
@@ -19,11 +18,6 @@ EVENTS = (
 )
 RUN_S = 3
 FILE_MIB = 24
-
-
-def half(name):
-    """Whether a program may be looked at to mend what is wrong, or only judges: by its name, before anybody looks."""
-    return "fitted" if zlib.crc32(name.encode()) & 1 else "judged"
 
 
 def closed(dice):

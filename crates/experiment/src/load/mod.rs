@@ -147,6 +147,8 @@ impl Load {
                     .environment
                     .text(path, &format!("a fio job file or a recording of block I/O{scenario_hint}"))
                     .about(Field::Load)?;
+                // Some editors begin a text with a byte order mark.
+                let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned);
                 if let Some(read) = hoistway_fio::output::read(&text) {
                     let output = read.map_err(|problem| Error::new(Field::Load, format!("{name}: {problem}")))?;
                     Load { notices: vec![origin(&output)], ..load_from_text(name, output.job_text) }

@@ -174,10 +174,22 @@ impl Rates {
                 model_ios: Some(summary.iops),
             })
         };
-        let rows: Vec<CheckedLatency> = flows(&self.disk).filter_map(row).collect();
+        let mut rows: Vec<CheckedLatency> = flows(&self.disk).filter_map(row).collect();
+        if self.disk.has_one_await {
+            rows = joined(&rows).into_iter().collect();
+        }
         let under = run.scheduler.clone();
         (!rows.is_empty()).then(|| DeviceCheck { setup, disk: self.disk.name.clone(), under, rows })
     }
+}
+
+/// The rows of all directions as one, with the mean of their I/Os; `None` if there is none.
+fn joined(rows: &[CheckedLatency]) -> Option<CheckedLatency> {
+    let ios: f64 = rows.iter().map(|row| row.ios).sum();
+    let model_ns = rows.iter().map(|row| row.ios * row.model_ns).sum::<f64>() / ios;
+    let names: Vec<&str> = rows.iter().map(|row| &*row.job).collect();
+    let model_ios = rows.iter().map(|row| row.model_ios).sum();
+    Some(CheckedLatency { job: names.join(" and "), ios, model_ns, model_ios, ..rows.first()?.clone() })
 }
 
 /// The directions that have I/Os, with their fio mode.

@@ -209,11 +209,27 @@ fn iostat_output_gets_a_verdict_on_the_device_that_it_fits_alone() {
 }
 
 #[test]
+fn the_model_is_checked_once_for_a_tool_with_one_latency_for_all() {
+    let folder = tempdir().unwrap();
+    let sar = "\u{feff}12:00:01 AM DEV tps rkB/s wkB/s areq-sz aqu-sz await %util\n\
+               12:10:01 AM sda 100.00 800.00 2400.00 32.00 1.00 44.00 80.00\n";
+    fs::write(folder.path().join("sar.txt"), sar).unwrap();
+    let arguments = ["compare", "sar.txt", "--device", "sata-ssd", "--format", "json", "--repeat", "1"];
+    let document: Value =
+        serde_json::from_str(&succeeded(hoistway().current_dir(folder.path()).args(arguments))).unwrap();
+    let rows = document["device_checks"][0]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!((&rows[0]["job"], &rows[0]["observed_ns"]), (&json!("reads and writes"), &json!(44e6)));
+    assert!((rows[0]["model_ios"].as_f64().unwrap() - 100.0).abs() < 15.0, "{rows:?}");
+}
+
+#[test]
 fn output_of_other_tools_is_refused_with_what_it_lacks() {
     let folder = tempdir().unwrap();
     for (text, words) in [
         ("best-effort: prio 4\n", "output of ionice: it has a priority, but no I/Os (expected a recording"),
         ("Device tps kB_read/s kB_wrtn/s\nsda 1 2 3\n", "iostat without -x"),
+        (" r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs\n", "output of vmstat"),
         ("   8  0 sda 100 0 1600 500 10 0 80 20 0 44 502\n", "line 1: this is /proc/diskstats without the time"),
         ("Device r/s rkB/s r_await\nsda 0.00 0.00 0.00\n", "no disk with I/O"),
         ("Device r/s rkB/s r_await\nsda x 0.00 0.00\n", "line 2: \"x\" is not a figure of iostat"),

@@ -81,7 +81,15 @@ fn read(text: &str) -> Result<Summary, Unusable> {
         });
         let flushes_per_second = difference(after.flushes, before.flushes) / seconds;
         let utilisation = Some(difference(after.busy_ms, before.busy_ms) / 1e3 / seconds);
-        Some(Disk { name: after.name.clone(), reads, writes, discards, flushes_per_second, utilisation })
+        Some(Disk {
+            name: after.name.clone(),
+            reads,
+            writes,
+            discards,
+            flushes_per_second,
+            utilisation,
+            has_one_await: false,
+        })
     };
     let disks = after.iter().filter_map(rates_of_disk).collect();
     Ok(Summary::new("/proc/diskstats", format!("{seconds:.0} s between the snapshots"), disks))

@@ -59,6 +59,7 @@ struct Sums {
     flushes: f64,
     /// In percent.
     utilisation: Option<f64>,
+    has_one_await: bool,
 }
 
 impl Sums {
@@ -78,6 +79,7 @@ impl Sums {
                 Field::WriteAwait => awaits[1] = value,
                 Field::DiscardAwait => awaits[2] = value,
                 Field::Await => {
+                    self.has_one_await = true;
                     awaits = awaits.map(|direction_await| if direction_await == 0.0 { value } else { direction_await })
                 }
             }
@@ -102,6 +104,7 @@ impl Sums {
             discards,
             flushes_per_second: self.flushes / reports,
             utilisation: self.utilisation.map(|percent| percent / reports / 100.0),
+            has_one_await: self.has_one_await,
         }
     }
 }

@@ -38,6 +38,8 @@ pub struct Disk {
     pub flushes_per_second: f64,
     /// Share of the time in which it had I/O, 0 to 1, if the tool says.
     pub utilisation: Option<f64>,
+    /// Whether the tool has one mean latency for all I/Os, which each direction repeats.
+    pub has_one_await: bool,
 }
 
 impl Disk {

@@ -52,7 +52,7 @@ impl Sums {
             await_ms: if self.ios > 0.0 { self.waited_ms / self.ios } else { 0.0 },
         });
         let utilisation = Some(self.utilisation / self.lines / 100.0);
-        Disk { name: self.name, reads, writes, discards, flushes_per_second: 0.0, utilisation }
+        Disk { name: self.name, reads, writes, discards, flushes_per_second: 0.0, utilisation, has_one_await: true }
     }
 }
 
