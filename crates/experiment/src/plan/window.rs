@@ -21,7 +21,8 @@ impl Window {
         for process in &workload.processes {
             let (schedule, volume) = (&process.schedule, &process.plan.pattern.volume);
             let has_condition = schedule.phase > 0 || schedule.wait_for.is_some() || schedule.ends.is_some();
-            let is_endless = volume.time_based && volume.number_ios == 0 && volume.io_size.is_none();
+            // A time-based job goes on after its io_size.
+            let is_endless = volume.time_based && volume.number_ios == 0;
             if process.plan.is_replay() || has_condition || !is_endless || process.steady_state.is_some() {
                 return None;
             }
@@ -103,8 +104,9 @@ mod tests {
     fn work_that_ends_and_jobs_that_follow_each_other_keep_the_measurement_of_fio() {
         let both = [(0, 0, 1000), (500, 0, 1000)];
         assert!(Window::of_all(&load(&both, ""), None).is_some());
-        for more in ["number_ios=10", "io_size=1m", "stonewall", "time_based=0"] {
+        for more in ["number_ios=10", "stonewall", "time_based=0"] {
             assert_eq!(Window::of_all(&load(&both, more), None), None, "{more}");
         }
+        assert!(Window::of_all(&load(&both, "io_size=1m"), None).is_some(), "it has no effect here");
     }
 }
