@@ -16,7 +16,8 @@ OPTIONS = {
     "cache_mb": ("0", "size of a volatile write cache; with one, flushes reach the device"),
     "nr_requests": ("", "not with none; empty: the default of the kernel"),
     "tunables": ("", "tunables of the scheduler: name:value,name:value"),
-    "wait_s": ("0", "wait before fio starts; gives other runs of the same load"),
+    # fio spins the end of each pause for as long as its trial sleeps took, and beside the rest of the boot these take milliseconds.
+    "wait_s": ("3", "wait before fio starts; gives other runs of the same load"),
     "trace": ("", "events to record, separated by commas: sched/sched_switch,block/block_getrq; blk: the first drive's block trace"),
     "files": ("0", "1: ext4 on the first drive, mounted on /mnt; the files of the jobs are laid out before the run"),
     "trace_clock": ("local", "clock of the trace"),
@@ -51,7 +52,8 @@ for queue in /sys/block/nullb*/queue; do
         echo ${tunable#*:} >$queue/iosched/${tunable%%:*} || echo "BAD tunable $tunable"
     done
 done
-for file in /sys/block/nullb0/queue/scheduler /sys/block/nullb0/queue/nr_requests /sys/block/nullb0/queue/wbt_lat_usec /sys/block/nullb0/queue/iosched/*; do
+queue=/sys/block/nullb0/queue
+for file in $queue/scheduler $queue/nr_requests $queue/wbt_lat_usec $queue/max_hw_sectors_kb $queue/iosched/*; do
     [ ! -f $file ] || echo "QUEUE $(case $file in */iosched/*) printf iosched. ;; esac)${file##*/}=$(cat $file)"
 done
 tracing=/sys/kernel/tracing

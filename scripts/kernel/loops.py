@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import random
+import re
 import subprocess
 import zlib
 import tempfile
@@ -86,12 +87,15 @@ def figures(jobs):
     return {key: [sum(values) / len(values) for values in zip(*clones)] for key, clones in sums.items()}
 
 
-def ours(cell, kernel, hoistway):
+def ours(cell, kernel, hoistway, max_sectors_kb):
     """The same figures, simulated: those of all seeds, sorted."""
     with open(os.path.join(cell.data, "null.device.toml")) as file:
         device = file.read()
     for name in ("hw_queues", "hw_queue_depth", "completion_us"):
         device = device.replace(f"@{name}@", cell.settings[name])
+    # What this kernel gives a driver that sets none, of which sysfs rounds 255 sectors down.
+    max_sectors = 255 if max_sectors_kb == 127 else 2 * max_sectors_kb
+    device = re.sub(r"(?m)^max_sectors = .*$", f"max_sectors = {max_sectors}", device)
     with tempfile.TemporaryDirectory(prefix="hoistway-loop-") as work:
         preset = os.path.join(work, "null.device.toml")
         with open(preset, "w") as file:
@@ -121,15 +125,17 @@ def run(cell, kernel, hoistway, folder, limit_s):
     if worked:
         names = {"scheduler": cell.scheduler, "cpus": cell.settings["cpus"], "hw_queues": cell.settings["hw_queues"]}
         names |= {"depth": cell.settings["hw_queue_depth"], "completion_us": cell.settings["completion_us"], "nr_requests": cell.nr_requests()}
-        text, _, _, _ = closed_loop.run(kernel, cell.job, names, limit_s)
+        text, log, _, _ = closed_loop.run(kernel, cell.job, names, limit_s)
         try:
-            json.loads(text)
+            document = json.loads(text)
         except ValueError:
             raise Failure(f"fio's document is not whole: it ends with {text[-40:]!r}") from None
-        failure.write(kept, text)
+        document["max_sectors_kb"] = int(re.search(r"(?m)^QUEUE max_hw_sectors_kb=(\d+)$", log)[1])
+        failure.write(kept, json.dumps(document))
     with open(kept) as file:
-        kernels = figures(json.load(file)["jobs"])
-    simulated = ours(cell, kernel, hoistway)
+        document = json.load(file)
+    kernels = figures(document["jobs"])
+    simulated = ours(cell, kernel, hoistway, document["max_sectors_kb"])
     rows = []
     for (job, direction), (iops, mean) in sorted(kernels.items()):
         our_iops, our_mean = simulated.get((job, direction), ([0], [0]))

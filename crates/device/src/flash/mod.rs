@@ -5,7 +5,7 @@
 //!
 //! 1. **Submission queues** ([`arbiter`]): the drive works on a limited number of commands; others wait there.
 //! 2. **Front end**: one serial stage that every command occupies for the time of its data transfer.
-//! 3. **Reads** are split into pieces and wait at the dies that hold them.
+//! 3. **Reads** are split into pieces and wait at the dies that hold them. Where they follow each other the drive reads ahead ([`ahead`]).
 //! 4. **Write buffer** ([`writes`], [`buffer`]): a write is acknowledged when it is in the buffer; a full buffer makes
 //!    writes wait, first come, first served. Waiting writes still count as commands that the drive works on.
 //! 5. **Dies**: the buffer is drained in programs. A die serves reads and programs first come, first served; a program
@@ -22,6 +22,7 @@
 //!
 //! The mechanisms were found by fitting the published tables (habr NVMe, ICPE'24); the presets contain the numbers.
 
+mod ahead;
 mod arbiter;
 mod buffer;
 mod collection;
@@ -41,6 +42,7 @@ use hoistway_blk::request::QueueClass;
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 use crate::random::{Random, from_us};
 
+use ahead::ReadAhead;
 use arbiter::Arbiter;
 use buffer::WriteBuffer;
 use dies::Dies;
@@ -69,6 +71,7 @@ pub struct Flash {
     acknowledge: Nanos,
     large_piece: Nanos,
     piece_sectors: u64,
+    ahead: Option<ReadAhead>,
     flush: Nanos,
     discard: Nanos,
     arbiter: Arbiter,
@@ -149,6 +152,9 @@ impl Flash {
             acknowledge: from_us(parameters.acknowledge_us),
             large_piece: from_us(parameters.large_read_us),
             piece_sectors: u64::from(parameters.read_piece_kib) * 2,
+            ahead: parameters
+                .read_ahead_kib
+                .map(|kib| ReadAhead::new(u64::from(kib / parameters.read_piece_kib.max(1)))),
             flush: from_us(parameters.flush_us),
             discard: from_us(parameters.discard_us),
             arbiter: Arbiter::new(shape.hw_queues, parameters.arbitration.as_ref()),
@@ -259,14 +265,15 @@ impl Flash {
     #[inline]
     fn read(&mut self, at: Instant, command: &Command) -> Instant {
         let (first, sectors) = (command.sector.0, u64::from(command.sectors.max(1)));
-        let pieces = first / self.piece_sectors..=(first + sectors - 1) / self.piece_sectors;
+        let end = first + sectors;
+        let (first_piece, last_piece) = (first / self.piece_sectors, (end - 1) / self.piece_sectors);
         let extra = if command.sectors > INCLUDED_SECTORS { self.large_piece } else { Nanos::ZERO };
         let may_suspend = self.write_through_bytes.is_none() || !self.buffer.is_full();
-        let mut done = at;
-        for piece in pieces {
-            done = done.max(self.dies.read(piece, at, extra, may_suspend, &mut self.random));
+        let mut flash = |piece| self.dies.read(piece, at, extra, may_suspend, &mut self.random);
+        match &mut self.ahead {
+            Some(ahead) => ahead.read((first, end), (first_piece, last_piece), at, flash),
+            None => (first_piece..=last_piece).fold(at, |done, piece| done.max(flash(piece))),
         }
-        done
     }
 
     /// A command leaves the drive at `at`; if it is a write, its sectors do.

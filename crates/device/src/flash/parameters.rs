@@ -41,6 +41,9 @@ pub struct FlashParameters {
     pub read_piece_kib: u32,
     /// Additional die time for each piece of a read of more than 4 KiB, us.
     pub large_read_us: f64,
+    /// How far the drive reads ahead where reads follow each other, kibibytes (1024 bytes), at most 64 pieces. Without it it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_ahead_kib: Option<u32>,
     /// Size of the write buffer, kibibytes (1024 bytes).
     pub buffer_kib: u32,
     /// Data that a die programs at a time, kibibytes (1024 bytes).

@@ -177,6 +177,7 @@ const FLASH: &[Key] = &[
     key("read_jitter_percent", PERCENT),
     key("read_piece_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
     key("large_read_us", TIME_US),
+    optional("read_ahead_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
     key("buffer_kib", Kind::Whole(4, 1 << 30, "kibibytes (1024 bytes)")),
     key("program_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
     key("program_us", Kind::Number(0.001, 1e7, "microseconds")),
