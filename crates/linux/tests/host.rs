@@ -148,6 +148,20 @@ fn bfq_on_paths_is_found_and_request_based_multipath_is_no_finding() {
     assert!(device("sdb").tunables.iter().any(|tunable| tunable.file == "iosched/low_latency" && tunable.changed));
 }
 
+/// bfq's and cfq's defaults that are whole ticks depend on how many a second the kernel has, which no file says.
+#[test]
+fn an_eighth_of_a_second_is_the_default_in_whole_ticks_of_any_kernel() {
+    let folder = folder_of("multipath");
+    let file = folder.path().join("sys/block/sdb/queue/iosched/timeout_sync");
+    for (value, is_changed) in [("120", false), ("123", false), ("124", false), ("125", false), ("200", true)] {
+        std::fs::write(&file, value).unwrap();
+        let host = host_of(folder.path());
+        let device = host.devices.iter().find(|device| device.name == "sdb").unwrap();
+        let tunable = device.tunables.iter().find(|tunable| tunable.file == "iosched/timeout_sync").unwrap();
+        assert_eq!((&*tunable.value, tunable.changed), (value, is_changed), "{tunable:?}");
+    }
+}
+
 #[test]
 fn devices_are_accepted_by_kernel_name_path_partition_or_mapper_name() {
     let all = host("desktop");

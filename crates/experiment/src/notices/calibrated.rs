@@ -8,8 +8,8 @@ use hoistway_blk::ground::Nanos;
 use hoistway_device::{CalibratedRange, Parameters, Preset};
 use hoistway_load::{Load, Process};
 
-/// The smallest effect that is a reason to change on a device whose model was not measured under loads of this kind. Of 24 changes that
-/// such a model of a drive advised for gains of 2 to 10 %, 5 gained 2 % on the calibrated model of the same drive; of 26 for more, 16 did.
+/// The smallest effect that is a reason to change on a device whose model was not measured under loads of this kind: what such a model
+/// advises for less is wrong as often as right, and for more not much better (docs/results.md).
 const UNMEASURED_EFFECT: f64 = 0.1;
 
 /// The smallest effect for these devices, if it is not that of calibrated models.
@@ -59,7 +59,8 @@ pub(crate) fn null_notice(devices: &[Preset]) -> Option<String> {
 }
 
 /// The end of a sentence about such a model.
-const NO_SMALL_GAINS: &str = "; so less than 10 % is no reason to change (--smallest-effect)";
+const NO_SMALL_GAINS: &str = "; so less than 10 % is no reason to change here (--smallest-effect), and more may be wrong, too: measure \
+                              before you change";
 
 fn doubt(processes: &[&Process], preset: &Preset, observed: Observed) -> Option<String> {
     if matches!(preset.parameters(), Parameters::Null(_)) {

@@ -58,6 +58,11 @@ pub(super) struct QueueFacts {
 const DRIVER_DEPENDENT: [&str; 7] =
     ["rotational", "write_cache", "max_sectors_kb", "discard_max_bytes", "io_timeout", "rq_affinity", "read_ahead_kb"];
 
+/// An eighth of a second in whole ticks, in milliseconds: the default of bfq's timeout_sync and cfq's fifo_expire_sync on a kernel of 250
+/// ticks a second, as ours is, and on those of 100, 300 and 1000. No file says how many a kernel has.
+const DEFAULT_AT_250_HZ: &str = "124";
+const DEFAULTS_AT_OTHER_RATES: [&str; 3] = ["120", "123", "125"];
+
 /// Reads `queue/`, `mq/` and the driver's depth for the device in `folder`.
 pub(super) fn read(
     folder: &Root,
@@ -90,6 +95,9 @@ pub(super) fn read(
         let shape = shape.as_ref().filter(|_| !DRIVER_DEPENDENT.contains(&file.as_str()));
         let by_default = shape.and_then(|shape| {
             let default_value = defaults.of(shape, &file);
+            if default_value.as_deref() == Some(DEFAULT_AT_250_HZ) && DEFAULTS_AT_OTHER_RATES.contains(&&*value) {
+                return Some(value.clone());
+            }
             if class != Class::Loop || file != "wbt_lat_usec" || default_value.as_ref() == Some(&value) {
                 return default_value;
             }
