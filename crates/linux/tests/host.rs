@@ -148,6 +148,20 @@ fn bfq_on_paths_is_found_and_request_based_multipath_is_no_finding() {
     assert!(device("sdb").tunables.iter().any(|tunable| tunable.file == "iosched/low_latency" && tunable.changed));
 }
 
+#[test]
+fn a_tuned_profile_says_nothing_about_memory_cards() {
+    let text = fs::read_to_string(fixture("server.tree")).unwrap();
+    let of_tuned = |text: &str| {
+        let folder = tree(text);
+        let host = host_of(folder.path());
+        let findings = found(&host, Rule::SettingNotActive).into_iter().filter(|it| it.evidence[0].contains("tuned"));
+        findings.flat_map(|finding| finding.devices.clone()).collect::<Vec<_>>()
+    };
+    assert!(of_tuned(&text).contains(&"sda".to_owned()));
+    let devices = of_tuned(&text.replace("sda", "mmcblk0"));
+    assert!(!devices.is_empty() && !devices.contains(&"mmcblk0".to_owned()), "{devices:?}");
+}
+
 /// bfq's and cfq's defaults that are whole ticks depend on how many a second the kernel has, which no file says.
 #[test]
 fn an_eighth_of_a_second_is_the_default_in_whole_ticks_of_any_kernel() {

@@ -30,6 +30,16 @@ impl KernelFacts {
         self.release.parse().ok()
     }
 
+    /// The command, or what to do, that takes a parameter from the command line: distributions differ, and their releases say which it is.
+    pub(super) fn removal_of(&self, parameter: &str) -> String {
+        let is = |marks: &[&str]| marks.iter().any(|mark| self.release.contains(mark));
+        if is(&[".fc", ".el", ".amzn"]) {
+            return format!("grubby --update-kernel=ALL --remove-args={parameter}");
+        }
+        let update = if is(&["-default"]) { "grub2-mkconfig -o /boot/grub2/grub.cfg" } else { "update-grub" };
+        format!("# take {parameter}= out of GRUB_CMDLINE_LINUX of /etc/default/grub, then: {update}")
+    }
+
     /// The value of the last `elevator=` parameter.
     pub(super) fn elevator(&self) -> Option<&str> {
         self.parameters.iter().rev().find_map(|parameter| parameter.strip_prefix("elevator="))
@@ -39,4 +49,23 @@ impl KernelFacts {
 /// The parameters of a command line that concern block I/O.
 pub(crate) fn parameters(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace().filter(|parameter| PARAMETERS.iter().any(|begin| parameter.starts_with(begin)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_is_removed_as_the_distribution_does_it() {
+        let how = |release: &str| Kernel { release: release.to_owned(), parameters: Vec::new() }.removal_of("elevator");
+        for (release, word) in [
+            ("6.12.9-200.fc41.x86_64", "grubby --"),
+            ("5.14.0-570.el9.x86_64", "grubby --"),
+            ("6.18.15+deb13-amd64", "update-grub"),
+            ("6.8.0-40-generic", "update-grub"),
+            ("6.4.0-150600.23-default", "grub2-mkconfig"),
+        ] {
+            assert!(how(release).contains(word), "{release}: {}", how(release));
+        }
+    }
 }
