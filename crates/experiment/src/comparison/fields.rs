@@ -96,7 +96,7 @@ fields! {
     Objective,       "objective",             "--objective",        "objective";
     Budget,          "budget",                "--budget",           "budget";
     Target,          "target",                "--target",           "target";
-    Force,           "force",                 "--force",            "force";
+    Force,           "force",                 "--writes",           "force";
 }
 
 impl fmt::Display for Field {

@@ -43,9 +43,14 @@ fn a_file_is_made_once_and_overwritten_only_if_it_is_ours() {
 
     fs::write(folder.path().join("theirs"), vec![7; 4 << 20]).unwrap();
     let error = refused(folder.path(), &["--target", "file:theirs"]);
-    assert!(error.contains("--target file:theirs: the load would overwrite a file"), "{error}");
+    assert!(
+        error.contains("--target file:theirs: the load would overwrite a file") && error.contains("expected --writes"),
+        "{error}"
+    );
+    let error = refused(folder.path(), &["--target", "file:theirs", "--writes", "their"]);
+    assert!(error.contains("--writes their: is not the target (expected file:theirs again)"), "{error}");
     assert_eq!(fs::read(folder.path().join("theirs")).unwrap(), vec![7; 4 << 20]);
-    run_in(folder.path(), &["--target", "file:theirs", "--force"]);
+    run_in(folder.path(), &["--target", "file:theirs", "--writes", "theirs"]);
     assert_ne!(fs::read(folder.path().join("theirs")).unwrap()[..4096], vec![7; 4096]);
 
     // This pipe is never written to.

@@ -24,7 +24,7 @@ use crate::commands::outputs::{JudgingOptions, OutputOptions};
 ///
 /// Examples:
 ///   hoistway run my-load.fio --target file:/mnt/test.img
-///   hoistway run my-load.fio --target blk:/dev/sdb --force --scheduler none,kyber,bfq --repeat 3
+///   hoistway run my-load.fio --target blk:/dev/sdb --writes /dev/sdb --scheduler none,kyber,bfq --repeat 3
 ///   hoistway run my-load.fio --target sim:hgst-he10-8tb --scheduler bfq --runtime 30s
 ///   hoistway run my-load.fio --target blk:/dev/sdb --scheduler none,bfq --report page.html --advice
 ///   hoistway run my-load.fio --target file:/mnt/test.img --fail-if "backends:read:p99>2ms"
@@ -63,8 +63,11 @@ pub(crate) struct Arguments {
     pub(super) fixed_buffers: usize,
     #[command(flatten)]
     pub(super) run: RunOptions,
-    /// Allow writes to a block device, or to a file that no earlier run created.
-    #[arg(long)]
+    /// Allow writes to a block device, or to a file that no earlier run created: name the target again. Its data is lost.
+    #[arg(long, value_name = "TARGET", conflicts_with = "force")]
+    pub(super) writes: Option<String>,
+    /// The older name of --writes, which does not name the target.
+    #[arg(long, hide = true)]
     pub(super) force: bool,
     /// Run all schedulers K times, one round after the other, for means, 95 % confidence intervals and paired differences.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]

@@ -67,8 +67,18 @@ fn experiment(arguments: &Arguments) -> Result<RealExperiment> {
         queue_depth: arguments.queue_depth,
         contention_options: arguments.techniques,
         fixed_buffers: arguments.fixed_buffers,
-        force: arguments.force,
+        force: allows_writes(arguments)?,
     })
+}
+
+/// Whether the target may be overwritten, which the user allows by naming it again.
+fn allows_writes(arguments: &Arguments) -> Result<bool> {
+    let Some(named) = &arguments.writes else { return Ok(arguments.force) };
+    let (target, path) = (&arguments.target, arguments.target.split_once(':').map_or("", |(_, path)| path));
+    if named != target && named != path {
+        bail!("--writes {named}: is not the target (expected {target} again)");
+    }
+    Ok(true)
 }
 
 /// Writes the logs of runs as they end.
