@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
             std::process::exit(130);
         }
     };
-    ctrlc::set_handler(watch).context("cannot install a handler for Ctrl-C")?;
+    hoistway_terminal::interrupt::on_interrupt(watch)?;
     let unless_interrupted = |file: &PathBuf| (!interrupted.load(Ordering::Relaxed)).then(|| score(file));
     let verdicts: Vec<RecordingResult> = files.par_iter().filter_map(unless_interrupted).collect();
     let mut report = Report::default();
