@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn it_is_what_closed_forms_say() {
-        for x in [0.0, 1e-9, 0.03, 0.5, 0.77, 0.999_999, 1.0] {
+        for x in [0.0_f64, 1e-9, 0.03, 0.5, 0.77, 0.999_999, 1.0] {
             for (a, b, value) in [
                 (1.0, 1.0, x),
                 (3.0, 1.0, x * x * x),

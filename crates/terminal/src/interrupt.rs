@@ -1,7 +1,7 @@
 //! Ctrl-C, and the signals that ask a program to end in the same way.
 //!
 //! Used by: crates `hoistway`, `evidence`.
-//! Tests: `crates/hoistway/tests/cli/interrupts.rs`.
+//! Tests: `crates/hoistway/tests/cli/ending.rs`.
 
 use std::thread;
 
