@@ -10,6 +10,7 @@
 //! assert_eq!(printable::text("disk\u{1b}[2J"), "disk\u{241b}[2J");
 //! ```
 
+mod closed;
 mod ending;
 pub mod files;
 pub mod help;
