@@ -22,10 +22,11 @@ const READ_FLAG: u64 = 1 << 32;
 pub struct Flights<Sh: Sharing> {
     /// Number of flush commands of sequencers. Their ids are the highest, but their entries come first.
     commands: u32,
-    flights: Sparse<IssuedRequest<Sh>, ENTRIES_PER_BLOCK>,
+    flights: Sparse<IssuedRequest<Sh>, ENTRIES_AT_ONCE>,
 }
 
-const ENTRIES_PER_BLOCK: usize = 64;
+/// Entries that are made with a table.
+const ENTRIES_AT_ONCE: usize = 8192;
 
 struct IssuedRequest<Sh: Sharing> {
     /// Issue time, ns. Written last (`Release`) and read first (`Acquire`), so a reader that sees it also sees the other

@@ -256,10 +256,11 @@ pub struct RequestPool<Sh: Sharing> {
     home: Home,
     /// Whether a request that is dropped is reported.
     is_guarded: bool,
-    slots: Sparse<Sh::Lock<Option<Rq>>, SLOTS_PER_BLOCK>,
+    slots: Sparse<Sh::Lock<Option<Rq>>, SLOTS_AT_ONCE>,
 }
 
-const SLOTS_PER_BLOCK: usize = 64;
+/// Slots that are made with a pool: those of a usual device.
+const SLOTS_AT_ONCE: usize = 8192;
 
 impl<Sh: Sharing> RequestPool<Sh> {
     /// A pool of `count` slots, numbered from 0, without a queue: a test bench may drop its requests.

@@ -26,7 +26,7 @@ pub enum Depth {
 pub struct TagBitmap<Sh: Sharing> {
     words: Vec<Sh::Word>,
     /// Where each CPU begins its search. With a map for each hardware queue, few CPUs ever use one.
-    hints: Sparse<Padded<Sh::Word>, HINTS_PER_BLOCK>,
+    hints: Sparse<Padded<Sh::Word>, HINTS_AT_ONCE>,
     first_hints: FirstHints,
     depth: u32,
     /// log2 of the bits in a group.
@@ -40,7 +40,8 @@ pub struct TagBitmap<Sh: Sharing> {
     shallow_masks: Box<[u64]>,
 }
 
-const HINTS_PER_BLOCK: usize = 16;
+/// Hints that are made with a map.
+const HINTS_AT_ONCE: usize = 16;
 
 /// Where CPUs begin their first search.
 #[derive(Clone, Copy)]
@@ -62,7 +63,7 @@ impl FirstHints {
         (((drawn ^ (drawn >> 31)) >> 32) * depth) >> 32
     }
 
-    fn table<W: Word>(self) -> Sparse<Padded<W>, HINTS_PER_BLOCK> {
+    fn table<W: Word>(self) -> Sparse<Padded<W>, HINTS_AT_ONCE> {
         Sparse::new(self.cpus, |cpu| Padded(W::new(self.of(cpu))))
     }
 }
