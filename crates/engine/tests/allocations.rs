@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use hoistway_blk::ground::Threads;
+use hoistway_blk::ground::{Kernel, Threads};
 use hoistway_blk::queue::{Queue, QueueConfig, SCHEDULERS};
 use hoistway_engine::{Backend, Buffer, Config, Context, Engine, FileSpec, Files, Memory, Request, completions};
 
@@ -72,7 +72,7 @@ fn allocations(scheduler: &str, backend: impl Backend + 'static, ios: usize) -> 
 #[test]
 fn a_thousand_hardware_queues_take_memory_for_what_is_used() {
     let _counted = COUNTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let config = QueueConfig { cpus: 1000, hw_queues: 1000, queue_depth: 1023, ..QueueConfig::default() };
+    let config = QueueConfig { cpus: 1000, hw_queues: 1000, queue_depth: 1023, ..QueueConfig::new(Kernel::DEFAULT) };
     for scheduler in SCHEDULERS {
         let before = BYTES.load(Relaxed);
         let queue: Queue<Threads> = Queue::new(&config, scheduler).unwrap();
