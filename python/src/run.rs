@@ -99,7 +99,7 @@ fn carry_out(
     // A separate pool instead of the global one, which would not work in a process forked after the pool was started.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let count = threads.requested.unwrap_or(cores).clamp(1, plan.run_count().max(1));
-    let document = rayon::ThreadPoolBuilder::new()
+    let document = rayon_core::ThreadPoolBuilder::new()
         .num_threads(count)
         .build_scoped(|thread| threads.enter(|| thread.run()), |pool| pool.install(|| plan.run(controls, progress)))
         .map_err(|error| TraceError::Write(std::io::Error::other(error)))??;

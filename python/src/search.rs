@@ -195,8 +195,8 @@ impl Search {
 }
 
 /// A separate pool instead of the global one, which would not work in a process forked after the pool was started.
-fn pool(threads: Option<usize>) -> PyResult<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build().map_err(table::internal_error)
+fn pool(threads: Option<usize>) -> PyResult<rayon_core::ThreadPool> {
+    rayon_core::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build().map_err(table::internal_error)
 }
 
 /// The outcome of work, or the exception that prevented it.

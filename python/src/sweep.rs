@@ -144,7 +144,7 @@ impl DataSet {
     /// finished runs.
     fn make(&self, py: Python<'_>, points: Vec<u64>, threads: Option<usize>, tell: Option<Py<PyAny>>) -> PyResult<()> {
         let threads = threads.unwrap_or(0);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(table::internal_error)?;
+        let pool = rayon_core::ThreadPoolBuilder::new().num_threads(threads).build().map_err(table::internal_error)?;
         let sweep = &self.sweep.get().0;
         let work = pool.install(|| Work::new(sweep, &self.folder, Shard::WHOLE, points));
         let mut interrupted = None;

@@ -1,25 +1,33 @@
-//! In steady state a request takes no memory that was not there before.
+//! In steady state a request takes no memory that was not there before, and a large queue takes it for what is used.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
-use hoistway_blk::queue::SCHEDULERS;
+use hoistway_blk::ground::{Kernel, Threads};
+use hoistway_blk::queue::{Queue, QueueConfig, SCHEDULERS};
 use hoistway_engine::{Backend, Buffer, Config, Context, Engine, FileSpec, Files, Memory, Request, completions};
 
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Held by the test that counts.
+static COUNTED: Mutex<()> = Mutex::new(());
 
 // SAFETY: all is the system's; it is only counted.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Relaxed);
+        BYTES.fetch_add(layout.size() as u64, Relaxed);
         // SAFETY: as the caller's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        BYTES.fetch_sub(layout.size() as u64, Relaxed);
         // SAFETY: as the caller's.
         unsafe { System.dealloc(start, layout) }
     }
@@ -62,7 +70,21 @@ fn allocations(scheduler: &str, backend: impl Backend + 'static, ios: usize) -> 
 }
 
 #[test]
+fn a_thousand_hardware_queues_take_memory_for_what_is_used() {
+    let _counted = COUNTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let config = QueueConfig { cpus: 1000, hw_queues: 1000, queue_depth: 1023, ..QueueConfig::new(Kernel::DEFAULT) };
+    for scheduler in SCHEDULERS {
+        let before = BYTES.load(Relaxed);
+        let queue: Queue<Threads> = Queue::new(&config, scheduler).unwrap();
+        let bytes = BYTES.load(Relaxed) - before;
+        assert!(bytes < 60_000_000, "{scheduler}: {bytes} bytes for {} hardware queues", queue.hw_queues());
+        println!("{scheduler}: {bytes} bytes");
+    }
+}
+
+#[test]
 fn a_request_allocates_nothing() {
+    let _counted = COUNTED.lock().unwrap_or_else(PoisonError::into_inner);
     let file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     file.as_file().set_len(1 << 20).unwrap();
     for scheduler in SCHEDULERS {

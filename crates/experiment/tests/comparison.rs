@@ -52,7 +52,7 @@ fn a_comparison_without_a_clock_gives_the_same_document_each_time() {
 fn results_do_not_depend_on_how_many_run_at_once() {
     let comparison = Comparison { schedulers: Vec::new(), ..small() };
     let with = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let pool = rayon_core::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| run(&comparison))
     };
     assert_eq!(with(1), with(4));
@@ -147,7 +147,7 @@ fn repeats_end_when_the_decision_is_sure_and_their_number_gives_the_same_again()
         let repeats = document.seeds.len() as u32;
         assert!((3..60).contains(&repeats), "{repeats}");
         assert_eq!(document, run(&Comparison { repeats, ..few.clone() }));
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        let pool = rayon_core::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         let elsewhere = pool.install(|| run(&Comparison { until_sure: true, repeats: 60, ..few.clone() }));
         assert_eq!(document, elsewhere, "however many run side by side");
     }
@@ -182,7 +182,7 @@ fn an_observer_sees_each_run_may_end_all_and_brings_the_clock() {
     assert_eq!((plan.run_count(), plan.expected_ns()), (6, Some(6 * 20_000_000)));
     let controls = plan.controls();
     let observer = Impatient { controls: &controls, seen: Mutex::default(), looks: AtomicU32::new(0) };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let pool = rayon_core::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let document = pool.install(|| plan.run(&controls, &observer)).unwrap();
     assert_eq!(observer.seen.into_inner().unwrap().len(), 1);
     assert!(document.partial && document.runs.len() == 1);

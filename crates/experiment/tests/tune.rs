@@ -108,7 +108,7 @@ fn unsatisfiable_conditions_yield_the_closest_setting() {
 #[test]
 fn it_finds_the_same_with_any_number_of_threads() {
     let with = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let pool = rayon_core::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| found(&trade(120)))
     };
     let one = with(1);

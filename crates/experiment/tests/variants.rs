@@ -116,8 +116,9 @@ fn results_do_not_depend_on_how_many_run_at_once() {
         repeats: 2,
         ..small(&["kyber"])
     };
-    let with =
-        |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| run(&comparison));
+    let with = |threads| {
+        rayon_core::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| run(&comparison))
+    };
     assert_eq!(with(1), with(3));
 }
 

@@ -17,6 +17,7 @@
 //! assert!(p50_ns.abs_diff(90_000) <= 90_000 / 128);
 //! ```
 
+mod beta;
 mod direction;
 mod disk;
 pub mod fio;

@@ -107,17 +107,19 @@ fn a_full_disk_is_reported_to_the_writer_and_writing_resumes_with_space() {
     command.args(["--export", &format!("name=full,path={place}/small/disk")]);
     command.args(["--export", &format!("name=other,path={place}/other")]);
     command.args(["--socket", &format!("{place}/nbd.sock"), "--control", &format!("{place}/control.sock")]);
-    let server = Running::launch(folder, command);
+    let mut server = Running::launch(folder, command);
 
-    let neighbour_works = || {
+    let neighbour_works = |server: &Running| {
         let done = qemu_io(&[], &["write -P 7 0 64k", "flush", "read -P 7 0 64k"], &server.uri("other"));
         assert!(done.status.success() && !said(&done).contains("failed"), "{}", said(&done));
     };
     let full = qemu_io(&[], &["write -P 1 0 512k", "write -P 2 4M 4M"], &server.uri("full"));
     assert!(said(&full).contains("write failed: No space left on device"), "{}", said(&full));
-    let failures = || server.log().matches("export \"full\": a request failed on ").count();
-    assert!(failures() == 1 && server.log().contains(": No space left on device"), "{}", server.log());
-    neighbour_works();
+    let failures = |log: &str| log.matches("export \"full\": a request failed on ").count();
+    // The reply may be there before the line.
+    server.wait_until("the failure is logged", |server| failures(&server.log()) > 0);
+    assert!(failures(&server.log()) == 1 && server.log().contains(": No space left on device"), "{}", server.log());
+    neighbour_works(&server);
     let kept = qemu_io(&[], &["read -P 1 0 512k"], &server.uri("full"));
     assert!(kept.status.success() && !said(&kept).contains("failed"), "{}", said(&kept));
 
@@ -126,7 +128,7 @@ fn a_full_disk_is_reported_to_the_writer_and_writing_resumes_with_space() {
     fs::remove_file(format!("/proc/{id}/root{place}/small/ballast")).unwrap();
     let again = qemu_io(&[], &["discard 4M 4M", "write -P 3 4M 1M", "flush", "read -P 3 4M 1M"], &server.uri("full"));
     assert!(again.status.success() && !said(&again).contains("failed"), "{}", said(&again));
-    neighbour_works();
+    neighbour_works(&server);
     assert!(server.end().ends_with("Some(0)"));
 }
 

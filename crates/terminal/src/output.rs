@@ -15,8 +15,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 
+use crate::closed::is_stdout_closed;
+
 /// If a FIFO has no reader for this long, its name is printed.
 const FIFO_NOTICE_DELAY: Duration = Duration::from_secs(1);
+
+const CLOSED: &str = "standard output is closed (expected an open one)";
 
 /// How results are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -65,7 +69,9 @@ pub enum Output {
 impl Output {
     /// Checks that `file`, if given, can be written, before any work is done.
     pub fn open(file: Option<&Path>) -> Result<Output> {
-        let Some(name) = file.map(Path::to_owned) else { return Ok(Output::Standard) };
+        let Some(name) = file.map(Path::to_owned) else {
+            return if is_stdout_closed() { Err(anyhow!(CLOSED)) } else { Ok(Output::Standard) };
+        };
         let kind = fs::metadata(&name).map(|metadata| metadata.file_type());
         if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
             return Err(anyhow!("{}: is a directory (expected a file to write the results to)", name.display()));
@@ -123,6 +129,7 @@ impl Output {
     pub fn write_to_file_only(self, content: impl AsRef<[u8]>) -> Result<()> {
         let bytes = content.as_ref();
         match &self {
+            Output::Standard if is_stdout_closed() => Err(anyhow!(CLOSED)),
             Output::Standard => {
                 let mut out = io::stdout().lock();
                 out.write_all(bytes).and_then(|()| out.flush()).context("standard output: cannot be written")

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::bio::Op;
 use crate::ground::ids::{CpuId, RqId};
 use crate::ground::sharing::{Sharing, Word};
+use crate::ground::sparse::Sparse;
 use crate::ground::time::Instant;
 use crate::request::Request;
 
@@ -21,8 +22,11 @@ const READ_FLAG: u64 = 1 << 32;
 pub struct Flights<Sh: Sharing> {
     /// Number of flush commands of sequencers. Their ids are the highest, but their entries come first.
     commands: u32,
-    flights: Vec<IssuedRequest<Sh>>,
+    flights: Sparse<IssuedRequest<Sh>, ENTRIES_AT_ONCE>,
 }
+
+/// Entries that are made with a table.
+const ENTRIES_AT_ONCE: usize = 8192;
 
 struct IssuedRequest<Sh: Sharing> {
     /// Issue time, ns. Written last (`Release`) and read first (`Acquire`), so a reader that sees it also sees the other
@@ -35,7 +39,7 @@ struct IssuedRequest<Sh: Sharing> {
 }
 
 impl<Sh: Sharing> IssuedRequest<Sh> {
-    fn none() -> Self {
+    fn none(_: usize) -> Self {
         IssuedRequest { issued_ns: Sh::Word::new(NEVER), deadline_ns: Sh::Word::new(NEVER), issuer: Sh::Word::new(0) }
     }
 
@@ -59,19 +63,17 @@ pub struct ScanResult {
 impl<Sh: Sharing> Flights<Sh> {
     /// An empty table for `slots` slots and the flush commands of `commands` sequencers.
     pub fn new(slots: u32, commands: u32) -> Self {
-        let mut flights = Flights { commands, flights: Vec::new() };
-        flights.grow(slots);
-        flights
+        Flights { commands, flights: Sparse::new((commands + slots) as usize, IssuedRequest::none) }
     }
 
     /// Grows the table to `slots` slots.
     pub fn grow(&mut self, slots: u32) {
-        self.flights.resize_with((self.commands + slots) as usize, IssuedRequest::none);
+        self.flights.grow((self.commands + slots) as usize, IssuedRequest::none);
     }
 
     #[inline]
     fn entry(&self, id: RqId) -> &IssuedRequest<Sh> {
-        &self.flights[id.0.wrapping_add(self.commands) as usize]
+        self.flights.entry(id.0.wrapping_add(self.commands) as usize, IssuedRequest::none)
     }
 
     /// A request is about to be issued to the driver of this CPU.
@@ -97,7 +99,7 @@ impl<Sh: Sharing> Flights<Sh> {
         mut on_expired: impl FnMut(CpuId, RqId),
     ) -> ScanResult {
         let mut result = ScanResult { any: false, next: Instant::NEVER };
-        for (index, flight) in self.flights.iter().enumerate().filter(|(_, flight)| flight.is_in_flight()) {
+        for (index, flight) in self.flights.made().filter(|(_, flight)| flight.is_in_flight()) {
             let deadline = Instant(flight.deadline_ns.load(Relaxed));
             if deadline <= now {
                 on_expired(flight.issuer(), RqId((index as u32).wrapping_sub(self.commands)));
@@ -123,7 +125,8 @@ impl<Sh: Sharing> Flights<Sh> {
 
     /// Issue time of the oldest read at the device.
     pub fn oldest_read(&self) -> Option<Instant> {
-        let reads = self.flights.iter().filter(|flight| flight.issuer.load(Relaxed) & READ_FLAG != 0);
+        let reads =
+            self.flights.made().map(|(_, flight)| flight).filter(|flight| flight.issuer.load(Relaxed) & READ_FLAG != 0);
         let oldest = reads.map(|flight| flight.issued_ns.load(Relaxed)).min()?;
         (oldest != NEVER).then_some(Instant(oldest))
     }

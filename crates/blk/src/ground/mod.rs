@@ -11,6 +11,7 @@ pub(crate) mod lost;
 pub(crate) mod meter;
 pub(crate) mod sharing;
 pub(crate) mod sorted_tree;
+pub(crate) mod sparse;
 pub(crate) mod time;
 pub(crate) mod tunables;
 

@@ -64,7 +64,7 @@ impl<Sh: Sharing> QueueState<Sh> {
         let scheduler_maps = if elevator.is_none() { 0 } else { tag_spaces };
         let (cpus, shallow) = (usize::from(config.cpus), device.generation.shallow);
         let scheduler_map = |map| {
-            let tags = Tags::new(nr_requests, cpus, shallow, elevator.min_shallow());
+            let mut tags = Tags::new(nr_requests, cpus, shallow, elevator.min_shallow());
             // Different hints than those of the driver tags.
             tags.randomize_hints(config.hint_seed.map(|seed| !seed), map);
             Padded(tags)

@@ -27,6 +27,7 @@ use crate::bio::{Bio, BioFlags, Direction, Op, is_sync};
 use crate::ground::ids::{CgroupId, CpuId, HctxId, IoContextId, RqId, Sector};
 use crate::ground::lost::{Guard, Home};
 use crate::ground::sharing::{Lock, Sharing};
+use crate::ground::sparse::Sparse;
 use crate::ground::time::Instant;
 
 /// The state of a request. Sector and length cover all of its bios.
@@ -252,25 +253,40 @@ impl fmt::Debug for Rq {
 
 /// All request slots of a queue. The owner of a tag takes its slot.
 pub struct RequestPool<Sh: Sharing> {
-    _home: Home,
-    slots: Vec<Sh::Lock<Option<Rq>>>,
+    home: Home,
+    /// Whether a request that is dropped is reported.
+    is_guarded: bool,
+    slots: Sparse<Sh::Lock<Option<Rq>>, SLOTS_AT_ONCE>,
 }
+
+/// Slots that are made with a pool: those of a usual device.
+const SLOTS_AT_ONCE: usize = 8192;
 
 impl<Sh: Sharing> RequestPool<Sh> {
     /// A pool of `count` slots, numbered from 0, without a queue: a test bench may drop its requests.
     #[must_use]
     pub fn new(count: u32) -> Self {
-        RequestPool::with(Home::default(), count, |id, _| Rq::guarded(id, Guard::default()))
+        RequestPool::with(Home::default(), count, false)
     }
 
     /// The pool of a queue.
     pub(crate) fn of_queue(count: u32) -> Self {
-        RequestPool::with(Home::default(), count, Rq::empty)
+        RequestPool::with(Home::default(), count, true)
     }
 
-    fn with(home: Home, count: u32, rq: impl Fn(RqId, &Home) -> Rq) -> Self {
-        let slot = |id| Sh::Lock::new(Some(rq(RqId(id), &home)));
-        RequestPool { slots: (0..count).map(slot).collect(), _home: home }
+    fn with(home: Home, count: u32, is_guarded: bool) -> Self {
+        let slots = Sparse::new(count as usize, |index| Self::full_slot(&home, is_guarded, index));
+        RequestPool { home, is_guarded, slots }
+    }
+
+    fn full_slot(home: &Home, is_guarded: bool, index: usize) -> Sh::Lock<Option<Rq>> {
+        let id = RqId(index as u32);
+        Sh::Lock::new(Some(if is_guarded { Rq::empty(id, home) } else { Rq::guarded(id, Guard::default()) }))
+    }
+
+    #[inline]
+    fn slot(&self, id: RqId) -> &Sh::Lock<Option<Rq>> {
+        self.slots.entry(id.index(), |index| Self::full_slot(&self.home, self.is_guarded, index))
     }
 
     /// Number of slots.
@@ -285,14 +301,14 @@ impl<Sh: Sharing> RequestPool<Sh> {
     /// If the slot is in use, which means that its tag was allocated twice.
     #[inline]
     pub fn take(&self, id: RqId) -> Rq {
-        self.slots[id.index()].aside(Option::take).expect("a tag has one owner, and so has its slot")
+        self.slot(id).aside(Option::take).expect("a tag has one owner, and so has its slot")
     }
 
     /// Returns a slot. Its tag must be freed afterwards, not before.
     #[inline]
     pub fn put(&self, mut rq: Rq) {
         rq.bios.clear();
-        self.slots[rq.id().index()].aside(|slot| {
+        self.slot(rq.id()).aside(|slot| {
             debug_assert!(slot.is_none(), "a slot comes back once");
             // The replaced value is `None`: forgetting it saves a drop check.
             std::mem::forget(slot.replace(rq));
@@ -302,6 +318,6 @@ impl<Sh: Sharing> RequestPool<Sh> {
     /// Number of slots in use: for invariants in tests.
     #[must_use]
     pub fn in_use(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.aside(|slot| slot.is_none())).count()
+        self.slots.made().filter(|(_, slot)| slot.aside(|slot| slot.is_none())).count()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::ground::ids::CpuId;
 use crate::ground::kernel::ShallowRule;
 use crate::ground::sharing::{Padded, Sharing, Word};
+use crate::ground::sparse::Sparse;
 
 /// How much of a bitmap an allocation may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,8 +25,9 @@ pub enum Depth {
 /// a *group*.
 pub struct TagBitmap<Sh: Sharing> {
     words: Vec<Sh::Word>,
-    /// Where each CPU begins its search.
-    hints: Vec<Padded<Sh::Word>>,
+    /// Where each CPU begins its search. With a map for each hardware queue, few CPUs ever use one.
+    hints: Sparse<Padded<Sh::Word>, HINTS_AT_ONCE>,
+    first_hints: FirstHints,
     depth: u32,
     /// log2 of the bits in a group.
     shift: u32,
@@ -36,6 +38,34 @@ pub struct TagBitmap<Sh: Sharing> {
     group_starts: u64,
     /// The bits that each shallow depth may use of a map of one word; empty for larger maps, where they are computed for each group.
     shallow_masks: Box<[u64]>,
+}
+
+/// Hints that are made with a map.
+const HINTS_AT_ONCE: usize = 16;
+
+/// Where CPUs begin their first search.
+#[derive(Clone, Copy)]
+struct FirstHints {
+    depth: u32,
+    cpus: usize,
+    /// They are drawn; otherwise they are spread evenly.
+    seed: Option<u64>,
+}
+
+impl FirstHints {
+    fn of(&self, cpu: usize) -> u64 {
+        let depth = u64::from(self.depth);
+        let Some(seed) = self.seed else { return cpu as u64 * depth / self.cpus as u64 };
+        // The value of SplitMix64 at this place of its sequence; a few hints do not need a generator.
+        let mut drawn = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(cpu as u64 + 1));
+        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (((drawn ^ (drawn >> 31)) >> 32) * depth) >> 32
+    }
+
+    fn table<W: Word>(self) -> Sparse<Padded<W>, HINTS_AT_ONCE> {
+        Sparse::new(self.cpus, |cpu| Padded(W::new(self.of(cpu))))
+    }
 }
 
 /// log2 of the bits in a machine word.
@@ -74,10 +104,11 @@ impl<Sh: Sharing> TagBitmap<Sh> {
 
     fn with_shift(depth: u32, cpus: usize, rule: ShallowRule, shift: u32) -> Self {
         let words = depth.div_ceil(1 << WORD_SHIFT);
-        let hint = |cpu: usize| Padded(Sh::Word::new((cpu as u64 * u64::from(depth)) / cpus.max(1) as u64));
+        let first_hints = FirstHints { depth, cpus: cpus.max(1), seed: None };
         let mut map = TagBitmap {
             words: (0..words).map(|_| Sh::Word::new(0)).collect(),
-            hints: (0..cpus.max(1)).map(hint).collect(),
+            hints: first_hints.table(),
+            first_hints,
             depth,
             shift,
             rule,
@@ -134,20 +165,16 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     }
 
     /// Gives each CPU a random hint, as the kernel does when it creates a map.
-    pub fn randomize_hints(&self, seed: u64) {
-        for (cpu, hint) in (1..).zip(&self.hints) {
-            // The value of SplitMix64 at this place of its sequence; a few hints do not need a generator.
-            let mut drawn = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(cpu));
-            drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            hint.store((((drawn ^ (drawn >> 31)) >> 32) * u64::from(self.depth)) >> 32, Relaxed);
-        }
+    pub fn randomize_hints(&mut self, seed: u64) {
+        self.first_hints.seed = Some(seed);
+        self.hints = self.first_hints.table();
     }
 
     /// Where this CPU begins its search. CPUs beyond the number that the map was created for share the last one's hint.
     #[inline]
     fn hint_word(&self, cpu: CpuId) -> &Sh::Word {
-        &self.hints[cpu.index().min(self.hints.len() - 1)]
+        self.hints
+            .entry(cpu.index().min(self.first_hints.cpus - 1), |cpu| Padded(Sh::Word::new(self.first_hints.of(cpu))))
     }
 
     /// Takes a free bit, if an allocation within `depth` may have one. Never waits.
@@ -358,7 +385,7 @@ mod tests {
     #[test]
     fn hints_that_are_drawn_lie_anywhere_in_the_map_and_depend_on_the_seed_and_the_cpu() {
         let first_tags = |seed| {
-            let map = TagBitmap::<Local>::new(48, 64, ShallowRule::WholeMap);
+            let mut map = TagBitmap::<Local>::new(48, 64, ShallowRule::WholeMap);
             map.randomize_hints(seed);
             let take = |cpu| {
                 let tag = map.try_take(CpuId(cpu), Depth::Full).unwrap();
@@ -422,7 +449,7 @@ mod tests {
     fn only_numbers_below_an_end_are_given_out_wherever_the_search_begins() {
         for (end, hint) in [(1, 0), (5, 40), (16, 16), (37, 63), (64, 10)] {
             let map = map(64, ShallowRule::PerWord);
-            map.hints[0].store(hint, Relaxed);
+            map.hint_word(CpuId(0)).store(hint, Relaxed);
             let mut given: Vec<u32> = std::iter::from_fn(|| map.try_take(CpuId(0), Depth::Below(end))).collect();
             given.sort_unstable();
             assert_eq!(given, (0..end).collect::<Vec<_>>());
@@ -434,7 +461,7 @@ mod tests {
         for (depth, whole) in [(200, Depth::Full), (256, Depth::Below(200))] {
             let map = map(depth, ShallowRule::PerWord);
             let take = |hint| {
-                map.hints[0].store(hint, Relaxed);
+                map.hint_word(CpuId(0)).store(hint, Relaxed);
                 map.try_take(CpuId(0), whole)
             };
             assert_eq!([take(130), take(130), take(199), take(199)], [130, 131, 199, 0].map(Some));
@@ -446,15 +473,15 @@ mod tests {
     fn the_last_place_that_is_looked_at_is_below_the_hint_in_its_own_word() {
         let map = map(200, ShallowRule::PerWord);
         (0..200).filter(|&tag| tag != 129).for_each(|tag| assert!(map.try_take_exact(tag)));
-        map.hints[0].store(140, Relaxed);
+        map.hint_word(CpuId(0)).store(140, Relaxed);
         assert_eq!([(); 2].map(|()| map.try_take(CpuId(0), Depth::Full)), [Some(129), None]);
         // Of each word 10, and these are all taken, whatever is free below the hint.
         let map = self::map(256, ShallowRule::PerWord);
         assert_eq!(count(&map, Depth::Shallow(10)), 40);
-        map.hints[0].store(128 + 40, Relaxed);
+        map.hint_word(CpuId(0)).store(128 + 40, Relaxed);
         assert_eq!(map.try_take(CpuId(0), Depth::Shallow(10)), None);
         map.free(135, CpuId(0));
-        map.hints[0].store(128 + 40, Relaxed);
+        map.hint_word(CpuId(0)).store(128 + 40, Relaxed);
         assert_eq!(map.try_take(CpuId(0), Depth::Shallow(10)), Some(135));
     }
 
@@ -488,7 +515,7 @@ mod tests {
         #[test]
         fn no_tag_is_given_twice_and_every_tag_is_given(depth in 1u32..300, hint in 0u64..300) {
             let map = map(depth, ShallowRule::WholeMap);
-            map.hints[0].store(hint % u64::from(depth), Relaxed);
+            map.hint_word(CpuId(0)).store(hint % u64::from(depth), Relaxed);
             let mut seen: Vec<u32> = std::iter::from_fn(|| map.try_take(CpuId(0), Depth::Full)).collect();
             seen.sort_unstable();
             prop_assert_eq!(seen, (0..depth).collect::<Vec<_>>());
@@ -523,7 +550,7 @@ mod tests {
         // 32 of each 64.
         let map = map(256, ShallowRule::WholeMap);
         let take = |hint| {
-            map.hints[0].store(hint, Relaxed);
+            map.hint_word(CpuId(0)).store(hint, Relaxed);
             map.try_take(CpuId(0), Depth::Shallow(128))
         };
         assert_eq!([take(64 + 10), take(64 + 10), take(64 + 31)], [74, 75, 95].map(Some));
@@ -534,7 +561,7 @@ mod tests {
     fn a_shallow_whole_map_search_wraps_below_the_hint_within_its_share() {
         let map = map(256, ShallowRule::WholeMap);
         let take = |hint| {
-            map.hints[0].store(hint, Relaxed);
+            map.hint_word(CpuId(0)).store(hint, Relaxed);
             map.try_take(CpuId(0), Depth::Shallow(128))
         };
         assert_eq!(count(&map, Depth::Shallow(128)), 128);

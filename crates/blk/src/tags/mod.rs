@@ -61,7 +61,7 @@ impl<Sh: Sharing> Tags<Sh> {
     }
 
     /// Randomizes the allocation hints of this map, number `map` of its queue, if there is a seed.
-    pub(crate) fn randomize_hints(&self, seed: Option<u64>, map: u32) {
+    pub(crate) fn randomize_hints(&mut self, seed: Option<u64>, map: u32) {
         if let Some(seed) = seed {
             self.bitmap.randomize_hints(seed.wrapping_add(u64::from(map) << 32));
         }

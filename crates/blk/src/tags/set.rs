@@ -65,7 +65,7 @@ impl<Sh: Sharing> TagSet<Sh> {
         let TagLayout { hctxs, depth, host_wide, cpus, hint_seed } = layout;
         // Driver tags are never allocated with a shallow depth, so the rule does not matter.
         let tags = |map| {
-            let tags = Tags::new(depth, usize::from(cpus), ShallowRule::WholeMap, None);
+            let mut tags = Tags::new(depth, usize::from(cpus), ShallowRule::WholeMap, None);
             tags.randomize_hints(hint_seed, map);
             tags
         };

@@ -130,7 +130,7 @@ impl Uring {
         let all = memory.addresses();
         let addresses = all.start..all.start + bytes.min(all.len());
         let start = std::ptr::with_exposed_provenance_mut(addresses.start);
-        let iovec = nix::libc::iovec { iov_base: start, iov_len: addresses.len() };
+        let iovec = libc::iovec { iov_base: start, iov_len: addresses.len() };
         // SAFETY: the memory stays as long as this ring.
         unsafe { self.ring.submitter().register_buffers(&[iovec])? };
         (self.fixed, self._arena) = (addresses, Some(Arc::clone(memory)));

@@ -1,8 +1,8 @@
 //! Finds equivalent jobs, which verdicts treat as one group.
 
+use hmac_sha256::Hash;
 use hoistway_load::{Load, Process};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 /// For each job the number of the first equivalent one, which may be its own; `None` if no other job is equivalent. Processes
 /// of equivalent jobs differ only in names, files, offsets in files, start delays and cgroups.
@@ -30,11 +30,11 @@ type BehaviourHash = [u8; 32];
 fn behaviour_of<'a>(processes: impl Iterator<Item = &'a Process>) -> Option<BehaviourHash> {
     let mut processes = processes.peekable();
     processes.peek()?;
-    let mut hash = Sha256::new();
+    let mut hash = Hash::new();
     for process in processes {
         hash.update(behaviour(process)?.to_string());
     }
-    Some(hash.finalize().into())
+    Some(hash.finalize())
 }
 
 /// The behaviour of a process without its name, files and offsets. `None` for a replay: recorded streams are never

@@ -46,7 +46,7 @@ pub(crate) fn run_in_rounds<R: Runner>(
             }
         };
         if order.is_parallel {
-            rayon::broadcast(|_| work());
+            rayon_core::broadcast(|_| work());
         } else {
             work();
         }
@@ -91,7 +91,7 @@ mod tests {
             let notes = Notes(Mutex::default());
             let order = RunOrder { repeats: &repeats, is_parallel };
             let mut rounds = rounds.iter().copied();
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+            let pool = rayon_core::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
             let ended = pool.install(|| run_in_rounds(&notes, &order, &Unobserved, |_| rounds.next()));
             (notes.0.into_inner().unwrap(), ended.map(|runs| runs.len()))
         };

@@ -52,7 +52,7 @@ impl<'a> Work<'a> {
     /// Work for these points, which belong to a shard.
     #[must_use]
     pub fn new(sweep: &'a Sweep, folder: &'a Folder, shard: Shard, points: Vec<u64>) -> Work<'a> {
-        let controls = (0..rayon::current_num_threads()).map(|_| Sweep::controls()).collect();
+        let controls = (0..rayon_core::current_num_threads()).map(|_| Sweep::controls()).collect();
         Work {
             sweep,
             folder,
@@ -89,7 +89,7 @@ impl<'a> Work<'a> {
     /// # Errors
     /// The first run that cannot begin, or file that cannot be written.
     pub fn carry_out(&self) -> Result<(), DatasetError> {
-        let errors = rayon::broadcast(|thread| {
+        let errors = rayon_core::broadcast(|thread| {
             let outcome = self.run_thread(&self.controls[thread.index()]);
             if outcome.is_err() {
                 self.cancel();

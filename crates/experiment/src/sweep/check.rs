@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use hoistway_answer::rows::RunRow;
-use rayon::prelude::*;
 
 use super::axes::{Axes, Position, QUEUE};
 use super::inputs::{Read, Recorder, Shared, space_field_name};
@@ -136,13 +135,10 @@ pub(super) fn trials(space: &Space, axes: &Axes, shared: &Shared<'_>) -> Result<
     let positions: Vec<(usize, usize, usize)> = (0..loads)
         .flat_map(|load| (0..devices).flat_map(move |device| (0..hosts).map(move |host| (load, device, host))))
         .collect();
-    let results: Vec<Result<TrialResult, Error>> = positions
-        .into_par_iter()
-        .map(|(load, devices, host)| {
-            let first = Position { load, devices, host, ..axes.position(0) };
-            try_position(space, axes, shared, first)
-        })
-        .collect();
+    let results = hoistway_parallel::map(&positions, |&(load, devices, host)| {
+        let first = Position { load, devices, host, ..axes.position(0) };
+        try_position(space, axes, shared, first)
+    });
     // Report the first error by number, whichever thread was faster.
     let results = results.into_iter().collect::<Result<Vec<_>, Error>>()?;
     let mut seen = BTreeSet::new();

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use hmac_sha256::Hash;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::VERSION;
 
@@ -19,7 +19,7 @@ pub struct Key([u8; BYTES]);
 impl Key {
     /// Hashes texts in this order.
     pub fn of(parts: &[&[u8]]) -> Key {
-        let mut hash = Sha256::new();
+        let mut hash = Hash::new();
         for part in parts {
             // The length comes first, so that two different lists never hash the same bytes.
             hash.update((part.len() as u64).to_le_bytes());
@@ -85,5 +85,17 @@ impl TryFrom<String> for Key {
 impl From<Key> for String {
     fn from(key: Key) -> String {
         key.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_those_of_earlier_versions() {
+        // SHA-256 of nothing, and of "abc" after its length, as `sha256sum` prints them.
+        assert_eq!(Key::of(&[]).to_string(), "e3b0c44298fc1c149afbf4c8996fb924");
+        assert_eq!(Key::of(&[b"abc"]).to_string(), "ce91dc5eec0139adf091900d225971d6");
     }
 }

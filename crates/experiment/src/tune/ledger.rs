@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use hoistway_answer::FigureName;
 use hoistway_answer::tuning::{Setting, TuneRun};
-use rayon::prelude::*;
 
 use super::evaluate::{Evaluate, Figures};
 use super::observe::{SearchObserver, TuneError};
@@ -67,11 +66,11 @@ impl<'a> Ledger<'a> {
 
     /// Carries out these runs unless the ledger has them.
     pub(super) fn ensure(&mut self, keys: Vec<Key>) -> Result<(), TuneError> {
-        let batch = BATCH_PER_THREAD * rayon::current_num_threads();
+        let batch = BATCH_PER_THREAD * rayon_core::current_num_threads();
         let missing: Vec<Key> = keys.into_iter().filter(|key| !self.run_indexes.contains_key(key)).collect();
         for keys in missing.chunks(batch) {
             // The observer decides before each run.
-            let results: Vec<Result<Figures, TuneError>> = keys.par_iter().map(|key| self.figures_of(key)).collect();
+            let results: Vec<Result<Figures, TuneError>> = hoistway_parallel::map(keys, |key| self.figures_of(key));
             let first = results.iter().position(Result::is_err).unwrap_or(results.len());
             let mut results = results.into_iter();
             for (key, figures) in keys.iter().zip(results.by_ref().take(first)) {
@@ -121,7 +120,7 @@ impl<'a> Ledger<'a> {
             None if !self.observer.goes_on() => Err(TuneError::Ended),
             None => self.evaluate_run(key),
         };
-        keys.par_iter().map(load_figures).collect()
+        hoistway_parallel::map(keys, load_figures).into_iter().collect()
     }
 
     /// A figure of a run; `None` if the run has no such I/O, or does not exist.

@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let device = absolute_device_path(&arguments.device)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot install a handler for Ctrl-C")?;
+    hoistway_terminal::interrupt::on_interrupt(move || flag.store(true, Ordering::Relaxed))?;
     let recorder = Recorder::prepare(&root, &device, options)?;
     recorder.warnings().iter().for_each(|warning| say(warning));
     let recording = recorder.start()?;

@@ -124,6 +124,25 @@ fn a_reader_that_closes_the_pipe_is_no_error() {
 }
 
 #[test]
+fn without_a_standard_output_results_are_refused_unless_they_go_to_a_file() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("results.txt");
+    let run = |arguments: &[&str]| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "exec \"$0\" \"$@\" >&-", env!("CARGO_BIN_EXE_hoistway")]).args(arguments);
+        let output = shell.stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for arguments in [&["compare", "--runtime", "20ms"][..], &["devices"]] {
+        let (status, complaint) = run(arguments);
+        assert_eq!(status, Some(2), "{arguments:?}");
+        assert!(complaint.contains("standard output is closed (expected"), "{arguments:?}: {complaint}");
+    }
+    assert_eq!(run(&["compare", "--runtime", "20ms", "-o", file.to_str().unwrap()]).0, Some(0));
+    assert!(fs::read_to_string(&file).unwrap().contains("mq-deadline"));
+}
+
+#[test]
 fn a_closed_stderr_does_not_change_the_exit_status() {
     let mut child = hoistway(&["compare", "gone.fio"]).spawn().unwrap();
     drop(child.stderr.take());

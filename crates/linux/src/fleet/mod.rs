@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 pub use changes::{FindingChange, FleetChanges, SettingChange};
@@ -187,7 +186,7 @@ impl Fleet {
             let then = earlier.as_ref().and_then(|earlier| earlier.get(member.name.as_str()));
             read_digest(member, then.copied(), conditions)
         };
-        let digests: Vec<Result<Digest, DamagedDump>> = now.members.par_iter().map(read_member).collect();
+        let digests: Vec<Result<Digest, DamagedDump>> = hoistway_parallel::map(&now.members, read_member);
         let (mut hosts, mut damaged) = (Vec::new(), Vec::new());
         for digest in digests {
             match digest {

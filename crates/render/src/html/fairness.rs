@@ -13,8 +13,8 @@ pub(crate) struct JobShares {
 /// A job's share under one variant: means over the repeats.
 #[derive(Debug, Serialize)]
 struct Share {
-    /// The job's share of the load's bandwidth, percent, as text; `None` without I/O.
-    percent: Option<String>,
+    /// The job's share of the load's bandwidth, percent, as text; a dash without I/O.
+    percent: String,
     /// The share as the width of a bar, percent.
     width: f64,
     /// Jain's index of the job's processes.
@@ -43,7 +43,7 @@ impl Share {
             summaries().filter(|summary| summary.job == job).filter_map(|summary| summary.fairness).collect();
         let jain = (!indexes.is_empty()).then(|| indexes.iter().sum::<f64>() / indexes.len() as f64);
         Share {
-            percent: share_percent.map(|percent| format!("{percent:.1} %")),
+            percent: share_percent.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.1} %")),
             width: share_percent.unwrap_or(0.0),
             jain: jain.map(|jain| format!("{jain:.2}")),
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::html::data::Data;
 use crate::html::fairness::shares;
 use crate::html::template::{
-    CHART_LIBRARY_LICENCE, CHARTS, STYLES, THEME, UNITS, UPLOT, embedded, pretty, render_template,
+    CHART_LIBRARY_LICENCE, CHARTS, STYLES, THEME, UNITS, UPLOT, embedded, pretty, render_page,
 };
 
 /// Number of charts that are initially open.
@@ -20,7 +20,7 @@ const OPEN_CHARTS: usize = 2;
 /// # Panics
 /// Never: its template is built in, and a test renders it.
 pub fn html(analysis: &Analysis<'_>) -> String {
-    render_template("page.html", content(analysis))
+    render_page("page.html", content(analysis))
 }
 
 fn content(analysis: &Analysis<'_>) -> Value {
@@ -94,9 +94,13 @@ fn repeat_data(analysis: &Analysis<'_>) -> Value {
         set if set.is_empty() => format!("{}: defaults", variant.label),
         set => format!("{}: {set}", variant.label),
     });
+    let runs_seeds = Some(&document.seeds).filter(|seeds| seeds.len() > 1).map(|seeds| {
+        let seeds: Vec<String> = seeds.iter().map(ToString::to_string).collect();
+        seeds.join(", ")
+    });
     json!({
         "job_file": document.job_file, "job_text": document.job_text, "command": document.command,
-        "version": document.version, "seed": document.seed, "seeds": document.seeds, "is_real": document.is_real,
+        "version": document.version, "seed": document.seed, "runs_seeds": runs_seeds, "is_real": document.is_real,
         "guests": document.guests.as_ref().map(|guests| pretty(&guests)),
         "places": setups, "tunables": tunables.collect::<Vec<_>>(),
     })

@@ -1,9 +1,8 @@
 //! Templates, styles and scripts of all pages, built into the program.
 
-use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment};
 use serde::Serialize;
 use serde_json::Value;
+use tinytemplate::TinyTemplate;
 
 pub(crate) const STYLES: [&str; 2] =
     [include_str!("../../assets/uplot/uPlot.min.css"), include_str!("../../assets/page.css")];
@@ -13,21 +12,23 @@ pub(crate) const UNITS: &str = include_str!("../../assets/units.js");
 pub(crate) const CHARTS: &str = include_str!("../../assets/charts.js");
 pub(crate) const CHART_LIBRARY_LICENCE: &str = include_str!("../../assets/uplot/LICENSE");
 
-const TEMPLATES: [(&str, &str); 3] = [
+const TEMPLATES: [(&str, &str); 4] = [
     ("base.html", include_str!("../../assets/base.html")),
     ("page.html", include_str!("../../assets/page.html")),
+    ("table", include_str!("../../assets/table.html")),
     ("tuned.html", include_str!("../../assets/tuned.html")),
 ];
 
-/// Renders a template.
-pub(crate) fn render_template(name: &str, content: Value) -> String {
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+/// A page: the template with this name within that of all pages.
+pub(crate) fn render_page(name: &str, mut content: Value) -> String {
+    let mut templates = TinyTemplate::new();
     for (name, text) in TEMPLATES {
-        environment.add_template(name, text).expect("the templates are whole");
+        templates.add_template(name, text).expect("the templates are whole");
     }
-    let template = environment.get_template(name).expect("there is such a template");
-    template.render(Serde(content)).expect("the template fits what it is filled with")
+    let render =
+        |name, content: &Value| templates.render(name, content).expect("the template fits what it is filled with");
+    content["main"] = Value::String(render(name, &content));
+    render("base.html", &content)
 }
 
 /// Data as text within a script: no name in it can end the script.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::html::front::Front;
 use crate::html::template::{
-    CHART_LIBRARY_LICENCE, CHARTS, STYLES, THEME, UNITS, UPLOT, embedded, pretty, render_template,
+    CHART_LIBRARY_LICENCE, CHARTS, STYLES, THEME, UNITS, UPLOT, embedded, pretty, render_page,
 };
 
 /// The page of a search's document: a single file without network access.
@@ -14,7 +14,7 @@ use crate::html::template::{
 /// # Panics
 /// Never: its template is built in, and a test renders it.
 pub fn tuned_html(tuning: &Tuning) -> String {
-    render_template("tuned.html", content(tuning))
+    render_page("tuned.html", content(tuning))
 }
 
 fn content(tuning: &Tuning) -> Value {
@@ -25,7 +25,6 @@ fn content(tuning: &Tuning) -> Value {
     let found = tuning.found.as_ref();
     let name =
         |result: Option<&hoistway_answer::tuning::SettingResult>| result.map(|result| result.setting.to_string());
-    let bars: Vec<f64> = cells.shares.iter().map(|share| share * 100.0).collect();
     let losses = found
         .and_then(|found| found.losses.as_ref())
         .filter(|_| found.is_some_and(|found| found.best.setting != found.reference.setting));
@@ -36,16 +35,16 @@ fn content(tuning: &Tuning) -> Value {
         "lead": lead,
         "rest": rest,
         "first": tuning.rounds.first().map(tuning_round),
-        "figures": front.figures,
+        "has_front": front.figures.len() > 1,
         "is_default_there": found.is_none() || front.points.iter().any(|point| point.is_default),
         "pointed": front.points.iter().find(|point| point.is_best).map_or("", |best| &*best.words),
-        "front": cells.front.as_ref().map(table),
-        "finalists": cells.finalists.as_ref().map(table),
-        "effects": cells.effects.as_ref().map(table),
-        "bars": bars,
+        "front": cells.front.as_ref().map(|front| table(front, &[])),
+        "finalists": cells.finalists.as_ref().map(|finalists| table(finalists, &[])),
+        "effects": cells.effects.as_ref().map(|effects| table(effects, &cells.shares)),
         "sure": certainty_lines(tuning),
         "best": name(found.map(|found| &found.best)),
         "reference": name(found.map(|found| &found.reference)),
+        "has_losses": losses.is_some(),
         "losses": losses.map(|losses| losses.iter().map(shift_in_words).collect::<Vec<_>>()),
         "command": tuning.command,
         "seed": tuning.seed,
@@ -57,7 +56,7 @@ fn content(tuning: &Tuning) -> Value {
         "device": pretty(&tuning.device),
         "host": pretty(&tuning.host),
         "search": Some(&tuning.search).filter(|search| !search.is_null()).map(pretty),
-        "notices": tuning.notices,
+        "remarks": tuning.notices,
         "data": embedded(&front),
         "styles": STYLES,
         "scripts": [UPLOT, THEME, UNITS, CHARTS, include_str!("../../assets/front.js"), include_str!("../../assets/tuned.js")],
@@ -65,8 +64,23 @@ fn content(tuning: &Tuning) -> Value {
     })
 }
 
-fn table(table: &TuningTable) -> Value {
-    json!({"title": table.title, "headers": table.headers, "rows": table.rows})
+/// A table; with these shares as bars in the second column of its rows.
+fn table(table: &TuningTable, shares: &[f64]) -> Value {
+    let row = |(number, row): (usize, &Vec<String>)| -> Vec<Value> {
+        let cells = row.iter().enumerate().map(|(column, text)| {
+            let share = shares.get(number).filter(|_| column == 1);
+            json!({"text": text, "bar": share.map(|share| json!({"width": share * 100.0}))})
+        });
+        cells.collect()
+    };
+    let rows: Vec<Vec<Value>> = table.rows.iter().enumerate().map(row).collect();
+    json!({"title": capitalised(&table.title), "headers": table.headers, "rows": rows})
+}
+
+/// A text as a sentence begins.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Lines about the certainty of the result.

@@ -8,13 +8,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc::{self, flock};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 /// The result of trying to lock a file.
 pub enum LockOutcome {
@@ -34,11 +33,24 @@ pub fn try_lock(path: &Path, read_only: bool, is_device: bool) -> io::Result<Loc
     let exclusive = if is_device && !read_only { OFlags::EXCL } else { OFlags::empty() };
     let mut options = OpenOptions::new();
     let file = options.read(true).write(!read_only).custom_flags(exclusive.bits() as i32).open(path)?;
-    let kind = if read_only { libc::F_RDLCK } else { libc::F_WRLCK };
-    let whole = flock { l_type: kind as _, l_whence: libc::SEEK_SET as _, l_start: 0, l_len: 0, l_pid: 0 };
-    Ok(match fcntl(&file, FcntlArg::F_OFD_SETLK(&whole)) {
-        Ok(_) => LockOutcome::Acquired(file),
-        Err(Errno::EAGAIN | Errno::EACCES) => LockOutcome::InUse,
-        Err(errno) => LockOutcome::NoLocking(errno.into()),
+    let error = match set_lock(&file, read_only) {
+        Ok(()) => return Ok(LockOutcome::Acquired(file)),
+        Err(error) => error,
+    };
+    Ok(match Errno::from_io_error(&error) {
+        Some(Errno::AGAIN | Errno::ACCESS) => LockOutcome::InUse,
+        _ => LockOutcome::NoLocking(error),
     })
+}
+
+/// Locks the whole file through this description, without waiting.
+#[allow(unsafe_code)]
+fn set_lock(file: &File, read_only: bool) -> io::Result<()> {
+    let kind = if read_only { libc::F_RDLCK } else { libc::F_WRLCK };
+    let whole = libc::flock { l_type: kind as _, l_whence: libc::SEEK_SET as _, l_start: 0, l_len: 0, l_pid: 0 };
+    // SAFETY: the descriptor is open, and the kernel only reads the description of the lock.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const whole) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }

@@ -12,7 +12,6 @@ use hoistway_evidence::conform::{
     Inconsistency, Interrupted, NotReplayed, Refused, Report, TraceReport, pool_of, replay,
 };
 use hoistway_trace::iosched::{ReadError, Trace};
-use rayon::prelude::*;
 
 use hoistway_terminal::Ending;
 use hoistway_terminal::files::{Identity, identity, spare};
@@ -68,9 +67,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
             std::process::exit(130);
         }
     };
-    ctrlc::set_handler(watch).context("cannot install a handler for Ctrl-C")?;
+    hoistway_terminal::interrupt::on_interrupt(watch)?;
     let unless_interrupted = |file: &PathBuf| (!interrupted.load(Ordering::Relaxed)).then(|| score(file));
-    let verdicts: Vec<RecordingResult> = files.par_iter().filter_map(unless_interrupted).collect();
+    let verdicts: Vec<RecordingResult> =
+        hoistway_parallel::map(&files, unless_interrupted).into_iter().flatten().collect();
     let mut report = Report::default();
     if verdicts.len() < files.len() {
         report.interrupted = Some(Interrupted { recordings: verdicts.len(), of: files.len() });
@@ -114,7 +114,7 @@ fn compare_kernels(first: &Path, second: &Path, arguments: &Arguments) -> Result
     let compare = |(one, other): &(&PathBuf, &PathBuf)| -> Result<KernelComparison> {
         Ok(KernelComparison::of(&open(one)?, &open(other)?))
     };
-    let comparisons = pairs.par_iter().map(compare).collect::<Result<Vec<_>>>()?;
+    let comparisons = hoistway_parallel::map(&pairs, compare).into_iter().collect::<Result<Vec<_>>>()?;
     let is_paired = |file: &PathBuf| pairs.iter().any(|(one, other)| *one == file || *other == file);
     let lonely = first.values().chain(second.values()).filter(|file| !is_paired(file));
     let report = KernelDiff::new(comparisons, lonely.map(|file| file.display().to_string()).collect());

@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     let environment = CommandLine::default();
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot install a handler for Ctrl-C")?;
+    hoistway_terminal::interrupt::on_interrupt(move || flag.store(true, Ordering::Relaxed))?;
     let is_interrupted = || interrupted.load(Ordering::Relaxed);
     let mut host = host_called(&arguments.host, &environment)?;
     host.cpus = Some(std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u16));

@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(Some(&arguments.output))?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot install a handler for Ctrl-C")?;
+    hoistway_terminal::interrupt::on_interrupt(move || flag.store(true, Ordering::Relaxed))?;
     let bar = if std::io::stderr().is_terminal() {
         let style = ProgressStyle::with_template("{spinner} {pos} evaluations, at most {len}  {elapsed} so far");
         ProgressBar::new(arguments.evaluations.into())

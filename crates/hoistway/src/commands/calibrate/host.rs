@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(arguments.output.as_deref())?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot install a handler for Ctrl-C")?;
+    hoistway_terminal::interrupt::on_interrupt(move || flag.store(true, Ordering::Relaxed))?;
     let bar = if std::io::stderr().is_terminal() {
         let style = ProgressStyle::with_template("{bar:40} round {pos} of {len}  {elapsed} so far");
         ProgressBar::new(arguments.rounds.into()).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))

@@ -6,7 +6,7 @@ pub(crate) mod parse;
 use std::sync::Arc;
 use std::time::Instant as WallClock;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use hoistway_experiment::{Comparison, Controls, Ended, Load, Plan, RunObserver};
 
 use crate::commands::outputs::Outputs;
@@ -43,7 +43,7 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let trace = arguments.trace.as_deref().map(|file| TraceFile::open(file, outputs.results())).transpose()?;
     let controls = Arc::new(plan.controls());
     let interrupted = Arc::clone(&controls);
-    ctrlc::set_handler(move || interrupted.cancel()).context("cannot install a handler for Ctrl-C")?;
+    hoistway_terminal::interrupt::on_interrupt(move || interrupted.cancel())?;
     let lines = Arc::new(Lines::default());
     let observer = Observer { lines: &lines, begin: WallClock::now(), controls: &controls, outputs: &outputs };
     let document = {

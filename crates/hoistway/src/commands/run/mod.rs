@@ -6,7 +6,7 @@ mod progress;
 use std::io::Write as _;
 use std::time::Instant as WallClock;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use hoistway_experiment::{Ended, Load, RunObserver};
 use hoistway_real::{RealControls, RealExperiment, RealPlan};
 use hoistway_terminal::Ending;
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let outputs = Outputs::open(&arguments.judging, &arguments.outputs, results, plan.run_count(), false)?;
     let controls = plan.controls();
     let interrupted = controls.clone();
-    ctrlc::set_handler(move || interrupted.cancel()).context("cannot install a handler for Ctrl-C")?;
+    hoistway_terminal::interrupt::on_interrupt(move || interrupted.cancel())?;
     if !plan.prepare(&controls)? {
         let _ = writeln!(std::io::stderr(), "hoistway: {}: interrupted while it was filled; removed", arguments.target);
         return Ok(Ending::Interrupted);

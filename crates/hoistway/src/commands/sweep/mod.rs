@@ -89,7 +89,7 @@ fn run_missing(sweep: &Sweep, folder: &Folder, shard: Shard, index: Index, outpu
     let (all, missing_count) = (shard.points(sweep.points()).count(), missing.len());
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot install a handler for Ctrl-C")?;
+    hoistway_terminal::interrupt::on_interrupt(move || flag.store(true, Ordering::Relaxed))?;
     let work = Work::new(sweep, folder, shard, missing);
     progress::run_with_progress(&work, missing_count as u64, &interrupted, || work.carry_out())?;
     let (done, seconds) = (work.done(), begin.elapsed().as_secs_f64());

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use hoistway_answer::tuning::{Budget, TuneRun, Tuning};
 use hoistway_experiment::tune::{BUDGET_RUNS, Cancel, Search, SearchObserver, SearchState, TuneError, tune};
 use hoistway_experiment::{CallerEnvironment, Comparison, Devices, Field, Vary};
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         interrupted.store(true, Ordering::SeqCst);
         handle.get().inspect(|runs| runs.cancel());
     };
-    ctrlc::set_handler(interrupt).context("cannot install a handler for Ctrl-C")?;
+    hoistway_terminal::interrupt::on_interrupt(interrupt)?;
     let observer = Observer {
         must_stop: &must_stop,
         cancel_handle: &cancel_handle,

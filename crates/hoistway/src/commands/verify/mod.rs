@@ -134,7 +134,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let environment = CommandLine::default();
     let interrupt = Interrupt::default();
     let handler = interrupt.clone();
-    ctrlc::set_handler(move || handler.request()).context("cannot install a handler for Ctrl-C")?;
+    hoistway_terminal::interrupt::on_interrupt(move || handler.request())?;
     let mut comparison = Comparison {
         load: Load::File(arguments.job.clone()),
         replay: parse::replay(&arguments.replay)?,
