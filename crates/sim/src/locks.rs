@@ -31,8 +31,9 @@
 //! the lock, and asks in vain.
 //!
 //! Requests can be left in lists that have their own locks (delegation). The CPU that takes them over holds the scheduler's lock one
-//! section longer for each, and for two cache lines (the request's and its bio's) if another CPU had left it. If that CPU was inserting and
-//! its call is already over, it is charged afterwards; the CPU that already holds the lock after it is not delayed, only later ones.
+//! section longer for each. If they come from pending lists of other CPUs, it also waits for two cache lines of each (the request's and its
+//! bio's). If that CPU was inserting and its call is already over, it is charged afterwards; the CPU that already holds the lock after it
+//! is not delayed, only later ones.
 //!
 //! The wait queues for kyber's tokens are the only thing that its hardware queues share: their lock costs what that of a list costs.
 //!
@@ -60,7 +61,7 @@ const EXTRA_REQUEST: u64 = 1;
 /// Next bits: requests that other CPUs had left.
 const DELEGATED_REQUEST: u64 = 1 << 30;
 const EXTRA_REQUEST_MASK: u64 = DELEGATED_REQUEST - 1;
-/// Cache lines that a request left by another CPU comes with: its own and its bio's.
+/// Cache lines that a request from another CPU's pending list comes with: its own and its bio's.
 const LINES_OF_REQUEST: u64 = 2;
 /// Flag: delegated requests are accepted until the end of the hold.
 const ACCEPTS_DELEGATED: u64 = 1 << 60;
@@ -305,9 +306,11 @@ impl LockMeter {
         }
         let before = lock.until.get();
         // Lists taken over meanwhile have advanced the caller's time.
-        let fetched = self.fetched.take() * LINES_OF_REQUEST;
-        let until = before.max(self.caller_time.get())
-            + Nanos(cost.section.0 * (more + taken) + cost.list_handover.0 * fetched);
+        let fetched = self.fetched.take();
+        // With buckets the caller only queues the request; what is taken from a pending list it also issues.
+        let lines = if site == Site::Insert { 0 } else { LINES_OF_REQUEST * fetched };
+        let until =
+            before.max(self.caller_time.get()) + Nanos(cost.section.0 * (more + taken) + cost.list_handover.0 * lines);
         let extension = until.since(before);
         add(&self.used.held, extension);
         add(&self.used.elevators, extension);
