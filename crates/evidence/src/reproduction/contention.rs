@@ -41,11 +41,11 @@ pub(super) const AXBOE: Table = Table {
             published ones, single-dispatcher and insertion-buckets; of the first alone a prototype's rate was published. \
             Claimed is that the gain is within 40 % of the published one. With the third version, five days later, \
             single-dispatcher, try-merge and pending-lists (published: 2867 thousand I/Os per second instead of 879, with \
-            expensive merges on), the number of cache lines was chosen that a request comes with that another CPU has left, \
-            two; so it is calibration, too (with one the ratio is about 5). Missed is the share of the lock: the CPUs that \
+            expensive merges on), the number of cache lines was chosen that a request from another CPU's pending list comes with, \
+            two; so it is calibration, too. Missed is the share of the lock: the CPUs that \
             do not dispatch contend for the lock of their merges, one for each I/O, so that they spin for most of the half of \
             the time in which CPUs are busy at all; in the published runs 10 % of the CPU time was busy with the second \
-            version. For the same reason buckets add nothing to the single dispatcher here (published: 14 %). The share of the \
+            version. For the same reason buckets add little to the single dispatcher here (3 %; published: 14). The share of the \
             lock is that of all CPU time that is spent spinning. The row of the NVMe drive is left out, since no preset is as \
             fast as that drive.",
     device: "null",
