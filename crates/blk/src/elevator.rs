@@ -266,6 +266,18 @@ impl<Sh: Sharing> Elevator<Sh> {
         )
     }
 
+    /// Whether the rest of a run of `hctx` is left to a later call, since this one has waited for the scheduler's lock in virtual time.
+    #[inline]
+    pub fn postpones_run(&self, meter: &impl Meter, hctx: HctxId) -> bool {
+        with_scheduler!(
+            self,
+            _s => meter.postpones_run(hctx),
+            kyber _kyber => false,
+            concurrent _c => false,
+            none => false
+        )
+    }
+
     /// Asks for requests for `hctx` under one hold of the lock; see [`Serialized::dispatch_batch`].
     #[inline(never)]
     pub fn dispatch_batch(
@@ -283,6 +295,18 @@ impl<Sh: Sharing> Elevator<Sh> {
             concurrent _c => debug_assert!(false, "it is not behind one lock"),
             none => {}
         );
+    }
+
+    /// Whether a run of `hctx` sees work; see [`Serialized::shows_work`].
+    #[inline]
+    pub fn shows_work(&self, meter: &impl Meter, hctx: HctxId) -> bool {
+        with_scheduler!(
+            self,
+            s => s.shows_work(meter),
+            kyber k => k.has_work(hctx),
+            concurrent c => c.has_work(hctx),
+            none => false
+        )
     }
 
     /// Whether dispatching for `hctx` is worth asking.

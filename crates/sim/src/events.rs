@@ -41,7 +41,7 @@ pub(crate) enum Kind {
     Administer,
     /// A sample for a steady-state check: number of the check.
     Steady,
-    /// A dispatching CPU continues with work that others left to it: disk and CPU.
+    /// A CPU continues a run of a hardware queue, or with work that others left to it: disk and CPU.
     Round,
     /// Interrupts that are late: number of their group.
     LateInterrupts,

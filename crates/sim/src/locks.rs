@@ -25,9 +25,15 @@
 //! A section that handles several requests costs its time for each of them. If only one CPU at a time dispatches, a CPU that comes
 //! meanwhile leaves its work to that one, which checks again when it is done (`simulation/turns`).
 //!
+//! Other CPUs come to the lock while a call waits for it. So the run of a hardware queue that follows such a wait is a later call, at the
+//! end of this one, and goes on after each request that it had to wait for; by then others may have taken what it was to dispatch, or
+//! dispatch themselves. The last request is there until the section in which it is taken is over: until then a CPU sees work, waits for
+//! the lock, and asks in vain.
+//!
 //! Requests can be left in lists that have their own locks (delegation). The CPU that takes them over holds the scheduler's lock one
-//! section longer for each. If that CPU was inserting and its call is already over, it is charged afterwards; the CPU that already holds
-//! the lock after it is not delayed, only later ones.
+//! section longer for each. If they come from pending lists of other CPUs, it also waits for two cache lines of each (the request's and its
+//! bio's). If that CPU was inserting and its call is already over, it is charged afterwards; the CPU that already holds the lock after it
+//! is not delayed, only later ones.
 //!
 //! The wait queues for kyber's tokens are the only thing that its hardware queues share: their lock costs what that of a list costs.
 //!
@@ -35,7 +41,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use hoistway_blk::ground::{CpuId, Held, Instant, Meter, Nanos, Site};
+use hoistway_blk::ground::{CpuId, HctxId, Held, Instant, Meter, Nanos, Site};
 use hoistway_blk::schedulers::Registry;
 
 use self::delegation::{DelegationHold, lock_address};
@@ -55,6 +61,8 @@ const EXTRA_REQUEST: u64 = 1;
 /// Next bits: requests that other CPUs had left.
 const DELEGATED_REQUEST: u64 = 1 << 30;
 const EXTRA_REQUEST_MASK: u64 = DELEGATED_REQUEST - 1;
+/// Cache lines that a request from another CPU's pending list comes with: its own and its bio's.
+const LINES_OF_REQUEST: u64 = 2;
 /// Flag: delegated requests are accepted until the end of the hold.
 const ACCEPTS_DELEGATED: u64 = 1 << 60;
 /// Flag: another CPU does the work.
@@ -91,6 +99,10 @@ pub(crate) struct LockMeter {
     contended: Cell<[u64; 2]>,
     /// Extra requests and flags of the current hold; 0 if there are none.
     hold_flags: Cell<u64>,
+    /// Whether the next dispatch of the call will find nothing, because another call is taking the last request.
+    asks_in_vain: Cell<bool>,
+    /// Requests of the current hold that another CPU had left.
+    fetched: Cell<u64>,
     /// Work that the call has left to other CPUs.
     delegated: Cell<Option<DelegatedWork>>,
     /// Current and future holds that accept delegated requests.
@@ -117,6 +129,8 @@ impl LockMeter {
             waiters: Cell::new(0),
             contended: Cell::default(),
             hold_flags: Cell::new(0),
+            asks_in_vain: Cell::new(false),
+            fetched: Cell::new(0),
             delegated: Cell::new(None),
             delegation_holds: RefCell::default(),
             real_caller: Cell::default(),
@@ -145,6 +159,7 @@ impl LockMeter {
         let continues = last.is_contended && last.until > now;
         self.is_contended.set(continues);
         self.waiters.set(if continues { last.waiters } else { 0 });
+        self.asks_in_vain.set(false);
         self.began.set(began);
         self.caller_time.set(began);
         self.beside.set(Nanos::ZERO);
@@ -270,6 +285,9 @@ impl LockMeter {
         }
         if site == Site::Dispatch {
             lock.asked.set((self.by.get(), until));
+            if !self.asks_in_vain.replace(false) {
+                lock.work_until.set(until);
+            }
         }
     }
 
@@ -288,7 +306,11 @@ impl LockMeter {
         }
         let before = lock.until.get();
         // Lists taken over meanwhile have advanced the caller's time.
-        let until = before.max(self.caller_time.get()) + Nanos(cost.section.0 * (more + taken));
+        let fetched = self.fetched.take();
+        // With buckets the caller only queues the request; what is taken from a pending list it also issues.
+        let lines = if site == Site::Insert { 0 } else { LINES_OF_REQUEST * fetched };
+        let until =
+            before.max(self.caller_time.get()) + Nanos(cost.section.0 * (more + taken) + cost.list_handover.0 * lines);
         let extension = until.since(before);
         add(&self.used.held, extension);
         add(&self.used.elevators, extension);
@@ -360,15 +382,35 @@ impl Meter for LockMeter {
         may
     }
 
+    fn sees_work_being_taken(&self, lock: &Held) -> bool {
+        let sees = lock.work_until.get() > self.caller_time.get();
+        self.asks_in_vain.set(sees);
+        sees
+    }
+
+    fn postpones_run(&self, hctx: HctxId) -> bool {
+        let at = self.caller_time.get();
+        let postpones = self.is_contended.get() && at > self.now.get();
+        if postpones {
+            let delegated = self.delegated.get().unwrap_or_default();
+            let postponed = Some((CpuId(self.by.get()), hctx, at));
+            self.delegated.set(Some(DelegatedWork { postponed, ..delegated }));
+        }
+        postpones
+    }
+
     fn accepts_delegated_work(&self) {
         if self.cost.get().section > Nanos::ZERO {
             self.hold_flags.set(self.hold_flags.get() | ACCEPTS_DELEGATED);
         }
     }
 
-    fn count_delegated_request(&self) {
+    fn count_delegated_request(&self, from: CpuId) {
         if self.cost.get().section > Nanos::ZERO {
             self.hold_flags.set(self.hold_flags.get() + DELEGATED_REQUEST);
+            if from.0 != self.by.get() {
+                self.fetched.set(self.fetched.get() + 1);
+            }
         }
     }
 

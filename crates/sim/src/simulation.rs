@@ -223,7 +223,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             Kind::Administer => self.poll_queue_writes(target),
             Kind::Steady => self.take_steady_sample(target),
             Kind::LateInterrupts => self.late_interrupts(target),
-            Kind::Round => self.continue_dispatching(target, CpuId(detail)),
+            Kind::Round => self.continue_run(target, CpuId(detail), setting),
         }
     }
 

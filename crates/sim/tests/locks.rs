@@ -50,3 +50,39 @@ fn processes_pay_for_lock_sections_of_work_left_to_others() {
         assert_eq!(locks.lists_taken > 0, insertion != Insertion::Direct, "{insertion:?}: {locks:?}");
     }
 }
+
+/// I/Os for each CPU in 2 ms of as many processes at iodepth 4 on a device without latency, and the time for which CPUs waited for locks.
+fn ios_per_cpu(scheduler: &str, cpus: u16, handover_ns: u64, waiter_ns: u64) -> (f64, LockUse) {
+    let text = format!(
+        "[a]\nfilename=/dev/nullb0\ndirect=1\nioengine=io_uring\nrw=randread\nnorandommap=1\niodepth=4\n\
+         iodepth_batch_submit=4\niodepth_batch_complete=4\nnumjobs={cpus}\ntime_based\nruntime=1\n"
+    );
+    let workload = JobFile::parse(&text, "test.fio", &Environment::empty()).unwrap().load;
+    let host = Host { handover_ns, waiter_ns, ..Host::builtin(Host::DEFAULT).unwrap() };
+    let preset = Preset::builtin("null").unwrap();
+    let queue = QueueSettings::new(Kernel::V6_18, cpus);
+    let runtime = Some(Nanos::from_millis(2));
+    let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime };
+    let result = run(&scenario, &spec(scheduler, &[], 1), &Control::default()).unwrap();
+    (result.ios as f64 / f64::from(cpus), result.locks)
+}
+
+#[test]
+fn more_cpus_on_one_lock_never_raise_the_rate_of_each_and_dearer_hand_overs_never_raise_any() {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut draw = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below
+    };
+    for scheduler in ["mq-deadline", "bfq", "mq-deadline"] {
+        let (handover_ns, waiter_ns) = (50 + draw(800), draw(20));
+        let costs = format!("{scheduler}, {handover_ns} and {waiter_ns} ns");
+        let rates = [1, 2, 4, 12].map(|cpus| ios_per_cpu(scheduler, cpus, handover_ns, waiter_ns));
+        assert_eq!(rates[0].1.waited, Nanos::ZERO, "{costs}");
+        for pair in rates.windows(2) {
+            assert!(pair[1].0 < 1.01 * pair[0].0 && pair[1].1.waited > pair[0].1.waited, "{costs}: {rates:?}");
+        }
+        let dearer = ios_per_cpu(scheduler, 12, 2 * handover_ns, 2 * waiter_ns);
+        assert!(dearer.0 < rates[3].0, "{costs}: {dearer:?} {rates:?}");
+    }
+}

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 
+use crate::ground::ids::{CpuId, HctxId};
 use crate::ground::time::Instant;
 
 /// Which lock is taken; for the elevator's, also for which operation.
@@ -79,12 +80,19 @@ pub struct Held {
     pub by: Cell<u32>,
     /// Who asked for requests last, and until when.
     pub asked: Cell<(u32, Instant)>,
+    /// Until when the last request is being taken.
+    pub work_until: Cell<Instant>,
 }
 
 impl Default for Held {
     /// It has never been held.
     fn default() -> Self {
-        Held { until: Cell::new(Instant::ZERO), by: Cell::new(u32::MAX), asked: Cell::new((u32::MAX, Instant::ZERO)) }
+        Held {
+            until: Cell::new(Instant::ZERO),
+            by: Cell::new(u32::MAX),
+            asked: Cell::new((u32::MAX, Instant::ZERO)),
+            work_until: Cell::default(),
+        }
     }
 }
 
@@ -110,13 +118,26 @@ pub trait Meter {
         true
     }
 
+    /// Whether another call is still taking the last request under this lock in virtual time, so that this one sees work and asks in vain.
+    #[inline(always)]
+    fn sees_work_being_taken(&self, _lock: &Held) -> bool {
+        false
+    }
+
+    /// Whether the rest of a run of this hardware queue has to be a later call on the same CPU, which the meter's owner makes: this one has
+    /// waited for a lock in virtual time, and other CPUs may have come to it since.
+    #[inline(always)]
+    fn postpones_run(&self, _hctx: HctxId) -> bool {
+        false
+    }
+
     /// The last taker of a lock processes what others delegate to it, for as long as it has the lock.
     #[inline(always)]
     fn accepts_delegated_work(&self) {}
 
-    /// A request that another call has delegated is processed under the lock that was taken last.
+    /// A request that a call on this CPU has delegated is processed under the lock that was taken last.
     #[inline(always)]
-    fn count_delegated_request(&self) {}
+    fn count_delegated_request(&self, _from: CpuId) {}
 
     /// Whether a call that accepts delegated work has this lock now in virtual time, although its code has already returned.
     #[inline(always)]
@@ -157,13 +178,23 @@ impl<M: Meter + ?Sized> Meter for &M {
     }
 
     #[inline]
+    fn sees_work_being_taken(&self, lock: &Held) -> bool {
+        (**self).sees_work_being_taken(lock)
+    }
+
+    #[inline]
+    fn postpones_run(&self, hctx: HctxId) -> bool {
+        (**self).postpones_run(hctx)
+    }
+
+    #[inline]
     fn accepts_delegated_work(&self) {
         (**self).accepts_delegated_work();
     }
 
     #[inline]
-    fn count_delegated_request(&self) {
-        (**self).count_delegated_request();
+    fn count_delegated_request(&self, from: CpuId) {
+        (**self).count_delegated_request(from);
     }
 
     #[inline]

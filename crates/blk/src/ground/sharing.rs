@@ -47,6 +47,11 @@ pub trait Lock<T> {
     fn may_become_dispatcher<M: Meter>(&self, _meter: &M) -> bool {
         true
     }
+    /// Whether `meter` knows of a call that is still taking the last request under this lock in virtual time.
+    #[inline]
+    fn sees_work_being_taken<M: Meter>(&self, _meter: &M) -> bool {
+        false
+    }
     /// Whether `meter` knows of a call that has the lock now and accepts delegated work, although its code has returned: in
     /// virtual time a call is executed at one instant but lasts longer.
     #[inline]
@@ -149,6 +154,11 @@ impl<T> Lock<T> for MeteredCell<T> {
     #[inline]
     fn may_become_dispatcher<M: Meter>(&self, meter: &M) -> bool {
         meter.may_become_dispatcher(&self.held)
+    }
+
+    #[inline]
+    fn sees_work_being_taken<M: Meter>(&self, meter: &M) -> bool {
+        meter.sees_work_being_taken(&self.held)
     }
 
     #[inline]

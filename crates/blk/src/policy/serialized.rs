@@ -294,6 +294,12 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         self.pending.is_filled() || self.has_work.load(Relaxed) != 0
     }
 
+    /// The same for a run, which in virtual time also sees a request that another call is only about to take.
+    #[inline]
+    pub fn shows_work(&self, meter: &impl Meter) -> bool {
+        self.has_work() || self.store.sees_work_being_taken(meter)
+    }
+
     /// Number of scheduler tags that an allocation may use.
     #[inline]
     pub fn limit_depth(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, bio: &Bio) -> Depth {

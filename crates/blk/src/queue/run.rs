@@ -9,6 +9,7 @@ use crate::drive::driver::Driver;
 use crate::drive::effects::{Effect, Effects, RESOURCE_DELAY};
 use crate::ground::ids::{CpuId, HctxId};
 use crate::ground::kernel::{AfterDispatchList, Fetch};
+use crate::ground::meter::Meter;
 use crate::ground::sharing::Sharing;
 use crate::policy::DispatchBatch;
 use crate::request::Rq;
@@ -55,6 +56,17 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 }
 
+/// Why a batch has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BatchEnd {
+    /// There is no more work, no room for it, or enough in the batch.
+    Over,
+    /// The dispatch list is no longer empty.
+    DispatchList,
+    /// A later call continues the run, since this one has waited for the scheduler's lock.
+    Postponed,
+}
+
 /// A batch that is dispatched under one hold of a lock.
 struct Batch<'a, Sh: Sharing, D, F> {
     queue: Current<'a, Sh>,
@@ -87,7 +99,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Runs a hardware queue if it has work. Returns whether it had.
     #[inline(always)]
     pub(super) fn run_hctx<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) -> bool {
-        let may_run = self.may_run(hctx);
+        let may_run = self.may_run(cx.meter, hctx);
         if may_run {
             self.run_pending(cx, hctx);
         }
@@ -99,9 +111,12 @@ impl<Sh: Sharing> Current<'_, Sh> {
     fn run_pending<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         // With a busy device, most runs end because no budget is left, before anything is set up for them.
         let elevator = &self.state.elevator;
+        if elevator.postpones_run(cx.meter, hctx) {
+            return;
+        }
         let begins_with_dispatch =
             !elevator.is_none() && !elevator.dispatches_batches() && !self.hctxs[hctx.index()].has_dispatch_list();
-        if begins_with_dispatch && !(elevator.has_work(hctx) && self.get_budget(cx, hctx)) {
+        if begins_with_dispatch && !(elevator.shows_work(cx.meter, hctx) && self.get_budget(cx, hctx)) {
             return;
         }
         self.run_with_list(cx, hctx, begins_with_dispatch);
@@ -121,14 +136,16 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Restarts the run once, and then leaves the rest to a worker.
     #[cold]
     fn restart_run<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, one_by_one: &mut bool) {
-        if self.may_run(hctx) && self.run_dispatch_pass(cx, hctx, list, one_by_one, false) == Pass::Again {
+        if self.may_run(cx.meter, hctx) && self.run_dispatch_pass(cx, hctx, list, one_by_one, false) == Pass::Again {
             self.run_async(cx, hctx);
         }
     }
 
     #[inline(always)]
-    fn may_run(self, hctx: HctxId) -> bool {
-        !self.is_quiesced() && !self.hctxs[hctx.index()].is_stopped() && self.has_pending(hctx)
+    fn may_run(self, meter: &impl Meter, hctx: HctxId) -> bool {
+        !self.is_quiesced()
+            && !self.hctxs[hctx.index()].is_stopped()
+            && (self.has_pending(hctx) || self.state.elevator.shows_work(meter, hctx))
     }
 
     #[inline(always)]
@@ -186,19 +203,19 @@ impl<Sh: Sharing> Current<'_, Sh> {
         mut has_budget: bool,
     ) -> Pass {
         loop {
-            let ended_by_dispatch_list = self.dispatch_batch(cx, hctx, list, std::mem::take(&mut has_budget));
+            let end = self.dispatch_batch(cx, hctx, list, std::mem::take(&mut has_budget));
             let progress = !list.is_empty() && self.send_batch(cx, hctx, list);
-            if ended_by_dispatch_list {
-                return Pass::Again;
-            }
-            if !progress {
-                return Pass::Done;
+            match end {
+                BatchEnd::DispatchList => return Pass::Again,
+                BatchEnd::Postponed => return Pass::Done,
+                BatchEnd::Over if !progress => return Pass::Done,
+                BatchEnd::Over => {}
             }
         }
     }
 
-    /// Dispatches a batch. Returns whether a non-empty dispatch list has ended it. The usual reason for its end is checked
-    /// inline: with a busy device, most batches end because no budget is left.
+    /// Dispatches a batch. The usual reason for its end is checked inline: with a busy device, most batches end because no budget is
+    /// left.
     #[inline]
     fn dispatch_batch<E: Env>(
         self,
@@ -206,23 +223,27 @@ impl<Sh: Sharing> Current<'_, Sh> {
         hctx: HctxId,
         list: &mut VecDeque<Rq>,
         mut has_budget: bool,
-    ) -> bool {
+    ) -> BatchEnd {
         let queue = &self.hctxs[hctx.index()];
         let requests_max = match self.generation.fetch {
             Fetch::Batch { .. } if queue.busy() == 0 => self.state.nr_requests,
             Fetch::One | Fetch::Batch { .. } => 1,
         };
         if self.state.elevator.dispatches_batches() {
-            return self.dispatch_under_one_hold(cx, hctx, requests_max, list);
+            let ended_by_dispatch_list = self.dispatch_under_one_hold(cx, hctx, requests_max, list);
+            return if ended_by_dispatch_list { BatchEnd::DispatchList } else { BatchEnd::Over };
         }
         let checks_dispatch_list = self.generation.after_dispatch_list == AfterDispatchList::AskIfSent;
         for _ in 0..requests_max {
             if !std::mem::take(&mut has_budget) {
-                if !self.state.elevator.has_work(hctx) {
+                if !self.state.elevator.shows_work(cx.meter, hctx) {
                     break;
                 }
                 if checks_dispatch_list && queue.has_dispatch_list() {
-                    return true;
+                    return BatchEnd::DispatchList;
+                }
+                if !list.is_empty() && self.state.elevator.postpones_run(cx.meter, hctx) {
+                    return BatchEnd::Postponed;
                 }
                 if !self.get_budget(cx, hctx) {
                     break;
@@ -232,7 +253,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 break;
             }
         }
-        false
+        BatchEnd::Over
     }
 
     /// Gets the budget of a request to be dispatched.
@@ -250,7 +271,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         requests_max: u32,
         list: &mut VecDeque<Rq>,
     ) -> bool {
-        if !self.state.elevator.has_work(hctx) {
+        if !self.state.elevator.shows_work(cx.meter, hctx) {
             return false;
         }
         let Cx { now, real, cpu, driver, effects, scratch, probe, meter } = cx;

@@ -115,9 +115,8 @@ pub(super) const TEN_CORES: Table = Table {
     story: story!(
         "The CPU time of each scheduler is calibrated on one saturated core at iodepth 128, a load that is not in this \
          heatmap. The work that is done outside a lock was corrected while looking at this heatmap. Under mq-deadline, 128 and \
-         256 processes are limited by the drive in the published runs, but here by the lock: with hand-overs of 0.25 us, \
-         however many CPUs wait, the figures agree with the published ones, but not those of processes at iodepth 128. The \
-         hand-overs were fitted to rates of these, and weighed against 128 processes under bfq here: docs/devices.md."
+         256 processes are limited by the drive in the published runs, but here by the lock. The hand-overs were fitted to \
+         rates of processes at iodepth 128: docs/internals/host.md."
     ),
     device: DRIVE,
     host: None,

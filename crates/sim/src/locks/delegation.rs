@@ -1,6 +1,6 @@
 //! Delegation: requests left to the holder of a scheduler's lock, in lists that have their own locks.
 
-use hoistway_blk::ground::{CpuId, Held, Instant, Nanos, Site};
+use hoistway_blk::ground::{CpuId, HctxId, Held, Instant, Nanos, Site};
 
 use super::usage::add;
 use super::{CallEnd, LockMeter, RUN_BY_OTHER_CPU};
@@ -12,6 +12,8 @@ pub(crate) struct DelegatedWork {
     pub(crate) dispatcher: Option<(CpuId, Instant)>,
     /// Left to the inserting CPU, and the time that it costs there.
     pub(crate) inserter: Option<(CpuId, Nanos)>,
+    /// The rest of a run, left to a later call on the same CPU.
+    pub(crate) postponed: Option<(CpuId, HctxId, Instant)>,
 }
 
 /// A hold of a lock by a CPU that accepts requests from others meanwhile.

@@ -122,8 +122,8 @@ fn work_left_to_an_inserter_prolongs_its_hold_and_its_cpu_pays() {
     meter.join(&lock);
     meter.enter(&bucket, Site::Take);
     meter.leave(&bucket, Site::Take);
-    meter.count_delegated_request();
-    meter.count_delegated_request();
+    meter.count_delegated_request(CpuId(1));
+    meter.count_delegated_request(CpuId(1));
     meter.leave(&lock, Site::Insert);
     assert_eq!(meter.spent(), Nanos(2 * 7), "a CPU that leaves two requests waits for none");
     // The wait for the list's lock, then its hand-over and section.
@@ -152,12 +152,18 @@ fn a_dispatcher_holds_its_lock_for_list_items_and_list_users_do_not_wait() {
     meter.enter(&lock, Site::Dispatch);
     meter.enter(&list, Site::Take);
     meter.leave(&list, Site::Take);
-    meter.count_delegated_request();
+    meter.count_delegated_request(CpuId(1));
+    meter.count_delegated_request(CpuId(0));
     meter.leave(&lock, Site::Dispatch);
-    assert_eq!(meter.spent(), Nanos(100 + 7 + 3 + 100), "it asks, takes the list over, and inserts what was there");
-    assert_eq!(lock.until.get(), Instant(2210));
+    let spent = Nanos(100 + 7 + 3 + 100 + 2 * 3 + 100);
+    assert_eq!(
+        meter.spent(),
+        spent,
+        "it asks, takes the list over, and inserts what was there, of which one is its own"
+    );
+    assert_eq!(lock.until.get(), Instant(2316));
     let used = meter.used();
-    assert_eq!((used.taken, used.lists_taken, used.held, used.elevators), (2, 2, Nanos(317), Nanos(310)));
+    assert_eq!((used.taken, used.lists_taken, used.held, used.elevators), (2, 2, Nanos(423), Nanos(416)));
 }
 
 #[test]
@@ -269,4 +275,43 @@ fn a_call_has_waited_from_its_first_wait_on_and_so_has_the_next_of_its_cpu_that_
     assert_eq!(has_waited_for_lock(1050, 1), [false, true]);
     assert_eq!(has_waited_for_lock(1100, 1), [true, true]);
     assert_eq!(has_waited_for_lock(5000, 1), [false, false]);
+}
+
+#[test]
+fn a_cpu_sees_a_request_until_it_has_been_taken_and_asks_in_vain() {
+    let (meter, lock) = (LockMeter::new(3), Held::default());
+    let sees = |at, cpu| {
+        meter.begin(Instant(at), CpuId(cpu), COST);
+        meter.sees_work_being_taken(&lock)
+    };
+    let ask = || {
+        meter.enter(&lock, Site::Dispatch);
+        meter.leave(&lock, Site::Dispatch);
+        meter.spent().0
+    };
+    assert!(!sees(1000, 0));
+    assert_eq!(ask(), 100);
+    assert!(!sees(1050, 0), "a CPU's calls follow each other");
+    assert!(sees(1060, 1));
+    assert_eq!(ask(), 40 + 40 + 100, "it waits, and gets the lock from the other");
+    assert!(!sees(1101, 2), "what is in vain takes no request");
+    meter.enter(&lock, Site::Insert);
+    assert!(!meter.sees_work_being_taken(&lock));
+}
+
+#[test]
+fn only_a_call_that_has_waited_leaves_its_run_to_a_later_one_at_its_end() {
+    let (meter, lock) = (LockMeter::new(2), Held::default());
+    let postpones = |at, cpu, cost| {
+        meter.begin(Instant(at), CpuId(cpu), cost);
+        meter.enter(&lock, Site::Insert);
+        let postpones = meter.postpones_run(HctxId(3));
+        (postpones, meter.take_delegated_work().and_then(|left| left.postponed))
+    };
+    assert_eq!(postpones(1000, 0, SectionCost::default()), (false, None));
+    assert_eq!(postpones(1000, 0, COST), (false, None));
+    assert_eq!(postpones(1050, 1, COST), (true, Some((CpuId(1), HctxId(3), Instant(1240)))));
+    assert_eq!(postpones(5000, 0, COST), (false, None));
+    meter.begin(Instant(5050), CpuId(0), COST);
+    assert!(!meter.postpones_run(HctxId(3)), "it comes after another call of its CPU, which has not waited either");
 }

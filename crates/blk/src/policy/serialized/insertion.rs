@@ -57,7 +57,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     fn insert_pending_requests(&self, meter: &impl Meter, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) {
         let mark_work = || self.has_work.store(1, Relaxed);
         self.pending.take(meter, mark_work, |rules, rq, place| {
-            meter.count_delegated_request();
+            meter.count_delegated_request(rq.ctx);
             self.insert_late(store, cx, rules, rq, place);
         });
     }
@@ -101,7 +101,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         self.store.join(meter, |store| {
             self.under_lock(store, cx, |store, cx| {
                 self.buckets.insert(meter, &mut std::iter::empty(), |rq| {
-                    meter.count_delegated_request();
+                    meter.count_delegated_request(rq.ctx);
                     self.insert_late(store, cx, rules, rq, Place::Sorted);
                 });
             });

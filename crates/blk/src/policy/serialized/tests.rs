@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::bio::limits::Limits;
+use crate::ground::ids::CpuId;
 use crate::ground::kernel::Kernel;
 use crate::ground::sharing::{Local, Threads};
 use crate::ground::time::{Instant, Now};
@@ -175,7 +176,7 @@ impl Meter for Taken {
         self.accepts_delegated_work
     }
 
-    fn count_delegated_request(&self) {
+    fn count_delegated_request(&self, _: CpuId) {
         self.count_delegated_request.set(self.count_delegated_request.get() + 1);
     }
 
