@@ -1,6 +1,6 @@
 //! Which rows of a set of measurements a model may be fitted to.
 //!
-//! Used by: `reproduction`, `replay_pairs`.
+//! Used by: `reproduction`; its program `hoistway-evidence`.
 //! Tests: below.
 //!
 //! Half of the rows, by a hash of their names, are fitted and the others judge. The rule knows neither figures nor models, so nobody can

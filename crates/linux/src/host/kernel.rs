@@ -57,7 +57,8 @@ mod tests {
 
     #[test]
     fn a_parameter_is_removed_as_the_distribution_does_it() {
-        let how = |release: &str| Kernel { release: release.to_owned(), parameters: Vec::new() }.removal_of("elevator");
+        let how =
+            |release: &str| KernelFacts { release: release.to_owned(), parameters: Vec::new() }.removal_of("elevator");
         for (release, word) in [
             ("6.12.9-200.fc41.x86_64", "grubby --"),
             ("5.14.0-570.el9.x86_64", "grubby --"),
