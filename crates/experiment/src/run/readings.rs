@@ -39,6 +39,8 @@ impl Plan<'_> {
             }
             None => (document.default_scheduler.clone(), true),
         };
+        let own_scheduler =
+            own_scheduler.map(|guess| if is_guess { recorded.nearest_scheduler(document, guess) } else { guess });
         if let Some(own_scheduler) = &own_scheduler {
             // If the settings of its queue are known, the recording gets a run with these.
             let has_run =
@@ -116,6 +118,35 @@ impl Plan<'_> {
 }
 
 impl Recorded {
+    /// The scheduler that the recording was made under, of which it says nothing: the likely one, if its replay is about what was recorded;
+    /// otherwise the one with the nearest replay.
+    fn nearest_scheduler(&self, document: &ResultsDocument, likely: String) -> String {
+        /// A replay is about what was recorded if its figures differ by less than this factor.
+        const ABOUT: f64 = 1.2;
+        let distance = |label: &str| {
+            let checks = self.self_check(document, label);
+            let ios: u64 = checks.iter().map(|check| check.ios).sum();
+            let sum: f64 = checks.iter().map(|check| check.factor().ln() * check.ios as f64).sum();
+            if ios > 0 { sum / ios as f64 } else { f64::INFINITY }
+        };
+        // A queue without a scheduler inserts few requests.
+        let is_possible = |name: &str| name != "none" || !self.program.was_scheduled;
+        let mut nearest = (likely.clone(), distance(&likely));
+        // Without a run of it nothing can be said against it.
+        if nearest.1 < ABOUT.ln() || nearest.1.is_infinite() {
+            return likely;
+        }
+        // Variants with settings of their own are not what an unknown machine has.
+        let with_defaults = document.runs.iter().filter(|run| run.repeat == 0 && run.variant.label == run.scheduler);
+        for run in with_defaults.filter(|run| is_possible(&run.scheduler)) {
+            let distance = distance(&run.scheduler);
+            if distance < nearest.1 {
+                nearest = (run.scheduler.clone(), distance);
+            }
+        }
+        nearest.0
+    }
+
     /// For a recording without completions, the alternative that streams keep a constant queue depth, from the latencies of the runs
     /// under `label` (RP31).
     fn constant_depth_alternative(&self, document: &ResultsDocument, label: Option<&str>) -> Option<Alternative> {

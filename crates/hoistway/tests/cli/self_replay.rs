@@ -96,3 +96,23 @@ fn a_recording_of_a_run_replays_to_itself() {
     // Where two streams come in the same nanosecond their order is lost, and some loads are decided by it.
     assert!(5 * wrong.len() <= judged, "{wrong:#?}");
 }
+
+#[test]
+fn the_scheduler_that_a_recording_does_not_name_is_the_one_whose_replay_is_nearest() {
+    let folder = tempdir().unwrap();
+    let load = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\ntime_based\nruntime=300ms\nsize=2g\n\
+                [reader]\nrw=randread\nbs=16k\niodepth=2\n[writer]\nrw=write\nbs=64k\niodepth=16\nstartdelay=10ms\n";
+    fs::write(folder.path().join("load.fio"), load).unwrap();
+    let compare = |arguments: &[&str]| {
+        let common = ["--device", "sata-ssd", "--host", "instant", "--repeat", "1", "--from-start", "--format", "json"];
+        let mut command = hoistway();
+        let text = succeeded(command.current_dir(folder.path()).arg("compare").args(arguments).args(common));
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    compare(&["load.fio", "--trace", "run.blktrace", "--kernel", "5.4"]);
+    for made_under in ["mq-deadline", "bfq"] {
+        let replay = compare(&[&format!("run.{made_under}.blktrace.0"), "--kernel", "5.4"]);
+        let recording = &replay["recording"];
+        assert_eq!((&recording["recorded_under"], &recording["is_guess"]), (&made_under.into(), &true.into()));
+    }
+}
