@@ -9,6 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use hoistway_answer::Figure as FigureKind;
+use hoistway_answer::analysis::widened;
 use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_measure::histogram::LatencyHistogram;
@@ -49,7 +51,7 @@ pub struct Prediction {
 pub struct Figure {
     /// The prediction with the inferred program.
     pub predicted: f64,
-    /// The minimum over all interpretations of the recording.
+    /// The minimum over all interpretations of the recording, widened as for users where it hides a depth.
     pub low: f64,
     /// The maximum over all interpretations.
     pub high: f64,
@@ -229,10 +231,13 @@ fn predict(pair: &str, from: &RecordingWithQueue, to: &RecordingWithQueue) -> Re
     for (name, stream) in from.streams() {
         let Some((_, on)) = truth.iter().find(|(other, _)| *other == name) else { continue };
         let recorded = to.recorded(*on);
-        let figure = |of: fn(&Figures) -> f64| {
+        let figure = |kind: FigureKind, of: fn(&Figures) -> f64| {
             let all = || others.iter().chain([&base]).filter_map(|run| run[stream].as_ref()).map(of);
             let predicted = base[stream].as_ref().map_or(0.0, of);
-            let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
+            let (mut low, mut high) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
+            if is_hidden && from.scheduler != to.scheduler {
+                (low, high) = widened(kind, (low, high));
+            }
             Figure { predicted, low, high, recorded: of(&recorded) }
         };
         predictions.push(Prediction {
@@ -241,9 +246,9 @@ fn predict(pair: &str, from: &RecordingWithQueue, to: &RecordingWithQueue) -> Re
             to: to.scheduler.clone(),
             stream: name,
             is_hidden,
-            iops: figure(|of| of.iops),
-            mean_us: figure(|of| of.mean_us),
-            p99_us: figure(|of| of.p99_us),
+            iops: figure(FigureKind::Iops, |of| of.iops),
+            mean_us: figure(FigureKind::Mean, |of| of.mean_us),
+            p99_us: figure(FigureKind::P99, |of| of.p99_us),
         });
     }
     Ok(predictions)

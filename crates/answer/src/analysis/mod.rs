@@ -25,7 +25,7 @@ use hoistway_measure::Operation;
 use hoistway_measure::stats;
 
 pub use lookup::NoSuchFigure;
-pub use ranges::Range;
+pub use ranges::{Range, widened};
 pub use ranking::Ranking;
 pub(crate) use reference::{default_reference, find_by_scheduler};
 pub use variant::Variant;

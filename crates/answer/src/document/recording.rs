@@ -60,6 +60,12 @@ impl RecordingSummary {
         self.off_by(MISMATCH_FACTOR).filter(move |_| is_as_recorded).filter(is_modelled)
     }
 
+    /// Whether the recorded queue may have hidden how many I/Os a stream wanted outstanding.
+    #[must_use]
+    pub fn hides_depth(&self) -> bool {
+        self.streams.iter().any(|stream| stream.hidden_depth.is_some())
+    }
+
     /// Number of recorded I/Os of an operation of a job.
     #[must_use]
     pub fn ios_of(&self, job: &str, operation: Operation) -> u64 {

@@ -349,7 +349,7 @@ fn figures_have_the_range_of_the_other_readings_of_a_recording() {
     };
     let text = compare(&[]);
     assert!(
-        text.contains("wants more than") && text.contains("its values over the other reading of the recording"),
+        text.contains("wants more than") && text.contains("around its values over the other reading of the recording"),
         "{text}"
     );
     let line = text.lines().find(|line| line.starts_with("none") && line.contains("read")).unwrap();

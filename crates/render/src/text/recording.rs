@@ -119,7 +119,12 @@ fn ranges(document: &ResultsDocument, recording: &RecordingSummary) -> Option<St
     let mut rows = analysis.jobs.iter().flat_map(|job| &job.operations).flat_map(|operation| &operation.rows);
     let count = recording.alternatives.len();
     let readings = if count == 1 { "the other reading".to_owned() } else { format!("the {count} other readings") };
-    rows.any(has_one).then(|| format!("in brackets after a figure: its values over {readings} of the recording"))
+    let what = if recording.hides_depth() {
+        "where it was in nine of ten programs whose depth the recorded queue hid, around its values"
+    } else {
+        "its values"
+    };
+    rows.any(has_one).then(|| format!("in brackets after a figure: {what} over {readings} of the recording"))
 }
 
 /// The accuracy of the replay under the recording's own scheduler, in a line.

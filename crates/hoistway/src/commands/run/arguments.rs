@@ -24,7 +24,7 @@ use crate::commands::outputs::{JudgingOptions, OutputOptions};
 ///
 /// Examples:
 ///   hoistway run my-load.fio --target file:/mnt/test.img
-///   hoistway run my-load.fio --target blk:/dev/sdb --writes /dev/sdb --scheduler none,kyber,bfq --repeat 3
+///   hoistway run my-load.fio --target blk:/dev/sdb --writes /dev/sdb --scheduler none,bfq
 ///   hoistway run my-load.fio --target sim:hgst-he10-8tb --scheduler bfq --runtime 30s
 ///   hoistway run my-load.fio --target blk:/dev/sdb --scheduler none,bfq --report page.html --advice
 ///   hoistway run my-load.fio --target file:/mnt/test.img --fail-if "backends:read:p99>2ms"
