@@ -29,7 +29,7 @@ impl RunningProcess {
             }
             think.until = None;
         }
-        if !think.is_due(now) || self.is_exhausted || now >= self.deadline {
+        if self.window.room() == 0 || !think.is_due(now) || self.is_exhausted || now >= self.deadline {
             return None;
         }
         if self.window.in_flight() > 0 {

@@ -7,8 +7,12 @@ use crate::{Think, ThinkBlocks};
 /// State of the pauses of a process.
 pub(super) struct Thinking {
     think: Think,
-    /// I/Os since the last pause.
-    ios: u32,
+    /// I/Os since the begin.
+    ios: u64,
+    /// Whether there was an I/O since the last pause.
+    has_issued: bool,
+    /// Whether a pause begins as soon as nothing is in flight.
+    is_decided: bool,
     /// When the last pause began.
     last: Instant,
     /// When the current pause ends, if there is one.
@@ -18,28 +22,35 @@ pub(super) struct Thinking {
 impl Thinking {
     /// The pauses of a process that begins at `start`.
     pub(super) fn new(think: Think, start: Instant) -> Thinking {
-        Thinking { think, ios: 0, last: start, until: None }
+        Thinking { think, ios: 0, has_issued: false, is_decided: false, last: start, until: None }
     }
 
     /// Counts I/Os that were issued or have completed.
     #[inline]
     pub(super) fn count(&mut self, which: ThinkBlocks, ios: u32) {
         if which == self.think.counting {
-            self.ios += ios;
+            self.ios += u64::from(ios);
         }
+        self.has_issued |= which == ThinkBlocks::Issued;
     }
 
-    /// Whether a pause is due.
-    pub(super) fn is_due(&self, now: Instant) -> bool {
+    /// Whether a pause is due. To be called after each I/O, once it has completed if no other can be in flight beside it.
+    ///
+    /// Tried with fio 3.33, at depth 1 and 8: whether the number of all I/Os is a multiple of the blocks decides, not how many there were
+    /// since the last pause. So with `thinktime_blocks=1` a deep job has one I/O in flight, once its first ones have ended.
+    pub(super) fn is_due(&mut self, now: Instant) -> bool {
         let Think { blocks, io_time, .. } = self.think;
+        let is_multiple = blocks > 0 && self.ios > 0 && self.ios.is_multiple_of(u64::from(blocks));
         // Tried with fio 3.33: the time before the first pause is longer by the length of a pause.
-        (blocks > 0 && self.ios >= blocks) || (io_time > Nanos::ZERO && now >= self.last + io_time + self.length())
+        let is_late = io_time > Nanos::ZERO && now >= self.last + io_time + self.length();
+        self.is_decided |= (is_multiple && self.has_issued) || is_late;
+        self.is_decided
     }
 
     /// Begins a pause. Returns when it ends.
     pub(super) fn begin(&mut self, now: Instant) -> Instant {
         self.last = now;
-        self.ios = 0;
+        (self.has_issued, self.is_decided) = (false, false);
         let until = now + self.length();
         self.until = Some(until);
         until

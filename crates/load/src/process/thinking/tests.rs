@@ -21,31 +21,54 @@ fn a_pause_comes_after_a_number_of_ios_of_the_counted_kind() {
         assert!(thinking.is_due(START));
         assert_eq!((thinking.until, thinking.begin(START)), (None, Instant(115)));
         assert_eq!(thinking.until, Some(Instant(115)));
-        // They count from there on.
+        // They count on.
         thinking.count(counting, 2);
         assert!(!thinking.is_due(Instant(5000)));
-        thinking.count(counting, 2);
+        thinking.count(counting, 1);
+        thinking.count(ThinkBlocks::Issued, u32::from(counting == ThinkBlocks::Completed));
         assert!(thinking.is_due(Instant(5000)));
     }
 }
 
 #[test]
+fn the_number_of_all_ios_decides_and_a_pause_that_is_due_stays_due() {
+    let mut thinking = thinking(|think| think.blocks = 2);
+    // Seven more end while the job waits for them before its pause.
+    thinking.count(ThinkBlocks::Issued, 9);
+    thinking.count(ThinkBlocks::Completed, 2);
+    assert!(thinking.is_due(START));
+    thinking.count(ThinkBlocks::Completed, 6);
+    assert!(thinking.is_due(START));
+    thinking.begin(START);
+    // The next I/O is a reason for the next pause before it ends, since their number is a multiple.
+    assert!(!thinking.is_due(Instant(115)), "nothing was issued");
+    thinking.count(ThinkBlocks::Issued, 1);
+    assert!(thinking.is_due(Instant(115)));
+    thinking.begin(Instant(115));
+    thinking.count(ThinkBlocks::Completed, 1);
+    thinking.count(ThinkBlocks::Issued, 1);
+    assert!(!thinking.is_due(Instant(200)), "nine");
+}
+
+#[test]
 fn a_pause_may_come_after_a_time_and_its_length_is_added() {
     let mut thinking = thinking(|think| think.io_time = Nanos(50));
-    let due_at = |thinking: &Thinking| (0..).map(Instant).find(|&now| thinking.is_due(now));
-    assert_eq!(due_at(&thinking), Some(Instant(165)));
+    let due_at = |thinking: &mut Thinking| (0..).map(Instant).find(|&now| thinking.is_due(now));
+    assert_eq!(due_at(&mut thinking), Some(Instant(165)));
     thinking.begin(Instant(200));
-    assert_eq!(due_at(&thinking), Some(Instant(265)));
     thinking.count(ThinkBlocks::Completed, 1000);
-    assert_eq!(due_at(&thinking), Some(Instant(265)), "I/Os do not count");
+    assert_eq!(due_at(&mut thinking), Some(Instant(265)), "I/Os do not count");
 }
 
 #[test]
 fn the_earlier_of_block_count_and_io_time_triggers_the_pause() {
-    let mut thinking = thinking(|think| (think.blocks, think.io_time) = (2, Nanos(50)));
-    assert!(!thinking.is_due(Instant(164)) && thinking.is_due(Instant(165)));
-    thinking.count(ThinkBlocks::Completed, 2);
-    assert!(thinking.is_due(Instant(101)));
+    let due = |ios, at| {
+        let mut thinking = thinking(|think| (think.blocks, think.io_time) = (2, Nanos(50)));
+        thinking.count(ThinkBlocks::Issued, ios);
+        thinking.count(ThinkBlocks::Completed, ios);
+        thinking.is_due(Instant(at))
+    };
+    assert_eq!([due(0, 164), due(0, 165), due(2, 101)], [false, true, true]);
 }
 
 #[test]
