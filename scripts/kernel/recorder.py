@@ -16,6 +16,8 @@ from .probes import Probes
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODULES = ["configfs", "null_blk", "mq-deadline", "bfq", "kyber-iosched"]
+# Older kernels do not start a second CPU where CPUs run in turns.
+SEVERAL_CPUS_SINCE = (6, 5)
 NULL_BLK = "size=1024 queue_mode=2 irqmode=2 poll_queues=0 max_sectors=2560"
 # Sends the kernel's description of its types, and two readings of its tick counter two seconds apart.
 ASK = """#!/bin/busybox sh
@@ -146,6 +148,8 @@ class Recorder:
         name = scenario["name"]
         if scenario["since"] and scenarios.release_of(self.kernel.release) < scenarios.release_of(scenario["since"]):
             raise Failure(f"{name}: needs Linux {scenario['since']} (this is {self.kernel.release})")
+        if scenario["cpus"] > 1 and scenarios.release_of(self.kernel.release) < SEVERAL_CPUS_SINCE:
+            raise Failure(f"{name}: needs {scenario['cpus']} CPUs, and kernels before 6.5 wait for ever for the second one in this guest")
         try:
             sent, console = guest.boot(self.kernel, self.archive(scenario), cpus=scenario["cpus"], limit_s=self.limit_s)
         except Failure as problem:

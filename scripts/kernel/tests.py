@@ -15,7 +15,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, SCRIPTS)
-from kernel import btf, convert, failure, guest, loops, packages, page, probes, recorder, scenarios
+from kernel import btf, convert, failure, guest, loops, packages, page, probes, programs, recorder, scenarios
 from kernel.failure import Failure
 
 SYSTEM = """kernel=Linux 6.18.1 #1 SMP
@@ -222,6 +222,19 @@ class Kernels(unittest.TestCase):
                     recorder.Recorder(self.kernel(folder, "kernel/drivers/block/null_blk/null_blk.ko\n"), folder)
 
 
+class SeveralCpus(unittest.TestCase):
+    def test_a_kernel_that_would_hang_is_not_booted(self):
+        machine = recorder.Recorder.__new__(recorder.Recorder)
+        machine.limit_s = 1
+        row = scenarios.table()["none-2hwq"]
+        for release, refused in (("6.1.0-56-amd64", True), ("6.12.118+deb13-amd64", False)):
+            machine.kernel = unittest.mock.Mock(release=release)
+            machine.archive = lambda _: b""
+            with unittest.mock.patch.object(guest, "boot", side_effect=Failure("booted")), self.assertRaises(Failure) as raised:
+                machine.record(row, "nowhere")
+            self.assertEqual("needs 2 CPUs" in str(raised.exception), refused, raised.exception)
+
+
 class Folders(unittest.TestCase):
     def test_recordings_of_two_builds_of_a_release_do_not_share_a_folder(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -269,6 +282,27 @@ class Pages(unittest.TestCase):
         self.assertEqual([loops.fresh(name) for name in names], [loops.fresh(name) for name in names])
         judged = sum(loops.half(name) == "judged" for name in names)
         self.assertTrue(60 < judged < 120, judged)
+
+
+class Programs(unittest.TestCase):
+    def test_a_name_draws_one_program_that_the_guest_can_run(self):
+        for name in programs.names(1, 200):
+            job, device = programs.draw(name)
+            self.assertEqual((job, device), programs.draw(name))
+            self.assertIn(job.count("[job"), (2, 3, 4))
+            self.assertEqual("directory=/mnt" in job, device["files"] == "1")
+            self.assertLessEqual(int(device["depth"]) * 1_000_000, 16_000 * int(device["completion_us"]))
+        drawn = [programs.draw(name)[0] for name in programs.names(1, 200)]
+        for word in ("thinktime=", "rate_iops=", "fdatasync=", "iodepth_batch_submit=", "prioclass=", "fsync="):
+            self.assertTrue(any(word in job for job in drawn), word)
+
+    def test_a_recording_with_lost_events_is_refused_and_nothing_is_written(self):
+        kernel = unittest.mock.Mock(release="6.18.15")
+        for trace in ("", "# entries-in-buffer/entries-written: 5/6   #P:1\n"):
+            with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("kernel.closed_loop.run", return_value=("{}", "", "", trace)):
+                with self.assertRaisesRegex(Failure, "expected every event"):
+                    programs.record(kernel, "program-1-0", "none", folder, 1)
+                self.assertEqual(os.listdir(folder), [])
 
 
 class Refusals(unittest.TestCase):
