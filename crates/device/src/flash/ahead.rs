@@ -14,6 +14,8 @@ pub(super) const PIECES_MAX: u64 = 64;
 struct Stream {
     /// The sector after the last read.
     end: u64,
+    /// Whether a read has continued it: one may do so by chance.
+    is_known: bool,
     /// The first piece that has not been read from the flash.
     next: u64,
     /// How many pieces before that are in the drive's memory.
@@ -35,7 +37,8 @@ impl ReadAhead {
     /// Reads `ahead` pieces ahead, at most [`PIECES_MAX`].
     pub(super) fn new(ahead: u64) -> ReadAhead {
         // No read begins there, since it would have to end beyond the largest device.
-        let nowhere = Stream { end: u64::MAX, next: 0, count: 0, ready: [Instant::ZERO; PIECES_MAX as usize] };
+        let nowhere =
+            Stream { end: u64::MAX, is_known: false, next: 0, count: 0, ready: [Instant::ZERO; PIECES_MAX as usize] };
         ReadAhead { ahead: ahead.clamp(1, PIECES_MAX), streams: [nowhere; STREAMS], oldest: 0 }
     }
 
@@ -49,15 +52,17 @@ impl ReadAhead {
         mut flash: impl FnMut(u64) -> Instant,
     ) -> Instant {
         let (begin, end) = sectors;
-        let Some(stream) = self.streams.iter_mut().find(|stream| stream.end == begin) else {
+        let continued = self.streams.iter().position(|stream| stream.end == begin);
+        let Some(number) = continued.filter(|number| self.streams[*number].is_known) else {
             let (mut done, mut ready) = (at, at);
             for piece in first..=last {
                 ready = flash(piece);
                 done = done.max(ready);
             }
-            self.begin_stream(end, last, ready);
+            self.remember(continued, end, last, ready);
             return done;
         };
+        let stream = &mut self.streams[number];
         stream.end = end;
         let mut done = at;
         for piece in first..=last {
@@ -70,13 +75,16 @@ impl ReadAhead {
         done
     }
 
-    /// Remembers a read that may be the first of a stream, in place of the stream that began first.
+    /// Remembers a read that continues this stream for the first time, or may be the first of one, in place of the stream that began
+    /// first.
     #[inline]
-    fn begin_stream(&mut self, end: u64, last: u64, ready: Instant) {
-        let stream = &mut self.streams[self.oldest];
-        (stream.end, stream.next, stream.count) = (end, last + 1, 1);
+    fn remember(&mut self, continued: Option<usize>, end: u64, last: u64, ready: Instant) {
+        let stream = &mut self.streams[continued.unwrap_or(self.oldest)];
+        (stream.end, stream.is_known, stream.next, stream.count) = (end, continued.is_some(), last + 1, 1);
         stream.ready[(last % PIECES_MAX) as usize] = ready;
-        self.oldest = (self.oldest + 1) % STREAMS;
+        if continued.is_none() {
+            self.oldest = (self.oldest + 1) % STREAMS;
+        }
     }
 }
 
