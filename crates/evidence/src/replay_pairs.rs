@@ -183,7 +183,7 @@ impl RecordingWithQueue {
         let path = recording.into_iter().find(|path| path.exists()).ok_or_else(|| anyhow!("{base}: no recording"))?;
         let clock_hz = value("clock_hz").unwrap_or(CLOCK_HZ).parse().with_context(|| format!("{shown}: clock_hz"))?;
         let mut recording = Recording::open(&path)?.with_clock_hz(clock_hz);
-        // Streams are told apart by their order, so none is left out for its few I/Os.
+        // Streams are matched by their position, so a stream with few I/Os must keep its place.
         let options = Options { ios_min: 1, ..Options::default() };
         let program = Program::infer(&mut recording, &path.display().to_string(), &options)?;
         Ok(RecordingWithQueue { scheduler: scheduler.to_owned(), program, preset, queue, tunables })

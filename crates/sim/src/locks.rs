@@ -25,10 +25,10 @@
 //! A section that handles several requests costs its time for each of them. If only one CPU at a time dispatches, a CPU that comes
 //! meanwhile leaves its work to that one, which checks again when it is done (`simulation/turns`).
 //!
-//! Other CPUs come to the lock while a call waits for it. So the run of a hardware queue that follows such a wait is a later call, at the
-//! end of this one, and goes on after each request that it had to wait for; by then others may have taken what it was to dispatch, or
-//! dispatch themselves. The last request is there until the section in which it is taken is over: until then a CPU sees work, waits for
-//! the lock, and asks in vain.
+//! While a call waits for the lock, other CPUs may come to it, too. So if a call has waited, it does not run the hardware queue itself: the
+//! run becomes a new event at the time when the wait is over. If the run has to wait again for a request, the rest of it becomes another
+//! such event. Between these events other CPUs may take the requests, or dispatch them. The last request stays visible until the section
+//! that takes it is over; a CPU that sees it before then waits for the lock and gets nothing.
 //!
 //! Requests can be left in lists that have their own locks (delegation). The CPU that takes them over holds the scheduler's lock one
 //! section longer for each. If they come from pending lists of other CPUs, it also waits for two cache lines of each (the request's and its

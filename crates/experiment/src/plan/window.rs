@@ -21,7 +21,7 @@ impl Window {
         for process in &workload.processes {
             let (schedule, volume) = (&process.schedule, &process.plan.pattern.volume);
             let has_condition = schedule.phase > 0 || schedule.wait_for.is_some() || schedule.ends.is_some();
-            // A time-based job goes on after its io_size.
+            // A time-based job ignores io_size.
             let is_endless = volume.time_based && volume.number_ios == 0;
             if process.plan.is_replay() || has_condition || !is_endless || process.steady_state.is_some() {
                 return None;
