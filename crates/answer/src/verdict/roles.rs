@@ -51,8 +51,8 @@ pub(super) fn roles(parties: &[Party<'_>]) -> Vec<Role> {
     let do_some_have_a_reason = parties.iter().filter(may_wait).any(has_reason_to_wait);
     let waits = |party: &&Party<'_>| {
         let depth = party.demand().map(|demand| demand.depth);
-        // A stream of some depth has the least only by chance where others are known to wait.
-        let is_chance = depth > Some(1) && do_some_have_a_reason && only_streams(party);
+        // A stream without pauses has the least depth only by chance where others are known to wait: a backup reads one block at a time, too.
+        let is_chance = do_some_have_a_reason && only_streams(party);
         has_reason_to_wait(party) || (depth.is_some() && depth == least_depth && !is_chance)
     };
     // Who sets unlike weights asks for shares, which only some schedulers give, and those in slices of time. A party that asks for a rate
