@@ -10,6 +10,7 @@
 //! * [`Ssd`] is the smallest model of a SATA SSD: one serial stage, overlapping flash reads, pauses for garbage collection.
 //! * [`Optane`] has low, symmetric latency and no garbage collection; [`Raid`] puts many hardware queues with common tags
 //!   before another device.
+//! * [`Service`] has the service times that a device was seen to have: [`estimate`] makes it, and [`trial`] compares a model with a device.
 //! * [`Throttle`], [`FaultInjector`] and [`Tracer`] are wrappers around devices.
 //! * A [`Preset`] is a model with its parameters, read from a TOML file: a built-in one or a user's own. It describes
 //!   its calibration and its errors.
@@ -39,6 +40,7 @@ mod optane;
 mod preset;
 mod raid;
 mod random;
+mod service;
 mod ssd;
 mod streams;
 mod transport;
@@ -58,5 +60,9 @@ pub use preset::{
     CalibratedRange, Calibration, Model, Parameters, Preset, PresetError, PresetFile, Residual, ShapeSection,
 };
 pub use raid::{Raid, RaidParameters};
+pub use service::{
+    DeviceTrial, Estimated, ServedCommand, ServedOperation, Service, ServiceKind, ServiceParameters, TriedOperation,
+    estimate, trial,
+};
 pub use ssd::{GarbageCollection, Ssd, SsdParameters};
 pub use transport::TransportParameters;

@@ -7,4 +7,5 @@ mod exact_disks;
 mod models;
 mod presets;
 mod reckoned;
+mod service;
 mod support;

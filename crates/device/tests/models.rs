@@ -175,6 +175,7 @@ proptest! {
                 }
                 Parameters::Raid(p, _) => p.command_us * 1e3,
                 Parameters::Null(p) => p.delay_ns as f64,
+                Parameters::Service(_) => 1.0,
                 Parameters::Ssd(p) => (p.host_to_device_us + p.device_to_host_us) * 1e3,
             };
             for (at, end) in once {

@@ -75,7 +75,7 @@ fn each_error_names_file_line_key_and_what_was_expected() {
         (
             "model = \"ssd\"\n",
             "",
-            "my.toml:1: `model` is missing; expected \"flash\" or \"hdd\" or \"null\" or \"optane\" or \"raid\" or \"ssd\"",
+            "my.toml:1: `model` is missing; expected \"flash\" or \"hdd\" or \"null\" or \"optane\" or \"raid\" or \"service\" or \"ssd\"",
         ),
         ("name = \"mine\"\n", "", "my.toml:1: `name` is missing; expected a text that is not empty, in quotes"),
         (
@@ -117,7 +117,7 @@ fn each_error_names_file_line_key_and_what_was_expected() {
         (
             "model = \"ssd\"",
             "model = \"tape\"",
-            "my.toml:3: `model` is the text \"tape\"; expected \"flash\" or \"hdd\" or \"null\" or \"optane\" or \"raid\" or \
+            "my.toml:3: `model` is the text \"tape\"; expected \"flash\" or \"hdd\" or \"null\" or \"optane\" or \"raid\" or \"service\" or \
              \"ssd\"",
         ),
         (

@@ -68,7 +68,7 @@ impl AdjustablePreset {
             Parameters::Hdd(_) => "hdd",
             Parameters::Optane(_) => "optane",
             Parameters::Ssd(_) => "ssd",
-            Parameters::Null(_) | Parameters::Raid(..) => {
+            Parameters::Null(_) | Parameters::Raid(..) | Parameters::Service(_) => {
                 return Err(format!("{} has a model without parameters to fit", preset.name));
             }
         };
@@ -83,7 +83,7 @@ impl AdjustablePreset {
             Model::Ssd => SSD,
             Model::Hdd => HDD,
             Model::Optane => OPTANE,
-            Model::Null | Model::Raid => &[],
+            Model::Null | Model::Raid | Model::Service => &[],
         };
         table
             .iter()

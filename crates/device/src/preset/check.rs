@@ -85,6 +85,12 @@ fn check_value(value: &Value<'_>, kind: Kind, path: &str) -> Result<(), PresetPr
             let ends: Vec<_> = ends.iter().map(|end| whole_of(end.get_ref())).collect();
             matches!(ends[..], [Some(from), Some(to)] if min <= from && from <= to && to <= max)
         }
+        (Kind::Ascending(count, min, max, _), DeValue::Array(numbers)) => {
+            let numbers: Option<Vec<f64>> = numbers.iter().map(|number| number_of(number.get_ref())).collect();
+            numbers.is_some_and(|numbers| {
+                numbers.len() == count && numbers.is_sorted() && numbers.iter().all(|n| (min..=max).contains(n))
+            })
+        }
         (Kind::PowerOfTwo(min, max, _), number) => {
             whole_of(number).is_some_and(|n| (min..=max).contains(&n) && n.is_power_of_two())
         }

@@ -83,6 +83,7 @@ pub(super) fn file(name: &str) -> Option<PresetFile> {
         null: None,
         optane: None,
         raid: None,
+        service: None,
         ssd: None,
         throttle: None,
         faults: None,

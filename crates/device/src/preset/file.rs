@@ -11,6 +11,7 @@ use crate::model::Shape;
 use crate::null::NullParameters;
 use crate::optane::OptaneParameters;
 use crate::raid::RaidParameters;
+use crate::service::ServiceParameters;
 use crate::ssd::SsdParameters;
 use crate::transport::TransportParameters;
 
@@ -41,6 +42,9 @@ pub struct PresetFile {
     /// Parameters of [`Model::Raid`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raid: Option<RaidParameters>,
+    /// Parameters of [`Model::Service`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceParameters>,
     /// Parameters of [`Model::Ssd`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssd: Option<SsdParameters>,
@@ -74,6 +78,8 @@ pub enum Model {
     Optane,
     /// [`Raid`](crate::Raid).
     Raid,
+    /// [`Service`](crate::Service).
+    Service,
     /// [`Ssd`](crate::Ssd).
     Ssd,
 }
@@ -160,6 +166,7 @@ impl PresetFile {
                 let inner = Box::new(Preset::builtin(&parameters.inner).ok()?);
                 Parameters::Raid(parameters, inner)
             }
+            Model::Service => Parameters::Service(self.service?),
             Model::Ssd => Parameters::Ssd(self.ssd?),
         };
         Some(Preset {
@@ -199,6 +206,7 @@ impl From<Preset> for PresetFile {
             null: None,
             optane: None,
             raid: None,
+            service: None,
             ssd: None,
             throttle: preset.middleware.throttle,
             faults: preset.middleware.faults,
@@ -212,6 +220,7 @@ impl From<Preset> for PresetFile {
             Parameters::Null(parameters) => file.null = Some(parameters),
             Parameters::Optane(parameters) => file.optane = Some(parameters),
             Parameters::Raid(parameters, _) => file.raid = Some(parameters),
+            Parameters::Service(parameters) => file.service = Some(parameters),
             Parameters::Ssd(parameters) => file.ssd = Some(parameters),
         }
         file

@@ -33,6 +33,7 @@ use crate::model::{Device, Shape};
 use crate::null::{Null, NullParameters};
 use crate::optane::{Optane, OptaneParameters};
 use crate::raid::{Raid, RaidParameters};
+use crate::service::{Service, ServiceParameters};
 use crate::ssd::{Ssd, SsdParameters};
 use crate::transport::TransportParameters;
 
@@ -93,6 +94,8 @@ pub enum Parameters {
     Optane(OptaneParameters),
     /// [`Raid`], and the preset of the device behind it.
     Raid(RaidParameters, Box<Preset>),
+    /// [`Service`].
+    Service(ServiceParameters),
     /// [`Ssd`].
     Ssd(SsdParameters),
 }
@@ -106,6 +109,7 @@ impl Parameters {
             Parameters::Null(_) => Model::Null,
             Parameters::Optane(_) => Model::Optane,
             Parameters::Raid(..) => Model::Raid,
+            Parameters::Service(_) => Model::Service,
             Parameters::Ssd(_) => Model::Ssd,
         }
     }
@@ -118,6 +122,9 @@ impl Parameters {
             Parameters::Null(_) => "null: completes after a delay, without a queue",
             Parameters::Optane(_) => "optane: a serial front end and channels, no garbage collection",
             Parameters::Raid(..) => "raid: many hardware queues, host-wide tags, one device behind them",
+            Parameters::Service(_) => {
+                "service: measured service times of each kind of command, and how many are served at a time"
+            }
             Parameters::Ssd(_) => {
                 "ssd: one serial stage, overlapping flash reads, pauses driven by garbage-collection debt"
             }
@@ -247,6 +254,7 @@ impl Preset {
                 // The card has its own cache for flushes, and does not wait for the drive's queue.
                 self.linked(Raid::new(self.shape(), parameters, inner.build_behind_card(seed)))
             }
+            Parameters::Service(parameters) => self.linked(Service::new(self.shape(), parameters, seed)),
             Parameters::Ssd(parameters) => self.linked(Ssd::new(self.shape(), parameters, seed)),
         }
     }

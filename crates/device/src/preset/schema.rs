@@ -6,6 +6,7 @@
 use std::fmt;
 
 use super::file::Model;
+use crate::service::{PROBABILITIES, ServedOperation};
 
 /// One key of a section.
 pub(super) struct Key {
@@ -29,6 +30,8 @@ pub(super) enum Kind {
     Whole(u64, u64, &'static str),
     /// Two integers, in ascending order, between two bounds, both included; and their unit.
     Span(u64, u64, &'static str),
+    /// This many numbers between two bounds, both included, none less than the one before; and their unit.
+    Ascending(usize, f64, f64, &'static str),
     /// A power of two between two bounds, both included; and its unit.
     PowerOfTwo(u64, u64, &'static str),
     /// A section with these keys.
@@ -52,6 +55,9 @@ impl fmt::Display for Kind {
             Kind::Whole(min, max, unit) => write!(f, "a whole number of {unit} from {min} to {max}"),
             Kind::Span(min, max, unit) => {
                 write!(f, "two whole numbers of {unit} from {min} to {max}, [least, most], the least first")
+            }
+            Kind::Ascending(count, min, max, unit) => {
+                write!(f, "{count} numbers of {unit} from {min} to {max}, none less than the one before")
             }
             Kind::PowerOfTwo(min, max, unit) => {
                 write!(f, "a power of two from {min} to {max}, in {unit}")
@@ -91,12 +97,13 @@ pub(super) const fn file(model: Model) -> &'static [Key] {
         Model::Null => NULL_FILE,
         Model::Optane => OPTANE_FILE,
         Model::Raid => RAID_FILE,
+        Model::Service => SERVICE_FILE,
         Model::Ssd => SSD_FILE,
     }
 }
 
 /// The key that selects the model.
-pub(super) const MODEL: &Key = &key("model", Kind::Word(&["flash", "hdd", "null", "optane", "raid", "ssd"]));
+pub(super) const MODEL: &Key = &key("model", Kind::Word(&["flash", "hdd", "null", "optane", "raid", "service", "ssd"]));
 
 /// The model of this name.
 pub(super) fn model(word: &str) -> Option<Model> {
@@ -106,6 +113,7 @@ pub(super) fn model(word: &str) -> Option<Model> {
         "null" => Some(Model::Null),
         "optane" => Some(Model::Optane),
         "raid" => Some(Model::Raid),
+        "service" => Some(Model::Service),
         "ssd" => Some(Model::Ssd),
         _ => None,
     }
@@ -134,6 +142,7 @@ const HDD_FILE: &[Key] = file_of!("hdd", HDD);
 const NULL_FILE: &[Key] = file_of!("null", NULL);
 const OPTANE_FILE: &[Key] = file_of!("optane", OPTANE);
 const RAID_FILE: &[Key] = file_of!("raid", RAID);
+const SERVICE_FILE: &[Key] = file_of!("service", SERVICE);
 const SSD_FILE: &[Key] = file_of!("ssd", SSD);
 
 const SHAPE: &[Key] = &[
@@ -273,6 +282,18 @@ const NULL: &[Key] = &[
     key("delay_ns", Kind::Whole(1, 10_000_000_000, "nanoseconds")),
     optional("delay_jitter_percent", PERCENT),
     optional("holds_commands", Kind::Whole(1, 2048 * 10_240, "commands")),
+];
+
+const SERVICE: &[Key] =
+    &[key("kib_ns", Kind::Number(0.0, 1e9, "nanoseconds")), key("kinds", Kind::Sections(SERVICE_KIND))];
+
+const SERVICE_KIND: &[Key] = &[
+    key("operation", Kind::Word(ServedOperation::WORDS)),
+    optional("sequential", Kind::Flag),
+    key("kib", Kind::Number(0.0, 4_194_304.0, "KiB")),
+    // Not 0: as many as the tags allow would take no time to wait for.
+    key("share_percent", Kind::Number(0.001, 100.0, "percent")),
+    key("times_us", Kind::Ascending(PROBABILITIES.len(), 0.0, 1e8, "microseconds")),
 ];
 
 const SSD: &[Key] = &[
