@@ -57,6 +57,7 @@ pub use comparison::{
     CgroupFile, Comparison, Devices, Guests, Load, Mode, Profile, QueueFile, QueueWrite, Replay, Sysctl, Tunable, Vary,
 };
 pub use load::job_facts::JobFacts;
+pub use load::recording::fitted_device;
 pub use load::{LoadText, unused_logs_notice};
 pub use outcome::RunOutcome;
 pub use outcome::document::DocumentHead;

@@ -12,6 +12,7 @@ use hoistway_trace::block::{
 use rustc_hash::FxHashMap;
 
 use crate::log::{Busiest, Entry, EntryLog, Kind, Writer};
+use crate::served::ServedRequests;
 use crate::ticks::{CoarseClock, TickEstimate};
 use crate::track::PLUG_NS;
 
@@ -53,6 +54,8 @@ pub(crate) struct GatheredRecording {
     pub(crate) names: FxHashMap<u32, String>,
     pub(crate) has_only_requests: bool,
     pub(crate) intervals: Option<Intervals>,
+    /// What the devices served, if requested.
+    pub(crate) served: Option<ServedRequests>,
     /// Whether it shows which I/Os share a plug.
     pub(crate) has_plugs: bool,
     pub(crate) first_ns: u64,
@@ -237,6 +240,7 @@ pub(crate) fn gather(
     recording: &mut Recording,
     file: &str,
     mut intervals: Option<Intervals>,
+    mut served: Option<ServedRequests>,
     window_ns: Option<(u64, u64)>,
 ) -> Result<GatheredRecording, ReadError> {
     let file_error = |error: io::Error| {
@@ -283,6 +287,9 @@ pub(crate) fn gather(
                 intervals.take(step, flight, event.time_ns);
             }
         });
+        if let Some(served) = &mut served {
+            served.take(&event);
+        }
         match event.action {
             Action::Plug => gatherer.plug(&event, Kind::Plug),
             Action::Unplug => gatherer.plug(&event, Kind::Unplug),
@@ -308,6 +315,7 @@ pub(crate) fn gather(
         losses: recording.losses().clone(),
         has_only_requests,
         intervals,
+        served,
         has_plugs: has_plugs || gatherer.plugs.shows_single_ios(),
         first_ns: first_ns.unwrap_or(0),
         last_ns,

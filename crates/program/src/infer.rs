@@ -19,6 +19,7 @@ use crate::gather::{self, GatheredRecording};
 use crate::histogram::Histogram;
 use crate::log::{Entry, EntryLog, Kind as EntryKind};
 use crate::roles;
+use crate::served::{ServedRequest, ServedRequests};
 use crate::steps::{Plug, Reading, Step, Steps, Store, Writer};
 use crate::stream::{Kind, Latency, Stream};
 use crate::ticks::CoarseClock;
@@ -44,6 +45,8 @@ pub struct Options {
     pub ios_min: u64,
     /// Whether to measure the times between events: [`Program::intervals`].
     pub intervals: bool,
+    /// Whether to keep what the device served: [`Program::served`].
+    pub served: bool,
     /// The part of the recording to use, start and end in nanoseconds since its first event; `None` for all of it.
     pub window_ns: Option<(u64, u64)>,
     /// Maximum I/Os: a recording with more is reduced to its busiest stretch of this many. `None` for no limit.
@@ -52,7 +55,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { device: None, ios_min: 20, intervals: false, window_ns: None, ios_max: None }
+        Options { device: None, ios_min: 20, intervals: false, served: false, window_ns: None, ios_max: None }
     }
 }
 
@@ -113,6 +116,8 @@ pub struct Program {
     pub sizes: Vec<(u64, u64)>,
     /// Times between events of all devices, if requested.
     pub intervals: Option<Intervals>,
+    /// The first requests that the device served, if requested.
+    pub served: Vec<ServedRequest>,
     names: FxHashMap<u32, String>,
     store: Store,
 }
@@ -124,7 +129,13 @@ impl Program {
     /// If the recording is damaged, has no I/Os, or has several devices and none was selected.
     pub fn infer(recording: &mut Recording, file: &str, options: &Options) -> Result<Program, ReadError> {
         let intervals = options.intervals.then(Intervals::default);
-        let mut gathered = gather::gather(recording, file, intervals, options.window_ns)?;
+        let mut gathered = gather::gather(
+            recording,
+            file,
+            intervals,
+            options.served.then(ServedRequests::default),
+            options.window_ns,
+        )?;
         let device = choose_device(&gathered, file, options)?;
         let file_error = |error: io::Error| {
             ReadError::file(file, format!("cannot use the temporary file: {error}"), "enough space for temporary files")
@@ -197,6 +208,7 @@ impl Program {
             slices,
             sizes,
             intervals: gathered.intervals,
+            served: gathered.served.map_or_else(Vec::new, |served| served.of(device)),
             names: gathered.names,
             store,
         })

@@ -32,6 +32,10 @@ pub struct RecordingSummary {
     pub streams: Vec<RecordedStream>,
     /// The recorded figures and those of a replay under the recording's own scheduler.
     pub self_check: Vec<SelfCheck>,
+    /// By what factor the device model is off on the recorded requests themselves, as many at a time as then; `None` if the recording shows
+    /// too few from their issue to their end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_off_factor: Option<f64>,
     /// Other programs that are consistent with the recording.
     pub alternatives: Vec<AlternativeProgram>,
     /// Whether it lacks too much for a verdict.

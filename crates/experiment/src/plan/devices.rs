@@ -8,10 +8,22 @@ use crate::comparison::environment::{CallerEnvironment, Options};
 use crate::comparison::error::{About as _, Error};
 use crate::comparison::fields::Field;
 use crate::comparison::{Devices, Profile};
+use crate::load::recording::{Recorded, SeenDevice};
 use crate::nearest;
 
 /// The default device.
 const DEFAULT: &str = "intel-s3520-1600gb";
+
+/// The device of a load that names none.
+#[derive(Clone, Copy)]
+pub(crate) enum Suggested<'a> {
+    /// Nothing is known.
+    None,
+    /// A preset.
+    Named(&'a str),
+    /// What a recording shows of its device.
+    Seen(&'a Recorded),
+}
 
 /// A device: a built-in preset by name, or a preset from a file.
 ///
@@ -39,11 +51,11 @@ fn hint_suffix(name: &str, known: impl Iterator<Item = &'static str>) -> String 
     }
 }
 
-/// The only device of a host with guests. `fitting` is the device of a bundled load.
+/// The only device of a host with guests.
 pub(crate) fn choose_guest_host_device(
     options: &Options<'_>,
     requested: &Devices,
-    suggested: Option<&str>,
+    suggested: Suggested<'_>,
 ) -> Result<(Vec<Preset>, Vec<String>), Error> {
     if let Some((file, device)) = requested.files.first_key_value() {
         let expected = options.given(Field::Devices, "PRESET");
@@ -53,31 +65,38 @@ pub(crate) fn choose_guest_host_device(
             format_args!("the disks of all guests are on one device of the host (expected one {expected})"),
         ));
     }
-    let (device, notice) = common_device(options, requested, suggested)?;
-    Ok((vec![device], notice.into_iter().collect()))
+    let (device, notices) = common_device(options, requested, suggested)?;
+    Ok((vec![device], notices))
 }
 
-/// The device of all files without a device of their own, and a notice if it is the default.
+/// The device of all files without a device of their own, and notices if it was not asked for.
 fn common_device(
     options: &Options<'_>,
     requested: &Devices,
-    suggested: Option<&str>,
-) -> Result<(Preset, Option<String>), Error> {
+    suggested: Suggested<'_>,
+) -> Result<(Preset, Vec<String>), Error> {
     if let Some(profile) = &requested.common {
-        return Ok((preset(profile, options.environment)?, None));
+        return Ok((preset(profile, options.environment)?, Vec::new()));
     }
-    let name = suggested.unwrap_or(DEFAULT);
+    let name = match suggested {
+        Suggested::Seen(recorded) => match recorded.seen_device() {
+            Some(SeenDevice { preset, notices }) => return Ok((preset.clone(), notices.clone())),
+            None => recorded.suggested_device_class(),
+        },
+        Suggested::Named(name) => name,
+        Suggested::None => DEFAULT,
+    };
     let option = options.name(Field::Devices);
     let notice = format!("No {option} given; using {name} (see `hoistway devices`).");
-    Ok((preset(&name.into(), options.environment)?, Some(notice)))
+    Ok((preset(&name.into(), options.environment)?, vec![notice]))
 }
 
-/// The device of each file of the load. `fitting` is the device of a bundled load.
+/// The device of each file of the load.
 pub(crate) fn choose(
     options: &Options<'_>,
     requested: &Devices,
     workload: &Load,
-    suggested: Option<&str>,
+    suggested: Suggested<'_>,
 ) -> Result<(Vec<Preset>, Vec<String>), Error> {
     for (file, device) in &requested.files {
         if !workload.files.contains(file) {
@@ -89,14 +108,14 @@ pub(crate) fn choose(
             ));
         }
     }
-    let (common_device, notice) = common_device(options, requested, suggested)?;
+    let (common_device, notices) = common_device(options, requested, suggested)?;
     let device_of = |file: &String| match requested.files.get(file) {
         Some(device) => preset(device, options.environment),
         None => Ok(common_device.clone()),
     };
     let devices = workload.files.iter().map(device_of).collect::<Result<_, Error>>()?;
     let needs_common = workload.files.iter().any(|file| !requested.files.contains_key(file));
-    Ok((devices, notice.filter(|_| needs_common).into_iter().collect()))
+    Ok((devices, if needs_common { notices } else { Vec::new() }))
 }
 
 /// The devices as shown in the document: one device, or an array with the files of each.

@@ -22,6 +22,7 @@ use crate::load::job_facts::JobFacts;
 use crate::load::rates::Rates;
 use crate::load::{self, Load};
 use crate::notices::{calibrated, effects, io_cost as io_cost_notices, stable_merge};
+use crate::plan::devices::Suggested;
 use crate::plan::queue_files::FileWrite;
 use crate::plan::schedulers::{self, DefaultScheduler};
 use crate::plan::tunables::{self, Settings};
@@ -83,10 +84,11 @@ impl Setup {
             None => load.job_file(options, cpus, host.memory_bytes)?,
         };
         let suggested = match recorded {
-            Some(recorded) => Some(recorded.suggested_device_class()),
+            Some(recorded) => Suggested::Seen(recorded),
             None => {
                 let by_name = load.rates.as_ref().and_then(Rates::suggested_device_class);
-                load.page.as_ref().map(|page| page.device.as_str()).or(by_name)
+                let of_page = load.page.as_ref().map(|page| page.device.as_str());
+                of_page.or(by_name).map_or(Suggested::None, Suggested::Named)
             }
         };
         let (devices, mut notices) = if in_guests {

@@ -31,6 +31,7 @@ impl Plan<'_> {
         controls: &Controls,
     ) -> Result<RecordingSummary, Error> {
         let mut summary = recorded.summary();
+        summary.device_off_factor = recorded.off_by(&self.setups[0].devices[0]);
         let (own_scheduler, is_guess) = match &recorded.recorded_under {
             Some(name) => (Some(name.clone()), false),
             // A queue without a scheduler inserts few requests.

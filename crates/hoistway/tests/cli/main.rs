@@ -38,6 +38,7 @@ mod report;
 mod run;
 mod scenarios;
 mod schedulers;
+mod seen_device;
 mod self_replay;
 mod server;
 mod shells;

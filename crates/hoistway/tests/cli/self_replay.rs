@@ -17,10 +17,10 @@ const IOS_MIN: u64 = 100;
 /// The largest relative error of rate and mean latency.
 const ERROR_MAX: f64 = 0.03;
 
-struct Draw(Xoshiro256PlusPlus);
+pub(crate) struct Draw(pub(crate) Xoshiro256PlusPlus);
 
 impl Draw {
-    fn one_of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+    pub(crate) fn one_of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         choices[self.0.next_u64() as usize % choices.len()]
     }
 
@@ -30,8 +30,8 @@ impl Draw {
 }
 
 /// One to three jobs of any depth, size and pace.
-fn job_file(draw: &mut Draw) -> String {
-    let mut text = "[global]\nfilename=/dev/sda\ndirect=1\ntime_based\nruntime=150ms\nsize=2g\n".to_owned();
+pub(crate) fn job_file(draw: &mut Draw, runtime: &str) -> String {
+    let mut text = format!("[global]\nfilename=/dev/sda\ndirect=1\ntime_based\nruntime={runtime}\nsize=2g\n");
     for job in 0..1 + draw.0.next_u64() % 3 {
         let operation = draw.one_of(&["randread", "randread", "read", "randwrite", "write", "randrw"]);
         let (size, depth) =
@@ -50,7 +50,7 @@ fn job_file(draw: &mut Draw) -> String {
 /// The largest error of the replay; `None` if no stream has enough I/Os.
 fn error_of_replay(folder: &Path, seed: u64) -> Option<(f64, String)> {
     let mut draw = Draw(Xoshiro256PlusPlus::seed_from_u64(seed));
-    fs::write(folder.join("load.fio"), job_file(&mut draw)).unwrap();
+    fs::write(folder.join("load.fio"), job_file(&mut draw, "150ms")).unwrap();
     let device = draw.one_of(&["null", "intel-s3520-1600gb", "samsung-980pro-1tb", "emmc", "intel-p4800x-375gb"]);
     let (scheduler, kernel) =
         (draw.one_of(&["none", "mq-deadline", "kyber", "bfq"]), draw.one_of(&["4.19", "5.10", "6.1", "6.18", "7.2"]));

@@ -12,6 +12,8 @@ use hoistway_measure::units;
 const STREAMS_MAX: usize = 8;
 /// A replay whose mean latency is off by more than this fraction is doubtful (RP25).
 pub(crate) const OFF_MAX: f64 = 0.2;
+/// A device model that is off by a smaller factor on the recorded requests is not at fault.
+const DEVICE_FITS: f64 = 1.2;
 /// A shorter recording, or one with fewer I/Os of the judged job, is a small sample (RP24).
 const SECONDS_MIN: f64 = 10.0;
 const IOS_MIN: u64 = 1000;
@@ -168,18 +170,14 @@ pub(crate) fn sentences(document: &ResultsDocument, verdicts: &[Verdict]) -> (Ve
         .collect();
     let mismatches: Vec<String> = recording.mismatches().take(STREAMS_MAX).map(row_with_rates).collect();
     if !mismatches.is_empty() {
+        let under = recording.recorded_under.as_deref().unwrap_or("the recorded scheduler");
+        let what = mismatches.join("; ");
         before.push(format!(
-            "No verdict: under {}, the replay is not what was recorded: {}. Either the device model does not fit (choose one with --device, or \
-             calibrate one), or the recording was made under another scheduler (--recorded-under) or with another queue (--nr-requests).",
-            recording.recorded_under.as_deref().unwrap_or("the recorded scheduler"),
-            mismatches.join("; ")
+            "No verdict: under {under}, the replay is not what was recorded: {what}. {}",
+            at_fault(recording)
         ));
     } else if !off.is_empty() {
-        before.push(format!(
-            "The replay does not match the recording: {}. Either the device model does not fit (choose one with --device, or calibrate \
-             one), or the recording was made under another scheduler (--recorded-under) or with another queue (--nr-requests).",
-            off.join("; ")
-        ));
+        before.push(format!("The replay does not match the recording: {}. {}", off.join("; "), at_fault(recording)));
     }
     if recording.is_too_lossy {
         return Default::default();
@@ -204,6 +202,25 @@ pub(crate) fn sentences(document: &ResultsDocument, verdicts: &[Verdict]) -> (Ve
         }
     }
     (before, after, doubts)
+}
+
+/// What is at fault if a replay is not what was recorded, and what to do.
+fn at_fault(recording: &RecordingSummary) -> String {
+    const SETTINGS: &str =
+        "the recording was made under another scheduler (--recorded-under) or with another queue (--nr-requests)";
+    match recording.device_off_factor {
+        Some(factor) if factor < DEVICE_FITS => format!(
+            "The device model is not at fault: it serves the recorded requests, as many at a time as then, within {:.0} %. Either the program              behind the recording is inferred wrongly (--as timed keeps the recorded times), or {SETTINGS}.",
+            (factor - 1.0) * 100.0
+        ),
+        Some(factor) => format!(
+            "The device model is at fault: with the recorded requests, as many at a time as then, it is off by a factor of {factor:.1}. One made \
+             of the recording (no --device) or calibrated on the device (`hoistway calibrate device`) may be nearer.",
+        ),
+        None => {
+            format!("Either the device model does not fit (choose one with --device, or calibrate one), or {SETTINGS}.")
+        }
+    }
 }
 
 /// Whether chance may explain the recommended change, since the recording is one sample. `final_recommendation` is the verdict's final recommendation.

@@ -8,10 +8,12 @@ mod host;
 mod options;
 mod summary;
 
+pub(crate) use device::SeenDevice;
+pub use device::fitted_device;
 pub(crate) use host::{queue_files, tunables};
 pub(crate) use options::columns;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hoistway_answer::document::JobDemand;
 use hoistway_blk::bio::PriorityClass;
@@ -41,6 +43,8 @@ const THINKING_SHARE: f64 = 0.1;
 #[derive(Debug)]
 pub(crate) struct Recorded {
     pub(crate) program: Program,
+    /// Its name, as given.
+    name: String,
     /// The detected format.
     pub(crate) format: String,
     /// The requested options, except the device and changes.
@@ -52,6 +56,8 @@ pub(crate) struct Recorded {
     pub(crate) recorded_under: Option<String>,
     /// The host of the recording, if its file was found.
     pub(crate) host: Option<RecordedHost>,
+    /// A model of its device, once it was asked for.
+    seen: OnceLock<Option<SeenDevice>>,
 }
 
 impl Recorded {
@@ -61,6 +67,7 @@ impl Recorded {
         let infer = InferOptions {
             device: options::device(options)?,
             intervals: true,
+            served: true,
             window_ns: options::window(options)?,
             // A part that was chosen explicitly is not truncated.
             ios_max: requested.window_ns.is_none().then_some(IOS_MAX),
@@ -83,6 +90,7 @@ impl Recorded {
         let inferred_scheduler = || program.recorded_under.map(str::to_owned);
         let recorded_under = requested.recorded_under.clone().or(host_scheduler).or_else(inferred_scheduler);
         Ok(Arc::new(Recorded {
+            name: name.to_owned(),
             format: recording.format().to_string(),
             program,
             replay,
@@ -90,6 +98,7 @@ impl Recorded {
             lossy: requested.lossy,
             recorded_under,
             host,
+            seen: OnceLock::new(),
         }))
     }
 
@@ -104,6 +113,16 @@ impl Recorded {
     /// The device class that the recording suggests.
     pub(crate) fn suggested_device_class(&self) -> &'static str {
         device::device_class(&self.program)
+    }
+
+    /// A model of its device, if the recording shows enough of it.
+    pub(crate) fn seen_device(&self) -> Option<&SeenDevice> {
+        self.seen.get_or_init(|| device::seen_device(&self.program, &self.name)).as_ref()
+    }
+
+    /// By what factor a model is off on the recorded requests.
+    pub(crate) fn off_by(&self, preset: &Preset) -> Option<f64> {
+        device::off_by(&self.program, preset)
     }
 
     /// A load without processes that has only the recorded device as its file.

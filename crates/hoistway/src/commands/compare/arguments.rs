@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     pub(super) job: Option<PathBuf>,
     /// The device: a built-in preset (see `hoistway devices`) or a TOML file. For several devices, give NAME=PRESET for each file
     /// of the job file; a preset without NAME applies to all others. A list without NAME (A,B) compares devices: the load runs on
-    /// each. [default: intel-s3520-1600gb; for a bundled load its own device, for a recording the most similar class]
+    /// each. [default: intel-s3520-1600gb; for a bundled load its own device, for a recording a model of its device]
     #[arg(long, value_name = "PRESET|FILE.toml[,...]|NAME=PRESET")]
     pub(super) device: Vec<String>,
     /// The schedulers to compare: a list, or all, which includes those that the kernel has dropped. "default" is the scheduler
