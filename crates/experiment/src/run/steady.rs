@@ -14,6 +14,7 @@ use hoistway_measure::stats::relative_difference;
 use hoistway_sim::Control;
 
 use crate::comparison::error::Error;
+use crate::comparison::measured_time::MeasuredTime;
 use crate::comparison::observer::{Controls, Unobserved};
 use crate::plan::window::Window;
 use crate::plan::{Plan, Planned};
@@ -39,11 +40,31 @@ impl Plan<'_> {
     /// Chooses the window of all later runs, if only what lasts is to be measured.
     pub(crate) fn choose_window(&self, controls: &Controls) -> Result<Option<MeasuredWindow>, Error> {
         let comparison = self.options.comparison;
-        let is_wanted = comparison.lasting && comparison.writes.is_empty() && self.load.recorded.is_none();
+        let is_wanted =
+            !comparison.measured.is_as_fio() && comparison.writes.is_empty() && self.load.recorded.is_none();
         let windows = self.setups.iter().map(|setup| Window::of_all(&setup.workload, self.runtime()));
         let Some(Some(window)) = windows.reduce(|a, b| a.filter(|_| a == b)).filter(|_| is_wanted) else {
             return Ok(None);
         };
+        let (measured, unsteady) = match comparison.measured {
+            MeasuredTime::AsFio | MeasuredTime::Together => (window, Vec::new()),
+            MeasuredTime::Lasting => self.lasting(window, controls)?,
+            MeasuredTime::Window { from_ns, until_ns } => {
+                (Window { from: Nanos(from_ns), until: Nanos(until_ns.max(from_ns)) }, Vec::new())
+            }
+        };
+        let is_as_fio = |load: &Load| measured.is_about_that_of_fio(load, self.runtime());
+        if self.setups.iter().all(|setup| is_as_fio(&setup.workload)) {
+            return Ok(None);
+        }
+        let workloads = self.setups.iter().map(|setup| measured.applied_to(&setup.workload)).collect();
+        // It is chosen once, before the runs.
+        let _ = self.windowed.set(Some((measured, workloads)));
+        Ok(Some(measured.described(window, unsteady)))
+    }
+
+    /// The window in which only what lasts is seen, and what is left out.
+    fn lasting(&self, window: Window, controls: &Controls) -> Result<(Window, Vec<Unsteady>), Error> {
         let unsteady = if window.until.0 < SHORT_NS { self.unsteady(window, controls)? } else { Vec::new() };
         // A later window may as well be long enough for the slowest I/Os of a disk.
         let length_ns = if unsteady.is_empty() { window.length_ns() } else { window.length_ns().max(LENGTH_NS_MIN) };
@@ -53,21 +74,7 @@ impl Plan<'_> {
             true => PILOT_NS - length_ns,
             false => window.from.0 + ((longest * 1e9) as u64).next_multiple_of(STEP_NS),
         };
-        let measured = Window { from: Nanos(from), until: Nanos(from + length_ns) };
-        let is_as_fio = |load: &Load| measured.is_about_that_of_fio(load, self.runtime());
-        if self.setups.iter().all(|setup| is_as_fio(&setup.workload)) {
-            return Ok(None);
-        }
-        let workloads = self.setups.iter().map(|setup| measured.applied_to(&setup.workload)).collect();
-        // It is chosen once, before the runs.
-        let _ = self.windowed.set(Some((measured, workloads)));
-        let seconds = |ns: Nanos| ns.0 as f64 / 1e9;
-        Ok(Some(MeasuredWindow {
-            from_seconds: seconds(measured.from),
-            until_seconds: seconds(measured.until),
-            own_until_seconds: seconds(window.until),
-            unsteady,
-        }))
+        Ok((Window { from: Nanos(from), until: Nanos(from + length_ns) }, unsteady))
     }
 
     /// What changes after the start in longer runs; nothing if these would take too long.
