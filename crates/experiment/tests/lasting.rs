@@ -12,8 +12,8 @@ use crate::metamorphic::{Case, Random};
 /// A stream of writes and a reader that thinks and starts a second later, for this many seconds.
 fn load(number: u64, seconds: u64) -> String {
     let mut random = Random(number);
-    let (write_kib, depth) = (random.one_of(&[256, 512, 1024]), random.one_of(&[8, 16, 32]));
-    let (read_kib, think_ms) = (random.one_of(&[4, 8, 16]), random.one_of(&[5, 10, 20]));
+    let (write_kib, depth) = (random.one_of(&[64, 256, 1024]), random.one_of(&[8, 16, 32]));
+    let (read_kib, think_ms) = (random.one_of(&[4, 8, 16]), random.one_of(&[1, 5, 20]));
     format!(
         "[global]\ndirect=1\nioengine=libaio\ntime_based\nruntime={seconds}\nfilename=/dev/sda\n\
          [dump]\nrw=write\nbs={write_kib}k\niodepth={depth}\nsize=40g\n\
