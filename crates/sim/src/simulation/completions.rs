@@ -39,8 +39,10 @@ impl<P: Probe> Simulation<'_, P> {
         let SimulatedDisk { queue, driver, section, is_used_by_tasks, interrupts, administration, throttling, .. } =
             &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
+        let mut may_release = false;
         if let Some(throttling) = throttling {
             throttling.completed(self.now, &rq);
+            may_release = throttling.waits_for_completions();
         }
         let (restart, is_used_by_tasks, has_writes) =
             (driver.take_restart(), *is_used_by_tasks, administration.waits());
@@ -71,6 +73,9 @@ impl<P: Probe> Simulation<'_, P> {
         }
         if restart {
             self.run_all(disk, cpu);
+        }
+        if may_release {
+            self.schedule_release(disk);
         }
         if has_writes {
             self.poll_queue_writes(disk);
