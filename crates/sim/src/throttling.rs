@@ -66,10 +66,10 @@ impl Throttling {
     }
 
     /// A request of the device has completed. It is passed without its `Rq`, which would have to leave its register in runs without
-    /// limits.
+    /// limits. Returns when to release bios that waited for it, if that is not scheduled yet.
     #[cold]
     #[inline(never)]
-    pub(crate) fn completed(&mut self, now: Instant, rq: &Request) {
+    pub(crate) fn completed(&mut self, now: Instant, rq: &Request) -> Option<Instant> {
         let latency = now.since(rq.start);
         if let Some(io_cost) = &mut self.io_cost {
             for bio in &rq.bios {
@@ -82,11 +82,9 @@ impl Throttling {
                 io_latency.ended(now, bio.cgroup, bio.op, bio.sectors, latency);
             }
         }
-    }
-
-    /// Whether completions release bios, and not only time.
-    pub(crate) fn waits_for_completions(&self) -> bool {
-        self.io_latency.as_ref().is_some_and(|io_latency| io_latency.waiting() > 0)
+        // Of the controllers only this one releases bios for a completion; the others wait for a time.
+        self.io_latency.as_ref().filter(|io_latency| io_latency.waiting() > 0)?;
+        self.schedule_next()
     }
 
     /// A submitter sleeps because no tag is free.

@@ -13,7 +13,7 @@ use crate::cpu::Cpus;
 use crate::disk::SimulatedDisk;
 use crate::driver::Machine;
 use crate::events::{Event, Kind};
-use crate::identity::{is_from_task, task_of};
+use crate::identity::{Sleeper, is_from_task, task_of};
 
 /// Value of a completion's setting: its interrupt has waited behind others on the interrupted CPU.
 const WAITED_FOR_INTERRUPTS: u32 = 1;
@@ -39,10 +39,10 @@ impl<P: Probe> Simulation<'_, P> {
         let SimulatedDisk { queue, driver, section, is_used_by_tasks, interrupts, administration, throttling, .. } =
             &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
-        let mut may_release = false;
-        if let Some(throttling) = throttling {
-            throttling.completed(self.now, &rq);
-            may_release = throttling.waits_for_completions();
+        if let Some(throttling) = throttling
+            && let Some(due) = throttling.completed(self.now, &rq)
+        {
+            self.events.push(due.max(self.now), Event::new(Kind::Actor, Sleeper::Limits(disk).waiter().0));
         }
         let (restart, is_used_by_tasks, has_writes) =
             (driver.take_restart(), *is_used_by_tasks, administration.waits());
@@ -73,9 +73,6 @@ impl<P: Probe> Simulation<'_, P> {
         }
         if restart {
             self.run_all(disk, cpu);
-        }
-        if may_release {
-            self.schedule_release(disk);
         }
         if has_writes {
             self.poll_queue_writes(disk);
