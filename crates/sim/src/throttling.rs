@@ -12,6 +12,8 @@ use hoistway_blk::request::Request;
 use hoistway_cgroup::{Charge, IoCost, IoLatency, Throttle};
 use hoistway_legacy::AnyQueue;
 
+use crate::events::{Event, EventQueue, Kind};
+use crate::identity::Sleeper;
 use crate::submitter::Submitter;
 
 /// The controllers of a device, in the order in which a bio passes them, and their worker.
@@ -66,10 +68,10 @@ impl Throttling {
     }
 
     /// A request of the device has completed. It is passed without its `Rq`, which would have to leave its register in runs without
-    /// limits. Returns when to release bios that waited for it, if that is not scheduled yet.
+    /// limits. Schedules the release of bios that waited for it.
     #[cold]
     #[inline(never)]
-    pub(crate) fn completed(&mut self, now: Instant, rq: &Request) -> Option<Instant> {
+    pub(crate) fn completed(&mut self, now: Instant, rq: &Request, disk: u32, events: &mut EventQueue) {
         let latency = now.since(rq.start);
         if let Some(io_cost) = &mut self.io_cost {
             for bio in &rq.bios {
@@ -83,8 +85,11 @@ impl Throttling {
             }
         }
         // Of the controllers only this one releases bios for a completion; the others wait for a time.
-        self.io_latency.as_ref().filter(|io_latency| io_latency.waiting() > 0)?;
-        self.schedule_next()
+        if self.io_latency.as_ref().is_some_and(|io_latency| io_latency.waiting() > 0)
+            && let Some(due) = self.schedule_next()
+        {
+            events.push(due.max(now), Event::new(Kind::Actor, Sleeper::Limits(disk).waiter().0));
+        }
     }
 
     /// A submitter sleeps because no tag is free.

@@ -13,7 +13,7 @@ use crate::cpu::Cpus;
 use crate::disk::SimulatedDisk;
 use crate::driver::Machine;
 use crate::events::{Event, Kind};
-use crate::identity::{Sleeper, is_from_task, task_of};
+use crate::identity::{is_from_task, task_of};
 
 /// Value of a completion's setting: its interrupt has waited behind others on the interrupted CPU.
 const WAITED_FOR_INTERRUPTS: u32 = 1;
@@ -39,10 +39,8 @@ impl<P: Probe> Simulation<'_, P> {
         let SimulatedDisk { queue, driver, section, is_used_by_tasks, interrupts, administration, throttling, .. } =
             &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
-        if let Some(throttling) = throttling
-            && let Some(due) = throttling.completed(self.now, &rq)
-        {
-            self.events.push(due.max(self.now), Event::new(Kind::Actor, Sleeper::Limits(disk).waiter().0));
+        if let Some(throttling) = throttling {
+            throttling.completed(self.now, &rq, disk, &mut self.events);
         }
         let (restart, is_used_by_tasks, has_writes) =
             (driver.take_restart(), *is_used_by_tasks, administration.waits());
