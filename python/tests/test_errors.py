@@ -75,6 +75,7 @@ def test_a_profile_that_is_wrong_says_where() -> None:
         ({"io_cost": ["enable=2"]}, "io_cost", '"enable=2" at character 1: expected 0 or 1'),
         ({"io_cost": "enable=1"}, "io_cost", "expected a list"),
         ({"io_weight": {"nobody": 5}}, "io_weight", 'no job is in cgroup "nobody"'),
+        ({"io_latency": {"nobody": "target=5"}}, "io_latency", 'no job is in cgroup "nobody"'),
         ({"hw_queues": 0}, "hw_queues", "hw_queues 0: expected 1 to 2048"),
         ({"techniques": ["trymerge"]}, "techniques", "techniques trymerge: "),
         ({"techniques": "all"}, "techniques", "techniques 'all': expected a list"),

@@ -79,6 +79,7 @@ fn document() -> ResultsDocument {
             locks: None,
             page_cache: None,
             io_cost: Vec::new(),
+            io_latency: Vec::new(),
             jobs: JobSummary::from_processes(&processes),
             excerpt: None,
         }],

@@ -76,6 +76,7 @@ pub mod limits {
     pub use crate::plan::guests::weight_expected;
     pub use crate::plan::host::CPUS_MAX;
     pub use crate::plan::io_cost::WEIGHT_EXAMPLE as IO_WEIGHT_EXAMPLE;
+    pub use crate::plan::io_latency::EXAMPLE as IO_LATENCY_EXAMPLE;
     pub use crate::plan::io_max::EXAMPLE as IO_MAX_EXAMPLE;
     pub use crate::plan::queues::{HW_QUEUES_MAX, TYPED_QUEUES_MAX};
     pub use crate::plan::repeats::{REPEATS_MAX, UNTIL_SURE_MAX};

@@ -4,6 +4,7 @@ mod chance;
 mod comparison;
 mod cpu_cost;
 mod io_cost;
+mod io_latency;
 mod lasting;
 mod locks;
 mod metamorphic;

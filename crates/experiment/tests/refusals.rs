@@ -181,6 +181,7 @@ prop_compose! {
             io_max: groups.clone(),
             io_cost: groups.iter().map(|of| of.text.clone()).collect(),
             io_weight: groups.clone(),
+            io_latency: groups.clone(),
             io_prio_class: groups,
             runtime_ns,
             ramp_ns,

@@ -345,6 +345,36 @@ fn a_setting_for_a_time_is_restored_when_it_is_dropped_and_after_a_kill() {
 }
 
 #[test]
+fn what_a_killed_run_has_left_is_listed_with_the_values_before_and_now() {
+    let folder = tree(
+        "sys/block/sda/queue/scheduler = none [kyber] bfq\nsys/block/sda/queue/nr_requests = 256\n\
+         sys/block/sda/queue/nomerges = 0\nsys/block/sda/queue/iosched/read_lat_nsec = 1000000\n\
+         etc/udev/rules.d/90-hoistway-sda.rules = written\n",
+    );
+    let (system, journals) = (Root::open(folder.path()).unwrap(), tempdir().unwrap());
+    let rule = |name: &str| format!(r#"{{"path":"etc/udev/rules.d/{name}","content":"written\n","before":null}}"#);
+    let journal = format!(
+        r#"{{"format":"hoistway-journal/1","state":"half-done","device":"sda","entries":[{{"file":"scheduler","value":"kyber"}},
+            {{"file":"iosched/read_lat_nsec","value":"1000000"}}],"before":{{"scheduler":"bfq","files":[["nr_requests","64"],
+            ["nomerges","0"],["iosched/slice_idle","3"]]}},"after":{{"scheduler":null,"files":[]}},"made":[{},{}]}}"#,
+        rule("90-hoistway-sda.rules"),
+        rule("90-hoistway-sdb.rules")
+    );
+    fs::write(journals.path().join("00000001.json"), journal).unwrap();
+    let applier = Applier::open(&system, &system, journals.path(), None).unwrap();
+    let left = &applier.status().unwrap()[0];
+    assert!(left.is_half_done && !left.is_in_force);
+    let files: Vec<String> =
+        left.files.iter().map(|(file, before, now)| format!("{file}: {before}, now {now}")).collect();
+    assert_eq!(
+        files,
+        ["scheduler: bfq, now kyber", "nr_requests: 64, now 256", "iosched/read_lat_nsec: -, now 1000000"],
+        "nomerges is as before, and slice_idle returns with bfq"
+    );
+    assert_eq!(left.persisted, ["/etc/udev/rules.d/90-hoistway-sda.rules"], "the other one was not written yet");
+}
+
+#[test]
 fn a_journal_that_is_damaged_or_leads_elsewhere_is_refused_and_nothing_is_written() {
     let (folder, system) = (tempdir().unwrap(), live());
     let applier = Applier::open(&system, &system, folder.path(), None).unwrap();

@@ -94,6 +94,11 @@ fn files(plan: &Plan) -> String {
     if has(Rule::SettingNotActive) {
         text += "etc/udev/rules.d/60-io.rules = KERNEL==\"sdz\", ATTR{queue/scheduler}=\"kyber\"\n";
     }
+    // Every host has a target; the fault is that the slice above it has none.
+    text += "sys/fs/cgroup/prod.slice/db.service/io.latency = 259:0 target=2000\n";
+    if !has(Rule::LatencyTargetWithoutEffect) {
+        text += "sys/fs/cgroup/prod.slice/io.latency = 259:0 target=3000\n";
+    }
     if has(Rule::PrioritiesIgnored) {
         text += "hoistway/priorities = 900 realtime 4 backup\n";
     }

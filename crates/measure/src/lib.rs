@@ -23,6 +23,7 @@ mod disk;
 pub mod fio;
 pub mod histogram;
 mod io_cost;
+mod io_latency;
 pub mod io_log;
 pub mod measurement;
 mod operation;
@@ -39,6 +40,7 @@ pub use direction::Direction;
 pub use disk::{CgroupIoSummary, DiskIos, DiskSummary, DiskTimes};
 pub use histogram::LatencyHistogram;
 pub use io_cost::{IoCostGroup, IoCostSummary};
+pub use io_latency::{IoLatencyGroup, IoLatencySummary};
 pub use io_log::IoLog;
 pub use measurement::{
     BatchLevels, CpuUsage, DepthLevels, DirectionResult, LatencySearchResult, PriorityLatency, ProcessResult,

@@ -11,7 +11,7 @@ use hoistway_blk::bio::CgroupPriority;
 use hoistway_blk::drive::Effects;
 use hoistway_blk::ground::{CgroupId, Local, Now};
 use hoistway_blk::policy::SchedulerEvent;
-use hoistway_cgroup::{IoCost, IoMax, THROTTLE_SLICE, Throttle};
+use hoistway_cgroup::{IoCost, IoLatency, IoLatencyTarget, IoMax, THROTTLE_SLICE, Throttle};
 use hoistway_legacy::AnyQueue;
 use hoistway_load::Load;
 
@@ -150,6 +150,21 @@ impl Cgroups {
             }
         }
         io_cost
+    }
+
+    /// The `io.latency` of a device, with all groups; `None` if none has a target.
+    pub(crate) fn io_latency(&self, targets: &[(String, IoLatencyTarget)]) -> Option<IoLatency> {
+        targets.iter().find(|(_, target)| target.duration().is_some())?;
+        let mut io_latency = IoLatency::new();
+        for (id, group) in self.iter() {
+            io_latency.add_group(id, group.parent);
+        }
+        for (path, target) in targets {
+            if let Some(id) = self.find(path) {
+                io_latency.set_target(id, *target);
+            }
+        }
+        Some(io_latency)
     }
 }
 

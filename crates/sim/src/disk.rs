@@ -14,7 +14,7 @@ use hoistway_blk::queue::{ConfigError, QueueConfig};
 use hoistway_blk::request::Merging;
 use hoistway_blk::schedulers::Registry;
 use hoistway_blk::tags::TagSet;
-use hoistway_cgroup::{CostModel, IoCostQos, IoMax};
+use hoistway_cgroup::{CostModel, IoCostQos, IoLatencyTarget, IoMax};
 use hoistway_device::Shape;
 use hoistway_legacy::{AnyQueue, all_schedulers};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -81,6 +81,9 @@ pub struct QueueSettings {
     pub io_cost: Vec<Option<DiskIoCost>>,
     /// `io.weight` of cgroups, by their paths; others have the weight that the load gives them.
     pub io_weight: Vec<(String, u32)>,
+    /// `io.latency` of each of the load's files, in their order: targets of cgroups, by their paths; empty if no group has one. It does not
+    /// reach the host below guests.
+    pub io_latency: Vec<Vec<(String, IoLatencyTarget)>>,
     /// `io.prio.class` of cgroups, by their paths. Ignored on kernels before 5.14, which lack that file.
     pub io_prio_class: Vec<(String, CgroupPriority)>,
     /// Writes to files of `queue/` during the run.
@@ -121,6 +124,7 @@ impl QueueSettings {
             io_max: Vec::new(),
             io_cost: Vec::new(),
             io_weight: Vec::new(),
+            io_latency: Vec::new(),
             schedulers: all_schedulers(),
             attributes: Vec::new(),
             writes: Vec::new(),

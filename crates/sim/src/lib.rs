@@ -8,7 +8,7 @@
 //!
 //! Modules: `events` (the event queue), `clock` and `span` (random times); `host` (host profiles, parsed by `profile`), `cpu` (interrupts,
 //! wake-ups, run queues) and `locks` (cost of scheduler locks); `task` (a process of `hoistway_load::process` on a CPU), `cgroups`,
-//! `throttling` (`io.max`, `io.cost`) and `administration` (writes to `queue/` during a run); `page_cache` (buffered I/O); `submitter`, `disk` and
+//! `throttling` (`io.max`, `io.cost`, `io.latency`) and `administration` (writes to `queue/` during a run); `page_cache` (buffered I/O); `submitter`, `disk` and
 //! `driver`; `guests`, `virtual_disk` and `io_thread` (virtual machines: a disk on a disk); `identity` (owners of bios, sleepers) and
 //! `incidental` (conditions drawn once per run); `scenario` (input and results), `statistics` and `simulation` (the event loop).
 //!

@@ -10,7 +10,7 @@ use hoistway_blk::queue::ConfigError;
 use hoistway_blk::sysfs::AttributeError;
 use hoistway_device::Preset;
 use hoistway_load::{Load, LoadError};
-use hoistway_measure::{IoCostSummary, PageCacheSummary, ProcessResult};
+use hoistway_measure::{IoCostSummary, IoLatencySummary, PageCacheSummary, ProcessResult};
 
 use crate::administration::Fate;
 use crate::disk::QueueSettings;
@@ -132,6 +132,8 @@ pub struct RunResult {
     pub page_cache: Option<PageCacheSummary>,
     /// What `io.cost` did on each device that has it.
     pub io_cost: Vec<IoCostSummary>,
+    /// What `io.latency` did on each device that has it.
+    pub io_latency: Vec<IoLatencySummary>,
     /// Whether the run was cancelled before its end.
     pub partial: bool,
 }

@@ -142,7 +142,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         control.reached_ns.store(self.now.0, Ordering::Relaxed);
         let now = self.now;
         let refused = self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect();
-        let io_cost = self.io_cost_summaries();
+        let (io_cost, io_latency) = (self.io_cost_summaries(), self.io_latency_summaries());
         // Disks are dropped before their waiters, and lower disks before the virtual disks on them.
         while self.disks.pop().is_some() {}
         let result = RunResult {
@@ -154,6 +154,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             fates: self.fates,
             page_cache: self.page_cache.map(|cache| cache.into_summary()),
             io_cost,
+            io_latency,
             partial,
         };
         (result, self.probe)

@@ -1,4 +1,4 @@
-//! `io.max` and `io.cost` of a device in virtual time: bios that wait, and the worker that submits them when allowed.
+//! `io.max`, `io.cost` and `io.latency` of a device in virtual time: bios that wait, and the worker that submits them when allowed.
 //!
 //! Used by: `disk`, `page_cache`, `simulation`.
 //! Tests: `crates/sim/tests/shares.rs`.
@@ -9,15 +9,18 @@ use hoistway_blk::bio::Bio;
 use hoistway_blk::caller::{Cx, Env, Submitted};
 use hoistway_blk::ground::{Instant, Local};
 use hoistway_blk::request::Request;
-use hoistway_cgroup::{Charge, IoCost, Throttle};
+use hoistway_cgroup::{Charge, IoCost, IoLatency, Throttle};
 use hoistway_legacy::AnyQueue;
 
+use crate::events::{Event, EventQueue, Kind};
+use crate::identity::Sleeper;
 use crate::submitter::Submitter;
 
 /// The controllers of a device, in the order in which a bio passes them, and their worker.
 pub(crate) struct Throttling {
     io_max: Option<Throttle>,
     pub(crate) io_cost: Option<IoCost>,
+    pub(crate) io_latency: Option<IoLatency>,
     /// Bios that are allowed now and not submitted yet.
     released: VecDeque<Bio>,
     buffer: Vec<Bio>,
@@ -27,8 +30,19 @@ pub(crate) struct Throttling {
 }
 
 impl Throttling {
-    pub(crate) fn new(io_max: Option<Throttle>, io_cost: Option<IoCost>, worker: Submitter) -> Self {
-        Throttling { io_max, io_cost, released: VecDeque::new(), buffer: Vec::new(), worker, scheduled: None }
+    pub(crate) fn new(
+        io_max: Option<Throttle>,
+        io_cost: Option<IoCost>,
+        io_latency: Option<IoLatency>,
+        worker: Submitter,
+    ) -> Self {
+        let (released, buffer) = (VecDeque::new(), Vec::new());
+        Throttling { io_max, io_cost, io_latency, released, buffer, worker, scheduled: None }
+    }
+
+    /// Whether any controller may hold a bio.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.io_max.is_some() || self.io_cost.is_some() || self.io_latency.is_some()
     }
 
     /// Throttles the bio that is about to be submitted. Returns whether it has to wait.
@@ -44,20 +58,38 @@ impl Throttling {
             let Some(allowed) = io_cost.submit(now, bio) else { return true };
             bio = allowed;
         }
+        if let Some(io_latency) = &mut self.io_latency {
+            let parts = queue.parts_of(&bio);
+            let Some(allowed) = io_latency.submit(now, bio, parts) else { return true };
+            bio = allowed;
+        }
         submitter.begin(bio);
         false
     }
 
     /// A request of the device has completed. It is passed without its `Rq`, which would have to leave its register in runs without
-    /// limits.
+    /// limits. Schedules the release of bios that waited for it.
     #[cold]
     #[inline(never)]
-    pub(crate) fn completed(&mut self, now: Instant, rq: &Request) {
-        let Some(io_cost) = &mut self.io_cost else { return };
-        for bio in &rq.bios {
-            io_cost.ended(bio.cgroup, bio.op, bio.sectors);
+    pub(crate) fn completed(&mut self, now: Instant, rq: &Request, disk: u32, events: &mut EventQueue) {
+        let latency = now.since(rq.start);
+        if let Some(io_cost) = &mut self.io_cost {
+            for bio in &rq.bios {
+                io_cost.ended(bio.cgroup, bio.op, bio.sectors);
+            }
+            io_cost.completed(now, rq.op, rq.sectors, latency);
         }
-        io_cost.completed(now, rq.op, rq.sectors, now.since(rq.start));
+        if let Some(io_latency) = &mut self.io_latency {
+            for bio in &rq.bios {
+                io_latency.ended(now, bio.cgroup, bio.op, bio.sectors, latency);
+            }
+        }
+        // Of the controllers only this one releases bios for a completion; the others wait for a time.
+        if self.io_latency.as_ref().is_some_and(|io_latency| io_latency.waiting() > 0)
+            && let Some(due) = self.schedule_next()
+        {
+            events.push(due.max(now), Event::new(Kind::Actor, Sleeper::Limits(disk).waiter().0));
+        }
     }
 
     /// A submitter sleeps because no tag is free.
@@ -70,7 +102,7 @@ impl Throttling {
     /// Runs the worker: submits the allowed bios in one plug, as far as there are tags. Returns `false` if the worker now
     /// sleeps for a tag.
     pub(crate) fn send<E: Env>(&mut self, cx: &mut Cx<'_, E>, queue: &AnyQueue<Local>) -> bool {
-        self.release(cx.now.at);
+        self.release(cx.now.at, queue);
         self.worker.plug();
         loop {
             if !self.worker.is_parked() {
@@ -87,24 +119,36 @@ impl Throttling {
     }
 
     /// Takes the bios that are allowed now.
-    fn release(&mut self, now: Instant) {
+    fn release(&mut self, now: Instant, queue: &AnyQueue<Local>) {
         if self.scheduled.is_some_and(|scheduled| scheduled <= now) {
             self.scheduled = None;
         }
-        if let Some(io_max) = &mut self.io_max {
+        let Throttling { io_max, io_cost, io_latency, released, buffer, .. } = self;
+        let mut pass = |bio: Bio| match io_latency {
+            Some(io_latency) => {
+                let parts = queue.parts_of(&bio);
+                released.extend(io_latency.submit(now, bio, parts));
+            }
+            None => released.push_back(bio),
+        };
+        if let Some(io_max) = io_max {
             while io_max.due().is_some_and(|due| due <= now) {
-                io_max.release(now, &mut self.buffer);
-                match &mut self.io_cost {
-                    Some(io_cost) => {
-                        self.released.extend(self.buffer.drain(..).filter_map(|bio| io_cost.submit(now, bio)));
-                    }
-                    None => self.released.extend(self.buffer.drain(..)),
-                }
+                io_max.release(now, buffer);
             }
         }
-        if let Some(io_cost) = self.io_cost.as_mut().filter(|io_cost| io_cost.due().is_some_and(|due| due <= now)) {
-            io_cost.release(now, &mut self.buffer);
-            self.released.extend(self.buffer.drain(..));
+        match io_cost {
+            Some(io_cost) => {
+                buffer.drain(..).filter_map(|bio| io_cost.submit(now, bio)).for_each(&mut pass);
+                if io_cost.due().is_some_and(|due| due <= now) {
+                    io_cost.release(now, buffer);
+                    buffer.drain(..).for_each(&mut pass);
+                }
+            }
+            None => buffer.drain(..).for_each(&mut pass),
+        }
+        if let Some(io_latency) = io_latency.as_mut().filter(|latency| latency.due().is_some_and(|due| due <= now)) {
+            io_latency.release(now, buffer);
+            released.extend(buffer.drain(..));
         }
     }
 
@@ -112,7 +156,8 @@ impl Throttling {
     pub(crate) fn schedule_next(&mut self) -> Option<Instant> {
         let io_max = self.io_max.as_ref().and_then(Throttle::due);
         let io_cost = self.io_cost.as_ref().and_then(IoCost::due);
-        let due = io_max.into_iter().chain(io_cost).min()?;
+        let io_latency = self.io_latency.as_ref().and_then(IoLatency::due);
+        let due = io_max.into_iter().chain(io_cost).chain(io_latency).min()?;
         if self.scheduled.is_some_and(|scheduled| scheduled <= due) {
             return None;
         }

@@ -14,6 +14,7 @@ mod fsync;
 mod guests;
 mod hosts;
 mod io_cost;
+mod io_latency;
 mod journal;
 mod legacy;
 mod levels;

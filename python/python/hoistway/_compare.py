@@ -40,6 +40,7 @@ def compare(
     io_max: Mapping[str, str] = {},
     io_cost: Sequence[str] = (),
     io_weight: Mapping[str, int] = {},
+    io_latency: Mapping[str, str] = {},
     io_prio_class: Mapping[str, str] = {},
     guest_schedulers: Sequence[SchedulerLike] = (),
     virtual_disk: Profile | None = None,
@@ -97,6 +98,7 @@ def compare(
         io_cost: Writes to `io.cost.qos` and `io.cost.model`, such as `["enable=1 rpct=95 rlat=5000 min=50 max=150"]`, of every device,
             or after the name of one of the load's files of that one.
         io_weight: `io.weight` of cgroups that the load names, such as `{"backup": 50}`; matters with `io_cost`.
+        io_latency: Writes to `io.latency` of such cgroups, such as `{"db": "target=2000"}` in microseconds, of every device.
         io_prio_class: Writes to `io.prio.class` of such cgroups, such as `{"backup": "idle"}`.
         guest_schedulers: Runs the load in virtual machines with these schedulers, each combined with each scheduler of the host.
         virtual_disk: The type of the guests' disks, in the same forms as `device`. None: `virtio-blk`.

@@ -83,6 +83,7 @@ def experiment(
     io_max: Mapping[str, str],
     io_cost: Sequence[str],
     io_weight: Mapping[str, int],
+    io_latency: Mapping[str, str],
     io_prio_class: Mapping[str, str],
     guest_schedulers: Sequence[SchedulerLike],
     virtual_disk: Profile | None,
@@ -152,6 +153,7 @@ def experiment(
         "io_weight": _cgroup_files(
             "io_weight", {cgroup: _text("io_weight", weight) for cgroup, weight in mapping("io_weight", io_weight).items()}
         ),
+        "io_latency": _cgroup_files("io_latency", io_latency),
         "io_prio_class": _cgroup_files("io_prio_class", io_prio_class),
         "runtime_ns": nanoseconds("runtime", runtime),
         "ramp_ns": nanoseconds("ramp", ramp),

@@ -28,7 +28,7 @@ use serde_json::{Map, Value};
 
 use crate::figure_name::FigureName;
 use crate::focus::WeightedFigure;
-use hoistway_measure::{DiskSummary, IoCostSummary, PageCacheSummary};
+use hoistway_measure::{DiskSummary, IoCostSummary, IoLatencySummary, PageCacheSummary};
 
 pub use advice::{Advice, Caution, Check, Stack, UdevRule};
 pub use demand::JobDemand;
@@ -58,7 +58,7 @@ pub use window::{MeasuredWindow, Unsteady};
 pub const FORMAT: &str = "hoistway-results/2";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 16;
+pub const REVISION: u32 = 17;
 
 /// Differences smaller than this fraction are ignored, unless the user sets another one.
 pub const SMALLEST_EFFECT: f64 = 0.02;
@@ -218,6 +218,9 @@ pub struct Run {
     /// What `io.cost` did on each device that has it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub io_cost: Vec<IoCostSummary>,
+    /// What `io.latency` did on each device that has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub io_latency: Vec<IoLatencySummary>,
     /// The figures of the comparison table, one entry for each job of the job file.
     #[serde(default)]
     pub jobs: Vec<JobSummary>,

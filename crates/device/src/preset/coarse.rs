@@ -14,6 +14,9 @@ const MEASURED: &str = include_str!("../../presets/ssd_models_iocost.csv");
 /// The simulated results of the presets, one line per drive. A test checks its content.
 const SIMULATED: &str = include_str!("../../presets/ssd_models_residuals.csv");
 
+/// The names under which makers sell drives that are measured by model number, by their data sheets. Other drives have that name already.
+const SOLD_AS: &str = include_str!("../../presets/ssd_models_sold_as.csv");
+
 /// Columns of [`MEASURED`].
 const NAME: usize = 0;
 const RUNS: usize = 1;
@@ -43,6 +46,11 @@ const LARGE_BYTES: f64 = 131_072.0;
 /// The names of the drives, in the order of the table.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     lines(MEASURED).map(|line| field(line, NAME))
+}
+
+/// The drives with a name that their model number does not show, and that name.
+pub(super) fn sold_as() -> impl Iterator<Item = (&'static str, &'static str)> {
+    lines(SOLD_AS).map(|line| (field(line, NAME), field(line, 1)))
 }
 
 /// The figures that iocost needs of this drive, as measured: bytes, sequential and random 4 KiB I/Os a second of reads, then of writes.
@@ -75,7 +83,7 @@ pub(super) fn file(name: &str) -> Option<PresetFile> {
     let flash = flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops], fastest_kiops, is_sata);
     Some(PresetFile {
         name: name.to_owned(),
-        title: format!("{} (coarse, from iocost measurements)", name.replace('_', " ")),
+        title: format!("{} (coarse, from iocost measurements)", shown_name(name)),
         model: Model::Flash,
         shape,
         flash: Some(flash),
@@ -106,6 +114,13 @@ pub(super) fn file(name: &str) -> Option<PresetFile> {
             sources: sources(),
         },
     })
+}
+
+/// The name for people: the one under which the drive is sold, and its model number.
+fn shown_name(name: &str) -> String {
+    let model = name.replace('_', " ");
+    let sold_as = sold_as().find(|(device, _)| *device == name);
+    sold_as.map_or_else(|| model.clone(), |(_, sold_as)| format!("{sold_as}, {model}"))
 }
 
 fn shape(capacity_gb: f64, is_sata: bool) -> ShapeSection {

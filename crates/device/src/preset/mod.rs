@@ -132,6 +132,12 @@ impl Parameters {
     }
 }
 
+/// The name of the built-in preset that a user means.
+fn resolve(name: &str) -> Result<&'static str, PresetError> {
+    let (known, sold_as): (Vec<_>, Vec<_>) = (Preset::builtin_names().collect(), coarse::sold_as().collect());
+    names::resolve(name, &known, &sold_as).ok_or_else(|| no_such_preset(name))
+}
+
 fn no_such_preset(name: &str) -> PresetError {
     PresetError::NoSuchPreset {
         name: name.to_owned(),
@@ -159,8 +165,7 @@ impl Preset {
     /// # Errors
     /// [`PresetError::NoSuchPreset`] if there is none; the error lists those that exist.
     pub fn builtin(name: &str) -> Result<Preset, PresetError> {
-        let name =
-            names::resolve(name, &Preset::builtin_names().collect::<Vec<_>>()).ok_or_else(|| no_such_preset(name))?;
+        let name = resolve(name)?;
         if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
             return Preset::from_toml(text, &format!("{name}.toml (built in)"));
         }
@@ -175,8 +180,7 @@ impl Preset {
     /// # Errors
     /// [`PresetError::NoSuchPreset`] if there is none.
     pub fn builtin_toml(name: &str) -> Result<String, PresetError> {
-        let name =
-            names::resolve(name, &Preset::builtin_names().collect::<Vec<_>>()).ok_or_else(|| no_such_preset(name))?;
+        let name = resolve(name)?;
         if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
             return Ok((*text).to_owned());
         }

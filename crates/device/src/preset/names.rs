@@ -19,8 +19,12 @@ pub(super) fn classes() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// The preset of `known` with this name, or that of a class, or the only one that contains this text as whole words, ignoring case and
 /// everything except letters and digits: `Samsung 980 PRO`; or else the only one that has all its words, in their order: `wd-sn580-1tb` is
-/// WD_Blue_SN580_1TB. A part of a word does not count: `gp3` is a cloud volume and not the drive SHGP31.
-pub(super) fn resolve(name: &str, known: &[&'static str]) -> Option<&'static str> {
+/// WD_Blue_SN580_1TB. If there is none, the same with the names in `sold_as`, of drives whose presets are named by model number. A part of a word does not count: `gp3` is a cloud volume and not the drive SHGP31.
+pub(super) fn resolve(
+    name: &str,
+    known: &[&'static str],
+    sold_as: &[(&'static str, &'static str)],
+) -> Option<&'static str> {
     // An SSD that is not said to be an NVMe drive is one of SATA.
     let class = if name.eq_ignore_ascii_case("ssd") { "sata-ssd" } else { name };
     let class = || CLASSES.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(class)).map(|(_, preset)| preset);
@@ -33,20 +37,40 @@ pub(super) fn resolve(name: &str, known: &[&'static str]) -> Option<&'static str
     };
     // Shorter texts would match too many names.
     let letters = Some(plain(name)).filter(|letters| letters.len() >= 3)?;
-    let as_reported = known.iter().copied().find(|known| is_model_of(&plain(known), &letters));
-    let mut matching = known.iter().copied().filter(|known| has_words(known, &letters));
-    match (as_reported, matching.next(), matching.next()) {
-        (Some(preset), ..) => Some(preset),
-        (None, Some(only), None) => Some(only),
-        (None, Some(_), Some(_)) => None,
-        (None, None, _) => {
-            let words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-            let mut having = known.iter().copied().filter(|known| has_words_in_order(known, &words));
-            match (having.next(), having.next()) {
-                (Some(only), None) if words.len() >= 2 => Some(only),
-                _ => of_series(name),
-            }
+    let find = |texts: &[(&'static str, &'static str)]| -> Result<&'static str, Count> {
+        let as_reported = texts.iter().find(|(_, text)| is_model_of(&plain(text), &letters));
+        if let Some(&(preset, _)) = as_reported {
+            return Ok(preset);
         }
+        let matching = texts.iter().filter(|(_, text)| has_words(text, &letters));
+        let words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let having = texts.iter().filter(|(_, text)| words.len() >= 2 && has_words_in_order(text, &words));
+        match only(matching) {
+            // Words in their order mean less: several of them leave the class.
+            Err(Count::None) => only(having).map_err(|_| Count::None),
+            found => found,
+        }
+    };
+    let names: Vec<_> = known.iter().map(|&known| (known, known)).collect();
+    match find(&names) {
+        Ok(preset) => Some(preset),
+        Err(Count::Several) => None,
+        Err(Count::None) => find(sold_as).ok().or_else(|| of_series(name)),
+    }
+}
+
+/// Why not one preset was found.
+enum Count {
+    None,
+    Several,
+}
+
+/// The preset if there is exactly one.
+fn only<'a>(mut found: impl Iterator<Item = &'a (&'static str, &'static str)>) -> Result<&'static str, Count> {
+    match (found.next(), found.next()) {
+        (Some(&(preset, _)), None) => Ok(preset),
+        (Some(_), Some(_)) => Err(Count::Several),
+        (None, _) => Err(Count::None),
     }
 }
 
@@ -160,10 +184,12 @@ fn is_cloud_volume(name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::Preset;
+    use crate::preset::coarse::sold_as;
 
     #[test]
     fn device_classes_and_informal_names_resolve_if_unambiguous() {
-        let resolved = |name: &str| resolve(name, &Preset::builtin_names().collect::<Vec<_>>());
+        let resolved =
+            |name: &str| resolve(name, &Preset::builtin_names().collect::<Vec<_>>(), &sold_as().collect::<Vec<_>>());
         assert_eq!(resolved("null"), Some("null"));
         assert_eq!(resolved("hdd"), Some("hgst-he10-8tb"));
         assert_eq!(resolved("NVMe"), Some("samsung-980pro-1tb"));
@@ -212,6 +238,32 @@ mod tests {
         assert!(classes().all(|(class, preset)| Preset::builtin(class).unwrap().name == preset));
     }
 
+    #[test]
+    fn a_drive_that_is_known_by_model_number_is_found_by_the_name_under_which_it_is_sold() {
+        let known: Vec<&str> = Preset::builtin_names().collect();
+        let sold: Vec<_> = sold_as().collect();
+        let resolved = |name: &str| resolve(name, &known, &sold);
+        for &(device, sold_as) in &sold {
+            assert!(known.contains(&device), "{device} is no preset");
+            assert_eq!(resolved(sold_as), Some(device));
+            assert_eq!(resolved(&sold_as.to_lowercase().replace(' ', "-")), Some(device));
+            assert!(Preset::builtin(device).unwrap().title.starts_with(sold_as), "{device}");
+        }
+        for (name, device) in [
+            ("Crucial P3 1TB", "CT1000P3PSSD8"),
+            ("CT1000P3PSSD8", "CT1000P3PSSD8"),
+            ("crucial p3 plus", "CT1000P3PSSD8"),
+            ("Kingston A2000", "KINGSTON_SA2000M8250G"),
+            ("PM961", "SAMSUNG_MZVLW256HEHP-00000"),
+        ] {
+            assert_eq!(resolved(name), Some(device), "{name}");
+        }
+        assert_eq!(
+            ["Micron 2200", "Crucial P3 2TB", "Crucial", "P3"].map(resolved),
+            [None, None, Some("CT1000P3PSSD8"), None]
+        );
+    }
+
     proptest::proptest! {
         #[test]
         fn a_part_of_a_word_means_no_device(preset in 0..64_usize, from in 0..6_usize, length in 3..8_usize) {
@@ -222,7 +274,7 @@ mod tests {
             // A part that is a word of some name, or a class, refers to that one.
             let is_word = known.iter().any(|known| has_words(known, &part.to_lowercase()));
             let is_class = CLASSES.iter().any(|(class, _)| *class == part);
-            proptest::prop_assert!(is_word || is_class || resolve(&part, &known).is_none(), "{part}");
+            proptest::prop_assert!(is_word || is_class || resolve(&part, &known, &[]).is_none(), "{part}");
         }
     }
 }

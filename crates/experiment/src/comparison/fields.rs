@@ -84,6 +84,7 @@ fields! {
     IoMax,           "io_max",                "--io-max",           "io_max";
     IoCost,          "io_cost",               "--io-cost",          "io_cost";
     IoWeight,        "io_weight",             "--io-weight",        "io_weight";
+    IoLatency,       "io_latency",            "--io-latency",       "io_latency";
     IoPrioClass,     "io_prio_class",         "--io-prio-class",    "io_prio_class";
     RuntimeNs,       "runtime_ns",            "--runtime",          "runtime";
     RampNs,          "ramp_ns",               "--ramp",             "ramp";

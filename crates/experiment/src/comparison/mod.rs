@@ -91,6 +91,10 @@ pub struct Comparison {
     /// `io.weight` of cgroups that the load names, on every device; matters with `io_cost`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub io_weight: Vec<CgroupFile>,
+    /// `io.latency` of cgroups that the load names: `target=MICROSECONDS`, after the name of one of the load's files if it is for that one
+    /// alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub io_latency: Vec<CgroupFile>,
     /// `io.prio.class` of cgroups that the load names.
     pub io_prio_class: Vec<CgroupFile>,
     /// Replaces the runtime of every process, ns.
@@ -152,6 +156,7 @@ impl Default for Comparison {
             io_max: Vec::new(),
             io_cost: Vec::new(),
             io_weight: Vec::new(),
+            io_latency: Vec::new(),
             io_prio_class: Vec::new(),
             runtime_ns: None,
             ramp_ns: None,

@@ -83,8 +83,13 @@ pub(crate) fn notices(
 ) -> Vec<String> {
     // With io.cost groups have shares under every scheduler.
     let has_shares = io_cost::is_on(options, queue);
-    let is_of_shares = |group: &OptionGroup| matches!(group.options, "cgroup_weight" | "cgroup");
-    let groups = OPTION_GROUPS.iter().filter(|group| !(has_shares && is_of_shares(group)));
+    let has_targets = !queue.io_latency.is_empty();
+    let is_honoured = |group: &OptionGroup| match group.options {
+        "cgroup_weight" => has_shares,
+        "cgroup" => has_shares || has_targets,
+        _ => false,
+    };
+    let groups = OPTION_GROUPS.iter().filter(|group| !is_honoured(group));
     let ignored = groups.filter_map(|group| group_notice(options, group, workload, schedulers, queue));
     ignored.chain(page_cache_notice(options, workload)).collect()
 }

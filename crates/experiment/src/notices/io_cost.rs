@@ -33,28 +33,39 @@ pub(crate) fn notices(options: &Options<'_>, workload: &Load, queue: &QueueSetti
         let name = options.name(Field::IoWeight);
         notices.push(format!("{name}: no effect without {} \"enable=1 ...\".", options.name(Field::IoCost)));
     }
+    if is_on {
+        notices.extend(outside(workload, "io.cost"));
+    }
+    notices
+}
+
+/// A notice that names the jobs in the root cgroup, which a controller does not control.
+pub(crate) fn outside(workload: &Load, controller: &str) -> Option<String> {
     let mut outside: Vec<&str> = Vec::new();
     for process in workload.processes.iter().filter(|process| process.standing.cgroup.is_none()) {
         if !outside.contains(&process.name.as_str()) {
             outside.push(&process.name);
         }
     }
-    if is_on && !outside.is_empty() {
-        let jobs = if outside.len() > 3 { format!("{} jobs", outside.len()) } else { outside.join(", ") };
-        notices.push(format!("io.cost does not control the root cgroup: {jobs} (without cgroup=) are not held back."));
-    }
-    notices
+    let jobs = if outside.len() > 3 { format!("{} jobs", outside.len()) } else { outside.join(", ") };
+    let text = format!("{controller} does not control the root cgroup: {jobs} (without cgroup=) are not held back.");
+    (!outside.is_empty()).then_some(text)
 }
 
-/// What `io.cost` did in the runs of each variant.
-pub(crate) fn summaries(runs: &[Run]) -> Vec<String> {
+/// The labels of the variants for whose runs `is_named` holds, each once.
+pub(crate) fn labels(runs: &[Run], is_named: impl Fn(&&Run) -> bool) -> Vec<&str> {
     let mut labels: Vec<&str> = Vec::new();
-    for run in runs.iter().filter(|run| !run.io_cost.is_empty()) {
+    for run in runs.iter().filter(is_named) {
         if !labels.contains(&run.variant.label.as_str()) {
             labels.push(&run.variant.label);
         }
     }
-    labels.into_iter().flat_map(|label| summary(label, runs)).collect()
+    labels
+}
+
+/// What `io.cost` did in the runs of each variant.
+pub(crate) fn summaries(runs: &[Run]) -> Vec<String> {
+    labels(runs, |run| !run.io_cost.is_empty()).into_iter().flat_map(|label| summary(label, runs)).collect()
 }
 
 fn summary(label: &str, runs: &[Run]) -> Vec<String> {

@@ -8,5 +8,6 @@ pub(crate) mod borders;
 pub(crate) mod calibrated;
 pub(crate) mod effects;
 pub(crate) mod io_cost;
+pub(crate) mod io_latency;
 pub(crate) mod stable_merge;
 pub(crate) mod stacked;

@@ -8,7 +8,7 @@ use hoistway_sim::Fate;
 
 use crate::comparison::error::Error;
 use crate::comparison::fields::Field;
-use crate::notices::{behind, borders, calibrated, io_cost, stacked};
+use crate::notices::{behind, borders, calibrated, io_cost, io_latency, stacked};
 use crate::outcome::RunOutcome;
 use crate::plan::Plan;
 use crate::plan::guests::ChosenGuests;
@@ -157,6 +157,7 @@ pub(crate) fn for_plan(
     let mut document = head.document(outcomes, runs_per_repeat, wall_seconds);
     document.notices.extend(skipped_writes);
     document.notices.extend(io_cost::summaries(&document.runs));
+    document.notices.extend(io_latency::summaries(&document.runs));
     if let [setup] = &plan.setups[..] {
         document.disk_groups = setup.disk_groups();
     }
@@ -172,6 +173,7 @@ pub(crate) fn for_plan(
         doubts.extend(behind::doubts(&setup.workload, &document.runs));
         doubts.extend(borders::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), &document.runs));
         doubts.extend(io_cost::doubt(&document.runs));
+        doubts.extend(io_latency::doubt(&document.runs));
         doubts.extend(stacked::doubt(&setup.workload, setup.guests.is_some()));
         let new = doubts.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
         document.doubts.extend(new);

@@ -38,7 +38,7 @@ pub(crate) fn of_disks(
     for text in writes {
         let refuse = |problem: String| options.refuse(Field::IoCost, format_args!("{text:?}"), problem);
         let (target, settings) = target_of(text);
-        let chosen = target.map(|target| disk_named(workload, target)).transpose().map_err(refuse)?;
+        let chosen = target.map(|target| disk_named(workload, target, EXAMPLE)).transpose().map_err(refuse)?;
         if settings.trim().is_empty() {
             return Err(refuse(format!("expected settings of io.cost.qos or io.cost.model, {EXAMPLE}")));
         }
@@ -71,7 +71,7 @@ fn cost_model(preset: &Preset) -> Option<CostModel> {
 }
 
 /// The device that a text begins with, and the text with blanks in its place, so that positions stay right.
-fn target_of(text: &str) -> (Option<&str>, String) {
+pub(crate) fn target_of(text: &str) -> (Option<&str>, String) {
     match text.split_ascii_whitespace().next() {
         Some(word) if !word.contains('=') => (Some(word), text.replacen(word, &" ".repeat(word.chars().count()), 1)),
         _ => (None, text.to_owned()),
@@ -79,7 +79,7 @@ fn target_of(text: &str) -> (Option<&str>, String) {
 }
 
 /// The number of the load's file with this name, as a path or without `/dev/`. A device number means the only file.
-fn disk_named(workload: &Load, target: &str) -> Result<usize, String> {
+pub(crate) fn disk_named(workload: &Load, target: &str, example: &str) -> Result<usize, String> {
     let files = &workload.files;
     let is_number = target.split_once(':').is_some_and(|(major, minor)| {
         [major, minor].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
@@ -94,7 +94,7 @@ fn disk_named(workload: &Load, target: &str) -> Result<usize, String> {
     named.ok_or_else(|| {
         let hint = nearest::hint(target, files.iter().map(String::as_str));
         format!(
-            "{target} is not a device of the load ({hint}expected one of {known}, or settings as KEY=VALUE, {EXAMPLE})"
+            "{target} is not a device of the load ({hint}expected one of {known}, or settings as KEY=VALUE, {example})"
         )
     })
 }

@@ -7,6 +7,7 @@ pub(crate) mod devices;
 pub(crate) mod guests;
 pub(crate) mod host;
 pub(crate) mod io_cost;
+pub(crate) mod io_latency;
 pub(crate) mod io_max;
 pub(crate) mod io_prio_class;
 pub(crate) mod queue_files;

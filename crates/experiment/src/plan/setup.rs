@@ -21,13 +21,13 @@ use crate::comparison::{Devices, Profile, Vary};
 use crate::load::job_facts::JobFacts;
 use crate::load::rates::Rates;
 use crate::load::{self, Load};
-use crate::notices::{calibrated, effects, io_cost as io_cost_notices, stable_merge};
+use crate::notices::{calibrated, effects, io_cost as io_cost_notices, io_latency as io_latency_notices, stable_merge};
 use crate::plan::devices::Suggested;
 use crate::plan::queue_files::FileWrite;
 use crate::plan::schedulers::{self, DefaultScheduler};
 use crate::plan::tunables::{self, Settings};
 use crate::plan::variants::{self, Bench, Varied, number_or_text};
-use crate::plan::{devices, guests, host, io_cost, io_max, io_prio_class, queue_files, queues, writes};
+use crate::plan::{devices, guests, host, io_cost, io_latency, io_max, io_prio_class, queue_files, queues, writes};
 
 /// A kernel on a host with devices.
 #[derive(Debug)]
@@ -134,6 +134,7 @@ impl Setup {
         queue.io_max = io_max::limits(options, &workload)?;
         queue.io_cost = io_cost::of_disks(options, &workload, &devices, in_guests)?;
         queue.io_weight = io_cost::weights(options, &workload)?;
+        queue.io_latency = io_latency::of_disks(options, &workload, kernel, in_guests)?;
         queue.io_prio_class = io_prio_class::classes(options, &workload, kernel)?;
         let config = queue.config(&first.shape());
         notices.extend(queue_files::validate_settings(options, &queue, &config, &schedulers)?);
@@ -191,6 +192,7 @@ impl Setup {
         notices.extend(schedulers::outside_linux_notices(all, queue));
         notices.extend(effects::notices(options, workload, process_schedulers, queue));
         notices.extend(io_cost_notices::notices(options, workload, queue));
+        notices.extend(io_latency_notices::notices(options, workload, queue));
         notices.extend(io_prio_class::notice(options, process_schedulers, queue));
         notices.extend(queues::polling_notice(options, workload, queue, schedulers));
         notices.extend(stable_merge::notice(workload, process_schedulers, self.kernel.kernel));

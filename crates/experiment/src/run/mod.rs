@@ -211,7 +211,8 @@ impl Plan<'_> {
         let (result, statistics) = ended.map_err(cannot_begin)?;
         let disks = statistics.summaries(scenario, result.simulated);
         let wall_seconds = observer.seconds() - begin;
-        let RunResult { processes, simulated, ios, locks, refused, fates, page_cache, io_cost, partial } = result;
+        let RunResult { processes, simulated, ios, locks, refused, fates, page_cache, io_cost, io_latency, partial } =
+            result;
         let setup = &self.setups[planned.setup];
         let row = PlannedRun {
             scheduler: spec.label(),
@@ -234,6 +235,7 @@ impl Plan<'_> {
             disks,
             page_cache,
             io_cost,
+            io_latency,
             is_partial: partial,
             refused: refused.iter().map(ToString::to_string).collect(),
             fates,

@@ -2,7 +2,7 @@
 
 use hoistway_answer::document::{Front, JobSummary, LockSummary, Run, RunVariant, cpu_us_per_io};
 use hoistway_load::Load;
-use hoistway_measure::{DiskSummary, IoCostSummary, PageCacheSummary, ProcessResult};
+use hoistway_measure::{DiskSummary, IoCostSummary, IoLatencySummary, PageCacheSummary, ProcessResult};
 use hoistway_sim::Fate;
 use serde_json::{Map, Value};
 
@@ -86,6 +86,8 @@ pub struct RunMeasurements {
     pub page_cache: Option<PageCacheSummary>,
     /// What `io.cost` did on each device that has it.
     pub io_cost: Vec<IoCostSummary>,
+    /// What `io.latency` did on each device that has it.
+    pub io_latency: Vec<IoLatencySummary>,
     /// Whether it was cancelled before its end.
     pub is_partial: bool,
     /// Writes to `queue/` that were refused.
@@ -112,6 +114,7 @@ impl PlannedRun {
             locks,
             page_cache,
             io_cost,
+            io_latency,
             is_partial,
             refused,
             fates,
@@ -138,6 +141,7 @@ impl PlannedRun {
             disks,
             page_cache,
             io_cost,
+            io_latency,
             excerpt: None,
         };
         let label = run.variant.label.as_str();

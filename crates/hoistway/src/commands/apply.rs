@@ -6,13 +6,16 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::{Args, ValueEnum};
 use hoistway_answer::advice::recommended;
 use hoistway_linux::Root;
-use hoistway_linux::apply::{Applier, Match, Persist, Plan, Restored, Udevadm, is_setuid};
+use hoistway_linux::apply::{Applied, Applier, Match, Persist, Plan, Restored, Udevadm, is_setuid};
 use hoistway_linux::dump::System;
 
 use crate::input::CommandLine;
 use crate::stored;
 use hoistway_terminal::output::Output;
 use hoistway_terminal::{Ending, printable};
+
+/// The folder of the journal unless another is named.
+const JOURNAL: &str = "/var/lib/hoistway";
 
 /// Apply the settings that a comparison recommends to devices, or undo them.
 ///
@@ -53,7 +56,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     status: bool,
     /// The folder of the journal.
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/hoistway")]
+    #[arg(long, value_name = "DIR", default_value = JOURNAL)]
     journal: PathBuf,
 }
 
@@ -248,18 +251,31 @@ fn status(arguments: &Arguments, root: &Root) -> Result<String> {
     }
     let mut text = String::new();
     for applied in applier(arguments, root)?.status()? {
+        let device = &applied.device;
         let state = if applied.is_half_done {
-            "left incomplete by a killed run: --undo rolls it back"
+            left_incomplete(arguments, &applied)
         } else if applied.is_in_force {
-            "in force"
+            "in force".to_owned()
         } else {
-            "no longer in force: another program changed it, or the machine was rebooted"
+            "no longer in force: another program changed it, or the machine was rebooted".to_owned()
         };
-        text += &format!("{}: {state}\n", applied.device);
+        text += &format!("{device}: {state}\n");
         for (file, before, after) in &applied.files {
             text += &format!("  queue/{file}: {before} -> {after}\n");
         }
         text += &applied.persisted.iter().map(|file| format!("  {file}\n")).collect::<String>();
     }
     Ok(if text.is_empty() { "Nothing is applied.\n".to_owned() } else { text })
+}
+
+/// Says that a killed run has left a change incomplete, and the command that undoes it.
+fn left_incomplete(arguments: &Arguments, applied: &Applied) -> String {
+    let Applied { device, files, persisted, .. } = applied;
+    let left = if files.is_empty() && persisted.is_empty() { "nothing is changed yet" } else { "changed until then" };
+    let journal = arguments.journal.display().to_string();
+    let mut command = format!("hoistway apply --undo --device {}", shell_words::quote(device));
+    if journal != JOURNAL {
+        command += &format!(" --journal {}", shell_words::quote(&journal));
+    }
+    format!("left incomplete by a killed run; {left}. Undo it with: {command}")
 }

@@ -110,6 +110,10 @@ pub(crate) struct SimulatedHostOptions {
     /// times.
     #[arg(long, value_name = "CGROUP N")]
     pub(crate) io_weight: Vec<String>,
+    /// Set the latency target of a cgroup of the job file on every device, or on the one named, in microseconds, as a write to
+    /// io.latency does. Each group above it needs a target, too. May be given several times.
+    #[arg(long, value_name = "CGROUP [DEV] target=US")]
+    pub(crate) io_latency: Vec<String>,
     /// Set the I/O priority policy of a cgroup of the job file, as a write to io.prio.class does: no-change, promote-to-rt,
     /// restrict-to-be, idle, or none-to-rt, the older name of promote-to-rt. May be given several times.
     #[arg(long, value_name = "CGROUP CLASS")]

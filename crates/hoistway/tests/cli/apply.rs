@@ -95,6 +95,12 @@ fn a_run_that_is_killed_at_any_moment_leaves_a_device_that_the_next_one_restores
         std::thread::sleep(part(apply_time, number));
         applying.kill().unwrap();
         applying.wait().unwrap();
+        let status = printed(&["apply", "--journal", journal, "--status"]);
+        if status.contains("left incomplete") {
+            let undo = format!("Undo it with: hoistway apply --undo --device {} --journal {journal}\n", device.name);
+            assert!(status.contains(&undo) && !status.contains("-> -"), "{status}");
+            assert!(status.contains("nothing is changed yet") == (device.state() == before), "{status}");
+        }
         // `--undo` is killed, too; the last one is not.
         let mut undoing = start(&["--undo"]);
         std::thread::sleep(part(undo_time, number.wrapping_mul(31)));

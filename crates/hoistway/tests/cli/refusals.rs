@@ -330,6 +330,17 @@ fn settings_of_io_cost_are_refused_with_their_position() {
     }
 }
 
+#[test]
+fn targets_of_io_latency_are_refused_with_what_was_expected() {
+    for (text, words) in [
+        ("pods", "expected a cgroup and its target"),
+        ("nobody target=5", "no job is in cgroup \"nobody\""),
+        ("/ target=5", "the root cgroup has no io.latency"),
+    ] {
+        compare_refused(&["--io-latency", text], &["--io-latency", words]);
+    }
+}
+
 // --- repeats, formats and queues ---
 
 #[test]

@@ -85,9 +85,9 @@ pub struct Written {
 pub struct Applied {
     /// The device.
     pub device: String,
-    /// Files below `queue/`: before, after.
+    /// Files below `queue/`: before, after. Of an incomplete change those that differ from before, with their value now.
     pub files: Vec<(String, String, String)>,
-    /// The files that make the change persistent.
+    /// The files that make the change persistent; of an incomplete change those that are written.
     pub persisted: Vec<String>,
     /// Whether all values are still in effect.
     pub is_in_force: bool,
@@ -247,7 +247,9 @@ impl<'a> Applier<'a> {
     pub fn status(&self) -> Result<Vec<Applied>, ApplyError> {
         let applied = |(_, journal): (String, Journal)| {
             let now = Snapshot::read(self.system, &journal.device);
-            let is_half_done = journal.state == State::HalfDone;
+            if journal.state == State::HalfDone {
+                return self.left_incomplete(journal, &now);
+            }
             let value = |snapshot: &Snapshot, file: &str| snapshot.value(file).unwrap_or("-").to_owned();
             let files: Vec<(String, String, String)> = journal
                 .entries
@@ -264,10 +266,34 @@ impl<'a> Applier<'a> {
                 files,
                 persisted: journal.config_files.iter().map(|config| format!("/{}", config.path)).collect(),
                 is_in_force,
-                is_half_done,
+                is_half_done: false,
             }
         };
         Ok(self.journals()?.into_iter().map(applied).collect())
+    }
+
+    /// What a killed run has left: the files that differ from before it, and the files that it wrote.
+    fn left_incomplete(&self, journal: Journal, now: &Snapshot) -> Applied {
+        let Journal { device, entries, before, config_files, .. } = journal;
+        let wanted = entries.into_iter().map(|entry| entry.file);
+        let known = before.files.iter().map(|(file, _)| file.clone());
+        let mut names: Vec<String> = Vec::new();
+        for file in ["scheduler".to_owned()].into_iter().chain(known).chain(wanted) {
+            // Tunables of the scheduler before are gone while another one is active, and return with it.
+            let differs = now.value(&file).is_some_and(|now| before.value(&file) != Some(now));
+            if differs && !names.contains(&file) {
+                names.push(file);
+            }
+        }
+        let value = |snapshot: &Snapshot, file: &str| snapshot.value(file).unwrap_or("-").to_owned();
+        let files = names.into_iter().map(|file| (file.clone(), value(&before, &file), value(now, &file))).collect();
+        let is_written = |config: &ConfigFile| {
+            let now = self.etc.read(&config.path).ok();
+            now != config.before && now.as_ref() == Some(&config.content)
+        };
+        let persisted = config_files.iter().filter(|config| is_written(config));
+        let persisted = persisted.map(|config| format!("/{}", config.path)).collect();
+        Applied { device, files, persisted, is_in_force: false, is_half_done: true }
     }
 
     /// Writes the files of the queue. An error names the file and the reason.

@@ -74,6 +74,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<OperationSummary>)>) -> Ru
         locks: None,
         page_cache: None,
         io_cost: Vec::new(),
+        io_latency: Vec::new(),
         jobs: jobs
             .map(|((name, processes, operations), job)| JobSummary {
                 name: name.to_owned(),

@@ -56,10 +56,11 @@ impl<'a, P: Probe> Simulation<'a, P> {
             let io_max = cgroups.throttle(&scenario.queue.io_max, start).filter(|_| disk.is_used_by_tasks);
             let io_cost = scenario.queue.io_cost.get(index as usize).copied().flatten();
             let io_cost = io_cost.map(|settings| cgroups.io_cost(&settings, &scenario.queue.io_weight));
-            if io_max.is_some() || io_cost.is_some() {
-                let worker = Submitter::new(&disk.queue, Sleeper::Limits(index).waiter());
-                disk.throttling = Some(Box::new(Throttling::new(io_max, io_cost, worker)));
-            }
+            let targets = scenario.queue.io_latency.get(index as usize).map_or(&[][..], Vec::as_slice);
+            let io_latency = cgroups.io_latency(targets);
+            let worker = Submitter::new(&disk.queue, Sleeper::Limits(index).waiter());
+            let throttling = Throttling::new(io_max, io_cost, io_latency, worker);
+            disk.throttling = throttling.is_needed().then(|| Box::new(throttling));
         }
         let tasks = tasks(scenario, spec, &cgroups, &disks)?;
         let files = &disks[..scenario.workload.files.len()];

@@ -73,6 +73,11 @@ pub(crate) fn common(
                 || format!("--io-weight {text:?}: expected a cgroup and its weight, {}", limits::IO_WEIGHT_EXAMPLE);
             cgroup_file(text).with_context(expected)
         })?,
+        io_latency: parse_each(&host_options.io_latency, |text| {
+            let expected =
+                || format!("--io-latency {text:?}: expected a cgroup and its target, {}", limits::IO_LATENCY_EXAMPLE);
+            cgroup_file(text).with_context(expected)
+        })?,
         io_prio_class: parse_each(&host_options.io_prio_class, |text| {
             let expected =
                 || format!("--io-prio-class {text:?}: expected a cgroup and a class, such as \"backup idle\"");

@@ -5,6 +5,7 @@
 
 mod configuration;
 mod devices;
+mod latency;
 mod shares;
 
 use serde::Serialize;
@@ -58,11 +59,13 @@ pub enum Rule {
     ElevatorParameter,
     /// bfq has turned write-back throttling off.
     WbtOffUnderBfq,
+    /// A latency target of a cgroup below one without a target.
+    LatencyTargetWithoutEffect,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 8] = [
+    pub const ALL: [Rule; 9] = [
         Rule::BfqOnMultipathPart,
         Rule::BfqOnFastDevice,
         Rule::SettingNotActive,
@@ -71,6 +74,7 @@ impl Rule {
         Rule::PrioritiesIgnored,
         Rule::ElevatorParameter,
         Rule::WbtOffUnderBfq,
+        Rule::LatencyTargetWithoutEffect,
     ];
 
     /// The name in documents.
@@ -85,6 +89,7 @@ impl Rule {
             Rule::PrioritiesIgnored => "priorities-ignored",
             Rule::ElevatorParameter => "elevator-parameter",
             Rule::WbtOffUnderBfq => "wbt-off-under-bfq",
+            Rule::LatencyTargetWithoutEffect => "latency-target-without-effect",
         }
     }
 }
@@ -116,6 +121,7 @@ pub(super) fn find(host: &Host) -> Vec<Finding> {
     findings.extend(configuration::schedulers_on_stacked_devices(host));
     findings.extend(configuration::elevator_parameter(host));
     findings.extend(shares::weights_without_effect(host));
+    findings.extend(latency::targets_without_effect(host));
     findings.extend(shares::priorities_ignored(host));
     findings.sort_by_key(|finding| (finding.severity, finding.rule));
     findings

@@ -1,8 +1,8 @@
-//! `io.max` and `io.cost` in the event loop: bios that wait, and the worker that submits them when allowed.
+//! `io.max`, `io.cost` and `io.latency` in the event loop: bios that wait, and the worker that submits them when allowed.
 
-use hoistway_blk::ground::{CpuId, Instant};
+use hoistway_blk::ground::{CpuId, Instant, Nanos};
 use hoistway_blk::watch::Probe;
-use hoistway_measure::{IoCostGroup, IoCostSummary};
+use hoistway_measure::{IoCostGroup, IoCostSummary, IoLatencyGroup, IoLatencySummary};
 
 use super::Simulation;
 use crate::disk::SimulatedDisk;
@@ -81,5 +81,32 @@ impl<P: Probe> Simulation<'_, P> {
     pub(super) fn schedule_limit_worker(&mut self, disk: u32) {
         let at = self.worker_ready_at(disk);
         self.events.push(at, Event::new(Kind::Actor, Sleeper::Limits(disk).waiter().0));
+    }
+
+    /// What `io.latency` did on each device that has it, until now.
+    pub(in super::super) fn io_latency_summaries(&self) -> Vec<IoLatencySummary> {
+        let us = |time: Nanos| time.as_secs_f64() * 1e6;
+        let with_targets = self.disks.iter().zip(&self.workload.files).filter_map(|(disk, name)| {
+            let io_latency = disk.throttling.as_ref()?.io_latency.as_ref()?;
+            let group = |(path, id): (&str, _)| {
+                let figures = io_latency.group_latency(self.now, id);
+                IoLatencyGroup {
+                    cgroup: path.to_owned(),
+                    target_us: (figures.target.unwrap_or_default().0 / 1000) as u32,
+                    depth: figures.depth,
+                    avg_lat_us: us(figures.average),
+                    win_ms: us(figures.window) / 1e3,
+                    use_delay: figures.use_delay,
+                    delay_us: us(figures.delay),
+                    lowest_depth: figures.lowest_depth,
+                    windows: figures.windows,
+                    missed: figures.missed,
+                    throttled_ms: us(figures.throttled) / 1e3,
+                    delayed: figures.delayed,
+                }
+            };
+            Some(IoLatencySummary { disk: name.clone(), groups: self.cgroups.paths().map(group).collect() })
+        });
+        with_targets.collect()
     }
 }

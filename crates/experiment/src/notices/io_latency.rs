@@ -1,0 +1,126 @@
+//! Sentences about `io.latency`: what it does not protect, what it did, and what is not known of it.
+
+use hoistway_answer::document::Run;
+use hoistway_load::Load;
+use hoistway_measure::IoLatencyGroup;
+use hoistway_sim::QueueSettings;
+
+use crate::comparison::environment::Options;
+use crate::comparison::fields::Field;
+use crate::notices::io_cost::{labels, outside};
+
+/// Groups that a sentence names.
+const NAMED_MAX: usize = 6;
+
+/// Notices about targets without effect, and about jobs that are not controlled.
+pub(crate) fn notices(options: &Options<'_>, workload: &Load, queue: &QueueSettings) -> Vec<String> {
+    let name = options.name(Field::IoLatency);
+    let mut notices = Vec::new();
+    for targets in &queue.io_latency {
+        let has_target =
+            |path: &str| targets.iter().any(|(cgroup, target)| cgroup == path && target.duration().is_some());
+        for (cgroup, _) in targets.iter().filter(|(cgroup, _)| has_target(cgroup)) {
+            let above = cgroup.match_indices('/').map(|(end, _)| &cgroup[..end]);
+            let without: Vec<&str> = above.filter(|above| !has_target(above)).collect();
+            let Some(first) = without.first() else { continue };
+            let text = format!(
+                "{name}: {cgroup} is protected from groups below {first} only, because {} has no target (give each group above it one).",
+                without.join(", ")
+            );
+            if !notices.contains(&text) {
+                notices.push(text);
+            }
+        }
+    }
+    if !queue.io_latency.is_empty() {
+        notices.extend(outside(workload, "io.latency"));
+    }
+    notices
+}
+
+/// What `io.latency` did in the runs of each variant.
+pub(crate) fn summaries(runs: &[Run]) -> Vec<String> {
+    let labels = labels(runs, |run| !run.io_latency.is_empty());
+    labels.into_iter().flat_map(|label| summary(label, runs)).collect()
+}
+
+fn summary(label: &str, runs: &[Run]) -> Vec<String> {
+    let runs: Vec<&Run> = runs.iter().filter(|run| run.variant.label == label).collect();
+    let disks = runs.first().map_or(0, |run| run.io_latency.len());
+    let of_disk = |disk: usize| {
+        let first = &runs[0].io_latency[disk];
+        let figures = Figures { runs: &runs, disk };
+        let on = if disks > 1 { format!(" on {}", first.disk) } else { String::new() };
+        let targets = (0..first.groups.len()).filter(|&group| first.groups[group].target_us > 0);
+        let targets: Vec<String> = targets.map(|group| figures.target(group)).collect();
+        let mut held: Vec<(f64, usize)> =
+            (0..first.groups.len()).map(|group| (figures.throttled_percent(group), group)).collect();
+        held.retain(|&(percent, _)| percent > 0.0);
+        held.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let held: Vec<String> = held.into_iter().map(|(percent, group)| figures.held(percent, group)).collect();
+        format!("io.latency under {label}{on}: {}; time with I/O held back: {}.", list(&targets), list(&held))
+    };
+    (0..disks).map(of_disk).collect()
+}
+
+/// The figures of a device in all runs of a variant.
+struct Figures<'a> {
+    runs: &'a [&'a Run],
+    disk: usize,
+}
+
+impl Figures<'_> {
+    fn group(&self, group: usize) -> impl Iterator<Item = &IoLatencyGroup> {
+        self.runs.iter().map(move |run| &run.io_latency[self.disk].groups[group])
+    }
+
+    fn mean(&self, group: usize, figure: impl Fn(&IoLatencyGroup) -> f64) -> f64 {
+        self.group(group).map(figure).sum::<f64>() / self.runs.len() as f64
+    }
+
+    /// A target and how it was met.
+    fn target(&self, group: usize) -> String {
+        let of = &self.runs[0].io_latency[self.disk].groups[group];
+        let windows: u64 = self.group(group).map(|of| of.windows).sum();
+        let missed: u64 = self.group(group).map(|of| of.missed).sum();
+        let average = self.mean(group, |of| of.avg_lat_us);
+        format!(
+            "{} with target={} missed it in {missed} of {windows} windows of {:.0} ms (avg_lat {average:.0} us)",
+            of.cgroup, of.target_us, of.win_ms
+        )
+    }
+
+    fn throttled_percent(&self, group: usize) -> f64 {
+        let shares = self.runs.iter().map(|run| {
+            run.io_latency[self.disk].groups[group].throttled_ms / 10.0 / run.simulated_seconds.max(f64::MIN_POSITIVE)
+        });
+        shares.sum::<f64>() / self.runs.len() as f64
+    }
+
+    /// How long a group was held back, and how far down it went.
+    fn held(&self, percent: f64, group: usize) -> String {
+        let cgroup = &self.runs[0].io_latency[self.disk].groups[group].cgroup;
+        let lowest = self.group(group).filter_map(|of| of.lowest_depth).min();
+        let depth = lowest.map_or_else(String::new, |depth| format!(" (depth down to {depth})"));
+        format!("{cgroup} {percent:.1} %{depth}")
+    }
+}
+
+/// Joins the first ones, and counts the others.
+fn list(texts: &[String]) -> String {
+    let named = texts[..texts.len().min(NAMED_MAX)].join(", ");
+    match texts.len() {
+        0 => "none".to_owned(),
+        count if count > NAMED_MAX => format!("{named}, and {} other groups", count - NAMED_MAX),
+        _ => named,
+    }
+}
+
+/// A clause about the rules that are not known.
+pub(crate) fn doubt(runs: &[Run]) -> Option<String> {
+    runs.iter().any(|run| !run.io_latency.is_empty()).then(|| {
+        "io.latency was not compared with a kernel: the length of its windows, the steps of its depths, which latency counts and how long it \
+         delays are inferred (docs/rules/io-latency.md)"
+            .to_owned()
+    })
+}

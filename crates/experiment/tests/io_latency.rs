@@ -1,0 +1,99 @@
+//! io.latency in comparisons: its targets, what the document says about it, and what is refused. Rules: IL-1, IL-3, IL-7.
+
+use hoistway_answer::ResultsDocument;
+use hoistway_experiment::{Alone, CgroupFile, Comparison, Field, Guests, Load, Plan};
+
+const JOB: &str = "[global]\ndirect=1\nioengine=libaio\nrw=randread\nbs=4k\nsize=1g\niodepth=32\nruntime=300ms\ntime_based\n\
+                   [db]\nfilename=/dev/sda:/dev/sdb\niodepth=1\ncgroup=pods/db\n[batch]\nfilename=/dev/sda:/dev/sdb\ncgroup=batch\n";
+
+fn with(targets: &[(&str, &str)]) -> Comparison {
+    let target = |&(cgroup, text): &(&str, &str)| CgroupFile { cgroup: cgroup.to_owned(), text: text.to_owned() };
+    Comparison {
+        load: Load::text(JOB),
+        devices: vec!["samsung-980pro-1tb".into()],
+        schedulers: vec!["none".to_owned()],
+        io_latency: targets.iter().map(target).collect(),
+        ..Comparison::default()
+    }
+}
+
+fn run(comparison: &Comparison) -> ResultsDocument {
+    comparison.run(&Alone).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The targets of each device, us, for pods, pods/db and batch.
+fn targets(document: &ResultsDocument) -> Vec<(String, Vec<u32>)> {
+    let of_disk = |groups: &[hoistway_measure::IoLatencyGroup]| groups.iter().map(|group| group.target_us).collect();
+    document.runs[0].io_latency.iter().map(|disk| (disk.disk.clone(), of_disk(&disk.groups))).collect()
+}
+
+#[track_caller]
+fn refused(comparison: Comparison, words: &str) {
+    let error = Plan::of(&comparison, &Alone).err().unwrap_or_else(|| panic!("{comparison:?} is possible"));
+    assert_eq!(error.field, Field::IoLatency, "{error}");
+    assert!(error.message.contains(words), "{error}");
+}
+
+#[test]
+fn targets_read_back_as_they_were_written_per_device() {
+    let writes = [
+        ("pods", "target=3000"),
+        ("pods/db", "sda target=2000"),
+        ("/pods/db/", "/dev/sdb target=500"),
+        ("pods", "sdb target=0"),
+    ];
+    let expected = [("/dev/sda", vec![3000, 2000, 0]), ("/dev/sdb", vec![0, 500, 0])];
+    assert_eq!(targets(&run(&with(&writes))), expected.map(|(disk, us)| (disk.to_owned(), us)));
+    let one = [("batch", "sdb target=9")];
+    assert_eq!(targets(&run(&with(&one))), [("/dev/sdb".to_owned(), vec![0, 0, 9])], "the other device has none");
+}
+
+#[test]
+fn a_document_says_what_io_latency_did_and_what_is_inferred() {
+    let document = run(&with(&[("pods", "target=1"), ("pods/db", "target=1")]));
+    let [_, db, batch] = &document.runs[0].io_latency[0].groups[..] else { panic!("three groups") };
+    assert!(db.missed > 0 && db.missed == db.windows && db.avg_lat_us > 10.0 && db.win_ms == 50.0, "{db:?}");
+    assert_eq!((db.depth, batch.lowest_depth, batch.use_delay, batch.delay_us), (None, Some(1), 0, 0.0));
+    let notices = document.notices.join("\n");
+    assert!(notices.contains("io.latency under none on /dev/sda: pods with target=1 missed it in "), "{notices}");
+    assert!(notices.contains("time with I/O held back: batch ") && notices.contains("(depth down to 1)"), "{notices}");
+    assert!(!notices.contains("only `io_max` acts on groups"), "{notices}");
+    assert!(document.doubts.iter().any(|doubt| doubt.contains("io.latency was not compared with a kernel")));
+}
+
+#[test]
+fn a_leaf_whose_parent_has_no_target_is_named() {
+    let notices = run(&with(&[("pods/db", "target=5000")])).notices.join("\n");
+    assert!(notices.contains("`io_latency`: pods/db is protected from groups below pods only"), "{notices}");
+    let notices = run(&with(&[("pods", "target=5000"), ("pods/db", "target=5000")])).notices.join("\n");
+    assert!(!notices.contains("is protected from"), "{notices}");
+}
+
+#[test]
+fn without_io_latency_nothing_of_it_is_in_the_document() {
+    let comparison = with(&[]);
+    let text = serde_json::to_string(&run(&comparison)).unwrap() + &serde_json::to_string(&comparison).unwrap();
+    assert!(!text.contains("io_latency") && !text.contains("io.latency"), "{text}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_what_was_expected() {
+    for (cgroup, text, words) in [
+        ("/", "target=5", "the root cgroup has no io.latency"),
+        ("nobody", "target=5", "no job is in cgroup \"nobody\""),
+        ("pods", "target=2ms", "\"target=2ms\" at character 1: expected a number of microseconds"),
+        ("pods", "sda target=2ms", "\"target=2ms\" at character 5: expected a number of microseconds"),
+        ("pods", "2000", "2000 is not a device of the load"),
+        ("pods", "sdc target=5", "sdc is not a device of the load"),
+        ("pods", "8:0 target=5", "they have no numbers"),
+        ("pods", "sda", "expected target=MICROSECONDS"),
+    ] {
+        refused(with(&[(cgroup, text)]), words);
+    }
+    refused(
+        Comparison { kernels: vec!["4.18".to_owned()], ..with(&[("pods", "target=5")]) },
+        "Linux 4.18 has no io.latency",
+    );
+    let guests = Guests { schedulers: vec!["none".to_owned()], ..Guests::default() };
+    refused(Comparison { guests, ..with(&[("pods", "target=5")]) }, "below guests");
+}
