@@ -256,18 +256,18 @@ impl Setup {
             return Err(options.refuse(Field::Schedulers, host, problem));
         }
         let mut queue = (*self.queue).clone();
-        for (file, text) in &requested.queue_files {
+        for (file, text) in requested.queue_files() {
             let given = format!("{}.{file}={text}", Vary::QUEUE);
             queue_files::write(options, &FileWrite { field: Field::Vary, given, file, text }, &mut queue)?;
         }
         let mut tunables = self.settings.get(host).cloned().unwrap_or_default();
-        tunables.extend(requested.tunables.clone());
+        tunables.extend(requested.tunables().map(|(name, text)| (name.to_owned(), text.to_owned())));
         let guest = self.guests.as_ref().and_then(|guests| guests.schedulers.first()).map(|scheduler| GuestSpec {
             scheduler: scheduler.clone(),
             tunables: self.settings.get(scheduler).cloned().unwrap_or_default(),
         });
         let spec = RunSpec { scheduler: host.clone(), tunables, guest, seed: 0 };
-        let values = requested.knobs().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
+        let values = requested.values().map(|(name, text)| (name.to_owned(), number_or_text(text))).collect();
         let description = RunVariant { is_default: requested.is_kernel_default(), ..RunVariant::new(host, values) };
         Ok(Variant { spec, queue: Arc::new(queue), description })
     }

@@ -61,9 +61,7 @@ fn branch_effects(branch: &Branch, mut costs: Vec<(&SettingResult, f64)>) -> Vec
 }
 
 fn value<'a>(standing: &'a SettingResult, knob: &Knob) -> &'a str {
-    let setting = &standing.setting;
-    let side = if knob.is_queue_file { &setting.queue_files } else { &setting.tunables };
-    side.get(&knob.name).map_or(UNSET, String::as_str)
+    standing.setting.text(&knob.file()).unwrap_or(UNSET)
 }
 
 /// The effect of a knob.

@@ -146,7 +146,7 @@ mod tests {
         let space = space(9, 6);
         let many = settings(&space, 150, 7);
         assert_eq!(many.iter().collect::<BTreeSet<_>>().len(), 150);
-        let with = |knobs: usize| many.iter().filter(|setting| setting.knobs().count() == knobs).count();
+        let with = |knobs: usize| many.iter().filter(|setting| setting.writes.len() == knobs).count();
         assert_eq!((with(0), with(1)), (2, 54), "each value of each knob alone");
         assert!(with(7) + with(8) + with(9) > 50);
         assert_eq!(settings(&space, 40, 7), many[..40]);

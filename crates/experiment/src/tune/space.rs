@@ -74,9 +74,10 @@ impl Branch {
         let mut setting = Setting::untouched(&self.scheduler);
         for (knob, choice) in self.knobs.iter().zip(choices) {
             let Some(text) = choice.checked_sub(1).and_then(|value| knob.texts.get(value)) else { continue };
-            let values = if knob.is_queue_file { &mut setting.queue_files } else { &mut setting.tunables };
-            values.insert(knob.name.clone(), text.clone());
+            setting.writes.push((knob.file(), text.clone()));
         }
+        // By name, as in a document that is read again.
+        setting.writes.sort_by_key(|(file, _)| (Setting::is_tunable(file), file.clone()));
         setting
     }
 }
