@@ -58,8 +58,8 @@ impl<'a> Variant<'a> {
     }
 
     /// The tunables that were set: `slice_idle=0, low_latency=0`.
-    pub fn setting(&self) -> String {
-        self.first().setting()
+    pub fn tunables_text(&self) -> String {
+        self.first().tunables_text()
     }
 
     /// The variant in a sentence, without its setup: `mq-deadline with fifo_batch=4 and nr_requests=64`.

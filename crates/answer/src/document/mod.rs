@@ -28,7 +28,7 @@ use serde_json::{Map, Value};
 
 use crate::figure_name::FigureName;
 use crate::focus::WeightedFigure;
-use hoistway_measure::{DiskSummary, IoCostSummary, PageCacheSummary};
+use hoistway_measure::{DiskSummary, IoCostSummary, PageCacheSummary, Setting};
 
 pub use advice::{Advice, Caution, Check, Stack, UdevRule};
 pub use demand::JobDemand;
@@ -235,10 +235,20 @@ impl ResultsDocument {
 }
 
 impl Run {
+    /// The setting of the devices, and the scheduler of the guests' disks if it ran in guests.
+    pub fn setting(&self, is_in_guests: bool) -> (Setting, Option<&str>) {
+        let (host, guest) = match self.scheduler.split_once("-over-").filter(|_| is_in_guests) {
+            Some((guest, host)) => (host, Some(guest)),
+            None => (self.scheduler.as_str(), None),
+        };
+        let tunables = self.tunables.iter().map(|(name, value)| (Setting::file_of(name), value_text(value)));
+        let others = self.queue_files.iter().map(|(file, value)| (file.clone(), value_text(value)));
+        (Setting { scheduler: host.to_owned(), writes: others.chain(tunables).collect() }, guest)
+    }
+
     /// The tunables that were set: `slice_idle=0, low_latency=0`.
-    pub fn setting(&self) -> String {
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let set = self.tunables.iter().map(|(name, value)| format!("{name}={}", text(value)));
+    pub fn tunables_text(&self) -> String {
+        let set = self.tunables.iter().map(|(name, value)| format!("{name}={}", value_text(value)));
         set.collect::<Vec<_>>().join(", ")
     }
 }
