@@ -50,6 +50,12 @@ impl Setting {
         format!("{TUNABLES}{tunable}")
     }
 
+    /// The plain name of a file: of a tunable without its folder.
+    #[must_use]
+    pub fn plain_name(file: &str) -> &str {
+        file.strip_prefix(TUNABLES).unwrap_or(file)
+    }
+
     /// Whether a file is a tunable.
     #[must_use]
     pub fn is_tunable(file: &str) -> bool {
@@ -89,6 +95,12 @@ impl Setting {
     #[must_use]
     pub fn text(&self, file: &str) -> Option<&str> {
         self.writes.iter().find(|(known, _)| known == file).map(|(_, text)| text.as_str())
+    }
+
+    /// The number of requests; `None` if it keeps its default, or is not a number.
+    #[must_use]
+    pub fn nr_requests(&self) -> Option<u32> {
+        self.text(REQUESTS)?.trim().parse().ok()
     }
 
     /// The tunables by their plain names.

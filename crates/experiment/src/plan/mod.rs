@@ -9,12 +9,12 @@ pub(crate) mod host;
 pub(crate) mod io_cost;
 pub(crate) mod io_max;
 pub(crate) mod io_prio_class;
-pub(crate) mod queue_files;
 pub(crate) mod queues;
 pub(crate) mod repeats;
 pub(crate) mod schedulers;
+pub(crate) mod settings;
 pub(crate) mod setup;
-pub(crate) mod tunables;
+pub(crate) mod trial;
 pub(crate) mod variants;
 pub(crate) mod window;
 pub(crate) mod writes;
@@ -36,7 +36,7 @@ use crate::comparison::{Comparison, Devices, Profile, Vary};
 use crate::load::times;
 use crate::load::{self, Load};
 use crate::plan::repeats::REPEATS_MAX;
-use crate::plan::setup::{Setup, Variant};
+use crate::plan::setup::Setup;
 use crate::plan::variants::VARIANTS_MAX;
 use crate::plan::window::Window;
 
@@ -49,16 +49,16 @@ pub struct Plan<'a> {
     pub(crate) setups: Vec<Setup>,
     pub(crate) seeds: Vec<u64>,
     /// All runs, ordered by repeat.
-    pub(crate) runs: Vec<Planned>,
+    pub(crate) runs: Vec<PlanRun>,
     pub(crate) notices: Vec<String>,
     runtime: Option<Nanos>,
     /// The loads of the setups, of which only a window is measured; `None` to measure as fio does.
     pub(crate) windowed: OnceLock<Option<(Window, Vec<hoistway_load::Load>)>>,
 }
 
-/// A planned run.
-#[derive(Debug)]
-pub(crate) struct Planned {
+/// A run of a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct PlanRun {
     /// Index into the setups.
     pub(crate) setup: usize,
     pub(crate) spec: RunSpec,
@@ -95,14 +95,13 @@ impl<'a> Plan<'a> {
         }
         let seeds = repeats::seeds(comparison.seed, comparison.repeats);
         check_count(&options, &setups)?;
-        let variants: Vec<(usize, Variant)> = (0..)
-            .zip(&setups)
-            .flat_map(|(index, setup)| setup.variants().into_iter().map(move |variant| (index, variant)))
-            .collect();
-        let runs_in_repeat = |(repeat, &seed)| {
-            variants.iter().map(move |(setup, variant)| Planned::of(*setup, variant.clone(), seed, repeat, runtime))
+        let variants: Vec<PlanRun> = (0..).zip(&setups).flat_map(|(index, setup)| setup.runs(index, runtime)).collect();
+        let repeated = |(repeat, &seed): (u32, &u64)| {
+            let with_seed =
+                move |run: &PlanRun| PlanRun { repeat, spec: RunSpec { seed, ..run.spec.clone() }, ..run.clone() };
+            variants.iter().map(with_seed).collect::<Vec<_>>()
         };
-        let runs = (0..).zip(&seeds).flat_map(runs_in_repeat).collect();
+        let runs = (0..).zip(&seeds).flat_map(repeated).collect();
         let plan = Plan { options, load, setups, seeds, runs, notices, runtime, windowed: OnceLock::new() };
         plan.check_labels()?;
         plan.check_focus()?;
@@ -186,13 +185,13 @@ impl<'a> Plan<'a> {
         self.runs.len() / self.seeds.len()
     }
 
-    pub(crate) fn scenario(&self, run: &Planned) -> Scenario<'_> {
+    pub(crate) fn scenario(&self, run: &PlanRun) -> Scenario<'_> {
         let windowed = self.windowed.get().and_then(Option::as_ref).map(|(_, workloads)| &workloads[run.setup]);
         self.scenario_of(run, windowed)
     }
 
     /// A run with this load, which has its runtimes, or with that of its setup.
-    pub(crate) fn scenario_of<'s>(&'s self, run: &Planned, windowed: Option<&'s hoistway_load::Load>) -> Scenario<'s> {
+    pub(crate) fn scenario_of<'s>(&'s self, run: &PlanRun, windowed: Option<&'s hoistway_load::Load>) -> Scenario<'s> {
         let setup = &self.setups[run.setup];
         Scenario {
             workload: windowed.unwrap_or(&setup.workload),
@@ -202,13 +201,6 @@ impl<'a> Plan<'a> {
             host: setup.host.clone(),
             runtime: run.runtime.filter(|_| windowed.is_none()),
         }
-    }
-}
-
-impl Planned {
-    pub(crate) fn of(setup: usize, variant: Variant, seed: u64, repeat: u32, runtime: Option<Nanos>) -> Planned {
-        let Variant { spec, queue, description } = variant;
-        Planned { setup, spec: RunSpec { seed, ..spec }, queue, variant: description, repeat, runtime }
     }
 }
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hoistway_answer::document::{DiskGroup, RunVariant, SetupSummary};
-use hoistway_answer::tuning::Setting;
 use hoistway_blk::ground::Nanos;
 use hoistway_blk::queue::QueueConfig;
 use hoistway_blk::schedulers::Layer;
 use hoistway_device::Preset;
 use hoistway_fio::JobFile;
-use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};
+use hoistway_measure::Setting;
+use hoistway_sim::{Host, QueueSettings, RunSpec};
 use serde_json::{Map, Value};
 
 use crate::comparison::environment::Options;
@@ -22,12 +22,13 @@ use crate::load::job_facts::JobFacts;
 use crate::load::rates::Rates;
 use crate::load::{self, Load};
 use crate::notices::{calibrated, effects, io_cost as io_cost_notices, stable_merge};
+use crate::plan::PlanRun;
 use crate::plan::devices::Suggested;
-use crate::plan::queue_files::FileWrite;
 use crate::plan::schedulers::{self, DefaultScheduler};
-use crate::plan::tunables::{self, Settings};
-use crate::plan::variants::{self, Bench, Varied, number_or_text};
-use crate::plan::{devices, guests, host, io_cost, io_max, io_prio_class, queue_files, queues, writes};
+use crate::plan::settings::{Fixed, check_file};
+use crate::plan::trial::Trial;
+use crate::plan::variants::{Alternatives, number_or_text};
+use crate::plan::{devices, guests, host, io_cost, io_max, io_prio_class, queues, writes};
 
 /// A kernel on a host with devices.
 #[derive(Debug)]
@@ -47,22 +48,13 @@ pub(crate) struct Setup {
     device_defaults: Vec<&'static str>,
     /// The facts about the load's jobs, for documents.
     pub(crate) job_facts: JobFacts,
-    settings: Settings,
+    /// The settings that apply to all runs.
+    fixed: Fixed,
     /// The settings that are varied.
-    knobs: Varied,
+    alternatives: Alternatives,
     pub(crate) notices: Vec<String>,
     /// The properties that distinguish it from other setups of the comparison.
     pub(crate) varied: Map<String, Value>,
-}
-
-/// A scheduler with a setting, in one setup.
-#[derive(Clone, Debug)]
-pub(crate) struct Variant {
-    /// The run, without its seed.
-    pub(crate) spec: RunSpec,
-    pub(crate) queue: Arc<QueueSettings>,
-    /// How documents describe it.
-    pub(crate) description: RunVariant,
 }
 
 impl Setup {
@@ -125,29 +117,26 @@ impl Setup {
         all.extend(
             guests.iter().flat_map(|guests| &guests.schedulers).filter(|name| !schedulers.contains(name)).cloned(),
         );
-        let settings = tunables::settings(options, &all, &queue.schedulers)?;
+        let fixed = Fixed::of(options, &all, &queue.schedulers)?;
         queue.shared_tags = comparison.shared_tags;
         queue.submitter_dispatches = host.submitter_dispatches;
         notices.extend(queues::apply_contention_options(options, &mut queue)?);
         queues::check_shared_tags(options, &queue, &devices, &schedulers)?;
-        queue_files::add(options, &mut queue)?;
         queue.io_max = io_max::limits(options, &workload)?;
         queue.io_cost = io_cost::of_disks(options, &workload, &devices, in_guests)?;
         queue.io_weight = io_cost::weights(options, &workload)?;
         queue.io_prio_class = io_prio_class::classes(options, &workload, kernel)?;
-        let config = queue.config(&first.shape());
-        notices.extend(queue_files::validate_settings(options, &queue, &config, &schedulers)?);
-        notices.extend(tunables::validate_settings(options, &config)?);
-        let bench = Bench {
+        let trial = Trial {
             options,
             schedulers: &all,
             host_schedulers: &schedulers,
             queue: &queue,
-            config: &config,
-            make_config: &|queue| queue.config(&first.shape()),
-            settings: &settings,
+            shape: &first.shape(),
+            fixed: &fixed,
         };
-        let knobs = Varied::of(&bench, &mut notices)?;
+        let config = trial.config();
+        notices.extend(trial.fixed()?);
+        let alternatives = Alternatives::of(&trial, &mut notices)?;
         queue.writes = writes::ordered(options, &queue.schedulers, &schedulers)?;
         writes::check_times(options, &queue.writes, load::expected_ns(&workload, comparison.runtime_ns.map(Nanos)))?;
         writes::validate_settings(options, &queue.writes, &config, &schedulers)?;
@@ -173,8 +162,8 @@ impl Setup {
             device_defaults,
             job_facts,
             workload,
-            settings,
-            knobs,
+            fixed,
+            alternatives,
             notices,
             varied: Map::new(),
         };
@@ -216,31 +205,30 @@ impl Setup {
 
     /// The number of variants, not counting defaults that are added to the requested settings.
     pub(crate) fn variant_count(&self) -> usize {
-        let pair_count =
-            |(host, guest): (_, Option<_>)| self.knobs.count(&[host].into_iter().chain(guest).collect::<Vec<&str>>());
+        let pair_count = |(host, guest): (_, Option<_>)| {
+            self.alternatives.count(&[host].into_iter().chain(guest).collect::<Vec<&str>>())
+        };
         self.pairs().map(pair_count).fold(0, usize::saturating_add)
     }
 
-    /// The runs of a repeat: every scheduler with every setting, all with the same seed.
-    pub(crate) fn variants(&self) -> Vec<Variant> {
-        self.pairs().flat_map(|(host, guest)| self.variants_of(host, guest)).collect()
+    /// The runs of a repeat, without their seed: every scheduler with every setting. `index` is that of this setup.
+    pub(crate) fn runs(&self, index: usize, runtime: Option<Nanos>) -> Vec<PlanRun> {
+        let variants = |(host, guest): (&str, Option<&str>)| {
+            let (setting, guest) = (self.fixed.on_devices(host), guest.map(|guest| self.fixed.in_guests(guest)));
+            let spec = RunSpec { setting, guest, seed: 0 };
+            let queue = Arc::clone(&self.queue);
+            let variant = RunVariant::default();
+            self.alternatives.variants(PlanRun { setup: index, spec, queue, variant, repeat: 0, runtime })
+        };
+        self.pairs().flat_map(variants).map(|run| self.labelled(run)).collect()
     }
 
-    fn variants_of(&self, host: &str, guest: Option<&str>) -> Vec<Variant> {
-        let variant = |setting: variants::Setting| {
-            let tunables = |scheduler: &str| {
-                let fixed = self.settings.get(scheduler).into_iter().flatten().cloned();
-                fixed.chain(setting.tunables_of(scheduler)).collect()
-            };
-            let guest =
-                guest.map(|scheduler| GuestSpec { scheduler: scheduler.to_owned(), tunables: tunables(scheduler) });
-            let spec = RunSpec { scheduler: host.to_owned(), tunables: tunables(host), guest, seed: 0 };
-            let mut values = setting.values;
-            values.extend(self.varied.clone());
-            let description = RunVariant { is_default: setting.is_default, ..RunVariant::new(&spec.label(), values) };
-            Variant { spec, queue: setting.queue, description }
-        };
-        self.knobs.settings(host, guest, &self.queue).into_iter().map(variant).collect()
+    /// A run whose label has what varies, and the setup, if there are several.
+    fn labelled(&self, mut run: PlanRun) -> PlanRun {
+        run.variant.settings.extend(self.varied.clone());
+        let is_default = run.variant.is_default;
+        run.variant = RunVariant { is_default, ..RunVariant::new(&run.spec.label(), run.variant.settings) };
+        run
     }
 
     /// The run of a scheduler with a setting of the caller. With guests it is the scheduler of the host, and the guests have
@@ -248,33 +236,28 @@ impl Setup {
     ///
     /// # Errors
     /// If the setup lacks the scheduler, tunable or file, or a value is invalid.
-    pub(crate) fn variant_with(&self, options: &Options<'_>, requested: &Setting) -> Result<Variant, Error> {
+    pub(crate) fn run_with(&self, options: &Options<'_>, requested: &Setting, seed: u64) -> Result<PlanRun, Error> {
         let host = &requested.scheduler;
         if !self.schedulers.contains(host) {
             let known = self.schedulers.join(", ");
             let problem = format!("is not among the compared schedulers (expected one of {known})");
             return Err(options.refuse(Field::Schedulers, host, problem));
         }
-        let mut queue = (*self.queue).clone();
+        let mut setting = self.fixed.on_devices(host);
         for (file, text) in requested.queue_files() {
-            let given = format!("{}.{file}={text}", Vary::QUEUE);
-            queue_files::write(options, &FileWrite { field: Field::Vary, given, file, text }, &mut queue)?;
+            check_file(options, Field::Vary, format_args!("{}.{file}={text}", Vary::QUEUE), file, text)?;
         }
-        let mut tunables = self.settings.get(host).cloned().unwrap_or_default();
-        tunables.extend(requested.tunables().map(|(name, text)| (name.to_owned(), text.to_owned())));
-        let guest = self.guests.as_ref().and_then(|guests| guests.schedulers.first()).map(|scheduler| GuestSpec {
-            scheduler: scheduler.clone(),
-            tunables: self.settings.get(scheduler).cloned().unwrap_or_default(),
-        });
-        let spec = RunSpec { scheduler: host.clone(), tunables, guest, seed: 0 };
+        requested.writes.iter().for_each(|(file, text)| setting.write(file, text));
+        let guest = self.guests.as_ref().and_then(|guests| guests.schedulers.first());
+        let spec = RunSpec { setting, guest: guest.map(|scheduler| self.fixed.in_guests(scheduler)), seed };
         let values = requested.values().map(|(name, text)| (name.to_owned(), number_or_text(text))).collect();
-        let description = RunVariant { is_default: requested.is_kernel_default(), ..RunVariant::new(host, values) };
-        Ok(Variant { spec, queue: Arc::new(queue), description })
+        let variant = RunVariant { is_default: requested.is_kernel_default(), ..RunVariant::new(host, values) };
+        Ok(PlanRun { setup: 0, spec, queue: Arc::clone(&self.queue), variant, repeat: 0, runtime: None })
     }
 
-    /// The settings of a scheduler that apply to all runs.
-    pub(crate) fn fixed(&self, scheduler: &str) -> &[(String, String)] {
-        self.settings.get(scheduler).map_or(&[], Vec::as_slice)
+    /// The tunables of a scheduler that apply to all runs.
+    pub(crate) fn fixed(&self, scheduler: &str) -> Setting {
+        self.fixed.in_guests(scheduler)
     }
 
     /// The groups of disks with the same model, if no job uses disks of several; empty if there are not several.
@@ -321,7 +304,7 @@ impl Setup {
     /// The publication of a run's scheduler, the host's or the guests', if no release of Linux has it.
     pub(crate) fn research(&self, spec: &RunSpec) -> Option<String> {
         let guest = spec.guest.as_ref().map(|guest| guest.scheduler.as_str());
-        let mut rows = [Some(spec.scheduler.as_str()), guest]
+        let mut rows = [Some(spec.setting.scheduler.as_str()), guest]
             .into_iter()
             .flatten()
             .filter_map(|name| self.queue.schedulers.find(name));

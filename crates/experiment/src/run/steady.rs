@@ -16,7 +16,7 @@ use hoistway_sim::Control;
 use crate::comparison::error::Error;
 use crate::comparison::observer::{Controls, Unobserved};
 use crate::plan::window::Window;
-use crate::plan::{Plan, Planned};
+use crate::plan::{Plan, PlanRun};
 
 /// Virtual time of the longer runs: longer than a scheduler favours or learns.
 const PILOT_NS: u64 = 60_000_000_000;
@@ -95,7 +95,7 @@ impl Plan<'_> {
         Ok(unsteady)
     }
 
-    fn run_in(&self, window: Window, planned: &Planned, control: &Control) -> Result<Run, Error> {
+    fn run_in(&self, window: Window, planned: &PlanRun, control: &Control) -> Result<Run, Error> {
         let workload = window.applied_to(&self.setups[planned.setup].workload);
         let scenario = self.scenario_of(planned, Some(&workload));
         Ok(self.run_scenario(&scenario, planned, control, &Unobserved, &mut [])?.run)

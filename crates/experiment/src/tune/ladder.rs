@@ -20,9 +20,10 @@ const FROM_ZERO: [i128; 4] = [1, 8, 64, 512];
 /// All tunables of a scheduler that are not fixed, each with candidate values as the kernel shows them, except its default. A
 /// tunable that only shows another tunable in a different unit is left out.
 pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Knob>, Error> {
+    let fixed = setup.fixed(scheduler);
     let new_queue = || -> Result<AnyQueue<Local>, Error> {
         let queue = queue_under(scheduler, &setup.config).about(Field::Schedulers)?;
-        for (name, text) in setup.fixed(scheduler) {
+        for (name, text) in fixed.tunables() {
             set(&queue, name, text).about(Field::Tunables)?;
         }
         Ok(queue)
@@ -31,7 +32,7 @@ pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Knob>, Error
     let shown = |queue: &AnyQueue<Local>, name: &str| queue.tunable(name).unwrap_or_default();
     let mut knobs: Vec<Knob> = Vec::new();
     for tunable in default_queue.tunables() {
-        if setup.fixed(scheduler).iter().any(|(name, _)| name == tunable.name) {
+        if fixed.tunables().any(|(name, _)| name == tunable.name) {
             continue;
         }
         let mut texts: Vec<String> = Vec::new();

@@ -13,7 +13,7 @@ use crate::comparison::fields::Field;
 use crate::comparison::{Comparison, Vary};
 use crate::plan::Plan;
 use crate::plan::schedulers::queue_under;
-use crate::plan::tunables;
+use crate::plan::trial;
 
 /// Larger numbers are not exact in every JSON reader.
 const COUNT_MAX: u64 = 1 << 53;
@@ -102,7 +102,7 @@ fn values(
                 let queue = queue_under(&knob.of, &setup.config).about(Field::Schedulers)?;
                 if !queue.tunables().iter().any(|tunable| tunable.name == knob.name) {
                     let (tunable, problem) =
-                        (format!("{}.{}", knob.of, knob.name), tunables::unknown_tunable_error(&queue, &knob.name));
+                        (format!("{}.{}", knob.of, knob.name), trial::unknown_tunable_error(&queue, &knob.name));
                     return Err(evaluator.plan.options.refuse(Field::Vary, tunable, problem));
                 }
                 // Whether the knob can be varied at all is checked below.
@@ -117,8 +117,10 @@ fn values(
     let mut knobs: Vec<Knob> = Vec::new();
     // A knob of the guests is varied with every scheduler of the host.
     let is_of_host = |scheduler: &str| is_queue_file || scheduler == knob.of;
-    for run in plan.runs.iter().filter(|run| !run.variant.has_default_settings() && is_of_host(&run.spec.scheduler)) {
-        let scheduler = run.spec.scheduler.clone();
+    for run in
+        plan.runs.iter().filter(|run| !run.variant.has_default_settings() && is_of_host(&run.spec.setting.scheduler))
+    {
+        let scheduler = run.spec.setting.scheduler.clone();
         let scheduler_knob = match knobs.iter_mut().find(|known| known.scheduler == scheduler) {
             Some(known) => known,
             None => {
