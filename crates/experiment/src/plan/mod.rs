@@ -14,6 +14,7 @@ pub(crate) mod repeats;
 pub(crate) mod schedulers;
 pub(crate) mod settings;
 pub(crate) mod setup;
+mod steps;
 pub(crate) mod trial;
 pub(crate) mod variants;
 pub(crate) mod window;

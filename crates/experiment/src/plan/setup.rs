@@ -6,9 +6,7 @@ use std::sync::Arc;
 use hoistway_answer::document::{DiskGroup, RunVariant, SetupSummary};
 use hoistway_blk::ground::Nanos;
 use hoistway_blk::queue::QueueConfig;
-use hoistway_blk::schedulers::Layer;
 use hoistway_device::Preset;
-use hoistway_fio::JobFile;
 use hoistway_measure::Setting;
 use hoistway_sim::{Host, QueueSettings, RunSpec};
 use serde_json::{Map, Value};
@@ -18,17 +16,13 @@ use crate::comparison::error::{About as _, Error};
 use crate::comparison::fields::Field;
 use crate::comparison::kernel_option::KernelOption;
 use crate::comparison::{Devices, Profile, Vary};
+use crate::load::Load;
 use crate::load::job_facts::JobFacts;
-use crate::load::rates::Rates;
-use crate::load::{self, Load};
-use crate::notices::{calibrated, effects, io_cost as io_cost_notices, stable_merge};
 use crate::plan::PlanRun;
-use crate::plan::devices::Suggested;
-use crate::plan::schedulers::{self, DefaultScheduler};
 use crate::plan::settings::{Fixed, check_file};
-use crate::plan::trial::Trial;
+use crate::plan::steps::{self, Asked};
 use crate::plan::variants::{Alternatives, number_or_text};
-use crate::plan::{devices, guests, host, io_cost, io_max, io_prio_class, queues, writes};
+use crate::plan::{devices, guests};
 
 /// A kernel on a host with devices.
 #[derive(Debug)]
@@ -61,136 +55,33 @@ impl Setup {
     pub(crate) fn of(
         options: &Options<'_>,
         load: &Load,
-        requested: &Devices,
+        devices: &Devices,
         host: &Profile,
-        kernel_option: &KernelOption,
+        kernel: &KernelOption,
     ) -> Result<Setup, Error> {
-        let comparison = options.comparison;
-        let guest_schedulers = guests::requested_schedulers(options, load.guest_schedulers())?;
-        let in_guests = !guest_schedulers.is_empty();
-        let (mut host, cpus) = host::choose(options, host)?;
-        host.journal |= load.page.as_ref().is_some_and(|page| page.journal);
-        let recorded = load.recorded.as_deref();
-        let JobFile { load: mut workload, notices: file_notices } = match recorded {
-            Some(recorded) => JobFile { load: recorded.without_processes(), notices: recorded.notices(options) },
-            None => load.job_file(options, cpus, host.memory_bytes)?,
-        };
-        let suggested = match recorded {
-            Some(recorded) => Suggested::Seen(recorded),
-            None => {
-                let by_name = load.rates.as_ref().and_then(Rates::suggested_device_class);
-                let of_page = load.page.as_ref().map(|page| page.device.as_str());
-                of_page.or(by_name).map_or(Suggested::None, Suggested::Named)
-            }
-        };
-        let (devices, mut notices) = if in_guests {
-            devices::choose_guest_host_device(options, requested, suggested)?
-        } else {
-            devices::choose(options, requested, &workload, suggested)?
-        };
-        notices.extend(kernel_option.notice());
-        let kernel = kernel_option.kernel;
-        let mut queue =
-            QueueSettings { schedulers: options.environment.schedulers(), ..QueueSettings::new(kernel, cpus) };
-        let devices = devices.into_iter().map(|preset| recorded.map_or(preset.clone(), |recorded| recorded.on(preset)));
-        let devices = queues::choose(options, devices.collect(), &mut queue)?;
-        let first = &devices[0];
-        if let Some(recorded) = recorded {
-            let nr_requests = queue.config(&first.shape()).scheduler_depth();
-            workload = recorded.workload(options, first, nr_requests, &load.changes)?;
-        }
-        let guests = guests::choose(options, guest_schedulers, &workload, first, &queue, &mut notices)?;
-        let shapes = devices.iter().map(|preset| (preset.name.clone(), preset.shape())).collect();
-        let default = DefaultScheduler { shapes, queue: &queue, elevator: comparison.elevator.as_deref() };
-        let requested = match &comparison.schedulers[..] {
-            // All schedulers, combined with the guests' schedulers, would make dozens of pairs.
-            [] if in_guests => schedulers::kernel_schedulers(&queue, |row| row.layer == Layer::MultiQueue),
-            [] => schedulers::kernel_schedulers(&queue, |_| true),
-            requested => requested.to_vec(),
-        };
-        let default_scheduler = default.name();
-        let device_defaults = default.shapes.iter().map(|(_, shape)| default.of(shape)).collect();
-        let schedulers = schedulers::choose(options, Field::Schedulers, &requested, &default, &mut notices)?;
-        // The schedulers that see the load's processes and cgroups, and all schedulers in use.
-        let mut process_schedulers = guests.as_ref().map_or(&schedulers, |guests| &guests.schedulers).clone();
-        let mut all = schedulers.clone();
-        all.extend(
-            guests.iter().flat_map(|guests| &guests.schedulers).filter(|name| !schedulers.contains(name)).cloned(),
-        );
-        let fixed = Fixed::of(options, &all, &queue.schedulers)?;
-        queue.shared_tags = comparison.shared_tags;
-        queue.submitter_dispatches = host.submitter_dispatches;
-        notices.extend(queues::apply_contention_options(options, &mut queue)?);
-        queues::check_shared_tags(options, &queue, &devices, &schedulers)?;
-        queue.io_max = io_max::limits(options, &workload)?;
-        queue.io_cost = io_cost::of_disks(options, &workload, &devices, in_guests)?;
-        queue.io_weight = io_cost::weights(options, &workload)?;
-        queue.io_prio_class = io_prio_class::classes(options, &workload, kernel)?;
-        let trial = Trial {
-            options,
-            schedulers: &all,
-            host_schedulers: &schedulers,
-            queue: &queue,
-            shape: &first.shape(),
-            fixed: &fixed,
-        };
-        let config = trial.config();
-        notices.extend(trial.fixed()?);
-        let alternatives = Alternatives::of(&trial, &mut notices)?;
-        queue.writes = writes::ordered(options, &queue.schedulers, &schedulers)?;
-        writes::check_times(options, &queue.writes, load::expected_ns(&workload, comparison.runtime_ns.map(Nanos)))?;
-        writes::validate_settings(options, &queue.writes, &config, &schedulers)?;
-        for name in writes::switched_to(&queue.writes).filter(|_| !in_guests) {
-            if !process_schedulers.iter().any(|known| known == name) {
-                process_schedulers.push(name.to_owned());
-            }
-        }
-        let mut job_facts =
-            recorded.map_or_else(|| JobFacts::of(&workload), |recorded| JobFacts::of_recorded(&workload, recorded));
-        if let Some(chosen) = &guests {
-            job_facts.set_guest_weights(&workload, &chosen.guests.weights);
-        }
-        let mut setup = Setup {
-            kernel: kernel_option.clone(),
-            devices,
-            guests,
-            host,
-            queue: Arc::new(queue),
-            config,
-            schedulers,
-            default_scheduler,
-            device_defaults,
-            job_facts,
-            workload,
-            fixed,
-            alternatives,
-            notices,
+        let asked = Asked { options, load, devices, host, kernel };
+        let hosted = steps::load(&asked)?;
+        let place = steps::place(&asked, &hosted)?;
+        let compared = steps::schedulers(&asked, &place)?;
+        let tried = steps::settings(&asked, &hosted, &place, &compared)?;
+        let facts = steps::facts(&asked, &hosted, &place, &compared, &tried.queue);
+        Ok(Setup {
+            kernel: kernel.clone(),
+            devices: place.devices,
+            guests: place.guests,
+            host: hosted.host,
+            queue: Arc::new(tried.queue),
+            config: tried.config,
+            schedulers: compared.schedulers,
+            default_scheduler: compared.default,
+            device_defaults: compared.device_defaults,
+            job_facts: facts.jobs,
+            workload: place.workload,
+            fixed: tried.fixed,
+            alternatives: tried.alternatives,
+            notices: [place.notices, compared.notices, tried.notices, facts.notices].concat(),
             varied: Map::new(),
-        };
-        let load_notices = setup.load_notices(options, &all, &process_schedulers);
-        setup.notices.extend(load_notices.into_iter().chain(file_notices));
-        Ok(setup)
-    }
-
-    /// Notices about the load under its schedulers: `all` of them, of which those in `of_processes` see its processes and cgroups.
-    fn load_notices(&self, options: &Options<'_>, all: &[String], process_schedulers: &[String]) -> Vec<String> {
-        let Setup { workload, queue, schedulers, guests, .. } = self;
-        let mut notices = Vec::new();
-        notices.extend(schedulers::legacy_notice(all, queue));
-        notices.extend(schedulers::outside_linux_notices(all, queue));
-        notices.extend(effects::notices(options, workload, process_schedulers, queue));
-        notices.extend(io_cost_notices::notices(options, workload, queue));
-        notices.extend(io_prio_class::notice(options, process_schedulers, queue));
-        notices.extend(queues::polling_notice(options, workload, queue, schedulers));
-        notices.extend(stable_merge::notice(workload, process_schedulers, self.kernel.kernel));
-        notices.extend(
-            guests
-                .as_ref()
-                .and_then(|chosen| guests::weights_notice(options, &chosen.guests, schedulers, &queue.schedulers)),
-        );
-        notices.extend(calibrated::null_notice(&self.devices));
-        notices.extend(load::unused_logs_notice(&options.name(Field::Logs), workload));
-        notices
+        })
     }
 
     /// The schedulers of the host; with guests, every pair of a guest scheduler over a host scheduler.
