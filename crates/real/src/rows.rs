@@ -3,7 +3,7 @@
 //! Used by: `lib.rs`.
 //! Tests: `crates/hoistway/tests/cli/run.rs`.
 
-use hoistway_answer::document::{Front, RunVariant};
+use hoistway_answer::document::{Front, RunLabel};
 use hoistway_experiment::limits::REPEATS_MAX;
 use hoistway_experiment::{CallerEnvironment, Error, Field, PlannedRun, seeds};
 use hoistway_measure::Setting;
@@ -64,7 +64,7 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
             ran_as: None,
             research: registry.find(scheduler).and_then(|row| row.outside_linux()).map(str::to_owned),
             setting,
-            variant: RunVariant::new(scheduler, Map::new()),
+            variant: RunLabel::new(scheduler, Map::new()),
             setup: 0,
             repeat: repeat as u32,
             seed: seeds[repeat],

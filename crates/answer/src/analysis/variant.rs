@@ -64,7 +64,7 @@ impl<'a> Variant<'a> {
 
     /// The variant in a sentence, without its setup: `mq-deadline with fifo_batch=4 and nr_requests=64`.
     pub fn in_words(&self) -> String {
-        let knobs: Vec<String> = self.first().variant.knobs().iter().map(setting_text).collect();
+        let knobs: Vec<String> = self.first().variant.own_settings().iter().map(setting_text).collect();
         let front = if self.first().front == Front::Legacy { " (legacy)" } else { "" };
         match &knobs[..] {
             // The label may end with a number, which is kept.

@@ -49,7 +49,7 @@ pub use summary::{
     cpu_us_per_io, is_cut_off,
 };
 pub(crate) use summary::{IOS_FOR_P99, powers_of_wait, wait_of_powers};
-pub use variant::{RunVariant, value_text};
+pub use variant::{RunLabel, value_text};
 pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, PartsCheck, Shift, Spread, Verdict};
 pub use window::{MeasuredWindow, Unsteady};
 
@@ -189,7 +189,7 @@ pub struct Run {
     pub queue_files: Map<String, Value>,
     /// The settings that distinguish it from other runs of the same scheduler.
     #[serde(default)]
-    pub variant: RunVariant,
+    pub variant: RunLabel,
     /// The run's setup: index into [`ResultsDocument::setups`]; 0 if there are none.
     #[serde(default, skip_serializing_if = "is_first")]
     pub setup: u32,

@@ -80,7 +80,7 @@ pub struct Tuning {
     /// The seed that the seeds of all runs are derived from.
     pub seed: u64,
     /// The search space: all knobs with their values.
-    pub knobs: Vec<Knob>,
+    pub knobs: Vec<Candidates>,
     /// Size of the search space, in settings; at most 2^53.
     pub settings_possible: u64,
     /// The rounds: each has fewer settings than the one before, longer runs and more seeds, all of them new.
@@ -93,7 +93,7 @@ pub struct Tuning {
     /// The Pareto front of the first round, over all figures of the objective.
     pub front: Vec<SettingResult>,
     /// The effect of each knob on the objective's figure in the first round, largest first.
-    pub effects: Vec<KnobEffect>,
+    pub effects: Vec<SettingEffect>,
     /// Remarks about the figures.
     pub notices: Vec<String>,
     /// The conclusion, one sentence each.
@@ -104,7 +104,7 @@ pub struct Tuning {
 
 /// A tunable of a scheduler or a file of `queue/`, with the values that were tried.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Knob {
+pub struct Candidates {
     /// The scheduler that has it, or under which the file was written.
     pub scheduler: String,
     /// The name of the tunable or file.
@@ -115,7 +115,7 @@ pub struct Knob {
     pub texts: Vec<String>,
 }
 
-impl Knob {
+impl Candidates {
     /// The file below `queue/`.
     pub fn file(&self) -> String {
         if self.is_queue_file { self.name.clone() } else { Setting::file_of(&self.name) }
@@ -169,7 +169,7 @@ pub struct SearchOutcome {
 
 /// The effect of a knob.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct KnobEffect {
+pub struct SettingEffect {
     /// The scheduler that has the knob; `None` if the knob is the choice of scheduler.
     pub scheduler: Option<String>,
     /// The knob; `scheduler` for the choice of scheduler.

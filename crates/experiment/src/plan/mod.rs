@@ -22,7 +22,7 @@ pub(crate) mod writes;
 
 use std::sync::{Arc, OnceLock};
 
-use hoistway_answer::document::RunVariant;
+use hoistway_answer::document::RunLabel;
 use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_sim::{QueueSettings, RunSpec, Scenario};
 use serde_json::Value;
@@ -64,7 +64,7 @@ pub(crate) struct PlanRun {
     pub(crate) setup: usize,
     pub(crate) spec: RunSpec,
     pub(crate) queue: Arc<QueueSettings>,
-    pub(crate) variant: RunVariant,
+    pub(crate) variant: RunLabel,
     pub(crate) repeat: u32,
     /// Replaces the runtime of every process.
     pub(crate) runtime: Option<Nanos>,
@@ -213,7 +213,7 @@ fn check_count(options: &Options<'_>, setups: &[Setup]) -> Result<(), Error> {
         return Ok(());
     }
     let runs = variants.saturating_mul(comparison.repeats as usize);
-    let values = |vary: &Vary| format!("{}.{} ({} values)", vary.of, vary.name, vary.texts.len());
+    let values = |vary: &Vary| format!("{} ({} values)", vary.label(), vary.texts.len());
     let all = comparison.vary.iter().map(values).collect::<Vec<_>>().join(", ");
     let problem = format!(
         "this makes {variants} variants and, with {} repeats, {runs} runs (expected at most {VARIANTS_MAX} variants; \

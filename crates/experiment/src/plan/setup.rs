@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hoistway_answer::document::{DiskGroup, RunVariant, SetupSummary};
+use hoistway_answer::document::{DiskGroup, RunLabel, SetupSummary};
 use hoistway_blk::ground::Nanos;
 use hoistway_blk::queue::QueueConfig;
 use hoistway_device::Preset;
@@ -108,7 +108,7 @@ impl Setup {
             let (setting, guest) = (self.fixed.on_devices(host), guest.map(|guest| self.fixed.in_guests(guest)));
             let spec = RunSpec { setting, guest, seed: 0 };
             let queue = Arc::clone(&self.queue);
-            let variant = RunVariant::default();
+            let variant = RunLabel::default();
             self.alternatives.variants(PlanRun { setup: index, spec, queue, variant, repeat: 0, runtime })
         };
         self.pairs().flat_map(variants).map(|run| self.labelled(run)).collect()
@@ -118,7 +118,7 @@ impl Setup {
     fn labelled(&self, mut run: PlanRun) -> PlanRun {
         run.variant.settings.extend(self.varied.clone());
         let is_default = run.variant.is_default;
-        run.variant = RunVariant { is_default, ..RunVariant::new(&run.spec.label(), run.variant.settings) };
+        run.variant = RunLabel { is_default, ..RunLabel::new(&run.spec.label(), run.variant.settings) };
         run
     }
 
@@ -142,7 +142,7 @@ impl Setup {
         let guest = self.guests.as_ref().and_then(|guests| guests.schedulers.first());
         let spec = RunSpec { setting, guest: guest.map(|scheduler| self.fixed.in_guests(scheduler)), seed };
         let values = requested.values().map(|(name, text)| (name.to_owned(), number_or_text(text))).collect();
-        let variant = RunVariant { is_default: requested.is_kernel_default(), ..RunVariant::new(host, values) };
+        let variant = RunLabel { is_default: requested.is_kernel_default(), ..RunLabel::new(host, values) };
         Ok(PlanRun { setup: 0, spec, queue: Arc::clone(&self.queue), variant, repeat: 0, runtime: None })
     }
 

@@ -85,9 +85,8 @@ impl Trial<'_> {
 
     fn io_cost(&self, vary: &Vary, text: &str) -> Result<TrialResult, Error> {
         let mut disks = self.queue.io_cost.clone();
-        io_cost::vary(&mut disks, &vary.name, text).map_err(|problem| {
-            self.options.refuse(Field::Vary, format_args!("{}.{}={text}", vary.of, vary.name), problem)
-        })?;
+        io_cost::vary(&mut disks, &vary.name, text)
+            .map_err(|problem| self.options.refuse(Field::Vary, format_args!("{}={text}", vary.label()), problem))?;
         let default_under = if disks == self.queue.io_cost { self.host_schedulers.to_vec() } else { Vec::new() };
         Ok(TrialResult { default_under, ..TrialResult::default() })
     }

@@ -103,18 +103,11 @@ impl Values {
         }
         // Of two schedulers, both may have a tunable of this name.
         let is_known_by_name = of == Vary::QUEUE || (spec.guest.is_none() && of != Vary::IO_COST);
-        let known_as = if is_known_by_name { name.clone() } else { self.vary.name_with_owner() };
+        let known_as = if is_known_by_name { name.clone() } else { self.vary.label() };
         variant.settings.insert(known_as, number_or_text(text));
         let default_scheduler = if self.is_of_all() { &spec.setting.scheduler } else { of };
         variant.is_default &= tried.default_under.contains(default_scheduler);
         run
-    }
-}
-
-impl Vary {
-    /// The name as scheduler (or `queue`) and tunable.
-    fn name_with_owner(&self) -> String {
-        format!("{}.{}", self.of, self.name)
     }
 }
 
@@ -137,8 +130,8 @@ fn check(trial: &Trial<'_>, vary: &Vary, before: &[Vary]) -> Result<(), Error> {
         let problem = if known { "is not among the compared schedulers" } else { "is not a scheduler" };
         return refuse(format!("{} {problem} ({hint}expected queue, or one of {compared})", vary.of));
     }
-    let name = vary.name_with_owner();
-    if let Some(before) = before.iter().find(|before| before.name_with_owner() == name) {
+    let name = vary.label();
+    if let Some(before) = before.iter().find(|before| before.label() == name) {
         let other = options.given(Field::Vary, before);
         return refuse(format!("{other} was already given (expected all values of {name} in one)"));
     }

@@ -1,6 +1,6 @@
 //! The trait for carrying out runs of an experiment in virtual or in real time, and the outcome of a run.
 
-use hoistway_answer::document::{Front, JobSummary, LockSummary, Run, RunVariant, cpu_us_per_io};
+use hoistway_answer::document::{Front, JobSummary, LockSummary, Run, RunLabel, cpu_us_per_io};
 use hoistway_load::Load;
 use hoistway_measure::{DiskSummary, IoCostSummary, PageCacheSummary, ProcessResult, Setting};
 use hoistway_sim::Fate;
@@ -56,7 +56,7 @@ pub struct PlannedRun {
     /// The setting of the devices.
     pub setting: Setting,
     /// What distinguishes it from other rows of the same scheduler.
-    pub variant: RunVariant,
+    pub variant: RunLabel,
     /// Index of its setup.
     pub setup: u32,
     /// Number of the repeat, from 0.

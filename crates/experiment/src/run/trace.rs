@@ -113,7 +113,13 @@ impl Plan<'_> {
                 .tunables()
                 .map(|(name, text)| (name.to_owned(), Value::from(text)))
                 // Add the varied files of the queue.
-                .chain(planned.variant.knobs().into_iter().map(|(name, value)| (name, Value::from(value_text(&value)))))
+                .chain(
+                    planned
+                        .variant
+                        .own_settings()
+                        .into_iter()
+                        .map(|(name, value)| (name, Value::from(value_text(&value)))),
+                )
                 .collect::<Map<_, _>>(),
         });
         Header {

@@ -1,7 +1,7 @@
 //! The space of settings to try.
 
 use hoistway_answer::document::value_text;
-use hoistway_answer::tuning::{Knob, Setting};
+use hoistway_answer::tuning::{Candidates, Setting};
 
 use super::Search;
 use super::evaluate::Evaluator;
@@ -26,7 +26,7 @@ pub(super) struct Space {
 /// A scheduler with its knobs.
 pub(super) struct Branch {
     pub(super) scheduler: String,
-    pub(super) knobs: Vec<Knob>,
+    pub(super) knobs: Vec<Candidates>,
 }
 
 impl Space {
@@ -38,7 +38,7 @@ impl Space {
         environment: &dyn CallerEnvironment,
     ) -> Result<Space, Error> {
         let setup = &evaluator.plan.setups[0];
-        let mut named: Vec<Knob> = Vec::new();
+        let mut named: Vec<Candidates> = Vec::new();
         for (index, knob) in search.knobs.iter().enumerate() {
             let is_same = |other: &&Vary| other.of == knob.of && other.name == knob.name;
             if let Some(before) = search.knobs[..index].iter().find(is_same) {
@@ -88,7 +88,7 @@ fn values(
     knob: &Vary,
     evaluator: &Evaluator<'_>,
     environment: &dyn CallerEnvironment,
-) -> Result<Vec<Knob>, Error> {
+) -> Result<Vec<Candidates>, Error> {
     let setup = &evaluator.plan.setups[0];
     let is_queue_file = knob.of == Vary::QUEUE;
     let mut texts = knob.texts.clone();
@@ -114,7 +114,7 @@ fn values(
     let vary = vec![Vary { texts, ..knob.clone() }];
     let comparison = Comparison { vary, repeats: 1, ..search.comparison.clone() };
     let plan = Plan::of(&comparison, environment)?;
-    let mut knobs: Vec<Knob> = Vec::new();
+    let mut knobs: Vec<Candidates> = Vec::new();
     // A knob of the guests is varied with every scheduler of the host.
     let is_of_host = |scheduler: &str| is_queue_file || scheduler == knob.of;
     for run in
@@ -124,7 +124,7 @@ fn values(
         let scheduler_knob = match knobs.iter_mut().find(|known| known.scheduler == scheduler) {
             Some(known) => known,
             None => {
-                knobs.push(Knob { scheduler, name: knob.name.clone(), is_queue_file, texts: Vec::new() });
+                knobs.push(Candidates { scheduler, name: knob.name.clone(), is_queue_file, texts: Vec::new() });
                 let last = knobs.len() - 1;
                 &mut knobs[last]
             }
