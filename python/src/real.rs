@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use hoistway_experiment::{Comparison, Ended, Field, RunObserver};
+use hoistway_experiment::{Comparison, Ended, Field, MeasuredTime, RunObserver};
 use hoistway_legacy::all_schedulers;
 use hoistway_real::{RealExperiment, RealPlan};
 use pyo3::exceptions::PyValueError;
@@ -51,6 +51,7 @@ pub(crate) fn run_real(
         smallest_effect: comparison.smallest_effect,
         runtime_ns: comparison.runtime_ns,
         ramp_ns: comparison.ramp_ns,
+        from_start: comparison.measured == MeasuredTime::AsFio,
         seed: comparison.seed,
         logs: comparison.logs,
         workers,

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use hoistway_answer::tuning::{Budget, Setting, TuneRun};
 use hoistway_experiment::sweep::{Inputs, VERSION};
 use hoistway_experiment::tune::{
     Evaluate, Evaluator, Search as ExperimentSearch, SearchObserver, SearchState, Trials, TuneError, tune_by,
 };
-use hoistway_experiment::{self as lab, Comparison, Vary};
+use hoistway_experiment::{self as lab, Comparison, MeasuredTime, Vary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,8 @@ pub(crate) struct Search {
     knobs: String,
     /// The comparison, with every scheduler that has to run.
     comparison: Comparison,
+    /// What all runs measure, once it is found.
+    measured: OnceLock<MeasuredTime>,
     /// The runs made so far, in any order; none is repeated.
     known_runs: Mutex<BTreeMap<(Setting, u64), TuneRun>>,
 }
@@ -74,7 +76,7 @@ impl Search {
         let trials = py.detach(|| Trials::of(&search, &environment)).map_err(|error| search_error(py, &error))?;
         let (schedulers, knobs) = (trials.schedulers().to_vec(), json(&trials.knobs())?);
         let comparison = trials.comparison().clone();
-        Ok(Search { search, schedulers, knobs, comparison, known_runs: Mutex::default() })
+        Ok(Search { search, schedulers, knobs, comparison, measured: OnceLock::new(), known_runs: Mutex::default() })
     }
 
     /// The schedulers in the search.
@@ -108,11 +110,12 @@ impl Search {
         self.known_runs.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The information that a worker needs about it.
+    /// The information that a worker needs about it, with the window that all runs measure.
     fn portable(&self, py: Python<'_>) -> PyResult<String> {
-        let inputs = py.detach(|| Inputs::of(&self.comparison, &SearchEnvironment::default()));
+        let comparison = Comparison { measured: self.measured(py)?, ..self.comparison.clone() };
+        let inputs = py.detach(|| Inputs::of(&comparison, &SearchEnvironment::default()));
         let inputs = inputs.map_err(|error| search_error(py, &error))?;
-        json(&WorkerInput { version: VERSION.to_owned(), comparison: self.comparison.clone(), inputs })
+        json(&WorkerInput { version: VERSION.to_owned(), comparison, inputs })
     }
 
     /// Searches. `threads` defaults to the number of cores. If `ask` is given, it makes each run: it is called on that number of
@@ -165,7 +168,9 @@ impl Search {
     fn standing(&self, py: Python<'_>, setting: &str, seeds: u32, threads: Option<usize>) -> PyResult<String> {
         let setting: Setting = from_json("setting", setting)?;
         let (environment, stop) = (SearchEnvironment::default(), Stop::default());
-        let trials = Trials::of(&self.search, &environment).map_err(|error| search_error(py, &error))?;
+        let comparison = Comparison { measured: self.measured(py)?, ..self.search.comparison.clone() };
+        let search = ExperimentSearch { comparison, ..self.search.clone() };
+        let trials = Trials::of(&search, &environment).map_err(|error| search_error(py, &error))?;
         let evaluator = trials.evaluator().map_err(|error| search_error(py, &error))?;
         let local = Local { evaluator: &evaluator, stop: &stop };
         let collector = Collector { stop: &stop, known_runs: &self.known_runs };
@@ -189,6 +194,16 @@ impl Search {
 }
 
 impl Search {
+    /// What all runs measure: found in longer runs at the first call.
+    fn measured(&self, py: Python<'_>) -> PyResult<MeasuredTime> {
+        if let Some(known) = self.measured.get() {
+            return Ok(*known);
+        }
+        let found = py.detach(|| Evaluator::new(&self.comparison, &SearchEnvironment::default())?.measured());
+        let found = found.map_err(|error| search_error(py, &error))?;
+        Ok(*self.measured.get_or_init(|| found))
+    }
+
     fn evaluator<'a>(&'a self, py: Python<'_>, environment: &'a SearchEnvironment) -> PyResult<Evaluator<'a>> {
         py.detach(|| Evaluator::new(&self.comparison, environment)).map_err(|error| search_error(py, &error))
     }

@@ -54,7 +54,8 @@ pub use comparison::judging::unknown_job;
 pub use comparison::kernel_option::KernelOption;
 pub use comparison::observer::{Controls, Ended, FioOutputs, RunObserver, Unobserved};
 pub use comparison::{
-    CgroupFile, Comparison, Devices, Guests, Load, Mode, Profile, QueueFile, QueueWrite, Replay, Sysctl, Tunable, Vary,
+    CgroupFile, Comparison, Devices, Guests, Load, MeasuredTime, Mode, Profile, QueueFile, QueueWrite, Replay, Sysctl,
+    Tunable, Vary,
 };
 pub use load::job_facts::JobFacts;
 pub use load::recording::fitted_device;
@@ -64,6 +65,7 @@ pub use outcome::document::DocumentHead;
 pub use plan::Plan;
 pub use plan::devices::preset;
 pub use plan::repeats::seeds;
+pub use plan::window::measured_together;
 pub use run::rounds::carry_out;
 pub use run::runner::{PlannedRun, RunMeasurements, RunOrder, Runner};
 pub use run::trace::TraceError;

@@ -7,7 +7,7 @@
 use hoistway_answer::document::{Decision, Outcome, Verdict};
 use hoistway_answer::verdict::verdicts;
 use hoistway_answer::{Analysis, ResultsDocument};
-use hoistway_experiment::{Alone, Comparison, Load, scenarios};
+use hoistway_experiment::{Alone, Comparison, Load, MeasuredTime, scenarios};
 
 /// The name of the example in these tests.
 const EXAMPLE: &str = "example";
@@ -26,7 +26,7 @@ fn compared(load: &str, repeats: u32, runtime_ns: Option<u64>) -> ResultsDocumen
         seed: 1000,
         repeats,
         runtime_ns,
-        lasting: true,
+        measured: MeasuredTime::Lasting,
         ..Comparison::default()
     }
     .run(&Alone)

@@ -1,16 +1,19 @@
 //! What lasts: a short run is judged as a long one is, although a scheduler favours what has just started.
 
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{Decision, Verdict};
-use hoistway_experiment::{Alone, Comparison, Load};
+use hoistway_answer::tuning::Setting;
+use hoistway_answer::{Figure, ResultsDocument};
+use hoistway_experiment::sweep::{Space, Sweep};
+use hoistway_experiment::tune::{Evaluate as _, Evaluator};
+use hoistway_experiment::{Alone, Comparison, Load, MeasuredTime};
 
 use crate::metamorphic::{Case, Random};
 
 /// A stream of writes and a reader that thinks and starts a second later, for this many seconds.
 fn load(number: u64, seconds: u64) -> String {
     let mut random = Random(number);
-    let (write_kib, depth) = (random.one_of(&[256, 512, 1024]), random.one_of(&[8, 16, 32]));
-    let (read_kib, think_ms) = (random.one_of(&[4, 8, 16]), random.one_of(&[5, 10, 20]));
+    let (write_kib, depth) = (random.one_of(&[64, 256, 1024]), random.one_of(&[8, 16, 32]));
+    let (read_kib, think_ms) = (random.one_of(&[4, 8, 16]), random.one_of(&[1, 5, 20]));
     format!(
         "[global]\ndirect=1\nioengine=libaio\ntime_based\nruntime={seconds}\nfilename=/dev/sda\n\
          [dump]\nrw=write\nbs={write_kib}k\niodepth={depth}\nsize=40g\n\
@@ -18,18 +21,21 @@ fn load(number: u64, seconds: u64) -> String {
     )
 }
 
-fn run(text: String, lasting: bool, ramp_seconds: Option<u64>) -> ResultsDocument {
+fn comparison(text: String, measured: MeasuredTime) -> Comparison {
     Comparison {
         load: Load::text(text),
         devices: vec!["sata-ssd".into()],
         schedulers: vec!["mq-deadline".to_owned(), "bfq".to_owned()],
         repeats: 3,
-        ramp_ns: ramp_seconds.map(|seconds| seconds * 1_000_000_000),
-        lasting,
+        measured,
         ..Comparison::default()
     }
-    .run(&Alone)
-    .unwrap()
+}
+
+fn run(text: String, lasting: bool, ramp_seconds: Option<u64>) -> ResultsDocument {
+    let measured = if lasting { MeasuredTime::Lasting } else { MeasuredTime::AsFio };
+    let ramp_ns = ramp_seconds.map(|seconds| seconds * 1_000_000_000);
+    Comparison { ramp_ns, ..comparison(text, measured) }.run(&Alone).unwrap()
 }
 
 /// The verdict's recommended variant, and its reference.
@@ -58,11 +64,53 @@ fn a_short_run_is_judged_as_what_lasts_is() {
     assert!(overturned_from_start > 0, "nothing happens only after the start of these loads");
 }
 
+/// A reader with a limited rate, which starts and ends a second after a stream of writes.
+const CATCHES_UP: &str = "[global]\ndirect=1\nioengine=libaio\ntime_based\nruntime=8\nfilename=/dev/sda\n\
+                          [dump]\nrw=write\nbs=1m\niodepth=16\nsize=40g\n\
+                          [shop]\nrw=randread\nbs=8k\nsize=10g\nrate_iops=100\nstartdelay=1\n";
+
+#[test]
+fn the_time_in_which_all_jobs_run_needs_no_longer_runs() {
+    let comparison = comparison(CATCHES_UP.to_owned(), MeasuredTime::Together);
+    let document = comparison.run(&Alone).unwrap();
+    let window = document.window.unwrap();
+    assert_eq!((window.from_seconds, window.until_seconds), (1.0, 8.0));
+    assert!(window.unsteady.is_empty());
+    let base = Comparison { load: comparison.load.clone(), ..Comparison::default() };
+    let iops_of_shop = |from_start: bool| {
+        let schedulers = vec!["mq-deadline".to_owned()];
+        let devices = vec!["sata-ssd".into()];
+        let space = Space { base: base.clone(), devices, schedulers, from_start, ..Space::default() };
+        let mut iops = 0.0;
+        let sweep = Sweep::of(space, &Alone, 10).unwrap().0;
+        sweep
+            .run([0], &Sweep::controls(), |_, _, record| {
+                iops = record.operations[1].figures.iter().find(|(figure, _)| *figure == Figure::Iops).unwrap().1;
+            })
+            .unwrap();
+        iops
+    };
+    let of_compare = document.runs[0].jobs[1].operations[0].iops;
+    assert_eq!(iops_of_shop(false), of_compare);
+    assert!(iops_of_shop(true) > 1.5 * of_compare, "{} and {of_compare}", iops_of_shop(true));
+}
+
+#[test]
+fn a_window_that_was_found_gives_the_same_runs_elsewhere() {
+    let comparison = comparison(load(1, 6), MeasuredTime::Lasting);
+    let setting = Setting::untouched("bfq");
+    let figures = |comparison: &Comparison| {
+        let evaluator = Evaluator::new(comparison, &Alone).unwrap();
+        (evaluator.measured().unwrap(), evaluator.figures(&setting, 1, None).unwrap())
+    };
+    let (measured, here) = figures(&comparison);
+    assert!(matches!(measured, MeasuredTime::Window { from_ns: 1_000_000_000.., .. }), "{measured:?}");
+    assert_eq!(figures(&Comparison { measured, ..comparison }), (measured, here));
+}
+
 #[test]
 fn a_job_that_catches_up_after_its_neighbour_is_measured_while_both_run() {
-    let text = "[global]\ndirect=1\nioengine=libaio\ntime_based\nruntime=8\nfilename=/dev/sda\n\
-                [dump]\nrw=write\nbs=1m\niodepth=16\nsize=40g\n\
-                [shop]\nrw=randread\nbs=8k\nsize=10g\nrate_iops=100\nstartdelay=1\n";
+    let text = CATCHES_UP;
     let rate = |document: &ResultsDocument| {
         let run = document.runs.iter().find(|run| run.scheduler == "mq-deadline").unwrap();
         run.jobs[1].operations[0].iops
@@ -101,7 +149,7 @@ fn sure_verdicts_are_seldom_overturned_by_longer_runs() {
         case.runtime_ms = case.runtime_ms.max(300);
         let own_ns = case.runtime_ms * 1_000_000;
         let short = judged(&case, 1, |comparison| {
-            (comparison.repeats, comparison.until_sure, comparison.lasting) = (60, true, true)
+            (comparison.repeats, comparison.until_sure, comparison.measured) = (60, true, MeasuredTime::Lasting)
         });
         let is_sure = |verdict: &Verdict| verdict.certainty.is_some_and(|certainty| certainty >= 0.95);
         let Some(short) = short.filter(is_sure) else { continue };

@@ -8,6 +8,7 @@ mod lasting;
 mod locks;
 mod metamorphic;
 mod own_scheduler;
+mod principles;
 mod recordings;
 mod refusals;
 mod sweep;

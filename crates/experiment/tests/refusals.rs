@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use hoistway_answer::WeightedFigure;
 use hoistway_experiment::{
-    Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, Plan, Profile, QueueFile, QueueWrite, Replay, Sysctl,
-    Tunable, Vary,
+    Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, MeasuredTime, Plan, Profile, QueueFile, QueueWrite,
+    Replay, Sysctl, Tunable, Vary,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -186,7 +186,7 @@ prop_compose! {
             ramp_ns,
             repeats,
             until_sure: shared_tags,
-            lasting: shared_tags,
+            measured: if shared_tags { MeasuredTime::Lasting } else { MeasuredTime::AsFio },
             baseline,
             focus: focus.into_iter().map(|(name, weight)| WeightedFigure { weight, figure: name.parse().unwrap() }).collect(),
             smallest_effect,

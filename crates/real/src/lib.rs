@@ -28,6 +28,7 @@
 //!     smallest_effect: None,
 //!     runtime_ns: None,
 //!     ramp_ns: None,
+//!     from_start: false,
 //!     seed: 1,
 //!     logs: false,
 //!     workers: Some(1),
@@ -52,14 +53,14 @@ mod target;
 use std::path::Path;
 use std::sync::Arc;
 
-use hoistway_answer::document::SetupSummary;
+use hoistway_answer::document::{MeasuredWindow, SetupSummary};
 use hoistway_answer::{ResultsDocument, WeightedFigure};
 use hoistway_blk::ground::Nanos;
 use hoistway_blk::policy::ContentionOptions;
 use hoistway_engine::job::LoadRun;
 use hoistway_experiment::{
     CallerEnvironment, Comparison, DocumentHead, Error, Field, Load, LoadText, PlannedRun, QueueFile, Replay,
-    RunObserver, RunOrder, Tunable, carry_out, seeds, unknown_job, unused_logs_notice,
+    RunObserver, RunOrder, Tunable, carry_out, measured_together, seeds, unknown_job, unused_logs_notice,
 };
 use hoistway_fio::JobFile;
 use serde_json::{Value, json};
@@ -98,6 +99,8 @@ pub struct RealExperiment {
     pub runtime_ns: Option<u64>,
     /// Replaces the ramp time of every process.
     pub ramp_ns: Option<u64>,
+    /// Whether to measure as fio does, each job from its start to its end, rather than the time in which all jobs run.
+    pub from_start: bool,
     /// The seed of all random numbers of the load.
     pub seed: u64,
     /// Whether logs of single I/Os are kept.
@@ -121,6 +124,8 @@ pub struct RealPlan<'a> {
     target: Target,
     text: LoadText,
     file: JobFile,
+    /// The measured window, which the load of `file` has; `None` if it is that of fio.
+    window: Option<MeasuredWindow>,
     rows: Vec<PlannedRun>,
 }
 
@@ -163,7 +168,7 @@ impl<'a> RealPlan<'a> {
             ..Comparison::default()
         };
         let text = LoadText::read(&comparison, environment)?;
-        let file = text.job_file(&comparison, environment, cpus())?;
+        let mut file = text.job_file(&comparison, environment, cpus())?;
         hoistway_engine::job::check(&file.load).map_err(|refused| error(Field::Load, refused.to_string()))?;
         let names = file.load.processes.iter().map(|process| &*process.name);
         if let Some((figure, problem)) = unknown_job(&experiment.focus, names) {
@@ -171,7 +176,12 @@ impl<'a> RealPlan<'a> {
             return Err(error(Field::Focus, format!("{name} {figure}: {problem}")));
         }
         let rows = rows::rows(experiment, environment)?;
-        Ok(RealPlan { experiment, environment, target, text, file, rows })
+        let together = || measured_together(&file.load, experiment.runtime_ns.map(Nanos));
+        let window = together().filter(|_| !experiment.from_start).map(|(load, window)| {
+            file.load = load;
+            window
+        });
+        Ok(RealPlan { experiment, environment, target, text, file, window, rows })
     }
 
     /// Number of runs.
@@ -227,7 +237,8 @@ impl<'a> RealPlan<'a> {
         let begun = self.rows.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_some());
         let repeats = begun.map(|(row, _)| row.repeat + 1).max().unwrap_or(1);
         let head = self.head(runner, repeats);
-        Ok(head.document(outcomes, self.experiment.schedulers.len(), observer.seconds() - begin).judged())
+        let document = head.document(outcomes, self.experiment.schedulers.len(), observer.seconds() - begin);
+        Ok(ResultsDocument { window: self.window.clone(), ..document }.judged())
     }
 
     /// The parts of the document other than the runs.
@@ -267,9 +278,9 @@ impl<'a> RealPlan<'a> {
         }
     }
 
-    /// Replaces the runtime of every process.
+    /// Replaces the runtime of every process; a measured window has its own.
     fn runtime(&self) -> Option<Nanos> {
-        self.experiment.runtime_ns.map(Nanos)
+        self.experiment.runtime_ns.filter(|_| self.window.is_none()).map(Nanos)
     }
 }
 

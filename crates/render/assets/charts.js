@@ -37,7 +37,20 @@ const shown = (format) => (_, value) => (value == null ? "-" : format(value));
 // Of a logarithmic axis only what has a label has a line.
 const labels = (format) => (_, splits) => splits.map((value) => (value == null ? "" : short(format(value))));
 
-function chartOf(kind, operation, variants) {
+// Shades what was left out before the measured time.
+const shade = (seconds) => (chart) => {
+  const begin = chart.valToPos(chart.scales.x.min, "x", true);
+  const end = chart.valToPos(Math.min(seconds, chart.scales.x.max), "x", true);
+  if (end <= begin) return;
+  const { ctx, bbox } = chart;
+  ctx.save();
+  ctx.globalAlpha = 0.15;
+  ctx.fillStyle = colour("--soft");
+  ctx.fillRect(begin, bbox.top, end - begin, bbox.height);
+  ctx.restore();
+};
+
+function chartOf(kind, operation, variants, leftOut) {
   const latencyAxis = axis({ size: 66, values: labels(latency) });
   if (kind === "latency") {
     const lines = operation.curves.map((curve) => curve && curve.percent.map((percent, at) => [nines(percent), Math.max(curve.lat_ns[at], 1)]));
@@ -58,11 +71,15 @@ function chartOf(kind, operation, variants) {
   // Recorded series are drawn beside those of the runs.
   const names = operation.recorded ? [...variants, RECORDED] : variants;
   const all = operation.recorded ? [...operation.series, operation.recorded] : operation.series;
-  const lines = all.map((series) => series && series[column].map((value, at) => [(at + 0.5) * series.interval_seconds, value]));
+  const lines = all.map((series) => series && series[column].map((value, at) => [leftOut + (at + 0.5) * series.interval_seconds, value]));
   const seconds = (value) => `${threeDigits(value)} s`;
+  const points = joined(lines);
+  // Zoomed out, the axis begins with the load.
+  const fromStart = (_, min, max) => [leftOut && min === points[0][0] ? 0 : min, max];
   return {
-    data: joined(lines),
-    scales: { x: { time: false }, y: kind === "iops" ? { range: (_, min, max) => [0, (max || 1) * 1.05] } : { distr: 3 } },
+    data: points,
+    hooks: leftOut ? { drawClear: [shade(leftOut)] } : {},
+    scales: { x: { time: false, range: fromStart }, y: kind === "iops" ? { range: (_, min, max) => [0, (max || 1) * 1.05] } : { distr: 3 } },
     axes: [axis({ values: labels(seconds) }), kind === "iops" ? axis({ size: 66, values: labels(rate) }) : latencyAxis],
     series: [{ label: "time", value: shown(seconds) }, ...names.map((name, number) => line(name, number, shown(format)))],
   };
@@ -73,7 +90,7 @@ function drawCharts(part, data) {
   const operation = data.operations[Number(part.dataset.operation)];
   for (const place of part.querySelectorAll(".chart")) {
     if (place.chart) place.chart.destroy();
-    const { data: points, ...options } = chartOf(place.dataset.kind, operation, data.variants);
+    const { data: points, ...options } = chartOf(place.dataset.kind, operation, data.variants, data.left_out_seconds);
     place.chart = new uPlot({ width: place.clientWidth, height: 260, cursor: { points: { size: 6 } }, ...options }, points, place);
   }
 }

@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::place;
 
-use hoistway_answer::document::{JobSummary, Run, RunLabel, Statistics};
+use hoistway_answer::document::{DiskGroup, JobSummary, Run, RunLabel, Statistics};
 use hoistway_answer::verdict::verdicts;
 use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_measure::Direction;
@@ -74,6 +74,32 @@ fn each_row_is_compared_with_the_default_of_its_place() {
     let differences: Vec<Option<i64>> =
         cells.map(|cell| cell.parse::<f64>().ok().map(|relative| (relative * 100.0).round() as i64)).collect();
     assert_eq!(differences, [Some(-50), None, None, Some(-50)]);
+}
+
+#[test]
+fn each_job_is_compared_with_the_default_of_its_disk() {
+    let run_of = |scheduler: &str, repeat: u32| {
+        let iops = if scheduler == "none" { 1000.0 } else { 500.0 };
+        let job = |name| (name, 1, vec![direction(Direction::Read, iops, 1e9 / iops)]);
+        Run { repeat, ..run(scheduler, vec![job("on-flash"), job("on-platters")]) }
+    };
+    let mut two = document(["none", "bfq"].iter().flat_map(|one| (0..3).map(|repeat| run_of(one, repeat))).collect());
+    let disk = |file: &str, job: u32, default: &str| DiskGroup {
+        model: file.to_owned(),
+        files: vec![file.to_owned()],
+        jobs: vec![job],
+        default_scheduler: default.to_owned(),
+    };
+    two.disk_groups = vec![disk("/dev/nvme0n1", 0, "none"), disk("/dev/sda", 1, "bfq")];
+    let differences: Vec<Option<i64>> = compared(&two).into_iter().map(|one| one.2).collect();
+    assert_eq!(differences, [None, Some(-50), Some(100), None]);
+    let text = table(&Analysis::of(&two), &Style::default());
+    let headers: Vec<&str> = text.lines().filter(|line| line.starts_with("scheduler")).collect();
+    assert!(headers[0].contains("none") && headers[1].contains("bfq"), "{text}");
+    assert!(!text.contains("its place"), "{text}");
+    two.baseline = Some("none".to_owned());
+    let differences: Vec<Option<i64>> = compared(&two).into_iter().map(|one| one.2).collect();
+    assert_eq!(differences, [None, Some(-50), None, Some(-50)], "a scheduler that was named is that of all disks");
 }
 
 #[test]

@@ -166,7 +166,7 @@ def experiment(
         "logs": is_("logs", logs, bool),
         "excerpts": is_("excerpts", excerpts, bool),
         # A scheduler written in Python is too slow for longer runs.
-        "lasting": not is_("from_start", from_start, bool) and not logs and not classes,
+        "measured": "as_fio" if is_("from_start", from_start, bool) or logs or classes else "lasting",
     }
     return Experiment(fields, [scheduler_class(one) for one in classes.values()])
 

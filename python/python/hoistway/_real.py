@@ -25,6 +25,7 @@ def run(
     runtime: float | None = None,
     ramp: float | None = None,
     repeats: int = 1,
+    from_start: bool = False,
     baseline: str | None = None,
     focus: str | Sequence[str] = (),
     smallest_effect: float | None = None,
@@ -52,6 +53,8 @@ def run(
         runtime: Replaces the runtime of every process, seconds.
         ramp: Replaces the ramp time of every process, seconds.
         repeats: Number of rounds, in each of which all schedulers run.
+        from_start: Whether to measure as fio does, from the start of each job to its end. By default, and without `logs`, only the time
+            counts in which all jobs run.
         baseline: The baseline. None: the first scheduler.
         focus: The ranking figures, such as `mixed:read:p99`, with weights as in `wal:sync:p99*2`.
         smallest_effect: Differences below this fraction are ignored. None: 0.02.
@@ -76,7 +79,7 @@ def run(
                 "runtime": runtime,
                 "ramp": ramp,
                 "repeats": needed("repeats", repeats, 32),
-                "from_start": True,
+                "from_start": from_start,
                 "baseline": baseline,
                 "focus": focus,
                 "smallest_effect": smallest_effect,

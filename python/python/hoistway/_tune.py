@@ -39,6 +39,7 @@ def tune(
     queue: Mapping[str, object] = {},
     runtime: float | None = None,
     ramp: float | None = None,
+    from_start: bool = False,
     seed: int = 1,
     executor: Executor | Callable[[], Executor] | None = None,
     in_flight: int | None = None,
@@ -46,7 +47,7 @@ def tune(
     progress: bool | Counted | None = None,
 ) -> Tuning:
     """Searches schedulers and their tunables for the best setting for a load, by successive halving: settings run briefly at
-    first, the better ones longer and with more seeds. `docs/tune.md` describes the search; it is the same as `hoistway tune --from-start`.
+    first, the better ones longer and with more seeds. `docs/tune.md` describes the search; it is the same as `hoistway tune`.
 
     The same arguments give the same result, to the bit, on every machine, with any number of threads and on any executor.
 
@@ -69,6 +70,7 @@ def tune(
         queue: Files of `/sys/block/DEV/queue/` in all runs.
         runtime: Replaces the runtime of every process, seconds.
         ramp: Replaces the ramp time of every process, seconds.
+        from_start: Whether to measure as fio does, as for `compare`.
         seed: The seed of all random numbers.
         executor: Where runs are made, as for `sweep`. None: threads of this process.
         in_flight: Maximum runs in flight. None: two per worker, if the executor reports its workers.
@@ -107,7 +109,7 @@ def search_of(given: Mapping[str, Any]) -> _hoistway.Search:
     one = {"kernels": given["kernel"], "hosts": given["host"]}
     several = {name: () if value is None else (value,) for name, value in one.items()}
     over = [is_("over", name, str) for name in sequence("over", given["over"])]
-    fields = experiment(**asked | several | {"job": given["job"], "schedulers": over, "repeats": 5, "from_start": True}).fields
+    fields = experiment(**asked | several | {"job": given["job"], "schedulers": over, "repeats": 5}).fields
     knobs = [varied("knobs", name, values or ()) for name, values in mapping("knobs", given["knobs"]).items()]
     seconds = given.get("budget_seconds")
     if seconds is not None:

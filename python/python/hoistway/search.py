@@ -89,6 +89,7 @@ class Objective:
         queue: Mapping[str, object] = {},
         runtime: float | None = None,
         ramp: float | None = None,
+        from_start: bool = False,
         seed: int = 1,
         threads: int | None = None,
     ) -> None:

@@ -1,12 +1,12 @@
 //! The baseline of each variant in a comparison.
 
 use super::{Variant, default_reference, find_by_scheduler};
-use crate::document::ResultsDocument;
+use crate::document::{DiskGroup, ResultsDocument};
 
 /// The index of each variant's baseline, which is a variant of the same setup (device, kernel and host): the named scheduler, or else
-/// the kernel's default there, or else the first. If the user named a row of the table, it is the baseline of all variants; if each
-/// setup has a single variant, the first one is.
-pub(super) fn baselines(document: &ResultsDocument, variants: &[Variant<'_>]) -> Vec<usize> {
+/// the kernel's default there, for the group of disks if one is given, or else the first. If the user named a row of the table, it is the
+/// baseline of all variants; if each setup has a single variant, the first one is.
+pub(super) fn baselines(document: &ResultsDocument, variants: &[Variant<'_>], group: Option<&DiskGroup>) -> Vec<usize> {
     let named_baseline = document.baseline.as_deref();
     let is_row =
         |variant: &Variant<'_>| Some(variant.name()) == named_baseline && variant.name() != variant.scheduler();
@@ -22,7 +22,8 @@ pub(super) fn baselines(document: &ResultsDocument, variants: &[Variant<'_>]) ->
     let setup_baseline = |setup: u32| {
         let candidates: Vec<usize> =
             (0..variants.len()).filter(|index| variants[*index].first().setup == setup).collect();
-        let default = document.default_scheduler_of(setup).filter(|_| named_baseline.is_none());
+        let of_group = group.map(|group| group.default_scheduler.as_str());
+        let default = of_group.or(document.default_scheduler_of(setup)).filter(|_| named_baseline.is_none());
         let named = named_baseline.and_then(|name| find_by_scheduler(variants, &candidates, name));
         named.or_else(|| default_reference(variants, &candidates, default)).unwrap_or(0)
     };

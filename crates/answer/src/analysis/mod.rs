@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::{JobDemand, JobSummary, OperationSummary, ResultsDocument, Run};
+use crate::document::{DiskGroup, JobDemand, JobSummary, OperationSummary, ResultsDocument, Run};
 use crate::figure::Figure;
 use hoistway_measure::Operation;
 use hoistway_measure::stats;
@@ -39,8 +39,6 @@ pub struct Analysis<'a> {
     pub variants: Vec<Variant<'a>>,
     /// The baseline of the first variant: index into `variants`.
     pub baseline: usize,
-    /// The baseline of each variant, in the same setup unless a row of the table was named: indexes into `variants`.
-    pub baselines: Vec<usize>,
     /// The jobs, in the order of the job file.
     pub jobs: Vec<JobAnalysis<'a>>,
 }
@@ -78,6 +76,9 @@ pub struct OperationAnalysis<'a> {
 pub struct Row<'a> {
     /// Index into [`Analysis::variants`].
     pub variant: usize,
+    /// The variant that it is compared with, which may be its own, in the same setup unless a row of the table was named: index into
+    /// [`Analysis::variants`].
+    pub baseline: usize,
     /// Modelled CPU time per I/O of the job, over all operations, us: the mean over the repeats.
     pub cpu_us_per_io: Option<f64>,
     /// Duration of a recorded job's work, s: the mean over the repeats; `None` if it was cut off in one of them.
@@ -179,9 +180,8 @@ impl<'a> Row<'a> {
 
 impl<'a> OperationAnalysis<'a> {
     /// The baseline of a row; `None` if the row is the baseline itself, or the baseline has no such I/O.
-    pub fn baseline_of(&self, analysis: &Analysis<'_>, row: &Row<'_>) -> Option<&Row<'a>> {
-        let baseline = analysis.baselines[row.variant];
-        self.row(baseline).filter(|_| baseline != row.variant)
+    pub fn baseline_of(&self, row: &Row<'_>) -> Option<&Row<'a>> {
+        self.row(row.baseline).filter(|_| row.baseline != row.variant)
     }
 
     /// The row of a variant.
@@ -195,12 +195,29 @@ impl<'a> OperationAnalysis<'a> {
     }
 }
 
+impl JobAnalysis<'_> {
+    /// What its rows are compared with, without duplicates: one variant for each setup, unless a row of the table was named.
+    pub fn baselines(&self) -> Vec<usize> {
+        let rows = self.operations.iter().flat_map(|operation| &operation.rows);
+        let mut distinct: Vec<usize> = rows.map(|row| row.baseline).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        distinct
+    }
+}
+
 impl<'a> Analysis<'a> {
     /// Analyses a document.
     pub fn of(document: &'a ResultsDocument) -> Self {
         let variants = Variant::of(&document.runs);
-        let baselines = baseline::baselines(document, &variants);
+        let baselines = baseline::baselines(document, &variants, None);
         let baseline = baselines.first().copied().unwrap_or(0);
+        let of_group = |group: &'a DiskGroup| (&group.jobs[..], baseline::baselines(document, &variants, Some(group)));
+        let of_groups: Vec<(&[u32], Vec<usize>)> = document.disk_groups.iter().map(of_group).collect();
+        let baselines_of = |job: u32| {
+            let group = of_groups.iter().find(|(jobs, _)| jobs.contains(&job));
+            group.map_or(&baselines, |(_, baselines)| baselines)
+        };
         let mut jobs: BTreeMap<u32, &JobSummary> = BTreeMap::new();
         for job in document.runs.iter().flat_map(|run| &run.jobs) {
             jobs.entry(job.job).or_insert(job);
@@ -212,25 +229,17 @@ impl<'a> Analysis<'a> {
             equivalent_to: job.equivalent_to,
             random: job.random,
             demand: job.demand,
-            operations: operations(job.job, &variants),
+            operations: operations(job.job, &variants, baselines_of(job.job)),
         });
         let mut jobs: Vec<JobAnalysis<'a>> = jobs.collect();
         ranges::add(document, &variants, &mut jobs);
-        Self { document, jobs, variants, baseline, baselines }
+        Self { document, jobs, variants, baseline }
     }
 
     /// The analysis with these jobs only, by their indexes.
     pub(crate) fn of_jobs(&self, jobs: &[u32]) -> Self {
         let jobs = self.jobs.iter().filter(|job| jobs.contains(&job.job)).cloned().collect();
-        Self { jobs, variants: self.variants.clone(), baselines: self.baselines.clone(), ..*self }
-    }
-
-    /// The baselines without duplicates: one for each setup, unless a row of the table was named.
-    pub fn distinct_baselines(&self) -> Vec<usize> {
-        let mut distinct = self.baselines.clone();
-        distinct.sort_unstable();
-        distinct.dedup();
-        distinct
+        Self { jobs, variants: self.variants.clone(), ..*self }
     }
 
     /// Largest number of repeats of a variant.
@@ -239,7 +248,7 @@ impl<'a> Analysis<'a> {
     }
 }
 
-fn operations<'a>(job: u32, variants: &[Variant<'a>]) -> Vec<OperationAnalysis<'a>> {
+fn operations<'a>(job: u32, variants: &[Variant<'a>], baselines: &[usize]) -> Vec<OperationAnalysis<'a>> {
     let analyse_operation = |operation| {
         let row = |(variant, compared): (usize, &Variant<'a>)| {
             let sample = |run: &&'a Run| Some((run.repeat, job_summary(run, job)?.operation(operation)?));
@@ -247,6 +256,7 @@ fn operations<'a>(job: u32, variants: &[Variant<'a>]) -> Vec<OperationAnalysis<'
             let cpu: Vec<f64> = compared.runs.iter().filter_map(|run| job_summary(run, job)?.cpu_us_per_io).collect();
             (!samples.is_empty()).then(|| Row {
                 variant,
+                baseline: baselines[variant],
                 cpu_us_per_io: stats::mean(&cpu),
                 done_seconds: compared
                     .runs

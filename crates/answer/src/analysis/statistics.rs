@@ -1,6 +1,6 @@
 //! Computes the statistics of a document from its runs.
 
-use super::{Analysis, Difference, OperationAnalysis, Ranking, Row};
+use super::{Analysis, Difference, JobAnalysis, OperationAnalysis, Ranking, Row};
 use crate::document::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
 use crate::figure::Figure;
 use hoistway_measure::stats::CONFIDENCE;
@@ -13,7 +13,8 @@ impl Statistics {
     /// The statistics of a document's runs.
     pub fn of(analysis: &Analysis<'_>) -> Self {
         let label = |variant: usize| analysis.variants.get(variant).map_or("", |variant| &variant.label).to_owned();
-        let has_several_baselines = analysis.distinct_baselines().len() > 1;
+        let has_several_baselines =
+            analysis.jobs.iter().flat_map(JobAnalysis::baselines).any(|baseline| baseline != analysis.baseline);
         let mut rows = Vec::new();
         for (job, operation) in
             analysis.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)))
@@ -27,11 +28,11 @@ impl Statistics {
                     job: job.name.to_owned(),
                     job_index: job.job,
                     operation: operation.operation,
-                    compared_with: has_several_baselines.then(|| label(analysis.baselines[row.variant])),
+                    compared_with: has_several_baselines.then(|| label(row.baseline)),
                     figures: rankings
                         .iter()
                         .map(|(figure, ranking)| {
-                            let figures = figure_of(*figure, (index, row), (operation, ranking), analysis);
+                            let figures = figure_of(*figure, (index, row), (operation, ranking));
                             (figure.key().to_owned(), figures)
                         })
                         .collect(),
@@ -52,10 +53,9 @@ fn figure_of(
     figure: Figure,
     (index, row): (usize, &Row<'_>),
     (operation, ranking): (&OperationAnalysis<'_>, &Ranking),
-    analysis: &Analysis<'_>,
 ) -> FigureStatistics {
     let estimate = row.estimate(figure);
-    let baseline = operation.baseline_of(analysis, row);
+    let baseline = operation.baseline_of(row);
     FigureStatistics {
         mean: estimate.mean,
         half_width: estimate.half_width,

@@ -151,6 +151,8 @@ pub struct Row {
     pub priorities: fn(&Generation) -> Priorities,
     /// Whether it respects weights of cgroups.
     pub weights: bool,
+    /// Whether it favours for seconds what has just started, so that short runs are unlike long ones.
+    pub favours_starts: bool,
     /// Whether it needs a drive with weighted round robin between [classes](crate::request::QueueClass) of hardware queues.
     pub needs_arbitration: bool,
     /// Whether it needs a [transport](Transport) between the block layer and the device, with a worker on each of several CPUs.
@@ -174,6 +176,7 @@ impl Row {
             until: None,
             priorities: |_| Priorities::No,
             weights: false,
+            favours_starts: false,
             needs_arbitration: false,
             needs_transport: false,
             section_percent: 100,
@@ -234,6 +237,7 @@ pub const BFQ: Row = Row {
     since: Kernel::V4_12,
     priorities: |_| Priorities::ClassAndLevel,
     weights: true,
+    favours_starts: true,
     ..Row::new("bfq", |queue| {
         let config = BfqConfig::new(queue.generation, queue.nr_requests, queue.limits.rotational);
         // It computes its limits before it sets its default, and again only when something is written.

@@ -88,7 +88,7 @@ fields! {
     RuntimeNs,       "runtime_ns",            "--runtime",          "runtime";
     RampNs,          "ramp_ns",               "--ramp",             "ramp";
     Repeats,         "repeats",               "--repeat",           "repeats";
-    Lasting,         "lasting",               "--from-start",       "from_start";
+    Measured,        "measured",              "--from-start",       "from_start";
     Baseline,        "baseline",              "--baseline",         "baseline";
     Focus,           "focus",                 "--focus",            "focus";
     SmallestEffect,  "smallest_effect",       "--smallest-effect",  "smallest_effect";

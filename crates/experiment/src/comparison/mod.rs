@@ -9,6 +9,7 @@ pub(crate) mod fields;
 pub(crate) mod fio_options;
 pub(crate) mod judging;
 pub(crate) mod kernel_option;
+pub(crate) mod measured_time;
 pub(crate) mod observer;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 
 use hoistway_answer::WeightedFigure;
 pub use hoistway_program::Mode;
+pub use measured_time::MeasuredTime;
 use serde::{Deserialize, Serialize};
 
 /// One load under several schedulers: on a device, a kernel and a host, or on several of each.
@@ -103,10 +105,9 @@ pub struct Comparison {
     /// always cover all repeats.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub until_sure: bool,
-    /// Whether to measure only what lasts: the time in which all jobs run, without what happens only after their start. Longer runs find it,
-    /// within a total number of I/Os. Work that ends, and recordings, are measured as fio does.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub lasting: bool,
+    /// The part of each run that is measured.
+    #[serde(skip_serializing_if = "MeasuredTime::is_as_fio")]
+    pub measured: MeasuredTime,
     /// The baseline of the other variants: a scheduler, or the label of a variant. `None`: the kernel's default, or else the
     /// first variant.
     pub baseline: Option<String>,
@@ -156,7 +157,7 @@ impl Default for Comparison {
             ramp_ns: None,
             repeats: 1,
             until_sure: false,
-            lasting: false,
+            measured: MeasuredTime::AsFio,
             baseline: None,
             focus: Vec::new(),
             smallest_effect: None,

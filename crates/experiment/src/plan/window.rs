@@ -1,5 +1,6 @@
 //! The measured window: the time in which all processes of a load run, without what only happens at its start.
 
+use hoistway_answer::document::{MeasuredWindow, Unsteady};
 use hoistway_blk::ground::Nanos;
 use hoistway_load::Load;
 
@@ -49,6 +50,17 @@ impl Window {
         })
     }
 
+    /// The window as documents have it, beside the load's own.
+    pub(crate) fn described(self, own: Window, unsteady: Vec<Unsteady>) -> MeasuredWindow {
+        let seconds = |ns: Nanos| ns.0 as f64 / 1e9;
+        MeasuredWindow {
+            from_seconds: seconds(self.from),
+            until_seconds: seconds(self.until),
+            own_until_seconds: seconds(own.until),
+            unsteady,
+        }
+    }
+
     /// The load, of which only this window is measured.
     pub(crate) fn applied_to(self, workload: &Load) -> Load {
         let mut workload = workload.clone();
@@ -58,6 +70,13 @@ impl Window {
         }
         workload
     }
+}
+
+/// The load of which only the time is measured in which all of its processes run, and that time. `None` if fio measures about the same, or
+/// if the load is measured as fio does.
+pub fn measured_together(load: &Load, runtime: Option<Nanos>) -> Option<(Load, MeasuredWindow)> {
+    let window = Window::of_all(load, runtime).filter(|window| !window.is_about_that_of_fio(load, runtime))?;
+    Some((window.applied_to(load), window.described(window, Vec::new())))
 }
 
 #[cfg(test)]

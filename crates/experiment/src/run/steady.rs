@@ -14,6 +14,7 @@ use hoistway_measure::stats::relative_difference;
 use hoistway_sim::Control;
 
 use crate::comparison::error::Error;
+use crate::comparison::measured_time::MeasuredTime;
 use crate::comparison::observer::{Controls, Unobserved};
 use crate::plan::window::Window;
 use crate::plan::{Plan, PlanRun};
@@ -24,6 +25,10 @@ const PILOT_NS: u64 = 60_000_000_000;
 const SHORT_NS: u64 = PILOT_NS / 2;
 /// Maximum I/Os of all longer runs together: about a second of CPU time.
 const PILOT_IOS: f64 = 600_000.0;
+/// Of those under schedulers that favour what has just started: at least this fraction of the I/Os of three repeats, which come anyway.
+const PILOT_SHARE: f64 = 0.25 * 3.0;
+/// Longer runs tell nothing if they are not at least this many windows long.
+const PILOT_WINDOWS_MIN: u64 = 2;
 /// A start that differs by less than this fraction from what follows is no reason to leave it out.
 const UNLIKE_MIN: f64 = 0.1;
 /// The load's own time is left out if a figure of it differs from that of the longer run by at least this fraction.
@@ -35,25 +40,37 @@ const LENGTH_NS_MIN: u64 = 10_000_000_000;
 /// Windows begin at a multiple of this.
 const STEP_NS: u64 = 100_000_000;
 
+/// What longer runs have shown.
+struct Pilots {
+    /// What changes after the start.
+    unsteady: Vec<Unsteady>,
+    /// Their end, ns since the start of the load.
+    end_ns: u64,
+}
+
+impl Default for Pilots {
+    fn default() -> Self {
+        Pilots { unsteady: Vec::new(), end_ns: PILOT_NS }
+    }
+}
+
 impl Plan<'_> {
     /// Chooses the window of all later runs, if only what lasts is to be measured.
     pub(crate) fn choose_window(&self, controls: &Controls) -> Result<Option<MeasuredWindow>, Error> {
         let comparison = self.options.comparison;
-        let is_wanted = comparison.lasting && comparison.writes.is_empty() && self.load.recorded.is_none();
+        let is_wanted =
+            !comparison.measured.is_as_fio() && comparison.writes.is_empty() && self.load.recorded.is_none();
         let windows = self.setups.iter().map(|setup| Window::of_all(&setup.workload, self.runtime()));
         let Some(Some(window)) = windows.reduce(|a, b| a.filter(|_| a == b)).filter(|_| is_wanted) else {
             return Ok(None);
         };
-        let unsteady = if window.until.0 < SHORT_NS { self.unsteady(window, controls)? } else { Vec::new() };
-        // A later window may as well be long enough for the slowest I/Os of a disk.
-        let length_ns = if unsteady.is_empty() { window.length_ns() } else { window.length_ns().max(LENGTH_NS_MIN) };
-        let longest = unsteady.iter().filter_map(|unsteady| unsteady.seconds).fold(0.0, f64::max);
-        let from = match unsteady.iter().any(|unsteady| unsteady.seconds.is_none()) {
-            // What has not settled is measured as late as possible.
-            true => PILOT_NS - length_ns,
-            false => window.from.0 + ((longest * 1e9) as u64).next_multiple_of(STEP_NS),
+        let (measured, unsteady) = match comparison.measured {
+            MeasuredTime::AsFio | MeasuredTime::Together => (window, Vec::new()),
+            MeasuredTime::Lasting => self.lasting(window, controls)?,
+            MeasuredTime::Window { from_ns, until_ns } => {
+                (Window { from: Nanos(from_ns), until: Nanos(until_ns.max(from_ns)) }, Vec::new())
+            }
         };
-        let measured = Window { from: Nanos(from), until: Nanos(from + length_ns) };
         let is_as_fio = |load: &Load| measured.is_about_that_of_fio(load, self.runtime());
         if self.setups.iter().all(|setup| is_as_fio(&setup.workload)) {
             return Ok(None);
@@ -61,44 +78,85 @@ impl Plan<'_> {
         let workloads = self.setups.iter().map(|setup| measured.applied_to(&setup.workload)).collect();
         // It is chosen once, before the runs.
         let _ = self.windowed.set(Some((measured, workloads)));
-        let seconds = |ns: Nanos| ns.0 as f64 / 1e9;
-        Ok(Some(MeasuredWindow {
-            from_seconds: seconds(measured.from),
-            until_seconds: seconds(measured.until),
-            own_until_seconds: seconds(window.until),
-            unsteady,
-        }))
+        Ok(Some(measured.described(window, unsteady)))
     }
 
-    /// What changes after the start in longer runs; nothing if these would take too long.
-    fn unsteady(&self, window: Window, controls: &Controls) -> Result<Vec<Unsteady>, Error> {
-        let first_repeat = &self.runs[..self.runs_per_repeat()];
-        let probed = self.run_in(window, &first_repeat[0], &Control::default())?;
-        let per_second = probed.simulated_ios as f64 / probed.simulated_seconds.max(1e-9);
-        if per_second * PILOT_NS as f64 / 1e9 * first_repeat.len() as f64 > PILOT_IOS {
-            return Ok(Vec::new());
+    /// The window in which only what lasts is seen, and what is left out.
+    fn lasting(&self, window: Window, controls: &Controls) -> Result<(Window, Vec<Unsteady>), Error> {
+        let pilots = if window.until.0 < SHORT_NS { self.pilots(window, controls)? } else { Pilots::default() };
+        let Pilots { unsteady, end_ns } = pilots;
+        // A later window may as well be long enough for the slowest I/Os of a disk, if I/Os are not many.
+        let length_min = if end_ns == PILOT_NS { LENGTH_NS_MIN } else { 0 };
+        let length_ns = if unsteady.is_empty() { window.length_ns() } else { window.length_ns().max(length_min) };
+        let longest = unsteady.iter().filter_map(|unsteady| unsteady.seconds).fold(0.0, f64::max);
+        let from = match unsteady.iter().any(|unsteady| unsteady.seconds.is_none()) {
+            // What has not settled is measured as late as possible.
+            true => end_ns - length_ns,
+            false => window.from.0 + ((longest * 1e9) as u64).next_multiple_of(STEP_NS),
+        };
+        Ok((Window { from: Nanos(from), until: Nanos(from + length_ns) }, unsteady))
+    }
+
+    /// What changes after the start in longer runs. Jobs on unlike disks run apart, so that a fast disk does not make the runs of a slow one
+    /// too long.
+    fn pilots(&self, window: Window, controls: &Controls) -> Result<Pilots, Error> {
+        let groups = self.setups[0].disk_groups();
+        if groups.is_empty() {
+            return self.pilots_of(window, &|_| true, controls);
         }
-        let longer = Window { until: Nanos(PILOT_NS), ..window };
-        let mut unsteady = Vec::new();
+        let mut all = Pilots::default();
+        for group in &groups {
+            let Pilots { unsteady, end_ns } = self.pilots_of(window, &|job| group.jobs.contains(&job), controls)?;
+            if !unsteady.is_empty() {
+                all.end_ns = all.end_ns.max(end_ns);
+            }
+            all.unsteady.extend(unsteady);
+        }
+        Ok(all)
+    }
+
+    /// That of some jobs, which run without the others.
+    fn pilots_of(&self, window: Window, includes: &dyn Fn(u32) -> bool, controls: &Controls) -> Result<Pilots, Error> {
+        let first_repeat = &self.runs[..self.runs_per_repeat()];
+        let run = |window: Window, planned: &PlanRun| {
+            let mut workload = window.applied_to(&self.setups[planned.setup].workload);
+            workload.processes.retain(|process| includes(process.schedule.job as u32));
+            let scenario = self.scenario_of(planned, Some(&workload));
+            Ok(self.run_scenario(&scenario, planned, &Control::default(), &Unobserved, &mut [])?.run)
+        };
+        let probed = run(window, &first_repeat[0])?;
+        let per_second = probed.simulated_ios as f64 / probed.simulated_seconds.max(1e-9);
+        let own_ios = probed.simulated_ios as f64 * first_repeat.len() as f64;
+        let favours_starts = |planned: &&PlanRun| {
+            let row = planned.queue.schedulers.find(&planned.spec.setting.scheduler);
+            row.is_some_and(|row| row.favours_starts)
+        };
+        let end_with = |ios: f64, runs: usize| ((ios / (per_second * runs as f64) * 1e9) as u64).min(PILOT_NS);
+        let favouring = first_repeat.iter().filter(favours_starts).count();
+        let (longest, some) =
+            (end_with(PILOT_IOS, first_repeat.len()), end_with(PILOT_IOS.max(PILOT_SHARE * own_ios), favouring));
+        let (end_ns, is_for_all) = if longest == PILOT_NS { (longest, true) } else { (some, false) };
+        let mut pilots = Pilots { unsteady: Vec::new(), end_ns };
+        if end_ns < window.from.0 + PILOT_WINDOWS_MIN * window.length_ns() {
+            return Ok(pilots);
+        }
+        let longer = Window { until: Nanos(end_ns), ..window };
         for (planned, control) in first_repeat.iter().zip(controls.iter()) {
             if control.cancelled.load(Ordering::Relaxed) {
-                return Ok(Vec::new());
+                return Ok(Pilots::default());
             }
-            let long = self.run_in(longer, planned, &Control::default())?;
+            if !is_for_all && !favours_starts(&planned) {
+                continue;
+            }
+            let long = run(longer, planned)?;
             let seen = unsteady_jobs(&long);
             if seen.is_empty() {
-                let own = self.run_in(window, planned, &Control::default())?;
-                unsteady.extend(unlike_jobs(&own, &long, window.length_ns() as f64 / 1e9));
+                let own = run(window, planned)?;
+                pilots.unsteady.extend(unlike_jobs(&own, &long, window.length_ns() as f64 / 1e9));
             }
-            unsteady.extend(seen);
+            pilots.unsteady.extend(seen);
         }
-        Ok(unsteady)
-    }
-
-    fn run_in(&self, window: Window, planned: &PlanRun, control: &Control) -> Result<Run, Error> {
-        let workload = window.applied_to(&self.setups[planned.setup].workload);
-        let scenario = self.scenario_of(planned, Some(&workload));
-        Ok(self.run_scenario(&scenario, planned, control, &Unobserved, &mut [])?.run)
+        Ok(pilots)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Numbering of points: a point's position on each axis.
 
-use crate::comparison::{Comparison, QueueFile, Tunable, Vary};
+use crate::comparison::{Comparison, MeasuredTime, QueueFile, Tunable, Vary};
 
 use super::space::{Space, Value};
 
@@ -146,6 +146,7 @@ impl Axes {
     /// The comparison of a position, without its seed.
     pub(super) fn comparison(&self, space: &Space, position: &Position) -> Comparison {
         let mut comparison = space.base.clone();
+        comparison.measured = if space.from_start { MeasuredTime::AsFio } else { MeasuredTime::Together };
         fn select<T: Clone>(axis: &[T], position: usize) -> Vec<T> {
             axis.get(position).cloned().into_iter().collect()
         }

@@ -36,6 +36,7 @@ pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
         (Field::Tunables, base.tunables != none.tunables, "tunables", "`settings`"),
         (Field::QueueFiles, base.queue_files != none.queue_files, "queue_files", "`settings.queue`"),
         (Field::Repeats, base.repeats != none.repeats, "repeats", "`seeds`"),
+        (Field::Measured, base.measured != none.measured, "measured", "`from_start`"),
         (Field::Load, base.load != Default::default() && !space.loads.is_empty(), "load", "one of it and `loads`"),
     ];
     if let Some((field, _, name, expected)) = misplaced.into_iter().find(|(_, is, ..)| *is) {
@@ -46,7 +47,6 @@ pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
         (Field::Focus, !base.focus.is_empty()),
         (Field::SmallestEffect, base.smallest_effect.is_some()),
         (Field::Logs, base.logs),
-        (Field::Lasting, base.lasting),
         (Field::Vary, !base.vary.is_empty()),
     ];
     if let Some((field, _)) = together.into_iter().find(|(_, is)| *is) {

@@ -219,6 +219,7 @@ impl Sweep {
             let comparison = self.axes.comparison(&self.written.space, &position);
             let key = self.cell_key(&position)?;
             let mut plan = Plan::of(&comparison, &self.written.inputs)?;
+            plan.choose_window(controls)?;
             let setup = plan.setups[0].summary()?;
             while let Some(point) = points.next_if(|&point| self.axes.position(point).cell == position.cell) {
                 let seed = self.seeds[self.axes.position(point).seed];

@@ -34,6 +34,9 @@ pub struct Space {
     pub settings: BTreeMap<String, BTreeMap<String, Vec<Value>>>,
     /// The seeds.
     pub seeds: Seeds,
+    /// Whether to measure as fio does, each job from its start to its end, rather than the time in which all jobs run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub from_start: bool,
     /// All other fields. It must not contain an axis, or a field that concerns several runs together.
     pub base: Comparison,
 }

@@ -10,11 +10,11 @@ use hoistway_blk::ground::Nanos;
 use hoistway_sim::Control;
 
 use super::observe::Cancel;
-use crate::comparison::Comparison;
 use crate::comparison::environment::CallerEnvironment;
 use crate::comparison::error::Error;
 use crate::comparison::fields::Field;
 use crate::comparison::observer::Unobserved;
+use crate::comparison::{Comparison, MeasuredTime};
 use crate::load;
 use crate::load::times;
 use crate::plan::guests;
@@ -106,6 +106,19 @@ impl<'a> Evaluator<'a> {
             let _ = self.window.set(chosen);
         }
         Ok(self.window.get().and_then(Option::as_ref))
+    }
+
+    /// What the runs measure, as found in longer runs where these were asked for: another evaluator needs none of them to measure the same.
+    ///
+    /// # Errors
+    /// If such a run cannot begin.
+    pub fn measured(&self) -> Result<MeasuredTime, Error> {
+        self.choose_window()?;
+        let window = self.window_of(None);
+        Ok(window.map_or(MeasuredTime::AsFio, |Window { from, until }| MeasuredTime::Window {
+            from_ns: from.0,
+            until_ns: until.0,
+        }))
     }
 
     /// The chosen window, of at most this length; `None` to measure as fio does.

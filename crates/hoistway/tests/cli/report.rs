@@ -45,6 +45,27 @@ fn ns_of(cell: &str) -> f64 {
 }
 
 #[test]
+fn what_was_left_out_is_shaded_before_the_measured_time() {
+    let folder = tempdir().unwrap();
+    let late = LOAD.replace("[writers]\n", "[writers]\nstartdelay=150ms\n");
+    let (page, document) = reported(folder.path(), &late, &["--schedulers", "none", "--device", "sata-ssd"]);
+    let from = document["window"]["from_seconds"].as_f64().unwrap();
+    assert!(from >= 0.15, "{}", document["window"]);
+    // The first pixel of the plot is of a time that was left out, the last one is not.
+    let visit = "const chart = [...document.querySelectorAll('#charts .chart')].find((one) => one.dataset.kind === 'iops').chart; \
+                 const { left, top, width, height } = chart.bbox; \
+                 const at = (x) => [...chart.ctx.getImageData(x, top + height - 5, 1, 1).data]; \
+                 return { text: document.getElementById('charts').innerText, first: chart.data[0][0], begin: chart.scales.x.min, \
+                 shaded: at(left + 3), measured: at(left + width - 3) }";
+    let Some(seen) = visited(&page, 1200, Theme::Light, visit) else { return };
+    assert_eq!(seen.complaints, json!([]));
+    let answer = seen.answer;
+    assert!(answer["text"].as_str().unwrap().contains("is shaded"), "{answer}");
+    assert!(answer["first"].as_f64().unwrap() > from && answer["begin"] == json!(0), "{answer}");
+    assert_ne!(answer["shaded"], answer["measured"], "{answer}");
+}
+
+#[test]
 fn the_page_of_a_recording_draws_the_recorded_series_beside_the_runs() {
     let folder = tempdir().unwrap();
     let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/block/data/sqlite-commits.blktrace.0.gz");

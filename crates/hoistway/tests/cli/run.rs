@@ -149,6 +149,20 @@ fn a_scheduler_that_is_named_several_times_runs_as_often() {
 }
 
 #[test]
+fn jobs_are_measured_while_all_of_them_run() {
+    let folder = tempdir().unwrap();
+    let both = "time_based\nruntime=600ms\n[a]\nrw=randread\n[b]\nrw=randread\nstartdelay=300ms\n";
+    job(folder.path(), both);
+    let document = |more: &[&str]| -> Value {
+        let arguments = [&["--target", "mem:8m", "--format", "json"], more].concat();
+        serde_json::from_str(&run_in(folder.path(), &arguments)).unwrap()
+    };
+    let window = &document(&[])["window"];
+    assert_eq!((window["from_seconds"].as_f64(), window["until_seconds"].as_f64()), (Some(0.3), Some(0.6)), "{window}");
+    assert!(document(&["--from-start"])["window"].is_null());
+}
+
+#[test]
 fn a_limit_that_is_broken_ends_with_status_3() {
     let folder = tempdir().unwrap();
     job(folder.path(), "[r]\nrw=randread\nnumber_ios=100\n");

@@ -76,6 +76,7 @@ fn axes_and_multi_run_fields_are_refused_in_the_base() {
         ("queue_files = [{ file = \"nr_requests\", text = \"4\" }]", "(expected `settings.queue`)"),
         ("baseline = \"none\"", "`base.baseline`: does not apply to a sweep, which stores the figures"),
         ("logs = true", "`base.logs`: does not apply to a sweep"),
+        ("measured = \"lasting\"", "(expected `from_start`)"),
         ("load = { scenario = \"database\" }", "(expected one of it and `loads`)"),
     ] {
         refuses(&format!("{PLAN}\n[base]\n{field}\n"), &["plan.toml: ", expected]);

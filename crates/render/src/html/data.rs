@@ -13,6 +13,8 @@ use crate::html::timeline::Timeline;
 pub(crate) struct Data<'a> {
     /// Labels of the variants.
     variants: Vec<&'a str>,
+    /// The time from the start of the load on that was left out, s.
+    pub(crate) left_out_seconds: f64,
     pub(crate) operations: Vec<OperationData>,
     /// Excerpts of variants, if they were recorded.
     pub(crate) timelines: Vec<Timeline<'a>>,
@@ -55,6 +57,7 @@ impl<'a> Data<'a> {
         });
         Data {
             variants: analysis.variants.iter().map(|variant| &*variant.label).collect(),
+            left_out_seconds: analysis.document.window.as_ref().map_or(0.0, |window| window.from_seconds),
             operations: operations.collect(),
             timelines: timelines.collect(),
         }

@@ -48,6 +48,7 @@ fn content(analysis: &Analysis<'_>) -> Value {
         "rest": rest,
         "doubts": doubts,
         "charts": charts,
+        "has_left_out": data.left_out_seconds > 0.0,
         "has_recorded": data.operations.iter().any(|operation| operation.recorded.is_some()),
         "verdicts": verdicts(analysis).iter().filter(|verdict| is_certain(verdict)).map(candidates_of_verdict).collect::<Vec<_>>(),
         "tables": tables.iter().map(table).collect::<Vec<_>>(),

@@ -83,7 +83,7 @@ fn record(
     row: &Row<'_>,
 ) -> Vec<String> {
     let variant = &analysis.variants[row.variant];
-    let baseline = operation.baseline_of(analysis, row);
+    let baseline = operation.baseline_of(row);
     let mut record = names(analysis.document, variant, job);
     record.extend([
         operation.operation.name().to_owned(),

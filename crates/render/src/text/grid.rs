@@ -89,7 +89,7 @@ impl Grid {
         spacing: Spacing,
         ascii: bool,
     ) -> Self {
-        let baseline = spacing.baseline(baseline(analysis));
+        let baseline = spacing.baseline(baseline(analysis, job));
         let lines = |operation| lines(analysis, operation, columns, spacing, ascii);
         Self {
             headers: columns.iter().map(|column| column.header(baseline)).collect(),
@@ -99,8 +99,8 @@ impl Grid {
 }
 
 /// The name of the baseline in headers; with several setups, each has its own baseline.
-pub(crate) fn baseline<'a>(analysis: &Analysis<'a>) -> &'a str {
-    let baselines = analysis.distinct_baselines();
+pub(crate) fn baseline<'a>(analysis: &Analysis<'a>, job: &JobAnalysis<'_>) -> &'a str {
+    let baselines = job.baselines();
     let [first, others @ ..] = &baselines[..] else { return "" };
     let first = &analysis.variants[*first];
     match others {
@@ -124,7 +124,7 @@ fn lines(
     };
     let mut lines: Vec<GridLine> = operation.rows.iter().map(|row| line(row.variant)).collect();
     for column in columns {
-        let cell = |row| column.cell(operation.operation, row, operation.baseline_of(analysis, row), ascii);
+        let cell = |row| column.cell(operation.operation, row, operation.baseline_of(row), ascii);
         let texts: Vec<String> = operation.rows.iter().map(cell).collect();
         let marks = column_marks(operation, *column, &texts);
         for ((line, text), mark) in lines.iter_mut().zip(texts).zip(marks) {

@@ -168,10 +168,10 @@ pub(crate) fn remarks(analysis: &Analysis<'_>, ascii: bool) -> Vec<String> {
              paired: same seed, same offered load. In brackets: within the noise."
         ));
     }
-    let baselines = analysis.distinct_baselines();
-    if baselines.len() > 1 {
-        let names: Vec<String> = baselines.iter().map(|index| analysis.variants[*index].label.clone()).collect();
-        let header_name = baseline(analysis);
+    if let Some(job) = analysis.jobs.iter().find(|job| job.baselines().len() > 1) {
+        let names: Vec<String> =
+            job.baselines().into_iter().map(|index| analysis.variants[index].label.clone()).collect();
+        let header_name = baseline(analysis, job);
         lines.push(format!(
             "vs {header_name}: each row is compared with the row of its own kernel, device and host: {}.",
             list(&names)
@@ -254,7 +254,7 @@ impl JobTable<'_> {
     }
 
     fn text(&self, table: &Narrowed) -> String {
-        let baseline = baseline(self.analysis);
+        let baseline = baseline(self.analysis, self.job);
         let header_name = table.spacing.baseline(baseline);
         let mut notes = Vec::new();
         if header_name == SHORT_BASELINE_NAME && header_name != baseline {

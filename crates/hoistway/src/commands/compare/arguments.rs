@@ -111,8 +111,7 @@ impl Arguments {
 
     /// Whether to measure only what lasts. Output in fio's formats is what fio would write.
     pub(super) fn measures_what_lasts(&self) -> bool {
-        let is_of_fio = matches!(self.outputs.format, Format::FioJson | Format::FioJsonPlus);
-        !self.from_start && !is_of_fio && self.outputs.fio_logs.is_none() && self.trace.is_none()
+        !self.from_start && !self.outputs.is_of_fio() && self.trace.is_none()
     }
 
     /// Whether the output is for people, who also need confidence intervals. Output for programs comes from one run by default.

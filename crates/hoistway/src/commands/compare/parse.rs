@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use hoistway_answer::WeightedFigure;
 use hoistway_experiment::{
-    CgroupFile, Comparison, Devices, Guests, Load, Mode, QueueFile, QueueWrite, Replay, Sysctl, Tunable, Vary, limits,
-    scenarios,
+    CgroupFile, Comparison, Devices, Guests, Load, MeasuredTime, Mode, QueueFile, QueueWrite, Replay, Sysctl, Tunable,
+    Vary, limits, scenarios,
 };
 
 use super::arguments::Arguments;
@@ -25,7 +25,7 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
         vary: parse_each(&arguments.vary, vary)?,
         repeats: arguments.repeat.unwrap_or(if arguments.is_for_people() { limits::UNTIL_SURE_MAX } else { 1 }),
         until_sure: arguments.repeats_until_certain(),
-        lasting: arguments.measures_what_lasts(),
+        measured: if arguments.measures_what_lasts() { MeasuredTime::Lasting } else { MeasuredTime::AsFio },
         baseline: arguments.judging.baseline.clone(),
         focus: focus(&arguments.judging)?,
         smallest_effect: arguments.judging.smallest_effect,

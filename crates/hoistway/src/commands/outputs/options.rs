@@ -53,6 +53,13 @@ pub(crate) struct OutputOptions {
     pub(crate) fio_logs: Option<PathBuf>,
 }
 
+impl OutputOptions {
+    /// Whether an output is what fio would write.
+    pub(crate) fn is_of_fio(&self) -> bool {
+        matches!(self.format, Format::FioJson | Format::FioJsonPlus) || self.fio_logs.is_some()
+    }
+}
+
 /// `2%` or `2` as a fraction.
 fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();

@@ -72,8 +72,19 @@ pub(crate) struct Arguments {
     /// Run all schedulers K times, one round after the other, for means, 95 % confidence intervals and paired differences.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     pub(super) repeat: u32,
+    /// Measure as fio does, from the start of each job (or the end of its ramp_time) to its end. [default: only the time in which
+    /// all jobs run; for fio's formats and --fio-logs as fio does]
+    #[arg(long)]
+    pub(super) from_start: bool,
     #[command(flatten)]
     pub(super) judging: JudgingOptions,
     #[command(flatten)]
     pub(super) outputs: OutputOptions,
+}
+
+impl Arguments {
+    /// Whether to measure as fio does: output in its formats is what it would write.
+    pub(super) fn measures_as_fio(&self) -> bool {
+        self.from_start || self.outputs.is_of_fio()
+    }
 }

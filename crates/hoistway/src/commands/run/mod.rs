@@ -61,6 +61,7 @@ fn experiment(arguments: &Arguments) -> Result<RealExperiment> {
         smallest_effect: judging.smallest_effect,
         runtime_ns: run.runtime.map(|runtime| runtime.0),
         ramp_ns: run.ramp.map(|ramp| ramp.0),
+        from_start: arguments.measures_as_fio(),
         seed: run.seed,
         logs: arguments.outputs.fio_logs.is_some(),
         workers: arguments.workers.map(usize::from),

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use anyhow::{Result, bail};
 use hoistway_answer::tuning::{Budget, TuneRun, Tuning};
 use hoistway_experiment::tune::{BUDGET_RUNS, Cancel, Search, SearchObserver, SearchState, TuneError, tune};
-use hoistway_experiment::{CallerEnvironment, Comparison, Devices, Field, Vary};
+use hoistway_experiment::{CallerEnvironment, Comparison, Devices, Field, MeasuredTime, Vary};
 use hoistway_fio::LogSource;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -109,7 +109,7 @@ fn search(arguments: &Arguments) -> Result<Search> {
         kernels: vec![arguments.kernel.to_string()],
         hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
         schedulers: arguments.over.clone(),
-        lasting: !arguments.from_start,
+        measured: if arguments.from_start { MeasuredTime::AsFio } else { MeasuredTime::Lasting },
         ..parse::common(&arguments.host_options, &arguments.run, arguments.guest_scheduler.as_slice())?
     };
     Ok(Search {

@@ -262,6 +262,7 @@ fn recording_experiment(arguments: &Arguments, comparison: &Comparison, target: 
         smallest_effect: None,
         runtime_ns: comparison.runtime_ns,
         ramp_ns: None,
+        from_start: true,
         seed: comparison.seed,
         logs: false,
         workers: None,
